@@ -2,9 +2,9 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, TestClock } from "effect"
 import { NextTick } from "../../../src/Chains/watcher/NextTick.ts"
 import { Chains } from "../../../src/Chains.ts"
-import { address, alice, around, forget, readTo } from "../around.ts"
-import { ModelChain } from "../ModelChain.ts"
+import { address, alice, forget, readTo } from "../around.ts"
 import { committedTo, pay, watch } from "../world.ts"
+import { onChain } from "./onChain.ts"
 
 const isOver = (fiber: Fiber.RuntimeFiber<void>) =>
   Effect.flatMap(Effect.yieldNow(), () => Effect.map(Fiber.poll(fiber), (exit) => exit._tag === "Some"))
@@ -34,23 +34,20 @@ describe("the end of the next tick", () => {
     })
   )
 
-  it.scoped("comes at once on an idle chain when a payment is about to be created there", () => {
-    const chain = new ModelChain(10)
-    return Effect.gen(function* () {
-      yield* watch
-      yield* committedTo(10)
-      yield* forget(chain)
-      chain.mineMany(5)
-      const { refresh } = yield* Chains
-      const network = { chain: "ethereum", mode: "test" } as const
-      yield* refresh(network)
-      expect((yield* pay(alice)).createdHead).toBe(15)
-      chain.mine()
-      yield* readTo(16)
-      // A busy watcher polls often enough: no caller waits for it, though the test clock stands still.
-      chain.mine()
-      yield* refresh(network)
-      expect((yield* pay(address(2))).createdHead).toBe(16)
-    }).pipe(around(chain))
+  onChain("comes at once on an idle chain when a payment is about to be created there", function* (chain) {
+    yield* watch
+    yield* committedTo(10)
+    yield* forget(chain)
+    chain.mineMany(5)
+    const { refresh } = yield* Chains
+    const network = { chain: "ethereum", mode: "test" } as const
+    yield* refresh(network)
+    expect((yield* pay(alice)).createdHead).toBe(15)
+    chain.mine()
+    yield* readTo(16)
+    // A busy watcher polls often enough: no caller waits for it, though the test clock stands still.
+    chain.mine()
+    yield* refresh(network)
+    expect((yield* pay(address(2))).createdHead).toBe(16)
   })
 })

@@ -2,11 +2,12 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Queue, Redacted } from "effect"
 import { WatchedAddresses } from "../../../src/Chains/ledger/WatchedAddresses.ts"
 import { Chains } from "../../../src/Chains.ts"
-import { temporaryDatabase } from "../../lib/store.ts"
+import { Reader } from "../../../src/Sql.ts"
 import {
   address,
   alice,
   around,
+  aroundSome,
   bridged,
   forget,
   lookAlike,
@@ -17,134 +18,110 @@ import {
   watchedPayment,
   withTokens
 } from "../around.ts"
-import { coin, ModelChain, modelRpc, token } from "../ModelChain.ts"
-import { chainSettings, committedTo, end, ledger, notingSettlement, pass, pay, watch, world } from "../world.ts"
+import { coin, ModelChain, token } from "../ModelChain.ts"
+import { chainSettings, committedTo, end, ledger, pass, pay, until, watch } from "../world.ts"
+import { aroundChains, onChain } from "./onChain.ts"
 
 describe("the watcher", () => {
-  it.scoped("stores native and token transfers at their positions, and nothing that does not count", () => {
-    const chain = new ModelChain(10)
-    return Effect.gen(function* () {
-      const payment = yield* watchedPayment(alice)
-      const { hash } = chain.mine(
-        coin(address(99), 1n),
-        token(usdc, alice, 5n),
-        token(bridged, alice, 6n),
-        token(lookAlike, alice, 7n),
-        token(usdc, alice, 0n),
-        coin(alice, 8n),
-        coin(alice, 9n, { fails: true }),
-        coin(alice, 0n)
-      )
-      const commit = yield* readTo(11)
-      expect(commit.touched).toEqual([payment.id])
-      const place = (position: string) => position.replace(/:0x[0-9a-f]{64}/, "")
-      const rows = (yield* ledger).map((row) => [place(row.position), row.currency, row.amount, row.block_hash])
-      // Positions are ordered by transaction hash first.
-      expect(rows.sort()).toEqual([
-        ["log:USDC.e:6:0", "USDC.e", "6", hash],
-        ["log:USDC:5:0", "USDC", "5", hash],
-        ["tx:5", "ETH", "8", hash]
-      ])
-    }).pipe(around(chain))
+  onChain("stores native and token transfers at their positions, and nothing that does not count", function* (chain) {
+    const payment = yield* watchedPayment(alice)
+    const { hash } = chain.mine(
+      coin(address(99), 1n),
+      token(usdc, alice, 5n),
+      token(bridged, alice, 6n),
+      token(lookAlike, alice, 7n),
+      token(usdc, alice, 0n),
+      coin(alice, 8n),
+      coin(alice, 9n, { fails: true }),
+      coin(alice, 0n)
+    )
+    const commit = yield* readTo(11)
+    expect(commit.touched).toEqual([payment.id])
+    const place = (position: string) => position.replace(/:0x[0-9a-f]{64}/, "")
+    const rows = (yield* ledger).map((row) => [place(row.position), row.currency, row.amount, row.block_hash])
+    // Positions are ordered by transaction hash first.
+    expect(rows.sort()).toEqual([
+      ["log:USDC.e:6:0", "USDC.e", "6", hash],
+      ["log:USDC:5:0", "USDC", "5", hash],
+      ["tx:5", "ETH", "8", hash]
+    ])
   })
 
-  it.scoped("requests one header while no address is watched, and everything once one is", () => {
-    const chain = new ModelChain(10)
-    return Effect.gen(function* () {
-      yield* watch
-      yield* committedTo(10)
-      yield* forget(chain)
-      chain.batches.length = 0
-      chain.mineMany(5)
-      yield* pass("239 seconds")
-      expect(chain.batches).toEqual([])
-      yield* readTo(15)
-      expect(chain.batches.map((batch) => batch.map((call) => call.method))).toEqual([
-        ["eth_getBlockByNumber", "eth_chainId"]
-      ])
-      // Mined before the address existed.
-      chain.mineMany(2)
-      const payment = yield* pay(alice)
-      expect(payment.createdHead).toBe(15)
-      yield* committedTo(17)
-      expect(chain.count("eth_getLogs")).toBe(1)
-      chain.mine(coin(alice, 1n))
-      yield* readTo(18)
-      expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([18])
-    }).pipe(around(chain))
+  onChain("requests one header while no address is watched, and everything once one is", function* (chain) {
+    yield* watch
+    yield* committedTo(10)
+    yield* forget(chain)
+    chain.batches.length = 0
+    chain.mineMany(5)
+    yield* pass("239 seconds")
+    expect(chain.batches).toEqual([])
+    yield* readTo(15)
+    expect(chain.batches.map((batch) => batch.map((call) => call.method))).toEqual([
+      ["eth_getBlockByNumber", "eth_chainId"]
+    ])
+    // Mined before the address existed.
+    chain.mineMany(2)
+    const payment = yield* pay(alice)
+    expect(payment.createdHead).toBe(15)
+    yield* committedTo(17)
+    expect(chain.count("eth_getLogs")).toBe(1)
+    chain.mine(coin(alice, 1n))
+    yield* readTo(18)
+    expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([18])
   })
 
-  it.scoped("skips nothing when an address is added between the head and the range", () => {
-    const chain = new ModelChain(10)
-    return Effect.gen(function* () {
-      yield* watch
-      yield* committedTo(10)
-      const matchSet = yield* WatchedAddresses
-      // The scanned block has been replaced, which an idle tick does not check.
-      chain.rollback(1)
-      chain.mineMany(2)
-      // The batch of an idle tick is in flight; its head was mined before.
-      chain.intercept = () => {
-        chain.intercept = () => {}
-        matchSet.add("test", alice)
-      }
-      yield* pass("4 minutes")
-      yield* committedTo(11)
-      expect(chain.count("eth_getLogs")).toBe(1)
-    }).pipe(around(chain))
+  onChain("skips nothing when an address is added between the head and the range", function* (chain) {
+    yield* watch
+    yield* committedTo(10)
+    const matchSet = yield* WatchedAddresses
+    // The scanned block has been replaced, which an idle tick does not check.
+    chain.rollback(1)
+    chain.mineMany(2)
+    // The batch of an idle tick is in flight; its head was mined before.
+    chain.intercept = () => {
+      chain.intercept = () => {}
+      matchSet.add("test", alice)
+    }
+    yield* pass("4 minutes")
+    yield* committedTo(11)
+    expect(chain.count("eth_getLogs")).toBe(1)
   })
 
-  it.scoped("filters logs by receivers while they are few", () => {
-    const chain = new ModelChain(10)
-    return Effect.gen(function* () {
-      const matchSet = yield* WatchedAddresses
-      const topics = () =>
-        chain.batches
-          .flat()
-          .filter((call) => call.method === "eth_getLogs")
-          .map((call) =>
-            (call.params[0] as { topics: ReadonlyArray<unknown> }).topics.map((one) => [one].flat().length)
-          )
-      yield* pay(alice)
-      for (let i = 1; i < 500; i++) matchSet.add("test", address(i))
-      yield* watch
-      yield* committedTo(10)
-      expect(topics()).toEqual([[1, 1, 500]])
-      matchSet.add("test", address(500))
-      chain.mine(token(usdc, alice, 3n))
-      yield* readTo(11)
-      expect(topics()).toEqual([[1, 1, 500], [1]])
-      expect((yield* ledger).map(({ amount }) => amount)).toEqual(["3"])
-    }).pipe(around(chain))
+  onChain("filters logs by receivers while they are few", function* (chain) {
+    const matchSet = yield* WatchedAddresses
+    const topics = () =>
+      chain.batches
+        .flat()
+        .filter((call) => call.method === "eth_getLogs")
+        .map((call) => (call.params[0] as { topics: ReadonlyArray<unknown> }).topics.map((one) => [one].flat().length))
+    yield* pay(alice)
+    for (let i = 1; i < 500; i++) matchSet.add("test", address(i))
+    yield* watch
+    yield* committedTo(10)
+    expect(topics()).toEqual([[1, 1, 500]])
+    matchSet.add("test", address(500))
+    chain.mine(token(usdc, alice, 3n))
+    yield* readTo(11)
+    expect(topics()).toEqual([[1, 1, 500], [1]])
+    expect((yield* ledger).map(({ amount }) => amount)).toEqual(["3"])
   })
 
-  it.scoped("does not request the logs of all contracts when no token is configured", () => {
-    const chain = new ModelChain(10)
-    return Effect.gen(function* () {
-      yield* watchedPayment(alice)
-      expect(chain.count("eth_getLogs")).toBe(0)
-    }).pipe(around(chain, chainSettings()))
-  })
-
-  it.scoped("polls every second while a payment is open, and every four minutes when none is", () => {
-    const chain = new ModelChain(10)
-    return Effect.gen(function* () {
-      const payment = yield* watchedPayment(alice)
-      for (let i = 11; i < 15; i++) {
-        chain.mine()
-        yield* readTo(i)
-      }
-      yield* end(payment.id, 1)
+  onChain("polls every second while a payment is open, and every four minutes when none is", function* (chain) {
+    const payment = yield* watchedPayment(alice)
+    for (let i = 11; i < 15; i++) {
       chain.mine()
-      yield* readTo(15)
-      yield* forget(chain)
-      chain.mine()
-      yield* pass("239 seconds")
-      expect(yield* Queue.size(chain.answered)).toBe(0)
-      yield* second
-      // Late money is seen too.
-      yield* committedTo(16)
-    }).pipe(around(chain))
+      yield* readTo(i)
+    }
+    yield* end(payment.id, 1)
+    chain.mine()
+    yield* readTo(15)
+    yield* forget(chain)
+    chain.mine()
+    yield* pass("239 seconds")
+    expect(yield* Queue.size(chain.answered)).toBe(0)
+    yield* second
+    // Late money is seen too.
+    yield* committedTo(16)
   })
 })
 
@@ -153,83 +130,116 @@ it.scoped(
   () => {
     const [busy, aside] = [new ModelChain(10), new ModelChain(10)]
     const chains = [withTokens, chainSettings({ chain: "base", rpcUrls: [Redacted.make("model:base")] })]
-    const rpc = modelRpc({ "model:ethereum": busy, "model:base": aside })
-    return Effect.flatMap(temporaryDatabase, (path) =>
-      Effect.gen(function* () {
-        const looks = (chain: ModelChain) => chain.batches.filter(([call]) => call?.params[0] === "latest").length
-        yield* watchedPayment(alice)
-        yield* committedTo(10)
-        const before = [looks(busy), looks(aside)]
-        yield* Effect.repeatN(second, 239)
-        expect([looks(busy), looks(aside)].map((now, i) => now - (before[i] ?? 0))).toEqual([240, 2])
-        yield* pay(address(2), { chain: "base" })
-        aside.mine()
-        yield* committedTo(11)
-      }).pipe(Effect.provide(world(path, chains, rpc, notingSettlement)))
-    )
+    const looks = (chain: ModelChain) => chain.batches.filter(([call]) => call?.params[0] === "latest").length
+    return Effect.gen(function* () {
+      yield* watchedPayment(alice)
+      yield* committedTo(10)
+      const before = [looks(busy), looks(aside)]
+      yield* Effect.repeatN(second, 239)
+      expect([looks(busy), looks(aside)].map((now, i) => now - (before[i] ?? 0))).toEqual([240, 2])
+      yield* pay(address(2), { chain: "base" })
+      aside.mine()
+      yield* committedTo(11)
+    }).pipe(aroundChains(chains, { "model:ethereum": busy, "model:base": aside }))
   }
 )
 
-it.scoped("a head that follows the last scanned block takes one call, any other two", () => {
-  const chain = new ModelChain(10)
+it.scoped.each(["ethereum", "base"] as const)("no logs are requested on %s while no token is configured", (chain) => {
+  const model = new ModelChain(10)
   return Effect.gen(function* () {
-    yield* watchedPayment(alice)
-    yield* second
-    const looks = () => {
-      const found = chain.batches.filter(([call]) => call?.params[0] === "latest").map(({ length }) => length)
-      chain.batches.length = 0
-      return found
-    }
-    looks()
-    yield* second
-    expect(looks()).toEqual([1])
-    yield* next(chain, coin(alice, 5n))
-    expect(looks()).toEqual([1])
-    chain.mineMany(2)
-    yield* readTo(13)
-    expect(looks()).toEqual([1, 2])
-    // If the head moves by more, the full batch comes first.
-    chain.mineMany(2)
-    yield* readTo(15)
-    expect(looks()).toEqual([2])
-    expect((yield* ledger).map(({ amount }) => amount)).toEqual(["5"])
-  }).pipe(around(chain))
+    yield* watchedPayment(alice, { chain })
+    expect(model.count("eth_getLogs")).toBe(0)
+  }).pipe(around(model, chainSettings({ chain })))
 })
 
-describe("the gas price", () => {
-  it.scoped("is read on demand, at most twice a minute, and kept for two minutes", () => {
-    const chain = new ModelChain(10)
-    return Effect.gen(function* () {
-      const chains = yield* Chains
-      const network = { chain: "ethereum", mode: "test" } as const
-      yield* watchedPayment(alice)
-      yield* pass("1 minute")
-      expect(chain.count("eth_gasPrice")).toBe(0)
-      expect(yield* chains.gas(network)).toMatchObject({ price: 1_000_000_000n, l1Fee: 0n })
-      expect(yield* chains.gas({ ...network, mode: "live" })).toBeUndefined()
-      yield* Effect.repeatN(Effect.zipRight(second, chains.gas(network)), 59)
-      expect(chain.count("eth_gasPrice")).toBe(3)
-      chain.failure = "unreachable"
-      yield* pass(Duration.seconds(119))
-      expect(yield* chains.gas(network)).toMatchObject({ price: 1_000_000_000n, l1Fee: 0n })
-      yield* pass("2 seconds")
-      expect(yield* chains.gas(network)).toBeUndefined()
-    }).pipe(around(chain))
-  })
+onChain("a head that follows the last scanned block takes one call, any other two", function* (chain) {
+  yield* watchedPayment(alice)
+  yield* second
+  const looks = () => {
+    const found = chain.batches.filter(([call]) => call?.params[0] === "latest").map(({ length }) => length)
+    chain.batches.length = 0
+    return found
+  }
+  looks()
+  yield* second
+  expect(looks()).toEqual([1])
+  yield* next(chain, coin(alice, 5n))
+  expect(looks()).toEqual([1])
+  chain.mineMany(2)
+  yield* readTo(13)
+  expect(looks()).toEqual([1, 2])
+  // If the head moves by more, the full batch comes first.
+  chain.mineMany(2)
+  yield* readTo(15)
+  expect(looks()).toEqual([2])
+  expect((yield* ledger).map(({ amount }) => amount)).toEqual(["5"])
+})
 
-  it.scoped("is unknown without the data fee of an OP-stack chain, and payments are still seen", () => {
-    const chain = new ModelChain(10)
-    return Effect.gen(function* () {
-      const chains = yield* Chains
-      yield* watch
-      yield* committedTo(10)
-      // This node refuses contract calls.
-      expect(yield* chains.gas({ chain: "base", mode: "test" })).toBeUndefined()
-      expect(chain.count("eth_gasPrice")).toBe(1)
-      expect(chain.count("eth_call")).toBe(1)
-      chain.mineMany(2)
-      yield* pass("4 minutes")
-      yield* committedTo(12)
-    }).pipe(around(chain, chainSettings({ chain: "base" })))
+it.scoped.each([
+  ["is corroborated at once where no other provider is configured", 1, 1],
+  ["waits for another provider where one is configured", 2, 0]
+] as const)("a receipt %s", ([, count, corroborated]) => {
+  const first = new ModelChain(10)
+  const other = first.twin()
+  return Effect.gen(function* () {
+    yield* watchedPayment(alice, { currency: "USDC" })
+    other.failure = "unreachable"
+    yield* next(first, token(usdc, alice, 5n))
+    const reader = yield* Reader
+    expect(yield* reader.all("SELECT corroborated FROM receipts")).toEqual([{ corroborated }])
+  }).pipe(aroundSome([first, other].slice(0, count)))
+})
+
+onChain("the gas price is read on demand, at most twice a minute, and kept for two minutes", function* (chain) {
+  const chains = yield* Chains
+  const network = { chain: "ethereum", mode: "test" } as const
+  yield* watchedPayment(alice)
+  yield* pass("1 minute")
+  expect(chain.count("eth_gasPrice")).toBe(0)
+  expect(yield* chains.gas(network)).toMatchObject({ price: 1_000_000_000n, l1Fee: 0n })
+  expect(yield* chains.gas({ ...network, mode: "live" })).toBeUndefined()
+  yield* Effect.repeatN(Effect.zipRight(second, chains.gas(network)), 59)
+  expect(chain.count("eth_gasPrice")).toBe(3)
+  chain.failure = "unreachable"
+  yield* pass(Duration.seconds(119))
+  expect(yield* chains.gas(network)).toMatchObject({ price: 1_000_000_000n, l1Fee: 0n })
+  yield* pass("2 seconds")
+  expect(yield* chains.gas(network)).toBeUndefined()
+})
+
+it.scoped("two modes of a chain are read separately, each for its own payments, also through a reorg", () => {
+  const [test, live] = [new ModelChain(10), new ModelChain(10)]
+  live.chainId = 1
+  const ofLive = { ...withTokens, mode: "live" as const, chainId: 1, rpcUrls: [Redacted.make("model:live")] }
+  const [tested, lived] = [address(1), address(2)]
+  const receipts = Effect.flatMap(Reader, (reader) =>
+    reader.all("SELECT mode, address, amount, canonical FROM receipts ORDER BY mode")
+  )
+  const receipt = (mode: string, to: string, amount: string, canonical = 1) => ({
+    ...{ mode, amount, canonical },
+    address: to.toLowerCase()
   })
+  const readTo = (head: number) =>
+    until(
+      Effect.flatMap(Chains, (all) => all.health),
+      (all) => all.every((one) => one.head === head && one.lagBlocks === 0)
+    )
+  return Effect.gen(function* () {
+    yield* pay(tested)
+    yield* pay(lived, { mode: "live" })
+    yield* watch
+    yield* readTo(10)
+    // Money on one network does not count on the other.
+    test.mine(coin(tested, 1n), coin(lived, 2n))
+    live.mine(coin(tested, 3n), coin(lived, 4n))
+    yield* second
+    yield* readTo(11)
+    expect(yield* receipts).toEqual([receipt("live", lived, "4"), receipt("test", tested, "1")])
+    test.rollback(1)
+    test.mineMany(2)
+    live.mine()
+    yield* second
+    yield* readTo(12)
+    expect(yield* receipts).toEqual([receipt("live", lived, "4"), receipt("test", tested, "1", 0)])
+  }).pipe(aroundChains([withTokens, ofLive], { "model:ethereum": test, "model:live": live }))
 })

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Cause, Context, Effect, Exit, Layer, Redacted } from "effect"
+import { Cause, Context, Deferred, Effect, Exit, Fiber, Layer, Logger, Redacted, TestClock } from "effect"
 import { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
+import { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
 import { Chains } from "../../../src/Chains.ts"
 import { StoreUnavailable } from "../../../src/Sql.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import {
   alice,
   around,
-  aroundTwo,
   forget,
   health,
   readTo,
@@ -30,138 +30,97 @@ import {
   watch,
   world
 } from "../world.ts"
+import { aroundChains, onChain, onTwo } from "./onChain.ts"
+
+const otherHash = `0x${"1".repeat(64)}`
+const each = (over: object) => (logs: object) => (logs as ReadonlyArray<object>).map((log) => ({ ...log, ...over }))
 
 describe("a provider in trouble", () => {
-  it.scoped("is retried, and the watcher catches up in parts", () => {
-    const chain = new ModelChain(10)
-    return Effect.gen(function* () {
-      yield* watchedPayment(alice)
-      chain.failure = "unreachable"
-      for (let i = 0; i < 250; i++)
-        chain.mine(...(i % 100 === 7 ? [coin(alice, BigInt(i)), token(usdc, alice, 1n)] : []))
-      yield* pass("2 minutes")
-      expect(yield* health).toMatchObject({ ready: false, head: 10 })
-      expect((yield* health)?.reason).toContain("any at model failed (unreachable)")
-      const tries = chain.batches.length
-      yield* pass("1 minute")
-      expect(chain.batches.length - tries).toBeGreaterThanOrEqual(5)
-      chain.failure = undefined
-      yield* pass("10 seconds")
-      const parts = [yield* nextCommit, yield* nextCommit, yield* nextCommit]
-      expect(parts.map((part) => part.head.number)).toEqual([110, 210, 260])
-      expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([18, 18, 118, 118, 218, 218])
-      expect(yield* upTo(260)).toMatchObject({ ready: true, head: 260 })
-    }).pipe(around(chain))
+  onChain("is retried, and the watcher catches up in parts", function* (chain) {
+    yield* watchedPayment(alice)
+    chain.failure = "unreachable"
+    for (let i = 0; i < 250; i++) chain.mine(...(i % 100 === 7 ? [coin(alice, BigInt(i)), token(usdc, alice, 1n)] : []))
+    yield* pass("2 minutes")
+    expect(yield* health).toMatchObject({ ready: false, head: 10 })
+    expect((yield* health)?.reason).toContain("any at model failed (unreachable)")
+    const tries = chain.batches.length
+    yield* pass("1 minute")
+    expect(chain.batches.length - tries).toBeGreaterThanOrEqual(5)
+    chain.failure = undefined
+    yield* pass("10 seconds")
+    const parts = [yield* nextCommit, yield* nextCommit, yield* nextCommit]
+    expect(parts.map((part) => part.head.number)).toEqual([110, 210, 260])
+    expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([18, 18, 118, 118, 218, 218])
+    expect(yield* upTo(260)).toMatchObject({ ready: true, head: 260 })
   })
 
-  it.scoped("that refuses large parts gets smaller ones", () => {
-    const chain = new ModelChain(10)
-    return Effect.gen(function* () {
-      yield* watchedPayment(alice)
-      chain.mineMany(80)
-      chain.intercept = (batch) => {
-        chain.failure = batch.length > 9 ? "refused" : undefined
-      }
-      // Each refusal is followed by a wait.
-      yield* Effect.repeat(pass("10 seconds"), {
-        until: () => Effect.map(health, (now) => now?.head === 90)
-      })
-      yield* committedTo(90)
-    }).pipe(around(chain))
+  onChain("that refuses large parts gets smaller ones", function* (chain) {
+    yield* watchedPayment(alice)
+    chain.mineMany(80)
+    chain.intercept = (batch) => {
+      chain.failure = batch.length > 9 ? "refused" : undefined
+    }
+    // Each refusal is followed by a wait.
+    yield* Effect.repeat(pass("10 seconds"), {
+      until: () => Effect.map(health, (now) => now?.head === 90)
+    })
+    yield* committedTo(90)
   })
 
-  it.scoped("that starts to serve another chain goes into cooldown, and the other one serves", () => {
-    const first = new ModelChain(10)
-    const other = first.twin()
-    return Effect.gen(function* () {
-      yield* watchedPayment(alice, { currency: "USDC" })
-      first.chainId = 1
-      first.distort = ({ method }, answer) =>
-        method === "eth_getBlockByNumber"
-          ? { ...(answer as object), hash: `0x${"1".repeat(64)}`, parentHash: `0x${"2".repeat(64)}` }
-          : answer
-      first.mine(token(usdc, alice, 5n))
-      yield* Effect.raceFirst(committedTo(11), Effect.forever(second))
-      expect((yield* ledger).map(({ amount, canonical }) => [amount, canonical])).toEqual([["5", 1]])
-      expect((yield* health)?.providers[0]?.reason).toContain("serves chain 1, and chains.ethereum.test is chain 77")
-    }).pipe(aroundTwo(first, other))
+  onTwo("that starts to serve another chain goes into cooldown, and the other one serves", function* (first) {
+    yield* watchedPayment(alice, { currency: "USDC" })
+    first.chainId = 1
+    first.distort = ({ method }, answer) =>
+      method === "eth_getBlockByNumber"
+        ? { ...(answer as object), hash: `0x${"1".repeat(64)}`, parentHash: `0x${"2".repeat(64)}` }
+        : answer
+    first.mine(token(usdc, alice, 5n))
+    yield* Effect.raceFirst(committedTo(11), Effect.forever(second))
+    expect((yield* ledger).map(({ amount, canonical }) => [amount, canonical])).toEqual([["5", 1]])
+    expect((yield* health)?.providers[0]?.reason).toContain("serves chain 1, and chains.ethereum.test is chain 77")
   })
 
-  it.scoped("that lags makes the watcher wait: nothing is orphaned", () => {
-    const chain = new ModelChain(10)
-    return Effect.gen(function* () {
-      yield* watchedPayment(alice)
-      chain.mine(coin(alice, 1n))
-      yield* readTo(11)
-      yield* forget(chain)
-      chain.behind = 4
-      yield* second
-      expect(yield* reason).toContain("(behind): its head is 7, and 11, which it lacks, has been read")
-      expect(yield* scanned).toMatchObject({ head_number: 11 })
-      expect((yield* ledger).map(({ canonical }) => canonical)).toEqual([1])
-      chain.behind = 0
-      chain.mine()
-      yield* second
-      expect((yield* upTo(12))?.reason).toBeUndefined()
-    }).pipe(around(chain))
+  onChain("that lags makes the watcher wait: nothing is orphaned", function* (chain) {
+    yield* watchedPayment(alice)
+    chain.mine(coin(alice, 1n))
+    yield* readTo(11)
+    yield* forget(chain)
+    chain.behind = 4
+    yield* second
+    expect(yield* reason).toContain("(behind): its head is 7, and 11, which it lacks, has been read")
+    expect(yield* scanned).toMatchObject({ head_number: 11 })
+    expect((yield* ledger).map(({ canonical }) => canonical)).toEqual([1])
+    chain.behind = 0
+    chain.mine()
+    yield* second
+    expect((yield* upTo(12))?.reason).toBeUndefined()
   })
 
-  it.scoped("that lags orphans nothing while no address is watched", () => {
-    const chain = new ModelChain(10)
-    return Effect.gen(function* () {
-      yield* watch
-      yield* committedTo(10)
-      chain.behind = 4
-      yield* pass("4 minutes")
-      expect(yield* reason).toContain("its head is 6, and 10")
-      expect(yield* scanned).toMatchObject({ head_number: 10 })
-    }).pipe(around(chain))
+  onChain("that lags orphans nothing while no address is watched", function* (chain) {
+    yield* watch
+    yield* committedTo(10)
+    chain.behind = 4
+    yield* pass("4 minutes")
+    expect(yield* reason).toContain("its head is 6, and 10")
+    expect(yield* scanned).toMatchObject({ head_number: 10 })
   })
 
-  it.scoped.each<[string, (method: string, answer: unknown) => unknown]>([
-    ["a missing block", (method, answer) => (method === "full" ? null : answer)],
-    [
-      "a block with another number",
-      (method, answer) => (method === "full" ? { ...(answer as object), number: "0x1" } : answer)
-    ],
-    [
-      "a block without transactions",
-      (method, answer) => (method === "full" ? { ...(answer as object), transactions: null } : answer)
-    ],
-    ["a malformed hash", (method, answer) => (method === "full" ? { ...(answer as object), hash: "0x12" } : answer)],
-    [
-      "a wrong parent hash",
-      (method, answer) => (method === "full" ? { ...(answer as object), parentHash: `0x${"0".repeat(64)}` } : answer)
-    ],
-    ["logs that are not a list", (method, answer) => (method === "eth_getLogs" ? {} : answer)],
-    [
-      "logs of another branch",
-      (method, answer) =>
-        method === "eth_getLogs"
-          ? (answer as Array<object>).map((log) => ({ ...log, blockHash: `0x${"1".repeat(64)}` }))
-          : answer
-    ],
-    [
-      "logs with another block number",
-      (method, answer) =>
-        method === "eth_getLogs" ? (answer as Array<object>).map((log) => ({ ...log, blockNumber: "0xa" })) : answer
-    ],
-    ["a missing receipt", (method, answer) => (method === "eth_getTransactionReceipt" ? null : answer)],
-    [
-      "a receipt without a status",
-      (method, answer) => (method === "eth_getTransactionReceipt" ? { ...(answer as object), status: "0x2" } : answer)
-    ],
-    [
-      "a receipt of another block",
-      (method, answer) =>
-        method === "eth_getTransactionReceipt" ? { ...(answer as object), blockHash: `0x${"1".repeat(64)}` } : answer
-    ]
-  ])("that returns %s changes nothing", ([, distort]) => {
+  it.scoped.each<[string, call: string, answer: (answer: object) => unknown]>([
+    ["no block", "block", () => null],
+    ["a block with a wrong parent hash", "block", (block) => ({ ...block, parentHash: `0x${"0".repeat(64)}` })],
+    ["logs that are no list", "eth_getLogs", () => ({})],
+    ["logs of another branch", "eth_getLogs", each({ blockHash: otherHash })],
+    ["worthless logs of another branch", "eth_getLogs", each({ blockHash: otherHash, data: `0x${"0".repeat(64)}` })],
+    ["logs with another block number", "eth_getLogs", each({ blockNumber: "0xa" })],
+    ["no receipt", "eth_getTransactionReceipt", () => null],
+    ["a receipt of another block", "eth_getTransactionReceipt", (receipt) => ({ ...receipt, blockHash: otherHash })]
+  ])("that returns %s changes nothing", ([, call, edit]) => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
       yield* forget(chain)
-      chain.distort = ({ method, params }, answer) => distort(params[1] === true ? "full" : method, answer)
+      chain.distort = ({ method, params }, answer) =>
+        (params[1] === true ? "block" : method) === call ? edit(answer as object) : answer
       chain.mine(coin(alice, 1n), token(usdc, alice, 2n))
       yield* second
       expect(yield* reason).toContain("failed")
@@ -175,15 +134,12 @@ describe("a provider in trouble", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("does not hide a defect", () => {
-    const chain = new ModelChain(10)
+  onChain("does not hide a defect", function* (chain) {
     chain.intercept = () => {
       throw new Error("a bug")
     }
-    return Effect.gen(function* () {
-      const exit = yield* Effect.exit(Effect.flatMap(Chains, (chains) => chains.run))
-      expect(Exit.isFailure(exit) && Cause.isDie(exit.cause)).toBe(true)
-    }).pipe(around(chain))
+    const exit = yield* Effect.exit(Effect.flatMap(Chains, (chains) => chains.run))
+    expect(Exit.isFailure(exit) && Cause.isDie(exit.cause)).toBe(true)
   })
 
   it.scoped("does not delay other chains", () => {
@@ -201,14 +157,7 @@ describe("a provider in trouble", () => {
         ["ethereum", false, undefined],
         ["base", true, 14]
       ])
-    }).pipe((test) =>
-      Effect.flatMap(temporaryDatabase, (path) =>
-        Effect.provide(
-          test,
-          world(path, chains, modelRpc({ "model:ethereum": broken, "model:base": sound }), notingSettlement)
-        )
-      )
-    )
+    }).pipe(aroundChains(chains, { "model:ethereum": broken, "model:base": sound }))
   })
 })
 
@@ -240,3 +189,68 @@ it.scoped("a failed write is retried, and nothing is stored in part", () => {
     }).pipe(Effect.provide(world(path, [withTokens], modelRpc({ "model:ethereum": chain }), settlement)))
   )
 })
+
+const turnOf = Effect.map(Chains, (chains) => chains.exclusively({ chain: "ethereum", mode: "test" }))
+
+describe("work on the rows of a network", () => {
+  onChain("has exclusive access: the watcher waits until it is done", function* (chain) {
+    const turn = yield* turnOf
+    yield* watchedPayment(alice)
+    yield* upTo(10)
+    const done = yield* Deferred.make<string>()
+    const begun = yield* Deferred.make<void>()
+    const work = yield* Effect.fork(
+      turn(() => Effect.zipRight(Deferred.succeed(begun, undefined), Deferred.await(done)))
+    )
+    yield* Deferred.await(begun)
+    chain.batches.length = 0
+    chain.mine(coin(alice, 1n))
+    yield* TestClock.adjust("5 seconds")
+    expect(chain.batches).toEqual([])
+    yield* Deferred.succeed(done, "done")
+    expect(yield* Fiber.join(work)).toBe("done")
+    yield* committedTo(11)
+    expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([11])
+  })
+
+  onTwo("that fails because of a provider puts it into cooldown, and the next work gets another one", function* () {
+    const turn = yield* turnOf
+    yield* watchedPayment(alice)
+    yield* upTo(10)
+    const error = new RpcError({ host: "model", method: "any", reason: "timeout", detail: "as the test wants" })
+    expect(yield* Effect.flip(turn(() => error))).toBe(error)
+    expect((yield* health)?.providers.map(({ healthy }) => healthy)).toEqual([false, true])
+    expect(yield* turn((_, { index }) => Effect.succeed(index))).toBe(1)
+  })
+})
+
+it.scoped(
+  "a single failed response is not logged as a warning; several in a row are, once, and so is the recovery",
+  () => {
+    const chain = new ModelChain(10)
+    const said: Array<string> = []
+    const noting = Logger.add(
+      Logger.make(({ logLevel, message }) => {
+        if (String(message).startsWith("the chain ")) said.push(`${logLevel.label} ${String(message)}`)
+      })
+    )
+    return Effect.gen(function* () {
+      yield* watchedPayment(alice)
+      yield* upTo(10)
+      // Every fifth batch.
+      let batches = 0
+      chain.intercept = () => {
+        chain.failure = batches++ % 5 === 0 ? "unreachable" : undefined
+      }
+      yield* pass("1 minute")
+      chain.intercept = () => {}
+      expect(said).toEqual([])
+      chain.failure = "unreachable"
+      yield* pass("1 minute")
+      expect(said).toEqual(["WARN the chain cannot be read"])
+      chain.failure = undefined
+      yield* pass("30 seconds")
+      expect(said).toEqual(["WARN the chain cannot be read", "INFO the chain is read again"])
+    }).pipe(Effect.provide(noting), around(chain))
+  }
+)

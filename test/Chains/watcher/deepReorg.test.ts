@@ -1,188 +1,118 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Effect } from "effect"
 import { Reader } from "../../../src/Sql.ts"
-import { temporaryDatabase } from "../../lib/store.ts"
-import {
-  alice,
-  around,
-  aroundTwo,
-  health,
-  next,
-  second,
-  upTo,
-  usdc,
-  watchedPayment,
-  withTokens,
-  withTwo
-} from "../around.ts"
-import { ModelChain, modelRpc, token } from "../ModelChain.ts"
-import { ledger, notingSettlement, pass, scanned, until, world } from "../world.ts"
+import { alice, around, aroundSome, health, next, second, upTo, usdc, watchedPayment, withTokens } from "../around.ts"
+import { ModelChain, token } from "../ModelChain.ts"
+import { ledger, pass, scanned, until } from "../world.ts"
 
-describe("a reorg that is implausibly deep", () => {
-  const logHashes = Effect.map(ledger, (rows) => rows.map(({ amount, canonical }) => [amount, canonical]))
-  const deep = (chain: ModelChain) =>
-    Effect.gen(function* () {
-      yield* watchedPayment(alice)
-      yield* next(chain, token(usdc, alice, 5n))
-      for (let i = 0; i < 6; i++) yield* next(chain)
-    })
-  /** The same chain up to block 10, and another one above. */
-  const forked = (chain: ModelChain) => {
-    chain.rollback(chain.height - 10)
-    chain.mineMany(8)
+const money = Effect.map(ledger, (rows) => rows.map(({ amount, canonical }) => [amount, canonical]))
+
+/** A provider, and another one with blocks of its own above block 10. */
+const twoBranches = () => {
+  const forked = new ModelChain(10)
+  return { forked, honest: new ModelChain(-1, [...forked.blocks]) }
+}
+
+/** The node does not respond when it is asked for a single block above block 10. */
+const silentAbout = (chain: ModelChain) => {
+  chain.intercept = ([call, ...more]) => {
+    chain.failure = more.length === 0 && Number(call?.params[0]) > 10 ? "timeout" : undefined
   }
+  return chain
+}
 
-  it.scoped("is refused from one provider while another has the old blocks", () => {
-    const first = new ModelChain(10)
-    const other = new ModelChain(-1, [...first.blocks])
+describe("a reorg deeper than the confirmations", () => {
+  it.scoped.each<[string, (nodes: ReturnType<typeof twoBranches>) => ReadonlyArray<ModelChain>, canonical: number]>([
+    ["is refused from one provider while another one has the old blocks", ({ honest }) => [honest], 1],
+    [
+      "is refused while one provider does not respond and a third one has the old blocks",
+      ({ honest }) => [silentAbout(honest.twin()), honest],
+      1
+    ],
+    ["is followed if another provider has the same blocks", ({ forked }) => [forked.twin()], 0],
+    ["is followed if no other provider responds", ({ forked }) => [silentAbout(forked.twin())], 0]
+  ])("%s", ([, others, canonical]) => {
+    const nodes = twoBranches()
+    const { forked, honest } = nodes
     return Effect.gen(function* () {
-      yield* deep(first)
-      other.blocks.push(...first.blocks.slice(11))
-      other.mine()
-      forked(first)
+      yield* watchedPayment(alice)
+      yield* next(forked, token(usdc, alice, 5n))
+      for (let i = 0; i < 6; i++) yield* next(forked)
+      honest.blocks.push(...forked.blocks.slice(11))
+      honest.mine()
+      forked.rollback(7)
+      forked.mineMany(8)
       yield* second
-      yield* until(scanned, (now) => now?.head_hash === other.blocks.at(-1)?.hash)
-      expect(yield* logHashes).toEqual([["5", 1]])
+      const [followed, refused] = canonical === 0 ? [forked, honest] : [honest, forked]
+      yield* until(scanned, (now) => now?.head_hash === followed.blocks.at(-1)?.hash)
+      expect(yield* money).toEqual([["5", canonical]])
+      if (refused !== forked) return
       const now = yield* until(health, (state) => state?.providers[0]?.healthy === false)
       expect(now?.providers[0]?.reason).toContain("inconsistent")
-    }).pipe(aroundTwo(first, other))
-  })
-
-  it.scoped("is refused while another provider does not respond and a third one has the old blocks", () => {
-    const first = new ModelChain(10)
-    const third = new ModelChain(-1, [...first.blocks])
-    const silent = first.twin()
-    const providers = { "model:first": first, "model:silent": silent, "model:third": third }
-    const settings = { ...withTwo, rpcUrls: Object.keys(providers).map((url) => Redacted.make(url)) }
-    return Effect.gen(function* () {
-      yield* deep(first)
-      third.blocks.push(...first.blocks.slice(11))
-      third.mine()
-      forked(first)
-      silent.intercept = ([call]) => {
-        silent.failure = call?.method === "eth_getBlockByNumber" ? "timeout" : undefined
-      }
-      yield* second
-      yield* until(scanned, (now) => now?.head_hash === third.blocks.at(-1)?.hash)
-      expect(yield* logHashes).toEqual([["5", 1]])
-    }).pipe((test) =>
-      Effect.flatMap(temporaryDatabase, (path) =>
-        Effect.provide(test, world(path, [settings], modelRpc(providers), notingSettlement))
-      )
-    )
-  })
-
-  it.scoped("is followed when another provider has the same blocks", () => {
-    const first = new ModelChain(10)
-    return Effect.gen(function* () {
-      yield* deep(first)
-      forked(first)
-      yield* second
-      yield* until(scanned, (now) => now?.head_hash === first.blocks.at(-1)?.hash)
-      expect(yield* logHashes).toEqual([["5", 0]])
-    }).pipe(aroundTwo(first, first.twin()))
-  })
-
-  it.scoped("is followed if there is only one provider", () => {
-    const first = new ModelChain(10)
-    const other = first.twin()
-    return Effect.gen(function* () {
-      yield* deep(first)
-      other.failure = "unreachable"
-      forked(first)
-      yield* second
-      yield* until(scanned, (now) => now?.head_hash === first.blocks.at(-1)?.hash)
-      expect(yield* logHashes).toEqual([["5", 0]])
-    }).pipe(aroundTwo(first, other))
+    }).pipe(aroundSome([forked, ...others(nodes)]))
   })
 })
 
-it.scoped("a reorg as deep as the confirmations is followed at once, from any provider", () => {
-  const first = new ModelChain(10)
-  const lagging = new ModelChain(-1, [...first.blocks])
+it.scoped.each([
+  ["a reorg as deep as the confirmations is followed at once, from any provider", { depth: 3, finalized: 10 }, true],
+  ["a reorg of a block above the final ones is followed at once, from any provider", { depth: 1, finalized: 12 }, true],
+  ["a reorg of a final block is refused from one provider alone", { depth: 1, finalized: 13 }, false]
+] as const)("%s", ([, { depth, finalized }, followed]) => {
+  const { forked, honest: lagging } = twoBranches()
+  const final = Effect.flatMap(Reader, (reader) =>
+    reader.get<{ number: number | null }>("SELECT finalized_number AS number FROM scans")
+  )
   return Effect.gen(function* () {
     yield* watchedPayment(alice)
-    yield* next(first, token(usdc, alice, 5n))
-    yield* next(first)
-    yield* next(first)
-    lagging.blocks.push(...first.blocks.slice(11))
+    yield* next(forked)
+    yield* next(forked)
+    yield* next(forked, token(usdc, alice, 5n))
+    forked.finalized = finalized
+    yield* pass("1 minute")
+    yield* until(final, (row) => row?.number === finalized)
+    yield* upTo(13)
+    lagging.blocks.push(...forked.blocks.slice(11))
     // It is no longer in cooldown for the blocks that it lacked.
     yield* pass("1 minute")
-    first.rollback(3)
-    first.mineMany(4)
+    forked.rollback(depth)
+    forked.mineMany(depth + 1)
     yield* second
-    yield* until(scanned, (now) => now?.head_hash === first.blocks.at(-1)?.hash)
-    expect((yield* health)?.providers[0]).toMatchObject({ healthy: true })
-  }).pipe(aroundTwo(first, lagging))
+    const [state] = yield* until(
+      Effect.zip(health, scanned),
+      ([now, scan]) => now?.providers[0]?.healthy === false || scan?.head_number === 14
+    )
+    expect(state?.providers[0]).toMatchObject({ healthy: followed })
+    expect(yield* money).toEqual([["5", followed ? 0 : 1]])
+  }).pipe(aroundSome([forked, lagging]))
 })
 
-it.scoped("a reorg that is longer than the block range, and than 32 blocks, is read in parts", () => {
+it.scoped.each([
+  ["deeper than the provider's block range", { limit: 10, depth: 14 }],
+  ["longer than the block range, and than 32 blocks", { limit: 40, depth: 61 }]
+])("a reorg that is %s is read in parts", ([, { depth, limit }]) => {
   const chain = new ModelChain(10)
+  chain.intercept = (batch) => {
+    const isTooMuch = batch.some(({ method, params: [of] }) => {
+      const { fromBlock, toBlock } = (of ?? {}) as { fromBlock?: string; toBlock?: string }
+      return method === "eth_getLogs" && fromBlock !== undefined && Number(toBlock) - Number(fromBlock) >= limit
+    })
+    chain.failure = isTooMuch ? "range" : undefined
+  }
+  const seconds = Effect.repeatN(second, 59)
   return Effect.gen(function* () {
     yield* watchedPayment(alice, { chain: "base", currency: "USDC" })
     yield* next(chain, token(usdc, alice, 5n))
-    chain.intercept = (batch) => {
-      const [filter] = batch.flatMap(({ method, params }) =>
-        method === "eth_getLogs" ? params : []
-      ) as ReadonlyArray<{
-        fromBlock?: string
-        toBlock?: string
-      }>
-      chain.failure = Number(filter?.toBlock) - Number(filter?.fromBlock) >= 40 ? "range" : undefined
-    }
-    chain.mineMany(60)
-    for (let i = 0; i < 20; i++) yield* second
-    yield* upTo(71)
-    chain.rollback(61)
-    chain.mineMany(61)
+    chain.mineMany(depth - 1)
+    yield* seconds
+    yield* upTo(10 + depth)
+    chain.rollback(depth)
+    chain.mineMany(depth)
     chain.mine(token(usdc, alice, 6n))
-    for (let i = 0; i < 20; i++) yield* second
-    yield* upTo(72)
-    expect((yield* ledger).map(({ amount, canonical }) => [amount, canonical])).toEqual([
+    yield* seconds
+    yield* upTo(11 + depth)
+    expect(yield* money).toEqual([
       ["5", 0],
       ["6", 1]
     ])
   }).pipe(around(chain, { ...withTokens, chain: "base", confirmations: 100 }))
-})
-
-describe("a reorg of one block", () => {
-  /** One provider has replaced block 12, by `forked`, and the other one has not seen it. */
-  const replacedAbove = (finalized: number) =>
-    Effect.gen(function* () {
-      const forked = new ModelChain(10)
-      const lagging = new ModelChain(-1, [...forked.blocks])
-      const test = Effect.gen(function* () {
-        yield* watchedPayment(alice)
-        yield* next(forked)
-        yield* next(forked, token(usdc, alice, 5n))
-        forked.finalized = finalized
-        yield* pass("1 minute")
-        yield* until(tags, (row) => row?.finalized === finalized)
-        yield* upTo(12)
-        lagging.blocks.push(...forked.blocks.slice(11))
-        forked.rollback(1)
-        forked.mineMany(2)
-        yield* second
-        const [first] = yield* Effect.map(
-          until(
-            Effect.zip(health, scanned),
-            ([now, scan]) => now?.providers[0]?.healthy === false || scan?.head_number === 13
-          ),
-          ([now]) => now?.providers ?? []
-        )
-        return { healthy: first?.healthy, ledger: (yield* ledger).map(({ canonical }) => canonical) }
-      })
-      return yield* test.pipe(aroundTwo(forked, lagging))
-    })
-  const tags = Effect.flatMap(Reader, (reader) =>
-    reader.get<{ finalized: number | null }>("SELECT finalized_number AS finalized FROM scans")
-  )
-
-  it.scoped("above the final blocks is followed at once, from any provider", () =>
-    Effect.map(replacedAbove(11), (found) => expect(found).toEqual({ healthy: true, ledger: [0] }))
-  )
-
-  it.scoped("of a final block is refused from one provider alone", () =>
-    Effect.map(replacedAbove(12), (found) => expect(found).toEqual({ healthy: false, ledger: [1] }))
-  )
 })

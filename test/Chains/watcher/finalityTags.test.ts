@@ -1,12 +1,16 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Layer } from "effect"
+import { makeClient, Rpc } from "../../../src/Chains/rpc/Rpc.ts"
 import { examinePolicies } from "../../../src/Doctor/chains.ts"
-import { Reader, Tx, Writer } from "../../../src/Sql.ts"
-import { alice, aroundSome, aroundTwo, health, second, upTo, usdc, watchedPayment, withTwo } from "../around.ts"
+import { Reader } from "../../../src/Sql.ts"
+import { temporaryDatabase } from "../../lib/store.ts"
+import { alice, aroundSome, health, second, upTo, usdc, watchedPayment, withTokens, withTwo } from "../around.ts"
 import { ModelChain, token } from "../ModelChain.ts"
-import { pass, scanned, until, watch } from "../world.ts"
+import { notingSettlement, pass, pay, runSql, scanned, until, watch, world } from "../world.ts"
+import { onChain, onTwo } from "./onChain.ts"
 
 const settings = { ...withTwo, policies: [{ aboveUsd: "100", require: "finalized" as const }] }
+const everyTenSeconds = { ...settings, pollInterval: Duration.seconds(10) }
 const finalized = Effect.flatMap(Reader, (reader) =>
   reader.get<{ finalized: number | null }>("SELECT finalized_number AS finalized FROM scans")
 )
@@ -14,10 +18,15 @@ const finalized = Effect.flatMap(Reader, (reader) =>
 const hours = (count: number) => count * 360
 
 describe("a tag that a policy requires", () => {
-  it.scoped("is read from the other provider if the serving one refuses it, and counts after ten minutes", () => {
+  it.scoped.each([
+    ["the other one of two", 2, 1],
+    ["the serving one of three", 3, 0],
+    ["the second one of three", 3, 1],
+    ["the last one of three", 3, 2]
+  ] as const)("and that only %s providers reports counts after ten minutes", ([, count, reporting]) => {
     const first = new ModelChain(10)
-    const other = first.twin()
-    other.finalized = 7
+    const nodes = [first, first.twin(), first.twin()]
+    for (const node of nodes.slice(reporting, reporting + 1)) node.finalized = 7
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
       yield* pass("9 minutes")
@@ -27,33 +36,16 @@ describe("a tag that a policy requires", () => {
         reason: expect.stringMatching(/only one provider reports the tag "finalized".*Remedy: .*rpc_urls/)
       })
       yield* pass("2 minutes")
-      expect((yield* until(finalized, (row) => row?.finalized != null))?.finalized).toBe(7)
-      const now = yield* upTo(10)
-      expect(now).toMatchObject({ ready: true })
-      expect(now).not.toHaveProperty("reason")
-    }).pipe(aroundTwo(first, other, { ...settings, pollInterval: Duration.seconds(10) }))
+      expect((yield* finalized)?.finalized).toBe(7)
+      expect(yield* upTo(10)).not.toHaveProperty("reason")
+    }).pipe(aroundSome(nodes.slice(0, count), everyTenSeconds))
   })
 
-  it.scoped.each([0, 1, 2])("and that only provider %d of three reports counts after ten minutes", (place) => {
-    const first = new ModelChain(10)
-    const nodes = [first, first.twin(), first.twin()]
-    const knowing = nodes[place] ?? first
-    knowing.finalized = 7
-    return Effect.gen(function* () {
-      yield* watchedPayment(alice)
-      yield* pass("9 minutes")
-      expect((yield* finalized)?.finalized).toBe(null)
-      yield* pass("2 minutes")
-      expect((yield* until(finalized, (row) => row?.finalized != null))?.finalized).toBe(7)
-    }).pipe(aroundSome(nodes, { ...settings, pollInterval: Duration.seconds(10) }))
-  })
-
-  it.scoped("and that one provider reports while the other does not know the tag does not count at once", () => {
-    const first = new ModelChain(10)
-    const other = first.twin()
-    first.finalized = 7
-    other.finalized = 7
-    return Effect.gen(function* () {
+  onTwo(
+    "and that the other provider does not know for a while does not count at once",
+    everyTenSeconds,
+    function* (first, other) {
+      for (const node of [first, other]) node.finalized = 7
       yield* watchedPayment(alice)
       yield* until(finalized, (row) => row?.finalized === 7)
       first.finalized = 10
@@ -68,13 +60,13 @@ describe("a tag that a policy requires", () => {
       other.finalized = undefined
       yield* pass("11 minutes")
       expect((yield* finalized)?.finalized).toBe(10)
-    }).pipe(aroundTwo(first, other, { ...settings, pollInterval: Duration.seconds(10) }))
-  })
+    }
+  )
 
-  it.scoped("and that one provider reports while the other does not respond counts only after ten minutes", () => {
-    const first = new ModelChain(10)
-    const other = first.twin()
-    return Effect.gen(function* () {
+  onTwo(
+    "and that the other provider does not report, being silent, counts after ten minutes",
+    everyTenSeconds,
+    function* (first, other) {
       yield* watchedPayment(alice)
       other.failure = "unreachable"
       first.finalized = 7
@@ -82,76 +74,52 @@ describe("a tag that a policy requires", () => {
       expect((yield* finalized)?.finalized).toBe(null)
       yield* pass("10 minutes")
       expect((yield* finalized)?.finalized).toBe(7)
-    }).pipe(aroundTwo(first, other, { ...settings, pollInterval: Duration.seconds(30) }))
-  })
-
-  it.scoped(
-    "and that no provider knows makes the chain not ready, even without watched addresses, until one does",
-    () => {
-      const first = new ModelChain(10)
-      const other = first.twin()
-      return Effect.gen(function* () {
-        yield* watch
-        const now = yield* until(health, (state) => state?.reason !== undefined)
-        expect(now).toMatchObject({ ready: false, head: 10 })
-        expect(now?.reason).toMatch(/"finalized".*chains\.ethereum\.test\.policy.*Remedy: .*rpc_urls/)
-        other.finalized = 7
-        yield* pass("10 minutes")
-        expect((yield* until(health, (state) => state?.ready === true))?.reason).toMatch(/^only one provider reports/)
-        yield* pass("10 minutes")
-        expect(yield* until(health, (state) => state?.reason === undefined)).toMatchObject({ ready: true })
-      }).pipe(aroundTwo(first, other, settings))
     }
   )
 
-  it.scoped("and that was known once is not missing because no provider reports it for a while", () => {
-    const first = new ModelChain(10)
-    const other = first.twin()
-    first.finalized = 7
+  onTwo("and that no provider knows makes the chain not ready until one does", settings, function* (_, other) {
+    yield* watch
+    const now = yield* until(health, (state) => state?.reason !== undefined)
+    expect(now).toMatchObject({ ready: false, head: 10 })
+    expect(now?.reason).toMatch(/"finalized".*chains\.ethereum\.test\.policy.*Remedy: .*rpc_urls/)
     other.finalized = 7
-    return Effect.gen(function* () {
-      yield* watchedPayment(alice)
-      yield* until(finalized, (row) => row?.finalized === 7)
-      first.finalized = undefined
-      other.finalized = undefined
-      for (let i = 0; i < 30; i++) yield* second
-      const now = yield* upTo(10)
-      expect(now).toMatchObject({ ready: true })
-      expect(now).not.toHaveProperty("reason")
-    }).pipe(aroundTwo(first, other, settings))
+    yield* pass("10 minutes")
+    expect((yield* until(health, (state) => state?.ready === true))?.reason).toMatch(/^only one provider reports/)
+    yield* pass("10 minutes")
+    expect(yield* until(health, (state) => state?.reason === undefined)).toMatchObject({ ready: true })
   })
 
-  it.scoped("and that stalls while a payment waits for it is reported by health", () => {
-    const first = new ModelChain(10)
-    const other = first.twin()
+  onTwo("and that was known once may be unavailable for a while", settings, function* (first, other) {
     for (const node of [first, other]) node.finalized = 7
-    return Effect.gen(function* () {
-      const payment = yield* watchedPayment(alice)
-      first.mine(token(usdc, alice, 5n))
-      first.mineMany(hours(1))
-      yield* second
-      yield* until(scanned, (row) => row?.head_number === first.height)
-      yield* pass("20 seconds")
-      expect(yield* upTo(first.height)).not.toHaveProperty("reason")
-      const writer = yield* Writer
-      const detecting = (usdValue: string | null) =>
-        writer.write(
-          Effect.flatMap(Tx, (tx) =>
-            tx.run("UPDATE payments SET status = 'detecting', usd_value = ? WHERE id = ?", [usdValue, payment.id])
-          )
-        )
-      // Its value is too low for the policy.
-      yield* detecting("99")
-      yield* pass("20 seconds")
-      expect(yield* upTo(first.height)).not.toHaveProperty("reason")
-      yield* detecting(null)
-      yield* pass("20 seconds")
-      const now = yield* until(health, (state) => state?.reason !== undefined)
-      expect(now).toMatchObject({ ready: true, reason: expect.stringMatching(/finality stalls: .* block 7 is 1 h/) })
-      for (const node of [first, other]) node.finalized = first.height
-      yield* pass("20 seconds")
-      yield* until(health, (state) => state !== undefined && state.reason === undefined)
-    }).pipe(aroundTwo(first, other, settings))
+    yield* watchedPayment(alice)
+    yield* until(finalized, (row) => row?.finalized === 7)
+    for (const node of [first, other]) node.finalized = undefined
+    yield* Effect.repeatN(second, 29)
+    expect(yield* upTo(10)).not.toHaveProperty("reason")
+  })
+
+  onTwo("and that stalls while a payment waits for it is reported by health", settings, function* (first, other) {
+    for (const node of [first, other]) node.finalized = 7
+    const payment = yield* watchedPayment(alice)
+    first.mine(token(usdc, alice, 5n))
+    first.mineMany(hours(1))
+    yield* second
+    yield* until(scanned, (row) => row?.head_number === first.height)
+    yield* pass("20 seconds")
+    expect(yield* upTo(first.height)).not.toHaveProperty("reason")
+    const detecting = (usdValue: string | null) =>
+      runSql("UPDATE payments SET status = 'detecting', usd_value = ? WHERE id = ?", [usdValue, payment.id])
+    // Its value is too low for the policy.
+    yield* detecting("99")
+    yield* pass("20 seconds")
+    expect(yield* upTo(first.height)).not.toHaveProperty("reason")
+    yield* detecting(null)
+    yield* pass("20 seconds")
+    const now = yield* until(health, (state) => state?.reason !== undefined)
+    expect(now).toMatchObject({ ready: true, reason: expect.stringMatching(/finality stalls: .* block 7 is 1 h/) })
+    for (const node of [first, other]) node.finalized = first.height
+    yield* pass("20 seconds")
+    yield* until(health, (state) => state !== undefined && state.reason === undefined)
   })
 
   it.effect("makes doctor fail if no provider knows it", () =>
@@ -168,5 +136,49 @@ describe("a tag that a policy requires", () => {
       expect(yield* look).toMatchObject([{ status: "ok", finding: "the newest finalized block is 7" }])
       expect(yield* examinePolicies({ ...settings, policies: [] }, [{ client: first.client, head }])).toEqual([])
     })
+  )
+})
+
+onChain("a block that has not been read is not stored as final", { height: 30 }, function* (chain) {
+  chain.finalized = 30
+  const ahead = { number: "0x64", hash: `0x${"2".repeat(64)}`, parentHash: `0x${"1".repeat(64)}`, timestamp: "0x3e8" }
+  chain.distort = ({ params: [tag] }, answer) => (tag === "finalized" ? ahead : answer)
+  yield* pay(alice)
+  yield* watch
+  yield* upTo(30)
+  yield* until(finalized, (row) => row?.finalized === 30)
+  yield* pass("1 minute")
+  // Nor has it been verified.
+  const reader = yield* Reader
+  expect(yield* reader.get("SELECT finalized_number, verified_number FROM scans")).toEqual({
+    finalized_number: 30,
+    verified_number: 18
+  })
+})
+
+it.scoped("each of the two tags is stored as the node reports it", () => {
+  const chain = new ModelChain(10)
+  const tags: Readonly<Record<string, string>> = { safe: "0x9", finalized: "0x7" }
+  const client = makeClient({
+    ...chain.client,
+    sendEach: (calls) =>
+      chain.client.sendEach(
+        calls.map(({ method, params: [tag, ...rest] }) => ({ method, params: [tags[String(tag)] ?? tag, ...rest] }))
+      )
+  })
+  const settings = { ...withTokens, policies: [{ aboveUsd: "100", require: "safe" as const }] }
+  return Effect.gen(function* () {
+    yield* pay(alice)
+    yield* watch
+    yield* upTo(10)
+    const reader = yield* Reader
+    const stored = reader.get<{ safe: number | null }>(
+      "SELECT safe_number AS safe, finalized_number AS finalized FROM scans"
+    )
+    expect(yield* until(stored, (row) => row?.safe !== null)).toEqual({ safe: 9, finalized: 7 })
+  }).pipe((test) =>
+    Effect.flatMap(temporaryDatabase, (path) =>
+      Effect.provide(test, world(path, [settings], Layer.succeed(Rpc, { client: () => client }), notingSettlement))
+    )
   )
 })

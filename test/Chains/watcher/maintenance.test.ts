@@ -2,10 +2,11 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Logger, TestClock } from "effect"
 import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import type { RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
-import { Reader, Tx, Writer } from "../../../src/Sql.ts"
+import { Reader } from "../../../src/Sql.ts"
 import { direct } from "../balances/BalanceModel.ts"
 import { alice, bob, inStore, owe, owing, refusing, scan, scanTo } from "../balances/reconcileWorld.ts"
 import { errorOf } from "../providing.ts"
+import { runSql } from "../world.ts"
 import { choring, kept } from "./maintaining.ts"
 
 const checked = Effect.map(scan, (found) => found?.checked?.number)
@@ -14,8 +15,6 @@ const stored = Effect.flatMap(Reader, (reader) =>
     rows.map(({ number }) => number)
   )
 )
-const change = (sql: string, ...params: ReadonlyArray<number | null>) =>
-  Effect.flatMap(Writer, (writer) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(sql, params))))
 const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
 
 describe("a round of balance reconciliation", () => {
@@ -113,8 +112,8 @@ describe("an error during maintenance", () => {
                 : model.client.send(calls)
           }
           const { aside, mined } = yield* choring(model, failing)
-          yield* change("UPDATE scans SET verified_number = 20000")
-          yield* change("INSERT INTO blocks (chain, mode, number, hash, time) VALUES ('base', 'test', 999, '0x', 1)")
+          yield* runSql("UPDATE scans SET verified_number = 20000")
+          yield* runSql("INSERT INTO blocks (chain, mode, number, hash, time) VALUES ('base', 'test', 999, '0x', 1)")
           expect(yield* mined([direct(alice, 5n)])).toMatchObject([
             { reason: expect.stringContaining(reason), ready: true }
           ])
@@ -170,17 +169,37 @@ describe("stored blocks", () => {
         [15_000, 30_000],
         [15_000, null]
       ] as const) {
-        yield* change("UPDATE scans SET verified_number = ?, finalized_number = ?", verified, finalized)
+        yield* runSql("UPDATE scans SET verified_number = ?, finalized_number = ?", [verified, finalized])
         for (const number of [4_999, 5_000, 6_000]) {
-          yield* change(
+          yield* runSql(
             "INSERT INTO blocks (chain, mode, number, hash, time) VALUES ('base', 'test', ?, '0x', 1) ON CONFLICT DO NOTHING",
-            number
+            [number]
           )
         }
         const { mined } = yield* choring(model, model.client)
         yield* mined([])
         expect((yield* stored).slice(-2)).toEqual([5_000, 6_000])
       }
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped("are examined in pages, one a round, until the last one", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("pages")
+      yield* runSql("UPDATE scans SET verified_number = 30000")
+      yield* runSql(
+        `INSERT INTO blocks (chain, mode, number, hash, time)
+         WITH RECURSIVE n (i) AS (SELECT 101 UNION ALL SELECT i + 1 FROM n WHERE i < 2600)
+         SELECT 'base', 'test', i, '0x', 1 FROM n`
+      )
+      const { mined } = yield* choring(model, model.client)
+      const left: Array<number> = []
+      for (let round = 0; round < 3; round++) {
+        yield* mined([])
+        left.push((yield* stored).filter((number) => number > 100).length)
+      }
+      // The first page has two more blocks below.
+      expect(left).toEqual([1_502, 502, 0])
     }).pipe(quiet, inStore)
   )
 
@@ -208,17 +227,11 @@ describe("stored blocks", () => {
 
 describe("the daily sweep of all watched addresses", () => {
   const address = (n: number) => `0x${n.toString(16).padStart(40, "0")}`
-  const lost = (which: string) =>
-    Effect.flatMap(Writer, (writer) =>
-      writer.write(
-        Effect.gen(function* () {
-          const tx = yield* Tx
-          yield* tx.run("INSERT INTO gap_addresses VALUES (?, 'test', 'w', 1000, 0)", [which])
-          // It has been checked once before, when it was skipped.
-          yield* tx.run("INSERT INTO gap_looks SELECT DISTINCT chain, ? FROM scans", [which])
-        })
-      )
-    )
+  const lost = Effect.fnUntraced(function* (which: string) {
+    yield* runSql("INSERT INTO gap_addresses VALUES (?, 'test', 'w', 1000, 0)", [which])
+    // It has been checked once before, when it was skipped.
+    yield* runSql("INSERT INTO gap_looks SELECT DISTINCT chain, ? FROM scans", [which])
+  })
 
   it.scoped("continues with the page that failed, and then with skipped addresses", () =>
     Effect.gen(function* () {

@@ -3,7 +3,7 @@ import { Duration, Effect, TestClock } from "effect"
 import { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
 import type { Payment } from "../../../src/Domain/Payment.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
-import { alice, aroundSomeReal, health, usdc, withTokens } from "../around.ts"
+import { address, aroundSomeReal, health, usdc, withTokens } from "../around.ts"
 import { ModelChain, modelRpc, token } from "../ModelChain.ts"
 import { pass, pay, paymentById, realSettlement, until, watch, world } from "../world.ts"
 
@@ -12,7 +12,8 @@ import { pass, pay, paymentById, realSettlement, until, watch, world } from "../
 const tolerance = { clockTolerance: Duration.minutes(15) }
 const ahead = 84
 const patient = { ...withTokens, pollInterval: Duration.seconds(10) }
-const tenMinutes = pay(alice, { currency: "USDC", amount: 5n, expiresIn: 600_000 })
+const [alice, bob] = [address(0xa11ce), address(0xb0b)]
+const tenMinutes = (to: string) => pay(to, { currency: "USDC", amount: 5n, expiresIn: 600_000 })
 const statusOf = ({ id }: Payment) => Effect.map(paymentById(id), (payment) => payment?.status)
 
 const watched = Effect.gen(function* () {
@@ -21,10 +22,11 @@ const watched = Effect.gen(function* () {
   yield* until(health, (now) => now?.head === ahead)
 })
 
-/** A payment created after the watcher's first poll, or before it. */
+/** Two payments created after the watcher's first poll, or before it. */
+const both = Effect.all([tenMinutes(alice), tenMinutes(bob)], { concurrency: 1 })
 const made = {
-  "after the first poll": Effect.zipRight(watched, tenMinutes),
-  "before the first poll": Effect.zipLeft(tenMinutes, watched)
+  "after the first poll": Effect.zipRight(watched, both),
+  "before the first poll": Effect.zipLeft(both, watched)
 }
 
 /** Advances this clock and the chain's by `count` minutes. */
@@ -38,13 +40,15 @@ const minutes = (chain: ModelChain, count: number) =>
   )
 
 it.scoped.each(["after the first poll", "before the first poll"] as const)(
-  "a payment of ten minutes that is created %s has exactly its ten minutes",
+  "a payment of ten minutes that is created %s has exactly its ten minutes, and is paid in time in the ninth",
   (after) => {
     const chain = new ModelChain(ahead)
     return Effect.gen(function* () {
-      const payment = yield* made[after]
-      yield* minutes(chain, 10)
-      expect(yield* statusOf(payment)).toBe("pending")
+      const [payment, paid] = yield* made[after]
+      yield* minutes(chain, 9)
+      chain.mine(token(usdc, bob, 5n))
+      yield* minutes(chain, 1)
+      expect([yield* statusOf(payment), yield* statusOf(paid)]).toEqual(["pending", "confirmed"])
       // Its grace period of a minute, and the confirmations.
       yield* minutes(chain, 2)
       expect(yield* statusOf(payment)).toBe("expired")
@@ -52,61 +56,41 @@ it.scoped.each(["after the first poll", "before the first poll"] as const)(
   }
 )
 
-it.scoped.each(["after the first poll", "before the first poll"] as const)(
-  "a payment of ten minutes that is created %s is paid in time nine minutes later",
-  (after) => {
-    const chain = new ModelChain(ahead)
-    return Effect.gen(function* () {
-      const payment = yield* made[after]
-      yield* minutes(chain, 9)
-      chain.mine(token(usdc, alice, 5n))
-      yield* minutes(chain, 1)
-      expect(yield* statusOf(payment)).toBe("confirmed")
-    }).pipe(aroundSomeReal([chain], patient, tolerance))
-  }
-)
-
-it.scoped("a payment that an earlier run created with a right clock keeps its deadline", () =>
+it.scoped("after a restart, a payment that the earlier run created with a right clock keeps its deadline", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const rpc = modelRpc({ "model:ethereum": new ModelChain(ahead) })
     const run = <A, E, R>(test: Effect.Effect<A, E, R>) =>
       Effect.scoped(Effect.provide(test, world(path, [patient], rpc, realSettlement, tolerance)))
+    const deadlines = ({ id }: Payment) =>
+      Effect.map(paymentById(id), (payment) => [payment?.expiresAt, payment?.dueAt])
     yield* TestClock.setTime(840_000)
-    const { id } = yield* run(made["after the first poll"])
+    const earlier = yield* run(Effect.zipRight(watched, tenMinutes(alice)))
     yield* TestClock.setTime(0)
-    const payment = yield* run(Effect.zipRight(watched, paymentById(id)))
-    expect([payment?.expiresAt, payment?.dueAt]).toEqual([1_440_000, undefined])
+    yield* run(
+      Effect.gen(function* () {
+        // Before this run's first poll, on a chain whose head an earlier run has stored.
+        const later = yield* tenMinutes(bob)
+        expect(later.createdHead).toBe(ahead)
+        yield* watched
+        expect(yield* deadlines(earlier)).toEqual([1_440_000, undefined])
+        expect(yield* deadlines(later)).toEqual([600_000, 1_440_000])
+      })
+    )
   })
 )
 
-it.scoped(
-  "a clock that is set back between a payment and the first poll adds no more than the payment's own time",
-  () => {
-    const chain = new ModelChain(ahead)
-    return Effect.gen(function* () {
-      yield* TestClock.setTime(800_000)
-      const { id } = yield* tenMinutes
-      yield* TestClock.setTime(0)
-      yield* watched
-      const payment = yield* paymentById(id)
-      // The chain's head is at second 840 by then: it needs at most ten minutes from there.
-      expect([payment?.expiresAt, payment?.dueAt]).toEqual([1_400_000, 1_440_000])
-    }).pipe(aroundSomeReal([chain], patient, tolerance))
-  }
-)
-
-it.scoped(
-  "a payment created after the time of the head, by a clock that has been set back since, keeps its deadline",
-  () => {
-    const chain = new ModelChain(ahead)
-    return Effect.gen(function* () {
-      yield* TestClock.setTime(900_000)
-      const { id } = yield* tenMinutes
-      yield* TestClock.setTime(0)
-      yield* watched
-      const payment = yield* paymentById(id)
-      expect([payment?.expiresAt, payment?.dueAt]).toEqual([1_500_000, undefined])
-    }).pipe(aroundSomeReal([chain], patient, tolerance))
-  }
+// The chain's head is at second 840.
+it.scoped.each([
+  ["a payment created before the time of the head gets no more than its own time from there", 800_000, 1_440_000],
+  ["a payment created after the time of the head keeps its deadline", 900_000, undefined]
+] as const)("when the clock is set back before the first poll, %s", ([, createdAt, dueAt]) =>
+  Effect.gen(function* () {
+    yield* TestClock.setTime(createdAt)
+    const { id } = yield* tenMinutes(alice)
+    yield* TestClock.setTime(0)
+    yield* watched
+    const payment = yield* paymentById(id)
+    expect([payment?.expiresAt, payment?.dueAt]).toEqual([createdAt + 600_000, dueAt])
+  }).pipe(aroundSomeReal([new ModelChain(ahead)], patient, tolerance))
 )
