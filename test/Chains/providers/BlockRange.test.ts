@@ -44,7 +44,7 @@ const scenarios: ReadonlyArray<readonly [string, ReadonlyArray<readonly [Step, b
       [failed("range", { maxBlocks: 500 }), 500],
       [read(60), 500],
       [failed("range", { maxBlocks: 100 }), 100],
-      [read(50), 100]
+      [read(3), 100]
     ]
   ],
   [

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import { currentHost, errorOf, hash, hostOf, now, wait } from "../providing.ts"
+import { currentHost, errorOf, hostOf, now, wait } from "../providing.ts"
 import { onNodes } from "./onNodes.ts"
 
 onNodes("the others are all that can be used beside one, none in cooldown among them", 3, function* (nodes) {
@@ -14,7 +14,7 @@ onNodes("the others are all that can be used beside one, none in cooldown among 
   yield* providers.failed(of(c), errorOf("c", "behind"))
   expect(yield* others).toEqual(["a"])
   yield* providers.failed(of(a), errorOf("a", "timeout"))
-  a.genesis = hash("d")
+  a.chainId = 1
   yield* TestClock.adjust("5 seconds")
   // The first one serves another chain by now.
   expect(yield* others).toEqual(["c"])

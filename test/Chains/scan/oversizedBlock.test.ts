@@ -105,20 +105,17 @@ describe("a block with more logs than a provider gives at once", () => {
     })
   )
 
-  it.effect(
-    "is read by its receipts before hundreds of calls by receivers",
-    () =>
-      Effect.gen(function* () {
-        const chain = flooded(capped(10_000), ...noise(10_001))
-        expect(yield* read(chain, 100_000)).toEqual(money)
-        expect(callsOf(chain)).toEqual({
-          eth_getLogs: 3,
-          eth_getBlockByNumber: 2,
-          eth_getBlockReceipts: 1,
-          eth_getBlockByHash: 1
-        })
-      }),
-    20_000
+  it.effect("is read by its receipts before more than twenty calls by receivers", () =>
+    Effect.gen(function* () {
+      const chain = flooded(capped(10_000), ...noise(10_001))
+      expect(yield* read(chain, 10_001)).toEqual(money)
+      expect(callsOf(chain)).toEqual({
+        eth_getLogs: 3,
+        eth_getBlockByNumber: 2,
+        eth_getBlockReceipts: 1,
+        eth_getBlockByHash: 1
+      })
+    })
   )
 
   it.effect("is read by the receipts of its transactions where those of a block are not served", () =>

@@ -221,7 +221,7 @@ describe("a configured start block", () => {
   it.scoped.each([
     ["is the chain's first block starts reading above it", { height: 0, startBlock: 0, start: 1 }],
     ["is the next block does not make the watcher wait", { height: 10, startBlock: 11, start: 11 }]
-  ])("that %s", ([, { height, start, startBlock }]) => {
+  ] as const)("that %s", ([, { height, start, startBlock }]) => {
     const chain = new ModelChain(height)
     return Effect.gen(function* () {
       yield* pay(alice)

@@ -89,7 +89,7 @@ it.scoped.each([
 it.scoped.each([
   ["deeper than the provider's block range", { limit: 10, depth: 14 }],
   ["longer than the block range, and than 32 blocks", { limit: 40, depth: 61 }]
-])("a reorg that is %s is read in parts", ([, { depth, limit }]) => {
+] as const)("a reorg that is %s is read in parts", ([, { depth, limit }]) => {
   const chain = new ModelChain(10)
   chain.intercept = (batch) => {
     const isTooMuch = batch.some(({ method, params: [of] }) => {

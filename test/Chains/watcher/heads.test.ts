@@ -70,16 +70,16 @@ describe("a serving provider whose head moves at half the pace of the chain", ()
   )
 })
 
-/**
- * While `isOn`, the node invents empty blocks of these times, Unix seconds, above its chain's block `real()`, up to `top()`.
- */
-const inventing = (
-  chain: ModelChain,
-  real: () => number,
-  top: () => number,
-  timeOf: (number: number) => number,
-  isOn: () => boolean
-) => {
+/** Empty blocks that a node invents above its chain's block `real()`, up to block `top()`, while `isOn()`. */
+interface Invention {
+  readonly real: () => number
+  readonly top: () => number
+  /** The time of a block, Unix seconds. */
+  readonly timeOf: (number: number) => number
+  readonly isOn: () => boolean
+}
+
+const inventing = (chain: ModelChain, { isOn, real, timeOf, top }: Invention) => {
   chain.distort = ({ method, params: [of] }, answer) => {
     if (!isOn()) return answer
     if (method === "eth_getLogs") return []
@@ -98,13 +98,12 @@ const inventing = (
 
 /** The node reports a head this many blocks above the chain's, once that has some height. */
 const farAbove = (chain: ModelChain, blocks: number, from: number) =>
-  inventing(
-    chain,
-    () => chain.height,
-    () => chain.height + blocks,
-    () => 130,
-    () => chain.height >= from
-  )
+  inventing(chain, {
+    real: () => chain.height,
+    top: () => chain.height + blocks,
+    timeOf: () => 130,
+    isOn: () => chain.height >= from
+  })
 
 it.scoped(
   "a head that a provider reports 10,000 blocks above the chain's while an address is watched is not read",
@@ -179,13 +178,12 @@ const start = 100
 
 /** The node's invented blocks are dated up to 14 minutes ahead. */
 const justAbove = (chain: ModelChain, blocks: number, isOn: () => boolean) =>
-  inventing(
-    chain,
-    () => start,
-    () => start + blocks,
-    (number) => start * 10 + Math.floor(((number - start) * 840) / blocks),
+  inventing(chain, {
+    real: () => start,
+    top: () => start + blocks,
+    timeOf: (number) => start * 10 + Math.floor(((number - start) * 840) / blocks),
     isOn
-  )
+  })
 
 const inUsdc = { currency: "USDC", amount: 5n, expiresIn: 600_000 } as const
 
