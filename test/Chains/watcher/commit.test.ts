@@ -119,3 +119,14 @@ it.scoped("a reorg below all stored blocks stores the chain's block there, to co
     expect(yield* Ledger.blocksBelow(yield* Reader, network, 100, 10)).toEqual([block(12, "b"), ancestor])
   }).pipe(inWorld)
 )
+
+it.scoped("a reorg lets a payment of the old branch count from the common ancestor", () =>
+  Effect.gen(function* () {
+    yield* begin
+    yield* commit({ from: block(10), end: block(12) })
+    const { createdHead, id } = yield* pay(alice)
+    expect(createdHead).toBe(12)
+    yield* commit({ from: block(12), ancestor: block(10), end: block(13, "b") })
+    expect((yield* paymentById(id))?.createdHead).toBe(10)
+  }).pipe(inWorld)
+)
