@@ -1,19 +1,21 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Balances from "../../../src/Chains/balances/BalancesRepo.ts"
+import { reconcileBalances } from "../../../src/Chains/balances/reconcile.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import type { Network } from "../../../src/Domain/Chain.ts"
-import { type Db, Reader, Tx, Writer } from "../../../src/Sql.ts"
-import { direct, inside } from "./BalanceModel.ts"
+import { Reader, type Tx, Writer } from "../../../src/Sql.ts"
+import { change, rows } from "../../lib/rows.ts"
+import { type BalanceModel, direct, inside, spends } from "./BalanceModel.ts"
 import {
   alice,
   bob,
+  confirmedAndReorged,
   depsOf,
-  inStore,
   look,
   network,
   owe,
-  owing,
+  receipts,
   round,
   scan,
   scanTo,
@@ -21,172 +23,246 @@ import {
   toldOfAny,
   wanted
 } from "./reconcileWorld.ts"
+import { story } from "./story.ts"
 
 const live: Network = { chain: "base", mode: "live" }
 const carol = `0x${"c3".repeat(20)}`
+const usdcOf = { chain: "ethereum", currency: "USDC" } as const
 
-const change = (sql: string, ...params: Parameters<Db["run"]>[1] & object) =>
-  Effect.flatMap(Writer, (writer) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(sql, params))))
-const reorgTo = (block: Parameters<typeof Ledger.orphanAbove>[1]) =>
-  Effect.flatMap(Writer, (writer) => writer.write(Ledger.orphanAbove(network, block)))
-const confirm = change("UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1")
+const write = <A, E>(command: Effect.Effect<A, E, Tx>) => Effect.flatMap(Writer, (writer) => writer.write(command))
+const reorgTo = (block: Parameters<typeof Ledger.orphanAbove>[1]) => write(Ledger.orphanAbove(network, block))
+const reading = <A, E, R>(query: (reader: Reader["Type"]) => Effect.Effect<A, E, R>) => Effect.flatMap(Reader, query)
 
 /** A payment as `owe` makes it, in live mode. */
 const oweLive = (...payment: Parameters<typeof owe>) =>
   Effect.flatMap(owe(...payment), (id) => change("UPDATE payments SET mode = 'live' WHERE id = ?", id))
 
+const isDue = ({ head }: BalanceModel, on = network) => reading((reader) => Balances.due(reader, on, head, 60_000))
+/** Each address that a round would ask for, and whether its payment is for this chain. */
+const asked = (...at: Parameters<typeof wanted>) =>
+  Effect.map(wanted(...at), (all) => all.map(({ address, own }) => [address, own]))
+const addressesOf = (all: ReadonlyArray<{ readonly address: string }>) => all.map(({ address }) => address)
+const points = rows<{ readonly address: string }>(
+  "SELECT address, number, balance, nonce FROM balances ORDER BY address, number"
+)
+
 describe("two modes in one database", () => {
-  it.scoped("a round covers the payments of its own mode only, and is no round of the other mode", () =>
-    Effect.gen(function* () {
-      const model = yield* owing("modes", alice)
-      yield* scanTo(model.head, live)
-      yield* oweLive(bob, { expiresAt: 100 })
-      yield* oweLive(carol, { chain: "ethereum", currency: "USDC", expiresAt: 100 })
-      model.mine([direct(alice, 5n), direct(bob, 6n)], 161)
-      const reader = yield* Reader
-      const at = model.head
-      expect((yield* wanted(at)).map(({ address }) => address)).toEqual([alice])
-      expect(yield* Balances.due(reader, network, at, 60_000)).toBe(false)
-      yield* round(depsOf(model.client), at)
-      yield* scanTo(at, live)
-      expect(yield* Balances.due(reader, live, at, 60_000)).toBe(true)
-      expect((yield* wanted(at, live)).map(({ address, own }) => [address, own])).toEqual([
-        [bob, true],
-        [carol, false]
-      ])
-      expect((yield* Ledger.scan(reader, live))?.checked).toBeUndefined()
-      expect((yield* scan)?.checked?.number).toBe(1)
-    }).pipe(inStore)
-  )
+  story("a round covers payments of its own mode only, and is no round of the other mode", [alice], function* (model) {
+    yield* scanTo(model.head, live)
+    yield* oweLive(bob, { expiresAt: 100 })
+    yield* oweLive(carol, { ...usdcOf, expiresAt: 100 })
+    model.mine([direct(alice, 5n), direct(bob, 6n)], 161)
+    const at = model.head
+    expect(yield* asked(at)).toEqual([[alice, true]])
+    expect(yield* isDue(model)).toBe(false)
+    yield* round(depsOf(model.client), at)
+    yield* scanTo(at, live)
+    expect(yield* isDue(model, live)).toBe(true)
+    expect(yield* asked(at, live)).toEqual([
+      [bob, true],
+      [carol, false]
+    ])
+    expect((yield* reading((reader) => Ledger.scan(reader, live)))?.checked).toBeUndefined()
+    expect((yield* scan)?.checked?.number).toBe(1)
+  })
 
-  it.scoped("each has its own ended payments, and its own payments that lost coins to a reorg", () =>
-    Effect.gen(function* () {
-      const model = yield* owing("ended", alice)
-      yield* oweLive(bob, { endedAt: 5 })
-      yield* owe(carol, { endedAt: 5 })
-      const reader = yield* Reader
-      const ended = (on: Network) =>
-        Effect.map(Balances.endedPage(reader, on, 0, undefined, 10), ({ asked }) => asked.map((one) => one.address))
-      expect([yield* ended(network), yield* ended(live)]).toEqual([[carol], [bob]])
+  story("each has its own ended payments, and its own that lost coins to a reorg", [alice], function* (model) {
+    yield* oweLive(bob, { endedAt: 5 })
+    yield* owe(carol, { endedAt: 5 })
+    const ended = (on: Network) =>
+      Effect.map(
+        reading((reader) => Balances.endedPage(reader, on, 0, undefined, 10)),
+        (page) => addressesOf(page.asked)
+      )
+    expect([yield* ended(network), yield* ended(live)]).toEqual([[carol], [bob]])
 
-      model.mine([direct(alice, 5n)])
-      yield* round(depsOf(model.client), model.head)
-      yield* scanTo(model.head, live)
-      expect(yield* Balances.orphanedQueries(reader, live, 0)).toEqual([])
-      yield* confirm
-      yield* reorgTo({ number: 0, hash: "0x", time: 0 })
-      const lostCoins = (on: Network) => Balances.asked(reader, on, model.head, 60_000, 0)
-      expect((yield* lostCoins(network)).map(({ address }) => address)).toEqual([alice])
-      expect(yield* lostCoins(live)).toEqual([])
-    }).pipe(inStore)
-  )
+    model.mine([direct(alice, 5n)])
+    yield* round(depsOf(model.client), model.head)
+    yield* scanTo(model.head, live)
+    expect(yield* reading((reader) => Balances.orphanedQueries(reader, live, 0))).toEqual([])
+    yield* confirmedAndReorged
+    const lostCoins = (on: Network) =>
+      Effect.map(
+        reading((reader) => Balances.asked(reader, on, model.head, 60_000, 0)),
+        addressesOf
+      )
+    expect([yield* lostCoins(network), yield* lostCoins(live)]).toEqual([[alice], []])
+  })
 
-  it.scoped("the creation block of a payment for another chain comes from blocks of its own mode", () =>
-    Effect.gen(function* () {
-      yield* scanTo({ number: 7, hash: "0x7", time: 70 })
-      yield* scanTo({ number: 9, hash: "0x9", time: 90 }, live)
-      yield* scanTo({ number: 8, hash: "0x8", time: 80 }, { chain: "optimism", mode: "test" })
-      yield* owe(alice, { chain: "ethereum", currency: "USDC", createdAt: 100_000, expiresAt: 200 })
-      const [asked] = yield* wanted({ number: 20, hash: "0x20", time: 300 })
-      expect(asked?.known).toMatchObject({ number: 7, assumed: true })
-    }).pipe(inStore)
-  )
+  story("the creation block of another chain's payment comes from blocks of its own mode", [], function* () {
+    yield* scanTo({ number: 7, hash: "0x7", time: 70 })
+    yield* scanTo({ number: 9, hash: "0x9", time: 90 }, live)
+    yield* scanTo({ number: 8, hash: "0x8", time: 80 }, { chain: "optimism", mode: "test" })
+    yield* owe(alice, { ...usdcOf, createdAt: 100_000, expiresAt: 200 })
+    expect(yield* wanted({ number: 20, hash: "0x20", time: 300 })).toMatchObject([
+      { known: { number: 7, assumed: true } }
+    ])
+  })
 })
 
 describe("a round covers", () => {
-  it.scoped("a payment in the chain's coin once at its deadline", () =>
-    Effect.gen(function* () {
-      const model = yield* owing("once")
-      yield* owe(alice, { expiresAt: 100 })
-      const at = { ...model.head, time: 161 }
-      expect((yield* wanted(at)).map(({ address, withNonce }) => [address, withNonce])).toEqual([[alice, true]])
-    }).pipe(inStore)
-  )
+  story("a payment in the chain's coin once at its deadline", [], function* (model) {
+    yield* owe(alice, { expiresAt: 100 })
+    expect(yield* wanted({ ...model.head, time: 161 })).toMatchObject([{ address: alice, withNonce: true }])
+  })
 
-  it.scoped(
-    "a payment created without a known head from this round's block on; once ended, it is compared as another chain's",
-    () =>
-      Effect.gen(function* () {
-        const model = yield* owing("unplaced", alice)
-        yield* owe(bob, { endedAt: 5 })
-        model.mine([direct(alice, 40n), direct(bob, 50n)])
-        yield* scanTo(model.head)
-        yield* change("UPDATE payments SET created_head = NULL")
-        const [asked] = yield* wanted(model.head)
-        expect(asked?.known).toMatchObject({ number: 1, assumed: true })
-        yield* round(depsOf(model.client), model.head)
-        expect(yield* told(alice)).toEqual([])
-        const page = yield* Balances.endedPage(yield* Reader, network, 0, undefined, 10)
-        expect(page.asked.map(({ known, own }) => [own, known.number])).toEqual([[false, 0]])
-      }).pipe(inStore)
-  )
+  story("every payment of the mode at its deadline, once; on another chain only the amount", [], function* (model) {
+    yield* owe(alice, { ...usdcOf, expiresAt: 100 })
+    yield* owe(bob, { currency: "USDC", expiresAt: 100 })
+    model.mine([direct(alice, 2n), inside(bob, 5n, [bob])])
+    model.mine([direct(alice, 1n)], 160)
+    yield* round(depsOf(model.client), model.head)
+    expect([yield* isDue(model), yield* receipts]).toEqual([false, []])
+    model.mine([], 161)
+    expect(yield* isDue(model)).toBe(true)
+    yield* round(depsOf(model.client), model.head)
+    expect(yield* isDue(model)).toBe(false)
+    expect(yield* told(alice)).toEqual(["3 unattributed 3"])
+    expect(yield* toldOfAny(bob)).toEqual(["1 call:? 5"])
+    model.mine([], 200)
+    expect(yield* wanted(model.head)).toEqual([])
+    // A reorg takes back what was compared above it, and the payments are due again.
+    yield* reorgTo({ number: 2, hash: "0x", time: 160 })
+    expect(yield* isDue(model)).toBe(true)
+    expect(yield* asked(model.head)).toEqual([
+      [bob, true],
+      [alice, false]
+    ])
+  })
 
-  it.scoped(
-    "a confirmed payment that lost coins, compared with its own balance point and not with the last round",
-    () =>
-      Effect.gen(function* () {
-        const model = yield* owing("undone", alice)
-        model.mine([direct(alice, 9n)])
-        yield* round(depsOf(model.client), model.head)
-        yield* confirm
-        yield* reorgTo({ number: 0, hash: "0x", time: 0 })
-        const writer = yield* Writer
-        yield* writer.write(Balances.moveChecked(network, { number: 5, hash: "0x5", time: 50 }))
-        const reader = yield* Reader
-        const [asked] = yield* Balances.asked(reader, network, { number: 9, hash: "0x9", time: 90 }, 60_000, 0)
-        expect(asked).toMatchObject({ address: alice, comparedTo: 0 })
-      }).pipe(inStore)
-  )
-})
-
-describe("the query of a payment that loses coins to a reorg", () => {
-  it.scoped("has the points and receipts up to the common ancestor", () =>
-    Effect.gen(function* () {
-      const model = yield* owing("ancestor", alice)
-      model.mine([inside(alice, 5n, [alice])])
-      yield* round(depsOf(model.client), model.head)
-      model.mine([inside(alice, 7n, [alice])])
-      yield* owe(bob)
-      yield* round(depsOf(model.client), model.head)
-      const reader = yield* Reader
-      const [asked, ...others] = yield* Balances.orphanedQueries(reader, network, 1)
-      expect(others).toEqual([])
-      expect(asked).toMatchObject({ address: alice, own: true, known: { number: 1, balance: 5n }, credits: [] })
-      yield* change("DELETE FROM balances")
-      const [anew] = yield* Balances.orphanedQueries(reader, network, 1)
-      expect(anew).toMatchObject({ known: { number: 0, assumed: true }, credits: [{ amount: 5n }] })
-      // A payment that was made in a block which is gone counts from the ancestor.
-      yield* change("UPDATE payments SET created_head = 2")
-      const [later] = yield* Balances.orphanedQueries(reader, network, 1)
-      expect(later?.known).toMatchObject({ number: 1, assumed: true })
-      expect(yield* Balances.orphanedQueries(reader, network, 2)).toEqual([])
-      yield* reorgTo({ number: 1, hash: "0x", time: 10 })
-      expect(yield* Balances.orphanedQueries(reader, network, 1)).toEqual([])
-    }).pipe(inStore)
-  )
-})
-
-it.scoped("a token's receipt does not count towards the native balance", () =>
-  Effect.gen(function* () {
-    const model = yield* owing("token", alice)
-    const { hash, number, time } = model.mine([inside(alice, 5n, [alice])])
+  story("one without a known head from its own block on; once ended, as another chain's", [alice], function* (model) {
+    yield* owe(bob, { endedAt: 5 })
+    model.mine([direct(alice, 40n), direct(bob, 50n)])
     yield* scanTo(model.head)
-    const token = {
-      blockNumber: number,
-      blockHash: hash,
-      blockTime: time,
-      txHash: "0xtoken",
-      position: "log:0",
-      address: alice,
-      currency: "USDC",
-      amount: 5n
-    }
-    const writer = yield* Writer
-    yield* writer.write(Ledger.keepReceipts(network, [token], true))
-    yield* look(depsOf(model.client), model.head, yield* wanted(model.head))
-    expect(yield* toldOfAny(alice)).toEqual(["1 call:? 5", "1 log:0 5"])
-    // Nor of what it has lost with a reorg.
-    yield* change("DELETE FROM receipts WHERE position <> 'log:0'")
-    expect(yield* Balances.orphanedQueries(yield* Reader, network, 0)).toEqual([])
-  }).pipe(inStore)
-)
+    yield* change("UPDATE payments SET created_head = NULL")
+    expect(yield* wanted(model.head)).toMatchObject([{ known: { number: 1, assumed: true } }])
+    yield* round(depsOf(model.client), model.head)
+    expect(yield* told(alice)).toEqual([])
+    const page = yield* reading((reader) => Balances.endedPage(reader, network, 0, undefined, 10))
+    expect(page.asked).toMatchObject([{ own: false, known: { number: 0 } }])
+  })
+
+  story("a confirmed one that lost coins from its own point, until new blocks are final", [], function* (model) {
+    const confirmed = yield* owe(alice)
+    yield* owe(bob, { currency: "USDC" })
+    model.mine([direct(alice, 9n), direct(bob, 9n)])
+    yield* round(depsOf(model.client), model.head)
+    yield* confirmedAndReorged
+    model.rollback(1)
+    model.mine([])
+    model.mine([])
+    expect(yield* rows("SELECT payment_id FROM receipts WHERE canonical = 0")).toEqual([{ payment_id: confirmed }])
+    const lost = (final: number) => reading((reader) => Balances.asked(reader, network, model.head, 60_000, final))
+    // No round has covered its block since.
+    expect(yield* lost(1)).toMatchObject([{ address: alice, own: true, comparedTo: 0 }])
+    yield* round(depsOf(model.client), model.head)
+    expect(yield* lost(0)).toMatchObject([{ address: alice, own: true, comparedTo: 0 }])
+    expect(yield* lost(1)).toEqual([])
+  })
+
+  story("an address that was compared before from its last balance on", [alice], function* (model) {
+    model.mine([direct(alice, 9n)])
+    model.mine([spends(alice, 1n)])
+    yield* round(depsOf(model.client), model.head)
+    expect(yield* points).toEqual([
+      { address: alice, number: 0, balance: "0", nonce: 0 },
+      { address: alice, number: 1, balance: "9", nonce: 0 },
+      { address: alice, number: 2, balance: "6", nonce: 1 }
+    ])
+    expect(yield* wanted(model.head)).toMatchObject([{ known: { number: 2, balance: 6n, nonce: 1, assumed: false } }])
+  })
+})
+
+describe("pages", () => {
+  const address = (n: number) => `0x${n.toString(16).padStart(40, "0")}`
+  const skip = (n: number, mode: string) =>
+    change("INSERT INTO gap_addresses VALUES (?, ?, 'w', ?, 0)", address(n), mode, 1000 + n)
+
+  story("cover ended payments and skipped addresses, without moving `checked`", [], function* (model) {
+    yield* owe(address(1), { endedAt: 1000 })
+    for (const n of [2, 3, 4]) yield* owe(address(n), { endedAt: 2000, ...(n === 3 ? { chain: "polygon" } : {}) })
+    yield* skip(5, "test")
+    model.mine([2, 3, 4, 5].map((n) => direct(address(n), BigInt(n))))
+    model.mine([])
+    yield* scanTo(model.head)
+    const reader = yield* Reader
+    const deps = depsOf(model.client)
+    const pages: Array<ReadonlyArray<string>> = []
+    let cursor: Balances.Cursor | undefined
+    do {
+      const page = yield* Balances.endedPage(reader, network, 1001, cursor, 2)
+      pages.push(addressesOf(page.asked))
+      yield* look(deps, model.head, page.asked, { of: "page" })
+      cursor = page.next
+    } while (cursor !== undefined)
+    expect(pages).toEqual([[address(2), address(3)], [address(4)]])
+    const skipped = yield* Balances.skippedPage(reader, network, undefined, 10)
+    expect(skipped.next).toBeUndefined()
+    yield* look(deps, model.head, skipped.asked, { of: "page" })
+    expect((yield* receipts).map((row) => [row.address, row.position, row.amount])).toEqual([
+      [address(2), "tx:0", "2"],
+      [address(4), "tx:2", "4"],
+      [address(3), "unattributed", "3"],
+      [address(5), "unattributed", "5"]
+    ])
+    expect((yield* scan)?.checked).toBeUndefined()
+    // Seen once, known from then on.
+    const again = yield* Balances.endedPage(reader, network, 0, undefined, 10)
+    expect((yield* reconcileBalances(deps, model.head, again.asked)).transfers).toEqual([])
+  })
+
+  story("have each skipped address of the mode once, and end with the last", [alice], function* () {
+    for (const n of [6, 7, 8, 9]) yield* skip(n, n < 9 ? "test" : "live")
+    const reader = yield* Reader
+    const pagesOf = Effect.fnUntraced(function* (limit: number) {
+      const pages: Array<ReadonlyArray<string>> = []
+      let after: string | undefined
+      do {
+        const page = yield* Balances.skippedPage(reader, network, after, limit)
+        pages.push(addressesOf(page.asked))
+        after = page.next
+      } while (after !== undefined)
+      return pages
+    })
+    const [first, second, third] = [6, 7, 8].map(address)
+    expect(yield* pagesOf(2)).toEqual([[first, second], [third]])
+    // Whether more follow than a full page is known by the next one.
+    expect(yield* pagesOf(3)).toEqual([[first, second, third], []])
+    expect(yield* pagesOf(4)).toEqual([[first, second, third]])
+  })
+})
+
+story("the query of a payment that loses coins to a reorg goes up to the common ancestor", [alice], function* (model) {
+  model.mine([inside(alice, 5n, [alice])])
+  yield* round(depsOf(model.client), model.head)
+  model.mine([inside(alice, 7n, [alice])])
+  yield* owe(bob)
+  yield* round(depsOf(model.client), model.head)
+  const orphaned = (ancestor: number) => reading((reader) => Balances.orphanedQueries(reader, network, ancestor))
+  const [lost, ...others] = yield* orphaned(1)
+  expect(others).toEqual([])
+  expect(lost).toMatchObject({ address: alice, own: true, known: { number: 1, balance: 5n }, credits: [] })
+  yield* change("DELETE FROM balances")
+  expect(yield* orphaned(1)).toMatchObject([{ known: { number: 0, assumed: true }, credits: [{ amount: 5n }] }])
+  // A payment that was made in a block which is gone counts from the ancestor.
+  yield* change("UPDATE payments SET created_head = 2")
+  expect(yield* orphaned(1)).toMatchObject([{ known: { number: 1, assumed: true } }])
+  expect(yield* orphaned(2)).toEqual([])
+  yield* reorgTo({ number: 1, hash: "0x", time: 10 })
+  expect(yield* orphaned(1)).toEqual([])
+})
+
+story("a token's receipt does not count towards the native balance", [alice], function* (model) {
+  const { hash, number, time } = model.mine([inside(alice, 5n, [alice])])
+  yield* scanTo(model.head)
+  const token = {
+    ...{ blockNumber: number, blockHash: hash, blockTime: time, txHash: "0xtoken", position: "log:0" },
+    ...{ address: alice, currency: "USDC", amount: 5n }
+  }
+  yield* write(Ledger.keepReceipts(network, [token], true))
+  yield* look(depsOf(model.client), model.head, yield* wanted(model.head))
+  expect(yield* toldOfAny(alice)).toEqual(["1 call:? 5", "1 log:0 5"])
+  // Nor of what it has lost with a reorg.
+  yield* change("DELETE FROM receipts WHERE position <> 'log:0'")
+  expect(yield* reading((reader) => Balances.orphanedQueries(reader, network, 0))).toEqual([])
+})

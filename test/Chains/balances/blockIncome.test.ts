@@ -2,22 +2,28 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { getAddress } from "viem"
 import { reconcileBalances } from "../../../src/Chains/balances/reconcile.ts"
-import type { RpcClient, RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
+import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import type { RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
 import { errorOf } from "../providing.ts"
+import { distorted as distortedBy } from "../twisted.ts"
 import { BalanceModel, direct, fee, inside, nothing, spends } from "./BalanceModel.ts"
 import { alice, bob, depsOf, firstAsked } from "./reconcileWorld.ts"
+import { failing, ofFullBlock, ofTrace } from "./story.ts"
 
 type Answer = Readonly<Record<string, unknown>>
 
 /** The same node, which answers calls of one method otherwise. */
-const distorted = (client: RpcClient, method: string, distort: (answer: Answer) => unknown): RpcClient => ({
-  ...client,
-  send: (calls) =>
-    Effect.map(client.send(calls), (answers) =>
-      answers.map((answer, i) => (calls[i]?.method === method ? distort(answer as Answer) : answer))
-    )
-})
+const distorted = (client: RpcClient, method: string, distort: (answer: Answer) => unknown): RpcClient =>
+  distortedBy(client, (call, answer) => (call.method === method ? distort(answer as Answer) : answer))
+
+/** The same node, whose transactions in full blocks are otherwise. */
+const withTransactions = ({ client }: BalanceModel, over: Answer) =>
+  distortedBy(client, (call, answer) => {
+    const transactions = ofFullBlock(call) ? (answer as { transactions: ReadonlyArray<Answer> }).transactions : []
+    return ofFullBlock(call)
+      ? { ...(answer as Answer), transactions: transactions.map((one) => ({ ...one, ...over })) }
+      : answer
+  })
 
 /** What a round with this node finds of alice. */
 const look = (model: BalanceModel, client: RpcClient = model.client) =>
@@ -29,8 +35,7 @@ const look = (model: BalanceModel, client: RpcClient = model.client) =>
   }))
 
 const other = `0x${"1".repeat(64)}`
-const isFull = ({ method, params }: RpcRequest) => method === "eth_getBlockByNumber" && params[1] === true
-const fullBlocksOf = (model: BalanceModel) => model.calls.filter(isFull).length
+const fullBlocksOf = (model: BalanceModel) => model.calls.filter(ofFullBlock).length
 
 describe("a transaction read from a node", () => {
   const paid = () => {
@@ -53,12 +58,7 @@ describe("a transaction read from a node", () => {
   it.effect("is rejected when it and its receipt name another block than the one that lists it", () =>
     Effect.gen(function* () {
       const model = paid()
-      const strayed = distorted(model.client, "eth_getBlockByNumber", (block) => ({
-        ...block,
-        transactions: (block.transactions as ReadonlyArray<Answer | string>).map((one) =>
-          typeof one === "string" ? one : { ...one, blockHash: other }
-        )
-      }))
+      const strayed = withTransactions(model, { blockHash: other })
       const agreeing = distorted(strayed, "eth_getTransactionReceipt", (answer) => ({ ...answer, blockHash: other }))
       const { failed, told } = yield* look(model, agreeing)
       expect(told).toEqual([])
@@ -70,12 +70,7 @@ describe("a transaction read from a node", () => {
   it.effect("is read with its addresses in mixed case", () =>
     Effect.gen(function* () {
       const model = paid()
-      const written = distorted(model.client, "eth_getBlockByNumber", (block) => ({
-        ...block,
-        transactions: (block.transactions as ReadonlyArray<Answer | string>).map((one) =>
-          typeof one === "string" ? one : { ...one, to: getAddress(alice) }
-        )
-      }))
+      const written = withTransactions(model, { to: getAddress(alice) })
       expect(yield* look(model, written)).toEqual({ failed: [], told: ["1 tx:0 5"] })
     })
   )
@@ -86,7 +81,7 @@ describe("a provider that does not trace", () => {
   const tracing = (model: BalanceModel, reasons: Array<RpcReason>): RpcClient => ({
     ...model.client,
     send: (calls) => {
-      const reason = calls[0]?.method === "debug_traceTransaction" ? reasons.shift() : undefined
+      const reason = calls.some(ofTrace) ? reasons.shift() : undefined
       return reason === undefined ? model.client.send(calls) : errorOf("model", reason)
     }
   })
@@ -237,10 +232,7 @@ describe("where no provider has the states between two points", () => {
   it.effect("nor their blocks, income is unattributed in the last block; provider errors fail instead", () =>
     Effect.gen(function* () {
       const model = long(20)
-      const refusing = (reason: RpcReason): RpcClient => ({
-        ...model.client,
-        send: (calls) => (calls.some(isFull) ? errorOf("model", reason) : model.client.send(calls))
-      })
+      const refusing = (reason: RpcReason) => failing(model.client, ofFullBlock, reason)
       for (const reason of ["missing", "unsupported"] as const) {
         expect(yield* look(model, refusing(reason))).toEqual({ failed: [], told: ["20 unattributed 12"] })
       }

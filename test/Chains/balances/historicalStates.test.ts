@@ -1,13 +1,15 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Either } from "effect"
+import { Effect, Either, Redacted } from "effect"
 import type { BalanceQuery } from "../../../src/Chains/balances/discrepancy.ts"
 import { pointAt, statesOf } from "../../../src/Chains/balances/historicalStates.ts"
+import { reconcileBalances } from "../../../src/Chains/balances/reconcile.ts"
 import { makeClient, type RpcClient, type RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
 import { RpcError, type RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
 import type { BlockRef } from "../../../src/Domain/Receipt.ts"
 import { errorOf } from "../providing.ts"
+import { older } from "../twisted.ts"
 import { BalanceModel, direct } from "./BalanceModel.ts"
-import { alice, firstAsked } from "./reconcileWorld.ts"
+import { alice, base, depsOf, firstAsked } from "./reconcileWorld.ts"
 
 /** A node that knows an address by these answers, or fails each time. */
 const node = (host: string, answers: RpcReason | { readonly balance: number; readonly nonce: number }) => ({
@@ -178,6 +180,45 @@ describe("the states of addresses whose balance has changed", () => {
         expect(found?.[1].point.balance).toBe(first < 9n ? first : 9n)
         expect(found?.[1].dispute).toMatchObject({ host: "rich", reason: "inconsistent" })
         expect(found?.[1].dispute?.detail).toContain(`${first} in one answer and 9 in the next`)
+      }
+    })
+  )
+})
+
+// A provider that reports more from before the payment than there was hides what came.
+describe("what an address held before its payment", () => {
+  const model = new BalanceModel("past")
+  model.mine([direct(alice, 50n)])
+  model.mine([])
+  const ofTwo = { ...base, rpcUrls: ["a", "b"].map((url) => Redacted.make(url)) }
+
+  it.effect("hides no money by the report of one provider alone", () =>
+    Effect.gen(function* () {
+      const deps = { ...depsOf(older(model, 50n), [model.client]), chain: ofTwo }
+      const { failed, transfers } = yield* reconcileBalances(deps, model.head, [firstAsked(alice)])
+      expect(failed).toEqual([])
+      expect(transfers.map(({ amount, blockNumber }) => [amount, blockNumber])).toEqual([[50n, 1]])
+    })
+  )
+
+  it.effect("is not believed while no other provider responds: the address is retried, and nothing stored", () =>
+    Effect.gen(function* () {
+      const deps = { ...depsOf(older(model, 50n)), chain: ofTwo }
+      const own = yield* reconcileBalances(deps, model.head, [firstAsked(alice)])
+      expect(own).toMatchObject({ transfers: [], rows: [], failed: [{ address: alice, givenUp: false }] })
+      // On a chain that the payment is not meant for, too.
+      const elsewhere = yield* reconcileBalances(deps, model.head, [{ ...firstAsked(alice), own: false }])
+      expect(elsewhere).toMatchObject({ transfers: [], rows: [], failed: [{ address: alice }] })
+    })
+  )
+
+  it.effect("does not count according to two providers, or to the only one", () =>
+    Effect.gen(function* () {
+      const two = { ...depsOf(older(model, 50n), [older(model, 50n)]), chain: ofTwo }
+      for (const deps of [two, depsOf(older(model, 50n))]) {
+        const { failed, rows, transfers } = yield* reconcileBalances(deps, model.head, [firstAsked(alice)])
+        expect([failed, transfers]).toEqual([[], []])
+        expect(rows).toMatchObject([{ address: alice, balance: 50n }])
       }
     })
   )

@@ -2,10 +2,18 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Address, encodeFunctionData, type Hash, type Hex, numberToHex, pad } from "viem"
 import { capabilitiesOf } from "../../../src/Chains/rpc/capabilities.ts"
-import { batcherAbi, batcherAddress, reverterAbi, reverterAddress } from "../../../src/Sandbox/Contracts.ts"
+import type { RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
+import {
+  batcherAbi,
+  batcherAddress,
+  multicall3Contract,
+  reverterAbi,
+  reverterAddress
+} from "../../../src/Sandbox/Contracts.ts"
 import type { LocalChain } from "../../../src/Sandbox/LocalChain.ts"
 import { address, ether, headOf, keep, methods, onChain, refusing, release } from "./reconcileAnvil.ts"
 import { depsOf, owe, round, scanTo, told } from "./reconcileWorld.ts"
+import { ofTrace } from "./story.ts"
 
 const batch = (to: ReadonlyArray<Address>, amounts: ReadonlyArray<bigint>) => ({
   to: batcherAddress,
@@ -134,54 +142,78 @@ describe("native income, against a real node", () => {
       })
     )
   )
+})
 
-  it.scopedLive("is found at the deadline although the same amount was spent between two rounds", () =>
+const isOverride = ({ method, params }: RpcRequest) => method === "eth_call" && params.length > 2
+const isMulticall = ({ method, params }: RpcRequest) => method === "eth_call" && params.length === 2
+
+describe("what a provider lacks", () => {
+  it.scopedLive("balances are read by Multicall3 where overrides are refused, and one by one without Multicall3", () =>
     onChain((chain, client) =>
       Effect.gen(function* () {
-        const deps = depsOf(client)
-        const alice = address(0)
         yield* scanTo(yield* headOf(chain))
-        const expiresAt = (yield* chain.head).timestamp + 3600
-        yield* owe(alice, { expiresAt })
+        for (let n = 0; n < 3; n++) yield* owe(address(n))
+        yield* chain.payNative({ to: address(1), amount: 11n })
         yield* chain.mine()
-        yield* round(deps, yield* headOf(chain))
-        yield* chain.payNative({ to: alice, amount: ether })
-        yield* chain.mine()
-        const paid = (yield* chain.head).number
-        // The owner sends all of it but the fee, and the fee is a gift of somebody's.
-        yield* spend(chain, alice, ether / 2n)
-        yield* chain.mine()
-        const left = yield* chain.balance(alice)
-        const all = left - 21_000n * 10n ** 11n
-        yield* spend(chain, alice, all, { maxPriorityFeePerGas: numberToHex(10n ** 11n), gas: numberToHex(21_000) })
-        yield* chain.mine()
-        expect(yield* chain.balance(alice)).toBe(0n)
-        expect((yield* round(deps, yield* headOf(chain))).reading.transfers).toEqual([])
+        const head = yield* headOf(chain)
+        const noOverride = refusing(client, isOverride)
+        yield* round(depsOf(noOverride.provider), head)
+        expect(yield* told(address(1))).toEqual([`${head.number} tx:0 11`])
+        expect(capabilitiesOf(noOverride.provider)).toEqual({ override: false, multicall: true })
 
-        yield* chain.mine(2, 3700)
-        yield* round(deps, yield* headOf(chain))
-        expect(yield* told(alice)).toEqual([`${paid} tx:0 ${ether}`])
+        // It is not asked again for what it has refused.
+        noOverride.made.splice(0)
+        yield* round(depsOf(noOverride.provider), head)
+        expect(noOverride.made.map(isMulticall)).toEqual([true])
+
+        yield* chain.rpc("anvil_setCode", [multicall3Contract.address, "0x"])
+        yield* chain.payNative({ to: address(2), amount: 12n })
+        yield* chain.mine()
+        const next = yield* headOf(chain)
+        const neither = refusing(client, isOverride)
+        yield* round(depsOf(neither.provider), next)
+        expect(yield* told(address(2))).toEqual([`${next.number} tx:0 12`])
+        expect(capabilitiesOf(neither.provider)).toEqual({ override: false, multicall: false })
+        neither.made.splice(0)
+        yield* round(depsOf(neither.provider), next)
+        expect(methods(neither.made)).toEqual(["eth_getBalance", "eth_getBalance", "eth_getBalance"])
       })
     )
   )
 
-  it.scopedLive("from before the payment does not count", () =>
+  it.scopedLive("a block is simulated where traces are refused", () =>
     onChain((chain, client) =>
       Effect.gen(function* () {
-        const alice = address(0)
-        yield* chain.payNative({ to: alice, amount: 5n * ether })
-        yield* chain.mine()
-        yield* spend(chain, alice, ether)
-        yield* chain.mine()
         yield* scanTo(yield* headOf(chain))
-        yield* owe(alice)
-        yield* chain.mine(2)
-        yield* round(depsOf(client), yield* headOf(chain))
-        expect(yield* told(alice)).toEqual([])
-        yield* chain.payNative({ to: alice, amount: 6n })
+        yield* owe(address(0))
+        yield* keep(chain, 0n, address(0), ether)
+        const released = yield* chain.send(release(0n, 3n))
+        yield* chain.send(release(0n, 0n))
         yield* chain.mine()
-        yield* round(depsOf(client), yield* headOf(chain))
-        expect(yield* told(alice)).toEqual([`${(yield* chain.head).number} tx:0 6`])
+        const head = yield* headOf(chain)
+        const { provider } = refusing(client, ofTrace, "unsupported")
+        yield* round(depsOf(provider), head)
+        expect(yield* told(address(0))).toEqual([`${head.number} call:${released} 3`])
+        expect(capabilitiesOf(provider)).toEqual({ override: true, trace: false, simulate: true })
+      })
+    )
+  )
+
+  it.scopedLive("a node that keeps 64 states still narrows the search down after 300 blocks", () =>
+    onChain((chain, client) =>
+      Effect.gen(function* () {
+        yield* scanTo(yield* headOf(chain))
+        yield* owe(address(0))
+        yield* keep(chain, 0n, address(0), ether)
+        yield* chain.payNative({ to: address(0), amount: 3n })
+        yield* chain.mine()
+        const direct = (yield* chain.head).number
+        yield* chain.mine(300)
+        const released = yield* chain.send(release(0n, 5n))
+        yield* chain.mine(20)
+        const head = yield* headOf(chain)
+        yield* round(depsOf(client), head)
+        expect(yield* told(address(0))).toEqual([`${direct} tx:0 3`, `${head.number - 19} call:${released} 5`])
       })
     )
   )
