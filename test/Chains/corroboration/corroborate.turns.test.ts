@@ -1,12 +1,13 @@
-import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect, Either, Logger, TestClock } from "effect"
+import { describe, expect } from "@effect/vitest"
+import { type Duration, Effect, Either, TestClock } from "effect"
 import { makeCorroborator, waitsForSecond } from "../../../src/Chains/corroboration/corroborate.ts"
 import type { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
 import { makeClient, type RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import type { Network } from "../../../src/Domain/Chain.ts"
-import { Reader, Tx, Writer } from "../../../src/Sql.ts"
+import { change, rows } from "../../lib/rows.ts"
 import { soleProvider, someProviders } from "../../lib/soleProvider.ts"
-import { alice, inStore, network, noting, owing, watchOf } from "../balances/reconcileWorld.ts"
+import { alice, network, noting, watchOf } from "../balances/reconcileWorld.ts"
+import { story } from "../balances/story.ts"
 import { distorted } from "../twisted.ts"
 
 const hash = (n: number) => `0x${n.toString(16).padStart(64, "0")}`
@@ -14,26 +15,18 @@ const at = (number: number) => ({ number, hash: hash(number), time: number })
 
 /** Uncorroborated receipts of alice: one in each of these blocks, which has no other transaction. */
 const uncorroborated = (from: number, to: number, on: Network = network) =>
-  Effect.flatMap(Writer, (writer) =>
-    writer.write(
-      Effect.flatMap(Tx, (tx) =>
-        tx.run(
-          `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash,
-             currency, amount, payment_id, canonical, corroborated, seen_at)
-           WITH RECURSIVE n (i) AS (SELECT ? UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-           SELECT ?, ?, printf('0x%064x', i), ?, 'tx:0', i, i, printf('0x%064x', i), 'ETH', '5', NULL, 1, 0, 0 FROM n`,
-          [from, to, on.chain, on.mode, alice]
-        )
-      )
-    )
+  change(
+    `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash,
+       currency, amount, payment_id, canonical, corroborated, seen_at)
+     WITH RECURSIVE n (i) AS (SELECT ? UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+     SELECT ?, ?, printf('0x%064x', i), ?, 'tx:0', i, i, printf('0x%064x', i), 'ETH', '5', NULL, 1, 0, 0 FROM n`,
+    ...[from, to, on.chain, on.mode, alice]
   )
 
 /** Blocks whose receipts are corroborated. */
-const corroborated = Effect.flatMap(Reader, (reader) =>
-  Effect.map(
-    reader.all<{ number: number }>("SELECT block_number AS number FROM receipts WHERE corroborated = 1 ORDER BY 1"),
-    (rows) => rows.map(({ number }) => number)
-  )
+const corroborated = Effect.map(
+  rows<{ number: number }>("SELECT block_number AS number FROM receipts WHERE corroborated = 1 ORDER BY 1"),
+  (all) => all.map(({ number }) => number)
 )
 
 /** The transaction of one of these receipts. */
@@ -87,177 +80,128 @@ const corroborating = Effect.fnUntraced(function* (first: RpcClient, ...others: 
   const settle: Settlement["Type"]["settle"] = (scan) => Effect.sync(() => void settledAt.push(scan.head.number))
   const watch = yield* watchOf(providers, { ...noting().settlement, settle })
   const { run } = makeCorroborator(watch)
-  return { aside, settledAt, tick: (head: number) => run(provider, at(head)) }
+  /** Ticks with the head `number`, a second or more apart. */
+  const ticks = (count: number, number: number, apart: Duration.DurationInput = "1 second") =>
+    Effect.repeatN(Effect.zipLeft(run(provider, at(number)), TestClock.adjust(apart)), count - 1)
+  return { aside, settledAt, ticks, tick: (head: number) => run(provider, at(head)) }
 })
 
-const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
-
-it.scoped("a chain's only provider decides on receipts from the time of another one, except those that it denied", () =>
+/** A chain's only provider, which gives the reason for /readyz on each tick. */
+const alone = (client: RpcClient) =>
   Effect.gen(function* () {
-    yield* owing("single")
-    yield* uncorroborated(10, 11)
-    const writer = yield* Writer
-    yield* writer.write(
-      Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET denied_by = 'gone' WHERE block_number = 11"))
-    )
-    const { provider, providers } = soleProvider(knowing(50, new Set([10, 11])).client)
-    const { run } = makeCorroborator(yield* watchOf(providers, noting().settlement))
-    expect(yield* run(provider, at(50))).toMatch(/^gone denies receipts/)
-    expect(yield* corroborated).toEqual([10])
-    yield* TestClock.adjust("10 minutes")
-    expect(yield* run(provider, at(50))).toContain(waitsForSecond)
-  }).pipe(quiet, inStore)
-)
+    const { provider, providers } = soleProvider(client)
+    const { run } = makeCorroborator(yield* watchOf(providers))
+    return run(provider, at(50))
+  })
 
-it.scoped("every provider that denies receipts is named, and no receipt of a confirmed payment", () =>
-  Effect.gen(function* () {
-    yield* owing("several", alice)
-    yield* uncorroborated(10, 13)
-    const writer = yield* Writer
-    const change = (sql: string) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(sql)))
-    yield* change("UPDATE receipts SET denied_by = 'host ' || (block_number % 2)")
-    const { provider, providers } = soleProvider(knowing(50, new Set()).client)
-    const { run } = makeCorroborator(yield* watchOf(providers, noting().settlement))
-    const named = Effect.map(run(provider, at(50)), (reason) =>
-      Array.from((reason ?? "").matchAll(/(host \d) denies .*? such as (0x\w+)/g), ([, host, tx]) => [host, Number(tx)])
-    )
-    expect(yield* named).toEqual([
-      ["host 0", 10],
-      ["host 1", 11]
-    ])
-    yield* change("UPDATE receipts SET payment_id = (SELECT id FROM payments) WHERE block_number IN (10, 11, 13)")
-    yield* change(
-      "UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1, tx_hash = '0x1', amount_received = '5'"
-    )
-    expect(yield* named).toEqual([["host 0", 12]])
-  }).pipe(quiet, inStore)
-)
+story("a chain's only provider decides on receipts of another one, except those that it denied", [], function* () {
+  yield* uncorroborated(10, 11)
+  yield* change("UPDATE receipts SET denied_by = 'gone' WHERE block_number = 11")
+  const reason = yield* alone(knowing(50, new Set([10, 11])).client)
+  expect(yield* reason).toMatch(/^gone denies receipts/)
+  expect(yield* corroborated).toEqual([10])
+  yield* TestClock.adjust("10 minutes")
+  expect(yield* reason).toContain(waitsForSecond)
+})
+
+story("every provider that denies receipts is named, and no receipt of a confirmed payment", [alice], function* () {
+  yield* uncorroborated(10, 13)
+  yield* change("UPDATE receipts SET denied_by = 'host ' || (block_number % 2)")
+  const reason = yield* alone(knowing(50, new Set()).client)
+  const named = Effect.map(reason, (text = "") =>
+    Array.from(text.matchAll(/(host \d) denies .*? such as (0x\w+)/g), ([, host, tx]) => [host, Number(tx)])
+  )
+  expect(yield* named).toEqual([
+    ["host 0", 10],
+    ["host 1", 11]
+  ])
+  yield* change("UPDATE receipts SET payment_id = (SELECT id FROM payments) WHERE block_number IN (10, 11, 13)")
+  yield* change(
+    "UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1, tx_hash = '0x1', amount_received = '5'"
+  )
+  expect(yield* named).toEqual([["host 0", 12]])
+})
 
 describe("an uncorroborated receipt", () => {
-  it.scoped("is asked about once it has its confirmations, no sooner, and then at doubling intervals", () =>
-    Effect.gen(function* () {
-      yield* owing("deep")
-      yield* uncorroborated(10, 10)
-      const blocks = new Set<number>()
-      const { asked, client } = knowing(12, blocks)
-      const { tick, settledAt } = yield* corroborating(client)
-      for (let i = 0; i < 40; i++) {
-        yield* tick(11)
-        yield* TestClock.adjust("1 second")
-      }
-      expect(asked).toEqual([])
-      for (let i = 0; i < 40; i++) {
-        yield* tick(12)
-        yield* TestClock.adjust("1 second")
-      }
-      // At once, then after one second, two, four and so on.
-      expect(asked).toHaveLength(6)
-      blocks.add(10)
-      yield* TestClock.adjust("1 minute")
-      yield* tick(12)
-      expect(yield* corroborated).toEqual([10])
-      expect(settledAt).toEqual([0])
-    }).pipe(quiet, inStore)
-  )
+  story("is asked about once it has its confirmations, no sooner, and then at doubling intervals", [], function* () {
+    yield* uncorroborated(10, 10)
+    const blocks = new Set<number>()
+    const { asked, client } = knowing(12, blocks)
+    const { settledAt, tick, ticks } = yield* corroborating(client)
+    yield* ticks(40, 11)
+    expect(asked).toEqual([])
+    yield* ticks(40, 12)
+    // At once, then after one second, two, four and so on.
+    expect(asked).toHaveLength(6)
+    blocks.add(10)
+    yield* TestClock.adjust("1 minute")
+    yield* tick(12)
+    expect(yield* corroborated).toEqual([10])
+    expect(settledAt).toEqual([0])
+  })
 
-  it.scoped("is asked about every ten minutes at least, for as long as it counts", () =>
-    Effect.gen(function* () {
-      yield* owing("long")
-      yield* uncorroborated(10, 10)
-      const { asked, client } = knowing(50, new Set())
-      const { tick } = yield* corroborating(client)
-      const hours = Effect.fnUntraced(function* (count: number) {
-        asked.splice(0)
-        for (let minute = 0; minute < count * 60; minute++) {
-          yield* TestClock.adjust("1 minute")
-          yield* tick(50)
-        }
-        return asked.length
-      })
-      yield* hours(4)
-      expect(yield* hours(1)).toBe(6)
-      const writer = yield* Writer
-      yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET canonical = 0")))
-      expect(yield* hours(1)).toBe(0)
-    }).pipe(quiet, inStore)
-  )
+  story("is asked about every ten minutes at least, for as long as it counts", [], function* () {
+    yield* uncorroborated(10, 10)
+    const { asked, client } = knowing(50, new Set())
+    const { ticks } = yield* corroborating(client)
+    yield* ticks(240, 50, "1 minute")
+    asked.splice(0)
+    yield* ticks(60, 50, "1 minute")
+    expect(asked.splice(0)).toHaveLength(6)
+    yield* change("UPDATE receipts SET canonical = 0")
+    yield* ticks(60, 50, "1 minute")
+    expect(asked).toEqual([])
+  })
 
-  it.scoped("is overdue ten minutes after it was seen, once confirmed, on its own chain and mode only", () =>
-    Effect.gen(function* () {
-      yield* owing("overdue")
-      const { client } = knowing(50, new Set())
-      const { tick } = yield* corroborating(client)
-      yield* uncorroborated(9, 9, { chain: "base", mode: "live" })
-      yield* uncorroborated(8, 8, { chain: "optimism", mode: "test" })
-      yield* TestClock.adjust("10 minutes")
-      expect(yield* tick(50)).toBeUndefined()
-      yield* uncorroborated(10, 10)
-      expect(yield* tick(11)).toBeUndefined()
-      expect(yield* tick(12)).toContain(`${waitsForSecond}, such as ${hash(10)} of `)
-      const writer = yield* Writer
-      yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET seen_at = 1")))
-      expect(yield* tick(12)).toBeUndefined()
-    }).pipe(quiet, inStore)
-  )
+  story("is overdue ten minutes after it was seen, once confirmed, on its own chain and mode only", [], function* () {
+    const { tick } = yield* corroborating(knowing(50, new Set()).client)
+    yield* uncorroborated(9, 9, { chain: "base", mode: "live" })
+    yield* uncorroborated(8, 8, { chain: "optimism", mode: "test" })
+    yield* TestClock.adjust("10 minutes")
+    expect(yield* tick(50)).toBeUndefined()
+    yield* uncorroborated(10, 10)
+    expect(yield* tick(11)).toBeUndefined()
+    expect(yield* tick(12)).toContain(`${waitsForSecond}, such as ${hash(10)} of `)
+    yield* change("UPDATE receipts SET seen_at = 1")
+    expect(yield* tick(12)).toBeUndefined()
+  })
 
-  it.scoped("gets its turn again and again, behind more receipts than one tick looks at", () =>
-    Effect.gen(function* () {
-      yield* owing("turns")
-      yield* uncorroborated(1, 1700)
-      const { asked, client } = knowing(2000, new Set([1, 2]))
-      const { tick } = yield* corroborating(client)
-      let ticks = 0
-      while ((yield* corroborated).length < 2 && ticks++ < 100) {
-        yield* tick(2000)
-        yield* TestClock.adjust("1 second")
-      }
-      expect(yield* corroborated).toEqual([1, 2])
-      yield* TestClock.adjust(Duration.hours(1))
-      asked.splice(0)
-      for (let i = 0; i < 60; i++) {
-        yield* tick(2000)
-        yield* TestClock.adjust("1 second")
-      }
-      expect(new Set(asked).size).toBe(1698)
-    }).pipe(quiet, inStore)
-  )
-})
+  story("gets its turn again and again, behind more receipts than one tick looks at", [], function* () {
+    yield* uncorroborated(1, 1700)
+    const { asked, client } = knowing(2000, new Set([1, 2]))
+    const { ticks } = yield* corroborating(client)
+    for (let i = 0; i < 100 && (yield* corroborated).length < 2; i++) yield* ticks(1, 2000)
+    expect(yield* corroborated).toEqual([1, 2])
+    yield* TestClock.adjust("1 hour")
+    asked.splice(0)
+    yield* ticks(60, 2000)
+    expect(new Set(asked).size).toBe(1698)
+  })
 
-it.scoped("an old receipt is asked about though a provider reports two hundred new ones a second", () =>
-  Effect.gen(function* () {
-    yield* owing("starved")
+  story("is asked about, however old, though a provider reports two hundred new ones a second", [], function* () {
     // Other receipts of its age are asked about, too.
     yield* uncorroborated(1, 900)
-    const { client } = knowing(20_000, new Set([400]))
-    const { tick } = yield* corroborating(client)
+    const { ticks } = yield* corroborating(knowing(20_000, new Set([400])).client)
     for (let i = 0; i < 15; i++) {
       yield* uncorroborated(1_000 + i * 200, 1_199 + i * 200)
-      yield* tick(20_000)
-      yield* TestClock.adjust("1 second")
+      yield* ticks(1, 20_000)
     }
     expect(yield* corroborated).toEqual([400])
-  }).pipe(quiet, inStore)
-)
+  })
 
-it.scoped("providers that no longer have its transaction or its block do not deny a receipt", () =>
-  Effect.gen(function* () {
-    yield* owing("pruned")
+  story("is not denied by providers that no longer have its transaction or its block", [], function* () {
     yield* uncorroborated(10, 10)
     const pruned = distorted(knowing(12, new Set()).client, ({ method, params: [of] }, answer) =>
       method === "eth_getBlockByNumber" && of !== "latest" ? null : answer
     )
     const { tick } = yield* corroborating(pruned)
     yield* tick(12)
-    const reader = yield* Reader
-    expect(yield* reader.all("SELECT corroborated, canonical, denied_by FROM receipts")).toEqual([
+    expect(yield* rows("SELECT corroborated, canonical, denied_by FROM receipts")).toEqual([
       { corroborated: 0, canonical: 1, denied_by: null }
     ])
-  }).pipe(quiet, inStore)
-)
+  })
 
-it.scoped("a receipt that two providers have counts, even though two others deny it", () =>
-  Effect.gen(function* () {
-    yield* owing("even")
+  story("that two providers have counts, even though two others deny it", [], function* () {
     yield* uncorroborated(10, 10)
     const having = knowing(12, new Set([10])).client
     const denying = distorted(knowing(12, new Set()).client, ({ method }, answer) =>
@@ -265,36 +209,31 @@ it.scoped("a receipt that two providers have counts, even though two others deny
     )
     const { tick } = yield* corroborating(having, denying, denying, having)
     yield* tick(12)
-    const reader = yield* Reader
-    expect(yield* reader.all("SELECT corroborated, canonical, refuted, denied_by FROM receipts")).toEqual([
+    expect(yield* rows("SELECT corroborated, canonical, refuted, denied_by FROM receipts")).toEqual([
       { corroborated: 1, canonical: 1, refuted: 0, denied_by: null }
     ])
-  }).pipe(quiet, inStore)
-)
+  })
+})
 
 describe("a second provider whose own head gives a receipt too few confirmations", () => {
-  it.scoped("does not corroborate it with one block less, and does with that block", () =>
-    Effect.gen(function* () {
-      yield* owing("depth")
-      yield* uncorroborated(10, 10)
-      let head = 11
-      const { tick } = yield* corroborating(knowing(() => head, new Set([10])).client)
-      yield* tick(12)
-      expect(yield* corroborated).toEqual([])
-      head = 12
-      yield* TestClock.adjust("10 minutes")
-      yield* tick(12)
-      expect(yield* corroborated).toEqual([10])
-    }).pipe(quiet, inStore)
-  )
+  story("does not corroborate it with one block less, and does with that block", [], function* () {
+    yield* uncorroborated(10, 10)
+    let head = 11
+    const { tick } = yield* corroborating(knowing(() => head, new Set([10])).client)
+    yield* tick(12)
+    expect(yield* corroborated).toEqual([])
+    head = 12
+    yield* TestClock.adjust("10 minutes")
+    yield* tick(12)
+    expect(yield* corroborated).toEqual([10])
+  })
 
-  it.scoped.each<[string, (minutes: number) => number, ReadonlyArray<string>]>([
+  for (const [title, headAt, reasons] of [
     ["in a cooldown where its head stays there for a minute", () => 11, ["behind"]],
     ["not in a cooldown once they are enough", () => 12, []],
-    ["not in a cooldown where its head moves", (minutes) => 5 + minutes, []]
-  ])("is %s", ([, headAt, reasons]) =>
-    Effect.gen(function* () {
-      yield* owing("behind")
+    ["not in a cooldown where its head moves", (minutes: number) => 5 + minutes, []]
+  ] as const) {
+    story(`is ${title}`, [], function* () {
       yield* uncorroborated(4, 10)
       let minutes = 0
       const second = knowing(() => headAt(minutes), new Set()).client
@@ -307,6 +246,6 @@ describe("a second provider whose own head gives a receipt too few confirmations
       }
       expect(aside).toEqual(reasons)
       expect(yield* corroborated).toEqual([])
-    }).pipe(quiet, inStore)
-  )
+    })
+  }
 })

@@ -1,166 +1,113 @@
-import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { transferTopic } from "../../../src/Chains/rpc/methods.ts"
-import { Reader } from "../../../src/Sql.ts"
-import { alice, around, aroundTwo, next, readTo, second, usdc, watchedPayment, withTokens, withTwo } from "../around.ts"
-import { coin, ModelChain, token } from "../ModelChain.ts"
-import { ledger, scanned, until } from "../world.ts"
+import { expect } from "@effect/vitest"
+import { rows } from "../../lib/rows.ts"
+import { alice, next, second, upTo, usdc, watchedPayment } from "../around.ts"
+import { inventing } from "../lying.ts"
+import { coin, type ModelChain, token } from "../ModelChain.ts"
+import { scanned, until } from "../world.ts"
+import { corroborated, inventedLog, mineOn, openScene, seconds, withLogs } from "./scene.ts"
 
-const aroundBoth = (first: ModelChain, other: ModelChain, over: object = {}) =>
-  aroundTwo(first, other, { ...withTwo, ...over })
-const corroborated = Effect.flatMap(Reader, (reader) =>
-  reader.all<{ tx_hash: string; corroborated: number; amount: string }>(
-    "SELECT tx_hash, amount, corroborated FROM receipts ORDER BY block_number"
-  )
+// What one of two providers has invented is not corroborated by it, whichever of the two serves.
+
+const two = { nodes: 2 }
+
+openScene("one that reported a transfer in a verification pass does not corroborate it", two, function* (first, liar) {
+  inventing(liar)
+  yield* watchedPayment(alice)
+  first.mineMany(31)
+  yield* seconds(100)
+  yield* upTo(41)
+  expect(yield* corroborated).toEqual([0])
+})
+
+openScene("one that reported a transfer while it served does not corroborate it later", two, function* (liar) {
+  inventing(liar)
+  yield* watchedPayment(alice)
+  liar.mine()
+  yield* second
+  yield* upTo(11)
+  expect(yield* corroborated).toEqual([0])
+  liar.failure = "unreachable"
+  yield* second
+  liar.failure = undefined
+  liar.mineMany(5)
+  yield* seconds(60)
+  yield* upTo(16)
+  expect(yield* corroborated).toEqual([0])
+})
+
+openScene("what one invented before its cooldown counts only if the healthy one has it", two, function* (first, other) {
+  let lied = false
+  withLogs(first, () => {
+    if (lied || first.height !== 11) return []
+    lied = true
+    return [inventedLog(first, 11)]
+  })
+  yield* watchedPayment(alice)
+  other.failure = "unreachable"
+  yield* next(first)
+  expect(yield* corroborated).toEqual([0])
+  first.failure = "unreachable"
+  other.failure = undefined
+  for (let i = 0; i < 6; i++) {
+    first.mine()
+    yield* seconds(2)
+  }
+  yield* until(scanned, (scan) => scan?.head_number === first.height)
+  yield* seconds(2)
+  expect(yield* corroborated).toEqual([0])
+})
+
+openScene(
+  "a provider with a longer branch of its own does not decide alone on a transfer in it",
+  { nodes: 2, apart: true },
+  function* (liar, honest) {
+    yield* watchedPayment(alice)
+    liar.mineMany(20)
+    liar.mine(token(usdc, alice, 100n))
+    for (let i = 0; i < 300; i++) {
+      liar.mineMany(2)
+      honest.mine()
+      yield* second
+    }
+    expect(yield* corroborated).toEqual([0])
+  }
 )
-/** Lets a second pass, after which everything has been read. */
-const caughtUp = (chain: ModelChain) =>
-  Effect.zipRight(
-    second,
-    until(scanned, (now) => now?.head_number === chain.height)
-  )
-const fakeLog = (chain: ModelChain, txHash: string) => {
-  const block = chain.blocks.at(-1)
-  return {
-    address: usdc,
-    topics: [transferTopic, `0x${"0".repeat(64)}`, `0x${"0".repeat(24)}${alice.slice(2).toLowerCase()}`],
-    data: `0x${"64".padStart(64, "0")}`,
-    blockNumber: `0x${block?.number.toString(16)}`,
-    blockHash: block?.hash,
-    transactionHash: txHash,
-    logIndex: "0x7",
-    removed: false
+
+const real = coin(`0x${"8".repeat(40)}`, 1n)
+const withLog = (liar: ModelChain) =>
+  withLogs(liar, () => (liar.height < 11 ? [] : [inventedLog(liar, 11, { transactionHash: real.hash })]))
+const withCoins = (liar: ModelChain) => {
+  liar.distort = ({ method, params: [number, full] }, answer) => {
+    if (method !== "eth_getBlockByNumber" || full !== true || Number(number) !== 11) return answer
+    const block = answer as { transactions: ReadonlyArray<object> }
+    return { ...block, transactions: block.transactions.map((one) => ({ ...one, to: alice, value: "0x64" })) }
   }
 }
 
-describe("corroboration", () => {
-  it.scoped("a receipt that a provider invented before its cooldown counts only if the healthy one has it", () => {
-    const first = new ModelChain(10)
-    const other = first.twin()
-    let lied = false
-    first.distort = ({ method }, answer) => {
-      if (method !== "eth_getLogs" || lied || first.height !== 11) return answer
-      lied = true
-      return [...(answer as Array<unknown>), fakeLog(first, `0x${"f".repeat(64)}`)]
-    }
-    return Effect.gen(function* () {
-      yield* watchedPayment(alice)
-      other.failure = "unreachable"
-      yield* next(first)
-      expect((yield* corroborated).map((r) => r.corroborated)).toEqual([0])
-      first.failure = "unreachable"
-      other.failure = undefined
-      for (let i = 0; i < 6; i++) {
-        first.mine()
-        yield* second
-        yield* second
-      }
-      yield* until(scanned, (s) => s?.head_number === first.height)
-      yield* second
-      yield* second
-      expect((yield* corroborated).map((r) => r.corroborated)).toEqual([0])
-    }).pipe(aroundBoth(first, other))
+for (const [what, lie] of [
+  ["a log", withLog],
+  ["coins", withCoins]
+] as const) {
+  openScene(`${what} that a provider invents for a real transaction are not corroborated by it`, two, function* (liar) {
+    lie(liar)
+    yield* watchedPayment(alice)
+    liar.mine(real)
+    liar.mineMany(5)
+    yield* seconds(10)
+    yield* upTo(16)
+    expect(yield* corroborated).toEqual([0])
   })
+}
 
-  it.scoped("a log invented for a real transaction is not corroborated by its receipt", () => {
-    const first = new ModelChain(10)
-    const other = first.twin()
-    const real = coin(`0x${"8".repeat(40)}`, 1n)
-    first.distort = ({ method }, answer) =>
-      method === "eth_getLogs" && first.height === 11
-        ? [...(answer as Array<unknown>), fakeLog(first, real.hash)]
-        : answer
-    return Effect.gen(function* () {
-      yield* watchedPayment(alice)
-      yield* next(first, real)
-      for (let i = 0; i < 6; i++) yield* next(first)
-      expect((yield* corroborated).map((r) => r.corroborated)).toEqual([0])
-    }).pipe(aroundBoth(first, other))
-  })
-})
-
-describe("a reorg between two calls", () => {
-  it.scoped(
-    "catching up by logs notices that the scanned head was replaced before the end of the range was read",
-    () => {
-      const chain = new ModelChain(10)
-      let armed = false
-      const limit = (c: ModelChain) => {
-        c.intercept = (batch) => {
-          // After the scanned head was checked, before the header of the range's end is read.
-          if (armed && batch[0]?.method === "eth_getBlockByNumber" && batch[0]?.params[0] === "0x7db") {
-            armed = false
-            c.rollback(c.height - 10)
-            c.mineMany(2600)
-          }
-        }
-      }
-      limit(chain)
-      return Effect.gen(function* () {
-        yield* watchedPayment(alice, { chain: "base", currency: "USDC" })
-        const paid = token(usdc, alice, 5n)
-        chain.mine(paid)
-        yield* readTo(11)
-        expect((yield* ledger).map((r) => r.canonical)).toEqual([1])
-        // Far behind, so that one range does not reach the head.
-        chain.mineMany(2500)
-        armed = true
-        yield* Effect.raceFirst(
-          until(scanned, (s) => s?.head_number === chain.height && s.head_number > 2511),
-          Effect.forever(second)
-        )
-        for (let i = 0; i < 3; i++) {
-          chain.mine()
-          yield* caughtUp(chain)
-        }
-        expect(chain.blocks.flatMap((b) => b.transactions).length).toBe(0)
-        expect((yield* ledger).map((r) => r.canonical)).toEqual([0])
-      }).pipe(around(chain, { ...withTokens, chain: "base" }))
-    }
-  )
-})
-
-describe("balance reconciliation", () => {
-  it.scoped("balances are asked of another provider where the serving one refuses them", () => {
-    const first = new ModelChain(10)
-    const other = first.twin()
+openScene(
+  "balances are asked of another provider where the serving one refuses them",
+  { nodes: 2, settings: { chain: "base" } },
+  function* (first) {
     first.distort = ({ method }, answer) => (method === "eth_getBalance" ? "no such method" : answer)
-    const checked = Effect.flatMap(Reader, (reader) =>
-      reader.get<{ n: number | null }>("SELECT checked_number AS n FROM scans")
-    )
-    return Effect.gen(function* () {
-      yield* watchedPayment(alice, { chain: "base" })
-      for (let i = 0; i < 40; i++) {
-        first.mine()
-        yield* caughtUp(first)
-      }
-      expect((yield* checked)?.n ?? 0).toBeGreaterThan(10)
-    }).pipe(aroundBoth(first, other, { chain: "base" }))
-  })
-})
-
-describe("the verification pass", () => {
-  it.scoped(
-    "keeps up where the chain is faster than one range at a time",
-    () => {
-      const first = new ModelChain(10)
-      const other = first.twin()
-      const verified = Effect.flatMap(Reader, (reader) =>
-        reader.get<{ n: number }>("SELECT verified_number AS n FROM scans")
-      )
-      return Effect.gen(function* () {
-        yield* watchedPayment(alice, { chain: "base" })
-        for (let i = 0; i < 240; i++) {
-          first.mineMany(120)
-          yield* caughtUp(first)
-        }
-        for (let i = 0; i < 40; i++) {
-          yield* second
-        }
-        yield* until(scanned, (s) => s?.head_number === first.height)
-        expect(first.height - ((yield* verified)?.n ?? 0)).toBeLessThan(120 * 40)
-      }).pipe(aroundBoth(first, other, { chain: "base" }))
-    },
-    60_000
-  )
-})
+    yield* watchedPayment(alice, { chain: "base" })
+    yield* mineOn([first], 40)
+    yield* upTo(first.height)
+    const [scan] = yield* rows<{ readonly number: number | null }>("SELECT checked_number AS number FROM scans")
+    expect(scan?.number).toBeGreaterThan(10)
+  }
+)

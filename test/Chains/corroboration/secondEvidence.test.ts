@@ -1,5 +1,4 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
 import * as CorroborationRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
 import type { CorroboratedReceipt, Undated } from "../../../src/Chains/corroboration/SecondEvidenceRepo.ts"
 import {
@@ -14,7 +13,8 @@ import { newPaymentId, type PaymentId } from "../../../src/Domain/Ids.ts"
 import { Writer } from "../../../src/Sql.ts"
 import { soleProvider } from "../../lib/soleProvider.ts"
 import { alice } from "../around.ts"
-import { inStore, network, owe, watchOf } from "../balances/reconcileWorld.ts"
+import { network, owe, watchOf } from "../balances/reconcileWorld.ts"
+import { story } from "../balances/story.ts"
 import { coin, ModelChain } from "../ModelChain.ts"
 
 const receipt = (position: string, blockTime = 100, sinceTime?: number): CorroboratedReceipt => ({
@@ -36,11 +36,8 @@ describe("a receipt that two providers corroborate", () => {
     ])
   })
 
-  it("is not one that a single provider reports twice", () => {
+  it("is not one that a single provider reports twice, and is returned once, however many have it", () => {
     expect(corroboratedByTwo([[receipt("log:1"), receipt("log:1")], []])).toEqual([])
-  })
-
-  it("is returned once, however many have it", () => {
     expect(corroboratedByTwo([[receipt("log:1")], [receipt("log:1")], [receipt("log:1")]])).toEqual([receipt("log:1")])
   })
 })
@@ -108,66 +105,56 @@ it("dust that any two of three providers lack is denied", () => {
   expect(deniedByTwo([says(0, 1, 2)])).toEqual([])
 })
 
-it.scoped("money without a transaction is dated by providers that have its block and at least the amount", () =>
-  Effect.gen(function* () {
-    const chain = new ModelChain(11)
-    const settled = chain.mine(coin(alice, 5n))
-    const { hash } = settled
-    const { provider, providers } = soleProvider(chain.client)
-    const reported = (blockHash: string, amount: bigint): Undated => ({
-      ...{ payment: newPaymentId(0), address: alice.toLowerCase(), position: "unattributed" },
-      ...{ blockHash, blockNumber: 12, blockTime: 120, since: 11, amount }
-    })
-    const undated = [reported(hash, 5n), reported("0xother", 5n), reported(hash, 6n)]
-    const { corroborated } = yield* secondEvidenceOf(
-      yield* watchOf(providers),
-      provider,
-      { dust: [], undated },
-      settled
-    )
-    expect(corroborated).toMatchObject([{ blockHash: hash, blockTime: 120, sinceTime: 110 }])
-    expect(corroborated).toHaveLength(1)
-  }).pipe(inStore)
-)
+const unattributed = (blockHash: string, amount: bigint): Undated => ({
+  ...{ payment: newPaymentId(0), address: alice.toLowerCase(), position: "unattributed", since: 11, amount },
+  ...{ blockHash, blockNumber: 12, blockTime: 120 }
+})
 
-it.scoped("money whose states a provider has pruned is shown by the balance of an address that has sent nothing", () =>
-  Effect.gen(function* () {
-    const chain = new ModelChain(11)
-    const paid = chain.mine(coin(alice, 5n))
-    chain.mineMany(9)
-    const settled = chain.mine()
-    const { provider, providers } = soleProvider(chain.client)
-    const money: Undated = {
-      ...{ payment: newPaymentId(0), address: alice.toLowerCase(), position: "unattributed", since: 11, amount: 5n },
-      ...{ blockHash: paid.hash, blockNumber: 12, blockTime: 120 }
-    }
-    const watch = yield* watchOf(providers)
-    const evidence = () => secondEvidenceOf(watch, provider, { dust: [], undated: [money] }, settled)
-    const writer = yield* Writer
-    yield* owe(alice)
-    const kept = { ...money, currency: "ETH", txHash: undefined, since: 11, reportedBy: "other" }
-    yield* writer.write(Ledger.keepReceipts(network, [kept], false))
-    chain.oldestState = settled.number
-    expect(yield* evidence()).toMatchObject({ shown: [money], corroborated: [{ blockHash: paid.hash }] })
-    // It has no states of that block either, but of its newest one.
-    chain.oldestState = chain.mine().number
-    expect(yield* evidence()).toMatchObject({ shown: [money], corroborated: [{ blockHash: paid.hash }] })
-    // The address does not hold all of it: some was invented, and it is not known which.
-    const more = { ...kept, blockNumber: 13, blockHash: chain.blocks[13]?.hash ?? "", amount: 1n }
-    yield* writer.write(Ledger.keepReceipts(network, [more], false))
-    expect(yield* evidence()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
-    // It need not hold refuted money, or money that arrived after that block.
-    yield* writer.write(CorroborationRepo.refute(network, more))
-    chain.oldestState = settled.number
-    const later = { ...more, blockNumber: 24, blockHash: chain.mine().hash }
-    yield* writer.write(Ledger.keepReceipts(network, [later], false))
-    expect(yield* evidence()).toMatchObject({ shown: [money] })
-    // What it holds now may have arrived since.
-    chain.oldestState = chain.mine(coin(alice, 3n)).number
-    expect(yield* evidence()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
-    chain.oldestState = settled.number
-    // Once it has sent some, its balance says nothing about what arrived.
-    chain.distort = ({ method }, answer) => (method === "eth_getTransactionCount" ? "0x1" : answer)
-    expect(yield* evidence()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
-  }).pipe(inStore)
-)
+story("money without a transaction is dated by providers that have its block and the amount", [], function* () {
+  const chain = new ModelChain(11)
+  const settled = chain.mine(coin(alice, 5n))
+  const { hash } = settled
+  const { provider, providers } = soleProvider(chain.client)
+  const undated = [unattributed(hash, 5n), unattributed("0xother", 5n), unattributed(hash, 6n)]
+  const { corroborated } = yield* secondEvidenceOf(yield* watchOf(providers), provider, { dust: [], undated }, settled)
+  expect(corroborated).toMatchObject([{ blockHash: hash, blockTime: 120, sinceTime: 110 }])
+})
+
+story("money whose states a provider has pruned is shown by a balance of which nothing was sent", [], function* () {
+  const chain = new ModelChain(11)
+  const paid = chain.mine(coin(alice, 5n))
+  chain.mineMany(9)
+  const settled = chain.mine()
+  const { provider, providers } = soleProvider(chain.client)
+  const money = unattributed(paid.hash, 5n)
+  const watch = yield* watchOf(providers)
+  const evidence = () => secondEvidenceOf(watch, provider, { dust: [], undated: [money] }, settled)
+  const shown = { shown: [money], corroborated: [{ blockHash: paid.hash }] }
+  const notShown = { ...shown, shown: [] }
+  const writer = yield* Writer
+  yield* owe(alice)
+  const kept = { ...money, currency: "ETH", txHash: undefined, since: 11, reportedBy: "other" }
+  yield* writer.write(Ledger.keepReceipts(network, [kept], false))
+  chain.oldestState = settled.number
+  expect(yield* evidence()).toMatchObject(shown)
+  // It has no states of that block either, but of its newest one.
+  chain.oldestState = chain.mine().number
+  expect(yield* evidence()).toMatchObject(shown)
+  // The address does not hold all of it: some was invented, and it is not known which.
+  const more = { ...kept, blockNumber: 13, blockHash: chain.blocks[13]?.hash ?? "", amount: 1n }
+  yield* writer.write(Ledger.keepReceipts(network, [more], false))
+  expect(yield* evidence()).toMatchObject(notShown)
+  // It need not hold refuted money, or money that arrived after that block.
+  yield* writer.write(CorroborationRepo.refute(network, more))
+  chain.oldestState = settled.number
+  const later = { ...more, blockNumber: 24, blockHash: chain.mine().hash }
+  yield* writer.write(Ledger.keepReceipts(network, [later], false))
+  expect(yield* evidence()).toMatchObject(shown)
+  // What it holds now may have arrived since.
+  chain.oldestState = chain.mine(coin(alice, 3n)).number
+  expect(yield* evidence()).toMatchObject(notShown)
+  chain.oldestState = settled.number
+  // Once it has sent some, its balance says nothing about what arrived.
+  chain.distort = ({ method }, answer) => (method === "eth_getTransactionCount" ? "0x1" : answer)
+  expect(yield* evidence()).toMatchObject(notShown)
+})

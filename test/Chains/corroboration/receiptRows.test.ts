@@ -1,0 +1,175 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as CorroborationRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
+import * as Searches from "../../../src/Chains/corroboration/SearchesRepo.ts"
+import * as SecondEvidenceRepo from "../../../src/Chains/corroboration/SecondEvidenceRepo.ts"
+import type { DatedTransfer, ReceiptKey } from "../../../src/Chains/ledger/LedgerRepo.ts"
+import * as LedgerRepo from "../../../src/Chains/ledger/LedgerRepo.ts"
+import type { PaymentId } from "../../../src/Domain/Ids.ts"
+import { Reader, type Tx, Writer } from "../../../src/Sql.ts"
+import { rows } from "../../lib/rows.ts"
+import { block, confirmedOnce, layer, network, startWith, tick, transfer } from "../../Payments/settling.ts"
+
+const { corroborateOthers, setPassCorroborated } = SecondEvidenceRepo
+const write = <A, E>(command: Effect.Effect<A, E, Tx>) => Effect.flatMap(Writer, (writer) => writer.write(command))
+
+const token = (position: string, amount = 1n): DatedTransfer => ({
+  ...transfer(105, amount),
+  currency: "USDC",
+  position
+})
+const unattributed = (number: number) => transfer(number, 5n, { position: "unattributed", txHash: undefined })
+
+/** A payment with these receipts, which one provider has reported. */
+const reported = (...transfers: ReadonlyArray<DatedTransfer>) =>
+  Effect.zipLeft(
+    startWith({ currency: transfers[0]?.currency === "USDC" ? "USDC" : "ETH", amount: 1_000_000n }),
+    tick({ head: 120, corroborated: false, transfers })
+  )
+
+/** Uncorroborated dust of the payment that is asked about. */
+const askedDust = (payment: PaymentId) =>
+  Effect.flatMap(Reader, (reader) => CorroborationRepo.uncorroboratedDust(reader, network, 120, [{ payment }], 10))
+
+describe("dust", () => {
+  it.scoped("that two have denied is not asked about again, and does not count when another one has it", () =>
+    Effect.gen(function* () {
+      const { id } = yield* reported(token("log:1"), token("log:2"))
+      const positions = Effect.map(askedDust(id), (all) => all.map(({ position }) => position))
+      expect(yield* positions).toEqual(["log:1", "log:2"])
+      yield* write(CorroborationRepo.refute(network, token("log:1")))
+      expect(yield* positions).toEqual(["log:2"])
+      yield* write(corroborateOthers(network, [token("log:1"), token("log:2")], new Set(), false))
+      const all = rows("SELECT position, canonical, corroborated FROM receipts ORDER BY position")
+      expect(yield* all).toEqual([
+        { position: "log:1", canonical: 0, corroborated: 0 },
+        { position: "log:2", canonical: 1, corroborated: 1 }
+      ])
+      // Two providers that report it in a verification pass do make it count.
+      yield* write(setPassCorroborated(network, [token("log:1")]))
+      expect((yield* all)[0]).toEqual({ position: "log:1", canonical: 1, corroborated: 1 })
+    }).pipe(Effect.provide(layer))
+  )
+})
+
+describe("money without a transaction", () => {
+  it.scoped("gets the block times of two providers, and is not corroborated while one alone shows it", () =>
+    Effect.gen(function* () {
+      yield* reported(unattributed(105), { ...unattributed(106), since: 104 })
+      const dated = [unattributed(105), { ...unattributed(106), sinceTime: 90 }].map((one) => ({
+        ...one,
+        blockTime: 99
+      }))
+      const datedOnly = new Set(dated.slice(1).map(LedgerRepo.keyOf))
+      expect(yield* write(corroborateOthers(network, dated, datedOnly, false))).toHaveLength(2)
+      const all = rows(
+        "SELECT block_number AS block, corroborated, block_time AS time, since_time AS since FROM receipts ORDER BY 1"
+      )
+      expect(yield* all).toEqual([
+        { block: 105, corroborated: 1, time: 99, since: null },
+        { block: 106, corroborated: 0, time: 99, since: 90 }
+      ])
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.scoped("is listed as undated only while its block is canonical", () =>
+    Effect.gen(function* () {
+      const { id } = yield* reported(unattributed(105))
+      const undated = Effect.flatMap(Reader, (reader) =>
+        SecondEvidenceRepo.undated(reader, network, 120, [{ payment: id }])
+      )
+      expect(yield* undated).toMatchObject([{ blockNumber: 105 }])
+      yield* tick({ head: 121, ancestor: 104 })
+      expect(yield* undated).toEqual([])
+    }).pipe(Effect.provide(layer))
+  )
+})
+
+describe("a denied receipt", () => {
+  it.scoped("counts against its whole transaction in that block: no sole provider decides on the rest", () =>
+    Effect.gen(function* () {
+      const of = (number: number, position: string, amount: bigint) => ({
+        ...transfer(number, amount),
+        ...{ currency: "USDC", position, txHash: "0xlie" }
+      })
+      const large = [of(105, "log:1", 300_000n), of(105, "log:2", 200_000n), of(106, "log:1", 300_000n)] as const
+      const { id } = yield* reported(...large, token("log:3"), of(105, "log:4", 1n))
+      yield* write(CorroborationRepo.setDenied(network, large[0], "a.example"))
+      const open = yield* CorroborationRepo.uncorroborated(yield* Reader, network, 120, 10)
+      expect(open.map((one) => [one.blockNumber, one.position, one.isDenied, one.deniedBy])).toEqual([
+        [106, "log:1", false, undefined],
+        [105, "log:2", true, undefined],
+        [105, "log:1", true, "a.example"]
+      ])
+      const dust = (yield* askedDust(id)).map((one) => ({ ...one, blockTime: 105 }))
+      yield* write(corroborateOthers(network, dust, new Set(), true))
+      expect(yield* rows("SELECT position FROM receipts WHERE corroborated = 1")).toEqual([{ position: "log:3" }])
+    }).pipe(Effect.provide(layer))
+  )
+
+  const [large, small] = [token("log:1", 500_000n), token("log:2")].map((one) => ({ ...one, txHash: "0xpaid" })) as [
+    DatedTransfer,
+    DatedTransfer
+  ]
+
+  it.scoped("that two providers corroborate does not count against other receipts of its transaction", () =>
+    Effect.gen(function* () {
+      const { id } = yield* reported(large, small)
+      yield* write(CorroborationRepo.setDenied(network, large, "liar.example"))
+      yield* write(CorroborationRepo.setCorroborated(network, large, 105))
+      expect(yield* askedDust(id)).toMatchObject([{ position: "log:2", isDenied: false }])
+      expect(yield* write(corroborateOthers(network, [small], new Set(), true))).toEqual([id])
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.scoped("that two providers refute does not count against receipts of its transaction that two have", () =>
+    Effect.gen(function* () {
+      const { id } = yield* reported(large, small)
+      yield* write(CorroborationRepo.setDenied(network, large, "a.example"))
+      yield* write(CorroborationRepo.refute(network, large))
+      expect(yield* write(corroborateOthers(network, [small], new Set(), true))).toEqual([])
+      expect(yield* write(corroborateOthers(network, [small], new Set(), false))).toEqual([id])
+    }).pipe(Effect.provide(layer))
+  )
+})
+
+describe("a confirmed payment is searched again", () => {
+  const searched = (id: PaymentId, to: number) => write(Searches.keep(network, [id], to))
+
+  it.scoped("when a reorg takes money from a block above the last search", () =>
+    Effect.gen(function* () {
+      const { id } = yield* confirmedOnce
+      const reader = yield* Reader
+      const due = (final: number) =>
+        Effect.map(Searches.due(reader, network, block(140), block(140), 0, final, [], 10), (all) =>
+          all.map(({ payment }) => payment)
+        )
+      expect(yield* due(140)).toEqual([])
+      yield* tick({ head: 131, ancestor: 119 })
+      expect(yield* due(119)).toEqual([])
+      expect(yield* due(120)).toEqual([id])
+      yield* searched(id, 125)
+      expect(yield* due(140)).toEqual([])
+      yield* tick({ head: 132, transfers: [transfer(128, 1000n)] })
+      yield* tick({ head: 133, ancestor: 127 })
+      expect(yield* due(127)).toEqual([])
+      expect(yield* due(128)).toEqual([id])
+      yield* searched(id, 128)
+      expect(yield* Searches.searchedTo(reader, id)).toBe(128)
+      expect(yield* due(140)).toEqual([])
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.scoped("after two providers have denied money of it", () =>
+    Effect.gen(function* () {
+      const { id } = yield* confirmedOnce
+      yield* searched(id, 125)
+      const receipts = rows<ReceiptKey>(
+        "SELECT block_hash AS blockHash, address, position FROM receipts WHERE payment_id = ?",
+        id
+      )
+      for (const receipt of yield* receipts) yield* write(CorroborationRepo.refute(network, receipt))
+      expect(yield* Searches.searchedTo(yield* Reader, id)).toBe(undefined)
+    }).pipe(Effect.provide(layer))
+  )
+})
