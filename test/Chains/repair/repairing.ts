@@ -3,9 +3,8 @@ import { claim } from "../../../src/Chains/repair/claim.ts"
 import { rescan } from "../../../src/Chains/repair/rescan.ts"
 import { Chains } from "../../../src/Chains.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
-import { alice, second, upTo } from "../around.ts"
+import { alice, next, watchedPayment } from "../around.ts"
 import type { ModelChain, ModelTransaction } from "../ModelChain.ts"
-import { pay, watch } from "../world.ts"
 
 export const start = 10
 const network = { chain: "ethereum", mode: "test" } as const
@@ -75,10 +74,7 @@ export const damage = (choices: ReadonlyArray<"keep" | "drop" | "forget">) =>
 /** A payment to alice that has been read up to the block after its money. */
 export const paid = (chain: ModelChain, money: ModelTransaction) =>
   Effect.gen(function* () {
-    yield* pay(alice)
-    yield* watch
-    yield* upTo(start)
-    chain.mine(money)
-    chain.mine()
-    yield* Effect.raceFirst(upTo(start + 2), Effect.forever(second))
+    yield* watchedPayment(alice)
+    yield* next(chain, money)
+    yield* next(chain)
   })
