@@ -73,9 +73,11 @@ openScene(
   }
 )
 
-const real = coin(`0x${"8".repeat(40)}`, 1n)
+const elsewhere = coin(`0x${"8".repeat(40)}`, 1n)
+/** The node has a log of this transaction that is not in it. */
 const withLog = (liar: ModelChain) =>
-  withLogs(liar, () => (liar.height < 11 ? [] : [inventedLog(liar, 11, { transactionHash: real.hash })]))
+  withLogs(liar, () => (liar.height < 11 ? [] : [inventedLog(liar, 11, { transactionHash: elsewhere.hash })]))
+/** The node reports block 11 with 100 wei to alice in each transaction. */
 const withCoins = (liar: ModelChain) => {
   liar.distort = ({ method, params: [number, full] }, answer) => {
     if (method !== "eth_getBlockByNumber" || full !== true || Number(number) !== 11) return answer
@@ -84,14 +86,15 @@ const withCoins = (liar: ModelChain) => {
   }
 }
 
-for (const [what, lie] of [
-  ["a log", withLog],
-  ["coins", withCoins]
+for (const [title, lie, paid] of [
+  ["a log that one invents for a real transaction is not corroborated", withLog, elsewhere],
+  ["coins that one invents for a real transaction are not corroborated", withCoins, elsewhere],
+  ["a wrong amount of the coins of a real transaction is not corroborated", withCoins, coin(alice, 5n)]
 ] as const) {
-  openScene(`${what} that a provider invents for a real transaction are not corroborated by it`, two, function* (liar) {
+  openScene(title, two, function* (liar) {
     lie(liar)
     yield* watchedPayment(alice)
-    liar.mine(real)
+    liar.mine(paid)
     liar.mineMany(5)
     yield* seconds(10)
     yield* upTo(16)
