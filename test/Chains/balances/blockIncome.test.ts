@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { getAddress } from "viem"
 import { reconcileBalances } from "../../../src/Chains/balances/reconcile.ts"
@@ -8,7 +8,7 @@ import { errorOf } from "../providing.ts"
 import { distorted as distortedBy } from "../twisted.ts"
 import { BalanceModel, direct, fee, inside, nothing, spends } from "./BalanceModel.ts"
 import { alice, bob, depsOf, firstAsked } from "./reconcileWorld.ts"
-import { failing, ofFullBlock, ofTrace } from "./story.ts"
+import { failing, modelStory, ofFullBlock, ofTrace } from "./story.ts"
 
 type Answer = Readonly<Record<string, unknown>>
 
@@ -44,36 +44,30 @@ describe("a transaction read from a node", () => {
     return model
   }
 
-  it.effect("is rejected when its receipt is of another block or another transaction", () =>
-    Effect.gen(function* () {
-      const model = paid()
-      for (const over of [{ blockHash: other }, { transactionHash: other }]) {
-        const lying = distorted(model.client, "eth_getTransactionReceipt", (answer) => ({ ...answer, ...over }))
-        expect(yield* look(model, lying)).toMatchObject({ failed: [{ reason: "inconsistent" }], told: [] })
-      }
-      expect(yield* look(model)).toEqual({ failed: [], told: ["1 tx:0 5"] })
-    })
-  )
+  modelStory("is rejected when its receipt is of another block or another transaction", function* () {
+    const model = paid()
+    for (const over of [{ blockHash: other }, { transactionHash: other }]) {
+      const lying = distorted(model.client, "eth_getTransactionReceipt", (answer) => ({ ...answer, ...over }))
+      expect(yield* look(model, lying)).toMatchObject({ failed: [{ reason: "inconsistent" }], told: [] })
+    }
+    expect(yield* look(model)).toEqual({ failed: [], told: ["1 tx:0 5"] })
+  })
 
-  it.effect("is rejected when it and its receipt name another block than the one that lists it", () =>
-    Effect.gen(function* () {
-      const model = paid()
-      const strayed = withTransactions(model, { blockHash: other })
-      const agreeing = distorted(strayed, "eth_getTransactionReceipt", (answer) => ({ ...answer, blockHash: other }))
-      const { failed, told } = yield* look(model, agreeing)
-      expect(told).toEqual([])
-      expect(failed).toMatchObject([{ reason: "garbage" }])
-      expect(failed[0]?.detail).toContain("names another block")
-    })
-  )
+  modelStory("is rejected when it and its receipt name another block than the one that lists it", function* () {
+    const model = paid()
+    const strayed = withTransactions(model, { blockHash: other })
+    const agreeing = distorted(strayed, "eth_getTransactionReceipt", (answer) => ({ ...answer, blockHash: other }))
+    const { failed, told } = yield* look(model, agreeing)
+    expect(told).toEqual([])
+    expect(failed).toMatchObject([{ reason: "garbage" }])
+    expect(failed[0]?.detail).toContain("names another block")
+  })
 
-  it.effect("is read with its addresses in mixed case", () =>
-    Effect.gen(function* () {
-      const model = paid()
-      const written = withTransactions(model, { to: getAddress(alice) })
-      expect(yield* look(model, written)).toEqual({ failed: [], told: ["1 tx:0 5"] })
-    })
-  )
+  modelStory("is read with its addresses in mixed case", function* () {
+    const model = paid()
+    const written = withTransactions(model, { to: getAddress(alice) })
+    expect(yield* look(model, written)).toEqual({ failed: [], told: ["1 tx:0 5"] })
+  })
 })
 
 describe("a provider that does not trace", () => {
@@ -93,31 +87,27 @@ describe("a provider that does not trace", () => {
   const traced = { failed: [], told: ["1 call:? 3", "1 call:? 4"] }
   const untold = { failed: [], told: ["1 unattributed 7"] }
 
-  it.effect("because of an error is asked again, and one that refuses traces again after an hour", () =>
-    Effect.gen(function* () {
-      const model = inner()
-      const troubled = tracing(model, ["timeout"])
-      expect(yield* look(model, troubled)).toEqual(untold)
-      expect(yield* look(model, troubled)).toEqual(traced)
-      const unwilling = tracing(model, ["unsupported"])
-      expect(yield* look(model, unwilling)).toEqual(untold)
-      yield* TestClock.adjust("59 minutes")
-      expect(yield* look(model, unwilling)).toEqual(untold)
-      yield* TestClock.adjust("1 minute")
-      expect(yield* look(model, unwilling)).toEqual(traced)
-    })
-  )
+  modelStory("because of an error is asked again, and one that refuses traces again after an hour", function* () {
+    const model = inner()
+    const troubled = tracing(model, ["timeout"])
+    expect(yield* look(model, troubled)).toEqual(untold)
+    expect(yield* look(model, troubled)).toEqual(traced)
+    const unwilling = tracing(model, ["unsupported"])
+    expect(yield* look(model, unwilling)).toEqual(untold)
+    yield* TestClock.adjust("59 minutes")
+    expect(yield* look(model, unwilling)).toEqual(untold)
+    yield* TestClock.adjust("1 minute")
+    expect(yield* look(model, unwilling)).toEqual(traced)
+  })
 
-  it.effect("does not stop the next one from being asked, nor does one whose trace is empty", () =>
-    Effect.gen(function* () {
-      const model = inner()
-      const empty = distorted(model.client, "debug_traceTransaction", (frame) => ({ ...frame, calls: [] }))
-      for (const client of [tracing(model, ["timeout"]), tracing(model, ["unsupported"]), empty]) {
-        const { transfers } = yield* reconcileBalances(depsOf(client, [model.client]), model.head, [firstAsked(alice)])
-        expect(transfers.map(({ amount }) => amount)).toEqual([3n, 4n])
-      }
-    })
-  )
+  modelStory("does not stop the next one from being asked, nor does one whose trace is empty", function* () {
+    const model = inner()
+    const empty = distorted(model.client, "debug_traceTransaction", (frame) => ({ ...frame, calls: [] }))
+    for (const client of [tracing(model, ["timeout"]), tracing(model, ["unsupported"]), empty]) {
+      const { transfers } = yield* reconcileBalances(depsOf(client, [model.client]), model.head, [firstAsked(alice)])
+      expect(transfers.map(({ amount }) => amount)).toEqual([3n, 4n])
+    }
+  })
 })
 
 describe("a simulated block", () => {
@@ -135,28 +125,22 @@ describe("a simulated block", () => {
     }
   })
 
-  it.effect("is used where it explains the income exactly, and not where it shows more or less", () =>
-    Effect.gen(function* () {
-      const model = new BalanceModel("simulated")
-      model.traces = false
-      model.mine([inside(alice, 3n), inside(alice, 4n)])
-      const told = (...amounts: ReadonlyArray<bigint>) =>
-        Effect.map(look(model, simulating(model.client, amounts)), (found) => found.told)
-      expect(yield* told(3n, 4n)).toEqual(["1 call:? 3", "1 call:? 4"])
-      expect(yield* told(3n, 5n)).toEqual(["1 unattributed 7"])
-      expect(yield* told(3n, 3n)).toEqual(["1 unattributed 7"])
-    })
-  )
+  modelStory("is used where it explains the income exactly, and not where it shows more or less", function* (model) {
+    model.traces = false
+    model.mine([inside(alice, 3n), inside(alice, 4n)])
+    const told = (...amounts: ReadonlyArray<bigint>) =>
+      Effect.map(look(model, simulating(model.client, amounts)), (found) => found.told)
+    expect(yield* told(3n, 4n)).toEqual(["1 call:? 3", "1 call:? 4"])
+    expect(yield* told(3n, 5n)).toEqual(["1 unattributed 7"])
+    expect(yield* told(3n, 3n)).toEqual(["1 unattributed 7"])
+  })
 
-  it.effect("attributes nothing to a transaction that runs no code", () =>
-    Effect.gen(function* () {
-      const model = new BalanceModel("simulated")
-      model.traces = false
-      model.mine([direct(alice, 3n), inside(alice, 4n)])
-      const told = yield* look(model, simulating(model.client, [3n, 4n]))
-      expect(told).toEqual({ failed: [], told: ["1 call:? 4", "1 tx:0 3"] })
-    })
-  )
+  modelStory("attributes nothing to a transaction that runs no code", function* (model) {
+    model.traces = false
+    model.mine([direct(alice, 3n), inside(alice, 4n)])
+    const told = yield* look(model, simulating(model.client, [3n, 4n]))
+    expect(told).toEqual({ failed: [], told: ["1 call:? 4", "1 tx:0 3"] })
+  })
 })
 
 describe("internal transfers of two transactions in one block, one of which names the address", () => {
@@ -166,28 +150,22 @@ describe("internal transfers of two transactions in one block, one of which name
     return model
   }
 
-  it.effect("are told apart by traces", () =>
-    Effect.gen(function* () {
-      expect((yield* look(both())).told).toEqual(["1 call:? 3", "1 call:? 4"])
-    })
-  )
+  modelStory("are told apart by traces", function* () {
+    expect((yield* look(both())).told).toEqual(["1 call:? 3", "1 call:? 4"])
+  })
 
-  it.effect("are attributed to the naming one up to its traced amount where the states are pruned", () =>
-    Effect.gen(function* () {
-      const model = both({ states: 0 })
-      model.mine([nothing])
-      expect((yield* look(model)).told).toEqual(["1 call:? 3", "2 unattributed 4"])
-    })
-  )
+  modelStory("are attributed to the naming one up to its traced amount where the states are pruned", function* () {
+    const model = both({ states: 0 })
+    model.mine([nothing])
+    expect((yield* look(model)).told).toEqual(["1 call:? 3", "2 unattributed 4"])
+  })
 
-  it.effect("are attributed to the naming one where no provider traces, or the trace is empty", () =>
-    Effect.gen(function* () {
-      const model = both()
-      const empty = distorted(model.client, "debug_traceTransaction", (frame) => ({ ...frame, calls: [] }))
-      expect((yield* look(model, empty)).told).toEqual(["1 call:? 7"])
-      expect((yield* look(both({ traces: false }))).told).toEqual(["1 call:? 7"])
-    })
-  )
+  modelStory("are attributed to the naming one where no provider traces, or the trace is empty", function* () {
+    const model = both()
+    const empty = distorted(model.client, "debug_traceTransaction", (frame) => ({ ...frame, calls: [] }))
+    expect((yield* look(model, empty)).told).toEqual(["1 call:? 7"])
+    expect((yield* look(both({ traces: false }))).told).toEqual(["1 call:? 7"])
+  })
 })
 
 describe("where no provider has the states between two points", () => {
@@ -201,46 +179,39 @@ describe("where no provider has the states between two points", () => {
     return model
   }
 
-  it.effect("the transactions of at most five hundred blocks are read", () =>
-    Effect.gen(function* () {
-      const most = long(500)
-      expect((yield* look(most)).told).toEqual(["1 tx:0 5", "500 call:? 7"])
-      expect(fullBlocksOf(most)).toBe(500)
-      const more = long(501)
-      expect((yield* look(more)).told).toEqual(["501 unattributed 12"])
-      expect(fullBlocksOf(more)).toBe(0)
-    })
-  )
+  modelStory("the transactions of at most five hundred blocks are read", function* () {
+    const most = long(500)
+    expect((yield* look(most)).told).toEqual(["1 tx:0 5", "500 call:? 7"])
+    expect(fullBlocksOf(most)).toBe(500)
+    const more = long(501)
+    expect((yield* look(more)).told).toEqual(["501 unattributed 12"])
+    expect(fullBlocksOf(more)).toBe(0)
+  })
 
-  it.effect("income that the owner has collected is still found", () =>
-    Effect.gen(function* () {
-      const model = new BalanceModel("collected")
-      model.states = 0
-      model.mine([direct(alice, 50n)])
-      model.mine([spends(alice, 50n - fee)])
-      for (let n = 0; n < 500; n++) model.mine([nothing])
-      const asked = { ...firstAsked(alice), withNonce: true }
-      const { transfers } = yield* reconcileBalances(depsOf(model.client), model.head, [asked])
-      // It has paid a fee, and had nothing: how much came nobody can tell.
-      expect(transfers).toMatchObject([{ position: "unattributed", amount: 1n, since: 1 }])
-      // What it had by then may have been all that it has spent.
-      const known = { ...asked, known: { number: 1, balance: 50n, nonce: 0, assumed: false } }
-      expect((yield* reconcileBalances(depsOf(model.client), model.head, [known])).transfers).toEqual([])
-    })
-  )
+  modelStory("income that the owner has collected is still found", function* (model) {
+    model.states = 0
+    model.mine([direct(alice, 50n)])
+    model.mine([spends(alice, 50n - fee)])
+    for (let n = 0; n < 500; n++) model.mine([nothing])
+    const asked = { ...firstAsked(alice), withNonce: true }
+    const { transfers } = yield* reconcileBalances(depsOf(model.client), model.head, [asked])
+    // It has paid a fee, and had nothing: how much came nobody can tell.
+    expect(transfers).toMatchObject([{ position: "unattributed", amount: 1n, since: 1 }])
+    // What it had by then may have been all that it has spent.
+    const known = { ...asked, known: { number: 1, balance: 50n, nonce: 0, assumed: false } }
+    expect((yield* reconcileBalances(depsOf(model.client), model.head, [known])).transfers).toEqual([])
+  })
 
-  it.effect("nor their blocks, income is unattributed in the last block; provider errors fail instead", () =>
-    Effect.gen(function* () {
-      const model = long(20)
-      const refusing = (reason: RpcReason) => failing(model.client, ofFullBlock, reason)
-      for (const reason of ["missing", "unsupported"] as const) {
-        expect(yield* look(model, refusing(reason))).toEqual({ failed: [], told: ["20 unattributed 12"] })
-      }
-      expect(yield* look(model, refusing("inconsistent"))).toMatchObject({
-        failed: [{ reason: "inconsistent" }],
-        told: []
-      })
-      expect(yield* Effect.flip(look(model, refusing("timeout")))).toMatchObject({ reason: "timeout" })
+  modelStory("nor their blocks, income is unattributed in the last block; provider errors fail instead", function* () {
+    const model = long(20)
+    const refusing = (reason: RpcReason) => failing(model.client, ofFullBlock, reason)
+    for (const reason of ["missing", "unsupported"] as const) {
+      expect(yield* look(model, refusing(reason))).toEqual({ failed: [], told: ["20 unattributed 12"] })
+    }
+    expect(yield* look(model, refusing("inconsistent"))).toMatchObject({
+      failed: [{ reason: "inconsistent" }],
+      told: []
     })
-  )
+    expect(yield* Effect.flip(look(model, refusing("timeout")))).toMatchObject({ reason: "timeout" })
+  })
 })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Either, Redacted } from "effect"
 import type { BalanceQuery } from "../../../src/Chains/balances/discrepancy.ts"
 import { pointAt, statesOf } from "../../../src/Chains/balances/historicalStates.ts"
@@ -10,6 +10,7 @@ import { errorOf } from "../providing.ts"
 import { older } from "../twisted.ts"
 import { BalanceModel, direct } from "./BalanceModel.ts"
 import { alice, base, depsOf, firstAsked } from "./reconcileWorld.ts"
+import { modelStory } from "./story.ts"
 
 /** A node that knows an address by these answers, or fails each time. */
 const node = (host: string, answers: RpcReason | { readonly balance: number; readonly nonce: number }) => ({
@@ -38,41 +39,36 @@ describe("the state of an old block", () => {
   const gone = ["state", "refused", "unsupported"] as const
   const ofOldNodes = ["missing", "garbage"] as const
 
-  it.effect("is read from another provider where the first has pruned it, however its error says so", () =>
-    Effect.gen(function* () {
-      for (const reason of gone) {
-        expect(yield* states(reason, 1)).toEqual({ number: 999, balance: 9n, nonce: 2 })
-      }
-      for (const reason of ofOldNodes) {
-        expect(yield* states(reason, 129)).toEqual({ number: 871, balance: 9n, nonce: 2 })
-      }
-    })
-  )
+  modelStory("is read from another provider where the first has pruned it, however its error says so", function* () {
+    for (const reason of gone) {
+      expect(yield* states(reason, 1)).toEqual({ number: 999, balance: 9n, nonce: 2 })
+    }
+    for (const reason of ofOldNodes) {
+      expect(yield* states(reason, 129)).toEqual({ number: 871, balance: 9n, nonce: 2 })
+    }
+  })
 
-  it.effect("must exist on every node a few blocks back: old nodes' errors for pruned states fail there", () =>
-    Effect.gen(function* () {
+  modelStory(
+    "must exist on every node a few blocks back: old nodes' errors for pruned states fail there",
+    function* () {
       for (const reason of ofOldNodes) {
         expect(yield* Effect.flip(states(reason, 128))).toMatchObject({ host: "first", reason })
       }
-    })
+    }
   )
 
-  it.effect("does not count as pruned on another error of the provider", () =>
-    Effect.gen(function* () {
-      for (const reason of ["timeout", "unreachable", "rate_limited", "http", "inconsistent", "behind"] as const) {
-        expect(yield* Effect.flip(states(reason, 500))).toMatchObject({ host: "first", reason })
-      }
-    })
-  )
+  modelStory("does not count as pruned on another error of the provider", function* () {
+    for (const reason of ["timeout", "unreachable", "rate_limited", "http", "inconsistent", "behind"] as const) {
+      expect(yield* Effect.flip(states(reason, 500))).toMatchObject({ host: "first", reason })
+    }
+  })
 
-  it.effect("is undefined where no other provider has it either, whatever its error", () =>
-    Effect.gen(function* () {
-      const others = [node("second", "state"), node("third", "timeout")]
-      expect(yield* states("state", 1, others)).toBeUndefined()
-      expect(yield* states("state", 1, [])).toBeUndefined()
-      expect(yield* states("state", 1, [...others, rich])).toMatchObject({ balance: 9n })
-    })
-  )
+  modelStory("is undefined where no other provider has it either, whatever its error", function* () {
+    const others = [node("second", "state"), node("third", "timeout")]
+    expect(yield* states("state", 1, others)).toBeUndefined()
+    expect(yield* states("state", 1, [])).toBeUndefined()
+    expect(yield* states("state", 1, [...others, rich])).toMatchObject({ balance: 9n })
+  })
 })
 
 describe("the state of a block (issue 14 row 14: by hash)", () => {
@@ -103,86 +99,73 @@ describe("the state of a block (issue 14 row 14: by hash)", () => {
   }
   const isByNumber = ({ method, params }: RpcRequest) => method === "eth_getBalance" && typeof params[1] === "string"
 
-  it.effect("is never of another branch, which a node behind a load balancer has at the same number", () =>
-    Effect.gen(function* () {
-      const { client, head } = forked((call, answer) => (isByNumber(call) ? "0x3c" : answer))
-      expect(yield* pointAt(sourcesOf(client, head), alice, 1)).toEqual({ number: 1, balance: 5n, nonce: 0 })
-    })
-  )
+  modelStory("is never of another branch, which a node behind a load balancer has at the same number", function* () {
+    const { client, head } = forked((call, answer) => (isByNumber(call) ? "0x3c" : answer))
+    expect(yield* pointAt(sourcesOf(client, head), alice, 1)).toEqual({ number: 1, balance: 5n, nonce: 0 })
+  })
 
-  it.effect("is read by number where a node refuses hashes, and must be of the same block", () =>
-    Effect.gen(function* () {
-      const refused = new RpcError({ host: "model", method: "eth_getBalance", reason: "refused", detail: "an object" })
-      const byHash = ({ params }: RpcRequest) => typeof params[1] === "object"
-      const plain = forked((call, answer) => (byHash(call) ? refused : answer))
-      expect(yield* pointAt(sourcesOf(plain.client, plain.head), alice, 1)).toMatchObject({ balance: 5n })
-      let headers = 0
-      const mixed = forked((call, answer) => {
-        if (byHash(call)) return refused
-        const isOld = call.method === "eth_getBlockByNumber" && Number(call.params[0]) === 1 && headers++ > 0
-        return isOld ? { ...(answer as object), hash: mixed.oldHash } : answer
-      })
-      expect(yield* Effect.flip(pointAt(sourcesOf(mixed.client, mixed.head), alice, 1))).toMatchObject({
-        reason: "inconsistent",
-        detail: expect.stringContaining("block 1 was")
-      })
+  modelStory("is read by number where a node refuses hashes, and must be of the same block", function* () {
+    const refused = new RpcError({ host: "model", method: "eth_getBalance", reason: "refused", detail: "an object" })
+    const byHash = ({ params }: RpcRequest) => typeof params[1] === "object"
+    const plain = forked((call, answer) => (byHash(call) ? refused : answer))
+    expect(yield* pointAt(sourcesOf(plain.client, plain.head), alice, 1)).toMatchObject({ balance: 5n })
+    let headers = 0
+    const mixed = forked((call, answer) => {
+      if (byHash(call)) return refused
+      const isOld = call.method === "eth_getBlockByNumber" && Number(call.params[0]) === 1 && headers++ > 0
+      return isOld ? { ...(answer as object), hash: mixed.oldHash } : answer
     })
-  )
+    expect(yield* Effect.flip(pointAt(sourcesOf(mixed.client, mixed.head), alice, 1))).toMatchObject({
+      reason: "inconsistent",
+      detail: expect.stringContaining("block 1 was")
+    })
+  })
 
-  it.effect("is of the branch of the round's block, or the read fails", () =>
-    Effect.gen(function* () {
-      const { client, head } = forked((_, answer) => answer)
-      const replaced = { ...head, hash: `0x${"9".repeat(64)}` }
-      expect(yield* Effect.flip(pointAt(sourcesOf(client, replaced), alice, 1))).toMatchObject({
-        reason: "inconsistent"
-      })
+  modelStory("is of the branch of the round's block, or the read fails", function* () {
+    const { client, head } = forked((_, answer) => answer)
+    const replaced = { ...head, hash: `0x${"9".repeat(64)}` }
+    expect(yield* Effect.flip(pointAt(sourcesOf(client, replaced), alice, 1))).toMatchObject({
+      reason: "inconsistent"
     })
-  )
+  })
 })
 
 describe("the states of addresses whose balance has changed", () => {
-  it.effect("are matched to their addresses over several batches", () =>
-    Effect.gen(function* () {
-      const sizes: Array<number> = []
-      const client = makeClient({
-        host: "counting",
-        counters: { calls: 0, batches: 0, sent: 0, received: 0 },
-        sendEach: (calls) => {
-          sizes.push(calls.length)
-          // Its own number, and twice that.
-          return Effect.succeed(
-            calls.map(({ method, params: [address] }) => {
-              const n = Number(String(address).slice(-4))
-              return Either.right(`0x${(method === "eth_getBalance" ? n : 2 * n).toString(16)}`)
-            })
-          )
-        }
-      })
-      const asked = Array.from({ length: 100 }, (_, i): readonly [BalanceQuery, bigint] => [
-        firstAsked(`0x${String(i).padStart(40, "0")}`),
-        BigInt(i)
-      ])
-      const found = yield* statesOf(client, at, asked)
-      expect(found).toEqual(
-        asked.map(([one], i) => [
-          one,
-          { point: { number: 1_000, balance: BigInt(i), nonce: 2 * i }, dispute: undefined }
-        ])
-      )
-      expect(sizes).toEqual([90, 90, 20])
-    })
-  )
-
-  it.effect("are disputed where the two responses differ, with the smaller balance", () =>
-    Effect.gen(function* () {
-      for (const first of [8n, 10n]) {
-        const [found] = yield* statesOf(rich.client, at, [[firstAsked(alice), first]])
-        expect(found?.[1].point.balance).toBe(first < 9n ? first : 9n)
-        expect(found?.[1].dispute).toMatchObject({ host: "rich", reason: "inconsistent" })
-        expect(found?.[1].dispute?.detail).toContain(`${first} in one answer and 9 in the next`)
+  modelStory("are matched to their addresses over several batches", function* () {
+    const sizes: Array<number> = []
+    const client = makeClient({
+      host: "counting",
+      counters: { calls: 0, batches: 0, sent: 0, received: 0 },
+      sendEach: (calls) => {
+        sizes.push(calls.length)
+        // Its own number, and twice that.
+        return Effect.succeed(
+          calls.map(({ method, params: [address] }) => {
+            const n = Number(String(address).slice(-4))
+            return Either.right(`0x${(method === "eth_getBalance" ? n : 2 * n).toString(16)}`)
+          })
+        )
       }
     })
-  )
+    const asked = Array.from({ length: 100 }, (_, i): readonly [BalanceQuery, bigint] => [
+      firstAsked(`0x${String(i).padStart(40, "0")}`),
+      BigInt(i)
+    ])
+    const found = yield* statesOf(client, at, asked)
+    expect(found).toEqual(
+      asked.map(([one], i) => [one, { point: { number: 1_000, balance: BigInt(i), nonce: 2 * i }, dispute: undefined }])
+    )
+    expect(sizes).toEqual([90, 90, 20])
+  })
+
+  modelStory("are disputed where the two responses differ, with the smaller balance", function* () {
+    for (const first of [8n, 10n]) {
+      const [found] = yield* statesOf(rich.client, at, [[firstAsked(alice), first]])
+      expect(found?.[1].point.balance).toBe(first < 9n ? first : 9n)
+      expect(found?.[1].dispute).toMatchObject({ host: "rich", reason: "inconsistent" })
+      expect(found?.[1].dispute?.detail).toContain(`${first} in one answer and 9 in the next`)
+    }
+  })
 })
 
 // A provider that reports more from before the payment than there was hides what came.
@@ -192,34 +175,31 @@ describe("what an address held before its payment", () => {
   model.mine([])
   const ofTwo = { ...base, rpcUrls: ["a", "b"].map((url) => Redacted.make(url)) }
 
-  it.effect("hides no money by the report of one provider alone", () =>
-    Effect.gen(function* () {
-      const deps = { ...depsOf(older(model, 50n), [model.client]), chain: ofTwo }
-      const { failed, transfers } = yield* reconcileBalances(deps, model.head, [firstAsked(alice)])
-      expect(failed).toEqual([])
-      expect(transfers.map(({ amount, blockNumber }) => [amount, blockNumber])).toEqual([[50n, 1]])
-    })
-  )
+  modelStory("hides no money by the report of one provider alone", function* () {
+    const deps = { ...depsOf(older(model, 50n), [model.client]), chain: ofTwo }
+    const { failed, transfers } = yield* reconcileBalances(deps, model.head, [firstAsked(alice)])
+    expect(failed).toEqual([])
+    expect(transfers.map(({ amount, blockNumber }) => [amount, blockNumber])).toEqual([[50n, 1]])
+  })
 
-  it.effect("is not believed while no other provider responds: the address is retried, and nothing stored", () =>
-    Effect.gen(function* () {
+  modelStory(
+    "is not believed while no other provider responds: the address is retried, and nothing stored",
+    function* () {
       const deps = { ...depsOf(older(model, 50n)), chain: ofTwo }
       const own = yield* reconcileBalances(deps, model.head, [firstAsked(alice)])
       expect(own).toMatchObject({ transfers: [], rows: [], failed: [{ address: alice, givenUp: false }] })
       // On a chain that the payment is not meant for, too.
       const elsewhere = yield* reconcileBalances(deps, model.head, [{ ...firstAsked(alice), own: false }])
       expect(elsewhere).toMatchObject({ transfers: [], rows: [], failed: [{ address: alice }] })
-    })
+    }
   )
 
-  it.effect("does not count according to two providers, or to the only one", () =>
-    Effect.gen(function* () {
-      const two = { ...depsOf(older(model, 50n), [older(model, 50n)]), chain: ofTwo }
-      for (const deps of [two, depsOf(older(model, 50n))]) {
-        const { failed, rows, transfers } = yield* reconcileBalances(deps, model.head, [firstAsked(alice)])
-        expect([failed, transfers]).toEqual([[], []])
-        expect(rows).toMatchObject([{ address: alice, balance: 50n }])
-      }
-    })
-  )
+  modelStory("does not count according to two providers, or to the only one", function* () {
+    const two = { ...depsOf(older(model, 50n), [older(model, 50n)]), chain: ofTwo }
+    for (const deps of [two, depsOf(older(model, 50n))]) {
+      const { failed, rows, transfers } = yield* reconcileBalances(deps, model.head, [firstAsked(alice)])
+      expect([failed, transfers]).toEqual([[], []])
+      expect(rows).toMatchObject([{ address: alice, balance: 50n }])
+    }
+  })
 })

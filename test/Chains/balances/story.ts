@@ -5,7 +5,7 @@ import type { RpcClient, RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
 import type { RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
 import type { tempStore } from "../../lib/store.ts"
 import { errorOf } from "../providing.ts"
-import type { BalanceModel } from "./BalanceModel.ts"
+import { BalanceModel } from "./BalanceModel.ts"
 import { inStore, owing } from "./reconcileWorld.ts"
 
 type Step = YieldWrap<Effect.Effect<unknown, unknown, Layer.Layer.Success<typeof tempStore> | Scope.Scope>>
@@ -27,6 +27,12 @@ export const story = (
       inStore
     )
   })
+
+/** A test on a model alone. */
+export const modelStory = (
+  title: string,
+  tell: (model: BalanceModel) => Generator<YieldWrap<Effect.Effect<unknown, unknown>>, void, never>
+) => it.effect(title, () => Effect.gen(() => tell(new BalanceModel(title))))
 
 /** The same node, which fails batches with such a call. */
 export const failing = (

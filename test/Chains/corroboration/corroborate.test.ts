@@ -70,14 +70,14 @@ describe("a receipt that one provider has reported", () => {
   openScene("delays no newer one if nobody corroborates it, and costs less and less", two, function* (first, other) {
     // It confirms what it has invented, and only the other one denies that.
     first.distort = ({ method, params: [hash] }, answer) =>
-      method === "eth_getTransactionReceipt" && Number(hash) < 700
+      method === "eth_getTransactionReceipt" && Number(hash) < 300
         ? { transactionHash: hash, blockHash: elsewhere, status: "0x1", logs: [] }
         : answer
     const payment = yield* watchedPayment(alice)
     yield* change(
       `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash,
          currency, amount, payment_id, canonical, corroborated, seen_at)
-       WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 699)
+       WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 299)
        SELECT 'ethereum', 'test', ?, ?, 'call:' || i, 1, 1, printf('0x%064x', i), 'USDC', '5', ?, 1, 0, 0 FROM n`,
       ...[elsewhere, alice.toLowerCase(), payment.id]
     )
@@ -95,8 +95,8 @@ describe("a receipt that one provider has reported", () => {
     }
     const sum = (counts: ReadonlyArray<number>) => counts.reduce((all, count) => all + count, 0)
     expect(Math.max(...most)).toBeLessThanOrEqual(200)
-    // By then each of the 700 is asked about once a minute at most.
-    expect(sum(most.slice(60))).toBeLessThanOrEqual(1400)
+    // By then each of the 300 is asked about once a minute at most.
+    expect(sum(most.slice(60))).toBeLessThanOrEqual(600)
     yield* pass("10 minutes")
     const now = yield* until(health, (state) => state?.reason !== undefined)
     expect(now).toMatchObject({ ready: true, reason: expect.stringContaining(waitsForSecond) })
