@@ -89,7 +89,9 @@ describe("depth", () => {
         yield* seconds(1)
       }
       liar.mineMany(2)
-      yield* seconds(60)
+      yield* seconds(30)
+      expect((yield* health)?.reason).toMatch(/the head of \S+ is still block 377, not 379/)
+      yield* seconds(30)
       expect(yield* statusOf(id)).toBe("pending")
       honest.blocks.push(...liar.blocks.slice(378))
       yield* seconds(20)
