@@ -2,16 +2,16 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import Database from "better-sqlite3"
-import { Duration, Effect, Either, Redacted } from "effect"
+import { Duration, Effect, Redacted } from "effect"
 import { makeClient, type RpcClient, type RpcRequest } from "../../src/Chains/rpc/Rpc.ts"
-import { RpcError } from "../../src/Chains/rpc/RpcError.ts"
 import { type ChainName, chainNames, chainTraits } from "../../src/Domain/Chain.ts"
 import { presets } from "../../src/Settings/publicNetworks.ts"
 import type { ChainSettings } from "../../src/Settings.ts"
 import { migrateFile } from "../../src/Sql/migrate.ts"
 import { testSettings } from "../lib/settings.ts"
 import { Life } from "../sim/Life.ts"
-import { answer, Refusal } from "../sim/node.ts"
+import { answer } from "../sim/node.ts"
+import { replies } from "../sim/nodeClient.ts"
 import { SimChain } from "../sim/SimChain.ts"
 import { Store } from "../sim/Store.ts"
 
@@ -74,33 +74,26 @@ const clientOf = (host: string, name: ChainName, chain: SimChain, traffic: Traff
     host,
     counters: traffic,
     sendEach: (calls) =>
-      Effect.sync(() => {
+      Effect.suspend(() => {
         chain.mineUntil(now())
         traffic.batches++
         traffic.calls += calls.length
         for (const { method } of calls) traffic.methods.set(method, (traffic.methods.get(method) ?? 0) + 1)
         traffic.sent += JSON.stringify(calls).length
-        return calls.map((call) => {
-          try {
-            const view = {
-              chain,
-              chainId: presets.live[name].chainId,
-              head: chain.head,
-              overrides: true,
-              traces: false,
-              tags: true,
-              layer2: name === "optimism" || name === "base",
-              stateDepth: 128
-            }
-            const result = answer(view, call)
-            traffic.received += JSON.stringify(result).length + elsewhere(networks[name], call, now())
-            return Either.right(result)
-          } catch (cause) {
-            if (!(cause instanceof Refusal)) throw cause
-            return Either.left(
-              new RpcError({ host, method: call.method, reason: "unsupported", detail: cause.message })
-            )
-          }
+        const view = {
+          chain,
+          chainId: presets.live[name].chainId,
+          head: chain.head,
+          overrides: true,
+          traces: false,
+          tags: true,
+          layer2: name === "optimism" || name === "base",
+          stateDepth: 128
+        }
+        return replies(host, calls, (call) => {
+          const result = answer(view, call)
+          traffic.received += JSON.stringify(result).length + elsewhere(networks[name], call, now())
+          return result
         })
       })
   })

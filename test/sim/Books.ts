@@ -1,5 +1,6 @@
 import Database from "better-sqlite3"
 import type { ChainName } from "../../src/Domain/Chain.ts"
+import { accountAt, type Block, type Credit } from "./Block.ts"
 import { contractOf, settleGrace } from "./plans.ts"
 import {
   type DeliveryRow,
@@ -9,7 +10,6 @@ import {
   type ScanRow,
   statements
 } from "./rows.ts"
-import { accountAt, type Block, type Credit } from "./SimChain.ts"
 import { type Strictness, usualStrictness, Violation, type Watched } from "./watched.ts"
 
 export interface Placed {

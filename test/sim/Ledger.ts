@@ -1,8 +1,8 @@
 import type { ChainName } from "../../src/Domain/Chain.ts"
+import { type Block, isOnBranch } from "./Block.ts"
 import { Books, type Placed, sum } from "./Books.ts"
 import { settleGrace } from "./plans.ts"
 import type { PaymentRow } from "./rows.ts"
-import { type Block, isOnBranch } from "./SimChain.ts"
 import { Violation } from "./watched.ts"
 
 const legal: Readonly<Record<string, ReadonlyArray<string>>> = {

@@ -1,5 +1,5 @@
-import { bloomOf } from "./bloom.ts"
-import { accountAt, type Block, blockAt, type SimChain } from "./SimChain.ts"
+import { accountAt, type Block, blockAt, bloomOfLogs, nextBlock } from "./Block.ts"
+import type { SimChain } from "./SimChain.ts"
 import type { Transaction } from "./transactions.ts"
 
 /**
@@ -29,7 +29,7 @@ const truth: Lie = {
 }
 
 /** A lie that is shown the same each time. */
-const lie = (over: Partial<Lie>): Lie => {
+export const lie = (over: Partial<Lie>): Lie => {
   const altered = new WeakMap<Block, Block>()
   const { alter } = over
   return {
@@ -63,13 +63,10 @@ export const together = (lies: ReadonlyArray<Lie>): Lie | undefined => {
   }
 }
 
-const bloomOfAll = (transactions: ReadonlyArray<Transaction>): string =>
-  bloomOf(transactions.flatMap((one) => (one.fails ? [] : one.logs.flatMap((log) => [log.address, ...log.topics]))))
-
 const withTransactions = (block: Block, transactions: ReadonlyArray<Transaction>): Block => ({
   ...block,
   transactions,
-  bloom: bloomOfAll(transactions)
+  bloom: bloomOfLogs(transactions)
 })
 
 /** What a transaction brings to an address of the chain's coin. */
@@ -184,7 +181,7 @@ export const longBranch = (fork: Block, ahead: number, name: string): Lie => {
   const grow = (parent: Block, time: number): Block => {
     const number = parent.number + 1
     const hash = `0x${"b4".repeat(4)}${name}${number.toString(16).padStart(8, "0")}`.padEnd(66, "0")
-    const block: Block = { ...parent, number, hash, parent, time, transactions: [], credits: [], bloom: bloomOf([]) }
+    const block = nextBlock(parent, hash, time, [])
     hashes.set(hash, block)
     branch.push(block)
     return block

@@ -1,9 +1,10 @@
 import { encodeFunctionData, type Hex, multicall3Abi } from "viem"
 import { expect, it } from "vitest"
 import { mayContain } from "../../src/Chains/scan/bloom.ts"
+import { accountAt } from "./Block.ts"
 import { bloomOf } from "./bloom.ts"
 import { answer, type View } from "./node.ts"
-import { accountAt, SimChain } from "./SimChain.ts"
+import { SimChain } from "./SimChain.ts"
 import { addressOf, paymaster, type Transaction, transaction, transferLog } from "./transactions.ts"
 
 const alice = addressOf("alice")

@@ -1,92 +1,7 @@
-import { bloomOf } from "./bloom.ts"
-import { feeOf, hashOf, payer, type Transaction } from "./transactions.ts"
+import { type Block, nextBlock } from "./Block.ts"
+import { hashOf, type Transaction } from "./transactions.ts"
 
-/** Money that a block brings to an address. */
-export interface Credit {
-  readonly address: string
-  /** The contract that wrote the log; undefined for the chain's coin. */
-  readonly contract: string | undefined
-  readonly amount: bigint
-  readonly txHash: string
-  /** `log:i`, `tx:i`, or `call:hash` for what moved inside the transaction. */
-  readonly position: string
-}
-
-interface Account {
-  readonly balance: bigint
-  readonly nonce: number
-}
-
-export interface Block {
-  readonly number: number
-  readonly hash: string
-  readonly parent: Block | undefined
-  /** Unix seconds. */
-  readonly time: number
-  readonly bloom: string
-  readonly transactions: ReadonlyArray<Transaction>
-  readonly credits: ReadonlyArray<Credit>
-  /** This block, or the newest before it, that has credits. */
-  readonly lastCredited: Block | undefined
-  /** Accounts as they are after this block. */
-  readonly accounts: ReadonlyMap<string, Account>
-}
-
-const hex = (value: number): string => value.toString(16).padStart(8, "0")
-
-const nothing: Account = { balance: 0n, nonce: 0 }
-export const accountAt = (block: Block, address: string): Account => block.accounts.get(address) ?? nothing
-
-/** The block of that number on the branch that ends with `head`. */
-export const blockAt = (head: Block, number: number): Block | undefined => {
-  let block: Block | undefined = head
-  while (block !== undefined && block.number > number) block = block.parent
-  return block?.number === number ? block : undefined
-}
-
-export const isOnBranch = (head: Block, block: Block): boolean => blockAt(head, block.number) === block
-
-/** Applies a transaction to the accounts; false, and nothing done, when its sender cannot pay for it. */
-const execute = (accounts: Map<string, Account>, one: Transaction): boolean => {
-  const change = (address: string, by: bigint, sent = 0) => {
-    const { balance, nonce } = accounts.get(address) ?? nothing
-    accounts.set(address, { balance: balance + by, nonce: nonce + sent })
-  }
-  if (one.from !== payer) {
-    if ((accounts.get(one.from) ?? nothing).balance < one.value + feeOf(one)) return false
-    change(one.from, -feeOf(one) - (one.fails ? 0n : one.value), 1)
-  }
-  if (one.fails) return true
-  if (one.value > 0n && one.inner.length === 0) change(one.to, one.value)
-  for (const { to, value } of one.inner) change(to, value)
-  return true
-}
-
-const creditsOf = (transactions: ReadonlyArray<Transaction>): ReadonlyArray<Credit> => {
-  let logIndex = 0
-  return transactions.flatMap((one, txIndex): ReadonlyArray<Credit> => {
-    if (one.fails) return []
-    const txHash = one.hash
-    const top =
-      one.value > 0n && one.inner.length === 0
-        ? [{ address: one.to, contract: undefined, amount: one.value, txHash, position: `tx:${txIndex}` }]
-        : []
-    const inside = [...new Set(one.inner.map(({ to }) => to))].map((address) => ({
-      address,
-      contract: undefined,
-      amount: one.inner.reduce((sum, { to, value }) => sum + (to === address ? value : 0n), 0n),
-      txHash,
-      position: `call:${txHash}`
-    }))
-    const tokens = one.logs.flatMap(({ address, data, topics }) => {
-      const position = `log:${logIndex++}`
-      const isTransfer = topics.length === 3 && data.length === 66 && BigInt(data) > 0n
-      const to = `0x${topics[2]?.slice(26)}`
-      return isTransfer ? [{ address: to, contract: address, amount: BigInt(data), txHash, position }] : []
-    })
-    return [...top, ...inside.filter(({ amount }) => amount > 0n), ...tokens]
-  })
-}
+const digits = (value: number): string => value.toString(16).padStart(8, "0")
 
 export interface ChainShape {
   readonly name: string
@@ -188,28 +103,15 @@ export class SimChain {
 
   #mine(candidates: ReadonlyArray<Transaction>, at: number): void {
     const parent = this.#blocks.at(-1)
-    const changed = new Map(candidates.length === 0 ? [] : parent?.accounts)
-    const transactions = candidates.filter((one) => execute(changed, one))
     const number = this.#blocks.length
-    const credits = creditsOf(transactions)
-    const block: Block & { lastCredited: Block | undefined } = {
-      number,
-      // A branch has one block of a number: no need for what costs more.
-      hash: `${this.#prefix}${hex(this.#branch)}${hex(number)}`,
-      parent,
-      time: Math.max(Math.floor(at / 1000), parent?.time ?? 0),
-      bloom: bloomOf(
-        transactions.flatMap((one) => (one.fails ? [] : one.logs.flatMap((log) => [log.address, ...log.topics])))
-      ),
-      transactions,
-      credits,
-      lastCredited: parent?.lastCredited,
-      accounts: candidates.length === 0 && parent !== undefined ? parent.accounts : changed
-    }
-    if (credits.length > 0) block.lastCredited = block
+    // A branch has one block of a number: no need for what costs more.
+    const hash = `${this.#prefix}${digits(this.#branch)}${digits(number)}`
+    const block = nextBlock(parent, hash, Math.max(Math.floor(at / 1000), parent?.time ?? 0), candidates)
     this.#blocks.push(block)
     this.byHash.set(block.hash, block)
-    for (const { hash } of transactions) this.inclusions.set(hash, [...(this.inclusions.get(hash) ?? []), block])
+    for (const one of block.transactions) {
+      this.inclusions.set(one.hash, [...(this.inclusions.get(one.hash) ?? []), block])
+    }
     this.#safe = Math.max(this.#safe, number - this.shape.safe)
     this.#finalized = Math.max(this.#finalized, number - this.shape.finalized)
   }

@@ -1,11 +1,11 @@
 import { Clock, Effect, Predicate } from "effect"
-import { type MakeRpcError, resultsInOrder } from "../../src/Chains/rpc/batchResponse.ts"
-import { makeClient, type RpcClient, type RpcRequest } from "../../src/Chains/rpc/Rpc.ts"
-import { RpcError } from "../../src/Chains/rpc/RpcError.ts"
+import type { RpcClient, RpcRequest } from "../../src/Chains/rpc/Rpc.ts"
+import { type Block, blockAt } from "./Block.ts"
 import type { Dice } from "./Dice.ts"
 import { type Lie, together } from "./Lie.ts"
-import { answer, type LogCap, Refusal, type View } from "./node.ts"
-import { type Block, blockAt, type SimChain } from "./SimChain.ts"
+import { answer, capped, cut, type LogCap, Refusal, type View } from "./node.ts"
+import { errorsOf, nodeClient, replies } from "./nodeClient.ts"
+import type { SimChain } from "./SimChain.ts"
 
 /** What may go wrong with a provider for a while. */
 export const faultKinds = [
@@ -114,21 +114,17 @@ export class SimProvider {
 
   /** What a life of the daemon reaches it by, by the time that it is. Nobody answers a process that is dead. */
   client(isAlive: () => boolean, time: () => number): RpcClient {
-    const counters = { calls: 0, batches: 0, sent: 0, received: 0 }
-    return makeClient({
-      host: this.traits.host,
-      counters,
-      sendEach: (calls) =>
-        Effect.gen(this, function* () {
-          if (this.traits.latency > 0) yield* Clock.sleep(this.#dice.below(this.traits.latency))
-          if (!isAlive()) return yield* Effect.never
-          const now = time()
-          this.#chain.mineUntil(now)
-          this.#elsewhere.mineUntil(now)
-          this.#forget(now)
-          return yield* this.#reply(calls)
-        })
-    })
+    return nodeClient(this.traits.host, (calls) =>
+      Effect.gen(this, function* () {
+        if (this.traits.latency > 0) yield* Clock.sleep(this.#dice.below(this.traits.latency))
+        if (!isAlive()) return yield* Effect.never
+        const now = time()
+        this.#chain.mineUntil(now)
+        this.#elsewhere.mineUntil(now)
+        this.#forget(now)
+        return yield* this.#reply(calls)
+      })
+    )
   }
 
   #fault(kind: FaultKind): Fault | undefined {
@@ -136,28 +132,13 @@ export class SimProvider {
   }
 
   #reply(calls: ReadonlyArray<RpcRequest>) {
-    const methods = [...new Set(calls.map((call) => call.method))].join(", ")
-    const failed: MakeRpcError = (reason, detail, { method = methods, ...more } = {}) =>
-      new RpcError({ host: this.traits.host, method, reason, detail, ...more })
+    const failed = errorsOf(this.traits.host, calls)
     if (this.#fault("down") || this.#fault("gone")) return failed("unreachable", "ECONNREFUSED")
     if (this.#fault("hang")) return Effect.zipRight(Clock.sleep("5 seconds"), failed("timeout", "no answer within 5s"))
     if (this.#fault("tooMany") && this.#dice.chance(0.7)) {
       return failed("rate_limited", "HTTP 429: Too Many Requests", { retryAfter: this.#dice.pick([0, 1_000, 7_000]) })
     }
-    return resultsInOrder(
-      calls,
-      calls.map((call, id) => ({ id, ...this.#answer(call) })),
-      failed
-    )
-  }
-
-  #answer(call: RpcRequest): { readonly result: unknown } | { readonly error: unknown } {
-    try {
-      return { result: this.#distort(call, this.#result(call)) }
-    } catch (cause) {
-      if (!(cause instanceof Refusal)) throw cause
-      return { error: { code: cause.code, message: cause.message } }
-    }
+    return replies(this.traits.host, calls, (call) => this.#distort(call, this.#result(call)))
   }
 
   #head(): Block {
@@ -170,8 +151,8 @@ export class SimProvider {
   }
 
   get #cap(): LogCap | undefined {
-    const cuts = this.#fault("cutsLogs") !== undefined
-    return cuts || this.traits.capsLogs ? { logs: logCap, silent: cuts } : undefined
+    if (this.#fault("cutsLogs")) return cut(logCap)
+    return this.traits.capsLogs ? capped(logCap) : undefined
   }
 
   /** Of uneven size by transaction. */

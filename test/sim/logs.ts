@@ -1,7 +1,6 @@
-import type { Block } from "./SimChain.ts"
+import type { Block } from "./Block.ts"
+import { type ShownLog, shownLog } from "./shapes.ts"
 import type { Log } from "./transactions.ts"
-
-const hex = (value: number): string => `0x${value.toString(16)}`
 
 /**
  * Added to the number of each log in its block, or "byTransaction": each transaction's logs are numbered from 0.
@@ -26,29 +25,12 @@ export const passes = ({ address, topics = [] }: LogFilter): ((log: Log) => bool
     (contracts?.has(log.address) ?? true) && wanted.every((topic, i) => topic?.has(log.topics[i] ?? "") ?? true)
 }
 
-export interface ShownLog extends Log {
-  readonly blockNumber: string
-  readonly blockHash: string
-  readonly transactionHash: string
-  readonly transactionIndex: string
-  readonly logIndex: string
-  readonly removed: boolean
-}
-
-const numbered = ({ hash, number, transactions }: Block, logNumbers: LogNumbers = 0): ReadonlyArray<ShownLog> => {
+const numbered = (block: Block, logNumbers: LogNumbers = 0): ReadonlyArray<ShownLog> => {
   let logIndex = 0
-  return transactions.flatMap((one, i) =>
-    one.fails
-      ? []
-      : one.logs.map((log, own) => ({
-          ...log,
-          blockNumber: hex(number),
-          blockHash: hash,
-          transactionHash: one.hash,
-          transactionIndex: hex(i),
-          logIndex: hex(logNumbers === "byTransaction" ? own : logNumbers + logIndex++),
-          removed: false
-        }))
+  return block.transactions.flatMap(({ fails, hash, logs }, index) =>
+    (fails ? [] : logs).map((log, own) =>
+      shownLog(log, block, { hash, index }, logNumbers === "byTransaction" ? own : logNumbers + logIndex++)
+    )
   )
 }
 

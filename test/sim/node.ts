@@ -1,19 +1,41 @@
+import { Array as Arr } from "effect"
+import { multicall3Address } from "../../src/Chains/rpc/balanceMethods.ts"
 import type { RpcRequest } from "../../src/Chains/rpc/Rpc.ts"
+import { accountAt, type Block, blockAt, isOnBranch } from "./Block.ts"
 import type { Lie } from "./Lie.ts"
 import { type LogFilter, type LogNumbers, logsIn, passes } from "./logs.ts"
-import { accountAt, type Block, blockAt, type SimChain } from "./SimChain.ts"
-import { type Transaction, word } from "./transactions.ts"
+import { headerOf, receiptIn, type ShownLog, transactionIn } from "./shapes.ts"
+import { hex, type Transaction, word } from "./transactions.ts"
 
-/** How a node answers for logs when they are many. */
+/** The most logs in one answer, and the error that a node gives instead of more; without one it cuts the answer. */
 export interface LogCap {
   readonly logs: number
-  /** The first of them are the whole answer; else it is an error. */
-  readonly silent: boolean
+  readonly error?: { readonly code: number; readonly message: string }
+}
+
+/** Nethermind's words and code. */
+export const capped = (logs: number): LogCap => ({
+  logs,
+  error: { code: -32_005, message: `Too many logs requested. Max logs per response is ${logs}.` }
+})
+/** A code that others use for rate limits, and words that nobody knows. */
+export const cappedInUnknownWords = (logs: number): LogCap => ({ logs, error: { code: -32_005, message: "no more" } })
+/** No error: as many logs as fit, as if there were no more. */
+export const cut = (logs: number): LogCap => ({ logs })
+
+/** What a node finds blocks by, besides its head. */
+export interface BlockIndex {
+  readonly byHash: { readonly get: (hash: string) => Block | undefined }
+  /** The blocks that a transaction was ever in. */
+  readonly inclusions: { readonly get: (txHash: string) => ReadonlyArray<Block> | undefined }
+  /** Numbers of the tags; undefined for one that the node does not know. */
+  readonly safe: number | undefined
+  readonly finalized: number | undefined
 }
 
 /** What a node of a provider knows and can do. */
 export interface View {
-  readonly chain: SimChain
+  readonly chain: BlockIndex
   readonly chainId: number
   /** The newest block that it has: maybe one of a branch that is the chain's no more. */
   readonly head: Block
@@ -28,6 +50,10 @@ export interface View {
   readonly lie?: Lie | undefined
   readonly cap?: LogCap | undefined
   readonly logNumbers?: LogNumbers
+  /** Its headers are without a bloom. */
+  readonly bloomless?: boolean
+  /** Methods that it does not know. */
+  readonly unserved?: ReadonlySet<string>
 }
 
 /** The node answers a call with an error in these words. */
@@ -40,8 +66,8 @@ export class Refusal extends Error {
   }
 }
 
-const hex = (value: number | bigint): string => `0x${value.toString(16)}`
-const multicall3 = "0xca11bde05977b3631167028862be2a173976ca11"
+const unknownMethod = (method: string) => new Refusal(`the method ${method} does not exist/is not available`)
+
 /** Nobody's token: addresses whose money may be older than the daemon's knowledge of them are asked about. */
 const balanceOfToken = "70a08231"
 
@@ -54,49 +80,28 @@ const balanceOf = ({ lie }: View, block: Block, address: string): bigint => {
 }
 
 const header = (view: View, block: Block, full: boolean) => {
-  const { bloom, hash, number, parent, time, transactions } = shown(view, block)
+  const seen = shown(view, block)
+  const { bloom, parent, transactions } = seen
   return {
-    number: hex(number),
-    hash,
-    parentHash: parent === undefined ? word(0n) : shown(view, parent).hash,
-    timestamp: hex(time),
-    logsBloom: bloom,
-    transactions: transactions.map((one, i) =>
-      full
-        ? {
-            hash: one.hash,
-            blockHash: hash,
-            blockNumber: hex(number),
-            transactionIndex: hex(i),
-            from: one.from,
-            to: one.to,
-            value: hex(one.value),
-            gas: hex(one.gasUsed),
-            input: one.input
-          }
-        : one.hash
-    )
+    ...headerOf(seen, parent === undefined ? word(0n) : shown(view, parent).hash, view.bloomless ? undefined : bloom),
+    transactions: transactions.map((one, i) => (full ? transactionIn(seen, one, i) : one.hash))
   }
 }
 
 const logsOf = (view: View, of: Block) => logsIn(shown(view, of), view.logNumbers)
 
-const receipt = (view: View, block: Block, one: Transaction, logs = logsOf(view, block)) => ({
-  transactionHash: one.hash,
-  transactionIndex: hex(shown(view, block).transactions.findIndex(({ hash }) => hash === one.hash)),
-  blockHash: shown(view, block).hash,
-  blockNumber: hex(block.number),
-  from: one.from,
-  to: one.to,
-  status: one.fails ? "0x0" : "0x1",
-  gasUsed: hex(one.gasUsed),
-  effectiveGasPrice: hex(one.gasPrice),
-  ...(view.layer2 ? { l1Fee: hex(one.l1Fee) } : {}),
-  logs: logs.filter((log) => log.transactionHash === one.hash)
+const receipt = (view: View, block: Block, one: Transaction, index: number, logs: ReadonlyArray<ShownLog>) => ({
+  ...receiptIn(shown(view, block), one, index, logs),
+  ...(view.layer2 ? { l1Fee: hex(one.l1Fee) } : {})
 })
 
+const receipts = (view: View, block: Block) => {
+  const logs = Arr.groupBy(logsOf(view, block), ({ transactionHash }) => transactionHash)
+  return shown(view, block).transactions.map((one, i) => receipt(view, block, one, i, logs[one.hash] ?? []))
+}
+
 /** A block by number, tag, hash or `{ blockHash }`; undefined for what the node does not have. */
-const find = (view: View, at: unknown): Block | undefined => {
+export const find = (view: View, at: unknown): Block | undefined => {
   const { chain, head, lie, tags } = view
   if (typeof at === "object" && at !== null && "blockHash" in at) return find(view, at.blockHash)
   if (typeof at === "string" && at.length === 66) {
@@ -105,8 +110,9 @@ const find = (view: View, at: unknown): Block | undefined => {
   }
   if (at === "latest" || at === undefined) return head
   if (at === "safe" || at === "finalized") {
-    if (!tags) throw new Refusal(`unknown block tag ${at}`)
-    return blockAt(head, Math.max(0, Math.min(lie?.tag(chain[at]) ?? chain[at], head.number)))
+    const number = tags ? chain[at] : undefined
+    if (number === undefined) throw new Refusal(`unknown block tag ${at}`)
+    return blockAt(head, Math.max(0, Math.min(lie?.tag(number) ?? number, head.number)))
   }
   return blockAt(head, Number(at))
 }
@@ -118,37 +124,39 @@ const stateAt = (view: View, at: unknown): Block => {
   return block
 }
 
-const capped = <A>({ cap }: View, found: ReadonlyArray<A>): ReadonlyArray<A> => {
+const upToCap = <A>({ cap }: View, found: ReadonlyArray<A>): ReadonlyArray<A> => {
   if (cap === undefined || found.length <= cap.logs) return found
-  if (cap.silent) return found.slice(0, cap.logs)
-  // Nethermind's words and code.
-  throw new Refusal(`Too many logs requested. Max logs per response is ${cap.logs}.`, -32_005)
+  if (cap.error === undefined) return found.slice(0, cap.logs)
+  throw new Refusal(cap.error.message, cap.error.code)
 }
 
 const logs = (view: View, filter: LogFilter) => {
   if (filter.blockHash !== undefined) {
     const block = find(view, filter.blockHash)
     if (block === undefined) throw new Refusal("unknown block")
-    return capped(view, logsOf(view, block).filter(passes(filter)))
+    return upToCap(view, logsOf(view, block).filter(passes(filter)))
   }
   // A node says nothing of blocks that it does not have: there are no logs up there.
   const to = Math.min(Number(filter.toBlock), view.head.number)
   const blocks: Array<Block> = []
   let block = blockAt(view.head, to)
   for (; block !== undefined && block.number >= Number(filter.fromBlock); block = block.parent) blocks.unshift(block)
-  return capped(view, blocks.flatMap((one) => logsOf(view, one)).filter(passes(filter)))
+  return upToCap(view, blocks.flatMap((one) => logsOf(view, one)).filter(passes(filter)))
 }
 
+/** A transaction with its block and its place there. */
 const inclusion = (view: View, hash: unknown) => {
   const { chain, head, lie } = view
   const blocks = [...(chain.inclusions.get(String(hash)) ?? []), ...(lie?.including(String(hash), head) ?? [])]
-  const block = blocks.find((one) => blockAt(head, one.number) === one)
-  const one = block && shown(view, block).transactions.find((found) => found.hash === hash)
-  return block === undefined || one === undefined ? undefined : { block, one }
+  const block = blocks.find((one) => isOnBranch(head, one))
+  const transactions = block === undefined ? [] : shown(view, block).transactions
+  const index = transactions.findIndex((found) => found.hash === hash)
+  const one = transactions[index]
+  return block === undefined || one === undefined ? undefined : { block, one, index }
 }
 
 const trace = (view: View, hash: unknown) => {
-  if (!view.traces) throw new Refusal("the method debug_traceTransaction does not exist/is not available")
+  if (!view.traces) throw unknownMethod("debug_traceTransaction")
   const found = inclusion(view, hash)
   if (found === undefined) throw new Refusal("transaction not found")
   const { fails, from, inner, input, to, value } = found.one
@@ -198,13 +206,15 @@ const call = (view: View, { data, input, to }: EthCall, at: unknown, overrides: 
     if (!view.overrides) throw new Refusal("too many arguments, want at most 2")
     return balancesOf(view, block, bytes)
   }
-  if (to.toLowerCase() === multicall3 && bytes.startsWith("82ad56cb")) return aggregate3(view, block, bytes.slice(8))
+  if (to.toLowerCase() === multicall3Address && bytes.startsWith("82ad56cb"))
+    return aggregate3(view, block, bytes.slice(8))
   return bytes.startsWith(balanceOfToken) ? word(0n) : "0x"
 }
 
 /** What the node answers; throws a `Refusal` where it answers with an error. */
 export const answer = (view: View, { method, params }: RpcRequest): unknown => {
   const [first, second, third] = params
+  if (view.unserved?.has(method)) throw unknownMethod(method)
   switch (method) {
     case "eth_chainId":
       return hex(view.chainId)
@@ -219,19 +229,18 @@ export const answer = (view: View, { method, params }: RpcRequest): unknown => {
       return logs(view, first as LogFilter)
     case "eth_getTransactionByHash": {
       const found = inclusion(view, first)
-      return found === undefined
-        ? null
-        : header(view, found.block, true).transactions[shown(view, found.block).transactions.indexOf(found.one)]
+      return found === undefined ? null : transactionIn(shown(view, found.block), found.one, found.index)
     }
     case "eth_getTransactionReceipt": {
       const found = inclusion(view, first)
-      return found === undefined ? null : receipt(view, found.block, found.one)
+      if (found === undefined) return null
+      const { block, index, one } = found
+      const own = logsOf(view, block).filter((log) => log.transactionHash === one.hash)
+      return receipt(view, block, one, index, own)
     }
     case "eth_getBlockReceipts": {
       const block = find(view, first)
-      if (block === undefined) return null
-      const logs = logsOf(view, block)
-      return shown(view, block).transactions.map((one) => receipt(view, block, one, logs))
+      return block === undefined ? null : receipts(view, block)
     }
     case "eth_getBalance":
       return hex(balanceOf(view, stateAt(view, second), String(first).toLowerCase()))
@@ -242,6 +251,6 @@ export const answer = (view: View, { method, params }: RpcRequest): unknown => {
     case "debug_traceTransaction":
       return trace(view, first)
     default:
-      throw new Refusal(`the method ${method} does not exist/is not available`)
+      throw unknownMethod(method)
   }
 }

@@ -1,8 +1,8 @@
 import type { ChainName } from "../../src/Domain/Chain.ts"
+import { accountAt } from "./Block.ts"
 import { type Books, sum } from "./Books.ts"
 import { contractOf } from "./plans.ts"
 import type { PaymentRow, ReceiptRow } from "./rows.ts"
-import { accountAt } from "./SimChain.ts"
 import { Violation } from "./watched.ts"
 
 // What must be so when the daemon has had the time to read everything.

@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto"
+import { transferTopic } from "../../src/Chains/rpc/methods.ts"
 
-/** keccak256("Transfer(address,address,uint256)") */
-const transferTopic = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
-
+export const hex = (value: number | bigint): string => `0x${value.toString(16)}`
 export const word = (value: bigint): string => `0x${value.toString(16).padStart(64, "0")}`
 const topicOf = (address: string): string => `0x${"0".repeat(24)}${address.slice(2)}`
 export const hashOf = (text: string): string => `0x${createHash("sha256").update(text).digest("hex")}`
@@ -32,6 +31,8 @@ export interface Transaction {
   readonly fails: boolean
   readonly logs: ReadonlyArray<Log>
   readonly inner: ReadonlyArray<Inner>
+  /** Its limit: one of 21,000 runs no code. */
+  readonly gas: bigint
   readonly gasUsed: bigint
   /** Wei for a unit. */
   readonly gasPrice: bigint
@@ -43,8 +44,10 @@ export const feeOf = ({ gasPrice, gasUsed, l1Fee }: Transaction): bigint => gasU
 
 /** From an account with more than it will ever need, that is nobody's. */
 export const payer = addressOf("a payer")
-/** A contract that pays out what it is sent. */
+/** A contract that pays out what it is sent, and what it has. */
 export const paymaster = addressOf("a contract that pays many at once")
+/** Whether nobody counts what an account has. */
+export const isRich = (address: string): boolean => address === payer || address === paymaster
 
 export const transaction = (name: string, over: Partial<Transaction>): Transaction => ({
   hash: hashOf(`transaction ${name}`),
@@ -55,6 +58,7 @@ export const transaction = (name: string, over: Partial<Transaction>): Transacti
   fails: false,
   logs: [],
   inner: [],
+  gas: over.gasUsed ?? 21_000n,
   gasUsed: 21_000n,
   gasPrice: 1_000_000_000n,
   l1Fee: 0n,

@@ -1,7 +1,8 @@
 import type { RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
+import type { Block } from "../../sim/Block.ts"
 import type { Dice } from "../../sim/Dice.ts"
-import type { Block } from "../../sim/SimChain.ts"
-import { payer, transferLog, word } from "../../sim/transactions.ts"
+import { receiptIn, shownLog, transactionIn } from "../../sim/shapes.ts"
+import { hex, payer, transaction, transferLog, word } from "../../sim/transactions.ts"
 import { anything, hexOf } from "./mutations.ts"
 
 /** What a provider that wants to invent money knows. */
@@ -15,46 +16,28 @@ export interface Knowledge {
   readonly blocks: ReadonlyArray<Block>
 }
 
-const hex = (value: bigint | number): string => `0x${value.toString(16)}`
-
 const amountOf = (dice: Dice, { amounts }: Knowledge): bigint =>
   dice.chance(0.1) ? 2n ** 256n - 1n : dice.pick(amounts) + BigInt(dice.pick([0, 0, 0, 1, -1]))
 
-const blockOf = (dice: Dice, { blocks }: Knowledge) => {
-  const { hash, number } = dice.pick(blocks)
-  return { blockHash: hash, blockNumber: hex(number) }
+const log = (dice: Dice, known: Knowledge) => {
+  const transfer = transferLog(dice.pick(known.contracts), dice.pick(known.addresses), amountOf(dice, known))
+  const shown = shownLog(transfer, dice.pick(known.blocks), { hash: hexOf(dice, 64), index: 0 }, dice.below(4))
+  return { ...shown, removed: dice.chance(0.1) }
 }
 
-const log = (dice: Dice, known: Knowledge) => ({
-  ...transferLog(dice.pick(known.contracts), dice.pick(known.addresses), amountOf(dice, known)),
-  ...blockOf(dice, known),
-  transactionHash: hexOf(dice, 64),
-  logIndex: hex(dice.below(4)),
-  removed: dice.chance(0.1)
-})
+const paying = (dice: Dice, known: Knowledge, hash: string) =>
+  transaction("", { hash, to: dice.pick(known.addresses), value: amountOf(dice, known) })
 
-const transaction = (dice: Dice, known: Knowledge) => ({
-  hash: hexOf(dice, 64),
-  ...blockOf(dice, known),
-  transactionIndex: hex(dice.below(4)),
-  from: payer,
-  to: dice.pick(known.addresses),
-  value: hex(amountOf(dice, known)),
-  gas: "0x5208",
-  input: "0x"
-})
+const payment = (dice: Dice, known: Knowledge, hash = hexOf(dice, 64)) =>
+  transactionIn(dice.pick(known.blocks), paying(dice, known, hash), dice.below(4))
 
-const receipt = (dice: Dice, known: Knowledge, hash: unknown) => ({
-  transactionHash: hash,
-  transactionIndex: "0x0",
-  ...blockOf(dice, known),
-  from: payer,
-  to: dice.pick(known.addresses),
-  status: dice.pick(["0x1", "0x1", "0x0", "0x2"]),
-  gasUsed: "0x5208",
-  effectiveGasPrice: "0x1",
-  logs: Array.from({ length: dice.below(3) }, () => log(dice, known))
-})
+const receipt = (dice: Dice, known: Knowledge, hash: unknown) => {
+  const logs = Array.from({ length: dice.below(3) }, () => log(dice, known))
+  return {
+    ...receiptIn(dice.pick(known.blocks), paying(dice, known, String(hash)), 0, logs),
+    status: dice.pick(["0x1", "0x1", "0x0", "0x2"])
+  }
+}
 
 /** One more in a list, or in its place; or the list without what it had. */
 const among = (dice: Dice, list: unknown, one: unknown): unknown =>
@@ -74,13 +57,13 @@ const retargeted = (dice: Dice, value: unknown, known: Knowledge): unknown => {
     )
   }
   if (typeof value !== "string") return value
-  const { blockHash, blockNumber } = blockOf(dice, known)
+  const { hash, number } = dice.pick(known.blocks)
   if (value.length === 42) return dice.pick([...known.addresses, ...known.contracts])
   if (value.length === 66 && value.startsWith(`0x${"0".repeat(24)}`)) {
     return dice.chance(0.5) ? `0x${"0".repeat(24)}${dice.pick(known.addresses).slice(2)}` : word(amountOf(dice, known))
   }
-  if (value.length === 66) return dice.chance(0.8) ? blockHash : hexOf(dice, 64)
-  return value.length < 20 ? dice.pick([blockNumber, hex(amountOf(dice, known)), "0x0", "0x1"]) : value
+  if (value.length === 66) return dice.chance(0.8) ? hash : hexOf(dice, 64)
+  return value.length < 20 ? dice.pick([hex(number), hex(amountOf(dice, known)), "0x0", "0x1"]) : value
 }
 
 /** 32-byte words of what a contract returns, one of them another amount. */
@@ -102,16 +85,16 @@ export const lied = (dice: Dice, { method, params }: RpcRequest, result: unknown
     case "eth_getBlockReceipts":
       return among(dice, result, receipt(dice, known, hexOf(dice, 64)))
     case "eth_getTransactionByHash":
-      return { ...transaction(dice, known), hash: params[0] }
+      return payment(dice, known, String(params[0]))
     case "eth_getBalance":
       return hex(amountOf(dice, known))
     case "eth_call":
       return otherWord(dice, result, known)
     case "debug_traceTransaction":
-      return { type: "CALL", from: payer, to: payer, value: "0x0", input: "0x", calls: [transaction(dice, known)] }
+      return { type: "CALL", from: payer, to: payer, value: "0x0", input: "0x", calls: [payment(dice, known)] }
     case "eth_getBlockByNumber":
       return params[1] === true && typeof result === "object"
-        ? { ...result, transactions: [transaction(dice, known)] }
+        ? { ...result, transactions: [payment(dice, known)] }
         : retargeted(dice, result, known)
     default:
       return anything(dice)
