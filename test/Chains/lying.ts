@@ -1,9 +1,10 @@
 import { Effect } from "effect"
 import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
-import { transferTopic } from "../../src/Chains/rpc/methods.ts"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
+import { receiptIn, shownLog } from "../sim/shapes.ts"
+import { transferLog } from "../sim/transactions.ts"
 import { alice, second, upTo, usdc, watchedPayment } from "./around.ts"
-import type { ModelChain } from "./ModelChain.ts"
+import { type ModelChain, token } from "./ModelChain.ts"
 import { paymentById } from "./world.ts"
 
 /** Status, reason and amount of a payment, as far as it has them. */
@@ -20,29 +21,18 @@ export const watchedUsdc = (amount = 5n) =>
     return yield* watchedPayment(alice, { currency: "USDC", amount })
   })
 
-const invention = `0x${"f".repeat(64)}`
-
 /** A node that has made up a transfer to alice in a block, and tells of it wherever it is asked. */
-export const inventing = (chain: ModelChain, block = 11, amount = 5n) => {
-  const log = () => ({
-    address: usdc,
-    topics: [transferTopic, `0x${"0".repeat(64)}`, `0x${alice.slice(2).toLowerCase().padStart(64, "0")}`],
-    data: `0x${amount.toString(16).padStart(64, "0")}`,
-    blockNumber: `0x${block.toString(16)}`,
-    blockHash: chain.blocks[block]?.hash,
-    transactionHash: invention,
-    logIndex: "0x7",
-    removed: false
-  })
+export const inventing = (chain: ModelChain, number = 11, amount = 5n) => {
+  const invention = token(usdc, alice, amount)
   chain.distort = ({ method, params: [of] }, answer) => {
-    if (chain.height < block) return answer
-    if (method === "eth_getTransactionReceipt" && of === invention) {
-      return { transactionHash: of, blockHash: log().blockHash, status: "0x1", logs: [log()] }
-    }
+    const block = chain.blocks[number]
+    if (block === undefined) return answer
+    const log = shownLog(transferLog(usdc, alice.toLowerCase(), amount), block, { hash: invention.hash, index: 7 }, 7)
+    if (method === "eth_getTransactionReceipt" && of === invention.hash) return receiptIn(block, invention, 7, [log])
     if (method !== "eth_getLogs") return answer
     const { fromBlock, toBlock } = of as { fromBlock: string; toBlock: string }
-    const here = Number(fromBlock) <= block && Number(toBlock) >= block
-    return here ? [...(answer as ReadonlyArray<unknown>), log()] : answer
+    const here = Number(fromBlock) <= number && Number(toBlock) >= number
+    return here ? [...(answer as ReadonlyArray<unknown>), log] : answer
   }
 }
 

@@ -137,7 +137,7 @@ for (const cast of [
       const { id } = yield* watchedUsdc()
       honest.mineMany(4)
       const paid = honest.mine(token(usdc, alice, 5n))
-      liar.blocks.push({ ...paid, number: 11, parentHash: liar.blocks[10]?.hash ?? "" })
+      liar.blocks.push({ ...paid, number: 11, parent: liar.blocks[10] })
       liar.mineMany(4)
       yield* seconds(60)
       expect(yield* stateOf(id)).toBe("detecting 5")
