@@ -1,9 +1,11 @@
-import { Effect, Either, Logger, Redacted, TestClock } from "effect"
+import { Effect, Logger, Redacted, TestClock } from "effect"
 import { makeProviders, type Provider, type Providers } from "../../src/Chains/providers/Providers.ts"
-import { makeClient, type RpcClient } from "../../src/Chains/rpc/Rpc.ts"
+import type { RpcClient } from "../../src/Chains/rpc/Rpc.ts"
 import { RpcError, type RpcReason } from "../../src/Chains/rpc/RpcError.ts"
 import type { ChainSettings } from "../../src/Settings.ts"
 import { testChain } from "../lib/settings.ts"
+import { nodeClient, replies } from "../sim/nodeClient.ts"
+import { headerOf } from "../sim/shapes.ts"
 
 export const hash = (digit: string): string => `0x${digit.repeat(64)}`
 
@@ -22,27 +24,21 @@ export class Node {
   readonly client: RpcClient
 
   constructor(host: string) {
-    this.client = makeClient({
-      host,
-      counters: { calls: 0, batches: 0, sent: 0, received: 0 },
-      sendEach: (calls) =>
-        Effect.suspend(() => {
-          this.asked.push(...calls.map(({ method }) => method))
-          const ofGenesis = calls.some(({ method }) => method !== "eth_chainId")
-          const reason = this.failure ?? (ofGenesis ? this.genesisFailure : undefined)
-          return reason === undefined
-            ? Effect.succeed(calls.map(({ method, params }) => Either.right(this.#answer(method, Number(params[0])))))
-            : errorOf(host, reason)
-        })
-    })
+    this.client = nodeClient(host, (calls) =>
+      Effect.suspend(() => {
+        this.asked.push(...calls.map(({ method }) => method))
+        const ofGenesis = calls.some(({ method }) => method !== "eth_chainId")
+        const reason = this.failure ?? (ofGenesis ? this.genesisFailure : undefined)
+        if (reason !== undefined) return errorOf(host, reason)
+        return replies(host, calls, ({ method, params }) => this.#answer(method, Number(params[0])))
+      })
+    )
   }
 
   #answer(method: string, number: number): unknown {
     if (method === "eth_chainId") return `0x${this.chainId.toString(16)}`
     const known = number === 0 ? this.genesis : this.kept.get(number)
-    return known === undefined
-      ? null
-      : { number: `0x${number.toString(16)}`, hash: known, parentHash: hash("0"), timestamp: "0x0" }
+    return known === undefined ? null : headerOf({ number, hash: known, time: 0 }, hash("0"))
   }
 }
 

@@ -20,10 +20,8 @@ import { Networks } from "../../src/Chains/providers/Networks.ts"
 import type { Rpc } from "../../src/Chains/rpc/Rpc.ts"
 import { defectMessage } from "../../src/Chains/watcher/providerDefects.ts"
 import { Chains } from "../../src/Chains.ts"
-import type { ChainName, Mode } from "../../src/Domain/Chain.ts"
-import type { PaymentCurrency } from "../../src/Domain/Currency.ts"
-import { AccountId, newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts"
-import type { PaymentStatus } from "../../src/Domain/Payment.ts"
+import { newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts"
+import type { NewPayment, PaymentStatus } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import * as Payments from "../../src/Payments/PaymentsRepo.ts"
 import { settlementLayer } from "../../src/Payments/Settlement.ts"
@@ -230,56 +228,46 @@ export const pass = Effect.fnUntraced(function* (duration: Duration.DurationInpu
 export const committedTo = (number: number) =>
   Effect.repeat(nextCommit, { until: (commit) => commit.head.number === number })
 
-const account = AccountId.make("default")
+/** Stores a payment with its account and its wallet, as creating one does. `behind`: milliseconds of this machine's clock. */
+export const insertPayment = Effect.fnUntraced(function* (
+  { createdAt = 0, ...over }: Partial<NewPayment> & Pick<NewPayment, "address">,
+  behind?: number
+) {
+  const tx = yield* Tx
+  const id = newPaymentId(createdAt)
+  yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES ('default', 'Shop', 0) ON CONFLICT DO NOTHING")
+  yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 0) ON CONFLICT DO NOTHING")
+  const index = yield* tx.get<{ n: number }>("SELECT count(*) AS n FROM payments")
+  const made = someNewPayment({ id, merchantRef: id, createdAt, ...over })
+  const payment = yield* Payments.insert(tx, made, { wallet: "w", index: index?.n ?? 0 }, behind)
+  return payment ?? (yield* Effect.dieMessage("the payment is there already"))
+})
 
 /** A payment as the API stores it: watched and told to the watchers with its commit. */
 export const pay = Effect.fnUntraced(function* (
   address: string,
-  over: {
-    readonly chain?: ChainName
-    readonly mode?: Mode
-    readonly currency?: PaymentCurrency
-    readonly amount?: bigint
+  {
     /** Milliseconds. */
-    readonly expiresIn?: number
-  } = {}
+    expiresIn = 3_600_000,
+    ...over
+  }: Partial<Pick<NewPayment, "amount" | "chain" | "currency" | "mode">> & { readonly expiresIn?: number } = {}
 ) {
   const writer = yield* Writer
   const matchSet = yield* WatchedAddresses
   const chains = yield* Chains
-  const now = yield* Clock.currentTimeMillis
-  const id = newPaymentId(now)
-  const mode = over.mode ?? "test"
+  const createdAt = yield* Clock.currentTimeMillis
+  const made = { mode: "test", amount: 100n, currency: "ETH", chain: "ethereum", ...over } as const
+  const { chain, mode } = made
   return yield* writer.write(
     Effect.gen(function* () {
       const tx = yield* Tx
-      yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES (?, ?, 0) ON CONFLICT DO NOTHING", [
-        account,
-        account
-      ])
-      yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 0) ON CONFLICT DO NOTHING")
-      const index = yield* tx.get<{ n: number }>("SELECT count(*) AS n FROM payments")
-      const payment = yield* Payments.insert(
-        tx,
-        someNewPayment({
-          id,
-          account,
-          mode,
-          merchantRef: id,
-          amount: over.amount ?? 100n,
-          currency: over.currency ?? "ETH",
-          chain: over.chain ?? "ethereum",
-          address,
-          createdAt: now,
-          expiresAt: now + (over.expiresIn ?? 3_600_000)
-        }),
-        { wallet: "w", index: index?.n ?? 0 },
-        chains.behind({ chain: over.chain ?? "ethereum", mode })
+      const payment = yield* insertPayment(
+        { ...made, address, createdAt, expiresAt: createdAt + expiresIn },
+        chains.behind({ chain, mode })
       )
-      if (payment === undefined) return yield* Effect.dieMessage("the payment is there already")
       tx.afterCommit(() => {
         matchSet.add(mode, address)
-        chains.wake({ chain: over.chain ?? "ethereum", mode })
+        chains.wake({ chain, mode })
       })
       return payment
     })

@@ -1,10 +1,12 @@
 import { Effect, Redacted } from "effect"
 import { type Address, encodeFunctionData, getAddress, numberToHex, pad } from "viem"
-import { makeClient, Rpc, type RpcClient, type RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
-import { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
+import { Rpc, type RpcClient, type RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
+import type { RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
 import type { BlockRef } from "../../../src/Domain/Receipt.ts"
 import { batcherAbi, batcherAddress } from "../../../src/Sandbox/Contracts.ts"
 import { type LocalChain, startLocalChain } from "../../../src/Sandbox/LocalChain.ts"
+import { nodeClient } from "../../sim/nodeClient.ts"
+import { errorOf } from "../providing.ts"
 import { inStore } from "./reconcileWorld.ts"
 
 export const ether = 10n ** 18n
@@ -17,22 +19,11 @@ export const headOf = (chain: LocalChain) =>
 const clientOf = (chain: LocalChain) => Effect.map(Rpc, (rpc) => rpc.client(Redacted.make(chain.url)))
 
 /** A provider that refuses some calls, and counts the others. */
-export const refusing = (
-  client: RpcClient,
-  refuses: (call: RpcRequest) => boolean,
-  reason: RpcError["reason"] = "refused"
-) => {
+export const refusing = (client: RpcClient, refuses: (call: RpcRequest) => boolean, reason: RpcReason = "refused") => {
   const made: Array<RpcRequest> = []
-  const provider = makeClient({
-    host: "choosy",
-    counters: client.counters,
-    sendEach: (calls) => {
-      made.push(...calls)
-      const refused = calls.find(refuses)
-      return refused === undefined
-        ? client.sendEach(calls)
-        : new RpcError({ host: "choosy", method: refused.method, reason, detail: "as the test wants" })
-    }
+  const provider = nodeClient("choosy", (calls) => {
+    made.push(...calls)
+    return calls.some(refuses) ? errorOf("choosy", reason) : client.sendEach(calls)
   })
   return { provider, made }
 }

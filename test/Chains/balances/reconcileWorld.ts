@@ -15,13 +15,13 @@ import type { RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
 import type { WatchContext } from "../../../src/Chains/scan/WatchContext.ts"
 import type { ChainName, Network } from "../../../src/Domain/Chain.ts"
 import type { PaymentCurrency } from "../../../src/Domain/Currency.ts"
-import { newPaymentId } from "../../../src/Domain/Ids.ts"
 import type { BlockRef } from "../../../src/Domain/Receipt.ts"
 import type { ChainSettings } from "../../../src/Settings.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
 import { tempStore } from "../../lib/store.ts"
 import { errorOf } from "../providing.ts"
-import { chainSettings } from "../world.ts"
+import { distorted } from "../twisted.ts"
+import { chainSettings, insertPayment } from "../world.ts"
 import { BalanceModel } from "./BalanceModel.ts"
 
 /** Not ethereum, where full blocks tell of what is sent to an address itself. */
@@ -56,8 +56,6 @@ export const scanTo = (head: BlockRef, on = network) =>
     )
   )
 
-let merchantRefs = 0
-
 /** A payment as creating one stores it. `createdAt` in Unix milliseconds, `expiresAt` in Unix seconds. */
 export const owe = (
   address: string,
@@ -66,31 +64,20 @@ export const owe = (
   Effect.flatMap(Writer, (writer) =>
     writer.write(
       Effect.gen(function* () {
+        const { endedAt, expiresAt = 4_000_000_000, ...rest } = over
+        const { id } = yield* insertPayment({
+          ...rest,
+          address: getAddress(address as Hex),
+          expiresAt: expiresAt * 1000
+        })
+        // Its time ends as it says, whatever the clock of the chain.
         const tx = yield* Tx
-        const id = newPaymentId(0)
-        const index = merchantRefs++
-        const { chain = "base", currency = "ETH", createdAt = 0, expiresAt = 4_000_000_000, endedAt } = over
-        yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES ('a', 'a', 0) ON CONFLICT DO NOTHING")
-        yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 0) ON CONFLICT DO NOTHING")
-        yield* tx.run(
-          `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
-             wallet_index, status, created_at, expires_at, created_head, metadata, ended_at)
-           VALUES (?, 'a', 'test', ?, '100', ?, ?, ?, 'w', ?, ?, ?, ?,
-             (SELECT head_number FROM scans WHERE chain = ? AND mode = 'test'), '{}', ?)`,
-          [
-            id,
-            id,
-            currency,
-            chain,
-            getAddress(address as Hex),
-            index,
-            endedAt === undefined ? "pending" : "expired",
-            createdAt,
-            expiresAt * 1000,
-            chain,
-            endedAt ?? null
-          ]
-        )
+        const status = endedAt === undefined ? "pending" : "expired"
+        yield* tx.run("UPDATE payments SET due_at = NULL, status = ?, ended_at = ? WHERE id = ?", [
+          status,
+          endedAt ?? null,
+          id
+        ])
         return id
       })
     )
@@ -140,13 +127,8 @@ export const refusing = (
 })
 
 /** The same node, whose blocks are without their transactions for who wants them all. */
-export const hiding = ({ client }: BalanceModel): RpcClient => ({
-  ...client,
-  send: (calls) =>
-    Effect.map(client.send(calls), (answers) =>
-      answers.map((answer, i) => (calls[i]?.params[1] === true ? { ...(answer as object), transactions: [] } : answer))
-    )
-})
+export const hiding = ({ client }: BalanceModel): RpcClient =>
+  distorted(client, ({ params }, answer) => (params[1] === true ? { ...(answer as object), transactions: [] } : answer))
 
 /** The payments are confirmed, and a reorg takes all that came above block 0. */
 export const confirmedAndReorged = Effect.flatMap(Writer, (writer) =>

@@ -1,15 +1,11 @@
 import { Effect, TestClock } from "effect"
 import { AddressSet } from "../../../src/Chains/ledger/AddressSet.ts"
-import { HeadClock } from "../../../src/Chains/providers/HeadClock.ts"
-import { ImplausibleHeads } from "../../../src/Chains/providers/ImplausibleHeads.ts"
 import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
-import type { WatchContext } from "../../../src/Chains/scan/WatchContext.ts"
 import { makeMaintenance } from "../../../src/Chains/watcher/maintenance.ts"
 import type { BlockRef } from "../../../src/Domain/Receipt.ts"
-import { Reader, Writer } from "../../../src/Sql.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import type { BalanceModel } from "../balances/BalanceModel.ts"
-import { alice, base, network, noting, receipts, scanTo } from "../balances/reconcileWorld.ts"
+import { alice, base, receipts, scanTo, watchOf } from "../balances/reconcileWorld.ts"
 import { settings } from "../world.ts"
 
 /**
@@ -23,19 +19,7 @@ export const choring = Effect.fnUntraced(function* (
   const { aside, provider, providers } = someProviders(...clients)
   const watched = new AddressSet()
   watched.add(alice)
-  const watch: WatchContext = {
-    network,
-    chain: base,
-    contracts: new Map(),
-    watched,
-    providers,
-    reader: yield* Reader,
-    writer: yield* Writer,
-    settlement: noting().settlement,
-    implausibleHeads: new ImplausibleHeads(providers),
-    headClock: new HeadClock(Number.POSITIVE_INFINITY, 0),
-    soleProviderPatience: 600_000
-  }
+  const watch = { ...(yield* watchOf(providers)), watched }
   const maintenance = makeMaintenance(watch, settings([base]).payments)
   const run = (head: BlockRef) => maintenance.run(provider, head, true)
   const mined = (deeds: Parameters<BalanceModel["mine"]>[0], time?: number) =>
