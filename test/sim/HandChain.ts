@@ -104,7 +104,7 @@ export class HandChain<A extends Block = Block> {
 
   /** What the node knows. */
   get view(): View {
-    const known = this.blocks.slice(0, this.blocks.length - this.behind)
+    const known = this.behind === 0 ? this.blocks : this.blocks.slice(0, this.blocks.length - this.behind)
     const head = known.at(-1)
     if (head === undefined) throw new Error("a chain has a block")
     const has = (txHash: string) => (block: Block) => block.transactions.some(({ hash }) => hash === txHash)
@@ -117,6 +117,7 @@ export class HandChain<A extends Block = Block> {
       },
       chainId: this.chainId,
       head,
+      at: (number) => known[number],
       overrides: true,
       traces: this.traces,
       tags: true,

@@ -1,7 +1,7 @@
 import { Array as Arr } from "effect"
 import { multicall3Address } from "../../src/Chains/rpc/balanceMethods.ts"
 import type { RpcRequest } from "../../src/Chains/rpc/Rpc.ts"
-import { accountAt, type Block, blockAt, isOnBranch } from "./Block.ts"
+import { accountAt, type Block, blockAt } from "./Block.ts"
 import type { Lie } from "./Lie.ts"
 import { type LogFilter, type LogNumbers, logsIn, passes } from "./logs.ts"
 import { headerOf, receiptIn, type ShownLog, transactionIn } from "./shapes.ts"
@@ -39,6 +39,8 @@ export interface View {
   readonly chainId: number
   /** The newest block that it has: maybe one of a branch that is the chain's no more. */
   readonly head: Block
+  /** The block of that number on its branch; found from the head where it is not given. */
+  readonly at?: (number: number) => Block | undefined
   readonly overrides: boolean
   readonly traces: boolean
   readonly tags: boolean
@@ -100,6 +102,8 @@ const receipts = (view: View, block: Block) => {
   return shown(view, block).transactions.map((one, i) => receipt(view, block, one, i, logs[one.hash] ?? []))
 }
 
+const numbered = ({ at, head }: View, number: number) => (at === undefined ? blockAt(head, number) : at(number))
+
 /** A block by number, tag, hash or `{ blockHash }`; undefined for what the node does not have. */
 export const find = (view: View, at: unknown): Block | undefined => {
   const { chain, head, lie, tags } = view
@@ -112,9 +116,9 @@ export const find = (view: View, at: unknown): Block | undefined => {
   if (at === "safe" || at === "finalized") {
     const number = tags ? chain[at] : undefined
     if (number === undefined) throw new Refusal(`unknown block tag ${at}`)
-    return blockAt(head, Math.max(0, Math.min(lie?.tag(number) ?? number, head.number)))
+    return numbered(view, Math.max(0, Math.min(lie?.tag(number) ?? number, head.number)))
   }
-  return blockAt(head, Number(at))
+  return numbered(view, Number(at))
 }
 
 const stateAt = (view: View, at: unknown): Block => {
@@ -139,7 +143,7 @@ const logs = (view: View, filter: LogFilter) => {
   // A node says nothing of blocks that it does not have: there are no logs up there.
   const to = Math.min(Number(filter.toBlock), view.head.number)
   const blocks: Array<Block> = []
-  let block = blockAt(view.head, to)
+  let block = numbered(view, to)
   for (; block !== undefined && block.number >= Number(filter.fromBlock); block = block.parent) blocks.unshift(block)
   return upToCap(view, blocks.flatMap((one) => logsOf(view, one)).filter(passes(filter)))
 }
@@ -148,7 +152,7 @@ const logs = (view: View, filter: LogFilter) => {
 const inclusion = (view: View, hash: unknown) => {
   const { chain, head, lie } = view
   const blocks = [...(chain.inclusions.get(String(hash)) ?? []), ...(lie?.including(String(hash), head) ?? [])]
-  const block = blocks.find((one) => isOnBranch(head, one))
+  const block = blocks.find((one) => numbered(view, one.number) === one)
   const transactions = block === undefined ? [] : shown(view, block).transactions
   const index = transactions.findIndex((found) => found.hash === hash)
   const one = transactions[index]
