@@ -67,6 +67,7 @@ export const owe = (
         const { endedAt, expiresAt = 4_000_000_000, ...rest } = over
         const { id } = yield* insertPayment({
           ...rest,
+          amount: 100n,
           address: getAddress(address as Hex),
           expiresAt: expiresAt * 1000
         })
