@@ -8,18 +8,15 @@ it.scoped.each([0, 1, 2, 3])(
   "a stop %i turns after attempts ended is not held up by the wait for their retries",
   (turns) => {
     const client = scripted({ [a]: refused, [b]: refused })
-    return dispatching(
-      client,
-      Effect.gen(function* () {
-        yield* register(a)
-        yield* publish(yield* newPayment(), "pending")
-        yield* untilRecorded(1)
-        yield* TestClock.adjust("1 second")
-        yield* register(b)
-        yield* publish(yield* newPayment(), "pending", 1_000)
-        yield* untilRecorded(3)
-        for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow()
-      })
-    )
+    return dispatching(client, function* () {
+      yield* register(a)
+      yield* publish(yield* newPayment(), "pending")
+      yield* untilRecorded(1)
+      yield* TestClock.adjust("1 second")
+      yield* register(b)
+      yield* publish(yield* newPayment(), "pending", 1_000)
+      yield* untilRecorded(3)
+      for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow()
+    })
   }
 )
