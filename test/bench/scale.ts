@@ -1,6 +1,4 @@
-import { randomBytes } from "node:crypto"
 import { Duration, Effect } from "effect"
-import { AddressSet } from "../../src/Chains/ledger/AddressSet.ts"
 import { chainNames, chainTraits } from "../../src/Domain/Chain.ts"
 import { merchant } from "../sim/Life.ts"
 import { count, type Figure } from "./Figure.ts"
@@ -19,7 +17,7 @@ const seeded = (payments: number) => `
   SELECT 'pay_' || i, 'default', 'test', 'old-' || i, '1', 'USDC', 'base', '0x' || lower(hex(randomblob(20))), 'seeded', i,
     'expired', ${epoch} - 7200000, ${epoch} - 3600000, 0, '{}', ${epoch} - 3600000 FROM n;`
 
-/** Header and log calls of a tick, and bytes of an address in the set, with so many addresses watched. */
+/** Header and log calls of a tick with so many addresses watched. */
 const callsPerTick = (addresses: number): Promise<number> =>
   withNetworks(
     (database) => {
@@ -55,12 +53,6 @@ const callsPerTick = (addresses: number): Promise<number> =>
     }
   )
 
-const bytesPerAddress = (addresses: number): number => {
-  const set = new AddressSet()
-  for (let i = 0; i < addresses; i++) set.add(`0x${randomBytes(20).toString("hex")}`)
-  return set.byteLength / set.size
-}
-
 export const scale = (addresses: number) =>
   Effect.promise(async (): Promise<ReadonlyArray<Figure>> => {
     const few = await callsPerTick(10)
@@ -68,7 +60,7 @@ export const scale = (addresses: number) =>
     return [
       {
         what: `calls a tick, ${count(addresses)} addresses`,
-        measured: `headers and logs, five chains, ${bytesPerAddress(addresses).toFixed(0)} bytes an address for all of them`,
+        measured: "headers and logs, five chains",
         beside: `${few.toFixed(2)} with 10 addresses`,
         judged: many,
         floor: { atMost: 4 },
