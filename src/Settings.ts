@@ -1,13 +1,13 @@
 import { Context, Effect, Layer, type Redacted } from "effect"
+import type { SettingsShape } from "./Settings/configSchema.ts"
 import type { SettingsSource } from "./Settings/configSource.ts"
 import { loadMasterKey } from "./Settings/masterKey.ts"
-import type { SettingsShape } from "./Settings/SettingsShape.ts"
 
+export type { ChainSettings, SettingsShape } from "./Settings/configSchema.ts"
 export type { SettingsSource } from "./Settings/configSource.ts"
 export { type Loaded, load } from "./Settings/load.ts"
 export { makeMasterKeyFile } from "./Settings/masterKey.ts"
 export { SettingsInvalid } from "./Settings/SettingsProblem.ts"
-export type { ChainSettings, SettingsShape } from "./Settings/SettingsShape.ts"
 
 /** The configuration, decoded once at start by `load`. */
 export class Settings extends Context.Tag("tilld/Settings")<Settings, SettingsShape>() {}

@@ -10,7 +10,7 @@ import { makeKraken } from "./sources/kraken.ts"
 import type { PricePoint, PriceSource } from "./sources/PriceSource.ts"
 
 /** The fixed prices of the configuration, which never expire. */
-const makeFixed = (prices: SettingsShape["rates"]["fixed"]): PriceSource => ({
+const makeFixed = (prices: Readonly<Record<string, string>>): PriceSource => ({
   name: "fixed",
   kind: "fixed",
   read: Effect.succeed({

@@ -1,12 +1,12 @@
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import { Erc20, tokenChains, tokensOn } from "../Domain/Currency.ts"
-import { networks } from "./configSchema.ts"
 import { at, isTree, type Tree } from "./configTree.ts"
 import { presets } from "./publicNetworks.ts"
 import type { Fault } from "./SettingsProblem.ts"
+import { networks } from "./toSettings.ts"
 import { walletIdentity } from "./walletKey.ts"
 
-/** Checks across keys. `tree` has its defaults and is not decoded, so that these problems are shown with all others. */
+/** Checks across keys. `tree` has the presets of its chains and is not decoded, so that these problems are shown with all others. */
 export const check = (tree: Tree): ReadonlyArray<Fault> => {
   const chains = networks.flatMap((network) => {
     const settings = at(tree, pathOf(network))
@@ -77,7 +77,7 @@ const tokenFaults = ({ network, settings }: Chain): ReadonlyArray<Fault> => {
 
 const rateFaults = (tree: Tree): ReadonlyArray<Fault> => {
   const sources = at(tree, ["rates", "sources"])
-  const fixed = at(tree, ["rates", "fixed"])
+  const fixed = at(tree, ["rates", "fixed"]) ?? {}
   const priceless =
     Array.isArray(sources) && sources.includes("fixed") && isTree(fixed) && Object.keys(fixed).length === 0
   return priceless ? [{ path: ["rates", "fixed"], message: 'must hold prices in USD where the source is "fixed"' }] : []

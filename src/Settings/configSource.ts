@@ -22,21 +22,26 @@ export interface Override {
 const prefix = "TILLD_"
 const notKeys = new Set(["TILLD_CONFIG", "TILLD_SOCKET", "TILLD_MASTER_KEY", "TILLD_API_KEY"])
 
+/** The keys of a section with their schemas, as the file has them; none of what is no section. */
+const entriesOf = (node: SchemaAST.AST | undefined): ReadonlyArray<SchemaAST.PropertySignature> => {
+  const written = node !== undefined && SchemaAST.isTransformation(node) ? node.from : node
+  return written !== undefined && SchemaAST.isTypeLiteral(written) ? written.propertySignatures : []
+}
+
 /** The schema at `path` of the configuration file; undefined when there is no such key. */
 export const nodeAt = (path: Path): SchemaAST.AST | undefined =>
-  path.reduce<SchemaAST.AST | undefined>((node, key) => {
-    if (node === undefined) return undefined
-    if (SchemaAST.isTypeLiteral(node)) return node.propertySignatures.find(({ name }) => name === key)?.type
-    const list = SchemaAST.encodedAST(node)
-    return SchemaAST.isTupleType(list) ? itemOf(node) : undefined
-  }, File.ast)
+  path.reduce<SchemaAST.AST | undefined>(
+    (node, key) =>
+      typeof key === "number" ? node && itemOf(node) : entriesOf(node).find(({ name }) => name === key)?.type,
+    File.ast
+  )
 
 const itemOf = (list: SchemaAST.AST): SchemaAST.AST | undefined =>
   SchemaAST.isRefinement(list) ? itemOf(list.from) : SchemaAST.isTupleType(list) ? list.rest[0]?.type : undefined
 
 /** The keys of a section. */
 export const keysOf = (node: SchemaAST.AST | undefined): ReadonlyArray<string> =>
-  node !== undefined && SchemaAST.isTypeLiteral(node) ? node.propertySignatures.map(({ name }) => String(name)) : []
+  entriesOf(node).map(({ name }) => String(name))
 
 const variableOf = (path: ReadonlyArray<string>) => prefix + path.join("__").toUpperCase()
 

@@ -26,8 +26,12 @@ export const only = (path: ReadonlyArray<string>, value: unknown): Tree => {
 }
 
 /** The value at `path`; undefined when there is none. */
-export const at = (tree: unknown, path: ReadonlyArray<string>): unknown =>
-  path.reduce<unknown>((value, key) => (isTree(value) && Object.hasOwn(value, key) ? value[key] : undefined), tree)
+export const at = (tree: unknown, path: Path): unknown =>
+  path.reduce<unknown>(
+    (value, key) =>
+      (isTree(value) || Array.isArray(value)) && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined,
+    tree
+  )
 
 /** All strings of the tree, with their paths. */
 export const texts = (value: unknown, path: Path = []): ReadonlyArray<readonly [path: Path, text: string]> => {

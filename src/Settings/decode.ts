@@ -2,8 +2,9 @@ import { Either, ParseResult, Schema, SchemaAST } from "effect"
 import { closest } from "../Domain/suggestion.ts"
 import { File } from "./configSchema.ts"
 import { keysOf, nodeAt } from "./configSource.ts"
-import { type Path, pathText, type Tree } from "./configTree.ts"
+import { at, type Path, pathText, type Tree } from "./configTree.ts"
 import type { Fault } from "./SettingsProblem.ts"
+import { show } from "./valueSchemas.ts"
 
 const decoded = Schema.decodeUnknownEither(File, { errors: "all", onExcessProperty: "error" })
 
@@ -28,20 +29,19 @@ const missingKey = (path: Path): string => {
     : needed
 }
 
-const messageOf = (issue: ParseResult.ArrayFormatterIssue): string =>
-  issue._tag === "Unexpected"
-    ? unknownKey(issue.path)
-    : issue._tag === "Missing"
-      ? missingKey(issue.path)
-      : issue.message
+const messageOf = ({ _tag, message, path }: ParseResult.ArrayFormatterIssue, tree: Tree): string => {
+  if (_tag === "Unexpected") return unknownKey(path)
+  if (_tag === "Missing") return missingKey(path)
+  return keysOf(nodeAt(path)).length === 0 ? message : `must be a section; found ${show(at(tree, path))}`
+}
 
-/** Decodes `tree`, which has its defaults. Fails with all problems, one per key. */
+/** Decodes `tree`, which has the presets of its chains. Fails with all problems, one per key. */
 export const decode = (tree: Tree): Either.Either<File, ReadonlyArray<Fault>> =>
   Either.mapLeft(decoded(tree), (error) => {
     const faults = new Map<string, Fault>()
     for (const issue of ParseResult.ArrayFormatter.formatErrorSync(error)) {
       const place = pathText(issue.path)
-      if (!faults.has(place)) faults.set(place, { path: issue.path, message: messageOf(issue) })
+      if (!faults.has(place)) faults.set(place, { path: issue.path, message: messageOf(issue, tree) })
     }
     return [...faults.values()]
   })

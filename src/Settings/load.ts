@@ -2,15 +2,14 @@ import { accessSync, constants } from "node:fs"
 import { dirname, resolve } from "node:path"
 import { Effect, Either } from "effect"
 import { check } from "./checks.ts"
-import { withDefaults } from "./configSchema.ts"
+import { defaultDatabase, type SettingsShape } from "./configSchema.ts"
 import { type Override, parseText, readOverrides, readText, type SettingsSource, treeOf } from "./configSource.ts"
 import { at, merge, type Path, pathText, type Tree, texts } from "./configTree.ts"
 import { decode } from "./decode.ts"
 import { isBeside } from "./indexMarkFolder.ts"
 import { keyInText, keyInValue } from "./keyMaterial.ts"
 import { type Fault, SettingsInvalid, type SettingsProblem } from "./SettingsProblem.ts"
-import type { SettingsShape } from "./SettingsShape.ts"
-import { type BaseOf, shapeOf } from "./toSettings.ts"
+import { type BaseOf, shapeOf, withPresets } from "./toSettings.ts"
 import { unreadOf } from "./unusedSections.ts"
 
 export interface Loaded {
@@ -73,27 +72,26 @@ const caFaults = (tree: Tree, base: BaseOf): ReadonlyArray<Fault> => {
   )
 }
 
-const markFolderFaults = (tree: Tree, base: BaseOf): ReadonlyArray<Fault> => {
-  const paths = [
-    ["database", "path"],
-    ["database", "mark_folder"]
-  ] as const
-  const [database, folder] = paths.map((path) => [resolve(base(path), String(at(tree, path))), at(tree, path)] as const)
-  if (database === undefined || folder === undefined || folder[1] === "" || !isBeside(database[0], folder[0])) return []
-  const message =
-    "is in the folder of the database: whoever copies and restores that folder would restore the mark with it; give one elsewhere"
-  return [{ path: paths[1], message }]
-}
+/** Paths that must not be in the folder of the database, with the reason. */
+const apart: ReadonlyArray<Fault> = [
+  {
+    path: ["database", "mark_folder"],
+    message:
+      "is in the folder of the database: whoever copies and restores that folder would restore the mark with it; give one elsewhere"
+  },
+  {
+    path: ["control", "read_socket"],
+    message: "is in the folder of the database, which its group must not enter; give one in a folder of its own"
+  }
+]
 
-/** The read-only socket must not be in the database's folder, which its users must not be able to enter. */
-const readSocketFaults = (tree: Tree, base: BaseOf): ReadonlyArray<Fault> => {
-  const key = ["control", "read_socket"]
-  const path = at(tree, key)
-  if (typeof path !== "string" || path === "") return []
-  const database = resolve(base(["database", "path"]), String(at(tree, ["database", "path"])))
-  if (!isBeside(database, resolve(base(key), path))) return []
-  const message = "is in the folder of the database, which its group must not enter; give one in a folder of its own"
-  return [{ path: key, message }]
+const apartFaults = (tree: Tree, base: BaseOf): ReadonlyArray<Fault> => {
+  const key = ["database", "path"]
+  const database = resolve(base(key), String(at(tree, key) ?? defaultDatabase))
+  return apart.filter(({ path }) => {
+    const given = at(tree, path)
+    return typeof given === "string" && given !== "" && isBeside(database, resolve(base(path), given))
+  })
 }
 
 const assess = ({ env, path }: SettingsSource): Either.Either<Loaded, ReadonlyArray<SettingsProblem>> => {
@@ -106,7 +104,7 @@ const assess = ({ env, path }: SettingsSource): Either.Either<Loaded, ReadonlyAr
   if (Either.isLeft(tree)) return Either.left([...atLine, { at: path, message: tree.left }, ...unknown])
 
   const given = merge(tree.right, treeOf(overrides))
-  const full = withDefaults(given)
+  const full = withPresets(given)
   const base = baseOf(path, overrides)
   const file = decode(full)
   const keys = keyFaults(given)
@@ -115,8 +113,7 @@ const assess = ({ env, path }: SettingsSource): Either.Either<Loaded, ReadonlyAr
     ...Either.match(file, { onLeft: (all) => all, onRight: () => [] }),
     ...check(full),
     ...caFaults(full, base),
-    ...markFolderFaults(full, base),
-    ...readSocketFaults(full, base)
+    ...apartFaults(full, base)
   ]
   const problems = [...(keys.length === 0 ? atLine : []), ...unknown, ...problemsOf(faults, overrides)]
   return Either.isRight(file) && problems.length === 0

@@ -1,92 +1,84 @@
 import { resolve } from "node:path"
-import type { Network } from "../Domain/Chain.ts"
-import { Erc20 } from "../Domain/Currency.ts"
-import { type File, networks, presetOf } from "./configSchema.ts"
+import { chainNames, chainTraits, modes, type Network } from "../Domain/Chain.ts"
+import { decimalsOf, Erc20 } from "../Domain/Currency.ts"
+import type { ChainSettings, File, SettingsShape } from "./configSchema.ts"
 import type { SettingsSource } from "./configSource.ts"
-import type { Path } from "./configTree.ts"
+import { at, isTree, merge, only, type Path, type Tree } from "./configTree.ts"
 import { markFolderOf } from "./indexMarkFolder.ts"
 import { knownBlocks } from "./knownBlocks.ts"
-import type { ChainSettings, SettingsShape } from "./SettingsShape.ts"
+import { type Preset, presets } from "./publicNetworks.ts"
+
+/** All combinations of chain and mode. */
+export const networks: ReadonlyArray<Network> = chainNames.flatMap((chain) => modes.map((mode) => ({ chain, mode })))
+
+/** The preset of a network: for a chain without a chain id, or with the public network's. */
+const presetOf = ({ chain, mode }: Network, chainId: unknown): Preset | undefined => {
+  const preset = presets[mode][chain]
+  return chainId === undefined || chainId === preset.chainId ? preset : undefined
+}
+
+const presetKeys = ({ chain }: Network, preset: Preset): Tree => ({
+  chain_id: preset.chainId,
+  confirmations: chainTraits[chain].confirmations,
+  poll_interval: chainTraits[chain].pollInterval,
+  tokens: Object.fromEntries(
+    Erc20.literals.flatMap((symbol) => {
+      const address = preset.tokens[symbol]
+      return address === undefined ? [] : [[symbol, { address, decimals: decimalsOf[symbol] }]]
+    })
+  )
+})
+
+/** Fills in the presets of public networks, and the one section that has a required key. */
+export const withPresets = (given: Tree): Tree => {
+  const chains = networks.flatMap((network) => {
+    const path = ["chains", network.chain, network.mode]
+    const settings = at(given, path)
+    const preset = isTree(settings) ? presetOf(network, settings.chain_id) : undefined
+    return preset === undefined ? [] : [only(path, presetKeys(network, preset))]
+  })
+  return [...chains, given].reduce(merge, { server: {} })
+}
 
 /** The absolute path of the folder that a key's relative path is resolved from. */
 export type BaseOf = (key: Path) => string
 
 const chainOf = (file: File, network: Network): ReadonlyArray<ChainSettings> => {
-  const chain = file.chains[network.chain]?.[network.mode]
-  if (chain === undefined) return []
-  const preset = presetOf(network, chain)
-  const wrongTokens = preset?.wrongTokens ?? {}
+  const section = file.chains[network.chain]?.[network.mode]
+  if (section === undefined) return []
+  const { policy, tokens, ...chain } = section
+  const preset = presetOf(network, chain.chainId)
   return [
     {
       ...network,
-      rpcUrls: chain.rpc_urls,
-      chainId: chain.chain_id,
-      confirmations: chain.confirmations,
-      pollInterval: chain.poll_interval,
-      balanceInterval: chain.balance_interval,
-      startBlock: chain.start_block,
+      ...chain,
       tokens: Erc20.literals.flatMap((symbol) => {
-        const token = chain.tokens[symbol]
+        const token = tokens[symbol]
         return token === undefined ? [] : [{ symbol, ...token }]
       }),
-      wrongTokens: Object.entries(wrongTokens).map(([name, address]) => ({ name, address: address.toLowerCase() })),
-      policies: chain.policy.map((policy) => ({ aboveUsd: policy.above_usd, require: policy.require })),
+      wrongTokens: Object.entries(preset?.wrongTokens ?? {}).map(([name, address]) => ({
+        name,
+        address: address.toLowerCase()
+      })),
+      policies: policy,
       knownBlocks: preset === undefined ? [] : (knownBlocks[preset.chainId] ?? [])
     }
   ]
 }
 
-const databaseOf = ({ database }: File, base: BaseOf, env: SettingsSource["env"]): SettingsShape["database"] => {
-  const path = resolve(base(["database", "path"]), database.path)
-  const given = database.mark_folder
+/** The settings: the decoded file with absolute paths, and its chains as a list. */
+export const shapeOf = (file: File, base: BaseOf, env: SettingsSource["env"]): SettingsShape => {
+  const { control, database, webhooks } = file
+  const absolute = (key: Path, path: string): string => (path === "" ? "" : resolve(base(key), path))
+  const path = absolute(["database", "path"], database.path)
   return {
-    path,
-    markFolder: given === "" ? markFolderOf(path, env) : resolve(base(["database", "mark_folder"]), given)
+    ...file,
+    database: {
+      path,
+      markFolder: absolute(["database", "mark_folder"], database.markFolder) || markFolderOf(path, env)
+    },
+    control: { readSocket: absolute(["control", "read_socket"], control.readSocket) },
+    webhooks: { ...webhooks, extraCaFile: absolute(["webhooks", "extra_ca_file"], webhooks.extraCaFile) },
+    chains: networks.flatMap((network) => chainOf(file, network))
   }
 }
-
-const pathOf = (base: BaseOf, key: Path, path: string): string => (path === "" ? "" : resolve(base(key), path))
-
-/** Converts the decoded file to `SettingsShape`. */
-export const shapeOf = (file: File, base: BaseOf, env: SettingsSource["env"]): SettingsShape => ({
-  server: {
-    host: file.server.host,
-    port: file.server.port,
-    publicUrl: file.server.public_url.replace(/\/+$/, ""),
-    trustedProxies: file.server.trusted_proxies
-  },
-  admin: file.admin,
-  database: databaseOf(file, base, env),
-  control: { readSocket: pathOf(base, ["control", "read_socket"], file.control.read_socket) },
-  limits: { perMinute: file.limits.per_minute, perHour: file.limits.per_hour },
-  wallets: { live: file.wallets.live, test: file.wallets.test },
-  payments: {
-    settleGrace: file.payments.settle_grace,
-    lateWindow: file.payments.late_window,
-    toleranceBps: file.payments.tolerance_bps,
-    soleProviderPatience: file.payments.sole_provider_patience,
-    clockTolerance: file.payments.clock_tolerance,
-    lookAhead: file.payments.look_ahead,
-    dustFloorUsd: file.payments.dust_floor_usd
-  },
-  accounts: { quotaBytes: file.accounts.quota_bytes },
-  webhooks: {
-    allowTargets: file.webhooks.allow_targets,
-    denyTargets: file.webhooks.deny_targets,
-    extraCaFile: pathOf(base, ["webhooks", "extra_ca_file"], file.webhooks.extra_ca_file),
-    concurrency: file.webhooks.concurrency,
-    concurrencyPerEndpoint: file.webhooks.concurrency_per_endpoint
-  },
-  rates: {
-    sources: file.rates.sources,
-    fixed: file.rates.fixed,
-    coinbaseUrl: file.rates.coinbase_url.replace(/\/+$/, ""),
-    krakenUrl: file.rates.kraken_url.replace(/\/+$/, "")
-  },
-  portal: file.portal,
-  log: file.log,
-  telemetry: { otlpEndpoint: file.telemetry.otlp_endpoint },
-  retention: file.retention,
-  alerts: file.alerts,
-  chains: networks.flatMap((network) => chainOf(file, network))
-})

@@ -1,4 +1,4 @@
-import { Duration, Option, ParseResult, Redacted, Schema } from "effect"
+import { Duration, Option, ParseResult, Record, Redacted, Schema } from "effect"
 import ipaddr from "ipaddr.js"
 import { isAddress, zeroAddress } from "viem"
 import { walletIdentity } from "./walletKey.ts"
@@ -6,7 +6,7 @@ import { walletIdentity } from "./walletKey.ts"
 /**
  * Shows a value shortened: enough to recognise it, too little to reveal a secret that was pasted into the wrong place.
  */
-const show = (value: unknown): string => {
+export const show = (value: unknown): string => {
   if (typeof value === "string")
     return value.length <= 24 ? JSON.stringify(value) : `a text of ${value.length} characters`
   if (typeof value === "number" || typeof value === "boolean" || typeof value === "bigint") return String(value)
@@ -29,6 +29,12 @@ const mustSecretly = <A>(rule: string, schema: Schema.Schema<A, string>): Schema
   })
 
 const textThat = (fits: (value: string) => boolean) => Schema.String.pipe(Schema.filter(fits))
+
+/** A text that is changed before it is used. */
+const converted = (fits: (value: string) => boolean, convert: (value: string) => string) =>
+  Schema.transform(textThat(fits), Schema.String, { strict: true, decode: convert, encode: (value) => value })
+
+const withoutTrailingSlash = (url: string) => url.replace(/\/+$/, "")
 
 export const integer = (min: number, max: number, note = "") =>
   must(`a whole number from ${min} to ${max}${note}`, Schema.Int.pipe(Schema.between(min, max)))
@@ -94,11 +100,11 @@ const isUrl = (value: string, ...schemes: ReadonlyArray<string>) =>
 // None of these is shown in messages: each may contain a password or a provider's key.
 export const publicUrl = mustSecretly(
   "an http or https URL without user, query or fragment",
-  textThat((value) => {
+  converted((value) => {
     if (!isUrl(value, "http:", "https:")) return false
     const { hash, password, search, username } = new URL(value)
     return `${username}${password}${search}${hash}` === ""
-  })
+  }, withoutTrailingSlash)
 )
 
 export const optionalUrl = mustSecretly(
@@ -111,11 +117,11 @@ const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 /** The URL of a trusted source. HTTPS, so that its responses cannot be changed on the way. */
 export const sourceUrl = mustSecretly(
   "an https URL without user, query or fragment; http only on this machine",
-  textThat((value) => {
+  converted((value) => {
     if (!isUrl(value, "http:", "https:")) return false
     const { hash, hostname, password, protocol, search, username } = new URL(value)
     return `${username}${password}${search}${hash}` === "" && (protocol === "https:" || loopback.test(hostname))
-  })
+  }, withoutTrailingSlash)
 )
 
 export const rpcUrl = mustSecretly(
@@ -147,14 +153,9 @@ export const positiveDecimalText = must(
 
 export const contractAddress = must(
   "a contract's address: 0x and 40 hex digits, in lower case or with its EIP-55 checksum",
-  Schema.transform(
-    textThat((value) => isAddress(value) && value !== zeroAddress),
-    Schema.String,
-    {
-      strict: true,
-      decode: (value) => value.toLowerCase(),
-      encode: (value) => value
-    }
+  converted(
+    (value) => isAddress(value) && value !== zeroAddress,
+    (value) => value.toLowerCase()
   )
 )
 
@@ -163,6 +164,36 @@ export const startBlock = must(
   Schema.Union(Schema.Literal("latest"), Schema.Int.pipe(Schema.nonNegative()))
 )
 
-/** A section of the file. The decoder reports unknown and missing keys. */
-export const section = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
-  Schema.Struct(fields).annotations({ message: ({ actual }) => `must be a section; found ${show(actual)}` })
+const inSnakeCase = (key: string) => key.replace(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+type Fields = Readonly<Record<string, Schema.Schema.Any | Schema.PropertySignature.Any>>
+
+/**
+ * A section of the file. Its keys are in camel case here and in the settings, and in snake case in the file. The decoder
+ * reports unknown and missing keys, and what is no section.
+ */
+export const section = <F extends Fields>(fields: F) =>
+  Schema.make<Schema.Simplify<Schema.Struct.Type<F>>, unknown>(
+    Schema.Struct(
+      Record.map(fields, (field, key) =>
+        Schema.fromKey(Schema.isPropertySignature(field) ? field : Schema.propertySignature(field), inSnakeCase(key))
+      )
+    ).ast
+  )
+
+/** A key that may be left out. `value`: what it then has, as the file would give it. */
+export const withDefault = <A, I>(schema: Schema.Schema<A, I>, value: I) =>
+  Schema.optionalWith(schema, { exact: true, default: () => Schema.decodeSync(schema)(value) })
+
+/** A section that may be left out: none of its keys is required. */
+export const withDefaults = <F extends Fields>(fields: F) => withDefault(section(fields), {})
+
+/** A key that may be left out, and is absent from the settings then. */
+export const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+/** A key that may be left out, and is undefined in the settings then. */
+export const orUndefined = <A, I>(schema: Schema.Schema<A, I>) =>
+  Schema.optionalToRequired(schema, Schema.UndefinedOr(Schema.typeSchema(schema)), {
+    decode: Option.getOrUndefined,
+    encode: Option.fromNullable
+  })
