@@ -86,18 +86,18 @@ const corroborating = Effect.fnUntraced(function* (first: RpcClient, ...others: 
   return { aside, settledAt, ticks, tick: (head: number) => run(provider, at(head)) }
 })
 
-/** A chain's only provider, which gives the reason for /readyz on each tick. */
+/** A chain's only provider, with the reason for /readyz that each tick gives. */
 const alone = (client: RpcClient) =>
   Effect.gen(function* () {
     const { provider, providers } = soleProvider(client)
     const { run } = makeCorroborator(yield* watchOf(providers))
-    return run(provider, at(50))
+    return { reason: run(provider, at(50)) }
   })
 
 story("a chain's only provider decides on receipts of another one, except those that it denied", [], function* () {
   yield* uncorroborated(10, 11)
   yield* change("UPDATE receipts SET denied_by = 'gone' WHERE block_number = 11")
-  const reason = yield* alone(knowing(50, new Set([10, 11])).client)
+  const { reason } = yield* alone(knowing(50, new Set([10, 11])).client)
   expect(yield* reason).toMatch(/^gone denies receipts/)
   expect(yield* corroborated).toEqual([10])
   yield* TestClock.adjust("10 minutes")
@@ -107,7 +107,7 @@ story("a chain's only provider decides on receipts of another one, except those 
 story("every provider that denies receipts is named, and no receipt of a confirmed payment", [alice], function* () {
   yield* uncorroborated(10, 13)
   yield* change("UPDATE receipts SET denied_by = 'host ' || (block_number % 2)")
-  const reason = yield* alone(knowing(50, new Set()).client)
+  const { reason } = yield* alone(knowing(50, new Set()).client)
   const named = Effect.map(reason, (text = "") =>
     Array.from(text.matchAll(/(host \d) denies .*? such as (0x\w+)/g), ([, host, tx]) => [host, Number(tx)])
   )
