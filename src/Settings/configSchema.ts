@@ -18,7 +18,7 @@ import {
   listOf,
   nonEmpty,
   oneOf,
-  optional,
+  optionalKey,
   optionalUrl,
   orUndefined,
   positiveDecimalText,
@@ -57,16 +57,21 @@ const chain = section({
   pollInterval: duration("100 millis", "1 hour"),
   balanceInterval: withDefault(duration("1 second", "1 hour"), "15 seconds"),
   startBlock: withDefault(startBlock, "latest"),
-  tokens: withDefaults({ USDC: optional(token), USDT: optional(token), DAI: optional(token), WBTC: optional(token) }),
+  tokens: withDefaults({
+    USDC: optionalKey(token),
+    USDT: optionalKey(token),
+    DAI: optionalKey(token),
+    WBTC: optionalKey(token)
+  }),
   policy: withDefault(
     listOf("sections", section({ aboveUsd: positiveDecimalText, require: oneOf("safe", "finalized") })),
     []
   )
 })
 
-const network = optional(section({ live: optional(chain), test: optional(chain) }))
+const network = optionalKey(section({ live: optionalKey(chain), test: optionalKey(chain) }))
 
-const price = optional(positiveDecimalText)
+const price = optionalKey(positiveDecimalText)
 
 /** The schema of the configuration file, after the presets of its chains are filled in. */
 export const File = section({

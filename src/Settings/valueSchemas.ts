@@ -189,7 +189,7 @@ export const withDefault = <A, I>(schema: Schema.Schema<A, I>, value: I) =>
 export const withDefaults = <F extends Fields>(fields: F) => withDefault(section(fields), {})
 
 /** A key that may be left out, and is absent from the settings then. */
-export const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+export const optionalKey = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 /** A key that may be left out, and is undefined in the settings then. */
 export const orUndefined = <A, I>(schema: Schema.Schema<A, I>) =>

@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Layer, TestClock } from "effect"
+import { Effect, Layer, Queue, TestClock } from "effect"
 import type { AttemptOutcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { rows, temporaryDatabase } from "../lib/store.ts"
 import {
@@ -9,6 +9,7 @@ import {
   neighbour,
   newPayment,
   publish,
+  rememberingClient,
   untilRecorded,
   webhooksOn
 } from "../lib/webhooks.ts"
@@ -21,6 +22,52 @@ const blackHoles = (count: number) => Array.from({ length: count }, (_, i) => `h
 
 const allWith = (urls: ReadonlyArray<string>, answer: Effect.Effect<AttemptOutcome>) =>
   scripted(Object.fromEntries(urls.map((url) => [url, answer])))
+
+/** A client whose black holes hang, and that tells of every attempt when it begins. */
+const hanging = (...holes: ReadonlyArray<string>) => {
+  const begun = Effect.runSync(Queue.unbounded<void>())
+  const client = rememberingClient(({ url }) => {
+    begun.unsafeOffer(undefined)
+    return holes.includes(url) ? hangs : Effect.succeed({ status: 204 })
+  })
+  const to = (...urls: ReadonlyArray<string>) => client.sent.filter(({ url }) => urls.includes(url)).length
+  /** Waits until so many attempts to these have begun. */
+  const until = (count: number, ...urls: ReadonlyArray<string>) =>
+    Effect.repeat(Queue.take(begun), { until: () => to(...urls) >= count })
+  return { ...client, to, until }
+}
+
+it.scoped("a receiver is not delayed by another account's hanging receiver on the same host", () => {
+  const [hole, good] = ["https://pages.example/hole", "https://pages.example/good"]
+  const client = hanging(hole)
+  return dispatching(client, function* () {
+    for (let i = 0; i < 20; i++) yield* publish(yield* newPayment(hole, neighbour), "pending")
+    yield* client.until(1, hole)
+    yield* TestClock.adjust("31 seconds")
+    // It is known as slow now, and hangs in all the slots of its lane.
+    yield* client.until(1 + 8, hole)
+    for (let i = 0; i < 20; i++) yield* publish(yield* newPayment(good), "pending")
+    yield* client.until(20, good)
+    expect(client.to(hole)).toBe(9)
+  })
+})
+
+it.scoped("a new receiver is not delayed by 99 hanging receivers that one key creates within a minute", () => {
+  const holes = blackHoles(99)
+  const client = hanging(...holes)
+  return dispatching(client, function* () {
+    for (const url of holes) for (let i = 0; i < 3; i++) yield* publish(yield* newPayment(url, neighbour), "pending")
+    yield* client.until(32, ...holes)
+    yield* register(b)
+    for (let i = 0; i < 10; i++) yield* publish(yield* newPayment(c), "pending")
+    yield* client.until(20, b, c)
+    // And so it is when they have shown what they are.
+    yield* TestClock.adjust("31 seconds")
+    yield* client.until(64, ...holes)
+    for (let i = 0; i < 10; i++) yield* publish(yield* newPayment(c), "pending")
+    yield* client.until(40, b, c)
+  })
+})
 
 it.scoped("however many new targets hang, a healthy target is not delayed", () => {
   const holes = blackHoles(40)

@@ -33,7 +33,11 @@ const answers: ReadonlyArray<[string, Answer, object]> = [
   ["204 with a body", says(head(204), "what is this"), { status: 204, bodyStart: "" }],
   ["a long body, cut", says(head(400), "é".repeat(5_000)), { status: 400, bodyStart: "é".repeat(512) }],
   ["205 with a body", says(head(205, "content-length: 4"), "body"), { status: 205, bodyStart: "body" }],
-  ["301", says(head(301, "location: https://169.254.169.254/", "content-length: 0")), { status: 301, bodyStart: "" }],
+  [
+    "a redirect, which is not followed",
+    says(head(301, "location: https://169.254.169.254/", "content-length: 0")),
+    { status: 301, bodyStart: "" }
+  ],
   ["304 with a length", says(head(304, "content-length: 100")), { status: 304, bodyStart: "" }],
   ["a status that does not exist", says(head(999, "content-length: 0")), { status: 999, bodyStart: "" }],
   ["an end within the head", thenEnds("HTTP/1.1 200 OK\r\nx-lo"), { error: "connection closed" }],

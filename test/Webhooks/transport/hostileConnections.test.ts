@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Socket } from "node:net"
 import { join } from "node:path"
 import type { TlsOptions } from "node:tls"
 import { expect, it } from "@effect/vitest"
-import { Clock, DateTime, Deferred, Effect, Fiber, TestClock } from "effect"
+import { Clock, DateTime, Deferred, Effect, Fiber, Option, TestClock } from "effect"
 import { clientWith } from "../../lib/deliveryClient.ts"
 import { against, head, says, startRawReceiver } from "../../lib/rawReceiver.ts"
 import { temporaryFolder } from "../../lib/store.ts"
@@ -98,6 +98,22 @@ it.scoped("an attempt that is interrupted in its handshake leaves no connection"
     yield* dialled
     yield* Fiber.interrupt(fiber)
     yield* left
+  })
+)
+
+it.scoped("headers that drip are cut off after 30 seconds, however much has arrived", () =>
+  Effect.gen(function* () {
+    const { post, take } = yield* against(says("HTTP/1.1 200 OK\r\n"))
+    const fiber = yield* Effect.fork(post)
+    const { socket } = yield* take
+    for (let second = 1; second < 30; second++) {
+      yield* TestClock.adjust("1 second")
+      socket.write(`x-drip: ${second}\r\n`)
+    }
+    yield* TestClock.adjust(999)
+    expect(yield* Fiber.poll(fiber)).toEqual(Option.none())
+    yield* TestClock.adjust(1)
+    expect(yield* Fiber.join(fiber)).toMatchObject({ error: "timeout" })
   })
 )
 
