@@ -1,7 +1,7 @@
 /**
  * The transactional outbox: stores the event of each payment's new status, with its webhook deliveries, in the transaction
  * that stores the status. An event is therefore never lost and never reports a status that was rolled back. Called by
- * `Payments.create` and `applySteps`; the event streams listen here.
+ * `Payments.create` and `storeTransitions`; the event streams listen here.
  */
 import { Context, Effect, Layer, Queue, type Scope } from "effect"
 import { kindOf, type WebhookEvent } from "../Domain/Event.ts"

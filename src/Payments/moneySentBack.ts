@@ -1,7 +1,7 @@
 /**
  * Takes money that operators have already decided on out of the receipts, before exceptions are derived from them: refunded
  * money, which pays for nothing any more, and money that was accepted without a transaction, which opens no exception when
- * its transaction is found later. Pure; called by `applySteps.ts`.
+ * its transaction is found later. Pure; called by `storeTransitions.ts`.
  */
 import { sum } from "../Domain/Amount.ts"
 import {
