@@ -19,7 +19,8 @@ const errors = [
   secretUnreadable
 ]
 
-const nameOf = (error: string): string => error.replaceAll(" ", "_")
+/** Without the details that follow a colon. */
+const nameOf = (error: string): string => error.replace(/:.*/s, "").replaceAll(" ", "_")
 
 /** Every way in which an attempt can end, as a label value of metrics. */
 export const outcomeClasses: ReadonlyArray<string> = [

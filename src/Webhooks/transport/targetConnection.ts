@@ -31,8 +31,27 @@ const reasons: Readonly<Record<string, string>> = {
   ETIMEDOUT: "unreachable"
 }
 
-const noAnswer = (error: NodeJS.ErrnoException, otherwise: string) =>
-  new NoAnswer({ reason: reasons[error.code ?? ""] ?? otherwise })
+/** What is wrong with a certificate, by the codes of Node's "TLS (SSL)" documentation, X509 certificate error codes. */
+const certificateFaults: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: "certificate has expired",
+  CERT_NOT_YET_VALID: "certificate is not valid yet",
+  CERT_REVOKED: "certificate was revoked",
+  ERR_TLS_CERT_ALTNAME_INVALID: "certificate is for another name",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "certificate is self-signed",
+  SELF_SIGNED_CERT_IN_CHAIN: "certificate's authority is not trusted",
+  UNABLE_TO_GET_ISSUER_CERT: "certificate's authority is not trusted",
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "certificate's authority is not trusted",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "intermediate certificate is missing, or its authority is not trusted"
+}
+
+/** `tls`, and what is wrong with the certificate where that is the reason. */
+const noSecureAnswer = ({ code = "" }: NodeJS.ErrnoException) => {
+  const fault = certificateFaults[code]
+  return new NoAnswer({ reason: reasons[code] ?? (fault === undefined ? "tls" : `tls: ${fault}`) })
+}
+
+const noConnection = ({ code = "" }: NodeJS.ErrnoException) =>
+  new NoAnswer({ reason: reasons[code] ?? "connection failed" })
 
 /** A lookup that returns the checked addresses: a second resolution could return others (DNS rebinding). */
 const pinnedTo = (addresses: ReadonlyArray<string>): LookupFunction => {
@@ -40,10 +59,14 @@ const pinnedTo = (addresses: ReadonlyArray<string>): LookupFunction => {
   return (_host, _options, callback) => callback(null, found)
 }
 
-const until = <S extends Socket>(socket: S, event: "connect" | "secureConnect", otherwise: string) =>
+const until = <S extends Socket>(
+  socket: S,
+  event: "connect" | "secureConnect",
+  toNoAnswer: (error: NodeJS.ErrnoException) => NoAnswer
+) =>
   Effect.async<S, NoAnswer>((resume) => {
     // Stays for the socket's lifetime: an "error" event without a listener would end the process.
-    socket.on("error", (error) => resume(Effect.fail(noAnswer(error, otherwise))))
+    socket.on("error", (error) => resume(Effect.fail(toNoAnswer(error))))
     socket.once(event, () => resume(Effect.succeed(socket)))
   })
 
@@ -67,10 +90,10 @@ const openSocket = ({ host, url }: Target, addresses: ReadonlyArray<string>, sec
         // Explicit: NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would otherwise turn the check off.
         connectTls({ socket: tcp, ...names, secureContext, rejectUnauthorized: true, ALPNProtocols: ["http/1.1"] }),
         "secureConnect",
-        "tls"
+        noSecureAnswer
       )
     })
-    return until(tcp, "connect", "connection failed").pipe(
+    return until(tcp, "connect", noConnection).pipe(
       Effect.zipRight(handshake),
       Effect.onError(() => Effect.sync(() => tcp.destroy()))
     )

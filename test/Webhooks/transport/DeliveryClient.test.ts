@@ -12,6 +12,8 @@ import { answering, clientWith } from "../../lib/deliveryClient.ts"
 import { type Answer, against, head } from "../../lib/rawReceiver.ts"
 import { temporaryFolder } from "../../lib/store.ts"
 
+const untrusted = "tls: intermediate certificate is missing, or its authority is not trusted"
+
 /** A receiver on this machine and a client that trusts it and may call 127.0.0.1. */
 const receiving = (
   options: Omit<ReceiverOptions, "caFile"> = {},
@@ -125,11 +127,13 @@ it.scopedLive("an outcome has the address that was dialled, or all that were tri
 it.scopedLive("a certificate for another name, or of an unknown authority, is refused", () =>
   Effect.gen(function* () {
     const { receiver, post } = yield* receiving({ certifiedFor: ["shop.example"] })
-    expect(yield* post(`https://other.example:${receiver.port}/`)).toMatchObject({ error: "tls" })
+    expect(yield* post(`https://other.example:${receiver.port}/`)).toMatchObject({
+      error: "tls: certificate is for another name"
+    })
     expect(yield* post(`https://shop.example:${receiver.port}/`)).toMatchObject({ status: 204, bodyStart: "" })
     const stranger = yield* clientWith("")
     const url = `https://shop.example:${receiver.port}/`
-    expect(yield* stranger.post({ url, headers: {}, body: Buffer.from("{}") })).toMatchObject({ error: "tls" })
+    expect(yield* stranger.post({ url, headers: {}, body: Buffer.from("{}") })).toMatchObject({ error: untrusted })
   })
 )
 
@@ -142,7 +146,7 @@ it.scopedLive("no environment variable turns off the check of certificates", () 
     const { receiver } = yield* receiving({ certifiedFor: ["shop.example"] })
     const url = `https://shop.example:${receiver.port}/`
     const stranger = yield* clientWith("")
-    expect(yield* stranger.post({ url, headers: {}, body: Buffer.from("{}") })).toMatchObject({ error: "tls" })
+    expect(yield* stranger.post({ url, headers: {}, body: Buffer.from("{}") })).toMatchObject({ error: untrusted })
   })
 )
 
