@@ -9,6 +9,7 @@ import { ExceptionObject } from "../Domain/Exception.ts"
 import { Metadata } from "../Domain/Metadata.ts"
 import { alternatives, must } from "../Domain/must.ts"
 import { PaymentObject, StatusFilter } from "../Domain/Payment.ts"
+import { cursorParameter, limitParameter } from "../Domain/queryParameters.ts"
 import { text } from "../Domain/textSchemas.ts"
 import { HttpsUrl, maxUrlLength, parseUrl } from "../Domain/Url.ts"
 import { withStatus } from "../Domain/withStatus.ts"
@@ -85,12 +86,6 @@ export const CreatePaymentBody = Schema.Struct({
   quoteId: Schema.optionalWith(QuoteId, optional)
 }).annotations({ identifier: "CreatePayment", description: "What is to be paid. Unknown fields are refused." })
 
-const maxPageSize = 100
-
-const Cursor = must("be given once", Schema.String, {
-  about: "The `cursor` of the page before, with the same `status` and `chain`; it never expires"
-})
-
 const Status = must(`be ${alternatives(StatusFilter.literals)}`, StatusFilter, {
   about: "Only payments in this status; `pending` does not include `detecting`"
 })
@@ -102,19 +97,8 @@ export const ListPaymentsQuery = Schema.Struct({
     must(`be ${alternatives(ChainName.literals)}`, ChainName, { about: "Only payments on this chain" }),
     optional
   ),
-  limit: Schema.optionalWith(
-    must(
-      `be an integer from 1 to ${maxPageSize}`,
-      Schema.String.pipe(
-        Schema.pattern(/^[1-9][0-9]{0,2}$/),
-        Schema.compose(Schema.NumberFromString),
-        Schema.between(1, maxPageSize)
-      ),
-      { about: "Payments a page", json: { type: "integer", minimum: 1, maximum: maxPageSize, default: 20 } }
-    ),
-    optional
-  ),
-  cursor: Schema.optionalWith(Cursor, optional)
+  limit: limitParameter("Payments"),
+  cursor: cursorParameter
 })
 
 /** A payment, with the money that needs or needed a person when there is any. Events do not carry that. */

@@ -3,12 +3,12 @@ import { ApiError, type FieldProblem, invalid, notFound, quotaExceeded } from ".
 import { toExceptionObject } from "../Domain/Exception.ts"
 import { alternatives } from "../Domain/must.ts"
 import { type Payment, toObject } from "../Domain/Payment.ts"
+import { makeCursors } from "../Http/cursor.ts"
 import { answer, type Handlers, storeReplayAs } from "../Http/Handler.ts"
 import { type Accounted, type CreateError, type NotOffered, Payments } from "../Payments.ts"
 import { Secrets } from "../Secrets.ts"
 import type { StoreUnavailable } from "../Sql.ts"
 import type { PaymentsApi } from "./Api.ts"
-import { makeCursors } from "./cursor.ts"
 
 const refusal = (error: Exclude<CreateError, StoreUnavailable>): ApiError => {
   switch (error._tag) {
@@ -53,7 +53,7 @@ const defaults = { expiresIn: 3600, metadata: "{}", limit: 20 }
 
 const invalidCursor = new ApiError({
   code: "INVALID_CURSOR",
-  message: "The cursor is not one of this list: take it from the page before, with the same status and chain."
+  message: "The cursor is not one of this list: take it from the page before, with the same filters."
 })
 
 const accounted = ({ exceptions, more, payment }: Accounted) => ({
@@ -88,12 +88,13 @@ export const paymentHandlers = Effect.map(
     list: ({ key, query: { chain, cursor = "", limit = defaults.limit, status } }) =>
       Effect.gen(function* () {
         const filters = { status, chain }
-        const after = cursor === "" ? undefined : cursors.decode(cursor, key, filters)
+        const list = JSON.stringify(["payments", status ?? null, chain ?? null])
+        const after = cursor === "" ? undefined : cursors.decode(cursor, key, list)
         if (after === undefined && cursor !== "") return yield* invalidCursor
         const page = yield* payments.list(key, { ...filters, limit, after })
         return answer({
           data: page.data.map(accounted),
-          cursor: page.next === undefined ? null : cursors.encode(page.next, key, filters)
+          cursor: page.next === undefined ? null : cursors.encode(page.next, key, list)
         })
       })
   })

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs"
 import { Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { CreateAccount, ListAccounts } from "../Control/controlRequests.ts"
@@ -6,7 +5,7 @@ import { keyInValue } from "../Settings/keyMaterial.ts"
 import { walletIdentity } from "../Settings/walletKey.ts"
 import { common, UsageError } from "./commonOptions.ts"
 import { table } from "./Output.ts"
-import { name } from "./options.ts"
+import { name, readInput } from "./options.ts"
 import { printResult } from "./result.ts"
 
 const xpub = (option: string, mode: string) =>
@@ -17,14 +16,6 @@ const xpub = (option: string, mode: string) =>
     ),
     Options.optional
   )
-
-/** Reads a file, or standard input for `-`. */
-const read = (place: string) =>
-  Effect.try({
-    try: () => readFileSync(place === "-" ? 0 : place, "utf8").trim(),
-    catch: (cause) =>
-      new UsageError({ message: `${place === "-" ? "Standard input" : place} cannot be read: ${cause}` })
-  })
 
 const readWallet = Effect.fnUntraced(function* (option: string, given: string) {
   const refuseSecret = (text: string) => {
@@ -41,7 +32,7 @@ const readWallet = Effect.fnUntraced(function* (option: string, given: string) {
       message: `--${option} takes a file with the extended public key, or - for standard input: all users of this machine see what a command's arguments are, and with the key every payment's address`
     })
   }
-  const key = yield* read(given)
+  const key = yield* readInput(given)
   yield* refuseSecret(key)
   if (walletIdentity(key) === undefined) {
     return yield* new UsageError({

@@ -1,8 +1,10 @@
+import { readFileSync } from "node:fs"
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
-import { Clock, DateTime, Duration, Effect, Option, Schema } from "effect"
+import { Clock, Duration, Effect, Option, Schema } from "effect"
 import { longestPage, nameLength } from "../Control/controlRequests.ts"
 import { chainNames, modes, type Network, networkKey } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
+import { parseMoment } from "../Domain/moment.ts"
 import { closest } from "../Domain/suggestion.ts"
 import { durationForm, parseDuration } from "../Settings/valueSchemas.ts"
 import type { ControlTarget } from "./askDaemon.ts"
@@ -10,6 +12,14 @@ import { UsageError } from "./commonOptions.ts"
 
 /** Refuses a value of the command line: exit 2. */
 export const refuse = (message: string) => Effect.fail(ValidationError.invalidValue(HelpDoc.p(message)))
+
+/** Reads a file, or standard input for `-`, without the white space around its text. */
+export const readInput = (place: string) =>
+  Effect.try({
+    try: () => readFileSync(place === "-" ? 0 : place, "utf8").trim(),
+    catch: (cause) =>
+      new UsageError({ message: `${place === "-" ? "Standard input" : place} cannot be read: ${cause}` })
+  })
 
 /** Required: live or test. */
 export const mode = Options.choice("mode", modes).pipe(Options.withDescription("live moves real funds, test does not"))
@@ -105,16 +115,6 @@ export const durationOption = (option: string) =>
       })
     )
   )
-
-// A time without its zone means another moment on another machine; a day alone is one in UTC.
-const momentForm = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d))?$/
-
-const parseMoment = (text: string): Option.Option<number> => {
-  const day = text.slice(0, 10)
-  // DateTime.make takes the 30th of February for a day in March.
-  const isDay = Option.exists(DateTime.make(day), (time) => DateTime.formatIsoDateUtc(time) === day)
-  return momentForm.test(text) && isDay ? Option.map(DateTime.make(text), DateTime.toEpochMillis) : Option.none()
-}
 
 /** A point in time, in Unix milliseconds: as ISO 8601 writes it, or how long ago it was. */
 export const moment = (option: string) =>

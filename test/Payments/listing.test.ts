@@ -142,8 +142,7 @@ liveSuite(app, "the list of payments", (test, it) => {
         {
           error: {
             code: "INVALID_CURSOR",
-            message:
-              "The cursor is not one of this list: take it from the page before, with the same status and chain.",
+            message: "The cursor is not one of this list: take it from the page before, with the same filters.",
             requestId: headers["x-request-id"]
           }
         }

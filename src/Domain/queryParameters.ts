@@ -1,0 +1,58 @@
+import { Option, ParseResult, Schema } from "effect"
+import { parseMoment } from "./moment.ts"
+import { must } from "./must.ts"
+
+// Query parameters that several lists take.
+
+/** Most rows of a page, and how many without `limit`. */
+export const maxPageSize = 100
+export const defaultPageSize = 20
+
+const optional = { exact: true } as const
+
+/** `what`: the rows, in the plural. */
+export const limitParameter = (what: string) =>
+  Schema.optionalWith(
+    must(
+      `be an integer from 1 to ${maxPageSize}`,
+      Schema.String.pipe(
+        Schema.pattern(/^[1-9][0-9]{0,2}$/),
+        Schema.compose(Schema.NumberFromString),
+        Schema.between(1, maxPageSize)
+      ),
+      {
+        about: `${what} a page`,
+        json: { type: "integer", minimum: 1, maximum: maxPageSize, default: defaultPageSize }
+      }
+    ),
+    optional
+  )
+
+export const cursorParameter = Schema.optionalWith(
+  must("be given once", Schema.String, {
+    about: "The `cursor` of the page before, with the same filters; it never expires"
+  }),
+  optional
+)
+
+/** A time as Unix milliseconds. */
+const Moment = Schema.transformOrFail(Schema.String, Schema.Number, {
+  strict: true,
+  // A `+` that a client did not encode arrives as a space.
+  decode: (text, _, ast) =>
+    Option.match(parseMoment(text.replace(" ", "+")), {
+      onNone: () => ParseResult.fail(new ParseResult.Type(ast, text)),
+      onSome: (millis) => ParseResult.succeed(Math.max(0, millis))
+    }),
+  encode: (millis) => ParseResult.succeed(String(millis))
+})
+
+/** `about`: what it selects. */
+export const momentParameter = (about: string) =>
+  Schema.optionalWith(
+    must("be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31", Moment, {
+      about,
+      json: { type: "string" }
+    }),
+    optional
+  )

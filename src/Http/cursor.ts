@@ -1,0 +1,35 @@
+import { Redacted } from "effect"
+import type { Owner } from "../Domain/Owner.ts"
+import type { SecretsShape } from "../Secrets.ts"
+
+/** A place in a list that is ordered by time: the last row of a page. `createdAt` in Unix milliseconds. */
+export interface Place {
+  readonly createdAt: number
+  readonly sequence: number
+}
+
+/** Cursors of lists as opaque texts, which merchants send back. `list` names the list and its filters. */
+export interface Cursors {
+  readonly encode: (place: Place, owner: Owner, list: string) => string
+  /** Undefined for a text that `encode` did not make, or made for another list. */
+  readonly decode: (text: string, owner: Owner, list: string) => Place | undefined
+}
+
+const contextOf = ({ account, mode }: Owner, list: string): string => `cursor of ${account} ${mode} ${list}`
+
+/** Sealed, because a sequence number reveals how many rows all accounts have together. */
+export const makeCursors = ({ open, seal }: Pick<SecretsShape, "open" | "seal">): Cursors => ({
+  encode: ({ createdAt, sequence }, owner, list) =>
+    Buffer.from(seal(`${createdAt}/${sequence}`, contextOf(owner, list))).toString("base64url"),
+  decode: (text, owner, list) => {
+    const sealed = Buffer.from(text, "base64url")
+    // Base64url has more than one spelling, of which this is the one.
+    if (sealed.toString("base64url") !== text) return undefined
+    try {
+      const place = Redacted.value(open(sealed, contextOf(owner, list))).split("/")
+      return { createdAt: Number(place[0]), sequence: Number(place[1]) }
+    } catch {
+      return undefined
+    }
+  }
+})
