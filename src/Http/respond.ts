@@ -32,6 +32,10 @@ const methodNotAllowed = (route: Route) => {
   return new ApiError({ code: "METHOD_NOT_ALLOWED", message: `This path takes ${allow}.`, headers: { allow } })
 }
 
+/** What an idempotency key counts for: a method and a path with its ids. */
+const scopeOf = (method: string, { path }: Route, params: Readonly<Record<string, string>>): string =>
+  `${method} ${path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ""))}`
+
 const storeUnavailable = new ApiError({
   code: "STORE_UNAVAILABLE",
   message: "The store cannot be used at the moment, and nothing was changed: try again soon.",
@@ -178,7 +182,7 @@ export const makeRespond = Effect.fnUntraced(function* (
       const idempotencyKey = operation.takesBody ? headerOf(request, "idempotency-key") : undefined
       return key === undefined || idempotencyKey === undefined
         ? yield* work()
-        : yield* idempotency.once(key, route.path, idempotencyKey, payload, work)
+        : yield* idempotency.once(key, scopeOf(request.method ?? "", route, params), idempotencyKey, payload, work)
     })
 
   const logStore = (error: StoreUnavailable) =>
