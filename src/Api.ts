@@ -4,11 +4,13 @@ import { DocumentsApi, HealthApi } from "./Http/Api.ts"
 import { PaymentsApi } from "./Payments/Api.ts"
 import { QuotesApi } from "./Quotes/Api.ts"
 import { WebhooksApi } from "./Webhooks/Api.ts"
+import { DeliveriesApi } from "./Webhooks/queue/Api.ts"
 
 /** The definition of the HTTP API: `Server.ts` serves it, `Documents` describes it. */
 export const Api = HttpApi.make("tilld")
   .add(PaymentsApi)
   .add(WebhooksApi)
+  .add(DeliveriesApi)
   .add(QuotesApi)
   .add(EventsApi)
   .add(HealthApi)

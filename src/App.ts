@@ -65,8 +65,12 @@ export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
     Layer.provide(Telemetry.loggingLayer(settings.log))
   )
 
-/** What a command needs to send a webhook without a daemon. The caller holds the instance lock of the database. */
-export const sendingLayer = Layer.mergeAll(DeliveryClient.layer, SigningKeys.layer).pipe(
+/**
+ * What a command needs to send a webhook, or to change an endpoint, without a daemon. The caller holds the instance lock of
+ * the database.
+ */
+export const sendingLayer = Webhooks.layer.pipe(
+  Layer.provideMerge(Layer.mergeAll(DeliveryClient.layer, SigningKeys.layer)),
   Layer.provide(TargetGuard.layer),
   Layer.provide(Resolver.layer)
 )

@@ -13,6 +13,7 @@ import { paymentHandlers } from "./Payments/Http.ts"
 import { quoteHandlers } from "./Quotes/Http.ts"
 import { Settings } from "./Settings.ts"
 import { webhookHandlers } from "./Webhooks/Http.ts"
+import { deliveryHandlers } from "./Webhooks/queue/Http.ts"
 
 /**
  * The HTTP API put together: its definition, its handlers and the kernel of `Http/`. The definition is an HttpApi of
@@ -35,6 +36,7 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
       const handlers: AllHandlers<typeof Api> = {
         payments: yield* paymentHandlers,
         webhooks: yield* webhookHandlers,
+        deliveries: yield* deliveryHandlers,
         quotes: yield* quoteHandlers,
         events: yield* eventHandlers,
         health: yield* healthHandlers,

@@ -1,9 +1,10 @@
-import { Clock, Context, Data, Effect, Layer, Redacted } from "effect"
+import { Clock, Context, Data, Duration, Effect, Layer, Redacted } from "effect"
 import { keepWithin } from "./Auth/UsageRepo.ts"
 import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
 import type { EventKind } from "./Domain/Event.ts"
 import { type EndpointId, newEndpointId } from "./Domain/Ids.ts"
 import type { Owner } from "./Domain/Owner.ts"
+import type { RotationUnderWay, SecretUnreadable } from "./Domain/SecretErrors.ts"
 import type { Endpoint } from "./Domain/Webhook.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
@@ -11,7 +12,7 @@ import { type CommitWith, Reader, type StoreUnavailable, Tx, Writer } from "./Sq
 import { DeliveryBell } from "./Webhooks/queue/DeliveryBell.ts"
 import { releaseEndpoint } from "./Webhooks/queue/EndpointReleaseRepo.ts"
 import * as EndpointsRepo from "./Webhooks/queue/EndpointsRepo.ts"
-import { endpointContext } from "./Webhooks/SigningKeys.ts"
+import { endpointContext, SigningKeys } from "./Webhooks/SigningKeys.ts"
 import { TargetGuard, type TargetRefused } from "./Webhooks/transport/TargetGuard.ts"
 
 export { TargetRefused } from "./Webhooks/transport/TargetGuard.ts"
@@ -32,11 +33,23 @@ export interface CreateEndpoint {
   readonly secret: Redacted.Redacted<string>
 }
 
+/** What becomes different of an endpoint; the rest stays. */
+export interface EndpointChange {
+  readonly url?: string | undefined
+  readonly events?: ReadonlyArray<EventKind> | undefined
+  readonly secret?: Redacted.Redacted<string> | undefined
+  /** How long the present secret also signs, when there is a new one. */
+  readonly overlap?: Duration.Duration | undefined
+}
+
+/** Default of `EndpointChange.overlap`. */
+const defaultOverlap = Duration.hours(24)
+
 // Deliveries of a deleted endpoint that one command of the writer releases: a million at once would block all writes.
 const releaseBatch = 1_000
 
 /**
- * Webhook endpoints as their owners manage them: create, list, delete, check a URL. An owner never sees endpoints of
+ * Webhook endpoints as their owners manage them: create, list, change, delete, check a URL. An owner never sees endpoints of
  * another account or of the other mode. The HTTP handlers and the operator's commands call it; payments use
  * `checkTarget`.
  */
@@ -52,10 +65,23 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
     /** Oldest first. */
     readonly list: (owner: Owner) => Effect.Effect<ReadonlyArray<Endpoint>, StoreUnavailable>
     /**
-     * Deletes an endpoint and cancels its queued deliveries, except those also owed to a payment's own webhookUrl. False
-     * when there is no such endpoint.
+     * Changes an endpoint; undefined when there is no such one. Deliveries that are pending go to the new URL, signed with
+     * the new secret as well. What is owed to a payment's own webhookUrl still goes there.
      */
-    readonly remove: (owner: Owner, id: string) => Effect.Effect<boolean, StoreUnavailable>
+    readonly change: (
+      owner: Owner,
+      id: string,
+      change: EndpointChange,
+      commitWith?: CommitWith<Endpoint>
+    ) => Effect.Effect<
+      Endpoint | undefined,
+      TargetRefused | RotationUnderWay | SecretUnreadable | QuotaExceeded | StoreUnavailable
+    >
+    /**
+     * Deletes an endpoint and cancels its queued deliveries, except those also owed to a payment's own webhookUrl. Returns
+     * how many it cancelled; undefined when there is no such endpoint.
+     */
+    readonly remove: (owner: Owner, id: string) => Effect.Effect<number | undefined, StoreUnavailable>
     /** Checks the text of a URL as a target: form, host name, IP literals. Resolves nothing. */
     readonly checkTarget: (url: string) => Effect.Effect<void, TargetRefused>
   }
@@ -66,6 +92,7 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
       const guard = yield* TargetGuard
       const secrets = yield* Secrets
       const bell = yield* DeliveryBell
+      const keys = yield* SigningKeys
       const reader = yield* Reader
       const writer = yield* Writer
       const { quotaBytes } = (yield* Settings).accounts
@@ -95,17 +122,42 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
         return endpoint
       })
 
-      const release = (endpoint: EndpointId): Effect.Effect<void, StoreUnavailable> =>
-        Effect.repeat(writer.write(Effect.zipLeft(releaseEndpoint(endpoint, releaseBatch), bell.ring)), {
-          until: (nothingLeft) => nothingLeft
+      const change = Effect.fn("Webhooks.change")(function* (
+        owner: Owner,
+        id: string,
+        { events, overlap = defaultOverlap, secret, url }: EndpointChange,
+        commitWith?: CommitWith<Endpoint>
+      ) {
+        if (url !== undefined) yield* guard.check(url)
+        const at = yield* Clock.currentTimeMillis
+        const command = Effect.gen(function* () {
+          const former = yield* EndpointsRepo.find(yield* Tx, owner, id)
+          if (former === undefined) return undefined
+          const endpoint: Endpoint = { ...former, url: url ?? former.url, events: events ?? former.events }
+          yield* EndpointsRepo.replaceTarget(endpoint)
+          if (secret !== undefined) yield* keys.rotateEndpoint(endpoint.id, secret, overlap, at)
+          if (commitWith !== undefined) yield* commitWith(endpoint)
+          yield* keepWithin(owner.account, quotaBytes)
+          return endpoint
         })
+        return yield* writer.write(command)
+      })
+
+      const release = Effect.fnUntraced(function* (endpoint: EndpointId) {
+        let count = 0
+        while (true) {
+          const { cancelled, isDone } = yield* writer.write(
+            Effect.zipLeft(releaseEndpoint(endpoint, releaseBatch), bell.ring)
+          )
+          count += cancelled
+          if (isDone) return count
+        }
+      })
 
       const remove = Effect.fn("Webhooks.remove")(function* (owner: Owner, id: string) {
         const now = yield* Clock.currentTimeMillis
         const endpoint = yield* writer.write(EndpointsRepo.markDeleted(owner, id, now))
-        if (endpoint === undefined) return false
-        yield* release(endpoint)
-        return true
+        return endpoint && (yield* release(endpoint))
       }, Effect.uninterruptible)
 
       // Finishes deletions that were interrupted by the end of the process.
@@ -113,6 +165,7 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
 
       return {
         create,
+        change,
         list: (owner) => EndpointsRepo.list(reader, owner),
         remove,
         checkTarget: (url) => Effect.asVoid(guard.check(url))

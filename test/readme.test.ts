@@ -110,7 +110,7 @@ describe("README", () => {
   it.scopedLive("its API commands work unchanged", () =>
     Effect.gen(function* () {
       const env = yield* startDaemon(yield* FiveChains)
-      const commands = blocks("Call the HTTP API", "sh")
+      const commands = [...blocks("Call the HTTP API", "sh"), ...blocks("Receive webhooks", "sh")]
       expect(commands.length).toBeGreaterThan(3)
       const script = commands.map((command) => `${command}\necho`).join("\n")
       const { status, stderr, stdout } = spawnSync("bash", ["-euo", "pipefail", "-c", script], {
@@ -129,7 +129,7 @@ describe("README", () => {
       const [example = ""] = blocks("Call the HTTP API", "json")
       expect(Object.keys(answers[0])).toEqual(Object.keys(JSON.parse(example)))
       const ids = answers.map((answer) => String(answer.id ?? "list").replace(/_.*/, ""))
-      expect(ids).toEqual(["pay", "pay", "list", "list", "wh", "quote"])
+      expect(ids).toEqual(["pay", "pay", "list", "list", "quote", "wh", "list", "list"])
     }).pipe(Effect.provide(FiveChains.layer))
   )
 

@@ -12,8 +12,9 @@ import { hdWallet } from "../Payments/addresses/hdWallet.ts"
 import { Secrets } from "../Secrets.ts"
 import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
-import { type DefaultSecrets, defaultSecrets } from "../Webhooks/DefaultSecrets.ts"
+import { defaultSecrets } from "../Webhooks/DefaultSecrets.ts"
 import { SigningKeys } from "../Webhooks/SigningKeys.ts"
+import type { SecretPair } from "../Webhooks/secretPair.ts"
 import { administering, reading } from "./controlHandler.ts"
 import * as Requests from "./controlRequests.ts"
 
@@ -120,7 +121,7 @@ const mustExist = Effect.fnUntraced(function* (account: Account["id"]) {
   if (!exists) return yield* UnknownAccount.of(account)
 })
 
-const secretView = ({ current, previous }: DefaultSecrets): Requests.SecretView => ({
+const secretView = ({ current, previous }: SecretPair): Requests.SecretView => ({
   secret: Redacted.value(current),
   ...(previous === undefined
     ? {}

@@ -1,12 +1,13 @@
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
+import { QuotaExceeded } from "../Domain/AccountErrors.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
+import type { Owner } from "../Domain/Owner.ts"
 import { iso } from "../Domain/Timestamp.ts"
-import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
-import { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
+import { Reader } from "../Sql.ts"
 import * as LogRepo from "../Webhooks/queue/DeliveryLogRepo.ts"
 import * as EndpointsRepo from "../Webhooks/queue/EndpointsRepo.ts"
-import * as RedeliveryRepo from "../Webhooks/queue/RedeliveryRepo.ts"
+import { redeliver, redeliverPage } from "../Webhooks/queue/redelivery.ts"
 import * as Tests from "../Webhooks/testDelivery.ts"
 import { administering, reading } from "./controlHandler.ts"
 import { NotFound } from "./controlRequests.ts"
@@ -45,45 +46,56 @@ export const showDeliveryHandler = reading(
   })
 )
 
-/** Stores the order and wakes the dispatcher. */
-const commit = Effect.fnUntraced(function* <A>(order: (now: number) => Effect.Effect<A, StoreUnavailable, Tx>) {
-  const bell = yield* DeliveryBell
-  const writer = yield* Writer
-  const now = yield* Clock.currentTimeMillis
-  return yield* writer.write(Effect.zipLeft(order(now), bell.ring))
+/** The endpoint that `to` names, which must belong to the owner of what is sent there. */
+const targetOf = Effect.fnUntraced(function* (to: string | undefined, { account, mode }: Owner) {
+  if (to === undefined) return undefined
+  const endpoint = yield* EndpointsRepo.byId(yield* Reader, to)
+  if (endpoint === undefined) return yield* noEndpoint(to)
+  if (endpoint.account === account && endpoint.mode === mode) return endpoint
+  return yield* new Requests.RedeliveryRefused({
+    message: `${to} is an endpoint of account ${endpoint.account}, mode ${endpoint.mode}: what is to be sent there is of account ${account}, mode ${mode}`
+  })
 })
+
+const withinQuota = <A, E, R>(order: Effect.Effect<A, E | QuotaExceeded, R>) =>
+  Effect.catchIf(
+    order,
+    (error): error is Extract<E | QuotaExceeded, QuotaExceeded> => error instanceof QuotaExceeded,
+    ({ quota }) =>
+      new Requests.RedeliveryRefused({
+        message: `The account would be beyond its ${quota} bytes: raise accounts.quota_bytes, or send fewer at once`
+      })
+  )
 
 export const redeliverHandler = administering(
   Requests.Redeliver,
-  ({ id }) => ({ act: "webhooks redeliver", detail: { delivery: id } }),
-  Effect.fnUntraced(function* ({ id }) {
-    const result = yield* commit((now) => RedeliveryRepo.redeliver(id, now))
-    if (result === undefined) return yield* noDelivery(id)
+  ({ id, to }) => ({ act: "webhooks redeliver", detail: { delivery: id, to } }),
+  Effect.fnUntraced(function* ({ id, to }) {
+    const delivery = yield* LogRepo.byId(yield* Reader, id)
+    if (delivery === undefined) return yield* noDelivery(id)
+    const ordered = yield* withinQuota(redeliver(id, yield* targetOf(to, delivery)))
+    if (ordered === undefined) return yield* noDelivery(id)
+    const { result } = ordered
     if (result === "refused") {
       return yield* new Requests.RedeliveryRefused({
-        message: `${id} cannot be sent again: its endpoint was deleted. Register one, and send the events of later payments there`
+        message: `${id} cannot be sent again where it went: its endpoint was deleted. Name another one with --to`
       })
     }
-    return { id, result }
+    return { id: ordered.id, result }
   })
 )
 
-/** Most deliveries that one command of the writer orders: a long range must not block other writes. */
-const orderedAtOnce = 500
-
 export const redeliverRange = administering(
   Requests.RedeliverRange,
-  ({ account, after, endpoint, mode, since, status, until }) => ({
+  ({ account, after, endpoint, mode, since, status, to, until }) => ({
     act: "webhooks redeliver",
-    detail: { account, mode, endpoint, status, since: iso(since), until: iso(until), after: after?.sequence }
+    detail: { account, mode, endpoint, status, since: iso(since), until: iso(until), to, after: after?.sequence }
   }),
-  Effect.fnUntraced(function* ({ account, after, endpoint, mode, since, status, until }) {
+  Effect.fnUntraced(function* ({ account, after, endpoint, mode, since, status, to, until }) {
     const [whose] = yield* owners(account, [mode], endpoint)
     if (whose === undefined) return { ordered: 0, due: 0, refused: 0 }
     const selection = { ...whose, status, since, until }
-    const { next, ...counts } = yield* commit((now) =>
-      RedeliveryRepo.redeliverSome(selection, after, orderedAtOnce, now)
-    )
+    const { next, ...counts } = yield* withinQuota(redeliverPage(selection, yield* targetOf(to, whose.owner), after))
     return next === undefined ? counts : { ...counts, next }
   })
 )

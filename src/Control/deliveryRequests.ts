@@ -13,11 +13,10 @@ export class RedeliveryRefused extends Schema.TaggedError<RedeliveryRefused>()("
   message: Schema.String
 }) {}
 
-/**
- * Statuses that a list or a redelivery can select. A cancelled delivery cannot be sent again: its endpoint was deleted.
- */
+/** Statuses that a list or a redelivery can select. */
 export const ListedStatus = Schema.Literal("pending", "failed", "delivered", "cancelled")
-export const RedeliveredStatus = Schema.Literal("pending", "failed", "delivered")
+/** `failing`: an attempt has failed, and none has succeeded yet. */
+export const SelectedStatus = Schema.Literal(...ListedStatus.literals, "failing")
 
 /**
  * Deliveries to an endpoint if one is given, otherwise of an account in these modes. Unix milliseconds, `until`
@@ -34,7 +33,7 @@ const scope = {
 export class ListDeliveries extends Schema.TaggedRequest<ListDeliveries>()("ListDeliveries", {
   payload: {
     ...scope,
-    statuses: Schema.Array(ListedStatus).pipe(Schema.maxItems(ListedStatus.literals.length)),
+    statuses: Schema.Array(SelectedStatus).pipe(Schema.maxItems(ListedStatus.literals.length)),
     limit: PageLimit
   },
   success: Schema.Array(DeliveryView),
@@ -48,7 +47,8 @@ export class ShowDelivery extends Schema.TaggedRequest<ShowDelivery>()("ShowDeli
 }) {}
 
 export class Redeliver extends Schema.TaggedRequest<Redeliver>()("Redeliver", {
-  payload: { id: Schema.String },
+  /** `to`: an endpoint of the same account and mode. */
+  payload: { id: Schema.String, to: optional(Schema.String) },
   /** `due`: an attempt is due or waiting already, and nothing was added. */
   success: Schema.Struct({ id: Schema.String, result: Schema.Literal("ordered", "due") }),
   failure: Schema.Union(NotFound, RedeliveryRefused, StoreUnavailable)
@@ -62,9 +62,10 @@ export class RedeliverRange extends Schema.TaggedRequest<RedeliverRange>()("Rede
     account: AccountId,
     mode: Mode,
     endpoint: optional(Schema.String),
-    status: RedeliveredStatus,
+    status: SelectedStatus,
     since: Moment,
     until: Moment,
+    to: optional(Schema.String),
     after: optional(Place)
   },
   success: Schema.Struct({
@@ -73,7 +74,7 @@ export class RedeliverRange extends Schema.TaggedRequest<RedeliverRange>()("Rede
     refused: Schema.Number,
     next: optional(Place)
   }),
-  failure: Schema.Union(NotFound, StoreUnavailable)
+  failure: Schema.Union(NotFound, RedeliveryRefused, StoreUnavailable)
 }) {}
 
 export class SendTest extends Schema.TaggedRequest<SendTest>()("SendTest", {

@@ -24,6 +24,7 @@ export const DeliveryView = Schema.Struct({
   event: Schema.String,
   kind: EventKind,
   payment: Schema.String,
+  merchantRef: Schema.String,
   account: Schema.String,
   mode: Mode,
   url: Schema.String,

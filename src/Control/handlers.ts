@@ -11,19 +11,22 @@ import type { Reader, Writer } from "../Sql.ts"
 import type { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
 import type { SigningKeys } from "../Webhooks/SigningKeys.ts"
 import type { DeliveryClient } from "../Webhooks/transport/DeliveryClient.ts"
+import type { Webhooks } from "../Webhooks.ts"
 import * as AccountHandlers from "./accountHandlers.ts"
 import { ListAudit, listAudit } from "./audit.ts"
 import type { Handler } from "./controlHandler.ts"
 import * as Requests from "./controlRequests.ts"
 import * as DeliveryHandlers from "./deliveryHandlers.ts"
 import { ListDeliveries, Redeliver, RedeliverRange, SendTest, ShowDelivery } from "./deliveryRequests.ts"
+import { changeEndpoint, listEndpoints } from "./endpointHandlers.ts"
+import { ChangeEndpoint, ListEndpoints } from "./endpointRequests.ts"
 import * as PaymentHandlers from "./paymentHandlers.ts"
 import * as PaymentRequests from "./paymentRequests.ts"
 import * as RepairHandlers from "./repairHandlers.ts"
 
 type PlainServices = Accounts | Jumps | DeliveryBell | Keys | Outbox | Reader | Settings | Settlement | Writer
 type SealedServices = PlainServices | Secrets | SigningKeys
-type SendingServices = DeliveryClient | Reader | SigningKeys | Writer
+type SendingServices = DeliveryClient | Reader | SigningKeys | Webhooks | Writer
 type ChainedServices = Chains | DeliveryBell | WatchedAddresses | Networks | Outbox | Reader | Settings | Writer
 
 /** Handlers that need no secrets, by the tag of their request. */
@@ -40,6 +43,7 @@ export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string
   [PaymentRequests.RefundedPayment._tag, PaymentHandlers.refundedPayment],
   [PaymentRequests.AbandonPayments._tag, PaymentHandlers.abandonPayments],
   [Requests.JumpAddresses._tag, PaymentHandlers.jumpAddresses],
+  [ListEndpoints._tag, listEndpoints],
   [ListDeliveries._tag, DeliveryHandlers.listDeliveriesHandler],
   [ShowDelivery._tag, DeliveryHandlers.showDeliveryHandler],
   [Redeliver._tag, DeliveryHandlers.redeliverHandler],
@@ -60,9 +64,10 @@ export const chained: ReadonlyMap<string, Handler<ChainedServices>> = new Map<st
   [Requests.Claim._tag, RepairHandlers.claimTransaction]
 ])
 
-/** Handlers that call a merchant's server. */
+/** Handlers that call a merchant's server, or check what may be called. */
 export const sending: ReadonlyMap<string, Handler<SendingServices>> = new Map<string, Handler<SendingServices>>([
-  [SendTest._tag, DeliveryHandlers.sendTestHandler]
+  [SendTest._tag, DeliveryHandlers.sendTestHandler],
+  [ChangeEndpoint._tag, changeEndpoint]
 ])
 
 /** All services that the handlers need. */

@@ -13,6 +13,7 @@ import {
 } from "../Secrets.ts"
 import { type Param, Reader, Tx, Writer } from "../Sql.ts"
 import { contextOf } from "../Webhooks/DefaultSecrets.ts"
+import type { SealedPair } from "../Webhooks/queue/EndpointsRepo.ts"
 import { endpointContext } from "../Webhooks/SigningKeys.ts"
 
 /** The master key cannot be rotated. Nothing was changed. */
@@ -29,7 +30,11 @@ interface SealedTable {
  * All tables with sealed values. Values of a missing table would be lost with the old key: a test compares the schema.
  */
 export const sealedTables: ReadonlyArray<SealedTable> = [
-  { table: "endpoints", key: ["id"], context: (_, id) => endpointContext(id as EndpointId) },
+  {
+    table: "endpoints",
+    key: ["id"],
+    context: (column, id) => endpointContext(id as EndpointId, column as keyof SealedPair)
+  },
   {
     table: "default_secrets",
     key: ["account_id", "mode"],

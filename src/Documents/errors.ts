@@ -22,7 +22,7 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
   },
   INVALID_CURSOR: {
     when: "The cursor does not belong to this list, or was issued for other filters.",
-    message: "The cursor is not one of this list: take it from the page before, with the same status and chain."
+    message: "The cursor is not one of this list: take it from the page before, with the same filters."
   },
   BAD_REQUEST: {
     when: "This is not a well-formed HTTP request, or it has no `Host`, or it is a `CONNECT`, or its connection had more than 32 unanswered requests.",
@@ -52,6 +52,15 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     when: "A payment has this `merchantRef` already; a reference can never be used again. `details` names the payment.",
     message: "A payment with this merchantRef exists: details has its id.",
     details: { paymentId: examplePayment.id }
+  },
+  ROTATION_UNDER_WAY: {
+    when: "The secret before the present one still signs. Wait for the end of its overlap, or send `overlapSeconds` 0.",
+    message:
+      "The secret before the last one still signs until 2026-02-01T12:00:00.000Z: wait for that, or send overlapSeconds 0, which ends both at once."
+  },
+  ENDPOINT_DELETED: {
+    when: "The endpoint that the delivery went to was deleted. Name another one with `to`.",
+    message: "The endpoint of this delivery was deleted: name another one with `to`."
   },
   IDEMPOTENCY_KEY_IN_USE: {
     when: "The first request with this `Idempotency-Key` is still in progress. Repeat it after `Retry-After`.",

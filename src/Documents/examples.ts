@@ -3,7 +3,8 @@ import type { PaymentObject } from "../Domain/Payment.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"
 import type { AccountedPayment, CreatePaymentBody, PaymentPage } from "../Payments/Api.ts"
 import type { CreateQuoteBody } from "../Quotes/Api.ts"
-import type { CreateEndpointBody, EndpointList, EndpointObject } from "../Webhooks/Api.ts"
+import type { ChangeEndpointBody, CreateEndpointBody, EndpointList, EndpointObject } from "../Webhooks/Api.ts"
+import type { DeliveryObject } from "../Webhooks/queue/Api.ts"
 import type { Example } from "./openApi.ts"
 
 export const examplePayment: PaymentObject = {
@@ -115,6 +116,34 @@ const endpoint: typeof EndpointObject.Type = {
   createdAt: "2026-01-31T12:00:00.000Z"
 }
 
+const changeSecret: typeof ChangeEndpointBody.Encoded = {
+  secret: "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD",
+  overlapSeconds: 3600
+}
+
+const attempt = {
+  number: 1,
+  startedAt: "2026-01-31T12:06:20.010Z",
+  durationMillis: 31,
+  status: 500,
+  bodyStart: "internal server error"
+}
+
+const failing: typeof DeliveryObject.Type = {
+  id: "dlv_AZwT7J4A3Jm2Xc6nVb0sQw9eRt7yUi_Yt5hN2kQ8vC1",
+  event: "evt_AZwT7J4A3Jm2Xc6nVb0sQw9eRt7yUi",
+  kind: "payment.confirmed",
+  payment: examplePayment.id,
+  merchantRef: examplePayment.merchantRef,
+  endpoint: endpoint.id,
+  url: endpoint.url,
+  status: "pending",
+  createdAt: "2026-01-31T12:06:20.000Z",
+  nextAttemptAt: "2026-01-31T12:07:20.041Z",
+  attemptsMade: 1,
+  lastAttempt: attempt
+}
+
 const endpoints: typeof EndpointList.Type = { data: [endpoint] }
 
 const ready = {
@@ -168,7 +197,29 @@ export const operationExamples = {
     answers: { 201: only(endpoint, "The endpoint, without its secret") }
   },
   "webhooks.list": { answers: { 200: only(endpoints, "One endpoint") } },
-  "webhooks.remove": { answers: { 200: only({ id: endpoint.id, deleted: true }, "It is gone") } },
+  "webhooks.change": {
+    request: {
+      url: { summary: "The receiver has moved", value: { url: "https://new.example.com/tilld" } },
+      secret: { summary: "A new secret, and an hour to install it", value: changeSecret }
+    },
+    answers: { 200: only({ ...endpoint, url: "https://new.example.com/tilld" }, "The endpoint as it is now") }
+  },
+  "webhooks.remove": {
+    answers: { 200: only({ id: endpoint.id, deleted: true, cancelled: 2 }, "It is gone, and two deliveries with it") }
+  },
+  "deliveries.list": { answers: { 200: only({ data: [failing], cursor: null }, "One that fails") } },
+  "deliveries.get": { answers: { 200: only({ ...failing, attempts: [attempt] }, "A delivery and its attempt") } },
+  "deliveries.redeliver": {
+    request: {
+      again: { summary: "To where it went", value: {} },
+      elsewhere: { summary: "To another endpoint", value: { to: endpoint.id } }
+    },
+    answers: { 200: only({ id: failing.id, result: "ordered" }, "It is sent now") }
+  },
+  "deliveries.redeliverSome": {
+    request: only({ status: "failing", createdAfter: "2026-01-31T00:00:00Z" }, "All that failed since a day"),
+    answers: { 200: only({ ordered: 12, due: 1, refused: 0, cursor: null }, "How many are sent now") }
+  },
   "quotes.create": {
     request: only(createQuote, "49.90 EUR in USDC on base"),
     answers: { 201: only(quote, "What 49.90 EUR are") }

@@ -42,10 +42,33 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
     summary: "List webhook endpoints",
     description: "All endpoints of the account and mode. Secrets are never shown."
   },
+  "webhooks.change": {
+    summary: "Change a webhook endpoint",
+    description:
+      "What is pending goes to the new `url`, signed with the new `secret`; nothing is lost. For `overlapSeconds` after a new secret `X-Service-Signature` stays on the former one, and `webhook-signature` has a signature of each. What a payment's own `webhookUrl` must get still goes there."
+  },
   "webhooks.remove": {
     summary: "Delete a webhook endpoint",
     description:
-      "No more events are sent to it, and its pending retries are cancelled, except for events that a payment's own `webhookUrl` must get. Deleting it again is a 404."
+      "No more events are sent to it, and its pending deliveries are `cancelled`, except for events that a payment's own `webhookUrl` must get. A cancelled delivery can be sent to another endpoint: `POST /v1/deliveries/{id}/redeliver` with `to`. To move an endpoint, change its `url` instead. Deleting it again is a 404."
+  },
+  "deliveries.list": {
+    summary: "List deliveries",
+    description: "Every event on its way to each of its receivers, newest first. `status=failing` finds what needs you."
+  },
+  "deliveries.get": {
+    summary: "Get a delivery",
+    description: "A delivery with its attempts: when, how long, and what the receiver answered."
+  },
+  "deliveries.redeliver": {
+    summary: "Send a delivery again",
+    description:
+      "The same event, with the same id and bytes, as an attempt outside the retry schedule, which goes on; a success ends it. With `to` the event goes to another endpoint of yours, as a delivery of its own."
+  },
+  "deliveries.redeliverSome": {
+    summary: "Send many deliveries again",
+    description:
+      "All that the filters select, oldest first; without `status` those that are `failing`. A request orders up to 1,000: send it again with `cursor` until that is null."
   },
   "quotes.create": {
     summary: "Create a quote",
@@ -83,6 +106,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
 export const groupTexts: Readonly<Record<HttpApiGroup.HttpApiGroup.Name<Groups>, string>> = {
   payments: "Create payments and follow their status.",
   webhooks: "Endpoints that events are sent to.",
+  deliveries: "Events on their way to their receivers: what arrived, what failed and why, and how to send it again.",
   quotes: "What an amount is worth in another currency.",
   events: "What tilld reports: sent to your webhook endpoints and to clients of the stream.",
   health: "For probes and monitoring. No key is needed.",

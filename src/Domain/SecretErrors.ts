@@ -5,11 +5,13 @@ import { iso } from "./Timestamp.ts"
 
 /** The secret was rotated recently, and the previous one still signs. Nothing was changed. */
 export class RotationUnderWay extends Schema.TaggedError<RotationUnderWay>()("RotationUnderWay", {
-  message: Schema.String
+  message: Schema.String,
+  /** The end of the overlap, in Unix milliseconds. */
+  until: Schema.Number
 }) {
-  /** `until`: the end of the overlap, in Unix milliseconds. */
   static readonly of = (until: number) =>
     new RotationUnderWay({
+      until,
       message:
         `The last rotation is under way: the secret before it signs until ${iso(until)}. Wait for that, ` +
         "or end both secrets at once with --overlap 0s"
@@ -24,7 +26,7 @@ export class SecretUnreadable extends Schema.TaggedError<SecretUnreadable>()("Se
     new SecretUnreadable({
       message:
         `The stored secret of webhook endpoint ${endpoint} cannot be read, so that nothing can be signed for it. ` +
-        "Register its URL once more with POST /v1/webhooks, and delete this endpoint"
+        "Give it a secret with PATCH /v1/webhooks/:id and overlapSeconds 0, or with tilld webhooks change --secret - --overlap 0s"
     })
   static readonly ofOwner = ({ account, mode }: Owner) =>
     new SecretUnreadable({

@@ -19,18 +19,40 @@ const Events = Schema.Array(must(`be ${alternatives(EventKind.literals)}`, Event
     })
   )
 
+const Secret = must(
+  "be whsec_ followed by 16 to 256 visible characters",
+  Schema.Redacted(Schema.String.pipe(Schema.pattern(/^whsec_[^\s\p{C}]{16,256}$/u))),
+  { about: "Signs what is sent to this endpoint; it is never shown again" }
+)
+
 /** What `POST /v1/webhooks` takes. Whether tilld may call `url` is for `Webhooks` to say. */
 export const CreateEndpointBody = Schema.Struct({
   url: HttpsUrl,
   events: Events,
-  secret: must(
-    "be whsec_ followed by 16 to 256 visible characters",
-    Schema.Redacted(Schema.String.pipe(Schema.pattern(/^whsec_[^\s\p{C}]{16,256}$/u))),
-    { about: "Signs what is sent to this endpoint; it is never shown again" }
-  )
+  secret: Secret
 }).annotations({
   identifier: "CreateWebhookEndpoint",
   description: "Where events are to go. Unknown fields are refused."
+})
+
+/** The longest time that an endpoint's former secret also signs. Seconds. */
+const longestOverlap = 604_800
+
+const OverlapSeconds = must(
+  `be an integer from 0 to ${longestOverlap}, in seconds, with a secret`,
+  Schema.Number.pipe(Schema.int(), Schema.between(0, longestOverlap)),
+  { about: "How long the former secret also signs", json: { default: 86_400 } }
+)
+
+/** What `PATCH /v1/webhooks/:id` takes. */
+export const ChangeEndpointBody = Schema.Struct({
+  url: Schema.optionalWith(HttpsUrl, { exact: true }),
+  events: Schema.optionalWith(Events, { exact: true }),
+  secret: Schema.optionalWith(Secret, { exact: true }),
+  overlapSeconds: Schema.optionalWith(OverlapSeconds, { exact: true })
+}).annotations({
+  identifier: "ChangeWebhookEndpoint",
+  description: "What is to change: at least one of `url`, `events` and `secret`. Unknown fields are refused."
 })
 
 /** A registered endpoint. Its secret is never returned. */
@@ -47,7 +69,18 @@ export const EndpointList = Schema.Struct({
 
 export const RemovedEndpoint = Schema.Struct({
   id: text("Identifier of the endpoint that was deleted.", idPattern("wh")),
-  deleted: Schema.Literal(true)
+  deleted: Schema.Literal(true),
+  cancelled: Schema.optionalWith(
+    Schema.Number.annotations({
+      jsonSchema: {
+        type: "integer",
+        minimum: 0,
+        description:
+          "How many deliveries ended with it: they had not arrived yet. Each can be sent to another endpoint, with `to`."
+      }
+    }),
+    { exact: true }
+  )
 }).annotations({ identifier: "DeletedWebhookEndpoint" })
 
 const Path = Schema.Struct({ id: text("Identifier of the endpoint: `wh_…`.") })
@@ -65,6 +98,18 @@ export const WebhooksApi = HttpApiGroup.make("webhooks")
   )
   .add(
     HttpApiEndpoint.get("list", "/v1/webhooks").addSuccess(EndpointList).annotate(RequiredPermission, "webhooks:read")
+  )
+  .add(
+    HttpApiEndpoint.patch("change", "/v1/webhooks/:id")
+      .setPath(Path)
+      .setPayload(ChangeEndpointBody)
+      .addSuccess(EndpointObject)
+      .addError(errorBody("NOT_FOUND"))
+      .addError(errorBody("ROTATION_UNDER_WAY"))
+      .addError(errorBody("QUOTA_EXCEEDED"))
+      .addError(errorBody("IDEMPOTENCY_KEY_IN_USE"))
+      .addError(errorBody("IDEMPOTENCY_KEY_REUSED"))
+      .annotate(RequiredPermission, "webhooks:write")
   )
   .add(
     HttpApiEndpoint.del("remove", "/v1/webhooks/:id")

@@ -10,6 +10,7 @@ import { type Attempt, type DueDelivery, dueDelivery } from "./queue/DeliveriesR
 import { DeliveryBell } from "./queue/DeliveryBell.ts"
 import { DueQueue } from "./queue/DueQueue.ts"
 import { type Backlog, backlog } from "./queue/LanesRepo.ts"
+import { splitOwnUrl } from "./queue/OwnUrlRepo.ts"
 import { failedAfter, succeeded } from "./queue/retryPolicy.ts"
 import { SigningKeys } from "./SigningKeys.ts"
 import { signatureHeaders } from "./signature.ts"
@@ -80,7 +81,8 @@ const makeAttempt =
           : yield* client.post({ url, body, headers: signatureHeaders(key, eventId, body, startedAt) })
       const endedAt = yield* Clock.currentTimeMillis
       const attempts = delivery.attempts + (isRedelivery ? 0 : 1)
-      const attempt: Attempt = { ...outcome, sequence, attempts, isRedelivery, startedAt, endedAt }
+      const moved = delivery.hasMoved ? { movedTo: url } : {}
+      const attempt: Attempt = { ...outcome, ...moved, sequence, attempts, isRedelivery, startedAt, endedAt }
       count(attempt)
       if (!succeeded(outcome.status)) yield* logFailure(delivery, attempt)
       return attempt
@@ -114,9 +116,18 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
         const queue = new DueQueue({ concurrency, perLane: concurrencyPerEndpoint }, reader, writer)
         const changed = yield* Queue.sliding<void>(1)
 
+        const read = (sequence: number) =>
+          Effect.gen(function* () {
+            const delivery = yield* dueDelivery(reader, sequence)
+            if (delivery?.servesTwo !== true) return delivery
+            const now = yield* Clock.currentTimeMillis
+            yield* writer.write(Effect.zipLeft(splitOwnUrl(sequence, now), bell.ring))
+            return yield* dueDelivery(reader, sequence)
+          })
+
         const send = (slot: LaneSlot) =>
           Effect.gen(function* () {
-            const delivery = yield* untilStored(dueDelivery(reader, slot.sequence))
+            const delivery = yield* untilStored(read(slot.sequence))
             const made = delivery === undefined ? undefined : yield* attempt(delivery)
             if (queue.end(slot, made)) changed.unsafeOffer(undefined)
           })

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { type Act, audited, keyActor } from "../Auth/auditLog.ts"
 import { ApiError, invalid, notFound, quotaExceeded } from "../Domain/ApiError.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
@@ -17,6 +17,11 @@ const toObject = ({ createdAt, events, id, url }: Endpoint) => ({
   createdAt: iso(createdAt)
 })
 
+/** All that is logged of a URL: the rest may contain a secret of the merchant. */
+const hostOf = (url: string): string | undefined => (URL.canParse(url) ? new URL(url).host : undefined)
+
+const nothingToChange = "must have at least one of url, events and secret"
+
 const created = (endpoint: Endpoint) => answer(toObject(endpoint))
 
 export const webhookHandlers = Effect.gen(function* () {
@@ -33,9 +38,7 @@ export const webhookHandlers = Effect.gen(function* () {
   const handlers: Handlers<typeof WebhooksApi> = {
     create: ({ key, payload, storeReplay: remember }) => {
       const id = newEndpointId()
-      // Only the host is logged: the rest of a URL may contain a secret of the merchant.
-      const host = URL.canParse(payload.url) ? new URL(payload.url).host : undefined
-      const detail = { endpoint: id, host, events: payload.events }
+      const detail = { endpoint: id, host: hostOf(payload.url), events: payload.events }
       const work = webhooks.create(key, { ...payload, id }, storeReplayAs(remember, created))
       return administer(key, "webhooks register", detail, work).pipe(
         Effect.map(created),
@@ -51,6 +54,37 @@ export const webhookHandlers = Effect.gen(function* () {
       )
     },
 
+    change: ({ key, path: { id }, payload: { overlapSeconds, ...change }, storeReplay: remember }) =>
+      Effect.gen(function* () {
+        if (Object.keys(change).length === 0) return yield* invalid([{ path: "", message: nothingToChange }])
+        if (overlapSeconds !== undefined && change.secret === undefined) {
+          return yield* invalid([{ path: "overlapSeconds", message: "must come with a secret" }])
+        }
+        const host = change.url === undefined ? undefined : hostOf(change.url)
+        const detail = { endpoint: id, host, events: change.events, secret: change.secret && "replaced" }
+        const overlap = overlapSeconds === undefined ? undefined : Duration.seconds(overlapSeconds)
+        const work = webhooks.change(key, id, { ...change, overlap }, storeReplayAs(remember, created))
+        const changed = yield* administer(key, "webhooks change", detail, work).pipe(
+          Effect.catchTags({
+            QuotaExceeded: (error) => quotaExceeded(error),
+            TargetRefused: ({ message }) => invalid([{ path: "url", message }]),
+            RotationUnderWay: ({ until }) =>
+              new ApiError({
+                code: "ROTATION_UNDER_WAY",
+                message: `The secret before the last one still signs until ${iso(until)}: wait for that, or send overlapSeconds 0, which ends both at once.`
+              }),
+            SecretUnreadable: () =>
+              invalid([
+                {
+                  path: "overlapSeconds",
+                  message: "must be 0: the stored secret is damaged, and cannot sign any longer"
+                }
+              ])
+          })
+        )
+        return changed === undefined ? yield* notFound("webhook endpoint") : created(changed)
+      }),
+
     list: ({ key }) => Effect.map(webhooks.list(key), (endpoints) => answer({ data: endpoints.map(toObject) })),
 
     remove: ({ key, path: { id } }) =>
@@ -59,8 +93,10 @@ export const webhookHandlers = Effect.gen(function* () {
         "webhooks delete",
         { endpoint: id },
         Effect.gen(function* () {
-          const removed = yield* webhooks.remove(key, id)
-          return removed ? answer({ id, deleted: true as const }) : yield* notFound("webhook endpoint")
+          const cancelled = yield* webhooks.remove(key, id)
+          return cancelled === undefined
+            ? yield* notFound("webhook endpoint")
+            : answer({ id, deleted: true as const, cancelled })
         })
       )
   }

@@ -1,25 +1,40 @@
-import { Clock, Context, type Duration, Effect, Layer } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Redacted } from "effect"
 import type { EndpointId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import { type RotationUnderWay, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { Secrets } from "../Secrets.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
-import { type DefaultSecrets, defaultSecrets, replaceSecret } from "./DefaultSecrets.ts"
+import { defaultSecrets, replaceSecret } from "./DefaultSecrets.ts"
 import * as EndpointsRepo from "./queue/EndpointsRepo.ts"
+import { openPair, type PairRow, rotatePair, type SecretPair } from "./secretPair.ts"
 import { overlapping, type SigningKey, signingKey } from "./signature.ts"
 
 /** Most unsealed secrets that are held in memory. */
 const capacity = 1024
 
-/** The sealing context of an endpoint's secret. */
-export const endpointContext = (endpoint: EndpointId): string => `endpoints.secret/${endpoint}`
+/** The sealing context of an endpoint's secrets: the value can be opened only as this column of this row. */
+export const endpointContext = (endpoint: EndpointId, column: keyof EndpointsRepo.SealedPair = "secret"): string =>
+  `endpoints.${column}/${endpoint}`
+
+const pairRow = (secrets: Secrets["Type"], endpoint: EndpointId): PairRow => ({
+  secrets,
+  context: (column) => endpointContext(endpoint, column),
+  unreadable: () => SecretUnreadable.ofEndpoint(endpoint)
+})
+
+/** False for a stored secret that cannot be read: another one replaces it. */
+const isCurrent = (row: PairRow, stored: EndpointsRepo.SealedPair, secret: Redacted.Redacted<string>) =>
+  openPair(row, stored).pipe(
+    Effect.map(({ current }) => Redacted.value(current) === Redacted.value(secret)),
+    Effect.orElseSucceed(() => false)
+  )
 
 const nameOf = ({ account, mode }: Owner) => `${account} ${mode}`
 
 /** The signing key at a given time, Unix milliseconds. */
 type KeyAt = (now: number) => SigningKey
 
-const keyAt = ({ current, previous }: DefaultSecrets): KeyAt => {
+const keyAt = ({ current, previous }: SecretPair): KeyAt => {
   const key = signingKey(current)
   if (previous === undefined) return () => key
   const both = overlapping(signingKey(previous.secret), key)
@@ -39,7 +54,17 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
     readonly rotate: (
       owner: Owner,
       overlap: Duration.Duration
-    ) => Effect.Effect<DefaultSecrets, RotationUnderWay | SecretUnreadable | StoreUnavailable>
+    ) => Effect.Effect<SecretPair, RotationUnderWay | SecretUnreadable | StoreUnavailable>
+    /**
+     * Gives an endpoint another secret, in the caller's transaction; the current one also signs for `overlap` longer. `at`
+     * in Unix milliseconds.
+     */
+    readonly rotateEndpoint: (
+      endpoint: EndpointId,
+      next: Redacted.Redacted<string>,
+      overlap: Duration.Duration,
+      at: number
+    ) => Effect.Effect<void, RotationUnderWay | SecretUnreadable | StoreUnavailable, Tx>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -60,14 +85,11 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
       }
 
       const openEndpoint = Effect.fn("SigningKeys.openEndpoint")(function* (endpoint: EndpointId) {
-        const sealed = yield* EndpointsRepo.sealedSecret(reader, endpoint)
+        const sealed = yield* EndpointsRepo.sealedPair(reader, endpoint)
         if (sealed === undefined) return yield* Effect.dieMessage(`There is no endpoint ${endpoint}`)
-        const secret = yield* Effect.try({
-          try: () => secrets.open(sealed, endpointContext(endpoint)),
-          catch: () => SecretUnreadable.ofEndpoint(endpoint)
-        })
-        const key = signingKey(secret)
-        return keep(endpoint, () => key)
+        const read = yield* openPair(pairRow(secrets, endpoint), sealed)
+        // A rotation may have cached a newer key meanwhile.
+        return kept.get(endpoint) ?? keep(endpoint, keyAt(read))
       })
 
       const openOwner = Effect.fn("SigningKeys.openOwner")(function* (owner: Owner) {
@@ -92,7 +114,26 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
         return yield* writer.write(command)
       })
 
+      const rotateEndpoint = Effect.fn("SigningKeys.rotateEndpoint")(function* (
+        endpoint: EndpointId,
+        next: Redacted.Redacted<string>,
+        overlap: Duration.Duration,
+        at: number
+      ) {
+        const tx = yield* Tx
+        const row = pairRow(secrets, endpoint)
+        const stored = yield* EndpointsRepo.sealedPair(tx, endpoint)
+        const isRepeated = stored !== undefined && (yield* isCurrent(row, stored, next))
+        // A repeated request must neither be refused nor end the overlap that the first one began.
+        if (isRepeated && Duration.greaterThan(overlap, Duration.zero)) return
+        const sealed = yield* rotatePair(row, stored, next, overlap, at)
+        yield* EndpointsRepo.replaceSecrets(endpoint, sealed)
+        const rotated = yield* openPair(row, sealed)
+        tx.afterCommit(() => void keep(endpoint, keyAt(rotated)))
+      })
+
       return {
+        rotateEndpoint,
         ofEndpoint: (endpoint) => now(kept.get(endpoint), openEndpoint(endpoint)),
         ofOwner: (owner) => now(kept.get(nameOf(owner)), openOwner(owner)),
         rotate

@@ -1,13 +1,22 @@
 import type {
   AccountedPayment,
+  ChangeWebhookEndpoint,
   CreatePayment,
   CreateQuote,
   CreateWebhookEndpoint,
   DeletedWebhookEndpoint,
+  Delivery,
+  DeliveryPage,
+  DeliveryWithAttempts,
+  ListDeliveries,
   ListPayments,
   Payment,
   PaymentPage,
   Quote,
+  Redeliver,
+  Redelivered,
+  RedeliveredSome,
+  RedeliverSome,
   WebhookEndpoint,
   WebhookEndpointList
 } from "./types.ts"
@@ -58,6 +67,17 @@ export interface TilldClient {
   readonly webhooks: {
     readonly create: (endpoint: CreateWebhookEndpoint, options?: CreateOptions) => Promise<WebhookEndpoint>
     readonly list: (options?: RequestOptions) => Promise<WebhookEndpointList>
+    /** Nothing that is pending is lost: it goes to the new URL, signed with the new secret. */
+    readonly change: (id: string, change: ChangeWebhookEndpoint, options?: CreateOptions) => Promise<WebhookEndpoint>
     readonly delete: (id: string, options?: RequestOptions) => Promise<DeletedWebhookEndpoint>
+  }
+  readonly deliveries: {
+    /** One page, newest first. */
+    readonly list: (query?: ListDeliveries, options?: RequestOptions) => Promise<DeliveryPage>
+    /** All deliveries from the newest, or from `cursor`, on. */
+    readonly listAll: (query?: ListDeliveries, options?: RequestOptions) => AsyncGenerator<Delivery, void, void>
+    readonly get: (id: string, options?: RequestOptions) => Promise<DeliveryWithAttempts>
+    readonly redeliver: (id: string, redeliver?: Redeliver, options?: CreateOptions) => Promise<Redelivered>
+    readonly redeliverSome: (selection?: RedeliverSome, options?: CreateOptions) => Promise<RedeliveredSome>
   }
 }

@@ -1,6 +1,5 @@
-import type { ClientOptions, CreateOptions, TilldClient } from "./client.ts"
+import type { ClientOptions, CreateOptions, RequestOptions, TilldClient } from "./client.ts"
 import { makeSend, type Waiting } from "./transport.ts"
-import type { ListPayments, PaymentPage } from "./types.ts"
 
 const largestPage = 100
 
@@ -12,7 +11,7 @@ const idempotencyKeyOf = ({ idempotencyKey = crypto.randomUUID() }: CreateOption
   return idempotencyKey
 }
 
-const queryOf = (query: ListPayments): string => {
+const queryOf = (query: object): string => {
   const params = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined) params.set(name, String(value))
@@ -20,13 +19,43 @@ const queryOf = (query: ListPayments): string => {
   return params.size === 0 ? "" : `?${params}`
 }
 
+interface Page<A> {
+  readonly data: ReadonlyArray<A>
+  readonly cursor: string | null
+}
+
+interface PageQuery {
+  readonly limit?: number | undefined
+  readonly cursor?: string | undefined
+}
+
+/** The rows of all pages, from the query's cursor on. */
+async function* everything<Query extends PageQuery, A>(
+  list: (query: Query, options?: RequestOptions) => Promise<Page<A>>,
+  query: Query = {} as Query,
+  options?: RequestOptions
+): AsyncGenerator<A, void, void> {
+  let cursor: string | null | undefined = query.cursor
+  do {
+    const page: Page<A> = await list({ limit: largestPage, ...query, cursor }, options)
+    yield* page.data
+    cursor = page.cursor
+  } while (cursor !== null)
+}
+
 /** A client that waits as it is told. */
 export const makeClient = (options: ClientOptions, waiting: Waiting): TilldClient => {
   const send = makeSend(options, waiting)
 
   /** With a key of its own, so that repeating it makes nothing twice. */
-  const post = async <A>(path: string, body: unknown, settings: CreateOptions = {}): Promise<A> =>
-    send({ method: "POST", path, body, idempotencyKey: idempotencyKeyOf(settings), signal: settings.signal })
+  const once = async <A>(
+    method: "POST" | "PATCH",
+    path: string,
+    body: unknown,
+    settings: CreateOptions = {}
+  ): Promise<A> => send({ method, path, body, idempotencyKey: idempotencyKeyOf(settings), signal: settings.signal })
+  const post = <A>(path: string, body: unknown, settings?: CreateOptions): Promise<A> =>
+    once("POST", path, body, settings)
 
   /** Two quotes do no harm, and the answer to a repeated request would be a quote that is over by then. */
   const quote: TilldClient["quotes"]["create"] = async (body, { signal } = {}) =>
@@ -34,6 +63,9 @@ export const makeClient = (options: ClientOptions, waiting: Waiting): TilldClien
 
   const list: TilldClient["payments"]["list"] = (query = {}, { signal } = {}) =>
     send({ method: "GET", path: `/v1/payments${queryOf(query)}`, signal })
+
+  const listDeliveries: TilldClient["deliveries"]["list"] = (query = {}, { signal } = {}) =>
+    send({ method: "GET", path: `/v1/deliveries${queryOf(query)}`, signal })
 
   return {
     quotes: {
@@ -43,18 +75,12 @@ export const makeClient = (options: ClientOptions, waiting: Waiting): TilldClien
       create: (payment, settings) => post("/v1/payments", payment, settings),
       get: (id, { signal } = {}) => send({ method: "GET", path: `/v1/payments/${encodeURIComponent(id)}`, signal }),
       list,
-      listAll: async function* (query = {}, settings) {
-        let cursor: string | null | undefined = query.cursor
-        do {
-          const page: PaymentPage = await list({ limit: largestPage, ...query, cursor }, settings)
-          yield* page.data
-          cursor = page.cursor
-        } while (cursor !== null)
-      }
+      listAll: (query, settings) => everything(list, query, settings)
     },
     webhooks: {
       create: (endpoint, settings) => post("/v1/webhooks", endpoint, settings),
       list: ({ signal } = {}) => send({ method: "GET", path: "/v1/webhooks", signal }),
+      change: (id, change, settings) => once("PATCH", `/v1/webhooks/${encodeURIComponent(id)}`, change, settings),
       delete: (id, { signal } = {}) =>
         send({
           method: "DELETE",
@@ -62,6 +88,14 @@ export const makeClient = (options: ClientOptions, waiting: Waiting): TilldClien
           signal,
           ifGone: { id, deleted: true }
         })
+    },
+    deliveries: {
+      list: listDeliveries,
+      listAll: (query, settings) => everything(listDeliveries, query, settings),
+      get: (id, { signal } = {}) => send({ method: "GET", path: `/v1/deliveries/${encodeURIComponent(id)}`, signal }),
+      redeliver: (id, body = {}, settings) =>
+        post(`/v1/deliveries/${encodeURIComponent(id)}/redeliver`, body, settings),
+      redeliverSome: (body = {}, settings) => post("/v1/deliveries/redeliver", body, settings)
     }
   }
 }

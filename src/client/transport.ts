@@ -14,7 +14,7 @@ export interface Waiting {
 }
 
 export interface Call {
-  readonly method: "GET" | "POST" | "DELETE"
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE"
   /** From `/v1` on, with its query. */
   readonly path: string
   /** Sent as JSON. */

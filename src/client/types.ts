@@ -160,9 +160,113 @@ export interface WebhookEndpointList {
   readonly data: ReadonlyArray<WebhookEndpoint>
 }
 
+/** What is to change of an endpoint: at least one of `url`, `events` and `secret`. */
+export interface ChangeWebhookEndpoint {
+  /** https only. What is pending goes there too. */
+  readonly url?: string | undefined
+  readonly events?: ReadonlyArray<EventKind> | undefined
+  /** `whsec_` and 16 to 256 visible characters, of your choice. */
+  readonly secret?: string | undefined
+  /** With a secret: how long the former one also signs. Seconds, 0 to 604,800; 86,400 unless given. */
+  readonly overlapSeconds?: number | undefined
+}
+
 export interface DeletedWebhookEndpoint {
   readonly id: string
   readonly deleted: true
+  /** Deliveries that ended with it, each of which can be sent to another endpoint. Absent when the first answer was lost. */
+  readonly cancelled?: number
+}
+
+export type DeliveryStatus = "pending" | "delivered" | "failed" | "cancelled"
+
+/** `failing`: an attempt has failed, and none has succeeded yet. */
+export type DeliveryFilter = DeliveryStatus | "failing"
+
+/** An attempt to deliver an event. */
+export interface DeliveryAttempt {
+  readonly number: number
+  /** Set when it was ordered, outside the retry schedule. */
+  readonly redelivery?: true
+  /** ISO 8601, UTC. */
+  readonly startedAt: string
+  readonly durationMillis: number
+  /** The receiver's HTTP status. */
+  readonly status?: number
+  /** Why there was no status. */
+  readonly error?: string
+  /** The start of the receiver's answer. */
+  readonly bodyStart?: string
+}
+
+/** An event on its way to one receiver. */
+export interface Delivery {
+  readonly id: string
+  readonly event: string
+  readonly kind: EventKind
+  readonly payment: string
+  readonly merchantRef: string
+  /** Absent for a payment's own `webhookUrl`. */
+  readonly endpoint?: string
+  readonly url: string
+  readonly status: DeliveryStatus
+  /** ISO 8601, UTC. */
+  readonly createdAt: string
+  /** ISO 8601, UTC. */
+  readonly nextAttemptAt?: string
+  readonly attemptsMade: number
+  readonly lastAttempt?: DeliveryAttempt
+}
+
+export interface DeliveryWithAttempts extends Delivery {
+  /** The first one and the last ten, when there were more. */
+  readonly attempts: ReadonlyArray<DeliveryAttempt>
+}
+
+export interface SelectDeliveries {
+  readonly endpoint?: string | undefined
+  readonly payment?: string | undefined
+  readonly status?: DeliveryFilter | undefined
+  /** ISO 8601 with its zone, or a day. */
+  readonly createdAfter?: string | undefined
+  readonly createdBefore?: string | undefined
+  /** `cursor` of the answer before. It belongs to its filters. */
+  readonly cursor?: string | undefined
+}
+
+export interface ListDeliveries extends SelectDeliveries {
+  /** Deliveries a page, 1 to 100. */
+  readonly limit?: number | undefined
+}
+
+/** Newest first. */
+export interface DeliveryPage {
+  readonly data: ReadonlyArray<Delivery>
+  /** Pass it for the next page; null at the end. */
+  readonly cursor: string | null
+}
+
+export interface Redeliver {
+  /** The endpoint to send to, in place of the former one. */
+  readonly to?: string | undefined
+}
+
+/** Without `status`, what is `failing`. */
+export interface RedeliverSome extends SelectDeliveries, Redeliver {}
+
+export interface Redelivered {
+  readonly id: string
+  /** `due`: an attempt was about to be made already. */
+  readonly result: "ordered" | "due"
+}
+
+export interface RedeliveredSome {
+  readonly ordered: number
+  readonly due: number
+  /** They went to a deleted endpoint: name another one with `to`. */
+  readonly refused: number
+  /** Send the same body with it to go on; null at the end. */
+  readonly cursor: string | null
 }
 
 /** The body of a webhook. */
@@ -201,6 +305,8 @@ export type ErrorCode =
   | "REQUEST_TIMEOUT"
   | "DUPLICATE_MERCHANT_REF"
   | "IDEMPOTENCY_KEY_IN_USE"
+  | "ROTATION_UNDER_WAY"
+  | "ENDPOINT_DELETED"
   | "QUOTE_EXPIRED"
   | "QUOTE_ALREADY_USED"
   | "TOO_MANY_ENDPOINTS"

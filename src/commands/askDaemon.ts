@@ -62,6 +62,12 @@ const connectTo = ({ control, database }: SettingsShape) =>
     )
   )
 
+/** Whether a daemon serves this place. */
+export const isDaemonAt = (place: ControlTarget) =>
+  Effect.scoped(
+    Effect.map("socket" in place ? connect(place.socket) : connectTo(place), (socket) => socket !== undefined)
+  )
+
 const noDaemonAt = (path: string) =>
   new ControlUnusable({ message: `No daemon listens at ${path}: start it, or correct TILLD_SOCKET` })
 

@@ -1,12 +1,12 @@
 import { Args, Command, Options } from "@effect/cli"
-import { Clock, Data, Effect, Option } from "effect"
+import { Clock, Data, Duration, Effect, Option } from "effect"
 import { latestMoment } from "../Control/controlRequests.ts"
 import {
   ListDeliveries,
   ListedStatus,
   Redeliver,
-  RedeliveredStatus,
   RedeliverRange,
+  SelectedStatus,
   SendTest,
   ShowDelivery
 } from "../Control/deliveryRequests.ts"
@@ -14,7 +14,7 @@ import type { DeliveryView } from "../Control/deliveryView.ts"
 import { modes } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { succeeded } from "../Webhooks/queue/retryPolicy.ts"
-import { askDaemon } from "./askDaemon.ts"
+import { askDaemon, isDaemonAt } from "./askDaemon.ts"
 import { type Common, common, controlTargetOf, UsageError } from "./commonOptions.ts"
 import { complain, print, table } from "./Output.ts"
 import { account, limit, mode, moment } from "./options.ts"
@@ -62,8 +62,8 @@ export const listCommand = Command.make(
     account,
     mode: someMode,
     endpoint,
-    status: Options.choice("status", ListedStatus.literals).pipe(
-      Options.withDescription("Only deliveries in this state; otherwise all"),
+    status: Options.choice("status", SelectedStatus.literals).pipe(
+      Options.withDescription("Only deliveries in this state; failing: tried, and not arrived; otherwise all"),
       Options.optional
     ),
     since: since.pipe(Options.withDefault(0)),
@@ -85,12 +85,14 @@ export const listCommand = Command.make(
       }),
       (deliveries) =>
         table(
-          ["ID", "CREATED", "MODE", "KIND", "STATUS", "ATTEMPTS", "LAST", "NEXT", "URL"],
+          ["ID", "CREATED", "MODE", "KIND", "PAYMENT", "REFERENCE", "STATUS", "ATTEMPTS", "LAST", "NEXT", "URL"],
           deliveries.map((delivery) => [
             delivery.id,
             delivery.createdAt,
             delivery.mode,
             delivery.kind,
+            delivery.payment,
+            oneLine(delivery.merchantRef),
             delivery.status,
             String(delivery.attempts.length + (delivery.forgottenAttempts ?? 0)),
             lastOf(delivery),
@@ -121,14 +123,15 @@ interface Range {
   readonly account: AccountId
   readonly mode: Option.Option<(typeof modes)[number]>
   readonly endpoint: Option.Option<string>
-  readonly status: (typeof RedeliveredStatus.literals)[number]
+  readonly status: (typeof SelectedStatus.literals)[number]
+  readonly to: Option.Option<string>
   readonly since: number
   readonly until: Option.Option<number>
 }
 
 const renderCounts = (counts: { readonly ordered: number; readonly due: number; readonly refused: number }): string =>
   `${counts.ordered} to be sent again, ${counts.due} were due already` +
-  (counts.refused === 0 ? "" : `, ${counts.refused} have no endpoint any more`)
+  (counts.refused === 0 ? "" : `, ${counts.refused} have no endpoint any more: name another with --to`)
 
 /** Redelivers a range page by page. Progress goes to standard error where there is more than one page. */
 const redeliverRange = Effect.fn("commands.redeliverRange")(function* (options: Common, range: Range) {
@@ -143,6 +146,7 @@ const redeliverRange = Effect.fn("commands.redeliverRange")(function* (options: 
         ...wanted,
         mode: each,
         ...given("endpoint", range.endpoint),
+        ...given("to", range.to),
         ...(after === undefined ? {} : { after })
       })
       const told = () => complain(`${renderCounts(sum)} before the error; the same command continues`)
@@ -155,6 +159,47 @@ const redeliverRange = Effect.fn("commands.redeliverRange")(function* (options: 
   yield* print(options.json ? JSON.stringify(sum) : renderCounts(sum))
 })
 
+const redeliverRequest = (id: Option.Option<string>, to: Option.Option<string>) =>
+  new Redeliver({ id: Option.getOrElse(id, () => ""), ...given("to", to) })
+
+/** The receiver did not answer the attempt with a 2xx, or there was none in time. */
+class NotDelivered extends Data.TaggedError("NotDelivered")<{ readonly message: string }> {}
+
+/** Longer than an attempt may take, with its turn among others. */
+const attemptPatience = Duration.toMillis("90 seconds")
+
+/** Orders a delivery again, and waits for the attempt: the daemon makes it, and is asked until it has. */
+const redeliverAndWait = Effect.fn("commands.redeliverAndWait")(function* (
+  options: Common,
+  id: string,
+  to: Option.Option<string>
+) {
+  const place = yield* controlTargetOf(options)
+  if (!(yield* isDaemonAt(place))) {
+    return yield* new NotDelivered({ message: "No attempt is made while the daemon does not run: start it" })
+  }
+  const show = (delivery: string) => askDaemon(place, "webhooks show", new ShowDelivery({ id: delivery }))
+  const madeBy = (delivery: DeliveryView) => delivery.attempts.at(-1)?.number ?? 0
+  const before = Option.isNone(to) ? madeBy(yield* show(id)) : 0
+  const { id: sent } = yield* askDaemon(place, "webhooks redeliver", redeliverRequest(Option.some(id), to))
+  const until = (yield* Clock.currentTimeMillis) + attemptPatience
+  while (true) {
+    const delivery = yield* show(sent)
+    const last = delivery.attempts.at(-1)
+    if (last !== undefined && madeBy(delivery) > before) {
+      yield* print(options.json ? JSON.stringify(delivery) : `${sent}  ${attemptLine(last)}`)
+      if (succeeded(last.status)) return
+      return yield* new NotDelivered({
+        message: `The receiver did not answer with a 2xx: ${last.status ?? last.error}`
+      })
+    }
+    if ((yield* Clock.currentTimeMillis) > until) {
+      return yield* new NotDelivered({ message: `No attempt has ended for 90 seconds: tilld webhooks show ${sent}` })
+    }
+    yield* Effect.sleep("250 millis")
+  }
+})
+
 /** `tilld webhooks redeliver`. */
 export const redeliverCommand = Command.make(
   "redeliver",
@@ -163,7 +208,15 @@ export const redeliverCommand = Command.make(
     id: Args.optional(id),
     since: since.pipe(Options.optional),
     until: until.pipe(Options.optional),
-    status: Options.choice("status", RedeliveredStatus.literals).pipe(
+    to: Options.text("to").pipe(
+      Options.withPseudoName("ENDPOINT"),
+      Options.withDescription("Send to this endpoint, wh_…, of the same account and mode, not where they went"),
+      Options.optional
+    ),
+    waits: Options.boolean("wait").pipe(
+      Options.withDescription("With an ID: wait for the attempt, and fail unless it is answered with a 2xx")
+    ),
+    status: Options.choice("status", SelectedStatus.literals).pipe(
       Options.withDescription("The state they are in; otherwise failed"),
       Options.withDefault("failed" as const)
     ),
@@ -172,23 +225,31 @@ export const redeliverCommand = Command.make(
     endpoint
   },
   Effect.fnUntraced(function* ({ id, since, ...options }) {
+    if (options.waits && Option.isNone(id)) {
+      return yield* new UsageError({ message: "--wait tells of one delivery: give its ID" })
+    }
     if (Option.isSome(id) === Option.isSome(since)) {
       return yield* new UsageError({ message: "Give either the ID of a delivery, or --since TIME for a range" })
     }
+    if (Option.isSome(since) && Option.isSome(options.to) && Option.isNone(options.mode)) {
+      return yield* new UsageError({ message: "--to with --since needs --mode: an endpoint is of one mode" })
+    }
     if (Option.isSome(since)) return yield* redeliverRange(options, { ...options, since: since.value })
-    yield* printResult(
-      options,
-      "webhooks redeliver",
-      new Redeliver({ id: Option.getOrElse(id, () => "") }),
-      ({ id: sent, result }) =>
-        result === "ordered"
-          ? `${sent} is sent again now, or when the daemon starts`
-          : `${sent} is being sent or about to be: nothing was added`
+    if (options.waits)
+      return yield* redeliverAndWait(
+        options,
+        Option.getOrElse(id, () => ""),
+        options.to
+      )
+    yield* printResult(options, "webhooks redeliver", redeliverRequest(id, options.to), ({ id: sent, result }) =>
+      result === "ordered"
+        ? `${sent} is sent again now, or when the daemon starts`
+        : `${sent} is being sent or about to be: nothing was added`
     )
   })
 ).pipe(
   Command.withDescription(
-    "Send a delivery again, or a range of them: the same id and bytes, in addition to the retries; a success ends these"
+    "Send deliveries again: the same id and bytes, in addition to the retries; a success ends these"
   )
 )
 

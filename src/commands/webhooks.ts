@@ -1,20 +1,16 @@
 import { Command, Options } from "@effect/cli"
 import { Duration, Effect, Option } from "effect"
-import { longestOverlap, RotateSecret, type SecretView, ShowSecret } from "../Control/controlRequests.ts"
+import { RotateSecret, type SecretView, ShowSecret } from "../Control/controlRequests.ts"
 import { common, UsageError } from "./commonOptions.ts"
 import { listCommand, redeliverCommand, showCommand, test } from "./deliveries.ts"
-import { account, durationOption, mode, refuse } from "./options.ts"
+import { changeCommand, endpointsCommand, overlapOption } from "./endpoints.ts"
+import { account, mode } from "./options.ts"
 import { printResult } from "./result.ts"
 
 const defaultOverlap = Duration.hours(24)
 
-const overlap = durationOption("overlap").pipe(
+const overlap = overlapOption.pipe(
   Options.withDescription("With --rotate: how long the present secret still signs; otherwise 24h"),
-  Options.mapEffect((length) =>
-    Duration.lessThanOrEqualTo(length, longestOverlap)
-      ? Effect.succeed(length)
-      : refuse(`--overlap must be at most ${longestOverlap}`)
-  ),
   Options.optional
 )
 
@@ -48,8 +44,8 @@ const secret = Command.make(
   })
 ).pipe(Command.withDescription("Print the secret that signs webhooks to payments' webhookUrl, or make a new one"))
 
-/** `tilld webhooks`: deliveries, tests and the signing secret. */
+/** `tilld webhooks`: deliveries, endpoints, tests and the signing secret. */
 export const webhooksCommand = Command.make("webhooks").pipe(
-  Command.withDescription("Webhooks: deliveries, attempts, and the secret that signs"),
-  Command.withSubcommands([listCommand, showCommand, redeliverCommand, test, secret])
+  Command.withDescription("Webhooks: deliveries, endpoints, and the secret that signs"),
+  Command.withSubcommands([listCommand, showCommand, redeliverCommand, endpointsCommand, changeCommand, test, secret])
 )

@@ -15,6 +15,7 @@ import {
   SendTest,
   ShowDelivery
 } from "../../src/Control/deliveryRequests.ts"
+import { ChangeEndpoint, ListEndpoints } from "../../src/Control/endpointRequests.ts"
 import { handlers } from "../../src/Control/handlers.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
 import * as PaymentRequests from "../../src/Control/paymentRequests.ts"
@@ -94,6 +95,7 @@ export const samples = [
     request: new ListDeliveries({ account, modes: [mode], since: 0, until: 1e15, statuses: ["failed"], limit: 10 })
   },
   { request: new ShowDelivery({ id: delivery }) },
+  { request: new ListEndpoints({ account, modes: [mode] }) },
   { request: new ListAudit({ since: 0, limit: 10 }) },
   {
     request: new Requests.CreateKey({ account, mode, name: "till", permissions: ["payments:read"] }),
@@ -135,6 +137,15 @@ export const samples = [
     detail: { account, mode, status: "failed", since: "1970-01-01T00:00:00.000Z", until: "1970-01-02T00:00:00.000Z" }
   },
   { request: new SendTest({ endpoint }), act: "webhooks test", detail: { endpoint } },
+  {
+    request: new ChangeEndpoint({
+      id: endpoint,
+      url: "https://shop.example.com/moved/4711",
+      secret: "whsec_fedcba9876543210"
+    }),
+    act: "webhooks change",
+    detail: { endpoint, host: "shop.example.com", secret: "replaced" }
+  },
   {
     request: new Requests.Rescan({ chain: "base", mode, from: 7, to: 9 }),
     act: "rescan",

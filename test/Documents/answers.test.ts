@@ -87,7 +87,13 @@ layer(app, { excludeTestServices: true })("every response matches the document",
       expect(created.status).toBe(201)
       expect((yield* ask("GET", "/v1/webhooks", { key })).body.data).toEqual([created.body])
       const path = `/v1/webhooks/${created.body.id}`
-      expect((yield* ask("DELETE", path, { key })).body).toEqual({ id: created.body.id, deleted: true })
+      const change = { secret: "whsec_fedcba9876543210", events: ["payment.created"] }
+      expect((yield* ask("PATCH", path, { key, json: change })).status).toBe(200)
+      const another = { ...change, secret: "whsec_another-secret-of-it" }
+      expect(told(yield* ask("PATCH", path, { key, json: another }))).toBe("409 ROTATION_UNDER_WAY")
+      expect(told(yield* ask("PATCH", path, { key, json: {} }))).toBe("400 VALIDATION_ERROR")
+      expect(told(yield* ask("PATCH", "/v1/webhooks/wh_x", { key, json: change }))).toBe("404 NOT_FOUND")
+      expect((yield* ask("DELETE", path, { key })).body).toEqual({ id: created.body.id, deleted: true, cancelled: 0 })
       expect(told(yield* ask("DELETE", path, { key }))).toBe("404 NOT_FOUND")
       const internal = { key, json: { ...endpoint, url: "https://127.0.0.1/" } }
       expect(told(yield* ask("POST", "/v1/webhooks", internal))).toBe("400 VALIDATION_ERROR")
@@ -95,6 +101,40 @@ layer(app, { excludeTestServices: true })("every response matches the document",
       const beyond = yield* ask("POST", "/v1/webhooks", { key, json: endpoint })
       expect(told(beyond)).toBe("409 TOO_MANY_ENDPOINTS")
       expect(beyond.body.error.message).toContain("There are 50 endpoints, as many as an account may have in a mode")
+    })
+  )
+
+  it.effect("for deliveries", () =>
+    Effect.gen(function* () {
+      const ask = yield* makeAsk
+      const key = yield* (yield* TestApi).newKey()
+      for (const { id } of (yield* ask("GET", "/v1/webhooks", { key })).body.data) {
+        yield* ask("DELETE", `/v1/webhooks/${id}`, { key })
+      }
+      const json = { ...endpoint, events: ["payment.created"] }
+      const { body } = yield* ask("POST", "/v1/webhooks", { key, json })
+      yield* ask("POST", "/v1/payments", { key, json: payment() })
+      yield* ask("POST", "/v1/payments", { key, json: payment() })
+      const page = yield* ask("GET", `/v1/deliveries?endpoint=${body.id}&limit=1`, { key })
+      expect(page.body.cursor).toEqual(expect.any(String))
+      const path = `/v1/deliveries/${page.body.data[0].id}`
+      expect((yield* ask("GET", path, { key })).body.attempts).toEqual([])
+      expect((yield* ask("POST", `${path}/redeliver`, { key, json: {} })).body.result).toBe("due")
+      expect((yield* ask("POST", "/v1/deliveries/redeliver", { key, json: {} })).status).toBe(200)
+      yield* ask("DELETE", `/v1/webhooks/${body.id}`, { key })
+      const refusals = [
+        ["POST", `${path}/redeliver`, {}, "409 ENDPOINT_DELETED"],
+        ["POST", `${path}/redeliver`, { to: "wh_x" }, "400 VALIDATION_ERROR"],
+        ["POST", "/v1/deliveries/dlv_x/redeliver", {}, "404 NOT_FOUND"],
+        ["POST", "/v1/deliveries/redeliver", { cursor: "x" }, "400 INVALID_CURSOR"],
+        ["POST", "/v1/deliveries/redeliver", { status: "x" }, "400 VALIDATION_ERROR"],
+        ["GET", "/v1/deliveries/dlv_x", undefined, "404 NOT_FOUND"],
+        ["GET", "/v1/deliveries?cursor=x", undefined, "400 INVALID_CURSOR"],
+        ["GET", "/v1/deliveries?createdAfter=x", undefined, "400 VALIDATION_ERROR"]
+      ] as const
+      for (const [method, where, json, code] of refusals) {
+        expect(told(yield* ask(method, where, { key, json })), where).toBe(code)
+      }
     })
   )
 
@@ -127,16 +167,17 @@ layer(app, { excludeTestServices: true })("every response matches the document",
       const powerless = yield* newKey("test", [])
       for (const [template, item] of Object.entries(paths)) {
         const path = template.replace("{id}", "x")
-        expect(told(yield* ask("PATCH", path, { key }))).toBe("405 METHOD_NOT_ALLOWED")
+        expect(told(yield* ask("PUT", path, { key }))).toBe("405 METHOD_NOT_ALLOWED")
         for (const [method, { security }] of Object.entries(item)) {
           const upper = method.toUpperCase()
-          const body = upper === "POST" ? { json: {} } : {}
+          const takesBody = ["POST", "PATCH"].includes(upper)
+          const body = takesBody ? { json: {} } : {}
           expect(told(yield* ask(upper, `${path}?a=1`, { key, ...body }))).toBe("400 VALIDATION_ERROR")
           if (security.length > 0) {
             expect(told(yield* ask(upper, path))).toBe("401 UNAUTHORIZED")
             expect(told(yield* ask(upper, path, { key: powerless }))).toBe("403 FORBIDDEN")
           }
-          if (upper === "POST") {
+          if (takesBody) {
             const type = { "content-type": "application/json" }
             expect(told(yield* ask(upper, path, { key, body: "{", headers: type }))).toBe("400 INVALID_JSON")
             expect(told(yield* ask(upper, path, { key, body: "{" }))).toBe("415 UNSUPPORTED_MEDIA_TYPE")

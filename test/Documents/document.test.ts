@@ -72,10 +72,15 @@ describe("the OpenAPI document", () => {
       "get /healthz 200,400,405,503,default",
       "get /openapi.json 200,304,400,405,503,default",
       "get /readyz 200,400,405,503,default",
+      "get /v1/deliveries 200,400,401,403,405,429,503,default",
+      "get /v1/deliveries/{id} 200,400,401,403,404,405,429,503,default",
       "get /v1/events/stream 200,400,401,403,405,429,503,default",
       "get /v1/payments 200,400,401,403,405,429,503,default",
       "get /v1/payments/{id} 200,400,401,403,404,405,429,503,default",
       "get /v1/webhooks 200,400,401,403,405,429,503,default",
+      "patch /v1/webhooks/{id} 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
+      "post /v1/deliveries/redeliver 200,400,401,403,405,409,413,415,422,429,503,507,default",
+      "post /v1/deliveries/{id}/redeliver 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
       "post /v1/payments 201,400,401,403,405,409,413,415,422,429,503,507,default",
       "post /v1/quotes 201,400,401,403,405,409,413,415,422,429,503,507,default",
       "post /v1/webhooks 201,400,401,403,405,409,413,415,422,429,503,507,default"
@@ -104,7 +109,8 @@ describe("the OpenAPI document", () => {
   })
 
   it("has the headers of the responses", () => {
-    for (const [, path, operation] of operations) {
+    for (const [method, path, operation] of operations) {
+      const takesBody = ["post", "patch"].includes(method)
       const keyed = operation.security.length > 0
       for (const [status, { headers = {} }] of responsesOf(operation)) {
         expect(Object.keys(headers), `${path} ${status}`).toContain("X-Request-Id")
@@ -113,7 +119,7 @@ describe("the OpenAPI document", () => {
         )
         expect("Allow" in headers).toBe(status === "405")
         expect("Location" in headers).toBe(status === "201" && path === "/v1/payments")
-        expect("Idempotent-Replayed" in headers).toBe(status === "201")
+        expect("Idempotent-Replayed" in headers).toBe(takesBody && ["200", "201"].includes(status))
         expect("ETag" in headers, `${path} ${status}`).toBe(
           /^.(docs|openapi)/.test(path) && ["200", "304"].includes(status)
         )
@@ -122,10 +128,10 @@ describe("the OpenAPI document", () => {
     }
   })
 
-  it("has an Idempotency-Key for every POST, and for no other method", () => {
+  it("has an Idempotency-Key for every POST and PATCH, and for no other method", () => {
     for (const [method, , { parameters = [] }] of operations) {
       const names = parameters.map((parameter) => resolve(components, "parameters", parameter).name)
-      expect(names.includes("Idempotency-Key")).toBe(method === "post")
+      expect(names.includes("Idempotency-Key")).toBe(method === "post" || method === "patch")
     }
   })
 })

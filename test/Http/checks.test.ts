@@ -45,7 +45,9 @@ layer(testApp(), { excludeTestServices: true })("the checks of a request, in ord
       const key = yield* api.newKey("test", [])
       for (const [path, allow] of [
         ["/v1/payments", "GET, HEAD, POST"],
-        ["/v1/webhooks/x", "DELETE"]
+        ["/v1/webhooks/x", "DELETE, PATCH"],
+        ["/v1/deliveries/redeliver", "POST"],
+        ["/v1/deliveries/x/redeliver", "POST"]
       ] as const) {
         for (const method of ["PUT", "OPTIONS", "PROPFIND"]) {
           const { body, headers, status } = yield* api.call(method, path, { key, body: tooLarge })

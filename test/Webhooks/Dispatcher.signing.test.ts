@@ -71,7 +71,7 @@ it.scoped("a secret that does not open fails its own attempts, with a remedy in 
       expect.stringContaining("default webhook secret of account default, mode test"),
       expect.stringContaining(`webhook endpoint ${damaged.id}`)
     ])
-    expect(logged.every((line) => /POST \/v1\/webhooks|--rotate --overlap 0s/.test(line))).toBe(true)
+    expect(logged.every((line) => /PATCH \/v1\/webhooks|--rotate --overlap 0s/.test(line))).toBe(true)
     // The remedy, with nothing restarted.
     const keys = yield* SigningKeys
     yield* keys.rotate(merchant, Duration.zero)

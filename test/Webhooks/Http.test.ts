@@ -24,7 +24,10 @@ const app = testApp({ webhooks: testWebhooks({ allowTargets: ["192.0.2.0/24"] })
 /** What each operation that administers is done with, in this order, and what the log has of it. */
 const acts = {
   "POST /v1/webhooks": { act: "webhooks register", host: "192.0.2.1:8443", events: endpoint().events },
-  "DELETE /v1/webhooks/:id": { act: "webhooks delete" }
+  "PATCH /v1/webhooks/:id": { act: "webhooks change", host: "192.0.2.2" },
+  "DELETE /v1/webhooks/:id": { act: "webhooks delete" },
+  "POST /v1/deliveries/redeliver": { act: "webhooks redeliver", status: "failing" },
+  "POST /v1/deliveries/:id/redeliver": { act: "webhooks redeliver" }
 } as const
 
 /** To have a payment or a price is a merchant's business; to change where events go, and who can sign, administers. */
@@ -61,7 +64,7 @@ layer(app, { excludeTestServices: true })("webhook endpoints over HTTP", (it) =>
       expect((yield* api.call("GET", "/v1/webhooks", { key: live })).body).toEqual({ data: [] })
       expect((yield* api.call("DELETE", `/v1/webhooks/${made.body.id}`, { key: live })).status).toBe(404)
       const deleted = yield* api.call("DELETE", `/v1/webhooks/${made.body.id}`, { key })
-      expect([deleted.status, deleted.body]).toEqual([200, { id: made.body.id, deleted: true }])
+      expect([deleted.status, deleted.body]).toEqual([200, { id: made.body.id, deleted: true, cancelled: 0 }])
       const again = yield* api.call("DELETE", `/v1/webhooks/${made.body.id}`, { key })
       expect([again.status, again.body.error.code, again.body.error.message]).toEqual([
         404,
@@ -151,12 +154,25 @@ layer(app, { excludeTestServices: true })("webhook endpoints over HTTP", (it) =>
       expect((yield* api.call("GET", "/v1/webhooks", { key })).status).toBe(200)
       expect(yield* rows).toEqual([registered])
 
-      expect((yield* api.call("DELETE", `/v1/webhooks/${made.body.id}`, { key })).status).toBe(200)
+      const path = `/v1/webhooks/${made.body.id}`
+      expect((yield* api.call("PATCH", path, { key, json: {} })).status).toBe(400)
+      const change = { url: "https://192.0.2.2/token-4711", secret: "whsec_fedcba9876543210" }
+      expect((yield* api.call("PATCH", path, { key, json: change })).status).toBe(200)
+      const { act: changes, ...changed } = acts["PATCH /v1/webhooks/:id"]
+      const moved = { ...by, act: changes, detail: { endpoint: made.body.id, ...changed, secret: "replaced" } }
+      expect(yield* rows).toEqual([moved, registered])
+
+      const { act: sends, ...sent } = acts["POST /v1/deliveries/redeliver"]
+      const some = { ...by, act: sends, detail: sent }
+      expect((yield* api.call("POST", "/v1/deliveries/redeliver", { key, json: {} })).status).toBe(200)
+      expect(yield* rows).toEqual([some, moved, registered])
+
+      expect((yield* api.call("DELETE", path, { key })).status).toBe(200)
       const deleted = { ...by, act: acts["DELETE /v1/webhooks/:id"].act, detail: { endpoint: made.body.id } }
-      expect(yield* rows).toEqual([deleted, registered])
-      expect((yield* api.call("DELETE", `/v1/webhooks/${made.body.id}`, { key })).status).toBe(404)
+      expect(yield* rows).toEqual([deleted, some, moved, registered])
+      expect((yield* api.call("DELETE", path, { key })).status).toBe(404)
       expect(JSON.stringify(yield* rows)).not.toMatch(/whsec_|4711/)
-      expect(yield* rows).toHaveLength(2)
+      expect(yield* rows).toHaveLength(4)
     })
   )
 })

@@ -85,7 +85,12 @@ export const idOf = (sequence: number) =>
   })
 
 export const redeliver = (sequence: number) =>
-  Effect.flatMap(idOf(sequence), (id) => commit((now) => RedeliveryRepo.redeliver(id, now)))
+  Effect.flatMap(idOf(sequence), (id) =>
+    Effect.map(
+      commit((now) => RedeliveryRepo.redeliver(id, now)),
+      (ordered) => ordered?.result
+    )
+  )
 
 /** Failed deliveries to `endpoint`, made one a second, none of them due. */
 export const addFailed = (endpoint: EndpointId, count: number) =>

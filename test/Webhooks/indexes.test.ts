@@ -44,6 +44,8 @@ it.scoped("lists and redeliveries find their rows by an index, in its order", ()
     const selection = { owner: merchant, endpoint: undefined, status: "pending" as const, since: 0, until: 1 }
     yield* LogRepo.list(db, [selection], 20)
     yield* LogRepo.list(db, [{ ...selection, endpoint }], 20)
+    yield* LogRepo.list(db, [{ ...selection, status: "failing" }], 20, { createdAt: 1, sequence: 9 })
+    yield* LogRepo.list(db, [{ ...selection, endpoint, status: "failing" }], 20)
     yield* LogRepo.byId(db, yield* idOf(1))
     const first = { createdAt: 0, sequence: 0 }
     yield* inTransaction(watched(RedeliveryRepo.redeliverSome(selection, first, 20, 1)))
@@ -51,9 +53,16 @@ it.scoped("lists and redeliveries find their rows by an index, in its order", ()
     yield* inTransaction(watched(RedeliveryRepo.redeliver(yield* idOf(1), 1)))
     expect(plans.filter((step) => /SCAN (?!json_each)|TEMP B-TREE/.test(step))).toEqual([])
     // The few of one payment are sorted.
+    yield* LogRepo.list(db, [{ ...selection, payment: payment.id, endpoint }], 20)
     yield* LogRepo.ofPayment(db, payment.id)
     expect(plans.filter((step) => /SCAN (?!json_each)/.test(step))).toEqual([])
-    for (const index of ["deliveries_list", "deliveries_list_endpoint", "deliveries_event"]) {
+    for (const index of [
+      "deliveries_list",
+      "deliveries_list_endpoint",
+      "deliveries_failing",
+      "deliveries_failing_endpoint",
+      "deliveries_event"
+    ]) {
       expect(plans.some((step) => step.includes(`INDEX ${index} `))).toBe(true)
     }
   })

@@ -94,10 +94,42 @@ liveSuite(app, "a client of a server", (test, it) => {
     expect((yield* Effect.promise(() => tilld.webhooks.list())).data).toEqual([endpoint])
     expect(yield* Effect.promise(() => tilld.webhooks.delete(endpoint.id))).toEqual({
       id: endpoint.id,
-      deleted: true
+      deleted: true,
+      cancelled: 0
     })
     const again = yield* refusalOf(tilld.webhooks.delete(endpoint.id))
     expect(again).toMatchObject({ status: 404, code: "NOT_FOUND" })
+  })
+
+  test("changes an endpoint, and follows, shows and repeats deliveries", function* () {
+    const tilld = yield* client
+    const url = "https://shop.example.com/deliveries"
+    const { id } = yield* Effect.promise(() => tilld.webhooks.create({ url, events: ["payment.created"], secret }))
+    const moved = yield* Effect.promise(() => tilld.webhooks.change(id, { url: `${url}/moved` }))
+    expect(moved).toMatchObject({ id, url: `${url}/moved` })
+    for (const merchantRef of ["delivered 1", "delivered 2"]) {
+      yield* Effect.promise(() => tilld.payments.create({ ...order, merchantRef }))
+    }
+    const all = yield* Effect.promise(async () => {
+      const refs: Array<string> = []
+      for await (const delivery of tilld.deliveries.listAll({ endpoint: id, limit: 1 })) refs.push(delivery.merchantRef)
+      return refs
+    })
+    expect(all).toEqual(["delivered 2", "delivered 1"])
+    const [delivery] = (yield* Effect.promise(() => tilld.deliveries.list({ endpoint: id, status: "pending" }))).data
+    const deliveryId = delivery?.id ?? ""
+    expect(yield* Effect.promise(() => tilld.deliveries.get(deliveryId))).toMatchObject({
+      id: deliveryId,
+      attempts: []
+    })
+    expect(yield* Effect.promise(() => tilld.deliveries.redeliver(deliveryId))).toEqual({
+      id: deliveryId,
+      result: "due"
+    })
+    const nothing = { ordered: 0, due: 0, refused: 0, cursor: null }
+    expect(yield* Effect.promise(() => tilld.deliveries.redeliverSome({ endpoint: id }))).toEqual(nothing)
+    expect(yield* Effect.promise(() => tilld.webhooks.delete(id))).toEqual({ id, deleted: true, cancelled: 2 })
+    expect(yield* refusalOf(tilld.deliveries.redeliver(deliveryId))).toMatchObject({ code: "ENDPOINT_DELETED" })
   })
 
   test("is answered the same with the same idempotency key, and with a random one each time otherwise", function* () {

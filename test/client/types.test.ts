@@ -4,16 +4,25 @@ import type { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { expectTypeOf, it } from "vitest"
 import type {
   AccountedPayment,
+  ChangeWebhookEndpoint,
   CreatePayment,
   CreateQuote,
   CreateWebhookEndpoint,
   DeletedWebhookEndpoint,
+  Delivery,
+  DeliveryPage,
+  DeliveryWithAttempts,
   ErrorCode,
+  ListDeliveries,
   ListPayments,
   Payment,
   PaymentException,
   PaymentPage,
   Quote,
+  Redeliver,
+  Redelivered,
+  RedeliveredSome,
+  RedeliverSome,
   WebhookEndpoint,
   WebhookEndpointList,
   WebhookEvent
@@ -27,6 +36,7 @@ import type * as DomainQuote from "../../src/Domain/Quote.ts"
 import type * as Payments from "../../src/Payments/Api.ts"
 import type * as Quotes from "../../src/Quotes/Api.ts"
 import type * as Webhooks from "../../src/Webhooks/Api.ts"
+import type * as Deliveries from "../../src/Webhooks/queue/Api.ts"
 
 /** What is optional may be given as undefined too: JSON leaves it out. */
 type Lenient<A> = { [K in keyof A]: Partial<Pick<A, K>> extends Pick<A, K> ? A[K] | undefined : A[K] }
@@ -47,6 +57,10 @@ it("what is sent is what the schemas take", () => {
   expectTypeOf<keyof CreatePayment>().toEqualTypeOf<keyof typeof Payments.CreatePaymentBody.Encoded>()
   expectTypeOf<CreateQuote>().toEqualTypeOf<Lenient<typeof Quotes.CreateQuoteBody.Encoded>>()
   expectTypeOf<CreateWebhookEndpoint>().toEqualTypeOf<typeof Webhooks.CreateEndpointBody.Encoded>()
+  expectTypeOf<ChangeWebhookEndpoint>().toEqualTypeOf<Lenient<typeof Webhooks.ChangeEndpointBody.Encoded>>()
+  expectTypeOf<Redeliver>().toEqualTypeOf<Lenient<typeof Deliveries.RedeliverBody.Encoded>>()
+  expectTypeOf<RedeliverSome>().toEqualTypeOf<Lenient<typeof Deliveries.RedeliverSomeBody.Encoded>>()
+  expectTypeOf<keyof ListDeliveries>().toEqualTypeOf<keyof typeof Deliveries.ListDeliveriesQuery.Encoded>()
   // As a value, not as the text that it is in a URL.
   expectTypeOf<ListPayments>().toEqualTypeOf<Lenient<typeof Payments.ListPaymentsQuery.Type>>()
 })
@@ -67,6 +81,12 @@ it("what is answered is what the schemas give", () => {
   expectTypeOf<WebhookEndpoint>().toEqualTypeOf<Answer<"create">>()
   expectTypeOf<WebhookEndpointList>().toEqualTypeOf<Answer<"list">>()
   expectTypeOf<DeletedWebhookEndpoint>().toEqualTypeOf<Answer<"remove">>()
+
+  expectTypeOf<Delivery>().toEqualTypeOf<typeof Deliveries.DeliveryObject.Encoded>()
+  expectTypeOf<DeliveryWithAttempts>().toEqualTypeOf<typeof Deliveries.DeliveryWithAttempts.Encoded>()
+  expectTypeOf<DeliveryPage>().toEqualTypeOf<typeof Deliveries.DeliveryPage.Encoded>()
+  expectTypeOf<Redelivered>().toEqualTypeOf<typeof Deliveries.Redelivered.Encoded>()
+  expectTypeOf<RedeliveredSome>().toEqualTypeOf<typeof Deliveries.RedeliveredSome.Encoded>()
 
   expectTypeOf<Omit<WebhookEvent, "data">>().toEqualTypeOf<Omit<typeof Event.WebhookEvent.Encoded, "data">>()
   expectTypeOf<keyof WebhookEvent>().toEqualTypeOf<keyof typeof Event.WebhookEvent.Encoded>()

@@ -67,6 +67,7 @@ layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running d
         event: first.event.id,
         kind: "payment.created",
         payment: payment.id,
+        merchantRef: payment.merchantRef,
         account: "default",
         mode: "test",
         url: inbox.url + path,
@@ -142,6 +143,61 @@ layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running d
     })
   )
 
+  it.scoped("an endpoint is changed: what waits for a retry goes to the new URL, signed with the new secret", () =>
+    Effect.gen(function* () {
+      const { daemon, inbox } = yield* Shop
+      yield* inbox.behave(() => 503)
+      const hook = { url: `${inbox.url}/before`, events: ["payment.created"], secret }
+      const { body } = yield* daemon.call<{ id: string }>("POST", "/v1/webhooks", hook)
+      const payment = yield* daemon.create(order)
+      yield* inbox.next("/before", payment)
+      const listed = yield* json<ReadonlyArray<{ id: string }>>("endpoints", "--mode", "test")
+      expect(listed).toContainEqual(expect.objectContaining({ id: body.id, url: hook.url }))
+      const change = ["change", body.id, "--url", `${inbox.url}/after`, "--new-secret", "--overlap", "0s"]
+      const changed = yield* json<{ secret: string }>(...change)
+      expect(changed).toMatchObject({
+        id: body.id,
+        url: `${inbox.url}/after`,
+        secret: expect.stringMatching(/^whsec_/)
+      })
+
+      const pending = json<ReadonlyArray<Delivery>>("list", "--endpoint", body.id, "--status", "failing")
+      const [delivery] = yield* Effect.repeat(pending, { until: ({ length }) => length === 1 })
+      const refused = yield* run("redeliver", delivery?.id ?? "", "--wait")
+      expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("503") })
+      yield* inbox.next("/after", payment)
+      yield* inbox.behave(() => 204)
+      const taken = yield* run("redeliver", delivery?.id ?? "", "--wait")
+      expect(taken).toMatchObject({ code: 0, stdout: expect.stringMatching(/ 204\n$/) })
+      const { request } = yield* inbox.next("/after", payment)
+      expect([verifySignature(request, changed.secret), verifySignature(request, secret)]).toEqual([true, false])
+    })
+  )
+
+  it.scoped("what a deletion cancelled is sent to another endpoint", () =>
+    Effect.gen(function* () {
+      const { daemon, endpoint, inbox } = yield* Shop
+      yield* inbox.behave(({ path }) => (path === "/gone" ? 503 : 204))
+      const hook = { url: `${inbox.url}/gone`, events: ["payment.created"], secret }
+      const { body } = yield* daemon.call<{ id: string }>("POST", "/v1/webhooks", hook)
+      const payment = yield* daemon.create(order)
+      const first = yield* inbox.next("/gone", payment)
+      yield* inbox.next(path, payment)
+      const deleted = yield* daemon.call<{ cancelled: number }>("DELETE", `/v1/webhooks/${body.id}`)
+      expect(deleted.body.cancelled).toBe(1)
+      const cancelled = ["--endpoint", body.id, "--status", "cancelled"]
+      const [{ id } = { id: "" }] = yield* json<ReadonlyArray<Delivery>>("list", ...cancelled)
+      expect((yield* run("redeliver", id)).stderr).toContain("--to")
+      const sent = yield* run("redeliver", id, "--to", endpoint, "--wait")
+      expect(sent).toMatchObject({ code: 0 })
+      const again = yield* inbox.next(path, payment)
+      expect(again.request.body).toEqual(first.request.body)
+      const range = ["redeliver", "--since", "24h", ...cancelled, "--to", endpoint, "--mode", "test"]
+      expect(yield* json(...range)).toEqual({ ordered: 1, due: 0, refused: 0 })
+      yield* inbox.next(path, payment)
+    })
+  )
+
   it.scoped("a test send is signed, is no webhook event, and tells how it was answered", () =>
     Effect.gen(function* () {
       const { endpoint, inbox } = yield* Shop
@@ -191,7 +247,15 @@ layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running d
         [2, "--since", "redeliver", "dlv_none", "--since", "24h"],
         [2, "2026-01-31T12:00:00Z", "redeliver", "--since", "2026-01-31T12:00:00"],
         [2, "2026-01-31T12:00:00Z", "list", "--until", "2026-02-30"],
-        [2, "failed", "redeliver", "--since", "24h", "--status", "cancelled"]
+        [2, "--mode", "redeliver", "--since", "24h", "--to", "wh_none"],
+        [2, "ID", "redeliver", "--since", "24h", "--wait"],
+        [1, "wh_none", "change", "wh_none", "--url", "https://shop.example/"],
+        [2, "what to change", "change", "wh_none"],
+        [2, "--overlap", "change", "wh_none", "--url", "https://shop.example/", "--overlap", "1h"],
+        [2, "30 days", "change", "wh_none", "--new-secret", "--overlap", "31d"],
+        [2, "standard input", "change", "wh_none", "--secret", secret],
+        [2, "--new-secret", "change", "wh_none", "--secret", "-", "--new-secret"],
+        [2, "payment.detecting", "change", "wh_none", "--events", "payment.paid"]
       ] as const) {
         const ended = yield* run(...args)
         expect(ended, args.join(" ")).toMatchObject({ code, stdout: "" })

@@ -44,12 +44,12 @@ const encoded = (text: string): string =>
       }).join("")
 
 /** Prefixes of ids, and cursors. */
-const kinds = ["pay", "wh", "quote", "cursor"] as const
+const kinds = ["pay", "wh", "quote", "dlv", "cursor"] as const
 type Kind = (typeof kinds)[number]
 
 /** What the server has given so far, for requests that come back to it. */
 class Memory {
-  readonly #known: Readonly<Record<Kind, Array<string>>> = { pay: [], wh: [], quote: [], cursor: [] }
+  readonly #known: Readonly<Record<Kind, Array<string>>> = { pay: [], wh: [], quote: [], dlv: [], cursor: [] }
 
   pick(kind: Kind, at: number): string {
     const all = this.#known[kind].slice(-50)
@@ -58,17 +58,24 @@ class Memory {
 
   learn({ body, status }: Answer): void {
     if (status >= 300 || !body.startsWith("{")) return
-    const { cursor, id } = JSON.parse(body) as { readonly id?: unknown; readonly cursor?: unknown }
+    const { cursor, data, id } = JSON.parse(body) as Readonly<Record<"cursor" | "data" | "id", unknown>>
+    // Of a list the first one.
+    this.#learnId(id ?? (Array.isArray(data) ? data[0]?.id : undefined))
+    if (typeof cursor === "string") this.#known.cursor.push(cursor)
+  }
+
+  #learnId(id: unknown): void {
     const kind = kinds.find((one) => typeof id === "string" && id.startsWith(`${one}_`))
     if (kind !== undefined && typeof id === "string") this.#known[kind].push(id)
-    if (typeof cursor === "string") this.#known.cursor.push(cursor)
   }
 }
 
+/** What the `{id}` of a path names. */
+const kindOf = (path: string): Kind =>
+  path.startsWith("/v1/webhooks") ? "wh" : path.startsWith("/v1/deliveries") ? "dlv" : "pay"
+
 const targetOf = ({ id, path, query }: Drawn, memory: Memory): string => {
-  const idText = encoded(
-    typeof id === "string" ? id : memory.pick(path.startsWith("/v1/webhooks") ? "wh" : "pay", id.known)
-  )
+  const idText = encoded(typeof id === "string" ? id : memory.pick(kindOf(path), id.known))
   const search = query.map(
     ([name, value]) =>
       `${encoded(name)}=${encoded(typeof value === "string" ? value : memory.pick("cursor", value.known))}`

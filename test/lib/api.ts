@@ -3,9 +3,10 @@ import type { IncomingHttpHeaders } from "node:http"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Agent, request as send } from "undici"
 import { appLayer } from "../../src/App.ts"
-import { defaultAccount, Keys } from "../../src/Auth.ts"
+import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
 import { type Permission, permissions } from "../../src/Domain/ApiKey.ts"
 import type { Mode } from "../../src/Domain/Chain.ts"
+import { type AccountId, newAccountId } from "../../src/Domain/Ids.ts"
 import { HttpServer } from "../../src/Server.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
 import { testSettings } from "./settings.ts"
@@ -74,8 +75,10 @@ export class TestApi extends Context.Tag("test/TestApi")<
     readonly host: string
     readonly port: number
     readonly call: Call
-    /** A key of the default account. */
-    readonly newKey: (mode?: Mode, allowed?: ReadonlyArray<Permission>) => Effect.Effect<string>
+    /** A key of the default account, or of another one. */
+    readonly newKey: (mode?: Mode, allowed?: ReadonlyArray<Permission>, account?: AccountId) => Effect.Effect<string>
+    /** An account that uses the wallets of the configuration. */
+    readonly newAccount: (name: string) => Effect.Effect<AccountId>
   }
 >() {
   static readonly layer = Layer.scoped(
@@ -84,12 +87,19 @@ export class TestApi extends Context.Tag("test/TestApi")<
       const { address } = yield* HttpServer
       const keys = yield* Keys
       const call = yield* makeClient(`http://${address.host}:${address.port}`)
-      const newKey = (mode: Mode = "test", allowed: ReadonlyArray<Permission> = permissions) =>
-        keys.create({ account: defaultAccount, mode, name: "test", permissions: allowed, expiresIn: undefined }).pipe(
+      const accounts = yield* Accounts
+      const newAccount = (name: string) =>
+        Effect.map(Effect.orDie(accounts.create({ id: newAccountId(), name, wallets: [] })), ({ id }) => id)
+      const newKey = (
+        mode: Mode = "test",
+        allowed: ReadonlyArray<Permission> = permissions,
+        account = defaultAccount
+      ) =>
+        keys.create({ account, mode, name: "test", permissions: allowed, expiresIn: undefined }).pipe(
           Effect.map(({ key }) => Redacted.value(key)),
           Effect.orDie
         )
-      return { ...address, call, newKey }
+      return { ...address, call, newAccount, newKey }
     })
   )
 }

@@ -180,7 +180,11 @@ export interface Daemon extends Running {
   readonly url: string
   /** A test key with every permission. */
   readonly key: string
-  readonly call: <A>(method: "GET" | "POST" | "DELETE", path: string, body?: unknown) => Effect.Effect<Answer<A>>
+  readonly call: <A>(
+    method: "GET" | "POST" | "PATCH" | "DELETE",
+    path: string,
+    body?: unknown
+  ) => Effect.Effect<Answer<A>>
   /** Makes a payment, which must succeed. */
   readonly create: (order: Order) => Effect.Effect<PaymentObject>
   readonly payment: (payment: Pick<PaymentObject, "id">) => Effect.Effect<PaymentObject>
@@ -218,7 +222,7 @@ const makeCall = (url: string, key: string) =>
       (agent) => Effect.promise(() => agent.destroy())
     ),
     (dispatcher): Daemon["call"] =>
-      <A>(method: "GET" | "POST" | "DELETE", path: string, body?: unknown) =>
+      <A>(method: "GET" | "POST" | "PATCH" | "DELETE", path: string, body?: unknown) =>
         Effect.promise(async (signal) => {
           const response = await request(`${url}${path}`, {
             dispatcher,

@@ -10,7 +10,7 @@ import type { EventKind } from "../../Domain/Event.ts"
 import { type AccountId, DeliveryId, type EndpointId, type EventId, type PaymentId } from "../../Domain/Ids.ts"
 import { type Db, type StoreUnavailable, Tx } from "../../Sql.ts"
 import type { AttemptOutcome } from "../transport/DeliveryClient.ts"
-import { type DeliveryTarget, targetsOf } from "../transport/deliveryTargets.ts"
+import { type DeliveryTarget, isSameUrl, targetsOf } from "../transport/deliveryTargets.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
 import { afterAttempt, retryDelays, succeeded } from "./retryPolicy.ts"
 
@@ -24,7 +24,7 @@ export interface EventRef {
 }
 
 // The id begins with the event's token, so that the index on event_id finds a delivery by its id.
-const deliveryId = (event: EventId, endpoint: EndpointId | undefined): DeliveryId =>
+export const deliveryId = (event: EventId, endpoint: EndpointId | undefined): DeliveryId =>
   DeliveryId.make(`dlv_${event.slice(4)}_${endpoint === undefined ? "own" : endpoint.slice(3, 15)}`, true)
 
 interface Unattempted {
@@ -98,6 +98,10 @@ export interface DueDelivery {
   /** The endpoint whose secret signs; undefined: the account's default secret. */
   readonly endpoint: EndpointId | undefined
   readonly url: string
+  /** The endpoint has got another URL since the last attempt. */
+  readonly hasMoved: boolean
+  /** The payment's own URL is no longer the endpoint's: it needs a delivery of its own. */
+  readonly servesTwo: boolean
   readonly body: string
   /** Scheduled attempts made so far. */
   readonly attempts: number
@@ -112,6 +116,8 @@ interface DueRow {
   readonly mode: Mode
   readonly endpoint_id: EndpointId | null
   readonly url: string
+  readonly endpoint_url: string | null
+  readonly own_url: 0 | 1
   readonly body: string
   readonly attempts: number
   readonly redelivery: 0 | 1
@@ -121,8 +127,9 @@ interface DueRow {
 export const dueDelivery = (db: Db, sequence: number) =>
   Effect.map(
     db.get<DueRow>(
-      `SELECT d.sequence, d.event_id, d.account_id, d.mode, d.endpoint_id, d.url, e.body, d.attempts, d.redelivery
-       FROM deliveries AS d JOIN events AS e ON e.id = d.event_id
+      `SELECT d.sequence, d.event_id, d.account_id, d.mode, d.endpoint_id, d.url, p.url AS endpoint_url, d.own_url,
+         e.body, d.attempts, d.redelivery
+       FROM deliveries AS d JOIN events AS e ON e.id = d.event_id LEFT JOIN endpoints AS p ON p.id = d.endpoint_id
        WHERE d.sequence = ? AND d.next_attempt_at IS NOT NULL`,
       [sequence]
     ),
@@ -133,7 +140,9 @@ export const dueDelivery = (db: Db, sequence: number) =>
         account: row.account_id,
         mode: row.mode,
         endpoint: row.endpoint_id ?? undefined,
-        url: row.url,
+        url: row.endpoint_url ?? row.url,
+        hasMoved: row.endpoint_url !== null && row.endpoint_url !== row.url,
+        servesTwo: row.own_url === 1 && row.endpoint_url !== null && !isSameUrl(row.endpoint_url, row.url),
         body: row.body,
         attempts: row.attempts,
         isRedelivery: row.redelivery === 1
@@ -143,6 +152,8 @@ export const dueDelivery = (db: Db, sequence: number) =>
 /** An attempt that has ended. Times in Unix milliseconds. */
 export interface Attempt extends AttemptOutcome {
   readonly sequence: number
+  /** Where it went, when that is not where the attempt before went. */
+  readonly movedTo?: string
   /** Scheduled attempts, including this one unless it is a redelivery. */
   readonly attempts: number
   readonly isRedelivery: boolean
@@ -287,7 +298,11 @@ export const releaseBehind = (sequences: ReadonlyArray<number>, now: number) =>
 export const recordAttempts = (attempts: ReadonlyArray<Attempt>, now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    for (const attempt of attempts) yield* recordAttempt(tx, attempt)
+    for (const attempt of attempts) {
+      const { movedTo, sequence } = attempt
+      if (movedTo !== undefined) yield* tx.run("UPDATE deliveries SET url = ? WHERE sequence = ?", [movedTo, sequence])
+      yield* recordAttempt(tx, attempt)
+    }
     // A redelivery may come before the first scheduled attempt. It releases the waiting deliveries too.
     yield* releaseBehind(
       attempts.filter((attempt) => attempt.attempts <= 1).map(({ sequence }) => sequence),

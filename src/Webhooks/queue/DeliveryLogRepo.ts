@@ -1,12 +1,12 @@
 import { Array as Arr, Effect } from "effect"
 import type { Mode } from "../../Domain/Chain.ts"
 import type { EventKind } from "../../Domain/Event.ts"
-import type { EndpointId, PaymentId } from "../../Domain/Ids.ts"
+import type { AccountId, EndpointId, PaymentId } from "../../Domain/Ids.ts"
 import type { Owner } from "../../Domain/Owner.ts"
 import type { DeliveryStatus } from "../../Domain/Webhook.ts"
 import type { Db, Param } from "../../Sql.ts"
 
-// What operators see of deliveries. Only reads. Times in Unix milliseconds.
+// What operators and merchants see of deliveries. Only reads. Times in Unix milliseconds.
 
 export interface LoggedAttempt {
   readonly number: number
@@ -27,8 +27,10 @@ export interface LoggedDelivery {
   readonly event: string
   readonly kind: EventKind
   readonly payment: string
-  readonly account: string
+  readonly merchantRef: string
+  readonly account: AccountId
   readonly mode: Mode
+  /** Where the last attempt went; before the first one, where it will go. */
   readonly url: string
   /** Null for a payment's own webhookUrl. */
   readonly endpoint: string | null
@@ -41,30 +43,46 @@ export interface LoggedDelivery {
   readonly made: number
 }
 
-/** Deliveries to one owner or one of its endpoints, with one status, created in `since` ≤ time < `until`. */
+/** `failing`: an attempt has failed, and none has succeeded yet. */
+export type DeliveryFilter = DeliveryStatus | "failing"
+
+/** Deliveries of one owner, of one of its endpoints or payments, created in `since` ≤ time < `until`. */
 export interface Selection {
   readonly owner: Owner
   readonly endpoint: EndpointId | undefined
-  readonly status: DeliveryStatus
+  /** Undefined: of all payments. */
+  readonly payment?: PaymentId | undefined
+  readonly status: DeliveryFilter
   readonly since: number
   readonly until: number
 }
 
-/** A condition on `deliveries AS d` that an index serves in the order of (created_at, sequence). */
-export const selecting = ({ endpoint, owner, since, status, until }: Selection) => {
-  const whose = endpoint === undefined ? "d.account_id = ? AND d.mode = ?" : "d.endpoint_id = ?"
-  const params: ReadonlyArray<Param> = endpoint === undefined ? [owner.account, owner.mode] : [endpoint]
+/** A condition on `deliveries AS d` that an index serves: in the order of (created_at, sequence), except for a payment's few. */
+export const selecting = ({ endpoint, owner, payment, since, status, until }: Selection) => {
+  // `+` keeps a column out of the choice of the index: an endpoint's own is the better one.
+  const conditions: ReadonlyArray<readonly [string, ...ReadonlyArray<Param>]> = [
+    ...(payment === undefined
+      ? []
+      : ([["d.event_id IN (SELECT id FROM events WHERE payment_id = ?)", payment]] as const)),
+    ...(endpoint === undefined
+      ? ([["d.account_id = ? AND d.mode = ?", owner.account, owner.mode]] as const)
+      : ([["d.endpoint_id = ? AND +d.account_id = ? AND +d.mode = ?", endpoint, owner.account, owner.mode]] as const)),
+    status === "failing"
+      ? ["d.status IN ('pending', 'failed') AND d.attempts + d.redeliveries > 0"]
+      : ["d.status = ?", status],
+    ["d.created_at >= ? AND d.created_at < ?", since, until]
+  ]
   return {
-    where: `${whose} AND d.status = ? AND d.created_at >= ? AND d.created_at < ?`,
-    params: [...params, status, since, until]
+    where: conditions.map(([sql]) => sql).join(" AND "),
+    params: conditions.flatMap(([_, ...params]) => params)
   }
 }
 
 type DeliveryRow = Omit<LoggedDelivery, "attempts">
 type AttemptRow = Omit<LoggedAttempt, "isRedelivery"> & { readonly delivery: number; readonly redelivery: 0 | 1 }
 
-const columns = `d.sequence, d.id, d.event_id AS event, e.kind, d.payment_id AS payment, d.account_id AS account, d.mode,
-  d.url, d.endpoint_id AS endpoint, d.status, d.created_at AS createdAt, d.next_attempt_at AS nextAttemptAt,
+const columns = `d.sequence, d.id, d.event_id AS event, e.kind, d.payment_id AS payment, p.merchant_ref AS merchantRef,
+  d.account_id AS account, d.mode, d.url, d.endpoint_id AS endpoint, d.status, d.created_at AS createdAt, d.next_attempt_at AS nextAttemptAt,
   d.attempts + d.redeliveries AS made`
 
 const withAttempts = (db: Db, deliveries: ReadonlyArray<DeliveryRow>) =>
@@ -88,18 +106,22 @@ const withAttempts = (db: Db, deliveries: ReadonlyArray<DeliveryRow>) =>
     }
   )
 
-/** The newest of all selections together, newest first. */
+/** A delivery's place in the lists. */
+export type Position = Pick<LoggedDelivery, "createdAt" | "sequence">
+
+/** The newest of all selections together, newest first, from behind `before` on. */
 export const list = Effect.fn("DeliveryLogRepo.list")(function* (
   db: Db,
   selections: ReadonlyArray<Selection>,
-  limit: number
+  limit: number,
+  before: Position = { createdAt: Number.MAX_SAFE_INTEGER, sequence: 0 }
 ) {
   const found: Array<DeliveryRow> = []
   for (const { params, where } of selections.map(selecting)) {
     const rows = yield* db.all<DeliveryRow>(
-      `SELECT ${columns} FROM deliveries AS d JOIN events AS e ON e.id = d.event_id
-       WHERE ${where} ORDER BY d.created_at DESC, d.sequence DESC LIMIT ?`,
-      [...params, limit]
+      `SELECT ${columns} FROM deliveries AS d JOIN events AS e ON e.id = d.event_id JOIN payments AS p ON p.id = d.payment_id
+       WHERE ${where} AND (d.created_at, d.sequence) < (?, ?) ORDER BY d.created_at DESC, d.sequence DESC LIMIT ?`,
+      [...params, before.createdAt, before.sequence, limit]
     )
     found.push(...rows)
   }
@@ -111,7 +133,7 @@ export const list = Effect.fn("DeliveryLogRepo.list")(function* (
 export const ofPayment = (db: Db, payment: PaymentId) =>
   Effect.flatMap(
     db.all<DeliveryRow>(
-      `SELECT ${columns} FROM events AS e JOIN deliveries AS d ON d.event_id = e.id
+      `SELECT ${columns} FROM events AS e JOIN deliveries AS d ON d.event_id = e.id JOIN payments AS p ON p.id = d.payment_id
        WHERE e.payment_id = ? ORDER BY d.sequence`,
       [payment]
     ),
@@ -124,10 +146,17 @@ export const eventOf = (deliveryId: string): string => `evt_${deliveryId.slice(4
 export const byId = (db: Db, id: string) =>
   db
     .all<DeliveryRow>(
-      `SELECT ${columns} FROM deliveries AS d JOIN events AS e ON e.id = d.event_id WHERE d.event_id = ? AND d.id = ?`,
+      `SELECT ${columns} FROM deliveries AS d JOIN events AS e ON e.id = d.event_id
+         JOIN payments AS p ON p.id = d.payment_id WHERE d.event_id = ? AND d.id = ?`,
       [eventOf(id), id]
     )
     .pipe(
       Effect.flatMap((rows) => withAttempts(db, rows)),
       Effect.map(([delivery]) => delivery)
     )
+
+/** A delivery of this owner. */
+export const ofOwner = (db: Db, { account, mode }: Owner, id: string) =>
+  Effect.map(byId(db, id), (delivery) =>
+    delivery?.account === account && delivery.mode === mode ? delivery : undefined
+  )

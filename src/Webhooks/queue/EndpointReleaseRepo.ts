@@ -1,27 +1,10 @@
-import { Clock, Effect } from "effect"
+import { Array as Arr, Clock, Effect } from "effect"
 import type { EndpointId } from "../../Domain/Ids.ts"
 import type { DeliveryStatus } from "../../Domain/Webhook.ts"
-import { type Db, Tx } from "../../Sql.ts"
-import { isSameUrl, ownLane } from "../transport/deliveryTargets.ts"
+import { Tx } from "../../Sql.ts"
 import { releaseBehind } from "./DeliveriesRepo.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
-
-/** What takes over deliveries to payments' own webhookUrls from a deleted endpoint of the same URL. */
-export interface Successor {
-  /** Another endpoint of the same URL; undefined: there is none, and the account's default secret signs. */
-  readonly endpoint: EndpointId | undefined
-  readonly lane: string
-}
-
-/** The oldest remaining endpoint with a deleted endpoint's URL: the same choice as for the targets of a new event. */
-export const successorOf = (db: Db, deleted: EndpointId) =>
-  Effect.gen(function* () {
-    const former = yield* EndpointsRepo.targetOf(db, deleted)
-    if (former === undefined) return yield* Effect.dieMessage(`There is no endpoint ${deleted}`)
-    const endpoint = (yield* EndpointsRepo.list(db, former)).find(({ url }) => isSameUrl(url, former.url))?.id
-    const successor: Successor = { endpoint, lane: endpoint ?? ownLane(former, former.url) }
-    return successor
-  })
+import { type Successor, successorOf } from "./OwnUrlRepo.ts"
 
 /**
  * Where the successor has got the same event or will get it, its delivery also serves the payment's own URL: no receiver
@@ -67,22 +50,33 @@ const handOver = (successor: Successor, sequences: string, now: number) =>
   })
 
 /**
- * Empties the queue of a deleted endpoint, at most `limit` deliveries at a time; true when nothing is left. Deliveries
- * that are also owed to a payment's own webhookUrl stay queued. Another endpoint of the same URL signs them or, when
- * there is none, the account's default secret.
+ * Empties the queue of a deleted endpoint, at most `limit` deliveries at a time; returns how many it cancelled, and whether
+ * nothing is left. Deliveries that are also owed to a payment's own webhookUrl stay queued. Another endpoint of the same
+ * URL signs them or, when there is none, the account's default secret.
  */
 export const releaseEndpoint = (endpoint: EndpointId, limit: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    const successor = yield* successorOf(tx, endpoint)
+    const owner = yield* EndpointsRepo.ownerOf(tx, endpoint)
+    if (owner === undefined) return yield* Effect.dieMessage(`There is no endpoint ${endpoint}`)
     const now = yield* Clock.currentTimeMillis
     const handOverRows = (rows: string, count: number) =>
       Effect.gen(function* () {
-        const found = yield* tx.all<{ sequence: number }>(`SELECT sequence FROM deliveries WHERE ${rows} LIMIT ?`, [
-          endpoint,
-          count
-        ])
-        return yield* handOver(successor, JSON.stringify(found.map(({ sequence }) => sequence)), now)
+        const found = yield* tx.all<{ sequence: number; url: string }>(
+          `SELECT sequence, url FROM deliveries WHERE ${rows} LIMIT ?`,
+          [endpoint, count]
+        )
+        // The endpoint may have had several URLs: each payment's own is the one that its delivery has.
+        const byUrl = Object.entries(Arr.groupBy(found, ({ url }) => url))
+        const handedOver = yield* Effect.forEach(
+          byUrl,
+          ([url, rows]) =>
+            Effect.flatMap(successorOf(tx, owner.owner, url), (successor) =>
+              handOver(successor, JSON.stringify(rows.map(({ sequence }) => sequence)), now)
+            ),
+          { concurrency: 1 }
+        )
+        return handedOver.flat()
       })
     // Waiting deliveries first: they wait for deliveries to the same endpoint, which must not be cancelled before them.
     const waiting = yield* handOverRows("endpoint_id = ? AND after_sequence IS NOT NULL", limit)
@@ -92,5 +86,5 @@ export const releaseEndpoint = (endpoint: EndpointId, limit: number) =>
       cancelled.map(({ sequence }) => sequence),
       now
     )
-    return waiting.length + due.length < limit
+    return { cancelled: cancelled.length, isDone: waiting.length + due.length < limit }
   })

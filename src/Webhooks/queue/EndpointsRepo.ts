@@ -24,6 +24,13 @@ const fromRow = (row: EndpointRow): Endpoint => ({
   createdAt: row.created_at
 })
 
+/** A signing secret and, during a rotation, the one before it, which also signs until then (Unix milliseconds). Sealed. */
+export interface SealedPair {
+  readonly secret: Uint8Array
+  readonly previous_secret: Uint8Array | null
+  readonly previous_until: number | null
+}
+
 /** The endpoints of an owner that are not deleted, oldest first. */
 export const list = (db: Db, { account, mode }: Owner) =>
   Effect.map(
@@ -55,10 +62,6 @@ export const ownerOf = (db: Db, id: string) =>
     (row) => row && { endpoint: row.id, owner: { account: row.account, mode: row.mode } }
   )
 
-/** The owner and the URL of an endpoint, deleted or not. */
-export const targetOf = (db: Db, id: EndpointId) =>
-  db.get<Owner & { readonly url: string }>("SELECT account_id AS account, mode, url FROM endpoints WHERE id = ?", [id])
-
 export const insert = (endpoint: Endpoint, sealedSecret: Uint8Array) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(
@@ -75,6 +78,17 @@ export const insert = (endpoint: Endpoint, sealedSecret: Uint8Array) =>
     )
   )
 
+/** An endpoint of this owner, unless it is deleted. */
+export const find = (db: Db, { account, mode }: Owner, id: string) =>
+  Effect.map(byId(db, id), (endpoint) =>
+    endpoint?.account === account && endpoint.mode === mode ? endpoint : undefined
+  )
+
+export const replaceTarget = ({ events, id, url }: Endpoint) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("UPDATE endpoints SET url = ?, events = ? WHERE id = ?", [url, JSON.stringify(events), id])
+  )
+
 /** Marks an endpoint as deleted; undefined when the owner has none of that id. */
 export const markDeleted = (owner: Owner, id: string, at: number) =>
   Effect.gen(function* () {
@@ -87,9 +101,19 @@ export const markDeleted = (owner: Owner, id: string, at: number) =>
     return row?.id
   })
 
-/** The sealed secret of an endpoint, deleted or not: an attempt under way during the deletion still needs it. */
-export const sealedSecret = (db: Db, id: EndpointId) =>
-  Effect.map(db.get<{ secret: Uint8Array }>("SELECT secret FROM endpoints WHERE id = ?", [id]), (row) => row?.secret)
+/** The sealed secrets of an endpoint, deleted or not: an attempt under way during the deletion still needs them. */
+export const sealedPair = (db: Db, id: EndpointId) =>
+  db.get<SealedPair>("SELECT secret, previous_secret, previous_until FROM endpoints WHERE id = ?", [id])
+
+export const replaceSecrets = (id: EndpointId, { previous_secret, previous_until, secret }: SealedPair) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("UPDATE endpoints SET secret = ?, previous_secret = ?, previous_until = ? WHERE id = ?", [
+      secret,
+      previous_secret,
+      previous_until,
+      id
+    ])
+  )
 
 /** Deleted endpoints whose queue is not empty because tilld stopped while it emptied the queue. */
 export const halfDeleted = (db: Db) =>

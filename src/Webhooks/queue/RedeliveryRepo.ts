@@ -1,8 +1,11 @@
 import { Effect } from "effect"
-import type { EndpointId } from "../../Domain/Ids.ts"
+import type { EndpointId, EventId } from "../../Domain/Ids.ts"
+import type { Owner } from "../../Domain/Owner.ts"
+import type { Endpoint } from "../../Domain/Webhook.ts"
 import { Tx } from "../../Sql.ts"
+import { deliveryId } from "./DeliveriesRepo.ts"
 import { eventOf, type Selection, selecting } from "./DeliveryLogRepo.ts"
-import { successorOf } from "./EndpointReleaseRepo.ts"
+import { successorOf } from "./OwnUrlRepo.ts"
 
 /**
  * The result of an order to send a delivery again. `due`: an attempt is under way, is due, or waits for an earlier
@@ -10,8 +13,11 @@ import { successorOf } from "./EndpointReleaseRepo.ts"
  */
 export type Verdict = "ordered" | "due" | "refused"
 
-interface Row {
+interface Row extends Owner {
   readonly sequence: number
+  readonly id: string
+  readonly event_id: EventId
+  readonly url: string
   readonly endpoint_id: EndpointId | null
   readonly own_url: 0 | 1
   readonly target: string
@@ -22,8 +28,8 @@ interface Row {
   readonly endpoint_deleted: 0 | 1
 }
 
-const rows = `SELECT d.sequence, d.endpoint_id, d.own_url, d.target, d.redelivery, d.next_attempt_at, d.after_sequence,
-    d.created_at, e.deleted_at IS NOT NULL AS endpoint_deleted
+const rows = `SELECT d.sequence, d.id, d.event_id, d.account_id AS account, d.mode, d.url, d.endpoint_id, d.own_url, d.target,
+    d.redelivery, d.next_attempt_at, d.after_sequence, d.created_at, e.deleted_at IS NOT NULL AS endpoint_deleted
   FROM deliveries AS d LEFT JOIN endpoints AS e ON e.id = d.endpoint_id`
 
 const verdictOn = (row: Row, now: number): Verdict => {
@@ -32,31 +38,60 @@ const verdictOn = (row: Row, now: number): Verdict => {
   return isDue || row.after_sequence !== null ? "due" : "ordered"
 }
 
+/** The delivery that an order was for, and its result. */
+export interface Ordered {
+  readonly id: string
+  readonly result: Verdict
+}
+
 /**
  * Makes an extra attempt due now; the retry schedule goes on after it. When the endpoint was deleted but the event is
  * owed to the payment's own webhookUrl, the delivery moves to the successor, as it does when an endpoint is deleted.
  */
 const order = (row: Row, now: number) =>
   Effect.gen(function* () {
-    const verdict = verdictOn(row, now)
-    if (verdict !== "ordered") return verdict
+    const ordered: Ordered = { id: row.id, result: verdictOn(row, now) }
+    if (ordered.result !== "ordered") return ordered
     const tx = yield* Tx
     const { endpoint_deleted, endpoint_id: endpoint, target } = row
-    const successor = endpoint_deleted === 1 && endpoint !== null ? yield* successorOf(tx, endpoint) : undefined
+    const successor = endpoint_deleted === 1 ? yield* successorOf(tx, row, row.url) : undefined
     yield* tx.run(
       `UPDATE deliveries SET redelivery = 1, resume_at = next_attempt_at, next_attempt_at = ?, done_at = NULL,
          endpoint_id = ?, target = ? WHERE sequence = ?`,
       [now, (successor === undefined ? endpoint : successor.endpoint) ?? null, successor?.lane ?? target, row.sequence]
     )
-    return verdict
+    return ordered
   })
 
-/** Orders one delivery again; undefined when there is none of that id. `now` in Unix milliseconds. */
-export const redeliver = (id: string, now: number) =>
+/** Sends the event of a delivery to another endpoint of its owner: by the delivery that it has there, or by a new one. */
+const orderTo = (row: Row, to: Endpoint, now: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const there = yield* tx.get<Row>(`${rows} WHERE d.event_id = ? AND d.endpoint_id = ?`, [row.event_id, to.id])
+    if (there !== undefined) return yield* order(there, now)
+    const id = deliveryId(row.event_id, to.id)
+    yield* tx.run(
+      `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
+         attempts, next_attempt_at, created_at)
+       SELECT ?, event_id, payment_id, account_id, mode, ?, 0, ?, ?, 'pending', 0, ?, ? FROM deliveries WHERE sequence = ?`,
+      [id, to.id, to.id, to.url, now, now, row.sequence]
+    )
+    const ordered: Ordered = { id, result: "ordered" }
+    return ordered
+  })
+
+const orderedBy = (row: Row, to: Endpoint | undefined, now: number) =>
+  to === undefined ? order(row, now) : orderTo(row, to, now)
+
+/**
+ * Orders one delivery again, or its event to the endpoint `to` of the same owner; undefined when there is none of that id.
+ * `now` in Unix milliseconds.
+ */
+export const redeliver = (id: string, now: number, to?: Endpoint) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const row = yield* tx.get<Row>(`${rows} WHERE d.event_id = ? AND d.id = ?`, [eventOf(id), id])
-    return row && (yield* order(row, now))
+    return row && (yield* orderedBy(row, to, now))
   })
 
 /** The last delivery of a page: the next page begins after it. */
@@ -65,8 +100,14 @@ export interface RedeliveryCursor {
   readonly sequence: number
 }
 
-/** Orders up to `limit` deliveries of a range again, oldest first, from `after` on. */
-export const redeliverSome = (selection: Selection, after: RedeliveryCursor | undefined, limit: number, now: number) =>
+/** Orders up to `limit` deliveries of a range again, oldest first, from `after` on; to the endpoint `to`, if one is given. */
+export const redeliverSome = (
+  selection: Selection,
+  after: RedeliveryCursor | undefined,
+  limit: number,
+  now: number,
+  to?: Endpoint
+) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const since = Math.max(selection.since, after?.createdAt ?? 0)
@@ -75,8 +116,8 @@ export const redeliverSome = (selection: Selection, after: RedeliveryCursor | un
       `${rows} WHERE ${where} AND (d.created_at, d.sequence) > (?, ?) ORDER BY d.created_at, d.sequence LIMIT ?`,
       [...params, after?.createdAt ?? 0, after?.sequence ?? -1, limit]
     )
-    const verdicts = yield* Effect.forEach(found, (row) => order(row, now), { concurrency: 1 })
-    const count = (verdict: Verdict) => verdicts.filter((each) => each === verdict).length
+    const results = yield* Effect.forEach(found, (row) => orderedBy(row, to, now), { concurrency: 1 })
+    const count = (verdict: Verdict) => results.filter(({ result }) => result === verdict).length
     const last = found.length === limit ? found.at(-1) : undefined
     return {
       ordered: count("ordered"),

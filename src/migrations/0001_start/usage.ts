@@ -23,7 +23,8 @@ const sizes = {
   deliveries: (row: string) =>
     `${onPages(`165 + ${octets(row, "url", "target", "account_id")}`)} + 180 + ${octets(row, "account_id")}`,
   quotes: (row: string) => `70 + ${octets(row, "body", "account_id")} + 50`,
-  endpoints: (row: string) => `${onPages(`60 + ${octets(row, "url", "events", "secret", "account_id")}`)} + 60`,
+  endpoints: (row: string) =>
+    `${onPages(`60 + ${octets(row, "url", "events", "secret", "previous_secret", "account_id")}`)} + 60`,
   idempotent_responses: (row: string) =>
     `${onPages(`80 + ${octets(row, "body", "headers", "key", "account_id")}`)} + 50 + ${octets(row, "key", "account_id")}`
 }
@@ -83,6 +84,19 @@ export const usage = [
     adding(ownerOf("NEW"), {
       bytes: `${sizes.idempotent_responses("NEW")} - (${sizes.idempotent_responses("OLD")})`
     })
+  ),
+  trigger(
+    "endpoints_changed",
+    "UPDATE OF url, events, secret, previous_secret ON endpoints",
+    adding(ownerOf("NEW"), {
+      bytes: `${sizes.endpoints("NEW")} - (${sizes.endpoints("OLD")})`,
+      endpoint_bytes: `iif(NEW.deleted_at IS NULL, (${octets("NEW", "url")}) - (${octets("OLD", "url")}), 0)`
+    })
+  ),
+  trigger(
+    "deliveries_moved",
+    "UPDATE OF url, target ON deliveries",
+    adding(ownerOf("NEW"), { bytes: `${sizes.deliveries("NEW")} - (${sizes.deliveries("OLD")})` })
   ),
   trigger(
     "audit_added",

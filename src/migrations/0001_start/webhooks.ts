@@ -26,6 +26,7 @@ export const webhooks = [
   // For deletion by age.
   "CREATE INDEX events_age ON events (created_at)",
 
+  // `secret` signs, and until `previous_until` the previous one does too. Sealed, like every secret here.
   `CREATE TABLE endpoints (
     id TEXT PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id),
@@ -34,13 +35,15 @@ export const webhooks = [
     events TEXT NOT NULL,
     secret BLOB NOT NULL,
     created_at INTEGER NOT NULL,
-    deleted_at INTEGER
+    deleted_at INTEGER,
+    previous_secret BLOB,
+    previous_until INTEGER,
+    CHECK ((previous_secret IS NULL) = (previous_until IS NULL))
   ) STRICT`,
   "CREATE INDEX endpoints_owner ON endpoints (account_id, mode) WHERE deleted_at IS NULL",
   "CREATE INDEX endpoints_deleted ON endpoints (deleted_at) WHERE deleted_at IS NOT NULL",
 
-  // The secret that signs for a payment's own webhookUrl, and until `previous_until` the previous one. Sealed, like every
-  // secret here.
+  // The secrets that sign for payments' own webhookUrls.
   `CREATE TABLE default_secrets (
     account_id TEXT NOT NULL REFERENCES accounts (id),
     mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
@@ -53,7 +56,8 @@ export const webhooks = [
   ) STRICT, WITHOUT ROWID`,
 
   // One row per event and target. `endpoint_id` is null for a payment's own webhookUrl; `own_url` is 1 where that URL gets
-  // the event even if the endpoint is deleted. `target` is the lane it is sent in: the endpoint's id, or the origin of the
+  // the event even if the endpoint is deleted. `url` is where the last attempt went; the next one goes to the endpoint's
+  // present URL, or here where `own_url` is 1. `target` is the lane it is sent in: the endpoint's id, or the origin of the
   // URL, the account and the mode. A row with `next_attempt_at` is due then; one without waits for the first attempt of
   // `after_sequence`, or is done, since `done_at`. An id begins with its event's, so that the event's index finds it.
   // `attempts` counts the scheduled attempts, `redeliveries` the ones ordered by hand. While `redelivery` is 1 the next
@@ -97,6 +101,11 @@ export const webhooks = [
   // The lists: of an account's, and of one endpoint's.
   "CREATE INDEX deliveries_list ON deliveries (account_id, mode, status, created_at)",
   "CREATE INDEX deliveries_list_endpoint ON deliveries (endpoint_id, status, created_at) WHERE endpoint_id IS NOT NULL",
+  // Those of which an attempt has failed and none has succeeded: few, beside a long queue.
+  `CREATE INDEX deliveries_failing ON deliveries (account_id, mode, created_at)
+    WHERE status IN ('pending', 'failed') AND attempts + redeliveries > 0`,
+  `CREATE INDEX deliveries_failing_endpoint ON deliveries (endpoint_id, created_at)
+    WHERE endpoint_id IS NOT NULL AND status IN ('pending', 'failed') AND attempts + redeliveries > 0`,
   // For deletion by age.
   "CREATE INDEX deliveries_done ON deliveries (done_at) WHERE done_at IS NOT NULL",
 

@@ -1,0 +1,173 @@
+import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
+import { Schema } from "effect"
+import { ApiKeyAuth, RequiredPermission } from "../../Auth/Api.ts"
+import { errorBody } from "../../Domain/ApiError.ts"
+import { EventKind } from "../../Domain/Event.ts"
+import { alternatives, must } from "../../Domain/must.ts"
+import { cursorParameter, limitParameter, momentParameter } from "../../Domain/queryParameters.ts"
+import { idPattern, text, timestamp } from "../../Domain/textSchemas.ts"
+
+const optional = { exact: true } as const
+
+const Status = Schema.Literal("pending", "delivered", "failed", "cancelled")
+
+/** What the lists can select by. */
+export const DeliveryFilter = Schema.Literal(...Status.literals, "failing")
+
+const count = (description: string) =>
+  Schema.Number.annotations({ description, jsonSchema: { type: "integer", minimum: 0, description } })
+
+/** An attempt as its receiver's owner may see it: without the addresses that were tried, which may be inside ones. */
+const AttemptObject = Schema.Struct({
+  number: count("Counts all attempts of the delivery, from 1 on."),
+  redelivery: Schema.optionalWith(
+    Schema.Literal(true).annotations({ description: "Set when it was ordered, outside the retry schedule." }),
+    optional
+  ),
+  startedAt: timestamp("When it began"),
+  durationMillis: count("How long it took."),
+  status: Schema.optionalWith(count("The receiver's HTTP status. Absent when it gave none."), optional),
+  error: Schema.optionalWith(text("Why there was no status, such as `timeout` or `connection refused`."), optional),
+  bodyStart: Schema.optionalWith(text("The start of the receiver's answer, at most 512 bytes."), optional)
+}).annotations({ identifier: "DeliveryAttempt" })
+
+/** A delivery, without its attempts. */
+export const DeliveryObject = Schema.Struct({
+  id: text("Identifier of the delivery.", idPattern("dlv")),
+  event: text("The event that it delivers. The same at every endpoint.", idPattern("evt")),
+  kind: EventKind.annotations({ description: "What the event tells." }),
+  payment: text("The payment that it tells of.", idPattern("pay")),
+  merchantRef: text("Your own reference of the payment."),
+  endpoint: Schema.optionalWith(
+    text("The endpoint that it goes to. Absent for a payment's own `webhookUrl`.", idPattern("wh")),
+    optional
+  ),
+  url: text("Where the last attempt went; before the first one, where it will go.", { format: "uri" }),
+  status: Status.annotations({
+    description:
+      "`pending` until it arrives, `failed` after five failed attempts, with a sixth ahead while `nextAttemptAt` is there; `cancelled` when its endpoint was deleted."
+  }),
+  createdAt: timestamp("When it was made"),
+  nextAttemptAt: Schema.optionalWith(timestamp("When the next attempt is due"), optional),
+  attemptsMade: count("How many attempts were made."),
+  lastAttempt: Schema.optionalWith(AttemptObject, optional)
+}).annotations({ identifier: "Delivery", description: "An event on its way to one receiver." })
+
+/** A delivery with its attempts. */
+export const DeliveryWithAttempts = Schema.Struct({
+  ...DeliveryObject.fields,
+  attempts: Schema.Array(AttemptObject).annotations({
+    description: "In the order in which they were made: the first one and the last ten, when there were more."
+  })
+}).annotations({ identifier: "DeliveryWithAttempts", description: "A delivery with its attempts." })
+
+export const DeliveryPage = Schema.Struct({
+  data: Schema.Array(DeliveryObject).annotations({ description: "Newest first." }),
+  cursor: Schema.NullOr(Schema.String).annotations({ description: "Asks for the next page; null at the end." })
+}).annotations({ identifier: "DeliveryPage", description: "A page of deliveries." })
+
+const FilterParameter = must(`be ${alternatives(DeliveryFilter.literals)}`, DeliveryFilter, {
+  about: "Only deliveries in this state; `failing` ones have a failed attempt and none that succeeded"
+})
+
+const identifier = (about: string, prefix: string) =>
+  Schema.optionalWith(must(`be an id: ${prefix}_ and letters, digits, _ or -`, Schema.String, { about }), optional)
+
+const scope = {
+  endpoint: identifier("Only those to this endpoint", "wh"),
+  payment: identifier("Only those of this payment", "pay"),
+  createdAfter: momentParameter("Only those made at this time or later"),
+  createdBefore: momentParameter("Only those made before this time")
+}
+
+/** The query of `GET /v1/deliveries`. */
+export const ListDeliveriesQuery = Schema.Struct({
+  ...scope,
+  status: Schema.optionalWith(FilterParameter, optional),
+  limit: limitParameter("Deliveries"),
+  cursor: cursorParameter
+})
+
+const To = identifier("The endpoint to send to, in place of the former one", "wh")
+
+/** What `POST /v1/deliveries/:id/redeliver` takes. */
+export const RedeliverBody = Schema.Struct({ to: To }).annotations({
+  identifier: "Redeliver",
+  description: "May be `{}`. Unknown fields are refused."
+})
+
+/** What `POST /v1/deliveries/redeliver` takes. */
+export const RedeliverSomeBody = Schema.Struct({
+  ...scope,
+  status: Schema.optionalWith(
+    must(`be ${alternatives(DeliveryFilter.literals)}`, DeliveryFilter, {
+      about: "Only deliveries in this state",
+      json: { default: "failing" }
+    }),
+    optional
+  ),
+  to: To,
+  cursor: cursorParameter
+}).annotations({
+  identifier: "RedeliverSome",
+  description: "Which deliveries to send again: the filters of the list. Unknown fields are refused."
+})
+
+export const Redelivered = Schema.Struct({
+  id: text("The delivery that is sent: with `to`, the one to that endpoint.", idPattern("dlv")),
+  result: Schema.Literal("ordered", "due").annotations({
+    description: "`ordered`: an attempt is made now. `due`: one was about to be made already, and nothing was added."
+  })
+}).annotations({ identifier: "Redelivered" })
+
+export const RedeliveredSome = Schema.Struct({
+  ordered: count("For how many an attempt is made now."),
+  due: count("For how many one was about to be made already."),
+  refused: count("How many went to a deleted endpoint: name another one with `to`."),
+  cursor: Schema.NullOr(Schema.String).annotations({
+    description: "Send the same body with this `cursor` to go on with the rest; null at the end."
+  })
+}).annotations({ identifier: "RedeliveredSome" })
+
+const Path = Schema.Struct({ id: text("Identifier of the delivery: `dlv_…`.") })
+
+export const DeliveriesApi = HttpApiGroup.make("deliveries")
+  .add(
+    HttpApiEndpoint.get("list", "/v1/deliveries")
+      .setUrlParams(ListDeliveriesQuery)
+      .addSuccess(DeliveryPage)
+      .addError(errorBody("INVALID_CURSOR"))
+      .annotate(RequiredPermission, "webhooks:read")
+  )
+  .add(
+    HttpApiEndpoint.get("get", "/v1/deliveries/:id")
+      .setPath(Path)
+      .addSuccess(DeliveryWithAttempts)
+      .addError(errorBody("NOT_FOUND"))
+      .annotate(RequiredPermission, "webhooks:read")
+  )
+  .add(
+    HttpApiEndpoint.post("redeliverSome", "/v1/deliveries/redeliver")
+      .setPayload(RedeliverSomeBody)
+      .addSuccess(RedeliveredSome)
+      .addError(errorBody("INVALID_CURSOR"))
+      .addError(errorBody("QUOTA_EXCEEDED"))
+      .addError(errorBody("IDEMPOTENCY_KEY_IN_USE"))
+      .addError(errorBody("IDEMPOTENCY_KEY_REUSED"))
+      .annotate(RequiredPermission, "webhooks:write")
+  )
+  .add(
+    HttpApiEndpoint.post("redeliver", "/v1/deliveries/:id/redeliver")
+      .setPath(Path)
+      .setPayload(RedeliverBody)
+      .addSuccess(Redelivered)
+      .addError(errorBody("NOT_FOUND"))
+      .addError(errorBody("ENDPOINT_DELETED"))
+      .addError(errorBody("QUOTA_EXCEEDED"))
+      .addError(errorBody("IDEMPOTENCY_KEY_IN_USE"))
+      .addError(errorBody("IDEMPOTENCY_KEY_REUSED"))
+      .annotate(RequiredPermission, "webhooks:write")
+  )
+  .addError(errorBody("VALIDATION_ERROR"))
+  .addError(errorBody("RATE_LIMITED"))
+  .middleware(ApiKeyAuth)

@@ -1,0 +1,187 @@
+import { Clock, Context, Effect } from "effect"
+import { audited, keyActor } from "../../Auth/auditLog.ts"
+import { QuotaExceeded } from "../../Domain/AccountErrors.ts"
+import { ApiError, invalid, notFound, quotaExceeded } from "../../Domain/ApiError.ts"
+import type { ApiKey } from "../../Domain/ApiKey.ts"
+import type { EndpointId, PaymentId } from "../../Domain/Ids.ts"
+import type { Owner } from "../../Domain/Owner.ts"
+import { defaultPageSize } from "../../Domain/queryParameters.ts"
+import { iso } from "../../Domain/Timestamp.ts"
+import { makeCursors } from "../../Http/cursor.ts"
+import { answer, type Handlers, storeReplayAs } from "../../Http/Handler.ts"
+import { Secrets } from "../../Secrets.ts"
+import type { Settings } from "../../Settings.ts"
+import { Reader, Writer } from "../../Sql.ts"
+import type { DeliveriesApi } from "./Api.ts"
+import type { DeliveryBell } from "./DeliveryBell.ts"
+import * as LogRepo from "./DeliveryLogRepo.ts"
+import * as EndpointsRepo from "./EndpointsRepo.ts"
+import type { Ordered } from "./RedeliveryRepo.ts"
+import { redeliver, redeliverPage } from "./redelivery.ts"
+
+/** Pages of a range that one request orders again: a request ends soon, and its answer says where to go on. */
+const pagesAtOnce = 2
+
+const invalidCursor = new ApiError({
+  code: "INVALID_CURSOR",
+  message: "The cursor is not one of this list: take it from the page before, with the same filters."
+})
+
+const endpointDeleted = new ApiError({
+  code: "ENDPOINT_DELETED",
+  message: "The endpoint of this delivery was deleted: name another one with `to`."
+})
+
+const attemptObject = ({
+  bodyStart,
+  endedAt,
+  error,
+  isRedelivery,
+  number,
+  startedAt,
+  status
+}: LogRepo.LoggedAttempt) => ({
+  number,
+  ...(isRedelivery ? { redelivery: true as const } : {}),
+  startedAt: iso(startedAt),
+  durationMillis: Math.max(0, endedAt - startedAt),
+  ...(status === null ? {} : { status }),
+  ...(error === null ? {} : { error }),
+  ...(bodyStart === null ? {} : { bodyStart })
+})
+
+const deliveryObject = (delivery: LogRepo.LoggedDelivery) => {
+  const { attempts, createdAt, endpoint, event, id, kind, made, merchantRef, nextAttemptAt, payment, status, url } =
+    delivery
+  const last = attempts.at(-1)
+  return {
+    ...{ id, event, kind, payment, merchantRef },
+    ...(endpoint === null ? {} : { endpoint }),
+    url,
+    status,
+    createdAt: iso(createdAt),
+    ...(nextAttemptAt === null ? {} : { nextAttemptAt: iso(nextAttemptAt) }),
+    attemptsMade: made,
+    ...(last === undefined ? {} : { lastAttempt: attemptObject(last) })
+  }
+}
+
+interface Filters {
+  readonly endpoint?: string | undefined
+  readonly payment?: string | undefined
+  readonly status?: LogRepo.DeliveryFilter | undefined
+  readonly createdAfter?: number | undefined
+  readonly createdBefore?: number | undefined
+}
+
+/** Names a list with its filters, for its cursors. */
+const listOf = (name: string, { createdAfter, createdBefore, endpoint, payment, status }: Filters) =>
+  JSON.stringify([name, endpoint, payment, status, createdAfter, createdBefore].map((filter) => filter ?? null))
+
+const allStatuses = ["pending", "delivered", "failed", "cancelled"] as const
+
+const selectionOf = (owner: Owner, filters: Filters, status: LogRepo.DeliveryFilter): LogRepo.Selection => ({
+  owner,
+  endpoint: filters.endpoint as EndpointId | undefined,
+  payment: filters.payment as PaymentId | undefined,
+  status,
+  since: filters.createdAfter ?? 0,
+  until: filters.createdBefore ?? Number.MAX_SAFE_INTEGER
+})
+
+export const deliveryHandlers = Effect.gen(function* () {
+  const reader = yield* Reader
+  const cursors = makeCursors(yield* Secrets)
+  const services = yield* Effect.context<DeliveryBell | Settings | Writer>()
+  const writer = Context.get(services, Writer)
+
+  const placeOf = (cursor: string | undefined, owner: Owner, list: string) => {
+    if (cursor === undefined || cursor === "") return Effect.succeed(undefined)
+    const place = cursors.decode(cursor, owner, list)
+    return place === undefined ? invalidCursor : Effect.succeed(place)
+  }
+
+  /** The endpoint that `to` names. */
+  const targetOf = (owner: Owner, to: string | undefined) =>
+    to === undefined
+      ? Effect.succeed(undefined)
+      : Effect.flatMap(EndpointsRepo.find(reader, owner, to), (endpoint) =>
+          endpoint === undefined
+            ? invalid([{ path: "to", message: "must be the id of one of your endpoints: GET /v1/webhooks names them" }])
+            : Effect.succeed(endpoint)
+        )
+
+  const administer = <A, E>(
+    key: ApiKey,
+    detail: object,
+    work: Effect.Effect<A, E | QuotaExceeded, DeliveryBell | Settings | Writer>
+  ) =>
+    audited(keyActor(key), { act: "webhooks redeliver", detail: { ...detail } }, () => work).pipe(
+      Effect.catchIf(
+        (error): error is Extract<typeof error, QuotaExceeded> => error instanceof QuotaExceeded,
+        (error) => quotaExceeded(error)
+      ),
+      Effect.provide(services),
+      Effect.provideService(Writer, writer)
+    )
+
+  const handlers: Handlers<typeof DeliveriesApi> = {
+    list: ({ key, query: { cursor, limit = defaultPageSize, ...filters } }) =>
+      Effect.gen(function* () {
+        const list = listOf("deliveries", filters)
+        const before = yield* placeOf(cursor, key, list)
+        const statuses = filters.status === undefined ? allStatuses : [filters.status]
+        const selections = statuses.map((status) => selectionOf(key, filters, status))
+        const found = yield* LogRepo.list(reader, selections, limit + 1, before)
+        const last = found.length > limit ? found[limit - 1] : undefined
+        return answer({
+          data: found.slice(0, limit).map(deliveryObject),
+          cursor: last === undefined ? null : cursors.encode(last, key, list)
+        })
+      }),
+
+    get: ({ key, path: { id } }) =>
+      Effect.gen(function* () {
+        const delivery = yield* LogRepo.ofOwner(reader, key, id)
+        return delivery === undefined
+          ? yield* notFound("delivery")
+          : answer({ ...deliveryObject(delivery), attempts: delivery.attempts.map(attemptObject) })
+      }),
+
+    redeliver: ({ key, path: { id }, payload: { to }, storeReplay }) =>
+      Effect.gen(function* () {
+        const target = yield* targetOf(key, to)
+        if ((yield* LogRepo.ofOwner(reader, key, id)) === undefined) return yield* notFound("delivery")
+        const commitWith = storeReplayAs(storeReplay, ({ id, result }: Ordered) => answer({ id, result }))
+        const ordered = yield* administer(key, { delivery: id, to }, redeliver(id, target, commitWith))
+        if (ordered === undefined) return yield* notFound("delivery")
+        const { result } = ordered
+        return result === "refused" ? yield* endpointDeleted : answer({ id: ordered.id, result })
+      }),
+
+    redeliverSome: ({ key, payload: { cursor, to, ...filters }, storeReplay }) =>
+      Effect.gen(function* () {
+        const chosen = { ...filters, status: filters.status ?? ("failing" as const) }
+        const list = listOf(`redeliver ${to ?? ""}`, chosen)
+        let after = yield* placeOf(cursor, key, list)
+        const target = yield* targetOf(key, to)
+        // Deliveries that this request adds, with `to`, are not of the range.
+        const until = Math.min(chosen.createdBefore ?? Number.POSITIVE_INFINITY, yield* Clock.currentTimeMillis)
+        const selection = selectionOf(key, { ...chosen, createdBefore: until }, chosen.status)
+        const sum = { ordered: 0, due: 0, refused: 0 }
+        for (let page = 0; page < pagesAtOnce; page++) {
+          const detail = { ...chosen, to, after: after?.sequence }
+          const { next, ...counts } = yield* administer(key, detail, redeliverPage(selection, target, after))
+          after = next
+          sum.ordered += counts.ordered
+          sum.due += counts.due
+          sum.refused += counts.refused
+          if (after === undefined) break
+        }
+        const done = answer({ ...sum, cursor: after === undefined ? null : cursors.encode(after, key, list) })
+        if (storeReplay !== undefined) yield* writer.write(storeReplay(done))
+        return done
+      })
+  }
+  return handlers
+})

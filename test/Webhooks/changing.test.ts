@@ -1,0 +1,212 @@
+import { expect, it } from "@effect/vitest"
+import { DateTime, Duration, Effect, Redacted, TestClock } from "effect"
+import { Webhook } from "standardwebhooks"
+import type { Owner } from "../../src/Domain/Owner.ts"
+import { verifySignature } from "../../src/Sandbox/Receiver.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { defaultSecrets } from "../../src/Webhooks/DefaultSecrets.ts"
+import type { DeliveryRequest } from "../../src/Webhooks/transport/DeliveryClient.ts"
+import { type EndpointChange, Webhooks } from "../../src/Webhooks.ts"
+import { deliveries, dispatching, merchant, neighbour, newPayment, publish, untilRecorded } from "../lib/webhooks.ts"
+import { a, b, c, onStore, refused, register, scripted, secret } from "./endpoints.ts"
+
+const next = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDAAAAAAAAAAA="
+const third = "whsec_dGhpcyBpcyBhIHRoaXJkIHNlY3JldCBvZiAzMiBieXRlcw=="
+
+const change = (id: string, what: EndpointChange, owner: Owner = merchant) =>
+  Effect.flatMap(Webhooks, (webhooks) => webhooks.change(owner, id, what))
+
+const rotateTo = (id: string, to: string, overlap?: Duration.Duration) =>
+  change(id, { secret: Redacted.make(to), overlap })
+
+const isSignedWith = ({ body, headers }: DeliveryRequest, by: string) =>
+  verifySignature({ headers: Object.fromEntries(new Headers(headers)), body: Buffer.from(body) }, by)
+
+/** Of the secrets given, those that a Standard Webhooks receiver with it would accept the request by. */
+const acceptedWith = ({ body, headers }: DeliveryRequest, ...secrets: ReadonlyArray<string>) => {
+  // The library looks at the machine's clock: the signature is checked without its time.
+  const { "webhook-id": id, "webhook-signature": signature = "", "webhook-timestamp": time } = headers
+  return secrets.filter((each) => {
+    const mine = new Webhook(each).sign(
+      String(id),
+      DateTime.toDateUtc(DateTime.unsafeMake(Number(time) * 1000)),
+      Buffer.from(body).toString("utf8")
+    )
+    return signature.split(" ").includes(mine)
+  })
+}
+
+it.scoped("what waits for a retry goes to the new URL, signed with the new secret", () => {
+  const client = scripted({ [a]: refused })
+  return dispatching(client, function* () {
+    const { id } = yield* register(a)
+    const payment = yield* newPayment()
+    yield* publish(payment, "pending")
+    yield* publish(payment, "detecting")
+    yield* untilRecorded(2)
+    const changed = yield* change(id, { url: b, secret: Redacted.make(next), overlap: Duration.zero })
+    expect(changed).toMatchObject({ id, url: b })
+    yield* TestClock.adjust("1 minute")
+    yield* untilRecorded(4)
+    const later = client.sent.slice(2)
+    expect(later.map(({ url }) => url)).toEqual([b, b])
+    expect(later.map((request) => [isSignedWith(request, next), isSignedWith(request, secret)])).toEqual([
+      [true, false],
+      [true, false]
+    ])
+    expect(yield* deliveries).toMatchObject([
+      { status: "delivered", url: b, attempts: 2 },
+      { status: "delivered", url: b, attempts: 2 }
+    ])
+  })
+})
+
+it.scoped("the former secret signs for the overlap, and the new one beside it where a header has room for both", () => {
+  const client = scripted({})
+  return dispatching(client, function* () {
+    const { id } = yield* register(a)
+    yield* rotateTo(id, next, Duration.hours(1))
+    yield* publish(yield* newPayment(), "pending")
+    yield* untilRecorded(1)
+    yield* TestClock.adjust("1 hour")
+    yield* publish(yield* newPayment(), "pending", 3_600_000)
+    yield* untilRecorded(2)
+    const [during, after] = client.sent
+    if (during === undefined || after === undefined) return expect.unreachable()
+    expect([isSignedWith(during, secret), acceptedWith(during, secret, next)]).toEqual([true, [secret, next]])
+    expect([isSignedWith(after, next), acceptedWith(after, secret, next)]).toEqual([true, [next]])
+  })
+})
+
+it.scoped(
+  "during an overlap the same secret changes nothing, another is refused, and without an overlap it ends both",
+  () =>
+    onStore(function* () {
+      const { id } = yield* register(a)
+      const reader = yield* Reader
+      const row = reader.get<{ previous_until: number | null }>("SELECT previous_until FROM endpoints")
+      yield* rotateTo(id, next)
+      const day = 86_400_000
+      yield* TestClock.adjust("1 hour")
+      yield* rotateTo(id, next)
+      expect(yield* row).toEqual({ previous_until: day })
+      expect(yield* Effect.flip(rotateTo(id, third))).toMatchObject({ _tag: "RotationUnderWay", until: day })
+      yield* rotateTo(id, third, Duration.zero)
+      expect(yield* row).toEqual({ previous_until: null })
+      yield* rotateTo(id, next)
+      expect(yield* row).toEqual({ previous_until: day + 3_600_000 })
+    })
+)
+
+it.scoped(
+  "a payment's own URL still gets its events when the endpoint of that URL moves, and when that is deleted",
+  () => {
+    const client = scripted({ [a]: refused, [b]: refused })
+    return dispatching(client, function* () {
+      const webhooks = yield* Webhooks
+      const { id } = yield* register(a)
+      yield* publish(yield* newPayment(a), "pending")
+      yield* untilRecorded(1)
+      yield* change(id, { url: b })
+      yield* TestClock.adjust("1 minute")
+      yield* untilRecorded(3)
+      expect(client.sent.map(({ url }) => url)).toEqual([a, b, a])
+      const own = Redacted.value((yield* defaultSecrets(merchant)).current)
+      expect(client.sent.map((request) => isSignedWith(request, own))).toEqual([false, false, true])
+      expect(yield* webhooks.remove(merchant, id)).toBe(1)
+      expect(yield* deliveries).toMatchObject([
+        { endpoint_id: id, url: b, status: "cancelled" },
+        { endpoint_id: null, own_url: 1, url: a, status: "pending", attempts: 1 }
+      ])
+    })
+  }
+)
+
+it.scoped("an endpoint that moves and is deleted before its next attempt leaves a payment's own URL its events", () => {
+  const client = scripted({ [a]: refused })
+  return dispatching(client, function* () {
+    const webhooks = yield* Webhooks
+    const { id } = yield* register(a)
+    yield* publish(yield* newPayment(a), "pending")
+    yield* untilRecorded(1)
+    yield* change(id, { url: b })
+    const { id: successor } = yield* register(a)
+    expect(yield* webhooks.remove(merchant, id)).toBe(0)
+    yield* TestClock.adjust("1 minute")
+    yield* untilRecorded(2)
+    expect(client.sent.map(({ url }) => url)).toEqual([a, a])
+    expect(yield* deliveries).toMatchObject([{ endpoint_id: successor, own_url: 1, url: a }])
+  })
+})
+
+it.scoped("another endpoint with the former URL serves the payment's own, whose event it gets once", () => {
+  const client = scripted({ [a]: refused })
+  return dispatching(client, function* () {
+    const { id } = yield* register(a)
+    const twin = yield* register(a)
+    yield* publish(yield* newPayment(a), "pending")
+    yield* untilRecorded(2)
+    yield* change(id, { url: c })
+    yield* TestClock.adjust("1 minute")
+    yield* untilRecorded(4)
+    expect(client.sent.map(({ url }) => url).toSorted()).toEqual([a, a, a, c])
+    const rows = yield* deliveries
+    expect(rows).toHaveLength(2)
+    expect(rows.find((row) => row.endpoint_id === id)).toMatchObject({ own_url: 0, url: c })
+    expect(rows.find((row) => row.endpoint_id === twin.id)).toMatchObject({ own_url: 1, url: a })
+  })
+})
+
+it.scoped("new kinds of events count from the change on", () =>
+  onStore(function* () {
+    const { id } = yield* register(a, ["payment.created"])
+    const payment = yield* newPayment()
+    yield* publish(payment, "detecting")
+    yield* change(id, { events: ["payment.detecting", "payment.confirmed"] })
+    yield* publish(payment, "pending")
+    yield* publish(payment, "confirmed")
+    const reader = yield* Reader
+    const kinds = yield* reader.all("SELECT e.kind FROM deliveries AS d JOIN events AS e ON e.id = d.event_id")
+    expect(kinds).toEqual([{ kind: "payment.confirmed" }])
+  })
+)
+
+it.scoped("a change of what is not the owner's, or to a target that is refused, changes nothing", () =>
+  onStore(function* () {
+    const { id } = yield* register(a)
+    expect(yield* change(id, { url: b }, neighbour)).toBeUndefined()
+    expect(yield* change(id, { url: b }, { ...merchant, mode: "live" })).toBeUndefined()
+    expect(yield* change("wh_none", { url: b })).toBeUndefined()
+    expect(yield* Effect.flip(change(id, { url: "https://127.0.0.1/" }))).toMatchObject({ _tag: "TargetRefused" })
+    const webhooks = yield* Webhooks
+    expect(yield* webhooks.list(merchant)).toMatchObject([{ id, url: a }])
+    yield* webhooks.remove(merchant, id)
+    expect(yield* change(id, { url: b })).toBeUndefined()
+  })
+)
+
+it.scoped("usage follows a change", () =>
+  onStore(function* () {
+    const { id } = yield* register(a)
+    const reader = yield* Reader
+    const usage = reader.get<{ bytes: number; endpoint_bytes: number }>("SELECT bytes, endpoint_bytes FROM usage")
+    const before = yield* usage
+    yield* change(id, { url: `${a}/${"x".repeat(1_000)}` })
+    const longer = yield* usage
+    yield* change(id, { url: a })
+    if (before === undefined || longer === undefined) return expect.unreachable()
+    expect(longer.endpoint_bytes - before.endpoint_bytes).toBe(1_001)
+    expect(longer.bytes).toBeGreaterThan(before.bytes + 900)
+    expect(yield* usage).toEqual(before)
+  })
+)
+
+it.scoped("a secret that cannot be read can only be replaced without an overlap", () =>
+  onStore(function* () {
+    const { id } = yield* register(a)
+    const writer = yield* Writer
+    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE endpoints SET secret = zeroblob(60)")))
+    expect(yield* Effect.flip(rotateTo(id, next))).toMatchObject({ _tag: "SecretUnreadable" })
+    expect(yield* rotateTo(id, next, Duration.zero)).toMatchObject({ id })
+  })
+)

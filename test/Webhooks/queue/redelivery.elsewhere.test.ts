@@ -1,0 +1,60 @@
+import { expect, it } from "@effect/vitest"
+import { TestClock } from "effect"
+import * as RedeliveryRepo from "../../../src/Webhooks/queue/RedeliveryRepo.ts"
+import { Webhooks } from "../../../src/Webhooks.ts"
+import { deliveries, dispatching, merchant, newPayment, publish, untilRecorded } from "../../lib/webhooks.ts"
+import { a, b, commit, idOf, refused, register, scripted } from "../endpoints.ts"
+
+it.scoped("what a deletion cancelled goes to another endpoint, as a delivery of its own with the same event", () => {
+  const client = scripted({ [a]: refused })
+  return dispatching(client, function* () {
+    const webhooks = yield* Webhooks
+    const gone = yield* register(a)
+    yield* publish(yield* newPayment(), "pending")
+    yield* untilRecorded(1)
+    expect(yield* webhooks.remove(merchant, gone.id)).toBe(1)
+    const other = yield* register(b)
+    const id = yield* idOf(1)
+    const ordered = yield* commit((now) => RedeliveryRepo.redeliver(id, now, other))
+    yield* untilRecorded(2)
+    const [first, second] = client.sent
+    expect([second?.url, second?.body, second?.headers["webhook-id"]]).toEqual([
+      b,
+      first?.body,
+      first?.headers["webhook-id"]
+    ])
+    expect(yield* deliveries).toMatchObject([
+      { endpoint_id: gone.id, status: "cancelled" },
+      { id: ordered?.id, endpoint_id: other.id, status: "delivered", attempts: 1 }
+    ])
+    // Once more: the delivery that is there is used.
+    expect(yield* commit((now) => RedeliveryRepo.redeliver(id, now, other))).toEqual(ordered)
+    yield* untilRecorded(3)
+    expect((yield* deliveries)[1]).toMatchObject({ status: "delivered", attempts: 1, redeliveries: 1 })
+  })
+})
+
+it.scoped("a range goes to another endpoint once, and those that are added are not part of it", () => {
+  const client = scripted({ [a]: refused, [b]: refused })
+  return dispatching(client, function* () {
+    const { id: endpoint } = yield* register(a)
+    for (let i = 0; i < 3; i++) yield* publish(yield* newPayment(), "pending")
+    yield* untilRecorded(3)
+    yield* TestClock.adjust("1 second")
+    const other = yield* register(b)
+    const selection = { owner: merchant, endpoint: undefined, status: "failing" as const, since: 0, until: 1_000 }
+    const page = (after?: RedeliveryRepo.RedeliveryCursor) =>
+      commit((now) => RedeliveryRepo.redeliverSome(selection, after, 2, now, other))
+    const { next, ...counts } = yield* page()
+    expect([counts, yield* page(next)]).toEqual([
+      { ordered: 2, due: 0, refused: 0 },
+      { ordered: 1, due: 0, refused: 0, next: undefined }
+    ])
+    yield* untilRecorded(6)
+    expect(client.to(b)).toBe(3)
+    expect((yield* deliveries).map((row) => row.endpoint_id)).toEqual([
+      ...[endpoint, endpoint, endpoint],
+      ...[other.id, other.id, other.id]
+    ])
+  })
+})
