@@ -29,10 +29,15 @@ export const dial = ({ host, port }: { readonly host: string; readonly port: num
       })
       const received = (pattern: RegExp) =>
         Effect.async<string>((done) => {
-          const look = () => pattern.test(text) && done(Effect.succeed(text))
-          if (look()) return
-          socket.on("data", look)
-          socket.once("close", () => done(Effect.dieMessage(`closed before ${pattern}, after: ${text}`)))
+          const look = () => {
+            if (!pattern.test(text)) return false
+            // Megabytes may follow, which nobody searches again.
+            socket.off("data", look).off("close", end)
+            done(Effect.succeed(text))
+            return true
+          }
+          const end = () => done(Effect.dieMessage(`closed before ${pattern}, after: ${text}`))
+          if (!look()) socket.on("data", look).once("close", end)
         })
       socket.on("error", (error) => resume(Effect.fail(error)))
       socket.once("connect", () =>
