@@ -9,7 +9,8 @@ import { makeRouter } from "../../src/Http/routes.ts"
 const handle = () => Effect.succeed(answer({}))
 const handlers = {
   payments: { create: handle, get: handle, list: handle },
-  webhooks: { create: handle, list: handle, remove: handle },
+  webhooks: { create: handle, list: handle, change: handle, remove: handle },
+  deliveries: { list: handle, get: handle, redeliverSome: handle, redeliver: handle },
   quotes: { create: handle },
   events: { stream: handle },
   health: { alive: handle, ready: handle },
@@ -31,7 +32,12 @@ it("the definition declares the permission of each endpoint", () => {
     "GET /v1/payments payments:read",
     "POST /v1/webhooks webhooks:write",
     "GET /v1/webhooks webhooks:read",
+    "PATCH /v1/webhooks/:id webhooks:write",
     "DELETE /v1/webhooks/:id webhooks:write",
+    "GET /v1/deliveries webhooks:read",
+    "GET /v1/deliveries/:id webhooks:read",
+    "POST /v1/deliveries/redeliver webhooks:write",
+    "POST /v1/deliveries/:id/redeliver webhooks:write",
     "POST /v1/quotes quotes:read",
     "GET /v1/events/stream webhooks:read,payments:read",
     "GET /healthz undefined",
@@ -51,7 +57,9 @@ describe("the router", () => {
     ["/v1/payments/%70ay%5F1", { id: "pay_1" }],
     ["/v1/payments/%ff", { id: "%ff" }],
     ["/v1/payments/__proto__", { id: "__proto__" }],
-    ["/v1/webhooks/a%2Fb", { id: "a/b" }]
+    ["/v1/webhooks/a%2Fb", { id: "a/b" }],
+    ["/v1/deliveries/redeliver", {}],
+    ["/v1/deliveries/dlv_1/redeliver", { id: "dlv_1" }]
   ])("finds %s", (path, params) => expect(router(path)?.params).toEqual(params))
 
   it.each(["", "/", "*", "/v1/payments/", "/v1/payments//", "/v1/payments/a/", "/v1/payments?a", "/v1/:id"])(
