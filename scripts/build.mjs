@@ -143,10 +143,10 @@ const program = {
   chunkNames: "chunks/[name]-[hash]"
 }
 
-// The thread starts from a file of its own, which the chunks look for beside them.
-const thread = {
+// Each thread starts from a file of its own, which the chunks look for beside them.
+const threads = {
   ...options,
-  entryPoints: ["src/Sql/checkpointer.ts"],
+  entryPoints: ["src/Payments/addresses/deriver.ts", "src/Sql/checkpointer.ts"],
   entryNames: "chunks/[name]"
 }
 
@@ -167,7 +167,7 @@ const client = {
 const beside = `dist-${process.pid}`
 try {
   const { metafile } = await build({ ...program, outdir: beside })
-  await build({ ...thread, outdir: beside })
+  await build({ ...threads, outdir: beside })
   await build({ ...client, outdir: beside })
   writeFileSync(join(root, beside, "client.d.ts"), declarations(join(root, "src/client/index.ts")))
   chmodSync(join(root, beside, "tilld.js"), 0o755)

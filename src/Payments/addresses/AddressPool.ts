@@ -3,15 +3,20 @@
  * history; `historyVetting.ts` does that and reports the results here. The pool never decides which index is next: that counter is
  * in the store (`WalletsRepo.ts`), and `Addresses.ts` tells the pool where it stands.
  */
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import type { ChainName, Mode } from "../../Domain/Chain.ts"
 import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
+import type { Derive } from "./derivingThread.ts"
 import type { HdWallet } from "./hdWallet.ts"
 
 /** Addresses derived ahead, so that a burst of payments does not wait for elliptic curve arithmetic. */
 const depth = 1000
-/** Addresses that are derived, in about four milliseconds, before the event loop has a turn: as many as a busy turn takes. */
+/** Addresses that a refill derives, in about four milliseconds, before it yields the event loop: as many as a busy turn takes. */
 const batch = 64
+/** Starting a thread takes as long as deriving this many addresses. */
+const fewForThread = 256
+/** A refill within this time of the last one is part of a burst: it derives on a thread, beside the requests. */
+const burstMillis = 5_000
 /** Uncorroborated claims of a history are believed for this many look-aheads of addresses. */
 const believedLookAheads = 5
 
@@ -24,6 +29,7 @@ export class AddressPool {
   readonly fingerprint: string
   readonly mode: Mode
   readonly #wallet: HdWallet
+  readonly #derive: Derive
   readonly #request: (what: "addresses" | "vetting") => void
   readonly #lookAhead: number
   readonly #ahead = new Map<number, string>()
@@ -35,13 +41,22 @@ export class AddressPool {
   #unused = 0
   /** By chain, by how many indexes uncorroborated claims have advanced `#unused`. */
   readonly #advanced = new Map<ChainName, number>()
+  #filledAt = Number.NEGATIVE_INFINITY
 
   /**
+   * @param derive derives on a thread, in a burst
    * @param lookAhead a wallet counts as unused from this many addresses in a row without a history on
    * @param request called when derived or vetted addresses run low
    */
-  constructor(wallet: HdWallet, mode: Mode, lookAhead: number, request: (what: "addresses" | "vetting") => void) {
+  constructor(
+    wallet: HdWallet,
+    mode: Mode,
+    derive: Derive,
+    lookAhead: number,
+    request: (what: "addresses" | "vetting") => void
+  ) {
     this.#wallet = wallet
+    this.#derive = derive
     this.#lookAhead = lookAhead
     this.#request = request
     this.fingerprint = wallet.fingerprint
@@ -63,7 +78,11 @@ export class AddressPool {
       const addresses: Array<string> = []
       while (from + addresses.length < to) {
         const next = from + addresses.length
-        addresses.push(...this.rangeAtOnce(next, Math.min(next + batch, to)))
+        const isFew = to - next <= fewForThread
+        const count = Math.min(isFew ? batch : depth, to - next)
+        const inline = Effect.sync(() => this.rangeAtOnce(next, next + count))
+        const onThread = this.#derive({ external: this.#wallet.external, from: next, count })
+        addresses.push(...(yield* isFew ? inline : Effect.catchTag(onThread, "NoThread", () => inline)))
         yield* eventLoopTurn
       }
       return addresses
@@ -141,16 +160,38 @@ export class AddressPool {
     this.#vetted = Math.max(this.#vetted, to)
   }
 
-  /**
-   * Derives addresses up to `depth` ahead of the counter. Leaves out indexes that the counter passes meanwhile: they would
-   * stay in the map for ever.
-   */
+  /** Derives addresses up to `depth` ahead of the counter. */
   readonly refill: Effect.Effect<void> = Effect.gen(this, function* () {
+    const isBurst = (yield* Clock.currentTimeMillis) - this.#filledAt < burstMillis
+    yield* isBurst ? Effect.catchTag(this.#fillByThread, "NoThread", () => this.#fill) : this.#fill
+    this.#filledAt = yield* Clock.currentTimeMillis
+  })
+
+  // Both leave out indexes that the counter passes meanwhile: they would stay in the map for ever.
+  readonly #fill = Effect.gen(this, function* () {
     let derived = 0
     for (let i = this.#next; i < this.#next + depth && derived < depth; i = Math.max(i + 1, this.#next)) {
       if (this.#ahead.has(i)) continue
       this.address(i)
       if (++derived % batch === 0) yield* eventLoopTurn
     }
+  })
+
+  readonly #fillByThread = Effect.gen(this, function* () {
+    let from = this.#next
+    while (this.#ahead.has(from)) from++
+    const addresses = yield* this.#derive({
+      external: this.#wallet.external,
+      from,
+      count: this.#next + depth - from
+    })
+    // Money goes to these addresses: check that the thread's answer is of this wallet and begins at the right index.
+    const [first] = addresses
+    if (first !== undefined && first !== this.#wallet.address(from)) {
+      yield* Effect.dieMessage("a thread gave addresses that are not this wallet's")
+    }
+    addresses.forEach((address, i) => {
+      if (from + i >= this.#next) this.#ahead.set(from + i, address)
+    })
   })
 }

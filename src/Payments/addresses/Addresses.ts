@@ -14,6 +14,7 @@ import type { WalletNotConfigured } from "../../Domain/PaymentErrors.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../../Sql.ts"
 import { Workers } from "../../Telemetry/Workers.ts"
 import type { AddressPool } from "./AddressPool.ts"
+import { derivingThread } from "./derivingThread.ts"
 import { makeVetter } from "./historyVetting.ts"
 import { openNumbering } from "./numbering.ts"
 import { deriveSkipped, Jumps, perform } from "./numberingJumps.ts"
@@ -71,7 +72,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
         mark: yield* Queue.sliding<void>(1)
       }
       const ring = (what: keyof typeof bells) => void bells[what].unsafeOffer(undefined)
-      const pools = yield* makePools(ring)
+      const pools = yield* makePools(yield* derivingThread(), ring)
       const numbered = yield* openNumbering(() => ring("mark"))
       /** By account and mode. An account's wallet is decided when the account is created. */
       const owners = new Map<string, AddressPool>()

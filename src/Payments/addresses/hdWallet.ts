@@ -6,6 +6,8 @@ import { childKey, type ExtendedKey, receivingAddress } from "./childKey.ts"
 export interface HdWallet {
   /** Identifies the wallet in the store: a hash of account key and chain code, which reveals neither. */
   readonly fingerprint: string
+  /** The key of the external chain, whose children get the addresses. */
+  readonly external: ExtendedKey
   /** The receiving address of `index` (0 to 2^31 − 1) on the external chain, in EIP-55 form. */
   readonly address: (index: number) => string
 }
@@ -23,6 +25,7 @@ export const hdWallet = (xpub: string): HdWallet => {
   const external = childKey(account, 0)
   return {
     fingerprint: createHash("sha256").update(account.publicKey).update(account.chainCode).digest("hex").slice(0, 32),
+    external,
     address: (index) => receivingAddress(external, index)
   }
 }

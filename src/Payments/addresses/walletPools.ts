@@ -11,9 +11,13 @@ import { Secrets } from "../../Secrets.ts"
 import { Settings } from "../../Settings.ts"
 import { type Db, Reader } from "../../Sql.ts"
 import { AddressPool } from "./AddressPool.ts"
+import type { Derive } from "./derivingThread.ts"
 import { hdWallet } from "./hdWallet.ts"
 
-export const makePools = Effect.fnUntraced(function* (request: (what: "addresses" | "vetting") => void) {
+export const makePools = Effect.fnUntraced(function* (
+  derive: Derive,
+  request: (what: "addresses" | "vetting") => void
+) {
   const settings = yield* Settings
   const secrets = yield* Secrets
   const reader = yield* Reader
@@ -22,7 +26,8 @@ export const makePools = Effect.fnUntraced(function* (request: (what: "addresses
 
   const poolOf = (xpub: Redacted.Redacted<string>, mode: Mode): AddressPool => {
     const wallet = hdWallet(Redacted.value(xpub))
-    const pool = pools.get(wallet.fingerprint) ?? new AddressPool(wallet, mode, settings.payments.lookAhead, request)
+    const pool =
+      pools.get(wallet.fingerprint) ?? new AddressPool(wallet, mode, derive, settings.payments.lookAhead, request)
     pools.set(wallet.fingerprint, pool)
     return pool
   }

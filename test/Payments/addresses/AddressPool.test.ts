@@ -1,22 +1,33 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Exit, Fiber, TestClock } from "effect"
 import { AddressPool } from "../../../src/Payments/addresses/AddressPool.ts"
+import type { Derive, IndexRange } from "../../../src/Payments/addresses/derivingThread.ts"
 import { eventLoopTurn } from "../../../src/Sql/eventLoopTurn.ts"
+import { NoThread } from "../../../src/Sql/workerThread.ts"
 
 const addressOf = (index: number) => `address ${index}`
 
-/** A pool whose wallet counts how often each address is derived, and which tells what it asks others for. */
-const observedPool = () => {
+const byThread: Derive = ({ count, from }) =>
+  Effect.succeed(Array.from({ length: count }, (_, i) => addressOf(from + i)))
+
+/** A pool whose wallet counts how often each address is derived here, and which tells what it asks others for. */
+const observedPool = (derive: Derive = byThread) => {
   const derived = new Map<number, number>()
   const wanted = { addresses: 0, vetting: 0 }
+  const asked: Array<Omit<IndexRange, "external">> = []
   const wallet = {
     fingerprint: "wallet",
+    external: { publicKey: new Uint8Array(33), chainCode: new Uint8Array(32) },
     address: (index: number) => {
       derived.set(index, (derived.get(index) ?? 0) + 1)
       return addressOf(index)
     }
   }
-  const pool = new AddressPool(wallet, "test", 200, (what) => {
+  const observed: Derive = (range) => {
+    asked.push({ from: range.from, count: range.count })
+    return derive(range)
+  }
+  const pool = new AddressPool(wallet, "test", observed, 200, (what) => {
     wanted[what] += 1
   })
   const take = (count: number, from: number) => {
@@ -25,7 +36,7 @@ const observedPool = () => {
       pool.passed(index)
     }
   }
-  return { pool, derived, wanted, take }
+  return { pool, derived, wanted, asked, take }
 }
 
 it.live("an address is derived once, also when addresses are taken faster than a refill derives them", () =>
@@ -40,8 +51,8 @@ it.live("an address is derived once, also when addresses are taken faster than a
     yield* Fiber.join(refill)
     expect(Math.max(...derived.values())).toBe(1)
     yield* pool.refill
-    expect(derived.size).toBe(5000)
-    expect(Math.max(...derived.values())).toBe(1)
+    // And the first of the thread's once more, to compare it.
+    expect(derived.size).toBe(4001)
 
     const before = wanted.addresses
     for (let index = 4000; index < 4501; index++) pool.passed(index)
@@ -57,6 +68,56 @@ it("addresses that were asked about are not derived again when they are taken", 
   expect(pool.address(7)).toBe(addressOf(7))
   expect(derived.get(7)).toBe(1)
 })
+
+it.effect("a refill soon after the last one runs on the thread, without the addresses taken meanwhile", () =>
+  Effect.gen(function* () {
+    const { asked, derived, pool, take } = observedPool((range) =>
+      Effect.zipRight(
+        Effect.sync(() => take(10, 600)),
+        byThread(range)
+      )
+    )
+    pool.startAt(0)
+    yield* pool.refill
+    expect(asked).toEqual([])
+    take(600, 0)
+    yield* TestClock.adjust("4 seconds")
+    yield* pool.refill
+    expect(asked).toEqual([{ from: 1000, count: 600 }])
+    // The first of the thread's is compared.
+    expect(derived.size).toBe(1001)
+    take(990, 610)
+    expect(derived.size).toBe(1001)
+
+    yield* TestClock.adjust("1 minute")
+    yield* pool.refill
+    expect(asked).toHaveLength(1)
+    expect(derived.size).toBe(2001)
+  })
+)
+
+it.effect("addresses of another wallet are never handed out, whatever the thread says", () =>
+  Effect.gen(function* () {
+    const { pool, take } = observedPool(({ count }) => Effect.succeed(Array.from({ length: count }, () => "theirs")))
+    pool.startAt(0)
+    yield* pool.refill
+    take(600, 0)
+    expect(Exit.isFailure(yield* Effect.exit(pool.refill))).toBe(true)
+    take(1000, 600)
+  })
+)
+
+it.effect("without a thread a burst's refill is done here", () =>
+  Effect.gen(function* () {
+    const { asked, derived, pool, take } = observedPool(() => Effect.fail(new NoThread({ cause: "none" })))
+    pool.startAt(0)
+    yield* pool.refill
+    take(600, 0)
+    yield* pool.refill
+    expect(asked).toHaveLength(1)
+    expect(derived.size).toBe(1600)
+  })
+)
 
 it("vets more when few are vetted ahead, and continues after addresses with a history", () => {
   const { pool, take, wanted } = observedPool()

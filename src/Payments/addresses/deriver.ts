@@ -1,0 +1,8 @@
+import { parentPort } from "node:worker_threads"
+import { receivingAddress } from "./childKey.ts"
+import type { IndexRange } from "./derivingThread.ts"
+
+// The worker thread of `derivingThread.ts`.
+parentPort?.on("message", ({ count, external, from }: IndexRange) => {
+  parentPort?.postMessage(Array.from({ length: count }, (_, i) => receivingAddress(external, from + i)))
+})
