@@ -96,7 +96,7 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
         const rate = rateOf(yield* priceOf(request.fromCurrency), yield* priceOf(request.toCurrency))
         const decimals = decimalsOf[request.toCurrency]
         const gross = grossOf(Option.getOrThrow(BigDecimal.fromString(request.amount)), rate, decimals)
-        const service = serviceFeeOf(gross)
+        const service = serviceFeeOf(gross, settings.quotes.serviceFeeBps)
         const network = yield* networkFee(mode, request, chain)
         const inUnits = (amount: bigint) => formatUnits(amount, decimals)
         const fees = { network: inUnits(network), service: inUnits(service) }
@@ -106,6 +106,7 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
           toCurrency: request.toCurrency,
           fromAmount: request.amount,
           toAmount: inUnits(gross - service - network),
+          chargeAmount: inUnits(gross),
           rate: formatUnits(rate.value, rate.scale),
           chain,
           fees

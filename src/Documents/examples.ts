@@ -97,6 +97,7 @@ const quote: QuoteObject = {
   toCurrency: "USDC",
   fromAmount: "49.90",
   toAmount: "54.6105",
+  chargeAmount: "54.89",
   rate: "1.1",
   chain: "base",
   validUntil: "2026-01-31T12:00:30.000Z",

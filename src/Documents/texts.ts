@@ -73,7 +73,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   "quotes.create": {
     summary: "Create a quote",
     description:
-      "Prices a conversion between fiat currencies and tokens. It holds for 30 seconds and for one payment: give its `id` as `quoteId`. `fromAmount` × `rate`, rounded down to the decimals of `toCurrency`, is `toAmount` and both fees, to the last digit."
+      "Prices a conversion between fiat currencies and tokens. It holds for 30 seconds and for one payment: give its `id` as `quoteId`. `fromAmount` × `rate`, rounded down to the decimals of `toCurrency`, is `toAmount` and both fees, to the last digit. That sum is `chargeAmount`, which a payer is charged for goods that cost `fromAmount`; `toAmount` charges so much less as the fees are."
   },
   "events.stream": {
     summary: "Stream events",

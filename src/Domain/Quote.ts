@@ -20,7 +20,7 @@ const decimal = (description: string) => text(description, { pattern: "^(0|[1-9]
 
 /**
  * The quote object of the API. `rate` is units of `toCurrency` for one `fromCurrency`; every amount but `fromAmount` is
- * in `toCurrency`, and floor(fromAmount × rate) = toAmount + fees.network + fees.service, to the last digit.
+ * in `toCurrency`, and chargeAmount = floor(fromAmount × rate) = toAmount + fees.network + fees.service, to the last digit.
  */
 export const QuoteObject = Schema.Struct({
   id: text("Identifier of the quote: the `quoteId` of a payment.", idPattern("quote")),
@@ -28,12 +28,17 @@ export const QuoteObject = Schema.Struct({
   toCurrency: QuoteCurrency.annotations({ description: "Target currency, as asked for." }),
   fromAmount: decimal("What is converted, a decimal in `fromCurrency`, as asked for."),
   toAmount: decimal("What is received, a decimal in `toCurrency`; all fees are taken off."),
+  chargeAmount: decimal(
+    "What to charge a payer for what costs `fromAmount`, a decimal in `toCurrency`: `toAmount` and both fees together."
+  ),
   rate: decimal("Units of `toCurrency` for one `fromCurrency`, 12 significant digits."),
   chain: text("The chain that token prices and the network fee are of.", { enum: ChainName.literals }),
   validUntil: timestamp("Until when the quote can be used, 30 seconds after its creation"),
   fees: Schema.Struct({
     network: decimal("Estimated cost of the transfer on the chain, in `toCurrency`."),
-    service: decimal("Processing fee of 0.5 %, rounded up, in `toCurrency`.")
+    service: decimal(
+      "The fee of whoever runs this service, 0.5 % unless they set another, rounded up, in `toCurrency`."
+    )
   }).annotations({ description: "What `toAmount` lacks of `fromAmount` × `rate`, rounded down." })
 }).annotations({ identifier: "Quote", description: "A price that holds for 30 seconds, for one payment." })
 export type QuoteObject = typeof QuoteObject.Type

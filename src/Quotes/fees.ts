@@ -13,8 +13,8 @@ export const grossOf = (amount: BigDecimal.BigDecimal, rate: BigDecimal.BigDecim
   return shift >= 0n ? product * pow10(shift) : product / pow10(-shift)
 }
 
-/** 0.5 % of the gross amount, rounded up. Smallest units. */
-export const serviceFeeOf = (gross: bigint): bigint => ceilDivide(gross * 5n, 1000n)
+/** The operator's fee, `bps` (1/100 %) of the gross amount, rounded up. Smallest units. */
+export const serviceFeeOf = (gross: bigint, bps: number): bigint => ceilDivide(gross * BigInt(bps), 10_000n)
 
 /**
  * Converts `wei` of a native token with the price `native` to a currency with the price `target` and that many decimals:

@@ -22,21 +22,16 @@ const isPayable = (currency: QuoteCurrency): currency is PaymentCurrency => isTo
 
 /** The terms that a payment may have with this quote: the amount bought, with or without fees, or the amount sold. */
 const acceptedBy = (
-  { fees, fromAmount, fromCurrency, toAmount, toCurrency }: QuoteObject,
+  { chargeAmount, fromAmount, fromCurrency, toAmount, toCurrency }: QuoteObject,
   decimalsOn: (currency: PaymentCurrency) => number
 ): ReadonlyArray<Accepted> => {
-  const baseUnits = (currency: PaymentCurrency, ...amounts: ReadonlyArray<string>) =>
-    amounts.reduce((sum, amount) => sum + parseUnits(amount, decimalsOn(currency)), 0n).toString()
+  const accepted = (currency: PaymentCurrency, ...amounts: ReadonlyArray<string>) => ({
+    currency,
+    amounts: amounts.map((amount) => parseUnits(amount, decimalsOn(currency)).toString())
+  })
   return [
-    ...(isPayable(toCurrency)
-      ? [
-          {
-            currency: toCurrency,
-            amounts: [baseUnits(toCurrency, toAmount), baseUnits(toCurrency, toAmount, fees.network, fees.service)]
-          }
-        ]
-      : []),
-    ...(isPayable(fromCurrency) ? [{ currency: fromCurrency, amounts: [baseUnits(fromCurrency, fromAmount)] }] : [])
+    ...(isPayable(toCurrency) ? [accepted(toCurrency, toAmount, chargeAmount)] : []),
+    ...(isPayable(fromCurrency) ? [accepted(fromCurrency, fromAmount)] : [])
   ]
 }
 

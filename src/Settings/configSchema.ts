@@ -148,6 +148,10 @@ export const File = section({
     coinbaseUrl: withDefault(sourceUrl, "https://api.coinbase.com"),
     krakenUrl: withDefault(sourceUrl, "https://api.kraken.com")
   }),
+  quotes: withDefaults({
+    /** What the operator keeps of a quote's gross amount, in basis points (1/100 %). */
+    serviceFeeBps: withDefault(integer(0, 5_000, " (100 are 1 %)"), 50)
+  }),
   portal: withDefaults({ enabled: withDefault(flag, true), allow: cidrs }),
   log: withDefaults({
     level: withDefault(oneOf("trace", "debug", "info", "warning", "error"), "info"),

@@ -120,6 +120,8 @@ export interface Quote {
   readonly fromAmount: string
   /** Decimal, in `toCurrency`, after fees. */
   readonly toAmount: string
+  /** What to charge a payer for what costs `fromAmount`: decimal, in `toCurrency`, before fees. */
+  readonly chargeAmount: string
   /** Units of `toCurrency` for one `fromCurrency`. */
   readonly rate: string
   readonly chain: Chain

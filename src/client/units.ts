@@ -4,7 +4,7 @@ import type { PaymentCurrency } from "./types.ts"
 const decimals: Readonly<Record<PaymentCurrency, number>> = { ETH: 18, USDC: 6, USDT: 6, DAI: 18, WBTC: 8 }
 
 /**
- * A decimal amount, such as a quote's `toAmount`, in the smallest units that a payment's `amount` is counted in:
+ * A decimal amount, such as a quote's `chargeAmount`, in the smallest units that a payment's `amount` is counted in:
  * `toBaseUnits("54.63", "USDC")` is `"54630000"`. Nothing is rounded.
  *
  * @throws RangeError when `amount` is no decimal above zero, or has more decimals than the token, or the token is not known

@@ -24,6 +24,7 @@ liveSuite(app, "quotes over HTTP", (test) => {
       toCurrency: "USD",
       fromAmount: "100.00",
       toAmount: "109.45",
+      chargeAmount: "110",
       rate: "1.1",
       chain: "ethereum",
       validUntil: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),

@@ -16,12 +16,24 @@ test("a fiat amount buys tokens: rate, fees and validity as published", function
     toCurrency: "USDC",
     fromAmount: "100.50",
     toAmount: "108.37225",
+    chargeAmount: "110.55",
     rate: "1.1",
     chain: "ethereum",
     validUntil: "1970-01-01T00:00:30.000Z",
     fees: { network: "1.625", service: "0.55275" }
   })
 })
+
+scopedTest(quotesWith({ quotes: { serviceFeeBps: 120 } }))(
+  "the service fee is what the operator set; what to charge does not depend on it",
+  function* () {
+    expect(yield* create({ fromCurrency: "USD", toCurrency: "USDC", amount: "100" })).toMatchObject({
+      toAmount: "97.175",
+      chargeAmount: "100",
+      fees: { network: "1.625", service: "1.2" }
+    })
+  }
+)
 
 const priced: ReadonlyArray<readonly [request: CreateQuote, expected: Record<string, unknown>]> = [
   // A native transfer takes 21,000 gas.

@@ -71,14 +71,16 @@ it("the gross amount is the product, rounded down at the target's decimals", () 
   )
 })
 
-it("the service fee is half a percent, rounded up", () => {
-  expect([0n, 1n, 199n, 200n, 201n, 400n, 10_000n].map(serviceFeeOf)).toEqual([0n, 1n, 1n, 1n, 2n, 2n, 50n])
+it("the service fee is its share of the gross amount, rounded up", () => {
+  const half = (gross: bigint) => serviceFeeOf(gross, 50)
+  expect([0n, 1n, 199n, 200n, 201n, 400n, 10_000n].map(half)).toEqual([0n, 1n, 1n, 1n, 2n, 2n, 50n])
   void fc.assert(
-    fc.property(fc.bigInt(1n, 10n ** 40n), (gross) => {
-      const fee = serviceFeeOf(gross)
-      expect(fee * 200n >= gross && (fee - 1n) * 200n < gross).toBe(true)
+    fc.property(fc.bigInt(1n, 10n ** 40n), fc.integer({ min: 1, max: 5_000 }), (gross, bps) => {
+      const fee = serviceFeeOf(gross, bps)
+      expect(fee * 10_000n >= gross * BigInt(bps) && (fee - 1n) * 10_000n < gross * BigInt(bps)).toBe(true)
     })
   )
+  expect(serviceFeeOf(10n ** 40n, 0)).toBe(0n)
 })
 
 describe("the network fee", () => {

@@ -48,6 +48,8 @@ concurrency = "many"
 [rates]
 sources = ["kraken", "binance"]
 fixed = { ETH = 2500.5, USD = "1", MXN = "0" }
+[quotes]
+service_fee_bps = 0.5
 [log]
 level = "verbose"
 [chains.solana.live]
@@ -96,6 +98,7 @@ DAI = { address = "0x5fd84259d66Cd46123540766Be93DFE6D43130D7", decimals = 18 }
       place("webhooks.concurrency", "whole number", '"many"')
       place("rates.sources[1]", "kraken", '"binance"')
       place("rates.fixed.ETH", "quotes")
+      place("quotes.service_fee_bps", "0 to 5000", "100 are 1 %", "found 0.5")
       place("rates.fixed.MXN", "above 0")
       place("rates.fixed.USD", "not a key")
       place("log.level", "debug", "verbose")
@@ -118,8 +121,8 @@ DAI = { address = "0x5fd84259d66Cd46123540766Be93DFE6D43130D7", decimals = 18 }
       place("chains.polygon.live.policy[0].require", "finalized")
       place("chains.polygon.live.policy[1]", "section")
       // Nothing that is valid, such as the last proxy and the second RPC URL.
-      expect(Object.keys(at)).toHaveLength(42)
-      expect(message).toContain("42 problems")
+      expect(Object.keys(at)).toHaveLength(43)
+      expect(message).toContain("43 problems")
     })
   )
 

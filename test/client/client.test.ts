@@ -82,8 +82,13 @@ liveSuite(app, "a client of a server", (test, it) => {
     const quote = yield* Effect.promise(() =>
       tilld.quotes.create({ fromCurrency: "EUR", toCurrency: "USD", amount: "100.00" })
     )
-    expect(quote).toMatchObject({ toAmount: "109.45", rate: "1.1", fees: { network: "0", service: "0.55" } })
-    expect(toBaseUnits(quote.toAmount, "USDC")).toBe("109450000")
+    expect(quote).toMatchObject({
+      toAmount: "109.45",
+      chargeAmount: "110",
+      rate: "1.1",
+      fees: { network: "0", service: "0.55" }
+    })
+    expect(toBaseUnits(quote.chargeAmount, "USDC")).toBe("110000000")
   })
 
   test("registers, lists and deletes webhook endpoints", function* () {

@@ -23,7 +23,7 @@ const tilld = createClient({ baseUrl: "https://pay.example.com", apiKey: "svc_te
 export const pay = async (signal: AbortSignal): Promise<Payment | string | undefined> => {
   try {
     const quote = await tilld.quotes.create({ fromCurrency: "EUR", toCurrency: "USDC", amount: "49.90" }, { signal })
-    const amount = toBaseUnits(quote.toAmount, "USDC")
+    const amount = toBaseUnits(quote.chargeAmount, "USDC")
     return await tilld.payments.create({ merchantRef: "1", amount, currency: "USDC", chain: quote.chain, quoteId: quote.id })
   } catch (error) {
     if (error instanceof TilldError) return error.code === "RATE_LIMITED" ? String(error.retryAfter) : error.requestId

@@ -63,6 +63,7 @@ export const testSettings = (path: string, over: Partial<SettingsShape> = {}): S
   accounts: { quotaBytes: 1_000_000_000 },
   webhooks: testWebhooks(),
   rates: testRates(),
+  quotes: { serviceFeeBps: 50 },
   portal: { enabled: true, allow: [] },
   log: { level: "info", format: "json" },
   telemetry: { otlpEndpoint: "" },

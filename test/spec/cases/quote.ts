@@ -60,7 +60,7 @@ const supported = tokens.map(({ chains, symbol }) =>
 const fields: ReadonlyArray<Case<Shop>> = [
   states(
     ["2.2 id", '4.1 "POST /v1/quotes"', '4.1 "Response: a Quote object"'],
-    "a quote has every field of the interface and no other, and an id of the form quote_<id>",
+    "a quote has every field of the interface, of others chargeAmount alone, and an id of the form quote_<id>",
     Effect.gen(function* () {
       const text = expect.any(String)
       expect(yield* quote()).toEqual({
@@ -69,6 +69,7 @@ const fields: ReadonlyArray<Case<Shop>> = [
         toCurrency: "USDC",
         fromAmount: "100.00",
         toAmount: text,
+        chargeAmount: text,
         rate: text,
         chain: "ethereum",
         validUntil: text,
@@ -129,10 +130,11 @@ const fields: ReadonlyArray<Case<Shop>> = [
         ["33.33", "EUR", 2, "0.909090909091"],
         ["33.33", "MXN", 2, "20"]
       ] as const) {
-        const { fees, rate: told, toAmount } = yield* quote({ amount, toCurrency })
+        const { chargeAmount, fees, rate: told, toAmount } = yield* quote({ amount, toCurrency })
         expect(told).toBe(rate)
         const gross = (units(amount, 2) * units(rate, 18)) / 10n ** BigInt(20 - decimals)
         const service = (gross * 5n + 999n) / 1000n
+        expect(chargeAmount).toBe(formatUnits(gross, decimals))
         expect(fees.service).toBe(formatUnits(service, decimals))
         expect(units(toAmount, decimals)).toBe(gross - service - units(fees.network, decimals))
       }
@@ -162,9 +164,9 @@ const locking: ReadonlyArray<Case<Shop>> = [
     "a payment locks the rate of a quote in, once",
     Effect.gen(function* () {
       const { ask } = yield* Shop
-      const { id: quoteId, toAmount } = yield* quote({ amount: "49.90", chain: "base" })
+      const { chargeAmount, id: quoteId } = yield* quote({ amount: "49.90", chain: "base" })
       // USDC has 6 decimals.
-      const amount = units(toAmount).toString()
+      const amount = units(chargeAmount).toString()
       const pay = () => ask("POST", "/v1/payments", { json: order({ amount, quoteId }) })
       const first = yield* pay()
       expect([first.status, first.body.amount]).toEqual([201, amount])
