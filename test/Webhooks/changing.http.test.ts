@@ -1,19 +1,14 @@
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { problemsIn, TestApi, testApp } from "../lib/api.ts"
+import { testWebhooks } from "../lib/settings.ts"
 
 const secret = "whsec_0123456789abcdef"
 const next = "whsec_fedcba9876543210"
 
 // 192.0.2.0/24 is for documentation: nobody is called.
 const app = testApp({
-  webhooks: {
-    allowTargets: ["192.0.2.0/24"],
-    denyTargets: [],
-    extraCaFile: "",
-    concurrency: 64,
-    concurrencyPerEndpoint: 8
-  }
+  webhooks: testWebhooks({ allowTargets: ["192.0.2.0/24"] })
 })
 
 layer(app, { excludeTestServices: true })("a change of a webhook endpoint over HTTP", (it) => {

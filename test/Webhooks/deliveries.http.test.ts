@@ -2,20 +2,14 @@ import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Tx, Writer } from "../../src/Sql.ts"
 import { problemsIn, TestApi, testApp } from "../lib/api.ts"
-import { testChain } from "../lib/settings.ts"
+import { testChain, testWebhooks } from "../lib/settings.ts"
 
 const usdc = { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 6 } as const
 
 // 192.0.2.0/24 is for documentation: nobody is called, and no dispatcher runs.
 const app = testApp({
   chains: [testChain({ chain: "base", tokens: [usdc] })],
-  webhooks: {
-    allowTargets: ["192.0.2.0/24"],
-    denyTargets: [],
-    extraCaFile: "",
-    concurrency: 64,
-    concurrencyPerEndpoint: 8
-  }
+  webhooks: testWebhooks({ allowTargets: ["192.0.2.0/24"] })
 })
 
 let shops = 0
