@@ -35,15 +35,13 @@ const choices = (given: ReadonlyArray<unknown>): Html =>
     : html`<p class="choices">${given.map((value) => html`<code>${String(value)}</code> `)}</p>`
 
 const field = (components: Components, name: string, schema: JsonSchema, required: boolean): Html => {
-  const { default: fallback, description } = schema.$ref === undefined ? schema : deref(components, schema)
+  const { description } = schema.$ref === undefined ? schema : deref(components, schema)
   const nested = inside(components, schema)
   return html`<dt><code>${name}</code> <span class="type">${typeName(components, schema)}</span>${
     required ? html` <span class="required">required</span>` : nothing
   }</dt><dd>${description === undefined ? nothing : html`<p>${inline(description)}</p>`}${choices(
     values(components, schema)
-  )}${fallback === undefined ? nothing : html`<p>Default <code>${JSON.stringify(fallback)}</code></p>`}${
-    nested === undefined ? nothing : nestedFields(components, nested)
-  }</dd>`
+  )}${nested === undefined ? nothing : nestedFields(components, nested)}</dd>`
 }
 
 /** Links to a description elsewhere on the page instead of repeating it. */

@@ -11,7 +11,6 @@ export interface JsonSchema {
   readonly allOf?: ReadonlyArray<JsonSchema>
   readonly enum?: ReadonlyArray<unknown>
   readonly const?: unknown
-  readonly default?: unknown
   readonly format?: string
   readonly pattern?: string
   readonly minimum?: number

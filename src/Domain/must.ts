@@ -3,17 +3,24 @@ import { Option, type Schema, SchemaAST } from "effect"
 interface Documentation {
   /** The purpose of the field, a sentence without its full stop. */
   readonly about?: string
+  /**
+   * What an absent field stands for. Told in words: `default` of JSON Schema makes code generators take the field for one that
+   * is always there.
+   */
+  readonly byDefault?: string | number
   /** JSON Schema keywords that the schema does not have by itself. */
   readonly json?: Readonly<Record<string, unknown>>
 }
 
-/** A field with a rule. Every fault is answered with the rule, never with the value sent; its description ends with it. */
+/** A field with a rule. Every fault is answered with the rule, never with the value sent; which its description has too. */
 export const must = <A, I, R>(
   rule: string,
   schema: Schema.Schema<A, I, R>,
-  { about, json = {} }: Documentation = {}
+  { about, byDefault, json = {} }: Documentation = {}
 ): Schema.Schema<A, I, R> => {
-  const description = `${about === undefined ? "" : `${about}. `}Must ${rule}.`
+  const description = `${about === undefined ? "" : `${about}. `}Must ${rule}.${
+    byDefault === undefined ? "" : ` By default \`${byDefault}\`.`
+  }`
   // A refinement has its keywords, such as minimum, in the annotation that is replaced below.
   const own = Option.getOrElse(SchemaAST.getJSONSchemaAnnotation(schema.ast), () => ({}))
   return schema.annotations({

@@ -22,7 +22,8 @@ export const limitParameter = (what: string) =>
       ),
       {
         about: `${what} a page`,
-        json: { type: "integer", minimum: 1, maximum: maxPageSize, default: defaultPageSize }
+        byDefault: defaultPageSize,
+        json: { type: "integer", minimum: 1, maximum: maxPageSize }
       }
     ),
     optional

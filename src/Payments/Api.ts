@@ -16,11 +16,22 @@ import { withStatus } from "../Domain/withStatus.ts"
 
 const optional = { exact: true } as const
 
+/**
+ * The pattern of `MerchantRef` for validators that read patterns without the `u` flag, where a character outside the basic
+ * plane is a pair of surrogates. With either flag it matches the same references within that plane; beyond it, it does not
+ * know the few that are invisible.
+ */
+const plainPattern =
+  "^(?:[^\\u0000-\\u001F\\u007F-\\u009F\\u00AD\\u0600-\\u0605\\u061C\\u06DD\\u070F\\u0890-\\u0891\\u08E2\\u180E\\u200B-\\u200F\\u2028-\\u202E\\u2060-\\u2064\\u2066-\\u206F\\uD800-\\uF8FF\\uFEFF\\uFFF9-\\uFFFB]|[\\uD800-\\uDBFF][\\uDC00-\\uDFFF])+$"
+
 const MerchantRef = must(
   "be a string of 1 to 128 printable characters",
   // Control characters, invisible ones and half characters would make two references look like one.
   Schema.String.pipe(Schema.pattern(/^[^\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]{1,128}$/u)),
-  { about: "Your own reference, once for ever in an account and mode" }
+  {
+    about: "Your own reference, once for ever in an account and mode",
+    json: { pattern: plainPattern, minLength: 1, maxLength: 128 }
+  }
 )
 
 const Amount = Schema.transform(
@@ -41,7 +52,7 @@ const Chain = must(`be ${alternatives(ChainName.literals)}`, ChainName, { about:
 const ExpiresIn = must(
   "be an integer from 60 to 86400, in seconds",
   Schema.Number.pipe(Schema.int(), Schema.between(60, 86_400)),
-  { about: "How long there is to pay", json: { default: 3600 } }
+  { about: "How long there is to pay", byDefault: 3600 }
 )
 
 const isLocalhost = (url: URL): boolean =>

@@ -22,7 +22,11 @@ const Events = Schema.Array(must(`be ${alternatives(EventKind.literals)}`, Event
 const Secret = must(
   "be whsec_ followed by 16 to 256 visible characters",
   Schema.Redacted(Schema.String.pipe(Schema.pattern(/^whsec_[^\s\p{C}]{16,256}$/u))),
-  { about: "Signs what is sent to this endpoint; it is never shown again" }
+  {
+    about: "Signs what is sent to this endpoint; it is never shown again",
+    // Without `\p`, which validators understand with the `u` flag only.
+    json: { pattern: "^whsec_\\S+$", minLength: 22, maxLength: 262 }
+  }
 )
 
 /** What `POST /v1/webhooks` takes. Whether tilld may call `url` is for `Webhooks` to say. */
@@ -41,7 +45,7 @@ const longestOverlap = 604_800
 const OverlapSeconds = must(
   `be an integer from 0 to ${longestOverlap}, in seconds, with a secret`,
   Schema.Number.pipe(Schema.int(), Schema.between(0, longestOverlap)),
-  { about: "How long the former secret also signs", json: { default: 86_400 } }
+  { about: "How long the former secret also signs", byDefault: 86_400 }
 )
 
 /** What `PATCH /v1/webhooks/:id` takes. */

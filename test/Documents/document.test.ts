@@ -175,4 +175,21 @@ describe("examples", () => {
       expect(fields).toEqual(code === "UNAUTHORIZED" ? ["code", "message"] : ["code", "message", "requestId"])
     }
   })
+
+  it("has patterns that mean the same with and without the u flag", () => {
+    const reference = components.schemas["CreatePayment"]?.properties?.["merchantRef"]?.pattern ?? ""
+    const isPrintable = (text: string) => /^[^\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]$/u.test(text)
+    const basicPlane = Array.from({ length: 0x10000 }, (_, code) => String.fromCharCode(code))
+    for (const flags of ["", "u"]) {
+      const pattern = new RegExp(reference, flags)
+      expect(basicPlane.filter((text) => pattern.test(text) !== isPrintable(text))).toEqual([])
+      expect(["Bestellung 7 – ünïcödé 💶", "💶".repeat(128)].filter((text) => !pattern.test(text))).toEqual([])
+    }
+    const amount = components.schemas["CreateQuote"]?.properties?.["amount"]?.pattern ?? ""
+    expect(["0.5", "100", "0.000000000000000001"].filter((text) => !new RegExp(amount).test(text))).toEqual([])
+    expect(["0", "0.00", "01", "1.", ".5"].filter((text) => new RegExp(amount).test(text))).toEqual([])
+    for (const [, pattern = ""] of JSON.stringify(document).matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)) {
+      expect(JSON.parse(pattern)).not.toContain("\\p{")
+    }
+  })
 })

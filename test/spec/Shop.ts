@@ -5,10 +5,11 @@ import { type ChainName, chainNames, type Mode } from "../../src/Domain/Chain.ts
 import { EventKind } from "../../src/Domain/Event.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { type LocalChain, startLocalChain } from "../../src/Sandbox/LocalChain.ts"
-import { type Call, makeClient } from "../lib/api.ts"
+import type { Call } from "../lib/api.ts"
 import { confirmations, type Daemon, FiveChains, localChain, makeHome, mineAt, pay, serve } from "../lib/daemon.ts"
 import { type Delivered, type Inbox, makeInbox } from "../lib/inbox.ts"
 import { tilldJson } from "../lib/tilld.ts"
+import { comparedClient } from "./Prism.ts"
 
 /** What became of a payment: each of its events, and what was read of it right then. */
 export interface Told {
@@ -108,7 +109,7 @@ export class Shop extends Context.Tag("test/spec/Shop")<
         ...shop,
         endpointSecret,
         ownSecret,
-        askUnknown: yield* makeClient(daemon.url),
+        askUnknown: yield* comparedClient(daemon.url),
         run,
         newKey,
         singleKeys: yield* Effect.cached(singleKeys),
@@ -136,7 +137,7 @@ const prices = {
 /** Asks with the daemon's own key, unless another one is given. */
 const askWith = (daemon: Daemon) =>
   Effect.map(
-    makeClient(daemon.url),
+    comparedClient(daemon.url),
     (call): Call =>
       (method, path, sent) =>
         call(method, path, { key: daemon.key, ...sent })

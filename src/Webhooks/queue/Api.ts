@@ -102,7 +102,7 @@ export const RedeliverSomeBody = Schema.Struct({
   status: Schema.optionalWith(
     must(`be ${alternatives(DeliveryFilter.literals)}`, DeliveryFilter, {
       about: "Only deliveries in this state",
-      json: { default: "failing" }
+      byDefault: "failing"
     }),
     optional
   ),

@@ -1,0 +1,68 @@
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+// `npm run test:tools`: the API document read by tools that others use. Spectral finds no error in it, the types that
+// openapi-typescript makes of it take a request without its optional fields, and the conformance suite, sent through a proxy
+// of Prism, meets no answer that is not as documented. The tools are installed here, beside the project's own packages.
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+const here = join(root, "test/tools")
+const bin = (tool: string) => join(here, "node_modules/.bin", tool)
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`)
+
+/** Runs a command to its end, and shows what it prints. */
+const run = (command: string, args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): boolean => {
+  const { error, status } = spawnSync(command, args, {
+    cwd: root,
+    stdio: ["ignore", "inherit", "inherit"],
+    env: { ...process.env, ...env }
+  })
+  if (error !== undefined) say(error.message)
+  return status === 0
+}
+
+/** A request of somebody who reads types only: what is optional is left out. */
+const program = `
+import type { paths } from "./api.d.ts"
+type Body<P extends keyof paths> = paths[P] extends { post: { requestBody: { content: { "application/json": infer B } } } } ? B : never
+export const payment: Body<"/v1/payments"> = { merchantRef: "1", amount: "1", currency: "USDC", chain: "base" }
+export const many: Body<"/v1/deliveries/redeliver"> = {}
+`
+
+const compile = [
+  ...["--noEmit", "--strict", "--target", "ES2022", "--module", "NodeNext", "--moduleResolution", "NodeNext"],
+  "--allowImportingTsExtensions"
+]
+
+const folder = mkdtempSync(join(tmpdir(), "tilld-tools-"))
+const document = join(folder, "openapi.json")
+const client = join(folder, "client.ts")
+writeFileSync(client, program)
+
+const checks: ReadonlyArray<readonly [name: string, check: () => boolean]> = [
+  ["install", () => run("npm", ["ci", "--prefix", here, "--ignore-scripts", "--no-audit", "--no-fund"])],
+  ["document", () => run(process.execPath, ["scripts/openapi.mjs", document])],
+  ["Spectral", () => run(bin("spectral"), ["lint", document, "--ruleset", join(here, "spectral.yaml"), "--quiet"])],
+  ["openapi-typescript", () => run(bin("openapi-typescript"), [document, "--output", join(folder, "api.d.ts")])],
+  ["its types", () => run(join(root, "node_modules/.bin/tsc"), [...compile, client])],
+  [
+    "Prism",
+    () => run("npx", ["vitest", "run", "test/spec"], { TILLD_PRISM: bin("prism"), TILLD_PRISM_DOCUMENT: document })
+  ]
+]
+
+try {
+  const failed = checks.find(([name, check]) => {
+    const passed = check()
+    say(`${passed ? "✓" : "✗"} ${name}`)
+    return !passed
+  })
+  say(failed === undefined ? `${checks.length} checks passed` : `FAILED: ${failed[0]}`)
+  process.exitCode = failed === undefined ? 0 : 1
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}
