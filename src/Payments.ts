@@ -12,7 +12,7 @@ import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
 import { type Mode, networkKey } from "./Domain/Chain.ts"
 import type { CreatePayment } from "./Domain/CreatePayment.ts"
 import { decimalsOf, nativeToken, PaymentCurrency } from "./Domain/Currency.ts"
-import { EventKind } from "./Domain/Event.ts"
+import { StatusEventKind } from "./Domain/Event.ts"
 import type { PaymentException } from "./Domain/Exception.ts"
 import { newPaymentId } from "./Domain/Ids.ts"
 import type { Owner } from "./Domain/Owner.ts"
@@ -21,12 +21,15 @@ import {
   ChainNotConfigured,
   CurrencyNotOnChain,
   DuplicateMerchantRef,
+  type PaymentNotPending,
   type QuoteRefused,
   type WalletNotConfigured
 } from "./Domain/PaymentErrors.ts"
 import { Outbox } from "./Events/Outbox.ts"
 import { Addresses } from "./Payments/addresses/Addresses.ts"
+import { cancelPayment } from "./Payments/cancellation.ts"
 import * as Exceptions from "./Payments/ExceptionsRepo.ts"
+import * as ListRepo from "./Payments/PaymentListRepo.ts"
 import * as Repo from "./Payments/PaymentsRepo.ts"
 import { usdValueOf } from "./Payments/usdValue.ts"
 import { Prices } from "./Quotes/Prices.ts"
@@ -64,7 +67,7 @@ export interface PaymentsPage {
   /** Newest first. */
   readonly data: ReadonlyArray<Accounted>
   /** Where the next page starts; undefined at the end. */
-  readonly next: Repo.Cursor | undefined
+  readonly next: ListRepo.Cursor | undefined
 }
 
 /** An owner sees its own payments only: not those of another account or of the other mode. */
@@ -78,7 +81,13 @@ export class Payments extends Context.Tag("tilld/Payments")<
       alsoCommit?: CommitWith<Payment>
     ) => Effect.Effect<Payment, CreateError>
     readonly get: (owner: Owner, id: string) => Effect.Effect<Accounted | undefined, StoreUnavailable>
-    readonly list: (owner: Owner, filter: Repo.ListFilter) => Effect.Effect<PaymentsPage, StoreUnavailable>
+    /** See `cancelPayment`; `alsoCommit` as for `create`. */
+    readonly cancel: (
+      owner: Owner,
+      id: string,
+      alsoCommit?: CommitWith<Payment>
+    ) => Effect.Effect<Payment | undefined, PaymentNotPending | StoreUnavailable>
+    readonly list: (owner: Owner, filter: ListRepo.ListFilter) => Effect.Effect<PaymentsPage, StoreUnavailable>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -96,7 +105,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
       const prices = yield* Prices
       const { payments } = yield* Metrics
       const clock = yield* Effect.clock
-      for (const kind of EventKind.literals) payments.add([kind.replace("payment.", "")], 0)
+      for (const kind of StatusEventKind.literals) payments.add([kind.replace("payment.", "")], 0)
 
       const currencies = new Map(
         settings.chains.map((network) => {
@@ -217,9 +226,9 @@ export class Payments extends Context.Tag("tilld/Payments")<
           (found): Accounted => ({ payment, ...found })
         )
 
-      const list = Effect.fn("Payments.list")(function* (owner: Owner, filter: Repo.ListFilter) {
+      const list = Effect.fn("Payments.list")(function* (owner: Owner, filter: ListRepo.ListFilter) {
         // One more than asked for shows whether there is a next page.
-        const found = yield* Repo.list(reader, owner, { ...filter, limit: filter.limit + 1 })
+        const found = yield* ListRepo.list(reader, owner, { ...filter, limit: filter.limit + 1 })
         const page = found.slice(0, filter.limit)
         const data = yield* Effect.forEach(page, accounted, { concurrency: 1 })
         const last = page.at(-1)
@@ -235,7 +244,13 @@ export class Payments extends Context.Tag("tilld/Payments")<
         return payment && (yield* accounted(payment))
       })
 
-      return { create, get, list }
+      const cancel = (owner: Owner, id: string, alsoCommit?: CommitWith<Payment>) =>
+        cancelPayment((db) => Repo.byOwner(db, owner, id), alsoCommit).pipe(
+          Effect.provideService(Writer, writer),
+          Effect.provideService(Outbox, outbox)
+        )
+
+      return { create, get, list, cancel }
     })
   )
 }

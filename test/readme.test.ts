@@ -129,7 +129,7 @@ describe("README", () => {
       const [example = ""] = blocks("Call the HTTP API", "json")
       expect(Object.keys(answers[0])).toEqual(Object.keys(JSON.parse(example)))
       const ids = answers.map((answer) => String(answer.id ?? "list").replace(/_.*/, ""))
-      expect(ids).toEqual(["pay", "pay", "list", "list", "quote", "wh", "list", "list"])
+      expect(ids).toEqual(["pay", "pay", "list", "list", "pay", "list", "quote", "wh", "list", "list"])
     }).pipe(Effect.provide(FiveChains.layer))
   )
 

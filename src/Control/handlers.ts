@@ -41,6 +41,7 @@ export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string
   [PaymentRequests.ShowPayment._tag, PaymentHandlers.showPayment],
   [PaymentRequests.ListExceptions._tag, PaymentHandlers.listExceptions],
   [PaymentRequests.RefundedPayment._tag, PaymentHandlers.refundedPayment],
+  [PaymentRequests.CancelPayment._tag, PaymentHandlers.cancelPaymentHandler],
   [PaymentRequests.AbandonPayments._tag, PaymentHandlers.abandonPayments],
   [Requests.JumpAddresses._tag, PaymentHandlers.jumpAddresses],
   [ListEndpoints._tag, listEndpoints],

@@ -1,9 +1,12 @@
 import { Effect } from "effect"
 import type { PaymentException } from "../Domain/Exception.ts"
+import type { Payment } from "../Domain/Payment.ts"
 import { Jumps } from "../Payments/addresses/numberingJumps.ts"
 import { allWalletUsers } from "../Payments/addresses/walletUsers.ts"
+import { cancelPayment } from "../Payments/cancellation.ts"
 import * as ExceptionsRepo from "../Payments/ExceptionsRepo.ts"
 import { abandon, accept } from "../Payments/operatorDecisions.ts"
+import * as PaymentListRepo from "../Payments/PaymentListRepo.ts"
 import * as PaymentsRepo from "../Payments/PaymentsRepo.ts"
 import { refunded } from "../Payments/refunds.ts"
 import { Settings } from "../Settings.ts"
@@ -19,11 +22,12 @@ export const listPayments = reading(
     const reader = yield* Reader
     const pages = yield* Effect.forEach(
       modes,
-      (mode) => PaymentsRepo.list(reader, { account, mode }, { status, chain, limit }),
+      (mode) => PaymentListRepo.list(reader, { account, mode }, { status, chain, limit }),
       { concurrency: 1 }
     )
     const newestFirst = pages.flat().sort((a, b) => b.createdAt - a.createdAt || b.sequence - a.sequence)
-    return newestFirst.slice(0, limit).map(paymentView)
+    const settings = yield* Settings
+    return newestFirst.slice(0, limit).map((payment) => paymentView(payment, settings))
   })
 )
 
@@ -34,13 +38,36 @@ export const listTokens = reading(Requests.ListTokens, () =>
 const notFound = (what: string) =>
   new Requests.NotFound({ message: `There is no ${what}: tilld payments list and exceptions show the ids` })
 
+/** Payments that the message lists where several are meant. */
+const mostListed = 20
+
+const several = (of: string, payments: ReadonlyArray<Payment>) => {
+  const each = payments
+    .slice(0, mostListed)
+    .map(({ account, id, merchantRef, mode, status }) => [id, account, mode, status, merchantRef].join("  "))
+  const rest = payments.length > mostListed ? ["and more"] : []
+  return new PaymentRequests.SeveralPayments({
+    message: [`${of} stands for several payments: name one by its id`, ...each, ...rest].join("\n  ")
+  })
+}
+
 export const showPayment = reading(
   PaymentRequests.ShowPayment,
-  Effect.fnUntraced(function* ({ id, limit }) {
+  Effect.fnUntraced(function* ({ limit, of }) {
     const reader = yield* Reader
-    const payment = yield* PaymentsRepo.byId(reader, id)
-    if (payment === undefined) return yield* notFound(`payment ${id}`)
+    const [payment, ...others] = yield* PaymentListRepo.meantBy(reader, of, mostListed + 1)
+    if (payment === undefined) return yield* notFound(`payment ${of}`)
+    if (others.length > 0) return yield* several(of, [payment, ...others])
     return yield* paymentHistoryOf(reader, payment, limit)
+  })
+)
+
+export const cancelPaymentHandler = administering(
+  PaymentRequests.CancelPayment,
+  ({ id }) => ({ act: "payments cancel", detail: { id } }),
+  Effect.fnUntraced(function* ({ id }) {
+    const payment = yield* cancelPayment((db) => PaymentsRepo.byId(db, id))
+    return payment === undefined ? yield* notFound(`payment ${id}`) : paymentView(payment, yield* Settings)
   })
 )
 
@@ -69,7 +96,7 @@ export const acceptPayment = administering(
   PaymentRequests.AcceptPayment,
   ({ id, tx }) => ({ act: "payments accept", detail: { id, tx } }),
   Effect.fnUntraced(function* ({ id, tx }) {
-    return decisionView(yield* orNotFound(id, yield* accept(id, tx)))
+    return decisionView(yield* orNotFound(id, yield* accept(id, tx)), yield* Settings)
   })
 )
 
@@ -81,7 +108,7 @@ export const refundedPayment = administering(
       note({ closed: closed.map((one) => `${one.id}: ${one.amount} ${one.currency}`) })
     const returned = { exceptions, amount: amount === undefined ? undefined : BigInt(amount), onClosed }
     const result = yield* orNotFound(id, yield* refunded(id, returned))
-    return { ...decisionView(result), closed: result.closed.map(exceptionView) }
+    return { ...decisionView(result, yield* Settings), closed: result.closed.map(exceptionView) }
   })
 )
 

@@ -1,24 +1,26 @@
 import { Effect } from "effect"
 import { getAddress, type Hex } from "viem"
 import { isOfDust, type PaymentException } from "../Domain/Exception.ts"
-import { type Payment, toObject } from "../Domain/Payment.ts"
+import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 import { iso } from "../Domain/Timestamp.ts"
+import { type PaymentTerms, paymentObject } from "../Events/paymentObject.ts"
 import * as Dust from "../Payments/DustRepo.ts"
 import type { DustSum } from "../Payments/dust.ts"
 import * as Exceptions from "../Payments/ExceptionsRepo.ts"
 import type { Decided } from "../Payments/operatorDecisions.ts"
 import * as Repo from "../Payments/PaymentHistoryRepo.ts"
 import * as Receipts from "../Payments/ReceiptsRepo.ts"
+import { Settings } from "../Settings.ts"
 import type { Db } from "../Sql.ts"
 import { ofPayment as deliveriesOf } from "../Webhooks/queue/DeliveryLogRepo.ts"
 import { deliveryView } from "./deliveryView.ts"
 import type { DecisionView, ExceptionView, PaymentView, Story } from "./paymentRequests.ts"
 
-export const paymentView = (payment: Payment): PaymentView => ({
+export const paymentView = (payment: Payment, terms: PaymentTerms): PaymentView => ({
   account: payment.account,
   mode: payment.mode,
-  ...toObject(payment)
+  ...paymentObject(payment, terms)
 })
 
 export const exceptionView = (exception: PaymentException): ExceptionView => ({
@@ -37,8 +39,8 @@ export const exceptionView = (exception: PaymentException): ExceptionView => ({
   ...(exception.payment === undefined ? {} : { payment: exception.payment })
 })
 
-export const decisionView = ({ exceptions, payment }: Decided): DecisionView => ({
-  ...(payment === undefined ? {} : { payment: paymentView(payment) }),
+export const decisionView = ({ exceptions, payment }: Decided, terms: PaymentTerms): DecisionView => ({
+  ...(payment === undefined ? {} : { payment: paymentView(payment, terms) }),
   exceptions: exceptions.map(exceptionView)
 })
 
@@ -85,7 +87,7 @@ export const paymentHistoryOf = Effect.fn("Control.paymentHistoryOf")(function* 
   const events = yield* Repo.events(db, payment.id)
   const deliveries = yield* deliveriesOf(db, payment.id)
   const story: Story = {
-    payment: paymentView(payment),
+    payment: paymentView(payment, yield* Settings),
     receipts: receipts.map(receiptView),
     olderReceipts: count - receipts.length,
     dust: dust.filter(({ transfers }) => transfers > 0).map(dustView),

@@ -9,7 +9,8 @@ import {
   TransactionNotProven
 } from "../Domain/Exception.ts"
 import { AccountId } from "../Domain/Ids.ts"
-import { PaymentObject, PaymentStatus, StatusFilter } from "../Domain/Payment.ts"
+import { PaymentObject, PaymentStatus } from "../Domain/Payment.ts"
+import { PaymentNotPending } from "../Domain/PaymentErrors.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
 import { Modes, NotFound, PageLimit } from "./controlRequests.ts"
 import { DeliveryView } from "./deliveryView.ts"
@@ -88,7 +89,7 @@ export class ListPayments extends Schema.TaggedRequest<ListPayments>()("ListPaym
   payload: {
     account: AccountId,
     modes: Modes,
-    status: optional(StatusFilter),
+    status: optional(PaymentStatus),
     chain: optional(ChainName),
     limit: PageLimit
   },
@@ -96,10 +97,22 @@ export class ListPayments extends Schema.TaggedRequest<ListPayments>()("ListPaym
   failure: StoreUnavailable
 }) {}
 
+/** Several payments have that reference or transaction: `message` lists them. */
+export class SeveralPayments extends Schema.TaggedError<SeveralPayments>()("SeveralPayments", {
+  message: Schema.String
+}) {}
+
+/** `of`: an id, an address, the hash of a transaction or a merchant's reference, of any account and mode. */
 export class ShowPayment extends Schema.TaggedRequest<ShowPayment>()("ShowPayment", {
-  payload: { id: Schema.String, limit: PageLimit },
+  payload: { of: Schema.String, limit: PageLimit },
   success: Story,
-  failure: Schema.Union(NotFound, StoreUnavailable)
+  failure: Schema.Union(NotFound, SeveralPayments, StoreUnavailable)
+}) {}
+
+export class CancelPayment extends Schema.TaggedRequest<CancelPayment>()("CancelPayment", {
+  payload: { id: Schema.String },
+  success: PaymentView,
+  failure: Schema.Union(NotFound, PaymentNotPending, StoreUnavailable)
 }) {}
 
 /** A payment and its exceptions after a decision. `payment` is absent when the database has lost it. */

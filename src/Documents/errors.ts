@@ -17,7 +17,7 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     details: [{ path: "expiresIn", message: "must be an integer from 60 to 86400, in seconds" }]
   },
   INVALID_JSON: {
-    when: "The body is not JSON in UTF-8, is empty, or is nested deeper than 64 levels.",
+    when: "The body is not JSON in UTF-8, or is nested deeper than 64 levels.",
     message: "The body is not valid JSON."
   },
   INVALID_CURSOR: {
@@ -52,6 +52,12 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     when: "A payment has this `merchantRef` already; a reference can never be used again. `details` names the payment.",
     message: "A payment with this merchantRef exists: details has its id.",
     details: { paymentId: examplePayment.id }
+  },
+  PAYMENT_NOT_PENDING: {
+    when: "The payment is not `pending`, and cannot be cancelled. `details` has its status, and the message says what to do.",
+    message:
+      "Only a pending payment can be cancelled, and this one is detecting: money for it has been seen; wait until it is confirmed or has failed, and send the money back.",
+    details: { status: "detecting" }
   },
   ROTATION_UNDER_WAY: {
     when: "The secret before the present one still signs. Wait for the end of its overlap, or send `overlapSeconds` 0.",

@@ -17,12 +17,31 @@ export const examplePayment: PaymentObject = {
   status: "pending",
   createdAt: "2026-01-31T12:00:00.000Z",
   expiresAt: "2026-01-31T13:00:00.000Z",
-  metadata: { cart: 7 }
+  metadata: { cart: 7 },
+  tokenContract: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+  chainId: 8453,
+  decimals: 6,
+  paymentUri:
+    "ethereum:0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913@8453/transfer?address=0x8C8d35429F74ec245F8Ef2f4Fd1e551cFF97d650&uint256=25000000"
 }
 
 const txHash = "0xc18285c32520a01691427edb4da9a71dae416ff4ebec33007508bd88802ce591"
 
-const detecting: PaymentObject = { ...examplePayment, status: "detecting", amountReceived: "25000000", txHash }
+/** Nothing is left to pay, or nobody is asked to any more. */
+const { paymentUri: _, ...settled } = examplePayment
+
+const detecting: PaymentObject = { ...settled, status: "detecting", amountReceived: "25000000", txHash }
+
+const partPaid: PaymentObject = {
+  ...detecting,
+  amountReceived: "20000000",
+  paymentUri: examplePayment.paymentUri?.replace("uint256=25000000", "uint256=5000000") ?? "",
+  amountRemaining: "5000000"
+}
+
+const expired: PaymentObject = { ...settled, status: "expired" }
+
+const cancelled: PaymentObject = { ...expired, failureReason: "cancelled" }
 
 const confirmed: PaymentObject = { ...detecting, status: "confirmed", confirmedAt: "2026-01-31T12:06:20.000Z" }
 
@@ -34,8 +53,7 @@ const failed: typeof AccountedPayment.Type = {
 }
 
 const late: typeof AccountedPayment.Type = {
-  ...examplePayment,
-  status: "expired",
+  ...expired,
   exceptions: [
     {
       kind: "late",
@@ -52,8 +70,9 @@ const late: typeof AccountedPayment.Type = {
 const dataOf: Readonly<Record<EventKind, readonly [data: PaymentObject, at: string]>> = {
   "payment.created": [examplePayment, examplePayment.createdAt],
   "payment.detecting": [detecting, "2026-01-31T12:06:00.000Z"],
+  "payment.updated": [partPaid, "2026-01-31T12:06:08.000Z"],
   "payment.confirmed": [confirmed, "2026-01-31T12:06:20.000Z"],
-  "payment.expired": [{ ...examplePayment, status: "expired" }, "2026-01-31T13:01:20.000Z"],
+  "payment.expired": [expired, "2026-01-31T13:01:20.000Z"],
   "payment.failed": [failed, "2026-01-31T13:01:20.000Z"]
 }
 
@@ -186,6 +205,7 @@ export const operationExamples = {
     answers: {
       200: {
         pending: { summary: "Nothing has come yet", value: examplePayment },
+        partPaid: { summary: "A part has come", value: partPaid },
         confirmed: { summary: "Paid", value: confirmed },
         failed: { summary: "Too little came in time", value: failed },
         late: { summary: "Money came too late", value: late }
@@ -193,6 +213,10 @@ export const operationExamples = {
     }
   },
   "payments.list": { answers: { 200: only(page, "A page, and the cursor of the next") } },
+  "payments.cancel": {
+    request: only({}, "No fields"),
+    answers: { 200: only(cancelled, "It has ended") }
+  },
   "webhooks.create": {
     request: only(createEndpoint, "Two kinds of events"),
     answers: { 201: only(endpoint, "The endpoint, without its secret") }

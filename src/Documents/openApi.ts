@@ -68,7 +68,7 @@ export interface OperationObject {
   /** The names in a requirement are the permissions that the key needs. */
   readonly security: ReadonlyArray<Readonly<Record<string, ReadonlyArray<string>>>>
   readonly parameters?: ReadonlyArray<Parameter | Reference>
-  readonly requestBody?: { readonly required: true; readonly content: Readonly<Record<string, MediaType>> }
+  readonly requestBody?: { readonly required: boolean; readonly content: Readonly<Record<string, MediaType>> }
   /** By status, and `default`. */
   readonly responses: Readonly<Record<string, Response | Reference>>
 }

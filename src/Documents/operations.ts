@@ -108,6 +108,10 @@ const merge = (
 const needs = (permissions: ReadonlyArray<Permission>): string =>
   `Needs the permission${permissions.length === 1 ? "" : "s"} ${permissions.map((each) => `\`${each}\``).join(" and ")}.`
 
+/** Whether a request needs a body: no body counts as an object without fields. */
+const isRequired = ({ ast }: Schema.Schema.All): boolean =>
+  SchemaAST.getPropertySignatures(SchemaAST.encodedAST(ast)).some(({ isOptional }) => !isOptional)
+
 const operationOf = (reflected: Endpoint, toJsonSchema: ToJsonSchema): OperationObject => {
   const { endpoint, group, mergedAnnotations, middleware } = reflected
   const operationId = `${group.identifier}.${endpoint.name}` as OperationId
@@ -138,7 +142,7 @@ const operationOf = (reflected: Endpoint, toJsonSchema: ToJsonSchema): Operation
     ...(Option.isSome(endpoint.payloadSchema) && takesBody
       ? {
           requestBody: {
-            required: true,
+            required: isRequired(endpoint.payloadSchema.value),
             content: {
               "application/json": {
                 schema: toJsonSchema(endpoint.payloadSchema.value.ast),

@@ -31,7 +31,12 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   "payments.list": {
     summary: "List payments",
     description:
-      "Newest first. Pass `cursor` to get the next page, until it is null; pages stay stable while payments are created."
+      "Newest first. Filters can be combined. Pass `cursor` to get the next page, until it is null; pages stay stable while payments are created."
+  },
+  "payments.cancel": {
+    summary: "Cancel a payment",
+    description:
+      "Ends a `pending` payment: it is `expired` at once, with `failureReason` `cancelled` and its event. A payment whose money has been seen is `detecting`, and is not cancelled. The address stays watched: money that was on its way, or comes later, is in `exceptions`. Cancelling it again returns the same payment."
   },
   "webhooks.create": {
     summary: "Register a webhook endpoint",
@@ -78,7 +83,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   "events.stream": {
     summary: "Stream events",
     description:
-      "The new events of the account and mode as server-sent events, in the order in which they happened. Each message has the event's `id`, its kind as `event`, and as `data` the body that webhooks carry, byte for byte. A client that sends the last `id` in `Last-Event-ID`, as EventSource clients do by themselves, continues after that event and misses none; if that event is unknown, or no longer stored, a comment says so, and the oldest stored event comes next. First comes an `id` alone, for a client that is disconnected before the first event; a comment comes every 15 seconds. At most 20 streams per account. For tools and tests: a shop should use webhooks, which are retried."
+      "The new events of the account and mode as server-sent events, in the order in which they happened; those that report no new status only if `events` names them. Each message has the event's `id`, its kind as `event`, and as `data` the body that webhooks carry, byte for byte. A client that sends the last `id` in `Last-Event-ID`, as EventSource clients do by themselves, continues after that event and misses none; if that event is unknown, or no longer stored, a comment says so, and the oldest stored event comes next. First comes an `id` alone, for a client that is disconnected before the first event; a comment comes every 15 seconds. At most 20 streams per account. For tools and tests: a shop should use webhooks, which are retried."
   },
   "health.alive": {
     summary: "Is the process alive?",
@@ -123,6 +128,11 @@ export const eventTexts: Readonly<Record<EventKind, Text>> = {
     description:
       "`data.status` is `detecting`: the first transfer in time was seen, even of a part, and waits for confirmations. It comes again, as a new event, if a reorg removed the transfer and it was mined again."
   },
+  "payment.updated": {
+    summary: "What remains of a payment has changed",
+    description:
+      "`data.status` is `detecting`: another transfer came, or a reorg removed one, and `amountRemaining` has changed by at least a hundredth of `amount`, or is gone. Only for endpoints that name this kind: it is not sent to a payment's own `webhookUrl`."
+  },
   "payment.confirmed": {
     summary: "A payment is paid",
     description:
@@ -130,7 +140,7 @@ export const eventTexts: Readonly<Record<EventKind, Text>> = {
   },
   "payment.expired": {
     summary: "No money came in time",
-    description: "`data.status` is `expired`."
+    description: "`data.status` is `expired`. With `failureReason` `cancelled` you ended the payment before its time."
   },
   "payment.failed": {
     summary: "A payment failed",

@@ -41,6 +41,7 @@ const signatureHeaders: ReadonlyArray<Parameter> = [
 const narrowed: Readonly<Record<EventKind, { readonly status: string; readonly required: ReadonlyArray<string> }>> = {
   "payment.created": { status: "pending", required: [] },
   "payment.detecting": { status: "detecting", required: ["amountReceived"] },
+  "payment.updated": { status: "detecting", required: ["amountReceived"] },
   "payment.confirmed": { status: "confirmed", required: ["txHash", "confirmedAt"] },
   "payment.expired": { status: "expired", required: [] },
   "payment.failed": { status: "failed", required: ["failureReason"] }

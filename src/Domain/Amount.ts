@@ -17,6 +17,10 @@ export const BaseUnits = Schema.String.pipe(
 export const required = (amount: bigint, toleranceBps: number): bigint =>
   (amount * BigInt(10_000 - toleranceBps) + 9_999n) / 10_000n
 
+/** The base units of `amount` that are still to be paid: none once `received` counts as the whole amount. */
+export const remaining = (amount: bigint, received: bigint, toleranceBps: number): bigint =>
+  received >= required(amount, toleranceBps) ? 0n : amount - received
+
 const least = (one: bigint, other: bigint): bigint => (one > other ? other : one)
 const most = (one: bigint, other: bigint): bigint => (one > other ? one : other)
 const ceil = (dividend: bigint, divisor: bigint): bigint => (dividend + divisor - 1n) / divisor

@@ -3,6 +3,7 @@ import { Data, Schema } from "effect"
 import type { QuotaExceeded } from "./AccountErrors.ts"
 import { ChainName } from "./Chain.ts"
 import { PaymentCurrency } from "./Currency.ts"
+import { PaymentStatus } from "./Payment.ts"
 import { idPattern, text } from "./textSchemas.ts"
 
 /** Every code that an error body can carry, and the HTTP status it comes with. */
@@ -17,6 +18,7 @@ export const statusOf = {
   METHOD_NOT_ALLOWED: 405,
   REQUEST_TIMEOUT: 408,
   DUPLICATE_MERCHANT_REF: 409,
+  PAYMENT_NOT_PENDING: 409,
   IDEMPOTENCY_KEY_IN_USE: 409,
   ROTATION_UNDER_WAY: 409,
   QUOTE_EXPIRED: 409,
@@ -85,6 +87,7 @@ const details = {
     })
   ).annotations({ description: "Every problem at once, at most 101." }),
   DUPLICATE_MERCHANT_REF: Schema.Struct({ paymentId: text("The payment that has the reference.", idPattern("pay")) }),
+  PAYMENT_NOT_PENDING: Schema.Struct({ status: PaymentStatus.annotations({ description: "The status it has." }) }),
   QUOTE_MISMATCH: Schema.Struct({
     chain: ChainName,
     accepted: Schema.Array(Schema.Struct({ currency: PaymentCurrency, amounts: Schema.Array(Schema.String) }))

@@ -4,17 +4,24 @@ import type { PaymentStatus } from "./Payment.ts"
 import { PaymentObject } from "./Payment.ts"
 import { idPattern, text, timestamp } from "./textSchemas.ts"
 
-export const EventKind = Schema.Literal(
+/** The kinds that report a payment's new status. A payment's own `webhookUrl`, and a stream, get all of them. */
+export const StatusEventKind = Schema.Literal(
   "payment.created",
   "payment.detecting",
   "payment.confirmed",
   "payment.expired",
   "payment.failed"
 )
+export type StatusEventKind = typeof StatusEventKind.Type
+
+/** All kinds. One that reports no new status is sent to whoever names it, and to nobody else. */
+export const EventKind = Schema.Literal(...StatusEventKind.literals, "payment.updated")
 export type EventKind = typeof EventKind.Type
 
+export const isStatusEventKind: (kind: EventKind) => kind is StatusEventKind = Schema.is(StatusEventKind)
+
 /** The kind of event that reports a payment's new status. */
-export const kindOf = (status: PaymentStatus): EventKind =>
+export const kindOf = (status: PaymentStatus): StatusEventKind =>
   status === "pending" ? "payment.created" : (`payment.${status}` as const)
 
 /** The body of a webhook request. It is serialised once, stored, and every attempt sends those bytes. */

@@ -2,17 +2,20 @@ import { Schema } from "effect"
 import { ChainName, type Mode } from "./Chain.ts"
 import { PaymentCurrency } from "./Currency.ts"
 import type { AccountId, PaymentId, QuoteId } from "./Ids.ts"
-import { iso } from "./Timestamp.ts"
-import { idPattern, text, timestamp } from "./textSchemas.ts"
+import { count, idPattern, text, timestamp } from "./textSchemas.ts"
 
 export const PaymentStatus = Schema.Literal("pending", "detecting", "confirmed", "expired", "failed")
 export type PaymentStatus = typeof PaymentStatus.Type
 
-/** The statuses that the list can be filtered by. */
-export const StatusFilter = Schema.Literal("pending", "confirmed", "expired", "failed")
-export type StatusFilter = typeof StatusFilter.Type
-
-export const FailureReason = Schema.Literal("insufficient_amount", "wrong_token", "wrong_chain", "reorged", "abandoned")
+/** `cancelled` is that of an expired payment, all others are of failed ones. */
+export const FailureReason = Schema.Literal(
+  "insufficient_amount",
+  "wrong_token",
+  "wrong_chain",
+  "reorged",
+  "abandoned",
+  "cancelled"
+)
 export type FailureReason = typeof FailureReason.Type
 
 /** A payment as the store keeps it. Amounts in base units, times in Unix milliseconds. */
@@ -55,10 +58,12 @@ export interface Payment {
   readonly failureReason: FailureReason | undefined
   /** When it was confirmed, expired or failed; undefined while it is open. */
   readonly endedAt: number | undefined
+  /** The number of its `payment.updated` events. */
+  readonly updates: number
 }
 
 /** A payment to be stored: the store assigns its sequence, its creation head and its due time. */
-export type NewPayment = Omit<Payment, "sequence" | "createdHead" | "dueAt" | "endedAt" | "usdValue"> &
+export type NewPayment = Omit<Payment, "sequence" | "createdHead" | "dueAt" | "endedAt" | "updates" | "usdValue"> &
   Partial<Pick<Payment, "usdValue">>
 
 /** Whether it is confirmed, expired or failed: after that only a reorg or an operator changes it. */
@@ -104,8 +109,30 @@ export const PaymentObject = Schema.Struct({
   failureReason: Schema.optionalWith(
     FailureReason.annotations({
       description:
-        "Why it failed. `insufficient_amount`: too little came in time. `wrong_token`, `wrong_chain`: only such money came. `reorged`: the chain took back what had been confirmed. `abandoned`: the operator gave up the chain. When `failed` only."
+        "Why it failed. `insufficient_amount`: too little came in time. `wrong_token`, `wrong_chain`: only such money came. `reorged`: the chain took back what had been confirmed. `abandoned`: the operator gave up the chain. When `failed`, and as `cancelled` when `expired` because you cancelled it."
     }),
+    optional
+  ),
+  tokenContract: Schema.optionalWith(
+    text("Contract of the token on this chain, in EIP-55 form. Absent for the chain's own coin.", {
+      pattern: "^0x[0-9a-fA-F]{40}$"
+    }),
+    optional
+  ),
+  chainId: Schema.optionalWith(
+    count("Id of the chain (EIP-155), as wallets know it. Absent if the operator no longer configures the chain."),
+    optional
+  ),
+  decimals: Schema.optionalWith(count("Decimals of the token: 6 if a million base units are one."), optional),
+  paymentUri: Schema.optionalWith(
+    text(
+      "What is to be paid now as an EIP-681 URI, for a wallet or a QR code: `amountRemaining` of a part-paid payment, else `amount`. Absent when there is nothing to pay any more.",
+      { pattern: "^ethereum:0x[0-9a-fA-F]{40}@[0-9]+[/?]" }
+    ),
+    optional
+  ),
+  amountRemaining: Schema.optionalWith(
+    baseUnits("What is still missing, while only a part has come", "^[1-9][0-9]*$"),
     optional
   )
 }).annotations({
@@ -113,21 +140,3 @@ export const PaymentObject = Schema.Struct({
   description: "A payment. Fields that do not apply yet are absent, never null."
 })
 export type PaymentObject = typeof PaymentObject.Type
-
-/** A payment as the merchant sees it. */
-export const toObject = (payment: Payment): PaymentObject => ({
-  id: payment.id,
-  merchantRef: payment.merchantRef,
-  amount: payment.amount.toString(),
-  currency: payment.currency,
-  chain: payment.chain,
-  address: payment.address,
-  status: payment.status,
-  createdAt: iso(payment.createdAt),
-  expiresAt: iso(payment.expiresAt),
-  metadata: JSON.parse(payment.metadata),
-  ...(payment.amountReceived === undefined ? {} : { amountReceived: payment.amountReceived.toString() }),
-  ...(payment.txHash === undefined ? {} : { txHash: payment.txHash }),
-  ...(payment.confirmedAt === undefined ? {} : { confirmedAt: iso(payment.confirmedAt) }),
-  ...(payment.failureReason === undefined ? {} : { failureReason: payment.failureReason })
-})

@@ -1,7 +1,8 @@
-import { Data } from "effect"
+import { Data, Schema } from "effect"
 import type { ChainName, Mode } from "./Chain.ts"
 import type { PaymentCurrency } from "./Currency.ts"
 import type { PaymentId } from "./Ids.ts"
+import { PaymentStatus } from "./Payment.ts"
 
 /** The account already has a payment with that reference in that mode. */
 export class DuplicateMerchantRef extends Data.TaggedError("DuplicateMerchantRef")<{
@@ -32,3 +33,23 @@ export class QuoteRefused extends Data.TaggedError("QuoteRefused")<{
   readonly message: string
   readonly details?: unknown
 }> {}
+
+const insteadOfCancelling: Readonly<Record<PaymentStatus, string>> = {
+  pending: "cancel it",
+  detecting: "money for it has been seen; wait until it is confirmed or has failed, and send the money back",
+  confirmed: "it is paid; send the money back",
+  expired: "it has ended, and there is nothing to cancel",
+  failed: "it has ended, and there is nothing to cancel"
+}
+
+/** Only a pending payment can be cancelled. `message` says what to do instead. */
+export class PaymentNotPending extends Schema.TaggedError<PaymentNotPending>()("PaymentNotPending", {
+  status: PaymentStatus,
+  message: Schema.String
+}) {
+  static readonly of = (status: PaymentStatus) =>
+    new PaymentNotPending({
+      status,
+      message: `Only a pending payment can be cancelled, and this one is ${status}: ${insteadOfCancelling[status]}.`
+    })
+}

@@ -4,6 +4,10 @@ import { Schema } from "effect"
 export const text = (description: string, jsonSchema: Readonly<Record<string, unknown>> = {}) =>
   Schema.String.annotations({ description, jsonSchema })
 
+/** A whole number of a response, 0 or more, with its description. */
+export const count = (description: string) =>
+  Schema.Number.annotations({ description, jsonSchema: { type: "integer", minimum: 0, description } })
+
 /** A point in time in a response, ISO 8601. */
 export const timestamp = (description: string) =>
   text(`${description}. ISO 8601, UTC, with milliseconds.`, { format: "date-time" })

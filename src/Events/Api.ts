@@ -2,7 +2,8 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "@effect/platform"
 import { Predicate, Schema, Stream } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
 import { errorBody } from "../Domain/ApiError.ts"
-import { Position } from "../Domain/Event.ts"
+import { EventKind, Position } from "../Domain/Event.ts"
+import { alternatives, must } from "../Domain/must.ts"
 
 /** Server-sent events, https://html.spec.whatwg.org/multipage/server-sent-events.html */
 const Messages = Schema.declare((body): body is Stream.Stream<string> =>
@@ -12,9 +13,16 @@ const Messages = Schema.declare((body): body is Stream.Stream<string> =>
   [HttpApiSchema.AnnotationEncoding]: { kind: "Text", contentType: "text/event-stream" }
 })
 
+const Kinds = must(
+  `be kinds of events, separated by commas: ${alternatives(EventKind.literals)}`,
+  Schema.compose(Schema.split(","), Schema.Array(EventKind), { strict: false }),
+  { about: "Only these kinds; otherwise all that report a payment's new status", json: { type: "string" } }
+)
+
 export const EventsApi = HttpApiGroup.make("events")
   .add(
     HttpApiEndpoint.get("stream", "/v1/events/stream")
+      .setUrlParams(Schema.Struct({ events: Schema.optionalWith(Kinds, { exact: true }) }))
       .setHeaders(Schema.Struct({ "last-event-id": Schema.optionalWith(Position, { exact: true }) }))
       .addSuccess(Messages)
       .addError(errorBody("TOO_MANY_STREAMS"))

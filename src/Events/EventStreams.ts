@@ -5,7 +5,7 @@
 import { Clock, Context, Data, Duration, Effect, Layer, Option, Stream } from "effect"
 import { Keys } from "../Auth.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
-import { type Position, streamStart } from "../Domain/Event.ts"
+import { type EventKind, type Position, StatusEventKind, streamStart } from "../Domain/Event.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { waitAtMost } from "../Domain/waitAtMost.ts"
 import { Settings } from "../Settings.ts"
@@ -19,7 +19,7 @@ const mostStreams = 20
 /** Events in one chunk of a stream at most: it stays in memory for a client that reads slowly. */
 const pageSize = 32
 
-/** Interval of keep-alive comments, so that proxies and clients can tell a quiet stream from a dead one. */
+/** Interval of keep-alive comments. */
 const heartbeat = "15 seconds"
 
 /** The account has the maximum of streams open. */
@@ -33,6 +33,9 @@ interface Beginning {
   readonly said: string
 }
 
+/** A comment, so that proxies and clients can tell a quiet stream from a dead one. */
+const keepAlive = ":\n\n"
+
 const atPosition = (id: string): string => `id: ${id}\n\n`
 
 export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
@@ -41,10 +44,13 @@ export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
     /**
      * Every event of the key's owner after a position, once and in order; without a position, from now on. The stream ends
      * when the key is revoked or expires, and when the store cannot be read: the client then reconnects.
+     *
+     * @param kinds the kinds it has; those that report a new status unless given
      */
     readonly open: (
       key: ApiKey,
-      position: Position | undefined
+      position: Position | undefined,
+      kinds?: ReadonlyArray<EventKind>
     ) => Effect.Effect<Stream.Stream<string>, TooManyStreams | StoreUnavailable>
   }
 >() {
@@ -79,7 +85,11 @@ export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
         return { after: 0, said: why + atPosition(streamStart) } satisfies Beginning
       })
 
-      const open = Effect.fn("EventStreams.open")(function* (key: ApiKey, position: Position | undefined) {
+      const open = Effect.fn("EventStreams.open")(function* (
+        key: ApiKey,
+        position: Position | undefined,
+        kinds: ReadonlyArray<EventKind> = StatusEventKind.literals
+      ) {
         const { after, said } = yield* beginning(key, position)
         // Checked last, so that no other stream is opened between this check and the count.
         if (countOf(key.account) >= mostStreams) return yield* new TooManyStreams({ limit: mostStreams })
@@ -93,9 +103,12 @@ export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
               if (!(yield* keys.isLive(key.id))) return Option.none()
               const page = yield* EventsRepo.page(reader, key, behind, pageSize)
               const last = page.at(-1)
-              if (last !== undefined) return Option.some([page.map(message).join(""), last.sequence] as const)
+              if (last !== undefined) {
+                const text = page.filter(({ kind }) => kinds.includes(kind)).map(message)
+                return Option.some([text.length === 0 ? keepAlive : text.join(""), last.sequence] as const)
+              }
               const woken = yield* waitAtMost(changed, heartbeat)
-              return Option.isSome(woken) ? yield* next(behind) : Option.some([":\n\n", behind] as const)
+              return Option.isSome(woken) ? yield* next(behind) : Option.some([keepAlive, behind] as const)
             })
 
           return Stream.concat(Stream.make(said), Stream.unfoldEffect(after, next))

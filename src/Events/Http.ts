@@ -10,8 +10,8 @@ const streamHeaders = { "x-accel-buffering": "no" }
 export const eventHandlers = Effect.map(
   EventStreams,
   (streams): Handlers<typeof EventsApi> => ({
-    stream: ({ headers, key }) =>
-      streams.open(key, headers["last-event-id"]).pipe(
+    stream: ({ headers, key, query: { events } }) =>
+      streams.open(key, headers["last-event-id"], events).pipe(
         Effect.map((messages) => answer(messages, { headers: streamHeaders })),
         Effect.catchTag(
           "TooManyStreams",

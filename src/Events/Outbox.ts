@@ -1,23 +1,34 @@
 /**
- * The transactional outbox: stores the event of each payment's new status, with its webhook deliveries, in the transaction
- * that stores the status. An event is therefore never lost and never reports a status that was rolled back. Called by
+ * The transactional outbox: stores the event of each payment's new state, with its webhook deliveries, in the transaction
+ * that stores the state. An event is therefore never lost and never reports a state that was rolled back. Called by
  * `Payments.create` and `storeTransitions`; the event streams listen here.
  */
 import { Context, Effect, Layer, Queue, type Scope } from "effect"
-import { kindOf, type WebhookEvent } from "../Domain/Event.ts"
+import { type EventKind, kindOf, type WebhookEvent } from "../Domain/Event.ts"
 import { eventId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
-import { type Payment, toObject } from "../Domain/Payment.ts"
+import type { Payment } from "../Domain/Payment.ts"
 import { iso } from "../Domain/Timestamp.ts"
+import { Settings } from "../Settings.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { enqueue } from "../Webhooks/queue/DeliveriesRepo.ts"
 import { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
+import { paymentObject } from "./paymentObject.ts"
 
 export class Outbox extends Context.Tag("tilld/Events/Outbox")<
   Outbox,
   {
-    /** Stores the event of the status that `payment` has now, and its deliveries. `at` in Unix milliseconds. */
-    readonly publish: (tx: Tx["Type"], payment: Payment, at: number) => Effect.Effect<void, StoreUnavailable>
+    /**
+     * Stores an event with the state that `payment` has now, and its deliveries. `at` in Unix milliseconds.
+     *
+     * @param kind that of the payment's status unless given
+     */
+    readonly publish: (
+      tx: Tx["Type"],
+      payment: Payment,
+      at: number,
+      kind?: EventKind
+    ) => Effect.Effect<void, StoreUnavailable>
     /** Listens until the scope closes. The inner effect waits until further events of the owner have been committed. */
     readonly listen: (owner: Owner) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
   }
@@ -26,17 +37,21 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
     Outbox,
     Effect.gen(function* () {
       const { ring } = yield* DeliveryBell
+      const settings = yield* Settings
       const listeners = makeListeners()
 
-      const publish = Effect.fnUntraced(function* (tx: Tx["Type"], payment: Payment, at: number) {
-        const kind = kindOf(payment.status)
-        // A payment is created once; the other kinds can come again after a reorg.
-        const id = eventId(payment.id, kind, kind === "payment.created" ? 0 : yield* ordinalOf(tx, payment))
+      const publish = Effect.fnUntraced(function* (
+        tx: Tx["Type"],
+        payment: Payment,
+        at: number,
+        kind: EventKind = kindOf(payment.status)
+      ) {
+        const id = eventId(payment.id, kind, yield* ordinalOf(tx, payment, kind))
         const event: WebhookEvent = {
           id,
           event: kind,
           createdAt: iso(at),
-          data: toObject(payment)
+          data: paymentObject(payment, settings)
         }
         yield* tx.run(
           "INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -93,12 +108,16 @@ const makeListeners = () => {
   }
 }
 
-// Counted by the transitions, which stay when old events are deleted: an event id is never used twice.
-const ordinalOf = (tx: Tx["Type"], payment: Payment) =>
-  Effect.map(
+// Never counted by the events, which are deleted when they are old: an id is never used twice.
+const ordinalOf = (tx: Tx["Type"], payment: Payment, kind: EventKind) => {
+  // A payment is created once; the other kinds can come again after a reorg.
+  if (kind === "payment.created") return Effect.succeed(0)
+  if (kind === "payment.updated") return Effect.succeed(payment.updates)
+  return Effect.map(
     tx.get<{ count: number }>("SELECT count(*) AS count FROM transitions WHERE payment_id = ? AND to_status = ?", [
       payment.id,
       payment.status
     ]),
     (row) => Math.max(0, (row?.count ?? 0) - 1)
   )
+}

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer"
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http"
-import { type Effect, Either } from "effect"
+import { Effect, Either } from "effect"
 import { ApiError } from "../Domain/ApiError.ts"
 import { parseJson } from "../Domain/Json.ts"
 
@@ -37,11 +37,12 @@ const json = /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i
 
 const unsupported = (message: string) => new ApiError({ code: "UNSUPPORTED_MEDIA_TYPE", message })
 
-/** The JSON value of a body. */
+/** The JSON value of a body. Where there is none, its type need not be declared: it counts as an object without fields. */
 export const parseBody = (headers: IncomingHttpHeaders, body: Body): Effect.Effect<unknown, ApiError> => {
   if (body === undefined) {
     return new ApiError({ code: "PAYLOAD_TOO_LARGE", message: `The body is larger than ${maxBytes / 1024} KiB.` })
   }
+  if (body.length === 0) return Effect.succeed({})
   if (!json.test(headers["content-type"] ?? "")) {
     return unsupported("The body must be JSON in UTF-8: send Content-Type: application/json.")
   }

@@ -1,5 +1,6 @@
 import type { Readable } from "node:stream"
 import { Effect, Schedule, Stream } from "effect"
+import type { EventKind } from "../Domain/Event.ts"
 import { ApiRefused, ApiUnavailable, askApi, type ListenApi, reasonOf } from "./askApi.ts"
 import { type EventBlock, type Message, makeParser } from "./messages.ts"
 
@@ -7,6 +8,8 @@ import { type EventBlock, type Message, makeParser } from "./messages.ts"
 export interface Follower<E> {
   /** The event after which it begins; undefined: now. */
   readonly after: string | undefined
+  /** Only these kinds; otherwise all that report a payment's new status. */
+  readonly kinds?: ReadonlyArray<EventKind> | undefined
   /** Connected: events after `position` follow. It differs from the position asked for where that is no longer stored. */
   readonly onOpen: (position: string) => Effect.Effect<unknown>
   readonly onEvent: (event: Message) => Effect.Effect<unknown>
@@ -34,12 +37,13 @@ const nextPiece = (body: Readable, lost: (why: unknown) => ApiUnavailable) =>
     return Effect.sync(stop)
   })
 
-const connect = (api: ListenApi, after: string | undefined) =>
+const connect = (api: ListenApi, { kinds }: Pick<Follower<never>, "kinds">, after: string | undefined) =>
   Stream.unwrapScoped(
     Effect.gen(function* () {
       const headers = { accept: "text/event-stream", ...(after === undefined ? {} : { "last-event-id": after }) }
       // An acquisition cannot be interrupted by itself, and this one must end at its deadline, and with the command.
-      const asked = Effect.interruptible(askApi(api, "GET", "/v1/events/stream", { headers }))
+      const path = `/v1/events/stream${kinds === undefined ? "" : `?events=${kinds.join(",")}`}`
+      const asked = Effect.interruptible(askApi(api, "GET", path, { headers }))
       const { body, headers: said } = yield* Effect.acquireRelease(asked, (answer) =>
         Effect.sync(() => answer.body.on("error", () => undefined).destroy())
       )
@@ -69,7 +73,7 @@ export const follow = <E>(api: ListenApi, follower: Follower<E>): Effect.Effect<
         yield* data === undefined ? onOpen(id) : onEvent({ id, data })
         after = id
       })
-    const once = Effect.suspend(() => Stream.runForEach(connect(api, after), hear))
+    const once = Effect.suspend(() => Stream.runForEach(connect(api, follower, after), hear))
     const lost = ({ message }: ApiUnavailable) => Effect.zipRight(onLost(message), Effect.ignore(pause.next(undefined)))
     return yield* Effect.forever(Effect.catchTag(once, "ApiUnavailable", lost))
   })

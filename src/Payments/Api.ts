@@ -1,6 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
-import { Effect, Schema } from "effect"
+import { Effect, ParseResult, Schema } from "effect"
 import { ApiKeyAuth, CurrentKey, RequiredPermission } from "../Auth/Api.ts"
+import { toChecksummed } from "../Domain/Address.ts"
 import { BaseUnits } from "../Domain/Amount.ts"
 import { errorBody } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
@@ -8,8 +9,8 @@ import { PaymentCurrency } from "../Domain/Currency.ts"
 import { ExceptionObject } from "../Domain/Exception.ts"
 import { Metadata } from "../Domain/Metadata.ts"
 import { alternatives, must } from "../Domain/must.ts"
-import { PaymentObject, StatusFilter } from "../Domain/Payment.ts"
-import { cursorParameter, limitParameter } from "../Domain/queryParameters.ts"
+import { PaymentObject, PaymentStatus } from "../Domain/Payment.ts"
+import { cursorParameter, limitParameter, momentParameter } from "../Domain/queryParameters.ts"
 import { text } from "../Domain/textSchemas.ts"
 import { HttpsUrl, maxUrlLength, parseUrl } from "../Domain/Url.ts"
 import { withStatus } from "../Domain/withStatus.ts"
@@ -17,22 +18,20 @@ import { withStatus } from "../Domain/withStatus.ts"
 const optional = { exact: true } as const
 
 /**
- * The pattern of `MerchantRef` for validators that read patterns without the `u` flag, where a character outside the basic
+ * The pattern of `merchantRef` for validators that read patterns without the `u` flag, where a character outside the basic
  * plane is a pair of surrogates. With either flag it matches the same references within that plane; beyond it, it does not
  * know the few that are invisible.
  */
 const plainPattern =
   "^(?:[^\\u0000-\\u001F\\u007F-\\u009F\\u00AD\\u0600-\\u0605\\u061C\\u06DD\\u070F\\u0890-\\u0891\\u08E2\\u180E\\u200B-\\u200F\\u2028-\\u202E\\u2060-\\u2064\\u2066-\\u206F\\uD800-\\uF8FF\\uFEFF\\uFFF9-\\uFFFB]|[\\uD800-\\uDBFF][\\uDC00-\\uDFFF])+$"
 
-const MerchantRef = must(
-  "be a string of 1 to 128 printable characters",
-  // Control characters, invisible ones and half characters would make two references look like one.
-  Schema.String.pipe(Schema.pattern(/^[^\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]{1,128}$/u)),
-  {
-    about: "Your own reference, once for ever in an account and mode",
-    json: { pattern: plainPattern, minLength: 1, maxLength: 128 }
-  }
-)
+const merchantRef = (about: string) =>
+  must(
+    "be a string of 1 to 128 printable characters",
+    // Control characters, invisible ones and half characters would make two references look like one.
+    Schema.String.pipe(Schema.pattern(/^[^\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]{1,128}$/u)),
+    { about, json: { pattern: plainPattern, minLength: 1, maxLength: 128 } }
+  )
 
 const Amount = Schema.transform(
   must(
@@ -86,7 +85,7 @@ const QuoteId = must("be the id of a quote", Schema.String, { about: "Locks the 
 
 /** What `POST /v1/payments` takes. */
 export const CreatePaymentBody = Schema.Struct({
-  merchantRef: MerchantRef,
+  merchantRef: merchantRef("Your own reference, once for ever in an account and mode"),
   amount: Amount,
   currency: Currency,
   chain: Chain,
@@ -97,9 +96,34 @@ export const CreatePaymentBody = Schema.Struct({
   quoteId: Schema.optionalWith(QuoteId, optional)
 }).annotations({ identifier: "CreatePayment", description: "What is to be paid. Unknown fields are refused." })
 
-const Status = must(`be ${alternatives(StatusFilter.literals)}`, StatusFilter, {
+const Status = must(`be ${alternatives(PaymentStatus.literals)}`, PaymentStatus, {
   about: "Only payments in this status; `pending` does not include `detecting`"
 })
+
+/** In EIP-55 form once decoded. */
+const Address = must(
+  "be an address: 0x and 40 hexadecimal digits, all in one case or with their EIP-55 checksum",
+  Schema.transformOrFail(Schema.String, Schema.String, {
+    strict: true,
+    decode: (text, _, ast) => {
+      const address = toChecksummed(text)
+      return address === undefined ? ParseResult.fail(new ParseResult.Type(ast, text)) : ParseResult.succeed(address)
+    },
+    encode: ParseResult.succeed
+  }),
+  { about: "Only the payment with this address", json: { type: "string", pattern: "^0x[0-9a-fA-F]{40}$" } }
+)
+
+/** In lower case once decoded. */
+const TransactionHash = must(
+  "be the hash of a transaction: 0x and 64 hexadecimal digits",
+  Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{64}$/), Schema.compose(Schema.Lowercase)),
+  {
+    about:
+      "Only payments that this transaction sent something to, even too late, of another token, or in a block that a reorg has removed since",
+    json: { type: "string", pattern: "^0x[0-9a-fA-F]{64}$" }
+  }
+)
 
 /** The query of `GET /v1/payments`. */
 export const ListPaymentsQuery = Schema.Struct({
@@ -108,13 +132,37 @@ export const ListPaymentsQuery = Schema.Struct({
     must(`be ${alternatives(ChainName.literals)}`, ChainName, { about: "Only payments on this chain" }),
     optional
   ),
+  merchantRef: Schema.optionalWith(merchantRef("Only the payment with this reference"), optional),
+  address: Schema.optionalWith(Address, optional),
+  txHash: Schema.optionalWith(TransactionHash, optional),
+  createdAfter: momentParameter("Only payments created at this time or later"),
+  createdBefore: momentParameter("Only payments created before this time"),
   limit: limitParameter("Payments"),
   cursor: cursorParameter
 })
 
-/** A payment, with the money that needs or needed a person when there is any. Events do not carry that. */
+/**
+ * What `POST /v1/payments/:id/cancel` takes: nothing. A struct without fields would accept anything, a body of other fields
+ * among them.
+ */
+export const CancelPaymentBody = Schema.Record({
+  key: Schema.String,
+  value: must("not be there: this endpoint takes no fields", Schema.Never)
+}).annotations({
+  identifier: "CancelPayment",
+  jsonSchema: { type: "object", properties: {}, description: "An object without fields, or no body at all." }
+})
+
+/**
+ * A payment, with where its customer goes afterwards, and with the money that needs or needed a person when there is any.
+ * Events do not carry that.
+ */
 export const AccountedPayment = Schema.Struct({
   ...PaymentObject.fields,
+  redirectUrl: Schema.optionalWith(
+    text("Where the customer goes after paying, as given. Absent when none was.", { format: "uri" }),
+    optional
+  ),
   exceptions: Schema.optionalWith(
     Schema.Array(ExceptionObject).annotations({
       description:
@@ -131,7 +179,8 @@ export const AccountedPayment = Schema.Struct({
   )
 }).annotations({
   identifier: "AccountedPayment",
-  description: "A payment, with the money that does not fit it. Fields that do not apply yet are absent, never null."
+  description:
+    "A payment, with where its customer goes afterwards and the money that does not fit it. Fields that do not apply yet are absent, never null."
 })
 
 /** Newest first. `cursor` asks for the next page; null at the end. */
@@ -171,6 +220,17 @@ export const PaymentsApi = HttpApiGroup.make("payments")
       .addSuccess(PaymentPage)
       .addError(errorBody("INVALID_CURSOR"))
       .annotate(RequiredPermission, "payments:read")
+  )
+  .add(
+    HttpApiEndpoint.post("cancel", "/v1/payments/:id/cancel")
+      .setPath(Path)
+      .setPayload(CancelPaymentBody)
+      .addSuccess(PaymentObject)
+      .addError(errorBody("NOT_FOUND"))
+      .addError(errorBody("PAYMENT_NOT_PENDING"))
+      .addError(errorBody("IDEMPOTENCY_KEY_IN_USE"))
+      .addError(errorBody("IDEMPOTENCY_KEY_REUSED"))
+      .annotate(RequiredPermission, "payments:write")
   )
   .addError(errorBody("VALIDATION_ERROR"))
   .addError(errorBody("RATE_LIMITED"))

@@ -2,13 +2,16 @@ import { Effect } from "effect"
 import { ApiError, type FieldProblem, invalid, notFound, quotaExceeded } from "../Domain/ApiError.ts"
 import { toExceptionObject } from "../Domain/Exception.ts"
 import { alternatives } from "../Domain/must.ts"
-import { type Payment, toObject } from "../Domain/Payment.ts"
+import type { Payment } from "../Domain/Payment.ts"
+import type { PaymentNotPending } from "../Domain/PaymentErrors.ts"
+import { paymentObject } from "../Events/paymentObject.ts"
 import { makeCursors } from "../Http/cursor.ts"
 import { answer, type Handlers, storeReplayAs } from "../Http/Handler.ts"
 import { type Accounted, type CreateError, type NotOffered, Payments } from "../Payments.ts"
 import { Secrets } from "../Secrets.ts"
+import { Settings } from "../Settings.ts"
 import type { StoreUnavailable } from "../Sql.ts"
-import type { PaymentsApi } from "./Api.ts"
+import type { ListPaymentsQuery, PaymentsApi } from "./Api.ts"
 
 const refusal = (error: Exclude<CreateError, StoreUnavailable>): ApiError => {
   switch (error._tag) {
@@ -51,22 +54,35 @@ const offer = (available: ReadonlyArray<string>): string =>
 
 const defaults = { expiresIn: 3600, metadata: "{}", limit: 20 }
 
+type Filters = Omit<typeof ListPaymentsQuery.Type, "cursor" | "limit">
+
+/** Names the list with its filters, to which a cursor is bound. */
+const listOf = ({ address, chain, createdAfter, createdBefore, merchantRef, status, txHash }: Filters): string =>
+  JSON.stringify(["payments", status, chain, merchantRef, address, txHash, createdAfter, createdBefore])
+
 const invalidCursor = new ApiError({
   code: "INVALID_CURSOR",
   message: "The cursor is not one of this list: take it from the page before, with the same filters."
 })
 
-const accounted = ({ exceptions, more, payment }: Accounted) => ({
-  ...toObject(payment),
-  ...(exceptions.length === 0 ? {} : { exceptions: exceptions.flatMap(toExceptionObject) }),
-  ...(more ? { moreExceptions: true as const } : {})
-})
+const notPending = ({ message, status }: PaymentNotPending) =>
+  new ApiError({ code: "PAYMENT_NOT_PENDING", message, details: { status } })
 
-const created = (payment: Payment) => answer(toObject(payment), { headers: { location: `/v1/payments/${payment.id}` } })
+export const paymentHandlers = Effect.gen(function* () {
+  const payments = yield* Payments
+  const cursors = makeCursors(yield* Secrets)
+  const settings = yield* Settings
 
-export const paymentHandlers = Effect.map(
-  Effect.all([Payments, Effect.map(Secrets, makeCursors)], { concurrency: 1 }),
-  ([payments, cursors]): Handlers<typeof PaymentsApi> => ({
+  const shown = (payment: Payment) => answer(paymentObject(payment, settings))
+  const created = (payment: Payment) => ({ ...shown(payment), headers: { location: `/v1/payments/${payment.id}` } })
+  const accounted = ({ exceptions, more, payment }: Accounted) => ({
+    ...paymentObject(payment, settings),
+    ...(payment.redirectUrl === undefined ? {} : { redirectUrl: payment.redirectUrl }),
+    ...(exceptions.length === 0 ? {} : { exceptions: exceptions.flatMap(toExceptionObject) }),
+    ...(more ? { moreExceptions: true as const } : {})
+  })
+
+  const handlers: Handlers<typeof PaymentsApi> = {
     create: ({
       key,
       payload: { expiresIn = defaults.expiresIn, metadata = defaults.metadata, ...payload },
@@ -85,10 +101,9 @@ export const paymentHandlers = Effect.map(
         return found === undefined ? yield* notFound("payment") : answer(accounted(found))
       }),
 
-    list: ({ key, query: { chain, cursor = "", limit = defaults.limit, status } }) =>
+    list: ({ key, query: { cursor = "", limit = defaults.limit, ...filters } }) =>
       Effect.gen(function* () {
-        const filters = { status, chain }
-        const list = JSON.stringify(["payments", status ?? null, chain ?? null])
+        const list = listOf(filters)
         const after = cursor === "" ? undefined : cursors.decode(cursor, key, list)
         if (after === undefined && cursor !== "") return yield* invalidCursor
         const page = yield* payments.list(key, { ...filters, limit, after })
@@ -96,6 +111,17 @@ export const paymentHandlers = Effect.map(
           data: page.data.map(accounted),
           cursor: page.next === undefined ? null : cursors.encode(page.next, key, list)
         })
+      }),
+
+    cancel: ({ key, path: { id }, storeReplay }) =>
+      Effect.gen(function* () {
+        const payment = yield* Effect.catchTag(
+          payments.cancel(key, id, storeReplayAs(storeReplay, shown)),
+          "PaymentNotPending",
+          notPending
+        )
+        return payment === undefined ? yield* notFound("payment") : shown(payment)
       })
-  })
-)
+  }
+  return handlers
+})

@@ -1,6 +1,7 @@
 /**
  * The table `payments`, and the transitions of each payment's status. Reads take any connection; `insert` and `update` run
- * in the transaction of the caller. Times in Unix milliseconds, amounts in base units.
+ * in the transaction of the caller. `PaymentListRepo.ts` lists and searches. Times in Unix milliseconds, amounts in base
+ * units.
  */
 import { Effect } from "effect"
 import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
@@ -8,11 +9,11 @@ import type { PaymentCurrency } from "../Domain/Currency.ts"
 import { dueTimeSql } from "../Domain/deadline.ts"
 import type { AccountId, PaymentId, QuoteId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
-import type { FailureReason, NewPayment, Payment, PaymentStatus, StatusFilter } from "../Domain/Payment.ts"
+import type { FailureReason, NewPayment, Payment, PaymentStatus } from "../Domain/Payment.ts"
 import { type Db, type Param, Tx } from "../Sql.ts"
 import type { AddressSource } from "./addresses/Addresses.ts"
 
-interface PaymentRow {
+export interface PaymentRow {
   readonly sequence: number
   readonly id: string
   readonly account_id: string
@@ -37,13 +38,15 @@ interface PaymentRow {
   readonly confirmed_at: number | null
   readonly failure_reason: FailureReason | null
   readonly ended_at: number | null
+  readonly updates: number
 }
 
-const columns = `sequence, id, account_id, mode, merchant_ref, amount, currency, chain, address, status, created_at,
+/** The columns of a `PaymentRow`. */
+export const columns = `sequence, id, account_id, mode, merchant_ref, amount, currency, chain, address, status, created_at,
   expires_at, due_at, created_head, metadata, webhook_url, redirect_url, quote_id, usd_value, amount_received, tx_hash,
-  confirmed_at, failure_reason, ended_at`
+  confirmed_at, failure_reason, ended_at, updates`
 
-const fromRow = (row: PaymentRow): Payment => ({
+export const fromRow = (row: PaymentRow): Payment => ({
   sequence: row.sequence,
   id: row.id as PaymentId,
   account: row.account_id as AccountId,
@@ -67,7 +70,8 @@ const fromRow = (row: PaymentRow): Payment => ({
   txHash: row.tx_hash ?? undefined,
   confirmedAt: row.confirmed_at ?? undefined,
   failureReason: row.failure_reason ?? undefined,
-  endedAt: row.ended_at ?? undefined
+  endedAt: row.ended_at ?? undefined,
+  updates: row.updates
 })
 
 /**
@@ -125,7 +129,8 @@ export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSourc
         sequence: row.sequence,
         createdHead: row.created_head ?? undefined,
         dueAt: row.due_at ?? undefined,
-        endedAt: undefined
+        endedAt: undefined,
+        updates: 0
       }
   )
 
@@ -134,8 +139,8 @@ export const update = (before: Payment, after: Payment, at: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     yield* tx.run(
-      `UPDATE payments SET status = ?, amount_received = ?, tx_hash = ?, confirmed_at = ?, failure_reason = ?, ended_at = ?
-       WHERE id = ?`,
+      `UPDATE payments SET status = ?, amount_received = ?, tx_hash = ?, confirmed_at = ?, failure_reason = ?, ended_at = ?,
+         updates = ? WHERE id = ?`,
       [
         after.status,
         after.amountReceived?.toString() ?? null,
@@ -143,6 +148,7 @@ export const update = (before: Payment, after: Payment, at: number) =>
         after.confirmedAt ?? null,
         after.failureReason ?? null,
         after.endedAt ?? null,
+        after.updates,
         after.id
       ]
     )
@@ -174,42 +180,6 @@ export const idByMerchantRef = (db: Db, owner: Owner, merchantRef: string) =>
     ]),
     (row) => row?.id as PaymentId | undefined
   )
-
-/** The last payment of the page before; Unix milliseconds. */
-export interface Cursor {
-  readonly createdAt: number
-  readonly sequence: number
-}
-
-export interface ListFilter {
-  readonly status?: StatusFilter | undefined
-  readonly chain?: ChainName | undefined
-  readonly limit: number
-  readonly after?: Cursor | undefined
-}
-
-/**
- * Newest first. Every combination of filters has its own index, so that a page costs the same whatever the table holds. The
- * index is named in the query: after an ANALYZE, SQLite might prefer to search all rows of a rare chain for a status.
- */
-export const list = (db: Db, owner: Owner, { after, chain, limit, status }: ListFilter) => {
-  const conditions: Array<readonly [sql: string, ...params: ReadonlyArray<Param>]> = [
-    ["account_id = ?", owner.account],
-    ["mode = ?", owner.mode],
-    ...(status === undefined ? [] : [["status = ?", status] as const]),
-    ...(chain === undefined ? [] : [["chain = ?", chain] as const]),
-    ...(after === undefined ? [] : [["(created_at, sequence) < (?, ?)", after.createdAt, after.sequence] as const])
-  ]
-  const index = `payments_list${status === undefined ? "" : "_status"}${chain === undefined ? "" : "_chain"}`
-  return Effect.map(
-    db.all<PaymentRow>(
-      `SELECT ${columns} FROM payments INDEXED BY ${index} WHERE ${conditions.map(([sql]) => sql).join(" AND ")}
-       ORDER BY created_at DESC, sequence DESC LIMIT ?`,
-      [...conditions.flatMap(([, ...params]) => params), limit]
-    ),
-    (rows) => rows.map(fromRow)
-  )
-}
 
 /** Detecting payments with money in a block up to number `deepest`, which has its confirmations: they may confirm now. */
 export const detectingDownTo = (db: Db, { chain, mode }: Network, deepest: number) =>

@@ -14,6 +14,7 @@ import { deadline, dueTime, overBefore } from "../Domain/deadline.ts"
 import { type FinalityTag, finalBlock } from "../Domain/Finality.ts"
 import { type FailureReason, isEnded, type Payment } from "../Domain/Payment.ts"
 import { type BlockRef, isCorroborated, type Receipt, type Scan } from "../Domain/Receipt.ts"
+import { hasUpdate } from "./updates.ts"
 
 /** How far the payment's chain has been read and compared. */
 export interface Horizon {
@@ -51,7 +52,10 @@ export interface Rules {
   readonly toleranceBps: number
 }
 
-/** One state to store. An `announced` state also gets an event; the others only update the row. */
+/**
+ * One state to store. An `announced` state also gets an event: that of its new status, or `payment.updated` where the status
+ * is that of the state before. The others only update the row.
+ */
 export interface Step {
   readonly payment: Payment
   readonly announced: boolean
@@ -214,12 +218,15 @@ export const advance = (
   )
   const crossedBy = crossing(certain, needed)
 
-  const seen: Payment = { ...withReceived(payment, received), status: received.length > 0 ? "detecting" : "pending" }
+  const status = received.length > 0 ? "detecting" : "pending"
+  const found: Payment = { ...withReceived(payment, received), status }
+  const isUpdated = status === payment.status && hasUpdate(payment, found, rules.toleranceBps)
+  const seen: Payment = isUpdated ? { ...found, updates: found.updates + 1 } : found
   const steps: Array<Step> = []
-  if (seen.status !== payment.status) {
-    steps.push({ payment: seen, announced: seen.status === "detecting" })
+  if (status !== payment.status) {
+    steps.push({ payment: seen, announced: status === "detecting" })
   } else if (seen.amountReceived !== payment.amountReceived || seen.txHash !== payment.txHash) {
-    steps.push({ payment: seen, announced: false })
+    steps.push({ payment: seen, announced: isUpdated })
   }
 
   if (crossedBy !== undefined) {

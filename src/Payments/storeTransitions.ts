@@ -32,7 +32,9 @@ export const storeTransitions = Effect.fnUntraced(function* (
   for (const step of steps) {
     const { status } = step.payment
     yield* Repo.update(before, step.payment, at)
-    if (step.announced) yield* outbox.publish(tx, step.payment, at)
+    if (step.announced) {
+      yield* outbox.publish(tx, step.payment, at, status === before.status ? "payment.updated" : undefined)
+    }
     if (status !== before.status && isEnded(status)) yield* Dust.decide(payment.id)
     if (status !== before.status) tx.afterCommit(() => payments.add([status]))
     before = step.payment

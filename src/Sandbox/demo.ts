@@ -5,7 +5,7 @@ import type { Address } from "viem"
 import type { ChainName } from "../Domain/Chain.ts"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
 import { Erc20 } from "../Domain/Currency.ts"
-import { EventKind, WebhookEvent } from "../Domain/Event.ts"
+import { type EventKind, StatusEventKind, WebhookEvent } from "../Domain/Event.ts"
 import type { LocalChain } from "./LocalChain.ts"
 import { type Receiver, verifySignature } from "./Receiver.ts"
 
@@ -113,7 +113,7 @@ export const demo = Effect.fn("Sandbox.demo")(function* (options: DemoOptions) {
   const missing = new Set<string>(["the payments themselves"])
   yield* Effect.gen(function* () {
     const url = `${options.receiver.url}/tilld`
-    yield* post(options, "/v1/webhooks", { url, events: EventKind.literals, secret })
+    yield* post(options, "/v1/webhooks", { url, events: StatusEventKind.literals, secret })
     yield* Console.log(`webhooks  ${url}`)
     const payments = yield* Effect.forEach(purchases, (purchase) => buy(options, purchase), { concurrency: 1 })
     missing.clear()

@@ -14,7 +14,7 @@ const Events = Schema.Array(must(`be ${alternatives(EventKind.literals)}`, Event
     Schema.filter((events) => events.length > 0, { message: () => "must have at least one event kind" }),
     Schema.filter((events) => new Set(events).size === events.length, {
       message: () => "must not have the same event kind twice",
-      description: "The event kinds to send.",
+      description: "The event kinds to send; `payment.updated` goes only to endpoints that name it.",
       jsonSchema: { minItems: 1, uniqueItems: true }
     })
   )

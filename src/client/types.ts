@@ -12,18 +12,27 @@ export type QuoteCurrency = PaymentCurrency | "MATIC" | "USD" | "EUR" | "GBP" | 
 
 /**
  * `pending` until money is seen, `detecting` until it has its confirmations, then `confirmed`; `expired` when nothing arrived
- * in time, `failed` for a `failureReason`.
+ * in time or it was cancelled, `failed` for a `failureReason`.
  */
 export type PaymentStatus = "pending" | "detecting" | "confirmed" | "expired" | "failed"
 
-export type FailureReason = "insufficient_amount" | "wrong_token" | "wrong_chain" | "reorged" | "abandoned"
+/** `cancelled` is that of an expired payment, all others are of failed ones. */
+export type FailureReason =
+  | "insufficient_amount"
+  | "wrong_token"
+  | "wrong_chain"
+  | "reorged"
+  | "abandoned"
+  | "cancelled"
 
+/** `payment.updated`, when what remains of a part-paid payment has changed, comes only to endpoints that name it. */
 export type EventKind =
   | "payment.created"
   | "payment.detecting"
   | "payment.confirmed"
   | "payment.expired"
   | "payment.failed"
+  | "payment.updated"
 
 /** A merchant's own data: at most 50 keys, 5 levels and 16 KiB. Returned as it was given. */
 export type Metadata = Readonly<Record<string, unknown>>
@@ -51,6 +60,16 @@ export interface Payment {
   /** ISO 8601, UTC. */
   readonly confirmedAt?: string
   readonly failureReason?: FailureReason
+  /** The token's contract on this chain, in EIP-55 form. Absent for the chain's own coin. */
+  readonly tokenContract?: string
+  /** The chain's id, as wallets know it. */
+  readonly chainId?: number
+  /** The token's decimals. */
+  readonly decimals?: number
+  /** What is to be paid now as an EIP-681 URI, for a wallet or a QR code. Absent when there is nothing to pay any more. */
+  readonly paymentUri?: string
+  /** Smallest units that are missing, while only a part has come. */
+  readonly amountRemaining?: string
 }
 
 /** Money that does not fit its payment, and needs or needed a person's decision. */
@@ -71,6 +90,8 @@ export interface PaymentException {
 
 /** A payment as `get` and `list` return it. */
 export interface AccountedPayment extends Payment {
+  /** Where the customer goes after paying, as given. */
+  readonly redirectUrl?: string
   /** Only where there are any. */
   readonly exceptions?: ReadonlyArray<PaymentException>
   /** Set when there are more exceptions than the hundred that are shown. */
@@ -96,11 +117,19 @@ export interface CreatePayment {
 }
 
 export interface ListPayments {
-  readonly status?: Exclude<PaymentStatus, "detecting"> | undefined
+  readonly status?: PaymentStatus | undefined
   readonly chain?: Chain | undefined
+  readonly merchantRef?: string | undefined
+  /** In lower case, upper case or EIP-55 form. */
+  readonly address?: string | undefined
+  /** A transaction that sent something to the payments. */
+  readonly txHash?: string | undefined
+  /** ISO 8601 with its zone, or a day. */
+  readonly createdAfter?: string | undefined
+  readonly createdBefore?: string | undefined
   /** Payments a page, 1 to 100. */
   readonly limit?: number | undefined
-  /** `cursor` of the page before. It belongs to its `status` and `chain`. */
+  /** `cursor` of the page before. It belongs to its filters. */
   readonly cursor?: string | undefined
 }
 
@@ -306,6 +335,7 @@ export type ErrorCode =
   | "METHOD_NOT_ALLOWED"
   | "REQUEST_TIMEOUT"
   | "DUPLICATE_MERCHANT_REF"
+  | "PAYMENT_NOT_PENDING"
   | "IDEMPOTENCY_KEY_IN_USE"
   | "ROTATION_UNDER_WAY"
   | "ENDPOINT_DELETED"

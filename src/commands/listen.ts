@@ -73,6 +73,8 @@ const makeFollower = ({ after, events, json }: ListenOptions, send: (event: Mess
 
   const follower: Follower<never> = {
     after: place,
+    // All that there are: the position goes on with those that are left out, too.
+    kinds: Option.isSome(events) ? EventKind.literals : undefined,
     onOpen,
     onEvent,
     onLost: (why) => complain(`tilld: ${why}; connecting again`)
@@ -112,7 +114,7 @@ export const listen = Command.make(
       Options.withDefault(new URL("http://127.0.0.1:8080"))
     ),
     events: listOption("events", EventKind.literals).pipe(
-      Options.withDescription("Only these kinds; otherwise all of them"),
+      Options.withDescription("Only these kinds; otherwise all that report a new status of a payment"),
       Options.optional
     ),
     after: Options.text("after").pipe(

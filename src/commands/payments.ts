@@ -14,16 +14,17 @@ import {
   type Story
 } from "../Control/paymentRequests.ts"
 import { chainNames, modes } from "../Domain/Chain.ts"
-import { StatusFilter } from "../Domain/Payment.ts"
+import { PaymentStatus } from "../Domain/Payment.ts"
 import { type ShowAmount, withAmounts } from "./amounts.ts"
+import { cancel } from "./cancelPayment.ts"
 import { common } from "./commonOptions.ts"
 import { attemptLine } from "./deliveries.ts"
 import { table } from "./Output.ts"
 import { account, chain, limit, limitOf, mode, refuse } from "./options.ts"
 import { printResult } from "./result.ts"
 
-const receivedOf = (payment: PaymentView, show: ShowAmount): string | undefined =>
-  payment.amountReceived === undefined ? undefined : show(payment, { ...payment, amount: payment.amountReceived })
+const shownIn = (payment: PaymentView, show: ShowAmount, amount: string | undefined): string | undefined =>
+  amount === undefined ? undefined : show(payment, { ...payment, amount })
 
 const list = Command.make(
   "list",
@@ -31,8 +32,8 @@ const list = Command.make(
     ...common,
     account,
     mode: mode.pipe(Options.optional),
-    status: Options.choice("status", StatusFilter.literals).pipe(
-      Options.withDescription("Only payments in this state; otherwise all, those in detecting too"),
+    status: Options.choice("status", PaymentStatus.literals).pipe(
+      Options.withDescription("Only payments in this state; otherwise all"),
       Options.optional
     ),
     chain: Options.choice("chain", chainNames).pipe(
@@ -62,7 +63,7 @@ const list = Command.make(
             payment.failureReason ?? "",
             payment.chain,
             show(payment, payment),
-            receivedOf(payment, show) ?? "",
+            shownIn(payment, show, payment.amountReceived) ?? "",
             payment.createdAt,
             payment.merchantRef
           ])
@@ -99,15 +100,14 @@ const evidenceOf = ({ corroborated, deniedBy, unverifiable }: Story["receipts"][
 const renderStory = (story: Story, show: ShowAmount): string => {
   const { deliveries, dust, events, exceptions, payment, receipts, transitions } = story
   const { mode } = payment
-  const received = receivedOf(payment, show)
-  const shown = {
-    ...payment,
+  const amounts: Readonly<Record<string, string | undefined>> = {
     amount: show(payment, payment),
-    ...(received === undefined ? {} : { amountReceived: received })
+    amountReceived: shownIn(payment, show, payment.amountReceived),
+    amountRemaining: shownIn(payment, show, payment.amountRemaining)
   }
   return [
-    ...Object.entries(shown).map(
-      ([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`
+    ...Object.entries(payment).map(
+      ([key, value]) => `${key}: ${amounts[key] ?? (typeof value === "string" ? value : JSON.stringify(value))}`
     ),
     ...title("receipts", [
       ...(story.olderReceipts === 0 ? [] : [`${story.olderReceipts} older ones: --limit shows more`]),
@@ -147,13 +147,17 @@ const renderStory = (story: Story, show: ShowAmount): string => {
   ].join("\n")
 }
 
-const id = Args.text({ name: "ID" }).pipe(Args.withDescription("The payment, pay_…, as tilld payments list shows it"))
+const shownPayment = Args.text({ name: "PAYMENT" }).pipe(
+  Args.withDescription(
+    "Its id, pay_…, its address, the hash of a transaction that paid it, or the merchant's reference"
+  )
+)
 
-const show = Command.make("show", { ...common, id, limit: limitOf(200) }, (options) =>
+const show = Command.make("show", { ...common, of: shownPayment, limit: limitOf(200) }, (options) =>
   printResult(
     options,
     "payments show",
-    new ShowPayment({ id: options.id, limit: options.limit }),
+    new ShowPayment({ of: options.of, limit: options.limit }),
     withAmounts(options, renderStory)
   )
 ).pipe(
@@ -316,5 +320,5 @@ const abandon = Command.make("abandon", { ...common, chain, mode }, (options) =>
 /** `tilld payments`: looks at payments, and decides on their exceptions. */
 export const paymentsCommand = Command.make("payments").pipe(
   Command.withDescription("Payments"),
-  Command.withSubcommands([list, show, exceptions, accept, refunded, abandon])
+  Command.withSubcommands([list, show, cancel, exceptions, accept, refunded, abandon])
 )

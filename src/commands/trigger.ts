@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
 import { type ChainName, chainNames } from "../Domain/Chain.ts"
 import { PaymentCurrency } from "../Domain/Currency.ts"
-import { EventKind } from "../Domain/Event.ts"
+import { StatusEventKind } from "../Domain/Event.ts"
 import { localPort } from "../Sandbox/local.ts"
 import { load } from "../Settings.ts"
 import { apiKey, webUrl } from "./apiOptions.ts"
@@ -38,7 +38,7 @@ const localChain = Effect.fnUntraced(function* (path: string, name: ChainName) {
 })
 
 const run = Effect.fn("commands.trigger")(function* (options: {
-  readonly kind: EventKind
+  readonly kind: StatusEventKind
   readonly config: Option.Option<string>
   readonly apiUrl: Option.Option<URL>
   readonly chain: ChainName
@@ -64,7 +64,7 @@ export const triggerCommand = Command.make(
   "trigger",
   {
     kind: Args.choice(
-      EventKind.literals.map((kind) => [kind, kind] as const),
+      StatusEventKind.literals.map((kind) => [kind, kind] as const),
       { name: "kind" }
     ).pipe(Args.withDescription("The event to wait for")),
     config: Options.text("config").pipe(

@@ -78,7 +78,7 @@ it.scopedLive("pages are limited, so that a reader cannot load a whole table int
         expect(yield* answered({ ...list, ...wrong })).toContain('"refused"')
       }
       for (const tag of ["ListPayments", "ShowPayment", "ListExceptions", "ListAudit"]) {
-        expect(yield* answered({ _tag: tag, ...owner, id: "pay_1", since: 0, limit: 1e9 }), tag).toContain('"refused"')
+        expect(yield* answered({ _tag: tag, ...owner, of: "pay_1", since: 0, limit: 1e9 }), tag).toContain('"refused"')
       }
     })
   })

@@ -61,6 +61,7 @@ const rows = [
   ...paidLate(1),
   ...paidLate(2),
   insertPayment(3, "polygon", "NULL"),
+  insertPayment(4, "base", "NULL"),
   `INSERT INTO api_keys (id, account_id, mode, name, hash, last_four, permissions, created_at)
    VALUES ('key_1', 'default', 'test', 'shop', x'00', 'last', 'payments:read', 0)`,
   `INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at)
@@ -89,7 +90,7 @@ export const samples = [
   { request: new Requests.ListAccounts() },
   { request: new Requests.ListTokens() },
   { request: new PaymentRequests.ListPayments({ account, modes: [mode], limit: 10 }) },
-  { request: new PaymentRequests.ShowPayment({ id: payment(1), limit: 10 }) },
+  { request: new PaymentRequests.ShowPayment({ of: payment(1), limit: 10 }) },
   { request: new PaymentRequests.ListExceptions({ limit: 10 }) },
   {
     request: new ListDeliveries({ account, modes: [mode], since: 0, until: 1e15, statuses: ["failed"], limit: 10 })
@@ -123,6 +124,11 @@ export const samples = [
     request: new PaymentRequests.RefundedPayment({ id: payment(2), exceptions: ["exc_2"], amount: "400" }),
     act: "payments refunded",
     detail: { id: payment(2), exceptions: ["exc_2"], amount: "400", closed: ["exc_2: 400 ETH"] }
+  },
+  {
+    request: new PaymentRequests.CancelPayment({ id: payment(4) }),
+    act: "payments cancel",
+    detail: { id: payment(4) }
   },
   {
     request: new PaymentRequests.AbandonPayments({ chain: "polygon", mode }),

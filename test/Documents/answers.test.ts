@@ -4,6 +4,7 @@ import type { OpenApiDocument } from "../../src/Documents/openApi.ts"
 import { type Answered, type Sent, TestApi, testApp } from "../lib/api.ts"
 import { validateAnswer } from "../lib/openapi.ts"
 import { testChain, testRates, testXpub } from "../lib/settings.ts"
+import { execute } from "../lib/store.ts"
 
 /** Sends a request, and validates the response against the document of the same server. */
 const makeAsk = Effect.gen(function* () {
@@ -49,7 +50,8 @@ layer(app, { excludeTestServices: true })("every response matches the document",
     Effect.gen(function* () {
       const ask = yield* makeAsk
       const key = yield* (yield* TestApi).newKey()
-      const json = payment({ metadata: { a: [1, "b"] }, redirectUrl: "https://example.com/", expiresIn: 60 })
+      const redirectUrl = "https://example.com/"
+      const json = payment({ metadata: { a: [1, "b"] }, redirectUrl, expiresIn: 60 })
       const created = yield* ask("POST", "/v1/payments", { key, json, headers: { "idempotency-key": "k" } })
       expect(created.status).toBe(201)
       const again = yield* ask("POST", "/v1/payments", { key, json, headers: { "idempotency-key": "k" } })
@@ -60,6 +62,13 @@ layer(app, { excludeTestServices: true })("every response matches the document",
       const page = yield* ask("GET", "/v1/payments?limit=1&status=pending&chain=base", { key })
       expect(page.body.cursor).toEqual(expect.any(String))
       expect((yield* ask("GET", "/v1/payments?limit=100", { key })).body.cursor).toBe(null)
+      const { address, id, merchantRef } = created.body
+      const query = `merchantRef=${encodeURIComponent(merchantRef)}&address=${address}`
+      const found = yield* ask("GET", `/v1/payments?${query}`, { key })
+      expect(found.body.data).toEqual([{ ...created.body, redirectUrl }])
+      expect((yield* ask("POST", `/v1/payments/${id}/cancel`, { key })).body.failureReason).toBe("cancelled")
+      yield* execute("UPDATE payments SET failure_reason = NULL WHERE id = ?", [id])
+      expect(told(yield* ask("POST", `/v1/payments/${id}/cancel`, { key }))).toBe("409 PAYMENT_NOT_PENDING")
 
       const live = yield* (yield* TestApi).newKey("live")
       const reused = { key, json: payment(), headers: { "idempotency-key": "k" } }
@@ -73,7 +82,10 @@ layer(app, { excludeTestServices: true })("every response matches the document",
         ["GET", "/v1/payments/pay_x", { key }, "404 NOT_FOUND"],
         ["GET", "/v1/payments/pay_x?a=1", { key }, "400 VALIDATION_ERROR"],
         ["GET", "/v1/payments?cursor=x", { key }, "400 INVALID_CURSOR"],
-        ["GET", "/v1/payments?limit=0", { key }, "400 VALIDATION_ERROR"]
+        ["GET", "/v1/payments?limit=0", { key }, "400 VALIDATION_ERROR"],
+        ["GET", "/v1/payments?address=0x1", { key }, "400 VALIDATION_ERROR"],
+        ["POST", "/v1/payments/pay_x/cancel", { key }, "404 NOT_FOUND"],
+        ["POST", "/v1/payments/pay_x/cancel", { key, json: { a: 1 } }, "400 VALIDATION_ERROR"]
       ] as const
       for (const [method, path, sent, code] of refusals) expect(told(yield* ask(method, path, sent))).toBe(code)
     })

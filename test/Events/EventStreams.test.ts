@@ -2,14 +2,15 @@ import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Layer, Queue, Scope, Stream, TestClock } from "effect"
 import { Keys } from "../../src/Auth.ts"
 import { type ApiKey, permissions } from "../../src/Domain/ApiKey.ts"
-import { type Position, streamStart } from "../../src/Domain/Event.ts"
+import { type EventKind, type Position, streamStart } from "../../src/Domain/Event.ts"
 import { AccountId, type EventId } from "../../src/Domain/Ids.ts"
 import type { Owner } from "../../src/Domain/Owner.ts"
 import { EventStreams, TooManyStreams } from "../../src/Events/EventStreams.ts"
+import { Outbox } from "../../src/Events/Outbox.ts"
 import { Housekeeping } from "../../src/Housekeeping.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
-import { temporaryDatabase } from "../lib/store.ts"
+import { inTransaction, temporaryDatabase } from "../lib/store.ts"
 import { merchant, newPayment, publish, stubClient, untilStored, webhooksOn } from "../lib/webhooks.ts"
 
 /** On a store of its own; no webhook is registered, and so none is sent. */
@@ -42,9 +43,9 @@ const addOther = Effect.flatMap(Writer, (writer) =>
 const newKey = (owner: Owner = merchant, expiresIn?: Duration.Duration) =>
   Effect.flatMap(Keys, (keys) => keys.create({ ...owner, name: "test", permissions, expiresIn }))
 
-const openWith = (key: ApiKey, position?: Position) =>
+const openWith = (key: ApiKey, position?: Position, kinds?: ReadonlyArray<EventKind>) =>
   Effect.gen(function* () {
-    const stream = yield* (yield* EventStreams).open(key, position)
+    const stream = yield* (yield* EventStreams).open(key, position, kinds)
     const pieces = yield* Queue.unbounded<string>()
     const fiber = yield* Effect.forkScoped(Stream.runForEach(stream, (piece) => Queue.offer(pieces, piece)))
     return { next: Queue.take(pieces), waiting: Queue.size(pieces), ended: Fiber.join(fiber) }
@@ -115,6 +116,27 @@ test("a stream has no events of another account or mode, and cannot continue aft
   const astray = yield* open(other, ids[2])
   expect(yield* astray.next).toBe(`: ${ids[2]} is not kept any more: from the oldest event that is\nid: start\n\n`)
   expect(idsIn(yield* astray.next)).toEqual([ids[0]])
+})
+
+test("a stream has only the kinds that it names; without a name, those that report a new status", function* () {
+  const { record } = yield* newKey()
+  const plain = yield* openWith(record)
+  const named = yield* openWith(record, undefined, ["payment.updated"])
+  for (const { next } of [plain, named]) expect(yield* next).toBe("id: start\n\n")
+  const payment = yield* newPayment()
+  const published = (kind: "payment.created" | "payment.updated") =>
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      yield* inTransaction(Effect.flatMap(Tx, (tx) => outbox.publish(tx, { ...payment, updates: 1 }, 0, kind)))
+      return (yield* storedIds).at(-1)
+    })
+  const created = yield* published("payment.created")
+  expect(idsIn(yield* plain.next)).toEqual([created])
+  // A sign of life, since there is something that it does not name.
+  expect(yield* named.next).toBe(heartbeat)
+  const updated = yield* published("payment.updated")
+  expect(yield* plain.next).toBe(heartbeat)
+  expect(idsIn(yield* named.next)).toEqual([updated])
 })
 
 describe("a position older than the retention of events", () => {

@@ -68,12 +68,24 @@ liveSuite(testApp(), "GET /v1/events/stream", (test, it) => {
     })
   )
 
-  test("is for keys only, and takes no parameters", function* () {
+  test("is for keys only, and takes no other parameters", function* () {
     const { call, newKey } = yield* TestApi
     expect((yield* call("GET", path)).status).toBe(401)
     const wrong = yield* call("GET", `${path}?after=evt_1`, { key: yield* newKey() })
     expect(wrong.status).toBe(400)
-    expect(problemsIn(wrong)).toEqual({ after: "is not a query parameter: this endpoint takes none" })
+    expect(problemsIn(wrong)).toEqual({ after: "is not a query parameter of this endpoint" })
+  })
+
+  test("has the kinds that are named, and knows no others", function* () {
+    const { call, newKey } = yield* TestApi
+    const key = yield* newKey()
+    const rule =
+      "must be kinds of events, separated by commas: payment.created, payment.detecting, payment.confirmed, payment.expired, payment.failed or payment.updated"
+    for (const events of ["", "payment.paid", "payment.created,", "payment.created payment.updated"]) {
+      const wrong = yield* call("GET", `${path}?events=${encodeURIComponent(events)}`, { key })
+      expect([wrong.status, problemsIn(wrong)], events).toEqual([400, { events: rule }])
+    }
+    expect((yield* call("HEAD", `${path}?events=payment.updated,payment.created`, { key })).status).toBe(200)
   })
 
   it.effect.each([

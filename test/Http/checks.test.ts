@@ -46,6 +46,7 @@ layer(testApp(), { excludeTestServices: true })("the checks of a request, in ord
       for (const [path, allow] of [
         ["/v1/payments", "GET, HEAD, POST"],
         ["/v1/webhooks/x", "DELETE, PATCH"],
+        ["/v1/payments/x/cancel", "POST"],
         ["/v1/deliveries/redeliver", "POST"],
         ["/v1/deliveries/x/redeliver", "POST"]
       ] as const) {
@@ -84,6 +85,7 @@ layer(testApp(), { excludeTestServices: true })("the checks of a request, in ord
       const cases: ReadonlyArray<readonly [body: string, type: string | undefined, answer: string]> = [
         [tooLarge, undefined, "413 PAYLOAD_TOO_LARGE"],
         ["{", undefined, "415 UNSUPPORTED_MEDIA_TYPE"],
+        ["", undefined, "400 VALIDATION_ERROR"],
         ["{", "text/plain", "415 UNSUPPORTED_MEDIA_TYPE"],
         ["{", "application/json; charset=latin1", "415 UNSUPPORTED_MEDIA_TYPE"],
         ["{", "application/json-patch+json", "415 UNSUPPORTED_MEDIA_TYPE"],

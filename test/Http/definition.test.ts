@@ -8,7 +8,7 @@ import { makeRouter } from "../../src/Http/routes.ts"
 
 const handle = () => Effect.succeed(answer({}))
 const handlers = {
-  payments: { create: handle, get: handle, list: handle },
+  payments: { create: handle, get: handle, list: handle, cancel: handle },
   webhooks: { create: handle, list: handle, change: handle, remove: handle },
   deliveries: { list: handle, get: handle, redeliverSome: handle, redeliver: handle },
   quotes: { create: handle },
@@ -30,6 +30,7 @@ it("the definition declares the permission of each endpoint", () => {
     "POST /v1/payments payments:write",
     "GET /v1/payments/:id payments:read",
     "GET /v1/payments payments:read",
+    "POST /v1/payments/:id/cancel payments:write",
     "POST /v1/webhooks webhooks:write",
     "GET /v1/webhooks webhooks:read",
     "PATCH /v1/webhooks/:id webhooks:write",
@@ -57,6 +58,7 @@ describe("the router", () => {
     ["/v1/payments/%70ay%5F1", { id: "pay_1" }],
     ["/v1/payments/%ff", { id: "%ff" }],
     ["/v1/payments/__proto__", { id: "__proto__" }],
+    ["/v1/payments/pay_1/cancel", { id: "pay_1" }],
     ["/v1/webhooks/a%2Fb", { id: "a/b" }],
     ["/v1/deliveries/redeliver", {}],
     ["/v1/deliveries/dlv_1/redeliver", { id: "dlv_1" }]

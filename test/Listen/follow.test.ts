@@ -2,6 +2,7 @@ import { createServer, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, Queue, Redacted, TestClock } from "effect"
+import type { EventKind } from "../../src/Domain/Event.ts"
 import { makeAgent } from "../../src/Listen/askApi.ts"
 import { follow } from "../../src/Listen/follow.ts"
 import { forward } from "../../src/Listen/forward.ts"
@@ -10,6 +11,7 @@ import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { signingKey } from "../../src/Webhooks/signature.ts"
 
 interface Asked {
+  readonly path: string | undefined
   readonly after: string | undefined
   readonly answer: ServerResponse
 }
@@ -20,7 +22,7 @@ const server = Effect.gen(function* () {
   const listening = yield* Effect.acquireRelease(
     Effect.async<ReturnType<typeof createServer>>((resume) => {
       const made = createServer((request, answer) => {
-        asked.unsafeOffer({ after: request.headers["last-event-id"]?.toString(), answer })
+        asked.unsafeOffer({ path: request.url, after: request.headers["last-event-id"]?.toString(), answer })
       }).listen(0, "127.0.0.1", () => resume(Effect.succeed(made)))
     }),
     (running) => Effect.sync(() => running.close().closeAllConnections())
@@ -30,13 +32,14 @@ const server = Effect.gen(function* () {
   return { api: { url: `http://127.0.0.1:${port}`, key: "svc_test_x", agent }, asked: Queue.take(asked) }
 })
 
-const followed = Effect.gen(function* () {
+const following = Effect.fnUntraced(function* (kinds?: ReadonlyArray<EventKind>) {
   const { api, asked } = yield* server
   const heard = yield* Queue.unbounded<Message>()
   const opened = yield* Queue.unbounded<string>()
   const lost = yield* Queue.unbounded<string>()
   const follower = {
     after: undefined,
+    kinds,
     onOpen: (position: string) => Queue.offer(opened, position),
     onEvent: (event: Message) => Queue.offer(heard, event),
     onLost: (why: string) => Effect.asVoid(Queue.offer(lost, why.replace(api.url, "it")))
@@ -45,7 +48,9 @@ const followed = Effect.gen(function* () {
   return { asked, fiber, opened: Queue.take(opened), heard: Queue.take(heard), lost: Queue.take(lost) }
 })
 
-const begin = ({ answer }: Asked, text: string) =>
+const followed = following()
+
+const begin = ({ answer }: Pick<Asked, "answer">, text: string) =>
   answer.writeHead(200, { "content-type": "text/event-stream" }).write(text)
 
 it.scoped(
@@ -115,7 +120,7 @@ it.scoped("no text in an event ends it early, and only a message without data sa
     const { asked, heard, lost, opened } = yield* followed
     const { answer } = yield* asked
     const note = JSON.stringify({ note: "one\u2028two\u2029three\rfour\nfive\n\nid: evt_9" })
-    begin({ after: undefined, answer }, `id: evt_0\n\nid: evt_1\ndata: ${note}\n\nid: evt_2\ndata: \n\n`)
+    begin({ answer }, `id: evt_0\n\nid: evt_1\ndata: ${note}\n\nid: evt_2\ndata: \n\n`)
     expect(yield* opened).toBe("evt_0")
     expect(yield* Effect.raceFirst(heard, opened)).toEqual({ id: "evt_1", data: note })
     expect(yield* Effect.raceFirst(heard, opened)).toEqual({ id: "evt_2", data: "" })
@@ -161,6 +166,14 @@ it.scoped("what may be otherwise in a moment is asked again, and a refusal is th
       _tag: "ApiRefused",
       message: expect.stringMatching("403: No[.]$")
     })
+  })
+)
+
+it.scoped("kinds of events are asked for by name, and without a name those that the server has for everybody", () =>
+  Effect.gen(function* () {
+    expect((yield* (yield* followed).asked).path).toBe("/v1/events/stream")
+    const { asked } = yield* following(["payment.updated", "payment.failed"])
+    expect((yield* asked).path).toBe("/v1/events/stream?events=payment.updated,payment.failed")
   })
 )
 

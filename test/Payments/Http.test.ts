@@ -8,6 +8,8 @@ import { amountRule, expiresInRule, redirectRule, right, urlRule, wrong } from "
 
 const usdc = { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 6 } as const
 
+const tokenContract = "0x036CbD53842c5426634e7929541eC2318f3dCF7e"
+
 const app = testApp({
   chains: [
     testChain({ chain: "base", tokens: [usdc] }),
@@ -52,7 +54,11 @@ liveSuite(app, "payments over HTTP", (test, it) => {
       status: "pending",
       createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       expiresAt,
-      metadata
+      metadata,
+      tokenContract,
+      chainId: 31337,
+      decimals: 6,
+      paymentUri: `ethereum:${tokenContract}@31337/transfer?address=${made.body.address}&uint256=1000000`
     })
     expect(Date.parse(expiresAt) - Date.parse(createdAt)).toBe(60_000)
     const found = yield* api.call("GET", `/v1/payments/${id}`, { key })

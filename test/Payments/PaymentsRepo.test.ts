@@ -2,6 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { AccountId, newPaymentId } from "../../src/Domain/Ids.ts"
 import type { Owner } from "../../src/Domain/Owner.ts"
+import * as ListRepo from "../../src/Payments/PaymentListRepo.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
 import { someNewPayment } from "../lib/payments.ts"
@@ -32,7 +33,7 @@ it.scoped(
           for (const [n, owner] of owners.entries()) {
             const own = payments[n]?.id
             expect(yield* Repo.idByMerchantRef(tx, owner, "order")).toBe(own)
-            expect((yield* Repo.list(tx, owner, { limit: 9 })).map(({ id }) => id)).toEqual([own])
+            expect((yield* ListRepo.list(tx, owner, { limit: 9 })).map(({ id }) => id)).toEqual([own])
             const visible = yield* Effect.filter(payments, ({ id }) =>
               Effect.map(Repo.byOwner(tx, owner, id), (found) => found !== undefined)
             )

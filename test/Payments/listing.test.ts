@@ -10,6 +10,9 @@ const usdc = { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dc
 const app = testApp({ chains: (["base", "polygon"] as const).map((chain) => testChain({ chain, tokens: [usdc] })) })
 
 const limitRule = "must be an integer from 1 to 100"
+const addressRule = "must be an address: 0x and 40 hexadecimal digits, all in one case or with their EIP-55 checksum"
+const hashRule = "must be the hash of a transaction: 0x and 64 hexadecimal digits"
+const momentRule = "must be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31"
 
 liveSuite(app, "the list of payments", (test, it) => {
   const call = (key: string, query: string, sent: Sent = {}) =>
@@ -82,6 +85,7 @@ liveSuite(app, "the list of payments", (test, it) => {
       refs: matching((i) => isBase(i) && i > 3),
       pages: 5
     })
+    expect((yield* all(key, "status=detecting")).refs).toEqual(["3"])
     expect((yield* all(key, "status=failed")).refs).toEqual([])
     const { body } = yield* call(key, "")
     expect(body.data).toHaveLength(20)
@@ -169,8 +173,20 @@ liveSuite(app, "the list of payments", (test, it) => {
     ["limit=ten", { limit: limitRule }],
     ["limit=1&limit=2", { limit: limitRule }],
     ["cursor=a&cursor=b", { cursor: "must be given once" }],
-    ["status=detecting", { status: "must be pending, confirmed, expired or failed" }],
-    ["status=", { status: "must be pending, confirmed, expired or failed" }],
+    ["status=paid", { status: "must be pending, detecting, confirmed, expired or failed" }],
+    ["status=", { status: "must be pending, detecting, confirmed, expired or failed" }],
+    ["merchantRef=", { merchantRef: "must be a string of 1 to 128 printable characters" }],
+    ["merchantRef=a%00", { merchantRef: "must be a string of 1 to 128 printable characters" }],
+    ["address=", { address: addressRule }],
+    ["address=0xf39fd6e51aad88f6f4ce6ab8827279cfffb9226", { address: addressRule }],
+    ["address=0xF39fd6e51aad88f6f4ce6ab8827279cfffb92266", { address: addressRule }],
+    ["txHash=", { txHash: hashRule }],
+    [`txHash=0x${"g".repeat(64)}`, { txHash: hashRule }],
+    [`txHash=${"1".repeat(64)}`, { txHash: hashRule }],
+    ["createdAfter=yesterday", { createdAfter: momentRule }],
+    ["createdAfter=2026-01-31T12:00:00", { createdAfter: momentRule }],
+    ["createdBefore=2026-02-30", { createdBefore: momentRule }],
+    ["txhash=0x1", { txhash: "is not a query parameter of this endpoint: did you mean txHash?" }],
     ["chain=solana", { chain: "must be ethereum, polygon, arbitrum, optimism or base" }],
     ["Status=pending", { Status: "is not a query parameter of this endpoint: did you mean status?" }],
     ["__proto__=1", { ["__proto__"]: "is not a query parameter of this endpoint" }],

@@ -3,9 +3,9 @@ import { Effect } from "effect"
 import { chainNames } from "../../src/Domain/Chain.ts"
 import { AccountId, PaymentId } from "../../src/Domain/Ids.ts"
 import type { Owner } from "../../src/Domain/Owner.ts"
-import { StatusFilter } from "../../src/Domain/Payment.ts"
+import { PaymentStatus } from "../../src/Domain/Payment.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
-import * as Repo from "../../src/Payments/PaymentsRepo.ts"
+import * as Repo from "../../src/Payments/PaymentListRepo.ts"
 import { type Db, Reader, Tx, Writer } from "../../src/Sql.ts"
 import { tempStore } from "../lib/store.ts"
 import { explained } from "../lib/webhooks.ts"
@@ -51,7 +51,7 @@ const fill = (count: number) =>
     )
   )
 
-const filters = [undefined, ...StatusFilter.literals].flatMap((status) =>
+const filters = [undefined, ...PaymentStatus.literals].flatMap((status) =>
   [undefined, ...chainNames].map((chain) => ({ status, chain }))
 )
 
@@ -68,6 +68,36 @@ const isOneSearch = Effect.gen(function* () {
   }
 })
 
+const hash = `0x${"1".repeat(64)}`
+
+/** Neither all payments of an owner are read, nor all receipts: what names few payments leads to them. */
+const readsFew = Effect.gen(function* () {
+  const narrow = [
+    { merchantRef: "7" },
+    { address: "7" },
+    { txHash: hash },
+    { txHash: hash, status: "pending", createdAfter: 1, createdBefore: 2 },
+    { merchantRef: "7", address: "7", chain: "base", after }
+  ] as const
+  for (const filter of narrow) {
+    const plan = yield* planOf((db) => Repo.list(db, owner, { ...filter, limit: 101 }))
+    expect(
+      plan.filter((step) => /SCAN (payments|receipts)|payments_list/.test(step)),
+      JSON.stringify(filter)
+    ).toEqual([])
+    expect(plan.filter((step) => step.startsWith("SEARCH")).length).toBeGreaterThan(0)
+  }
+  // A page of a time begins and ends with it.
+  for (const from of [undefined, after]) {
+    const times = { createdAfter: 1, createdBefore: 1_800_000_000_000 }
+    const plan = yield* planOf((db) => Repo.list(db, owner, { ...times, status: "failed", after: from, limit: 101 }))
+    const bounds = "account_id=? AND mode=? AND status=? AND created_at>? AND created_at<?"
+    expect(plan).toEqual([`SEARCH payments USING INDEX payments_list_status (${bounds})`])
+  }
+  const meant = yield* planOf((db) => Repo.meantBy(db, hash, 21))
+  expect(meant.filter((step) => /SCAN (payments|receipts)|payments_list/.test(step))).toEqual([])
+})
+
 layer(tempStore)("a page of payments is one search of one index, with any filters and any cursor", (it) => {
   // A plan can follow the number of rows by these tables alone, and they are there once somebody runs ANALYZE.
   const statistics = Effect.flatMap(Reader, (reader) =>
@@ -78,6 +108,7 @@ layer(tempStore)("a page of payments is one search of one index, with any filter
     Effect.gen(function* () {
       yield* fill(1_000)
       yield* isOneSearch
+      yield* readsFew
       expect(yield* statistics).toEqual([])
     })
   )
@@ -88,6 +119,7 @@ layer(tempStore)("a page of payments is one search of one index, with any filter
       yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("ANALYZE")))
       expect((yield* statistics).map(({ name }) => name)).toContain("sqlite_stat1")
       yield* isOneSearch
+      yield* readsFew
     })
   )
 

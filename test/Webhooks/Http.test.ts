@@ -16,7 +16,8 @@ const endpoint = (fields: Record<string, unknown> = {}) => ({
   ...fields
 })
 
-const kinds = "must be payment.created, payment.detecting, payment.confirmed, payment.expired or payment.failed"
+const kinds =
+  "must be payment.created, payment.detecting, payment.confirmed, payment.expired, payment.failed or payment.updated"
 
 // 192.0.2.0/24 is for documentation: nobody is called.
 const app = testApp({ webhooks: testWebhooks({ allowTargets: ["192.0.2.0/24"] }) })

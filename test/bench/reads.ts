@@ -2,7 +2,7 @@ import { copyFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { chainNames } from "../../src/Domain/Chain.ts"
-import { StatusFilter } from "../../src/Domain/Payment.ts"
+import { PaymentStatus } from "../../src/Domain/Payment.ts"
 import { createKey, type Installation, install, localChain, startDaemon, temporaryFolder } from "./daemon.ts"
 import { count, type Figure, median, millis, percent, perSecond, times } from "./Figure.ts"
 import { startScript } from "./processes.ts"
@@ -16,7 +16,7 @@ const getsPerRound = 10_000
 const listsPerRound = 20
 
 /** Every combination that there is: also of those that few payments have, and nobody lately. */
-const filters = ["", ...StatusFilter.literals].flatMap((status) =>
+const filters = ["", ...PaymentStatus.literals].flatMap((status) =>
   ["", ...chainNames].map((chain) => [
     ...(status === "" ? [] : [`status=${status}`]),
     ...(chain === "" ? [] : [`chain=${chain}`])

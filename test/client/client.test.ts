@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { createClient, type TilldClient, TilldError, toBaseUnits } from "../../src/client/index.ts"
+import { createClient, type ListPayments, type TilldClient, TilldError, toBaseUnits } from "../../src/client/index.ts"
 import { TestApi, testApp } from "../lib/api.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testChain, testRates } from "../lib/settings.ts"
@@ -50,6 +50,27 @@ liveSuite(app, "a client of a server", (test, it) => {
     expect(page.data).toContainEqual(payment)
     const none = yield* Effect.promise(() => tilld.payments.list({ status: "confirmed", chain: undefined }))
     expect(none).toEqual({ data: [], cursor: null })
+  })
+
+  test("finds a payment by what a customer may name, and cancels it", function* () {
+    const tilld = yield* client
+    const merchantRef = "Bestellung 7/ü"
+    const payment = yield* Effect.promise(() => tilld.payments.create({ ...order, merchantRef }))
+    const found = (query: ListPayments) =>
+      Effect.map(
+        Effect.promise(() => tilld.payments.list(query)),
+        ({ data }) => data.map(({ id }) => id)
+      )
+    for (const query of [{ merchantRef }, { address: payment.address.toLowerCase() }]) {
+      expect(yield* found(query)).toEqual([payment.id])
+    }
+    expect(yield* found({ txHash: `0x${"1".repeat(64)}` })).toEqual([])
+    expect(yield* found({ merchantRef, createdBefore: payment.createdAt })).toEqual([])
+    expect(yield* found({ merchantRef, createdAfter: payment.createdAt })).toEqual([payment.id])
+    const cancelled = yield* Effect.promise(() => tilld.payments.cancel(payment.id))
+    expect(cancelled).toMatchObject({ id: payment.id, status: "expired", failureReason: "cancelled" })
+    expect(yield* Effect.promise(() => tilld.payments.cancel(payment.id))).toEqual(cancelled)
+    expect(yield* found({ merchantRef, status: "expired" })).toEqual([payment.id])
   })
 
   test("turns pages by itself, and no more of them than are asked for", function* () {

@@ -61,8 +61,11 @@ it("what is sent is what the schemas take", () => {
   expectTypeOf<Redeliver>().toEqualTypeOf<Lenient<typeof Deliveries.RedeliverBody.Encoded>>()
   expectTypeOf<RedeliverSome>().toEqualTypeOf<Lenient<typeof Deliveries.RedeliverSomeBody.Encoded>>()
   expectTypeOf<keyof ListDeliveries>().toEqualTypeOf<keyof typeof Deliveries.ListDeliveriesQuery.Encoded>()
-  // As a value, not as the text that it is in a URL.
-  expectTypeOf<ListPayments>().toEqualTypeOf<Lenient<typeof Payments.ListPaymentsQuery.Type>>()
+  // As a value, not as the text that it is in a URL; times are texts in both.
+  type Times = "createdAfter" | "createdBefore"
+  type ListedBy = typeof Payments.ListPaymentsQuery
+  expectTypeOf<Omit<ListPayments, Times>>().toEqualTypeOf<Lenient<Omit<ListedBy["Type"], Times>>>()
+  expectTypeOf<Pick<ListPayments, Times>>().toEqualTypeOf<Lenient<Pick<ListedBy["Encoded"], Times>>>()
 })
 
 it("what is answered is what the schemas give", () => {

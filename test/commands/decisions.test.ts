@@ -41,7 +41,12 @@ const withRows = Effect.gen(function* () {
   const store = new Database(database)
   store.exec(rows)
   store.close()
-  return { tilld, json }
+  const execute = (sql: string) => {
+    const open = new Database(database)
+    open.exec(sql)
+    open.close()
+  }
+  return { tilld, json, execute }
 })
 
 const open = { kind: "late", chain: "base", amount: "1000", txHash: "0xlate", status: "open" }
@@ -121,6 +126,48 @@ liveTest("payments abandon: for a chain that the configuration has no longer too
     events: [{ kind: "payment.failed" }]
   })
   expect(yield* json("payments", "show", paymentId(2))).toMatchObject({ payment: { status: "pending" } })
+})
+
+liveTest("payments show: by address, reference or transaction; of several it lists all, and shows none", function* () {
+  const { execute, json, tilld } = yield* withRows
+  const hash = `0x${"a".repeat(64)}`
+  const receipt = (n: number) =>
+    `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
+       payment_id, canonical, corroborated, seen_at)
+     VALUES ('base', 'test', '0xc', '0x000000000000000000000000000000000000000${n}', 'log:0', 102, 9, '${hash}', 'USDC', '5',
+       '${paymentId(n)}', 1, 1, 3000);`
+  execute(receipt(2))
+  for (const of of ["order 2", "0x0000000000000000000000000000000000000002", hash, paymentId(2)]) {
+    expect(yield* json("payments", "show", of), of).toMatchObject({ payment: { id: paymentId(2), chainId: 84532 } })
+  }
+  execute(receipt(1))
+  const several = yield* tilld("payments", "show", hash, "--json")
+  expect(several).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("stands for several payments") })
+  for (const n of [1, 2]) expect(several.stderr).toContain(`${paymentId(n)}  default  test  `)
+  const none = yield* tilld("payments", "show", "order 9")
+  expect(none).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("There is no payment order 9") })
+})
+
+liveTest("payments cancel: a pending payment expires, the same again, and no other does", function* () {
+  const { execute, json, tilld } = yield* withRows
+  const cancelled = { id: paymentId(2), status: "expired", failureReason: "cancelled" }
+  expect(yield* json("payments", "cancel", paymentId(2))).toMatchObject(cancelled)
+  expect(yield* json("payments", "cancel", paymentId(2))).toMatchObject(cancelled)
+  expect(yield* json("payments", "show", paymentId(2))).toMatchObject({
+    payment: cancelled,
+    transitions: [{ from: "pending", to: "expired" }],
+    events: [{ kind: "payment.expired" }]
+  })
+  execute(`UPDATE payments SET status = 'detecting' WHERE id = '${paymentId(3)}'`)
+  expect(yield* json("payments", "list", "--status", "detecting")).toMatchObject([{ id: paymentId(3) }])
+  for (const [id, reason] of [
+    [paymentId(1), "this one is expired: it has ended"],
+    [paymentId(3), "this one is detecting: money for it has been seen"],
+    ["pay_none", "There is no payment pay_none"]
+  ] as const) {
+    const refused = yield* tilld("payments", "cancel", id, "--json")
+    expect(refused, id).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining(reason) })
+  }
 })
 
 liveTest("what cannot be decided ends with its reason", function* () {

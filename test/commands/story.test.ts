@@ -5,6 +5,7 @@ import { paymentHistoryOf } from "../../src/Control/paymentHistory.ts"
 import { Story } from "../../src/Control/paymentRequests.ts"
 import { byId } from "../../src/Payments/PaymentsRepo.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { testSettingsLayer } from "../lib/settings.ts"
 import { tempStore } from "../lib/store.ts"
 
 const id = "pay_aaaaaaaaaaaaaaaaaaaaaa"
@@ -38,7 +39,7 @@ const rows = [
      (1, 2, 1, 60000, 60100, '93.184.216.34', 200, NULL, 'ok'), (1, 1, 0, 0, 30000, NULL, NULL, 'timeout', NULL)`
 ]
 
-const store = Accounts.layer.pipe(Layer.provideMerge(tempStore))
+const store = Accounts.layer.pipe(Layer.provideMerge(tempStore), Layer.merge(testSettingsLayer("")))
 
 it.live(
   "a payment's history is in the order in which it happened, each attempt with its delivery, each receipt with its evidence",

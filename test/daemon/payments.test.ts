@@ -4,6 +4,7 @@ import { EventKind } from "../../src/Domain/Event.ts"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { confirmations, type Daemon, FiveChains, makeHome, type Order, pay, rows, serve } from "../lib/daemon.ts"
 import { type Delivered, type Inbox, makeInbox } from "../lib/inbox.ts"
+import { withoutUri } from "../lib/payments.ts"
 import { tilldJson } from "../lib/tilld.ts"
 
 const endpointSecret = "whsec_a-secret-of-the-merchant"
@@ -87,7 +88,7 @@ layer(Layer.provideMerge(Shop.layer, FiveChains.layer), { excludeTestServices: t
       const [created, detecting] = seen[0] ?? []
       const last = confirmed[0]?.[0]
       expect(created?.event.data).toEqual(payment)
-      const paid = { ...payment, txHash: hash, amountReceived: order.amount }
+      const paid = { ...withoutUri(payment), txHash: hash, amountReceived: order.amount }
       expect(detecting?.event.data).toEqual({ ...paid, status: "detecting" })
       expect(last?.event.data).toEqual({ ...paid, status: "confirmed", confirmedAt: last?.event.createdAt })
       expect(yield* daemon.payment(payment)).toEqual(last?.event.data)
@@ -99,21 +100,27 @@ layer(Layer.provideMerge(Shop.layer, FiveChains.layer), { excludeTestServices: t
     )
   }
 
-  it.scoped("in parts is detected with the first and confirmed by the one that makes it whole", () =>
+  it.scoped("in parts is detected with the first, updated, and confirmed by the one that makes it whole", () =>
     Effect.gen(function* () {
       const { daemon, inbox } = yield* Shop
-      const order = { chain: "base", currency: "USDC", amount: "1000" } as const
+      const webhookUrl = `${inbox.url}/parts`
+      const order = { chain: "base", currency: "USDC", amount: "1000", webhookUrl } as const
       const chain = yield* chainOf(order)
       const payment = yield* daemon.create(order)
       const first = yield* pay(chain, { ...payment, amount: "400" })
       yield* chain.mine()
       const [, detecting] = yield* inbox.take("/endpoint", payment, "payment.created", "payment.detecting")
-      expect(detecting?.event.data).toMatchObject({ amountReceived: "400", txHash: first })
+      expect(detecting?.event.data).toMatchObject({ amountReceived: "400", amountRemaining: "600", txHash: first })
+      expect(detecting?.event.data.paymentUri).toMatch(/&uint256=600$/)
 
       const second = yield* pay(chain, { ...payment, amount: "600" })
       yield* chain.mine(confirmations)
-      const [confirmed] = yield* inbox.take("/endpoint", payment, "payment.confirmed")
+      const [updated, confirmed] = yield* inbox.take("/endpoint", payment, "payment.updated", "payment.confirmed")
+      expect(updated?.event.data).toMatchObject({ status: "detecting", amountReceived: "1000", txHash: first })
+      expect(updated?.event.data).not.toHaveProperty("amountRemaining")
       expect(confirmed?.event.data).toMatchObject({ amountReceived: "1000", txHash: second })
+      // Nobody has named the update here.
+      yield* inbox.take("/parts", payment, "payment.created", "payment.detecting", "payment.confirmed")
     })
   )
 })

@@ -1,5 +1,5 @@
 import { AccountId, newPaymentId } from "../../src/Domain/Ids.ts"
-import type { NewPayment, Payment } from "../../src/Domain/Payment.ts"
+import type { NewPayment, Payment, PaymentObject } from "../../src/Domain/Payment.ts"
 
 /** A payment that is about to be stored: 1000 wei on Base, asked for at second 100 and due within the hour. */
 export const someNewPayment = (over: Partial<NewPayment> = {}): NewPayment => ({
@@ -33,5 +33,9 @@ export const somePayment = (over: Partial<Payment> = {}): Payment => ({
   usdValue: undefined,
   dueAt: undefined,
   endedAt: undefined,
+  updates: 0,
   ...over
 })
+
+/** A payment as it is shown when nobody is asked to pay for it any more. */
+export const withoutUri = ({ paymentUri: _, ...payment }: PaymentObject): PaymentObject => payment

@@ -5,7 +5,7 @@ import { errorBody } from "../../Domain/ApiError.ts"
 import { EventKind } from "../../Domain/Event.ts"
 import { alternatives, must } from "../../Domain/must.ts"
 import { cursorParameter, limitParameter, momentParameter } from "../../Domain/queryParameters.ts"
-import { idPattern, text, timestamp } from "../../Domain/textSchemas.ts"
+import { count, idPattern, text, timestamp } from "../../Domain/textSchemas.ts"
 
 const optional = { exact: true } as const
 
@@ -13,9 +13,6 @@ const Status = Schema.Literal("pending", "delivered", "failed", "cancelled")
 
 /** What the lists can select by. */
 export const DeliveryFilter = Schema.Literal(...Status.literals, "failing")
-
-const count = (description: string) =>
-  Schema.Number.annotations({ description, jsonSchema: { type: "integer", minimum: 0, description } })
 
 /** An attempt as its receiver's owner may see it: without the addresses that were tried, which may be inside ones. */
 const AttemptObject = Schema.Struct({

@@ -1,4 +1,4 @@
-import type { EventKind } from "../../Domain/Event.ts"
+import { type EventKind, isStatusEventKind } from "../../Domain/Event.ts"
 import type { EndpointId } from "../../Domain/Ids.ts"
 import type { Owner } from "../../Domain/Owner.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
@@ -24,7 +24,8 @@ export const ownLane = ({ account, mode }: Owner, url: string): string => `${new
 
 /**
  * The targets of an event: every endpoint that subscribes to its kind, and the payment's own webhookUrl, which gets every
- * kind. If that is the URL of an endpoint, the endpoint's secret signs, and the event is sent there once.
+ * kind that reports a new status. If that is the URL of an endpoint, the endpoint's secret signs, and the event is sent there
+ * once.
  */
 export const targetsOf = (
   owner: Owner,
@@ -34,7 +35,8 @@ export const targetsOf = (
 ): ReadonlyArray<DeliveryTarget> => {
   const subscribed = endpoints.filter((endpoint) => endpoint.events.includes(kind))
   const toEndpoint = ({ id, url }: Endpoint, isOwnUrl: boolean) => ({ endpoint: id, url, isOwnUrl, lane: id })
-  if (webhookUrl === undefined) return subscribed.map((endpoint) => toEndpoint(endpoint, false))
+  if (webhookUrl === undefined || !isStatusEventKind(kind))
+    return subscribed.map((endpoint) => toEndpoint(endpoint, false))
 
   const isOwn = (endpoint: Endpoint) => isSameUrl(endpoint.url, webhookUrl)
   const own = subscribed.find(isOwn) ?? endpoints.find(isOwn)

@@ -44,6 +44,8 @@ export const ledger = [
     CHECK (dust IS NULL OR position GLOB 'log:*' OR position GLOB 'tx:*')
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX receipts_payment ON receipts (payment_id, dust, currency)",
+  // For the search by transaction.
+  "CREATE INDEX receipts_transaction ON receipts (tx_hash, payment_id) WHERE payment_id IS NOT NULL AND tx_hash IS NOT NULL",
   "CREATE INDEX receipts_lost ON receipts (address, dust) WHERE payment_id IS NULL",
   // Receipts without a payment are also found by chain and mode, which follow in the index as part of the primary key.
   "CREATE INDEX receipts_unsettled ON receipts (payment_id) WHERE unsettled = 1",

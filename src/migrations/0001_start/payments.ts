@@ -38,7 +38,7 @@ export const payments = [
   "CREATE INDEX quotes_age ON quotes (created_at)",
 
   // `due_at`: the due time by the chain's clock, where the machine's clock was behind that when the payment was created; else
-  // the payment is due at `expires_at`.
+  // the payment is due at `expires_at`. `updates`: the number of its `payment.updated` events.
   `CREATE TABLE payments (
     sequence INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -66,10 +66,11 @@ export const payments = [
     confirmed_at INTEGER,
     failure_reason TEXT,
     ended_at INTEGER,
+    updates INTEGER NOT NULL DEFAULT 0 CHECK (updates >= 0),
     UNIQUE (account_id, mode, merchant_ref),
     UNIQUE (wallet, wallet_index),
     CHECK ((status = 'confirmed') = (confirmed_at IS NOT NULL) OR failure_reason IS 'reorged'),
-    CHECK ((status = 'failed') = (failure_reason IS NOT NULL)),
+    CHECK ((failure_reason IS NOT NULL) = (status = 'failed' OR (status = 'expired' AND failure_reason IS 'cancelled'))),
     CHECK ((status IN ('pending', 'detecting')) = (ended_at IS NULL))
   ) STRICT`,
   // The list: newest first, by each combination of filters.
@@ -77,6 +78,9 @@ export const payments = [
   "CREATE INDEX payments_list_status ON payments (account_id, mode, status, created_at, sequence)",
   "CREATE INDEX payments_list_chain ON payments (account_id, mode, chain, created_at, sequence)",
   "CREATE INDEX payments_list_status_chain ON payments (account_id, mode, status, chain, created_at, sequence)",
+  // For the search by the transaction that the payment shows, which may be one that an operator named: the ledger may not
+  // have it.
+  "CREATE INDEX payments_transaction ON payments (tx_hash) WHERE tx_hash IS NOT NULL",
   // For settlement after a scan, and for loading the watched addresses at a start.
   "CREATE INDEX payments_detecting ON payments (chain, mode) WHERE status = 'detecting'",
   "CREATE INDEX payments_open ON payments (chain, mode, coalesce(due_at, expires_at)) WHERE status IN ('pending', 'detecting')",

@@ -55,7 +55,7 @@ const rowTriggers = Object.entries(sizes).flatMap(([table, size]) => [
 
 /** What each further event of an open payment will store, with its delivery to the payment's own URL, without attempts. */
 const payload = (row: string) =>
-  `900 + 11 * (${octets(row, "metadata", "redirect_url", "merchant_ref", "webhook_url")}) / 10 + 2 * ${octets(row, "webhook_url")}`
+  `1300 + 11 * (${octets(row, "metadata", "redirect_url", "merchant_ref", "webhook_url")}) / 10 + 2 * ${octets(row, "webhook_url")}`
 
 const attemptSize = (row: string) => shared(`(30 + ${octets(row, "address", "error", "body_start")})`)
 const ofDelivery = (row: string) => `FROM deliveries WHERE sequence = ${row}.delivery`

@@ -51,3 +51,11 @@ it("of two endpoints with the own URL the one that subscribes signs for it", () 
     { endpoint: twin.id, url: a.url, isOwnUrl: true, lane: twin.id }
   ])
 })
+
+it("an event without a new status goes to the endpoints that name its kind, and not to a payment's own URL", () => {
+  const every = endpoint("e", "https://shop.example/e", ["payment.confirmed", "payment.updated"])
+  const toEvery = [{ endpoint: every.id, url: every.url, isOwnUrl: false, lane: every.id }]
+  for (const own of [undefined, "https://other.example/", a.url, every.url]) {
+    expect(targetsOf(merchant, [a, b, every], "payment.updated", own)).toEqual(toEvery)
+  }
+})

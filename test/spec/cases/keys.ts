@@ -16,7 +16,13 @@ const guarded: ReadonlyArray<{
       ["GET", "/v1/payments/pay_x", undefined, 404]
     ]
   },
-  { permission: "payments:write", requests: [["POST", "/v1/payments", {}, 400]] },
+  {
+    permission: "payments:write",
+    requests: [
+      ["POST", "/v1/payments", {}, 400],
+      ["POST", "/v1/payments/pay_x/cancel", {}, 404]
+    ]
+  },
   { permission: "webhooks:read", requests: [["GET", "/v1/webhooks", undefined, 200]] },
   {
     permission: "webhooks:write",

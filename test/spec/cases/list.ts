@@ -2,13 +2,14 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { PaymentObject } from "../../../src/Domain/Payment.ts"
 import { problemsIn } from "../../lib/api.ts"
+import { pay } from "../../lib/daemon.ts"
 import { type Case, states } from "../Case.ts"
 import { create, Shop } from "../Shop.ts"
 
 const list = (query: string, key?: string) =>
   Effect.flatMap(Shop, ({ ask }) => ask("GET", `/v1/payments${query}`, key === undefined ? {} : { key }))
 
-const statusRule = "must be pending, confirmed, expired or failed"
+const statusRule = "must be pending, detecting, confirmed, expired or failed"
 
 export const lists: ReadonlyArray<Case<Shop>> = [
   states(
@@ -53,7 +54,7 @@ export const lists: ReadonlyArray<Case<Shop>> = [
   ),
   states(
     ['4.4 "GET /v1/payments"', '4.4 "Query parameters"', "4.4 chain"],
-    "takes the four parameters and no other; chain leaves the payments of one",
+    "takes the four parameters, and none that nobody has decided; chain leaves the payments of one",
     Effect.gen(function* () {
       const { key, payments } = yield* (yield* Shop).full
       for (const chain of ["ethereum", "polygon", "arbitrum", "optimism", "base"]) {
@@ -72,13 +73,18 @@ export const lists: ReadonlyArray<Case<Shop>> = [
   ),
   states(
     ["4.4 status", '3 "The list filter status"'],
-    "pending, confirmed, expired or failed; decided: detecting is refused with those four",
+    "pending, confirmed, expired or failed, each without the others; decided: detecting besides, and nothing else",
     Effect.gen(function* () {
-      const { ask, over, paid } = yield* Shop
+      const { ask, chain, daemon, over, paid } = yield* Shop
       const ended = yield* over
       const { short, unpaid } = ended.told
+      const part = yield* create(ask, { chain: "optimism" })
+      yield* pay(chain("optimism"), { ...part, amount: "1" })
+      yield* chain("optimism").mine()
+      yield* daemon.hasRead(chain("optimism"))
       for (const [status, { id }, where] of [
         ["pending", yield* create(ask), ask],
+        ["detecting", part, ask],
         ["confirmed", (yield* paid).created, ask],
         ["expired", unpaid.created, ended.ask],
         ["failed", short.created, ended.ask]
@@ -87,7 +93,7 @@ export const lists: ReadonlyArray<Case<Shop>> = [
         expect(new Set(body.data.map((payment: PaymentObject) => payment.status))).toEqual(new Set([status]))
         expect(body.data.map((payment: PaymentObject) => payment.id)).toContain(id)
       }
-      for (const status of ["detecting", "Pending", ""]) {
+      for (const status of ["open", "Pending", ""]) {
         const answer = yield* list(`?status=${status}`)
         expect([answer.status, problemsIn(answer)]).toEqual([400, { status: statusRule }])
       }

@@ -1,8 +1,10 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { FailureReason } from "../../../src/Domain/Payment.ts"
+import { getAddress } from "viem"
+import { FailureReason, type PaymentObject } from "../../../src/Domain/Payment.ts"
 import { problemsIn } from "../../lib/api.ts"
 import { type Daemon, story } from "../../lib/daemon.ts"
+import { withoutUri } from "../../lib/payments.ts"
 import { type Case, states } from "../Case.ts"
 import { create, order, Shop, type Told } from "../Shop.ts"
 
@@ -92,8 +94,11 @@ const fields: ReadonlyArray<Case<Shop>> = [
   ),
   states(
     ["2.1 status", "3 pending", '3 "A newly created payment"', '4.2 "Response: a Payment object"'],
-    "a new payment has every field of the interface and is pending",
+    "a new payment has every field of the interface and is pending; decided: and what a wallet needs to pay it",
     Effect.gen(function* () {
+      const { chain } = yield* Shop
+      const { chainId, tokens } = chain("base")
+      const tokenContract = getAddress(tokens.USDC?.address ?? expect.fail("no USDC"))
       const json = order({ metadata: { a: 1 } })
       const { body, status } = yield* post(json)
       expect(status).toBe(201)
@@ -103,7 +108,11 @@ const fields: ReadonlyArray<Case<Shop>> = [
         address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/),
         status: "pending",
         createdAt: expect.any(String),
-        expiresAt: expect.any(String)
+        expiresAt: expect.any(String),
+        tokenContract,
+        chainId,
+        decimals: 6,
+        paymentUri: `ethereum:${tokenContract}@${chainId}/transfer?address=${body.address}&uint256=1000000`
       })
     })
   ),
@@ -164,13 +173,17 @@ const creation: ReadonlyArray<Case<Shop>> = [
   ),
   states(
     ['2.1 "The fields webhookUrl and"', "4.2 webhookUrl", "4.2 redirectUrl"],
-    "optional and accepted; no answer shows them; webhookUrl gets the payment's events",
+    "optional and accepted; the create response and events show neither; webhookUrl gets the payment's events; decided: reading the payment shows redirectUrl",
     Effect.gen(function* () {
       const { paid } = yield* Shop
       const { created, events, read } = yield* paid
-      for (const payment of [created, ...read, ...events.map(({ event }) => event.data)]) {
+      for (const payment of [created, ...events.map(({ event }) => event.data)]) {
         expect(payment).not.toHaveProperty("webhookUrl")
         expect(payment).not.toHaveProperty("redirectUrl")
+      }
+      for (const payment of read) {
+        expect(payment).not.toHaveProperty("webhookUrl")
+        expect(payment).toHaveProperty("redirectUrl", "https://shop.example/thanks")
       }
       expect(events.map(({ request }) => request.path)).toEqual(["/own", "/own", "/own"])
       yield* isRefused("webhookUrl", "http://shop.example", "shop.example", 5, null)
@@ -204,8 +217,9 @@ const life: ReadonlyArray<Case<Shop>> = [
       const { paid } = yield* Shop
       const { created, read, txHash } = yield* paid
       const [pending, detecting, confirmed] = read
-      expect(pending).toEqual(created)
-      const received = { ...created, amountReceived: created.amount, txHash }
+      const redirectUrl = "https://shop.example/thanks"
+      expect(pending).toEqual({ ...created, redirectUrl })
+      const received = { ...withoutUri(created), redirectUrl, amountReceived: created.amount, txHash }
       expect(detecting).toEqual({ ...received, status: "detecting" })
       const confirmedAt = expect.stringMatching(isoTime)
       expect(confirmed).toEqual({ ...received, status: "confirmed", confirmedAt })
@@ -218,22 +232,25 @@ const life: ReadonlyArray<Case<Shop>> = [
     Effect.gen(function* () {
       const { over } = yield* Shop
       const { unpaid, unpaidDefault } = (yield* over).told
-      expect(unpaid.read).toEqual([{ ...unpaid.created, status: "expired" }])
-      expect(unpaidDefault.read).toEqual([unpaidDefault.created, { ...unpaidDefault.created, status: "expired" }])
+      const expired = (payment: PaymentObject) => ({ ...withoutUri(payment), status: "expired" })
+      expect(unpaid.read).toEqual([expired(unpaid.created)])
+      expect(unpaidDefault.read).toEqual([unpaidDefault.created, expired(unpaidDefault.created)])
     })
   ),
   states(
     ["3 failed", '2.1 "A field failureReason is"', '2.1 "Its type, allowed values"'],
-    "decided: failureReason is a string and there when, and only when, the payment has failed",
+    "decided: failureReason is a string and there when the payment has failed, or was cancelled, and only then",
     Effect.gen(function* () {
-      const { over, paid } = yield* Shop
+      const { ask, over, paid } = yield* Shop
       const { chain, short, token, unpaid } = (yield* over).told
       const told = (read: ReadonlyArray<object>) => read.at(-1)
       expect(told(short.read)).toMatchObject({ status: "failed", failureReason: "insufficient_amount" })
       expect(told(token.read)).toMatchObject({ status: "failed", failureReason: "wrong_token" })
       expect(told(chain.read)).toMatchObject({ status: "failed", failureReason: "wrong_chain" })
       for (const payment of [...unpaid.read, ...(yield* paid).read]) expect(payment).not.toHaveProperty("failureReason")
-      const allowed = ["insufficient_amount", "wrong_token", "wrong_chain", "reorged", "abandoned"]
+      const cancelled = yield* ask("POST", `/v1/payments/${(yield* create(ask)).id}/cancel`)
+      expect(cancelled.body).toMatchObject({ status: "expired", failureReason: "cancelled" })
+      const allowed = ["insufficient_amount", "wrong_token", "wrong_chain", "reorged", "abandoned", "cancelled"]
       expect(FailureReason.literals).toEqual(allowed)
     })
   ),

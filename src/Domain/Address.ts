@@ -1,0 +1,15 @@
+import { checksumAddress, type Hex } from "viem"
+
+const form = /^0x[0-9a-fA-F]{40}$/
+
+/**
+ * The EIP-55 form of an address that is written in lower case, in upper case or in that form; undefined for any other
+ * text. Mixed case that fails its checksum has a typing error: https://eips.ethereum.org/EIPS/eip-55
+ */
+export const toChecksummed = (text: string): string | undefined => {
+  if (!form.test(text)) return undefined
+  const digits = text.slice(2)
+  const address = checksumAddress(text.toLowerCase() as Hex)
+  const isMixed = digits !== digits.toLowerCase() && digits !== digits.toUpperCase()
+  return isMixed && text !== address ? undefined : address
+}

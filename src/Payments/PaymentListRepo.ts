@@ -1,0 +1,125 @@
+/**
+ * The lists of payments: a merchant's by filters, a page at a time, and an operator's search by whatever names a payment.
+ * Only reads, each by an index. Times in Unix milliseconds.
+ */
+import { Effect } from "effect"
+import { toChecksummed } from "../Domain/Address.ts"
+import { type ChainName, modes } from "../Domain/Chain.ts"
+import type { Owner } from "../Domain/Owner.ts"
+import type { PaymentStatus } from "../Domain/Payment.ts"
+import type { Db, Param } from "../Sql.ts"
+import { columns, fromRow, type PaymentRow } from "./PaymentsRepo.ts"
+
+/** The last payment of the page before. */
+export interface Cursor {
+  readonly createdAt: number
+  readonly sequence: number
+}
+
+export interface ListFilter {
+  readonly status?: PaymentStatus | undefined
+  readonly chain?: ChainName | undefined
+  readonly merchantRef?: string | undefined
+  /** EIP-55 form. */
+  readonly address?: string | undefined
+  /** Lower case. */
+  readonly txHash?: string | undefined
+  /** Payments created then or later. */
+  readonly createdAfter?: number | undefined
+  /** Payments created before. */
+  readonly createdBefore?: number | undefined
+  readonly limit: number
+  /** From a page of the same filters. */
+  readonly after?: Cursor | undefined
+}
+
+type Condition = readonly [sql: string, ...params: ReadonlyArray<Param>]
+
+/**
+ * The payments that a transaction has to do with: it brought a receipt of theirs, in whatever block, or they show it. A
+ * transaction that a reorg orphaned counts too: a webhook may have named it. A transaction's payments are few: they are
+ * found first, and looked up by their ids, of which the first index is.
+ */
+const ofTransaction = (txHash: string): Condition => [
+  `(SELECT payment_id FROM receipts INDEXED BY receipts_transaction
+      WHERE tx_hash = ? AND payment_id IS NOT NULL AND tx_hash IS NOT NULL
+    UNION SELECT id FROM payments INDEXED BY payments_transaction WHERE tx_hash = ? AND tx_hash IS NOT NULL)
+   CROSS JOIN payments INDEXED BY sqlite_autoindex_payments_1 ON payments.id = payment_id`,
+  txHash,
+  txHash
+]
+
+/**
+ * Where the rows come from. By status and chain every combination has its own index, so that a page costs the same whatever
+ * the table holds. The index is named: after an ANALYZE, SQLite might prefer to search all rows of a rare chain for a
+ * status. A reference and an address are unique, and have the index of that.
+ */
+const sourceOf = ({ address, chain, merchantRef, status, txHash }: ListFilter): Condition => {
+  if (txHash !== undefined) return ofTransaction(txHash)
+  if (address !== undefined || merchantRef !== undefined) return ["payments"]
+  return [
+    `payments INDEXED BY payments_list${status === undefined ? "" : "_status"}${chain === undefined ? "" : "_chain"}`
+  ]
+}
+
+const equal = (column: string, value: string | undefined): ReadonlyArray<Condition> =>
+  value === undefined ? [] : [[`${column} = ?`, value]]
+
+/** A page, newest first. */
+export const list = (db: Db, owner: Owner, filter: ListFilter) => {
+  const { address, after, chain, createdAfter, createdBefore, limit, merchantRef, status } = filter
+  // A cursor is below `createdBefore`: of two upper bounds SQLite might search by the wrong one.
+  const below = after ?? (createdBefore === undefined ? undefined : { createdAt: createdBefore, sequence: 0 })
+  const source = sourceOf(filter)
+  const conditions: ReadonlyArray<Condition> = [
+    ["account_id = ?", owner.account],
+    ["mode = ?", owner.mode],
+    ...equal("merchant_ref", merchantRef),
+    ...equal("address", address),
+    ...equal("status", status),
+    ...equal("chain", chain),
+    ...(createdAfter === undefined ? [] : [["created_at >= ?", createdAfter] as const]),
+    ...(below === undefined ? [] : [["(created_at, sequence) < (?, ?)", below.createdAt, below.sequence] as const])
+  ]
+  const [from] = source
+  return Effect.map(
+    db.all<PaymentRow>(
+      `SELECT ${columns} FROM ${from} WHERE ${conditions.map(([sql]) => sql).join(" AND ")}
+       ORDER BY created_at DESC, sequence DESC LIMIT ?`,
+      [...[source, ...conditions].flatMap(([, ...params]) => params), limit]
+    ),
+    (rows) => rows.map(fromRow)
+  )
+}
+
+const hashForm = /^0x[0-9a-fA-F]{64}$/
+
+/** What may be meant by a text, the most exact first. */
+const searchesOf = (text: string): ReadonlyArray<readonly [from: string, ...where: Condition]> => {
+  const address = toChecksummed(text)
+  const byTransaction = hashForm.test(text) ? [ofTransaction(text.toLowerCase())] : []
+  // The index begins with the owner: one seek for each account and mode.
+  const anyOwner = `account_id IN (SELECT id FROM accounts) AND mode IN (${modes.map((mode) => `'${mode}'`).join(", ")})`
+  return [
+    ["payments", "id = ?", text],
+    ...(address === undefined ? [] : [["payments", "address = ?", address] as const]),
+    ...byTransaction.map(([from, ...params]) => [from, "true", ...params] as const),
+    ["payments", `${anyOwner} AND merchant_ref = ?`, text]
+  ]
+}
+
+/**
+ * The payments that an operator may mean, of all accounts and modes: the one with that id, else the one with that address,
+ * else those of that transaction, else those with that reference. A merchant can choose a reference that looks like
+ * another's id: it never stands for that. Newest first.
+ */
+export const meantBy = Effect.fn("PaymentListRepo.meantBy")(function* (db: Db, text: string, limit: number) {
+  for (const [from, where, ...params] of searchesOf(text)) {
+    const rows = yield* db.all<PaymentRow>(
+      `SELECT ${columns} FROM ${from} WHERE ${where} ORDER BY created_at DESC, sequence DESC LIMIT ?`,
+      [...params, limit]
+    )
+    if (rows.length > 0) return rows.map(fromRow)
+  }
+  return []
+})

@@ -1,0 +1,42 @@
+import { Clock, Effect } from "effect"
+import type { Payment } from "../Domain/Payment.ts"
+import { PaymentNotPending } from "../Domain/PaymentErrors.ts"
+import { Outbox } from "../Events/Outbox.ts"
+import { type CommitWith, type Db, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
+import { storeTransitions } from "./storeTransitions.ts"
+
+/**
+ * Cancels a pending payment: it ends as `expired`, with the reason `cancelled` and its event. A repetition changes nothing.
+ * Undefined where there is no payment.
+ *
+ * It decides nothing about money. No receipt can come between the check and the end, since settlement writes in the same
+ * queue of transactions. Its address stays watched as after any end: a transfer that was under way, in a block that is read
+ * later or on another branch, becomes an exception, `found_late` where it was on time. Its exceptions stay as they are: they
+ * follow from receipts, and of a pending payment's none counts.
+ *
+ * @param find reads the payment
+ * @param alsoCommit also commits, in the same transaction
+ */
+export const cancelPayment = Effect.fn("Payments.cancel")(function* (
+  find: (db: Db) => Effect.Effect<Payment | undefined, StoreUnavailable>,
+  alsoCommit: CommitWith<Payment> = () => Effect.void
+) {
+  const writer = yield* Writer
+  const outbox = yield* Outbox
+  const end = Effect.fnUntraced(function* (payment: Payment) {
+    if (payment.failureReason === "cancelled") return payment
+    if (payment.status !== "pending") return yield* PaymentNotPending.of(payment.status)
+    const now = yield* Clock.currentTimeMillis
+    const ended: Payment = { ...payment, status: "expired", failureReason: "cancelled", endedAt: now }
+    return yield* storeTransitions(outbox, payment, [{ payment: ended, announced: true }], now)
+  })
+  return yield* writer.write(
+    Effect.gen(function* () {
+      const payment = yield* find(yield* Tx)
+      if (payment === undefined) return undefined
+      const cancelled = yield* end(payment)
+      yield* alsoCommit(cancelled)
+      return cancelled
+    })
+  )
+})

@@ -1,0 +1,20 @@
+import { Args, Command } from "@effect/cli"
+import { CancelPayment } from "../Control/paymentRequests.ts"
+import { common } from "./commonOptions.ts"
+import { printResult } from "./result.ts"
+
+const id = Args.text({ name: "ID" }).pipe(Args.withDescription("The payment, pay_…, as tilld payments list shows it"))
+
+/** `tilld payments cancel`. */
+export const cancel = Command.make("cancel", { ...common, id }, (options) =>
+  printResult(
+    options,
+    "payments cancel",
+    new CancelPayment({ id: options.id }),
+    (payment) => `${payment.id} is ${payment.status}: it was cancelled`
+  )
+).pipe(
+  Command.withDescription(
+    "End a pending payment: it expires now. Its address stays watched, and money that comes is an exception"
+  )
+)

@@ -1,0 +1,123 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { problemsIn, TestApi, testApp } from "../lib/api.ts"
+import { withoutUri } from "../lib/payments.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
+import { execute, rows } from "../lib/store.ts"
+
+let orders = 0
+
+liveSuite(testApp(), "POST /v1/payments/:id/cancel", (test, it) => {
+  const shop = Effect.gen(function* () {
+    const { call, newKey } = yield* TestApi
+    const key = yield* newKey()
+    orders += 1
+    const json = {
+      merchantRef: `order ${orders}`,
+      amount: "1000",
+      currency: "ETH",
+      chain: "base",
+      redirectUrl: "https://shop.example/thanks"
+    }
+    const { body: created } = yield* call("POST", "/v1/payments", { key, json })
+    const path = `/v1/payments/${created.id}`
+    return { call, created, key, newKey, path, cancel: (sent = {}) => call("POST", `${path}/cancel`, { key, ...sent }) }
+  })
+
+  test("ends a pending payment, needs no body, and may be repeated", function* () {
+    const { call, cancel, created, key, path } = yield* shop
+    const cancelled = yield* cancel()
+    const ended = { ...withoutUri(created), status: "expired", failureReason: "cancelled" }
+    expect([cancelled.status, cancelled.body]).toEqual([200, ended])
+    expect((yield* call("GET", path, { key })).body).toEqual({ ...ended, redirectUrl: "https://shop.example/thanks" })
+    const again = yield* cancel({ json: {} })
+    expect([again.status, again.body]).toEqual([200, ended])
+    const events = yield* rows<{ body: string }>("SELECT body FROM events WHERE payment_id = ? ORDER BY rowid", [
+      created.id
+    ])
+    const [first, expired, ...others] = events.map(({ body }) => JSON.parse(body))
+    expect(first).toMatchObject({ event: "payment.created", data: created })
+    expect(expired).toMatchObject({ event: "payment.expired", data: ended })
+    expect(others).toEqual([])
+  })
+
+  test("answers a repeated Idempotency-Key with the first answer, and commits that with the end", function* () {
+    const { cancel } = yield* shop
+    const sent = { headers: { "idempotency-key": `cancel ${orders}` } }
+    const first = yield* cancel(sent)
+    const again = yield* cancel({ ...sent, json: {} })
+    expect([again.status, again.text, again.headers["idempotent-replayed"]]).toEqual([200, first.text, "true"])
+  })
+
+  it.effect.each([
+    ["detecting", "money for it has been seen; wait until it is confirmed or has failed, and send the money back."],
+    ["confirmed", "it is paid; send the money back."],
+    ["expired", "it has ended, and there is nothing to cancel."]
+  ])("refuses a payment that is %s, and says what to do instead", ([status, remedy]) =>
+    Effect.gen(function* () {
+      const { cancel, created } = yield* shop
+      yield* execute(
+        `UPDATE payments SET status = ?, confirmed_at = iif(? = 'confirmed', 1, NULL),
+           ended_at = iif(? = 'detecting', NULL, 1) WHERE id = ?`,
+        [status, status, status, created.id]
+      )
+      const { body, headers, status: refused } = yield* cancel()
+      expect([refused, body.error]).toEqual([
+        409,
+        {
+          code: "PAYMENT_NOT_PENDING",
+          message: `Only a pending payment can be cancelled, and this one is ${status}: ${remedy}`,
+          details: { status },
+          requestId: headers["x-request-id"]
+        }
+      ])
+    })
+  )
+
+  test("is for the payment's own account and mode, with payments:write", function* () {
+    const { call, cancel, newKey, path } = yield* shop
+    const live = yield* newKey("live")
+    for (const [key, of] of [
+      [live, path],
+      [yield* newKey(), "/v1/payments/pay_none"]
+    ] as const) {
+      expect((yield* call("POST", `${of}/cancel`, { key })).status).toBe(404)
+    }
+    const refused = yield* cancel({ key: yield* newKey("test", ["payments:read"]) })
+    expect([refused.status, refused.body.error.message]).toEqual([
+      403,
+      "The API key lacks the permission payments:write."
+    ])
+    expect((yield* cancel()).status).toBe(200)
+  })
+
+  test("takes no fields and no parameters", function* () {
+    const { call, cancel, key, path } = yield* shop
+    const wrong = yield* cancel({ json: { reason: "changed her mind" } })
+    expect([wrong.status, problemsIn(wrong)]).toEqual([
+      400,
+      { reason: "must not be there: this endpoint takes no fields" }
+    ])
+    for (const json of [[], null, "now"]) expect((yield* cancel({ json })).status, JSON.stringify(json)).toBe(400)
+    expect((yield* call("POST", `${path}/cancel?force=1`, { key })).status).toBe(400)
+    expect((yield* cancel({ body: "{}", headers: { "content-type": "text/plain" } })).status).toBe(415)
+  })
+})
+
+liveSuite(testApp(), "redirectUrl", (test) => {
+  test("is shown where a payment is read, and not where it is created", function* () {
+    const { call, newKey } = yield* TestApi
+    const key = yield* newKey()
+    const order = { amount: "1000", currency: "ETH", chain: "base" }
+    const redirectUrl = "https://shop.example/thanks?order=5"
+    const { body: created } = yield* call("POST", "/v1/payments", {
+      key,
+      json: { ...order, merchantRef: "1", redirectUrl }
+    })
+    const { body: without } = yield* call("POST", "/v1/payments", { key, json: { ...order, merchantRef: "2" } })
+    expect(created).not.toHaveProperty("redirectUrl")
+    expect((yield* call("GET", `/v1/payments/${created.id}`, { key })).body).toEqual({ ...created, redirectUrl })
+    const { body } = yield* call("GET", "/v1/payments", { key })
+    expect(body.data).toEqual([without, { ...created, redirectUrl }])
+  })
+})
