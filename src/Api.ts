@@ -2,6 +2,7 @@ import { HttpApi } from "@effect/platform"
 import { EventsApi } from "./Events/Api.ts"
 import { DocumentsApi, HealthApi } from "./Http/Api.ts"
 import { PaymentsApi } from "./Payments/Api.ts"
+import { ExceptionsApi } from "./Payments/decisions/Api.ts"
 import { QuotesApi } from "./Quotes/Api.ts"
 import { WebhooksApi } from "./Webhooks/Api.ts"
 import { DeliveriesApi } from "./Webhooks/queue/Api.ts"
@@ -9,6 +10,7 @@ import { DeliveriesApi } from "./Webhooks/queue/Api.ts"
 /** The definition of the HTTP API: `Server.ts` serves it, `Documents` describes it. */
 export const Api = HttpApi.make("tilld")
   .add(PaymentsApi)
+  .add(ExceptionsApi)
   .add(WebhooksApi)
   .add(DeliveriesApi)
   .add(QuotesApi)

@@ -9,11 +9,11 @@ import { keepWithin } from "./Auth/UsageRepo.ts"
 import { WatchedAddresses } from "./Chains/ledger/WatchedAddresses.ts"
 import { Chains } from "./Chains.ts"
 import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
+import type { Accounted } from "./Domain/AccountedPayment.ts"
 import { type Mode, networkKey } from "./Domain/Chain.ts"
 import type { CreatePayment } from "./Domain/CreatePayment.ts"
 import { decimalsOf, nativeToken, PaymentCurrency } from "./Domain/Currency.ts"
 import { StatusEventKind } from "./Domain/Event.ts"
-import type { PaymentException } from "./Domain/Exception.ts"
 import { newPaymentId } from "./Domain/Ids.ts"
 import type { Owner } from "./Domain/Owner.ts"
 import type { Payment } from "./Domain/Payment.ts"
@@ -28,7 +28,7 @@ import {
 import { Outbox } from "./Events/Outbox.ts"
 import { Addresses } from "./Payments/addresses/Addresses.ts"
 import { cancelPayment } from "./Payments/cancellation.ts"
-import * as Exceptions from "./Payments/ExceptionsRepo.ts"
+import * as Exceptions from "./Payments/ExceptionListRepo.ts"
 import * as ListRepo from "./Payments/PaymentListRepo.ts"
 import * as Repo from "./Payments/PaymentsRepo.ts"
 import { usdValueOf } from "./Payments/usdValue.ts"
@@ -54,14 +54,6 @@ export type CreateError =
 
 /** Exceptions that are shown with a payment at most. */
 const shownExceptions = 100
-
-/** A payment with its exceptions, the most pressing first. */
-export interface Accounted {
-  readonly payment: Payment
-  readonly exceptions: ReadonlyArray<PaymentException>
-  /** Whether there are more exceptions than these. */
-  readonly more: boolean
-}
 
 export interface PaymentsPage {
   /** Newest first. */
@@ -220,17 +212,13 @@ export class Payments extends Context.Tag("tilld/Payments")<
         return yield* writer.write(store(owner, request, clock.unsafeCurrentTimeMillis(), alsoCommit))
       })
 
-      const accounted = (payment: Payment) =>
-        Effect.map(
-          Exceptions.firstOfPayment(reader, payment.id, shownExceptions),
-          (found): Accounted => ({ payment, ...found })
-        )
-
       const list = Effect.fn("Payments.list")(function* (owner: Owner, filter: ListRepo.ListFilter) {
         // One more than asked for shows whether there is a next page.
         const found = yield* ListRepo.list(reader, owner, { ...filter, limit: filter.limit + 1 })
         const page = found.slice(0, filter.limit)
-        const data = yield* Effect.forEach(page, accounted, { concurrency: 1 })
+        const ids = page.map(({ id }) => id)
+        const shown = yield* Exceptions.firstOfPayments(reader, ids, shownExceptions)
+        const data = page.map((payment): Accounted => ({ payment, ...shown(payment.id) }))
         const last = page.at(-1)
         const next =
           found.length > page.length && last !== undefined
@@ -241,13 +229,15 @@ export class Payments extends Context.Tag("tilld/Payments")<
 
       const get = Effect.fnUntraced(function* (owner: Owner, id: string) {
         const payment = yield* Repo.byOwner(reader, owner, id)
-        return payment && (yield* accounted(payment))
+        if (payment === undefined) return undefined
+        return { payment, ...(yield* Exceptions.firstOfPayment(reader, payment.id, shownExceptions)) }
       })
 
       const cancel = (owner: Owner, id: string, alsoCommit?: CommitWith<Payment>) =>
         cancelPayment((db) => Repo.byOwner(db, owner, id), alsoCommit).pipe(
           Effect.provideService(Writer, writer),
-          Effect.provideService(Outbox, outbox)
+          Effect.provideService(Outbox, outbox),
+          Effect.provideService(Settings, settings)
         )
 
       return { create, get, list, cancel }

@@ -9,6 +9,7 @@ import { observeRequests } from "./Http/requestMetrics.ts"
 import { makeRespond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
 import { UnauthenticatedBudget } from "./Http/UnauthenticatedBudget.ts"
+import { exceptionHandlers } from "./Payments/decisions/Http.ts"
 import { paymentHandlers } from "./Payments/Http.ts"
 import { quoteHandlers } from "./Quotes/Http.ts"
 import { Settings } from "./Settings.ts"
@@ -35,6 +36,7 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
       const { server } = yield* Settings
       const handlers: AllHandlers<typeof Api> = {
         payments: yield* paymentHandlers,
+        exceptions: yield* exceptionHandlers,
         webhooks: yield* webhookHandlers,
         deliveries: yield* deliveryHandlers,
         quotes: yield* quoteHandlers,

@@ -17,6 +17,7 @@ const rooms = [
   "Admin",
   "Api",
   "Housekeeping",
+  "Payments/decisions",
   "Payments",
   "Payments/addresses",
   "Events",

@@ -1,9 +1,12 @@
 import { Effect } from "effect"
-import type { PaymentException } from "../Domain/Exception.ts"
+import { DecisionInvalid, type PaymentException, RefundUnclear } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
+import type { PaymentTerms } from "../Events/paymentObject.ts"
 import { Jumps } from "../Payments/addresses/numberingJumps.ts"
 import { allWalletUsers } from "../Payments/addresses/walletUsers.ts"
 import { cancelPayment } from "../Payments/cancellation.ts"
+import { acceptException, type Resolved, type Returned, refundException } from "../Payments/decisions/resolve.ts"
+import * as ExceptionListRepo from "../Payments/ExceptionListRepo.ts"
 import * as ExceptionsRepo from "../Payments/ExceptionsRepo.ts"
 import { abandon, accept } from "../Payments/operatorDecisions.ts"
 import * as PaymentListRepo from "../Payments/PaymentListRepo.ts"
@@ -79,38 +82,70 @@ export const listExceptions = reading(
     // An empty list for an unknown id would read as: no exception is open.
     if (payment && !(yield* PaymentsRepo.byId(reader, payment))) return yield* notFound(`payment ${payment}`)
     if (after && !(yield* ExceptionsRepo.byId(reader, after))) return yield* notFound(`exception ${after}`)
-    return (yield* ExceptionsRepo.open(reader, filter)).map(exceptionView)
+    return (yield* ExceptionListRepo.open(reader, filter)).map(exceptionView)
   })
 )
 
-const orNotFound = Effect.fnUntraced(function* <A>(id: string, decided: A | undefined) {
-  if (decided !== undefined) return decided
-  const exception = yield* ExceptionsRepo.byId(yield* Reader, id)
-  if (exception?.payment === undefined) return yield* notFound(`payment ${id}, nor an exception of a lost one`)
-  return yield* new Requests.NotFound({
-    message: `${id} is an exception of ${exception.payment}: name that payment, and with refunded --exception ${id}`
+const isException = (id: string): boolean => id.startsWith("exc_")
+
+const orNotFound = <A>(id: string, decided: A | undefined) =>
+  decided === undefined ? notFound(`${isException(id) ? "exception" : "payment"} ${id}`) : Effect.succeed(decided)
+
+/** Names the option that a decision lacks. */
+const namingOption = <A, E, R>(decision: Effect.Effect<A, E | DecisionInvalid, R>) =>
+  Effect.mapError(decision, (error) => {
+    if (!(error instanceof DecisionInvalid)) return error
+    const { field, message } = error
+    return new DecisionInvalid({ field, message: `--${field === "txHash" ? "tx" : field} ${message}` })
   })
-})
+
+/** An exception that was decided on alone, with its payment. */
+const resolvedView = ({ exception, payment }: Resolved, terms: PaymentTerms) =>
+  decisionView({ payment, exceptions: [exception] }, terms)
 
 export const acceptPayment = administering(
   PaymentRequests.AcceptPayment,
-  ({ id, tx }) => ({ act: "payments accept", detail: { id, tx } }),
-  Effect.fnUntraced(function* ({ id, tx }) {
-    return decisionView(yield* orNotFound(id, yield* accept(id, tx)), yield* Settings)
+  ({ id, note, tx }) => ({ act: "payments accept", detail: { id, tx, note } }),
+  Effect.fnUntraced(function* ({ id, note, tx }) {
+    const settings = yield* Settings
+    return isException(id)
+      ? resolvedView(
+          yield* orNotFound(id, yield* namingOption(acceptException(id, undefined, { txHash: tx, note }))),
+          settings
+        )
+      : decisionView(yield* orNotFound(id, yield* accept(id, tx, note)), settings)
   })
 )
 
 export const refundedPayment = administering(
   PaymentRequests.RefundedPayment,
-  ({ amount, exceptions, id }) => ({ act: "payments refunded", detail: { id, exceptions, amount } }),
-  Effect.fnUntraced(function* ({ amount, exceptions, id }, _, note) {
+  ({ amount, exceptions, id, note, tx }) => ({
+    act: "payments refunded",
+    detail: { id, exceptions, amount, tx, note }
+  }),
+  Effect.fnUntraced(function* ({ exceptions, id, note, tx, ...sent }, _, add) {
+    const amount = sent.amount === undefined ? undefined : BigInt(sent.amount)
+    const detail = { txHash: tx, note }
     const onClosed = (closed: ReadonlyArray<PaymentException>) =>
-      note({ closed: closed.map((one) => `${one.id}: ${one.amount} ${one.currency}`) })
-    const returned = { exceptions, amount: amount === undefined ? undefined : BigInt(amount), onClosed }
-    const result = yield* orNotFound(id, yield* refunded(id, returned))
+      add({ closed: closed.map((one) => `${one.id}: ${one.amount} ${one.currency}`) })
+    if (isException(id)) {
+      if (exceptions.some((named) => named !== id)) {
+        return yield* new RefundUnclear({
+          message: `--exception names those of a payment, and ${id} is one alone: nothing was closed`
+        })
+      }
+      const onReturned = (result: Returned) => Effect.sync(() => onClosed([closedOf(result)]))
+      const decision = refundException(id, undefined, amount, detail, onReturned)
+      const result = yield* orNotFound(id, yield* namingOption(decision))
+      return { ...resolvedView(result, yield* Settings), closed: [exceptionView(closedOf(result))] }
+    }
+    const result = yield* orNotFound(id, yield* refunded(id, { exceptions, amount, detail, onClosed }))
     return { ...decisionView(result, yield* Settings), closed: result.closed.map(exceptionView) }
   })
 )
+
+/** What of an exception was sent back. */
+const closedOf = ({ amount, exception }: Returned): PaymentException => ({ ...exception, amount })
 
 export const abandonPayments = administering(
   PaymentRequests.AbandonPayments,

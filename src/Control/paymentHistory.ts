@@ -1,13 +1,13 @@
 import { Effect } from "effect"
-import { getAddress, type Hex } from "viem"
-import { isOfDust, type PaymentException } from "../Domain/Exception.ts"
+import type { PaymentException } from "../Domain/Exception.ts"
+import { exceptionDetails } from "../Domain/ExceptionObject.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { type PaymentTerms, paymentObject } from "../Events/paymentObject.ts"
 import * as Dust from "../Payments/DustRepo.ts"
 import type { DustSum } from "../Payments/dust.ts"
-import * as Exceptions from "../Payments/ExceptionsRepo.ts"
+import * as Exceptions from "../Payments/ExceptionListRepo.ts"
 import type { Decided } from "../Payments/operatorDecisions.ts"
 import * as Repo from "../Payments/PaymentHistoryRepo.ts"
 import * as Receipts from "../Payments/ReceiptsRepo.ts"
@@ -31,11 +31,9 @@ export const exceptionView = (exception: PaymentException): ExceptionView => ({
   currency: exception.currency,
   amount: exception.amount.toString(),
   ...(exception.status === "refunded" || exception.sentBack === 0n ? {} : { sentBack: exception.sentBack.toString() }),
-  ...(exception.txHash === undefined ? {} : { txHash: exception.txHash }),
-  ...(isOfDust(exception) ? { dust: true as const } : {}),
   status: exception.status,
   openedAt: iso(exception.openedAt),
-  address: getAddress(exception.address as Hex),
+  ...exceptionDetails(exception),
   ...(exception.payment === undefined ? {} : { payment: exception.payment })
 })
 

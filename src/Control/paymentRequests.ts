@@ -2,6 +2,8 @@ import { Schema } from "effect"
 import { ChainName, Mode } from "../Domain/Chain.ts"
 import { EventKind } from "../Domain/Event.ts"
 import {
+  AlreadyDecided,
+  DecisionInvalid,
   ExceptionKind,
   ExceptionStatus,
   NothingToDecide,
@@ -32,11 +34,20 @@ export const ExceptionView = Schema.Struct({
   amount: Schema.String,
   /** How much of it was refunded before; absent when nothing was. */
   sentBack: optional(Schema.String),
+  /** Who sent it; absent where that is not known. */
+  from: optional(Schema.String),
   txHash: optional(Schema.String),
   /** The sum of many small transfers. */
   dust: optional(Schema.Literal(true)),
+  /** Of its address in the wallet, with the path as wallets show it. */
+  derivationIndex: optional(Schema.Number),
+  path: optional(Schema.String),
   status: ExceptionStatus,
   openedAt: Schema.String,
+  resolvedAt: optional(Schema.String),
+  /** The transaction that the last decision named, and its note. */
+  resolutionTxHash: optional(Schema.String),
+  note: optional(Schema.String),
   /** Absent when the database has lost the payment. */
   payment: optional(Schema.String)
 })
@@ -132,21 +143,33 @@ export class ListExceptions extends Schema.TaggedRequest<ListExceptions>()("List
   failure: Schema.Union(NotFound, StoreUnavailable)
 }) {}
 
+/** `id`: of a payment, or of one exception. */
 export class AcceptPayment extends Schema.TaggedRequest<AcceptPayment>()("AcceptPayment", {
-  payload: { id: Schema.String, tx: optional(Schema.String) },
+  payload: { id: Schema.String, tx: optional(Schema.String), note: optional(Schema.String) },
   success: DecisionView,
-  failure: Schema.Union(NotFound, NothingToDecide, TransactionNotProven, StoreUnavailable)
+  failure: Schema.Union(
+    NotFound,
+    NothingToDecide,
+    TransactionNotProven,
+    AlreadyDecided,
+    DecisionInvalid,
+    StoreUnavailable
+  )
 }) {}
 
 export class RefundedPayment extends Schema.TaggedRequest<RefundedPayment>()("RefundedPayment", {
   payload: {
+    /** Of a payment, or of one exception. */
     id: Schema.String,
     exceptions: Schema.Array(Schema.String),
     /** Base units. */
-    amount: optional(Schema.String.pipe(Schema.pattern(/^[1-9][0-9]{0,77}$/)))
+    amount: optional(Schema.String.pipe(Schema.pattern(/^[1-9][0-9]{0,77}$/))),
+    /** The transaction that sent it back. */
+    tx: optional(Schema.String),
+    note: optional(Schema.String)
   },
   success: RefundView,
-  failure: Schema.Union(NotFound, NothingToDecide, RefundUnclear, StoreUnavailable)
+  failure: Schema.Union(NotFound, NothingToDecide, RefundUnclear, AlreadyDecided, DecisionInvalid, StoreUnavailable)
 }) {}
 
 export class AbandonPayments extends Schema.TaggedRequest<AbandonPayments>()("AbandonPayments", {

@@ -68,6 +68,16 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     when: "The endpoint that the delivery went to was deleted. Name another one with `to`.",
     message: "The endpoint of this delivery was deleted: name another one with `to`."
   },
+  EXCEPTION_RESOLVED: {
+    when: "The exception is closed, and not by this decision. A decision stays as it is; `GET /v1/exceptions?status=open` lists what is left to decide.",
+    message:
+      "exc_Pq7cR4wLz9Xh1mDs6tVkBg was accepted at 2026-01-31T15:00:00.000Z, and a decision stays as it is: the open exceptions are what is left to decide"
+  },
+  NOTHING_TO_REFUND: {
+    when: "The exception is `reorged`: a reorg took the money, so that there is none to send back. Accept it, to do without that money.",
+    message:
+      "There is no money of exc_Pq7cR4wLz9Xh1mDs6tVkBg to send back, since a reorg took it: accept it, to do without that money"
+  },
   IDEMPOTENCY_KEY_IN_USE: {
     when: "The first request with this `Idempotency-Key` is still in progress. Repeat it after `Retry-After`.",
     message: "A request with this Idempotency-Key is being worked on: ask again in a moment."
@@ -109,6 +119,11 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     when: "The fees are as much as the amount, or more. Use a larger amount.",
     message: "The fees are as much as the amount or more: ask for a larger one.",
     details: { gross: "0.000550", fees: { network: "0.004117", service: "0.000003" } }
+  },
+  TRANSACTION_NOT_PROVEN: {
+    when: "The transaction that `txHash` names cannot be what paid: the chain does not have it, it failed, it paid another payment, it lacks confirmations, or no provider could be asked. The message says which; try again later in the last two cases.",
+    message:
+      "The transaction 0xc18285c32520a01691427edb4da9a71dae416ff4ebec33007508bd88802ce591 has 3 of the 10 confirmations that base.live asks for: try again later"
   },
   RATE_LIMITED: {
     when: "The key has used up its requests of the minute or hour. Wait for `Retry-After`.",

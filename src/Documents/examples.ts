@@ -1,7 +1,10 @@
+import type { AccountedPayment } from "../Domain/AccountedPayment.ts"
 import type { EventKind, WebhookEvent } from "../Domain/Event.ts"
+import type { ExceptionObject } from "../Domain/ExceptionObject.ts"
 import type { PaymentObject } from "../Domain/Payment.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"
-import type { AccountedPayment, CreatePaymentBody, PaymentPage } from "../Payments/Api.ts"
+import type { CreatePaymentBody, PaymentPage } from "../Payments/Api.ts"
+import type { ResolveBody } from "../Payments/decisions/Api.ts"
 import type { CreateQuoteBody } from "../Quotes/Api.ts"
 import type { ChangeEndpointBody, CreateEndpointBody, EndpointList, EndpointObject } from "../Webhooks/Api.ts"
 import type { DeliveryObject } from "../Webhooks/queue/Api.ts"
@@ -45,40 +48,68 @@ const cancelled: PaymentObject = { ...expired, failureReason: "cancelled" }
 
 const confirmed: PaymentObject = { ...detecting, status: "confirmed", confirmedAt: "2026-01-31T12:06:20.000Z" }
 
-const failed: typeof AccountedPayment.Type = {
+const underpaid: ExceptionObject = {
+  id: "exc_Jw3mVn8qTz0Kc5rYb2sLxA",
+  payment: examplePayment.id,
+  kind: "underpaid",
+  chain: "base",
+  currency: "USDC",
+  amount: "20000000",
+  from: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+  txHash,
+  address: examplePayment.address,
+  derivationIndex: 4711,
+  path: "m/44'/60'/0'/0/4711",
+  detectedAt: "2026-01-31T13:01:20.000Z"
+}
+
+const failed: AccountedPayment = {
   ...detecting,
   status: "failed",
   amountReceived: "20000000",
-  failureReason: "insufficient_amount"
+  failureReason: "insufficient_amount",
+  exceptions: [underpaid]
 }
 
-const late: typeof AccountedPayment.Type = {
-  ...expired,
-  exceptions: [
-    {
-      kind: "late",
-      chain: "base",
-      currency: "USDC",
-      amount: "25000000",
-      txHash,
-      detectedAt: "2026-01-31T13:20:05.000Z"
-    }
-  ]
+const lateMoney: ExceptionObject = {
+  ...underpaid,
+  id: "exc_Pq7cR4wLz9Xh1mDs6tVkBg",
+  kind: "late",
+  amount: "25000000",
+  detectedAt: "2026-01-31T13:20:05.000Z"
 }
+
+const late: AccountedPayment = { ...expired, exceptions: [lateMoney] }
+
+const refundTx = "0x5a2e8d1f6b904c37a1de52f08c6b7d943e10fa2b8d7c6549301eafbc24d57e68"
+
+const refunded: ExceptionObject = {
+  ...lateMoney,
+  resolution: "refunded",
+  resolvedAt: "2026-01-31T15:00:00.000Z",
+  resolutionTxHash: refundTx,
+  note: "sent back, ticket 118"
+}
+
+const refund: typeof ResolveBody.Encoded = { action: "refund", txHash: refundTx, note: "sent back, ticket 118" }
+
+const accepted: ExceptionObject = { ...lateMoney, resolution: "accepted", resolvedAt: "2026-01-31T15:00:00.000Z" }
 
 /** Of each kind of event, with the payment in its state at the time. */
-const dataOf: Readonly<Record<EventKind, readonly [data: PaymentObject, at: string]>> = {
+const dataOf: Readonly<Record<EventKind, readonly [data: AccountedPayment, at: string]>> = {
   "payment.created": [examplePayment, examplePayment.createdAt],
   "payment.detecting": [detecting, "2026-01-31T12:06:00.000Z"],
   "payment.updated": [partPaid, "2026-01-31T12:06:08.000Z"],
   "payment.confirmed": [confirmed, "2026-01-31T12:06:20.000Z"],
   "payment.expired": [expired, "2026-01-31T13:01:20.000Z"],
-  "payment.failed": [failed, "2026-01-31T13:01:20.000Z"]
+  "payment.failed": [failed, "2026-01-31T13:01:20.000Z"],
+  "payment.exception": [late, lateMoney.detectedAt]
 }
 
 export const exampleEvent = (kind: EventKind): WebhookEvent => {
   const [data, createdAt] = dataOf[kind]
-  return { id: "evt_AZwT7J4A3Jm2Xc6nVb0sQw9eRt7yUi", event: kind, createdAt, data }
+  const exception = kind === "payment.exception" ? { exception: lateMoney } : {}
+  return { id: "evt_AZwT7J4A3Jm2Xc6nVb0sQw9eRt7yUi", event: kind, createdAt, data, ...exception }
 }
 
 const createPayment: typeof CreatePaymentBody.Encoded = {
@@ -216,6 +247,21 @@ export const operationExamples = {
   "payments.cancel": {
     request: only({}, "No fields"),
     answers: { 200: only(cancelled, "It has ended") }
+  },
+  "exceptions.list": {
+    answers: { 200: only({ data: [lateMoney], cursor: null }, "Money that came too late") }
+  },
+  "exceptions.resolve": {
+    request: {
+      accept: { summary: "The money is taken", value: { action: "accept" } },
+      refund: { summary: "The money was sent back", value: refund }
+    },
+    answers: {
+      200: {
+        accepted: { summary: "The money is taken", value: accepted },
+        refunded: { summary: "The money was sent back", value: refunded }
+      }
+    }
   },
   "webhooks.create": {
     request: only(createEndpoint, "Two kinds of events"),

@@ -38,6 +38,16 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
     description:
       "Ends a `pending` payment: it is `expired` at once, with `failureReason` `cancelled` and its event. A payment whose money has been seen is `detecting`, and is not cancelled. The address stays watched: money that was on its way, or comes later, is in `exceptions`. Cancelling it again returns the same payment."
   },
+  "exceptions.list": {
+    summary: "List exceptions",
+    description:
+      "Money that fits no payment of the account and mode, newest first. `status=open` is what somebody has to decide on. Pass `cursor` to get the next page, until it is null."
+  },
+  "exceptions.resolve": {
+    summary: "Decide on an exception",
+    description:
+      "`accept` takes the money of this exception alone: a payment that is not confirmed becomes so by it, with its event, and a confirmed one keeps the surplus. Of `reorged` it means to do without the money, and the payment stays failed. `refund` notes that you have sent the money back with your own wallet, and with which transaction; it pays for nothing any more. The same decision again gets the same answer. Other exceptions of the payment stay open, and every decision is an event `payment.exception`."
+  },
   "webhooks.create": {
     summary: "Register a webhook endpoint",
     description:
@@ -110,6 +120,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
 
 export const groupTexts: Readonly<Record<HttpApiGroup.HttpApiGroup.Name<Groups>, string>> = {
   payments: "Create payments and follow their status.",
+  exceptions: "Money that fits no payment: look at it, and decide on it.",
   webhooks: "Endpoints that events are sent to.",
   deliveries: "Events on their way to their receivers: what arrived, what failed and why, and how to send it again.",
   quotes: "What an amount is worth in another currency.",
@@ -146,5 +157,10 @@ export const eventTexts: Readonly<Record<EventKind, Text>> = {
     summary: "A payment failed",
     description:
       "`data.status` is `failed`, with `failureReason`. The only event that can follow `payment.confirmed`, with the reason `reorged`, if a reorg removed the confirmed transfer."
+  },
+  "payment.exception": {
+    summary: "Money fits no payment, or was decided on",
+    description:
+      "`exception` was opened, has become another amount, or was closed: `resolution` says how. Sent only to endpoints that name this kind, never to a payment's own `webhookUrl`. Of dust its growth is not reported."
   }
 }

@@ -37,8 +37,10 @@ const signatureHeaders: ReadonlyArray<Parameter> = [
   )
 ]
 
-/** What `data` has in each kind of event, beyond a payment. */
-const narrowed: Readonly<Record<EventKind, { readonly status: string; readonly required: ReadonlyArray<string> }>> = {
+/** What `data` has in each kind of event that reports a payment's state, beyond a payment. */
+const narrowed: Readonly<
+  Record<Exclude<EventKind, "payment.exception">, { readonly status: string; readonly required: ReadonlyArray<string> }>
+> = {
   "payment.created": { status: "pending", required: [] },
   "payment.detecting": { status: "detecting", required: ["amountReceived"] },
   "payment.updated": { status: "detecting", required: ["amountReceived"] },
@@ -48,6 +50,11 @@ const narrowed: Readonly<Record<EventKind, { readonly status: string; readonly r
 }
 
 const schemaOf = (kind: EventKind): JsonSchema => {
+  if (kind === "payment.exception") {
+    return {
+      allOf: [refer("schemas", "WebhookEvent"), { properties: { event: { const: kind } }, required: ["exception"] }]
+    }
+  }
   const { required, status } = narrowed[kind]
   const there = Object.fromEntries(required.map((name) => [name, {}]))
   const data: JsonSchema = { properties: { status: { const: status }, ...there }, required: ["status", ...required] }

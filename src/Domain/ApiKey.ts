@@ -7,7 +7,9 @@ export const Permission = Schema.Literal(
   "payments:write",
   "webhooks:read",
   "webhooks:write",
-  "quotes:read"
+  "quotes:read",
+  "exceptions:read",
+  "exceptions:write"
 )
 export type Permission = typeof Permission.Type
 export const permissions: ReadonlyArray<Permission> = Permission.literals

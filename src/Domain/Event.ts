@@ -1,7 +1,8 @@
 import { Schema } from "effect"
+import { AccountedPayment } from "./AccountedPayment.ts"
+import { ExceptionObject } from "./ExceptionObject.ts"
 import { EventId } from "./Ids.ts"
 import type { PaymentStatus } from "./Payment.ts"
-import { PaymentObject } from "./Payment.ts"
 import { idPattern, text, timestamp } from "./textSchemas.ts"
 
 /** The kinds that report a payment's new status. A payment's own `webhookUrl`, and a stream, get all of them. */
@@ -15,7 +16,7 @@ export const StatusEventKind = Schema.Literal(
 export type StatusEventKind = typeof StatusEventKind.Type
 
 /** All kinds. One that reports no new status is sent to whoever names it, and to nobody else. */
-export const EventKind = Schema.Literal(...StatusEventKind.literals, "payment.updated")
+export const EventKind = Schema.Literal(...StatusEventKind.literals, "payment.updated", "payment.exception")
 export type EventKind = typeof EventKind.Type
 
 export const isStatusEventKind: (kind: EventKind) => kind is StatusEventKind = Schema.is(StatusEventKind)
@@ -29,7 +30,13 @@ export const WebhookEvent = Schema.Struct({
   id: text("Identifier of the event. It can come more than once: skip the ids that you know.", idPattern("evt")),
   event: EventKind.annotations({ description: "What happened." }),
   createdAt: timestamp("When it happened"),
-  data: PaymentObject
+  data: AccountedPayment,
+  exception: Schema.optionalWith(
+    ExceptionObject.annotations({
+      description: "What `payment.exception` is about, as it is now. Absent in every other kind of event."
+    }),
+    { exact: true }
+  )
 }).annotations({
   identifier: "WebhookEvent",
   description: "`data` is the payment in its state at the time of the event."

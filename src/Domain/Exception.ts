@@ -1,14 +1,12 @@
 import { Schema } from "effect"
-import { ChainName, type Mode } from "./Chain.ts"
-import type { PaymentId } from "./Ids.ts"
-import { iso } from "./Timestamp.ts"
-import { text, timestamp } from "./textSchemas.ts"
+import type { ChainName, Mode } from "./Chain.ts"
+import type { AccountId, PaymentId } from "./Ids.ts"
 
 /**
  * The kinds of money that need a person's decision.
  *
- * - `overpaid`: the transaction that completed the payment brought more than was missing
- * - `paid_again`: further money, on time, in another transaction
+ * - `overpaid`: more than was missing, in the transaction that completed the payment or in a further one
+ * - `underpaid`: money of a payment that has failed, which it had when it failed
  * - `late`: mined after the deadline
  * - `wrong_token`: another token, or the native coin where a token was asked for
  * - `wrong_chain`: anything on another chain than the payment's
@@ -20,7 +18,7 @@ import { text, timestamp } from "./textSchemas.ts"
  */
 export const ExceptionKind = Schema.Literal(
   "overpaid",
-  "paid_again",
+  "underpaid",
   "late",
   "wrong_token",
   "wrong_chain",
@@ -31,7 +29,7 @@ export const ExceptionKind = Schema.Literal(
 )
 export type ExceptionKind = typeof ExceptionKind.Type
 
-/** `gone`: a reorg orphaned the money, or it turned out to be something else. `accepted`, `refunded`: the operator decided. */
+/** `gone`: a reorg orphaned the money, or it turned out to be something else. `accepted`, `refunded`: somebody decided. */
 export const ExceptionStatus = Schema.Literal("open", "accepted", "refunded", "gone")
 export type ExceptionStatus = typeof ExceptionStatus.Type
 
@@ -41,6 +39,8 @@ export interface ExceptionContent {
   readonly chain: ChainName
   /** Undefined for dust, and where no provider can name the transaction. */
   readonly txHash: string | undefined
+  /** Who sent it, lower case; undefined where that is not known, or where there are several. */
+  readonly sender?: string | undefined
   readonly currency: string
   /** Base units, above zero. */
   readonly amount: bigint
@@ -56,6 +56,13 @@ const dustMark = ":dust:"
 export const dustKey = (kind: ExceptionKind, chain: ChainName, currency: string): string =>
   `${kind}:${chain}${dustMark}${currency}`
 
+/** The key of a further exception for dust, since as much of it as there was has been accepted `before` times. */
+export const furtherDustKey = (key: string, before: number): string => (before === 0 ? key : `${key} ${before + 1}`)
+
+/** The key of an exception; of a further one for dust, that of the first. */
+export const dustBaseOf = (one: Pick<ExceptionContent, "key">): string =>
+  isOfDust(one) ? one.key.replace(/ [0-9]+$/, "") : one.key
+
 /** Whether it is a sum of many small transfers, which have no transaction in common. */
 export const isOfDust = ({ key }: Pick<ExceptionContent, "key">): boolean => key.includes(dustMark)
 
@@ -66,80 +73,41 @@ export const isOfDust = ({ key }: Pick<ExceptionContent, "key">): boolean => key
 export const isCertain = (one: ExceptionContent): boolean =>
   one.kind !== "reorged" && (one.txHash !== undefined || one.block !== undefined || isOfDust(one))
 
+/** Whether its money may become more at any time: who sends it back has to say how much. */
+export const mayGrow = (one: ExceptionContent): boolean => isOfDust(one) || (!isCertain(one) && one.kind !== "reorged")
+
 /** An exception as the store keeps it; times in Unix milliseconds. */
 export interface PaymentException extends ExceptionContent {
+  /** Order of detection, also the tie-breaker of the list. */
+  readonly sequence: number
   readonly id: string
   readonly mode: Mode
   /** Lower case. */
   readonly address: string
-  /** Undefined for `unknown_payment` only. */
+  /** Both undefined for `unknown_payment` only. */
   readonly payment: PaymentId | undefined
+  readonly account: AccountId | undefined
+  /** The index of its address in the wallet, and the number n of the wallet's account `m/44'/60'/n'` where that is known. */
+  readonly index: number | undefined
+  readonly walletAccount: number | undefined
   readonly status: ExceptionStatus
   /** Base units of this money that were sent back so far. While the exception is open, `amount` is what is left. */
   readonly sentBack: bigint
   readonly openedAt: number
+  readonly closedAt: number | undefined
+  /** The transaction that the last decision named, and its note. */
+  readonly decisionTx: string | undefined
+  readonly note: string | undefined
+  /** Counts its changes, from 1 on: each is an event. */
+  readonly revision: number
 }
 
-/** The kinds of exceptions in the API, where `paid_again` is `overpaid`. */
-const PublicKind = Schema.Literal(
-  "overpaid",
-  "late",
-  "wrong_token",
-  "wrong_chain",
-  "unattributed",
-  "found_late",
-  "reorged"
-)
+/** The path of its address, as wallets show it: `m/44'/60'/n'/0/i`. */
+export const pathOf = ({ index, walletAccount }: PaymentException): string | undefined =>
+  index === undefined || walletAccount === undefined ? undefined : `m/44'/60'/${walletAccount}'/0/${index}`
 
-/** An exception in the API. */
-export const ExceptionObject = Schema.Struct({
-  kind: PublicKind.annotations({
-    description:
-      "`overpaid`: more than was missing, or paid again. `late`: mined after the deadline. `wrong_token`, `wrong_chain`: not what was asked for. `unattributed`: no node can tell the transaction, or only one can tell of the money at all. `found_late`: on time, but seen after the payment had ended. `reorged`: what a confirmed payment lacks since the chain undid it."
-  }),
-  chain: ChainName.annotations({ description: "The chain that the money is on." }),
-  currency: text("What came: a token's symbol, or the name of a known wrong token such as `USDC.e`."),
-  amount: text("How much, in the smallest unit of what came.", { pattern: "^[1-9][0-9]*$" }),
-  txHash: Schema.optionalWith(
-    text("Hash of the transaction; absent where no node can tell it, and for dust.", {
-      pattern: "^0x[0-9a-fA-F]{64}$"
-    }),
-    { exact: true }
-  ),
-  dust: Schema.optionalWith(
-    Schema.Literal(true).annotations({
-      description: "What many small transfers come to together. It grows while it is open."
-    }),
-    { exact: true }
-  ),
-  detectedAt: timestamp("When it was noticed"),
-  resolution: Schema.optionalWith(
-    Schema.Literal("accepted", "refunded", "gone").annotations({
-      description:
-        "Absent while it is open. `accepted`, `refunded`: what the operator decided. `gone`: a reorg took the money back, or it turned out to be something else."
-    }),
-    { exact: true }
-  )
-}).annotations({ identifier: "PaymentException", description: "Money that fits no payment and needs a person." })
-export type ExceptionObject = typeof ExceptionObject.Type
-
-/** An exception as the merchant sees it; none for `unknown_payment`, which belongs to no merchant's payment. */
-export const toExceptionObject = (exception: PaymentException): ReadonlyArray<ExceptionObject> => {
-  const { amount, chain, currency, kind, openedAt, status, txHash } = exception
-  if (kind === "unknown_payment") return []
-  return [
-    {
-      kind: kind === "paid_again" ? "overpaid" : kind,
-      chain,
-      currency,
-      amount: amount.toString(),
-      ...(txHash === undefined ? {} : { txHash }),
-      ...(isOfDust(exception) ? { dust: true as const } : {}),
-      detectedAt: iso(openedAt),
-      ...(status === "open" ? {} : { resolution: status })
-    }
-  ]
-}
+/** A note on a decision: 1 to 500 characters, no control characters, no half ones. */
+export const notePattern = /^[^\p{Cc}\p{Cs}]{1,500}$/u
 
 /** There is no money to decide on. */
 export class NothingToDecide extends Schema.TaggedError<NothingToDecide>()("NothingToDecide", {
@@ -151,5 +119,16 @@ export class RefundUnclear extends Schema.TaggedError<RefundUnclear>()("RefundUn
 
 /** The transaction cannot prove a payment: the chain does not have it, not deep enough, or cannot be asked. */
 export class TransactionNotProven extends Schema.TaggedError<TransactionNotProven>()("TransactionNotProven", {
+  message: Schema.String
+}) {}
+
+/** The exception is closed, and not by this decision. */
+export class AlreadyDecided extends Schema.TaggedError<AlreadyDecided>()("AlreadyDecided", {
+  message: Schema.String
+}) {}
+
+/** A decision that lacks what this exception needs, or names what does not fit it. */
+export class DecisionInvalid extends Schema.TaggedError<DecisionInvalid>()("DecisionInvalid", {
+  field: Schema.Literal("txHash", "amount"),
   message: Schema.String
 }) {}

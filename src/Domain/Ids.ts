@@ -61,5 +61,9 @@ const derived = (...parts: ReadonlyArray<string>): string => hash("sha256", part
 export const eventId = (payment: PaymentId, kind: string, ordinal: number): EventId =>
   EventId.make(`evt_${payment.slice(4, 12)}${derived(payment, kind, String(ordinal))}`, true)
 
+/** The id of the event that reports an exception's `revision`-th state. Derived as well. */
+export const exceptionEventId = (payment: PaymentId, exception: string, revision: number): EventId =>
+  eventId(payment, `payment.exception ${exception}`, revision)
+
 /** The id of an exception at an address. Derived as well, so that it is the same in a restored database. */
 export const exceptionId = (address: string, key: string): string => `exc_${derived(address, key)}`

@@ -36,6 +36,8 @@ export interface Receipt {
   readonly place: number
   /** Undefined for `unattributed` only. */
   readonly txHash: string | undefined
+  /** Who sent it, lower case; undefined where providers differ, and for money that moved inside contracts. */
+  readonly sender?: string | undefined
   /** The currency's symbol, or a known wrong token's name such as `USDC.e`. */
   readonly currency: string
   /** Base units, above zero. */

@@ -1,11 +1,15 @@
 /**
- * The transactional outbox: stores the event of each payment's new state, with its webhook deliveries, in the transaction
- * that stores the state. An event is therefore never lost and never reports a state that was rolled back. Called by
- * `Payments.create` and `storeTransitions`; the event streams listen here.
+/**
+ * The transactional outbox: stores the event of each payment's new state, and of each exception's, with its webhook
+ * deliveries, in the transaction that stores the change. An event is therefore never lost and never reports what was rolled
+ * back. Called by `Payments.create` and `storeTransitions`; the event streams listen here.
  */
 import { Context, Effect, Layer, Queue, type Scope } from "effect"
+import { type ShownExceptions, withExceptions } from "../Domain/AccountedPayment.ts"
 import { type EventKind, kindOf, type WebhookEvent } from "../Domain/Event.ts"
-import { eventId } from "../Domain/Ids.ts"
+import type { PaymentException } from "../Domain/Exception.ts"
+import { toExceptionObject } from "../Domain/ExceptionObject.ts"
+import { eventId, exceptionEventId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { iso } from "../Domain/Timestamp.ts"
@@ -14,6 +18,14 @@ import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { enqueue } from "../Webhooks/queue/DeliveriesRepo.ts"
 import { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
 import { paymentObject } from "./paymentObject.ts"
+
+/** What an event tells beside the payment. */
+export interface Told extends ShownExceptions {
+  /** What `payment.exception` is about. */
+  readonly exception?: PaymentException
+}
+
+const nothing: Told = { exceptions: [], more: false }
 
 export class Outbox extends Context.Tag("tilld/Events/Outbox")<
   Outbox,
@@ -27,7 +39,8 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
       tx: Tx["Type"],
       payment: Payment,
       at: number,
-      kind?: EventKind
+      kind?: EventKind,
+      told?: Told
     ) => Effect.Effect<void, StoreUnavailable>
     /** Listens until the scope closes. The inner effect waits until further events of the owner have been committed. */
     readonly listen: (owner: Owner) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
@@ -44,14 +57,20 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
         tx: Tx["Type"],
         payment: Payment,
         at: number,
-        kind: EventKind = kindOf(payment.status)
+        kind: EventKind = kindOf(payment.status),
+        { exception, ...shown }: Told = nothing
       ) {
-        const id = eventId(payment.id, kind, yield* ordinalOf(tx, payment, kind))
+        const [about] = exception === undefined ? [] : toExceptionObject(exception)
+        const id =
+          exception === undefined
+            ? eventId(payment.id, kind, yield* ordinalOf(tx, payment, kind))
+            : exceptionEventId(payment.id, exception.id, exception.revision)
         const event: WebhookEvent = {
           id,
           event: kind,
           createdAt: iso(at),
-          data: paymentObject(payment, settings)
+          data: withExceptions(paymentObject(payment, settings), shown),
+          ...(about === undefined ? {} : { exception: about })
         }
         yield* tx.run(
           "INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",

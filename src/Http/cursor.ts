@@ -1,6 +1,12 @@
 import { Redacted } from "effect"
+import { ApiError } from "../Domain/ApiError.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import type { SecretsShape } from "../Secrets.ts"
+
+export const invalidCursor = new ApiError({
+  code: "INVALID_CURSOR",
+  message: "The cursor is not one of this list: take it from the page before, with the same filters."
+})
 
 /** A place in a list that is ordered by time: the last row of a page. `createdAt` in Unix milliseconds. */
 export interface Place {

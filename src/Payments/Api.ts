@@ -1,12 +1,12 @@
 import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Effect, ParseResult, Schema } from "effect"
 import { ApiKeyAuth, CurrentKey, RequiredPermission } from "../Auth/Api.ts"
+import { AccountedPayment } from "../Domain/AccountedPayment.ts"
 import { toChecksummed } from "../Domain/Address.ts"
 import { BaseUnits } from "../Domain/Amount.ts"
 import { errorBody } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
 import { PaymentCurrency } from "../Domain/Currency.ts"
-import { ExceptionObject } from "../Domain/Exception.ts"
 import { Metadata } from "../Domain/Metadata.ts"
 import { alternatives, must } from "../Domain/must.ts"
 import { PaymentObject, PaymentStatus } from "../Domain/Payment.ts"
@@ -151,36 +151,6 @@ export const CancelPaymentBody = Schema.Record({
 }).annotations({
   identifier: "CancelPayment",
   jsonSchema: { type: "object", properties: {}, description: "An object without fields, or no body at all." }
-})
-
-/**
- * A payment, with where its customer goes afterwards, and with the money that needs or needed a person when there is any.
- * Events do not carry that.
- */
-export const AccountedPayment = Schema.Struct({
-  ...PaymentObject.fields,
-  redirectUrl: Schema.optionalWith(
-    text("Where the customer goes after paying, as given. Absent when none was.", { format: "uri" }),
-    optional
-  ),
-  exceptions: Schema.optionalWith(
-    Schema.Array(ExceptionObject).annotations({
-      description:
-        "Money that came and does not fit, when there is any. What is open comes first, and of that `found_late` and `reorged`; at most 100."
-    }),
-    optional
-  ),
-  moreExceptions: Schema.optionalWith(
-    Schema.Literal(true).annotations({
-      description:
-        "Set when there are more than are shown: the operator lists them all with `tilld payments exceptions`."
-    }),
-    optional
-  )
-}).annotations({
-  identifier: "AccountedPayment",
-  description:
-    "A payment, with where its customer goes afterwards and the money that does not fit it. Fields that do not apply yet are absent, never null."
 })
 
 /** Newest first. `cursor` asks for the next page; null at the end. */

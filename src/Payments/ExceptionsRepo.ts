@@ -1,106 +1,40 @@
 /**
  * The table `exceptions`. `sync` brings the stored exceptions of an address in line with those that follow from its receipts
- * (`exceptions.ts`); `close` and `sendBack` record operators' decisions. An exception keeps its id and its key for ever, and
- * is never deleted: it is closed, and opened again where its money is there again.
+ * (`exceptions.ts`); `close` and `sendBack` record decisions. An exception keeps its id and its key for ever, and is never
+ * deleted: it is closed, and opened again where its money is there again. Each change counts its revision up, until `report`
+ * gives it to the outbox.
  */
 import { Effect } from "effect"
-import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
-import {
-  type ExceptionContent,
-  type ExceptionKind,
-  type ExceptionStatus,
-  isCertain,
-  type PaymentException
-} from "../Domain/Exception.ts"
+import { getAddress, type Hex } from "viem"
+import type { Mode, Network } from "../Domain/Chain.ts"
+import { type ExceptionContent, isCertain, isOfDust, type PaymentException } from "../Domain/Exception.ts"
 import { exceptionId, type PaymentId } from "../Domain/Ids.ts"
-import { type Db, type Param, Tx } from "../Sql.ts"
-
-interface ExceptionRow {
-  readonly id: string
-  readonly address: string
-  readonly key: string
-  readonly payment_id: string | null
-  readonly kind: ExceptionKind
-  readonly chain: ChainName
-  readonly mode: Mode
-  readonly tx_hash: string | null
-  readonly currency: string
-  readonly amount: string
-  readonly sent_back: string
-  readonly block_number: number | null
-  readonly opened_at: number
-  readonly outcome: Exclude<ExceptionStatus, "open"> | null
-}
-
-const columns =
-  "id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, sent_back, block_number, opened_at, outcome"
-
-const fromRow = (row: ExceptionRow): PaymentException => ({
-  id: row.id,
-  address: row.address,
-  key: row.key,
-  payment: (row.payment_id ?? undefined) as PaymentId | undefined,
-  kind: row.kind,
-  chain: row.chain,
-  mode: row.mode,
-  txHash: row.tx_hash ?? undefined,
-  currency: row.currency,
-  amount: BigInt(row.amount),
-  sentBack: BigInt(row.sent_back),
-  block: row.block_number ?? undefined,
-  openedAt: row.opened_at,
-  status: row.outcome ?? "open"
-})
-
-const select = (db: Db, rest: string, params: ReadonlyArray<Param>) =>
-  Effect.map(db.all<ExceptionRow>(`SELECT ${columns} FROM exceptions ${rest}`, params), (rows) => rows.map(fromRow))
+import { type Db, Tx } from "../Sql.ts"
+import { selectExceptions as select } from "./exceptionRows.ts"
 
 const oldestFirst = "ORDER BY opened_at, id"
 
 /** All exceptions of a payment, closed ones too. */
 export const ofPayment = (db: Db, payment: PaymentId) => select(db, `WHERE payment_id = ? ${oldestFirst}`, [payment])
 
-// Open before closed; among each, `found_late` and `reorged` first (paid for nothing, or delivered for nothing), then the
-// oldest: no number of small exceptions pushes the important ones off the first page.
-const pressingFirst = "ORDER BY rank, opened_at, id"
-
-/** The first of a payment's exceptions, closed ones too, and whether there are more. */
-export const firstOfPayment = (db: Db, payment: PaymentId, limit: number) =>
-  Effect.map(select(db, `WHERE payment_id = ? ${pressingFirst} LIMIT ?`, [payment, limit + 1]), (found) => ({
-    exceptions: found.slice(0, limit),
-    more: found.length > limit
-  }))
-
 /** The exceptions on a chain of an address (lower case) whose payment is lost. */
 export const unknownAt = (db: Db, { chain, mode }: Network, address: string) =>
   select(db, "WHERE address = ? AND payment_id IS NULL AND chain = ? AND mode = ?", [address, chain, mode])
 
-/** A page of open exceptions. */
-export interface OpenFilter {
-  readonly limit: number
-  /** Of one payment only. */
-  readonly payment?: string | undefined
-  /** The id of the last exception of the page before. */
-  readonly after?: string | undefined
-}
-
-/** The open exceptions, a page. */
-export const open = (db: Db, { after, limit, payment }: OpenFilter) => {
-  // Also where the exception `after` has been closed since: its place in the order is that of an open one.
-  const behind = `(rank, opened_at, id) > (
-    SELECT iif(kind IN ('found_late', 'reorged'), 0, 1), opened_at, id FROM exceptions WHERE id = ?)`
-  const conditions: ReadonlyArray<readonly [sql: string, ...params: ReadonlyArray<Param>]> = [
-    ["closed_at IS NULL"],
-    ...(payment === undefined ? [] : [["payment_id = ?", payment] as const]),
-    ...(after === undefined ? [] : [[behind, after] as const])
-  ]
-  return select(db, `WHERE ${conditions.map(([sql]) => sql).join(" AND ")} ${pressingFirst} LIMIT ?`, [
-    ...conditions.flatMap(([, ...params]) => params),
-    limit
-  ])
-}
-
 export const byId = (db: Db, id: string) => Effect.map(select(db, "WHERE id = ?", [id]), ([found]) => found)
+
+/** The exceptions of a payment with changes that have no event yet, oldest first. They count as reported from now on. */
+export const report = (payment: PaymentId) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const changed = yield* select(tx, "WHERE payment_id = ? AND revision > reported ORDER BY opened_at, sequence", [
+      payment
+    ])
+    if (changed.length > 0) {
+      yield* tx.run("UPDATE exceptions SET reported = revision WHERE payment_id = ? AND revision > reported", [payment])
+    }
+    return changed
+  })
 
 /** The address of exceptions, and its payment. */
 export interface ExceptionCursor {
@@ -127,11 +61,13 @@ const withHeld = (
   reported: ReadonlyArray<ExceptionContent>
 ): ReadonlyArray<ExceptionContent> => {
   const all = new Map(found.map((one) => [one.key, one]))
-  const open = new Map(stored.flatMap((one) => (one.status === "open" ? [[one.key, one.amount]] : [])))
+  const open = new Map(stored.flatMap((one) => (one.status === "open" ? [[one.key, one]] : [])))
   for (const one of reported) {
-    const before = open.get(one.key) ?? 0n
-    const held = before < one.amount ? before : one.amount
-    if (held > (all.get(one.key)?.amount ?? 0n)) all.set(one.key, { ...one, amount: held })
+    const before = open.get(one.key)
+    const known = before?.amount ?? 0n
+    const held = known < one.amount ? known : one.amount
+    // Who sent it stays as corroborated receipts told.
+    if (held > (all.get(one.key)?.amount ?? 0n)) all.set(one.key, { ...one, sender: before?.sender, amount: held })
   }
   return [...all.values()]
 }
@@ -165,23 +101,34 @@ export const sync = (
       if (before?.status === "accepted" && one.amount <= before.amount) continue
       if (before?.status === "open" && before.amount === one.amount) continue
       yield* tx.run(
-        `INSERT INTO exceptions (id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, block_number,
-           opened_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-         ON CONFLICT (address, key) DO UPDATE SET amount = excluded.amount, closed_at = NULL, outcome = NULL`,
+        `INSERT INTO exceptions (id, address, key, payment_id, account_id, wallet, wallet_index, kind, chain, mode, tx_hash,
+           sender, currency, amount, block_number, opened_at)
+         SELECT ?, ?, ?, owner.*, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM (
+           SELECT id, account_id, wallet, wallet_index FROM payments WHERE id = ?
+           UNION ALL SELECT NULL, NULL, wallet, wallet_index FROM gap_addresses WHERE address = ? AND ? IS NULL
+           UNION ALL SELECT NULL, NULL, NULL, NULL LIMIT 1) AS owner
+         WHERE true
+         ON CONFLICT (address, key) DO UPDATE SET amount = excluded.amount, sender = excluded.sender, closed_at = NULL,
+           outcome = NULL, revision = revision + ?, decision_tx = iif(sent_back = '0', NULL, decision_tx),
+           note = iif(sent_back = '0', NULL, note)`,
         [
           exceptionId(place.address, one.key),
           place.address,
           one.key,
-          place.payment ?? null,
           one.kind,
           one.chain,
           place.mode,
           one.txHash ?? null,
+          one.sender ?? null,
           one.currency,
           one.amount.toString(),
           one.block ?? null,
-          at
+          at,
+          place.payment ?? null,
+          getAddress(place.address as Hex),
+          place.payment ?? null,
+          // The growth of open dust is no event: anybody can send it, thousands of times.
+          before?.status === "open" && isOfDust(one) ? 0 : 1
         ]
       )
       if (before?.status !== "open") opened.push(one)
@@ -190,20 +137,44 @@ export const sync = (
     return opened
   })
 
+/** What a decision names: the transaction of a refund, or the one that was accepted, and a note. */
+export interface DecisionDetail {
+  readonly txHash?: string | undefined
+  readonly note?: string | undefined
+}
+
 /** Records that `part` of an open exception's money was sent back; it stays open for the rest. `at` in Unix milliseconds. */
-export const sendBack = ({ amount, id, sentBack }: PaymentException, part: bigint, at: number) =>
+export const sendBack = (
+  { amount, id, sentBack }: PaymentException,
+  part: bigint,
+  at: number,
+  { note, txHash }: DecisionDetail = {}
+) =>
   Effect.flatMap(Tx, (tx) => {
     const all = sentBack + part
     const rest = amount - part
     const isAll = rest <= 0n
     return tx.run(
-      "UPDATE exceptions SET amount = ?, sent_back = ?, closed_at = ?, outcome = ? WHERE id = ? AND closed_at IS NULL",
-      [`${isAll ? all : rest}`, `${all}`, isAll ? at : null, isAll ? "refunded" : null, id]
+      `UPDATE exceptions SET amount = ?, sent_back = ?, closed_at = ?, outcome = ?, revision = revision + 1,
+         decision_tx = coalesce(?, decision_tx), note = coalesce(?, note) WHERE id = ? AND closed_at IS NULL`,
+      [
+        `${isAll ? all : rest}`,
+        `${all}`,
+        isAll ? at : null,
+        isAll ? "refunded" : null,
+        txHash ?? null,
+        note ?? null,
+        id
+      ]
     )
   })
 
 /** Closes an open exception; `at` in Unix milliseconds. */
-export const close = (id: string, outcome: "accepted" | "gone", at: number) =>
+export const close = (id: string, outcome: "accepted" | "gone", at: number, { note, txHash }: DecisionDetail = {}) =>
   Effect.flatMap(Tx, (tx) =>
-    tx.run("UPDATE exceptions SET closed_at = ?, outcome = ? WHERE id = ? AND closed_at IS NULL", [at, outcome, id])
+    tx.run(
+      `UPDATE exceptions SET closed_at = ?, outcome = ?, revision = revision + 1,
+         decision_tx = coalesce(?, decision_tx), note = coalesce(?, note) WHERE id = ? AND closed_at IS NULL`,
+      [at, outcome, txHash ?? null, note ?? null, id]
+    )
   )

@@ -1,13 +1,13 @@
 import { Effect } from "effect"
+import { type Accounted, withExceptions } from "../Domain/AccountedPayment.ts"
 import { ApiError, type FieldProblem, invalid, notFound, quotaExceeded } from "../Domain/ApiError.ts"
-import { toExceptionObject } from "../Domain/Exception.ts"
 import { alternatives } from "../Domain/must.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { PaymentNotPending } from "../Domain/PaymentErrors.ts"
 import { paymentObject } from "../Events/paymentObject.ts"
 import { makeCursors } from "../Http/cursor.ts"
 import { answer, type Handlers, storeReplayAs } from "../Http/Handler.ts"
-import { type Accounted, type CreateError, type NotOffered, Payments } from "../Payments.ts"
+import { type CreateError, type NotOffered, Payments } from "../Payments.ts"
 import { Secrets } from "../Secrets.ts"
 import { Settings } from "../Settings.ts"
 import type { StoreUnavailable } from "../Sql.ts"
@@ -75,11 +75,9 @@ export const paymentHandlers = Effect.gen(function* () {
 
   const shown = (payment: Payment) => answer(paymentObject(payment, settings))
   const created = (payment: Payment) => ({ ...shown(payment), headers: { location: `/v1/payments/${payment.id}` } })
-  const accounted = ({ exceptions, more, payment }: Accounted) => ({
-    ...paymentObject(payment, settings),
-    ...(payment.redirectUrl === undefined ? {} : { redirectUrl: payment.redirectUrl }),
-    ...(exceptions.length === 0 ? {} : { exceptions: exceptions.flatMap(toExceptionObject) }),
-    ...(more ? { moreExceptions: true as const } : {})
+  const accounted = ({ payment, ...exceptions }: Accounted) => ({
+    ...withExceptions(paymentObject(payment, settings), exceptions),
+    ...(payment.redirectUrl === undefined ? {} : { redirectUrl: payment.redirectUrl })
   })
 
   const handlers: Handlers<typeof PaymentsApi> = {

@@ -24,6 +24,7 @@ interface ReceiptRow {
   readonly tx_hash: string | null
   readonly currency: string
   readonly amount: string
+  readonly sender: string | null
   readonly payment_id: string | null
   readonly canonical: number
   readonly corroborated: number
@@ -35,7 +36,7 @@ interface ReceiptRow {
 }
 
 const columns = `chain, mode, block_hash, block_number, block_time, address, position, place, tx_hash, currency,
-  amount, payment_id, canonical, corroborated, denied_by, unverifiable, seen_at, since_number, since_time`
+  amount, sender, payment_id, canonical, corroborated, denied_by, unverifiable, seen_at, since_number, since_time`
 
 const fromRow = (row: ReceiptRow): Receipt => ({
   chain: row.chain,
@@ -49,6 +50,7 @@ const fromRow = (row: ReceiptRow): Receipt => ({
   txHash: row.tx_hash ?? undefined,
   currency: row.currency,
   amount: BigInt(row.amount),
+  sender: row.sender ?? undefined,
   payment: (row.payment_id ?? undefined) as PaymentId | undefined,
   canonical: row.canonical === 1,
   corroborated: row.corroborated === 1,

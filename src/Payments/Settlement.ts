@@ -26,7 +26,7 @@ import { sumUp } from "./dustSums.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import { advance, dueBefore, type Horizon, type Rules, undone } from "./statusMachine.ts"
-import { receiptsLeft, storeTransitions, syncExceptions, syncUnknown } from "./storeTransitions.ts"
+import { type Change, receiptsLeft, storeTransitions, syncUnknown } from "./storeTransitions.ts"
 
 /** Payments that one commit may end: a chain that is read again after a day must not block all other writes. */
 const expiryChunk = 100
@@ -112,18 +112,20 @@ export const settlementLayer = Layer.effect(
         })
       )
 
-    const updateExceptions = Effect.fnUntraced(function* (payment: Payment, now: number) {
-      const receipts = yield* Receipts.ofPayment(yield* Tx, payment.id)
-      for (const { amount, currency, kind, txHash = "" } of yield* syncExceptions(payment, receipts, rules, now)) {
+    /** Stores the payment's new states, and updates its exceptions where its receipts or its status changed. */
+    const store = Effect.fnUntraced(function* (change: Change, now: number) {
+      const { after, opened } = yield* storeTransitions(outbox, change, now)
+      for (const { amount, currency, kind, txHash = "" } of opened) {
         if (kind !== "found_late") continue
         yield* raise({
           message: "money that was on time was found after its payment had ended: tilld payments accept, or refunded",
-          about: { payment: payment.id, chain: payment.chain, amount: amount.toString(), currency, txHash }
+          about: { payment: after.id, chain: after.chain, amount: amount.toString(), currency, txHash }
         })
       }
+      return after
     })
 
-    /** Stores the payment's new states, and updates its exceptions where its receipts or its status changed. */
+    /** Brings the payment's status, and its exceptions, in line with its receipts. */
     const settlePayment = Effect.fnUntraced(function* (
       payment: Payment,
       horizon: Horizon,
@@ -137,9 +139,8 @@ export const settlementLayer = Layer.effect(
       const own: Horizon = { ...horizon, searched, requires: requirementOf(policies, payment.usdValue) }
       const failed = undone(payment, receipts, own, rules, now)
       const steps = failed === undefined ? advance(payment, receipts, own, rules, now) : [failed]
-      const after = yield* storeTransitions(outbox, payment, steps, now)
+      const after = yield* store({ payment, steps, rules, receiptsChanged }, now)
       if (failed !== undefined) yield* raise(reorgedAlarm(after))
-      if (receiptsChanged || after.status !== payment.status) yield* updateExceptions(after, now)
     })
 
     const updateUnknownMoney = Effect.fnUntraced(function* (network: Network, now: number) {
@@ -165,7 +166,10 @@ export const settlementLayer = Layer.effect(
         if (payment === undefined) continue
         // A scan of another chain than the payment's says nothing about the head and time of the payment's chain.
         if (payment.chain === network.chain) yield* settlePayment(payment, horizon, now, true)
-        else yield* Effect.zipRight(sumUp(payment, dustRules), updateExceptions(payment, now))
+        else {
+          yield* sumUp(payment, dustRules)
+          yield* store({ payment, steps: [], rules, receiptsChanged: true }, now)
+        }
       }
       const final = finalBlock(horizon)
       const above = reorgsSettledTo.get(key) ?? -1

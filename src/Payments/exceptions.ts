@@ -7,11 +7,11 @@
  * `unattributed`. Amounts in base units.
  */
 import { required, sum } from "../Domain/Amount.ts"
-import type { ChainName } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
-import { dustKey, type ExceptionContent, type ExceptionKind } from "../Domain/Exception.ts"
+import type { ExceptionContent } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { isCorroborated, type Receipt } from "../Domain/Receipt.ts"
+import { commonSender, exceptionOf, exceptionsOfKind, mergedByKey, withoutApart } from "./exceptionContents.ts"
 import { counted, crossing, elsewhere, fitting, headAtCreation, identity, type Rules, total } from "./statusMachine.ts"
 
 /** Native money that comes for a token payment after its end is taken for gas to collect the token with: no exception. */
@@ -25,35 +25,6 @@ export const isGas = (payment: Payment, receipt: Receipt, firstSeen: number): bo
     firstSeen > endedAt
   )
 }
-
-const exceptionOf = (
-  kind: ExceptionKind,
-  chain: ChainName,
-  { blockNumber, currency, dust, txHash }: Pick<Receipt, "blockNumber" | "currency" | "dust" | "txHash">,
-  amount: bigint
-): ExceptionContent =>
-  dust === undefined
-    ? {
-        ...{ kind, chain, txHash, currency, amount },
-        block: txHash === undefined ? blockNumber : undefined,
-        key: `${kind}:${chain}:${txHash ?? `block ${blockNumber}`}:${currency}`
-      }
-    : {
-        ...{ kind, chain, txHash: undefined, currency, amount },
-        block: undefined,
-        key: dustKey(kind, chain, currency)
-      }
-
-/** One exception a key, with the sum of the amounts. */
-const mergedByKey = (all: ReadonlyArray<ExceptionContent>): ReadonlyArray<ExceptionContent> => {
-  const found = new Map<string, ExceptionContent>()
-  for (const one of all) found.set(one.key, { ...one, amount: one.amount + (found.get(one.key)?.amount ?? 0n) })
-  return [...found.values()]
-}
-
-/** One exception for each currency of each transaction, of each block where no transaction is known, and of all dust. */
-const exceptionsOfKind = (kind: ExceptionKind, receipts: ReadonlyArray<Receipt>): ReadonlyArray<ExceptionContent> =>
-  mergedByKey(receipts.map((receipt) => exceptionOf(kind, receipt.chain, receipt, receipt.amount)))
 
 /** The money of one transaction that pays for the payment. */
 interface Arrival {
@@ -77,7 +48,7 @@ const arrivalsOf = (
       ? []
       : [
           {
-            receipt,
+            receipt: { ...receipt, sender: commonSender(parts) },
             amount: sum(parts.map((part) => part.amount)),
             firstSeen: firstSeen(receipt),
             seenHere: Math.min(...parts.map((part) => part.seenAt))
@@ -87,8 +58,8 @@ const arrivalsOf = (
 }
 
 /**
- * What a confirmed payment got beyond its amount: `overpaid` by the transaction that completed it, `paid_again` by each
- * one after that, in chain order. Transactions that were found after the decision come last.
+ * What a confirmed payment got beyond its amount (`overpaid`), by the transaction that completed it and by each one after
+ * that, in chain order. Transactions that were found after the decision come last.
  *
  * @param acceptedUnattributed base units that were accepted without a transaction: they make up for what the others lacked
  */
@@ -110,19 +81,19 @@ const surplus = (
     reached += amount
     const beyond = reached - payment.amount
     if (place < completing || beyond <= 0n) continue
-    const kind = place === completing ? "overpaid" : "paid_again"
-    found.push(exceptionOf(kind, payment.chain, receipt, place === completing || beyond < amount ? beyond : amount))
+    const surplus = place === completing || beyond < amount ? beyond : amount
+    found.push(exceptionOf("overpaid", payment.chain, receipt, surplus))
   }
   return found
 }
 
 /**
- * On-time money that an expired or failed payment did not have yet when it ended. The transactions that have been in their
- * blocks the longest are taken for those that it had.
+ * The on-time money of a payment that expired or failed: what it had when it failed is `underpaid`, what was first seen after
+ * its end is `found_late`. The transactions that have been in their blocks the longest are taken for those that it had.
  *
  * @param unattributed base units without a transaction that it had
  */
-const foundLate = (
+const ofEnded = (
   payment: Payment,
   arrivals: ReadonlyArray<Arrival>,
   unattributed: bigint
@@ -133,7 +104,7 @@ const foundLate = (
   for (const { amount, firstSeen, receipt } of byAge) {
     const known = firstSeen <= (payment.endedAt ?? 0) && amount <= decided
     if (known) decided -= amount
-    else found.push(exceptionOf("found_late", payment.chain, receipt, amount))
+    found.push(exceptionOf(known ? "underpaid" : "found_late", payment.chain, receipt, amount))
   }
   return found
 }
@@ -179,7 +150,7 @@ const afterDecision = (
     const unattributed = onTime.filter(
       (receipt) => receipt.txHash === undefined && receipt.seenAt <= endedAt && isCounted(receipt)
     )
-    return foundLate(payment, arrivals, total(unattributed))
+    return ofEnded(payment, arrivals, total(unattributed))
   }
   if (txHash !== undefined && paying.some((receipt) => receipt.txHash === txHash)) {
     return surplus(payment, arrivals, txHash, ownOf(payment, accepted))
@@ -190,7 +161,7 @@ const afterDecision = (
   // Accepted for other money, which is still canonical or was never seen: whatever was found since is further money.
   if (its.some((receipt) => receipt.canonical) || (its.length === 0 && total(known) < needed)) {
     const since = arrivals.filter((arrival) => arrival.firstSeen > endedAt)
-    return since.map(({ amount, receipt }) => exceptionOf("paid_again", payment.chain, receipt, amount))
+    return since.map(({ amount, receipt }) => exceptionOf("overpaid", payment.chain, receipt, amount))
   }
   // A reorg orphaned the transaction: another one completes the payment, or none.
   const instead = crossing(paying, needed)
@@ -203,13 +174,15 @@ const afterDecision = (
  *
  * @param accepted exceptions that were accepted without a transaction; their money is not among `receipts`
  * @param isEvidence which receipts count; the corroborated ones unless given
+ * @param apart open exceptions of a confirmed payment's own money: it was accepted for other money, and they stay
  */
 export const exceptionsOf = (
   payment: Payment,
   receipts: ReadonlyArray<Receipt>,
   rules: Rules,
   accepted: ReadonlyArray<ExceptionContent> = [],
-  isEvidence: (receipt: Receipt) => boolean = isCorroborated
+  isEvidence: (receipt: Receipt) => boolean = isCorroborated,
+  apart: ReadonlyArray<ExceptionContent> = []
 ): ReadonlyArray<ExceptionContent> => {
   if (receipts.length === 0) return []
   const seen = new Map<string, number>()
@@ -222,6 +195,7 @@ export const exceptionsOf = (
   const canonical = receipts.filter((receipt) => receipt.canonical && isEvidence(receipt))
   const onTime = counted(payment, receipts, rules).filter(isEvidence)
   const counts = new Set(onTime)
+  const own = withoutApart(payment, onTime, apart)
   const late = fitting(payment, canonical).filter((receipt) => !counts.has(receipt))
   const createdHead = headAtCreation(payment)
   const isDust = (receipt: Receipt) => receipt.dust !== undefined
@@ -243,8 +217,8 @@ export const exceptionsOf = (
       ...elsewhere(payment, unverifiable.filter(isStray)),
       ...unverifiable.filter((receipt) => isWrongToken(receipt) && isStray(receipt))
     ]),
-    ...undone(payment, receipts, total(onTime)),
-    ...mergedByKey(afterDecision(payment, receipts, onTime, firstSeen, rules, accepted))
+    ...undone(payment, receipts, total(own.receipts)),
+    ...mergedByKey([...own.apart, ...afterDecision(payment, receipts, own.receipts, firstSeen, rules, accepted)])
   ]
 }
 

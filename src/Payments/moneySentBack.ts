@@ -5,8 +5,10 @@
  */
 import { sum } from "../Domain/Amount.ts"
 import {
+  dustBaseOf,
   type ExceptionContent,
   type ExceptionKind,
+  furtherDustKey,
   isCertain,
   isOfDust,
   type PaymentException
@@ -106,12 +108,10 @@ export const sinceAccepted = (
 ): ReadonlyArray<ExceptionContent> =>
   found.flatMap((one) => {
     if (!isOfDust(one)) return [one]
-    const accepted = stored.filter(
-      ({ key, status }) => status === "accepted" && (key === one.key || key.startsWith(`${one.key} `))
-    )
+    const accepted = stored.filter((before) => before.status === "accepted" && dustBaseOf(before) === one.key)
     const amount = one.amount - sum(accepted.map((before) => before.amount))
     if (amount <= 0n) return []
-    return [{ ...one, amount, key: accepted.length === 0 ? one.key : `${one.key} ${accepted.length + 1}` }]
+    return [{ ...one, amount, key: furtherDustKey(one.key, accepted.length) }]
   })
 
 /**

@@ -1,7 +1,7 @@
 /**
  * The decisions of operators that no rule makes: `accept` confirms a payment with the money that came for it, `abandon` ends
- * the open payments of a chain that is given up. Both may be repeated. `refunds.ts` has the third one. Called by the control
- * socket's handlers, on behalf of `tilld payments …`.
+ * the open payments of a chain that is given up. Both may be repeated. `refunds.ts` has the third one, and `decisions/` those
+ * on one exception alone. Called by the control socket's handlers, on behalf of `tilld payments …`.
  *
  * A payment is accepted for a transaction that the ledger has, or for one that the operator names: a named one that the
  * ledger does not know is proven on the chain first.
@@ -24,18 +24,18 @@ import { exceptionsOf } from "./exceptions.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import { counted, crossing, type Rules, withReceived } from "./statusMachine.ts"
-import { receiptsLeft, storeTransitions, syncExceptions } from "./storeTransitions.ts"
+import { receiptsLeft, reportExceptions, storeTransitions } from "./storeTransitions.ts"
 
 /** Payments that one commit ends at most. */
 const abandonChunk = 100
 
-/** The result of a decision. `payment` is undefined for money at an address whose payment is lost. */
+/** The result of a decision. */
 export interface Decided {
   readonly payment: Payment | undefined
   readonly exceptions: ReadonlyArray<PaymentException>
 }
 
-const rulesOf = Effect.map(
+export const rulesOf = Effect.map(
   Settings,
   ({ payments }): Rules => ({
     settleGrace: Duration.toMillis(payments.settleGrace),
@@ -43,9 +43,9 @@ const rulesOf = Effect.map(
   })
 )
 
-const acceptOpen = Effect.fnUntraced(function* (payment: PaymentId, at: number) {
+const acceptOpen = Effect.fnUntraced(function* (payment: PaymentId, at: number, note: string | undefined) {
   const all = yield* Exceptions.ofPayment(yield* Tx, payment)
-  for (const { id, status } of all) if (status === "open") yield* Exceptions.close(id, "accepted", at)
+  for (const { id, status } of all) if (status === "open") yield* Exceptions.close(id, "accepted", at, { note })
 })
 
 /** A payment and its exceptions as they are stored now. */
@@ -53,25 +53,6 @@ export const decided = Effect.fnUntraced(function* (id: PaymentId) {
   const tx = yield* Tx
   const result: Decided = { payment: yield* Repo.byId(tx, id), exceptions: yield* Exceptions.ofPayment(tx, id) }
   return result
-})
-
-/** Accepts an exception of an address whose payment is lost; undefined where there is no such exception. */
-const acceptUnknown = Effect.fnUntraced(function* (id: string) {
-  const writer = yield* Writer
-  return yield* writer.write(
-    Effect.gen(function* () {
-      const tx = yield* Tx
-      const before = yield* Exceptions.byId(tx, id)
-      if (before === undefined || before.payment !== undefined) return undefined
-      if (before.status === "refunded") {
-        return yield* new NothingToDecide({ message: `The money of ${id} was sent back: there is nothing to accept` })
-      }
-      yield* Exceptions.close(id, "accepted", yield* Clock.currentTimeMillis)
-      const after = yield* Exceptions.byId(tx, id)
-      const result: Decided = { payment: undefined, exceptions: after === undefined ? [] : [after] }
-      return result
-    })
-  )
 })
 
 /** The money that a payment can be accepted for: receipts that count for it, and its exceptions. */
@@ -93,7 +74,7 @@ const acceptable = (payment: Payment, receipts: ReadonlyArray<Receipt>, rules: R
 const refuse = (message: string) => new TransactionNotProven({ message })
 
 /** Checks that a transaction succeeded in a block with enough confirmations. Gives the block's number. */
-const prove = Effect.fnUntraced(function* (network: Network, hash: string) {
+export const prove = Effect.fnUntraced(function* (network: Network, hash: string) {
   const { chains } = yield* Settings
   const networks = yield* Networks
   const key = networkKey(network)
@@ -122,12 +103,32 @@ const proveGiven = Effect.fnUntraced(function* (payment: Payment, receipts: Read
   const canonical = receipts.filter((receipt) => receipt.canonical)
   if (canonical.some((receipt) => receipt.txHash === hash)) return
   const unattributed = canonical.find((receipt) => receipt.txHash === undefined)
-  const blockNumber = yield* prove({ chain: unattributed?.chain ?? payment.chain, mode: payment.mode }, hash)
-  const payee =
-    unattributed === undefined ? yield* Receipts.payeeOf(yield* Reader, payment, blockNumber, hash) : undefined
+  const { chain, mode } = payment
+  const blockNumber = yield* prove({ chain: unattributed?.chain ?? chain, mode }, hash)
+  if (unattributed === undefined) yield* refuseOthers(payment, { chain, mode }, blockNumber, hash)
+})
+
+/** Fails where a transaction paid another payment: most likely a mistake. */
+export const refuseOthers = Effect.fnUntraced(function* (
+  { id }: Pick<Payment, "id">,
+  network: Network,
+  blockNumber: number,
+  hash: string
+) {
+  const payee = yield* Receipts.payeeOf(yield* Reader, { id, ...network }, blockNumber, hash)
   if (payee !== undefined) {
-    return yield* refuse(`${hash} paid ${payee}, and not ${payment.id}: name the transaction that paid ${payment.id}`)
+    return yield* refuse(`${hash} paid ${payee}, and not ${id}: name the transaction that paid ${id}`)
   }
+})
+
+/** A payment that is confirmed by a decision, with these receipts. `at` in Unix milliseconds. */
+export const confirmedBy = (payment: Payment, paying: ReadonlyArray<Receipt>, txHash: string, at: number): Payment => ({
+  ...withReceived(payment, paying),
+  status: "confirmed",
+  txHash,
+  confirmedAt: at,
+  failureReason: undefined,
+  endedAt: at
 })
 
 /** Fails where no money is left to accept the payment for, or none of the given transaction's. */
@@ -151,18 +152,19 @@ const refuseReturned = Effect.fnUntraced(function* (
 
 /**
  * Accepts the money that came for a payment: closes its open exceptions, and confirms it, with its event, unless it is
- * confirmed already. `id` may also be that of an exception without a payment. Undefined where there is neither.
+ * confirmed already. Undefined where there is no such payment.
  *
  * @param given the transaction that paid; required where the ledger has none
+ * @param note is kept with the exceptions that are closed
  */
-export const accept = Effect.fn("Payments.accept")(function* (id: string, given: string | undefined) {
+export const accept = Effect.fn("Payments.accept")(function* (id: string, given: string | undefined, note?: string) {
   const reader = yield* Reader
   const writer = yield* Writer
   const outbox = yield* Outbox
   const matchSet = yield* WatchedAddresses
   const rules = yield* rulesOf
   const seen = yield* Repo.byId(reader, id)
-  if (seen === undefined) return yield* acceptUnknown(id)
+  if (seen === undefined) return undefined
   if (given !== undefined && seen.status !== "confirmed") {
     yield* proveGiven(seen, yield* Receipts.ofPayment(reader, seen.id), given)
   }
@@ -179,22 +181,18 @@ export const accept = Effect.fn("Payments.accept")(function* (id: string, given:
         if (txHash === undefined) {
           return yield* refuse(`The transaction that paid ${id} is not known: name it with --tx`)
         }
-        yield* acceptOpen(payment.id, now)
-        const confirmed: Payment = {
-          ...withReceived(payment, money.paying),
-          status: "confirmed",
-          txHash,
-          confirmedAt: now,
-          failureReason: undefined,
-          endedAt: now
-        }
-        yield* storeTransitions(outbox, payment, [{ payment: confirmed, announced: true }], now)
+        yield* acceptOpen(payment.id, now, note)
+        const confirmed = confirmedBy(payment, money.paying, txHash, now)
+        const steps = [{ payment: confirmed, announced: true }]
+        // An overpayment that this opens is accepted with the rest.
+        const decide = () => acceptOpen(payment.id, now, note)
+        yield* storeTransitions(outbox, { payment, steps, rules, receiptsChanged: true, decide }, now)
         // Its address is watched for late money anew: the watch since its first end may be over.
         tx.afterCommit(() => matchSet.add(payment.mode, payment.address))
-        // An overpayment that this opens is accepted with the rest below.
-        yield* syncExceptions(confirmed, yield* Receipts.ofPayment(tx, payment.id), rules, now)
+      } else {
+        yield* acceptOpen(payment.id, now, note)
+        yield* reportExceptions(outbox, payment, now)
       }
-      yield* acceptOpen(payment.id, now)
       return yield* decided(payment.id)
     })
   )
@@ -211,8 +209,8 @@ export const abandon = Effect.fn("Payments.abandon")(function* (network: Network
     const payments = yield* Repo.openOn(tx, network, abandonChunk)
     for (const payment of payments) {
       const ended: Payment = { ...payment, status: "failed", failureReason: "abandoned", endedAt: now }
-      yield* storeTransitions(outbox, payment, [{ payment: ended, announced: true }], now)
-      yield* syncExceptions(ended, yield* Receipts.ofPayment(tx, payment.id), rules, now)
+      const steps = [{ payment: ended, announced: true }]
+      yield* storeTransitions(outbox, { payment, steps, rules, receiptsChanged: true }, now)
     }
     return payments.length
   })

@@ -5,11 +5,13 @@
  */
 import { Clock, Effect } from "effect"
 import { Settlement } from "../Chains/ledger/SettlementTag.ts"
-import { isCertain, isOfDust, NothingToDecide, type PaymentException, RefundUnclear } from "../Domain/Exception.ts"
+import { isOfDust, mayGrow, NothingToDecide, type PaymentException, RefundUnclear } from "../Domain/Exception.ts"
+import { Outbox } from "../Events/Outbox.ts"
 import { Reader, Tx, Writer } from "../Sql.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { type Decided, decided } from "./operatorDecisions.ts"
 import * as Repo from "./PaymentsRepo.ts"
+import { reportExceptions } from "./storeTransitions.ts"
 
 /** What was sent back. */
 export interface ReturnedMoney {
@@ -17,6 +19,8 @@ export interface ReturnedMoney {
   readonly exceptions: ReadonlyArray<string>
   /** Base units; undefined for all of each exception. */
   readonly amount: bigint | undefined
+  /** The transaction that sent it, and a note. */
+  readonly detail?: Exceptions.DecisionDetail
   /** Called with the exceptions that are closed, in the transaction that closes them. */
   readonly onClosed?: (closed: ReadonlyArray<PaymentException>) => void
 }
@@ -26,7 +30,7 @@ export interface Refunded extends Decided {
   readonly closed: ReadonlyArray<PaymentException>
 }
 
-const described = (exception: PaymentException): string => {
+export const described = (exception: PaymentException): string => {
   const { amount, currency, id, kind, txHash = "transaction unknown" } = exception
   return `${id} (${kind}, ${amount} base units of ${currency}, ${isOfDust(exception) ? "many small transfers" : txHash})`
 }
@@ -60,7 +64,7 @@ const chosen = Effect.fnUntraced(function* (
   if (second !== undefined && amount !== undefined) {
     return yield* unclear("--amount says how much of one exception was sent back: name one, and the others without it")
   }
-  const growing = meant.find((one) => isOfDust(one) || (!isCertain(one) && one.kind !== "reorged"))
+  const growing = meant.find(mayGrow)
   if (growing !== undefined && amount === undefined) {
     return yield* unclear(
       `${described(growing)} may grow at any time: name it alone, and say with --amount how much you sent back`
@@ -77,35 +81,28 @@ const close = Effect.fnUntraced(function* (of: string, all: ReadonlyArray<Paymen
   const closed = yield* chosen(of, all, returned)
   for (const { amount, id } of closed) {
     const stored = all.find((one) => one.id === id)
-    if (stored !== undefined) yield* Exceptions.sendBack(stored, amount, now)
+    if (stored !== undefined) yield* Exceptions.sendBack(stored, amount, now, returned.detail)
   }
   returned.onClosed?.(closed)
   return closed
 })
 
-/** The same for an exception of an address whose payment is lost; undefined where there is no such exception. */
-const refundUnknown = Effect.fnUntraced(function* (id: string, returned: ReturnedMoney) {
-  const tx = yield* Tx
-  const before = yield* Exceptions.byId(tx, id)
-  if (before === undefined || before.payment !== undefined) return undefined
-  const closed = yield* close(id, [before], { ...returned, exceptions: [id] })
-  const after = yield* Exceptions.byId(tx, id)
-  const result: Refunded = { payment: undefined, exceptions: after === undefined ? [] : [after], closed }
-  return result
-})
-
 /**
- * Records that money of a payment's exceptions was sent back: of the named ones, or of the only open one. `id` may also be
- * that of an exception without a payment. Undefined where there is neither.
+ * Records that money of a payment's exceptions was sent back: of the named ones, or of the only open one. Undefined where
+ * there is no such payment.
  */
 export const refunded = Effect.fn("Payments.refunded")(function* (id: string, returned: ReturnedMoney) {
   const writer = yield* Writer
   const settlement = yield* Settlement
+  const outbox = yield* Outbox
   const payment = yield* Repo.byId(yield* Reader, id)
-  if (payment === undefined) return yield* writer.write(refundUnknown(id, returned))
+  if (payment === undefined) return undefined
   return yield* writer.write(
     Effect.gen(function* () {
-      const closed = yield* close(id, yield* Exceptions.ofPayment(yield* Tx, payment.id), returned)
+      const tx = yield* Tx
+      const closed = yield* close(id, yield* Exceptions.ofPayment(tx, payment.id), returned)
+      const now = yield* Clock.currentTimeMillis
+      yield* reportExceptions(outbox, (yield* Repo.byId(tx, payment.id)) ?? payment, now)
       // The refunded money may have made up for money that a reorg orphaned.
       yield* settlement.lookAgain(payment)
       const result: Refunded = { ...(yield* decided(payment.id)), closed }

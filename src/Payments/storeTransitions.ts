@@ -1,17 +1,18 @@
 /**
- * Stores what the status machine or an operator has decided, inside the transaction of the decision: the payment's new
- * states with their events, and the exceptions that follow from its receipts. Called by settlement, decisions and refunds.
+ * Stores what the status machine or somebody has decided, inside the transaction of the decision: the payment's new states,
+ * the exceptions that follow from its receipts, and the events of both. Called by settlement, decisions and refunds.
  */
 import { Effect } from "effect"
 import type { Network } from "../Domain/Chain.ts"
-import type { PaymentException } from "../Domain/Exception.ts"
+import { kindOf } from "../Domain/Event.ts"
+import type { ExceptionContent, PaymentException } from "../Domain/Exception.ts"
 import { isEnded, type Payment } from "../Domain/Payment.ts"
-import type { Receipt } from "../Domain/Receipt.ts"
 import type { Outbox } from "../Events/Outbox.ts"
-import { Tx } from "../Sql.ts"
+import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
 import * as Dust from "./DustRepo.ts"
 import { sumUpLost } from "./dustSums.ts"
+import * as ExceptionLists from "./ExceptionListRepo.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { exceptionsOf, unknownMoney } from "./exceptions.ts"
 import { sinceAccepted, withoutAccepted, withoutSentBack } from "./moneySentBack.ts"
@@ -19,27 +20,74 @@ import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import type { Rules, Step } from "./statusMachine.ts"
 
-/** Stores the states that a payment passes through, with their events. Gives the last one. `at` in Unix milliseconds. */
-export const storeTransitions = Effect.fnUntraced(function* (
-  outbox: Outbox["Type"],
-  payment: Payment,
-  steps: ReadonlyArray<Step>,
-  at: number
-) {
+/** Exceptions that an event shows with its payment at most: there may be an event for each of a thousand. */
+const shownInEvents = 10
+
+/** Stores the event of a new state: of its status, or `payment.updated` where the status is that of the state before. */
+const publish = Effect.fnUntraced(function* (outbox: Outbox["Type"], before: Payment, after: Payment, at: number) {
+  const tx = yield* Tx
+  const shown = yield* ExceptionLists.firstOfPayment(tx, after.id, shownInEvents)
+  const kind = after.status === before.status ? "payment.updated" : kindOf(after.status)
+  yield* outbox.publish(tx, after, at, kind, shown)
+})
+
+/** Stores the events of the exceptions of a payment that have changed. `at` in Unix milliseconds. */
+export const reportExceptions = Effect.fnUntraced(function* (outbox: Outbox["Type"], payment: Payment, at: number) {
+  const tx = yield* Tx
+  const changed = yield* Exceptions.report(payment.id)
+  if (changed.length === 0) return
+  const shown = yield* ExceptionLists.firstOfPayment(tx, payment.id, shownInEvents)
+  for (const exception of changed) {
+    yield* outbox.publish(tx, payment, at, "payment.exception", { ...shown, exception })
+  }
+})
+
+const storeState = Effect.fnUntraced(function* (before: Payment, after: Payment, at: number) {
   const tx = yield* Tx
   const { payments } = yield* Metrics
+  const { id, status } = after
+  yield* Repo.update(before, after, at)
+  if (status !== before.status && isEnded(status)) yield* Dust.decide(id)
+  if (status !== before.status) tx.afterCommit(() => payments.add([status]))
+})
+
+/** What is stored of one payment. */
+export interface Change {
+  readonly payment: Payment
+  /** The states that it passes through. */
+  readonly steps: ReadonlyArray<Step>
+  readonly rules: Rules
+  /** Whether its receipts, or decisions on them, have changed: its exceptions may have, even where its status has not. */
+  readonly receiptsChanged: boolean
+  /** Decides on exceptions that were opened, before the events tell of them. */
+  readonly decide?: (opened: ReadonlyArray<ExceptionContent>) => Effect.Effect<void, StoreUnavailable, Tx>
+}
+
+/**
+ * Stores the states that a payment passes through, and its exceptions, with their events. Gives the last state, and the
+ * exceptions that were opened. `at` in Unix milliseconds.
+ */
+export const storeTransitions = Effect.fnUntraced(function* (
+  outbox: Outbox["Type"],
+  { decide = () => Effect.void, payment, receiptsChanged, rules, steps }: Change,
+  at: number
+) {
+  const last = steps.at(-1)
+  const after = last?.payment ?? payment
   let before = payment
-  for (const step of steps) {
-    const { status } = step.payment
-    yield* Repo.update(before, step.payment, at)
-    if (step.announced) {
-      yield* outbox.publish(tx, step.payment, at, status === before.status ? "payment.updated" : undefined)
-    }
-    if (status !== before.status && isEnded(status)) yield* Dust.decide(payment.id)
-    if (status !== before.status) tx.afterCommit(() => payments.add([status]))
+  for (const step of steps.slice(0, -1)) {
+    yield* storeState(before, step.payment, at)
+    if (step.announced) yield* publish(outbox, before, step.payment, at)
     before = step.payment
   }
-  return before
+  if (last !== undefined) yield* storeState(before, after, at)
+  const mayDiffer = receiptsChanged || after.status !== payment.status
+  const opened = mayDiffer ? yield* syncExceptions(after, rules, at) : []
+  yield* decide(opened)
+  // The event of the last state tells of the exceptions that come with it.
+  if (last?.announced === true) yield* publish(outbox, before, after, at)
+  if (mayDiffer) yield* reportExceptions(outbox, after, at)
+  return { after, opened }
 })
 
 /** A payment's receipts without the money that was refunded. */
@@ -49,19 +97,21 @@ export const receiptsLeft = Effect.fnUntraced(function* (payment: Payment) {
 })
 
 /** Updates a payment's exceptions to its receipts. Gives those that were opened. `at` in Unix milliseconds. */
-export const syncExceptions = Effect.fnUntraced(function* (
-  payment: Payment,
-  receipts: ReadonlyArray<Receipt>,
-  rules: Rules,
-  at: number
-) {
-  const stored = yield* Exceptions.ofPayment(yield* Tx, payment.id)
+const syncExceptions = Effect.fnUntraced(function* (payment: Payment, rules: Rules, at: number) {
+  const tx = yield* Tx
+  const receipts = yield* Receipts.ofPayment(tx, payment.id)
+  const stored = yield* Exceptions.ofPayment(tx, payment.id)
   // Money that was accepted without its transaction opens no exception when the transaction is found later.
   const isAccepted = ({ block, status }: PaymentException) => status === "accepted" && block !== undefined
-  const accepted = payment.status === "confirmed" ? stored.filter(isAccepted) : []
+  // Of a payment that was accepted for other money.
+  const isApart = ({ kind, status }: PaymentException) =>
+    status === "open" && (kind === "underpaid" || kind === "found_late")
+  const isConfirmed = payment.status === "confirmed"
+  const accepted = isConfirmed ? stored.filter(isAccepted) : []
+  const apart = isConfirmed ? stored.filter(isApart) : []
   const rest = withoutAccepted(withoutSentBack(receipts, stored), accepted)
-  const found = exceptionsOf(payment, rest, rules, accepted)
-  const reported = exceptionsOf(payment, rest, rules, accepted, () => true)
+  const found = exceptionsOf(payment, rest, rules, accepted, undefined, apart)
+  const reported = exceptionsOf(payment, rest, rules, accepted, () => true, apart)
   const place = { address: payment.address.toLowerCase(), mode: payment.mode, payment: payment.id }
   return yield* Exceptions.sync(place, stored, sinceAccepted(found, stored), at, sinceAccepted(reported, stored))
 })

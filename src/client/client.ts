@@ -8,15 +8,19 @@ import type {
   Delivery,
   DeliveryPage,
   DeliveryWithAttempts,
+  ExceptionPage,
   ListDeliveries,
+  ListExceptions,
   ListPayments,
   Payment,
+  PaymentException,
   PaymentPage,
   Quote,
   Redeliver,
   Redelivered,
   RedeliveredSome,
   RedeliverSome,
+  ResolveException,
   WebhookEndpoint,
   WebhookEndpointList
 } from "./types.ts"
@@ -65,6 +69,14 @@ export interface TilldClient {
     readonly list: (query?: ListPayments, options?: RequestOptions) => Promise<PaymentPage>
     /** All payments from the newest, or from `cursor`, on. Pages, of `limit` payments or 100, are requested as needed. */
     readonly listAll: (query?: ListPayments, options?: RequestOptions) => AsyncGenerator<AccountedPayment, void, void>
+  }
+  readonly exceptions: {
+    /** One page, newest first. */
+    readonly list: (query?: ListExceptions, options?: RequestOptions) => Promise<ExceptionPage>
+    /** All exceptions from the newest, or from `cursor`, on. */
+    readonly listAll: (query?: ListExceptions, options?: RequestOptions) => AsyncGenerator<PaymentException, void, void>
+    /** Decides on one exception alone. The same decision again gives the same result. */
+    readonly resolve: (id: string, decision: ResolveException, options?: CreateOptions) => Promise<PaymentException>
   }
   readonly webhooks: {
     readonly create: (endpoint: CreateWebhookEndpoint, options?: CreateOptions) => Promise<WebhookEndpoint>

@@ -64,6 +64,9 @@ export const makeClient = (options: ClientOptions, waiting: Waiting): TilldClien
   const list: TilldClient["payments"]["list"] = (query = {}, { signal } = {}) =>
     send({ method: "GET", path: `/v1/payments${queryOf(query)}`, signal })
 
+  const listExceptions: TilldClient["exceptions"]["list"] = (query = {}, { signal } = {}) =>
+    send({ method: "GET", path: `/v1/exceptions${queryOf(query)}`, signal })
+
   const listDeliveries: TilldClient["deliveries"]["list"] = (query = {}, { signal } = {}) =>
     send({ method: "GET", path: `/v1/deliveries${queryOf(query)}`, signal })
 
@@ -77,6 +80,11 @@ export const makeClient = (options: ClientOptions, waiting: Waiting): TilldClien
       cancel: (id, settings) => post(`/v1/payments/${encodeURIComponent(id)}/cancel`, {}, settings),
       list,
       listAll: (query, settings) => everything(list, query, settings)
+    },
+    exceptions: {
+      list: listExceptions,
+      listAll: (query, settings) => everything(listExceptions, query, settings),
+      resolve: (id, decision, settings) => post(`/v1/exceptions/${encodeURIComponent(id)}/resolve`, decision, settings)
     },
     webhooks: {
       create: (endpoint, settings) => post("/v1/webhooks", endpoint, settings),

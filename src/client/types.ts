@@ -25,7 +25,10 @@ export type FailureReason =
   | "abandoned"
   | "cancelled"
 
-/** `payment.updated`, when what remains of a part-paid payment has changed, comes only to endpoints that name it. */
+/**
+ * Endpoints and streams get the last two only where they name them: `payment.updated`, when what remains of a part-paid
+ * payment has changed, and `payment.exception`.
+ */
 export type EventKind =
   | "payment.created"
   | "payment.detecting"
@@ -33,6 +36,7 @@ export type EventKind =
   | "payment.expired"
   | "payment.failed"
   | "payment.updated"
+  | "payment.exception"
 
 /** A merchant's own data: at most 50 keys, 5 levels and 16 KiB. Returned as it was given. */
 export type Metadata = Readonly<Record<string, unknown>>
@@ -72,30 +76,86 @@ export interface Payment {
   readonly amountRemaining?: string
 }
 
+export type ExceptionKind =
+  | "overpaid"
+  | "underpaid"
+  | "late"
+  | "wrong_token"
+  | "wrong_chain"
+  | "unattributed"
+  | "found_late"
+  | "reorged"
+
 /** Money that does not fit its payment, and needs or needed a person's decision. */
 export interface PaymentException {
-  readonly kind: "overpaid" | "late" | "wrong_token" | "wrong_chain" | "unattributed" | "found_late" | "reorged"
+  readonly id: string
+  /** The payment whose address the money came to. */
+  readonly payment: string
+  readonly kind: ExceptionKind
   readonly chain: Chain
   readonly currency: string
   /** Smallest units. */
   readonly amount: string
+  /** Smallest units that were sent back while the rest is open. */
+  readonly amountRefunded?: string
+  /** Who sent it, where that is known. It may be an exchange: ask your customer before you send money back there. */
+  readonly from?: string
   readonly txHash?: string
   /** Set on the sum of many small transfers. It may grow while it is open. */
   readonly dust?: true
+  /** Where the money is, with its place in the wallet. */
+  readonly address: string
+  readonly derivationIndex?: number
+  /** `m/44'/60'/n'/0/i`. */
+  readonly path?: string
   /** ISO 8601, UTC. */
   readonly detectedAt: string
   /** Absent while it is open. `gone`: a reorg removed the money, or it turned out to be something else. */
   readonly resolution?: "accepted" | "refunded" | "gone"
+  /** ISO 8601, UTC. */
+  readonly resolvedAt?: string
+  /** The transaction that the decision named: of a refund the one that sent the money back. */
+  readonly resolutionTxHash?: string
+  readonly note?: string
 }
 
-/** A payment as `get` and `list` return it. */
+/** A payment as `get` and `list` return it, and as events tell it. */
 export interface AccountedPayment extends Payment {
-  /** Where the customer goes after paying, as given. */
+  /** Where the customer goes after paying, as given. Not in events. */
   readonly redirectUrl?: string
-  /** Only where there are any. */
+  /** Only where there are any; at most 100, and 10 in an event. */
   readonly exceptions?: ReadonlyArray<PaymentException>
-  /** Set when there are more exceptions than the hundred that are shown. */
+  /** Set when there are more exceptions than are shown. */
   readonly moreExceptions?: true
+}
+
+export interface ListExceptions {
+  readonly status?: "open" | "resolved" | undefined
+  readonly kind?: ExceptionKind | undefined
+  readonly chain?: Chain | undefined
+  readonly payment?: string | undefined
+  /** Exceptions a page, 1 to 100. */
+  readonly limit?: number | undefined
+  /** `cursor` of the page before. It belongs to its filters. */
+  readonly cursor?: string | undefined
+}
+
+/** Newest first. */
+export interface ExceptionPage {
+  readonly data: ReadonlyArray<PaymentException>
+  /** Pass it for the next page; null at the end. */
+  readonly cursor: string | null
+}
+
+export interface ResolveException {
+  /** `accept` takes the money; `refund` notes that you have sent it back with your own wallet. */
+  readonly action: "accept" | "refund"
+  /** The transaction of the refund; or the one that paid, where the exception has none. */
+  readonly txHash?: string | undefined
+  /** With `refund`: smallest units that were sent back, if not all. Needed where the amount may grow, as with dust. */
+  readonly amount?: string | undefined
+  /** 1 to 500 characters. */
+  readonly note?: string | undefined
 }
 
 export interface CreatePayment {
@@ -308,7 +368,9 @@ export interface WebhookEvent {
   /** ISO 8601, UTC. */
   readonly createdAt: string
   /** The payment as it was at the time of the event. */
-  readonly data: Payment
+  readonly data: AccountedPayment
+  /** What `payment.exception` is about, and only there. */
+  readonly exception?: PaymentException
 }
 
 /** The body that `tilld webhooks test` sends, without a payment. Respond with a 2xx, and do nothing else. */
@@ -339,6 +401,8 @@ export type ErrorCode =
   | "IDEMPOTENCY_KEY_IN_USE"
   | "ROTATION_UNDER_WAY"
   | "ENDPOINT_DELETED"
+  | "EXCEPTION_RESOLVED"
+  | "NOTHING_TO_REFUND"
   | "QUOTE_EXPIRED"
   | "QUOTE_ALREADY_USED"
   | "TOO_MANY_ENDPOINTS"
@@ -348,6 +412,7 @@ export type ErrorCode =
   | "QUOTE_NOT_FOUND"
   | "QUOTE_MISMATCH"
   | "AMOUNT_TOO_SMALL"
+  | "TRANSACTION_NOT_PROVEN"
   | "RATE_LIMITED"
   | "TOO_MANY_STREAMS"
   | "HEADERS_TOO_LARGE"

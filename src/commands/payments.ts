@@ -14,6 +14,7 @@ import {
   type Story
 } from "../Control/paymentRequests.ts"
 import { chainNames, modes } from "../Domain/Chain.ts"
+import { notePattern } from "../Domain/Exception.ts"
 import { PaymentStatus } from "../Domain/Payment.ts"
 import { type ShowAmount, withAmounts } from "./amounts.ts"
 import { cancel } from "./cancelPayment.ts"
@@ -81,9 +82,13 @@ const transactionOf = ({ dust, txHash = "transaction unknown" }: ExceptionView):
 const renderException = (exception: ExceptionView, show: ShowAmount): string =>
   `${exception.openedAt}  ${exception.status}  ${exception.kind}  ${show(exception, exception)}  ` +
   `${exception.chain}  ${transactionOf(exception)}  ${exception.id}` +
+  (exception.from === undefined ? "" : `  from ${exception.from}`) +
+  (exception.path === undefined ? "" : `  at ${exception.path}`) +
   (exception.sentBack === undefined
     ? ""
-    : `  after ${show(exception, { ...exception, amount: exception.sentBack })} that were sent back`)
+    : `  after ${show(exception, { ...exception, amount: exception.sentBack })} that were sent back`) +
+  (exception.resolutionTxHash === undefined ? "" : `  by ${exception.resolutionTxHash}`) +
+  (exception.note === undefined ? "" : `  (${exception.note})`)
 
 const renderDust = (sum: Story["dust"][number], amount: string): string =>
   `${sum.transfers} small transfers, ${sum.kind}  ${amount}  ${sum.chain}  ` +
@@ -215,8 +220,37 @@ const exceptions = Command.make(
 ).pipe(Command.withDescription("Show the money that needs a decision, found_late and reorged first, then the oldest"))
 
 const decidable = Args.text({ name: "ID" }).pipe(
-  Args.withDescription("pay_…, or exc_… of money whose payment is lost, as tilld payments exceptions shows them")
+  Args.withDescription("pay_…, or exc_… for that exception alone, as tilld payments exceptions shows them")
 )
+
+const transaction = (description: string) =>
+  Options.text("tx").pipe(
+    Options.withPseudoName("HASH"),
+    Options.withDescription(description),
+    Options.mapEffect((hash) =>
+      /^0x[0-9a-fA-F]{64}$/.test(hash)
+        ? Effect.succeed(hash.toLowerCase())
+        : refuse("--tx must be a transaction's hash: 0x and 64 hexadecimal digits")
+    ),
+    Options.optional
+  )
+
+const note = Options.text("note").pipe(
+  Options.withPseudoName("TEXT"),
+  Options.withDescription("Kept with the decision; the merchant sees it"),
+  Options.mapEffect((text) =>
+    notePattern.test(text)
+      ? Effect.succeed(text)
+      : refuse("--note must have 1 to 500 characters, without control characters")
+  ),
+  Options.optional
+)
+
+/** What a decision names, as the requests take it. */
+const named = (options: { readonly tx: Option.Option<string>; readonly note: Option.Option<string> }) => ({
+  ...Option.match(options.tx, { onNone: () => ({}), onSome: (tx) => ({ tx }) }),
+  ...Option.match(options.note, { onNone: () => ({}), onSome: (note) => ({ note }) })
+})
 
 const renderDecision = ({ exceptions, payment }: DecisionView, show: ShowAmount): string =>
   [
@@ -232,30 +266,19 @@ const accept = Command.make(
   {
     ...common,
     id: decidable,
-    tx: Options.text("tx").pipe(
-      Options.withPseudoName("HASH"),
-      Options.withDescription("The transaction that paid, where tilld does not know it"),
-      Options.mapEffect((hash) =>
-        /^0x[0-9a-fA-F]{64}$/.test(hash)
-          ? Effect.succeed(hash.toLowerCase())
-          : refuse("--tx must be a transaction's hash: 0x and 64 hexadecimal digits")
-      ),
-      Options.optional
-    )
+    tx: transaction("The transaction that paid, where tilld does not know it"),
+    note
   },
   (options) =>
     printResult(
       options,
       "payments accept",
-      new AcceptPayment({
-        id: options.id,
-        ...Option.match(options.tx, { onNone: () => ({}), onSome: (tx) => ({ tx }) })
-      }),
+      new AcceptPayment({ id: options.id, ...named(options) }),
       withAmounts(options, renderDecision)
     )
 ).pipe(
   Command.withDescription(
-    "Take what has come, however little, as the payment: it becomes confirmed, and its exceptions are closed"
+    "Take what has come, however little, as the payment: it becomes confirmed, and its exceptions are closed; or take the money of one exception alone"
   )
 )
 
@@ -289,7 +312,9 @@ const refunded = Command.make(
           : refuse("--amount must be a whole number of base units, 1 or more")
       ),
       Options.optional
-    )
+    ),
+    tx: transaction("The transaction that sent it back, which is noted as you name it"),
+    note
   },
   (options) =>
     printResult(
@@ -298,13 +323,14 @@ const refunded = Command.make(
       new RefundedPayment({
         id: options.id,
         exceptions: options.exceptions,
+        ...named(options),
         ...Option.match(options.amount, { onNone: () => ({}), onSome: (amount) => ({ amount }) })
       }),
       withAmounts(options, renderRefund)
     )
 ).pipe(
   Command.withDescription(
-    "Note that the money of a payment's exceptions was sent back: of those named, or of the only one"
+    "Note that the money of a payment's exceptions was sent back: of those named, of the only one, or of one alone"
   )
 )
 

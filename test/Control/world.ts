@@ -121,9 +121,22 @@ export const samples = [
     detail: { id: payment(1) }
   },
   {
-    request: new PaymentRequests.RefundedPayment({ id: payment(2), exceptions: ["exc_2"], amount: "400" }),
+    request: new PaymentRequests.RefundedPayment({
+      id: payment(2),
+      exceptions: ["exc_2"],
+      amount: "400",
+      tx: "0xsent",
+      note: "a part"
+    }),
     act: "payments refunded",
-    detail: { id: payment(2), exceptions: ["exc_2"], amount: "400", closed: ["exc_2: 400 ETH"] }
+    detail: {
+      id: payment(2),
+      exceptions: ["exc_2"],
+      amount: "400",
+      tx: "0xsent",
+      note: "a part",
+      closed: ["exc_2: 400 ETH"]
+    }
   },
   {
     request: new PaymentRequests.CancelPayment({ id: payment(4) }),

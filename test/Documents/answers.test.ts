@@ -2,6 +2,7 @@ import { expect, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import type { OpenApiDocument } from "../../src/Documents/openApi.ts"
 import { type Answered, type Sent, TestApi, testApp } from "../lib/api.ts"
+import { storeLateMoney } from "../lib/exceptions.ts"
 import { validateAnswer } from "../lib/openapi.ts"
 import { testChain, testRates, testXpub } from "../lib/settings.ts"
 import { execute } from "../lib/store.ts"
@@ -113,6 +114,39 @@ layer(app, { excludeTestServices: true })("every response matches the document",
       const beyond = yield* ask("POST", "/v1/webhooks", { key, json: endpoint })
       expect(told(beyond)).toBe("409 TOO_MANY_ENDPOINTS")
       expect(beyond.body.error.message).toContain("There are 50 endpoints, as many as an account may have in a mode")
+    })
+  )
+
+  it.effect("for exceptions", () =>
+    Effect.gen(function* () {
+      const ask = yield* makeAsk
+      const key = yield* (yield* TestApi).newKey()
+      const { id } = (yield* ask("POST", "/v1/payments", { key, json: payment() })).body
+      const [late, further, last] = [
+        yield* storeLateMoney(id, 1),
+        yield* storeLateMoney(id, 2),
+        yield* storeLateMoney(id, 3)
+      ]
+      expect((yield* ask("GET", `/v1/payments/${id}`, { key })).body.exceptions).toHaveLength(3)
+      const page = yield* ask("GET", "/v1/exceptions?limit=1&status=open&kind=late&chain=base", { key })
+      expect(page.body.cursor).toEqual(expect.any(String))
+      const resolve = (exception: string, json: unknown) =>
+        ask("POST", `/v1/exceptions/${exception}/resolve`, { key, json })
+      const txHash = `0x${"a".repeat(64)}`
+      expect((yield* resolve(late, { action: "refund", amount: "1", txHash, note: "a part" })).status).toBe(200)
+      expect((yield* resolve(late, { action: "refund" })).body.resolution).toBe("refunded")
+      yield* execute("UPDATE exceptions SET kind = 'reorged' WHERE id = ?", [further])
+      yield* execute("UPDATE exceptions SET tx_hash = NULL WHERE id = ?", [last])
+      const refusals = [
+        [late, { action: "accept" }, "409 EXCEPTION_RESOLVED"],
+        [further, { action: "refund" }, "409 NOTHING_TO_REFUND"],
+        [last, { action: "accept", txHash }, "422 TRANSACTION_NOT_PROVEN"],
+        [last, { action: "accept" }, "400 VALIDATION_ERROR"],
+        ["exc_x", { action: "accept" }, "404 NOT_FOUND"]
+      ] as const
+      for (const [exception, json, code] of refusals) expect(told(yield* resolve(exception, json))).toBe(code)
+      expect(told(yield* ask("GET", "/v1/exceptions?cursor=x", { key }))).toBe("400 INVALID_CURSOR")
+      expect(told(yield* ask("GET", "/v1/exceptions?kind=x", { key }))).toBe("400 VALIDATION_ERROR")
     })
   )
 

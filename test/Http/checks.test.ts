@@ -47,6 +47,8 @@ layer(testApp(), { excludeTestServices: true })("the checks of a request, in ord
         ["/v1/payments", "GET, HEAD, POST"],
         ["/v1/webhooks/x", "DELETE, PATCH"],
         ["/v1/payments/x/cancel", "POST"],
+        ["/v1/exceptions", "GET, HEAD"],
+        ["/v1/exceptions/x/resolve", "POST"],
         ["/v1/deliveries/redeliver", "POST"],
         ["/v1/deliveries/x/redeliver", "POST"]
       ] as const) {

@@ -2,6 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { YieldWrap } from "effect/Utils"
 import type { ExceptionContent } from "../../src/Domain/Exception.ts"
+import * as ExceptionLists from "../../src/Payments/ExceptionListRepo.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
 import { tempStore } from "../lib/store.ts"
@@ -86,7 +87,7 @@ test("open exceptions are listed oldest first, up to the limit", function* () {
   }
   const [oldest] = yield* stored
   yield* Exceptions.close(oldest?.id ?? "", "accepted", 9)
-  const open = yield* Exceptions.open(yield* Tx, { limit: 2 })
+  const open = yield* ExceptionLists.open(yield* Tx, { limit: 2 })
   expect(open.map(({ key }) => key)).toEqual(keys.filter((key) => key !== oldest?.key).slice(0, 2))
 })
 
@@ -99,11 +100,11 @@ test("dust: what is listed page by page begins with found_late and reorged, and 
     { ...found, kind: "reorged", key: "reorged" }
   ]
   yield* sync([...late, ...pressing], 2)
-  const first = yield* Exceptions.open(tx, { limit: 2 })
+  const first = yield* ExceptionLists.open(tx, { limit: 2 })
   expect(new Set(first.map(({ kind }) => kind))).toEqual(new Set(["found_late", "reorged"]))
   yield* Exceptions.close(first[1]?.id ?? "", "accepted", 3)
-  const second = yield* Exceptions.open(tx, { limit: 3, after: first[1]?.id })
-  const last = yield* Exceptions.open(tx, { limit: 3, after: second[2]?.id })
+  const second = yield* ExceptionLists.open(tx, { limit: 3, after: first[1]?.id })
+  const last = yield* ExceptionLists.open(tx, { limit: 3, after: second[2]?.id })
   expect([...second, ...last].map(({ key }) => key).sort()).toEqual(late.map(({ key }) => key))
-  expect(yield* Exceptions.open(tx, { limit: 9, payment: "pay_other" })).toEqual([])
+  expect(yield* ExceptionLists.open(tx, { limit: 9, payment: "pay_other" })).toEqual([])
 })

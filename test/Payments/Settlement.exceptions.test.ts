@@ -38,7 +38,7 @@ test("money beyond the amount, paid again and late is an exception each and leav
   yield* tick({ head: lastOnTime + 9, transfers: [transfer(lastOnTime + 5, 40n)] })
   expect(yield* exceptions(payment)).toEqual([
     "open overpaid 100 0xt120",
-    "open paid_again 30 0xt135",
+    "open overpaid 30 0xt135",
     `open late 40 0xt${lastOnTime + 5}`
   ])
   const after = yield* look(payment)
@@ -55,7 +55,7 @@ test("an overpayment becomes an exception when the payment is confirmed, also by
   expect(yield* exceptions(payment)).toEqual(["open overpaid 100 0xt120"])
 })
 
-test("late money for an expired payment is an exception, money found late also an alarm, and neither sends an event", function* () {
+test("late money for an expired payment is an exception, money found late also an alarm, and neither changes its status", function* () {
   const payment = yield* start
   const end = lastOnTime + confirmations
   yield* scanTo(end)
@@ -119,7 +119,8 @@ test("receipts of lost payments are found by an index", function* () {
     "SEARCH receipts USING INDEX receipts_unsettled (payment_id=? AND chain=? AND mode=?)",
     "SEARCH receipts USING INDEX receipts_lost (address=? AND dust=? AND chain=? AND mode=?)",
     "SEARCH dust_sums USING PRIMARY KEY (address=? AND mode=?)",
-    "SEARCH exceptions USING INDEX sqlite_autoindex_exceptions_2 (address=?)"
+    "SEARCH exceptions USING INDEX sqlite_autoindex_exceptions_2 (address=?)",
+    "SEARCH wallets USING PRIMARY KEY (fingerprint=?) LEFT-JOIN"
   ])
   expect(steps.filter((step) => step.startsWith("SCAN"))).toEqual([])
 })

@@ -85,9 +85,10 @@ export const untold = { position: "unattributed", txHash: undefined } as const
 export const look = (id: PaymentId) =>
   Effect.gen(function* () {
     const reader = yield* Reader
-    const events = yield* reader.all<{ kind: string }>("SELECT kind FROM events WHERE payment_id = ? ORDER BY rowid", [
-      id
-    ])
+    const events = yield* reader.all<{ kind: string }>(
+      "SELECT kind FROM events WHERE payment_id = ? AND kind <> 'payment.exception' ORDER BY rowid",
+      [id]
+    )
     const exceptions = yield* Exceptions.ofPayment(reader, id)
     return {
       payment: yield* Repo.byId(reader, id),

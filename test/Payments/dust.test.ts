@@ -137,7 +137,7 @@ test("dust: what came beyond the amount, late, or as another token is one except
   yield* tick({ head: 130, transfers: [token(120, amount)] })
   yield* tick({ head: 140, transfers: dust(140, 20, 5n) })
   yield* tick({ head: 141, transfers: dust(141, 5, 5n) })
-  expect(yield* exceptions(payment)).toEqual(["open paid_again 125 undefined"])
+  expect(yield* exceptions(payment)).toEqual(["open overpaid 125 undefined"])
   const late = lastOnTime + 1
   yield* tick({ head: late, transfers: dust(late, 30, 7n) })
   const stray = dust(late + 1, 102, 3n, { currency: "USDT" })
@@ -145,7 +145,7 @@ test("dust: what came beyond the amount, late, or as another token is one except
   const all = yield* exceptions(payment)
   expect(all.filter((one) => one.endsWith("undefined")).sort()).toEqual([
     "open late 210 undefined",
-    "open paid_again 125 undefined",
+    "open overpaid 125 undefined",
     "open wrong_token 6 undefined"
   ])
   // The first hundred of another token are told one by one.
@@ -163,16 +163,16 @@ scopedTest(besideNode(layer))("dust: decided dust stays decided, and dust that c
   })
   yield* tick({ head: 141, transfers: dust(141, 4, 5n) })
   yield* refunded(payment.id, { exceptions: [], amount: 100n })
-  expect(yield* exceptions(payment)).toEqual(["open paid_again 20 undefined"])
+  expect(yield* exceptions(payment)).toEqual(["open overpaid 20 undefined"])
   yield* refunded(payment.id, { exceptions: [], amount: 20n })
-  expect(yield* exceptions(payment)).toEqual(["refunded paid_again 120 undefined"])
+  expect(yield* exceptions(payment)).toEqual(["refunded overpaid 120 undefined"])
   yield* tick({ head: 142, transfers: dust(142, 1, 5n) })
-  expect(yield* exceptions(payment)).toEqual(["open paid_again 5 undefined"])
+  expect(yield* exceptions(payment)).toEqual(["open overpaid 5 undefined"])
   yield* accept(payment.id, undefined)
-  expect(yield* exceptions(payment)).toEqual(["accepted paid_again 5 undefined"])
+  expect(yield* exceptions(payment)).toEqual(["accepted overpaid 5 undefined"])
   yield* tick({ head: 143, transfers: dust(143, 2, 3n) })
   yield* tick({ head: 144, transfers: dust(144, 1, 3n) })
-  const since = ["open paid_again 9 undefined", "accepted paid_again 5 undefined"]
+  const since = ["open overpaid 9 undefined", "accepted overpaid 5 undefined"]
   expect([...(yield* exceptions(payment))].sort()).toEqual([...since].sort())
   // A reorg that takes what is open leaves what was decided on.
   yield* tick({ head: 145, ancestor: 142 })
@@ -192,7 +192,8 @@ test("dust: on-time dust that is found after the end is one alarm, and never hid
   yield* tick({ head: end + 2, transfers: dust(113, 50, 500n) })
   expect([...(yield* exceptions(payment))].sort()).toEqual([
     "open found_late 50000 undefined",
-    "open found_late 900000 0xt112"
+    "open found_late 900000 0xt112",
+    "open underpaid 5000 undefined"
   ])
   expect(alarms).toHaveLength(2)
 })
@@ -210,7 +211,7 @@ test("dust: a confirmed payment that a reorg takes dust from is undone once the 
   expect(yield* received(payment)).toBe("confirmed 1000000")
   yield* tick({ head: 113 + 4 * confirmations })
   expect(yield* received(payment)).toBe("failed 999500")
-  expect(yield* exceptions(payment)).toEqual(["open reorged 500 0xd112:0"])
+  expect(yield* exceptions(payment)).toEqual(["open reorged 500 0xd112:0", "open underpaid 999500 0xt105"])
 })
 
 testOfTwo("dust: on another chain and at a lost address it is summed up from the hundredth on", function* () {

@@ -53,14 +53,14 @@ describe("money beyond the amount", () => {
     expect(found(confirmed(), ...all)).toEqual(["overpaid 107 0xa"])
   })
 
-  it("paid_again: each further transaction, before and after the confirmation", () => {
+  it("overpaid: each further transaction, before and after the confirmation", () => {
     const all = [receipt("0xa", 101, 1000n), receipt("0xb", 102, 20n), receipt("0xc", after, 1000n)]
-    expect(found(confirmed(), ...all)).toEqual(["paid_again 20 0xb", "paid_again 1000 0xc"])
+    expect(found(confirmed(), ...all)).toEqual(["overpaid 20 0xb", "overpaid 1000 0xc"])
   })
 
-  it("paid_again: also one that was mined before the crossing and found after the confirmation", () => {
+  it("overpaid: also one that was mined before the crossing and found after the confirmation", () => {
     const late = receipt("0xb", 101, 30n, { seenAt: endedAt + 1 })
-    expect(found(confirmed(), late, receipt("0xa", 102, 1000n))).toEqual(["paid_again 30 0xb"])
+    expect(found(confirmed(), late, receipt("0xa", 102, 1000n))).toEqual(["overpaid 30 0xb"])
   })
 
   it("what was found in the commit that confirmed it was known then", () => {
@@ -72,7 +72,7 @@ describe("money beyond the amount", () => {
     expect(found(confirmed(), receipt("0x0", 101, 1100n), receipt("0xa", 102, 1000n))).toEqual(["overpaid 1100 0xa"])
   })
 
-  it("unattributed money is not paid_again", () => {
+  it("unattributed money is not overpaid", () => {
     const untold = receipt("", 103, 30n, { txHash: undefined, position: "unattributed" })
     expect(found(confirmed(), receipt("0xa", 101, 1000n), untold)).toEqual(["unattributed 30 undefined"])
   })
@@ -80,7 +80,7 @@ describe("money beyond the amount", () => {
   it("filling up what the tolerance or an operator let pass is neither", () => {
     const partial = confirmed({ amountReceived: 900n })
     expect(found(partial, receipt("0xa", 101, 900n), receipt("0xb", after, 60n))).toEqual([])
-    expect(found(partial, receipt("0xa", 101, 900n), receipt("0xb", after, 160n))).toEqual(["paid_again 60 0xb"])
+    expect(found(partial, receipt("0xa", 101, 900n), receipt("0xb", after, 160n))).toEqual(["overpaid 60 0xb"])
   })
 
   it("accepted money without a transaction makes up for what the others lacked, and for no more", () => {
@@ -90,8 +90,8 @@ describe("money beyond the amount", () => {
     ]
     const further = (first: bigint) =>
       exceptionsOf(confirmed(), [receipt("0xa", 101, first), receipt("0xb", after, 500n)], rules, accepted)
-    expect(further(300n)).toMatchObject([{ kind: "paid_again", amount: 500n, txHash: "0xb" }])
-    expect(further(1000n)).toMatchObject([{ kind: "paid_again", amount: 500n, txHash: "0xb" }])
+    expect(further(300n)).toMatchObject([{ kind: "overpaid", amount: 500n, txHash: "0xb" }])
+    expect(further(1000n)).toMatchObject([{ kind: "overpaid", amount: 500n, txHash: "0xb" }])
   })
 
   it("one that a reorg leaves to complete the payment is not paid again", () => {
@@ -101,7 +101,7 @@ describe("money beyond the amount", () => {
     // Nor is it the one to have brought too much, where it was found together with further money.
     const [further, instead] = [receipt("0xc", after, 30n), receipt("0xb", after + 1, 1000n)]
     const since = { seenAt: endedAt + 1 }
-    expect(found(confirmed(), gone, { ...further, ...since }, { ...instead, ...since })).toEqual(["paid_again 30 0xc"])
+    expect(found(confirmed(), gone, { ...further, ...since }, { ...instead, ...since })).toEqual(["overpaid 30 0xc"])
   })
 
   it("on-time money found for a payment that was accepted for other money is paid again", () => {
@@ -109,7 +109,7 @@ describe("money beyond the amount", () => {
     const money = receipt("0xlate", lastOnTime + 5, 1000n, { seenAt: endedAt - 1 })
     expect(found(accepted, money, receipt("0xb", 300, 10n, { seenAt: endedAt + 1 }))).toEqual([
       "late 1000 0xlate",
-      "paid_again 10 0xb"
+      "overpaid 10 0xb"
     ])
     // What was known when it was accepted is not further money.
     const known = receipt("0xc", 250, 200n, { seenAt: endedAt })
@@ -132,43 +132,57 @@ describe("late", () => {
   })
 })
 
-describe("found_late", () => {
+describe("underpaid and found_late", () => {
   const expired = payment({ status: "expired", endedAt })
   const short = payment({ status: "failed", failureReason: "insufficient_amount", amountReceived: 400n, endedAt })
 
   it("on-time money seen after the payment expired, or failed for want of it", () => {
     expect(found(expired, receipt("0xa", 300, 1000n, { seenAt: endedAt + 1 }))).toEqual(["found_late 1000 0xa"])
     const known = receipt("0xa", 300, 400n)
-    expect(found(short, known)).toEqual([])
-    expect(found(short, known, receipt("0xb", 301, 600n, { seenAt: endedAt + 1 }))).toEqual(["found_late 600 0xb"])
+    const since = receipt("0xb", 301, 600n, { seenAt: endedAt + 1 })
+    expect(found(short, known, since)).toEqual(["underpaid 400 0xa", "found_late 600 0xb"])
   })
 
-  it("nothing that was counted beside unattributed money, whether that was counted or not", () => {
+  it("what a payment had when it failed is underpaid, each transaction by itself, and nothing while it is open", () => {
+    const parts = [receipt("0xa", 300, 250n), receipt("0xb", 301, 150n)]
+    expect(found(payment(), ...parts)).toEqual([])
+    expect(found(short, ...parts)).toEqual(["underpaid 250 0xa", "underpaid 150 0xb"])
+    // Also where it failed because the operator gave up its chain.
+    const abandoned = { ...short, failureReason: "abandoned" as const }
+    expect(found(abandoned, ...parts)).toEqual(["underpaid 250 0xa", "underpaid 150 0xb"])
+  })
+
+  it("found_late is nothing that was counted beside unattributed money, whether that was counted or not", () => {
     const known = receipt("0xa", 300, 400n)
     const coins = { position: "unattributed", txHash: undefined } as const
     expect(found(short, known, receipt("", 299, 50n, { ...coins, corroborated: false }))).toEqual([
-      "unattributed 50 undefined"
+      "unattributed 50 undefined",
+      "underpaid 400 0xa"
     ])
     const counted = { ...short, amountReceived: 450n }
-    expect(found(counted, known, receipt("", 299, 50n, coins))).toEqual(["unattributed 50 undefined"])
+    expect(found(counted, known, receipt("", 299, 50n, coins))).toEqual([
+      "unattributed 50 undefined",
+      "underpaid 400 0xa"
+    ])
     // What the undoing of a payment leaves is counted with them: no transaction that came back stands for them.
     const undone = { ...counted, failureReason: "reorged" as const, confirmedAt: 400_000 }
     const back = receipt("0xb", 301, 50n)
     expect(found(undone, known, receipt("", 299, 50n, { ...coins, corroborated: false }), back)).toEqual([
       "unattributed 50 undefined",
       "reorged 500 undefined",
+      "underpaid 400 0xa",
       "found_late 50 0xb"
     ])
   })
 
   it("of two that were seen in time, the later one where only one of them was counted", () => {
     const all = [receipt("0xb", 299, 400n, { seenAt: 300_001 }), receipt("0xa", 300, 400n, { seenAt: 300_000 })]
-    expect(found(short, ...all)).toEqual(["found_late 400 0xb"])
+    expect(found(short, ...all)).toEqual(["underpaid 400 0xa", "found_late 400 0xb"])
   })
 
   it("a known transaction that a reorg mines again is known", () => {
     const before = receipt("0xa", 300, 400n, { canonical: false })
-    expect(found(short, before, receipt("0xa", 302, 400n, { seenAt: endedAt + 9 }))).toEqual([])
+    expect(found(short, before, receipt("0xa", 302, 400n, { seenAt: endedAt + 9 }))).toEqual(["underpaid 400 0xa"])
   })
 
   it("one that comes in the place of known money that a reorg took", () => {
@@ -179,7 +193,10 @@ describe("found_late", () => {
   it("one that a reorg had taken when the payment ended, and that came back, whatever else was known then", () => {
     const back = receipt("0xb", 302, 300n)
     expect(found(expired, back)).toEqual(["found_late 300 0xb"])
-    expect(found({ ...short, amountReceived: 300n }, receipt("0xa", 301, 300n), back)).toEqual(["found_late 300 0xb"])
+    expect(found({ ...short, amountReceived: 300n }, receipt("0xa", 301, 300n), back)).toEqual([
+      "underpaid 300 0xa",
+      "found_late 300 0xb"
+    ])
     const untold = receipt("", 302, 400n, { position: "unattributed", txHash: undefined })
     expect(found(short, receipt("0xb", 301, 300n), untold)).toEqual([
       "unattributed 400 undefined",
@@ -190,7 +207,7 @@ describe("found_late", () => {
     // Of two, the one that was mined again, not the one that was known all the time.
     const [before, known] = [receipt("0xb", 299, 300n, { canonical: false }), receipt("0xa", 300, 400n)]
     const again = { ...before, blockHash: "0xother", canonical: true, seenAt: endedAt + 1 }
-    expect(found(short, before, known, again)).toEqual(["found_late 300 0xb"])
+    expect(found(short, before, known, again)).toEqual(["underpaid 400 0xa", "found_late 300 0xb"])
   })
 
   it("what a confirmed payment lacks since a reorg undid it, less unattributed money", () => {
@@ -198,9 +215,57 @@ describe("found_late", () => {
     const gone = receipt("0xa", 300, 700n, { canonical: false })
     expect(found(undone, gone)).toEqual(["reorged 1000 0xa"])
     const left = { ...undone, amountReceived: 300n }
-    expect(found(left, gone, receipt("0xb", 300, 300n))).toEqual(["reorged 700 0xa"])
+    expect(found(left, gone, receipt("0xb", 300, 300n))).toEqual(["reorged 700 0xa", "underpaid 300 0xb"])
     const untold = receipt("", 300, 300n, { position: "unattributed", txHash: undefined })
     expect(found(left, gone, untold)).toEqual(["unattributed 300 undefined", "reorged 700 0xa"])
+  })
+})
+
+describe("a payment that was accepted for other money", () => {
+  const open = (key: string, amount: bigint): ExceptionContent => ({
+    ...{ kind: "underpaid", chain: "base", txHash: "0xb", currency: "USDC", amount, block: undefined, key }
+  })
+  const apart = (of: Payment, exceptions: ReadonlyArray<ExceptionContent>, ...receipts: ReadonlyArray<Receipt>) =>
+    exceptionsOf(of, receipts, rules, [], undefined, exceptions).map(
+      ({ amount, kind, txHash }) => `${kind} ${amount} ${txHash}`
+    )
+  const both = [receipt("0xa", 101, 1000n), receipt("0xb", 102, 300n)]
+
+  it("leaves open exceptions of its own money as they are, and counts that money for nothing else", () => {
+    expect(apart(confirmed(), [], ...both)).toEqual(["overpaid 300 0xb"])
+    expect(apart(confirmed(), [open("underpaid:base:0xb:USDC", 300n)], ...both)).toEqual(["underpaid 300 0xb"])
+  })
+
+  it("takes what a transaction brings beyond its open exception for further money", () => {
+    expect(apart(confirmed(), [open("underpaid:base:0xb:USDC", 100n)], ...both)).toEqual([
+      "underpaid 100 0xb",
+      "overpaid 200 0xb"
+    ])
+    // Of orphaned money nothing is left open.
+    const [paid = receipt("0xa", 101, 1000n)] = both
+    expect(apart(confirmed(), [open("underpaid:base:0xb:USDC", 300n)], paid)).toEqual([])
+  })
+})
+
+describe("who sent it", () => {
+  const from = (sender: string | undefined, position = "log:0") => ({ sender, position })
+  const senders = (of: Payment, ...receipts: ReadonlyArray<Receipt>) =>
+    exceptionsOf(of, receipts, rules).map(({ sender }) => sender)
+
+  it("is told where all of an exception's money came from one", () => {
+    const late = (sender: string | undefined, position: string) =>
+      receipt("0xa", lastOnTime + 1, 5n, from(sender, position))
+    expect(senders(payment(), late("0x1", "log:0"), late("0x1", "log:1"))).toEqual(["0x1"])
+    expect(senders(payment(), late("0x1", "log:0"), late("0x2", "log:1"))).toEqual([undefined])
+    expect(senders(payment(), late("0x1", "log:0"), late(undefined, "log:1"))).toEqual([undefined])
+    const further = [receipt("0xa", 101, 1000n), receipt("0xb", 102, 5n, from("0x3")), receipt("0xc", 103, 5n)]
+    expect(senders(confirmed(), ...further)).toEqual(["0x3", undefined])
+  })
+
+  it("is not told of dust, which many sent, nor of money that a reorg took", () => {
+    expect(senders(payment(), receipt("0xa", lastOnTime + 1, 5n, { sender: "0x1", dust: "late" }))).toEqual([undefined])
+    const undone = payment({ status: "failed", failureReason: "reorged", txHash: "0xa", confirmedAt: 400_000, endedAt })
+    expect(senders(undone, receipt("0xa", 300, 700n, { sender: "0x1", canonical: false }))).toEqual([undefined])
   })
 })
 

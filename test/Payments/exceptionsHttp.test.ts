@@ -14,6 +14,8 @@ const app = testApp({
 
 let orders = 0
 
+const at = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
+
 liveSuite(app, "exceptions over HTTP", (test) => {
   const create = (key: string, currency: string) =>
     Effect.gen(function* () {
@@ -30,7 +32,7 @@ liveSuite(app, "exceptions over HTTP", (test) => {
         Effect.flatMap(Tx, (tx) =>
           tx.run(
             `INSERT INTO exceptions (id, address, key, payment_id, opened_at, mode, chain, currency, amount, kind, tx_hash,
-               closed_at, outcome) VALUES (?, '0x1', ?, ?, ?, 'test', 'base', 'ETH', '5', ${rest})`,
+               closed_at, outcome) VALUES (?, '${at.toLowerCase()}', ?, ?, ?, 'test', 'base', 'ETH', '5', ${rest})`,
             [`exc_${n}`, `key ${n}`, id, n * 1000]
           )
         )
@@ -44,18 +46,20 @@ liveSuite(app, "exceptions over HTTP", (test) => {
     const made = yield* create(key, "USDC")
     yield* insert(2, made.id, "'unattributed', NULL, NULL, NULL")
     yield* insert(1, made.id, "'wrong_token', '0xt', 9, 'refunded'")
-    const common = { chain: "base", currency: "ETH", amount: "5" }
+    const common = { payment: made.id, chain: "base", currency: "ETH", amount: "5", address: at }
     const withExceptions = {
       ...made,
       exceptions: [
         // What is open comes first.
-        { kind: "unattributed", ...common, detectedAt: "1970-01-01T00:00:02.000Z" },
+        { id: "exc_2", kind: "unattributed", ...common, detectedAt: "1970-01-01T00:00:02.000Z" },
         {
+          id: "exc_1",
           kind: "wrong_token",
           ...common,
           txHash: "0xt",
           detectedAt: "1970-01-01T00:00:01.000Z",
-          resolution: "refunded"
+          resolution: "refunded",
+          resolvedAt: "1970-01-01T00:00:00.009Z"
         }
       ]
     }

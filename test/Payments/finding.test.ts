@@ -1,5 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
+import { iso } from "../../src/Domain/Timestamp.ts"
 import { TestApi, testApp } from "../lib/api.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testChain } from "../lib/settings.ts"
@@ -15,7 +16,7 @@ const hash = (digit: string) => `0x${digit.repeat(64)}`
 
 liveSuite(app, "payments are found", (test) => {
   const seconds = (n: number) => 1_700_000_000_000 + n * 1_000
-  const time = (n: number) => new Date(seconds(n)).toISOString()
+  const time = (n: number) => iso(seconds(n))
 
   /** Payments of one account, by reference: `order 0` to `order 5`, a second apart, in turn on base and on polygon. */
   const shop = Effect.gen(function* () {

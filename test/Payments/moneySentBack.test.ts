@@ -8,7 +8,15 @@ const it_ = payment({ currency: "ETH" })
 const openedAt = it_.createdAt + 60_000
 /** Money that nobody could attribute, up to block 120, and that was sent back. */
 const sentBack: PaymentException = {
+  sequence: 1,
   id: "exc_1",
+  account: it_.account,
+  index: 7,
+  walletAccount: undefined,
+  closedAt: openedAt,
+  decisionTx: undefined,
+  note: undefined,
+  revision: 2,
   mode: it_.mode,
   address: it_.address,
   payment: it_.id,
@@ -80,7 +88,7 @@ describe("refunded money without a transaction", () => {
 })
 
 describe("refunded money of a transaction", () => {
-  const repaid: PaymentException = { ...sentBack, kind: "paid_again", txHash: "0xa", block: undefined }
+  const repaid: PaymentException = { ...sentBack, kind: "overpaid", txHash: "0xa", block: undefined }
   const rest = (receipts: ReadonlyArray<Receipt>, exception = repaid) =>
     withoutSentBack(receipts, [exception]).map(({ amount }) => amount)
 

@@ -109,7 +109,7 @@ test("accept: the payment ended when it was accepted; on-time money that was kno
   expect(after.payment).toMatchObject({ confirmedAt: (end + 69) * 1000, endedAt: (end + 69) * 1000 })
   expect(after.exceptions.toSorted()).toEqual(["accepted found_late 100", "accepted late 1000"])
   yield* scanTo(end + 90, transfer(201, 30n))
-  expect((yield* look(id)).exceptions).toContain("open paid_again 30")
+  expect((yield* look(id)).exceptions).toContain("open overpaid 30")
 })
 
 test("accept: a payment that a reorg undid is confirmed anew, by the money that came back", function* () {
@@ -160,7 +160,7 @@ test("accept: what was paid too much beside such a transaction is noted, and mor
   yield* accept(id, hash("1"))
   expect((yield* look(id)).exceptions).toEqual(["accepted overpaid 600"])
   yield* scanTo(150, transfer(140, 1000n))
-  expect((yield* look(id)).exceptions).toEqual(["accepted overpaid 600", "open paid_again 1000"])
+  expect((yield* look(id)).exceptions).toEqual(["accepted overpaid 600", "open overpaid 1000"])
 })
 
 test("accept: further money is paid again beside accepted unattributed money, whose own transaction is not", function* () {
@@ -169,7 +169,7 @@ test("accept: further money is paid again beside accepted unattributed money, wh
   yield* scanTo(130, transfer(120, 1500n, untold))
   yield* accept(id, hash("1"))
   yield* scanTo(150, transfer(140, 1000n))
-  const before = ["accepted unattributed 1500", "open paid_again 1000"]
+  const before = ["accepted unattributed 1500", "open overpaid 1000"]
   expect((yield* look(id)).exceptions).toEqual(before)
   yield* told(151, transfer(118, 1500n, { position: "call:0xa", txHash: hash("1") }))
   expect((yield* look(id)).exceptions).toEqual(before)
@@ -180,7 +180,7 @@ test("accept: unattributed money makes up for what the other transactions lacked
   yield* scanTo(130, transfer(110, 300n), transfer(120, 700n, untold))
   expect((yield* accept(id, undefined))?.payment).toMatchObject({ txHash: "0xt110", amountReceived: 1000n })
   yield* scanTo(150, transfer(140, 500n))
-  const before = ["accepted unattributed 700", "open paid_again 500"]
+  const before = ["accepted unattributed 700", "open overpaid 500"]
   expect((yield* look(id)).exceptions).toEqual(before)
   yield* told(151, transfer(118, 700n, { position: "call:0xa" }))
   expect((yield* look(id)).exceptions).toEqual(before)
@@ -198,7 +198,7 @@ testOfTwo("accept: unattributed money on another chain opens nothing new when it
   yield* tick({ head: 301, on: elsewhere, transfers: [transfer(240, 7n, { position: "call:0xa" })] })
   expect((yield* look(id)).exceptions).toEqual(["accepted wrong_chain 7"])
   yield* scanTo(302, transfer(290, 1000n))
-  expect((yield* look(id)).exceptions).toEqual(["accepted wrong_chain 7", "open paid_again 1000"])
+  expect((yield* look(id)).exceptions).toEqual(["accepted wrong_chain 7", "open overpaid 1000"])
 })
 
 testOfTwo(

@@ -49,6 +49,7 @@ test("accept: a failed payment that got too little, by its first transaction", f
   expect(after.payment).toMatchObject({ status: "confirmed", txHash: "0xt120", amountReceived: 700n })
   expect(after.payment?.failureReason).toBeUndefined()
   expect(after.events).toEqual(["payment.detecting", "payment.failed", "payment.confirmed"])
+  expect(after.exceptions.toSorted()).toEqual(["accepted underpaid 300", "accepted underpaid 400"])
 })
 
 test("accept: with what was found late, by the transaction that crosses; its surplus is accepted with it", function* () {
@@ -58,7 +59,11 @@ test("accept: with what was found late, by the transaction that crosses; its sur
   yield* accept(id, undefined)
   const after = yield* look(id)
   expect(after.payment).toMatchObject({ status: "confirmed", txHash: "0xt121", amountReceived: 1300n })
-  expect(after.exceptions.toSorted()).toEqual(["accepted found_late 900", "accepted overpaid 300"])
+  expect(after.exceptions.toSorted()).toEqual([
+    "accepted found_late 900",
+    "accepted overpaid 300",
+    "accepted underpaid 400"
+  ])
 })
 
 test("accept: closes what is open of a confirmed payment and changes nothing else", function* () {
@@ -147,9 +152,9 @@ test("abandon: a payment that has got some of its money fails too, and keeps wha
     amountReceived: 400n,
     endedAt: 130_000
   })
-  expect([after.events, after.exceptions]).toEqual([["payment.detecting", "payment.failed"], []])
+  expect([after.events, after.exceptions]).toEqual([["payment.detecting", "payment.failed"], ["open underpaid 400"]])
   yield* scanTo(140, transfer(131, 600n))
-  expect((yield* look(id)).exceptions).toEqual(["open found_late 600"])
+  expect((yield* look(id)).exceptions).toEqual(["open underpaid 400", "open found_late 600"])
 })
 
 testOfTwo(
@@ -202,7 +207,7 @@ tolerantTest("where the payment's transaction is orphaned, another that brings e
   const payment = yield* start
   yield* scanTo(130, transfer(120, 1000n))
   yield* tick({ head: 131, ancestor: 119, transfers: [transfer(121, 995n), transfer(125, 300n)] })
-  expect(yield* exceptions(payment)).toEqual(["open paid_again 295 0xt125"])
+  expect(yield* exceptions(payment)).toEqual(["open overpaid 295 0xt125"])
 })
 
 test("accept: money within the minute of grace was on time", function* () {

@@ -4,7 +4,7 @@ import { chainNames } from "../../src/Domain/Chain.ts"
 import { AccountId, PaymentId } from "../../src/Domain/Ids.ts"
 import type { Owner } from "../../src/Domain/Owner.ts"
 import { PaymentStatus } from "../../src/Domain/Payment.ts"
-import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
+import * as Exceptions from "../../src/Payments/ExceptionListRepo.ts"
 import * as Repo from "../../src/Payments/PaymentListRepo.ts"
 import { type Db, Reader, Tx, Writer } from "../../src/Sql.ts"
 import { tempStore } from "../lib/store.ts"
@@ -18,6 +18,9 @@ const planOf = (query: (db: Db) => Effect.Effect<unknown, unknown>) =>
     yield* query(explained(reader, reader, steps))
     return steps
   })
+
+/** The wallet of each exception, for the path of its address. */
+const wallet = "SEARCH wallets USING PRIMARY KEY (fingerprint=?) LEFT-JOIN"
 
 const owner: Owner = { account: AccountId.make("default"), mode: "test" }
 const after = { createdAt: 1_700_000_000_000, sequence: 500 }
@@ -126,7 +129,45 @@ layer(tempStore)("a page of payments is one search of one index, with any filter
   it.effect("and the exceptions of each of its payments are found, in their order, by an index", () =>
     Effect.gen(function* () {
       const plan = yield* planOf((db) => Exceptions.firstOfPayment(db, PaymentId.make("pay_1", true), 10))
-      expect(plan).toEqual(["SEARCH exceptions USING INDEX exceptions_payment (payment_id=?)"])
+      expect(plan).toEqual(["SEARCH exceptions USING INDEX exceptions_payment (payment_id=?)", wallet])
+    })
+  )
+
+  it.effect("a page of exceptions is one search of one index, too, with any filters and any cursor", () =>
+    Effect.gen(function* () {
+      const choices = <A>(value: A) => [undefined, value]
+      for (const isOpen of choices(true)) {
+        for (const kind of choices("late" as const)) {
+          for (const chain of choices("base" as const)) {
+            for (const from of [undefined, after]) {
+              const filter = { isOpen, kind, chain, after: from, limit: 101 }
+              const by = [isOpen && "_status", kind && "_kind", chain && "_chain"].filter(Boolean).join("")
+              const columns = ["account_id=?", "mode=?", isOpen && "is_open=?", kind && "kind=?", chain && "chain=?"]
+              const bounds = [...columns, from && "opened_at<?"].filter(Boolean).join(" AND ")
+              expect(yield* planOf((db) => Exceptions.list(db, owner, filter))).toEqual([
+                `SEARCH exceptions USING INDEX exceptions_list${by} (${bounds})`,
+                wallet
+              ])
+            }
+          }
+        }
+      }
+      const ofOne = yield* planOf((db) => Exceptions.list(db, owner, { payment: "pay_1", after, limit: 101 }))
+      expect(ofOne).toEqual([
+        "SEARCH exceptions USING INDEX exceptions_list_payment (payment_id=? AND opened_at<?)",
+        wallet
+      ])
+    })
+  )
+
+  it.effect("and those of all payments of a page by one query, each by the same index", () =>
+    Effect.gen(function* () {
+      const ids = ["pay_1", "pay_2"].map((id) => PaymentId.make(id, true))
+      const plan = yield* planOf((db) => Exceptions.firstOfPayments(db, ids, 10))
+      expect(plan.filter((step) => step.includes("exceptions"))).toEqual([
+        "SEARCH exceptions USING INTEGER PRIMARY KEY (rowid=?)",
+        expect.stringMatching(/^SEARCH exceptions USING (COVERING )?INDEX exceptions_payment \(payment_id=\?\)$/)
+      ])
     })
   )
 })

@@ -3,6 +3,8 @@ import { Effect, TestClock } from "effect"
 import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
 import { WatchedAddresses } from "../../src/Chains/ledger/WatchedAddresses.ts"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
+import { acceptException, refundException } from "../../src/Payments/decisions/resolve.ts"
+import * as ExceptionLists from "../../src/Payments/ExceptionListRepo.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import { accept } from "../../src/Payments/operatorDecisions.ts"
 import { Reader, Writer } from "../../src/Sql.ts"
@@ -80,19 +82,20 @@ test("refunded: money of a lost payment, in part", function* () {
   yield* losePayment()
   const to = { address: lost.toLowerCase() }
   yield* scanTo(130, transfer(120, 5n, to))
-  const [open = expect.unreachable()] = yield* Exceptions.open(reader, { limit: 10 })
-  const told: Array<unknown> = []
-  yield* refunded(open.id, { amount: 2n, onClosed: (closed) => told.push(...closed) })
-  expect(told).toMatchObject([{ id: open.id, amount: 2n }])
-  yield* scanTo(131, transfer(125, 6n, to))
-  expect((yield* Exceptions.open(reader, { limit: 10 })).map(({ amount }) => amount)).toEqual([3n, 6n])
-  yield* refunded(open.id, { amount: 3n })
-  expect(yield* Effect.flip(refunded(open.id))).toMatchObject({
-    message: expect.stringContaining(`${open.id} is refunded, not open`)
+  const [open = expect.unreachable()] = yield* ExceptionLists.open(reader, { limit: 10 })
+  expect(yield* refundException(open.id, undefined, 2n, {})).toMatchObject({
+    exception: { id: open.id, amount: 3n, sentBack: 2n },
+    payment: undefined,
+    amount: 2n
   })
-  expect(yield* Effect.flip(accept(open.id, undefined))).toMatchObject({
-    _tag: "NothingToDecide",
-    message: `The money of ${open.id} was sent back: there is nothing to accept`
+  yield* scanTo(131, transfer(125, 6n, to))
+  expect((yield* ExceptionLists.open(reader, { limit: 10 })).map(({ amount }) => amount)).toEqual([3n, 6n])
+  const all = yield* refundException(open.id, undefined, 3n, {})
+  expect(all).toMatchObject({ exception: { status: "refunded", amount: 5n }, amount: 3n })
+  expect(yield* refundException(open.id, undefined, 3n, {})).toEqual(all)
+  expect(yield* Effect.flip(acceptException(open.id, undefined, {}))).toMatchObject({
+    _tag: "AlreadyDecided",
+    message: expect.stringContaining(`${open.id} was refunded at`)
   })
 })
 
@@ -192,18 +195,18 @@ test("refunded: other money than what was sent back counts", function* () {
 test("refunded: refunded money that was paid again does not replace orphaned money", function* () {
   const { id } = yield* start
   yield* scanTo(130, transfer(110, 1000n), transfer(120, 1000n))
-  expect((yield* look(id)).exceptions).toEqual(["open paid_again 1000"])
+  expect((yield* look(id)).exceptions).toEqual(["open overpaid 1000"])
   yield* refunded(id)
   // A branch on which the second one came first opens nothing anew.
   const again = [transfer(120, 1000n), { ...transfer(125, 1000n), txHash: "0xt110" }]
   yield* tick({ head: 131, ancestor: 105, finalized: 104, transfers: again })
-  expect((yield* look(id)).exceptions).toEqual(["refunded paid_again 1000"])
+  expect((yield* look(id)).exceptions).toEqual(["refunded overpaid 1000"])
   yield* tick({ head: 132, ancestor: 121, finalized: 104 })
   expect((yield* look(id)).payment?.status).toBe("confirmed")
   yield* tick({ head: 137, finalized: 125 })
   const after = yield* look(id)
   expect(after.payment).toMatchObject({ status: "failed", failureReason: "reorged", amountReceived: undefined })
-  expect(after.exceptions.toSorted()).toEqual(["open reorged 1000", "refunded paid_again 1000"])
+  expect(after.exceptions.toSorted()).toEqual(["open reorged 1000", "refunded overpaid 1000"])
   expect(yield* Effect.flip(accept(id, undefined))).toMatchObject({ _tag: "TransactionNotProven" })
   // Nor is it what the payment can be accepted for.
   expect((yield* Effect.flip(accept(id, "0xt120"))).message).toContain("was sent back")
@@ -231,8 +234,8 @@ it.scoped.each(["after", "before"])(
 )
 
 it.scoped.each([
-  ["refunded", refunded],
-  ["accepted", (id: string) => accept(id, undefined)]
+  ["refunded", (id: string) => Effect.asVoid(refundException(id, undefined, undefined, {}))],
+  ["accepted", (id: string) => Effect.asVoid(acceptException(id, undefined, {}))]
 ] as const)("money of a lost payment that was %s is no new matter when its transaction turns up", ([outcome, decide]) =>
   Effect.gen(function* () {
     yield* start
@@ -240,11 +243,11 @@ it.scoped.each([
     const reader = yield* Reader
     yield* losePayment()
     yield* scanTo(130, transfer(120, 5n, { ...untold, address }))
-    const [open] = yield* Exceptions.open(reader, { limit: 10 })
+    const [open] = yield* ExceptionLists.open(reader, { limit: 10 })
     yield* decide(open?.id ?? "")
     yield* told(131, transfer(118, 5n, { address, position: "call:0xa" }))
     expect(yield* Exceptions.unknownAt(reader, network, address)).toMatchObject([{ status: outcome, amount: 5n }])
     yield* scanTo(140, transfer(135, 6n, { address }))
-    expect(yield* Exceptions.open(reader, { limit: 10 })).toMatchObject([{ kind: "unknown_payment", amount: 6n }])
+    expect(yield* ExceptionLists.open(reader, { limit: 10 })).toMatchObject([{ kind: "unknown_payment", amount: 6n }])
   }).pipe(Effect.provide(layer))
 )

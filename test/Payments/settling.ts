@@ -76,7 +76,7 @@ export const startWith = Effect.fnUntraced(function* (over: Partial<NewPayment> 
     Effect.gen(function* () {
       const tx = yield* Tx
       yield* tx.run("INSERT INTO accounts VALUES ('default', 'default', 0)")
-      yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES (?, 1)", [wallet])
+      yield* tx.run("INSERT INTO wallets (fingerprint, next_index, account_number) VALUES (?, 1, 3)", [wallet])
       yield* LedgerRepo.startScan(network, block(100), undefined)
       const stored = yield* Repo.insert(tx, someNewPayment({ address, createdAt, expiresAt, ...over }), {
         wallet,
@@ -218,13 +218,13 @@ export const exceptions = (payment: Payment) =>
     return all.map(({ amount, kind, status, txHash }) => `${status} ${kind} ${amount} ${txHash}`)
   })
 
-/** The payment as it is stored, with its events and transitions. */
+/** The payment as it is stored, with the events of its status and its transitions. */
 export const look = (payment: Payment) =>
   Effect.gen(function* () {
     const reader = yield* Reader
     const stored = yield* Repo.byId(reader, payment.id)
     const events = yield* reader.all<{ kind: string; created_at: number; body: string }>(
-      "SELECT kind, created_at, body FROM events WHERE payment_id = ? ORDER BY rowid",
+      "SELECT kind, created_at, body FROM events WHERE payment_id = ? AND kind <> 'payment.exception' ORDER BY rowid",
       [payment.id]
     )
     const transitions = yield* reader.all<{ to_status: string; at: number }>(

@@ -17,7 +17,7 @@ const endpoint = (fields: Record<string, unknown> = {}) => ({
 })
 
 const kinds =
-  "must be payment.created, payment.detecting, payment.confirmed, payment.expired, payment.failed or payment.updated"
+  "must be payment.created, payment.detecting, payment.confirmed, payment.expired, payment.failed, payment.updated or payment.exception"
 
 // 192.0.2.0/24 is for documentation: nobody is called.
 const app = testApp({ webhooks: testWebhooks({ allowTargets: ["192.0.2.0/24"] }) })
@@ -31,8 +31,14 @@ const acts = {
   "POST /v1/deliveries/:id/redeliver": { act: "webhooks redeliver" }
 } as const
 
-/** To have a payment or a price is a merchant's business; to change where events go, and who can sign, administers. */
-const isBusiness = new Set(["payments:read", "payments:write", "webhooks:read", "quotes:read"])
+/**
+ * To have a payment or a price is a merchant's business; to change where events go, and who can sign, administers. Decisions
+ * on exceptions are in the log too, see Payments/decisions/Http.test.ts.
+ */
+const isBusiness = new Set([
+  ...["payments:read", "payments:write", "webhooks:read", "quotes:read"],
+  ...["exceptions:read", "exceptions:write"]
+])
 
 it("every operation of the API that administers is in the table", () => {
   const found: Array<string> = []

@@ -1,5 +1,5 @@
 import { Clock, Effect, Queue, Redacted } from "effect"
-import { EventKind } from "../../src/Domain/Event.ts"
+import { type EventKind, StatusEventKind } from "../../src/Domain/Event.ts"
 import type { EndpointId } from "../../src/Domain/Ids.ts"
 import { Reader, type StoreUnavailable, Tx } from "../../src/Sql.ts"
 import { DeliveryBell } from "../../src/Webhooks/queue/DeliveryBell.ts"
@@ -18,7 +18,7 @@ export const b = "https://b.example/hook"
 export const c = "https://c.example/hook"
 
 export const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-export const allEvents = EventKind.literals
+export const allEvents = StatusEventKind.literals
 
 /** An endpoint of the merchant's, for every event unless the test says otherwise. */
 export const register = (url: string, events: ReadonlyArray<EventKind> = allEvents, owner = merchant) =>

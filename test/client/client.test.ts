@@ -2,6 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { createClient, type ListPayments, type TilldClient, TilldError, toBaseUnits } from "../../src/client/index.ts"
 import { TestApi, testApp } from "../lib/api.ts"
+import { storeLateMoney } from "../lib/exceptions.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testChain, testRates } from "../lib/settings.ts"
 import { startFront } from "./front.ts"
@@ -156,6 +157,25 @@ liveSuite(app, "a client of a server", (test, it) => {
     expect(yield* Effect.promise(() => tilld.deliveries.redeliverSome({ endpoint: id }))).toEqual(nothing)
     expect(yield* Effect.promise(() => tilld.webhooks.delete(id))).toEqual({ id, deleted: true, cancelled: 2 })
     expect(yield* refusalOf(tilld.deliveries.redeliver(deliveryId))).toMatchObject({ code: "ENDPOINT_DELETED" })
+  })
+
+  test("follows exceptions, and decides on them", function* () {
+    const tilld = yield* client
+    const { id } = yield* Effect.promise(() => tilld.payments.create({ ...order, merchantRef: "late" }))
+    const [first, second] = [yield* storeLateMoney(id, 1), yield* storeLateMoney(id, 2)]
+    const found = yield* Effect.promise(async () => {
+      const ids: Array<string> = []
+      for await (const exception of tilld.exceptions.listAll({ payment: id, limit: 1 })) ids.push(exception.id)
+      return ids
+    })
+    expect(found).toEqual([second, first])
+    const decision = { action: "refund", txHash: `0x${"a".repeat(64)}`, note: "sent back" } as const
+    const refunded = yield* Effect.promise(() => tilld.exceptions.resolve(first, decision))
+    expect(refunded).toMatchObject({ id: first, resolution: "refunded", resolutionTxHash: decision.txHash })
+    const { data } = yield* Effect.promise(() => tilld.exceptions.list({ status: "resolved", kind: "late" }))
+    expect(data).toEqual([refunded])
+    const other = yield* refusalOf(tilld.exceptions.resolve(first, { action: "accept" }))
+    expect(other).toMatchObject({ status: 409, code: "EXCEPTION_RESOLVED" })
   })
 
   test("is answered the same with the same idempotency key, and with a random one each time otherwise", function* () {

@@ -13,7 +13,9 @@ import type {
   DeliveryPage,
   DeliveryWithAttempts,
   ErrorCode,
+  ExceptionPage,
   ListDeliveries,
+  ListExceptions,
   ListPayments,
   Payment,
   PaymentException,
@@ -23,17 +25,20 @@ import type {
   Redelivered,
   RedeliveredSome,
   RedeliverSome,
+  ResolveException,
   WebhookEndpoint,
   WebhookEndpointList,
   WebhookEvent
 } from "../../src/client/types.ts"
+import type { AccountedPayment as AccountedObject } from "../../src/Domain/AccountedPayment.ts"
 import type * as ApiError from "../../src/Domain/ApiError.ts"
 import type { ChainName } from "../../src/Domain/Chain.ts"
 import type * as Event from "../../src/Domain/Event.ts"
-import type * as Exception from "../../src/Domain/Exception.ts"
+import type { ExceptionObject } from "../../src/Domain/ExceptionObject.ts"
 import type * as Domain from "../../src/Domain/Payment.ts"
 import type * as DomainQuote from "../../src/Domain/Quote.ts"
 import type * as Payments from "../../src/Payments/Api.ts"
+import type * as Exceptions from "../../src/Payments/decisions/Api.ts"
 import type * as Quotes from "../../src/Quotes/Api.ts"
 import type * as Webhooks from "../../src/Webhooks/Api.ts"
 import type * as Deliveries from "../../src/Webhooks/queue/Api.ts"
@@ -58,6 +63,8 @@ it("what is sent is what the schemas take", () => {
   expectTypeOf<CreateQuote>().toEqualTypeOf<Lenient<typeof Quotes.CreateQuoteBody.Encoded>>()
   expectTypeOf<CreateWebhookEndpoint>().toEqualTypeOf<typeof Webhooks.CreateEndpointBody.Encoded>()
   expectTypeOf<ChangeWebhookEndpoint>().toEqualTypeOf<Lenient<typeof Webhooks.ChangeEndpointBody.Encoded>>()
+  expectTypeOf<ResolveException>().toEqualTypeOf<Lenient<typeof Exceptions.ResolveBody.Encoded>>()
+  expectTypeOf<ListExceptions>().toEqualTypeOf<Lenient<typeof Exceptions.ListExceptionsQuery.Type>>()
   expectTypeOf<Redeliver>().toEqualTypeOf<Lenient<typeof Deliveries.RedeliverBody.Encoded>>()
   expectTypeOf<RedeliverSome>().toEqualTypeOf<Lenient<typeof Deliveries.RedeliverSomeBody.Encoded>>()
   expectTypeOf<keyof ListDeliveries>().toEqualTypeOf<keyof typeof Deliveries.ListDeliveriesQuery.Encoded>()
@@ -72,8 +79,9 @@ it("what is answered is what the schemas give", () => {
   expectTypeOf<Omit<Payment, Wide>>().toEqualTypeOf<Omit<typeof Domain.PaymentObject.Encoded, Wide>>()
   expectTypeOf<keyof Payment>().toEqualTypeOf<keyof typeof Domain.PaymentObject.Encoded>()
   expectTypeOf<Pick<Payment, "chain" | "currency">>().toEqualTypeOf<Pick<Domain.Payment, "chain" | "currency">>()
-  expectTypeOf<Omit<AccountedPayment, Wide>>().toEqualTypeOf<Omit<typeof Payments.AccountedPayment.Encoded, Wide>>()
-  expectTypeOf<PaymentException>().toEqualTypeOf<typeof Exception.ExceptionObject.Encoded>()
+  expectTypeOf<Omit<AccountedPayment, Wide>>().toEqualTypeOf<Omit<typeof AccountedObject.Encoded, Wide>>()
+  expectTypeOf<PaymentException>().toEqualTypeOf<typeof ExceptionObject.Encoded>()
+  expectTypeOf<ExceptionPage>().toEqualTypeOf<typeof Exceptions.ExceptionPage.Encoded>()
   expectTypeOf<Omit<PaymentPage, "data">>().toEqualTypeOf<Omit<typeof Payments.PaymentPage.Encoded, "data">>()
   expectTypeOf<keyof PaymentPage>().toEqualTypeOf<keyof typeof Payments.PaymentPage.Encoded>()
 

@@ -15,7 +15,7 @@ const insertPayment = (n: number, chain: string, status: string) => `
 
 /** One that expired and was paid late, one that waits on base and one on a chain that is not configured. */
 const rows = `
-  INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 10);
+  INSERT INTO wallets (fingerprint, next_index, account_number) VALUES ('w', 10, 3);
   ${insertPayment(1, "base", "expired")}
   ${insertPayment(2, "base", "pending")}
   ${insertPayment(3, "polygon", "pending")}
@@ -23,9 +23,10 @@ const rows = `
     payment_id, canonical, corroborated, seen_at)
   VALUES ('base', 'test', '0xb', '0x0000000000000000000000000000000000000001', 'tx:0', 101, 9000, '0xlate', 'ETH', '1000',
     '${paymentId(1)}', 1, 1, 3000);
-  INSERT INTO exceptions (id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, opened_at)
-  VALUES ('exc_1', '0x0000000000000000000000000000000000000001', 'late:base:0xlate:ETH', '${paymentId(1)}', 'late', 'base',
-    'test', '0xlate', 'ETH', '1000', 3000);`
+  INSERT INTO exceptions (id, address, key, payment_id, account_id, wallet, wallet_index, kind, chain, mode, tx_hash, sender,
+    currency, amount, opened_at)
+  VALUES ('exc_1', '0x0000000000000000000000000000000000000001', 'late:base:0xlate:ETH', '${paymentId(1)}', 'default', 'w', 1,
+    'late', 'base', 'test', '0xlate', '0x${"7".repeat(40)}', 'ETH', '1000', 3000);`
 
 /** An installation with these rows. */
 const withRows = Effect.gen(function* () {
@@ -71,8 +72,35 @@ liveTest("payments accept: shown before, confirmed after, and the same again", f
   const story = yield* json("payments", "show", paymentId(1))
   expect(story).toMatchObject({
     transitions: [{ from: "expired", to: "confirmed" }],
-    events: [{ kind: "payment.confirmed" }]
+    events: [{ kind: "payment.confirmed" }, { kind: "payment.exception" }]
   })
+})
+
+liveTest("payments accept and refunded: one exception alone, by its own ID, and the same again", function* () {
+  const { json, tilld } = yield* withRows
+  const sent = `0x${"b".repeat(64)}`
+  expect(yield* json("payments", "exceptions")).toMatchObject([
+    { id: "exc_1", from: `0x${"7".repeat(40)}`, derivationIndex: 1, path: "m/44'/60'/3'/0/1" }
+  ])
+  const part = yield* json("payments", "refunded", "exc_1", "--amount", "400", "--tx", sent, "--note", "half of it")
+  expect(part).toEqual({
+    payment: expect.objectContaining({ id: paymentId(1), status: "expired" }),
+    exceptions: [
+      expect.objectContaining({ id: "exc_1", status: "open", amount: "600", sentBack: "400", resolutionTxHash: sent })
+    ],
+    closed: [expect.objectContaining({ id: "exc_1", amount: "400" })]
+  })
+  const shown = (yield* tilld("payments", "show", paymentId(1))).stdout
+  expect(shown).toContain(`from 0x${"7".repeat(40)}  at m/44'/60'/3'/0/1`)
+  expect(shown).toContain(`by ${sent}  (half of it)`)
+  const accepted = yield* json("payments", "accept", "exc_1", "--note", "fine")
+  expect(accepted).toMatchObject({
+    payment: { status: "confirmed", txHash: "0xlate" },
+    exceptions: [{ id: "exc_1", status: "accepted", note: "fine" }]
+  })
+  expect(yield* json("payments", "accept", "exc_1")).toEqual(accepted)
+  const other = yield* tilld("payments", "refunded", "exc_1", "--json")
+  expect(other).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("exc_1 was accepted at") })
 })
 
 liveTest("payments refunded: closed, and nothing to do the second time", function* () {
@@ -178,8 +206,13 @@ liveTest("what cannot be decided ends with its reason", function* () {
     [1, "could not be asked", "accept", paymentId(1), "--tx", hash],
     [1, "There is no payment", "accept", "pay_none"],
     [1, "There is no payment", "refunded", "pay_none"],
-    [1, `exc_1 is an exception of ${paymentId(1)}`, "accept", "exc_1"],
-    [1, "refunded --exception exc_1", "refunded", "exc_1"],
+    [1, "There is no exception exc_none", "accept", "exc_none"],
+    [1, "There is no exception exc_none", "refunded", "exc_none"],
+    [1, "exc_1 is one alone", "refunded", "exc_1", "--exception", "exc_2"],
+    [1, "--tx must be 0xlate", "accept", "exc_1", "--tx", hash],
+    [1, "--amount must be at most 1000", "refunded", "exc_1", "--amount", "1001"],
+    [2, "--note must have", "accept", "exc_1", "--note", ""],
+    [2, "--tx must be", "refunded", "exc_1", "--tx", "0x1"],
     [2, "--amount must be", "refunded", paymentId(1), "--amount", "0.5"],
     [1, "has no exception exc_2", "refunded", paymentId(1), "--exception", "exc_2"],
     [1, "There is no payment pay_none", "exceptions", "--payment", "pay_none"],

@@ -3,7 +3,7 @@ import { NodeFileSystem } from "@effect/platform-node"
 import { Effect, Queue } from "effect"
 import { Agent, request } from "undici"
 import type { Address } from "viem"
-import { EventKind } from "../../src/Domain/Event.ts"
+import { StatusEventKind } from "../../src/Domain/Event.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { makeAuthority } from "../../src/Sandbox/Authority.ts"
 import type { LocalChain } from "../../src/Sandbox/LocalChain.ts"
@@ -73,7 +73,7 @@ export const open = Effect.gen(function* () {
   yield* Effect.scoped(
     Effect.gen(function* () {
       const daemon = yield* startDaemon(installation)
-      const hook = { url: receiver.url + paths.endpoint, events: EventKind.literals, secret: registered }
+      const hook = { url: receiver.url + paths.endpoint, events: StatusEventKind.literals, secret: registered }
       const answer = yield* post(`${yield* listening(daemon)}/v1/webhooks`, hook)
       if (answer.status !== 201) return yield* Effect.dieMessage(`The endpoint was not registered: ${answer.body}`)
       yield* daemon.end("SIGTERM")

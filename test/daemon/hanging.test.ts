@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { EventKind } from "../../src/Domain/Event.ts"
+import { StatusEventKind } from "../../src/Domain/Event.ts"
 import { type Authority, makeAuthority } from "../../src/Sandbox/Authority.ts"
 import { localChain, makeHome, rows, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
@@ -35,7 +35,7 @@ describe("an endpoint of four", () => {
         const daemon = yield* serve(home, undefined, limits)
         // The one that hangs is always the first that an event is owed to.
         for (const url of [`https://127.0.0.1:${hanging.port}`, ...inboxes.map((inbox) => inbox.url)]) {
-          const hook = { url: url + path, events: EventKind.literals, secret }
+          const hook = { url: url + path, events: StatusEventKind.literals, secret }
           expect(yield* daemon.call("POST", "/v1/webhooks", hook)).toMatchObject({ status: 201 })
         }
         const create = (count: number) =>

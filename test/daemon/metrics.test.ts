@@ -3,7 +3,7 @@ import { appendFileSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
-import { EventKind } from "../../src/Domain/Event.ts"
+import { StatusEventKind } from "../../src/Domain/Event.ts"
 import { adminOf } from "../lib/admin.ts"
 import { makeClient } from "../lib/api.ts"
 import { confirmations, localChain, makeHome, pay, serve } from "../lib/daemon.ts"
@@ -45,7 +45,7 @@ const shop = Effect.gen(function* () {
   const until = (holds: (scrape: Scrape) => boolean) =>
     Effect.repeat(scrape, { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(Effect.zipRight(scrape))
   const endpoint = Effect.fnUntraced(function* (path: string) {
-    const hook = { url: inbox.url + path, events: EventKind.literals, secret }
+    const hook = { url: inbox.url + path, events: StatusEventKind.literals, secret }
     return (yield* daemon.call<{ id: string }>("POST", "/v1/webhooks", hook)).body.id
   })
   return { chain, other, inbox, daemon, scrape, until, endpoint }

@@ -1,6 +1,6 @@
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { EventKind } from "../../src/Domain/Event.ts"
+import { StatusEventKind } from "../../src/Domain/Event.ts"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { confirmations, type Daemon, FiveChains, makeHome, type Order, pay, rows, serve } from "../lib/daemon.ts"
 import { type Delivered, type Inbox, makeInbox } from "../lib/inbox.ts"
@@ -21,7 +21,7 @@ class Shop extends Context.Tag("test/Shop")<
       const daemon = yield* serve(yield* makeHome({ chains: yield* FiveChains, caFile: inbox.caFile }))
       const { status } = yield* daemon.call("POST", "/v1/webhooks", {
         url: `${inbox.url}/endpoint`,
-        events: EventKind.literals,
+        events: StatusEventKind.literals,
         secret: endpointSecret
       })
       expect(status).toBe(201)

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { EventKind } from "../../src/Domain/Event.ts"
+import { StatusEventKind } from "../../src/Domain/Event.ts"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { localChain, makeHome, rows, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
@@ -43,7 +43,7 @@ it.scopedLive("a shop gets every event through new keys, new secrets, a new URL 
     })
 
     yield* works
-    const hook = { url: inbox.url + path, events: EventKind.literals, secret: firstSecret }
+    const hook = { url: inbox.url + path, events: StatusEventKind.literals, secret: firstSecret }
     const { body: endpoint } = yield* daemon.call<{ id: string }>("POST", "/v1/webhooks", hook)
     const change = (json: object) =>
       Effect.map(daemon.call("PATCH", `/v1/webhooks/${endpoint.id}`, json), ({ status }) => expect(status).toBe(200))

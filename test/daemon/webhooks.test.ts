@@ -1,6 +1,6 @@
 import { describe, expect, it, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { EventKind } from "../../src/Domain/Event.ts"
+import { StatusEventKind } from "../../src/Domain/Event.ts"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { type Daemon, localChain, makeHome, rows, serve } from "../lib/daemon.ts"
 import { type Inbox, makeInbox } from "../lib/inbox.ts"
@@ -27,7 +27,7 @@ class Shop extends Context.Tag("test/Shop")<
       const inbox = yield* makeInbox()
       const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]), caFile: inbox.caFile })
       const daemon = yield* serve(home)
-      const hook = { url: inbox.url + path, events: EventKind.literals, secret }
+      const hook = { url: inbox.url + path, events: StatusEventKind.literals, secret }
       const { body } = yield* daemon.call<{ id: string }>("POST", "/v1/webhooks", hook)
       return { daemon, inbox, endpoint: body.id }
     })
@@ -218,7 +218,7 @@ layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running d
       expect(verifySignature(received, secret)).toBe(true)
       expect(received.headers).toMatchObject({ "webhook-id": result.id, "webhook-signature": expect.any(String) })
       const body = JSON.parse(received.body.toString())
-      expect(EventKind.literals).not.toContain(body.event)
+      expect(StatusEventKind.literals).not.toContain(body.event)
       expect(body).toEqual({
         id: result.id,
         event: "test",

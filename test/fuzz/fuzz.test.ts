@@ -23,6 +23,8 @@ it.live(
         "GET /v1/payments 200",
         "GET /v1/payments/{id} 200",
         "GET /v1/webhooks 200",
+        "GET /v1/exceptions 200",
+        "POST /v1/exceptions/{id}/resolve 200",
         "DELETE /v1/webhooks/{id} 200"
       ]) {
         expect(met).toContain(name)

@@ -1,7 +1,10 @@
+import Database from "better-sqlite3"
 import { Effect } from "effect"
 import * as fc from "fast-check"
 import type { OpenApiDocument } from "../../src/Documents/openApi.ts"
+import { PublicExceptionKind } from "../../src/Domain/ExceptionObject.ts"
 import { startLocalChain } from "../../src/Sandbox/LocalChain.ts"
+import type { Installation } from "../bench/daemon.ts"
 import { memoryOf } from "../bench/memory.ts"
 import { runTilld } from "../bench/processes.ts"
 import { type AloneDaemon, startAlone } from "../lib/offlineDaemon.ts"
@@ -44,12 +47,12 @@ const encoded = (text: string): string =>
       }).join("")
 
 /** Prefixes of ids, and cursors. */
-const kinds = ["pay", "wh", "quote", "dlv", "cursor"] as const
+const kinds = ["pay", "wh", "quote", "dlv", "exc", "cursor"] as const
 type Kind = (typeof kinds)[number]
 
 /** What the server has given so far, for requests that come back to it. */
 class Memory {
-  readonly #known: Readonly<Record<Kind, Array<string>>> = { pay: [], wh: [], quote: [], dlv: [], cursor: [] }
+  readonly #known: Readonly<Record<Kind, Array<string>>> = { pay: [], wh: [], quote: [], dlv: [], exc: [], cursor: [] }
 
   pick(kind: Kind, at: number): string {
     const all = this.#known[kind].slice(-50)
@@ -72,7 +75,13 @@ class Memory {
 
 /** What the `{id}` of a path names. */
 const kindOf = (path: string): Kind =>
-  path.startsWith("/v1/webhooks") ? "wh" : path.startsWith("/v1/deliveries") ? "dlv" : "pay"
+  path.startsWith("/v1/webhooks")
+    ? "wh"
+    : path.startsWith("/v1/deliveries")
+      ? "dlv"
+      : path.startsWith("/v1/exceptions")
+        ? "exc"
+        : "pay"
 
 const targetOf = ({ id, path, query }: Drawn, memory: Memory): string => {
   const idText = encoded(typeof id === "string" ? id : memory.pick(kindOf(path), id.known))
@@ -170,6 +179,25 @@ const prices = {
   MXN: "0.05"
 }
 
+/** Exceptions of all kinds, at payments that are there from the start: nobody pays for those of the fuzz. */
+const storeExceptions = ({ database }: Installation) => {
+  const store = new Database(database)
+  store.exec(`
+    INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index, status,
+      created_at, expires_at, metadata, ended_at)
+    SELECT 'pay_' || printf('%022d', value), 'default', 'test', 'before the fuzz ' || value, '1000', 'USDC', 'base',
+      '0x' || printf('%040d', value), fingerprint, 1000000 + value, 'expired', 0, 1, '{}', 2
+    FROM wallets, json_each('[1,2,3,4,5]');
+    INSERT INTO exceptions (id, address, key, payment_id, account_id, kind, chain, mode, tx_hash, sender, currency, amount,
+      opened_at)
+    SELECT 'exc_' || p.value || printf('%021d', k.key), '0x' || printf('%040d', p.value), k.value || ':dust:' || k.key,
+      'pay_' || printf('%022d', p.value), 'default', k.value, 'base', 'test',
+      iif(k.key % 3 = 0, NULL, '0x' || printf('%064d', k.key)), iif(k.key % 2, '0x' || printf('%040d', k.key), NULL), 'USDC',
+      '1000', p.value
+    FROM json_each('[1,2,3,4,5]') AS p, json_each('${JSON.stringify(PublicExceptionKind.literals)}') AS k;`)
+  store.close()
+}
+
 /** A daemon on two local chains, with keys of several kinds. */
 const furnish = (limits: Readonly<Record<string, number>>, chains: Readonly<Record<string, unknown>>) =>
   Effect.gen(function* () {
@@ -187,9 +215,13 @@ const furnish = (limits: Readonly<Record<string, number>>, chains: Readonly<Reco
         ({ key }) => key
       )
     const [reader, live] = yield* Effect.all(
-      [newKey("--mode", "test", "--permissions", "payments:read,webhooks:read"), newKey("--mode", "live")],
+      [
+        newKey("--mode", "test", "--permissions", "payments:read,webhooks:read,exceptions:read"),
+        newKey("--mode", "live")
+      ],
       { concurrency: 2 }
     )
+    storeExceptions(daemon.installation)
     const read = new RawClient(daemon.port)
     const { body } = yield* Effect.promise(() =>
       read.ask(Buffer.from("GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n"), false)

@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, type Scope } from "effect"
 import type { Permission } from "../../src/Domain/ApiKey.ts"
 import { type ChainName, chainNames, type Mode } from "../../src/Domain/Chain.ts"
-import { EventKind } from "../../src/Domain/Event.ts"
+import { type EventKind, StatusEventKind } from "../../src/Domain/Event.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { type LocalChain, startLocalChain } from "../../src/Sandbox/LocalChain.ts"
 import type { Call } from "../lib/api.ts"
@@ -68,7 +68,7 @@ export class Shop extends Context.Tag("test/spec/Shop")<
       const run = <A>(...args: ReadonlyArray<string>) => tilldJson<A>([...args, "--config", daemon.home.config])
 
       const { status } = yield* ask("POST", "/v1/webhooks", {
-        json: { url: `${inbox.url}/all`, events: EventKind.literals, secret: endpointSecret }
+        json: { url: `${inbox.url}/all`, events: StatusEventKind.literals, secret: endpointSecret }
       })
       expect(status).toBe(201)
       const { secret: ownSecret } = yield* run<{ secret: string }>("webhooks", "secret", "--mode", "test")
@@ -90,7 +90,9 @@ export class Shop extends Context.Tag("test/spec/Shop")<
           "payments:write": singleKey("payments:write"),
           "webhooks:read": singleKey("webhooks:read"),
           "webhooks:write": singleKey("webhooks:write"),
-          "quotes:read": singleKey("quotes:read")
+          "quotes:read": singleKey("quotes:read"),
+          "exceptions:read": singleKey("exceptions:read"),
+          "exceptions:write": singleKey("exceptions:write")
         },
         { concurrency: 2 }
       )

@@ -111,7 +111,10 @@ export const attribute = (
   const succeeded = transactions.filter(({ hash }) => outcomes.get(hash)?.succeeded === true)
   const direct = succeeded
     .filter(({ from, to, value }) => to === address && from !== address && value > 0n)
-    .map((transaction) => receipt(change, transaction, `tx:${transaction.transactionIndex}`, transaction.value))
+    .map((transaction) => ({
+      ...receipt(change, transaction, `tx:${transaction.transactionIndex}`, transaction.value),
+      sender: transaction.from
+    }))
     .filter(({ blockHash, position }) => !known.has(`${blockHash} ${position}`))
   const income = difference + spent(address, transactions, outcomes)
   const rest = income - sum(credits.map(({ amount }) => amount)) - sum(direct.map(({ amount }) => amount))

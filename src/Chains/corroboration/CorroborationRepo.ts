@@ -185,20 +185,21 @@ export const anyUncorroborated = (db: Db, { chain, mode }: Network, after: numbe
   )
 
 /**
- * Marks a receipt as corroborated. `blockTime`: the block time of the quorum, Unix seconds, which may differ from that
- * of the provider that reported it. Gives the payment concerned; an empty list where the receipt is gone.
+ * Marks a receipt as corroborated. `blockTime`: the block time of the quorum, Unix seconds, and `sender`, who sent it by the
+ * quorum: both may differ from what the provider said that reported it. Gives the payment concerned; an empty list where
+ * the receipt is gone.
  */
 export const setCorroborated = (
   { chain, mode }: Network,
   { address, blockHash, position }: ReceiptKey,
-  blockTime?: number
+  { blockTime, sender }: { readonly blockTime?: number | undefined; readonly sender?: string | undefined } = {}
 ) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const rows = yield* tx.all<{ payment_id: string | null }>(
-      `UPDATE receipts SET corroborated = 1, block_time = coalesce(?, block_time)
+      `UPDATE receipts SET corroborated = 1, block_time = coalesce(?, block_time), sender = ?
        WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? RETURNING payment_id`,
-      [blockTime ?? null, chain, mode, blockHash, address, position]
+      [blockTime ?? null, sender ?? null, chain, mode, blockHash, address, position]
     )
     return rows.map((row) => (row.payment_id ?? undefined) as Touched)
   })

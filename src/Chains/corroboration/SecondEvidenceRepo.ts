@@ -66,6 +66,8 @@ export const undated = (
 /** A receipt with its block time as the providers report it, Unix seconds. */
 export interface CorroboratedReceipt extends ReceiptKey {
   readonly blockTime: number
+  /** Who sent it, lower case; undefined where the providers differ, or were not asked. */
+  readonly sender?: string | undefined
   /** The time of the first block that it may have arrived in, where only an interval is known. Unix seconds. */
   readonly sinceTime?: number | undefined
 }
@@ -79,6 +81,7 @@ const corroborate = (
   Effect.gen(function* () {
     const rows = yield* (yield* Tx).all<{ payment_id: string | null }>(
       `UPDATE receipts SET corroborated = given.value ->> 5, canonical = 1, refuted = 0, block_time = given.value ->> 3,
+         sender = given.value ->> 6,
          since_time = iif(since_number IS NULL, NULL, min(given.value ->> 4, given.value ->> 3))
        FROM json_each(?) AS given
        WHERE corroborated = 0 AND chain = ? AND mode = ? AND block_hash = given.value ->> 0 AND address = given.value ->> 1
@@ -87,8 +90,8 @@ const corroborate = (
       [
         JSON.stringify(
           receipts.map((receipt) => {
-            const { address, blockHash, blockTime, position, sinceTime } = receipt
-            return [blockHash, address, position, blockTime, sinceTime ?? null, Number(isCorroborated(receipt))]
+            const { address, blockHash, blockTime, position, sender = null, sinceTime = null } = receipt
+            return [blockHash, address, position, blockTime, sinceTime, Number(isCorroborated(receipt)), sender]
           })
         ),
         chain,

@@ -48,8 +48,10 @@ const transactionsOf = (receipts: ReadonlyArray<Uncorroborated>): string =>
 
 /** What the evidence of one round decides. Receipts in none of the lists stay open. */
 interface Verdict {
-  /** With the block time of the quorum, Unix seconds. */
-  readonly corroborated: ReadonlyArray<readonly [Uncorroborated, number | undefined]>
+  /** With the block time of the quorum, Unix seconds, and the sender that it agrees on. */
+  readonly corroborated: ReadonlyArray<
+    readonly [Uncorroborated, { readonly blockTime: number | undefined; readonly sender: string | undefined }]
+  >
   readonly refuted: ReadonlyArray<Uncorroborated>
   /** With the host of the first provider that lacks it. */
   readonly denied: ReadonlyArray<readonly [Uncorroborated, string]>
@@ -65,8 +67,8 @@ const store = (
   writer.write(
     Effect.gen(function* () {
       const touched = new Set<Ledger.Touched>()
-      for (const [receipt, time] of corroborated) {
-        for (const payment of yield* CorroborationRepo.setCorroborated(network, receipt, time)) touched.add(payment)
+      for (const [receipt, known] of corroborated) {
+        for (const payment of yield* CorroborationRepo.setCorroborated(network, receipt, known)) touched.add(payment)
       }
       for (const [receipt, host] of denied) touched.add(yield* CorroborationRepo.setDenied(network, receipt, host))
       for (const receipt of unverifiable) touched.add(yield* CorroborationRepo.setUnverifiable(network, receipt))
@@ -110,7 +112,7 @@ const askProvider = Effect.fnUntraced(function* (
     const { times } = found.right
     for (const receipt of found.right.has) {
       const time = times.get(receipt.blockHash)
-      if (time !== undefined) has.push([receipt, time])
+      if (time !== undefined) has.push([receipt, time, found.right.senders.get(receipt)])
     }
     lacks.push(...found.right.lacks)
     replaced.push(...found.right.lacks.filter(({ blockHash }) => !times.has(blockHash)))
@@ -214,7 +216,9 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
       (count.has(receipt) > 0 && !count.hasOtherEvidence(receipt) && mayDecideAlone(receipt))
     const isRefuted = (receipt: Uncorroborated) => !isCorroborated(receipt) && count.lacks(receipt).length >= quorum
     const verdict: Verdict = {
-      corroborated: judged.filter(isCorroborated).map((receipt) => [receipt, count.timeOf(receipt)] as const),
+      corroborated: judged
+        .filter(isCorroborated)
+        .map((receipt) => [receipt, { blockTime: count.timeOf(receipt), sender: count.senderOf(receipt) }] as const),
       refuted: judged.filter(isRefuted),
       denied: judged.flatMap((receipt) => {
         const [by] = count.lacks(receipt)

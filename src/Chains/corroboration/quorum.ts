@@ -24,13 +24,14 @@ export interface ProviderEvidence {
   readonly replaced: ReadonlyArray<Uncorroborated>
 }
 
-/** A receipt that a provider has, with the provider's time of its block, Unix seconds. */
-export type DatedReceipt = readonly [Uncorroborated, number]
+/** A receipt that a provider has, with the provider's time of its block, Unix seconds, and who sent it, as it reports. */
+export type DatedReceipt = readonly [Uncorroborated, time: number, sender?: string | undefined]
 
 /** The evidence of all providers asked in one round. */
 export class QuorumCount {
   /** Providers by block time: providers that report different block times do not corroborate each other. */
   readonly #has = new Map<Uncorroborated, Map<number, ReadonlyArray<Provider>>>()
+  readonly #senders = new Map<Uncorroborated, ReadonlySet<string | undefined>>()
   readonly #lacks = new Map<Uncorroborated, ReadonlyArray<Provider>>()
   /** Receipts that a provider other than the serving one has or lacks. */
   readonly #hasOtherEvidence = new Set<Uncorroborated>()
@@ -44,7 +45,8 @@ export class QuorumCount {
 
   add(provider: Provider, serves: boolean, { asked, has, lacks, unable, replaced }: ProviderEvidence) {
     for (const receipt of asked) this.#asked.add(receipt)
-    for (const [receipt, time] of has) {
+    for (const [receipt, time, sender] of has) {
+      this.#senders.set(receipt, new Set([...(this.#senders.get(receipt) ?? []), sender]))
       const times = this.#has.get(receipt) ?? new Map<number, ReadonlyArray<Provider>>()
       this.#has.set(receipt, times.set(time, [...(times.get(time) ?? []), provider]))
     }
@@ -71,6 +73,12 @@ export class QuorumCount {
   timeOf(receipt: Uncorroborated): number | undefined {
     const most = this.has(receipt)
     return [...(this.#has.get(receipt) ?? [])].find(([, { length }]) => length === most)?.[0]
+  }
+
+  /** Who sent it; undefined where the providers that have it differ. */
+  senderOf(receipt: Uncorroborated): string | undefined {
+    const [sender, ...others] = this.#senders.get(receipt) ?? []
+    return others.length === 0 ? sender : undefined
   }
 
   /**

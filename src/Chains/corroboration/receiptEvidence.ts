@@ -40,6 +40,8 @@ export interface ReceiptEvidence {
   readonly times: ReadonlyMap<string, number>
   /** Present in the same block, with the chain's confirmations. */
   readonly has: ReadonlyArray<Uncorroborated>
+  /** Who sent those of `has` that did not move inside contracts, as it reports. Lower case. */
+  readonly senders: ReadonlyMap<Uncorroborated, string>
   /** Absent, although its head is high enough for the confirmations. */
   readonly lacks: ReadonlyArray<Uncorroborated>
   /** Moved inside contracts, and the provider has neither the states nor a trace to check them. */
@@ -49,11 +51,11 @@ export interface ReceiptEvidence {
 }
 
 /**
- * Whether the transaction really made the reported transfer. Its presence in the block is not enough: a provider could
- * attach an invented transfer to any transaction there.
+ * The reported transfer among those that the transaction really made. The transaction's presence in the block is not
+ * enough: a provider could attach an invented transfer to any transaction there.
  */
-const isAmong = (receipt: Uncorroborated, transfers: ReadonlyArray<Transfer>): boolean =>
-  transfers.some((transfer) => Ledger.keyOf(transfer) === Ledger.keyOf(receipt) && transfer.amount === receipt.amount)
+const findAmong = (receipt: Uncorroborated, transfers: ReadonlyArray<Transfer>): Transfer | undefined =>
+  transfers.find((transfer) => Ledger.keyOf(transfer) === Ledger.keyOf(receipt) && transfer.amount === receipt.amount)
 
 /** What a transaction sends by its own value; nothing where it is in another block than the receipt. */
 const sentBy = (
@@ -131,6 +133,7 @@ export const receiptEvidenceOf = Effect.fn("Chains.receiptEvidenceOf")(function*
   const isDeep = ({ blockNumber }: Uncorroborated) => head.number - blockNumber + 1 >= watch.chain.confirmations
   const transactions = new Map(Arr.zip(paying, responses.slice(hashes.length)))
   const has: Array<Uncorroborated> = []
+  const senders = new Map<Uncorroborated, string>()
   const lacks: Array<Uncorroborated> = []
   const unknown: Array<Uncorroborated> = []
   for (const [hash, mined] of Arr.zip(hashes, responses as ReadonlyArray<MinedReceipt | undefined>)) {
@@ -141,16 +144,21 @@ export const receiptEvidenceOf = Effect.fn("Chains.receiptEvidenceOf")(function*
     }
     const transfers = yield* transfersOf(provider, watch, mined, transactions.get(hash), asked)
     for (const receipt of asked) {
-      const isSame = mined.blockHash === receipt.blockHash && hasSucceeded(mined) && isAmong(receipt, transfers)
-      ;(isSame ? has : lacks).push(receipt)
+      const isMined = mined.blockHash === receipt.blockHash && hasSucceeded(mined)
+      const transfer = isMined ? findAmong(receipt, transfers) : undefined
+      ;(transfer === undefined ? lacks : has).push(receipt)
+      if (transfer?.sender !== undefined) senders.set(receipt, transfer.sender)
     }
   }
   lacks.push(...(yield* absentFromBlock(provider, unknown)))
   const deepInternal = internal.filter(isDeep)
-  if (deepInternal.length === 0) return { has, lacks, unable: [], times, head: head.number } satisfies ReceiptEvidence
+  if (deepInternal.length === 0) {
+    return { has, senders, lacks, unable: [], times, head: head.number } satisfies ReceiptEvidence
+  }
   const { corroborated, denied, unable } = yield* corroborateInternal(provider, watch, deepInternal)
   return {
     has: [...has, ...corroborated],
+    senders,
     lacks: [...lacks, ...denied],
     unable,
     times,

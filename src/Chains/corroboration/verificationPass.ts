@@ -182,15 +182,15 @@ const corroboratedTransfers = Effect.fnUntraced(function* (
 ) {
   if (reports.length < 2 || !(yield* CorroborationRepo.anyUncorroborated(watch.reader, watch.network, after, to)))
     return []
-  const counts = new Map<string, { readonly transfer: DatedTransfer; count: number }>()
+  const counts = new Map<string, { readonly transfer: DatedTransfer; readonly count: number }>()
   for (const { provider, transfers } of reports) {
     const head = provider === serving ? scan.head.number : ((yield* headOf(watch.providers, provider))?.number ?? -1)
     for (const transfer of transfers) {
       if (head - transfer.blockNumber + 1 < watch.chain.confirmations) continue
       const key = `${Ledger.keyOf(transfer)} ${transfer.blockTime}`
-      const counted = counts.get(key) ?? { transfer, count: 0 }
-      counted.count++
-      counts.set(key, counted)
+      const { count, transfer: first } = counts.get(key) ?? { transfer, count: 0 }
+      const sender = first.sender === transfer.sender ? first.sender : undefined
+      counts.set(key, { transfer: { ...first, sender }, count: count + 1 })
     }
   }
   return [...counts.values()].flatMap(({ count, transfer }) => (count > 1 ? [transfer] : []))

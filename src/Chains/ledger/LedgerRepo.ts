@@ -229,10 +229,10 @@ export const keepReceipts = (
       if (owner === undefined) continue
       yield* tx.run(
         `INSERT INTO receipts (chain, mode, block_hash, address, position, place, block_number, block_time, tx_hash,
-           currency, amount, payment_id, canonical, corroborated, seen_at, reported_by, since_number, since_time)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
+           currency, amount, payment_id, canonical, corroborated, seen_at, reported_by, sender, since_number, since_time)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?)
          ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET
-           ${["amount", "tx_hash", "block_number", "block_time", "reported_by"].map(replaced).join(", ")},
+           ${["amount", "tx_hash", "sender", "block_number", "block_time", "reported_by"].map(replaced).join(", ")},
            refuted = iif(${isContradicting}, 0, refuted), unverifiable = iif(${isContradicting}, 0, unverifiable),
            denied_by = iif(${isContradicting}, NULL, denied_by), canonical = iif(${isContradicting}, 1, 1 - refuted)`,
         [
@@ -251,6 +251,7 @@ export const keepReceipts = (
           corroborated ? 1 : 0,
           now,
           transfer.reportedBy ?? null,
+          transfer.sender ?? null,
           ...(yield* sinceOf(tx, { chain, mode }, transfer))
         ]
       )

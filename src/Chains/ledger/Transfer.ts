@@ -9,6 +9,11 @@ export interface Transfer {
   readonly place: number
   /** The receiving address, lower case. */
   readonly address: string
+  /**
+   * Who sent it, lower case: the holder that a token's log names, or the sender of the transaction. Undefined for money
+   * that moved inside contracts, whose sender is a contract.
+   */
+  readonly sender?: string | undefined
   readonly currency: string
   /** Base units, above zero. */
   readonly amount: bigint

@@ -78,6 +78,7 @@ const tokenTransfer = (log: typeof TransferLog.Type, contracts: Contracts): Logg
     txHash: log.transactionHash,
     place: log.logIndex,
     address: `0x${log.topics[2].slice(addressOffset)}`,
+    sender: `0x${log.topics[1].slice(addressOffset)}`,
     currency,
     amount
   }
@@ -182,6 +183,7 @@ export const nativeTransfers = (
       position: `tx:${payment.transactionIndex}`,
       place: payment.transactionIndex,
       address: payment.to,
+      sender: payment.from,
       currency,
       amount: payment.value
     })

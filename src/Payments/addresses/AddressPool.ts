@@ -27,6 +27,7 @@ interface Candidate {
 
 export class AddressPool {
   readonly fingerprint: string
+  readonly account: number | undefined
   readonly mode: Mode
   readonly #wallet: HdWallet
   readonly #derive: Derive
@@ -60,6 +61,7 @@ export class AddressPool {
     this.#lookAhead = lookAhead
     this.#request = request
     this.fingerprint = wallet.fingerprint
+    this.account = wallet.account
     this.mode = mode
   }
 

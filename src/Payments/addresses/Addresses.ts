@@ -80,7 +80,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
 
       const resolve = Effect.fnUntraced(function* (tx: Tx["Type"], owner: Owner) {
         const pool = yield* pools.ofOwner(tx, owner)
-        yield* Repo.ensure(tx, pool.fingerprint)
+        yield* Repo.ensure(tx, pool)
         yield* numbered.follow(tx)
         tx.afterCommit(() => owners.set(keyOf(owner), pool))
         return pool
@@ -139,7 +139,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
         Effect.gen(function* () {
           const tx = yield* Tx
           yield* numbered.begin
-          for (const { fingerprint } of pools.configured) yield* Repo.ensure(tx, fingerprint)
+          for (const pool of pools.configured) yield* Repo.ensure(tx, pool)
           yield* numbered.follow(tx)
         })
       )

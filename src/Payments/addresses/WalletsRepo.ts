@@ -19,13 +19,16 @@ export const all = (db: Db) =>
 export const byFingerprint = (db: Db, fingerprint: string) =>
   db.get<WalletRow>("SELECT fingerprint, next_index, jump FROM wallets WHERE fingerprint = ?", [fingerprint])
 
-/** Adds the wallet if it is not known. Gives the indexes that it still has to jump over. */
-export const ensure = (tx: Tx["Type"], fingerprint: string) =>
+/** Adds the wallet if it is not known, or its account's number. Gives the indexes that it still has to jump over. */
+export const ensure = (
+  tx: Tx["Type"],
+  { account, fingerprint }: { readonly fingerprint: string; readonly account?: number | undefined }
+) =>
   Effect.map(
     tx.get<{ jump: number }>(
-      `INSERT INTO wallets (fingerprint, next_index, jump) SELECT ?, 0, jump FROM numbering WHERE true
-       ON CONFLICT DO UPDATE SET next_index = next_index RETURNING jump`,
-      [fingerprint]
+      `INSERT INTO wallets (fingerprint, next_index, jump, account_number) SELECT ?, 0, jump, ? FROM numbering WHERE true
+       ON CONFLICT DO UPDATE SET account_number = coalesce(excluded.account_number, account_number) RETURNING jump`,
+      [fingerprint, account ?? null]
     ),
     (row) => row?.jump ?? 0
   )
@@ -88,7 +91,7 @@ export const oweJump = (by: number) =>
 export const oweJumpTo = (fingerprint: string, next: number) =>
   Effect.flatMap(Tx, (tx) =>
     Effect.zipRight(
-      ensure(tx, fingerprint),
+      ensure(tx, { fingerprint }),
       tx.run("UPDATE wallets SET jump = max(jump, ? - next_index) WHERE fingerprint = ?", [next, fingerprint])
     )
   )

@@ -6,6 +6,8 @@ import { childKey, type ExtendedKey, receivingAddress } from "./childKey.ts"
 export interface HdWallet {
   /** Identifies the wallet in the store: a hash of account key and chain code, which reveals neither. */
   readonly fingerprint: string
+  /** The n of its account `m/44'/60'/n'`; undefined where the key is not a hardened child. */
+  readonly account: number | undefined
   /** The key of the external chain, whose children get the addresses. */
   readonly external: ExtendedKey
   /** The receiving address of `index` (0 to 2^31 − 1) on the external chain, in EIP-55 form. */
@@ -19,12 +21,17 @@ export const parseExtendedKey = (xpub: string): ExtendedKey => {
   return { publicKey, chainCode }
 }
 
+/** Hardened children have their number plus this as their index: BIP-32. */
+const hardened = 0x80000000
+
 /** `xpub` is an account-level extended public key, `m/44'/60'/n'`, that Settings has checked. */
 export const hdWallet = (xpub: string): HdWallet => {
   const account = parseExtendedKey(xpub)
   const external = childKey(account, 0)
+  const { index } = HDKey.fromExtendedKey(xpub)
   return {
     fingerprint: createHash("sha256").update(account.publicKey).update(account.chainCode).digest("hex").slice(0, 32),
+    account: index >= hardened ? index - hardened : undefined,
     external,
     address: (index) => receivingAddress(external, index)
   }

@@ -7,7 +7,7 @@ import type { EndpointId, PaymentId } from "../../Domain/Ids.ts"
 import type { Owner } from "../../Domain/Owner.ts"
 import { defaultPageSize } from "../../Domain/queryParameters.ts"
 import { iso } from "../../Domain/Timestamp.ts"
-import { makeCursors } from "../../Http/cursor.ts"
+import { invalidCursor, makeCursors } from "../../Http/cursor.ts"
 import { answer, type Handlers, storeReplayAs } from "../../Http/Handler.ts"
 import { Secrets } from "../../Secrets.ts"
 import type { Settings } from "../../Settings.ts"
@@ -21,11 +21,6 @@ import { redeliver, redeliverPage } from "./redelivery.ts"
 
 /** Pages of a range that one request orders again: a request ends soon, and its answer says where to go on. */
 const pagesAtOnce = 2
-
-const invalidCursor = new ApiError({
-  code: "INVALID_CURSOR",
-  message: "The cursor is not one of this list: take it from the page before, with the same filters."
-})
 
 const endpointDeleted = new ApiError({
   code: "ENDPOINT_DELETED",

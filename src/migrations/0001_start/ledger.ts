@@ -1,3 +1,16 @@
+/** The lists of exceptions: every combination of filters has its index. */
+const exceptionLists = [
+  "",
+  "_status",
+  "_kind",
+  "_chain",
+  "_status_kind",
+  "_status_chain",
+  "_kind_chain",
+  "_status_kind_chain"
+]
+const filteredBy = (list: string): string => list.replaceAll("_", ", ").replace("status", "is_open")
+
 /** The ledger: receipts, blocks, checkpoints, balances, and exceptions. */
 export const ledger = [
   // The receipts. Amounts and places never change, only what is known of a row; sums count canonical rows only.
@@ -10,7 +23,8 @@ export const ledger = [
   // `since_*`: money without a transaction arrived in that block at the earliest, and in the row's own at the latest.
   // `since_time` is the time of the newest stored block at or before it. Null where the block is known.
   // `dust`: the row is part of a sum in `dust_sums`, of the kind named ('none': of no sum), and settlement does not read the
-  // row itself. `settled`: the state in which settlement last read the row; `unsettled`: it has changed since.
+  // row itself. `sender`: who sent it, by the providers that have corroborated it; null where they differ, and for money that
+  // moved inside contracts. `settled`: the state in which settlement last read the row; `unsettled`: it has changed since.
   `CREATE TABLE receipts (
     chain TEXT NOT NULL,
     mode TEXT NOT NULL,
@@ -23,6 +37,7 @@ export const ledger = [
     tx_hash TEXT,
     currency TEXT NOT NULL,
     amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
+    sender TEXT,
     payment_id TEXT REFERENCES payments (id),
     canonical INTEGER NOT NULL CHECK (canonical IN (0, 1)),
     corroborated INTEGER NOT NULL CHECK (corroborated IN (0, 1)),
@@ -152,19 +167,27 @@ export const ledger = [
 
   // Money that needs a person's decision, one row for the money of one transaction at one address. `key` identifies it
   // independent of the block, so that a reorg that mines it again opens nothing new. `gone`: a reorg orphaned the money.
-  // `sent_back`: the refunded total; while the row is open, `amount` is what is left. `rank`: the order of the list, in which
-  // open rows that may have cost somebody a delivery come first.
+  // `sent_back`: the refunded total; while the row is open, `amount` is what is left. `sender`: of its receipts, null where
+  // there are several. `payment_id`, `account_id`: null where a lost copy of this database handed out the address. `wallet`,
+  // `wallet_index`: of the address. `decision_tx`, `note`: what the last decision named. `revision` counts the changes;
+  // those above `reported` have no event yet. `rank`: the order for people, in which open rows that may have cost somebody a
+  // delivery come first.
   `CREATE TABLE exceptions (
-    id TEXT PRIMARY KEY,
+    sequence INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
     address TEXT NOT NULL,
     key TEXT NOT NULL,
     payment_id TEXT REFERENCES payments (id),
+    account_id TEXT REFERENCES accounts (id),
+    wallet TEXT REFERENCES wallets (fingerprint),
+    wallet_index INTEGER,
     kind TEXT NOT NULL CHECK (kind IN
-      ('overpaid', 'paid_again', 'late', 'wrong_token', 'wrong_chain', 'unattributed', 'found_late', 'reorged',
+      ('overpaid', 'underpaid', 'late', 'wrong_token', 'wrong_chain', 'unattributed', 'found_late', 'reorged',
        'unknown_payment')),
     chain TEXT NOT NULL,
     mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
     tx_hash TEXT,
+    sender TEXT,
     currency TEXT NOT NULL,
     amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
     sent_back TEXT NOT NULL DEFAULT '0' CHECK (sent_back NOT GLOB '*[^0-9]*' AND sent_back <> ''),
@@ -172,10 +195,22 @@ export const ledger = [
     opened_at INTEGER NOT NULL,
     closed_at INTEGER,
     outcome TEXT CHECK (outcome IN ('accepted', 'refunded', 'gone')),
+    decision_tx TEXT,
+    note TEXT,
+    revision INTEGER NOT NULL DEFAULT 1,
+    reported INTEGER NOT NULL DEFAULT 0,
+    is_open INTEGER AS (closed_at IS NULL) VIRTUAL,
     rank INTEGER AS (iif(closed_at IS NULL, 0, 2) + iif(kind IN ('found_late', 'reorged'), 0, 1)) VIRTUAL,
     UNIQUE (address, key),
     CHECK ((closed_at IS NULL) = (outcome IS NULL))
   ) STRICT`,
   "CREATE INDEX exceptions_payment ON exceptions (payment_id, rank, opened_at, id) WHERE payment_id IS NOT NULL",
-  "CREATE INDEX exceptions_open ON exceptions (rank, opened_at, id) WHERE closed_at IS NULL"
+  "CREATE INDEX exceptions_open ON exceptions (rank, opened_at, id) WHERE closed_at IS NULL",
+  "CREATE INDEX exceptions_unreported ON exceptions (payment_id) WHERE revision > reported",
+  ...exceptionLists.map(
+    (list) =>
+      `CREATE INDEX exceptions_list${list} ON exceptions (account_id, mode${filteredBy(list)}, opened_at, sequence)
+       WHERE account_id IS NOT NULL`
+  ),
+  `CREATE INDEX exceptions_list_payment ON exceptions (payment_id, opened_at, sequence) WHERE payment_id IS NOT NULL`
 ]

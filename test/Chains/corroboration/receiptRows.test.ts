@@ -116,9 +116,21 @@ describe("a denied receipt", () => {
     Effect.gen(function* () {
       const { id } = yield* reported(large, small)
       yield* write(CorroborationRepo.setDenied(network, large, "liar.example"))
-      yield* write(CorroborationRepo.setCorroborated(network, large, 105))
+      yield* write(CorroborationRepo.setCorroborated(network, large, { blockTime: 105 }))
       expect(yield* askedDust(id)).toMatchObject([{ position: "log:2", isDenied: false }])
       expect(yield* write(corroborateOthers(network, [small], new Set(), true))).toEqual([id])
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.scoped("has the sender that those tell who corroborate it, and none where they told none", () =>
+    Effect.gen(function* () {
+      yield* reported({ ...large, sender: "0xreported" }, { ...small, sender: "0xreported" })
+      yield* write(CorroborationRepo.setCorroborated(network, large, { sender: "0xagreed" }))
+      yield* write(setPassCorroborated(network, [{ ...small, sender: undefined }]))
+      expect(yield* rows("SELECT sender FROM receipts ORDER BY position")).toEqual([
+        { sender: "0xagreed" },
+        { sender: null }
+      ])
     }).pipe(Effect.provide(layer))
   )
 

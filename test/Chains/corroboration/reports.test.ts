@@ -139,7 +139,7 @@ it.each(["before", "after"] as const)(
 
 // https://github.com/btcpayserver/btcpayserver/issues/4146
 it(
-  "money that is too much or too late is flagged: overpaid, paid again, late",
+  "money that is too much, too little or too late is flagged: overpaid, underpaid, late",
   scene(["base"], async (world) => {
     const short = await ask(world, "base", "USDC")
     const paid = await ask(world, "base", "USDC")
@@ -153,7 +153,13 @@ it(
     send(world, "base", logs("base", [paid, 8n]))
     await world.pass(5 * minute)
     expect(payments(world)).toEqual(["failed insufficient_amount 300", "confirmed 1070"])
-    expect(exceptions(world)).toEqual(["overpaid 70 USDC", "paid_again 50 USDC", "late 900 USDC", "late 8 USDC"])
+    expect(exceptions(world)).toEqual([
+      "overpaid 70 USDC",
+      "overpaid 50 USDC",
+      "underpaid 300 USDC",
+      "late 900 USDC",
+      "late 8 USDC"
+    ])
   })
 )
 

@@ -57,6 +57,7 @@ describe("token transfers", () => {
         position: `log:${hash(99)}:USDC:5:0`,
         place: 7,
         address: mine,
+        sender: another,
         currency: "USDC",
         amount: 5n
       }
@@ -221,6 +222,7 @@ describe("native transfers", () => {
         position: "tx:3",
         place: 3,
         address: mine,
+        sender: another,
         currency: "MATIC",
         amount: 100n
       }

@@ -17,6 +17,7 @@ const observedPool = (derive: Derive = byThread) => {
   const asked: Array<Omit<IndexRange, "external">> = []
   const wallet = {
     fingerprint: "wallet",
+    account: undefined,
     external: { publicKey: new Uint8Array(33), chainCode: new Uint8Array(32) },
     address: (index: number) => {
       derived.set(index, (derived.get(index) ?? 0) + 1)

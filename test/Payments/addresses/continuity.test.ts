@@ -214,7 +214,9 @@ liveTest("a wallet whose key comes back after the restore jumps then", function*
   const path = yield* temporaryDatabase
   const own = hdWallet(liveXpub)
   // It was somebody else's, who is not there any more: nobody gives its key at the start.
-  const known = Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO wallets VALUES (?, 5, 0)", [own.fingerprint]))
+  const known = Effect.flatMap(Tx, (tx) =>
+    tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES (?, 5)", [own.fingerprint])
+  )
   yield* Effect.flatMap(Writer, (writer) => writer.write(known)).pipe(Effect.provide(running(path)))
   rmSync(markOf(path))
   const again = Effect.zip(Effect.zipRight(addShop(liveXpub), takeFor(shop)), gap)

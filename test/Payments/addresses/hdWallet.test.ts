@@ -55,6 +55,12 @@ describe("receiving addresses", () => {
     }
   })
 
+  it("have the number of their account in their path, which the key of another child does not tell", () => {
+    expect([hdWallet(xpub(0)).account, hdWallet(xpub(7)).account]).toEqual([0, 7])
+    const key = HDKey.fromMasterSeed(new Uint8Array(32)).derive("m/44'/60'/7").publicExtendedKey
+    expect(hdWallet(key).account).toBeUndefined()
+  })
+
   it("of two accounts of a seed have nothing in common, nor do their fingerprints", () => {
     const [one, two] = [hdWallet(xpub(0)), hdWallet(xpub(1))]
     expect(one.fingerprint).not.toBe(two.fingerprint)

@@ -1,0 +1,122 @@
+import { Schema } from "effect"
+import { getAddress, type Hex } from "viem"
+import { ChainName } from "./Chain.ts"
+import { isOfDust, type PaymentException, pathOf } from "./Exception.ts"
+import { iso } from "./Timestamp.ts"
+import { idPattern, text, timestamp } from "./textSchemas.ts"
+
+/** The kinds of exceptions that merchants see: all that belong to a payment. */
+export const PublicExceptionKind = Schema.Literal(
+  "overpaid",
+  "underpaid",
+  "late",
+  "wrong_token",
+  "wrong_chain",
+  "unattributed",
+  "found_late",
+  "reorged"
+)
+
+const optional = { exact: true } as const
+
+const address = { pattern: "^0x[0-9a-fA-F]{40}$" }
+const hash = { pattern: "^0x[0-9a-fA-F]{64}$" }
+const amount = { pattern: "^[1-9][0-9]*$" }
+
+/** An exception in the API: the same in its own list, in a payment and in an event. */
+export const ExceptionObject = Schema.Struct({
+  id: text("Identifier of the exception. The same money keeps it for ever.", idPattern("exc")),
+  payment: text("The payment whose address the money came to.", idPattern("pay")),
+  kind: PublicExceptionKind.annotations({
+    description:
+      "`overpaid`: more than was missing, or paid again. `underpaid`: what a payment had when it failed. `late`: mined after the deadline. `wrong_token`, `wrong_chain`: not what was asked for. `unattributed`: no node can tell the transaction, or only one can tell of the money at all. `found_late`: on time, but seen after the payment had ended. `reorged`: what a confirmed payment lacks since the chain undid it."
+  }),
+  chain: ChainName.annotations({ description: "The chain that the money is on." }),
+  currency: text("What came: a token's symbol, or the name of a known wrong token such as `USDC.e`."),
+  amount: text(
+    "How much, in the smallest unit of what came. Of what is sent back in parts: what is left, and all of it once it is closed.",
+    amount
+  ),
+  amountRefunded: Schema.optionalWith(text("How much of it was sent back while the rest is open.", amount), optional),
+  from: Schema.optionalWith(
+    text(
+      "Who sent it, in EIP-55 form: the token's holder, or the transaction's sender. It may be an exchange: ask your customer before you send money back there. Absent for dust, for money that moved inside contracts, and where nodes differ.",
+      address
+    ),
+    optional
+  ),
+  txHash: Schema.optionalWith(
+    text("Hash of the transaction; absent where no node can tell it, and for dust.", hash),
+    optional
+  ),
+  dust: Schema.optionalWith(
+    Schema.Literal(true).annotations({
+      description: "What many small transfers come to together. It grows while it is open."
+    }),
+    optional
+  ),
+  address: text("The address that the money is at, in EIP-55 form.", address),
+  derivationIndex: Schema.optionalWith(
+    Schema.Number.annotations({
+      jsonSchema: { type: "integer", minimum: 0, description: "The index of that address in its wallet." }
+    }),
+    optional
+  ),
+  path: Schema.optionalWith(
+    text("The path of that address, as wallets show it. Absent where the wallet's key does not tell its account.", {
+      pattern: "^m/44'/60'/[0-9]+'/0/[0-9]+$"
+    }),
+    optional
+  ),
+  detectedAt: timestamp("When it was noticed"),
+  resolution: Schema.optionalWith(
+    Schema.Literal("accepted", "refunded", "gone").annotations({
+      description:
+        "Absent while it is open. `accepted`, `refunded`: what was decided. `gone`: a reorg took the money back, or it turned out to be something else."
+    }),
+    optional
+  ),
+  resolvedAt: Schema.optionalWith(timestamp("When it was closed"), optional),
+  resolutionTxHash: Schema.optionalWith(
+    text(
+      "The transaction that the decision named: the one that sent money back, the last one where there were several, or the one that was accepted for money without a known transaction.",
+      hash
+    ),
+    optional
+  ),
+  note: Schema.optionalWith(text("The note that was left with the decision."), optional)
+}).annotations({ identifier: "PaymentException", description: "Money that fits no payment and needs a person." })
+export type ExceptionObject = typeof ExceptionObject.Type
+
+/** What merchants and operators see alike: where the money came from and is, and what was decided. */
+export const exceptionDetails = (exception: PaymentException) => {
+  const { address, closedAt, decisionTx, index, note, sender, txHash } = exception
+  const path = pathOf(exception)
+  return {
+    ...(sender === undefined ? {} : { from: getAddress(sender as Hex) }),
+    ...(txHash === undefined ? {} : { txHash }),
+    ...(isOfDust(exception) ? { dust: true as const } : {}),
+    address: getAddress(address as Hex),
+    ...(index === undefined ? {} : { derivationIndex: index }),
+    ...(path === undefined ? {} : { path }),
+    ...(closedAt === undefined ? {} : { resolvedAt: iso(closedAt) }),
+    ...(decisionTx === undefined ? {} : { resolutionTxHash: decisionTx }),
+    ...(note === undefined ? {} : { note })
+  }
+}
+
+/** An exception as the merchant sees it; none for `unknown_payment`, which belongs to no merchant's payment. */
+export const toExceptionObject = (exception: PaymentException): ReadonlyArray<ExceptionObject> => {
+  const { amount, chain, currency, id, kind, openedAt, payment, sentBack, status } = exception
+  if (kind === "unknown_payment" || payment === undefined) return []
+  return [
+    {
+      ...{ id, payment, kind, chain, currency },
+      amount: amount.toString(),
+      ...(status === "open" && sentBack > 0n ? { amountRefunded: sentBack.toString() } : {}),
+      detectedAt: iso(openedAt),
+      ...(status === "open" ? {} : { resolution: status }),
+      ...exceptionDetails(exception)
+    }
+  ]
+}

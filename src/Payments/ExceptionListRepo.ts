@@ -1,0 +1,100 @@
+/** Lists of exceptions: what is shown with payments, what operators have to decide on, and an owner's own. Only reads. */
+import { Array as Arr, Effect } from "effect"
+import type { ShownExceptions } from "../Domain/AccountedPayment.ts"
+import type { ChainName } from "../Domain/Chain.ts"
+import type { ExceptionKind, PaymentException } from "../Domain/Exception.ts"
+import type { PaymentId } from "../Domain/Ids.ts"
+import type { Owner } from "../Domain/Owner.ts"
+import type { Db, Param } from "../Sql.ts"
+import { selectExceptions as select } from "./exceptionRows.ts"
+
+// Open before closed; among each, `found_late` and `reorged` first (paid for nothing, or delivered for nothing), then the
+// oldest: no number of small exceptions pushes the important ones off the first page.
+const pressingFirst = "ORDER BY rank, opened_at, id"
+
+const shown = (found: ReadonlyArray<PaymentException>, limit: number): ShownExceptions => ({
+  exceptions: found.slice(0, limit),
+  more: found.length > limit
+})
+
+/** The first of a payment's exceptions, closed ones too, and whether there are more. */
+export const firstOfPayment = (db: Db, payment: PaymentId, limit: number) =>
+  Effect.map(select(db, `WHERE payment_id = ? ${pressingFirst} LIMIT ?`, [payment, limit + 1]), (found) =>
+    shown(found, limit)
+  )
+
+/** The same for each of several payments, in one query. */
+export const firstOfPayments = (db: Db, payments: ReadonlyArray<PaymentId>, limit: number) =>
+  Effect.map(
+    select(
+      db,
+      pressingFirst,
+      [JSON.stringify(payments), limit + 1],
+      `(SELECT value AS payment FROM json_each(?)) AS listed CROSS JOIN exceptions ON sequence IN (
+         SELECT sequence FROM exceptions WHERE payment_id = listed.payment ${pressingFirst} LIMIT ?)`
+    ),
+    (found) => {
+      const byPayment = Arr.groupBy(found, ({ payment = "" }) => payment)
+      return (payment: PaymentId) => shown(byPayment[payment] ?? [], limit)
+    }
+  )
+
+/** A page of open exceptions. */
+export interface OpenFilter {
+  readonly limit: number
+  /** Of one payment only. */
+  readonly payment?: string | undefined
+  /** The id of the last exception of the page before. */
+  readonly after?: string | undefined
+}
+
+/** The open exceptions, a page. */
+export const open = (db: Db, { after, limit, payment }: OpenFilter) => {
+  // Also where the exception `after` has been closed since: its place in the order is that of an open one.
+  const behind = `(rank, opened_at, id) > (
+    SELECT iif(kind IN ('found_late', 'reorged'), 0, 1), opened_at, id FROM exceptions WHERE id = ?)`
+  const conditions: ReadonlyArray<readonly [sql: string, ...params: ReadonlyArray<Param>]> = [
+    ["closed_at IS NULL"],
+    ...(payment === undefined ? [] : [["payment_id = ?", payment] as const]),
+    ...(after === undefined ? [] : [[behind, after] as const])
+  ]
+  return select(db, `WHERE ${conditions.map(([sql]) => sql).join(" AND ")} ${pressingFirst} LIMIT ?`, [
+    ...conditions.flatMap(([, ...params]) => params),
+    limit
+  ])
+}
+
+/** An owner's exceptions, a page. */
+export interface ListFilter {
+  readonly isOpen?: boolean | undefined
+  readonly kind?: ExceptionKind | undefined
+  readonly chain?: ChainName | undefined
+  readonly payment?: string | undefined
+  readonly limit: number
+  /** The last one of the page before; Unix milliseconds. */
+  readonly after?: { readonly createdAt: number; readonly sequence: number } | undefined
+}
+
+/**
+ * Newest first. Every combination of status, kind and chain has its own index, and the exceptions of one payment another one.
+ * It is named in the query: after an ANALYZE, SQLite might prefer to search all rows of a rare kind.
+ */
+export const list = (db: Db, owner: Owner, { after, chain, isOpen, kind, limit, payment }: ListFilter) => {
+  const conditions: ReadonlyArray<readonly [sql: string, ...params: ReadonlyArray<Param>]> = [
+    ["account_id = ? AND mode = ?", owner.account, owner.mode],
+    ...(payment === undefined ? [] : [["payment_id = ?", payment] as const]),
+    ...(isOpen === undefined ? [] : [["is_open = ?", isOpen ? 1 : 0] as const]),
+    ...(kind === undefined ? [] : [["kind = ?", kind] as const]),
+    ...(chain === undefined ? [] : [["chain = ?", chain] as const]),
+    ...(after === undefined ? [] : [["(opened_at, sequence) < (?, ?)", after.createdAt, after.sequence] as const])
+  ]
+  const by = { _status: isOpen, _kind: kind, _chain: chain }
+  const filters = Object.entries(by).flatMap(([name, value]) => (value === undefined ? [] : [name]))
+  const index = payment === undefined ? `exceptions_list${filters.join("")}` : "exceptions_list_payment"
+  return select(
+    db,
+    `WHERE ${conditions.map(([sql]) => sql).join(" AND ")} ORDER BY opened_at DESC, sequence DESC LIMIT ?`,
+    [...conditions.flatMap(([, ...params]) => params), limit],
+    `exceptions INDEXED BY ${index}`
+  )
+}

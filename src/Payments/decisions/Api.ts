@@ -1,0 +1,109 @@
+import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
+import { Schema } from "effect"
+import { ApiKeyAuth, RequiredPermission } from "../../Auth/Api.ts"
+import { BaseUnits } from "../../Domain/Amount.ts"
+import { errorBody } from "../../Domain/ApiError.ts"
+import { ChainName } from "../../Domain/Chain.ts"
+import { notePattern } from "../../Domain/Exception.ts"
+import { ExceptionObject, PublicExceptionKind } from "../../Domain/ExceptionObject.ts"
+import { alternatives, must } from "../../Domain/must.ts"
+import { cursorParameter, limitParameter } from "../../Domain/queryParameters.ts"
+import { text } from "../../Domain/textSchemas.ts"
+
+const optional = { exact: true } as const
+
+const Status = Schema.Literal("open", "resolved")
+const Action = Schema.Literal("accept", "refund")
+
+/** The query of `GET /v1/exceptions`. */
+export const ListExceptionsQuery = Schema.Struct({
+  status: Schema.optionalWith(
+    must(`be ${alternatives(Status.literals)}`, Status, {
+      about: "Only those that are to be decided, or only those that are closed"
+    }),
+    optional
+  ),
+  kind: Schema.optionalWith(
+    must(`be ${alternatives(PublicExceptionKind.literals)}`, PublicExceptionKind, { about: "Only those of this kind" }),
+    optional
+  ),
+  chain: Schema.optionalWith(
+    must(`be ${alternatives(ChainName.literals)}`, ChainName, { about: "Only those of money on this chain" }),
+    optional
+  ),
+  payment: Schema.optionalWith(
+    must("be an id: pay_ and letters, digits, _ or -", Schema.String, { about: "Only those of this payment" }),
+    optional
+  ),
+  limit: limitParameter("Exceptions"),
+  cursor: cursorParameter
+})
+
+const TxHash = must(
+  "be a transaction's hash: 0x and 64 hexadecimal digits",
+  Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{64}$/)),
+  {
+    about:
+      "With `refund` the transaction that sent the money back, which is noted as you name it. With `accept` the transaction that paid, where the exception has none: the chain must have it, with its confirmations"
+  }
+)
+
+const Amount = must(
+  "be a string of digits in the smallest unit of what came, without sign or leading zero",
+  BaseUnits,
+  {
+    about: "With `refund`: how much was sent back; the rest stays open. Needed where the amount may grow, as with dust"
+  }
+)
+
+const Note = must(
+  "be a string of 1 to 500 characters, without control characters",
+  Schema.String.pipe(Schema.pattern(notePattern)),
+  {
+    about: "Kept with the decision, and shown to everybody who sees the exception",
+    json: { pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]+$", minLength: 1, maxLength: 500 }
+  }
+)
+
+/** What `POST /v1/exceptions/:id/resolve` takes. */
+export const ResolveBody = Schema.Struct({
+  action: must(`be ${alternatives(Action.literals)}`, Action, {
+    about: "What you have decided: to take the money, or to send it back, which you have done with your own wallet"
+  }),
+  txHash: Schema.optionalWith(TxHash, optional),
+  amount: Schema.optionalWith(Amount, optional),
+  note: Schema.optionalWith(Note, optional)
+}).annotations({ identifier: "ResolveException", description: "A decision. Unknown fields are refused." })
+
+export const ExceptionPage = Schema.Struct({
+  data: Schema.Array(ExceptionObject).annotations({ description: "Newest first." }),
+  cursor: Schema.NullOr(Schema.String).annotations({ description: "Asks for the next page; null at the end." })
+}).annotations({ identifier: "ExceptionPage", description: "A page of exceptions." })
+
+const Path = Schema.Struct({ id: text("Identifier of the exception: `exc_…`.") })
+
+export const ExceptionsApi = HttpApiGroup.make("exceptions")
+  .add(
+    HttpApiEndpoint.get("list", "/v1/exceptions")
+      .setUrlParams(ListExceptionsQuery)
+      .addSuccess(ExceptionPage)
+      .addError(errorBody("INVALID_CURSOR"))
+      .annotate(RequiredPermission, "exceptions:read")
+  )
+  .add(
+    HttpApiEndpoint.post("resolve", "/v1/exceptions/:id/resolve")
+      .setPath(Path)
+      .setPayload(ResolveBody)
+      .addSuccess(ExceptionObject)
+      .addError(errorBody("NOT_FOUND"))
+      .addError(errorBody("EXCEPTION_RESOLVED"))
+      .addError(errorBody("NOTHING_TO_REFUND"))
+      .addError(errorBody("TRANSACTION_NOT_PROVEN"))
+      .addError(errorBody("QUOTA_EXCEEDED"))
+      .addError(errorBody("IDEMPOTENCY_KEY_IN_USE"))
+      .addError(errorBody("IDEMPOTENCY_KEY_REUSED"))
+      .annotate(RequiredPermission, "exceptions:write")
+  )
+  .addError(errorBody("VALIDATION_ERROR"))
+  .addError(errorBody("RATE_LIMITED"))
+  .middleware(ApiKeyAuth)

@@ -1,0 +1,267 @@
+/**
+ * Decisions on one exception alone, by its id: its money is accepted, or was sent back. Accepting confirms a payment that is
+ * not confirmed yet, with the money of this exception; the other exceptions stay as they are. Everything that a decision
+ * changes is one transaction, with its events. The same decision again gives the same result. Called by the HTTP handlers,
+ * for the exceptions of their key's owner, and by `tilld payments accept` and `refunded`, for all.
+ */
+import { Clock, Effect } from "effect"
+import { Settlement } from "../../Chains/ledger/SettlementTag.ts"
+import { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
+import {
+  AlreadyDecided,
+  DecisionInvalid,
+  type ExceptionContent,
+  isOfDust,
+  mayGrow,
+  NothingToDecide,
+  type PaymentException
+} from "../../Domain/Exception.ts"
+import { exceptionId } from "../../Domain/Ids.ts"
+import type { Owner } from "../../Domain/Owner.ts"
+import type { Payment } from "../../Domain/Payment.ts"
+import { iso } from "../../Domain/Timestamp.ts"
+import { Outbox } from "../../Events/Outbox.ts"
+import { type Db, Reader, Tx, Writer } from "../../Sql.ts"
+import * as Exceptions from "../ExceptionsRepo.ts"
+import { withoutApart } from "../exceptionContents.ts"
+import { confirmedBy, prove, refuseOthers, rulesOf } from "../operatorDecisions.ts"
+import * as Repo from "../PaymentsRepo.ts"
+import * as Receipts from "../ReceiptsRepo.ts"
+import { described } from "../refunds.ts"
+import { counted, type Rules } from "../statusMachine.ts"
+import { receiptsLeft, reportExceptions, storeTransitions } from "../storeTransitions.ts"
+
+/** What a decision names; the hash in lower case. */
+export type Named = Exceptions.DecisionDetail
+
+/** An exception after a decision, and its payment, which is undefined where a lost copy of the database had it. */
+export interface Resolved {
+  readonly exception: PaymentException
+  readonly payment: Payment | undefined
+}
+
+/** The exception of that id; with an owner, only of that owner. */
+const find = (db: Db, id: string, owner: Owner | undefined) =>
+  Effect.map(Exceptions.byId(db, id), (found) =>
+    owner === undefined || (found?.account === owner.account && found.mode === owner.mode) ? found : undefined
+  )
+
+const decidedAlready = ({ closedAt, decisionTx, id, status }: PaymentException) => {
+  const at = closedAt === undefined ? "" : ` at ${iso(closedAt)}`
+  const by = decisionTx === undefined ? "" : `, with the transaction ${decisionTx}`
+  return new AlreadyDecided({
+    message:
+      status === "gone"
+        ? `${id} is gone${at}: a reorg took its money back, or it turned out to be something else, so that there is nothing to decide`
+        : `${id} was ${status}${at}${by}, and a decision stays as it is: the open exceptions are what is left to decide`
+  })
+}
+
+/** The transaction that brought its money; undefined where that is not known, and where a reorg has taken the money. */
+const broughtBy = ({ kind, txHash }: PaymentException): string | undefined => (kind === "reorged" ? undefined : txHash)
+
+/** Whether the exception was closed by this decision; fails where it was closed by another one. */
+const wasMade = (exception: PaymentException, outcome: "accepted" | "refunded", { txHash }: Named) => {
+  const { decisionTx, status } = exception
+  if (status === "open") return Effect.succeed(false)
+  const own = outcome === "accepted" ? broughtBy(exception) : undefined
+  const isSame = status === outcome && (txHash === undefined || txHash === decisionTx || txHash === own)
+  return isSame ? Effect.succeed(true) : decidedAlready(exception)
+}
+
+/** What also commits with a decision: its failure undoes the decision. */
+type AlsoCommit<Result, E> = ((result: Result) => Effect.Effect<void, E, Tx>) | undefined
+
+/** What is stored now. */
+const storedNow = Effect.fnUntraced(function* (before: PaymentException) {
+  const tx = yield* Tx
+  const payment = before.payment === undefined ? undefined : yield* Repo.byId(tx, before.payment)
+  const result: Resolved = { exception: (yield* Exceptions.byId(tx, before.id)) ?? before, payment }
+  return result
+})
+
+/** Proves the transaction that is named for money whose transaction is not known. */
+const proveNamed = Effect.fnUntraced(function* (exception: PaymentException, named: string | undefined) {
+  const { chain, id, kind, mode, payment } = exception
+  const known = broughtBy(exception)
+  if (named === undefined || named === known) return
+  if (known !== undefined) {
+    const message = `must be ${known}, which brought the money of ${id}, or be left out`
+    return yield* new DecisionInvalid({ field: "txHash", message })
+  }
+  const receipts = payment === undefined ? [] : yield* Receipts.ofPayment(yield* Reader, payment)
+  if (receipts.some((receipt) => receipt.canonical && receipt.chain === chain && receipt.txHash === named)) return
+  const blockNumber = yield* prove({ chain, mode }, named)
+  // One transaction pays many by moving coins inside contracts, and what came in that way may be unattributed.
+  if (payment !== undefined && kind !== "unattributed") {
+    yield* refuseOthers({ id: payment }, { chain, mode }, blockNumber, named)
+  }
+})
+
+/** The payment as the money of one exception confirms it. */
+const confirmedWith = Effect.fnUntraced(function* (
+  payment: Payment,
+  exception: PaymentException,
+  named: string | undefined,
+  rules: Rules,
+  at: number
+) {
+  const txHash = broughtBy(exception) ?? named
+  if (txHash === undefined) {
+    const message = `must be given: the transaction that paid ${payment.id} is not known`
+    return yield* new DecisionInvalid({ field: "txHash", message })
+  }
+  const others = (yield* Exceptions.ofPayment(yield* Tx, payment.id)).filter(
+    ({ id, status }) => status === "open" && id !== exception.id
+  )
+  const { receipts } = withoutApart(payment, counted(payment, yield* receiptsLeft(payment), rules), others)
+  return confirmedBy(payment, receipts, txHash, at)
+})
+
+/** Whether an exception that was opened stands for money of one that is accepted: what is more than the payment asked for. */
+const isSurplusOf = (accepted: PaymentException, opened: ExceptionContent): boolean =>
+  opened.kind === "overpaid" &&
+  opened.chain === accepted.chain &&
+  opened.currency === accepted.currency &&
+  (isOfDust(opened) ? isOfDust(accepted) : opened.txHash === accepted.txHash)
+
+const acceptOpen = Effect.fnUntraced(function* (
+  exception: PaymentException,
+  named: Named,
+  rules: Rules,
+  outbox: Outbox["Type"],
+  matchSet: WatchedAddresses["Type"]
+) {
+  const tx = yield* Tx
+  const now = yield* Clock.currentTimeMillis
+  const { address, id, kind } = exception
+  yield* Exceptions.close(id, "accepted", now, broughtBy(exception) === undefined ? named : { note: named.note })
+  const payment = exception.payment && (yield* Repo.byId(tx, exception.payment))
+  if (payment === undefined) return
+  // What a reorg has taken confirms nothing: accepting it means to do without it, unless another transaction has paid.
+  const confirms = payment.status !== "confirmed" && (kind !== "reorged" || named.txHash !== undefined)
+  const steps = confirms
+    ? [{ payment: yield* confirmedWith(payment, exception, named.txHash, rules, now), announced: true }]
+    : []
+  const decide = (opened: ReadonlyArray<ExceptionContent>) =>
+    Effect.forEach(
+      opened.filter((one) => isSurplusOf(exception, one)),
+      ({ key }) => Exceptions.close(exceptionId(address, key), "accepted", now),
+      { concurrency: 1, discard: true }
+    )
+  yield* storeTransitions(outbox, { payment, steps, rules, receiptsChanged: true, decide }, now)
+  // Its address is watched for late money anew: the watch since its first end may be over.
+  if (confirms) tx.afterCommit(() => matchSet.add(payment.mode, payment.address))
+})
+
+/**
+ * Accepts the money of an exception. Undefined where there is no such exception.
+ *
+ * @param owner only exceptions of this owner; undefined: of all
+ * @param named its `txHash` is required where the payment is to be confirmed and the exception has none
+ */
+export const acceptException = <E = never>(
+  id: string,
+  owner: Owner | undefined,
+  named: Named,
+  alsoCommit?: AlsoCommit<Resolved, E>
+) =>
+  Effect.gen(function* () {
+    const reader = yield* Reader
+    const writer = yield* Writer
+    const outbox = yield* Outbox
+    const matchSet = yield* WatchedAddresses
+    const rules = yield* rulesOf
+    const seen = yield* find(reader, id, owner)
+    if (seen === undefined) return undefined
+    if (seen.status === "open") yield* proveNamed(seen, named.txHash)
+    return yield* writer.write(
+      Effect.gen(function* () {
+        const exception = (yield* find(yield* Tx, id, owner)) ?? seen
+        if (!(yield* wasMade(exception, "accepted", named)))
+          yield* acceptOpen(exception, named, rules, outbox, matchSet)
+        const result = yield* storedNow(exception)
+        if (alsoCommit !== undefined) yield* alsoCommit(result)
+        return result
+      })
+    )
+  }).pipe(Effect.withSpan("Payments.acceptException"))
+
+/** A refund, with its amount in base units. */
+export interface Returned extends Resolved {
+  readonly amount: bigint
+}
+
+/** How much of an open exception was sent back. */
+const returnedOf = (exception: PaymentException, amount: bigint | undefined) => {
+  const invalid = (message: string) => new DecisionInvalid({ field: "amount", message })
+  if (exception.kind === "reorged") {
+    return new NothingToDecide({
+      message: `There is no money of ${exception.id} to send back, since a reorg took it: accept it, to do without that money`
+    })
+  }
+  if (amount === undefined) {
+    return mayGrow(exception)
+      ? invalid(`must be given, as what you sent back: ${described(exception)} may grow at any time`)
+      : Effect.succeed(exception.amount)
+  }
+  return amount > exception.amount
+    ? invalid(`must be at most ${exception.amount}, which is what is open of ${exception.id}`)
+    : Effect.succeed(amount)
+}
+
+/** Whether this part was noted as sent back before; fails where the transaction sent another part. */
+const wasReturned = (exception: PaymentException, amount: bigint | undefined, { txHash }: Named) => {
+  const { decisionTx, id, sentBack, status } = exception
+  if (status !== "open" || txHash === undefined || txHash !== decisionTx) return Effect.succeed(false)
+  return amount === sentBack
+    ? Effect.succeed(true)
+    : new AlreadyDecided({
+        message: `${txHash} is noted already, for a part of ${id} of which ${sentBack} in all were sent back: name the transaction of the rest`
+      })
+}
+
+/**
+ * Notes that money of an exception was sent back, with the transaction that did it, which is not checked. Undefined where
+ * there is no such exception.
+ *
+ * @param amount base units; undefined: all of it. Required where the amount may grow
+ */
+export const refundException = <E = never>(
+  id: string,
+  owner: Owner | undefined,
+  amount: bigint | undefined,
+  named: Named,
+  alsoCommit?: AlsoCommit<Returned, E>
+) =>
+  Effect.gen(function* () {
+    const reader = yield* Reader
+    const writer = yield* Writer
+    const outbox = yield* Outbox
+    const settlement = yield* Settlement
+    const seen = yield* find(reader, id, owner)
+    if (seen === undefined) return undefined
+
+    const noteReturned = Effect.fnUntraced(function* (exception: PaymentException) {
+      const now = yield* Clock.currentTimeMillis
+      const returned = yield* returnedOf(exception, amount)
+      yield* Exceptions.sendBack(exception, returned, now, named)
+      const payment = exception.payment && (yield* Repo.byId(yield* Tx, exception.payment))
+      if (payment === undefined) return returned
+      yield* reportExceptions(outbox, payment, now)
+      // The refunded money may have made up for money that a reorg orphaned.
+      yield* settlement.lookAgain(payment)
+      return returned
+    })
+
+    return yield* writer.write(
+      Effect.gen(function* () {
+        const exception = (yield* find(yield* Tx, id, owner)) ?? seen
+        const isDone = (yield* wasMade(exception, "refunded", named)) || (yield* wasReturned(exception, amount, named))
+        const returned = isDone ? (amount ?? exception.amount) : yield* noteReturned(exception)
+        const result: Returned = { ...(yield* storedNow(exception)), amount: returned }
+        if (alsoCommit !== undefined) yield* alsoCommit(result)
+        return result
+      })
+    )
+  }).pipe(Effect.withSpan("Payments.refundException"))

@@ -1,0 +1,84 @@
+/** What exceptions are made of: one for each currency of each transaction, of each block where none is known, and of dust. */
+import type { ChainName } from "../Domain/Chain.ts"
+import { dustBaseOf, dustKey, type ExceptionContent, type ExceptionKind } from "../Domain/Exception.ts"
+import type { Payment } from "../Domain/Payment.ts"
+import type { Receipt } from "../Domain/Receipt.ts"
+
+/** The key of the exception of a receipt. */
+const keyOf = (
+  kind: ExceptionKind,
+  chain: ChainName,
+  { blockNumber, currency, dust, txHash }: Pick<Receipt, "blockNumber" | "currency" | "dust" | "txHash">
+): string =>
+  dust === undefined
+    ? `${kind}:${chain}:${txHash ?? `block ${blockNumber}`}:${currency}`
+    : dustKey(kind, chain, currency)
+
+/** The exception of `amount` of a receipt. */
+export const exceptionOf = (
+  kind: ExceptionKind,
+  chain: ChainName,
+  receipt: Receipt,
+  amount: bigint
+): ExceptionContent => {
+  const { blockNumber, currency, dust, sender, txHash } = receipt
+  const key = keyOf(kind, chain, receipt)
+  return dust === undefined
+    ? { kind, chain, txHash, sender, currency, amount, block: txHash === undefined ? blockNumber : undefined, key }
+    : { kind, chain, txHash: undefined, currency, amount, block: undefined, key }
+}
+
+/** Who sent all of them; undefined where there are several. */
+export const commonSender = (all: ReadonlyArray<{ readonly sender?: string | undefined }>): string | undefined => {
+  const [sender, ...others] = new Set(all.map((one) => one.sender))
+  return others.length === 0 ? sender : undefined
+}
+
+/** One exception a key, with the sum of the amounts. */
+export const mergedByKey = (all: ReadonlyArray<ExceptionContent>): ReadonlyArray<ExceptionContent> => {
+  const found = new Map<string, ExceptionContent>()
+  for (const one of all) {
+    const before = found.get(one.key)
+    const merged = before && { ...one, amount: one.amount + before.amount, sender: commonSender([before, one]) }
+    found.set(one.key, merged ?? one)
+  }
+  return [...found.values()]
+}
+
+/** One exception for each currency of each transaction, of each block where no transaction is known, and of all dust. */
+export const exceptionsOfKind = (
+  kind: ExceptionKind,
+  receipts: ReadonlyArray<Receipt>
+): ReadonlyArray<ExceptionContent> =>
+  mergedByKey(receipts.map((receipt) => exceptionOf(kind, receipt.chain, receipt, receipt.amount)))
+
+/** The kinds of exceptions of on-time money: a payment can be accepted for other money, and they stay open. */
+const apartKinds: ReadonlyArray<ExceptionKind> = ["underpaid", "found_late", "unattributed"]
+
+/**
+ * Takes the money of open exceptions out of on-time receipts, as much as each is open for. Gives the other receipts, and the
+ * exceptions with what there is of them.
+ */
+export const withoutApart = (
+  { chain }: Payment,
+  onTime: ReadonlyArray<Receipt>,
+  open: ReadonlyArray<ExceptionContent>
+): { readonly receipts: ReadonlyArray<Receipt>; readonly apart: ReadonlyArray<ExceptionContent> } => {
+  const left = new Map(open.map((one) => [dustBaseOf(one), one]))
+  const apart: Array<ExceptionContent> = []
+  const receipts = onTime.flatMap((receipt) => {
+    let rest = receipt.amount
+    for (const kind of left.size === 0 ? [] : apartKinds) {
+      const base = keyOf(kind, chain, receipt)
+      const one = left.get(base)
+      if (one === undefined || rest === 0n) continue
+      const open = one.amount - rest
+      const part = open < 0n ? one.amount : rest
+      rest -= part
+      left.set(base, { ...one, amount: open < 0n ? 0n : open })
+      if (part > 0n) apart.push({ ...exceptionOf(kind, chain, receipt, part), key: one.key })
+    }
+    return rest === receipt.amount ? [receipt] : rest > 0n ? [{ ...receipt, amount: rest }] : []
+  })
+  return { receipts, apart }
+}

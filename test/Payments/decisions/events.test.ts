@@ -1,0 +1,160 @@
+import { expect } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { WebhookEvent } from "../../../src/Domain/Event.ts"
+import type { PaymentId } from "../../../src/Domain/Ids.ts"
+import { acceptException, refundException } from "../../../src/Payments/decisions/resolve.ts"
+import * as Exceptions from "../../../src/Payments/ExceptionsRepo.ts"
+import { accept } from "../../../src/Payments/operatorDecisions.ts"
+import { Reader, Tx, Writer } from "../../../src/Sql.ts"
+import { end, hash, test } from "../deciding.ts"
+import { address, confirmedOnce, scanTo, start, startWith, tick, transfer } from "../settling.ts"
+
+const payer = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
+
+/** An endpoint of the account that gets these kinds. */
+const endpoint = (id: string, ...kinds: ReadonlyArray<string>) =>
+  Effect.flatMap(Writer, (writer) =>
+    writer.write(
+      Effect.flatMap(Tx, (tx) =>
+        tx.run(
+          "INSERT INTO endpoints (id, account_id, mode, url, events, secret, created_at) VALUES (?, 'default', 'test', ?, ?, x'00', 0)",
+          [`wh_${id.repeat(22)}`, `https://${id}.example/`, JSON.stringify(kinds)]
+        )
+      )
+    )
+  )
+
+const decode = Schema.decodeUnknownSync(Schema.parseJson(WebhookEvent))
+
+/** The events of exceptions, in their order, as they are sent. */
+const told = Effect.gen(function* () {
+  const reader = yield* Reader
+  const rows = yield* reader.all<{ id: string; body: string }>(
+    "SELECT id, body FROM events WHERE kind = 'payment.exception' ORDER BY sequence"
+  )
+  return rows.map(({ body }) => decode(body))
+})
+
+/** `<kind> <amount> <resolution>` of each. */
+const inWords = Effect.map(told, (events) =>
+  events.map(({ exception }) => `${exception?.kind} ${exception?.amount} ${exception?.resolution ?? "open"}`)
+)
+
+/** What each receiver gets: `<host> <kind>`. */
+const sent = Effect.gen(function* () {
+  const reader = yield* Reader
+  const rows = yield* reader.all<{ url: string; kind: string }>(
+    "SELECT url, kind FROM deliveries AS d JOIN events AS e ON e.id = d.event_id ORDER BY d.sequence"
+  )
+  return rows.map(({ kind, url }) => `${new URL(url).hostname} ${kind}`)
+})
+
+const only = (id: PaymentId) =>
+  Effect.gen(function* () {
+    const [one] = yield* Exceptions.ofPayment(yield* Reader, id)
+    return one ?? expect.unreachable()
+  })
+
+test("an exception's event tells who sent what, where it is, and its payment with all exceptions", function* () {
+  const { id } = yield* start
+  yield* scanTo(end)
+  yield* scanTo(end + 9, transfer(end + 5, 700n, { sender: payer, txHash: hash("1") }))
+  const [event] = yield* told
+  const one = yield* only(id)
+  const exception = {
+    id: one.id,
+    payment: id,
+    kind: "late",
+    chain: "base",
+    currency: "ETH",
+    amount: "700",
+    from: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+    txHash: hash("1"),
+    address,
+    derivationIndex: 0,
+    path: "m/44'/60'/3'/0/0",
+    detectedAt: new Date((end + 9) * 1000).toISOString()
+  }
+  expect(event).toMatchObject({ event: "payment.exception", data: { id, status: "expired" } })
+  expect(event?.exception).toEqual(exception)
+  expect(event?.data.exceptions).toEqual([exception])
+})
+
+test("only endpoints that name payment.exception get it, and never a payment's own webhookUrl", function* () {
+  yield* startWith({ webhookUrl: "https://own.example/" })
+  yield* endpoint("a", "payment.confirmed", "payment.failed")
+  yield* endpoint("b", "payment.exception")
+  yield* scanTo(end, transfer(120, 700n))
+  expect(yield* sent).toEqual([
+    "own.example payment.detecting",
+    "a.example payment.failed",
+    "own.example payment.failed",
+    "b.example payment.exception"
+  ])
+})
+
+test("the event of a failed payment tells of the exceptions that its end opens", function* () {
+  const { id } = yield* start
+  yield* scanTo(end, transfer(120, 700n))
+  const reader = yield* Reader
+  const row = yield* reader.get<{ body: string }>(
+    "SELECT body FROM events WHERE payment_id = ? AND kind = 'payment.failed'",
+    [id]
+  )
+  expect(decode(row?.body).data).toMatchObject({
+    status: "failed",
+    exceptions: [{ kind: "underpaid", amount: "700" }]
+  })
+})
+
+test("each change is one event: opened, sent back in part, decided; a repetition is none", function* () {
+  const { id } = yield* start
+  yield* scanTo(end, transfer(120, 700n))
+  const one = yield* only(id)
+  const part = refundException(one.id, undefined, 200n, { txHash: hash("a") })
+  yield* part
+  yield* part
+  yield* acceptException(one.id, undefined, { note: "enough" })
+  yield* acceptException(one.id, undefined, {})
+  yield* scanTo(end + 9)
+  expect(yield* inWords).toEqual(["underpaid 700 open", "underpaid 500 open", "underpaid 500 accepted"])
+  const events = yield* told
+  expect(new Set(events.map((event) => event.id)).size).toBe(3)
+  expect(events[1]?.exception).toMatchObject({ amountRefunded: "200", resolutionTxHash: hash("a") })
+  expect(events[2]?.exception).toMatchObject({ note: "enough", resolvedAt: expect.any(String) })
+})
+
+test("money that a reorg takes and gives back is an event each time, with ids of their own", function* () {
+  yield* confirmedOnce
+  const further = transfer(135, 40n)
+  yield* tick({ head: 140, transfers: [further] })
+  yield* tick({ head: 141, ancestor: 134 })
+  yield* tick({ head: 142, transfers: [transfer(141, 40n, { txHash: further.txHash })] })
+  expect(yield* inWords).toEqual(["overpaid 40 open", "overpaid 40 gone", "overpaid 40 open"])
+  expect(new Set((yield* told).map(({ id }) => id)).size).toBe(3)
+})
+
+test("accepting a payment as a whole tells of each exception that it closes, as it is afterwards", function* () {
+  const { id } = yield* start
+  yield* scanTo(end, transfer(120, 400n), transfer(121, 300n))
+  yield* accept(id, undefined)
+  expect((yield* inWords).slice(2).toSorted()).toEqual(["underpaid 300 accepted", "underpaid 400 accepted"])
+  const reader = yield* Reader
+  const confirmed = yield* reader.get<{ body: string }>(
+    "SELECT body FROM events WHERE payment_id = ? AND kind = 'payment.confirmed'",
+    [id]
+  )
+  const { exceptions = [] } = decode(confirmed?.body).data
+  expect(exceptions.map(({ resolution }) => resolution)).toEqual(["accepted", "accepted"])
+})
+
+test("an event shows ten exceptions at most, and says that there are more", function* () {
+  yield* start
+  yield* scanTo(130, transfer(101, 1000n), ...Array.from({ length: 12 }, (_, i) => transfer(110 + i, 40n)))
+  const events = yield* told
+  expect(events).toHaveLength(12)
+  for (const { data } of events) {
+    expect(data.exceptions).toHaveLength(10)
+    expect(data.moreExceptions).toBe(true)
+  }
+})

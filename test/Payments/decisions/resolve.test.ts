@@ -1,0 +1,271 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { WatchedAddresses } from "../../../src/Chains/ledger/WatchedAddresses.ts"
+import { AccountId, type PaymentId } from "../../../src/Domain/Ids.ts"
+import { acceptException, refundException } from "../../../src/Payments/decisions/resolve.ts"
+import * as Exceptions from "../../../src/Payments/ExceptionsRepo.ts"
+import { accept } from "../../../src/Payments/operatorDecisions.ts"
+import { Reader } from "../../../src/Sql.ts"
+import { end, hash, look, mined, start, test, testOfTwo, untold } from "../deciding.ts"
+import {
+  address,
+  elsewhere,
+  losePayment,
+  lost,
+  scanTo,
+  startScans,
+  tick,
+  transfer,
+  usdcElsewhere
+} from "../settling.ts"
+
+const owner = { account: AccountId.make("default"), mode: "test" } as const
+
+/** The exception of so much money of a payment. */
+const of = (id: PaymentId, amount: bigint) =>
+  Effect.gen(function* () {
+    const all = yield* Exceptions.ofPayment(yield* Reader, id)
+    return all.find((one) => one.amount === amount) ?? expect.unreachable(`no exception of ${amount}`)
+  })
+
+const acceptOf = (id: PaymentId, amount: bigint, txHash?: string) =>
+  Effect.flatMap(of(id, amount), (one) => acceptException(one.id, owner, { txHash }))
+
+const refundOf = (id: PaymentId, amount: bigint, sent?: bigint, txHash?: string) =>
+  Effect.flatMap(of(id, amount), (one) => refundException(one.id, owner, sent, { txHash }))
+
+const refusal = <A, E extends { readonly message: string }, R>(decision: Effect.Effect<A, E, R>) =>
+  Effect.map(Effect.flip(decision), ({ message }) => message)
+
+test("accept: one of two late ones confirms the payment, the other stays open and can be refunded", function* () {
+  const { id } = yield* start
+  yield* scanTo(end)
+  yield* scanTo(end + 9, transfer(end + 5, 700n), transfer(end + 6, 800n))
+  const accepted = yield* acceptOf(id, 800n)
+  expect(accepted).toMatchObject({
+    payment: { status: "confirmed", txHash: `0xt${end + 6}`, confirmedAt: (end + 9) * 1000 },
+    exception: { status: "accepted", closedAt: (end + 9) * 1000 }
+  })
+  expect((yield* look(id)).events).toEqual(["payment.expired", "payment.confirmed"])
+  yield* refundOf(id, 700n, undefined, hash("f"))
+  expect((yield* look(id)).exceptions).toEqual(["refunded late 700", "accepted late 800"])
+  expect(yield* of(id, 700n)).toMatchObject({ decisionTx: hash("f") })
+  // What is settled later leaves both alone.
+  yield* scanTo(end + 30)
+  expect((yield* look(id)).exceptions).toEqual(["refunded late 700", "accepted late 800"])
+})
+
+test("accept: one of two underpaid ones confirms the payment with that money, and leaves the other to be decided", function* () {
+  const { id } = yield* start
+  yield* scanTo(end, transfer(120, 400n), transfer(121, 300n))
+  yield* acceptOf(id, 400n)
+  const confirmed = yield* look(id)
+  expect(confirmed.payment).toMatchObject({ status: "confirmed", txHash: "0xt120", amountReceived: 400n })
+  expect(confirmed.exceptions.toSorted()).toEqual(["accepted underpaid 400", "open underpaid 300"])
+  yield* scanTo(end + 20, transfer(120, 400n))
+  expect((yield* look(id)).exceptions).toEqual(confirmed.exceptions)
+  yield* refundOf(id, 300n)
+  yield* scanTo(end + 30)
+  const after = yield* look(id)
+  expect(after.exceptions.toSorted()).toEqual(["accepted underpaid 400", "refunded underpaid 300"])
+  expect(after.payment).toEqual(confirmed.payment)
+})
+
+test("accept: what else was found late stays open, and its own acceptance opens no surplus", function* () {
+  const { id } = yield* start
+  yield* scanTo(end)
+  yield* scanTo(end + 9, transfer(120, 1300n), transfer(121, 1000n))
+  yield* acceptOf(id, 1300n)
+  expect((yield* look(id)).exceptions.toSorted()).toEqual([
+    "accepted found_late 1300",
+    "accepted overpaid 300",
+    "open found_late 1000"
+  ])
+  expect((yield* look(id)).payment?.amountReceived).toBe(1300n)
+  yield* acceptOf(id, 1000n)
+  yield* scanTo(end + 20)
+  const after = (yield* look(id)).exceptions
+  expect(after.filter((one) => one.startsWith("open"))).toEqual([])
+})
+
+test("accept: an exception of a confirmed payment is closed alone, and nothing else changes", function* () {
+  const { id } = yield* start
+  yield* scanTo(130, transfer(120, 1500n), transfer(121, 20n))
+  const before = yield* look(id)
+  yield* acceptOf(id, 500n)
+  expect(yield* look(id)).toEqual({ ...before, exceptions: ["open overpaid 20", "accepted overpaid 500"] })
+  // The payment as a whole takes what is left.
+  yield* accept(id, undefined, "all of it")
+  expect((yield* look(id)).exceptions.toSorted()).toEqual(["accepted overpaid 20", "accepted overpaid 500"])
+  expect(yield* of(id, 20n)).toMatchObject({ note: "all of it" })
+})
+
+test("the same decision again gives the same result; another one on a closed exception is refused", function* () {
+  const { id } = yield* start
+  yield* scanTo(end)
+  yield* scanTo(end + 9, transfer(end + 5, 700n), transfer(end + 6, 800n))
+  const [seven, eight] = [yield* of(id, 700n), yield* of(id, 800n)]
+  const accepted = yield* acceptException(seven.id, owner, { note: "fine" })
+  expect(yield* acceptException(seven.id, owner, {})).toEqual(accepted)
+  expect(yield* acceptException(seven.id, owner, { txHash: seven.txHash, note: "again" })).toEqual(accepted)
+  const refunded = yield* refundException(eight.id, owner, undefined, { txHash: hash("f") })
+  expect(yield* refundException(eight.id, owner, undefined, {})).toEqual(refunded)
+  expect(yield* refundException(eight.id, owner, undefined, { txHash: hash("f") })).toEqual(refunded)
+  const before = yield* look(id)
+  expect(yield* refusal(refundException(seven.id, owner, undefined, {}))).toContain(`${seven.id} was accepted at`)
+  expect(yield* refusal(acceptException(eight.id, owner, {}))).toContain(`with the transaction ${hash("f")}`)
+  expect(yield* refusal(refundException(eight.id, owner, undefined, { txHash: hash("e") }))).toContain("was refunded")
+  expect(yield* refusal(acceptException(seven.id, owner, { txHash: hash("e") }))).toContain("was accepted")
+  expect(yield* look(id)).toEqual(before)
+})
+
+test("an exception whose money a reorg took is decided by nobody", function* () {
+  const { id } = yield* start
+  yield* scanTo(130, transfer(120, 1000n), transfer(125, 40n))
+  yield* tick({ head: 131, ancestor: 124 })
+  expect((yield* look(id)).exceptions).toEqual(["gone overpaid 40"])
+  expect(yield* refusal(acceptOf(id, 40n))).toContain("is gone at")
+  expect(yield* refusal(refundOf(id, 40n))).toContain("is gone at")
+})
+
+test("accept: the transaction is the exception's own; another one is refused without asking the chain", function* () {
+  const { id } = yield* start
+  yield* scanTo(end)
+  yield* scanTo(end + 9, transfer(end + 5, 700n))
+  expect(yield* Effect.flip(acceptOf(id, 700n, hash("1")))).toMatchObject({
+    _tag: "DecisionInvalid",
+    field: "txHash",
+    message: expect.stringContaining(`must be 0xt${end + 5}`)
+  })
+  expect((yield* acceptOf(id, 700n, `0xt${end + 5}`))?.payment?.status).toBe("confirmed")
+})
+
+test("accept: money without a transaction needs one that the chain has, deep enough and not failed", function* () {
+  const { id } = yield* start
+  yield* scanTo(end, transfer(120, 1000n, untold))
+  expect(yield* Effect.flip(acceptOf(id, 1000n))).toMatchObject({ _tag: "DecisionInvalid", field: "txHash" })
+  expect(yield* refusal(acceptOf(id, 1000n, hash("1")))).toContain("no transaction")
+  mined.set(hash("1"), { blockNumber: 199, status: "0x1" })
+  expect(yield* refusal(acceptOf(id, 1000n, hash("1")))).toContain("2 of the 3 confirmations")
+  expect((yield* look(id)).exceptions).toEqual(["open unattributed 1000"])
+  mined.set(hash("1"), { blockNumber: 198, status: "0x1" })
+  expect(yield* acceptOf(id, 1000n, hash("1"))).toMatchObject({
+    payment: { status: "confirmed", txHash: hash("1"), amountReceived: 1000n },
+    exception: { status: "accepted", decisionTx: hash("1") }
+  })
+})
+
+testOfTwo(
+  "accept: money on another chain confirms the payment by its transaction, and counts in no amount",
+  function* () {
+    const { id } = yield* start
+    yield* startScans(7, elsewhere)
+    yield* scanTo(130, transfer(120, 400n))
+    yield* tick({ head: 300, on: elsewhere, transfers: [usdcElsewhere(250, 7n)] })
+    yield* acceptOf(id, 7n)
+    expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt250", amountReceived: 400n })
+  }
+)
+
+test("accept: the address is watched again at once", function* () {
+  const matchSet = yield* WatchedAddresses
+  const { id } = yield* start
+  yield* scanTo(end)
+  yield* scanTo(end + 9, transfer(end + 5, 1000n))
+  matchSet.remove("test", address)
+  yield* acceptOf(id, 1000n)
+  expect(matchSet.has("test", address)).toBe(true)
+})
+
+/** A payment that a reorg has undone. */
+const undone = Effect.gen(function* () {
+  const { id } = yield* start
+  yield* scanTo(130, transfer(120, 1000n))
+  yield* tick({ head: 131, ancestor: 119, finalized: 118 })
+  yield* tick({ head: 132, finalized: 120 })
+  return id
+})
+
+test("reorged: there is no money to send back; accepting it does without the money, and the payment stays failed", function* () {
+  const id = yield* undone
+  expect(yield* Effect.flip(refundOf(id, 1000n))).toMatchObject({
+    _tag: "NothingToDecide",
+    message: expect.stringContaining("accept it, to do without that money")
+  })
+  const before = yield* look(id)
+  expect(before.exceptions).toEqual(["open reorged 1000"])
+  yield* acceptOf(id, 1000n)
+  yield* tick({ head: 150, finalized: 140 })
+  expect(yield* look(id)).toEqual({ ...before, exceptions: ["accepted reorged 1000"] })
+})
+
+test("reorged: accepted with another transaction, which the chain has, it confirms the payment by that", function* () {
+  const id = yield* undone
+  expect(yield* refusal(acceptOf(id, 1000n, hash("1")))).toContain("no transaction")
+  mined.set(hash("1"), { blockNumber: 190, status: "0x1" })
+  expect(yield* acceptOf(id, 1000n, hash("1"))).toMatchObject({
+    payment: { status: "confirmed", txHash: hash("1") },
+    exception: { status: "accepted", decisionTx: hash("1") }
+  })
+})
+
+test("refund: a part leaves the rest open; the same transaction is noted once", function* () {
+  const { id } = yield* start
+  yield* scanTo(end, transfer(120, 700n))
+  const one = yield* of(id, 700n)
+  const part = yield* refundException(one.id, owner, 200n, { txHash: hash("a") })
+  expect(part).toMatchObject({ exception: { status: "open", amount: 500n, sentBack: 200n }, amount: 200n })
+  expect(yield* refundException(one.id, owner, 200n, { txHash: hash("a") })).toEqual(part)
+  for (const amount of [undefined, 500n]) {
+    expect(yield* refusal(refundException(one.id, owner, amount, { txHash: hash("a") }))).toContain("noted already")
+  }
+  expect(yield* Effect.flip(refundException(one.id, owner, 501n, {}))).toMatchObject({
+    field: "amount",
+    message: expect.stringContaining("must be at most 500")
+  })
+  yield* refundException(one.id, owner, undefined, { txHash: hash("b") })
+  expect(yield* of(id, 700n)).toMatchObject({ status: "refunded", sentBack: 700n, decisionTx: hash("b") })
+})
+
+test("an exception of another account, or of the other mode, is unknown to its owner, and nothing of it changes", function* () {
+  const { id } = yield* start
+  yield* scanTo(end, transfer(120, 700n))
+  const one = yield* of(id, 700n)
+  for (const other of [
+    { ...owner, mode: "live" as const },
+    { ...owner, account: AccountId.make("other") }
+  ]) {
+    expect(yield* acceptException(one.id, other, {})).toBeUndefined()
+    expect(yield* refundException(one.id, other, undefined, {})).toBeUndefined()
+  }
+  expect(yield* acceptException("exc_none", undefined, {})).toBeUndefined()
+  expect(yield* of(id, 700n)).toEqual(one)
+})
+
+test("money of a lost payment is the operator's alone", function* () {
+  yield* start
+  yield* losePayment()
+  yield* scanTo(130, transfer(120, 5n, { address: lost.toLowerCase() }))
+  const [open] = yield* Exceptions.unknownAt(yield* Reader, { chain: "base", mode: "test" }, lost.toLowerCase())
+  const id = open?.id ?? ""
+  expect(open).toMatchObject({ index: 7, account: undefined })
+  expect(yield* acceptException(id, owner, {})).toBeUndefined()
+  expect(yield* acceptException(id, undefined, {})).toMatchObject({
+    payment: undefined,
+    exception: { status: "accepted" }
+  })
+})
+
+test("what is committed with a decision undoes all of it when it fails", function* () {
+  const { id } = yield* start
+  yield* scanTo(end)
+  yield* scanTo(end + 9, transfer(end + 5, 700n))
+  const before = yield* look(id)
+  const one = yield* of(id, 700n)
+  const fails = () => Effect.fail("full" as const)
+  expect(yield* Effect.flip(acceptException(one.id, owner, {}, fails))).toBe("full")
+  expect(yield* Effect.flip(refundException(one.id, owner, undefined, {}, fails))).toBe("full")
+  expect(yield* look(id)).toEqual(before)
+  const reader = yield* Reader
+  expect(yield* reader.all("SELECT 1 FROM events WHERE kind = 'payment.exception'")).toHaveLength(1)
+})
