@@ -1,4 +1,13 @@
+import { Fiat, PaymentCurrency, tokenChains } from "../Domain/Currency.ts"
 import type { Installation } from "./document.ts"
+
+const inCode = (words: ReadonlyArray<string>): string => words.map((word) => `\`${word}\``).join(", ")
+
+/** What payments take on which chains, and what is only quoted: a list in Markdown. */
+const currencies = [
+  ...PaymentCurrency.literals.map((token) => `- \`${token}\` on ${inCode(tokenChains[token])}`),
+  `- Quoted, not taken by payments: \`MATIC\` on \`polygon\`, and ${inCode(Fiat.literals)}`
+].join("\n")
 
 /** The introduction to the API, in the subset of Markdown that the page renders. */
 export const apiOverview = ({ limits }: Installation): string =>
@@ -9,6 +18,10 @@ with retries.
 Bodies are JSON. Amounts of payments are strings in the token's smallest unit: 25 USDC are \`"25000000"\`, 1 ETH is
 \`"1000000000000000000"\`. Times are ISO 8601 in UTC. Ignore fields, error codes and event kinds that you do not know:
 \`/v1\` grows. HEAD works wherever GET does, without the body.
+
+## Currencies
+
+${currencies}
 
 ## Authentication
 
