@@ -2,8 +2,8 @@ import { Context, Effect, Layer } from "effect"
 import { healthHandlers } from "./Admin/readiness.ts"
 import { Api } from "./Api.ts"
 import { documentHandlers } from "./Documents/Http.ts"
+import { inRanges } from "./Domain/IpRange.ts"
 import { eventHandlers } from "./Events/Http.ts"
-import { isProxyOf } from "./Http/clientAddress.ts"
 import { type ListenAddress, serveHttp } from "./Http/listener.ts"
 import { observeRequests } from "./Http/requestMetrics.ts"
 import { makeRespond } from "./Http/respond.ts"
@@ -45,7 +45,7 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
         documents: yield* documentHandlers
       }
       const respond = yield* makeRespond(makeRouter(Api, handlers), yield* observeRequests, new UnauthenticatedBudget())
-      const isProxy = isProxyOf(server.trustedProxies)
+      const isProxy = inRanges(server.trustedProxies)
       const address = yield* serveHttp(respond, { host: server.host, port: server.port }, { isProxy })
       yield* Effect.logInfo("listening").pipe(Effect.annotateLogs({ host: address.host, port: address.port }))
       return { address }

@@ -31,7 +31,7 @@ const startDaemon = Effect.fn("startDaemon")(function* (chains: Chains) {
   yield* running.line((line) => line.includes("first head") && line.includes("polygon"))
   const asked = ["keys", "create", "--mode", "test", "--name", "readme", "--config", home.config]
   const { key } = yield* tilldJson<{ key: string }>(asked, { env })
-  return { KEY: key, TILLD: `http://127.0.0.1:${listening.annotations.port}` }
+  return { KEY: key, TILLD: `http://127.0.0.1:${listening.annotations.port}`, TILLD_CONFIG: home.config }
 })
 
 /** Signatures, right ones and wrong ones. */
@@ -112,15 +112,17 @@ describe("README", () => {
       const env = yield* startDaemon(yield* FiveChains)
       const commands = [...blocks("Call the HTTP API", "sh"), ...blocks("Receive webhooks", "sh")]
       expect(commands.length).toBeGreaterThan(3)
-      const script = commands.map((command) => `${command}\necho`).join("\n")
-      const { status, stderr, stdout } = spawnSync("bash", ["-euo", "pipefail", "-c", script], {
-        encoding: "utf8",
-        stdio: ["ignore", "pipe", "pipe"],
-        env: { PATH, ...env }
-      })
-      expect(stderr).toBe("")
-      expect(status).toBe(0)
-      const answers = stdout
+      const run = (script: string) => {
+        const { status, stderr, stdout } = spawnSync("bash", ["-euo", "pipefail", "-c", script], {
+          cwd: root,
+          encoding: "utf8",
+          stdio: ["ignore", "pipe", "pipe"],
+          env: { PATH, ...env }
+        })
+        expect({ status, stderr: stderr.replace(/^This is key .*\n/gm, "") }).toEqual({ status: 0, stderr: "" })
+        return stdout
+      }
+      const answers = run(commands.map((command) => `${command}\necho`).join("\n"))
         .replaceAll("}{", "}\n{")
         .split("\n")
         .filter((line) => line !== "")
@@ -130,6 +132,16 @@ describe("README", () => {
       expect(Object.keys(answers[0])).toEqual(Object.keys(JSON.parse(example)))
       const ids = answers.map((answer) => String(answer.id ?? "list").replace(/_.*/, ""))
       expect(ids).toEqual(["pay", "pay", "list", "list", "pay", "list", "quote", "wh", "list", "list"])
+
+      const [, pay = "", ...others] = blocks("Try it in the sandbox", "sh")
+      expect(others).toEqual([])
+      const paid = run(`PAYMENT=${answers[0].id}\n${pay}`)
+      expect(paid.match(/^Sent .* in 0x[0-9a-f]{64}\nTo expect: .*(?:missing|confirmed|wrong_chain)/gm)).toHaveLength(3)
+
+      const [keys = "", ...rest] = blocks("Manage API keys", "sh")
+      expect(rest).toEqual([])
+      const listed = run(`tilld() { '${process.execPath}' dist/tilld.js "$@"; }\n${keys}`)
+      expect(listed).toMatch(/rolled to key_.* 600\/min 20000\/h +203\.0\.113\.7\/32,2001:db8:5::\/48/)
     }).pipe(Effect.provide(FiveChains.layer))
   )
 

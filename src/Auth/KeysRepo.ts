@@ -12,13 +12,19 @@ interface Row {
   readonly last_four: string
   /** Comma-separated. */
   readonly permissions: string
+  /** Comma-separated; null for none. */
+  readonly ips: string | null
+  readonly per_minute: number | null
+  readonly per_hour: number | null
   readonly created_at: number
   readonly expires_at: number | null
   readonly revoked_at: number | null
+  readonly rolled_to: string | null
   readonly last_used_at: number | null
 }
 
-const columns = "id, account_id, mode, name, last_four, permissions, created_at, expires_at, revoked_at, last_used_at"
+const columns = `id, account_id, mode, name, last_four, permissions, ips, per_minute, per_hour, created_at, expires_at,
+  revoked_at, rolled_to, last_used_at`
 
 const toKey = (row: Row): ApiKey => ({
   id: ApiKeyId.make(row.id, true),
@@ -29,19 +35,26 @@ const toKey = (row: Row): ApiKey => ({
   permissions: row.permissions
     .split(",")
     .filter((text): text is Permission => permissions.some((each) => each === text)),
+  ips: row.ips?.split(",") ?? [],
+  perMinute: row.per_minute ?? undefined,
+  perHour: row.per_hour ?? undefined,
   createdAt: row.created_at,
   expiresAt: row.expires_at ?? undefined,
   revokedAt: row.revoked_at ?? undefined,
+  rolledTo: row.rolled_to === null ? undefined : ApiKeyId.make(row.rolled_to, true),
   lastUsedAt: row.last_used_at ?? undefined
 })
+
+const ipsText = (ips: ApiKey["ips"]) => (ips.length === 0 ? null : ips.join(","))
 
 const orUndefined = (row: Row | undefined) => (row === undefined ? undefined : toKey(row))
 
 export const insert = Effect.fn("KeysRepo.insert")(function* (key: ApiKey, hash: Uint8Array) {
   const tx = yield* Tx
   yield* tx.run(
-    `INSERT INTO api_keys (id, account_id, mode, name, hash, last_four, permissions, created_at, expires_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO api_keys (id, account_id, mode, name, hash, last_four, permissions, ips, per_minute, per_hour, created_at,
+       expires_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       key.id,
       key.account,
@@ -50,6 +63,9 @@ export const insert = Effect.fn("KeysRepo.insert")(function* (key: ApiKey, hash:
       hash,
       key.lastFour,
       key.permissions.join(","),
+      ipsText(key.ips),
+      key.perMinute ?? null,
+      key.perHour ?? null,
       key.createdAt,
       key.expiresAt ?? null
     ]
@@ -70,6 +86,28 @@ export const list = (db: Db) =>
 export const revoke = Effect.fn("KeysRepo.revoke")(function* (id: ApiKeyId, at: number) {
   const tx = yield* Tx
   yield* tx.run("UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", [at, id])
+})
+
+/** Stores the end of a key and its replacement. */
+export const roll = Effect.fn("KeysRepo.roll")(function* ({ expiresAt, id, revokedAt, rolledTo }: ApiKey) {
+  const tx = yield* Tx
+  yield* tx.run("UPDATE api_keys SET rolled_to = ?, expires_at = ?, revoked_at = ? WHERE id = ?", [
+    rolledTo ?? null,
+    expiresAt ?? null,
+    revokedAt ?? null,
+    id
+  ])
+})
+
+/** Stores where a key may be used from, and its limits. */
+export const change = Effect.fn("KeysRepo.change")(function* ({ id, ips, perHour, perMinute }: ApiKey) {
+  const tx = yield* Tx
+  yield* tx.run("UPDATE api_keys SET ips = ?, per_minute = ?, per_hour = ? WHERE id = ?", [
+    ipsText(ips),
+    perMinute ?? null,
+    perHour ?? null,
+    id
+  ])
 })
 
 export const recordUse = Effect.fn("KeysRepo.recordUse")(function* (uses: ReadonlyMap<ApiKeyId, number>) {

@@ -1,4 +1,5 @@
 import { Clock, Context, Effect, Layer, Schedule } from "effect"
+import type { ApiKey } from "../Domain/ApiKey.ts"
 import type { ApiKeyId } from "../Domain/Ids.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, Writer } from "../Sql.ts"
@@ -14,7 +15,10 @@ export class RateLimits extends Context.Tag("tilld/Auth/RateLimits")<
   RateLimits,
   {
     /** Counts a request of the key at `now`, Unix milliseconds. Returns whether it is allowed, and the limit's state. */
-    readonly spend: (key: ApiKeyId, now: number) => Allowance & { readonly allowed: boolean }
+    readonly spend: (
+      key: Pick<ApiKey, "id" | "perMinute" | "perHour">,
+      now: number
+    ) => Allowance & { readonly allowed: boolean }
     /** The worker that stores usage. */
     readonly run: Effect.Effect<never>
   }
@@ -53,11 +57,11 @@ export class RateLimits extends Context.Tag("tilld/Auth/RateLimits")<
       yield* Effect.addFinalizer(() => store)
 
       return {
-        spend: (key, now) => {
-          const usage = usages.get(key) ?? unused()
-          usages.set(key, usage)
-          const verdict = spend(usage, limits, now)
-          if (verdict.allowed) changed.add(key)
+        spend: ({ id, perHour = limits.perHour, perMinute = limits.perMinute }, now) => {
+          const usage = usages.get(id) ?? unused()
+          usages.set(id, usage)
+          const verdict = spend(usage, { perMinute, perHour }, now)
+          if (verdict.allowed) changed.add(id)
           return verdict
         },
         run: Effect.zipRight(Effect.repeat(heartbeat(store), Schedule.spaced(storeInterval)), Effect.never)

@@ -2,27 +2,60 @@ import { Effect } from "effect"
 import { Keys } from "../Auth.ts"
 import { ApiError } from "../Domain/ApiError.ts"
 import type { ApiKey, Permission } from "../Domain/ApiKey.ts"
+import type { ApiKeyId } from "../Domain/Ids.ts"
 import type { StoreUnavailable } from "../Sql.ts"
+import type { WrongAddress } from "./Keys.ts"
 
 type Refuse = (error: ApiError) => Effect.Effect<never, ApiError>
 
-/** Finds the key of an `X-API-Key` header. When it is missing or invalid, fails by way of `refuse`. */
+/**
+ * Finds the key of an `X-API-Key` header. When it is missing or invalid, or may not be used from the client's address,
+ * fails by way of `refuse`.
+ */
 export type Authenticate = (
   header: string | undefined,
+  clientAddress: () => string,
   refuse: Refuse
 ) => Effect.Effect<ApiKey, ApiError | StoreUnavailable>
 
-export const makeAuthenticate: Effect.Effect<Authenticate, never, Keys> = Effect.map(
-  Keys,
-  (keys) => (header, refuse) => {
+/** A key that is used from a wrong address is logged at most once in this time: it may have been stolen. */
+const logMillis = 60_000
+
+export const makeAuthenticate: Effect.Effect<Authenticate, never, Keys> = Effect.gen(function* () {
+  const keys = yield* Keys
+  const clock = yield* Effect.clock
+  // Only keys that are in the store and have a list, so it is as large as their number at most.
+  const loggedAt = new Map<ApiKeyId, number>()
+
+  const logWrongAddress = ({ address, key }: WrongAddress) =>
+    Effect.suspend(() => {
+      const now = clock.unsafeCurrentTimeMillis()
+      if (now - (loggedAt.get(key) ?? Number.NEGATIVE_INFINITY) < logMillis) return Effect.void
+      loggedAt.set(key, now)
+      return Effect.logWarning("an API key was used from an address that is not on its list").pipe(
+        Effect.annotateLogs({ key, address })
+      )
+    })
+
+  return (header, clientAddress, refuse) => {
     if (header === undefined) return refuse(unauthorized("The API key is missing: send it in the X-API-Key header."))
-    return Effect.flatMap(keys.authenticate(header), (key) =>
+    return Effect.flatMap(keys.authenticate(header, clientAddress), (key) =>
       key === undefined ? refuse(unauthorized("The API key is invalid.")) : Effect.succeed(key)
+    ).pipe(
+      Effect.catchTag("WrongAddress", (wrong) =>
+        Effect.zipRight(logWrongAddress(wrong), refuse(forbiddenFrom(wrong.address)))
+      )
     )
   }
-)
+})
 
 const unauthorized = (message: string) => new ApiError({ code: "UNAUTHORIZED", message })
+
+const forbiddenFrom = (address: string) =>
+  new ApiError({
+    code: "FORBIDDEN",
+    message: `The API key may not be used from ${address}: ask the operator to put this address on the key's list.`
+  })
 
 /** The error for a key that lacks a needed permission, naming all that it lacks; undefined for a key that has them. */
 export const forbiddenTo = (key: ApiKey, needed: ReadonlyArray<Permission>): ApiError | undefined => {

@@ -1,12 +1,11 @@
 import { Duration, Effect, Redacted } from "effect"
 import { walletContext } from "../Auth/AccountsRepo.ts"
 import * as UsageRepo from "../Auth/UsageRepo.ts"
-import { Accounts, Keys } from "../Auth.ts"
+import { Accounts } from "../Auth.ts"
 import type { Account } from "../Domain/Account.ts"
 import { UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
-import type { ApiKey } from "../Domain/ApiKey.ts"
 import { type Mode, modes } from "../Domain/Chain.ts"
-import { newAccountId, newApiKeyId } from "../Domain/Ids.ts"
+import { newAccountId } from "../Domain/Ids.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
 import { Secrets } from "../Secrets.ts"
@@ -24,52 +23,6 @@ const accountView = ({ createdAt, id, name, ownWallets }: Account) => ({
   createdAt: iso(createdAt),
   wallets: ownWallets.length === 0 ? ("shared" as const) : ownWallets
 })
-
-const keyView = (key: ApiKey): Requests.KeyView => ({
-  id: key.id,
-  name: key.name,
-  account: key.account,
-  mode: key.mode,
-  lastFour: key.lastFour,
-  permissions: key.permissions,
-  createdAt: iso(key.createdAt),
-  ...(key.lastUsedAt === undefined ? {} : { lastUsedAt: iso(key.lastUsedAt) }),
-  ...(key.expiresAt === undefined ? {} : { expiresAt: iso(key.expiresAt) }),
-  ...(key.revokedAt === undefined ? {} : { revokedAt: iso(key.revokedAt) })
-})
-
-export const createKey = administering(
-  Requests.CreateKey,
-  ({ account, expiresIn, mode, name, permissions }) => ({
-    act: "keys create",
-    detail: {
-      ...{ key: newApiKeyId(), account, mode, name, permissions },
-      expiresIn: expiresIn === undefined ? undefined : Duration.format(expiresIn)
-    }
-  }),
-  Effect.fnUntraced(function* ({ account, expiresIn, mode, name, permissions }, { key: id }) {
-    const keys = yield* Keys
-    const { key, record } = yield* keys.create({ id, account, mode, name, permissions, expiresIn })
-    return { id: record.id, key: Redacted.value(key), mode, permissions, account }
-  })
-)
-
-export const listKeys = reading(Requests.ListKeys, () =>
-  Effect.flatMap(Keys, (keys) => Effect.map(keys.list, (all) => all.map(keyView)))
-)
-
-export const revokeKey = administering(
-  Requests.RevokeKey,
-  ({ id }) => ({ act: "keys revoke", detail: { key: id } }),
-  Effect.fnUntraced(function* ({ id }) {
-    const keys = yield* Keys
-    const key = yield* keys.revoke(id)
-    if (key === undefined) {
-      return yield* new Requests.NotFound({ message: `There is no key ${id}: tilld keys list names all` })
-    }
-    return keyView(key)
-  })
-)
 
 export const listAccounts = reading(Requests.ListAccounts, () =>
   Effect.gen(function* () {

@@ -1,9 +1,10 @@
 import { Schema } from "effect"
-import { UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
-import { Permission } from "../Domain/ApiKey.ts"
+import { KeyEnded, UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
+import { highestLimits, Permission } from "../Domain/ApiKey.ts"
 import { NetworkTokens } from "../Domain/amountDecimals.ts"
 import { ChainName, Mode } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
+import { IpRange } from "../Domain/IpRange.ts"
 import { RepairRefused } from "../Domain/RepairErrors.ts"
 import { RotationUnderWay, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
@@ -23,6 +24,9 @@ export const Moment = Schema.Int.pipe(Schema.between(0, latestMoment))
 export const nameLength = 100
 const Name = Schema.String.pipe(Schema.pattern(/^\P{C}+$/u), Schema.maxLength(nameLength))
 const BlockNumber = Schema.Int.pipe(Schema.nonNegative())
+/** The longest overlap in which two secrets sign, or two keys work. */
+export const longestOverlap = "30 days"
+const Overlap = Schema.Duration.pipe(Schema.lessThanOrEqualToDuration(longestOverlap))
 /** Both modes, or one. */
 export const Modes = Schema.Array(Mode).pipe(Schema.maxItems(2))
 
@@ -69,12 +73,39 @@ export const KeyView = Schema.Struct({
   mode: Mode,
   lastFour: Schema.String,
   permissions: Schema.Array(Permission),
+  /** CIDR blocks; absent: it may be used from everywhere. */
+  ips: optional(Schema.Array(Schema.String)),
+  /** Its own limits, in requests; absent: as configured. */
+  perMinute: optional(Schema.Number),
+  perHour: optional(Schema.Number),
   createdAt: Schema.String,
   lastUsedAt: optional(Schema.String),
   expiresAt: optional(Schema.String),
-  revokedAt: optional(Schema.String)
+  revokedAt: optional(Schema.String),
+  /** The key that replaces it. */
+  rolledTo: optional(Schema.String)
 })
 export type KeyView = typeof KeyView.Type
+
+/** Most CIDR blocks of a key: an address is compared with each. */
+export const mostRanges = 100
+const limitUpTo = (highest: number) => optional(Schema.NullOr(Schema.Int.pipe(Schema.between(1, highest))))
+
+/** Where a key may be used from, and its limits; null: as configured. */
+const keyTerms = {
+  ips: optional(Schema.Array(IpRange).pipe(Schema.maxItems(mostRanges))),
+  perMinute: limitUpTo(highestLimits.perMinute),
+  perHour: limitUpTo(highestLimits.perHour)
+}
+
+/** A key with its text, which nothing shows again. */
+const MadeKey = Schema.Struct({
+  id: Schema.String,
+  key: Schema.String,
+  mode: Mode,
+  permissions: Schema.Array(Permission),
+  account: Schema.String
+})
 
 export class CreateKey extends Schema.TaggedRequest<CreateKey>()("CreateKey", {
   payload: {
@@ -82,15 +113,10 @@ export class CreateKey extends Schema.TaggedRequest<CreateKey>()("CreateKey", {
     mode: Mode,
     name: Name,
     permissions: Schema.Array(Permission).pipe(Schema.maxItems(Permission.literals.length)),
-    expiresIn: optional(Schema.Duration)
+    expiresIn: optional(Schema.Duration),
+    ...keyTerms
   },
-  success: Schema.Struct({
-    id: Schema.String,
-    key: Schema.String,
-    mode: Mode,
-    permissions: Schema.Array(Permission),
-    account: Schema.String
-  }),
+  success: MadeKey,
   failure: Schema.Union(UnknownAccount, StoreUnavailable)
 }) {}
 
@@ -104,6 +130,20 @@ export class RevokeKey extends Schema.TaggedRequest<RevokeKey>()("RevokeKey", {
   payload: { id: Schema.String },
   success: KeyView,
   failure: Schema.Union(NotFound, StoreUnavailable)
+}) {}
+
+/** Makes a key like another one, which ends after the overlap. */
+export class RollKey extends Schema.TaggedRequest<RollKey>()("RollKey", {
+  payload: { id: Schema.String, overlap: Overlap },
+  success: MadeKey,
+  failure: Schema.Union(NotFound, KeyEnded, StoreUnavailable)
+}) {}
+
+/** Changes a key's terms. What is absent stays. */
+export class ChangeKey extends Schema.TaggedRequest<ChangeKey>()("ChangeKey", {
+  payload: { id: Schema.String, ...keyTerms },
+  success: KeyView,
+  failure: Schema.Union(NotFound, KeyEnded, StoreUnavailable)
 }) {}
 
 export class CreateAccount extends Schema.TaggedRequest<CreateAccount>()("CreateAccount", {
@@ -135,14 +175,11 @@ export class ShowSecret extends Schema.TaggedRequest<ShowSecret>()("ShowSecret",
   failure: Schema.Union(UnknownAccount, SecretUnreadable, StoreUnavailable)
 }) {}
 
-/** The longest overlap in which two secrets sign. */
-export const longestOverlap = "30 days"
-
 export class RotateSecret extends Schema.TaggedRequest<RotateSecret>()("RotateSecret", {
   payload: {
     account: AccountId,
     mode: Mode,
-    overlap: Schema.Duration.pipe(Schema.lessThanOrEqualToDuration(longestOverlap))
+    overlap: Overlap
   },
   success: SecretView,
   failure: Schema.Union(UnknownAccount, RotationUnderWay, SecretUnreadable, StoreUnavailable)

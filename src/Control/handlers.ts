@@ -20,6 +20,7 @@ import * as DeliveryHandlers from "./deliveryHandlers.ts"
 import { ListDeliveries, Redeliver, RedeliverRange, SendTest, ShowDelivery } from "./deliveryRequests.ts"
 import { changeEndpoint, listEndpoints } from "./endpointHandlers.ts"
 import { ChangeEndpoint, ListEndpoints } from "./endpointRequests.ts"
+import * as KeyHandlers from "./keyHandlers.ts"
 import * as PaymentHandlers from "./paymentHandlers.ts"
 import * as PaymentRequests from "./paymentRequests.ts"
 import * as RepairHandlers from "./repairHandlers.ts"
@@ -31,9 +32,11 @@ type ChainedServices = Chains | DeliveryBell | WatchedAddresses | Networks | Out
 
 /** Handlers that need no secrets, by the tag of their request. */
 export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string, Handler<PlainServices>>([
-  [Requests.CreateKey._tag, AccountHandlers.createKey],
-  [Requests.ListKeys._tag, AccountHandlers.listKeys],
-  [Requests.RevokeKey._tag, AccountHandlers.revokeKey],
+  [Requests.CreateKey._tag, KeyHandlers.createKey],
+  [Requests.ListKeys._tag, KeyHandlers.listKeys],
+  [Requests.RevokeKey._tag, KeyHandlers.revokeKey],
+  [Requests.RollKey._tag, KeyHandlers.rollKey],
+  [Requests.ChangeKey._tag, KeyHandlers.changeKey],
   [Requests.ListAccounts._tag, AccountHandlers.listAccounts],
   [ListAudit._tag, listAudit],
   [Requests.ListTokens._tag, PaymentHandlers.listTokens],

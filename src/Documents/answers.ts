@@ -81,9 +81,10 @@ export const successHeaders = (
   sometimes: ReadonlyArray<HeaderName>
 ) => named(["X-Request-Id", ...(keyed ? rateHeaders : []), ...always], sometimes)
 
-/** Errors before authentication, next to errors after it. */
-const beforeTheKey: ReadonlySet<ErrorCode> = new Set([
+/** Errors before the rate limit, some of them also after it. */
+const beforeTheLimit: ReadonlySet<ErrorCode> = new Set([
   "BAD_REQUEST",
+  "FORBIDDEN",
   "SHUTTING_DOWN",
   "TOO_MANY_CONNECTIONS",
   "STORE_UNAVAILABLE"
@@ -107,7 +108,7 @@ const errorHeaders = (codes: ReadonlyArray<ErrorCode>, keyed: boolean) => {
     else if (codes.some(has)) sometimes.push(name)
   }
   if (keyed) {
-    const isLate = codes.every((code) => !beforeTheKey.has(code) && code !== "UNAUTHORIZED")
+    const isLate = codes.every((code) => !beforeTheLimit.has(code) && code !== "UNAUTHORIZED")
     if (isLate) always.push(...rateHeaders)
     else if (!codes.includes("UNAUTHORIZED")) sometimes.push(...rateHeaders)
   }

@@ -33,7 +33,7 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message: "The API key is missing: send it in the X-API-Key header."
   },
   FORBIDDEN: {
-    when: "The key lacks the permission that the message names.",
+    when: "The key lacks the permission that the message names, or may not be used from the client's address.",
     message: "The API key lacks the permission payments:read."
   },
   NOT_FOUND: {

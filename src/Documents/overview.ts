@@ -1,4 +1,13 @@
+import { Fiat, PaymentCurrency, tokenChains } from "../Domain/Currency.ts"
 import type { Installation } from "./document.ts"
+
+const inCode = (words: ReadonlyArray<string>): string => words.map((word) => `\`${word}\``).join(", ")
+
+/** What payments take on which chains, and what is only quoted: a list in Markdown. */
+const currencies = [
+  ...PaymentCurrency.literals.map((token) => `- \`${token}\` on ${inCode(tokenChains[token])}`),
+  `- Quoted, not taken by payments: \`MATIC\` on \`polygon\`, and ${inCode(Fiat.literals)}`
+].join("\n")
 
 /** The introduction to the API, in the subset of Markdown that the page renders. */
 export const apiOverview = ({ limits }: Installation): string =>
@@ -10,12 +19,17 @@ Bodies are JSON. Amounts of payments are strings in the token's smallest unit: 2
 \`"1000000000000000000"\`. Times are ISO 8601 in UTC. Ignore fields, error codes and event kinds that you do not know:
 \`/v1\` grows. HEAD works wherever GET does, without the body.
 
+## Currencies
+
+${currencies}
+
 ## Authentication
 
 Every request to \`/v1\` carries the header \`X-API-Key\`. A \`svc_test_…\` key sees only payments on test networks, a
 \`svc_live_…\` key only real ones, and each only those of its account. A key has some of the permissions
 \`payments:read\`, \`payments:write\`, \`webhooks:read\`, \`webhooks:write\` and \`quotes:read\`; write does not imply read.
-Keys are for servers: never give one to a browser or an app.
+Keys are for servers: never give one to a browser or an app. The operator can limit a key to your servers' addresses, and
+roll it: a new key takes its place, and during an overlap both work. An \`Idempotency-Key\` holds across the two.
 
 ## Errors
 
@@ -38,7 +52,8 @@ A path that does not exist is a 404 \`NOT_FOUND\`, with or without a key.
 
 ## Rate limits
 
-A key may make ${limits.perMinute.toLocaleString("en")} requests a minute and ${limits.perHour.toLocaleString("en")} an hour. Each window starts with the key's first request in it.
+A key may make ${limits.perMinute.toLocaleString("en")} requests a minute and ${limits.perHour.toLocaleString("en")} an hour, unless the operator has given it
+other limits. Each window starts with the key's first request in it.
 \`X-RateLimit-Limit\`, \`X-RateLimit-Remaining\` and \`X-RateLimit-Reset\` (Unix seconds) on every response to a key show the
 window with fewer requests left. Beyond the limit comes 429 with \`Retry-After\` in seconds; these refusals do not count.
 

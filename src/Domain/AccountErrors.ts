@@ -1,5 +1,7 @@
 import { Data, Schema } from "effect"
 import type { Mode } from "./Chain.ts"
+import type { ApiKeyId } from "./Ids.ts"
+import { iso } from "./Timestamp.ts"
 
 /** There is no such account. */
 export class UnknownAccount extends Schema.TaggedError<UnknownAccount>()("UnknownAccount", {
@@ -17,6 +19,15 @@ export class WalletInOtherMode extends Schema.TaggedError<WalletInOtherMode>()("
     new WalletInOtherMode({
       message: `The ${mode} wallet is used in the other mode already; give another account's extended public key`
     })
+}
+
+/** The key has ended, or was rolled. Nothing was changed. */
+export class KeyEnded extends Schema.TaggedError<KeyEnded>()("KeyEnded", { message: Schema.String }) {
+  /** @param at Unix milliseconds */
+  static readonly of = (id: ApiKeyId, how: "expired" | "was revoked", at: number) =>
+    new KeyEnded({ message: `Key ${id} ${how} at ${iso(at)}: make another one with tilld keys create` })
+  static readonly rolled = (id: ApiKeyId, to: ApiKeyId) =>
+    new KeyEnded({ message: `Key ${id} was rolled to ${to}: roll that one, or end ${id} with tilld keys revoke ${id}` })
 }
 
 /** The account has stored as much as `accounts.quota_bytes` allows. */

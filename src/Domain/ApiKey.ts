@@ -14,8 +14,21 @@ export const Permission = Schema.Literal(
 export type Permission = typeof Permission.Type
 export const permissions: ReadonlyArray<Permission> = Permission.literals
 
+/** The most that a limit can be, of the configuration or of one key. */
+export const highestLimits = { perMinute: 1_000_000, perHour: 100_000_000 }
+
+/** What an operator can change of a key. */
+export interface KeyTerms {
+  /** The only CIDR blocks that it may be used from, in canonical form; empty: from everywhere. */
+  readonly ips: ReadonlyArray<string>
+  /** Requests a minute; undefined: as configured. */
+  readonly perMinute: number | undefined
+  /** Requests an hour; undefined: as configured. */
+  readonly perHour: number | undefined
+}
+
 /** A key as the store keeps it, without the key itself, which only its owner knows. Times in Unix milliseconds. */
-export interface ApiKey {
+export interface ApiKey extends KeyTerms {
   readonly id: ApiKeyId
   readonly account: AccountId
   readonly mode: Mode
@@ -25,5 +38,7 @@ export interface ApiKey {
   readonly createdAt: number
   readonly expiresAt: number | undefined
   readonly revokedAt: number | undefined
+  /** The key that replaces it, if it was rolled. */
+  readonly rolledTo: ApiKeyId | undefined
   readonly lastUsedAt: number | undefined
 }

@@ -8,7 +8,7 @@ export type Fiat = typeof Fiat.Type
 export const Token = Schema.Literal("ETH", "USDC", "USDT", "DAI", "WBTC", "MATIC")
 export type Token = typeof Token.Type
 
-/** The tokens that a payment may ask for: all but MATIC. */
+/** The tokens that a payment may ask for: all but MATIC, which is quoted and not taken. */
 export const PaymentCurrency = Schema.Literal("ETH", "USDC", "USDT", "DAI", "WBTC")
 export type PaymentCurrency = typeof PaymentCurrency.Type
 
@@ -28,8 +28,9 @@ export const tokenChains: Readonly<Record<Token, ReadonlyArray<ChainName>>> = {
 /** The chain's native token, which pays for gas and is the unit of a transaction's value. */
 export const nativeToken = (chain: ChainName): Token => chainTraits[chain].nativeToken
 
-export const tokensOn = (chain: ChainName): ReadonlyArray<Token> =>
-  Token.literals.filter((token) => tokenChains[token].includes(chain))
+/** The tokens that a payment may ask for on a chain. */
+export const tokensOn = (chain: ChainName): ReadonlyArray<PaymentCurrency> =>
+  PaymentCurrency.literals.filter((token) => tokenChains[token].includes(chain))
 
 export const isToken: (symbol: string) => symbol is Token = Schema.is(Token)
 

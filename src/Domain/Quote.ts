@@ -3,7 +3,7 @@ import { ChainName } from "./Chain.ts"
 import { Fiat, Token } from "./Currency.ts"
 import { idPattern, text, timestamp } from "./textSchemas.ts"
 
-/** The currencies that can be priced. */
+/** The currencies that can be priced: MATIC too, which no payment takes. */
 export const QuoteCurrency = Schema.Literal(...Fiat.literals, ...Token.literals)
 export type QuoteCurrency = typeof QuoteCurrency.Type
 

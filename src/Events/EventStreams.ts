@@ -43,7 +43,8 @@ export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
   {
     /**
      * Every event of the key's owner after a position, once and in order; without a position, from now on. The stream ends
-     * when the key is revoked or expires, and when the store cannot be read: the client then reconnects.
+     * when the key is revoked or expires or its list of addresses changes, and when the store cannot be read: the client
+     * then reconnects.
      *
      * @param kinds the kinds it has; those that report a new status unless given
      */
@@ -100,7 +101,7 @@ export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
           /** Waits for the next chunk after a sequence number: events, or a keep-alive comment. */
           const next = (behind: number): Effect.Effect<Option.Option<readonly [string, number]>, StoreUnavailable> =>
             Effect.gen(function* () {
-              if (!(yield* keys.isLive(key.id))) return Option.none()
+              if (!(yield* keys.isLive(key))) return Option.none()
               const page = yield* EventsRepo.page(reader, key, behind, pageSize)
               const last = page.at(-1)
               if (last !== undefined) {

@@ -1,38 +1,10 @@
 import type { IncomingMessage } from "node:http"
 import ipaddr from "ipaddr.js"
-
-type Address = ipaddr.IPv4 | ipaddr.IPv6
-
-const parse = (text: string): Address | undefined =>
-  ipaddr.isValid(text.trim()) ? ipaddr.process(text.trim()) : undefined
-
-const inRange = (address: Address, [network, bits]: readonly [Address, number]): boolean =>
-  address.kind() === network.kind() && address.match([network, bits] as [ipaddr.IPv4, number])
-
-/**
- * Whether an address is one of the operator's own proxies.
- *
- * @param trusted CIDRs
- */
-export const isProxyOf = (trusted: ReadonlyArray<string>): ((address: string) => boolean) => {
-  const isProxy = proxies(trusted)
-  return (text) => {
-    const address = parse(text)
-    return address !== undefined && isProxy(address)
-  }
-}
-
-const proxies = (trusted: ReadonlyArray<string>) => {
-  const ranges = trusted.map((cidr) => {
-    const [network, bits] = ipaddr.parseCIDR(cidr)
-    return [network, bits] as const
-  })
-  return (address: Address) => ranges.some((range) => inRange(address, range))
-}
+import { addressInRanges, ipAddressOf } from "../Domain/IpRange.ts"
 
 /** The network that one customer is given: an IPv4 address, or the IPv6 /64 of an address. */
 export const networkOf = (text: string): string => {
-  const address = parse(text)
+  const address = ipAddressOf(text)
   return address instanceof ipaddr.IPv6
     ? `${address.parts
         .slice(0, 4)
@@ -48,13 +20,13 @@ export const networkOf = (text: string): string => {
  * @param trusted CIDRs
  */
 export const clientAddressOf = (trusted: ReadonlyArray<string>): ((request: IncomingMessage) => string) => {
-  const isProxy = proxies(trusted)
+  const isProxy = addressInRanges(trusted)
   return ({ headers, socket }) => {
     const peer = socket.remoteAddress ?? ""
     const forwarded = [headers["x-forwarded-for"] ?? []].flat().join(",").split(",")
-    let client = parse(peer)
+    let client = ipAddressOf(peer)
     while (client !== undefined && isProxy(client)) {
-      const before = parse(forwarded.pop() ?? "")
+      const before = ipAddressOf(forwarded.pop() ?? "")
       if (before === undefined) break
       client = before
     }

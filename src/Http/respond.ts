@@ -1,8 +1,8 @@
 /**
- * From a request to its reply: the checks of every request in the order that the API promises (route, key, rate limit,
- * method, permission, body, idempotency key, schema), then the handler. Every error becomes a reply with a JSON body;
- * only an interruption, when the server shuts down, is passed on. `requests.ts` calls it once a request's body has
- * arrived.
+ * From a request to its reply: the checks of every request in the order that the API promises (route, key and the address
+ * that it is used from, rate limit, method, permission, body, idempotency key, schema), then the handler. Every error
+ * becomes a reply with a JSON body; only an interruption, when the server shuts down, is passed on. `requests.ts` calls it
+ * once a request's body has arrived.
  */
 import type { IncomingMessage } from "node:http"
 import { Cause, Clock, Effect, Option } from "effect"
@@ -138,8 +138,14 @@ export const makeRespond = Effect.fnUntraced(function* (
       return yield* new ApiError({ code, message, headers: { connection: "close" } })
     })
 
+  // A wrong address is a failed authentication, and does not count for the key: whoever has stolen it could use up its
+  // rate limit otherwise.
   const authenticated = (request: IncomingMessage, hold: Hold) =>
-    authenticate(headerOf(request, "x-api-key"), (error) => delayFailure(request, error, hold))
+    authenticate(
+      headerOf(request, "x-api-key"),
+      () => clientAddress(request),
+      (error) => delayFailure(request, error, hold)
+    )
 
   const handle = (request: IncomingMessage, received: Body, findings: Findings, hold: Hold) =>
     Effect.gen(function* () {
@@ -157,7 +163,7 @@ export const makeRespond = Effect.fnUntraced(function* (
       if (key !== undefined) {
         // Every authenticated request counts, also one that fails a later check.
         const now = clock.unsafeCurrentTimeMillis()
-        const allowance = limits.spend(key.id, now)
+        const allowance = limits.spend(key, now)
         findings.headers = limitHeaders(allowance)
         if (!allowance.allowed) {
           const wait = budget?.wait(key.id, now) ?? 0

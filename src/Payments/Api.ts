@@ -43,7 +43,7 @@ const Amount = Schema.transform(
   { strict: true, decode: BigInt, encode: String }
 )
 
-const Currency = must(`be ${alternatives(PaymentCurrency.literals)}`, PaymentCurrency, {
+const Currency = must(`be ${alternatives(PaymentCurrency.literals)}; MATIC is quoted, not taken`, PaymentCurrency, {
   about: "The token to be paid in"
 })
 const Chain = must(`be ${alternatives(ChainName.literals)}`, ChainName, { about: "The chain to be paid on" })

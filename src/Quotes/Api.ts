@@ -21,8 +21,8 @@ const Chain = must(`be ${alternatives(ChainName.literals)}`, ChainName, {
 
 /** What `POST /v1/quotes` takes. */
 export const CreateQuoteBody = Schema.Struct({
-  fromCurrency: currency("Source currency"),
-  toCurrency: currency("Target currency, another than the source"),
+  fromCurrency: currency("Source currency; MATIC is quoted, and no payment takes it"),
+  toCurrency: currency("Target currency, another than the source; MATIC is quoted, and no payment takes it"),
   amount: Amount,
   chain: Schema.optionalWith(Chain, { exact: true })
 }).annotations({ identifier: "CreateQuote", description: "What is to be priced. Unknown fields are refused." })

@@ -1,6 +1,5 @@
 import type { ChainName } from "../Domain/Chain.ts"
-import { nativeToken } from "../Domain/Currency.ts"
-import { localTokens } from "./Contracts.ts"
+import { nativeToken, PaymentCurrency } from "../Domain/Currency.ts"
 import type { LocalChain } from "./LocalChain.ts"
 
 /** A local chain that the daemon watches. */
@@ -9,26 +8,31 @@ export interface RunningChain extends LocalChain {
   readonly confirmations: number
 }
 
+type ShownChain = Pick<RunningChain, "name" | "url" | "chainId" | "tokens" | "confirmations">
+
 /** A sandbox that is up. */
-interface Sandbox {
+export interface Sandbox {
   /** Base of the API. */
   readonly url: string
   readonly apiKey: string
-  readonly chains: ReadonlyArray<RunningChain>
+  readonly chains: ReadonlyArray<ShownChain>
+  /** The words that run this program with the sandbox's configuration: a command and its options follow. */
+  readonly program: string
   /** Files with a certificate for localhost and its private key. */
   readonly certificates: { readonly certificate: string; readonly key: string }
 }
 
-const describe = ({ chainId, name, tokens, url }: RunningChain): string =>
-  `  ${name.padEnd(10)}${url}   chain id ${chainId}   ${[nativeToken(name), ...Object.keys(tokens)].join(" ")}`
-
-/** Anvil's second account: it holds coins and every test token, and is unlocked for every client. */
-export const payer = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
+const describe = ({ chainId, name, tokens, url }: ShownChain): string => {
+  const coin = nativeToken(name)
+  const taken = PaymentCurrency.literals.filter((currency) => currency === coin || currency in tokens).join(" ")
+  const quoted = coin === "MATIC" ? " (MATIC is quoted, not taken)" : ""
+  return `  ${name.padEnd(10)}${url}   chain id ${chainId}   ${taken}${quoted}`
+}
 
 /** Shell commands that create a payment, pay it and show its end. */
 const example = (
-  { apiKey, url }: Sandbox,
-  chain: RunningChain
+  { apiKey, program, url }: Sandbox,
+  chain: ShownChain
 ): string => `Create a payment of 25 USDC on ${chain.name}:
 
   curl -sS ${url}/v1/payments \\
@@ -36,13 +40,9 @@ const example = (
     -H 'Content-Type: application/json' \\
     -d '{"merchantRef":"order-1","amount":"25000000","currency":"USDC","chain":"${chain.name}"}'
 
-Pay it, with the "address" of the answer:
+Pay it, with the "id" of the answer; --help shows how to pay too little, too much, or with the wrong token:
 
-  ADDRESS=0x…
-  curl -sS ${chain.url} -H 'Content-Type: application/json' -d '{
-    "jsonrpc":"2.0","id":1,"method":"eth_sendTransaction","params":[{
-    "from":"${payer}","to":"${localTokens.USDC.address}",
-    "data":"0xa9059cbb000000000000000000000000'"\${ADDRESS#0x}$(printf %064x 25000000)"'"}]}'
+  ${program} sandbox pay pay_…
 
 See it confirm, ${chain.confirmations} blocks later:
 

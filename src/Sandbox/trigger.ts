@@ -1,13 +1,11 @@
 import { Clock, Data, Deferred, Duration, Effect, Queue, Schema } from "effect"
-import { type Address, encodeFunctionData, erc20Abi, type Hash, numberToHex } from "viem"
-import type { ChainName } from "../Domain/Chain.ts"
+import type { Address } from "viem"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
 import { type EventKind, WebhookEvent } from "../Domain/Event.ts"
 import { randomToken } from "../Domain/Ids.ts"
 import { askApi, type ListenApi } from "../Listen/askApi.ts"
 import { type Follower, follow } from "../Listen/follow.ts"
-import { payer } from "./instructions.ts"
-import { makeRpc } from "./Rpc.ts"
+import { type PayingChain, pay } from "./pay.ts"
 
 /** The event did not come: `message` has the event that came instead, or the time limit. */
 export class NotTriggered extends Data.TaggedError("NotTriggered")<{ readonly message: string }> {}
@@ -15,8 +13,7 @@ export class NotTriggered extends Data.TaggedError("NotTriggered")<{ readonly me
 export interface TriggerOptions {
   readonly api: ListenApi
   readonly kind: EventKind
-  /** A local chain, whose accounts are unlocked. */
-  readonly chain: { readonly name: ChainName; readonly rpcUrl: string; readonly tokens: ReadonlyMap<string, string> }
+  readonly chain: PayingChain
   readonly currency: PaymentCurrency
   /** `payments.settle_grace` of the sandbox. */
   readonly settleGrace: Duration.Duration
@@ -67,17 +64,10 @@ const create = Effect.fnUntraced(function* ({ api, chain, currency, kind }: Trig
   return yield* Schema.decode(Created)(text)
 })
 
-const pay = Effect.fnUntraced(function* ({ chain, currency, kind }: TriggerOptions, address: string) {
-  const rpc = yield* makeRpc(chain.name, chain.rpcUrl)
+const payFor = ({ chain, currency, kind }: TriggerOptions, address: string) => {
   const amount = kind === "payment.failed" ? amounts[currency] / 2n : amounts[currency]
-  const token = chain.tokens.get(currency)
-  const to = address as Address
-  const call =
-    token === undefined
-      ? { to, value: numberToHex(amount) }
-      : { to: token, data: encodeFunctionData({ abi: erc20Abi, functionName: "transfer", args: [to, amount] }) }
-  return yield* rpc<Hash>("eth_sendTransaction", [{ from: payer, ...call }])
-})
+  return pay(chain, { currency, amount, to: address as Address })
+}
 
 /** Reports regularly that it still waits. */
 const progress = ({ kind, tell }: TriggerOptions, limit: Duration.Duration) =>
@@ -108,7 +98,7 @@ const drive = Effect.fnUntraced(function* (options: TriggerOptions, events: Queu
   const { address, id } = yield* create(options)
   yield* tell(`created ${id} on ${chain.name}, to ${address}`)
   const isPaid = kind !== "payment.created" && kind !== "payment.expired"
-  if (isPaid) yield* tell(`paid in ${yield* pay(options, address)}`)
+  if (isPaid) yield* tell(`paid in ${yield* payFor(options, address)}`)
   const limit = endsInTime(kind) ? Duration.sum(Duration.sum(shortest, settleGrace), patience) : patience
   return yield* wanted(kind, id, events).pipe(
     Effect.raceFirst(progress(options, limit)),

@@ -3,6 +3,7 @@
  * tilld reads, is the type of this schema, but for the chains: their sections become a list.
  */
 import { Schema } from "effect"
+import { highestLimits } from "../Domain/ApiKey.ts"
 import type { Network } from "../Domain/Chain.ts"
 import type { Erc20 } from "../Domain/Currency.ts"
 import type { KnownBlock } from "./knownBlocks.ts"
@@ -94,8 +95,8 @@ export const File = section({
     readSocket: withDefault(anyText, "")
   }),
   limits: withDefaults({
-    perMinute: withDefault(integer(1, 1_000_000), 100),
-    perHour: withDefault(integer(1, 100_000_000), 1000)
+    perMinute: withDefault(integer(1, highestLimits.perMinute), 100),
+    perHour: withDefault(integer(1, highestLimits.perHour), 1000)
   }),
   /** Account-level extended public keys. */
   wallets: withDefaults({ live: orUndefined(walletKey), test: orUndefined(walletKey) }),

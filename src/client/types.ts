@@ -7,7 +7,7 @@ export type Chain = "ethereum" | "polygon" | "arbitrum" | "optimism" | "base"
 /** The tokens that a payment can be made in. */
 export type PaymentCurrency = "ETH" | "USDC" | "USDT" | "DAI" | "WBTC"
 
-/** The currencies that a quote can convert. */
+/** The currencies that a quote can convert: MATIC too, which no payment takes. */
 export type QuoteCurrency = PaymentCurrency | "MATIC" | "USD" | "EUR" | "GBP" | "MXN"
 
 /**

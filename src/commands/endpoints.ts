@@ -1,6 +1,5 @@
 import { Args, Command, Options } from "@effect/cli"
-import { Duration, Effect, Option, Redacted } from "effect"
-import { longestOverlap } from "../Control/controlRequests.ts"
+import { Effect, Option, Redacted } from "effect"
 import { ChangeEndpoint, type EndpointView, ListEndpoints } from "../Control/endpointRequests.ts"
 import { modes } from "../Domain/Chain.ts"
 import { EventKind } from "../Domain/Event.ts"
@@ -8,8 +7,9 @@ import { freshSecret } from "../Webhooks/DefaultSecrets.ts"
 import { askDaemon } from "./askDaemon.ts"
 import { common, controlTargetOf, UsageError } from "./commonOptions.ts"
 import { complain, print, table } from "./Output.ts"
-import { account, durationOption, listOption, mode, readInput, refuse } from "./options.ts"
+import { account, listOption, mode, overlapOption } from "./options.ts"
 import { printResult } from "./result.ts"
+import { readSigningSecret } from "./signingSecret.ts"
 
 const row = ({ createdAt, events, id, mode, url }: EndpointView) => [id, createdAt, mode, events.join(","), url]
 const endpointTable = (endpoints: ReadonlyArray<EndpointView>) =>
@@ -31,28 +31,9 @@ export const endpointsCommand = Command.make(
     )
 ).pipe(Command.withDescription("Show the registered endpoints of an account, without their secrets"))
 
-/** How long the present secret of a webhook still signs. */
-export const overlapOption = durationOption("overlap").pipe(
-  Options.mapEffect((length) =>
-    Duration.lessThanOrEqualTo(length, longestOverlap)
-      ? Effect.succeed(length)
-      : refuse(`--overlap must be at most ${longestOverlap}`)
-  )
-)
-
 const secretOf = Effect.fnUntraced(function* (given: Option.Option<string>, makesNew: boolean) {
   if (makesNew) return Redacted.value(freshSecret())
-  if (Option.isNone(given)) return undefined
-  if (given.value.startsWith("whsec_")) {
-    return yield* new UsageError({
-      message:
-        "--secret takes a file with the secret, or - for standard input: all users of this machine see a command's arguments"
-    })
-  }
-  const secret = yield* readInput(given.value)
-  return /^whsec_[^\s\p{C}]{16,256}$/u.test(secret)
-    ? secret
-    : yield* new UsageError({ message: "--secret must be whsec_ followed by 16 to 256 visible characters" })
+  return Option.isNone(given) ? undefined : yield* readSigningSecret(given.value)
 })
 
 /** `tilld webhooks change`. */

@@ -1,10 +1,19 @@
 import { Args, Command, Options } from "@effect/cli"
-import { Duration, Effect, Option } from "effect"
-import { CreateKey, type KeyView, ListKeys, RevokeKey } from "../Control/controlRequests.ts"
-import { permissions } from "../Domain/ApiKey.ts"
-import { common } from "./commonOptions.ts"
+import { Duration, Effect, Either, Option } from "effect"
+import {
+  ChangeKey,
+  CreateKey,
+  type KeyView,
+  ListKeys,
+  mostRanges,
+  RevokeKey,
+  RollKey
+} from "../Control/controlRequests.ts"
+import { highestLimits, permissions } from "../Domain/ApiKey.ts"
+import { canonicalRange } from "../Domain/IpRange.ts"
+import { common, UsageError } from "./commonOptions.ts"
 import { table } from "./Output.ts"
-import { account, durationOption, listOption, mode, name, refuse } from "./options.ts"
+import { account, durationOption, listOption, mode, name, overlapOption, refuse } from "./options.ts"
 import { printResult } from "./result.ts"
 
 const expires = durationOption("expires").pipe(
@@ -14,6 +23,63 @@ const expires = durationOption("expires").pipe(
   ),
   Options.optional
 )
+
+const rangeOf = (text: string) =>
+  Either.match(canonicalRange(text), {
+    onLeft: (problem) => refuse(`--ip ${JSON.stringify(text)} ${problem}`),
+    onRight: Effect.succeed
+  })
+
+/** Where a key may be used from: no blocks for everywhere; none when it was not given. */
+const ips = Options.text("ip").pipe(
+  Options.withPseudoName("CIDR"),
+  Options.withDescription(
+    "An address, or a block such as 203.0.113.0/24 or 2001:db8::/32, that it may be used from; may be repeated. any: from everywhere"
+  ),
+  Options.repeated,
+  Options.mapEffect((given) => {
+    if (given.length === 0) return Effect.succeedNone
+    if (given.length > mostRanges) return refuse(`--ip can be given ${mostRanges} times at most`)
+    if (given.length === 1 && given[0] === "any") return Effect.succeedSome<ReadonlyArray<string>>([])
+    return Effect.map(Effect.forEach(given, rangeOf, { concurrency: 1 }), (ranges) =>
+      Option.some<ReadonlyArray<string>>([...new Set(ranges)])
+    )
+  })
+)
+
+/** A limit of one key; null for the configured one; none when it was not given. */
+const limitOption = (option: string, window: string, highest: number) =>
+  Options.text(option).pipe(
+    Options.withPseudoName("N"),
+    Options.withDescription(`Requests ${window} that it may make; default: as configured`),
+    Options.mapEffect((text) => {
+      if (text === "default") return Effect.succeed(null)
+      const number = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0
+      return number >= 1 && number <= highest
+        ? Effect.succeed(number)
+        : refuse(`--${option} must be a whole number from 1 to ${highest}, or default`)
+    }),
+    Options.optional
+  )
+
+const terms = {
+  ips,
+  perMinute: limitOption("per-minute", "a minute", highestLimits.perMinute),
+  perHour: limitOption("per-hour", "an hour", highestLimits.perHour)
+}
+
+/** What the terms' options say, for a request. */
+const given = (options: {
+  readonly ips: Option.Option<ReadonlyArray<string>>
+  readonly perMinute: Option.Option<number | null>
+  readonly perHour: Option.Option<number | null>
+}) => ({
+  ...(Option.isSome(options.ips) ? { ips: options.ips.value } : {}),
+  ...(Option.isSome(options.perMinute) ? { perMinute: options.perMinute.value } : {}),
+  ...(Option.isSome(options.perHour) ? { perHour: options.perHour.value } : {})
+})
+
+const shownOnce = (id: string) => `This is key ${id}. It is shown only now: keep it where only your server can read it.`
 
 const create = Command.make(
   "create",
@@ -26,7 +92,8 @@ const create = Command.make(
       Options.withDescription(`What it may do, of ${permissions.join(", ")}; otherwise all`),
       Options.withDefault(permissions)
     ),
-    expires
+    expires,
+    ...terms
   },
   (options) =>
     printResult(
@@ -37,52 +104,104 @@ const create = Command.make(
         mode: options.mode,
         name: options.name,
         permissions: options.permissions,
-        ...Option.match(options.expires, { onNone: () => ({}), onSome: (expiresIn) => ({ expiresIn }) })
+        ...Option.match(options.expires, { onNone: () => ({}), onSome: (expiresIn) => ({ expiresIn }) }),
+        ...given(options)
       }),
       ({ key }) => key,
-      ({ id }) => `This is key ${id}. It is shown only now: keep it where only your server can read it.`
+      ({ id }) => shownOnce(id)
     )
 ).pipe(Command.withDescription("Make an API key and print it, once"))
 
-const state = (key: KeyView) =>
-  key.revokedAt !== undefined
-    ? `revoked ${key.revokedAt}`
-    : key.expiresAt !== undefined
-      ? `expires ${key.expiresAt}`
-      : ""
+const state = ({ expiresAt, revokedAt, rolledTo }: KeyView) =>
+  [
+    ...(rolledTo === undefined ? [] : [`rolled to ${rolledTo}`]),
+    ...(revokedAt !== undefined ? [`revoked ${revokedAt}`] : expiresAt !== undefined ? [`expires ${expiresAt}`] : [])
+  ].join(", ")
+
+const limits = ({ perHour, perMinute }: KeyView) =>
+  [...(perMinute === undefined ? [] : [`${perMinute}/min`]), ...(perHour === undefined ? [] : [`${perHour}/h`])].join(
+    " "
+  ) || "default"
+
+/** Where a key may be used from. JSON has the rest of a long list. */
+const places = ({ ips = [] }: KeyView) =>
+  ips.length <= 3 ? ips.join(",") || "any" : `${ips.slice(0, 2).join(",")} and ${ips.length - 2} more`
+
+const keyTable = (keys: ReadonlyArray<KeyView>) =>
+  table(
+    ["ID", "NAME", "ACCOUNT", "KEY", "CREATED", "LAST USED", "", "LIMITS", "FROM", "PERMISSIONS"],
+    keys.map((key) => [
+      key.id,
+      key.name,
+      key.account,
+      `svc_${key.mode}_…${key.lastFour}`,
+      key.createdAt,
+      key.lastUsedAt ?? "never",
+      state(key),
+      limits(key),
+      places(key),
+      key.permissions.length === permissions.length ? "all" : key.permissions.join(",")
+    ])
+  )
 
 const list = Command.make("list", common, (options) =>
-  printResult(options, "keys list", new ListKeys(), (keys) =>
-    table(
-      ["ID", "NAME", "ACCOUNT", "KEY", "CREATED", "LAST USED", "", "PERMISSIONS"],
-      keys.map((key) => [
-        key.id,
-        key.name,
-        key.account,
-        `svc_${key.mode}_…${key.lastFour}`,
-        key.createdAt,
-        key.lastUsedAt ?? "never",
-        state(key),
-        key.permissions.length === permissions.length ? "all" : key.permissions.join(",")
-      ])
-    )
-  )
+  printResult(options, "keys list", new ListKeys(), keyTable)
 ).pipe(Command.withDescription("List all keys, revoked and expired ones included"))
 
-const revoke = Command.make(
-  "revoke",
-  { ...common, id: Args.text({ name: "ID" }).pipe(Args.withDescription("As tilld keys list shows it: key_…")) },
-  (options) =>
+const id = Args.text({ name: "ID" }).pipe(Args.withDescription("As tilld keys list shows it: key_…"))
+
+const roll = Command.make(
+  "roll",
+  {
+    ...common,
+    id,
+    overlap: overlapOption.pipe(
+      Options.withDescription("How long the present key still works; otherwise 24h. 0s ends it now"),
+      Options.withDefault(Duration.hours(24))
+    )
+  },
+  ({ id: former, overlap, ...options }) =>
     printResult(
       options,
-      "keys revoke",
-      new RevokeKey({ id: options.id }),
-      (key) => `Revoked ${key.id} (${key.name}) at ${key.revokedAt}`
+      "keys roll",
+      new RollKey({ id: former, overlap }),
+      ({ key }) => key,
+      ({ id }) =>
+        `${shownOnce(id)} ${former} ${Duration.equals(overlap, Duration.zero) ? "has ended" : `ends in ${Duration.format(overlap)}`}.`
     )
+).pipe(
+  Command.withDescription(
+    "Make a key like this one, print it, once, and end this one after an overlap. If it expires, the new one lasts as long as it was made for"
+  )
+)
+
+const change = Command.make(
+  "change",
+  { ...common, id, ...terms },
+  Effect.fnUntraced(function* ({ id, ips, perHour, perMinute, ...options }) {
+    const changes = given({ ips, perHour, perMinute })
+    if (Object.keys(changes).length === 0) {
+      return yield* new UsageError({ message: "Say what to change: --ip, --per-minute or --per-hour" })
+    }
+    yield* printResult(options, "keys change", new ChangeKey({ id, ...changes }), (key) => keyTable([key]))
+  })
+).pipe(
+  Command.withDescription(
+    "Change where a key may be used from, the whole list, or its limits. In force once this returns"
+  )
+)
+
+const revoke = Command.make("revoke", { ...common, id }, (options) =>
+  printResult(
+    options,
+    "keys revoke",
+    new RevokeKey({ id: options.id }),
+    (key) => `Revoked ${key.id} (${key.name}) at ${key.revokedAt}`
+  )
 ).pipe(Command.withDescription("Revoke a key: requests with it are refused once this returns"))
 
-/** `tilld keys`: makes, lists and revokes API keys. */
+/** `tilld keys`: makes, lists, rolls, changes and revokes API keys. */
 export const keys = Command.make("keys").pipe(
   Command.withDescription("API keys"),
-  Command.withSubcommands([create, list, revoke])
+  Command.withSubcommands([create, list, roll, change, revoke])
 )

@@ -1,6 +1,6 @@
-import { randomBytes } from "node:crypto"
 import { Command, Options } from "@effect/cli"
 import { Clock, Effect, Option, Redacted, Schema } from "effect"
+import { Invocation } from "../Control/Invocation.ts"
 import { EventKind, Position, streamStart } from "../Domain/Event.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import type { Follower } from "../Listen/follow.ts"
@@ -10,6 +10,7 @@ import { apiKey, jsonLines, webUrl } from "./apiOptions.ts"
 import { untilStopped } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 import { listOption, refuse } from "./options.ts"
+import { listenSecretFile, readOrMakeSigningSecret } from "./signingSecret.ts"
 
 /** Loaded only here. */
 const parts = Effect.promise(() =>
@@ -45,6 +46,7 @@ interface ListenOptions {
   readonly apiUrl: URL
   readonly events: Option.Option<ReadonlyArray<EventKind>>
   readonly after: Option.Option<Position>
+  readonly secret: Option.Option<string>
   readonly json: boolean
 }
 
@@ -85,15 +87,17 @@ const makeFollower = ({ after, events, json }: ListenOptions, send: (event: Mess
 const run = Effect.fn("commands.listen")(function* (options: ListenOptions) {
   const { apiUrl, forwardTo, json } = options
   const key = yield* apiKey
+  const { env } = yield* Invocation
+  const place = Option.getOrElse(options.secret, () => listenSecretFile(env))
+  const secret = yield* readOrMakeSigningSecret(place)
   const [{ makeAgent }, { follow }, { forward }, { signingKey }] = yield* parts
   const agent = yield* makeAgent
-  const secret = `whsec_${randomBytes(32).toString("base64")}`
   const signing = signingKey(Redacted.make(secret))
   const url = apiUrl.href.replace(/\/$/, "")
   yield* print(
     json
       ? JSON.stringify({ secret, apiUrl: url, forwardTo: forwardTo.href })
-      : `Events of ${url} go to ${forwardTo.href}, signed with a secret of this session:\n\n  ${secret}\n`
+      : `Events of ${url} go to ${forwardTo.href}, signed with the secret of ${place === "-" ? "standard input" : place}:\n\n  ${secret}\n`
   )
   const { farewell, follower } = makeFollower(options, (event) => forward(agent, forwardTo, signing, event))
   return yield* Effect.onExit(follow({ url, key, agent }, follower), () => farewell)
@@ -119,6 +123,13 @@ export const listen = Command.make(
       Options.withDescription("Continue after this event; start: with the oldest that is stored; otherwise now"),
       Options.mapEffect((text) =>
         Schema.is(Position)(text) ? Effect.succeed(text) : refuse("--after must be the id of an event, or start")
+      ),
+      Options.optional
+    ),
+    secret: Options.text("secret").pipe(
+      Options.withPseudoName("FILE"),
+      Options.withDescription(
+        "The secret to sign with: a file, made with a new one if it does not exist, or - for standard input; otherwise ~/.config/tilld/listen.secret"
       ),
       Options.optional
     ),

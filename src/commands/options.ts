@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Clock, Duration, Effect, Option, Schema } from "effect"
-import { longestPage, nameLength } from "../Control/controlRequests.ts"
+import { longestOverlap, longestPage, nameLength } from "../Control/controlRequests.ts"
 import { chainNames, modes, type Network, networkKey } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { parseMoment } from "../Domain/moment.ts"
@@ -115,6 +115,15 @@ export const durationOption = (option: string) =>
       })
     )
   )
+
+/** How long a secret or a key still works beside the one that replaces it. */
+export const overlapOption = durationOption("overlap").pipe(
+  Options.mapEffect((length) =>
+    Duration.lessThanOrEqualTo(length, longestOverlap)
+      ? Effect.succeed(length)
+      : refuse(`--overlap must be at most ${longestOverlap}`)
+  )
+)
 
 /** A point in time, in Unix milliseconds: as ISO 8601 writes it, or how long ago it was. */
 export const moment = (option: string) =>

@@ -1,5 +1,5 @@
 import { rmSync, writeFileSync } from "node:fs"
-import { basename, dirname, join } from "node:path"
+import { basename, dirname, join, relative } from "node:path"
 import { NodeHttpClient } from "@effect/platform-node"
 import { Console, Data, Effect, Layer, Redacted } from "effect"
 import { appLayer } from "../App.ts"
@@ -19,6 +19,7 @@ import { HttpServer } from "../Server.ts"
 import { load, makeMasterKeyFile, type SettingsShape, type SettingsSource } from "../Settings.ts"
 import * as InstanceLock from "../Sql/InstanceLock.ts"
 import { UsageError } from "./commonOptions.ts"
+import { defaultSandboxConfig } from "./localChain.ts"
 import { complain } from "./Output.ts"
 
 /** Seconds between the blocks of a local chain. */
@@ -122,6 +123,14 @@ const makeCertificates = Effect.fn("sandbox.makeCertificates")(function* (folder
   return certificates
 })
 
+/** How to run another command of this program with the sandbox's configuration. */
+const programFor = (config: string): string => {
+  const script = process.argv[1] ?? "tilld"
+  const here = relative("", script)
+  const named = config === defaultSandboxConfig ? "" : `TILLD_CONFIG='${config}' `
+  return `${named}node ${here.startsWith("..") ? script : here}`
+}
+
 const makeKey = Effect.gen(function* () {
   const keys = yield* Keys
   const { key } = yield* keys.create({
@@ -162,7 +171,7 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
     const apiKey = yield* makeKey
     const { address } = yield* HttpServer
     const url = `http://${address.host}:${address.port}`
-    const sandbox = { url, apiKey, chains, certificates }
+    const sandbox = { url, apiKey, chains, certificates, program: programFor(options.source.path) }
     yield* Console.log(overview(sandbox))
     if (!options.demo) return yield* Effect.zipRight(Console.log(instructions(sandbox)), Effect.never)
     const receiver = yield* startReceiver({ authority: certificates.authority })

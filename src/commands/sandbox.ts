@@ -1,20 +1,17 @@
 import { Command, Options } from "@effect/cli"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
 import { untilStopped } from "./commonOptions.ts"
+import { sandboxConfig, sandboxConfigPath } from "./localChain.ts"
+import { sandboxPay } from "./sandboxPay.ts"
 
 /** Local chains, their contracts and the daemon are loaded only here. */
 const sandboxed = Effect.promise(() => import("./runSandbox.ts"))
 
-/** `tilld sandbox`: runs local chains and a daemon until it is stopped. */
-export const sandbox = Command.make(
+const alone = Command.make(
   "sandbox",
   {
-    config: Options.text("config").pipe(
-      Options.withPseudoName("FILE"),
-      Options.withDescription("The configuration; otherwise $TILLD_CONFIG, then ./config/sandbox.toml"),
-      Options.optional
-    ),
+    config: sandboxConfig,
     demo: Options.boolean("demo").pipe(
       Options.withDescription("Make two payments, pay them, print each signed webhook, and end")
     )
@@ -22,8 +19,10 @@ export const sandbox = Command.make(
   Effect.fnUntraced(function* ({ config, demo }) {
     const { env } = yield* Invocation
     const { runSandbox } = yield* sandboxed
-    const path = Option.getOrElse(config, () => env.TILLD_CONFIG || "config/sandbox.toml")
-    const run = runSandbox({ source: { path, env }, demo })
+    const run = runSandbox({ source: { path: yield* sandboxConfigPath(config), env }, demo })
     yield* demo ? run : untilStopped(run)
   })
 ).pipe(Command.withDescription("Run five local chains and a daemon that watches them, to try things out"))
+
+/** `tilld sandbox`: runs local chains and a daemon until it is stopped; `tilld sandbox pay` pays beside it. */
+export const sandbox = alone.pipe(Command.withSubcommands([sandboxPay(Effect.map(alone, ({ config }) => config))]))

@@ -1,13 +1,11 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
-import { Invocation } from "../Control/Invocation.ts"
 import { type ChainName, chainNames } from "../Domain/Chain.ts"
 import { PaymentCurrency } from "../Domain/Currency.ts"
 import { StatusEventKind } from "../Domain/Event.ts"
-import { localPort } from "../Sandbox/local.ts"
-import { load } from "../Settings.ts"
 import { apiKey, webUrl } from "./apiOptions.ts"
 import { UsageError } from "./commonOptions.ts"
+import { loadSandbox, localChain, sandboxConfig } from "./localChain.ts"
 import { complain, print } from "./Output.ts"
 
 /** Loaded only here. */
@@ -22,21 +20,6 @@ const testKey = Effect.filterOrFail(
     })
 )
 
-/** A local chain of the sandbox: the only kind whose coins may be spent. */
-const localChain = Effect.fnUntraced(function* (path: string, name: ChainName) {
-  const { env } = yield* Invocation
-  const { settings } = yield* load({ path, env })
-  const chain = settings.chains.find((each) => each.chain === name && each.mode === "test")
-  const port = chain && localPort(chain)
-  if (chain === undefined || port === undefined) {
-    return yield* new UsageError({
-      message: `${path} has no local chain ${name} in test mode: --config must be a sandbox's configuration`
-    })
-  }
-  const tokens = new Map<string, string>(chain.tokens.map(({ address, symbol }) => [symbol, address]))
-  return { settings, chain: { name, rpcUrl: `http://127.0.0.1:${port}`, tokens } }
-})
-
 const run = Effect.fn("commands.trigger")(function* (options: {
   readonly kind: StatusEventKind
   readonly config: Option.Option<string>
@@ -47,14 +30,13 @@ const run = Effect.fn("commands.trigger")(function* (options: {
 }) {
   const { currency, json, kind } = options
   const key = yield* testKey
-  const { env } = yield* Invocation
-  const path = Option.getOrElse(options.config, () => env.TILLD_CONFIG || "config/sandbox.toml")
-  const { chain, settings } = yield* localChain(path, options.chain)
-  const { host, port } = settings.server
-  const { href } = Option.getOrElse(options.apiUrl, () => new URL(`http://${host}:${port}`))
+  const sandbox = yield* loadSandbox(options.config)
+  const chain = yield* localChain(sandbox, options.chain)
+  const { payments, server } = sandbox.settings
+  const { href } = Option.getOrElse(options.apiUrl, () => new URL(`http://${server.host}:${server.port}`))
   const [{ makeAgent }, { triggerEvents: trigger }] = yield* parts
   const api = { url: href.replace(/\/$/, ""), key, agent: yield* makeAgent }
-  const { settleGrace } = settings.payments
+  const { settleGrace } = payments
   const event = yield* trigger({ api, kind, chain, currency, settleGrace, tell: complain })
   yield* print(json ? JSON.stringify(event) : JSON.stringify(event, null, 2))
 }, Effect.scoped)
@@ -67,11 +49,7 @@ export const triggerCommand = Command.make(
       StatusEventKind.literals.map((kind) => [kind, kind] as const),
       { name: "kind" }
     ).pipe(Args.withDescription("The event to wait for")),
-    config: Options.text("config").pipe(
-      Options.withPseudoName("FILE"),
-      Options.withDescription("The sandbox's configuration; otherwise $TILLD_CONFIG, then ./config/sandbox.toml"),
-      Options.optional
-    ),
+    config: sandboxConfig,
     apiUrl: webUrl("api-url").pipe(
       Options.withDescription("Base of the sandbox's API; otherwise what its configuration says"),
       Options.optional

@@ -3,8 +3,8 @@ import { Duration, Effect, Option } from "effect"
 import { RotateSecret, type SecretView, ShowSecret } from "../Control/controlRequests.ts"
 import { common, UsageError } from "./commonOptions.ts"
 import { listCommand, redeliverCommand, showCommand, test } from "./deliveries.ts"
-import { changeCommand, endpointsCommand, overlapOption } from "./endpoints.ts"
-import { account, mode } from "./options.ts"
+import { changeCommand, endpointsCommand } from "./endpoints.ts"
+import { account, mode, overlapOption } from "./options.ts"
 import { printResult } from "./result.ts"
 
 const defaultOverlap = Duration.hours(24)

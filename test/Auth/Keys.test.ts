@@ -9,6 +9,8 @@ import { refusingWriter, tempStore } from "../lib/store.ts"
 
 const wanted: NewKey = { account: defaultAccount, mode: "test", name: "shop", permissions, expiresIn: undefined }
 
+const anywhere = () => "192.0.2.1"
+
 /** Counts the lookups in the store, and can hold a result back. */
 class Watch extends Effect.Service<Watch>()("test/Watch", {
   sync: () => ({ reads: 0, gate: Effect.void as Effect.Effect<void> })
@@ -43,7 +45,7 @@ describe("a key", () => {
       const { key, record } = yield* keys.create(wanted)
       const text = Redacted.value(key)
       const owner = { account: "default", mode: "test" }
-      expect(yield* keys.authenticate(text)).toMatchObject({ id: record.id, ...owner, permissions })
+      expect(yield* keys.authenticate(text, anywhere)).toMatchObject({ id: record.id, ...owner, permissions })
       const reader = yield* Reader
       const [row] = yield* reader.all<Record<string, unknown>>("SELECT * FROM api_keys")
       expect(row).toMatchObject({ last_four: text.slice(-4), hash: hashOf(text) })
@@ -58,15 +60,15 @@ describe("a key", () => {
       const watch = yield* Watch
       const text = Redacted.value((yield* keys.create(wanted)).key)
       watch.reads = 0
-      for (let i = 0; i < 5; i++) expect(yield* keys.authenticate(text)).toBeDefined()
+      for (let i = 0; i < 5; i++) expect(yield* keys.authenticate(text, anywhere)).toBeDefined()
       expect(watch.reads).toBe(1)
       for (const wrong of ["", "svc_test_", `${text}x`, text.slice(0, -1), "svc_test_".padEnd(58, "A")]) {
-        expect(yield* keys.authenticate(wrong)).toBeUndefined()
+        expect(yield* keys.authenticate(wrong, anywhere)).toBeUndefined()
       }
       expect(watch.reads).toBe(1)
       const unknown = Redacted.value(newKey("test"))
-      expect(yield* keys.authenticate(unknown)).toBeUndefined()
-      expect(yield* keys.authenticate(unknown)).toBeUndefined()
+      expect(yield* keys.authenticate(unknown, anywhere)).toBeUndefined()
+      expect(yield* keys.authenticate(unknown, anywhere)).toBeUndefined()
       expect(watch.reads).toBe(3)
     }).pipe(Effect.provide(auth))
   )
@@ -76,11 +78,11 @@ describe("a key", () => {
       const keys = yield* Keys
       const { key, record } = yield* keys.create(wanted)
       const other = yield* keys.create({ ...wanted, name: "other" })
-      expect(yield* keys.authenticate(Redacted.value(key))).toBeDefined()
+      expect(yield* keys.authenticate(Redacted.value(key), anywhere)).toBeDefined()
       yield* TestClock.adjust("1 hour")
       expect(yield* keys.revoke(record.id)).toMatchObject({ id: record.id, revokedAt: 3_600_000 })
-      expect(yield* keys.authenticate(Redacted.value(key))).toBeUndefined()
-      expect(yield* keys.authenticate(Redacted.value(other.key))).toBeDefined()
+      expect(yield* keys.authenticate(Redacted.value(key), anywhere)).toBeUndefined()
+      expect(yield* keys.authenticate(Redacted.value(other.key), anywhere)).toBeDefined()
       yield* TestClock.adjust("1 hour")
       expect(yield* keys.revoke(record.id)).toMatchObject({ revokedAt: 3_600_000 })
       expect(yield* keys.revoke("key_unknown")).toBeUndefined()
@@ -101,13 +103,13 @@ describe("a key", () => {
       const reached = yield* Deferred.make<void>()
       const go = yield* Deferred.make<void>()
       watch.gate = Effect.zipRight(Deferred.succeed(reached, undefined), Deferred.await(go))
-      const slow = yield* Effect.fork(keys.authenticate(Redacted.value(key)))
+      const slow = yield* Effect.fork(keys.authenticate(Redacted.value(key), anywhere))
       yield* Deferred.await(reached)
       yield* keys.revoke(record.id)
       watch.gate = Effect.void
       yield* Deferred.succeed(go, undefined)
       yield* Fiber.join(slow)
-      expect(yield* keys.authenticate(Redacted.value(key))).toBeUndefined()
+      expect(yield* keys.authenticate(Redacted.value(key), anywhere)).toBeUndefined()
     }).pipe(Effect.provide(auth))
   )
 
@@ -116,10 +118,10 @@ describe("a key", () => {
       const keys = yield* Keys
       const { key } = yield* keys.create({ ...wanted, expiresIn: Duration.hours(1) })
       yield* TestClock.adjust("59 minutes")
-      expect(yield* keys.authenticate(Redacted.value(key))).toBeDefined()
+      expect(yield* keys.authenticate(Redacted.value(key), anywhere)).toBeDefined()
       yield* TestClock.adjust("1 minute")
-      expect(yield* keys.authenticate(Redacted.value(key))).toBeUndefined()
-      expect(yield* keys.authenticate(Redacted.value(key))).toBeUndefined()
+      expect(yield* keys.authenticate(Redacted.value(key), anywhere)).toBeUndefined()
+      expect(yield* keys.authenticate(Redacted.value(key), anywhere)).toBeUndefined()
     }).pipe(Effect.provide(auth))
   )
 
@@ -159,7 +161,7 @@ describe("the last use of a key", () => {
       writes.length = 0
       const worker = yield* Effect.fork(keys.run)
       yield* TestClock.adjust("10 seconds")
-      for (let i = 0; i < 100; i++) yield* keys.authenticate(Redacted.value(key))
+      for (let i = 0; i < 100; i++) yield* keys.authenticate(Redacted.value(key), anywhere)
       expect(writes).toEqual([])
       expect((yield* keys.list)[0]?.lastUsedAt).toBe(10_000)
       full = true
@@ -173,7 +175,7 @@ describe("the last use of a key", () => {
       expect(writes).toEqual(["refused", "written"])
       yield* Fiber.interrupt(worker)
       expect(yield* lastUse).toBe(10_000)
-      yield* keys.authenticate(Redacted.value(key))
+      yield* keys.authenticate(Redacted.value(key), anywhere)
       yield* Scope.close(scope, Exit.void)
       expect(writes).toEqual(["refused", "written", "written"])
       expect(yield* lastUse).toBe(720_000)

@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Effect, Layer, TestClock } from "effect"
 import { defaultAccount } from "../../src/Auth/Accounts.ts"
 import { Keys, RateLimits } from "../../src/Auth.ts"
-import type { ApiKeyId } from "../../src/Domain/Ids.ts"
+import type { ApiKey, KeyTerms } from "../../src/Domain/ApiKey.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import * as Sql from "../../src/Sql.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
@@ -20,14 +20,15 @@ const life = (path: string, refuses = () => false) =>
     )
   )
 
-const makeKey = Effect.gen(function* () {
-  yield* storeAccount
-  const keys = yield* Keys
-  const owner = { account: defaultAccount, mode: "test" as const }
-  return (yield* keys.create({ ...owner, name: "shop", permissions: [], expiresIn: undefined })).record.id
-})
+const makeKey = (own: Partial<KeyTerms> = {}) =>
+  Effect.gen(function* () {
+    yield* storeAccount
+    const keys = yield* Keys
+    const request = { account: defaultAccount, mode: "test" as const, name: "shop", permissions: [], ...own }
+    return (yield* keys.create({ ...request, expiresIn: undefined })).record
+  })
 
-const spendNow = (key: ApiKeyId) =>
+const spendNow = (key: ApiKey) =>
   Effect.gen(function* () {
     const rateLimits = yield* RateLimits
     const { allowed, remaining } = rateLimits.spend(key, (yield* Effect.clock).unsafeCurrentTimeMillis())
@@ -40,7 +41,7 @@ it.scoped("the used requests of a key survive a restart, and are deleted after i
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const key = yield* Effect.gen(function* () {
-      const made = yield* makeKey
+      const made = yield* makeKey()
       expect(yield* spendNow(made)).toEqual([true, 2])
       expect(yield* spendNow(made)).toEqual([true, 1])
       return made
@@ -67,7 +68,7 @@ it.scoped("used requests are stored within a second, or as soon as a full disk h
       return isFull
     }
     yield* Effect.gen(function* () {
-      const key = yield* makeKey
+      const key = yield* makeKey()
       yield* Effect.forkScoped((yield* RateLimits).run)
       yield* TestClock.adjust("100 millis")
       yield* spendNow(key)
@@ -77,5 +78,37 @@ it.scoped("used requests are stored within a second, or as soon as a full disk h
       yield* TestClock.adjust("1 second")
       yield* Effect.repeat(Effect.zipRight(eventLoopTurn, stored), { until: (found) => found.length === 1 })
     }).pipe(life(yield* temporaryDatabase, refuses), Effect.scoped)
+  })
+)
+
+it.scoped("a key has its own limits where it was given any, and the configured ones where not", () =>
+  Effect.gen(function* () {
+    yield* Effect.gen(function* () {
+      const above = yield* makeKey({ perMinute: 4 })
+      expect(yield* Effect.replicateEffect(spendNow(above), 5)).toEqual([
+        [true, 3],
+        [true, 2],
+        [true, 1],
+        [true, 0],
+        [false, 0]
+      ])
+      // The configured limit of its hour.
+      yield* TestClock.adjust("1 minute")
+      expect(yield* Effect.replicateEffect(spendNow(above), 2)).toEqual([
+        [true, 0],
+        [false, 0]
+      ])
+      const below = yield* makeKey({ perMinute: 2, perHour: 1 })
+      expect(yield* Effect.replicateEffect(spendNow(below), 2)).toEqual([
+        [true, 0],
+        [false, 0]
+      ])
+      const keys = yield* Keys
+      const changed = yield* keys.change(below.id, { perHour: 3 })
+      expect(yield* Effect.replicateEffect(spendNow({ ...below, ...changed }), 2)).toEqual([
+        [true, 0],
+        [false, 0]
+      ])
+    }).pipe(life(yield* temporaryDatabase))
   })
 )

@@ -44,11 +44,11 @@ it.live("a command reaches the running daemon, and its change takes effect there
   onDaemon(function* (settings) {
     const keys = yield* Keys
     const { id, key } = yield* askDaemon(settings, "keys create", newKey)
-    expect(yield* keys.authenticate(key)).toMatchObject({ id, name: "shop" })
+    expect(yield* keys.authenticate(key, () => "127.0.0.1")).toMatchObject({ id, name: "shop" })
     const [listed] = yield* askDaemon(settings, "keys list", new ListKeys())
     expect(listed).toMatchObject({ id, lastFour: key.slice(-4), lastUsedAt: expect.stringContaining("T") })
     expect(yield* askDaemon(settings, "keys revoke", new RevokeKey({ id }))).toHaveProperty("revokedAt")
-    expect(yield* keys.authenticate(key)).toBeUndefined()
+    expect(yield* keys.authenticate(key, () => "127.0.0.1")).toBeUndefined()
   })
 )
 

@@ -99,9 +99,34 @@ export const samples = [
   { request: new ListEndpoints({ account, modes: [mode] }) },
   { request: new ListAudit({ since: 0, limit: 10 }) },
   {
-    request: new Requests.CreateKey({ account, mode, name: "till", permissions: ["payments:read"] }),
+    request: new Requests.CreateKey({
+      account,
+      mode,
+      name: "till",
+      permissions: ["payments:read"],
+      ips: ["192.0.2.1/32"],
+      perMinute: 5
+    }),
     act: "keys create",
-    detail: { key: /^key_/, account, mode, name: "till", permissions: ["payments:read"] }
+    detail: {
+      key: /^key_/,
+      account,
+      mode,
+      name: "till",
+      permissions: ["payments:read"],
+      ips: ["192.0.2.1/32"],
+      perMinute: 5
+    }
+  },
+  {
+    request: new Requests.ChangeKey({ id: "key_1", ips: ["192.0.2.0/24"], perMinute: 600, perHour: null }),
+    act: "keys change",
+    detail: { key: "key_1", ips: ["192.0.2.0/24"], perMinute: 600, perHour: "default" }
+  },
+  {
+    request: new Requests.RollKey({ id: "key_1", overlap: Duration.hours(24) }),
+    act: "keys roll",
+    detail: { key: "key_1", to: /^key_/, overlap: "1d" }
   },
   { request: new Requests.RevokeKey({ id: "key_1" }), act: "keys revoke", detail: { key: "key_1" } },
   {

@@ -25,7 +25,16 @@ describe("the reference page", () => {
     const operations = items.flatMap((item) => Object.values(item).map(({ operationId }) => operationId))
     expect(operations).toHaveLength(28)
     const schemas = Object.keys(document.components.schemas).filter((name) => !name.startsWith("Error."))
-    const sections = ["authentication", "errors", "rate-limits", "idempotency", "webhooks", "error-codes", "main"]
+    const sections = [
+      "currencies",
+      "authentication",
+      "errors",
+      "rate-limits",
+      "idempotency",
+      "webhooks",
+      "error-codes",
+      "main"
+    ]
     expect(ids).toEqual(expect.arrayContaining([...operations, ...schemas, ...sections]))
     for (const code of errorCodes) expect(ids).toContain(`error-${code}`)
     expect(new Set(ids).size).toBe(ids.length)

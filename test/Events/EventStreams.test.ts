@@ -199,6 +199,20 @@ describe("a stream ends", () => {
     expect(yield* stream.waiting).toBe(0)
   })
 
+  test("with a change of the addresses that its key may be used from", function* () {
+    const { record } = yield* newKey()
+    const stream = yield* openWith(record)
+    yield* stream.next
+    const keys = yield* Keys
+    yield* keys.change(record.id, { perMinute: 5 })
+    yield* happen()
+    yield* stream.next
+    yield* keys.change(record.id, { ips: ["192.0.2.1/32"] })
+    yield* happen()
+    yield* stream.ended
+    expect(yield* stream.waiting).toBe(0)
+  })
+
   test("with the time of its key, at the next sign of life", function* () {
     const { record } = yield* newKey(merchant, Duration.seconds(20))
     const stream = yield* openWith(record)

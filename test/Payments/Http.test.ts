@@ -127,7 +127,7 @@ liveSuite(app, "payments over HTTP", (test, it) => {
       merchantRef: "is required",
       merchantref: "is not a field of this endpoint: did you mean merchantRef?",
       amount: amountRule,
-      currency: "must be ETH, USDC, USDT, DAI or WBTC",
+      currency: "must be ETH, USDC, USDT, DAI or WBTC; MATIC is quoted, not taken",
       chain: "must be ethereum, polygon, arbitrum, optimism or base",
       webhookUrl: urlRule,
       redirectUrl: redirectRule,

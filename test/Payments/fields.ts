@@ -13,7 +13,11 @@ export const wrong: ReadonlyArray<readonly [field: string, rule: string, values:
     amountRule,
     ["0", "01", "-1", "+1", "1.0", "1e6", "0x10", " 1", "1 ", "", 1, null, "１", String(2n ** 256n), "1".repeat(79)]
   ],
-  ["currency", "must be ETH, USDC, USDT, DAI or WBTC", ["MATIC", "usdc", "USD", "", null, ["USDC"]]],
+  [
+    "currency",
+    "must be ETH, USDC, USDT, DAI or WBTC; MATIC is quoted, not taken",
+    ["MATIC", "usdc", "USD", "", null, ["USDC"]]
+  ],
   ["chain", "must be ethereum, polygon, arbitrum, optimism or base", ["Base", "solana", "", 1]],
   ["expiresIn", expiresInRule, [59, 86_401, 60.5, -1, 0, null, "60", 1e300]],
   [

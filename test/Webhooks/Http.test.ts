@@ -137,7 +137,7 @@ layer(app, { excludeTestServices: true })("webhook endpoints over HTTP", (it) =>
       const reader = yield* Reader
       const keys = yield* Keys
       const key = yield* api.newKey()
-      const { id: keyId } = (yield* keys.authenticate(key)) ?? expect.fail("no key")
+      const { id: keyId } = (yield* keys.authenticate(key, () => "127.0.0.1")) ?? expect.fail("no key")
       const rows = Effect.map(AuditRepo.list(reader, { since: 0, before: undefined, limit: 10 }), (all) =>
         all
           .filter(({ who }) => who === keyId)

@@ -54,7 +54,8 @@ const listWith = (key: string) =>
       const { body, headers, statusCode } = await request(`${daemon.url}/v1/payments`, {
         headers: { "x-api-key": key }
       })
-      return { status: statusCode, body: (await body.json()) as unknown, type: headers["content-type"] }
+      const [type, limit] = [headers["content-type"], headers["x-ratelimit-limit"]]
+      return { status: statusCode, body: (await body.json()) as unknown, type, limit }
     })
   )
 
@@ -69,6 +70,20 @@ layer(Shop.layer, { excludeTestServices: true })("beside a running daemon", (it)
       const { body, status } = yield* listWith(made.key)
       expect(status).toBe(401)
       expect(body).toEqual({ error: { code: "UNAUTHORIZED", message: expect.any(String) } })
+    })
+  )
+
+  it.scoped("a key that is rolled or changed is so when the command returns", () =>
+    Effect.gen(function* () {
+      const made = yield* json<Key>("keys", "create", "--mode", "test", "--name", "till", "--per-minute", "7")
+      expect(yield* listWith(made.key)).toMatchObject({ status: 200, limit: "7" })
+      const rolled = yield* json<Key>("keys", "roll", made.id, "--overlap", "0s")
+      expect((yield* listWith(made.key)).status).toBe(401)
+      expect(yield* listWith(rolled.key)).toMatchObject({ status: 200, limit: "7" })
+      yield* json("keys", "change", rolled.id, "--per-minute", "9", "--ip", "127.0.0.1")
+      expect(yield* listWith(rolled.key)).toMatchObject({ status: 200, limit: "9" })
+      yield* json("keys", "change", rolled.id, "--ip", "192.0.2.0/24")
+      expect(yield* listWith(rolled.key)).toMatchObject({ status: 403, body: { error: { code: "FORBIDDEN" } } })
     })
   )
 

@@ -1,9 +1,12 @@
+import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { createServer, type RequestListener } from "node:http"
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net"
+import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Queue } from "effect"
 import { verifyWebhook } from "../../src/client/index.ts"
 import { type Chains, type Daemon, localChain, makeHome, serve } from "../lib/daemon.ts"
+import { temporaryFolder } from "../lib/store.ts"
 import { startTilld, tilld } from "../lib/tilld.ts"
 
 const shop = Effect.gen(function* () {
@@ -214,6 +217,45 @@ describe("tilld listen", () => {
       expect(code).toBe(1)
       expect(stderr).toContain("403: The key was revoked.")
       expect(stderr).toContain(`tilld: to continue where this ended: --after ${event}`)
+    })
+  )
+
+  it.scopedLive("signs with one secret in all sessions of a user, or with that of a file", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const { url } = yield* developer(200)
+      const env = { TILLD_API_KEY: `svc_test_${"a".repeat(49)}`, XDG_CONFIG_HOME: folder }
+      const args = ["listen", "--forward-to", url, "--api-url", "http://127.0.0.1:1", "--json"]
+      const secretOf = (more: ReadonlyArray<string> = [], input = "") =>
+        Effect.gen(function* () {
+          const running = yield* startTilld([...args, ...more], { env, input })
+          const { secret } = JSON.parse(yield* running.line('"secret"'))
+          yield* running.end("SIGINT")
+          return String(secret)
+        })
+      const kept = join(folder, "tilld/listen.secret")
+      const first = yield* secretOf()
+      expect([readFileSync(kept, "utf8"), statSync(kept).mode & 0o777]).toEqual([`${first}\n`, 0o600])
+      expect(first).toMatch(/^whsec_[\w+/]{43}=$/)
+      expect(yield* secretOf()).toBe(first)
+
+      const own = join(folder, "shop/secret")
+      const made = yield* secretOf(["--secret", own])
+      expect([made === first, statSync(own).mode & 0o777]).toEqual([false, 0o600])
+      expect(yield* secretOf(["--secret", own])).toBe(made)
+      expect(yield* secretOf(["--secret", "-"], "whsec_0123456789abcdef\n")).toBe("whsec_0123456789abcdef")
+
+      const refused = (secret: string) => tilld([...args, "--secret", secret], { env })
+      const inline = yield* refused("whsec_0123456789abcdef")
+      expect(inline).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("takes a file") })
+      chmodSync(own, 0o644)
+      const open = yield* refused(own)
+      expect(open).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(`chmod 600 ${own}`) })
+      writeFileSync(kept, "whsec_short")
+      const short = yield* refused(kept)
+      expect(short).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(`in ${kept} must be whsec_`) })
+      const folderless = yield* refused("/dev/null/secret")
+      expect(folderless).toMatchObject({ code: 2, stderr: expect.stringContaining("name another file with --secret") })
     })
   )
 

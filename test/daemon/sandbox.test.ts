@@ -59,14 +59,14 @@ const installation = Effect.gen(function* () {
 
 const curl = fileURLToPath(new URL("../lib/curl.mjs", import.meta.url))
 
-/** Runs what the sandbox has printed in a shell, and gives the JSON that comes of it. */
-const shell = <A>(commands: string) =>
+/** Runs what the sandbox has printed in a shell, in the folder that it was started in. */
+const shellIn = (cwd: string) => (commands: string) =>
   Effect.gen(function* () {
     const standIn = `command -v curl >/dev/null || curl() { '${process.execPath}' '${curl}' "$@"; }`
-    const { ended } = yield* start("sh", ["-c", `${standIn}\n${commands}`])
+    const { ended } = yield* start("sh", ["-c", `${standIn}\n${commands}`], { cwd })
     const { code, stderr, stdout } = yield* ended
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
-    return JSON.parse(stdout) as A
+    return stdout
   }).pipe(Effect.scoped)
 
 interface List {
@@ -94,23 +94,27 @@ const isAlive = (pid: number): boolean => {
 describe("the sandbox", () => {
   it.scopedLive("prints commands that work as they stand: a payment is made, paid and confirmed", () =>
     Effect.gen(function* () {
-      const { ports, up } = yield* installation
+      const { folder, ports, up } = yield* installation
       const sandbox = yield* up
+      const shell = shellIn(folder)
       const printed = sandbox.lines().join("\n")
       expect(printed).toMatch(/test key +svc_test_\w+/)
       for (const port of ports) expect(printed).toContain(`http://127.0.0.1:${port}`)
 
       const [create = "", pay = "", list = ""] = printed
         .split("\n\n")
-        .filter((block) => /^ +(?:curl|ADDRESS=)/.test(block))
-      const payment = yield* shell<PaymentObject>(create)
+        .filter((block) => /^ +(?:curl|node) /.test(block))
+      const payment: PaymentObject = JSON.parse(yield* shell(create))
       expect(payment).toMatchObject({ status: "pending", merchantRef: "order-1", amount: "25000000", currency: "USDC" })
-      const { result } = yield* shell<{ readonly result: string }>(pay.replace("0x…", payment.address))
-      const confirmed = yield* shell<List>(list).pipe(
+      const sent = yield* shell(pay.replace("pay_…", payment.id))
+      expect(sent).toContain("To expect: payment.detecting, then payment.confirmed after 3 blocks.")
+      const confirmed = yield* shell(list).pipe(
+        Effect.map((text): List => JSON.parse(text)),
         Effect.flatMap(({ data }) => Arr.findFirst(data, ({ status }) => status === "confirmed")),
         Effect.retry(Schedule.spaced("200 millis"))
       )
-      expect(confirmed).toMatchObject({ id: payment.id, txHash: result })
+      expect(sent).toContain(`Sent 25.000000 USDC on base to ${payment.address}, in ${confirmed.txHash}\n`)
+      expect(confirmed.id).toBe(payment.id)
     })
   )
 

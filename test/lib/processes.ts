@@ -17,6 +17,8 @@ export const { PATH } = process.env
 /** Stands for the user's cache directory: where daemons keep their marks, outside of every copy of a database. */
 const cache = mkdtempSync(join(tmpdir(), "tilld-cache-"))
 process.once("exit", () => rmSync(cache, { recursive: true, force: true }))
+/** Stands for the user's configuration directory. */
+const configHome = join(cache, "config")
 
 export interface Ended {
   readonly code: number | null
@@ -70,7 +72,7 @@ export const takeStories = (): ReadonlyArray<string> => {
 const launch = (command: string, args: ReadonlyArray<string>, options: RunOptions): Running => {
   const child = spawn(command, args, {
     cwd: options.cwd ?? root,
-    env: { PATH, XDG_CACHE_HOME: cache, ...options.env },
+    env: { PATH, XDG_CACHE_HOME: cache, XDG_CONFIG_HOME: configHome, ...options.env },
     stdio: "pipe"
   })
   // It may end without reading.

@@ -19,9 +19,13 @@ export const accounts = [
     hash BLOB NOT NULL UNIQUE,
     last_four TEXT NOT NULL,
     permissions TEXT NOT NULL,
+    ips TEXT,
+    per_minute INTEGER CHECK (per_minute > 0),
+    per_hour INTEGER CHECK (per_hour > 0),
     created_at INTEGER NOT NULL,
     expires_at INTEGER,
     revoked_at INTEGER,
+    rolled_to TEXT REFERENCES api_keys (id),
     last_used_at INTEGER
   ) STRICT, WITHOUT ROWID`,
 

@@ -1,0 +1,29 @@
+import { Effect } from "effect"
+import { type Address, encodeFunctionData, erc20Abi, type Hash, numberToHex } from "viem"
+import type { ChainName } from "../Domain/Chain.ts"
+import { makeRpc } from "./Rpc.ts"
+
+/** Anvil's second account: it holds coins and every test token, and is unlocked for every client. */
+const payer = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
+
+/** A local chain, whose accounts are unlocked. */
+export interface PayingChain {
+  readonly name: ChainName
+  readonly rpcUrl: string
+  /** The contracts of its tokens, by symbol. */
+  readonly tokens: ReadonlyMap<string, string>
+}
+
+/** Sends `amount` base units: of a token of the chain, or of its coin when `currency` is none of these. */
+export const pay = Effect.fn("Sandbox.pay")(function* (
+  { name, rpcUrl, tokens }: PayingChain,
+  { amount, currency, to }: { readonly currency: string; readonly amount: bigint; readonly to: Address }
+) {
+  const rpc = yield* makeRpc(name, rpcUrl)
+  const token = tokens.get(currency)
+  const call =
+    token === undefined
+      ? { to, value: numberToHex(amount) }
+      : { to: token, data: encodeFunctionData({ abi: erc20Abi, functionName: "transfer", args: [to, amount] }) }
+  return yield* rpc<Hash>("eth_sendTransaction", [{ from: payer, ...call }])
+})

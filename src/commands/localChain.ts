@@ -1,0 +1,49 @@
+import { Options } from "@effect/cli"
+import { Effect, Option } from "effect"
+import { Invocation } from "../Control/Invocation.ts"
+import { localPort } from "../Sandbox/local.ts"
+import type { PayingChain } from "../Sandbox/pay.ts"
+import { load, type SettingsShape } from "../Settings.ts"
+import { UsageError } from "./commonOptions.ts"
+
+export const defaultSandboxConfig = "config/sandbox.toml"
+
+/** The configuration of a sandbox. */
+export const sandboxConfig = Options.text("config").pipe(
+  Options.withPseudoName("FILE"),
+  Options.withDescription(`The sandbox's configuration; otherwise $TILLD_CONFIG, then ./${defaultSandboxConfig}`),
+  Options.optional
+)
+
+export const sandboxConfigPath = (config: Option.Option<string>): Effect.Effect<string, never, Invocation> =>
+  Effect.map(Invocation, ({ env }) => Option.getOrElse(config, () => env.TILLD_CONFIG || defaultSandboxConfig))
+
+/** The settings of a sandbox, and where they are. */
+export const loadSandbox = Effect.fnUntraced(function* (config: Option.Option<string>) {
+  const { env } = yield* Invocation
+  const path = yield* sandboxConfigPath(config)
+  const { settings } = yield* load({ path, env })
+  return { path, settings }
+})
+
+/** A local chain of the sandbox: the only kind whose coins may be spent. */
+export const localChain = (
+  { path, settings }: { readonly path: string; readonly settings: SettingsShape },
+  name: string
+): Effect.Effect<PayingChain & { readonly confirmations: number }, UsageError> =>
+  Effect.suspend(() => {
+    const chain = settings.chains.find((each) => each.chain === name && each.mode === "test")
+    const port = chain && localPort(chain)
+    if (chain === undefined || port === undefined) {
+      return new UsageError({
+        message: `${path} has no local chain ${name} in test mode: --config must be a sandbox's configuration`
+      })
+    }
+    const tokens = new Map<string, string>(chain.tokens.map(({ address, symbol }) => [symbol, address]))
+    return Effect.succeed({
+      name: chain.chain,
+      rpcUrl: `http://127.0.0.1:${port}`,
+      tokens,
+      confirmations: chain.confirmations
+    })
+  })

@@ -1,0 +1,103 @@
+import { Args, Command, Options } from "@effect/cli"
+import { Effect, Option } from "effect"
+import type { Address } from "viem"
+import { ShowPayment } from "../Control/paymentRequests.ts"
+import { decimalsOn, formatAmount } from "../Domain/amountDecimals.ts"
+import { type ChainName, chainNames } from "../Domain/Chain.ts"
+import { nativeToken, Token } from "../Domain/Currency.ts"
+import { planOf } from "../Sandbox/paymentPlan.ts"
+import { askDaemon, isDaemonAt } from "./askDaemon.ts"
+import { UsageError } from "./commonOptions.ts"
+import { loadSandbox, localChain, sandboxConfig } from "./localChain.ts"
+import { print } from "./Output.ts"
+
+/** Loaded only here. */
+const paying = Effect.promise(() => import("../Sandbox/pay.ts"))
+
+interface PayOptions {
+  readonly id: string
+  readonly config: Option.Option<string>
+  readonly part: Option.Option<"half" | "more">
+  readonly token: Option.Option<Token>
+  readonly chain: Option.Option<ChainName>
+  readonly json: boolean
+}
+
+const run = Effect.fn("commands.sandboxPay")(function* (options: PayOptions) {
+  const sandbox = yield* loadSandbox(options.config)
+  const { path, settings } = sandbox
+  if (!(yield* isDaemonAt(settings))) {
+    return yield* new UsageError({ message: `No sandbox runs with ${path}: start it with npm run sandbox` })
+  }
+  const { payment } = yield* askDaemon(settings, "sandbox pay", new ShowPayment({ of: options.id, limit: 1 }))
+  if (payment.mode !== "test") {
+    return yield* new UsageError({
+      message: `${payment.id} is a live payment, and live money is not for trying things out`
+    })
+  }
+  const own = yield* localChain(sandbox, payment.chain)
+  const chain = yield* localChain(
+    sandbox,
+    Option.getOrElse(options.chain, () => payment.chain)
+  )
+  const { name } = chain
+  const currency = Option.getOrElse(options.token, () => payment.currency)
+  const currencies: ReadonlyArray<string> = [nativeToken(name), ...chain.tokens.keys()]
+  if (!currencies.includes(currency)) {
+    return yield* new UsageError({ message: `${name} has no ${currency} here; it has ${currencies.join(", ")}` })
+  }
+  const decimals = (on: ChainName, of: string) => decimalsOn(settings.chains, { chain: on, mode: "test" }, of) ?? 0
+  const asked = decimals(own.name, payment.currency)
+  const { amount, expected } = yield* planOf({
+    payment,
+    part: Option.getOrUndefined(options.part),
+    chain: name,
+    currency,
+    confirmations: own.confirmations,
+    decimals: { sent: decimals(name, currency), asked },
+    show: (units) => formatAmount(String(units), payment.currency, asked)
+  })
+  const { pay } = yield* paying
+  const txHash = yield* pay(chain, { currency, amount, to: payment.address as Address })
+  if (options.json) {
+    const { address: to, id } = payment
+    return yield* print(
+      JSON.stringify({ payment: id, chain: name, currency, amount: String(amount), to, txHash, expected })
+    )
+  }
+  const sent = formatAmount(String(amount), currency, decimals(name, currency))
+  yield* print(`Sent ${sent} on ${name} to ${payment.address}, in ${txHash}\nTo expect: ${expected}.`)
+}, Effect.scoped)
+
+/**
+ * `tilld sandbox pay`: pays a payment of any account on a local chain.
+ *
+ * @param before `--config` before the word `pay`
+ */
+export const sandboxPay = <R>(before: Effect.Effect<Option.Option<string>, never, R>) =>
+  Command.make(
+    "pay",
+    {
+      id: Args.text({ name: "ID" }).pipe(Args.withDescription("The payment, pay_…, of any account")),
+      config: sandboxConfig,
+      part: Options.choice("part", ["half", "more"] as const).pipe(
+        Options.withDescription(
+          "half of what is missing, or a tenth more than it asks for; otherwise all that is missing"
+        ),
+        Options.optional
+      ),
+      token: Options.choice("token", Token.literals).pipe(
+        Options.withDescription("What to pay with; otherwise what the payment asks for"),
+        Options.optional
+      ),
+      chain: Options.choice("chain", chainNames).pipe(
+        Options.withDescription("The local chain to pay on; otherwise the payment's"),
+        Options.optional
+      ),
+      json: Options.boolean("json").pipe(
+        Options.withDescription("Print the result as one JSON value on standard output, and nothing else there")
+      )
+    },
+    ({ config, ...options }) =>
+      Effect.flatMap(before, (earlier) => run({ ...options, config: Option.orElse(config, () => earlier) }))
+  ).pipe(Command.withDescription("Pay a payment of the running sandbox on its local chain, and print what comes of it"))

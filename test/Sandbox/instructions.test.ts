@@ -1,0 +1,27 @@
+import { expect, it } from "vitest"
+import { localTokens } from "../../src/Sandbox/Contracts.ts"
+import { instructions, overview, type Sandbox } from "../../src/Sandbox/instructions.ts"
+
+const { DAI, USDC } = localTokens
+
+const sandbox: Sandbox = {
+  url: "http://127.0.0.1:8080",
+  apiKey: "svc_test_key",
+  program: "node dist/tilld.js",
+  chains: [
+    { name: "polygon", url: "http://127.0.0.1:8546", chainId: 2, confirmations: 3, tokens: { USDC, DAI } },
+    { name: "base", url: "http://127.0.0.1:8549", chainId: 5, confirmations: 3, tokens: { USDC } }
+  ],
+  certificates: { certificate: "localhost.pem", key: "localhost-key.pem" }
+}
+
+it("the sandbox lists of each chain what payments take there, and MATIC as what is only quoted", () => {
+  expect(overview(sandbox).split("\n").slice(0, 2)).toEqual([
+    "  polygon   http://127.0.0.1:8546   chain id 2   USDC DAI (MATIC is quoted, not taken)",
+    "  base      http://127.0.0.1:8549   chain id 5   ETH USDC"
+  ])
+})
+
+it("the sandbox shows the command that pays the payment of its example", () => {
+  expect(instructions(sandbox)).toContain("\n  node dist/tilld.js sandbox pay pay_…\n")
+})

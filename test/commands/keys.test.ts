@@ -1,0 +1,115 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { liveTest } from "../lib/scopedTest.ts"
+import { installation } from "./installation.ts"
+
+interface Made {
+  readonly id: string
+  readonly key: string
+}
+
+/** An installation with a key of these options. */
+const withKey = (...options: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const { tilld } = yield* installation
+    const made = yield* tilld(["keys", "create", "--mode", "test", "--name", "shop", "--json", ...options])
+    expect(made.code, made.stderr).toBe(0)
+    const rowOf = (id: string) =>
+      Effect.map(tilld(["keys", "list", "--json"]), ({ stdout }) =>
+        JSON.parse(stdout).find((each: { readonly id: string }) => each.id === id)
+      )
+    return { tilld, made: JSON.parse(made.stdout) as Made, rowOf }
+  })
+
+liveTest("a key is rolled: the new one is printed once, and the list and the audit log tell of both", function* () {
+  const terms = ["--permissions", "payments:read", "--ip", "192.0.2.0/24", "--per-minute", "600"]
+  const { made, rowOf, tilld } = yield* withKey(...terms)
+  const rolled = yield* tilld(["keys", "roll", made.id, "--json"])
+  expect(rolled).toMatchObject({ code: 0, stderr: "" })
+  const key = JSON.parse(rolled.stdout)
+  expect(key).toEqual({
+    id: expect.stringMatching(/^key_/),
+    key: expect.stringMatching(/^svc_test_\w{49}$/),
+    mode: "test",
+    permissions: ["payments:read"],
+    account: "default"
+  })
+  expect(key.key).not.toBe(made.key)
+  const former = yield* rowOf(made.id)
+  expect(former).toMatchObject({ rolledTo: key.id, expiresAt: expect.stringContaining("T") })
+  expect(yield* rowOf(key.id)).toMatchObject({ name: "shop", ips: ["192.0.2.0/24"], perMinute: 600 })
+
+  const again = yield* tilld(["keys", "roll", made.id])
+  expect(again).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining(`was rolled to ${key.id}`) })
+  const human = yield* tilld(["keys", "roll", key.id, "--overlap", "0s"])
+  expect(human.stdout).toMatch(/^svc_test_\w{49}\n$/)
+  expect(human.stderr).toMatch(new RegExp(`^This is key key_\\S+ It is shown only now.* ${key.id} has ended\\.\n$`))
+
+  const table = (yield* tilld(["keys", "list"])).stdout
+  expect(table).toMatch(new RegExp(`${made.id}.*rolled to ${key.id}, expires .*600/min.*192\\.0\\.2\\.0/24`))
+  expect(table).toMatch(new RegExp(`${key.id}.*rolled to key_\\S+, revoked `))
+  for (const secret of [made.key, key.key, human.stdout.trim()]) expect(table).not.toContain(secret)
+  const acts: ReadonlyArray<{ readonly act: string; readonly detail: object }> = JSON.parse(
+    (yield* tilld(["audit", "--json"])).stdout
+  )
+  expect(acts.map(({ act }) => act)).toEqual(["keys roll", "keys roll", "keys create"])
+  expect(acts[1]?.detail).toEqual({ key: made.id, to: key.id, overlap: "1d" })
+})
+
+liveTest("a key's addresses and limits are given, listed and changed, each alone", function* () {
+  const { made, rowOf, tilld } = yield* withKey(
+    ...["--ip", "203.0.113.7", "--ip", "2001:DB8::/32", "--ip", "203.0.113.7/32"],
+    ...["--per-minute", "600", "--per-hour", "20000"]
+  )
+  const shown = { ips: ["203.0.113.7/32", "2001:db8::/32"], perMinute: 600, perHour: 20_000 }
+  expect(yield* rowOf(made.id)).toMatchObject(shown)
+  expect((yield* tilld(["keys", "list"])).stdout).toMatch(/600\/min 20000\/h +203\.0\.113\.7\/32,2001:db8::\/32 +all/)
+
+  const change = (...args: ReadonlyArray<string>) =>
+    Effect.map(tilld(["keys", "change", made.id, "--json", ...args]), ({ code, stderr, stdout }) => {
+      expect(code, stderr).toBe(0)
+      return JSON.parse(stdout)
+    })
+  expect(yield* change("--ip", "192.0.2.0/24")).toMatchObject({ ...shown, ips: ["192.0.2.0/24"] })
+  expect(yield* change("--per-minute", "5")).toMatchObject({ ips: ["192.0.2.0/24"], perMinute: 5, perHour: 20_000 })
+  yield* change("--ip", "192.0.2.1", "--ip", "192.0.2.2", "--ip", "192.0.2.3", "--ip", "192.0.2.4")
+  expect((yield* tilld(["keys", "list"])).stdout).toContain(" 192.0.2.1/32,192.0.2.2/32 and 2 more ")
+  const bare = yield* change("--ip", "any", "--per-minute", "default", "--per-hour", "default")
+  for (const term of ["ips", "perMinute", "perHour"]) expect(bare).not.toHaveProperty(term)
+  expect(yield* rowOf(made.id)).toEqual(bare)
+  expect((yield* tilld(["keys", "list"])).stdout).toMatch(/default +any +all/)
+})
+
+liveTest("what cannot be a key's address, limit or overlap is refused with exit code 2", function* () {
+  const { tilld } = yield* installation
+  const create = ["keys", "create", "--mode", "test", "--name", "x"]
+  const many = Array.from({ length: 101 }, (_, i) => ["--ip", `192.0.2.${i}`]).flat()
+  const wrong: ReadonlyArray<readonly [args: ReadonlyArray<string>, said: string]> = [
+    [[...create, "--ip", "203.0.113.7/24"], "write 203.0.113.0/24, or 203.0.113.7 for it alone"],
+    [[...create, "--ip", "shop.example.com"], "must be an IP address or a CIDR block"],
+    [[...create, "--ip", "any", "--ip", "192.0.2.1"], '"any" must be an IP address'],
+    [[...create, ...many], "100 times at most"],
+    [[...create, "--per-minute", "0"], "from 1 to 1000000, or default"],
+    [[...create, "--per-minute", "1.5"], "from 1 to 1000000, or default"],
+    [[...create, "--per-hour", "100000001"], "from 1 to 100000000, or default"],
+    [["keys", "roll", "key_x", "--overlap", "31d"], "at most 30 days"],
+    [["keys", "roll", "key_x", "--overlap", "soon"], "duration"],
+    [["keys", "roll"], "ID"],
+    [["keys", "change", "key_x"], "Say what to change"]
+  ]
+  const results = yield* Effect.forEach(wrong, ([args]) => tilld(args), { concurrency: 2 })
+  for (const [i, { code, stderr, stdout }] of results.entries()) {
+    const [args, said] = wrong[i] ?? [[], ""]
+    expect([code, stdout], args.slice(0, 8).join(" ")).toEqual([2, ""])
+    expect(stderr, args.slice(0, 8).join(" ")).toContain(said)
+  }
+})
+
+liveTest("a key that does not exist or has ended is not rolled, with the remedy", function* () {
+  const { made, tilld } = yield* withKey()
+  const unknown = yield* tilld(["keys", "roll", "key_none"])
+  expect(unknown).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("tilld keys list names all") })
+  yield* tilld(["keys", "revoke", made.id])
+  const revoked = yield* tilld(["keys", "roll", made.id, "--json"])
+  expect(revoked).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(/was revoked at .*keys create/) })
+})
