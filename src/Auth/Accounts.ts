@@ -5,6 +5,7 @@ import type { Mode } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import * as Repo from "./AccountsRepo.ts"
+import type { ListPage } from "./listPage.ts"
 
 export interface NewAccount {
   readonly id: AccountId
@@ -37,7 +38,8 @@ export class Accounts extends Context.Tag("tilld/Auth/Accounts")<
   Accounts,
   {
     readonly create: (account: NewAccount) => Effect.Effect<Account, WalletInOtherMode | StoreUnavailable>
-    readonly list: Effect.Effect<ReadonlyArray<Account>, StoreUnavailable>
+    /** A page of all accounts, oldest first. */
+    readonly list: (page: ListPage) => Effect.Effect<ReadonlyArray<Account>, StoreUnavailable>
     readonly exists: (id: string) => Effect.Effect<boolean, StoreUnavailable>
   }
 >() {
@@ -50,7 +52,7 @@ export class Accounts extends Context.Tag("tilld/Auth/Accounts")<
       if (!isThere) yield* writer.write(insert({ id: defaultAccount, name: "Default", wallets: [] }))
       return {
         create: (account: NewAccount) => writer.write(insert(account)),
-        list: Repo.list(reader),
+        list: (page: ListPage) => Repo.list(reader, page),
         exists: (id: string) => Repo.exists(reader, id)
       }
     }).pipe(Effect.catchTag("WalletInOtherMode", Effect.die))

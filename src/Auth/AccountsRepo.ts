@@ -3,6 +3,7 @@ import type { Account } from "../Domain/Account.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { type Db, Tx } from "../Sql.ts"
+import { behind, type ListPage } from "./listPage.ts"
 
 /** A wallet that belongs to an account, instead of the configuration's. */
 export interface AccountWallet {
@@ -82,12 +83,14 @@ interface Row {
   readonly modes: string | null
 }
 
-/** All accounts, oldest first. */
-export const list = (db: Db) =>
-  Effect.map(
+/** A page of all accounts, oldest first. */
+export const list = (db: Db, page: ListPage) => {
+  const [isBehind, params] = behind("accounts", page)
+  return Effect.map(
     db.all<Row>(
       `SELECT id, name, created_at, (SELECT group_concat(mode) FROM account_wallets WHERE account_id = id) AS modes
-       FROM accounts ORDER BY created_at, id`
+       FROM accounts WHERE ${isBehind} ORDER BY created_at, id LIMIT ?`,
+      [...params, page.limit]
     ),
     (rows): ReadonlyArray<Account> =>
       rows.map((row) => ({
@@ -97,3 +100,4 @@ export const list = (db: Db) =>
         ownWallets: (row.modes ?? "").split(",").filter((mode): mode is Mode => mode !== "")
       }))
   )
+}

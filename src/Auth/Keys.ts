@@ -9,6 +9,7 @@ import { Workers } from "../Telemetry/Workers.ts"
 import * as AccountsRepo from "./AccountsRepo.ts"
 import * as Repo from "./KeysRepo.ts"
 import { hashOf, isKey, newKey } from "./keyFormat.ts"
+import type { ListPage } from "./listPage.ts"
 
 export interface NewKey extends Partial<KeyTerms> {
   /** Default: a new random id. */
@@ -200,9 +201,10 @@ const makeKeys = Effect.gen(function* () {
       const key = newKey(request.mode)
       return { key, record: yield* writer.write(insert(request, key)) }
     }),
-    list: Effect.map(Repo.list(reader), (keys) =>
-      keys.map((key): ApiKey => ({ ...key, lastUsedAt: uses.get(key.id) ?? key.lastUsedAt }))
-    ),
+    list: (page: ListPage) =>
+      Effect.map(Repo.list(reader, page), (keys) =>
+        keys.map((key): ApiKey => ({ ...key, lastUsedAt: uses.get(key.id) ?? key.lastUsedAt }))
+      ),
     revoke,
     roll,
     change,
@@ -225,8 +227,8 @@ export class Keys extends Context.Tag("tilld/Auth/Keys")<
   Keys,
   {
     readonly create: (key: NewKey) => Effect.Effect<MadeKey, UnknownAccount | StoreUnavailable>
-    /** All keys, expired and revoked ones too, oldest first. */
-    readonly list: Effect.Effect<ReadonlyArray<ApiKey>, StoreUnavailable>
+    /** A page of all keys, expired and revoked ones too, oldest first. */
+    readonly list: (page: ListPage) => Effect.Effect<ReadonlyArray<ApiKey>, StoreUnavailable>
     /** Once it returns, the key authenticates no request. Undefined: there is no such key. */
     readonly revoke: (id: string) => Effect.Effect<ApiKey | undefined, StoreUnavailable>
     /**

@@ -3,6 +3,7 @@ import { type ApiKey, type Permission, permissions } from "../Domain/ApiKey.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import { AccountId, ApiKeyId } from "../Domain/Ids.ts"
 import { type Db, Tx } from "../Sql.ts"
+import { behind, type ListPage } from "./listPage.ts"
 
 interface Row {
   readonly id: string
@@ -78,9 +79,12 @@ export const byId = (db: Db, id: string) =>
 export const byHash = (db: Db, hash: Uint8Array) =>
   Effect.map(db.get<Row>(`SELECT ${columns} FROM api_keys WHERE hash = ?`, [hash]), orUndefined)
 
-/** All keys, oldest first. */
-export const list = (db: Db) =>
-  Effect.map(db.all<Row>(`SELECT ${columns} FROM api_keys ORDER BY created_at, id`), (rows) => rows.map(toKey))
+/** A page of all keys, oldest first. */
+export const list = (db: Db, page: ListPage) => {
+  const [isBehind, params] = behind("api_keys", page)
+  const sql = `SELECT ${columns} FROM api_keys WHERE ${isBehind} ORDER BY created_at, id LIMIT ?`
+  return Effect.map(db.all<Row>(sql, [...params, page.limit]), (rows) => rows.map(toKey))
+}
 
 /** Revokes a key. A second revocation does not change the time of the first. */
 export const revoke = Effect.fn("KeysRepo.revoke")(function* (id: ApiKeyId, at: number) {

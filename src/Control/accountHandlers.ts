@@ -24,14 +24,19 @@ const accountView = ({ createdAt, id, name, ownWallets }: Account) => ({
   wallets: ownWallets.length === 0 ? ("shared" as const) : ownWallets
 })
 
-export const listAccounts = reading(Requests.ListAccounts, () =>
-  Effect.gen(function* () {
+export const listAccounts = reading(
+  Requests.ListAccounts,
+  Effect.fnUntraced(function* (page) {
     const accounts = yield* Accounts
+    const { after } = page
+    if (after && !(yield* accounts.exists(after))) {
+      return yield* new Requests.NotFound({ message: UnknownAccount.of(after).message })
+    }
     const { quotaBytes } = (yield* Settings).accounts
     const used = new Map(
       (yield* UsageRepo.all(yield* Reader)).map(({ account, reserved, stored }) => [account, stored + reserved])
     )
-    return (yield* accounts.list).map((account) => ({
+    return (yield* accounts.list(page)).map((account) => ({
       ...accountView(account),
       usedBytes: used.get(account.id) ?? 0,
       quotaBytes

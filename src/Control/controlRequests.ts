@@ -30,6 +30,9 @@ const Overlap = Schema.Duration.pipe(Schema.lessThanOrEqualToDuration(longestOve
 /** Both modes, or one. */
 export const Modes = Schema.Array(Mode).pipe(Schema.maxItems(2))
 
+/** The rows of a list behind the one with an id; the longest page unless `limit` is given. */
+const Page = { after: optional(Schema.String), limit: Schema.optionalWith(PageLimit, { default: () => longestPage }) }
+
 /** Nothing has that id. */
 export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", { message: Schema.String }) {}
 
@@ -121,9 +124,9 @@ export class CreateKey extends Schema.TaggedRequest<CreateKey>()("CreateKey", {
 }) {}
 
 export class ListKeys extends Schema.TaggedRequest<ListKeys>()("ListKeys", {
-  payload: {},
+  payload: Page,
   success: Schema.Array(KeyView),
-  failure: StoreUnavailable
+  failure: Schema.Union(NotFound, StoreUnavailable)
 }) {}
 
 export class RevokeKey extends Schema.TaggedRequest<RevokeKey>()("RevokeKey", {
@@ -157,9 +160,9 @@ export class CreateAccount extends Schema.TaggedRequest<CreateAccount>()("Create
 }) {}
 
 export class ListAccounts extends Schema.TaggedRequest<ListAccounts>()("ListAccounts", {
-  payload: {},
+  payload: Page,
   success: Schema.Array(ListedAccount),
-  failure: StoreUnavailable
+  failure: Schema.Union(NotFound, StoreUnavailable)
 }) {}
 
 export const SecretView = Schema.Struct({

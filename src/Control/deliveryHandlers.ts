@@ -30,11 +30,13 @@ const owners = Effect.fnUntraced(function* (account: AccountId, modes: ReadonlyA
 
 export const listDeliveriesHandler = reading(
   Requests.ListDeliveries,
-  Effect.fnUntraced(function* ({ account, endpoint, limit, modes, since, statuses, until }) {
+  Effect.fnUntraced(function* ({ account, after, endpoint, limit, modes, since, statuses, until }) {
     const reader = yield* Reader
+    const last = after === undefined ? undefined : yield* LogRepo.byId(reader, after)
+    if (after !== undefined && last === undefined) return yield* noDelivery(after)
     const whose = yield* owners(account, modes, endpoint)
     const selections = whose.flatMap((each) => statuses.map((status) => ({ ...each, status, since, until })))
-    return (yield* LogRepo.list(reader, selections, limit)).map(deliveryView)
+    return (yield* LogRepo.list(reader, selections, limit, last)).map(deliveryView)
   })
 )
 

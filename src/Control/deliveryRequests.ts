@@ -34,6 +34,7 @@ export class ListDeliveries extends Schema.TaggedRequest<ListDeliveries>()("List
   payload: {
     ...scope,
     statuses: Schema.Array(SelectedStatus).pipe(Schema.maxItems(ListedStatus.literals.length)),
+    after: optional(Schema.String),
     limit: PageLimit
   },
   success: Schema.Array(DeliveryView),

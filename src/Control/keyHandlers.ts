@@ -1,8 +1,10 @@
 import { Duration, Effect, Redacted } from "effect"
+import * as KeysRepo from "../Auth/KeysRepo.ts"
 import { Keys, type MadeKey } from "../Auth.ts"
 import type { ApiKey, KeyTerms } from "../Domain/ApiKey.ts"
 import { newApiKeyId } from "../Domain/Ids.ts"
 import { iso } from "../Domain/Timestamp.ts"
+import { Reader } from "../Sql.ts"
 import { administering, reading } from "./controlHandler.ts"
 import * as Requests from "./controlRequests.ts"
 
@@ -66,8 +68,14 @@ export const createKey = administering(
   })
 )
 
-export const listKeys = reading(Requests.ListKeys, () =>
-  Effect.flatMap(Keys, (keys) => Effect.map(keys.list, (all) => all.map(keyView)))
+export const listKeys = reading(
+  Requests.ListKeys,
+  Effect.fnUntraced(function* (page) {
+    const { after } = page
+    if (after !== undefined) yield* orNotFound(after, yield* KeysRepo.byId(yield* Reader, after))
+    const keys = yield* Keys
+    return (yield* keys.list(page)).map(keyView)
+  })
 )
 
 export const revokeKey = administering(

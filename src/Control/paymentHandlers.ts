@@ -19,13 +19,18 @@ import * as Requests from "./controlRequests.ts"
 import { decisionView, exceptionView, paymentHistoryOf, paymentView } from "./paymentHistory.ts"
 import * as PaymentRequests from "./paymentRequests.ts"
 
+const notFound = (what: string) =>
+  new Requests.NotFound({ message: `There is no ${what}: tilld payments list and exceptions show the ids` })
+
 export const listPayments = reading(
   PaymentRequests.ListPayments,
-  Effect.fnUntraced(function* ({ account, chain, limit, modes, status }) {
+  Effect.fnUntraced(function* ({ account, after, chain, limit, modes, status }) {
     const reader = yield* Reader
+    const last = after === undefined ? undefined : yield* PaymentsRepo.byId(reader, after)
+    if (after !== undefined && last === undefined) return yield* notFound(`payment ${after}`)
     const pages = yield* Effect.forEach(
       modes,
-      (mode) => PaymentListRepo.list(reader, { account, mode }, { status, chain, limit }),
+      (mode) => PaymentListRepo.list(reader, { account, mode }, { status, chain, limit, after: last }),
       { concurrency: 1 }
     )
     const newestFirst = pages.flat().sort((a, b) => b.createdAt - a.createdAt || b.sequence - a.sequence)
@@ -37,9 +42,6 @@ export const listPayments = reading(
 export const listTokens = reading(Requests.ListTokens, () =>
   Effect.map(Settings, ({ chains }) => chains.map(({ chain, mode, tokens }) => ({ chain, mode, tokens })))
 )
-
-const notFound = (what: string) =>
-  new Requests.NotFound({ message: `There is no ${what}: tilld payments list and exceptions show the ids` })
 
 /** Payments that the message lists where several are meant. */
 const mostListed = 20

@@ -102,10 +102,11 @@ export class ListPayments extends Schema.TaggedRequest<ListPayments>()("ListPaym
     modes: Modes,
     status: optional(PaymentStatus),
     chain: optional(ChainName),
+    after: optional(Schema.String),
     limit: PageLimit
   },
   success: Schema.Array(PaymentView),
-  failure: StoreUnavailable
+  failure: Schema.Union(NotFound, StoreUnavailable)
 }) {}
 
 /** Several payments have that reference or transaction: `message` lists them. */

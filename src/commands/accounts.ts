@@ -5,7 +5,7 @@ import { keyInValue } from "../Settings/keyMaterial.ts"
 import { walletIdentity } from "../Settings/walletKey.ts"
 import { common, UsageError } from "./commonOptions.ts"
 import { table } from "./Output.ts"
-import { name, readInput } from "./options.ts"
+import { after, limitOf, moreOf, name, pageOf, readInput } from "./options.ts"
 import { printResult } from "./result.ts"
 
 const xpub = (option: string, mode: string) =>
@@ -71,18 +71,23 @@ const create = Command.make(
 
 const size = (bytes: number) => (bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`)
 
-const list = Command.make("list", common, (options) =>
-  printResult(options, "accounts list", new ListAccounts(), (accountsCommand) =>
-    table(
-      ["ID", "NAME", "WALLETS", "CREATED", "USED"],
-      accountsCommand.map(({ createdAt, id, name, quotaBytes, usedBytes, wallets }) => [
-        id,
-        name,
-        wallets === "shared" ? "shared" : `own: ${wallets.join(", ")}`,
-        createdAt,
-        `${size(usedBytes)} of ${size(quotaBytes)}`
-      ])
-    )
+const list = Command.make("list", { ...common, after: after("accounts"), limit: limitOf(100) }, (options) =>
+  printResult(
+    options,
+    "accounts list",
+    new ListAccounts(pageOf(options)),
+    (accounts) =>
+      table(
+        ["ID", "NAME", "WALLETS", "CREATED", "USED"],
+        accounts.map(({ createdAt, id, name, quotaBytes, usedBytes, wallets }) => [
+          id,
+          name,
+          wallets === "shared" ? "shared" : `own: ${wallets.join(", ")}`,
+          createdAt,
+          `${size(usedBytes)} of ${size(quotaBytes)}`
+        ])
+      ),
+    moreOf(options)
   )
 ).pipe(
   Command.withDescription(

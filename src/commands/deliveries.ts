@@ -17,7 +17,7 @@ import { succeeded } from "../Webhooks/queue/retryPolicy.ts"
 import { askDaemon, isDaemonAt } from "./askDaemon.ts"
 import { type Common, common, controlTargetOf, UsageError } from "./commonOptions.ts"
 import { complain, print, table } from "./Output.ts"
-import { account, limit, mode, moment } from "./options.ts"
+import { account, after, limit, mode, moment, moreOf, pageOf } from "./options.ts"
 import { printResult } from "./result.ts"
 
 type Attempt = DeliveryView["attempts"][number]
@@ -68,6 +68,7 @@ export const listCommand = Command.make(
     ),
     since: since.pipe(Options.withDefault(0)),
     until: until.pipe(Options.optional),
+    after: after("deliveries"),
     limit
   },
   (options) =>
@@ -80,7 +81,7 @@ export const listCommand = Command.make(
         statuses: Option.match(options.status, { onNone: () => ListedStatus.literals, onSome: (only) => [only] }),
         since: options.since,
         until: Option.getOrElse(options.until, () => latestMoment),
-        limit: options.limit,
+        ...pageOf(options),
         ...given("endpoint", options.endpoint)
       }),
       (deliveries) =>
@@ -99,7 +100,8 @@ export const listCommand = Command.make(
             delivery.nextAttemptAt ?? "",
             delivery.url
           ])
-        )
+        ),
+      moreOf(options)
     )
 ).pipe(Command.withDescription("Show deliveries, newest first"))
 

@@ -13,7 +13,19 @@ import { highestLimits, permissions } from "../Domain/ApiKey.ts"
 import { canonicalRange } from "../Domain/IpRange.ts"
 import { common, UsageError } from "./commonOptions.ts"
 import { table } from "./Output.ts"
-import { account, durationOption, listOption, mode, name, overlapOption, refuse } from "./options.ts"
+import {
+  account,
+  after,
+  durationOption,
+  limitOf,
+  listOption,
+  mode,
+  moreOf,
+  name,
+  overlapOption,
+  pageOf,
+  refuse
+} from "./options.ts"
 import { printResult } from "./result.ts"
 
 const expires = durationOption("expires").pipe(
@@ -144,8 +156,8 @@ const keyTable = (keys: ReadonlyArray<KeyView>) =>
     ])
   )
 
-const list = Command.make("list", common, (options) =>
-  printResult(options, "keys list", new ListKeys(), keyTable)
+const list = Command.make("list", { ...common, after: after("keys"), limit: limitOf(100) }, (options) =>
+  printResult(options, "keys list", new ListKeys(pageOf(options)), keyTable, moreOf(options))
 ).pipe(Command.withDescription("List all keys, revoked and expired ones included"))
 
 const id = Args.text({ name: "ID" }).pipe(Args.withDescription("As tilld keys list shows it: key_…"))

@@ -71,6 +71,31 @@ export const limitOf = (otherwise: number) =>
     )
   )
 
+/** Where the page of a list begins, for one whose rows are told by `what`. */
+export const after = (what: string) =>
+  Options.text("after").pipe(
+    Options.withPseudoName("ID"),
+    Options.withDescription(`The page of ${what} after the one with this ID`),
+    Options.optional
+  )
+
+interface PageOptions {
+  readonly after: Option.Option<string>
+  readonly limit: number
+}
+
+/** The page that a list's options ask for. */
+export const pageOf = ({ after, limit }: PageOptions) => ({
+  limit,
+  ...Option.match(after, { onNone: () => ({}), onSome: (id) => ({ after: id }) })
+})
+
+/** Says of a full page how to see what comes after it. */
+export const moreOf =
+  ({ limit }: PageOptions) =>
+  (rows: ReadonlyArray<{ readonly id: string }>): string | undefined =>
+    rows.length < limit ? undefined : `There may be more: --after ${rows.at(-1)?.id}`
+
 /** Twenty rows unless given. */
 export const limit = limitOf(20)
 

@@ -21,7 +21,7 @@ import { cancel } from "./cancelPayment.ts"
 import { common } from "./commonOptions.ts"
 import { attemptLine } from "./deliveries.ts"
 import { table } from "./Output.ts"
-import { account, chain, limit, limitOf, mode, refuse } from "./options.ts"
+import { account, after, chain, limit, limitOf, mode, moreOf, pageOf, refuse } from "./options.ts"
 import { printResult } from "./result.ts"
 
 const shownIn = (payment: PaymentView, show: ShowAmount, amount: string | undefined): string | undefined =>
@@ -41,6 +41,7 @@ const list = Command.make(
       Options.withDescription("Only payments on this chain; otherwise on all"),
       Options.optional
     ),
+    after: after("payments"),
     limit
   },
   (options) =>
@@ -50,7 +51,7 @@ const list = Command.make(
       new ListPayments({
         account: options.account,
         modes: Option.match(options.mode, { onNone: () => modes, onSome: (only) => [only] }),
-        limit: options.limit,
+        ...pageOf(options),
         ...Option.match(options.status, { onNone: () => ({}), onSome: (status) => ({ status }) }),
         ...Option.match(options.chain, { onNone: () => ({}), onSome: (chain) => ({ chain }) })
       }),
@@ -69,7 +70,8 @@ const list = Command.make(
             payment.merchantRef
           ])
         )
-      )
+      ),
+      moreOf(options)
     )
 ).pipe(Command.withDescription("Show payments, newest first"))
 

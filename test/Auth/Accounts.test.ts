@@ -15,7 +15,7 @@ it.live("the default account exists from the first start, once", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     const layer = () => Accounts.layer.pipe(Layer.provide(Sql.layer(database)))
-    const list = Effect.flatMap(Accounts, (accounts) => accounts.list)
+    const list = Effect.flatMap(Accounts, (accounts) => accounts.list({ limit: 100 }))
     const first = yield* Effect.provide(list, layer())
     expect(first.map(({ id, ownWallets }) => ({ id, ownWallets }))).toEqual([{ id: "default", ownWallets: [] }])
     expect(yield* Effect.provide(list, layer())).toEqual(first)
@@ -27,7 +27,10 @@ it.live("an account keeps its own wallets, and uses the configuration's if it ha
     const accounts = yield* Accounts
     const id = newAccountId()
     yield* accounts.create({ id, name: "Shop", wallets: [wallet("live", "a"), wallet("test", "b")] })
-    expect((yield* accounts.list).find((each) => each.id === id)?.ownWallets.toSorted()).toEqual(["live", "test"])
+    expect((yield* accounts.list({ limit: 100 })).find((each) => each.id === id)?.ownWallets.toSorted()).toEqual([
+      "live",
+      "test"
+    ])
     const reader = yield* Reader
     expect(yield* walletsOf(reader, id)).toHaveLength(2)
     expect(yield* walletsOf(reader, defaultAccount)).toEqual([])
@@ -46,6 +49,6 @@ it.live("a wallet serves one mode only, of all accounts; two accounts of a mode 
     expect((yield* Effect.flip(create(wallet("test", "a"))))._tag).toBe("WalletInOtherMode")
     expect((yield* Effect.flip(create(wallet("live", "b"), wallet("test", "b"))))._tag).toBe("WalletInOtherMode")
     // A refusal stores nothing.
-    expect(yield* accounts.list).toHaveLength(3)
+    expect(yield* accounts.list({ limit: 100 })).toHaveLength(3)
   }).pipe(Effect.provide(auth))
 )
