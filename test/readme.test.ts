@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { type Chains, FiveChains, localChain, makeHome } from "./lib/daemon.ts"
+import { type Chains, FiveChains, localChain, makeHome, pay, serve } from "./lib/daemon.ts"
 import { folderWithTilld } from "./lib/packed.ts"
 import { liveTest } from "./lib/scopedTest.ts"
 import { temporaryFolder } from "./lib/store.ts"
@@ -143,6 +143,32 @@ describe("README", () => {
       const listed = run(`tilld() { '${process.execPath}' dist/tilld.js "$@"; }\n${keys}`)
       expect(listed).toMatch(/rolled to key_.* 600\/min 20000\/h +203\.0\.113\.7\/32,2001:db8:5::\/48/)
     }).pipe(Effect.provide(FiveChains.layer))
+  )
+
+  it.scopedLive("its commands for exceptions work unchanged: what came is found, and noted as sent back", () =>
+    Effect.gen(function* () {
+      const chain = yield* localChain("polygon")
+      const daemon = yield* serve(yield* makeHome({ chains: new Map([["polygon", chain]]) }))
+      const order = yield* daemon.create({ chain: "polygon", currency: "USDC", amount: "1000", expiresIn: 60 })
+      const txHash = yield* pay(chain, { ...order, currency: "USDT" })
+      yield* chain.mine(20)
+      yield* daemon.hasRead(chain)
+      const refund = `0x${"a".repeat(64)}`
+      const [script = ""] = blocks("Decide on money that fits no payment", "sh")
+      const { status, stderr, stdout } = spawnSync("bash", ["-euo", "pipefail", "-c", script], {
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "pipe"],
+        env: { PATH, KEY: daemon.key, TILLD: daemon.url, REFUND_TX: refund }
+      })
+      expect([status, stderr]).toEqual([0, ""])
+      expect(JSON.parse(stdout)).toMatchObject({
+        payment: order.id,
+        kind: "wrong_token",
+        txHash,
+        resolution: "refunded",
+        resolutionTxHash: refund
+      })
+    })
   )
 
   liveTest("its client examples work unchanged where only tilld is installed", function* () {

@@ -77,13 +77,16 @@ export const redeliverHandler = administering(
     if (delivery === undefined) return yield* noDelivery(id)
     const ordered = yield* withinQuota(redeliver(id, yield* targetOf(to, delivery)))
     if (ordered === undefined) return yield* noDelivery(id)
-    const { result } = ordered
+    const { attemptsMade, result } = ordered
     if (result === "refused") {
       return yield* new Requests.RedeliveryRefused({
-        message: `${id} cannot be sent again where it went: its endpoint was deleted. Name another one with --to`
+        message:
+          to === undefined
+            ? `${id} cannot be sent again where it went: its endpoint was deleted. Name another one with --to`
+            : `${to} does not name the kind of the event that ${id} delivers: tilld webhooks change ${to} --events`
       })
     }
-    return { id: ordered.id, result }
+    return { id: ordered.id, result, attemptsMade }
   })
 )
 

@@ -51,7 +51,12 @@ export class Redeliver extends Schema.TaggedRequest<Redeliver>()("Redeliver", {
   /** `to`: an endpoint of the same account and mode. */
   payload: { id: Schema.String, to: optional(Schema.String) },
   /** `due`: an attempt is due or waiting already, and nothing was added. */
-  success: Schema.Struct({ id: Schema.String, result: Schema.Literal("ordered", "due") }),
+  success: Schema.Struct({
+    id: Schema.String,
+    result: Schema.Literal("ordered", "due"),
+    /** The attempts that it had by then: the one that was ordered comes after these. */
+    attemptsMade: Schema.Int
+  }),
   failure: Schema.Union(NotFound, RedeliveryRefused, StoreUnavailable)
 }) {}
 

@@ -27,7 +27,8 @@ ${currencies}
 
 Every request to \`/v1\` carries the header \`X-API-Key\`. A \`svc_test_…\` key sees only payments on test networks, a
 \`svc_live_…\` key only real ones, and each only those of its account. A key has some of the permissions
-\`payments:read\`, \`payments:write\`, \`webhooks:read\`, \`webhooks:write\` and \`quotes:read\`; write does not imply read.
+\`payments:read\`, \`payments:write\`, \`webhooks:read\`, \`webhooks:write\`, \`quotes:read\`, \`exceptions:read\` and
+\`exceptions:write\`; write does not imply read.
 Keys are for servers: never give one to a browser or an app. The operator can limit a key to your servers' addresses, and
 roll it: a new key takes its place, and during an overlap both work. An \`Idempotency-Key\` holds across the two.
 

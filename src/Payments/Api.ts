@@ -77,7 +77,7 @@ const WebhookUrl = HttpsUrl.annotations({
     format: "uri",
     maxLength: maxUrlLength,
     description:
-      "Gets every event of this payment, signed with the account's default secret, or with the endpoint's own where it is a registered one. Must be an https URL without user info, to a public address."
+      "Gets every event that reports a new status of this payment, signed with the account's default secret, or with the endpoint's own where it is a registered one. Must be an https URL without user info, to a public address."
   }
 })
 

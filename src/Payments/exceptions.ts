@@ -14,13 +14,17 @@ import { isCorroborated, type Receipt } from "../Domain/Receipt.ts"
 import { commonSender, exceptionOf, exceptionsOfKind, mergedByKey, withoutApart } from "./exceptionContents.ts"
 import { counted, crossing, elsewhere, fitting, headAtCreation, identity, type Rules, total } from "./statusMachine.ts"
 
-/** Native money that comes for a token payment after its end is taken for gas to collect the token with: no exception. */
+/**
+ * Native money that comes for a token payment after its end is taken for gas to collect the token with: no exception. A
+ * cancelled payment has no token to collect, and was ended while blocks before that were not read yet.
+ */
 export const isGas = (payment: Payment, receipt: Receipt, firstSeen: number): boolean => {
   // `endedAt` is later than `confirmedAt` where a reorg undid the payment.
   const endedAt = payment.confirmedAt ?? payment.endedAt
   return (
     receipt.currency === nativeToken(receipt.chain) &&
     payment.currency !== nativeToken(payment.chain) &&
+    payment.failureReason !== "cancelled" &&
     endedAt !== undefined &&
     firstSeen > endedAt
   )

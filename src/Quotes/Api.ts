@@ -11,7 +11,11 @@ const currency = (about: string) => must(`be ${alternatives(QuoteCurrency.litera
 
 const Amount = must(
   'be a decimal string above 0, such as "100.50", with at most 30 digits before the point and 18 after it',
-  Schema.String.pipe(Schema.pattern(/^(?=.*[1-9])(0|[1-9][0-9]{0,29})(\.[0-9]{1,18})?$/)),
+  Schema.String.pipe(
+    Schema.pattern(/^(0|[1-9][0-9]{0,29})(\.[0-9]{1,18})?$/),
+    // No pattern: two become one that looks ahead, which many tools do not know.
+    Schema.filter((text) => /[1-9]/.test(text))
+  ),
   { about: "What is to be converted, in `fromCurrency`, with no more decimals than that has" }
 )
 

@@ -133,7 +133,9 @@ interface Range {
 
 const renderCounts = (counts: { readonly ordered: number; readonly due: number; readonly refused: number }): string =>
   `${counts.ordered} to be sent again, ${counts.due} were due already` +
-  (counts.refused === 0 ? "" : `, ${counts.refused} have no endpoint any more: name another with --to`)
+  (counts.refused === 0
+    ? ""
+    : `, ${counts.refused} refused: they have no endpoint any more (name another with --to), or the other does not name their kind`)
 
 /** Redelivers a range page by page. Progress goes to standard error where there is more than one page. */
 const redeliverRange = Effect.fn("commands.redeliverRange")(function* (options: Common, range: Range) {
@@ -181,14 +183,16 @@ const redeliverAndWait = Effect.fn("commands.redeliverAndWait")(function* (
     return yield* new NotDelivered({ message: "No attempt is made while the daemon does not run: start it" })
   }
   const show = (delivery: string) => askDaemon(place, "webhooks show", new ShowDelivery({ id: delivery }))
-  const madeBy = (delivery: DeliveryView) => delivery.attempts.at(-1)?.number ?? 0
-  const before = Option.isNone(to) ? madeBy(yield* show(id)) : 0
-  const { id: sent } = yield* askDaemon(place, "webhooks redeliver", redeliverRequest(Option.some(id), to))
+  const { attemptsMade, id: sent } = yield* askDaemon(
+    place,
+    "webhooks redeliver",
+    redeliverRequest(Option.some(id), to)
+  )
   const until = (yield* Clock.currentTimeMillis) + attemptPatience
   while (true) {
     const delivery = yield* show(sent)
     const last = delivery.attempts.at(-1)
-    if (last !== undefined && madeBy(delivery) > before) {
+    if (last !== undefined && last.number > attemptsMade) {
       yield* print(options.json ? JSON.stringify(delivery) : `${sent}  ${attemptLine(last)}`)
       if (succeeded(last.status)) return
       return yield* new NotDelivered({

@@ -65,15 +65,18 @@ const makeFollower = ({ after, events, json }: ListenOptions, send: (event: Mess
   const onEvent = (message: Message) =>
     Effect.gen(function* () {
       const { data, event } = JSON.parse(message.data) as ShownEvent
-      const time = iso(yield* Clock.currentTimeMillis)
-      const line: Line = { time, event, id: message.id, payment: data.id, ...(yield* send(message)) }
-      yield* print(json ? JSON.stringify(line) : rendered(line))
+      if (!Option.exists(events, (kinds) => !kinds.includes(event))) {
+        const time = iso(yield* Clock.currentTimeMillis)
+        const line: Line = { time, event, id: message.id, payment: data.id, ...(yield* send(message)) }
+        yield* print(json ? JSON.stringify(line) : rendered(line))
+      }
       place = message.id
     })
 
   const follower: Follower<never> = {
     after: place,
-    kinds: Option.getOrUndefined(events),
+    // All that there are: the position goes on with those that are left out, too.
+    kinds: Option.isSome(events) ? EventKind.literals : undefined,
     onOpen,
     onEvent,
     onLost: (why) => complain(`tilld: ${why}; connecting again`)

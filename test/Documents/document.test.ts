@@ -190,7 +190,7 @@ describe("examples", () => {
     }
     const amount = components.schemas["CreateQuote"]?.properties?.["amount"]?.pattern ?? ""
     expect(["0.5", "100", "0.000000000000000001"].filter((text) => !new RegExp(amount).test(text))).toEqual([])
-    expect(["0", "0.00", "01", "1.", ".5"].filter((text) => new RegExp(amount).test(text))).toEqual([])
+    expect(["01", "1.", ".5", "-1", "1e3"].filter((text) => new RegExp(amount).test(text))).toEqual([])
     for (const [, pattern = ""] of JSON.stringify(document).matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)) {
       expect(JSON.parse(pattern)).not.toContain("\\p{")
     }

@@ -79,6 +79,27 @@ test("an open exception whose money grows gets the new amount, keeps its age, an
   expect(yield* stored).toMatchObject([{ amount: 9n, openedAt: 1, status: "open" }])
 })
 
+test("who sent it stays as corroborated receipts told, whatever one provider reports meanwhile", function* () {
+  yield* sync([{ ...found, sender: "0xpayer" }], 1)
+  const reported = [{ ...found, amount: 3n, sender: "0xthief" }]
+  yield* Exceptions.sync(place, yield* stored, [], 2, reported)
+  expect(yield* stored).toMatchObject([{ status: "open", amount: 3n, sender: "0xpayer" }])
+  yield* sync([{ ...found, sender: "0xother" }], 3)
+  expect(yield* stored).toMatchObject([{ amount: 5n, sender: "0xother" }])
+})
+
+test("what a decision named is forgotten where the exception opens again, except of money that was sent back", function* () {
+  yield* sync([found], 1)
+  const [{ id } = expect.unreachable()] = yield* stored
+  yield* Exceptions.close(id, "accepted", 2, { note: "fine", txHash: "0xa" })
+  yield* sync([{ ...found, amount: 6n }], 3)
+  expect(yield* stored).toMatchObject([{ status: "open", note: undefined, decisionTx: undefined }])
+  const [open = expect.unreachable()] = yield* stored
+  yield* Exceptions.sendBack(open, 6n, 4, { note: "sent", txHash: "0xb" })
+  yield* sync([{ ...found, amount: 1n }], 5)
+  expect(yield* stored).toMatchObject([{ status: "open", sentBack: 6n, note: "sent", decisionTx: "0xb" }])
+})
+
 test("open exceptions are listed oldest first, up to the limit", function* () {
   const keys = ["c", "a", "d", "b"]
   for (const [at, key] of keys.entries()) {

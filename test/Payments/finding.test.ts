@@ -114,8 +114,8 @@ liveSuite(app, "payments are found", (test) => {
         const { body } = yield* page(`${filters}&limit=2&cursor=${cursor}`)
         refs.push(...body.data.map(({ merchantRef }: { merchantRef: string }) => merchantRef))
         cursor = body.cursor ?? ""
-      } while (cursor !== "")
-      expect(refs, filters).toEqual([5, 4, 3, 2, 1, 0].map((i) => `order ${i}`))
+      } while (cursor !== "" && refs.length < made.length)
+      expect([refs, cursor], filters).toEqual([[5, 4, 3, 2, 1, 0].map((i) => `order ${i}`), ""])
     }
     const { cursor } = (yield* page(`createdAfter=${time(0)}&limit=2`)).body
     expect((yield* page(`createdAfter=${time(0)}&limit=2&cursor=${cursor}`)).status).toBe(200)

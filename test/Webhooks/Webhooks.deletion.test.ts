@@ -132,6 +132,17 @@ it.scoped("what a payment's own URL is owed goes on to the endpoint that takes a
   })
 )
 
+it.scoped("what has failed five times, with a sixth attempt ahead, is cancelled and counted like what is pending", () =>
+  onStore(function* () {
+    const webhooks = yield* Webhooks
+    const { id } = yield* register("https://shop.example/hook")
+    yield* publish(yield* newPayment(), "pending")
+    yield* execute("UPDATE deliveries SET status = 'failed', attempts = 5, next_attempt_at = 86400000")
+    expect(yield* webhooks.remove(merchant, id)).toBe(1)
+    expect(yield* deliveries).toMatchObject([{ status: "cancelled", next_attempt_at: null }])
+  })
+)
+
 it.scoped("what its endpoint's place-taker has failed to deliver for good is owed to a payment's own URL still", () =>
   onStore(function* () {
     const url = "https://shop.example/own"

@@ -8,7 +8,7 @@ import { defaultSecrets } from "../../src/Webhooks/DefaultSecrets.ts"
 import type { DeliveryRequest } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { type EndpointChange, Webhooks } from "../../src/Webhooks.ts"
 import { deliveries, dispatching, merchant, neighbour, newPayment, publish, untilRecorded } from "../lib/webhooks.ts"
-import { a, b, c, onStore, refused, register, scripted, secret } from "./endpoints.ts"
+import { a, b, c, ok, onStore, refused, register, scripted, secret } from "./endpoints.ts"
 
 const next = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDAAAAAAAAAAA="
 const third = "whsec_dGhpcyBpcyBhIHRoaXJkIHNlY3JldCBvZiAzMiBieXRlcw=="
@@ -154,6 +154,46 @@ it.scoped("another endpoint with the former URL serves the payment's own, whose 
     expect(rows).toHaveLength(2)
     expect(rows.find((row) => row.endpoint_id === id)).toMatchObject({ own_url: 0, url: c })
     expect(rows.find((row) => row.endpoint_id === twin.id)).toMatchObject({ own_url: 1, url: a })
+  })
+})
+
+it.scoped(
+  "endpoints that change their URLs leave a payment's own URL its event, also where one of them had it elsewhere",
+  () => {
+    const answers = { [a]: refused }
+    const client = scripted(answers)
+    return dispatching(client, function* () {
+      const { id } = yield* register(a)
+      const other = yield* register(b)
+      yield* publish(yield* newPayment(a), "pending")
+      yield* untilRecorded(2)
+      yield* change(id, { url: c })
+      yield* change(other.id, { url: a })
+      Object.assign(answers, { [a]: ok })
+      yield* TestClock.adjust("1 minute")
+      yield* untilRecorded(4)
+      expect(client.sent.map(({ url }) => url).toSorted()).toEqual([a, a, b, c])
+      const ids = (yield* deliveries).map(({ id }) => id)
+      expect([ids.length, new Set(ids).size]).toEqual([3, 3])
+    })
+  }
+)
+
+it.scoped("a deleted endpoint leaves a payment's own URL its event, though its place-taker had it elsewhere", () => {
+  const answers = { [a]: refused }
+  const client = scripted(answers)
+  return dispatching(client, function* () {
+    const webhooks = yield* Webhooks
+    const { id } = yield* register(a)
+    const other = yield* register(b)
+    yield* publish(yield* newPayment(a), "pending")
+    yield* untilRecorded(2)
+    yield* change(other.id, { url: a })
+    Object.assign(answers, { [a]: ok })
+    expect(yield* webhooks.remove(merchant, id)).toBe(0)
+    yield* TestClock.adjust("1 minute")
+    yield* untilRecorded(3)
+    expect(client.sent.map(({ url }) => url).toSorted()).toEqual([a, a, b])
   })
 })
 

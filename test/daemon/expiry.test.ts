@@ -6,6 +6,8 @@ import { makeInbox } from "../lib/inbox.ts"
 import { withoutUri } from "../lib/payments.ts"
 
 const path = "/hook"
+/** The first account of a local chain, which pays. */
+const payer = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 
 const shop = Effect.gen(function* () {
   const chain = yield* localChain("ethereum")
@@ -79,15 +81,19 @@ describe("a payment that is paid", () => {
         const left = { amountRemaining: "1", paymentUri: payment.paymentUri?.replace(/uint256=.*/, "uint256=1") }
         const open = { ...payment, ...received, ...(isPart ? { status: "detecting", ...left } : { status: "pending" }) }
         const { amount, currency } = sent
-        const exception = { kind: "wrong_token", chain: "ethereum", currency, amount, txHash: hash }
-        const told = isPart ? {} : { exceptions: [{ ...exception, detectedAt: expect.any(String) }] }
-        expect(yield* daemon.payment(payment)).toEqual({ ...open, ...told })
+        const exceptionOf = (kind: string) => ({
+          exceptions: [
+            expect.objectContaining({ kind, chain: "ethereum", currency, amount, txHash: hash, from: payer })
+          ]
+        })
+        expect(yield* daemon.payment(payment)).toEqual({ ...open, ...(isPart ? {} : exceptionOf("wrong_token")) })
 
         yield* mineAt(chain, over(payment) + 30, confirmations - 1)
         const detecting = isPart ? (["payment.detecting"] as const) : []
         const events = yield* inbox.take(path, payment, "payment.created", ...detecting, "payment.failed")
-        expect(events.at(-1)?.event.data).toEqual(ended)
-        expect(yield* daemon.payment(payment)).toEqual({ ...ended, ...told })
+        const told = exceptionOf(isPart ? "underpaid" : "wrong_token")
+        expect(events.at(-1)?.event.data).toEqual({ ...ended, ...told })
+        expect(yield* daemon.payment(payment)).toEqual(events.at(-1)?.event.data)
       })
     )
   }
@@ -100,7 +106,8 @@ describe("a payment that is paid", () => {
       yield* pay(chain, late)
       yield* mineAt(chain, over(late), confirmations - 1)
       const [, expired] = yield* inbox.take(path, late, "payment.created", "payment.expired")
-      expect(expired?.event.data).toEqual({ ...withoutUri(late), status: "expired" })
+      const exceptions = [expect.objectContaining({ kind: "late", amount: late.amount, from: payer })]
+      expect(expired?.event.data).toEqual({ ...withoutUri(late), status: "expired", exceptions })
 
       const hash = yield* pay(chain, inTime)
       yield* mineAt(chain, over(inTime) - 1)

@@ -21,7 +21,7 @@ class Shop extends Context.Tag("test/Shop")<
       const daemon = yield* serve(yield* makeHome({ chains: yield* FiveChains, caFile: inbox.caFile }))
       const { status } = yield* daemon.call("POST", "/v1/webhooks", {
         url: `${inbox.url}/endpoint`,
-        events: StatusEventKind.literals,
+        events: [...StatusEventKind.literals, "payment.updated"],
         secret: endpointSecret
       })
       expect(status).toBe(201)

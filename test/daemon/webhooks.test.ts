@@ -115,7 +115,7 @@ layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running d
       const { inbox } = yield* Shop
       const { first, id, payment } = yield* delivered(500)
       yield* inbox.behave(() => 204)
-      expect(yield* json("redeliver", id)).toEqual({ id, result: "ordered" })
+      expect(yield* json("redeliver", id)).toEqual({ id, result: "ordered", attemptsMade: 1 })
       const again = yield* inbox.next(path, payment)
       expect(again.request.body).toEqual(first.request.body)
       expect(again.request.headers["webhook-id"]).toBe(first.request.headers["webhook-id"])
@@ -195,6 +195,10 @@ layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running d
       const range = ["redeliver", "--since", "24h", ...cancelled, "--to", endpoint, "--mode", "test"]
       expect(yield* json(...range)).toEqual({ ordered: 1, due: 0, refused: 0 })
       yield* inbox.next(path, payment)
+      // An attempt before the order is not the one that is waited for.
+      yield* inbox.behave(() => 500)
+      const failed = yield* run("redeliver", id, "--to", endpoint, "--wait")
+      expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining("500") })
     })
   )
 
@@ -271,8 +275,8 @@ describe("without a daemon", () => {
       const { daemon, endpoint, inbox } = yield* Shop
       const { id, payment } = yield* delivered(200)
       yield* daemon.end("SIGTERM")
-      expect(yield* json("redeliver", id)).toEqual({ id, result: "ordered" })
-      expect(yield* json("redeliver", id)).toEqual({ id, result: "due" })
+      expect(yield* json("redeliver", id)).toEqual({ id, result: "ordered", attemptsMade: 1 })
+      expect(yield* json("redeliver", id)).toEqual({ id, result: "due", attemptsMade: 1 })
       const before = (yield* inbox.all).length
       expect(yield* json("test", endpoint)).toMatchObject({ status: 200 })
       expect(yield* inbox.all).toHaveLength(before + 1)

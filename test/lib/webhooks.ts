@@ -1,4 +1,5 @@
 import { Context, Effect, Fiber, Layer, Queue, Redacted, TestClock } from "effect"
+import type { EventKind } from "../../src/Domain/Event.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import type { Owner } from "../../src/Domain/Owner.ts"
 import type { Payment, PaymentStatus } from "../../src/Domain/Payment.ts"
@@ -134,7 +135,7 @@ export const newPayment = (webhookUrl?: string, owner = merchant) =>
   })
 
 /** Announces that the payment has reached `status`. */
-export const publish = (payment: Payment, status: PaymentStatus, at = 0) =>
+export const publish = (payment: Payment, status: PaymentStatus, at = 0, kind?: EventKind) =>
   Effect.gen(function* () {
     const outbox = yield* Outbox
     const writer = yield* Writer
@@ -148,7 +149,7 @@ export const publish = (payment: Payment, status: PaymentStatus, at = 0) =>
     yield* writer.write(
       Effect.zipRight(
         transition,
-        Effect.flatMap(Tx, (tx) => outbox.publish(tx, { ...payment, status }, at))
+        Effect.flatMap(Tx, (tx) => outbox.publish(tx, { ...payment, status }, at, kind))
       )
     )
   })

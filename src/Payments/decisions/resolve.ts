@@ -57,6 +57,9 @@ const decidedAlready = ({ closedAt, decisionTx, id, status }: PaymentException) 
   })
 }
 
+const openedAgain = (id: string) =>
+  new AlreadyDecided({ message: `${id} was accepted, and more money has opened it again at this moment: decide anew` })
+
 /** The transaction that brought its money; undefined where that is not known, and where a reorg has taken the money. */
 const broughtBy = ({ kind, txHash }: PaymentException): string | undefined => (kind === "reorged" ? undefined : txHash)
 
@@ -174,12 +177,16 @@ export const acceptException = <E = never>(
     const rules = yield* rulesOf
     const seen = yield* find(reader, id, owner)
     if (seen === undefined) return undefined
-    if (seen.status === "open") yield* proveNamed(seen, named.txHash)
+    const isRepeated = yield* wasMade(seen, "accepted", named)
+    if (!isRepeated) yield* proveNamed(seen, named.txHash)
     return yield* writer.write(
       Effect.gen(function* () {
         const exception = (yield* find(yield* Tx, id, owner)) ?? seen
-        if (!(yield* wasMade(exception, "accepted", named)))
+        if (!(yield* wasMade(exception, "accepted", named))) {
+          // Nothing was proven for it.
+          if (isRepeated) return yield* openedAgain(id)
           yield* acceptOpen(exception, named, rules, outbox, matchSet)
+        }
         const result = yield* storedNow(exception)
         if (alsoCommit !== undefined) yield* alsoCommit(result)
         return result

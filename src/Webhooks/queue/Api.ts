@@ -120,7 +120,9 @@ export const Redelivered = Schema.Struct({
 export const RedeliveredSome = Schema.Struct({
   ordered: count("For how many an attempt is made now."),
   due: count("For how many one was about to be made already."),
-  refused: count("How many went to a deleted endpoint: name another one with `to`."),
+  refused: count(
+    "How many went to a deleted endpoint: name another one with `to`. With `to`, how many report no new status and are of a kind that this endpoint does not name."
+  ),
   cursor: Schema.NullOr(Schema.String).annotations({
     description: "Send the same body with this `cursor` to go on with the rest; null at the end."
   })

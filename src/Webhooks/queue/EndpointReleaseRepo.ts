@@ -7,8 +7,8 @@ import * as EndpointsRepo from "./EndpointsRepo.ts"
 import { type Successor, successorOf } from "./OwnUrlRepo.ts"
 
 /**
- * Where the successor has got the same event or will get it, its delivery also serves the payment's own URL: no receiver
- * gets an event twice. A delivery that waits for the first attempt of the deleted endpoint's waits for the successor's.
+ * Where the successor has got the same event at this URL or will get it, its delivery also serves the payment's own URL: no
+ * receiver gets an event twice. A delivery that waits for the first attempt of the deleted endpoint's waits for the successor's.
  */
 const mergeInto = (successor: EndpointId, sequences: string) =>
   Effect.gen(function* () {
@@ -19,7 +19,9 @@ const mergeInto = (successor: EndpointId, sequences: string) =>
       `SELECT d.sequence AS merged, o.sequence AS other, o.status = 'pending' AND o.attempts = 0 AS unattempted
        FROM json_each(?) AS s CROSS JOIN deliveries AS d ON d.sequence = s.value
          CROSS JOIN deliveries AS o INDEXED BY deliveries_event ON o.event_id = d.event_id AND o.endpoint_id = ?
-       WHERE d.own_url = 1 AND (o.status = 'delivered' OR o.next_attempt_at IS NOT NULL OR o.after_sequence IS NOT NULL)`,
+       WHERE d.own_url = 1
+         AND (o.status = 'delivered' AND o.url = d.url OR o.status <> 'delivered' AND o.next_attempt_at IS NOT NULL
+           OR o.after_sequence IS NOT NULL)`,
       [sequences, successor]
     )
     for (const { merged, other, unattempted } of pairs) {
@@ -36,7 +38,7 @@ const handOver = (successor: Successor, sequences: string, now: number) =>
     if (successor.endpoint !== undefined) yield* mergeInto(successor.endpoint, sequences)
     return yield* tx.all<{ sequence: number; status: DeliveryStatus }>(
       `UPDATE deliveries SET
-         status = iif(own_url = 1 OR status <> 'pending', status, 'cancelled'),
+         status = iif(own_url = 1 OR status NOT IN ('pending', 'failed'), status, 'cancelled'),
          next_attempt_at = iif(own_url = 1, next_attempt_at, NULL),
          after_sequence = iif(own_url = 1, after_sequence, NULL),
          redelivery = iif(own_url = 1, redelivery, 0),

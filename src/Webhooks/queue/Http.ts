@@ -84,6 +84,10 @@ const selectionOf = (owner: Owner, filters: Filters, status: LogRepo.DeliveryFil
   until: filters.createdBefore ?? Number.MAX_SAFE_INTEGER
 })
 
+const kindNotNamed = invalid([
+  { path: "to", message: "must name the kind of this event: PATCH /v1/webhooks/:id changes an endpoint's events" }
+])
+
 export const deliveryHandlers = Effect.gen(function* () {
   const reader = yield* Reader
   const cursors = makeCursors(yield* Secrets)
@@ -151,7 +155,8 @@ export const deliveryHandlers = Effect.gen(function* () {
         const ordered = yield* administer(key, { delivery: id, to }, redeliver(id, target, commitWith))
         if (ordered === undefined) return yield* notFound("delivery")
         const { result } = ordered
-        return result === "refused" ? yield* endpointDeleted : answer({ id: ordered.id, result })
+        if (result !== "refused") return answer({ id: ordered.id, result })
+        return yield* to === undefined ? endpointDeleted : kindNotNamed
       }),
 
     redeliverSome: ({ key, payload: { cursor, to, ...filters }, storeReplay }) =>

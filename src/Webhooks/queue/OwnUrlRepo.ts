@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { EndpointId, EventId } from "../../Domain/Ids.ts"
 import type { Owner } from "../../Domain/Owner.ts"
+import type { DeliveryStatus } from "../../Domain/Webhook.ts"
 import { type Db, Tx } from "../../Sql.ts"
 import { isSameUrl, ownLane } from "../transport/deliveryTargets.ts"
 import { deliveryId } from "./DeliveriesRepo.ts"
@@ -43,11 +44,13 @@ export const splitOwnUrl = (sequence: number, now: number) =>
     if (row === undefined) return
     yield* tx.run("UPDATE deliveries SET own_url = 0 WHERE sequence = ?", [sequence])
     const { endpoint, lane } = yield* successorOf(tx, row, row.url)
-    const theirs = yield* tx.get<{ sequence: number }>(
-      "SELECT sequence FROM deliveries WHERE event_id = ? AND endpoint_id = ?",
+    const theirs = yield* tx.get<{ sequence: number; status: DeliveryStatus; url: string }>(
+      "SELECT sequence, status, url FROM deliveries WHERE event_id = ? AND endpoint_id = ? ORDER BY status = 'delivered'",
       [row.event, endpoint ?? ""]
     )
-    if (theirs !== undefined) {
+    // One that that endpoint got at another URL serves nobody here: it gets a second one.
+    const isElsewhere = theirs?.status === "delivered" && !isSameUrl(theirs.url, row.url)
+    if (theirs !== undefined && !isElsewhere) {
       yield* tx.run("UPDATE deliveries SET own_url = 1 WHERE sequence = ?", [theirs.sequence])
       return
     }
@@ -56,6 +59,6 @@ export const splitOwnUrl = (sequence: number, now: number) =>
          attempts, next_attempt_at, created_at)
        SELECT ?, event_id, payment_id, account_id, mode, ?, 1, ?, url, 'pending', 0, ?, created_at
        FROM deliveries WHERE sequence = ?`,
-      [deliveryId(row.event, endpoint), endpoint ?? null, lane, now, sequence]
+      [deliveryId(row.event, isElsewhere ? undefined : endpoint), endpoint ?? null, lane, now, sequence]
     )
   })

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { type EventKind, isStatusEventKind } from "../../Domain/Event.ts"
 import type { EndpointId, EventId } from "../../Domain/Ids.ts"
 import type { Owner } from "../../Domain/Owner.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
@@ -9,7 +10,8 @@ import { successorOf } from "./OwnUrlRepo.ts"
 
 /**
  * The result of an order to send a delivery again. `due`: an attempt is under way, is due, or waits for an earlier
- * event's. `refused`: the endpoint was deleted, and the event is not owed to the payment's own webhookUrl either.
+ * event's. `refused`: the endpoint was deleted, and the event is not owed to the payment's own webhookUrl either; or the event
+ * is of a kind that comes to those who name it, and the endpoint to send to does not.
  */
 export type Verdict = "ordered" | "due" | "refused"
 
@@ -17,6 +19,7 @@ interface Row extends Owner {
   readonly sequence: number
   readonly id: string
   readonly event_id: EventId
+  readonly kind: EventKind
   readonly url: string
   readonly endpoint_id: EndpointId | null
   readonly own_url: 0 | 1
@@ -25,11 +28,12 @@ interface Row extends Owner {
   readonly next_attempt_at: number | null
   readonly after_sequence: number | null
   readonly created_at: number
+  readonly attempts_made: number
   readonly endpoint_deleted: 0 | 1
 }
 
-const rows = `SELECT d.sequence, d.id, d.event_id, d.account_id AS account, d.mode, d.url, d.endpoint_id, d.own_url, d.target,
-    d.redelivery, d.next_attempt_at, d.after_sequence, d.created_at, e.deleted_at IS NOT NULL AS endpoint_deleted
+const rows = `SELECT d.sequence, d.id, d.event_id, (SELECT kind FROM events WHERE id = d.event_id) AS kind, d.account_id AS account, d.mode, d.url, d.endpoint_id, d.own_url, d.target,
+    d.redelivery, d.next_attempt_at, d.after_sequence, d.created_at, d.attempts + d.redeliveries AS attempts_made, e.deleted_at IS NOT NULL AS endpoint_deleted
   FROM deliveries AS d LEFT JOIN endpoints AS e ON e.id = d.endpoint_id`
 
 const verdictOn = (row: Row, now: number): Verdict => {
@@ -42,6 +46,8 @@ const verdictOn = (row: Row, now: number): Verdict => {
 export interface Ordered {
   readonly id: string
   readonly result: Verdict
+  /** The attempts that it had by then. */
+  readonly attemptsMade: number
 }
 
 /**
@@ -50,7 +56,7 @@ export interface Ordered {
  */
 const order = (row: Row, now: number) =>
   Effect.gen(function* () {
-    const ordered: Ordered = { id: row.id, result: verdictOn(row, now) }
+    const ordered: Ordered = { id: row.id, result: verdictOn(row, now), attemptsMade: row.attempts_made }
     if (ordered.result !== "ordered") return ordered
     const tx = yield* Tx
     const { endpoint_deleted, endpoint_id: endpoint, target } = row
@@ -69,6 +75,9 @@ const orderTo = (row: Row, to: Endpoint, now: number) =>
     const tx = yield* Tx
     const there = yield* tx.get<Row>(`${rows} WHERE d.event_id = ? AND d.endpoint_id = ?`, [row.event_id, to.id])
     if (there !== undefined) return yield* order(there, now)
+    if (!isStatusEventKind(row.kind) && !to.events.includes(row.kind)) {
+      return { id: row.id, result: "refused", attemptsMade: row.attempts_made } satisfies Ordered
+    }
     const id = deliveryId(row.event_id, to.id)
     yield* tx.run(
       `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
@@ -76,7 +85,7 @@ const orderTo = (row: Row, to: Endpoint, now: number) =>
        SELECT ?, event_id, payment_id, account_id, mode, ?, 0, ?, ?, 'pending', 0, ?, ? FROM deliveries WHERE sequence = ?`,
       [id, to.id, to.id, to.url, now, now, row.sequence]
     )
-    const ordered: Ordered = { id, result: "ordered" }
+    const ordered: Ordered = { id, result: "ordered", attemptsMade: 0 }
     return ordered
   })
 

@@ -2,6 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { WebhookEvent } from "../../../src/Domain/Event.ts"
 import type { PaymentId } from "../../../src/Domain/Ids.ts"
+import { iso } from "../../../src/Domain/Timestamp.ts"
 import { acceptException, refundException } from "../../../src/Payments/decisions/resolve.ts"
 import * as Exceptions from "../../../src/Payments/ExceptionsRepo.ts"
 import { accept } from "../../../src/Payments/operatorDecisions.ts"
@@ -73,7 +74,7 @@ test("an exception's event tells who sent what, where it is, and its payment wit
     address,
     derivationIndex: 0,
     path: "m/44'/60'/3'/0/0",
-    detectedAt: new Date((end + 9) * 1000).toISOString()
+    detectedAt: iso((end + 9) * 1000)
   }
   expect(event).toMatchObject({ event: "payment.exception", data: { id, status: "expired" } })
   expect(event?.exception).toEqual(exception)

@@ -1,9 +1,10 @@
 import { expect, it } from "@effect/vitest"
 import { TestClock } from "effect"
+import type { Endpoint } from "../../../src/Domain/Webhook.ts"
 import * as RedeliveryRepo from "../../../src/Webhooks/queue/RedeliveryRepo.ts"
 import { Webhooks } from "../../../src/Webhooks.ts"
 import { deliveries, dispatching, merchant, newPayment, publish, untilRecorded } from "../../lib/webhooks.ts"
-import { a, b, commit, idOf, refused, register, scripted } from "../endpoints.ts"
+import { a, b, c, commit, idOf, refused, register, scripted } from "../endpoints.ts"
 
 it.scoped("what a deletion cancelled goes to another endpoint, as a delivery of its own with the same event", () => {
   const client = scripted({ [a]: refused })
@@ -28,11 +29,27 @@ it.scoped("what a deletion cancelled goes to another endpoint, as a delivery of 
       { id: ordered?.id, endpoint_id: other.id, status: "delivered", attempts: 1 }
     ])
     // Once more: the delivery that is there is used.
-    expect(yield* commit((now) => RedeliveryRepo.redeliver(id, now, other))).toEqual(ordered)
+    expect(yield* commit((now) => RedeliveryRepo.redeliver(id, now, other))).toEqual({ ...ordered, attemptsMade: 1 })
     yield* untilRecorded(3)
     expect((yield* deliveries)[1]).toMatchObject({ status: "delivered", attempts: 1, redeliveries: 1 })
   })
 })
+
+it.scoped("events that report no new status go only to endpoints that name their kind", () =>
+  dispatching(scripted({}), function* () {
+    yield* register(a, ["payment.updated"])
+    yield* publish(yield* newPayment(), "detecting", 0, "payment.updated")
+    yield* untilRecorded(1)
+    const [sent] = yield* deliveries
+    const five = yield* register(b)
+    const naming = yield* register(c, ["payment.updated"])
+    const to = (other: Endpoint) => commit((now) => RedeliveryRepo.redeliver(sent?.id ?? "", now, other))
+    expect(yield* to(five)).toMatchObject({ result: "refused" })
+    expect(yield* to(naming)).toMatchObject({ result: "ordered" })
+    yield* untilRecorded(2)
+    expect((yield* deliveries).map(({ endpoint_id }) => endpoint_id)).not.toContain(five.id)
+  })
+)
 
 it.scoped("a range goes to another endpoint once, and those that are added are not part of it", () => {
   const client = scripted({ [a]: refused, [b]: refused })
