@@ -76,6 +76,17 @@ export const isCertain = (one: ExceptionContent): boolean =>
 /** Whether its money may become more at any time: who sends it back has to say how much. */
 export const mayGrow = (one: ExceptionContent): boolean => isOfDust(one) || (!isCertain(one) && one.kind !== "reorged")
 
+/** Money of an exception that was sent back at one time. */
+export interface Refund {
+  /** Base units. */
+  readonly amount: bigint
+  /** Unix milliseconds. */
+  readonly at: number
+  /** The transaction that sent it, in lower case, and a note, where they were given. */
+  readonly txHash: string | undefined
+  readonly note: string | undefined
+}
+
 /** An exception as the store keeps it; times in Unix milliseconds. */
 export interface PaymentException extends ExceptionContent {
   /** Order of detection, also the tie-breaker of the list. */
@@ -93,6 +104,8 @@ export interface PaymentException extends ExceptionContent {
   readonly status: ExceptionStatus
   /** Base units of this money that were sent back so far. While the exception is open, `amount` is what is left. */
   readonly sentBack: bigint
+  /** What that was, part by part. */
+  readonly refunds: ReadonlyArray<Refund>
   readonly openedAt: number
   readonly closedAt: number | undefined
   /** The transaction that the last decision named, and its note. */

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { getAddress, type Hex } from "viem"
 import { ChainName } from "./Chain.ts"
-import { isOfDust, type PaymentException, pathOf } from "./Exception.ts"
+import { isOfDust, type PaymentException, pathOf, type Refund } from "./Exception.ts"
 import { iso } from "./Timestamp.ts"
 import { idPattern, text, timestamp } from "./textSchemas.ts"
 
@@ -23,6 +23,20 @@ const address = { pattern: "^0x[0-9a-fA-F]{40}$" }
 const hash = { pattern: "^0x[0-9a-fA-F]{64}$" }
 const amount = { pattern: "^[1-9][0-9]*$" }
 
+const RefundObject = Schema.Struct({
+  amount: text("How much was sent back, in the smallest unit.", amount),
+  txHash: Schema.optionalWith(text("The transaction that sent it, as given.", hash), optional),
+  note: Schema.optionalWith(text("The note that was left with it."), optional),
+  refundedAt: timestamp("When it was noted")
+}).annotations({ identifier: "Refund" })
+
+const refundObject = ({ amount: sent, at, note, txHash }: Refund): typeof RefundObject.Type => ({
+  amount: sent.toString(),
+  ...(txHash === undefined ? {} : { txHash }),
+  ...(note === undefined ? {} : { note }),
+  refundedAt: iso(at)
+})
+
 /** An exception in the API: the same in its own list, in a payment and in an event. */
 export const ExceptionObject = Schema.Struct({
   id: text("Identifier of the exception. The same money keeps it for ever.", idPattern("exc")),
@@ -34,10 +48,17 @@ export const ExceptionObject = Schema.Struct({
   chain: ChainName.annotations({ description: "The chain that the money is on." }),
   currency: text("What came: a token's symbol, or the name of a known wrong token such as `USDC.e`."),
   amount: text(
-    "How much, in the smallest unit of what came. Of what is sent back in parts: what is left, and all of it once it is closed.",
+    "How much, in the smallest unit of what came. Of what is sent back in parts: what is left, and all of it once all was sent back.",
     amount
   ),
-  amountRefunded: Schema.optionalWith(text("How much of it was sent back while the rest is open.", amount), optional),
+  amountRefunded: Schema.optionalWith(
+    text("How much of it was sent back, where that is not all of it.", amount),
+    optional
+  ),
+  refunds: Schema.optionalWith(
+    Schema.Array(RefundObject).annotations({ description: "What was sent back, in order, when anything was." }),
+    optional
+  ),
   from: Schema.optionalWith(
     text(
       "Who sent it, in EIP-55 form: the token's holder, or the transaction's sender. It may be an exchange: ask your customer before you send money back there. Absent for dust, for money that moved inside contracts, and where nodes differ.",
@@ -107,13 +128,14 @@ export const exceptionDetails = (exception: PaymentException) => {
 
 /** An exception as the merchant sees it; none for `unknown_payment`, which belongs to no merchant's payment. */
 export const toExceptionObject = (exception: PaymentException): ReadonlyArray<ExceptionObject> => {
-  const { amount, chain, currency, id, kind, openedAt, payment, sentBack, status } = exception
+  const { amount, chain, currency, id, kind, openedAt, payment, refunds, sentBack, status } = exception
   if (kind === "unknown_payment" || payment === undefined) return []
   return [
     {
       ...{ id, payment, kind, chain, currency },
       amount: amount.toString(),
-      ...(status === "open" && sentBack > 0n ? { amountRefunded: sentBack.toString() } : {}),
+      ...(status !== "refunded" && sentBack > 0n ? { amountRefunded: sentBack.toString() } : {}),
+      ...(refunds.length === 0 ? {} : { refunds: refunds.map(refundObject) }),
       detectedAt: iso(openedAt),
       ...(status === "open" ? {} : { resolution: status }),
       ...exceptionDetails(exception)

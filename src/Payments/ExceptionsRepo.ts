@@ -10,7 +10,7 @@ import type { Mode, Network } from "../Domain/Chain.ts"
 import { type ExceptionContent, isCertain, isOfDust, type PaymentException } from "../Domain/Exception.ts"
 import { exceptionId, type PaymentId } from "../Domain/Ids.ts"
 import { type Db, Tx } from "../Sql.ts"
-import { selectExceptions as select } from "./exceptionRows.ts"
+import { refundsText, selectExceptions as select } from "./exceptionRows.ts"
 
 const oldestFirst = "ORDER BY opened_at, id"
 
@@ -145,7 +145,7 @@ export interface DecisionDetail {
 
 /** Records that `part` of an open exception's money was sent back; it stays open for the rest. `at` in Unix milliseconds. */
 export const sendBack = (
-  { amount, id, sentBack }: PaymentException,
+  { amount, id, refunds, sentBack }: PaymentException,
   part: bigint,
   at: number,
   { note, txHash }: DecisionDetail = {}
@@ -155,11 +155,12 @@ export const sendBack = (
     const rest = amount - part
     const isAll = rest <= 0n
     return tx.run(
-      `UPDATE exceptions SET amount = ?, sent_back = ?, closed_at = ?, outcome = ?, revision = revision + 1,
+      `UPDATE exceptions SET amount = ?, sent_back = ?, refunds = ?, closed_at = ?, outcome = ?, revision = revision + 1,
          decision_tx = coalesce(?, decision_tx), note = coalesce(?, note) WHERE id = ? AND closed_at IS NULL`,
       [
         `${isAll ? all : rest}`,
         `${all}`,
+        refundsText([...refunds, { amount: part, at, txHash, note }]),
         isAll ? at : null,
         isAll ? "refunded" : null,
         txHash ?? null,
@@ -174,7 +175,8 @@ export const close = (id: string, outcome: "accepted" | "gone", at: number, { no
   Effect.flatMap(Tx, (tx) =>
     tx.run(
       `UPDATE exceptions SET closed_at = ?, outcome = ?, revision = revision + 1,
-         decision_tx = coalesce(?, decision_tx), note = coalesce(?, note) WHERE id = ? AND closed_at IS NULL`,
-      [at, outcome, txHash ?? null, note ?? null, id]
+         decision_tx = iif(? = 'accepted', ?, decision_tx), note = iif(? = 'accepted', ?, note)
+       WHERE id = ? AND closed_at IS NULL`,
+      [at, outcome, outcome, txHash ?? null, outcome, note ?? null, id]
     )
   )

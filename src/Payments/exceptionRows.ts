@@ -1,7 +1,7 @@
 /** The rows of the table `exceptions` as they are read: with the number of the wallet's account, for the paths of addresses. */
 import { Effect } from "effect"
 import type { ChainName, Mode } from "../Domain/Chain.ts"
-import type { ExceptionKind, ExceptionStatus, PaymentException } from "../Domain/Exception.ts"
+import type { ExceptionKind, ExceptionStatus, PaymentException, Refund } from "../Domain/Exception.ts"
 import type { AccountId, PaymentId } from "../Domain/Ids.ts"
 import type { Db, Param } from "../Sql.ts"
 
@@ -22,6 +22,7 @@ interface ExceptionRow {
   readonly currency: string
   readonly amount: string
   readonly sent_back: string
+  readonly refunds: string
   readonly block_number: number | null
   readonly opened_at: number
   readonly closed_at: number | null
@@ -32,7 +33,15 @@ interface ExceptionRow {
 }
 
 const columns = `sequence, id, address, key, payment_id, account_id, wallet_index, account_number, kind, chain, mode, tx_hash,
-  sender, currency, amount, sent_back, block_number, opened_at, closed_at, outcome, decision_tx, note, revision`
+  sender, currency, amount, sent_back, refunds, block_number, opened_at, closed_at, outcome, decision_tx, note, revision`
+
+interface StoredRefund extends Omit<Refund, "amount"> {
+  readonly amount: string
+}
+
+/** Refunds as the column holds them. */
+export const refundsText = (refunds: ReadonlyArray<Refund>): string =>
+  JSON.stringify(refunds.map((refund): StoredRefund => ({ ...refund, amount: refund.amount.toString() })))
 
 const withWallet = "LEFT JOIN wallets ON fingerprint = wallet"
 
@@ -53,6 +62,12 @@ const fromRow = (row: ExceptionRow): PaymentException => ({
   currency: row.currency,
   amount: BigInt(row.amount),
   sentBack: BigInt(row.sent_back),
+  refunds: (JSON.parse(row.refunds) as ReadonlyArray<StoredRefund>).map((refund) => ({
+    amount: BigInt(refund.amount),
+    at: refund.at,
+    txHash: refund.txHash,
+    note: refund.note
+  })),
   block: row.block_number ?? undefined,
   openedAt: row.opened_at,
   closedAt: row.closed_at ?? undefined,

@@ -86,6 +86,16 @@ export type ExceptionKind =
   | "found_late"
   | "reorged"
 
+/** A part of an exception's money that was sent back. */
+export interface Refund {
+  /** Smallest units. */
+  readonly amount: string
+  readonly txHash?: string
+  readonly note?: string
+  /** ISO 8601, UTC. */
+  readonly refundedAt: string
+}
+
 /** Money that does not fit its payment, and needs or needed a person's decision. */
 export interface PaymentException {
   readonly id: string
@@ -98,6 +108,8 @@ export interface PaymentException {
   readonly amount: string
   /** Smallest units that were sent back while the rest is open. */
   readonly amountRefunded?: string
+  /** What was sent back, in order. */
+  readonly refunds?: ReadonlyArray<Refund>
   /** Who sent it, where that is known. It may be an exchange: ask your customer before you send money back there. */
   readonly from?: string
   readonly txHash?: string

@@ -23,6 +23,7 @@ const sentBack: PaymentException = {
   status: "refunded",
   openedAt,
   sentBack: 700n,
+  refunds: [{ amount: 700n, at: openedAt, txHash: undefined, note: undefined }],
   kind: "unattributed",
   chain: it_.chain,
   txHash: undefined,

@@ -2,14 +2,14 @@ import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { fuzz } from "./fuzz.ts"
 
-const seed = 1
+const seed = 2
 
 // `npm run test:fuzz` sends more, of a new seed each time.
 it.live(
-  "1,500 requests, most of them wrong: every answer is one of the document's, and none is a failure of the server",
+  "1,000 requests, most of them wrong: every answer is one of the document's, and none is a failure of the server",
   () =>
     Effect.gen(function* () {
-      const { answers, faults, memory } = yield* fuzz(seed, 1_500)
+      const { answers, faults, memory } = yield* fuzz(seed, 1_000)
       const told = faults.map(
         ({ answer, at, problems, request }) => `request ${at}: ${problems}\n${request}\n${answer}`
       )

@@ -155,6 +155,7 @@ export const publish = (payment: Payment, status: PaymentStatus, at = 0, kind?: 
   })
 
 export interface DeliveryRow {
+  readonly id: string
   readonly sequence: number
   readonly event_id: string
   readonly endpoint_id: string | null

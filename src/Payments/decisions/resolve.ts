@@ -199,6 +199,9 @@ export interface Returned extends Resolved {
   readonly amount: bigint
 }
 
+/** Parts in which the money of an exception is sent back at most, the last one apart: all are kept with it. */
+const mostRefunds = 100
+
 /** How much of an open exception was sent back. */
 const returnedOf = (exception: PaymentException, amount: bigint | undefined) => {
   const invalid = (message: string) => new DecisionInvalid({ field: "amount", message })
@@ -212,19 +215,22 @@ const returnedOf = (exception: PaymentException, amount: bigint | undefined) => 
       ? invalid(`must be given, as what you sent back: ${described(exception)} may grow at any time`)
       : Effect.succeed(exception.amount)
   }
+  if (exception.refunds.length >= mostRefunds && amount < exception.amount) {
+    return invalid(`must be all that is open: ${mostRefunds} parts of ${exception.id} were sent back`)
+  }
   return amount > exception.amount
     ? invalid(`must be at most ${exception.amount}, which is what is open of ${exception.id}`)
     : Effect.succeed(amount)
 }
 
 /** Whether this part was noted as sent back before; fails where the transaction sent another part. */
-const wasReturned = (exception: PaymentException, amount: bigint | undefined, { txHash }: Named) => {
-  const { decisionTx, id, sentBack, status } = exception
-  if (status !== "open" || txHash === undefined || txHash !== decisionTx) return Effect.succeed(false)
-  return amount === sentBack
+const wasReturned = ({ id, refunds, status }: PaymentException, amount: bigint | undefined, { txHash }: Named) => {
+  const noted = txHash === undefined ? undefined : refunds.find((refund) => refund.txHash === txHash)
+  if (noted === undefined) return Effect.succeed(false)
+  return noted.amount === amount || (amount === undefined && status === "refunded")
     ? Effect.succeed(true)
     : new AlreadyDecided({
-        message: `${txHash} is noted already, for a part of ${id} of which ${sentBack} in all were sent back: name the transaction of the rest`
+        message: `${txHash} is noted already, for ${noted.amount} of ${id}: name the transaction of what else was sent back`
       })
 }
 
@@ -264,7 +270,7 @@ export const refundException = <E = never>(
     return yield* writer.write(
       Effect.gen(function* () {
         const exception = (yield* find(yield* Tx, id, owner)) ?? seen
-        const isDone = (yield* wasMade(exception, "refunded", named)) || (yield* wasReturned(exception, amount, named))
+        const isDone = (yield* wasReturned(exception, amount, named)) || (yield* wasMade(exception, "refunded", named))
         const returned = isDone ? (amount ?? exception.amount) : yield* noteReturned(exception)
         const result: Returned = { ...(yield* storedNow(exception)), amount: returned }
         if (alsoCommit !== undefined) yield* alsoCommit(result)

@@ -169,7 +169,7 @@ export const ledger = [
   // independent of the block, so that a reorg that mines it again opens nothing new. `gone`: a reorg orphaned the money.
   // `sent_back`: the refunded total; while the row is open, `amount` is what is left. `sender`: of its receipts, null where
   // there are several. `payment_id`, `account_id`: null where a lost copy of this database handed out the address. `wallet`,
-  // `wallet_index`: of the address. `decision_tx`, `note`: what the last decision named. `revision` counts the changes;
+  // `wallet_index`: of the address. `refunds`: the parts that were sent back, as JSON. `decision_tx`, `note`: what the last decision named. `revision` counts the changes;
   // those above `reported` have no event yet. `rank`: the order for people, in which open rows that may have cost somebody a
   // delivery come first.
   `CREATE TABLE exceptions (
@@ -191,6 +191,7 @@ export const ledger = [
     currency TEXT NOT NULL,
     amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
     sent_back TEXT NOT NULL DEFAULT '0' CHECK (sent_back NOT GLOB '*[^0-9]*' AND sent_back <> ''),
+    refunds TEXT NOT NULL DEFAULT '[]',
     block_number INTEGER,
     opened_at INTEGER NOT NULL,
     closed_at INTEGER,

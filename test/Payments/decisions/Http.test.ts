@@ -199,22 +199,44 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
       const { exception, payment } = yield* late(mine, 1)
       const upper = `0x${"AB".repeat(32)}`
       const part = yield* mine.resolve(exception.id, { action: "refund", amount: "200", txHash: upper })
-      const { txHash, ...rest } = exception
+      const refundedAt = expect.stringMatching(/Z$/)
+      const first = { amount: "200", txHash: upper.toLowerCase(), refundedAt }
       expect(part.body).toEqual({
-        ...rest,
-        txHash,
+        ...exception,
         amount: "500",
         amountRefunded: "200",
+        refunds: [first],
         resolutionTxHash: upper.toLowerCase()
       })
       const whole = yield* mine.resolve(exception.id, { action: "refund", txHash: hash(1) })
       expect(whole.body).toEqual({
         ...exception,
+        refunds: [first, { amount: "500", txHash: hash(1), refundedAt }],
         resolution: "refunded",
         resolvedAt: expect.stringMatching(/Z$/),
         resolutionTxHash: hash(1)
       })
       expect((yield* mine.show(payment.id)).status).toBe("expired")
+    })
+  )
+
+  it.effect("refund: a part counts once, however often and in whatever order its transaction is named", () =>
+    Effect.gen(function* () {
+      const mine = yield* shop
+      const { exception } = yield* late(mine, 1)
+      const part = (amount: string, txHash: string) => mine.resolve(exception.id, { action: "refund", amount, txHash })
+      yield* part("200", hash(1))
+      const second = yield* part("100", hash(2))
+      expect((yield* part("200", hash(1))).body).toEqual(second.body)
+      expect(second.body).toMatchObject({ amount: "400", amountRefunded: "300" })
+      const other = yield* part("50", hash(1))
+      expect([other.status, other.body.error.code]).toEqual([409, "EXCEPTION_RESOLVED"])
+      expect(other.body.error.message).toContain("is noted already, for 200")
+
+      const accepted = yield* mine.resolve(exception.id, { action: "accept" })
+      expect(accepted.body).toMatchObject({ resolution: "accepted", amount: "400", amountRefunded: "300" })
+      expect(accepted.body.refunds).toHaveLength(2)
+      expect(accepted.body).not.toHaveProperty("resolutionTxHash")
     })
   )
 
