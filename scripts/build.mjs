@@ -85,9 +85,12 @@ const modules = {
       // Lines stay where they are, for what errors say.
       return imports.join(";") + source.replace(/[^\n]/g, "")
     }
-    onLoad({ filter: /[/\\]src[/\\].*\.ts$/ }, ({ path }) =>
+    onLoad({ filter: /[/\\]src[/\\].*\.tsx?$/ }, ({ path }) =>
       path.startsWith(join(root, "src"))
-        ? { contents: readFileSync(path, "utf8").replace(index, rewritten), loader: "ts" }
+        ? {
+            contents: readFileSync(path, "utf8").replace(index, rewritten),
+            loader: path.endsWith("x") ? "tsx" : "ts"
+          }
         : undefined
     )
   }
@@ -163,12 +166,29 @@ const client = {
   logLevel: "warning"
 }
 
+// What browsers get: each room's script and stylesheet, by the room's name. `Pages/assets.ts` serves them.
+const assets = {
+  absWorkingDir: root,
+  bundle: true,
+  format: "esm",
+  platform: "browser",
+  target: ["chrome109", "firefox115", "safari16"],
+  entryPoints: ["Checkout", "Portal"].flatMap((room) => [
+    { in: `src/${room}/islands/main.ts`, out: room.toLowerCase() },
+    { in: `src/${room}/style.css`, out: room.toLowerCase() }
+  ]),
+  minify: true,
+  legalComments: "none",
+  logLevel: "warning"
+}
+
 // Built beside, and then put in place at once: somebody may be running what is there, or building too.
 const beside = `dist-${process.pid}`
 try {
   const { metafile } = await build({ ...program, outdir: beside })
   await build({ ...threads, outdir: beside })
   await build({ ...client, outdir: beside })
+  await build({ ...assets, outdir: join(beside, "assets") })
   writeFileSync(join(root, beside, "client.d.ts"), declarations(join(root, "src/client/index.ts")))
   chmodSync(join(root, beside, "tilld.js"), 0o755)
   writeFileSync(join(root, beside, ".inputs"), hash)

@@ -9,6 +9,7 @@ import { observeRequests } from "./Http/requestMetrics.ts"
 import { makeRespond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
 import { UnauthenticatedBudget } from "./Http/UnauthenticatedBudget.ts"
+import { makePages } from "./Pages.ts"
 import { exceptionHandlers } from "./Payments/decisions/Http.ts"
 import { paymentHandlers } from "./Payments/Http.ts"
 import { quoteHandlers } from "./Quotes/Http.ts"
@@ -44,7 +45,12 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
         health: yield* healthHandlers,
         documents: yield* documentHandlers
       }
-      const respond = yield* makeRespond(makeRouter(Api, handlers), yield* observeRequests, new UnauthenticatedBudget())
+      const pages = yield* makePages([
+        { prefix: "/pay", room: "checkout", load: async () => (await import("./Checkout.ts")).makeCheckout },
+        { prefix: "/portal", room: "portal", load: async () => (await import("./Portal.ts")).makePortal }
+      ])
+      const observe = yield* observeRequests
+      const respond = yield* makeRespond(makeRouter(Api, handlers), observe, new UnauthenticatedBudget(), pages)
       const isProxy = inRanges(server.trustedProxies)
       const address = yield* serveHttp(respond, { host: server.host, port: server.port }, { isProxy })
       yield* Effect.logInfo("listening").pipe(Effect.annotateLogs({ host: address.host, port: address.port }))

@@ -11,8 +11,11 @@ const rooms = [
   "Server",
   "Sandbox",
   "Listen",
+  "Portal",
+  "Checkout",
   "Control",
   "Doctor",
+  "Pages",
   "Documents",
   "Admin",
   "Api",
@@ -47,7 +50,7 @@ const rooms = [
 ]
 
 /** client is a house of its own, see below. */
-const inRoom = (room) => `^src/${room}([.]ts|/[^/]+)$`
+const inRoom = (room) => `^src/${room}([.]tsx?|/[^/]+)$`
 
 /** Types count: a name that a room needs from above is defined in the wrong place. */
 const order = [
@@ -62,7 +65,7 @@ const order = [
     name: "every-file-has-a-room",
     comment: "A new folder gets its place in the order of config/tools/dependency-cruiser.cjs.",
     severity: "error",
-    from: { path: "^src/", pathNot: [...rooms.map(inRoom), "^src/client/"] },
+    from: { path: "^src/", pathNot: [...rooms.map(inRoom), "^src/client/", "^src/[^/]+/islands/"] },
     to: {}
   }
 ]
@@ -102,6 +105,20 @@ module.exports = {
       severity: "error",
       from: { path: "^src/", pathNot: "^src/client/" },
       to: { path: "^src/client/" }
+    },
+    {
+      name: "islands-run-in-the-browser",
+      comment: "An island is bundled for browsers: it imports other islands, Domain and packages for browsers only.",
+      severity: "error",
+      from: { path: "^src/[^/]+/islands/" },
+      to: { pathNot: ["^src/[^/]+/islands/", "^src/Domain/", "^node_modules/(mipd|@simplewebauthn/browser)/"] }
+    },
+    {
+      name: "nothing-needs-an-island",
+      comment: "Browsers get islands as assets: the daemon imports none.",
+      severity: "error",
+      from: { path: "^src/", pathNot: "^src/[^/]+/islands/" },
+      to: { path: "^src/[^/]+/islands/" }
     },
     {
       name: "no-circles",

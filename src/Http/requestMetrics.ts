@@ -1,9 +1,14 @@
 import { Effect } from "effect"
 import { Metrics } from "../Telemetry/Metrics.ts"
-import type { Route } from "./routes.ts"
+import type { ObservedRoute } from "./PageHandler.ts"
 
 /** Called for each reply, with the matched route, if any, and the time that the request took. */
-export type Observe = (route: Route | undefined, method: string | undefined, status: number, seconds: number) => void
+export type Observe = (
+  route: ObservedRoute | undefined,
+  method: string | undefined,
+  status: number,
+  seconds: number
+) => void
 
 /** Counts requests. Unknown paths and methods are not used as labels: a client could make up any number of them. */
 export const observeRequests = Effect.map(

@@ -18,6 +18,7 @@ import { clientAddressOf, networkOf } from "./clientAddress.ts"
 import type { HttpAnswer } from "./Handler.ts"
 import { errorReply, type HttpReply, isPieces } from "./HttpReply.ts"
 import { Idempotency, type StoreReplay } from "./idempotency.ts"
+import type { ObservedRoute, Pages } from "./PageHandler.ts"
 import type { Observe } from "./requestMetrics.ts"
 import { unlessKept } from "./revalidation.ts"
 import { allowOf, type Operation, type Route, type Router } from "./routes.ts"
@@ -104,7 +105,7 @@ const sharedReplyOf = (operation: Operation, answer: HttpAnswer<unknown>): HttpR
 interface Findings {
   /** Headers for the reply, whatever its status. */
   headers: Readonly<Record<string, string>>
-  route: Route | undefined
+  route: ObservedRoute | undefined
 }
 
 /** Delays a request by `millis`. Its connection may be closed meanwhile if another client needs one. */
@@ -113,11 +114,15 @@ type Hold = (millis: number) => Effect.Effect<void>
 /** Replies to a request. Never fails: errors and defects are replies too. */
 export type Respond = (request: IncomingMessage, body: Body, requestId: string, hold?: Hold) => Effect.Effect<HttpReply>
 
-/** Makes the function that replies. `budget` delays requests without a key, and those beyond a key's rate limit. */
+/**
+ * Makes the function that replies. `budget` delays requests without a key, and those beyond a key's rate limit; `pages`
+ * answer their paths themselves.
+ */
 export const makeRespond = Effect.fnUntraced(function* (
   router: Router,
   observe: Observe = () => {},
-  budget?: UnauthenticatedBudget
+  budget?: UnauthenticatedBudget,
+  pages: Pages = () => undefined
 ) {
   const authenticate = yield* makeAuthenticate
   const limits = yield* RateLimits
@@ -147,15 +152,29 @@ export const makeRespond = Effect.fnUntraced(function* (
       (error) => delayFailure(request, error, hold)
     )
 
-  const handle = (request: IncomingMessage, received: Body, findings: Findings, hold: Hold) =>
+  const handle = (request: IncomingMessage, received: Body, requestId: string, findings: Findings, hold: Hold) =>
     Effect.gen(function* () {
       const [path, search] = targetOf(request)
-      const match = router(path)
+      const page = pages(path)
+      const match = page === undefined ? router(path) : undefined
       if (budget !== undefined && match?.route.isPublic !== false) {
         const wait = budget.wait(networkOf(clientAddress(request)), clock.unsafeCurrentTimeMillis())
         if (wait > 0) yield* hold(wait)
       }
       if (request.headers.host === undefined && request.httpVersion === "1.1") return yield* noHost
+      if (page !== undefined) {
+        findings.route = page.route
+        const { headers, method = "" } = request
+        return yield* page.reply({
+          method,
+          path,
+          search,
+          headers,
+          body: received,
+          client: clientAddress(request),
+          requestId
+        })
+      }
       if (match === undefined) return yield* noRoute
       const { params, route } = match
       findings.route = route
@@ -217,7 +236,9 @@ export const makeRespond = Effect.fnUntraced(function* (
       const findings: Findings = { headers: {}, route: undefined }
       const startedAt = clock.unsafeCurrentTimeNanos()
       return Effect.map(
-        Effect.catchAllCause(handle(request, body, findings, hold), (cause) => replyTo(cause, request, requestId)),
+        Effect.catchAllCause(handle(request, body, requestId, findings, hold), (cause) =>
+          replyTo(cause, request, requestId)
+        ),
         (full): HttpReply => {
           const reply = unlessKept(request, { ...full, headers: Object.assign({}, findings.headers, full.headers) })
           const seconds = Number(clock.unsafeCurrentTimeNanos() - startedAt) / 1e9

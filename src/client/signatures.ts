@@ -9,12 +9,12 @@ const mostSignatures = 8
 
 type HmacKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>
 
-const importKey = (bytes: Uint8Array) => crypto.subtle.importKey("raw", bytes, algorithm, false, ["verify"])
+const importKey = (bytes: Uint8Array<ArrayBuffer>) => crypto.subtle.importKey("raw", bytes, algorithm, false, ["verify"])
 
 const bytesOf = (base64: string) => Uint8Array.from(atob(base64), (char) => char.charCodeAt(0))
 
 /** The bytes of a secret in the sense of Standard Webhooks, base64 of 24 to 64: tilld signs the time with no other. */
-const standardBytes = (secret: string): Uint8Array | undefined => {
+const standardBytes = (secret: string): Uint8Array<ArrayBuffer> | undefined => {
   const encoded = secret.slice(prefix.length)
   if (encoded.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(encoded)) return undefined
   const bytes = bytesOf(encoded)
@@ -45,8 +45,8 @@ export const checkingKey = async (secret: string): Promise<CheckingKey> => {
 /** The place of the key that made `signature`, -1 for none. All are tried, so that the time does not tell which it was. */
 export const signerOf = async (
   keys: ReadonlyArray<HmacKey>,
-  signature: Uint8Array,
-  signed: Uint8Array
+  signature: Uint8Array<ArrayBuffer>,
+  signed: Uint8Array<ArrayBuffer>
 ): Promise<number> => {
   const matches = await Promise.all(keys.map((key) => crypto.subtle.verify("HMAC", key, signature, signed)))
   return matches.indexOf(true)
@@ -63,7 +63,7 @@ export interface StandardHeaders {
 export const standardTime = async (
   keys: ReadonlyArray<HmacKey>,
   { id, signature, timestamp }: StandardHeaders,
-  body: Uint8Array
+  body: Uint8Array<ArrayBuffer>
 ): Promise<number | undefined> => {
   const signatures = signature.split(" ")
   // Dots separate what is signed: an id with one could take its end from the time.

@@ -73,7 +73,7 @@ const checkTime = (signedAt: number, tolerance: number, now: number) => {
 const checkHeaders = async (
   keys: ReadonlyArray<CheckingKey>,
   headers: WebhookHeaders,
-  body: Uint8Array,
+  body: Uint8Array<ArrayBuffer>,
   { now = Date.now, toleranceSeconds = defaultTolerance }: VerifyWebhookOptions
 ) => {
   if (!Number.isFinite(toleranceSeconds) || toleranceSeconds < 0) {
@@ -97,7 +97,7 @@ const checkHeaders = async (
 const checkSignature = async (
   keys: ReadonlyArray<CheckingKey>,
   header: HeaderValue,
-  body: Uint8Array
+  body: Uint8Array<ArrayBuffer>
 ): Promise<CheckingKey> => {
   const signature = signatureOf(header)
   const wholes = keys.map(({ whole }) => whole)
@@ -139,7 +139,7 @@ export const verifyWebhook = async (
   }
   const keys = await Promise.all([secrets].flat().map(checkingKey))
   if (keys.length === 0) throw new TypeError("secrets must be one or more whsec_… strings")
-  const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body
+  const bytes = typeof body === "string" ? new TextEncoder().encode(body) : Uint8Array.from(body)
   await (isHeaderValue(headers) ? checkSignature(keys, headers, bytes) : checkHeaders(keys, headers, bytes, options))
   const content = parseObject(new TextDecoder().decode(bytes))
   if (!isEvent(content)) throw new WebhookVerificationError("The body is signed, but it is not an event.")

@@ -1,0 +1,8 @@
+import { Effect } from "effect"
+import { errorPage } from "./Pages/ErrorPage.tsx"
+import type { PageRoom } from "./Pages.ts"
+
+/** Answers the requests below its prefix. */
+export const makeCheckout = Effect.succeed<PageRoom>(({ requestId }) =>
+  Effect.succeed(errorPage("checkout", { status: 404, title: "Not found", text: "There is nothing here." }, requestId))
+)

@@ -1,0 +1,79 @@
+/**
+ * Finds and answers pages: the checkout, the portal and their assets. A room's modules are loaded with its first request,
+ * so that the daemon's start and its idle memory do not pay for pages that nobody asks for. A page that fails is a page
+ * too: 503 while the store cannot be used, 500 for a defect, which is logged. `Server.ts` gives it the rooms.
+ */
+import { Cause, Effect, Option } from "effect"
+import type { HttpReply } from "./Http/HttpReply.ts"
+import type { Page, PageRequest, Pages } from "./Http/PageHandler.ts"
+import type { AssetRoom } from "./Pages/assets.ts"
+import { StoreUnavailable } from "./Sql.ts"
+
+/** Answers all requests for a room's pages. */
+export type PageRoom = (request: PageRequest) => Effect.Effect<HttpReply, StoreUnavailable>
+
+/** A room of pages below a prefix, loaded with its first request. */
+export interface LazyRoom<R> {
+  /** Without a slash at the end, e.g. `/portal`. */
+  readonly prefix: string
+  readonly room: AssetRoom
+  readonly load: () => Promise<Effect.Effect<PageRoom, never, R>>
+}
+
+const methods = new Set(["GET", "HEAD", "POST"])
+
+const isBelow = (prefix: string, path: string): boolean => path === prefix || path.startsWith(`${prefix}/`)
+
+/** Loaded with the first page, since Preact comes with it. */
+const errorPages = Effect.promise(() => import("./Pages/ErrorPage.tsx"))
+
+const failed = (room: AssetRoom, cause: Cause.Cause<StoreUnavailable>, { method, path, requestId }: PageRequest) =>
+  Effect.gen(function* () {
+    if (Cause.isInterruptedOnly(cause)) return yield* Effect.interrupt
+    const isStore = Option.exists(Cause.failureOption(cause), (error) => error instanceof StoreUnavailable)
+    yield* (isStore ? Effect.logWarning("a page failed", cause) : Effect.logError("a page failed", cause)).pipe(
+      Effect.annotateLogs({ requestId, method, path: path.replace(/^(\/pay\/)[^/]+/, "$1…") })
+    )
+    const { errorPage } = yield* errorPages
+    const reply = isStore
+      ? { status: 503, title: "Not available for the moment", text: "Nothing was changed. Try again in a moment." }
+      : { status: 500, title: "Something went wrong", text: "The operator finds it in the log by this request id." }
+    return errorPage(room, reply, requestId)
+  })
+
+const lazily = <R>({ load, prefix, room }: LazyRoom<R>) =>
+  Effect.gen(function* () {
+    const respond = yield* Effect.cached(Effect.flatten(Effect.promise(load)))
+    const context = yield* Effect.context<R>()
+    const page: Page = {
+      route: { path: `${prefix}/*`, operations: methods },
+      reply: (request) =>
+        respond.pipe(
+          Effect.flatMap((answer) => answer(request)),
+          Effect.provide(context),
+          Effect.catchAllCause((cause) => failed(room, cause, request))
+        )
+    }
+    return { prefix, page }
+  })
+
+const assetsPage: Page = {
+  route: { path: "/assets/*", operations: new Set(["GET", "HEAD"]) },
+  reply: ({ headers, path, requestId }) =>
+    Effect.gen(function* () {
+      const { assets } = yield* Effect.promise(() => import("./Pages/assets.ts"))
+      const encoding = headers["accept-encoding"]
+      const found = assets().reply(path, Array.isArray(encoding) ? encoding.join() : encoding)
+      if (found !== undefined) return found
+      const { errorPage } = yield* errorPages
+      return errorPage("checkout", { status: 404, title: "Not found", text: "There is nothing here." }, requestId)
+    })
+}
+
+/** Finds the page of a path among the rooms. */
+export const makePages = <R>(rooms: ReadonlyArray<LazyRoom<R>>): Effect.Effect<Pages, never, R> =>
+  Effect.gen(function* () {
+    const found = yield* Effect.forEach(rooms, lazily, { concurrency: 1 })
+    const all = [...found, { prefix: "/assets", page: assetsPage }]
+    return (path) => all.find(({ prefix }) => isBelow(prefix, path))?.page
+  })

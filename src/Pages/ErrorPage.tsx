@@ -1,0 +1,31 @@
+import type { HttpReply } from "../Http/HttpReply.ts"
+import { type AssetRoom, assets } from "./assets.ts"
+import { Document } from "./Document.tsx"
+import { pageReply } from "./reply.tsx"
+
+export interface ErrorText {
+  readonly lang?: string
+  readonly status: number
+  readonly title: string
+  /** What happened and what to do. */
+  readonly text: string
+}
+
+/** A page that says what went wrong; in the log it is found by `requestId`. */
+export const errorPage = (
+  room: AssetRoom,
+  { lang = "en", status, text, title }: ErrorText,
+  requestId: string
+): HttpReply =>
+  pageReply(
+    <Document lang={lang} title={title} assets={assets().urls(room)} bodyClass="error-page">
+      <main>
+        <h1>{title}</h1>
+        <p>{text}</p>
+        <p class="request-id">
+          <code>{requestId}</code>
+        </p>
+      </main>
+    </Document>,
+    { status }
+  )

@@ -1,0 +1,94 @@
+/**
+ * The scripts and stylesheets of pages, which the build leaves in the folder `assets` beside the bundle. Each is read once,
+ * compressed once, and served under a name with its hash, so that browsers keep it for ever. `Pages.ts` serves them.
+ */
+import { createHash } from "node:crypto"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { brotliCompressSync } from "node:zlib"
+import type { HttpReply } from "../Http/HttpReply.ts"
+
+/** Where a page finds its script and its stylesheet: paths from the origin. */
+export interface AssetUrls {
+  readonly script: string
+  readonly style: string
+}
+
+/** The rooms that have pages. */
+export type AssetRoom = "checkout" | "portal"
+
+interface Asset {
+  readonly contentType: string
+  readonly bytes: Buffer
+  readonly brotli: Buffer
+}
+
+const contentTypes: Readonly<Record<string, string>> = {
+  js: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8"
+}
+
+export const assetsPath = "/assets/"
+
+/** Beside the bundle's chunks; run from the sources, in what the last build made. */
+const folder = () => {
+  const places = [new URL("../assets/", import.meta.url), new URL("../../dist/assets/", import.meta.url)]
+  const found = places.map((url) => fileURLToPath(url)).find((path) => existsSync(path))
+  if (found === undefined) throw new Error("The pages' scripts are missing: build again with npm run build.")
+  return found
+}
+
+export interface Assets {
+  readonly urls: (room: AssetRoom) => AssetUrls
+  /** The asset of a path below `/assets/`; undefined where there is none. */
+  readonly reply: (path: string, acceptEncoding: string | undefined) => HttpReply | undefined
+}
+
+const load = (): Assets => {
+  const from = folder()
+  const assets = new Map<string, Asset>()
+  const paths = new Map<string, string>()
+  for (const name of readdirSync(from)) {
+    const [room = "", kind = ""] = name.split(".")
+    const contentType = contentTypes[kind]
+    if (contentType === undefined) continue
+    const bytes = readFileSync(`${from}/${name}`)
+    const hash = createHash("sha256").update(bytes).digest("base64url").slice(0, 16)
+    const path = `${assetsPath}${room}-${hash}.${kind}`
+    paths.set(name, path)
+    assets.set(path, { contentType, bytes, brotli: brotliCompressSync(bytes) })
+  }
+  const pathOf = (name: string): string => {
+    const path = paths.get(name)
+    if (path === undefined) throw new Error(`The asset ${name} is missing: build again with npm run build.`)
+    return path
+  }
+  return {
+    urls: (room) => ({ script: pathOf(`${room}.js`), style: pathOf(`${room}.css`) }),
+    reply: (path, acceptEncoding = "") => {
+      const asset = assets.get(path)
+      if (asset === undefined) return undefined
+      const takesBrotli = /(^|,)\s*br\s*(,|$)/.test(acceptEncoding)
+      return {
+        status: 200,
+        headers: {
+          "content-type": asset.contentType,
+          "cache-control": "public, max-age=31536000, immutable",
+          "x-content-type-options": "nosniff",
+          vary: "Accept-Encoding",
+          ...(takesBrotli ? { "content-encoding": "br" } : {})
+        },
+        text: "",
+        bytes: takesBrotli ? asset.brotli : asset.bytes
+      }
+    }
+  }
+}
+
+let loaded: Assets | undefined
+
+/** Read with the first page that is asked for. Throws when the build left none. */
+export const assets = (): Assets => {
+  loaded ??= load()
+  return loaded
+}

@@ -1,0 +1,56 @@
+/**
+ * Replies of pages: HTML with the headers that every page has, redirects after a form, and pages of errors. Components are
+ * written in TSX and rendered on the server; Preact escapes what is put into them.
+ */
+import type { VNode } from "preact"
+import { render } from "preact-render-to-string"
+import type { HttpReply } from "../Http/HttpReply.ts"
+
+type Headers = Readonly<Record<string, string>>
+
+/** Origins that may show the page in a frame; none unless given. */
+export interface Framing {
+  readonly frameAncestors?: ReadonlyArray<string>
+}
+
+/** Nothing from another host, no inline script or style, and no form that leads elsewhere. */
+export const contentSecurityPolicy = ({ frameAncestors = [] }: Framing = {}): string =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    `frame-ancestors ${frameAncestors.length === 0 ? "'none'" : frameAncestors.join(" ")}`
+  ].join("; ")
+
+const pageHeaders = (framing?: Framing): Headers => ({
+  "content-type": "text/html; charset=utf-8",
+  "content-security-policy": contentSecurityPolicy(framing),
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  "cross-origin-opener-policy": "same-origin",
+  "permissions-policy": "camera=(), microphone=(), geolocation=()"
+})
+
+export interface PageOptions extends Framing {
+  /** Default 200. */
+  readonly status?: number
+  readonly headers?: Headers
+}
+
+/** A whole document as a reply. No cache may store it unless `headers` says so. */
+export const pageReply = (document: VNode, { headers, status = 200, ...framing }: PageOptions = {}): HttpReply => ({
+  status,
+  headers: { ...pageHeaders(framing), ...headers },
+  text: `<!doctype html>${render(document)}`
+})
+
+/** Sends the browser to a path of this origin with a GET, after a form. */
+export const seeOther = (path: string, headers: Headers = {}): HttpReply => ({
+  status: 303,
+  headers: { ...pageHeaders(), ...headers, location: path },
+  text: ""
+})
