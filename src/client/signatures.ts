@@ -9,7 +9,8 @@ const mostSignatures = 8
 
 type HmacKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>
 
-const importKey = (bytes: Uint8Array<ArrayBuffer>) => crypto.subtle.importKey("raw", bytes, algorithm, false, ["verify"])
+const importKey = (bytes: Uint8Array<ArrayBuffer>) =>
+  crypto.subtle.importKey("raw", bytes, algorithm, false, ["verify"])
 
 const bytesOf = (base64: string) => Uint8Array.from(atob(base64), (char) => char.charCodeAt(0))
 
