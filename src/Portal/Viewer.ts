@@ -1,0 +1,27 @@
+import type { Actor } from "../Auth/auditLog.ts"
+import type { Owner } from "../Domain/Owner.ts"
+
+/**
+ * What a person may do. An operator sees every account, its chains and people; an admin administers one account; a viewer
+ * reads one account.
+ */
+export type Role = "operator" | "admin" | "viewer"
+
+const ranks: Readonly<Record<Role, number>> = { viewer: 0, admin: 1, operator: 2 }
+
+/** Whether a person of `role` may do what needs `least`. */
+export const mayAs = (role: Role, least: Role): boolean => ranks[role] >= ranks[least]
+
+/** Whoever looks at a page, with the account and mode that the page is about. */
+export interface Viewer {
+  /** Id of the person. */
+  readonly person: string
+  readonly name: string
+  readonly role: Role
+  /** The account and mode of the page; one that the person may see. */
+  readonly owner: Owner
+  /** What every form has to send as the field `csrf`. */
+  readonly csrf: string
+  /** Who acts, for the audit log. */
+  readonly actor: Actor
+}

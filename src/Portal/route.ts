@@ -1,0 +1,34 @@
+/**
+ * What a page of the portal is made of. `Portal.ts` finds the route of a request, and calls it only once the session, the
+ * role, a form's CSRF token and, where asked for, a fresh proof of identity have been checked.
+ */
+import type { Effect } from "effect"
+import type { HttpReply } from "../Http/HttpReply.ts"
+import type { StoreUnavailable } from "../Sql.ts"
+import type { Role, Viewer } from "./Viewer.ts"
+
+export interface PortalRequest {
+  /** Parameters of the route's path, decoded. */
+  readonly params: Readonly<Record<string, string>>
+  readonly query: URLSearchParams
+  /** The fields of a posted form; empty for a GET. */
+  readonly form: URLSearchParams
+  readonly requestId: string
+}
+
+export type PortalHandler<R> = (viewer: Viewer, request: PortalRequest) => Effect.Effect<HttpReply, StoreUnavailable, R>
+
+export interface PortalRoute<R> {
+  readonly method: "GET" | "POST"
+  /** Below the page's account and mode, e.g. `/payments/:id`; "" is the home page. */
+  readonly path: string
+  /** The least role that may use it. */
+  readonly role: Role
+  /** Needs a proof of identity of the last five minutes. */
+  readonly fresh?: true
+  readonly handle: PortalHandler<R>
+}
+
+/** The address of a page of the viewer's account and mode, for links and redirects: `pathOf(viewer, "/keys")`. */
+export const pathOf = ({ owner: { account, mode } }: Pick<Viewer, "owner">, path = ""): string =>
+  `/portal/a/${encodeURIComponent(account)}/${mode}${path}`
