@@ -1,5 +1,5 @@
 // Bundles src/cli.ts into dist/tilld.js. What is imported dynamically becomes a file of its own, read when it is needed.
-// Beside it, for other people's programs: dist/client.js and its declarations, which need nothing else.
+// Beside it, for other people's programs: dist/client.js and dist/checkout.js with their declarations, which need nothing else.
 // With --quiet: no type check, no result, and nothing done when the inputs are those of the last build.
 import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
@@ -160,10 +160,17 @@ const client = {
   format: "esm",
   platform: "neutral",
   target: "es2022",
-  entryPoints: ["src/client/index.ts"],
-  entryNames: "client",
+  entryPoints: [{ in: "src/client/index.ts", out: "client" }],
   legalComments: "none",
   logLevel: "warning"
+}
+
+// For a shop's own pages: the less of it, the better.
+const checkout = {
+  ...client,
+  platform: "browser",
+  entryPoints: [{ in: "src/client/checkout.ts", out: "checkout" }],
+  minify: true
 }
 
 // What browsers get: each room's script and stylesheet, by the room's name. `Pages/assets.ts` serves them.
@@ -188,8 +195,10 @@ try {
   const { metafile } = await build({ ...program, outdir: beside })
   await build({ ...threads, outdir: beside })
   await build({ ...client, outdir: beside })
+  await build({ ...checkout, outdir: beside })
   await build({ ...assets, outdir: join(beside, "assets") })
   writeFileSync(join(root, beside, "client.d.ts"), declarations(join(root, "src/client/index.ts")))
+  writeFileSync(join(root, beside, "checkout.d.ts"), declarations(join(root, "src/client/checkout.ts")))
   chmodSync(join(root, beside, "tilld.js"), 0o755)
   writeFileSync(join(root, beside, ".inputs"), hash)
   const former = `${beside}-former`

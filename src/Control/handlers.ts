@@ -24,6 +24,8 @@ import * as KeyHandlers from "./keyHandlers.ts"
 import * as PaymentHandlers from "./paymentHandlers.ts"
 import * as PaymentRequests from "./paymentRequests.ts"
 import * as RepairHandlers from "./repairHandlers.ts"
+import { changeShop, showShop } from "./shopHandlers.ts"
+import { ChangeShop, ShowShop } from "./shopRequests.ts"
 
 type PlainServices = Accounts | Jumps | DeliveryBell | Keys | Outbox | Reader | Settings | Settlement | Writer
 type SealedServices = PlainServices | Secrets | SigningKeys
@@ -38,6 +40,8 @@ export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string
   [Requests.RollKey._tag, KeyHandlers.rollKey],
   [Requests.ChangeKey._tag, KeyHandlers.changeKey],
   [Requests.ListAccounts._tag, AccountHandlers.listAccounts],
+  [ShowShop._tag, showShop],
+  [ChangeShop._tag, changeShop],
   [ListAudit._tag, listAudit],
   [Requests.ListTokens._tag, PaymentHandlers.listTokens],
   [PaymentRequests.ListPayments._tag, PaymentHandlers.listPayments],

@@ -153,6 +153,10 @@ export const File = section({
     /** What the operator keeps of a quote's gross amount, in basis points (1/100 %). */
     serviceFeeBps: withDefault(integer(0, 5_000, " (100 are 1 %)"), 50)
   }),
+  checkout: withDefaults({
+    /** The images that accounts may name as their logo. Absolute in the settings. */
+    logoFolder: withDefault(nonEmpty, "logos")
+  }),
   portal: withDefaults({ enabled: withDefault(flag, true), allow: cidrs }),
   log: withDefaults({
     level: withDefault(oneOf("trace", "debug", "info", "warning", "error"), "info"),

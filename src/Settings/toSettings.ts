@@ -68,7 +68,7 @@ const chainOf = (file: File, network: Network): ReadonlyArray<ChainSettings> => 
 
 /** The settings: the decoded file with absolute paths, and its chains as a list. */
 export const shapeOf = (file: File, base: BaseOf, env: SettingsSource["env"]): SettingsShape => {
-  const { control, database, webhooks } = file
+  const { checkout, control, database, webhooks } = file
   const absolute = (key: Path, path: string): string => (path === "" ? "" : resolve(base(key), path))
   const path = absolute(["database", "path"], database.path)
   return {
@@ -78,6 +78,7 @@ export const shapeOf = (file: File, base: BaseOf, env: SettingsSource["env"]): S
       markFolder: absolute(["database", "mark_folder"], database.markFolder) || markFolderOf(path, env)
     },
     control: { readSocket: absolute(["control", "read_socket"], control.readSocket) },
+    checkout: { logoFolder: absolute(["checkout", "logo_folder"], checkout.logoFolder) },
     webhooks: { ...webhooks, extraCaFile: absolute(["webhooks", "extra_ca_file"], webhooks.extraCaFile) },
     chains: networks.flatMap((network) => chainOf(file, network))
   }

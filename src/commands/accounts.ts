@@ -7,6 +7,7 @@ import { common, UsageError } from "./commonOptions.ts"
 import { table } from "./Output.ts"
 import { after, limitOf, moreOf, name, pageOf, readInput } from "./options.ts"
 import { printResult } from "./result.ts"
+import { shopCommand } from "./shop.ts"
 
 const xpub = (option: string, mode: string) =>
   Options.text(option).pipe(
@@ -95,8 +96,8 @@ const list = Command.make("list", { ...common, after: after("accounts"), limit: 
   )
 )
 
-/** `tilld accounts`: makes and lists accounts. */
+/** `tilld accounts`: makes and lists accounts, and changes their checkouts. */
 export const accountsCommand = Command.make("accounts").pipe(
   Command.withDescription("Accounts"),
-  Command.withSubcommands([create, list])
+  Command.withSubcommands([create, list, shopCommand])
 )

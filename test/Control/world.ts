@@ -19,6 +19,7 @@ import { ChangeEndpoint, ListEndpoints } from "../../src/Control/endpointRequest
 import { handlers } from "../../src/Control/handlers.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
 import * as PaymentRequests from "../../src/Control/paymentRequests.ts"
+import { ChangeShop, ShowShop } from "../../src/Control/shopRequests.ts"
 import { EndpointId } from "../../src/Domain/Ids.ts"
 import { notedJumps } from "../../src/Payments/addresses/numberingJumps.ts"
 import { Secrets } from "../../src/Secrets.ts"
@@ -97,6 +98,7 @@ export const samples = [
   },
   { request: new ShowDelivery({ id: delivery }) },
   { request: new ListEndpoints({ account, modes: [mode] }) },
+  { request: new ShowShop({ account }) },
   { request: new ListAudit({ since: 0, limit: 10 }) },
   {
     request: new Requests.CreateKey({
@@ -133,6 +135,11 @@ export const samples = [
     request: new Requests.CreateAccount({ name: "Shop", wallets: { test: testXpub } }),
     act: "accounts create",
     detail: { account: /^acct_/, name: "Shop", ownWallets: ["test"] }
+  },
+  {
+    request: new ChangeShop({ account, name: "Corner shop", accent: null, frameOrigins: ["https://shop.example"] }),
+    act: "accounts shop",
+    detail: { account, name: "Corner shop", frameOrigins: ["https://shop.example"] }
   },
   { request: new Requests.ShowSecret({ account, mode }), act: "webhooks secret", detail: { account, mode } },
   {

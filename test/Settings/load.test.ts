@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs"
-import { join, relative, resolve } from "node:path"
+import { basename, join, relative, resolve } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Redacted } from "effect"
 import { modes } from "../../src/Domain/Chain.ts"
@@ -244,6 +244,7 @@ rpc_urls = ["https://sepolia-rpc.example.com"]
       expect(settings.chains[0]?.policies).toHaveLength(1)
       const plain = (all: typeof settings) => ({
         ...all,
+        checkout: { logoFolder: basename(all.checkout.logoFolder) },
         rates: { ...all.rates, fixed: {} },
         chains: all.chains.map((chain) => ({ ...chain, policies: [], rpcUrls: chain.rpcUrls.map(Redacted.value) })),
         wallets: Object.values(all.wallets).map((key) => key && Redacted.value(key))

@@ -64,6 +64,7 @@ export const testSettings = (path: string, over: Partial<SettingsShape> = {}): S
   webhooks: testWebhooks(),
   rates: testRates(),
   quotes: { serviceFeeBps: 50 },
+  checkout: { logoFolder: `${path}.logos` },
   portal: { enabled: true, allow: [] },
   log: { level: "info", format: "json" },
   telemetry: { otlpEndpoint: "" },

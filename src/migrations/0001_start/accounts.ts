@@ -11,6 +11,15 @@ export const accounts = [
     created_at INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID`,
 
+  // How the checkout of an account looks; without a row like tilld. `frame_origins`: separated by spaces.
+  `CREATE TABLE shops (
+    account_id TEXT PRIMARY KEY REFERENCES accounts (id),
+    name TEXT,
+    accent TEXT,
+    logo TEXT,
+    frame_origins TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID`,
+
   `CREATE TABLE api_keys (
     id TEXT PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id),

@@ -1,0 +1,40 @@
+import { Schema } from "effect"
+
+/** What the name of a shop may be: as long as fits above a checkout. */
+export const ShopName = Schema.String.pipe(Schema.pattern(/^\P{C}+$/u), Schema.maxLength(60))
+
+/** A colour such as `#1f5fd1`. */
+export const Accent = Schema.String.pipe(Schema.pattern(/^#[0-9a-f]{6}$/))
+
+/** The name of an image in the folder `checkout.logo_folder`; never a path. */
+export const LogoFile = Schema.String.pipe(
+  Schema.pattern(/^[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)*\.(png|svg|webp|jpg|jpeg)$/i),
+  Schema.maxLength(100)
+)
+
+/** https anywhere, http on this machine for development. */
+const isOrigin = (text: string): boolean => {
+  if (!URL.canParse(text)) return false
+  const { hostname, origin, protocol } = new URL(text)
+  const isLocal = hostname === "localhost" || hostname === "127.0.0.1"
+  // What has a meaning of its own in the policy is part of no origin.
+  return origin === text && !/[\s;,'*]/.test(text) && (protocol === "https:" || (protocol === "http:" && isLocal))
+}
+
+/** An origin that may show the checkout in a frame, such as `https://shop.example`. */
+export const FrameOrigin = Schema.String.pipe(Schema.maxLength(255), Schema.filter(isOrigin))
+
+/** Most origins of a shop: each is in a header of every checkout page. */
+export const mostFrameOrigins = 10
+
+/** How an account's checkout looks, and where it may be framed. What is absent looks like tilld. */
+export const Shop = Schema.Struct({
+  name: Schema.optionalWith(ShopName, { exact: true }),
+  accent: Schema.optionalWith(Accent, { exact: true }),
+  logo: Schema.optionalWith(LogoFile, { exact: true }),
+  frameOrigins: Schema.Array(FrameOrigin).pipe(Schema.maxItems(mostFrameOrigins))
+})
+export type Shop = typeof Shop.Type
+
+/** An account that has not changed anything. */
+export const plainShop: Shop = { frameOrigins: [] }

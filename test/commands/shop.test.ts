@@ -1,0 +1,47 @@
+import { expect } from "@effect/vitest"
+import { liveTest } from "../lib/scopedTest.ts"
+import { installation } from "./installation.ts"
+
+liveTest("an account's checkout is shown, changed in part, and given back its plain look", function* () {
+  const { tilld } = yield* installation
+  expect(yield* tilld(["keys", "create", "--mode", "test", "--name", "shop"])).toMatchObject({ code: 0 })
+  const shop = (...options: ReadonlyArray<string>) => tilld(["accounts", "shop", "--json", ...options])
+  expect(yield* shop()).toMatchObject({ code: 0, stdout: '{"frameOrigins":[]}\n' })
+  const frames = ["--frame-origin", "https://shop.example", "--frame-origin", "http://localhost:3000"]
+  const look = ["--name", "Corner shop", "--accent", "#1f5fd1", "--logo", "corner.svg"]
+  const changed = yield* shop(...look, ...frames)
+  expect(changed.code, changed.stderr).toBe(0)
+  const whole = {
+    name: "Corner shop",
+    accent: "#1f5fd1",
+    logo: "corner.svg",
+    frameOrigins: ["https://shop.example", "http://localhost:3000"]
+  }
+  expect(JSON.parse(changed.stdout)).toEqual(whole)
+  const { accent: _, ...rest } = whole
+  expect(JSON.parse((yield* shop("--accent", "none")).stdout)).toEqual(rest)
+  expect(JSON.parse((yield* shop("--frame-origin", "none")).stdout)).toEqual({ ...rest, frameOrigins: [] })
+  expect((yield* tilld(["accounts", "shop"])).stdout).toBe(
+    "name     Corner shop\naccent   tilld's own\nlogo     corner.svg\nframes   no site may show the checkout in a frame\n"
+  )
+
+  const refused = [
+    ["--accent", "red"],
+    ["--logo", "../shop.png"],
+    ["--frame-origin", "http://shop.example"],
+    ["--frame-origin", "https://shop.example/pay"],
+    ["--name", ""]
+  ]
+  for (const options of refused) {
+    expect(yield* shop(...options), options.join(" ")).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: expect.stringContaining(`${options[0]} must be`)
+    })
+  }
+  expect(yield* shop("--account", "nobody", "--name", "x")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("There is no account nobody")
+  })
+  expect(JSON.parse((yield* shop()).stdout)).toEqual({ ...rest, frameOrigins: [] })
+})
