@@ -14,7 +14,7 @@ import { type Mode, networkKey } from "./Domain/Chain.ts"
 import type { CreatePayment } from "./Domain/CreatePayment.ts"
 import { decimalsOf, nativeToken, PaymentCurrency } from "./Domain/Currency.ts"
 import { StatusEventKind } from "./Domain/Event.ts"
-import { newPaymentId } from "./Domain/Ids.ts"
+import { newCheckoutToken, newPaymentId } from "./Domain/Ids.ts"
 import type { Owner } from "./Domain/Owner.ts"
 import type { Payment } from "./Domain/Payment.ts"
 import {
@@ -155,6 +155,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
             tx,
             {
               id: newPaymentId(now),
+              checkoutToken: newCheckoutToken(now),
               account: owner.account,
               mode: owner.mode,
               merchantRef: request.merchantRef,

@@ -21,6 +21,7 @@ export const examplePayment: PaymentObject = {
   createdAt: "2026-01-31T12:00:00.000Z",
   expiresAt: "2026-01-31T13:00:00.000Z",
   metadata: { cart: 7 },
+  checkoutUrl: "https://pay.example.com/pay/AZwT7J4AqB3xLk9TzW5cVn2mHf8RdQ",
   tokenContract: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
   chainId: 8453,
   decimals: 6,

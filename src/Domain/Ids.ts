@@ -17,6 +17,10 @@ export type DeliveryId = typeof DeliveryId.Type
 export const ApiKeyId = id("key", "ApiKeyId")
 export type ApiKeyId = typeof ApiKeyId.Type
 
+/** The secret in the address of a checkout page: whoever has it sees the page, and nothing else. */
+export const CheckoutToken = Schema.String.pipe(Schema.pattern(/^[A-Za-z0-9_-]{30}$/), Schema.brand("CheckoutToken"))
+export type CheckoutToken = typeof CheckoutToken.Type
+
 /** Accounts are named by people: `default`, or what `tilld accounts create` printed. */
 export const AccountId = Schema.String.pipe(Schema.pattern(/^[a-z0-9][a-z0-9_-]{0,63}$/i), Schema.brand("AccountId"))
 export type AccountId = typeof AccountId.Type
@@ -38,14 +42,21 @@ export const randomToken = (): string => {
 }
 
 /**
- * An id that begins with the time, `at` in Unix milliseconds, followed by 128 random bits. Payments of one commit, and their
- * events, have ids with the same beginning: their index entries share a few pages instead of one page each.
+ * The time, `at` in Unix milliseconds, followed by 128 random bits. What is made for one commit begins alike: its index
+ * entries share a few pages instead of one page each.
  */
-export const newPaymentId = (at: number): PaymentId => {
+const timedToken = (at: number): string => {
   const time = Buffer.alloc(6)
   time.writeUIntBE(at, 0, 6)
-  return PaymentId.make(`pay_${time.toString("base64url")}${randomToken()}`, true)
+  return `${time.toString("base64url")}${randomToken()}`
 }
+
+/** An id that begins with the time, `at` in Unix milliseconds, as do the ids of the payment's events. */
+export const newPaymentId = (at: number): PaymentId => PaymentId.make(`pay_${timedToken(at)}`, true)
+
+/** The secret in the address of a payment's checkout page. It begins with the time as well, and tells nothing of the id. */
+export const newCheckoutToken = (at: number): CheckoutToken => CheckoutToken.make(timedToken(at), true)
+
 export const newQuoteId = (): QuoteId => QuoteId.make(`quote_${randomToken()}`, true)
 export const newEndpointId = (): EndpointId => EndpointId.make(`wh_${randomToken()}`, true)
 export const newAccountId = (): AccountId => AccountId.make(`acct_${randomToken()}`, true)

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { ChainName, type Mode } from "./Chain.ts"
 import { PaymentCurrency } from "./Currency.ts"
-import type { AccountId, PaymentId, QuoteId } from "./Ids.ts"
+import type { AccountId, CheckoutToken, PaymentId, QuoteId } from "./Ids.ts"
 import { count, idPattern, text, timestamp } from "./textSchemas.ts"
 
 export const PaymentStatus = Schema.Literal("pending", "detecting", "confirmed", "expired", "failed")
@@ -23,6 +23,8 @@ export interface Payment {
   /** Order of creation, also the tie-breaker of the list. */
   readonly sequence: number
   readonly id: PaymentId
+  /** The secret in the address of its checkout page: never logged. */
+  readonly checkoutToken: CheckoutToken
   readonly account: AccountId
   readonly mode: Mode
   readonly merchantRef: string
@@ -91,6 +93,10 @@ export const PaymentObject = Schema.Struct({
   metadata: Schema.Unknown.annotations({
     jsonSchema: { type: "object", description: "Your own data, as given; empty when none was." }
   }),
+  checkoutUrl: text(
+    "Address of the page on which the customer pays, in five languages: a link that needs no key. Whoever has it sees what is to be paid and what has come, and nothing else of yours.",
+    { format: "uri" }
+  ),
   amountReceived: Schema.optionalWith(
     baseUnits(
       "What has come in the currency asked for, on time, confirmed or not; of an ended payment, what was confirmed by then",

@@ -11,7 +11,7 @@ import { iso } from "../Domain/Timestamp.ts"
 import type { SettingsShape } from "../Settings.ts"
 
 /** The settings that a payment object depends on. */
-export type PaymentTerms = Pick<SettingsShape, "chains" | "payments">
+export type PaymentTerms = Pick<SettingsShape, "chains" | "payments" | "server">
 
 interface Asset extends Pick<PaymentObject, "chainId" | "decimals" | "tokenContract"> {
   readonly uri?: string
@@ -32,6 +32,10 @@ const assetOf = ({ address, chain, currency, mode }: Payment, units: bigint, { c
   return { tokenContract, chainId, decimals: token.decimals, uri }
 }
 
+/** The address of a payment's checkout page: a secret of the payer and the merchant. */
+const checkoutUrl = ({ checkoutToken }: Payment, { server }: PaymentTerms): string =>
+  `${server.publicUrl}/pay/${checkoutToken}`
+
 /** A payment as its merchant sees it. */
 export const paymentObject = (payment: Payment, terms: PaymentTerms): PaymentObject => {
   const { amount, amountReceived = 0n, status } = payment
@@ -49,6 +53,7 @@ export const paymentObject = (payment: Payment, terms: PaymentTerms): PaymentObj
     createdAt: iso(payment.createdAt),
     expiresAt: iso(payment.expiresAt),
     metadata: JSON.parse(payment.metadata),
+    checkoutUrl: checkoutUrl(payment, terms),
     ...(payment.amountReceived === undefined ? {} : { amountReceived: payment.amountReceived.toString() }),
     ...(payment.txHash === undefined ? {} : { txHash: payment.txHash }),
     ...(payment.confirmedAt === undefined ? {} : { confirmedAt: iso(payment.confirmedAt) }),

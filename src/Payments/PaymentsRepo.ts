@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
 import { dueTimeSql } from "../Domain/deadline.ts"
-import type { AccountId, PaymentId, QuoteId } from "../Domain/Ids.ts"
+import type { AccountId, CheckoutToken, PaymentId, QuoteId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import type { FailureReason, NewPayment, Payment, PaymentStatus } from "../Domain/Payment.ts"
 import { type Db, type Param, Tx } from "../Sql.ts"
@@ -16,6 +16,7 @@ import type { AddressSource } from "./addresses/Addresses.ts"
 export interface PaymentRow {
   readonly sequence: number
   readonly id: string
+  readonly checkout_token: string
   readonly account_id: string
   readonly mode: Mode
   readonly merchant_ref: string
@@ -42,13 +43,14 @@ export interface PaymentRow {
 }
 
 /** The columns of a `PaymentRow`. */
-export const columns = `sequence, id, account_id, mode, merchant_ref, amount, currency, chain, address, status, created_at,
-  expires_at, due_at, created_head, metadata, webhook_url, redirect_url, quote_id, usd_value, amount_received, tx_hash,
+export const columns = `sequence, id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, status,
+  created_at, expires_at, due_at, created_head, metadata, webhook_url, redirect_url, quote_id, usd_value, amount_received, tx_hash,
   confirmed_at, failure_reason, ended_at, updates`
 
 export const fromRow = (row: PaymentRow): Payment => ({
   sequence: row.sequence,
   id: row.id as PaymentId,
+  checkoutToken: row.checkout_token as CheckoutToken,
   account: row.account_id as AccountId,
   mode: row.mode,
   merchantRef: row.merchant_ref,
@@ -86,15 +88,17 @@ export const fromRow = (row: PaymentRow): Payment => ({
 export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSource, behind = 0) =>
   Effect.map(
     tx.get<{ sequence: number; created_head: number | null; due_at: number | null }>(
-      `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
-         status, created_at, expires_at, created_head, due_at, metadata, webhook_url, redirect_url, quote_id, usd_value)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?),
+      `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
+         wallet_index, status, created_at, expires_at, created_head, due_at, metadata, webhook_url, redirect_url, quote_id,
+         usd_value)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?),
          nullif(max(? + ?, (SELECT coalesce(max(head_time), 0) * 1000 FROM scans WHERE chain = ? AND mode = ?) + ?), ?),
          ?, ?, ?, ?, ?)
        ON CONFLICT (account_id, mode, merchant_ref) DO NOTHING
        RETURNING sequence, created_head, due_at`,
       [
         payment.id,
+        payment.checkoutToken,
         payment.account,
         payment.mode,
         payment.merchantRef,
@@ -166,6 +170,9 @@ const first = (db: Db, where: string, params: ReadonlyArray<Param>) =>
   )
 
 export const byId = (db: Db, id: string) => first(db, "id = ?", [id])
+
+/** The payment of a checkout page; undefined where there is none. */
+export const byCheckoutToken = (db: Db, token: string) => first(db, "checkout_token = ?", [token])
 
 /** A payment of this owner; undefined for one of another account or mode. */
 export const byOwner = (db: Db, owner: Owner, id: string) =>

@@ -57,6 +57,8 @@ export interface Payment {
   /** ISO 8601, UTC. */
   readonly expiresAt: string
   readonly metadata: Metadata
+  /** The page on which your customer pays: send them there, or show the link. */
+  readonly checkoutUrl: string
   /** Smallest units that have arrived on time, confirmed or not. */
   readonly amountReceived?: string
   /** From `detecting` on. Once confirmed, the transaction that completed the amount. */

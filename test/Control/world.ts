@@ -39,9 +39,9 @@ const delivery = `dlv_${"d".repeat(22)}`
 const hash = `0x${"1".repeat(64)}`
 
 const insertPayment = (n: number, chain: string, ended: number | "NULL") => `
-  INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index, status,
-    created_at, expires_at, created_head, metadata, ended_at)
-  VALUES ('${payment(n)}', 'default', 'test', 'order ${n}', '1000', 'ETH', '${chain}',
+  INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
+    wallet_index, status, created_at, expires_at, created_head, metadata, ended_at)
+  VALUES ('${payment(n)}', '${n}', 'default', 'test', 'order ${n}', '1000', 'ETH', '${chain}',
     '0x000000000000000000000000000000000000000${n}', 'w', ${n}, '${ended === "NULL" ? "pending" : "expired"}', 0, 1000, 100,
     '{}', ${ended})`
 

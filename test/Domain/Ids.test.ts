@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { EventId, eventId, newPaymentId, PaymentId } from "../../src/Domain/Ids.ts"
+import { CheckoutToken, EventId, eventId, newCheckoutToken, newPaymentId, PaymentId } from "../../src/Domain/Ids.ts"
 
 const beginning = (id: string) => id.slice(4, 12)
 
@@ -11,6 +11,14 @@ it("ids of payments of one millisecond differ but begin alike; later ids begin d
   expect(new Set(ids.map(beginning)).size).toBe(1)
   expect(beginning(newPaymentId(at + 1))).not.toBe(beginning(newPaymentId(at)))
   for (const id of [...ids, newPaymentId(0), newPaymentId(2 ** 47)]) expect(Schema.is(PaymentId)(id)).toBe(true)
+})
+
+it("a checkout token begins with its time, differs from every other and shares no random bit with an id", () => {
+  const at = 1_800_000_000_000
+  const tokens = Array.from({ length: 1_000 }, () => newCheckoutToken(at))
+  const tails = new Set([...tokens.map((token) => token.slice(8)), newPaymentId(at).slice(12)])
+  expect([tails.size, new Set(tokens.map((token) => token.slice(0, 8))).size]).toEqual([1_001, 1])
+  for (const token of [...tokens, newCheckoutToken(0)]) expect(Schema.is(CheckoutToken)(token)).toBe(true)
 })
 
 it("an event's id is the same each time it is made, begins as its payment's does, and is no other event's", () => {

@@ -10,13 +10,14 @@ const to = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 const contract = "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913"
 const tokenContract = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
 
-const { payments } = testSettings("")
+const { payments, server } = testSettings("")
 const terms = (over: Partial<SettingsShape["payments"]> = {}): PaymentTerms => ({
   chains: [
     testChain({ chain: "base", mode: "live", chainId: 8453 }),
     testChain({ chainId: 31_337, tokens: [{ symbol: "USDC", address: contract, decimals: 8 }] })
   ],
-  payments: { ...payments, ...over }
+  payments: { ...payments, ...over },
+  server: { ...server, publicUrl: "https://pay.example.com" }
 })
 
 const shown = (over: Partial<Payment> = {}, by = terms()) => paymentObject(somePayment({ address: to, ...over }), by)
@@ -98,6 +99,14 @@ describe("what is configured no longer is left out, and the rest is shown", () =
     expect(gone).toMatchObject({ currency: "DAI", chainId: 31_337 })
     for (const field of fields.filter((each) => each !== "chainId")) expect(gone).not.toHaveProperty(field)
   })
+})
+
+it("every payment shows its checkout page, whatever has become of it", () => {
+  for (const status of ["pending", "detecting", "confirmed", "expired", "failed"] as const) {
+    const { checkoutToken, ...payment } = somePayment({ status })
+    const { checkoutUrl } = paymentObject({ ...payment, checkoutToken }, terms())
+    expect(checkoutUrl).toBe(`https://pay.example.com/pay/${checkoutToken}`)
+  }
 })
 
 it("no object of a payment shows where its customer goes, or its own webhook", () => {

@@ -55,6 +55,7 @@ liveSuite(app, "payments over HTTP", (test, it) => {
       createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       expiresAt,
       metadata,
+      checkoutUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:8080\/pay\/[A-Za-z0-9_-]{30}$/),
       tokenContract,
       chainId: 31337,
       decimals: 6,

@@ -38,6 +38,9 @@ it.scoped(
               Effect.map(Repo.byOwner(tx, owner, id), (found) => found !== undefined)
             )
             expect(visible.map(({ id }) => id)).toEqual([own])
+            const token = payments[n]?.checkoutToken ?? ""
+            expect((yield* Repo.byCheckoutToken(tx, token))?.id).toBe(own)
+            expect(yield* Repo.byCheckoutToken(tx, own ?? "")).toBeUndefined()
           }
           expect(yield* Repo.idByMerchantRef(tx, owners[0] ?? expect.unreachable(), "other")).toBeUndefined()
         })

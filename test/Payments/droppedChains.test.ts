@@ -10,10 +10,10 @@ import { temporaryDatabase } from "../lib/store.ts"
 const insert = (n: number, status: string, chain: string, mode = "test") =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(
-      `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
-         status, created_at, expires_at, metadata, ended_at)
-       VALUES (?, 'a', ?, ?, '1', 'ETH', ?, ?, 'w', ?, ?, 0, 1, '{}', ?)`,
-      [`pay_${n}`, mode, `ref-${n}`, chain, `0x${n}`, n, status, status === "expired" ? 1 : null]
+      `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
+         wallet_index, status, created_at, expires_at, metadata, ended_at)
+       VALUES (?, ?, 'a', ?, ?, '1', 'ETH', ?, ?, 'w', ?, ?, 0, 1, '{}', ?)`,
+      [`pay_${n}`, `${n}`, mode, `ref-${n}`, chain, `0x${n}`, n, status, status === "expired" ? 1 : null]
     )
   )
 

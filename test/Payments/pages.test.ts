@@ -33,9 +33,9 @@ const insert = (count: number) =>
        drawn AS (
          SELECT n, CASE WHEN n % 100 = 0 THEN 'pending' WHEN n % 50 = 1 THEN 'failed' WHEN n % 3 = 0 THEN 'expired'
            ELSE 'confirmed' END AS status FROM numbers)
-       INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
-         status, created_at, expires_at, metadata, confirmed_at, failure_reason, ended_at)
-       SELECT 'pay_' || n, ?, ?, n, '1', 'USDC', CASE WHEN n % 10 = 0 THEN 'base' ELSE 'polygon' END, n, 'w', n, status,
+       INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
+         wallet_index, status, created_at, expires_at, metadata, confirmed_at, failure_reason, ended_at)
+       SELECT 'pay_' || n, n, ?, ?, n, '1', 'USDC', CASE WHEN n % 10 = 0 THEN 'base' ELSE 'polygon' END, n, 'w', n, status,
          1700000000000 + n / 4, 1700003600000, '{}', iif(status = 'confirmed', 1, NULL),
          iif(status = 'failed', 'wrong_token', NULL), iif(status = 'pending', NULL, 1) FROM drawn`,
       [count, owner.account, owner.mode]

@@ -73,9 +73,9 @@ export const usedBy = (quoteId: string) =>
         const tx = yield* Tx
         yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 1)")
         yield* tx.run(
-          `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
-             status, created_at, expires_at, metadata, quote_id)
-           VALUES ('pay_1', 'shop', 'test', 'a', '1', 'ETH', 'base', '0x1', 'w', 0, 'pending', 0, 1, '{}', ?)`,
+          `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address,
+             wallet, wallet_index, status, created_at, expires_at, metadata, quote_id)
+           VALUES ('pay_1', 't', 'shop', 'test', 'a', '1', 'ETH', 'base', '0x1', 'w', 0, 'pending', 0, 1, '{}', ?)`,
           [quoteId]
         )
       })

@@ -14,7 +14,8 @@ const payment: PlanOptions["payment"] = {
   status: "pending",
   createdAt: "2026-01-31T12:00:00.000Z",
   expiresAt,
-  metadata: {}
+  metadata: {},
+  checkoutUrl: "http://127.0.0.1/pay/AZwT7J4AqB3xLk9TzW5cVn2mHf8RdQ"
 }
 
 const options: PlanOptions = {

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage } from "node:http"
 import type { AddressInfo } from "node:net"
 import Database from "better-sqlite3"
 import { Effect } from "effect"
-import { eventId, newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts"
+import { eventId, newCheckoutToken, newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts"
 import * as Sql from "../../src/Sql.ts"
 
 // What the same work costs without everything that makes tilld tilld: node:http, JSON.parse, prepared statements, the
@@ -22,9 +22,9 @@ const nextIndex = db.prepare(
   "UPDATE wallets SET next_index = next_index + 1 WHERE fingerprint = 'reference' RETURNING next_index - 1 AS n"
 )
 const payment = db.prepare(
-  `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
-     status, created_at, expires_at, metadata)
-   VALUES (?, 'default', 'test', ?, ?, ?, ?, ?, 'reference', ?, 'pending', ?, ?, ?)`
+  `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
+     wallet_index, status, created_at, expires_at, metadata)
+   VALUES (?, ?, 'default', 'test', ?, ?, ?, ?, ?, 'reference', ?, 'pending', ?, ?, ?)`
 )
 const event = db.prepare(
   `INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at)
@@ -35,6 +35,7 @@ const commit = db.prepare("COMMIT")
 
 interface Row {
   readonly id: PaymentId
+  readonly checkout_token: string
   readonly merchant_ref: string
   readonly amount: string
   readonly currency: string
@@ -56,7 +57,8 @@ const toObject = (row: Row) => ({
   status: row.status,
   createdAt: new Date(row.created_at).toISOString(),
   expiresAt: new Date(row.expires_at).toISOString(),
-  metadata: JSON.parse(row.metadata) as unknown
+  metadata: JSON.parse(row.metadata) as unknown,
+  checkoutUrl: `http://127.0.0.1/pay/${row.checkout_token}`
 })
 
 type Answer = (status: number, body: unknown) => void
@@ -69,6 +71,7 @@ const insert = (body: string) => {
   const { n } = nextIndex.get() as { n: number }
   const row: Row = {
     id: newPaymentId(now),
+    checkout_token: newCheckoutToken(now),
     merchant_ref: asked.merchantRef,
     amount: asked.amount,
     currency: asked.currency,
@@ -80,8 +83,8 @@ const insert = (body: string) => {
     expires_at: now + 3_600_000,
     metadata: JSON.stringify(asked.metadata)
   }
-  const { address, amount, chain, created_at, currency, expires_at, id, merchant_ref, metadata } = row
-  payment.run(id, merchant_ref, amount, currency, chain, address, n, created_at, expires_at, metadata)
+  const { address, amount, chain, checkout_token, created_at, currency, expires_at, id, merchant_ref, metadata } = row
+  payment.run(id, checkout_token, merchant_ref, amount, currency, chain, address, n, created_at, expires_at, metadata)
   const object = toObject(row)
   const told = {
     id: eventId(row.id, "payment.created", 0),

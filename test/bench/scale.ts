@@ -11,10 +11,10 @@ const minutes = 2
 /** Payments that have just ended, whose addresses are watched for the late window. */
 const seeded = (payments: number) => `
   INSERT INTO wallets (fingerprint, next_index) VALUES ('seeded', ${payments});
-  INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index, status,
-    created_at, expires_at, created_head, metadata, ended_at)
+  INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
+    wallet_index, status, created_at, expires_at, created_head, metadata, ended_at)
   WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${payments})
-  SELECT 'pay_' || i, 'default', 'test', 'old-' || i, '1', 'USDC', 'base', '0x' || lower(hex(randomblob(20))), 'seeded', i,
+  SELECT 'pay_' || i, i, 'default', 'test', 'old-' || i, '1', 'USDC', 'base', '0x' || lower(hex(randomblob(20))), 'seeded', i,
     'expired', ${epoch} - 7200000, ${epoch} - 3600000, 0, '{}', ${epoch} - 3600000 FROM n;`
 
 /** Header and log calls of a tick with so many addresses watched. */

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto"
 import Database from "better-sqlite3"
-import { newPaymentId } from "../../src/Domain/Ids.ts"
+import { newCheckoutToken, newPaymentId } from "../../src/Domain/Ids.ts"
 
 /** Rows of every status and chain come first, so many; all later ones are confirmed on base. */
 export const mixed = 1_000
@@ -18,6 +18,7 @@ const row = (i: number, wallet: string, first: number) => {
   const ended = status === "pending" ? null : createdAt + 60_000
   return {
     id: newPaymentId(createdAt) as string,
+    checkoutToken: newCheckoutToken(createdAt) as string,
     merchantRef: `order-${i}`,
     chain,
     address: `0x${randomBytes(20).toString("hex")}`,
@@ -47,9 +48,9 @@ export const seed = (database: string, count: number): void => {
   const here = db.prepare("SELECT count(*) FROM payments").pluck().get() as number
   const newest = db.prepare("SELECT max(created_at) FROM accounts").pluck().get() as number
   const insert = db.prepare(
-    `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
-       status, created_at, expires_at, metadata, amount_received, tx_hash, confirmed_at, failure_reason, ended_at)
-     VALUES (@id, 'default', 'test', @merchantRef, '25000000', 'USDC', @chain, @address, @wallet, @index, @status,
+    `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
+       wallet_index, status, created_at, expires_at, metadata, amount_received, tx_hash, confirmed_at, failure_reason, ended_at)
+     VALUES (@id, @checkoutToken, 'default', 'test', @merchantRef, '25000000', 'USDC', @chain, @address, @wallet, @index, @status,
        @createdAt, @expiresAt, '{"order":1}', '24000000', @txHash, @confirmedAt, @failure, @ended)`
   )
   db.transaction(() => {

@@ -7,9 +7,9 @@ import { installation } from "./installation.ts"
 const paymentId = (n: number) => `pay_${String(n).repeat(22)}`
 
 const insertPayment = (n: number, chain: string, status: string) => `
-  INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index, status,
-    created_at, expires_at, created_head, metadata, ended_at)
-  VALUES ('${paymentId(n)}', 'default', 'test', 'order ${n}', '1000', 'ETH', '${chain}',
+  INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
+    wallet_index, status, created_at, expires_at, created_head, metadata, ended_at)
+  VALUES ('${paymentId(n)}', '${n}', 'default', 'test', 'order ${n}', '1000', 'ETH', '${chain}',
     '0x000000000000000000000000000000000000000${n}', 'w', ${n}, '${status}', 0, 1000, 100, '{}',
     ${status === "expired" ? 2000 : "NULL"});`
 

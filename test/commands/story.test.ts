@@ -13,9 +13,9 @@ const id = "pay_aaaaaaaaaaaaaaaaaaaaaa"
 // A payment that a reorg took once, and whose endpoint was down at first.
 const rows = [
   "INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 1)",
-  `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index, status,
-     created_at, expires_at, metadata, amount_received, tx_hash, confirmed_at, ended_at)
-   VALUES ('${id}', 'default', 'test', 'order 1', '1000000', 'USDC', 'base', '0xA', 'w', 0, 'confirmed',
+  `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
+     wallet_index, status, created_at, expires_at, metadata, amount_received, tx_hash, confirmed_at, ended_at)
+   VALUES ('${id}', 't', 'default', 'test', 'order 1', '1000000', 'USDC', 'base', '0xA', 'w', 0, 'confirmed',
      0, 3600000, '{}', '1000000', '0xt', 30000, 30000)`,
   `INSERT INTO transitions (payment_id, ordinal, from_status, to_status, at) VALUES
      ('${id}', 1, 'detecting', 'confirmed', 30000), ('${id}', 0, 'pending', 'detecting', 20000)`,

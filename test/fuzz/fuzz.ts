@@ -183,9 +183,9 @@ const prices = {
 const storeExceptions = ({ database }: Installation) => {
   const store = new Database(database)
   store.exec(`
-    INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index, status,
-      created_at, expires_at, metadata, ended_at)
-    SELECT 'pay_' || printf('%022d', value), 'default', 'test', 'before the fuzz ' || value, '1000', 'USDC', 'base',
+    INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
+      wallet_index, status, created_at, expires_at, metadata, ended_at)
+    SELECT 'pay_' || printf('%022d', value), value, 'default', 'test', 'before the fuzz ' || value, '1000', 'USDC', 'base',
       '0x' || printf('%040d', value), fingerprint, 1000000 + value, 'expired', 0, 1, '{}', 2
     FROM wallets, json_each('[1,2,3,4,5]');
     INSERT INTO exceptions (id, address, key, payment_id, account_id, kind, chain, mode, tx_hash, sender, currency, amount,

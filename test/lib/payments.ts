@@ -1,9 +1,10 @@
-import { AccountId, newPaymentId } from "../../src/Domain/Ids.ts"
+import { AccountId, newCheckoutToken, newPaymentId } from "../../src/Domain/Ids.ts"
 import type { NewPayment, Payment, PaymentObject } from "../../src/Domain/Payment.ts"
 
 /** A payment that is about to be stored: 1000 wei on Base, asked for at second 100 and due within the hour. */
 export const someNewPayment = (over: Partial<NewPayment> = {}): NewPayment => ({
   id: newPaymentId(0),
+  checkoutToken: newCheckoutToken(0),
   account: AccountId.make("default"),
   mode: "test",
   merchantRef: "order-1",

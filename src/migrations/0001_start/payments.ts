@@ -40,10 +40,12 @@ export const payments = [
   "CREATE INDEX quotes_age ON quotes (created_at)",
 
   // `due_at`: the due time by the chain's clock, where the machine's clock was behind that when the payment was created; else
-  // the payment is due at `expires_at`. `updates`: the number of its `payment.updated` events.
+  // the payment is due at `expires_at`. `checkout_token`: whoever has it sees the payment's checkout page, so it is never
+  // logged. `updates`: the number of its `payment.updated` events.
   `CREATE TABLE payments (
     sequence INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
+    checkout_token TEXT NOT NULL UNIQUE,
     account_id TEXT NOT NULL REFERENCES accounts (id),
     mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
     merchant_ref TEXT NOT NULL,

@@ -16,8 +16,8 @@ const octets = (row: string, ...columns: ReadonlyArray<string>) =>
 // A row's size in the file with its indexes: measured constants, and the fields that a merchant or receiver can make long.
 const sizes = {
   payments: (row: string) =>
-    `${onPages(`270 + ${octets(row, "metadata", "webhook_url", "redirect_url", "merchant_ref", "account_id", "wallet")}`)}
-      + 310 + 5 * ${octets(row, "account_id")} + ${octets(row, "merchant_ref", "wallet")}`,
+    `${onPages(`302 + ${octets(row, "metadata", "webhook_url", "redirect_url", "merchant_ref", "account_id", "wallet")}`)}
+      + 350 + 5 * ${octets(row, "account_id")} + ${octets(row, "merchant_ref", "wallet")}`,
   events: (row: string) =>
     `${onPages(`98 + ${octets(row, "body", "account_id")}`)} + 140 + ${octets(row, "account_id")}`,
   deliveries: (row: string) =>
@@ -55,7 +55,7 @@ const rowTriggers = Object.entries(sizes).flatMap(([table, size]) => [
 
 /** What each further event of an open payment will store, with its delivery to the payment's own URL, without attempts. */
 const payload = (row: string) =>
-  `1300 + 11 * (${octets(row, "metadata", "redirect_url", "merchant_ref", "webhook_url")}) / 10 + 2 * ${octets(row, "webhook_url")}`
+  `1380 + 11 * (${octets(row, "metadata", "redirect_url", "merchant_ref", "webhook_url")}) / 10 + 2 * ${octets(row, "webhook_url")}`
 
 const attemptSize = (row: string) => shared(`(30 + ${octets(row, "address", "error", "body_start")})`)
 const ofDelivery = (row: string) => `FROM deliveries WHERE sequence = ${row}.delivery`

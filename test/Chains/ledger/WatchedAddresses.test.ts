@@ -75,9 +75,9 @@ describe("WatchedAddresses", () => {
           // Nearly all end in the same millisecond: no page may lose one of them. The addresses are decimal digits only.
           yield* runSql(
             `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${many - 1})
-             INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
-               wallet_index, status, created_at, expires_at, metadata, ended_at)
-             SELECT 'p' || n, 'default', 'test', 'm' || n, '1', 'ETH', 'ethereum', printf('0x%040d', n), 'w', n,
+             INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address,
+               wallet, wallet_index, status, created_at, expires_at, metadata, ended_at)
+             SELECT 'p' || n, n, 'default', 'test', 'm' || n, '1', 'ETH', 'ethereum', printf('0x%040d', n), 'w', n,
                'expired', 0, 0, '{}', ${39 * day} + (n > 10000) FROM numbers`
           )
         }),

@@ -107,6 +107,7 @@ const fields: ReadonlyArray<Case<Shop>> = [
         id: expect.any(String),
         address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/),
         status: "pending",
+        checkoutUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1\/pay\/[A-Za-z0-9_-]{30}$/),
         createdAt: expect.any(String),
         expiresAt: expect.any(String),
         tokenContract,
