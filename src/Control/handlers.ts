@@ -21,6 +21,7 @@ import { ListDeliveries, Redeliver, RedeliverRange, SendTest, ShowDelivery } fro
 import { changeEndpoint, listEndpoints } from "./endpointHandlers.ts"
 import { ChangeEndpoint, ListEndpoints } from "./endpointRequests.ts"
 import * as KeyHandlers from "./keyHandlers.ts"
+import { MakeLoginLink, makeLoginLink } from "./login.ts"
 import * as PaymentHandlers from "./paymentHandlers.ts"
 import * as PaymentRequests from "./paymentRequests.ts"
 import * as RepairHandlers from "./repairHandlers.ts"
@@ -43,6 +44,7 @@ export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string
   [ShowShop._tag, showShop],
   [ChangeShop._tag, changeShop],
   [ListAudit._tag, listAudit],
+  [MakeLoginLink._tag, makeLoginLink],
   [Requests.ListTokens._tag, PaymentHandlers.listTokens],
   [PaymentRequests.ListPayments._tag, PaymentHandlers.listPayments],
   [PaymentRequests.ShowPayment._tag, PaymentHandlers.showPayment],

@@ -16,6 +16,10 @@ export const DeliveryId = id("dlv", "DeliveryId")
 export type DeliveryId = typeof DeliveryId.Type
 export const ApiKeyId = id("key", "ApiKeyId")
 export type ApiKeyId = typeof ApiKeyId.Type
+export const PersonId = id("per", "PersonId")
+export type PersonId = typeof PersonId.Type
+export const SessionId = id("ses", "SessionId")
+export type SessionId = typeof SessionId.Type
 
 /** The secret in the address of a checkout page: whoever has it sees the page, and nothing else. */
 export const CheckoutToken = Schema.String.pipe(Schema.pattern(/^[A-Za-z0-9_-]{30}$/), Schema.brand("CheckoutToken"))
@@ -61,6 +65,8 @@ export const newQuoteId = (): QuoteId => QuoteId.make(`quote_${randomToken()}`, 
 export const newEndpointId = (): EndpointId => EndpointId.make(`wh_${randomToken()}`, true)
 export const newAccountId = (): AccountId => AccountId.make(`acct_${randomToken()}`, true)
 export const newApiKeyId = (): ApiKeyId => ApiKeyId.make(`key_${randomToken()}`, true)
+export const newPersonId = (): PersonId => PersonId.make(`per_${randomToken()}`, true)
+export const newSessionId = (): SessionId => SessionId.make(`ses_${randomToken()}`, true)
 
 /** 132 bits of a hash, as long as a random token. */
 const derived = (...parts: ReadonlyArray<string>): string => hash("sha256", parts.join("\n"), "base64url").slice(0, 22)
