@@ -25,7 +25,7 @@ import { MakeLoginLink, makeLoginLink } from "./login.ts"
 import * as PaymentHandlers from "./paymentHandlers.ts"
 import * as PaymentRequests from "./paymentRequests.ts"
 import * as RepairHandlers from "./repairHandlers.ts"
-import { changeShop, showShop } from "./shopHandlers.ts"
+import { changeShopHandler, showShopHandler } from "./shopHandlers.ts"
 import { ChangeShop, ShowShop } from "./shopRequests.ts"
 
 type PlainServices = Accounts | Jumps | DeliveryBell | Keys | Outbox | Reader | Settings | Settlement | Writer
@@ -41,8 +41,8 @@ export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string
   [Requests.RollKey._tag, KeyHandlers.rollKey],
   [Requests.ChangeKey._tag, KeyHandlers.changeKey],
   [Requests.ListAccounts._tag, AccountHandlers.listAccounts],
-  [ShowShop._tag, showShop],
-  [ChangeShop._tag, changeShop],
+  [ShowShop._tag, showShopHandler],
+  [ChangeShop._tag, changeShopHandler],
   [ListAudit._tag, listAudit],
   [MakeLoginLink._tag, makeLoginLink],
   [Requests.ListTokens._tag, PaymentHandlers.listTokens],

@@ -1,10 +1,10 @@
 import { Effect } from "effect"
-import { putShop, shopOf } from "../Auth/ShopsRepo.ts"
+import { shopOf } from "../Auth/ShopsRepo.ts"
+import { changeShop, shopAct } from "../Auth/shops.ts"
 import { Accounts } from "../Auth.ts"
 import { UnknownAccount } from "../Domain/AccountErrors.ts"
 import type { AccountId } from "../Domain/Ids.ts"
-import type { Shop } from "../Domain/Shop.ts"
-import { Reader, Tx, Writer } from "../Sql.ts"
+import { Reader } from "../Sql.ts"
 import { administering, reading } from "./controlHandler.ts"
 import { ChangeShop, ShowShop } from "./shopRequests.ts"
 
@@ -13,7 +13,7 @@ const mustExist = Effect.fnUntraced(function* (account: AccountId) {
   if (!(yield* accounts.exists(account))) return yield* UnknownAccount.of(account)
 })
 
-export const showShop = reading(
+export const showShopHandler = reading(
   ShowShop,
   Effect.fnUntraced(function* ({ account }) {
     yield* mustExist(account)
@@ -21,38 +21,11 @@ export const showShop = reading(
   })
 )
 
-/** The value after a change: absent leaves it, null takes it away. */
-const after = <A>(before: A | undefined, change: A | null | undefined): A | undefined =>
-  change === undefined ? before : (change ?? undefined)
-
-/** A shop's look after a change. */
-export const changedShop = (before: Shop, change: Omit<ChangeShop, "account">): Shop => {
-  const name = after(before.name, change.name)
-  const accent = after(before.accent, change.accent)
-  const logo = after(before.logo, change.logo)
-  return {
-    ...(name === undefined ? {} : { name }),
-    ...(accent === undefined ? {} : { accent }),
-    ...(logo === undefined ? {} : { logo }),
-    frameOrigins: change.frameOrigins ?? before.frameOrigins
-  }
-}
-
-export const changeShop = administering(
+export const changeShopHandler = administering(
   ChangeShop,
-  ({ accent, account, frameOrigins, logo, name }) => ({
-    act: "accounts shop",
-    detail: { account, name: name ?? undefined, accent: accent ?? undefined, logo: logo ?? undefined, frameOrigins }
-  }),
+  ({ account, ...change }) => shopAct(account, change),
   Effect.fnUntraced(function* ({ account, ...change }) {
     yield* mustExist(account)
-    const writer = yield* Writer
-    return yield* writer.write(
-      Effect.gen(function* () {
-        const shop = changedShop(yield* shopOf(yield* Tx, account), change)
-        yield* putShop(account, shop)
-        return shop
-      })
-    )
+    return yield* changeShop(account, change)
   })
 )

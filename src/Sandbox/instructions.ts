@@ -15,6 +15,10 @@ export interface Sandbox {
   /** Base of the API. */
   readonly url: string
   readonly apiKey: string
+  /** A link that signs in to the portal, once. */
+  readonly portal: string
+  /** A payment's id and the URL of its checkout page. */
+  readonly checkout?: { readonly id: string; readonly url: string }
   readonly chains: ReadonlyArray<ShownChain>
   /** The words that run this program with the sandbox's configuration: a command and its options follow. */
   readonly program: string
@@ -50,16 +54,29 @@ See it confirm, ${chain.confirmations} blocks later:
 `
 
 /** What runs, and at which address. */
-export const overview = ({ apiKey, chains, url }: Sandbox): string => `${chains.map(describe).join("\n")}
+export const overview = ({ apiKey, chains, portal, url }: Sandbox): string => `${chains.map(describe).join("\n")}
   API       ${url}/v1
   test key  ${apiKey}
+  portal    ${portal}
+            (works once, within 10 minutes; then: tilld login)
+`
+
+/** What a customer sees of a first payment. */
+const look = ({ checkout, program }: Sandbox): string =>
+  checkout === undefined
+    ? ""
+    : `Look at the checkout page of a payment of 25 USDC, and pay it while you look:
+
+  ${checkout.url}
+  ${program} sandbox pay ${checkout.id}
+
 `
 
 /** What a newcomer can do with the sandbox. */
 export const instructions = (sandbox: Sandbox): string => {
   const { certificate, key } = sandbox.certificates
   const examples = sandbox.chains.filter(({ name }) => name === "base").map((chain) => example(sandbox, chain))
-  return `${examples.join("")}
+  return `${look(sandbox)}${examples.join("")}
 A webhook receiver on this machine must speak https: ${certificate} and ${key}
 are a certificate for localhost that this sandbox trusts. Ctrl-C stops everything.
 `

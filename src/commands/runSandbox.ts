@@ -1,13 +1,17 @@
 import { rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
 import { basename, dirname, join, relative } from "node:path"
 import { NodeHttpClient } from "@effect/platform-node"
 import { Console, Data, Effect, Layer, Redacted } from "effect"
 import { appLayer } from "../App.ts"
+import { linkPath, makeLink } from "../Auth/loginLinks.ts"
 import { defaultAccount, Keys } from "../Auth.ts"
 import { permissions } from "../Domain/ApiKey.ts"
 import { chainNames } from "../Domain/Chain.ts"
+import { paymentObject } from "../Events/paymentObject.ts"
 import { workers } from "../main.ts"
 import { markFile } from "../Payments/addresses/IndexMark.ts"
+import { Payments } from "../Payments.ts"
 import { type Authority, makeAuthority } from "../Sandbox/Authority.ts"
 import { demo as runDemo } from "../Sandbox/demo.ts"
 import { instructions, overview, type RunningChain } from "../Sandbox/instructions.ts"
@@ -131,6 +135,47 @@ const programFor = (config: string): string => {
   return `${named}node ${here.startsWith("..") ? script : here}`
 }
 
+/** Any port that is free now. */
+const freePort = Effect.async<number>((resume) => {
+  const server = createServer().listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
+  })
+})
+
+/** Links to its pages lead to the port that it has, whatever the configuration says of the public URL. */
+const servedAt = (server: SettingsShape["server"]) =>
+  Effect.map(server.port === 0 ? freePort : Effect.succeed(server.port), (port) => ({
+    ...server,
+    port,
+    publicUrl: `http://${server.host}:${port}`
+  }))
+
+/** A link that signs an operator in to the portal. */
+const portalLink = ({ publicUrl }: SettingsShape["server"]) =>
+  Effect.map(
+    makeLink({ name: "sandbox", role: "operator", account: undefined }),
+    ({ token }) => publicUrl + linkPath(token)
+  )
+
+/** The checkout of a first payment, for a look. */
+const firstCheckout = (settings: SettingsShape) =>
+  Effect.gen(function* () {
+    const payments = yield* Payments
+    const payment = yield* payments.create(
+      { account: defaultAccount, mode: "test" },
+      {
+        merchantRef: "sandbox-1",
+        amount: 25_000_000n,
+        currency: "USDC",
+        chain: "base",
+        expiresIn: 86_400,
+        metadata: "{}"
+      }
+    )
+    return { id: payment.id, url: paymentObject(payment, settings).checkoutUrl }
+  })
+
 const makeKey = Effect.gen(function* () {
   const keys = yield* Keys
   const { key } = yield* keys.create({
@@ -160,7 +205,11 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
   yield* deleteDatabase(configured)
   yield* makeMasterKeyFile(configured.database.path)
   const certificates = yield* makeCertificates(folder)
-  const settings = { ...configured, webhooks: { ...configured.webhooks, extraCaFile: certificates.ca } }
+  const settings = {
+    ...configured,
+    server: yield* servedAt(configured.server),
+    webhooks: { ...configured.webhooks, extraCaFile: certificates.ca }
+  }
   yield* complain(
     "Starting five local chains, and the contracts of their tokens. Chains and database are new at every start."
   )
@@ -169,11 +218,15 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
 
   const session = Effect.gen(function* () {
     const apiKey = yield* makeKey
-    const { address } = yield* HttpServer
-    const url = `http://${address.host}:${address.port}`
-    const sandbox = { url, apiKey, chains, certificates, program: programFor(options.source.path) }
+    yield* HttpServer
+    const url = settings.server.publicUrl
+    const portal = yield* portalLink(settings.server)
+    const sandbox = { url, apiKey, portal, chains, certificates, program: programFor(options.source.path) }
     yield* Console.log(overview(sandbox))
-    if (!options.demo) return yield* Effect.zipRight(Console.log(instructions(sandbox)), Effect.never)
+    if (!options.demo) {
+      const checkout = yield* firstCheckout(settings)
+      return yield* Effect.zipRight(Console.log(instructions({ ...sandbox, checkout })), Effect.never)
+    }
     const receiver = yield* startReceiver({ authority: certificates.authority })
     yield* runDemo({ url, apiKey, chains: new Map(chains.map((chain) => [chain.name, chain])), receiver })
   })

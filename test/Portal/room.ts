@@ -49,7 +49,8 @@ export const portalStore = (over: Partial<SettingsShape> = {}) =>
   )
 
 /** The portal without a server: browsers that ask it directly, so that the test clock is its time. */
-export const portal = Effect.map(portalOf(routes), (room) => {
+export const portalWith = Effect.fnUntraced(function* <R>(routes: ReadonlyArray<PortalRoute<R>>) {
+  const room = yield* portalOf(routes)
   const visitor = (client = "192.0.2.1", at = origin): Visitor =>
     makeVisitor(at, (method, target, headers, body = "") => {
       const [path = "", search = ""] = target.split("?")
@@ -67,6 +68,9 @@ export const portal = Effect.map(portalOf(routes), (room) => {
   })
   return { visitor, enter }
 })
+
+/** The portal with pages that say who sees them. */
+export const portal = portalWith(routes)
 
 /** What a page of `routes` says. */
 export const seen = (text: string) =>

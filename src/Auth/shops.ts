@@ -1,0 +1,47 @@
+import { Effect } from "effect"
+import type { AccountId } from "../Domain/Ids.ts"
+import type { Shop } from "../Domain/Shop.ts"
+import { Tx, Writer } from "../Sql.ts"
+import { putShop, shopOf } from "./ShopsRepo.ts"
+
+/** What is changed of a shop: absent stays, null is taken away. */
+export interface ShopChange {
+  readonly name?: string | null
+  readonly accent?: string | null
+  readonly logo?: string | null
+  readonly frameOrigins?: ReadonlyArray<string>
+}
+
+/** The value after a change. */
+const after = <A>(before: A | undefined, change: A | null | undefined): A | undefined =>
+  change === undefined ? before : (change ?? undefined)
+
+const changed = (before: Shop, change: ShopChange): Shop => {
+  const name = after(before.name, change.name)
+  const accent = after(before.accent, change.accent)
+  const logo = after(before.logo, change.logo)
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(accent === undefined ? {} : { accent }),
+    ...(logo === undefined ? {} : { logo }),
+    frameOrigins: change.frameOrigins ?? before.frameOrigins
+  }
+}
+
+/** Changes how the checkout of an existing account looks. Returns the whole. */
+export const changeShop = Effect.fn("Shops.change")(function* (account: AccountId, change: ShopChange) {
+  const writer = yield* Writer
+  return yield* writer.write(
+    Effect.gen(function* () {
+      const shop = changed(yield* shopOf(yield* Tx, account), change)
+      yield* putShop(account, shop)
+      return shop
+    })
+  )
+})
+
+/** A change as the audit log has it. */
+export const shopAct = (account: AccountId, { accent, frameOrigins, logo, name }: ShopChange) => ({
+  act: "accounts shop",
+  detail: { account, name: name ?? undefined, accent: accent ?? undefined, logo: logo ?? undefined, frameOrigins }
+})

@@ -1,0 +1,54 @@
+import { expect } from "@effect/vitest"
+import { routes } from "../../src/Portal/routes.ts"
+import { newLink } from "../lib/portal.ts"
+import { scopedTest } from "../lib/scopedTest.ts"
+import { rows } from "../lib/store.ts"
+import { portalStore, portalWith } from "./room.ts"
+
+const test = scopedTest(portalStore())
+const page = "/portal/a/default/test/settings"
+
+test("an admin changes how the checkout looks; a refused form keeps what was typed", function* () {
+  const { visitor } = yield* portalWith(routes)
+  const admin = visitor()
+  yield* admin.post(yield* newLink({ name: "Ada", account: "default" }))
+  const good = {
+    name: "Corner <b>shop</b>",
+    accent: "#1F5FD1",
+    logo: "corner.svg",
+    frameOrigins: "https://shop.example\nhttp://localhost:3000"
+  }
+  const wrong = { ...good, accent: "red", logo: "../corner.svg", frameOrigins: "https://shop.example/pay" }
+  const refused = yield* admin.post(page, wrong)
+  expect(refused.status).toBe(422)
+  for (const text of ["Corner &lt;b>shop&lt;/b>", 'value="red"', "https://shop.example/pay"]) {
+    expect(refused.text).toContain(text)
+  }
+  expect(refused.text.match(/class="problem"/g)).toHaveLength(3)
+  expect(yield* rows("SELECT * FROM shops")).toEqual([])
+
+  expect(yield* admin.post(page, good)).toMatchObject({ status: 303, headers: { location: `${page}?saved` } })
+  const stored = { account_id: "default", name: good.name, accent: "#1f5fd1", logo: "corner.svg" }
+  expect(yield* rows("SELECT * FROM shops")).toEqual([
+    { ...stored, frame_origins: "https://shop.example http://localhost:3000" }
+  ])
+  expect((yield* admin.get(page)).text).toContain('value="corner.svg"')
+  yield* admin.post(page, {})
+  expect(yield* rows("SELECT * FROM shops")).toEqual([
+    { account_id: "default", name: null, accent: null, logo: null, frame_origins: "" }
+  ])
+  const audit = yield* rows<{ act: string; via: string }>("SELECT act, via FROM audit WHERE act = 'accounts shop'")
+  expect(audit).toEqual([
+    { act: "accounts shop", via: "portal" },
+    { act: "accounts shop", via: "portal" }
+  ])
+})
+
+test("a viewer may neither see nor change it", function* () {
+  const { visitor } = yield* portalWith(routes)
+  const viewer = visitor()
+  yield* viewer.post(yield* newLink({ name: "Vi", role: "viewer", account: "default" }))
+  expect((yield* viewer.get(page)).status).toBe(403)
+  expect((yield* viewer.post(page, { name: "x" })).status).toBe(403)
+  expect(yield* rows("SELECT * FROM shops")).toEqual([])
+})
