@@ -1,8 +1,78 @@
-import { Effect } from "effect"
+/**
+ * The hosted checkout: the page on which a customer pays, at `/pay/<token>`, and the stream of its versions below that. The
+ * token is all that is needed and all that is known of whoever asks; it is never logged. Loaded with the first such request.
+ */
+import { Clock, Effect } from "effect"
+import { checkoutReply } from "./Checkout/CheckoutPage.tsx"
+import { type Language, languageOf, texts } from "./Checkout/languages.ts"
+import { noLook } from "./Checkout/look.ts"
+import { OpenStreams } from "./Checkout/OpenStreams.ts"
+import { makeReadPayment } from "./Checkout/readPayment.ts"
+import { versionsOf } from "./Checkout/versions.ts"
+import { Outbox } from "./Events/Outbox.ts"
+import { networkOf } from "./Http/clientAddress.ts"
+import type { HttpReply } from "./Http/HttpReply.ts"
+import type { PageRequest } from "./Http/PageHandler.ts"
 import { errorPage } from "./Pages/ErrorPage.tsx"
 import type { PageRoom } from "./Pages.ts"
 
+/** The token of a path, and what is asked for below it. */
+const pathPattern = /^\/pay\/([^/]+)(\/events)?$/
+
+const takes = "GET, HEAD"
+
+/** Seconds after which a page may ask for a stream again. */
+const retryAfter = "30"
+
+const notFound = (language: Language, requestId: string): HttpReply =>
+  errorPage("checkout", { lang: language, status: 404, ...texts[language].notFound }, requestId)
+
+const wrongMethod = (requestId: string): HttpReply => {
+  const text = { status: 405, title: "Method not allowed", text: `This page takes ${takes}.` }
+  const reply = errorPage("checkout", text, requestId)
+  return { ...reply, headers: { ...reply.headers, allow: takes } }
+}
+
+/** Without a page: only scripts ask for a stream. */
+const tooManyStreams: HttpReply = {
+  status: 429,
+  headers: { "retry-after": retryAfter, "content-type": "text/plain" },
+  text: ""
+}
+
+const streamHeaders = {
+  "content-type": "text/event-stream",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  // Proxies such as nginx would collect what is meant to arrive at once.
+  "x-accel-buffering": "no"
+}
+
+const languageFor = ({ headers, search }: PageRequest): Language =>
+  languageOf(new URLSearchParams(search).get("lang"), headers["accept-language"])
+
 /** Answers the requests below its prefix. */
-export const makeCheckout = Effect.succeed<PageRoom>(({ requestId }) =>
-  Effect.succeed(errorPage("checkout", { status: 404, title: "Not found", text: "There is nothing here." }, requestId))
-)
+export const makeCheckout = Effect.gen(function* () {
+  const read = yield* makeReadPayment
+  const outbox = yield* Outbox
+  const streams = new OpenStreams()
+
+  const room: PageRoom = Effect.fnUntraced(function* (request) {
+    const { client, method, path, requestId } = request
+    const language = languageFor(request)
+    if (method !== "GET" && method !== "HEAD") return wrongMethod(requestId)
+    const [, token = "", events] = pathPattern.exec(path) ?? []
+    const payment = yield* read.find(token)
+    if (payment === undefined) return notFound(language, requestId)
+    if (events !== undefined) {
+      const network = networkOf(client)
+      if (!streams.mayOpen(payment.id, network)) return tooManyStreams
+      const rest = versionsOf(token, payment, network, read, outbox, streams)
+      return { status: 200, headers: streamHeaders, text: "", rest }
+    }
+    const view = yield* read.view(payment)
+    const worth = yield* read.worth(payment)
+    return checkoutReply({ view, worth, language, look: noLook, now: yield* Clock.currentTimeMillis })
+  })
+  return room
+})

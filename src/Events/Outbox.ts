@@ -9,7 +9,7 @@ import { type ShownExceptions, withExceptions } from "../Domain/AccountedPayment
 import { type EventKind, kindOf, type WebhookEvent } from "../Domain/Event.ts"
 import type { PaymentException } from "../Domain/Exception.ts"
 import { toExceptionObject } from "../Domain/ExceptionObject.ts"
-import { eventId, exceptionEventId } from "../Domain/Ids.ts"
+import { eventId, exceptionEventId, type PaymentId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { iso } from "../Domain/Timestamp.ts"
@@ -42,8 +42,11 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
       kind?: EventKind,
       told?: Told
     ) => Effect.Effect<void, StoreUnavailable>
-    /** Listens until the scope closes. The inner effect waits until further events of the owner have been committed. */
-    readonly listen: (owner: Owner) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
+    /**
+     * Listens until the scope closes. The inner effect waits until further events of the owner, or of the one payment, have
+     * been committed.
+     */
+    readonly listen: (to: Owner | PaymentId) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -93,11 +96,11 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
   )
 }
 
-/** The listeners of each owner. */
+/** The listeners of each owner and of single payments. */
 const makeListeners = () => {
   const bells = new Map<string, Set<Queue.Queue<void>>>()
-  const nameOf = ({ account, mode }: Owner) => `${mode} ${account}`
-  // A transaction that is rolled back may leave an owner here: its listeners wake for nothing, which does no harm.
+  const nameOf = (to: Owner | PaymentId) => (typeof to === "string" ? to : `${to.mode} ${to.account}`)
+  // A transaction that is rolled back may leave a name here: its listeners wake for nothing, which does no harm.
   const changed = new Set<string>()
 
   const add = (name: string, bell: Queue.Queue<void>) =>
@@ -110,14 +113,14 @@ const makeListeners = () => {
     })
 
   return {
-    changed: (owner: Owner) => void changed.add(nameOf(owner)),
+    changed: (payment: Payment) => void changed.add(nameOf(payment)).add(payment.id),
     /** One function for all, so that a group of commands calls it once. */
     wake: () => {
       for (const name of changed) for (const bell of bells.get(name) ?? []) bell.unsafeOffer(undefined)
       changed.clear()
     },
-    listen: (owner: Owner) => {
-      const name = nameOf(owner)
+    listen: (to: Owner | PaymentId) => {
+      const name = nameOf(to)
       const bell = Effect.acquireRelease(
         Effect.tap(Queue.sliding<void>(1), (made) => add(name, made)),
         (made) => remove(name, made)

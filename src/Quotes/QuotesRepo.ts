@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { QuoteId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"
-import { Tx } from "../Sql.ts"
+import { type Db, Tx } from "../Sql.ts"
 
 export interface StoredQuote {
   readonly id: QuoteId
@@ -40,6 +40,13 @@ export const byOwner = (owner: Owner, id: string) =>
     const stored: StoredQuote = { id: row.id as QuoteId, quote, validUntil: row.valid_until, used: row.used === 1 }
     return stored
   })
+
+/** The terms of a quote, whosever it is: for the payment that names it. */
+export const byId = (db: Db, id: QuoteId) =>
+  Effect.map(
+    db.get<{ body: string }>("SELECT body FROM quotes WHERE id = ?", [id]),
+    (row): QuoteObject | undefined => row && JSON.parse(row.body)
+  )
 
 /** The cursor of `forget`: the last quote that it looked at; Unix milliseconds. */
 export interface QuoteCursor {

@@ -1,1 +1,23 @@
-export {}
+/** The script of the checkout page: all that it does, the page does without it in another way. */
+import { addCopyButtons } from "./copy.ts"
+import { follow } from "./follow.ts"
+import { showTimeLeft } from "./timeLeft.ts"
+import { offerWallets } from "./wallets.ts"
+
+/** Seconds until a payer is taken back to the shop: as the page says. */
+const returnAfter = 3
+
+/** What is done to each `<main>`, the first one and those that replace it. */
+const enhance = (main: HTMLElement): void => {
+  addCopyButtons(main)
+  offerWallets(main)
+  showTimeLeft(main)
+  const back = main.querySelector<HTMLAnchorElement>("#back")
+  if (back !== null) setTimeout(() => location.assign(back.href), returnAfter * 1000)
+}
+
+const main = document.querySelector("main")
+if (main?.dataset["version"] !== undefined) {
+  enhance(main)
+  follow(main, enhance)
+}

@@ -1,0 +1,101 @@
+/** What somebody needs who is about to pay, in the order of need: how much, on which network, to which address, by which code. */
+import { countdown } from "../Domain/countdown.ts"
+import { plainAmount } from "./amounts.ts"
+import { Qr } from "./Qr.tsx"
+import type { Ask, CheckoutView } from "./view.ts"
+import type { Wording } from "./wording.ts"
+
+export interface AskingProps {
+  readonly view: CheckoutView
+  readonly ask: Ask
+  readonly wording: Wording
+  /** Unix milliseconds. */
+  readonly now: number
+}
+
+const groupsOfFour = (address: string): ReadonlyArray<string> =>
+  Array.from({ length: 10 }, (_, i) => (i === 0 ? address.slice(0, 6) : address.slice(4 * i + 2, 4 * i + 6)))
+
+/** In groups that the eye can compare. Without spaces in the text: what is selected is the address itself. */
+const Address = ({ address }: { readonly address: string }) => (
+  <code class="address">
+    {groupsOfFour(address).map((group) => (
+      <span key={group}>{group}</span>
+    ))}
+  </code>
+)
+
+const Codes = ({ ask, view, wording: { money, network, t } }: AskingProps) => (
+  <fieldset class="codes">
+    <legend>{t.codes}</legend>
+    <input type="radio" name="code" id="code-payment" checked />
+    <label for="code-payment">{t.payCode}</label>
+    <input type="radio" name="code" id="code-address" />
+    <label for="code-address">{t.addressCode}</label>
+    <div class="code payment">
+      <Qr text={ask.uri} label={`${t.payCode}: ${money(ask.due)}, ${network}`} />
+      <p>{t.payCodeHint}</p>
+    </div>
+    <div class="code address">
+      <Qr text={view.address} label={`${t.addressCode}: ${view.address}`} />
+      <p>{t.addressCodeHint(money(ask.due))}</p>
+    </div>
+  </fieldset>
+)
+
+const hex = (value: bigint | number): string => `0x${value.toString(16)}`
+const word = (digits: string): string => digits.toLowerCase().padStart(64, "0")
+
+/** Where the island puts the buttons of the wallets that the browser has, with the transaction they are to send. */
+const Wallets = ({ ask: { chainId, contract, due }, view: { address }, wording: { t } }: AskingProps) => (
+  <div
+    class="wallets"
+    data-chain={hex(chainId)}
+    data-to={contract ?? address}
+    data-value={hex(contract === undefined ? due : 0n)}
+    // transfer(address,uint256), https://eips.ethereum.org/EIPS/eip-20
+    data-data={contract === undefined ? "0x" : `0xa9059cbb${word(address.slice(2))}${word(due.toString(16))}`}
+    data-texts={JSON.stringify(t.wallet)}
+  />
+)
+
+const TimeLeft = ({ ask: { endsAt, shownFrom }, now, wording: { language, t } }: AskingProps) => (
+  <p class="time-left" hidden={now < shownFrom}>
+    {t.timeLeft}{" "}
+    <b data-ends={endsAt} data-from={shownFrom}>
+      {countdown(endsAt - now, language)}
+    </b>
+  </p>
+)
+
+export const Asking = (props: AskingProps) => {
+  const { ask, view, wording } = props
+  const { network, t } = wording
+  return (
+    <>
+      <p class="network">
+        <b>{t.onNetworkOnly(view.currency, network)}</b> {t.warning}
+      </p>
+      <dl>
+        <div data-copy={plainAmount(ask.due, view.decimals)} data-copy-id="copy-amount" data-copy-label={t.copyAmount}>
+          <dt>{t.onNetwork(view.currency, network)}</dt>
+          <dd>{wording.money(ask.due)}</dd>
+        </div>
+        <div data-copy={view.address} data-copy-id="copy-address" data-copy-label={t.copyAddress}>
+          <dt>{t.address}</dt>
+          <dd>
+            <Address address={view.address} />
+          </dd>
+        </div>
+      </dl>
+      <Codes {...props} />
+      <p class="open">
+        <a id="open-wallet" href={ask.uri}>
+          {t.openWallet}
+        </a>
+      </p>
+      <Wallets {...props} />
+      <TimeLeft {...props} />
+    </>
+  )
+}

@@ -1,0 +1,130 @@
+/**
+ * The checkout page as a document. Everything that changes is in `<main>`, which the island replaces when the payment's
+ * version changes; the live region beside it tells a new headline once.
+ */
+import type { HttpReply } from "../Http/HttpReply.ts"
+import { assets } from "../Pages/assets.ts"
+import { Document } from "../Pages/Document.tsx"
+import { pageReply } from "../Pages/reply.tsx"
+import { Asking } from "./Asking.tsx"
+import { fiatText } from "./amounts.ts"
+import { type Language, languages, texts } from "./languages.ts"
+import type { ShopLook } from "./look.ts"
+import { Outcome } from "./Outcome.tsx"
+import type { Worth } from "./readPayment.ts"
+import { type CheckoutView, isFinal, versionOf } from "./view.ts"
+import { type Wording, wordingOf } from "./wording.ts"
+
+/** Seconds until a page reloads itself where no script does, and until a payer is taken back to the shop. */
+const reloadAfter = 10
+const returnAfter = 3
+
+export interface CheckoutPageProps {
+  readonly view: CheckoutView
+  readonly worth: Worth | undefined
+  readonly language: Language
+  readonly look: ShopLook
+  /** Unix milliseconds. */
+  readonly now: number
+}
+
+/** What a page without scripts does by itself. */
+const Refresh = ({ view }: Pick<CheckoutPageProps, "view">) => {
+  const { state } = view
+  const returnTo = state.kind === "paid" ? state.returnTo : undefined
+  if (isFinal(view) && returnTo === undefined) return undefined
+  return (
+    <noscript>
+      <meta
+        http-equiv="refresh"
+        content={returnTo === undefined ? `${reloadAfter}` : `${returnAfter}; url=${returnTo}`}
+      />
+    </noscript>
+  )
+}
+
+const Shop = ({ look: { logo, name } }: Pick<CheckoutPageProps, "look">) =>
+  name === undefined && logo === undefined ? undefined : (
+    <header>
+      {logo && <img src={logo} alt="" />}
+      {name}
+    </header>
+  )
+
+const Body = ({ now, view, wording, worth }: CheckoutPageProps & { readonly wording: Wording }) => {
+  const { language, network, t } = wording
+  const { lags, merchantRef, mode, state } = view
+  return (
+    <>
+      {mode === "test" && <p class="test">{t.test}</p>}
+      <h1 tabIndex={-1}>{wording.headline}</h1>
+      {worth && (state.kind === "waiting" || state.kind === "seen" || state.kind === "paid") && (
+        <p class="worth">{t.worth(fiatText(worth.amount, worth.currency, language))}</p>
+      )}
+      {lags && <p class="notice">{t.lagging(network)}</p>}
+      {state.kind === "partPaid" && <p>{t.partPaid(wording.money(state.received), wording.money(view.amount))}</p>}
+      {state.kind === "waiting" || state.kind === "partPaid" ? (
+        <Asking view={view} ask={state.ask} wording={wording} now={now} />
+      ) : (
+        <Outcome view={view} wording={wording} />
+      )}
+      <p class="reference">
+        {t.reference}: <bdi>{merchantRef}</bdi>
+      </p>
+    </>
+  )
+}
+
+const Languages = ({ language }: Pick<CheckoutPageProps, "language">) => (
+  <footer>
+    <nav aria-label={texts[language].languages}>
+      <ul>
+        {languages.map((one) => (
+          <li key={one}>
+            <a href={`?lang=${one}`} lang={one} hreflang={one} aria-current={one === language ? "true" : undefined}>
+              {texts[one].name}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  </footer>
+)
+
+const CheckoutPage = (props: CheckoutPageProps) => {
+  const { language, look, now, view } = props
+  const { state } = view
+  const wording = wordingOf(view, language)
+  const title = state.kind === "waiting" ? wording.headline : `${wording.headline} · ${wording.money(view.amount)}`
+  return (
+    <Document
+      lang={language}
+      title={look.name === undefined ? title : `${title} · ${look.name}`}
+      assets={assets().urls("checkout")}
+      head={
+        <>
+          {look.style && <link rel="stylesheet" href={look.style} />}
+          <Refresh view={view} />
+        </>
+      }
+      bodyClass="checkout"
+    >
+      <Shop look={look} />
+      <main
+        class={state.kind}
+        data-version={versionOf(view)}
+        data-final={isFinal(view)}
+        data-now={now}
+        data-copied={wording.t.copied}
+      >
+        <Body {...props} wording={wording} />
+      </main>
+      <p class="visually-hidden" role="status" id="announcement" />
+      <Languages language={language} />
+    </Document>
+  )
+}
+
+/** The page of a payment, which only the shop's own origins may show in a frame. */
+export const checkoutReply = (props: CheckoutPageProps): HttpReply =>
+  pageReply(<CheckoutPage {...props} />, { frameAncestors: props.look.frameAncestors ?? [] })

@@ -1,0 +1,71 @@
+/**
+ * What the checkout page says, in one dictionary per language. The type has every key, so that a text which one language
+ * lacks does not compile. Amounts, counts and names come formatted. The texts never say that money which came is lost: it
+ * is always at an address of the shop.
+ */
+import type { FailureReason } from "../Domain/Payment.ts"
+import type { StateKind } from "./view.ts"
+
+/** Why a failed payment has failed. */
+export type FailedFor = Exclude<FailureReason, "cancelled">
+
+export interface Texts {
+  /** The language in its own words. */
+  readonly name: string
+  readonly headline: Readonly<Record<Exclude<StateKind, "waiting" | "partPaid">, string>> & {
+    readonly waiting: (amount: string, network: string) => string
+    readonly partPaid: (missing: string) => string
+  }
+  /** The worth in another currency. */
+  readonly worth: (value: string) => string
+  /** Beside the amount, and on the code. */
+  readonly onNetwork: (currency: string, network: string) => string
+  readonly onNetworkOnly: (currency: string, network: string) => string
+  readonly warning: string
+  readonly address: string
+  readonly copyAmount: string
+  readonly copyAddress: string
+  readonly copied: string
+  readonly codes: string
+  readonly payCode: string
+  readonly addressCode: string
+  readonly payCodeHint: string
+  readonly addressCodeHint: (amount: string) => string
+  readonly openWallet: string
+  readonly timeLeft: string
+  readonly partPaid: (received: string, amount: string) => string
+  readonly seen: string
+  readonly confirmations: (count: string, needed: string) => string
+  readonly lastCheck: string
+  readonly closing: string
+  readonly paid: string
+  readonly returning: string
+  readonly backToShop: string
+  readonly expired: string
+  readonly cancelled: string
+  readonly failed: (
+    received: string,
+    amount: string,
+    currency: string,
+    network: string
+  ) => Readonly<Record<FailedFor, string>>
+  /** After all that have ended without being paid. */
+  readonly sentAnyway: string
+  readonly unavailable: string
+  readonly reference: string
+  readonly lagging: (network: string) => string
+  readonly test: string
+  readonly languages: string
+  readonly notFound: { readonly title: string; readonly text: string }
+  readonly wallet: WalletTexts
+}
+
+/** What the wallet buttons say; `{wallet}` stands for the name of the wallet. */
+export interface WalletTexts {
+  readonly pay: string
+  readonly confirm: string
+  readonly sent: string
+  readonly declined: string
+  readonly unknownNetwork: string
+  readonly failed: string
+}

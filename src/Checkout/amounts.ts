@@ -1,0 +1,24 @@
+/** Amounts as people write them, in their language. */
+import { formatUnits } from "viem"
+import type { Fiat } from "../Domain/Currency.ts"
+import type { Language } from "./languages.ts"
+
+/** As many as Intl shows on Node 20; a token with more is shown plainly. */
+const mostDecimals = 20
+
+/** An amount without grouping and without zeros at the end, as wallets take it: `1234.5`. */
+export const plainAmount = (units: bigint, decimals: number): string => formatUnits(units, decimals)
+
+/** An amount with its currency, every digit of it: `1,234.5 USDC`. They stay on one line. */
+export const amountText = (units: bigint, decimals: number, currency: string, language: Language): string => {
+  const plain = plainAmount(units, decimals)
+  const format = new Intl.NumberFormat(language, { maximumFractionDigits: mostDecimals })
+  // A string is formatted digit by digit, a number would be rounded.
+  return `${decimals > mostDecimals ? plain : format.format(plain as `${number}`)}\u00a0${currency}`
+}
+
+/** Money of a fiat currency, with its symbol; `amount` is a decimal. */
+export const fiatText = (amount: string, currency: Fiat, language: Language): string =>
+  new Intl.NumberFormat(language, { style: "currency", currency }).format(amount as `${number}`)
+
+export const countText = (count: number, language: Language): string => new Intl.NumberFormat(language).format(count)

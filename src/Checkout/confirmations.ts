@@ -1,0 +1,28 @@
+import { required } from "../Domain/Amount.ts"
+import type { Payment } from "../Domain/Payment.ts"
+import type { Receipt } from "../Domain/Receipt.ts"
+import { counted, type Rules } from "../Payments/statusMachine.ts"
+import type { Confirmations } from "./view.ts"
+
+/**
+ * The confirmations of the receipt that completes the payment, in chain order: the receipts before it have more. Undefined
+ * while what came is too little.
+ *
+ * @param head number of the chain's scanned head
+ * @param needed the confirmations that the chain is configured with
+ */
+export const confirmationsOf = (
+  payment: Payment,
+  receipts: ReadonlyArray<Receipt>,
+  head: number,
+  needed: number,
+  rules: Rules
+): Confirmations | undefined => {
+  const enough = required(payment.amount, rules.toleranceBps)
+  let reached = 0n
+  for (const { amount, blockNumber } of counted(payment, receipts, rules)) {
+    reached += amount
+    if (reached >= enough) return { count: Math.min(needed, Math.max(0, head - blockNumber + 1)), needed }
+  }
+  return undefined
+}

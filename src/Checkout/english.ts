@@ -1,0 +1,67 @@
+import type { Texts } from "./Texts.ts"
+
+export const english: Texts = {
+  name: "English",
+  headline: {
+    waiting: (amount, network) => `Pay ${amount} on ${network}`,
+    partPaid: (missing) => `${missing} still missing`,
+    seen: "Payment seen",
+    closing: "The time is over",
+    paid: "Paid",
+    expired: "This payment has expired",
+    cancelled: "This payment was cancelled",
+    failed: "This payment is not complete",
+    unavailable: "This payment cannot be made at the moment"
+  },
+  worth: (value) => `about ${value}`,
+  onNetwork: (currency, network) => `${currency} on ${network}`,
+  onNetworkOnly: (currency, network) => `${currency} on ${network} only`,
+  warning: "What is sent on another network, or in another currency, does not pay this.",
+  address: "Address",
+  copyAmount: "Copy amount",
+  copyAddress: "Copy address",
+  copied: "Copied",
+  codes: "Scan with a wallet",
+  payCode: "Payment",
+  addressCode: "Address only",
+  payCodeHint: "Fills in everything. If your wallet shows anything else, choose “Address only”.",
+  addressCodeHint: (amount) => `Enter the amount yourself: ${amount}.`,
+  openWallet: "Open in a wallet app",
+  timeLeft: "Time left:",
+  partPaid: (received, amount) =>
+    `${received} of ${amount} has arrived and counts. Send what is missing to the same address.`,
+  seen: "Your payment was seen and is being confirmed. There is nothing more to do: you may close this page.",
+  confirmations: (count, needed) => `${count} of ${needed} confirmations`,
+  lastCheck: "All confirmations are there. A last check is under way.",
+  closing:
+    "Do not send anything any more. If you have just paid, wait a moment: what was sent in time counts, and this page will show it.",
+  paid: "Your payment is complete.",
+  returning: "You are taken back to the shop in three seconds.",
+  backToShop: "Back to the shop",
+  expired:
+    "No payment was seen in time. Do not send anything to this address any more: start again in the shop for a new payment.",
+  cancelled: "The shop has cancelled it. Do not send anything to this address any more.",
+  failed: (received, amount, currency, network) => ({
+    insufficient_amount: `${received} of ${amount} arrived in time. The shop has it: ask there to have it taken or sent back. Do not send anything more to this address.`,
+    wrong_token: `Money arrived, but not in ${currency}. The shop has it: ask there to have it taken or sent back.`,
+    wrong_chain: `Money arrived, but not on ${network}. The shop has it: ask there to have it taken or sent back.`,
+    reorged: `${network} has undone the transaction that paid. Look in your wallet whether it was sent again, and ask the shop before you pay once more.`,
+    abandoned: `The shop does not follow ${network} any more. Do not send anything to this address; if you have paid, ask the shop.`
+  }),
+  sentAnyway: "If you have sent money, it is at an address of the shop: contact the shop, and quote this reference.",
+  unavailable: "Do not send anything now. Contact the shop, and quote this reference.",
+  reference: "Reference",
+  lagging: (network) =>
+    `${network} is being read with a delay at the moment. What you send is found as soon as it is read again.`,
+  test: "Test payment: no real money",
+  languages: "Language",
+  notFound: { title: "No such payment", text: "Check the link, or ask the shop for a new one." },
+  wallet: {
+    pay: "Pay with {wallet}",
+    confirm: "Confirm the payment in {wallet}.",
+    sent: "Sent. Transaction:",
+    declined: "Declined in {wallet}: nothing was sent.",
+    unknownNetwork: "{wallet} does not know this network. Add it there, and try again.",
+    failed: "{wallet} could not send the payment. Check the network and your balance there, and try again."
+  }
+}

@@ -1,0 +1,68 @@
+import type { Texts } from "./Texts.ts"
+
+export const french: Texts = {
+  name: "Français",
+  headline: {
+    waiting: (amount, network) => `Payez ${amount} sur ${network}`,
+    partPaid: (missing) => `Il manque encore ${missing}`,
+    seen: "Paiement détecté",
+    closing: "Le délai est écoulé",
+    paid: "Payé",
+    expired: "Ce paiement a expiré",
+    cancelled: "Ce paiement a été annulé",
+    failed: "Ce paiement n’est pas complet",
+    unavailable: "Ce paiement est impossible pour le moment"
+  },
+  worth: (value) => `environ ${value}`,
+  onNetwork: (currency, network) => `${currency} sur ${network}`,
+  onNetworkOnly: (currency, network) => `Uniquement ${currency} sur ${network}`,
+  warning: "Ce qui est envoyé sur un autre réseau ou dans une autre monnaie ne paie pas ce montant.",
+  address: "Adresse",
+  copyAmount: "Copier le montant",
+  copyAddress: "Copier l’adresse",
+  copied: "Copié",
+  codes: "Scannez avec un portefeuille",
+  payCode: "Paiement",
+  addressCode: "Adresse seule",
+  payCodeHint: "Remplit tout. Si votre portefeuille affiche autre chose, choisissez « Adresse seule ».",
+  addressCodeHint: (amount) => `Saisissez vous-même le montant : ${amount}.`,
+  openWallet: "Ouvrir dans une application de portefeuille",
+  timeLeft: "Temps restant :",
+  partPaid: (received, amount) =>
+    `${received} sur ${amount} sont arrivés et comptent. Envoyez ce qui manque à la même adresse.`,
+  seen: "Votre paiement a été détecté et se confirme. Vous n’avez plus rien à faire et pouvez fermer cette page.",
+  confirmations: (count, needed) => `${count} confirmations sur ${needed}`,
+  lastCheck: "Toutes les confirmations sont là. Une dernière vérification est en cours.",
+  closing:
+    "N’envoyez plus rien. Si vous venez de payer, patientez un instant : ce qui a été envoyé à temps compte, et cette page l’affichera.",
+  paid: "Votre paiement est complet.",
+  returning: "Vous retournez à la boutique dans trois secondes.",
+  backToShop: "Retour à la boutique",
+  expired:
+    "Aucun paiement n’a été détecté à temps. N’envoyez plus rien à cette adresse : recommencez dans la boutique pour obtenir un nouveau paiement.",
+  cancelled: "La boutique l’a annulé. N’envoyez plus rien à cette adresse.",
+  failed: (received, amount, currency, network) => ({
+    insufficient_amount: `${received} sur ${amount} sont arrivés à temps. La boutique les a : demandez-lui de les accepter ou de les renvoyer. N’envoyez plus rien à cette adresse.`,
+    wrong_token: `De l’argent est arrivé, mais pas en ${currency}. La boutique l’a : demandez-lui de l’accepter ou de le renvoyer.`,
+    wrong_chain: `De l’argent est arrivé, mais pas sur ${network}. La boutique l’a : demandez-lui de l’accepter ou de le renvoyer.`,
+    reorged: `${network} a annulé la transaction qui avait payé. Vérifiez dans votre portefeuille si elle a été renvoyée, et demandez à la boutique avant de payer de nouveau.`,
+    abandoned: `La boutique ne suit plus ${network}. N’envoyez rien à cette adresse ; si vous avez payé, demandez à la boutique.`
+  }),
+  sentAnyway:
+    "Si vous avez envoyé de l’argent, il est à une adresse de la boutique : contactez-la et indiquez cette référence.",
+  unavailable: "N’envoyez rien maintenant. Contactez la boutique et indiquez cette référence.",
+  reference: "Référence",
+  lagging: (network) =>
+    `${network} est lu avec du retard en ce moment. Ce que vous envoyez sera trouvé dès que la lecture reprendra.`,
+  test: "Paiement de test : pas d’argent réel",
+  languages: "Langue",
+  notFound: { title: "Ce paiement n’existe pas", text: "Vérifiez le lien, ou demandez-en un nouveau à la boutique." },
+  wallet: {
+    pay: "Payer avec {wallet}",
+    confirm: "Confirmez le paiement dans {wallet}.",
+    sent: "Envoyé. Transaction :",
+    declined: "Refusé dans {wallet} : rien n’a été envoyé.",
+    unknownNetwork: "{wallet} ne connaît pas ce réseau. Ajoutez-le là-bas, puis réessayez.",
+    failed: "{wallet} n’a pas pu envoyer le paiement. Vérifiez-y le réseau et votre solde, puis réessayez."
+  }
+}

@@ -1,0 +1,72 @@
+import type { Texts } from "./Texts.ts"
+
+export const german: Texts = {
+  name: "Deutsch",
+  headline: {
+    waiting: (amount, network) => `${amount} auf ${network} zahlen`,
+    partPaid: (missing) => `Es fehlen noch ${missing}`,
+    seen: "Zahlung gesehen",
+    closing: "Die Zeit ist abgelaufen",
+    paid: "Bezahlt",
+    expired: "Diese Zahlung ist abgelaufen",
+    cancelled: "Diese Zahlung wurde storniert",
+    failed: "Diese Zahlung ist nicht vollständig",
+    unavailable: "Diese Zahlung ist im Moment nicht möglich"
+  },
+  worth: (value) => `etwa ${value}`,
+  onNetwork: (currency, network) => `${currency} auf ${network}`,
+  onNetworkOnly: (currency, network) => `Nur ${currency} auf ${network}`,
+  warning: "Was auf einem anderen Netzwerk oder in einer anderen Währung gesendet wird, bezahlt dies nicht.",
+  address: "Adresse",
+  copyAmount: "Betrag kopieren",
+  copyAddress: "Adresse kopieren",
+  copied: "Kopiert",
+  codes: "Mit einer Wallet scannen",
+  payCode: "Zahlung",
+  addressCode: "Nur Adresse",
+  payCodeHint: "Füllt alles aus. Zeigt Ihre Wallet etwas anderes an, wählen Sie „Nur Adresse“.",
+  addressCodeHint: (amount) => `Geben Sie den Betrag selbst ein: ${amount}.`,
+  openWallet: "In einer Wallet-App öffnen",
+  timeLeft: "Verbleibende Zeit:",
+  partPaid: (received, amount) =>
+    `${received} von ${amount} sind angekommen und zählen. Senden Sie den Rest an dieselbe Adresse.`,
+  seen: "Ihre Zahlung wurde gesehen und wird bestätigt. Sie müssen nichts mehr tun und können diese Seite schließen.",
+  confirmations: (count, needed) => `${count} von ${needed} Bestätigungen`,
+  lastCheck: "Alle Bestätigungen sind da. Eine letzte Prüfung läuft.",
+  closing:
+    "Senden Sie nichts mehr. Haben Sie gerade bezahlt, warten Sie einen Moment: Was rechtzeitig gesendet wurde, zählt und erscheint hier.",
+  paid: "Ihre Zahlung ist vollständig.",
+  returning: "In drei Sekunden geht es zurück zum Shop.",
+  backToShop: "Zurück zum Shop",
+  expired:
+    "Es wurde rechtzeitig keine Zahlung gesehen. Senden Sie nichts mehr an diese Adresse: Beginnen Sie im Shop neu, um eine neue Zahlung zu erhalten.",
+  cancelled: "Der Shop hat sie storniert. Senden Sie nichts mehr an diese Adresse.",
+  failed: (received, amount, currency, network) => ({
+    insufficient_amount: `${received} von ${amount} sind rechtzeitig angekommen. Der Shop hat das Geld: Bitten Sie ihn, es anzunehmen oder zurückzusenden. Senden Sie nichts mehr an diese Adresse.`,
+    wrong_token: `Geld ist angekommen, aber nicht in ${currency}. Der Shop hat es: Bitten Sie ihn, es anzunehmen oder zurückzusenden.`,
+    wrong_chain: `Geld ist angekommen, aber nicht auf ${network}. Der Shop hat es: Bitten Sie ihn, es anzunehmen oder zurückzusenden.`,
+    reorged: `${network} hat die Transaktion, die bezahlt hat, rückgängig gemacht. Sehen Sie in Ihrer Wallet nach, ob sie erneut gesendet wurde, und fragen Sie den Shop, bevor Sie noch einmal zahlen.`,
+    abandoned: `Der Shop verfolgt ${network} nicht mehr. Senden Sie nichts an diese Adresse; haben Sie bezahlt, fragen Sie den Shop.`
+  }),
+  sentAnyway:
+    "Haben Sie Geld gesendet, liegt es auf einer Adresse des Shops: Wenden Sie sich an den Shop und nennen Sie diese Referenz.",
+  unavailable: "Senden Sie jetzt nichts. Wenden Sie sich an den Shop und nennen Sie diese Referenz.",
+  reference: "Referenz",
+  lagging: (network) =>
+    `${network} wird im Moment mit Verzögerung gelesen. Was Sie senden, wird gefunden, sobald es wieder gelesen wird.`,
+  test: "Testzahlung: kein echtes Geld",
+  languages: "Sprache",
+  notFound: {
+    title: "Diese Zahlung gibt es nicht",
+    text: "Prüfen Sie den Link, oder bitten Sie den Shop um einen neuen."
+  },
+  wallet: {
+    pay: "Mit {wallet} zahlen",
+    confirm: "Bestätigen Sie die Zahlung in {wallet}.",
+    sent: "Gesendet. Transaktion:",
+    declined: "In {wallet} abgelehnt: Es wurde nichts gesendet.",
+    unknownNetwork: "{wallet} kennt dieses Netzwerk nicht. Fügen Sie es dort hinzu und versuchen Sie es erneut.",
+    failed:
+      "{wallet} konnte die Zahlung nicht senden. Prüfen Sie dort Netzwerk und Guthaben und versuchen Sie es erneut."
+  }
+}

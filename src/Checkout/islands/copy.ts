@@ -1,0 +1,38 @@
+import { announce } from "./announce.ts"
+
+/** How long a button says that it has copied. Milliseconds. */
+const shownFor = 2_000
+
+/** Only https and localhost have the clipboard: elsewhere a field that nobody sees is copied, as browsers always could. */
+const copy = async (text: string): Promise<void> => {
+  if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text)
+  const field = document.createElement("textarea")
+  field.value = text
+  field.className = "visually-hidden"
+  document.body.append(field)
+  field.select()
+  document.execCommand("copy")
+  field.remove()
+}
+
+/** Puts a button beside everything that is there to be copied. */
+export const addCopyButtons = (main: HTMLElement): void => {
+  const { copied = "" } = main.dataset
+  for (const place of main.querySelectorAll<HTMLElement>("[data-copy]")) {
+    const { copy: text = "", copyId = "", copyLabel = "" } = place.dataset
+    const button = document.createElement("button")
+    button.type = "button"
+    button.id = copyId
+    button.textContent = copyLabel
+    button.addEventListener("click", () => {
+      void copy(text).then(() => {
+        button.textContent = copied
+        announce(copied)
+        setTimeout(() => {
+          button.textContent = copyLabel
+        }, shownFor)
+      })
+    })
+    place.querySelector("dd")?.append(button)
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * Keeps the page up to date. A stream names the version that the page should show; another one is fetched, and its `<main>`
+ * takes the place of this one. Where there is no stream, the page is fetched every few seconds.
+ */
+import { announce } from "./announce.ts"
+
+/** Milliseconds. */
+const pollInterval = 5_000
+
+type Enhance = (main: HTMLElement) => void
+
+const versionOf = (main: Element | null): string | undefined =>
+  main instanceof HTMLElement ? main.dataset["version"] : undefined
+
+const isFinal = (main: HTMLElement): boolean => main.dataset["final"] === "true"
+
+const fetchMain = async (): Promise<{ readonly main: HTMLElement | null; readonly title: string } | undefined> => {
+  const response = await fetch(location.href, { headers: { accept: "text/html" } })
+  if (!response.ok) return undefined
+  const page = new DOMParser().parseFromString(await response.text(), "text/html")
+  return { main: page.querySelector("main"), title: page.title }
+}
+
+/** Which code is chosen, and what has the focus, stay where the new page has them too. */
+const replace = (former: HTMLElement, main: HTMLElement, enhance: Enhance): void => {
+  const focused = former.contains(document.activeElement) ? document.activeElement : null
+  const chosen = former.querySelector<HTMLInputElement>("input:checked")
+  const headline = former.querySelector("h1")?.textContent
+  former.replaceWith(main)
+  const same = chosen === null ? null : main.querySelector<HTMLInputElement>(`#${chosen.id}`)
+  if (same !== null) same.checked = true
+  enhance(main)
+  const heading = main.querySelector("h1")
+  if (focused !== null) {
+    const place = (focused.id === "" ? null : document.getElementById(focused.id)) ?? heading
+    place?.focus({ preventScroll: true })
+    // The heading is read because it has the focus.
+    if (place === heading) return
+  }
+  if (heading !== null && heading.textContent !== headline) announce(heading.textContent ?? "")
+}
+
+export const follow = (first: HTMLElement, enhance: Enhance): void => {
+  let shown = first
+  let fetching = false
+
+  const update = async (): Promise<void> => {
+    if (fetching) return
+    fetching = true
+    try {
+      const page = await fetchMain()
+      if (page?.main && versionOf(page.main) !== versionOf(shown)) {
+        const former = shown
+        shown = document.adoptNode(page.main)
+        document.title = page.title
+        replace(former, shown, enhance)
+      }
+    } catch {
+      // The network is gone for the moment: the next look tries again.
+    } finally {
+      fetching = false
+    }
+  }
+
+  const poll = () => {
+    if (isFinal(shown)) return
+    setTimeout(() => void update().then(poll), pollInterval)
+  }
+
+  if (isFinal(first)) return
+  const stream = new EventSource(`${location.pathname}/events`)
+  stream.addEventListener("message", ({ data }) => {
+    if (data === versionOf(shown)) return
+    void update().then(() => {
+      if (isFinal(shown)) stream.close()
+    })
+  })
+  stream.addEventListener("error", () => {
+    // The browser connects again by itself, unless the stream was refused.
+    if (stream.readyState === EventSource.CLOSED && !isFinal(shown)) poll()
+  })
+}

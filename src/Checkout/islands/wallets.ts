@@ -1,0 +1,103 @@
+/**
+ * Buttons for the wallets that the browser has (EIP-6963): each asks its wallet for the right network and has it send the
+ * payment. The wallet shows what it signs; the page shows the hash that it got and links nowhere.
+ */
+import { createStore, type EIP6963ProviderDetail } from "mipd"
+import { announce } from "./announce.ts"
+
+interface Texts {
+  readonly pay: string
+  readonly confirm: string
+  readonly sent: string
+  readonly declined: string
+  readonly unknownNetwork: string
+  readonly failed: string
+}
+
+/** The codes of https://eips.ethereum.org/EIPS/eip-1193 and, for a chain that the wallet does not know, EIP-3326. */
+const declined = 4001
+const unknownChain = 4902
+
+interface Provider {
+  readonly request: (call: { readonly method: string; readonly params?: ReadonlyArray<unknown> }) => Promise<unknown>
+}
+
+const store = createStore()
+
+/** Hashes of what was sent for an ask, so that a page that is replaced does not ask for the same money twice. */
+const sent = new Map<string, string>()
+
+const codeOf = (error: unknown): unknown =>
+  typeof error === "object" && error !== null && "code" in error ? error.code : undefined
+
+const send = async ({ request }: Provider, place: HTMLElement): Promise<string> => {
+  const { chain, data, to, value } = place.dataset
+  const [from] = (await request({ method: "eth_requestAccounts" })) as ReadonlyArray<string>
+  await request({ method: "wallet_switchEthereumChain", params: [{ chainId: chain }] })
+  const transaction = { from, to, value, ...(data === "0x" ? {} : { data }) }
+  return String(await request({ method: "eth_sendTransaction", params: [transaction] }))
+}
+
+const askOf = ({ dataset: { data, value } }: HTMLElement): string => `${value} ${data}`
+
+const named = (text: string, name: string): string => text.replace("{wallet}", () => name)
+
+const element = <K extends keyof HTMLElementTagNameMap>(tag: K, text: string): HTMLElementTagNameMap[K] =>
+  Object.assign(document.createElement(tag), { textContent: text })
+
+/** What the page says of the wallets: it stays when the page is replaced. While a wallet is asked, no other one is. */
+let status = ""
+let isAsking = false
+
+const say = (text: string): void => {
+  status = text
+  announce(text)
+  offerWallets(document)
+}
+
+/** Has a wallet pay what a place asks for. */
+const payWith = async ({ info: { name }, provider }: EIP6963ProviderDetail, place: HTMLElement, t: Texts) => {
+  if (isAsking) return
+  isAsking = true
+  say(named(t.confirm, name))
+  try {
+    sent.set(askOf(place), await send(provider as Provider, place))
+    isAsking = false
+    say(t.sent)
+  } catch (error) {
+    isAsking = false
+    const code = codeOf(error)
+    say(named(code === declined ? t.declined : code === unknownChain ? t.unknownNetwork : t.failed, name))
+  }
+}
+
+/** The wallets at a place, or what was already sent for what it asks. */
+const contentOf = (place: HTMLElement): ReadonlyArray<HTMLElement> => {
+  const t = JSON.parse(place.dataset["texts"] ?? "{}") as Texts
+  const hash = sent.get(askOf(place))
+  if (hash !== undefined) {
+    const line = element("p", `${t.sent} `)
+    line.append(element("code", hash))
+    return [line]
+  }
+  const buttons = store.getProviders().map((wallet) => {
+    const button = element("button", named(t.pay, wallet.info.name))
+    button.type = "button"
+    button.id = `wallet-${wallet.info.rdns}`
+    button.setAttribute("aria-disabled", String(isAsking))
+    button.addEventListener("click", () => void payWith(wallet, place, t))
+    return button
+  })
+  return status === "" ? buttons : [...buttons, element("p", status)]
+}
+
+/** Puts the wallets where the page has a place for them; those that announce themselves later come then. */
+export const offerWallets = (within: ParentNode): void => {
+  const place = within.querySelector<HTMLElement>(".wallets")
+  if (place === null) return
+  const focused = place.contains(document.activeElement) ? document.activeElement?.id : undefined
+  place.replaceChildren(...contentOf(place))
+  if (focused !== undefined && focused !== "") document.getElementById(focused)?.focus()
+}
+
+store.subscribe(() => offerWallets(document))

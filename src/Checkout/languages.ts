@@ -1,0 +1,37 @@
+import { english } from "./english.ts"
+import { french } from "./french.ts"
+import { german } from "./german.ts"
+import { portuguese } from "./portuguese.ts"
+import { spanish } from "./spanish.ts"
+import type { Texts } from "./Texts.ts"
+
+/** The languages of the checkout, as BCP 47 tags, in the order of the page's links. */
+export const languages = ["en", "es", "de", "fr", "pt"] as const
+export type Language = (typeof languages)[number]
+
+export const texts: Readonly<Record<Language, Texts>> = {
+  en: english,
+  es: spanish,
+  de: german,
+  fr: french,
+  pt: portuguese
+}
+
+/** By its primary subtag: `de-AT` is German. */
+const languageOfTag = (tag: string): Language | undefined =>
+  languages.find((language) => language === tag.trim().toLowerCase().split("-")[0])
+
+/** The quality of a part of `Accept-Language`, 0 to 1 (RFC 9110, 12.4.2). */
+const qualityOf = (parameter = "q=1"): number => Number(/^\s*q=([01](?:\.\d{0,3})?)\s*$/i.exec(parameter)?.[1] ?? 0)
+
+/** What the link names, else the language that the browser prefers of those there are, else English. */
+export const languageOf = (named: string | null, acceptLanguage = ""): Language => {
+  const byLink = languageOfTag(named ?? "")
+  if (byLink !== undefined) return byLink
+  const wanted = acceptLanguage.split(",").flatMap((part) => {
+    const [tag = "", parameter] = part.split(";")
+    const language = languageOfTag(tag)
+    return language === undefined ? [] : [{ language, quality: qualityOf(parameter) }]
+  })
+  return wanted.filter(({ quality }) => quality > 0).sort((a, b) => b.quality - a.quality)[0]?.language ?? "en"
+}

@@ -1,0 +1,67 @@
+import type { Texts } from "./Texts.ts"
+
+export const portuguese: Texts = {
+  name: "Português",
+  headline: {
+    waiting: (amount, network) => `Pague ${amount} em ${network}`,
+    partPaid: (missing) => `Ainda faltam ${missing}`,
+    seen: "Pagamento detetado",
+    closing: "O tempo terminou",
+    paid: "Pago",
+    expired: "Este pagamento expirou",
+    cancelled: "Este pagamento foi cancelado",
+    failed: "Este pagamento não está completo",
+    unavailable: "Este pagamento não é possível de momento"
+  },
+  worth: (value) => `cerca de ${value}`,
+  onNetwork: (currency, network) => `${currency} em ${network}`,
+  onNetworkOnly: (currency, network) => `Apenas ${currency} em ${network}`,
+  warning: "O que for enviado noutra rede ou noutra moeda não paga este valor.",
+  address: "Endereço",
+  copyAmount: "Copiar valor",
+  copyAddress: "Copiar endereço",
+  copied: "Copiado",
+  codes: "Leia com uma carteira",
+  payCode: "Pagamento",
+  addressCode: "Só o endereço",
+  payCodeHint: "Preenche tudo. Se a sua carteira mostrar outra coisa, escolha “Só o endereço”.",
+  addressCodeHint: (amount) => `Introduza o valor: ${amount}.`,
+  openWallet: "Abrir numa aplicação de carteira",
+  timeLeft: "Tempo restante:",
+  partPaid: (received, amount) =>
+    `Chegaram ${received} de ${amount}, e contam. Envie o que falta para o mesmo endereço.`,
+  seen: "O seu pagamento foi detetado e está a ser confirmado. Não é preciso fazer mais nada: pode fechar esta página.",
+  confirmations: (count, needed) => `${count} de ${needed} confirmações`,
+  lastCheck: "Já há todas as confirmações. Está em curso uma última verificação.",
+  closing:
+    "Não envie mais nada. Se acabou de pagar, aguarde um momento: o que foi enviado a tempo conta, e aparecerá nesta página.",
+  paid: "O seu pagamento está completo.",
+  returning: "Volta à loja dentro de três segundos.",
+  backToShop: "Voltar à loja",
+  expired:
+    "Nenhum pagamento foi detetado a tempo. Não envie mais nada para este endereço: recomece na loja para obter um novo pagamento.",
+  cancelled: "A loja cancelou-o. Não envie mais nada para este endereço.",
+  failed: (received, amount, currency, network) => ({
+    insufficient_amount: `Chegaram a tempo ${received} de ${amount}. A loja tem esse valor: peça-lhe que o aceite ou que o devolva. Não envie mais nada para este endereço.`,
+    wrong_token: `Chegou dinheiro, mas não em ${currency}. A loja tem-no: peça-lhe que o aceite ou que o devolva.`,
+    wrong_chain: `Chegou dinheiro, mas não em ${network}. A loja tem-no: peça-lhe que o aceite ou que o devolva.`,
+    reorged: `${network} anulou a transação que pagou. Veja na sua carteira se foi enviada de novo, e pergunte à loja antes de pagar outra vez.`,
+    abandoned: `A loja já não acompanha ${network}. Não envie nada para este endereço; se pagou, pergunte à loja.`
+  }),
+  sentAnyway: "Se enviou dinheiro, está num endereço da loja: contacte a loja e indique esta referência.",
+  unavailable: "Não envie nada agora. Contacte a loja e indique esta referência.",
+  reference: "Referência",
+  lagging: (network) =>
+    `${network} está a ser lida com atraso neste momento. O que enviar será encontrado assim que voltar a ser lida.`,
+  test: "Pagamento de teste: não é dinheiro real",
+  languages: "Idioma",
+  notFound: { title: "Este pagamento não existe", text: "Verifique a ligação, ou peça uma nova à loja." },
+  wallet: {
+    pay: "Pagar com {wallet}",
+    confirm: "Confirme o pagamento em {wallet}.",
+    sent: "Enviado. Transação:",
+    declined: "Recusado em {wallet}: nada foi enviado.",
+    unknownNetwork: "{wallet} não conhece esta rede. Adicione-a lá e tente de novo.",
+    failed: "{wallet} não conseguiu enviar o pagamento. Verifique lá a rede e o saldo e tente de novo."
+  }
+}

@@ -1,0 +1,68 @@
+import type { Texts } from "./Texts.ts"
+
+export const spanish: Texts = {
+  name: "Español",
+  headline: {
+    waiting: (amount, network) => `Pague ${amount} en ${network}`,
+    partPaid: (missing) => `Faltan ${missing}`,
+    seen: "Pago detectado",
+    closing: "El tiempo ha terminado",
+    paid: "Pagado",
+    expired: "Este pago ha caducado",
+    cancelled: "Este pago se ha cancelado",
+    failed: "Este pago no está completo",
+    unavailable: "Este pago no es posible por el momento"
+  },
+  worth: (value) => `aproximadamente ${value}`,
+  onNetwork: (currency, network) => `${currency} en ${network}`,
+  onNetworkOnly: (currency, network) => `Solo ${currency} en ${network}`,
+  warning: "Lo que se envíe por otra red o en otra moneda no paga este importe.",
+  address: "Dirección",
+  copyAmount: "Copiar importe",
+  copyAddress: "Copiar dirección",
+  copied: "Copiado",
+  codes: "Escanee con un monedero",
+  payCode: "Pago",
+  addressCode: "Solo dirección",
+  payCodeHint: "Lo rellena todo. Si su monedero muestra otra cosa, elija «Solo dirección».",
+  addressCodeHint: (amount) => `Introduzca usted el importe: ${amount}.`,
+  openWallet: "Abrir en una aplicación de monedero",
+  timeLeft: "Tiempo restante:",
+  partPaid: (received, amount) =>
+    `Han llegado ${received} de ${amount}, y cuentan. Envíe lo que falta a la misma dirección.`,
+  seen: "Su pago se ha detectado y se está confirmando. No tiene que hacer nada más: puede cerrar esta página.",
+  confirmations: (count, needed) => `${count} de ${needed} confirmaciones`,
+  lastCheck: "Ya están todas las confirmaciones. Se está haciendo una última comprobación.",
+  closing:
+    "No envíe nada más. Si acaba de pagar, espere un momento: lo que se envió a tiempo cuenta y aparecerá en esta página.",
+  paid: "Su pago está completo.",
+  returning: "Volverá a la tienda en tres segundos.",
+  backToShop: "Volver a la tienda",
+  expired:
+    "No se ha detectado ningún pago a tiempo. No envíe nada más a esta dirección: vuelva a empezar en la tienda para obtener un pago nuevo.",
+  cancelled: "La tienda lo ha cancelado. No envíe nada más a esta dirección.",
+  failed: (received, amount, currency, network) => ({
+    insufficient_amount: `Han llegado a tiempo ${received} de ${amount}. La tienda los tiene: pídale que los acepte o que los devuelva. No envíe nada más a esta dirección.`,
+    wrong_token: `Ha llegado dinero, pero no en ${currency}. La tienda lo tiene: pídale que lo acepte o que lo devuelva.`,
+    wrong_chain: `Ha llegado dinero, pero no en ${network}. La tienda lo tiene: pídale que lo acepte o que lo devuelva.`,
+    reorged: `${network} ha deshecho la transacción que pagó. Mire en su monedero si se ha vuelto a enviar y pregunte a la tienda antes de pagar otra vez.`,
+    abandoned: `La tienda ya no sigue ${network}. No envíe nada a esta dirección; si ha pagado, pregunte a la tienda.`
+  }),
+  sentAnyway:
+    "Si ha enviado dinero, está en una dirección de la tienda: póngase en contacto con ella e indique esta referencia.",
+  unavailable: "No envíe nada ahora. Póngase en contacto con la tienda e indique esta referencia.",
+  reference: "Referencia",
+  lagging: (network) =>
+    `${network} se está leyendo con retraso en este momento. Lo que envíe se encontrará en cuanto se vuelva a leer.`,
+  test: "Pago de prueba: no es dinero real",
+  languages: "Idioma",
+  notFound: { title: "Este pago no existe", text: "Compruebe el enlace o pida uno nuevo a la tienda." },
+  wallet: {
+    pay: "Pagar con {wallet}",
+    confirm: "Confirme el pago en {wallet}.",
+    sent: "Enviado. Transacción:",
+    declined: "Rechazado en {wallet}: no se ha enviado nada.",
+    unknownNetwork: "{wallet} no conoce esta red. Añádala allí e inténtelo de nuevo.",
+    failed: "{wallet} no ha podido enviar el pago. Compruebe allí la red y su saldo e inténtelo de nuevo."
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * What the checkout page shows of a payment: a pure function of the payment, its receipts, how far its chain has been read,
+ * and the time. Only what a payer needs is in it: neither the payment's id nor its metadata or webhook. Amounts in base
+ * units, times in Unix milliseconds.
+ */
+import { createHash } from "node:crypto"
+import type { ChainName, Mode } from "../Domain/Chain.ts"
+import { decimalsOf, type PaymentCurrency } from "../Domain/Currency.ts"
+import { isEnded, type Payment, type PaymentObject } from "../Domain/Payment.ts"
+import type { FailedFor } from "./Texts.ts"
+
+/** How deep the receipts are that complete the payment. */
+export interface Confirmations {
+  readonly count: number
+  readonly needed: number
+}
+
+/** What is asked for now. */
+export interface Ask {
+  readonly due: bigint
+  /** EIP-681. */
+  readonly uri: string
+  readonly chainId: number
+  /** The token's contract; undefined for the chain's own coin. */
+  readonly contract: string | undefined
+  /** When its time is over, and from when on the page shows how much is left. */
+  readonly endsAt: number
+  readonly shownFrom: number
+}
+
+/**
+ * `closing`: its time is over, and blocks of that time may still bring money. `unavailable`: the token is not configured any
+ * more, so that nobody would see the money.
+ */
+export type State =
+  | { readonly kind: "waiting"; readonly ask: Ask }
+  | { readonly kind: "partPaid"; readonly ask: Ask; readonly received: bigint }
+  | { readonly kind: "seen"; readonly confirmations: Confirmations | undefined }
+  | { readonly kind: "closing" }
+  | { readonly kind: "unavailable" }
+  | { readonly kind: "paid"; readonly returnTo: string | undefined }
+  | { readonly kind: "expired" }
+  | { readonly kind: "cancelled" }
+  | { readonly kind: "failed"; readonly reason: FailedFor; readonly received: bigint }
+export type StateKind = State["kind"]
+
+export interface CheckoutView {
+  readonly state: State
+  readonly amount: bigint
+  readonly currency: PaymentCurrency
+  readonly decimals: number
+  readonly chain: ChainName
+  readonly mode: Mode
+  /** EIP-55 form. */
+  readonly address: string
+  readonly merchantRef: string
+  /** The chain is not read at the moment, or with a delay; said while the payment is open. */
+  readonly lags: boolean
+}
+
+/** What the view follows from. */
+export interface Facts {
+  readonly payment: Payment
+  readonly object: PaymentObject
+  readonly confirmations: Confirmations | undefined
+  readonly lags: boolean
+  readonly now: number
+}
+
+/** The shop's URL, with the payment's id behind the query that it has: nothing else of it changes. */
+export const returnUrl = (redirectUrl: string, id: string): string => {
+  const [address = "", ...fragment] = redirectUrl.split("#")
+  const joined = address.includes("?") ? (/[?&]$/.test(address) ? "" : "&") : "?"
+  return [`${address}${joined}paymentId=${encodeURIComponent(id)}`, ...fragment].join("#")
+}
+
+const askOf = ({ object, payment: { createdAt, expiresAt } }: Facts): Ask | undefined => {
+  const { amount, amountRemaining = amount, chainId, paymentUri, tokenContract } = object
+  if (paymentUri === undefined || chainId === undefined) return undefined
+  // Somebody who has time is not hurried: the clock is shown in the last quarter.
+  const shownFrom = expiresAt - (expiresAt - createdAt) / 4
+  const due = BigInt(amountRemaining)
+  return { due, uri: paymentUri, chainId, contract: tokenContract, endsAt: expiresAt, shownFrom }
+}
+
+const endedState = ({ amountReceived = 0n, failureReason, id, redirectUrl, status }: Payment): State => {
+  if (status === "confirmed") return { kind: "paid", returnTo: redirectUrl && returnUrl(redirectUrl, id) }
+  if (failureReason === undefined) return { kind: "expired" }
+  if (failureReason === "cancelled") return { kind: "cancelled" }
+  return { kind: "failed", reason: failureReason, received: amountReceived }
+}
+
+const stateOf = (facts: Facts): State => {
+  const { confirmations, now, object, payment } = facts
+  const { amountReceived = 0n, expiresAt, status } = payment
+  if (isEnded(status)) return endedState(payment)
+  if (status === "detecting" && object.amountRemaining === undefined) return { kind: "seen", confirmations }
+  if (now > expiresAt) return { kind: "closing" }
+  const ask = askOf(facts)
+  if (ask === undefined) return { kind: "unavailable" }
+  return amountReceived === 0n ? { kind: "waiting", ask } : { kind: "partPaid", ask, received: amountReceived }
+}
+
+export const viewOf = (facts: Facts): CheckoutView => {
+  const { lags, object, payment } = facts
+  const { address, amount, chain, currency, merchantRef, mode, status } = payment
+  return {
+    state: stateOf(facts),
+    amount,
+    currency,
+    decimals: object.decimals ?? decimalsOf[currency],
+    chain,
+    mode,
+    address,
+    merchantRef,
+    lags: lags && !isEnded(status)
+  }
+}
+
+/** Whether the page does not change any more, a reorg apart. */
+export const isFinal = ({ state: { kind } }: CheckoutView): boolean =>
+  kind === "paid" || kind === "expired" || kind === "cancelled" || kind === "failed"
+
+/** Names what the page shows: another view has another version. */
+export const versionOf = (view: CheckoutView): string =>
+  createHash("sha256")
+    .update(JSON.stringify(view, (_, value) => (typeof value === "bigint" ? value.toString() : value)))
+    .digest("base64url")
+    .slice(0, 16)

@@ -1,0 +1,37 @@
+/** A view in words, in the reader's language: what the parts of the page have in common. */
+import type { ChainName } from "../Domain/Chain.ts"
+import { amountText, countText } from "./amounts.ts"
+import { type Language, texts } from "./languages.ts"
+import type { Texts } from "./Texts.ts"
+import type { CheckoutView } from "./view.ts"
+
+/** As wallets name them. */
+const networkNames: Readonly<Record<ChainName, string>> = {
+  ethereum: "Ethereum",
+  polygon: "Polygon",
+  arbitrum: "Arbitrum",
+  optimism: "Optimism",
+  base: "Base"
+}
+
+export interface Wording {
+  readonly language: Language
+  readonly t: Texts
+  readonly network: string
+  /** An amount of the payment's currency. */
+  readonly money: (units: bigint) => string
+  readonly count: (count: number) => string
+  /** What has become of the payment, in one line: the page's heading, its title, and what screen readers announce. */
+  readonly headline: string
+}
+
+export const wordingOf = ({ chain, currency, decimals, state, amount }: CheckoutView, language: Language): Wording => {
+  const t = texts[language]
+  const network = networkNames[chain]
+  const money = (units: bigint) => amountText(units, decimals, currency, language)
+  const headline = () => {
+    if (state.kind === "waiting") return t.headline.waiting(money(amount), network)
+    return state.kind === "partPaid" ? t.headline.partPaid(money(state.ask.due)) : t.headline[state.kind]
+  }
+  return { language, t, network, money, count: (count) => countText(count, language), headline: headline() }
+}

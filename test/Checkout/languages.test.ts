@@ -1,0 +1,83 @@
+import { describe, expect, it } from "vitest"
+import { amountText, fiatText, plainAmount } from "../../src/Checkout/amounts.ts"
+import { languageOf, languages, texts } from "../../src/Checkout/languages.ts"
+import { countdown } from "../../src/Domain/countdown.ts"
+
+describe("the language of a checkout page", () => {
+  it.each([
+    [null, "de-AT,de;q=0.9,en;q=0.8", "de"],
+    [null, "ja, pt-BR;q=0.3, fr;q=0.7", "fr"],
+    [null, "fr;q=0, es;q=0.001", "es"],
+    [null, "es;q=abc,de;q=0.1", "de"],
+    [null, "ja,*", "en"],
+    [null, undefined, "en"],
+    ["pt", "de", "pt"],
+    ["DE-ch", "es", "de"],
+    ["xx", "es", "es"],
+    ["../../etc", undefined, "en"]
+  ] as const)("with ?lang=%s and %s is the one of %s", (named, accepted, language) => {
+    expect(languageOf(named, accepted)).toBe(language)
+  })
+})
+
+describe("amounts are written as people do", () => {
+  const money = (units: bigint, decimals: number, language: "en" | "de" = "en") =>
+    amountText(units, decimals, "USDC", language).replace("\u00a0", " ")
+
+  it("without zeros that say nothing, and in the language's own signs", () => {
+    expect([money(25_000_000n, 6), money(1_234_500_000n, 6), money(1_234_500_000n, 6, "de")]).toEqual([
+      "25 USDC",
+      "1,234.5 USDC",
+      "1.234,5 USDC"
+    ])
+  })
+
+  it("with every digit of them", () => {
+    expect(money(1n, 18)).toBe("0.000000000000000001 USDC")
+    expect(money(2n ** 256n - 1n, 18)).toBe(
+      "115,792,089,237,316,195,423,570,985,008,687,907,853,269,984,665,640,564,039,457.584007913129639935 USDC"
+    )
+    expect(money(1n, 30)).toBe("0.000000000000000000000000000001 USDC")
+  })
+
+  it("and plainly, where a wallet is to take them", () => {
+    expect(plainAmount(1_234_500_000n, 6)).toBe("1234.5")
+  })
+
+  it("fiat money has its symbol", () => {
+    expect(fiatText("49.9", "EUR", "en")).toBe("€49.90")
+    expect(fiatText("49.9", "EUR", "de").replace("\u00a0", " ")).toBe("49,90 €")
+  })
+
+  it("time that is left is never less than none", () => {
+    expect([countdown(245_000, "en"), countdown(59_001, "en"), countdown(-5, "en")]).toEqual(["4:05", "1:00", "0:00"])
+  })
+})
+
+/** Every text of a dictionary by its path, functions called with the names of what they are given. */
+const textsIn = (value: unknown, path = ""): ReadonlyArray<readonly [path: string, text: string]> => {
+  if (typeof value === "string") return [[path, value]]
+  if (typeof value === "function") return textsIn(value("{a}", "{b}", "{c}", "{d}"), path)
+  return Object.entries(value ?? {}).flatMap(([key, each]) => textsIn(each, `${path}.${key}`))
+}
+
+describe.each(languages)("what is said in %s", (language) => {
+  const said = textsIn(texts[language])
+  const english = new Map(textsIn(texts.en))
+
+  it("names all that the English text names", () => {
+    const namedIn = (text = "") => [...new Set(text.match(/\{\w+\}/g))].sort()
+    for (const [path, text] of said) expect([path, namedIn(text)]).toEqual([path, namedIn(english.get(path))])
+  })
+
+  it("is no empty text, and is said in that language", () => {
+    for (const [, text] of said) expect(text.trim()).not.toBe("")
+    const same = said.filter(([path, text]) => english.get(path) === text)
+    if (language !== "en") expect(same.length).toBeLessThan(4)
+  })
+})
+
+it("no text of any language says that money is lost", () => {
+  const lost = /\b(lost|loss|verloren|verlust|perdid[oa]s?|perdu(es?|s)?)\b/i
+  for (const language of languages) for (const [, text] of textsIn(texts[language])) expect(text).not.toMatch(lost)
+})

@@ -1,0 +1,217 @@
+import { brotliCompressSync } from "node:zlib"
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { type Answered, TestApi, testApp } from "../lib/api.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
+import { openEvents } from "../lib/serverSentEvents.ts"
+import { testChain, testRates } from "../lib/settings.ts"
+import { execute } from "../lib/store.ts"
+
+const token = { symbol: "USDC", address: "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913", decimals: 6 } as const
+const app = testApp({
+  chains: [testChain({ tokens: [token] })],
+  rates: testRates({ USDC: "1", EUR: "1.25" })
+})
+
+let orders = 0
+
+const newPayment = (over: object = {}) =>
+  Effect.gen(function* () {
+    const { call, host, newKey, port } = yield* TestApi
+    const key = yield* newKey()
+    const json = { merchantRef: `order ${++orders}`, amount: "25000000", currency: "USDC", chain: "base", ...over }
+    const { body: payment } = yield* call("POST", "/v1/payments", { key, json })
+    const path = new URL(payment.checkoutUrl).pathname
+    const page = (search = "", headers = {}) => call("GET", path + search, { headers })
+    const cancel = call("POST", `/v1/payments/${payment.id}/cancel`, { key })
+    return { call, cancel, page, path, payment, base: `http://${host}:${port}` }
+  })
+
+/** The text of a page's `<main>`, without its markup. */
+const textOf = ({ text }: Answered): string =>
+  (/<main[^]*<\/main>/.exec(text)?.[0] ?? "")
+    .replace(/<svg[^]*?<\/svg>/g, "")
+    .replace(/<[^>]*>/g, " ")
+    .replaceAll("\u00a0", " ")
+    .replace(/\s+/g, " ")
+
+liveSuite(app, "the checkout page", (test, it) => {
+  test("shows amount, worth, network, address and a code for each of wallet and eye", function* () {
+    const { page, payment } = yield* newPayment()
+    const answer = yield* page()
+    expect(answer.status).toBe(200)
+    const text = textOf(answer)
+    for (const part of [
+      "Pay 25 USDC on Base",
+      "about $25.00",
+      "USDC on Base only",
+      `Reference: ${payment.merchantRef}`
+    ]) {
+      expect(text).toContain(part)
+    }
+    const address = /<code class="address">(.*?)<\/code>/.exec(answer.text)?.[1] ?? ""
+    expect(address.replace(/<[^>]*>/g, "")).toBe(payment.address)
+    expect(address.match(/<span>/g)).toHaveLength(10)
+    expect(answer.text.match(/<svg /g)).toHaveLength(2)
+    expect(answer.text).toContain(`href="${payment.paymentUri.replace("&", "&amp;")}"`)
+    expect(answer.text).toContain("<title>Pay 25\u00a0USDC on Base</title>")
+  })
+
+  test("is never stored, sends no referrer, and may not be framed", function* () {
+    const { headers } = yield* (yield* newPayment()).page()
+    expect(headers).toMatchObject({ "cache-control": "no-store", "referrer-policy": "no-referrer" })
+    expect(headers["content-security-policy"]).toMatch(/^default-src 'none';.*frame-ancestors 'none'$/)
+  })
+
+  test("needs no key, and shows neither id, metadata nor webhook", function* () {
+    const secrets = { metadata: { note: "a-secret-note" }, webhookUrl: "https://hook.example/x" }
+    const { page, payment } = yield* newPayment({ ...secrets, redirectUrl: "https://shop.example/thanks" })
+    const { text } = yield* page()
+    for (const secret of [payment.id, "a-secret-note", "hook.example", "shop.example"])
+      expect(text).not.toContain(secret)
+  })
+
+  test("escapes what the merchant's reference holds, and follows none of it", function* () {
+    const merchantRef = `<img src=x onerror=alert(1)>"'&amp;{wallet}`
+    const { page } = yield* newPayment({ merchantRef })
+    const { text } = yield* page()
+    expect(text).not.toContain("<img")
+    expect(text).toContain("&lt;img src=x onerror=alert(1)>&quot;'&amp;amp;{wallet}")
+  })
+
+  test("speaks the language of the link, else of the browser", function* () {
+    const { page } = yield* newPayment()
+    const german = yield* page("", { "accept-language": "de-DE,en;q=0.5" })
+    expect(german.text).toContain('<html lang="de">')
+    expect(textOf(german)).toContain("25 USDC auf Base zahlen")
+    expect(textOf(yield* page("?lang=fr", { "accept-language": "de" }))).toContain("Payez 25 USDC sur Base")
+  })
+
+  it.effect.each([
+    ["was made from fiat money", { fromCurrency: "EUR", toCurrency: "USDC", fromAmount: "19.9" }, "about €19.90"],
+    ["was made to fiat money", { fromCurrency: "USDC", toCurrency: "GBP", chargeAmount: "18" }, "about £18.00"],
+    ["knows no fiat money", { fromCurrency: "ETH", toCurrency: "USDC" }, "about $25.00"]
+  ])("shows the worth of its quote, which %s", ([, quote, worth]) =>
+    Effect.gen(function* () {
+      const { page, payment } = yield* newPayment()
+      yield* execute(
+        `INSERT INTO quotes (id, account_id, mode, body, created_at, valid_until) VALUES (?, 'default', 'test', ?, 0, 1)`,
+        [payment.merchantRef, JSON.stringify(quote)]
+      )
+      yield* execute("UPDATE payments SET quote_id = ? WHERE id = ?", [payment.merchantRef, payment.id])
+      expect(textOf(yield* page())).toContain(worth)
+    })
+  )
+
+  test("is the same 404 for every token that is none", function* () {
+    const { call, page, path, payment } = yield* newPayment()
+    const others = [
+      "/pay",
+      "/pay/",
+      "/pay/x",
+      `/pay/${payment.id}`,
+      `${path}x`,
+      `${path}/`,
+      `${path}/other`,
+      "/pay/%ff"
+    ]
+    for (const other of [...others, path.replace(/.$/, "_"), `/pay/${"A".repeat(30)}/events`]) {
+      const answer = yield* call("GET", other)
+      expect([other, answer.status]).toEqual([other, 404])
+      expect(answer.text).toContain("No such payment")
+    }
+    expect((yield* call("POST", path)).headers.allow).toBe("GET, HEAD")
+    expect((yield* call("HEAD", path)).text).toBe("")
+    expect((yield* page()).status).toBe(200)
+  })
+
+  test("reloads itself where no script does, until it is cancelled", function* () {
+    const { cancel, page } = yield* newPayment()
+    const reload = '<noscript><meta http-equiv="refresh" content="10"/></noscript>'
+    expect((yield* page()).text).toContain(reload)
+    yield* cancel
+    const answer = yield* page()
+    expect(answer.text).not.toContain("http-equiv")
+    expect(textOf(answer)).toContain("The shop has cancelled it.")
+    expect(answer.text).toContain("<title>This payment was cancelled · 25\u00a0USDC</title>")
+  })
+
+  test("of a paid payment leads back to the shop with its id", function* () {
+    const { page, payment } = yield* newPayment({ redirectUrl: "https://shop.example/thanks?order=5&x=%22" })
+    yield* execute("UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1 WHERE id = ?", [
+      payment.id
+    ])
+    const { text } = yield* page()
+    const url = `https://shop.example/thanks?order=5&amp;x=%22&amp;paymentId=${payment.id}`
+    expect(text).toContain(`href="${url}"`)
+    expect(text).toContain(`content="3; url=${url}"`)
+  })
+
+  it.effect.each([
+    ["insufficient_amount", "10 USDC of 25 USDC arrived in time"],
+    ["wrong_token", "not in USDC"],
+    ["wrong_chain", "not on Base"],
+    ["reorged", "Base has undone the transaction"],
+    ["abandoned", "does not follow Base any more"]
+  ])("of a payment that failed as %s says what to do, with the reference", ([reason, said]) =>
+    Effect.gen(function* () {
+      const { page, payment } = yield* newPayment()
+      yield* execute(
+        "UPDATE payments SET status = 'failed', failure_reason = ?, amount_received = '10000000', ended_at = 1 WHERE id = ?",
+        [reason, payment.id]
+      )
+      const text = textOf(yield* page())
+      for (const part of [said, "contact the shop", `Reference: ${payment.merchantRef}`]) expect(text).toContain(part)
+    })
+  )
+
+  test("says that its chain is not read", function* () {
+    expect(textOf(yield* (yield* newPayment()).page())).toContain("Base is being read with a delay")
+  })
+
+  test("weighs at most 30 KB compressed with its script and stylesheet", function* () {
+    const { call, page } = yield* newPayment()
+    const { text } = yield* page()
+    const urls = Array.from(text.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g), ([, url = ""]) => url)
+    expect(urls).toHaveLength(2)
+    const assets = yield* Effect.forEach(urls, (url) => call("GET", url), { concurrency: 1 })
+    const weight = [text, ...assets.map((asset) => asset.text)]
+      .map((each) => brotliCompressSync(each).length)
+      .reduce((sum, each) => sum + each, 0)
+    expect(weight).toBeLessThan(30_000)
+  })
+})
+
+liveSuite(app, "the versions of a checkout page", (test) => {
+  const versionIn = ({ text }: Answered) => /data-version="([^"]+)"/.exec(text)?.[1]
+
+  test("begin with that of the page, and end with that of the end", function* () {
+    const { base, cancel, page, path } = yield* newPayment()
+    const stream = yield* openEvents(`${base}${path}/events`)
+    expect(stream.response.headers).toMatchObject({ "content-type": "text/event-stream", "cache-control": "no-store" })
+    expect(yield* stream.next).toBe(versionIn(yield* page()))
+    yield* cancel
+    const last = yield* stream.next
+    yield* stream.ended
+    expect(last).toBe(versionIn(yield* page()))
+  })
+
+  test("have three streams, and one more as soon as one has closed; beyond that 429 without a page", function* () {
+    const { base, call, path } = yield* newPayment()
+    const url = `${base}${path}/events`
+    const open = Effect.tap(openEvents(url), ({ next }) => next)
+    yield* Effect.all([open, open], { concurrency: 1 })
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* open
+        const refused = yield* call("GET", `${path}/events`)
+        expect([refused.status, refused.text, refused.headers["retry-after"]]).toEqual([429, "", "30"])
+      })
+    )
+    const again = yield* Effect.repeat(
+      Effect.flatMap(openEvents(url), ({ response }) => Effect.succeed(response.statusCode)),
+      { until: (status) => status === 200 }
+    )
+    expect(again).toBe(200)
+  })
+})
