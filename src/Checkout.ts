@@ -1,13 +1,14 @@
 /**
- * The hosted checkout: the page on which a customer pays, at `/pay/<token>`, and the stream of its versions below that. The
+ * The hosted checkout: the page on which a customer pays, at `/pay/<token>`, and below that the stream of its versions and
+ * the look of its shop. The
  * token is all that is needed and all that is known of whoever asks; it is never logged. Loaded with the first such request.
  */
 import { Clock, Effect } from "effect"
 import { checkoutReply } from "./Checkout/CheckoutPage.tsx"
 import { type Language, languageOf, texts } from "./Checkout/languages.ts"
-import { noLook } from "./Checkout/look.ts"
 import { OpenStreams } from "./Checkout/OpenStreams.ts"
 import { makeReadPayment } from "./Checkout/readPayment.ts"
+import { makeShopLook } from "./Checkout/shopLook.ts"
 import { versionsOf } from "./Checkout/versions.ts"
 import { Outbox } from "./Events/Outbox.ts"
 import { networkOf } from "./Http/clientAddress.ts"
@@ -17,7 +18,7 @@ import { errorPage } from "./Pages/ErrorPage.tsx"
 import type { PageRoom } from "./Pages.ts"
 
 /** The token of a path, and what is asked for below it. */
-const pathPattern = /^\/pay\/([^/]+)(\/events)?$/
+const pathPattern = /^\/pay\/([^/]+)(?:\/(events|logo|theme\.css))?$/
 
 const takes = "GET, HEAD"
 
@@ -55,16 +56,20 @@ const languageFor = ({ headers, search }: PageRequest): Language =>
 export const makeCheckout = Effect.gen(function* () {
   const read = yield* makeReadPayment
   const outbox = yield* Outbox
+  const looks = yield* makeShopLook
   const streams = new OpenStreams()
 
   const room: PageRoom = Effect.fnUntraced(function* (request) {
     const { client, method, path, requestId } = request
     const language = languageFor(request)
     if (method !== "GET" && method !== "HEAD") return wrongMethod(requestId)
-    const [, token = "", events] = pathPattern.exec(path) ?? []
+    const [, token = "", part] = pathPattern.exec(path) ?? []
     const payment = yield* read.find(token)
     if (payment === undefined) return notFound(language, requestId)
-    if (events !== undefined) {
+    if (part === "logo" || part === "theme.css") {
+      return (yield* looks.partOf(payment.account, part)) ?? notFound(language, requestId)
+    }
+    if (part === "events") {
       const network = networkOf(client)
       if (!streams.mayOpen(payment.id, network)) return tooManyStreams
       const rest = versionsOf(token, payment, network, read, outbox, streams)
@@ -72,7 +77,8 @@ export const makeCheckout = Effect.gen(function* () {
     }
     const view = yield* read.view(payment)
     const worth = yield* read.worth(payment)
-    return checkoutReply({ view, worth, language, look: noLook, now: yield* Clock.currentTimeMillis })
+    const look = yield* looks.lookOf(payment.account, path)
+    return checkoutReply({ view, worth, language, look, now: yield* Clock.currentTimeMillis })
   })
   return room
 })

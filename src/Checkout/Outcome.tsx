@@ -46,7 +46,7 @@ export const Outcome = ({ view, wording }: OutcomeProps) => {
             <>
               <p>{t.returning}</p>
               <p>
-                <a id="back" class="button" href={state.returnTo}>
+                <a id="back" class="button" href={state.returnTo} target="_top">
                   {t.backToShop}
                 </a>
               </p>

@@ -8,5 +8,3 @@ export interface ShopLook {
   /** Origins that may show the page in a frame. */
   readonly frameAncestors?: ReadonlyArray<string>
 }
-
-export const noLook: ShopLook = {}

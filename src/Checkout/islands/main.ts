@@ -1,6 +1,7 @@
 /** The script of the checkout page: all that it does, the page does without it in another way. */
 import { addCopyButtons } from "./copy.ts"
 import { follow } from "./follow.ts"
+import { isFramed, tellShop } from "./shop.ts"
 import { showTimeLeft } from "./timeLeft.ts"
 import { offerWallets } from "./wallets.ts"
 
@@ -12,8 +13,10 @@ const enhance = (main: HTMLElement): void => {
   addCopyButtons(main)
   offerWallets(main)
   showTimeLeft(main)
+  tellShop(main)
   const back = main.querySelector<HTMLAnchorElement>("#back")
-  if (back !== null) setTimeout(() => location.assign(back.href), returnAfter * 1000)
+  // Over a shop's page, that page decides what comes next.
+  if (back !== null && !isFramed) setTimeout(() => location.assign(back.href), returnAfter * 1000)
 }
 
 const main = document.querySelector("main")

@@ -1,0 +1,21 @@
+/** Tells the shop's page, where the checkout is framed by one, what `tilld/checkout` waits for. */
+
+/** The payment's status by what `<main>` shows. */
+const statuses: Readonly<Record<string, string>> = {
+  waiting: "pending",
+  closing: "pending",
+  unavailable: "pending",
+  partPaid: "detecting",
+  seen: "detecting",
+  paid: "confirmed",
+  expired: "expired",
+  cancelled: "expired",
+  failed: "failed"
+}
+
+export const isFramed = window.parent !== window
+
+/** Only origins that the shop has named can frame the page, and a status is all they are told. */
+export const tellShop = ({ className }: HTMLElement): void => {
+  if (isFramed) window.parent.postMessage({ tilld: "checkout", status: statuses[className] }, "*")
+}

@@ -1,0 +1,87 @@
+/**
+ * How the shop of a payment looks: what `tilld accounts shop` and the portal have stored, as paths below the payment's own
+ * page. A logo is read from the operator's folder for each request: it may be replaced at any time, and few are asked for.
+ */
+import { readFile } from "node:fs/promises"
+import { extname, join } from "node:path"
+import { Effect } from "effect"
+import { shopOf } from "../Auth/ShopsRepo.ts"
+import type { AccountId } from "../Domain/Ids.ts"
+import type { HttpReply } from "../Http/HttpReply.ts"
+import { Settings } from "../Settings.ts"
+import { Reader } from "../Sql.ts"
+import type { ShopLook } from "./look.ts"
+import { themeOf } from "./theme.ts"
+
+/** What is below a payment's page. */
+export type LookPart = "logo" | "theme.css"
+
+const imageTypes: Readonly<Record<string, string>> = {
+  ".png": "image/png",
+  ".svg": "image/svg+xml",
+  ".webp": "image/webp",
+  ".jpg": "image/jpeg",
+  ".jpeg": "image/jpeg"
+}
+
+/** Bytes. */
+const largestLogo = 256 * 1024
+
+/** Not for ever: the shop may change it. */
+const headers = {
+  "cache-control": "private, max-age=300",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer"
+}
+
+/** An SVG that is opened by itself could have scripts. */
+const inert = { "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox" }
+
+export const makeShopLook = Effect.gen(function* () {
+  const reader = yield* Reader
+  const { checkout } = yield* Settings
+
+  /** @param path of the payment's page */
+  const lookOf = (account: AccountId, path: string) =>
+    Effect.map(
+      shopOf(reader, account),
+      ({ accent, frameOrigins, logo, name }): ShopLook => ({
+        ...(name === undefined ? {} : { name }),
+        ...(logo === undefined ? {} : { logo: `${path}/logo` }),
+        ...(accent === undefined ? {} : { style: `${path}/theme.css` }),
+        frameAncestors: frameOrigins
+      })
+    )
+
+  /** Undefined where the operator has not put that image there, or it is too large. */
+  const imageOf = (logo: string): Effect.Effect<HttpReply | undefined> =>
+    Effect.promise(() => readFile(join(checkout.logoFolder, logo)).catch(() => undefined)).pipe(
+      Effect.tap((bytes) =>
+        bytes === undefined || bytes.length > largestLogo
+          ? Effect.logWarning(
+              `the logo ${logo} cannot be shown: it must be an image of at most ${largestLogo / 1024} KiB in ${checkout.logoFolder}`
+            )
+          : Effect.void
+      ),
+      Effect.map((bytes) =>
+        bytes === undefined || bytes.length > largestLogo
+          ? undefined
+          : {
+              status: 200,
+              headers: { ...headers, ...inert, "content-type": imageTypes[extname(logo).toLowerCase()] ?? "" },
+              text: "",
+              bytes
+            }
+      )
+    )
+
+  /** A part of an account's look; undefined where it has none. */
+  const partOf = Effect.fnUntraced(function* (account: AccountId, part: LookPart) {
+    const { accent, logo } = yield* shopOf(reader, account)
+    if (part === "logo") return logo === undefined ? undefined : yield* imageOf(logo)
+    const type = { "content-type": "text/css; charset=utf-8" }
+    return accent === undefined ? undefined : { status: 200, headers: { ...headers, ...type }, text: themeOf(accent) }
+  })
+
+  return { lookOf, partOf }
+})

@@ -1,0 +1,57 @@
+/**
+ * The accent colour of a shop as CSS. Whatever colour a shop names, text stays readable: the colour is darkened on light
+ * pages and lightened on dark ones until its contrast is enough (WCAG 2.2, 1.4.3 and 1.4.11).
+ */
+
+/** Red, green and blue, each 0 to 255. */
+type Rgb = readonly [red: number, green: number, blue: number]
+
+const parse = (hex: string): Rgb => [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)) as unknown as Rgb
+
+const format = (rgb: Rgb): string =>
+  `#${rgb.map((channel) => Math.round(channel).toString(16).padStart(2, "0")).join("")}`
+
+/** https://www.w3.org/TR/WCAG22/#dfn-relative-luminance */
+const luminance = (rgb: Rgb): number => {
+  const [red = 0, green = 0, blue = 0] = rgb.map((channel) => {
+    const share = channel / 255
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4
+  })
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+}
+
+/** The contrast ratio of two colours, 1 to 21. */
+export const contrast = (a: string, b: string): number => {
+  const [one, other] = [luminance(parse(a)), luminance(parse(b))]
+  return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05)
+}
+
+/** What text needs on its background. */
+const enough = 4.5
+
+const steps = 20
+
+/** The colour, mixed with black or white just as far as it needs to be read on `background`. */
+const readableOn = (accent: string, background: string): string => {
+  const toward = luminance(parse(background)) > 0.5 ? 0 : 255
+  const rgb = parse(accent)
+  for (let step = 0; step < steps; step++) {
+    const share = step / steps
+    const mixed = format(rgb.map((channel) => channel + (toward - channel) * share) as unknown as Rgb)
+    if (contrast(mixed, background) >= enough) return mixed
+  }
+  return toward === 0 ? "#000000" : "#ffffff"
+}
+
+/** The page's and the card's backgrounds in `Pages/tokens.css`; the one that is harder to read on decides. */
+const light = "#f6f7f9"
+const dark = "#181c22"
+
+const textOn = (background: string): string =>
+  contrast("#ffffff", background) >= contrast("#000000", background) ? "#ffffff" : "#000000"
+
+const rule = (accent: string): string => `:root{--accent:${accent};--on-accent:${textOn(accent)}}`
+
+/** The stylesheet of an accent such as `#1f5fd1`. */
+export const themeOf = (accent: string): string =>
+  `${rule(readableOn(accent, light))}@media (prefers-color-scheme:dark){${rule(readableOn(accent, dark))}}`
