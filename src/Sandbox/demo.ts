@@ -1,12 +1,11 @@
 import { randomBytes } from "node:crypto"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { Console, Data, Duration, Effect, Schema } from "effect"
-import type { Address } from "viem"
 import type { ChainName } from "../Domain/Chain.ts"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
-import { Erc20 } from "../Domain/Currency.ts"
 import { type EventKind, StatusEventKind, WebhookEvent } from "../Domain/Event.ts"
 import type { LocalChain } from "./LocalChain.ts"
+import { uriOfPage, walletCall } from "./paymentUri.ts"
 import { type Receiver, verifySignature } from "./Receiver.ts"
 
 /** The demo failed: `message` says what is missing or wrong. */
@@ -16,7 +15,7 @@ export interface DemoOptions {
   /** Base of the API. */
   readonly url: string
   readonly apiKey: string
-  readonly chains: ReadonlyMap<ChainName, Pick<LocalChain, "payNative" | "payToken">>
+  readonly chains: ReadonlyArray<Pick<LocalChain, "chainId" | "send">>
   readonly receiver: Pick<Receiver, "url" | "take">
 }
 
@@ -38,7 +37,7 @@ const purchases: ReadonlyArray<Purchase> = [
 
 const expected: ReadonlyArray<EventKind> = ["payment.created", "payment.detecting", "payment.confirmed"]
 
-const Created = Schema.Struct({ id: Schema.String, address: Schema.String })
+const Created = Schema.Struct({ id: Schema.String, address: Schema.String, checkoutUrl: Schema.String })
 
 const decodeEvent = Schema.decodeUnknown(Schema.parseJson(WebhookEvent))
 
@@ -54,22 +53,27 @@ const post = ({ apiKey, url }: DemoOptions, path: string, body: unknown) =>
     return yield* new DemoFailed({ message: `POST ${path} answered ${response.status}: ${yield* response.text}` })
   })
 
-const pay = ({ chains }: DemoOptions, purchase: Purchase, to: Address) => {
-  const chain = chains.get(purchase.chain)
-  if (chain === undefined) return Effect.dieMessage(`the sandbox has no ${purchase.chain}`)
-  const amount = BigInt(purchase.amount)
-  return Schema.is(Erc20)(purchase.currency)
-    ? chain.payToken({ symbol: purchase.currency, to, amount })
-    : chain.payNative({ to, amount })
-}
+/** Pays as a customer does: by what the checkout page hands to a wallet. */
+const pay = ({ chains }: DemoOptions, checkoutUrl: string) =>
+  Effect.gen(function* () {
+    const client = yield* HttpClient.HttpClient
+    const page = yield* (yield* client.get(checkoutUrl)).text
+    const call = walletCall(uriOfPage(page) ?? "")
+    const chain = chains.find(({ chainId }) => chainId === call?.chainId)
+    if (call === undefined || chain === undefined) {
+      return yield* new DemoFailed({ message: `The checkout page ${checkoutUrl} does not say what to pay` })
+    }
+    return yield* chain.send(call)
+  })
 
 const buy = (options: DemoOptions, purchase: Purchase) =>
   Effect.gen(function* () {
     const { currency, chain, amount, merchantRef, inWords } = purchase
     const response = yield* post(options, "/v1/payments", { merchantRef, amount, currency, chain })
-    const { address, id } = yield* HttpClientResponse.schemaBodyJson(Created)(response)
+    const { address, checkoutUrl, id } = yield* HttpClientResponse.schemaBodyJson(Created)(response)
     yield* Console.log(`created   ${id}  ${inWords} on ${chain} to ${address}`)
-    const txHash = yield* pay(options, purchase, address as Address)
+    yield* Console.log(`checkout  ${id}  ${checkoutUrl}`)
+    const txHash = yield* pay(options, checkoutUrl)
     yield* Console.log(`paid      ${id}  in transaction ${txHash}`)
     return { id, txHash }
   })
@@ -105,7 +109,7 @@ const receive = ({ receiver }: DemoOptions, secret: string, payments: ReadonlyAr
   })
 
 /**
- * Runs the demo: registers a webhook, makes a native and a token payment, pays both, and waits for their signed
+ * Runs the demo: registers a webhook, makes a native and a token payment, pays both by their checkout pages, and waits for their signed
  * events. Fails after a minute with what is missing.
  */
 export const demo = Effect.fn("Sandbox.demo")(function* (options: DemoOptions) {

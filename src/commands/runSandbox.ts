@@ -228,7 +228,7 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
       return yield* Effect.zipRight(Console.log(instructions({ ...sandbox, checkout })), Effect.never)
     }
     const receiver = yield* startReceiver({ authority: certificates.authority })
-    yield* runDemo({ url, apiKey, chains: new Map(chains.map((chain) => [chain.name, chain])), receiver })
+    yield* runDemo({ url, apiKey, chains, receiver })
   })
   // The first to end, in whatever way, ends all. (An interrupted raceFirst does not wait for its two sides: the services
   // that they use would be closed before they have ended.)

@@ -27,7 +27,8 @@ const run = Effect.fnUntraced(function* ({ kinds, secret, txHash = hash }: World
   const deliver = (event: EventKind, id: string) => {
     const paid = event === "payment.created" ? {} : { txHash }
     const status = event === "payment.created" ? "pending" : event.replace("payment.", "")
-    const payment = { merchantRef: id, amount: "1", currency: "ETH", chain: "base", address, metadata: {} }
+    const checkoutUrl = `http://api/pay/${id}`
+    const payment = { merchantRef: id, amount: "1", currency: "ETH", chain: "base", address, checkoutUrl, metadata: {} }
     const data = { id, ...payment, status, createdAt: "now", expiresAt: "then", ...paid }
     const body = Buffer.from(JSON.stringify({ id: `evt_${event}_${id}`, event, createdAt: "now", data }))
     const signature = createHmac("sha256", secret ?? endpointSecret)
@@ -42,24 +43,24 @@ const run = Effect.fnUntraced(function* ({ kinds, secret, txHash = hash }: World
       const sent = request.body._tag === "Uint8Array" ? JSON.parse(Buffer.from(request.body.body).toString()) : {}
       const answer = (body: unknown) =>
         HttpClientResponse.fromWeb(request, new Response(JSON.stringify(body), { status: 201 }))
+      if (url.pathname.startsWith("/pay/")) {
+        const link = `<a href="ethereum:${address}@1?value=1">pay</a>`
+        return HttpClientResponse.fromWeb(request, new Response(link))
+      }
       if (url.pathname === "/v1/webhooks") {
         endpointSecret = sent.secret
         return answer({})
       }
       const id = `pay_${++payments}`
       yield* Effect.forEach(kinds, (kind) => deliver(kind, id), { concurrency: 1 })
-      return answer({ id, address })
+      return answer({ id, address, checkoutUrl: `http://api/pay/${id}` })
     })
   )
-  const chain = { payNative: () => Effect.succeed(hash), payToken: () => Effect.succeed(hash) }
   const console = yield* Effect.console
   return yield* demo({
     url: "http://api",
     apiKey: "svc_test_key",
-    chains: new Map([
-      ["base", chain],
-      ["polygon", chain]
-    ]),
+    chains: [{ chainId: 1, send: () => Effect.succeed(hash) }],
     receiver: { url: "https://receiver", take: Queue.take(arrivals) }
   }).pipe(
     Effect.provide(Layer.succeed(HttpClient.HttpClient, api)),
