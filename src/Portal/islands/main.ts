@@ -1,1 +1,2 @@
-export {}
+import "./continue.ts"
+import "./copy.ts"
