@@ -1,0 +1,217 @@
+/**
+ * Forms. A form that was refused is shown again by the POST itself, with what was typed and each problem beside its field;
+ * one that was carried out redirects (`seeOther`).
+ */
+import type { ComponentChildren } from "preact"
+import type { FieldProblem } from "../../Domain/ApiError.ts"
+
+/** A form's fields as they were typed, and what is wrong with them. */
+export interface FormState {
+  /** Unique on the page: fields of several forms may have one name. */
+  readonly id: string
+  readonly typed: URLSearchParams
+  /** `path` is the field's name, or empty for the form as a whole. */
+  readonly problems: ReadonlyArray<FieldProblem>
+}
+
+/** A form that nothing was typed into yet. */
+export const blank = (id: string, values: Readonly<Record<string, string>> = {}): FormState => ({
+  id,
+  typed: new URLSearchParams(values),
+  problems: []
+})
+
+const fieldId = ({ id }: FormState, name: string): string => `${id}-${name}`
+
+const problemOf = ({ problems }: FormState, name: string) => problems.find(({ path }) => path === name)?.message
+
+/** What a form's fields are called, for the summary of its problems. */
+export type Labels = Readonly<Record<string, string>>
+
+export interface PostFormProps {
+  readonly of: FormState
+  readonly action: string
+  /** `viewer.csrf`. */
+  readonly csrf: string
+  readonly submit: string
+  readonly labels?: Labels
+  /** What the button does cannot be undone. */
+  readonly dangerous?: boolean
+  readonly children?: ComponentChildren
+}
+
+/** A form that changes something. */
+export const PostForm = ({ action, children, csrf, dangerous, labels = {}, of, submit }: PostFormProps) => (
+  <form method="post" action={action} id={of.id} class="fields" noValidate>
+    <Problems of={of} labels={labels} />
+    <input type="hidden" name="csrf" value={csrf} />
+    {children}
+    <p class="actions">
+      <button type="submit" class={dangerous ? "dangerous" : undefined}>
+        {submit}
+      </button>
+    </p>
+  </form>
+)
+
+/** The problems of a form, each with a link to its field. */
+const Problems = ({ labels, of }: { readonly of: FormState; readonly labels: Labels }) =>
+  of.problems.length === 0 ? null : (
+    <div class="notice bad" role="alert">
+      <p>Nothing was changed:</p>
+      <ul>
+        {of.problems.map(({ message, path }) => (
+          <li key={path}>
+            {labels[path] === undefined ? (
+              [path, message].join(" ").trim()
+            ) : (
+              <>
+                <a href={`#${fieldId(of, path)}`}>{labels[path]}</a> {message}
+              </>
+            )}
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+
+export interface FieldProps {
+  readonly of: FormState
+  readonly name: string
+  readonly label: string
+  readonly hint?: ComponentChildren
+}
+
+/** The label of a field, its hint and its problem. */
+const Labelled = ({ children, hint, label, name, of }: FieldProps & { readonly children: ComponentChildren }) => {
+  const id = fieldId(of, name)
+  const problem = problemOf(of, name)
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {children}
+      {hint === undefined ? null : (
+        <p class="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+      {problem === undefined ? null : (
+        <p class="problem" id={`${id}-problem`}>
+          {label} {problem}
+        </p>
+      )}
+    </div>
+  )
+}
+
+const attributes = ({ hint, name, of }: FieldProps) => {
+  const id = fieldId(of, name)
+  const problem = problemOf(of, name)
+  const described = [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(" ")
+  return {
+    id,
+    name,
+    "aria-invalid": problem === undefined ? undefined : ("true" as const),
+    "aria-describedby": described === "" ? undefined : described
+  }
+}
+
+export interface TextFieldProps extends FieldProps {
+  readonly type?: "text" | "search" | "url" | "date" | "datetime-local" | "password"
+  readonly inputMode?: "numeric" | "decimal"
+  readonly autocomplete?: string
+  readonly required?: boolean
+  readonly placeholder?: string
+}
+
+export const TextField = ({
+  autocomplete = "off",
+  inputMode,
+  placeholder,
+  required,
+  type = "text",
+  ...field
+}: TextFieldProps) => (
+  <Labelled {...field}>
+    <input
+      {...attributes(field)}
+      type={type}
+      inputMode={inputMode}
+      autocomplete={autocomplete}
+      placeholder={placeholder}
+      required={required}
+      value={type === "password" ? "" : (field.of.typed.get(field.name) ?? "")}
+    />
+  </Labelled>
+)
+
+export const TextArea = (field: FieldProps & { readonly rows?: number }) => (
+  <Labelled {...field}>
+    <textarea {...attributes(field)} rows={field.rows ?? 3} value={field.of.typed.get(field.name) ?? ""} />
+  </Labelled>
+)
+
+export interface SelectProps extends FieldProps {
+  /** Values with what people read. */
+  readonly options: ReadonlyArray<readonly [value: string, text: string]>
+}
+
+export const Select = ({ options, ...field }: SelectProps) => {
+  const chosen = field.of.typed.get(field.name) ?? ""
+  return (
+    <Labelled {...field}>
+      <select {...attributes(field)}>
+        {options.map(([value, text]) => (
+          <option key={value} value={value} selected={value === chosen}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </Labelled>
+  )
+}
+
+export interface ChecksProps {
+  readonly of: FormState
+  readonly name: string
+  readonly legend: string
+  readonly options: ReadonlyArray<readonly [value: string, text: string]>
+}
+
+/** Any number of choices of one name. */
+export const Checks = ({ legend, name, of, options }: ChecksProps) => {
+  const chosen = of.typed.getAll(name)
+  const problem = problemOf(of, name)
+  return (
+    <fieldset id={fieldId(of, name)}>
+      <legend>{legend}</legend>
+      {options.map(([value, text]) => (
+        <label key={value} class="check">
+          <input type="checkbox" name={name} value={value} checked={chosen.includes(value)} /> {text}
+        </label>
+      ))}
+      {problem === undefined ? null : (
+        <p class="problem">
+          {legend} {problem}
+        </p>
+      )}
+    </fieldset>
+  )
+}
+
+export interface FiltersProps {
+  readonly action: string
+  readonly children: ComponentChildren
+}
+
+/** The filters of a list: a form whose result has an address. */
+export const Filters = ({ action, children }: FiltersProps) => (
+  <search>
+    <form method="get" action={action} class="filters">
+      {children}
+      <p class="actions">
+        <button type="submit">Show</button> <a href={action}>Clear</a>
+      </p>
+    </form>
+  </search>
+)
