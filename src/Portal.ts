@@ -1,8 +1,155 @@
-import { Effect } from "effect"
-import { errorPage } from "./Pages/ErrorPage.tsx"
+/**
+ * The portal: finds the page of a request below `/portal`, once these have been checked in this order: whether the portal
+ * is on, the client's address, a form's origin, the session, its CSRF token, that the person may see the account and mode,
+ * the route, the role, and a fresh proof of identity. What a person may not see looks as if it did not exist.
+ */
+import { Effect, Option, Schema } from "effect"
+import * as AccountsRepo from "./Auth/AccountsRepo.ts"
+import { nameOf } from "./Auth/auditLog.ts"
+import { type SignedIn, sessionOf } from "./Auth/sessions.ts"
+import { defaultAccount } from "./Auth.ts"
+import { Mode } from "./Domain/Chain.ts"
+import { AccountId } from "./Domain/Ids.ts"
+import { inRanges } from "./Domain/IpRange.ts"
+import type { Owner } from "./Domain/Owner.ts"
+import type { HttpReply } from "./Http/HttpReply.ts"
+import type { PageRequest } from "./Http/PageHandler.ts"
+import { type ErrorText, errorPage } from "./Pages/ErrorPage.tsx"
+import { readForm } from "./Pages/form.ts"
+import { seeOther } from "./Pages/reply.tsx"
 import type { PageRoom } from "./Pages.ts"
+import { csrfTokenOf, hasCsrfToken, isSameOrigin } from "./Portal/csrf.ts"
+import { type Desk, makeDesk } from "./Portal/Desk.ts"
+import { login, loginPage } from "./Portal/loginPages.tsx"
+import { matchRoute } from "./Portal/matchRoute.ts"
+import { type PortalRoute, pathOf } from "./Portal/route.ts"
+import { routes as allRoutes } from "./Portal/routes.ts"
+import { leave, signInPage, signInPath } from "./Portal/signInPages.tsx"
+import { mayAs, type Viewer } from "./Portal/Viewer.ts"
+import { Settings, type SettingsShape } from "./Settings.ts"
+import { Reader, type Writer } from "./Sql.ts"
 
-/** Answers the requests below its prefix. */
-export const makePortal = Effect.succeed<PageRoom>(({ requestId }) =>
-  Effect.succeed(errorPage("portal", { status: 404, title: "Not found", text: "There is nothing here." }, requestId))
-)
+type ServicesOf<Route> = Route extends PortalRoute<infer R> ? R : never
+type RouteServices = ServicesOf<(typeof allRoutes)[number]>
+
+const texts = {
+  notFound: { status: 404, title: "Not found", text: "There is nothing here, or nothing that you may see." },
+  address: {
+    status: 403,
+    title: "Not from here",
+    text: "The portal may not be opened from your address: ask the operator to put it into portal.allow."
+  },
+  forged: {
+    status: 403,
+    title: "Nothing was done",
+    text: "The form did not come from this session's own page. Open the page again, and send it from there."
+  },
+  signedOut: {
+    status: 403,
+    title: "You are signed out",
+    text: "Nothing was done. Sign in again, and send the form once more: go back to find what you typed."
+  },
+  role: { status: 403, title: "Not allowed", text: "Your role does not allow this. Ask an admin or the operator." },
+  "too large": { status: 413, title: "Too large", text: "The form is larger than 64 KiB. Nothing was done." },
+  "not a form": {
+    status: 415,
+    title: "Not a form",
+    text: "Send application/x-www-form-urlencoded in UTF-8. Nothing was done."
+  }
+} as const satisfies Record<string, ErrorText>
+
+/** Whether a person may see an account: an operator every one there is, others their own. */
+const maySee = ({ person }: SignedIn, account: AccountId) =>
+  person.role === "operator"
+    ? Effect.flatMap(Reader, (reader) => AccountsRepo.exists(reader, account))
+    : Effect.succeed(person.account === account)
+
+const ownerOf = (account: string, mode: string): Owner | undefined =>
+  Option.getOrUndefined(
+    Option.all({
+      account: Schema.decodeUnknownOption(AccountId)(account),
+      mode: Schema.decodeUnknownOption(Mode)(mode)
+    })
+  )
+
+/** The first page of a person: live where a live chain is configured. */
+const homeOf = ({ person }: SignedIn, { chains }: Pick<SettingsShape, "chains">): string =>
+  pathOf({
+    owner: {
+      account: person.account ?? defaultAccount,
+      mode: chains.some(({ mode }) => mode === "live") ? "live" : "test"
+    }
+  })
+
+/** No cache keeps a page of the portal, and its forms name their origin. */
+const kept = (reply: HttpReply): HttpReply => ({
+  ...reply,
+  headers: { ...reply.headers, "cache-control": "no-store", "referrer-policy": "same-origin" }
+})
+
+type Services = RouteServices | Reader | Writer
+
+/** Answers the requests below its prefix. `routes` are those of an account's pages. */
+export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R>>) =>
+  Effect.gen(function* () {
+    const settings = yield* Settings
+    const context = yield* Effect.context<R | Reader | Writer>()
+    const desk: Desk = yield* makeDesk
+    const isAllowed = inRanges(settings.portal.allow)
+
+    const accountPage = (request: PageRequest, signedIn: SignedIn | undefined, form: URLSearchParams) =>
+      Effect.gen(function* () {
+        const refuse = (text: ErrorText) => errorPage("portal", text, request.requestId)
+        if (signedIn === undefined) {
+          return request.method === "POST" ? refuse(texts.signedOut) : seeOther(signInPath(request))
+        }
+        const [account = "", mode = "", ...rest] = request.path.split("/").slice(3)
+        const owner = ownerOf(account, mode)
+        if (owner === undefined || !(yield* maySee(signedIn, owner.account))) return refuse(texts.notFound)
+        const match = matchRoute(routes, request.method, rest.map((segment) => `/${segment}`).join(""))
+        if (match === undefined) return refuse(texts.notFound)
+        if ("allow" in match) {
+          const page = refuse({ status: 405, title: "Not this way", text: `This page takes ${match.allow.join()}.` })
+          return { ...page, headers: { ...page.headers, allow: match.allow.join(", ") } }
+        }
+        const { person, secret, session } = signedIn
+        const { params, route } = match
+        if (!mayAs(person.role, route.role)) return refuse(texts.role)
+        const viewer: Viewer = {
+          ...{ person: person.id, name: person.name, role: person.role, owner, session: session.id },
+          csrf: csrfTokenOf(secret),
+          actor: { via: "portal", who: nameOf(person), owner }
+        }
+        const query = new URLSearchParams(request.search)
+        return yield* route.handle(viewer, { params, query, form, requestId: request.requestId })
+      })
+
+    const respond = (request: PageRequest) =>
+      Effect.gen(function* () {
+        const { client, headers, method, path, requestId } = request
+        const refuse = (text: ErrorText) => errorPage("portal", text, requestId)
+        if (!settings.portal.enabled) return refuse(texts.notFound)
+        if (settings.portal.allow.length > 0 && !isAllowed(client)) return refuse(texts.address)
+        const isPost = method === "POST"
+        const form = isPost ? readForm(request) : new URLSearchParams()
+        if (typeof form === "string") return refuse(texts[form])
+        if (isPost && !isSameOrigin(headers, desk.publicUrl)) return refuse(texts.forged)
+        const [, , room = "", token = "", ...more] = path.split("/")
+        if (room === "login" && more.length === 0) {
+          return yield* isPost ? login(desk, request, token) : loginPage(desk, request, token)
+        }
+        const signedIn = yield* sessionOf(desk.cookie.read(headers))
+        if (signedIn !== undefined && isPost && !hasCsrfToken(signedIn.secret, form)) return refuse(texts.forged)
+        if (room === "a") return yield* accountPage(request, signedIn, form)
+        if (path === "/portal/sign-out" && isPost) return yield* leave(desk, signedIn)
+        if (path === "/portal/sign-in" && signedIn === undefined) return yield* signInPage()
+        if (path !== "/portal" && path !== "/portal/" && path !== "/portal/sign-in") return refuse(texts.notFound)
+        return seeOther(signedIn === undefined ? "/portal/sign-in" : homeOf(signedIn, settings))
+      })
+
+    const room: PageRoom = (request) => Effect.provide(Effect.map(respond(request), kept), context)
+    return room
+  })
+
+/** The portal with all its pages. */
+export const makePortal: Effect.Effect<PageRoom, never, Services | Settings> = portalOf<RouteServices>(allRoutes)

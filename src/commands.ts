@@ -7,6 +7,7 @@ import { config } from "./commands/config.ts"
 import { doctor } from "./commands/doctor.ts"
 import { keys } from "./commands/keys.ts"
 import { listen } from "./commands/listen.ts"
+import { loginCommand } from "./commands/login.ts"
 import { paymentsCommand } from "./commands/payments.ts"
 import { rescanCommand } from "./commands/rescan.ts"
 import { sandbox } from "./commands/sandbox.ts"
@@ -24,6 +25,7 @@ export const tilld = Command.make("tilld").pipe(
     config,
     keys,
     accountsCommand,
+    loginCommand,
     paymentsCommand,
     webhooksCommand,
     listen,

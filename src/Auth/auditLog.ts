@@ -4,7 +4,9 @@
 
 import { Clock, Effect } from "effect"
 import type { ApiKey } from "../Domain/ApiKey.ts"
+import type { AccountId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
+import type { Person } from "../Domain/Person.ts"
 import { alsoCommit, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import * as Repo from "./AuditRepo.ts"
 
@@ -12,9 +14,25 @@ import * as Repo from "./AuditRepo.ts"
 export type Actor =
   | { readonly via: "socket" | "direct"; readonly who: string }
   | { readonly via: "api" | "portal"; readonly who: string; readonly owner: Owner }
+  | {
+      readonly via: "portal"
+      readonly who: string
+      /** The account whose people the act is about; undefined for operators. */
+      readonly account: AccountId | undefined
+    }
 
 /** Whether the name of the actor is only claimed. */
 export const isClaimed = (via: Repo.Via): boolean => via === "socket" || via === "direct"
+
+/** A person as the audit log names whoever acts in the portal. */
+export const nameOf = ({ id, name }: Pick<Person, "id" | "name">): string => `${id} ${name}`
+
+/** A person who acts on people: signs in, invites, revokes. */
+export const personActor = (person: Person): Actor => ({
+  via: "portal",
+  who: nameOf(person),
+  account: person.account
+})
 
 export const keyActor = ({ account, id, mode }: ApiKey): Actor => ({ via: "api", who: id, owner: { account, mode } })
 
@@ -57,12 +75,15 @@ export const detailText = (detail: Act["detail"]): string => {
 /** Adds fields to the row of an act while it is carried out, up to the commit of the row. */
 export type Note = (detail: Act["detail"]) => void
 
+const ownerOf = (actor: Actor): Partial<Owner> =>
+  "owner" in actor ? actor.owner : "account" in actor && actor.account !== undefined ? { account: actor.account } : {}
+
 const entryOf = (actor: Actor, { act, detail }: Act, at: number) => ({
   at,
   via: actor.via,
   who: cut(actor.who),
-  account: "owner" in actor ? actor.owner.account : undefined,
-  mode: "owner" in actor ? actor.owner.mode : undefined,
+  account: ownerOf(actor).account,
+  mode: ownerOf(actor).mode,
   act,
   detail: detailText(detail)
 })

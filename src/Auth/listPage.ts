@@ -8,7 +8,7 @@ export interface ListPage {
 
 /** The condition for the rows of a table behind the one with an id, with its parameters. */
 export const behind = (
-  table: "accounts" | "api_keys",
+  table: "accounts" | "api_keys" | "people",
   { after }: ListPage
 ): readonly [sql: string, params: Array<string>] =>
   after === undefined ? ["1", []] : [`(created_at, id) > (SELECT created_at, id FROM ${table} WHERE id = ?)`, [after]]

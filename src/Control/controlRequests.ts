@@ -22,7 +22,7 @@ export const latestMoment = 8.64e15
 export const Moment = Schema.Int.pipe(Schema.between(0, latestMoment))
 /** The longest name of an account or a key. */
 export const nameLength = 100
-const Name = Schema.String.pipe(Schema.pattern(/^\P{C}+$/u), Schema.maxLength(nameLength))
+export const Name = Schema.String.pipe(Schema.pattern(/^\P{C}+$/u), Schema.maxLength(nameLength))
 const BlockNumber = Schema.Int.pipe(Schema.nonNegative())
 /** The longest overlap in which two secrets sign, or two keys work. */
 export const longestOverlap = "30 days"

@@ -21,6 +21,7 @@ import { ListDeliveries, Redeliver, RedeliverRange, SendTest, ShowDelivery } fro
 import { changeEndpoint, listEndpoints } from "./endpointHandlers.ts"
 import { ChangeEndpoint, ListEndpoints } from "./endpointRequests.ts"
 import * as KeyHandlers from "./keyHandlers.ts"
+import { MakeLoginLink, makeLoginLink } from "./login.ts"
 import * as PaymentHandlers from "./paymentHandlers.ts"
 import * as PaymentRequests from "./paymentRequests.ts"
 import * as RepairHandlers from "./repairHandlers.ts"
@@ -39,6 +40,7 @@ export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string
   [Requests.ChangeKey._tag, KeyHandlers.changeKey],
   [Requests.ListAccounts._tag, AccountHandlers.listAccounts],
   [ListAudit._tag, listAudit],
+  [MakeLoginLink._tag, makeLoginLink],
   [Requests.ListTokens._tag, PaymentHandlers.listTokens],
   [PaymentRequests.ListPayments._tag, PaymentHandlers.listPayments],
   [PaymentRequests.ShowPayment._tag, PaymentHandlers.showPayment],

@@ -16,6 +16,10 @@ export const DeliveryId = id("dlv", "DeliveryId")
 export type DeliveryId = typeof DeliveryId.Type
 export const ApiKeyId = id("key", "ApiKeyId")
 export type ApiKeyId = typeof ApiKeyId.Type
+export const PersonId = id("per", "PersonId")
+export type PersonId = typeof PersonId.Type
+export const SessionId = id("ses", "SessionId")
+export type SessionId = typeof SessionId.Type
 
 /** Accounts are named by people: `default`, or what `tilld accounts create` printed. */
 export const AccountId = Schema.String.pipe(Schema.pattern(/^[a-z0-9][a-z0-9_-]{0,63}$/i), Schema.brand("AccountId"))
@@ -50,6 +54,8 @@ export const newQuoteId = (): QuoteId => QuoteId.make(`quote_${randomToken()}`, 
 export const newEndpointId = (): EndpointId => EndpointId.make(`wh_${randomToken()}`, true)
 export const newAccountId = (): AccountId => AccountId.make(`acct_${randomToken()}`, true)
 export const newApiKeyId = (): ApiKeyId => ApiKeyId.make(`key_${randomToken()}`, true)
+export const newPersonId = (): PersonId => PersonId.make(`per_${randomToken()}`, true)
+export const newSessionId = (): SessionId => SessionId.make(`ses_${randomToken()}`, true)
 
 /** 132 bits of a hash, as long as a random token. */
 const derived = (...parts: ReadonlyArray<string>): string => hash("sha256", parts.join("\n"), "base64url").slice(0, 22)

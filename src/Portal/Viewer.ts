@@ -1,11 +1,9 @@
 import type { Actor } from "../Auth/auditLog.ts"
+import type { SessionId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
+import type { Role } from "../Domain/Person.ts"
 
-/**
- * What a person may do. An operator sees every account, its chains and people; an admin administers one account; a viewer
- * reads one account.
- */
-export type Role = "operator" | "admin" | "viewer"
+export type { Role } from "../Domain/Person.ts"
 
 const ranks: Readonly<Record<Role, number>> = { viewer: 0, admin: 1, operator: 2 }
 
@@ -24,4 +22,6 @@ export interface Viewer {
   readonly csrf: string
   /** Who acts, for the audit log. */
   readonly actor: Actor
+  /** Id of the session. */
+  readonly session: SessionId
 }

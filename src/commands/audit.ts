@@ -7,7 +7,7 @@ import { limitOf, moment } from "./options.ts"
 import { printResult } from "./result.ts"
 
 const whoOf = ({ account, claimed, mode, who }: AuditView): string =>
-  claimed ? `${who} (claimed)` : `${who} of ${account} ${mode}`
+  claimed ? `${who} (claimed)` : [who, ...(account === undefined ? [] : ["of", account]), mode ?? ""].join(" ").trim()
 
 const rendered = (acts: ReadonlyArray<AuditView>): string =>
   table(

@@ -18,6 +18,7 @@ import {
 import { ChangeEndpoint, ListEndpoints } from "../../src/Control/endpointRequests.ts"
 import { handlers } from "../../src/Control/handlers.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
+import { MakeLoginLink } from "../../src/Control/login.ts"
 import * as PaymentRequests from "../../src/Control/paymentRequests.ts"
 import { EndpointId } from "../../src/Domain/Ids.ts"
 import { notedJumps } from "../../src/Payments/addresses/numberingJumps.ts"
@@ -139,6 +140,11 @@ export const samples = [
     request: new Requests.RotateSecret({ account, mode, overlap: Duration.hours(24) }),
     act: "webhooks secret --rotate",
     detail: { account, mode, overlap: "1d" }
+  },
+  {
+    request: new MakeLoginLink({ name: "Ada", as: { role: "viewer", account } }),
+    act: "login",
+    detail: { name: "Ada", role: "viewer", account, person: /^per_/ }
   },
   {
     request: new PaymentRequests.AcceptPayment({ id: payment(1) }),

@@ -4,7 +4,7 @@ const appendOnly = (statement: string, when = "") =>
 
 /**
  * The audit log: who did what, when. Rows are never changed or removed; the size of each is bounded. Acts of an account have
- * its id and count towards its quota.
+ * its id, and with a mode they count towards its quota; an act about the account's people has no mode.
  */
 export const audit = [
   `CREATE TABLE audit (
@@ -16,9 +16,12 @@ export const audit = [
     mode TEXT CHECK (mode IN ('live', 'test')),
     act TEXT NOT NULL CHECK (octet_length(act) <= 40),
     detail TEXT NOT NULL CHECK (octet_length(detail) <= 1000),
-    CHECK ((via IN ('api', 'portal')) = (account_id IS NOT NULL AND mode IS NOT NULL))
+    CHECK (via IN ('api', 'portal') OR account_id IS NULL),
+    CHECK (via != 'api' OR mode IS NOT NULL),
+    CHECK (mode IS NULL OR account_id IS NOT NULL)
   ) STRICT`,
   "CREATE INDEX audit_time ON audit (at)",
+  "CREATE INDEX audit_of_account ON audit (account_id, at) WHERE account_id IS NOT NULL",
   appendOnly("UPDATE"),
   appendOnly("DELETE"),
   // INSERT OR REPLACE would delete a row without firing the delete trigger.

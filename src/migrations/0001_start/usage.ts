@@ -98,11 +98,7 @@ export const usage = [
     "UPDATE OF url, target ON deliveries",
     adding(ownerOf("NEW"), { bytes: `${sizes.deliveries("NEW")} - (${sizes.deliveries("OLD")})` })
   ),
-  trigger(
-    "audit_added",
-    "INSERT ON audit WHEN NEW.account_id IS NOT NULL",
-    adding(ownerOf("NEW"), { bytes: auditSize })
-  ),
+  trigger("audit_added", "INSERT ON audit WHEN NEW.mode IS NOT NULL", adding(ownerOf("NEW"), { bytes: auditSize })),
   trigger(
     "attempts_added",
     "INSERT ON attempts",

@@ -1,0 +1,56 @@
+import { Effect } from "effect"
+import { PersonId } from "../Domain/Ids.ts"
+import { type Db, Tx } from "../Sql.ts"
+
+/** A one-time link. Times in Unix milliseconds. */
+export interface LoginLink {
+  readonly person: PersonId
+  readonly expiresAt: number
+  readonly usedAt: number | undefined
+  /** When a use of it was first refused. */
+  readonly refusedAt: number | undefined
+}
+
+interface Row {
+  readonly person_id: string
+  readonly expires_at: number
+  readonly used_at: number | null
+  readonly refused_at: number | null
+}
+
+/** Used and expired links are kept for this long, so that their page says what became of them. */
+const memory = 24 * 60 * 60_000
+
+/** Stores a link, and forgets old ones of the same person. */
+export const insert = (hash: Uint8Array, person: PersonId, expiresAt: number, now: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    yield* tx.run("DELETE FROM sign_in_links WHERE person_id = ? AND expires_at < ?", [person, now - memory])
+    yield* tx.run("INSERT INTO sign_in_links (hash, person_id, expires_at) VALUES (?, ?, ?)", [hash, person, expiresAt])
+  })
+
+export const byHash = (db: Db, hash: Uint8Array) =>
+  Effect.map(
+    db.get<Row>("SELECT person_id, expires_at, used_at, refused_at FROM sign_in_links WHERE hash = ?", [hash]),
+    (row): LoginLink | undefined =>
+      row && {
+        person: PersonId.make(row.person_id, true),
+        expiresAt: row.expires_at,
+        usedAt: row.used_at ?? undefined,
+        refusedAt: row.refused_at ?? undefined
+      }
+  )
+
+/** @param at Unix milliseconds */
+export const use = (hash: Uint8Array, at: number) =>
+  Effect.flatMap(Tx, (tx) => tx.run("UPDATE sign_in_links SET used_at = ? WHERE hash = ?", [at, hash]))
+
+/** @param at Unix milliseconds */
+export const refuse = (hash: Uint8Array, at: number) =>
+  Effect.flatMap(Tx, (tx) => tx.run("UPDATE sign_in_links SET refused_at = ? WHERE hash = ?", [at, hash]))
+
+/** Ends all links of a person that are still open. */
+export const end = (person: PersonId, at: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("UPDATE sign_in_links SET used_at = ? WHERE person_id = ? AND used_at IS NULL", [at, person])
+  )

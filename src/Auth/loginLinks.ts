@@ -1,0 +1,113 @@
+/**
+ * One-time links into the portal. A link is 256 random bits, of which only the SHA-256 is stored; it works once and for ten
+ * minutes, and using it up happens in the writer: of two uses one is refused. `tilld login` and invitations make links.
+ */
+import { randomBytes } from "node:crypto"
+import { Clock, Data, Effect, Redacted } from "effect"
+import { UnknownAccount } from "../Domain/AccountErrors.ts"
+import { newPersonId } from "../Domain/Ids.ts"
+import type { Person } from "../Domain/Person.ts"
+import { type Db, Reader, Tx, Writer } from "../Sql.ts"
+import * as AccountsRepo from "./AccountsRepo.ts"
+import * as AuditRepo from "./AuditRepo.ts"
+import { personActor } from "./auditLog.ts"
+import { hashOf } from "./keyFormat.ts"
+import * as Repo from "./LoginLinksRepo.ts"
+import * as PeopleRepo from "./PeopleRepo.ts"
+
+/** How long a link works. */
+export const linkMinutes = 10
+
+/** A link that signs nobody in: it never was one, or its time is over, or it was used, or its person is disabled. */
+export class LinkRefused extends Data.TaggedError("LinkRefused")<{
+  readonly reason: "unknown" | "used" | "expired" | "disabled"
+}> {}
+
+/** 256 random bits, URL-safe, for whoever holds them. */
+export const newSecret = (): Redacted.Redacted<string> => Redacted.make(randomBytes(32).toString("base64url"))
+
+/** Whether a text can be a secret of a link or a session. Nothing else is looked for in the store. */
+export const isSecret = (text: string): boolean => /^[\w-]{43}$/.test(text)
+
+/** Where a link leads, below `server.public_url`. */
+export const linkPath = (token: Redacted.Redacted<string>): string => `/portal/login/${Redacted.value(token)}`
+
+/** Stores a new link of a person, in the caller's transaction. */
+export const addLink = Effect.fnUntraced(function* (person: Pick<Person, "id">) {
+  const token = newSecret()
+  const now = yield* Clock.currentTimeMillis
+  yield* Repo.insert(hashOf(Redacted.value(token)), person.id, now + linkMinutes * 60_000, now)
+  return token
+})
+
+/**
+ * A link for the person with this name, role and account, who is made where there is none. `noted` gets the person in the
+ * transaction.
+ */
+export const makeLink = Effect.fn("loginLinks.make")(function* (
+  who: Pick<Person, "account" | "name" | "role">,
+  noted: (person: Person) => void = () => {}
+) {
+  const writer = yield* Writer
+  const command = Effect.gen(function* () {
+    const tx = yield* Tx
+    if (who.account !== undefined && !(yield* AccountsRepo.exists(tx, who.account))) {
+      return yield* UnknownAccount.of(who.account)
+    }
+    const known = yield* PeopleRepo.named(tx, who)
+    const createdAt = yield* Clock.currentTimeMillis
+    const person = known ?? { ...who, id: newPersonId(), createdAt, disabledAt: undefined }
+    if (known === undefined) yield* PeopleRepo.insert(person)
+    noted(person)
+    return { person, token: yield* addLink(person) }
+  })
+  return yield* writer.write(command)
+})
+
+/** The person whom a link signs in at `now`, Unix milliseconds, or why it signs in nobody. */
+const check = Effect.fnUntraced(function* (db: Db, token: string, now: number) {
+  const hash = isSecret(token) ? hashOf(token) : undefined
+  const link = hash && (yield* Repo.byHash(db, hash))
+  const person = link && (yield* PeopleRepo.byId(db, link.person))
+  if (hash === undefined || link === undefined || person === undefined) return { reason: "unknown" as const }
+  if (person.disabledAt !== undefined) return { reason: "disabled" as const, hash, link, person }
+  if (link.usedAt !== undefined) return { reason: "used" as const, hash, link, person }
+  if (link.expiresAt <= now) return { reason: "expired" as const, hash, link, person }
+  return { reason: undefined, hash, link, person }
+})
+
+/** The person whom a link would sign in. It is not used up. */
+export const personOfLink = Effect.fn("loginLinks.person")(function* (token: string) {
+  const found = yield* check(yield* Reader, token, yield* Clock.currentTimeMillis)
+  return found.reason === undefined ? found.person : yield* new LinkRefused({ reason: found.reason })
+})
+
+/** Uses a link up, in the caller's transaction, and gives its person. */
+export const useLink = Effect.fnUntraced(function* (token: string) {
+  const now = yield* Clock.currentTimeMillis
+  const found = yield* check(yield* Tx, token, now)
+  if (found.reason !== undefined) return yield* new LinkRefused({ reason: found.reason })
+  yield* Repo.use(found.hash, now)
+  return found.person
+})
+
+/**
+ * Puts the refused use of a link into the audit log: the first one of a link that there was. Whoever holds such a link has
+ * taken it from somewhere. Unknown ones are guesses, and anybody can make as many as they like.
+ */
+export const noteRefusal = Effect.fn("loginLinks.noteRefusal")(function* (token: string, address: string) {
+  const writer = yield* Writer
+  const command = Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const { hash, link, person, reason } = yield* check(yield* Tx, token, now)
+    if (reason === undefined || hash === undefined || link.refusedAt !== undefined) return
+    yield* Repo.refuse(hash, now)
+    const { who } = personActor(person)
+    const detail = JSON.stringify({ reason, address })
+    yield* AuditRepo.insert({
+      ...{ at: now, via: "portal" as const, who, account: person.account, mode: undefined },
+      ...{ act: "portal login refused", detail }
+    })
+  })
+  yield* writer.write(command)
+})

@@ -1,0 +1,82 @@
+/**
+ * Sessions of the portal: 256 random bits in a cookie, of which only the SHA-256 is stored. One ends twelve hours after its
+ * last request and seven days after it began, at sign-out, when it is revoked, or with its person. Every sign-in makes a new
+ * one, so that a secret that was planted in a browser is worth nothing.
+ */
+import { Clock, Effect, Redacted } from "effect"
+import { newSessionId, type SessionId } from "../Domain/Ids.ts"
+import type { Person } from "../Domain/Person.ts"
+import { Reader, Writer } from "../Sql.ts"
+import { hashOf } from "./keyFormat.ts"
+import { isSecret, newSecret } from "./loginLinks.ts"
+import * as Repo from "./SessionsRepo.ts"
+
+const hour = 60 * 60_000
+/** Milliseconds without a request, and from the start. */
+const idle = 12 * hour
+const absolute = 7 * 24 * hour
+/** `seenAt` is stored at most this often. */
+const seenEvery = 60_000
+/** How long a proof of identity counts as fresh, in milliseconds. */
+export const freshFor = 5 * 60_000
+
+const longestAgent = 200
+
+/** The browser that signs in. */
+export interface Visitor {
+  readonly userAgent: string
+  readonly address: string
+  /** The secret of the session that the browser has had, which a sign-in ends. */
+  readonly secret: string | undefined
+}
+
+/** A session with its person; `secret` is what the cookie holds. */
+export interface SignedIn {
+  readonly secret: string
+  readonly session: Repo.Session
+  readonly person: Person
+}
+
+/** Ends the session of a secret, in the caller's transaction. */
+const endOf = (secret: string | undefined) =>
+  secret !== undefined && isSecret(secret) ? Repo.endByHash(hashOf(secret)) : Effect.void
+
+/** Begins a session, in the caller's transaction, with a proof of identity just given. */
+export const begin = Effect.fnUntraced(function* (person: Person, visitor: Visitor, id: SessionId = newSessionId()) {
+  const now = yield* Clock.currentTimeMillis
+  const secret = Redacted.value(newSecret())
+  yield* endOf(visitor.secret)
+  const session: Repo.Session = {
+    id,
+    ...{ createdAt: now, seenAt: now, proofAt: now, address: visitor.address },
+    userAgent: visitor.userAgent.slice(0, longestAgent)
+  }
+  yield* Repo.insert(session, person.id, hashOf(secret), { idleSince: now - idle, createdSince: now - absolute })
+  return { secret, session, person } satisfies SignedIn
+})
+
+/** The session of a cookie's secret, which counts as used now; undefined when it has ended. */
+export const sessionOf = Effect.fn("sessions.of")(function* (secret: string | undefined) {
+  if (secret === undefined || !isSecret(secret)) return undefined
+  const found = yield* Repo.byHash(yield* Reader, hashOf(secret))
+  if (found === undefined || found.person.disabledAt !== undefined) return undefined
+  const { session } = found
+  const now = yield* Clock.currentTimeMillis
+  if (now - session.seenAt >= idle || now - session.createdAt >= absolute) return undefined
+  if (now - session.seenAt >= seenEvery) {
+    const writer = yield* Writer
+    // A full disk must not keep anybody from reading.
+    yield* Effect.ignore(writer.write(Repo.seen(session.id, now)))
+  }
+  return { secret, ...found } satisfies SignedIn
+})
+
+/** Whether the last proof of identity is fresh. */
+export const isFresh = ({ session }: SignedIn) =>
+  Effect.map(Clock.currentTimeMillis, (now) => now - session.proofAt < freshFor)
+
+/** Ends the session. */
+export const signOut = Effect.fn("sessions.signOut")(function* ({ secret }: SignedIn) {
+  const writer = yield* Writer
+  yield* writer.write(endOf(secret))
+})

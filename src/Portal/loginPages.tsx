@@ -1,0 +1,66 @@
+/** One-time links: a page with a button, since programs that look at links (mail filters, chats) would use up a GET. */
+import { Effect } from "effect"
+import { audited, personActor } from "../Auth/auditLog.ts"
+import { type LinkRefused, noteRefusal, personOfLink, useLink } from "../Auth/loginLinks.ts"
+import { begin } from "../Auth/sessions.ts"
+import { newSessionId } from "../Domain/Ids.ts"
+import type { Person } from "../Domain/Person.ts"
+import type { PageRequest } from "../Http/PageHandler.ts"
+import { errorPage } from "../Pages/ErrorPage.tsx"
+import { pageReply, seeOther } from "../Pages/reply.tsx"
+import { Writer } from "../Sql.ts"
+import type { Desk } from "./Desk.ts"
+import { Outside } from "./Outside.tsx"
+
+const roleText = ({ account, role }: Person) => (account === undefined ? "an operator" : `${role} of ${account}`)
+
+const refusals: Readonly<Record<LinkRefused["reason"], string>> = {
+  unknown: "This is no link of this tilld.",
+  used: "This link was used already. If that was not you, tell the operator: it shows in the audit log.",
+  expired: "This link has expired: it works for ten minutes.",
+  disabled: "This person may not sign in any more."
+}
+
+const refused = (desk: Desk, request: PageRequest, token: string, { reason }: LinkRefused) =>
+  Effect.gen(function* () {
+    yield* noteRefusal(token, request.client)
+    yield* desk.delayFailure(request)
+    return errorPage(
+      "portal",
+      {
+        status: reason === "unknown" ? 404 : 410,
+        title: "This link signs nobody in",
+        text: `${refusals[reason]} Ask for another one: tilld login prints it.`
+      },
+      request.requestId
+    )
+  })
+
+/** GET: says whom the link signs in. */
+export const loginPage = (desk: Desk, request: PageRequest, token: string) =>
+  Effect.gen(function* () {
+    const person = yield* personOfLink(token)
+    return pageReply(
+      <Outside title="Sign in">
+        <p>
+          This link signs you in as <strong>{person.name}</strong>, {roleText(person)}.
+        </p>
+        <form method="post">
+          <button type="submit">Sign in</button>
+        </form>
+      </Outside>
+    )
+  }).pipe(Effect.catchTag("LinkRefused", (error) => refused(desk, request, token, error)))
+
+/** POST: uses the link up, and begins a session. */
+export const login = (desk: Desk, request: PageRequest, token: string) =>
+  Effect.gen(function* () {
+    const person = yield* personOfLink(token)
+    const writer = yield* Writer
+    const session = newSessionId()
+    const act = { act: "portal login", detail: { session, by: "link", address: request.client } }
+    const { secret } = yield* audited(personActor(person), act, () =>
+      writer.write(Effect.flatMap(useLink(token), (holder) => begin(holder, desk.visitorOf(request), session)))
+    )
+    return seeOther("/portal", { "set-cookie": desk.cookie.set(secret) })
+  }).pipe(Effect.catchTag("LinkRefused", (error) => refused(desk, request, token, error)))

@@ -1,0 +1,52 @@
+import type { PortalRoute } from "./route.ts"
+
+type Params = Readonly<Record<string, string>>
+
+const decoded = (segment: string): string | undefined => {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return undefined
+  }
+}
+
+/** The parameters of a path that fits a route's; undefined when it does not. */
+const paramsOf = (pattern: string, path: string): Params | undefined => {
+  const names = pattern.split("/")
+  const segments = path.split("/")
+  if (names.length !== segments.length) return undefined
+  const params: Record<string, string> = {}
+  for (const [index, name] of names.entries()) {
+    const segment = segments[index] ?? ""
+    const value = name.startsWith(":") ? decoded(segment) : segment
+    if (value === undefined || (name.startsWith(":") ? value === "" : value !== name)) return undefined
+    if (name.startsWith(":")) params[name.slice(1)] = value
+  }
+  return params
+}
+
+const parameters = ({ path }: { readonly path: string }) => path.split("/:").length - 1
+
+/** The route of a path, or the methods that it takes. Of several that fit, the one with the fewest parameters. */
+export type RouteMatch<Route> =
+  | { readonly route: Route; readonly params: Params }
+  | { readonly allow: ReadonlyArray<string> }
+  | undefined
+
+/** @param path below the page's account and mode, still percent-encoded */
+export const matchRoute = <Route extends Pick<PortalRoute<never>, "method" | "path">>(
+  routes: ReadonlyArray<Route>,
+  method: string,
+  path: string
+): RouteMatch<Route> => {
+  const fitting = routes
+    .flatMap((route) => {
+      const params = paramsOf(route.path, path)
+      return params === undefined ? [] : [{ route, params }]
+    })
+    .toSorted((a, b) => parameters(a.route) - parameters(b.route))
+  const asked = method === "HEAD" ? "GET" : method
+  const found = fitting.find(({ route }) => route.method === asked)
+  if (found !== undefined || fitting.length === 0) return found
+  return { allow: [...new Set(fitting.map(({ route }) => route.method))] }
+}

@@ -1,0 +1,75 @@
+import { Effect, Layer } from "effect"
+import { h } from "preact"
+import { Accounts, defaultAccount } from "../../src/Auth.ts"
+import { AccountId } from "../../src/Domain/Ids.ts"
+import type { PageRequest } from "../../src/Http/PageHandler.ts"
+import { pageReply } from "../../src/Pages/reply.tsx"
+import type { PortalRoute } from "../../src/Portal/route.ts"
+import { portalOf } from "../../src/Portal.ts"
+import { Settings, type SettingsShape } from "../../src/Settings.ts"
+import { makeVisitor, newLink, type Visitor, type Who } from "../lib/portal.ts"
+import { testSettings } from "../lib/settings.ts"
+import { tempStore } from "../lib/store.ts"
+
+export const origin = "http://127.0.0.1:8080"
+
+/** Pages that say who sees them, and what they were sent. */
+const page = (method: "GET" | "POST", path: string, more: Partial<PortalRoute<never>> = {}): PortalRoute<never> => ({
+  method,
+  path,
+  role: "viewer",
+  handle: ({ name, owner, role }, { form, params }) =>
+    Effect.succeed(
+      pageReply(h("p", {}, JSON.stringify({ name, owner, role, path, params, form: Object.fromEntries(form) })))
+    ),
+  ...more
+})
+
+const routes = [
+  page("GET", ""),
+  page("GET", "/things"),
+  page("GET", "/things/new"),
+  page("GET", "/things/:id"),
+  page("POST", "/things", { role: "admin" }),
+  page("GET", "/health", { role: "operator" }),
+  page("GET", "/roles", { role: "admin", fresh: true }),
+  page("POST", "/roles", { role: "admin", fresh: true })
+]
+
+export const shop = AccountId.make("shop")
+
+/** The store, with the accounts `default` and `shop`. */
+export const portalStore = (over: Partial<SettingsShape> = {}) =>
+  Layer.effectDiscard(
+    Effect.flatMap(Accounts, (accounts) => accounts.create({ id: shop, name: "Shop", wallets: [] }))
+  ).pipe(
+    Layer.provideMerge(Accounts.layer),
+    Layer.provideMerge(tempStore),
+    Layer.provideMerge(Layer.succeed(Settings, testSettings("", over)))
+  )
+
+/** The portal without a server: browsers that ask it directly, so that the test clock is its time. */
+export const portal = Effect.map(portalOf(routes), (room) => {
+  const visitor = (client = "192.0.2.1", at = origin): Visitor =>
+    makeVisitor(at, (method, target, headers, body = "") => {
+      const [path = "", search = ""] = target.split("?")
+      const request: PageRequest = {
+        ...{ method, path, search, client, requestId: "req_1" },
+        headers: { host: new URL(at).host, ...headers },
+        body: Buffer.from(body)
+      }
+      return Effect.orDie(room(request))
+    })
+  const enter = Effect.fnUntraced(function* (who: Who = {}, client?: string) {
+    const signedIn = visitor(client)
+    yield* signedIn.post(yield* newLink(who))
+    return signedIn
+  })
+  return { visitor, enter }
+})
+
+/** What a page of `routes` says. */
+export const seen = (text: string) =>
+  JSON.parse((/<p>(.*)<\/p>/s.exec(text)?.[1] ?? "null").replaceAll("&quot;", '"').replaceAll("&amp;", "&"))
+
+export { defaultAccount }
