@@ -20,7 +20,12 @@ export const cutToBytes = (text: string): string => {
   const bytes = Buffer.from(text)
   if (bytes.length <= mostBytes) return text
   // A character that is cut in two would become U+FFFD.
-  return bytes.subarray(0, mostBytes - 3).toString("utf8").replace(/\uFFFD$/, "").concat("…").slice(0, mostBytes)
+  return bytes
+    .subarray(0, mostBytes - 3)
+    .toString("utf8")
+    .replace(/\uFFFD$/, "")
+    .concat("…")
+    .slice(0, mostBytes)
 }
 
 /**

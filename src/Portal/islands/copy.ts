@@ -15,4 +15,5 @@ for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-c
     if (said !== null) said.textContent = copied === true ? "Copied." : "Selected: copy it with the keyboard."
   })
 }
+
 export {}

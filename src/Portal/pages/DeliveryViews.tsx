@@ -6,9 +6,9 @@ import { Facts, Table } from "../components/Table.tsx"
 import { Status, Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
+import { statuses } from "./deliverySelection.ts"
 
-const statusOf = ({ made, status }: LoggedDelivery): string =>
-  status === "pending" && made > 0 ? "failing" : status
+const statusOf = ({ made, status }: LoggedDelivery): string => (status === "pending" && made > 0 ? "failing" : status)
 
 /** The status of an attempt, or why there was none. */
 const resultOf = ({ error, status }: LoggedAttempt): string => String(status ?? error ?? "no answer")
@@ -82,8 +82,6 @@ export const DeliveryList = ({ caption, deliveries, empty, id, viewer }: Deliver
   )
 }
 
-export const statuses = ["failing", "failed", "pending", "delivered", "cancelled"] as const
-
 const statusOptions = statuses.map((status) => [status, status] as const)
 
 const endpointOptions = (endpoints: ReadonlyArray<Endpoint>, none: string) => [
@@ -91,7 +89,13 @@ const endpointOptions = (endpoints: ReadonlyArray<Endpoint>, none: string) => [
   ...endpoints.map(({ id, url }) => [id, targetText(url)] as const)
 ]
 
-const labels = { endpoint: "Endpoint", status: "Status", from: "Made from, UTC", until: "Made before, UTC", to: "Send to" }
+const labels = {
+  endpoint: "Endpoint",
+  status: "Status",
+  from: "Made from, UTC",
+  until: "Made before, UTC",
+  to: "Send to"
+}
 
 interface FilterProps {
   readonly of: FormState

@@ -1,12 +1,12 @@
 /** What the pages of API keys show: a list, one key, the forms. */
-import { highestLimits, permissions, type ApiKey } from "../../Domain/ApiKey.ts"
-import { pathOf } from "../route.ts"
-import type { Viewer } from "../Viewer.ts"
-import { mayAs } from "../Viewer.ts"
+import { type ApiKey, highestLimits, permissions } from "../../Domain/ApiKey.ts"
 import { CopyField } from "../components/CopyField.tsx"
 import { Checks, type FormState, PostForm, Select, TextArea, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Notice, Status, Time } from "../components/values.tsx"
+import { pathOf } from "../route.ts"
+import type { Viewer } from "../Viewer.ts"
+import { mayAs } from "../Viewer.ts"
 
 /** What a key can still do at `now`, Unix milliseconds. */
 const stateOf = ({ expiresAt, revokedAt, rolledTo }: ApiKey, now: number): string => {
@@ -24,9 +24,10 @@ const permissionsOf = (key: ApiKey): string =>
   key.permissions.length === permissions.length ? "all" : key.permissions.join(", ") || "none"
 
 const limitsOf = ({ perHour, perMinute }: ApiKey): string =>
-  [...(perMinute === undefined ? [] : [`${perMinute} a minute`]), ...(perHour === undefined ? [] : [`${perHour} an hour`])].join(
-    ", "
-  ) || "as configured"
+  [
+    ...(perMinute === undefined ? [] : [`${perMinute} a minute`]),
+    ...(perHour === undefined ? [] : [`${perHour} an hour`])
+  ].join(", ") || "as configured"
 
 const LastUse = ({ of: { lastUsedAt } }: { readonly of: ApiKey }) =>
   lastUsedAt === undefined ? <>never</> : <Time at={lastUsedAt} />

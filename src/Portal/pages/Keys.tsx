@@ -123,7 +123,9 @@ const keyPage = (viewer: Viewer, key: ApiKey, terms = termsOf(key), roll = blank
 
 /** Handles what is about one key of the viewer's account and mode. */
 const ofKey =
-  <R,>(handle: (viewer: Viewer, key: ApiKey, form: URLSearchParams) => ReturnType<PortalHandler<R>>): PortalHandler<R | Keys> =>
+  <R,>(
+    handle: (viewer: Viewer, key: ApiKey, form: URLSearchParams) => ReturnType<PortalHandler<R>>
+  ): PortalHandler<R | Keys> =>
   (viewer, { form, params }) =>
     Effect.gen(function* () {
       const keys = yield* Keys

@@ -1,7 +1,7 @@
 /** The log of API requests: a list, and one of them. Read only. */
 import { Effect } from "effect"
-import * as RequestLogRepo from "../../Http/RequestLogRepo.ts"
 import { makeCursors } from "../../Http/cursor.ts"
+import * as RequestLogRepo from "../../Http/RequestLogRepo.ts"
 import { Secrets } from "../../Secrets.ts"
 import { Reader } from "../../Sql.ts"
 import { missing, shown, withQuery } from "../answers.tsx"

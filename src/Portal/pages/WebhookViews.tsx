@@ -1,9 +1,10 @@
 /** What the pages of webhook endpoints show: a list, one endpoint, the forms. */
+
+import type { Effect } from "effect"
 import { EventKind } from "../../Domain/Event.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import { countLimit, type EndpointHealth } from "../../Webhooks/queue/EndpointHealthRepo.ts"
 import type { sendTest } from "../../Webhooks/testDelivery.ts"
-import type { Effect } from "effect"
 import { Checks, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Notice, Status, Time } from "../components/values.tsx"
@@ -28,7 +29,13 @@ const State = ({ of }: { readonly of: EndpointHealth }) => (
 const LastDelivery = ({ of: { deliveredAt } }: { readonly of: EndpointHealth }) =>
   deliveredAt === undefined ? <>never</> : <Time at={deliveredAt} />
 
-export const EndpointTable = ({ seen, viewer }: { readonly seen: ReadonlyArray<SeenEndpoint>; readonly viewer: Viewer }) => (
+export const EndpointTable = ({
+  seen,
+  viewer
+}: {
+  readonly seen: ReadonlyArray<SeenEndpoint>
+  readonly viewer: Viewer
+}) => (
   <Table
     caption="Webhook endpoints"
     rows={seen}

@@ -2,10 +2,12 @@
 import { Effect, Either, Redacted } from "effect"
 import { type Act, audited } from "../../Auth/auditLog.ts"
 import { EventKind } from "../../Domain/Event.ts"
+import { newEndpointId } from "../../Domain/Ids.ts"
+import { iso } from "../../Domain/Timestamp.ts"
 import { parseUrl } from "../../Domain/Url.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import { seeOther } from "../../Pages/reply.tsx"
-import { Settings } from "../../Settings.ts"
+import type { Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
 import { freshSecret } from "../../Webhooks/DefaultSecrets.ts"
 import { healthOf, wouldCancel } from "../../Webhooks/queue/EndpointHealthRepo.ts"
@@ -14,8 +16,6 @@ import type { SigningKeys } from "../../Webhooks/SigningKeys.ts"
 import { sendTest } from "../../Webhooks/testDelivery.ts"
 import type { DeliveryClient } from "../../Webhooks/transport/DeliveryClient.ts"
 import { type EndpointChange, Webhooks } from "../../Webhooks.ts"
-import { newEndpointId } from "../../Domain/Ids.ts"
-import { iso } from "../../Domain/Timestamp.ts"
 import { missing, shown, withQuery } from "../answers.tsx"
 import { blank, type FormState, PostForm } from "../components/Form.tsx"
 import { Notice } from "../components/values.tsx"
@@ -107,7 +107,9 @@ const create: PortalHandler<Needs> = (viewer, { form }) =>
       Effect.catchTags({
         TargetRefused: ({ message }) => Effect.succeed(refused([{ path: "url", message }])),
         TooManyEndpoints: ({ limit }) =>
-          Effect.succeed(refused([{ path: "", message: `There are ${limit} endpoints, as many as can be: delete one first.` }])),
+          Effect.succeed(
+            refused([{ path: "", message: `There are ${limit} endpoints, as many as can be: delete one first.` }])
+          ),
         QuotaExceeded: () => Effect.succeed(refused([quotaProblem]))
       })
     )
@@ -144,13 +146,13 @@ const endpointPage = (viewer: Viewer, endpoint: Endpoint, { rotation, target, te
 
 /** Handles what is about one endpoint of the viewer's account and mode. */
 const ofEndpoint =
-  (handle: (viewer: Viewer, endpoint: Endpoint, form: URLSearchParams) => ReturnType<PortalHandler<Needs>>): PortalHandler<Needs> =>
+  (
+    handle: (viewer: Viewer, endpoint: Endpoint, form: URLSearchParams) => ReturnType<PortalHandler<Needs>>
+  ): PortalHandler<Needs> =>
   (viewer, { form, params }) =>
     Effect.gen(function* () {
       const endpoint = yield* EndpointsRepo.find(yield* Reader, viewer.owner, params.id ?? "")
-      return endpoint === undefined
-        ? missing(viewer, "/webhooks", "endpoint")
-        : yield* handle(viewer, endpoint, form)
+      return endpoint === undefined ? missing(viewer, "/webhooks", "endpoint") : yield* handle(viewer, endpoint, form)
     })
 
 /** Changes an endpoint; `refused` shows the form again. */
@@ -177,7 +179,10 @@ const changed = Effect.fnUntraced(function* (
           message: `must wait: the secret before the last one still signs until ${iso(until)}. “No time” ends both at once`
         }),
       SecretUnreadable: () =>
-        refused({ path: "overlap", message: "must be no time: the stored secret is damaged, and cannot sign any longer" })
+        refused({
+          path: "overlap",
+          message: "must be no time: the stored secret is damaged, and cannot sign any longer"
+        })
     })
   )
 })
@@ -265,7 +270,12 @@ export const webhookRoutes: ReadonlyArray<PortalRoute<Needs>> = [
   { method: "GET", path: "/webhooks", role: "viewer", handle: list },
   { method: "GET", path: "/webhooks/new", role: "admin", handle: open },
   { method: "POST", path: "/webhooks", role: "admin", handle: create },
-  { method: "GET", path: "/webhooks/:id", role: "viewer", handle: ofEndpoint((viewer, endpoint) => endpointPage(viewer, endpoint)) },
+  {
+    method: "GET",
+    path: "/webhooks/:id",
+    role: "viewer",
+    handle: ofEndpoint((viewer, endpoint) => endpointPage(viewer, endpoint))
+  },
   { method: "POST", path: "/webhooks/:id", role: "admin", handle: change },
   { method: "POST", path: "/webhooks/:id/test", role: "admin", handle: test },
   { method: "POST", path: "/webhooks/:id/secret", role: "admin", handle: rotate },
