@@ -17,10 +17,15 @@ const pageSize = 50
 const tookText = ({ durationMicros }: RequestLogRepo.LoggedRequest) => `${(durationMicros / 1000).toFixed(1)} ms`
 
 const Answer = ({ of: { errorCode, status } }: { readonly of: RequestLogRepo.LoggedRequest }) => (
-  <Status
-    of={errorCode === null ? String(status) : `${status} ${errorCode}`}
-    tone={status >= 500 ? "bad" : status >= 400 ? "warning" : "good"}
-  />
+  <>
+    <Status of={String(status)} tone={status >= 500 ? "bad" : status >= 400 ? "warning" : "good"} />
+    {errorCode === null ? null : (
+      <>
+        {" "}
+        <code>{errorCode}</code>
+      </>
+    )}
+  </>
 )
 
 interface RequestTableProps {
