@@ -73,7 +73,6 @@ export class RequestLog extends Context.Tag("tilld/Http/RequestLog")<
       const heartbeat = (yield* Workers).worker("request log", "1 second")
       const noted = yield* Queue.sliding<void>(1)
       let rows: Array<Repo.LoggedRequest> = []
-      requestsNotLogged.add([], 0)
 
       const store = Effect.suspend(() => {
         const taken = rows

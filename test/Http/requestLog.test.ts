@@ -30,7 +30,7 @@ const test = scopedTest(
   )
 )
 
-const dropped = Effect.map(Metrics, ({ requestsNotLogged }) => requestsNotLogged.family().samples[0]?.value)
+const dropped = Effect.map(Metrics, ({ requestsNotLogged }) => requestsNotLogged.family.samples[0]?.value)
 
 /** Lets the worker store what was noted; the writer's acknowledgement takes turns of the event loop, not time. */
 const secondLater = Effect.gen(function* () {
