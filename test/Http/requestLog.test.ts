@@ -25,7 +25,12 @@ const stored = Effect.map(rows<{ n: number }>("SELECT count(*) AS n FROM request
 let isFull = false
 const test = scopedTest(
   RequestLog.layer.pipe(
-    Layer.provideMerge(Layer.provideMerge(refusingWriter(() => isFull), tempStore)),
+    Layer.provideMerge(
+      Layer.provideMerge(
+        refusingWriter(() => isFull),
+        tempStore
+      )
+    ),
     Layer.provideMerge(Metrics.layer)
   )
 )

@@ -149,7 +149,11 @@ liveSuite(portalApp, "deliveries in the portal", (test, it) => {
 
   test("a range whose fields are wrong is shown again", function* () {
     const { admin, base } = yield* openShop
-    const refused = yield* admin.post(`${base}/deliveries/resend-range`, { status: "failing", from: "soon", to: "wh_x" })
+    const refused = yield* admin.post(`${base}/deliveries/resend-range`, {
+      status: "failing",
+      from: "soon",
+      to: "wh_x"
+    })
     expect(refused.status).toBe(422)
     expect(refused.text).toContain("must be one of the endpoints")
   })
@@ -181,7 +185,7 @@ liveSuite(portalApp, "deliveries in the portal", (test, it) => {
     expect((yield* admin.post(`${base}/deliveries/${id}/resend`)).status).toBe(404)
     expect((yield* admin.post(`${base}/deliveries/resend`, { id })).headers.location).toBe(`${base}/deliveries`)
     expect((yield* admin.post(`${base}/deliveries/resend-range`, { status: "failing" })).text).toContain("0 done")
-    expect((yield* admin.get(`${base}/deliveries?payment=${payment}`)).text).not.toContain(payment.slice(0, 30) + '"')
+    expect((yield* admin.get(`${base}/deliveries?payment=${payment}`)).text).not.toContain(`/deliveries/${id}`)
     expect(yield* isOrdered(payment)).toBe(false)
   })
 })

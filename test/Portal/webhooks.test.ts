@@ -16,9 +16,7 @@ liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
     const added = yield* admin.post(`${base}/webhooks`, target("https://192.0.2.1/hook", secret))
     expect(added.status).toBe(303)
     const { body } = yield* api.call("GET", "/v1/webhooks", { key })
-    expect(body.data).toEqual([
-      expect.objectContaining({ url: "https://192.0.2.1/hook", events: ["payment.created"] })
-    ])
+    expect(body.data).toEqual([expect.objectContaining({ url: "https://192.0.2.1/hook", events: ["payment.created"] })])
     expect(added.headers.location).toBe(`${base}/webhooks/${body.data[0].id}`)
     const page = yield* admin.get(`${base}/webhooks/${body.data[0].id}`)
     expect(page.text).not.toContain(secret)

@@ -13,11 +13,12 @@ import { keyInValue } from "../../Settings/keyMaterial.ts"
 import { walletIdentity } from "../../Settings/walletKey.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
-import { shown, withQuery } from "../answers.tsx"
 import { blank, type FormState, PostForm, TextField } from "../components/Form.tsx"
 import { Paging, Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
 import { checked, optional, readName, textOf } from "../fields.ts"
+import { framedReply } from "../framedReply.tsx"
+import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 
@@ -94,10 +95,9 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
     const usages = yield* UsageRepo.all(yield* Reader)
     const here = pathOf(viewer, "/accounts")
     const last = found.length > pageSize ? found[pageSize - 1]?.id : undefined
-    return shown(
+    return framedReply(
       viewer,
-      "/accounts",
-      "Accounts",
+      { section: "/accounts", title: "Accounts" },
       <>
         <p>
           <a class="button primary" href={`${here}/new`}>
@@ -115,7 +115,12 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
   })
 
 const newAccountPage = (viewer: Viewer, of: FormState, status?: number) =>
-  shown(viewer, "/accounts", "Make an account", <NewAccountForm viewer={viewer} of={of} />, status)
+  framedReply(
+    viewer,
+    { section: "/accounts", title: "Make an account" },
+    <NewAccountForm viewer={viewer} of={of} />,
+    status
+  )
 
 /** The text of a wallet's field, or what is wrong with it, which never repeats it: it may be a private key. */
 const readWallet = (text: string): Either.Either<string, string> => {

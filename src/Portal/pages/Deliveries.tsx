@@ -5,10 +5,11 @@ import type { Secrets } from "../../Secrets.ts"
 import { Reader } from "../../Sql.ts"
 import * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
-import { missing, shown, withQuery } from "../answers.tsx"
 import { Paging } from "../components/Table.tsx"
 import { Notice } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
+import { framedReply, missing } from "../framedReply.tsx"
+import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs } from "../Viewer.ts"
 import { DeliveryFilters, DeliveryList, OneDelivery } from "./DeliveryViews.tsx"
@@ -42,10 +43,9 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
     )
     const found = problems.length > 0 ? [] : yield* LogRepo.list(reader, selections, pageSize + 1, before)
     const next = yield* cursorOf(viewer, found.length > pageSize ? found[pageSize - 1] : undefined, name)
-    return shown(
+    return framedReply(
       viewer,
-      "/deliveries",
-      "Deliveries",
+      { section: "/deliveries", title: "Deliveries" },
       <>
         <Outcome of={query} />
         {problems.map(({ message, path }) => (
@@ -121,10 +121,9 @@ const one: PortalHandler<Needs> = (viewer, { params, query }) =>
     if (delivery === undefined) return missing(viewer, "/deliveries", "delivery")
     const body = yield* bodyOf(reader, viewer.owner, delivery.event)
     const endpoints = yield* EndpointsRepo.list(reader, viewer.owner)
-    return shown(
+    return framedReply(
       viewer,
-      "/deliveries",
-      `Delivery of ${delivery.kind}`,
+      { section: "/deliveries", title: `Delivery of ${delivery.kind}` },
       <>
         <Outcome of={query} />
         <OneDelivery viewer={viewer} of={delivery} body={body} endpoints={endpoints} />

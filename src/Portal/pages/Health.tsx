@@ -12,9 +12,9 @@ import { Prices } from "../../Quotes/Prices.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
 import type { Dispatcher } from "../../Webhooks/Dispatcher.ts"
-import { shown } from "../answers.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Status, type Tone } from "../components/values.tsx"
+import { framedReply } from "../framedReply.tsx"
 import type { PortalHandler, PortalRoute } from "../route.ts"
 
 type Needs = Chains | Dispatcher | Prices | Reader | Settings
@@ -115,10 +115,9 @@ const health: PortalHandler<Needs> = (viewer) =>
     const settings = yield* Settings
     const { chains, dispatcher, ready, workers } = yield* Effect.flatten(makeReport)
     const findings = yield* findingsOf(settings)
-    return shown(
+    return framedReply(
       viewer,
-      "/health",
-      "Health",
+      { section: "/health", title: "Health" },
       <>
         <section class="card">
           <Facts

@@ -7,11 +7,12 @@ import { type ApiKey, highestLimits, permissions } from "../../Domain/ApiKey.ts"
 import { ApiKeyId, newApiKeyId } from "../../Domain/Ids.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Writer } from "../../Sql.ts"
-import { missing, shown, withQuery } from "../answers.tsx"
 import { blank, type FormState, PostForm } from "../components/Form.tsx"
 import { Paging } from "../components/Table.tsx"
 import { Notice } from "../components/values.tsx"
 import { checked, optional, readCount, readDuration, readName, readRanges, readSome, textOf } from "../fields.ts"
+import { framedReply, missing } from "../framedReply.tsx"
+import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { isWorking, KeyTable, MadeKey as MadeKeyView, NewKeyForm, OneKey, shortKey } from "./KeyViews.tsx"
@@ -29,10 +30,9 @@ const list: PortalHandler<Keys> = (viewer, { query }) =>
     const found = yield* keys.listOf(viewer.owner, { after, limit: pageSize + 1 })
     const here = pathOf(viewer, "/keys")
     const last = found.length > pageSize ? found[pageSize - 1]?.id : undefined
-    return shown(
+    return framedReply(
       viewer,
-      "/keys",
-      "API keys",
+      { section: "/keys", title: "API keys" },
       <>
         {mayAs(viewer.role, "admin") ? (
           <p>
@@ -48,7 +48,7 @@ const list: PortalHandler<Keys> = (viewer, { query }) =>
   })
 
 const newKeyPage = (viewer: Viewer, of: FormState, status?: number) =>
-  shown(viewer, "/keys", "Make an API key", <NewKeyForm viewer={viewer} of={of} />, status)
+  framedReply(viewer, { section: "/keys", title: "Make an API key" }, <NewKeyForm viewer={viewer} of={of} />, status)
 
 const open: PortalHandler<never> = (viewer) =>
   Effect.sync(() => {
@@ -67,14 +67,13 @@ const readId = (text: string) =>
   Either.mapLeft(Schema.decodeUnknownEither(ApiKeyId)(text), () => "This form is damaged: open it again.")
 
 const madePage = (viewer: Viewer, title: string, { key }: MadeKey) =>
-  shown(viewer, "/keys", title, <MadeKeyView viewer={viewer} text={Redacted.value(key)} />)
+  framedReply(viewer, { section: "/keys", title }, <MadeKeyView viewer={viewer} text={Redacted.value(key)} />)
 
 /** The form was sent again: its key exists, and its text is not known any longer. */
 const usedUp = (viewer: Viewer) =>
-  shown(
+  framedReply(
     viewer,
-    "/keys",
-    "This form has been used",
+    { section: "/keys", title: "This form has been used" },
     <p>
       Its key was made, and shown once. Nothing was changed now: <a href={pathOf(viewer, "/keys")}>the keys</a>.
     </p>,
@@ -112,10 +111,9 @@ const termsOf = ({ ips, perHour, perMinute }: ApiKey): FormState =>
 
 const keyPage = (viewer: Viewer, key: ApiKey, terms = termsOf(key), roll = blank("roll", { overlap: "24h" })) =>
   Effect.map(Clock.currentTimeMillis, (now) =>
-    shown(
+    framedReply(
       viewer,
-      "/keys",
-      key.name,
+      { section: "/keys", title: key.name },
       <OneKey viewer={viewer} of={key} now={now} terms={terms} roll={roll} />,
       terms.problems.length + roll.problems.length > 0 ? 422 : 200
     )
@@ -135,10 +133,9 @@ const ofKey =
 
 /** The key came to its end while the form was open. */
 const ended = (viewer: Viewer) =>
-  shown(
+  framedReply(
     viewer,
-    "/keys",
-    "This key has ended",
+    { section: "/keys", title: "This key has ended" },
     <p>
       It was rolled or revoked, or has expired. Nothing was changed: <a href={pathOf(viewer, "/keys")}>the keys</a>.
     </p>,
@@ -182,10 +179,9 @@ const confirmRevocation = ofKey(
   Effect.fnUntraced(function* (viewer, key) {
     const here = pathOf(viewer, `/keys/${key.id}`)
     if (!isWorking(key, yield* Clock.currentTimeMillis)) return seeOther(here)
-    return shown(
+    return framedReply(
       viewer,
-      "/keys",
-      `Revoke ${key.name}?`,
+      { section: "/keys", title: `Revoke ${key.name}?` },
       <>
         <Notice tone="warning">
           <p>

@@ -3,9 +3,9 @@ import { BigDecimal, Clock, Effect } from "effect"
 import { type PriceStatus, type SourcePrice, toleranceOf } from "../../Quotes/combineSources.ts"
 import { Prices } from "../../Quotes/Prices.ts"
 import { showDecimal } from "../../Quotes/sources/decimal.ts"
-import { shown } from "../answers.tsx"
 import { Table } from "../components/Table.tsx"
 import { Status } from "../components/values.tsx"
+import { framedReply } from "../framedReply.tsx"
 import type { PortalRoute } from "../route.ts"
 
 const hundred = BigDecimal.fromBigInt(100n)
@@ -83,10 +83,9 @@ export const priceRoutes: ReadonlyArray<PortalRoute<Prices>> = [
         const prices = yield* Prices
         const now = yield* Clock.currentTimeMillis
         const told = prices.told().toSorted((a, b) => (a.symbol < b.symbol ? -1 : a.symbol > b.symbol ? 1 : 0))
-        return shown(
+        return framedReply(
           viewer,
-          "/quotes",
-          "Prices",
+          { section: "/quotes", title: "Prices" },
           <>
             <p>
               A quote is made of fresh prices that agree, and refused where there are none: a stale price is never used.

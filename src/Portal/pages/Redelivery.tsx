@@ -11,9 +11,10 @@ import type { DeliveryBell } from "../../Webhooks/queue/DeliveryBell.ts"
 import * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
 import { redeliver, redeliverPage } from "../../Webhooks/queue/redelivery.ts"
-import { missing, shown, withQuery } from "../answers.tsx"
 import { blank, type FormState } from "../components/Form.tsx"
 import { checked, readMoment, textOf } from "../fields.ts"
+import { framedReply, missing } from "../framedReply.tsx"
+import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 import { type Progress, ProgressView, RangeForm } from "./DeliveryViews.tsx"
@@ -27,10 +28,9 @@ const mostChosen = 100
 const pagesAtOnce = 2
 
 const overQuota = (viewer: Viewer) =>
-  shown(
+  framedReply(
     viewer,
-    "/deliveries",
-    "No room for more",
+    { section: "/deliveries", title: "No room for more" },
     <p>The account has stored as much as it may: ask the operator for more room, or send fewer at once.</p>,
     507
   )
@@ -78,10 +78,9 @@ const resendChosen: PortalHandler<Needs> = (viewer, { form }) =>
 const rangePage = (viewer: Viewer, of: FormState, status?: number) =>
   Effect.gen(function* () {
     const endpoints = yield* EndpointsRepo.list(yield* Reader, viewer.owner)
-    return shown(
+    return framedReply(
       viewer,
-      "/deliveries",
-      "Send a range again",
+      { section: "/deliveries", title: "Send a range again" },
       <RangeForm viewer={viewer} endpoints={endpoints} of={of} />,
       status
     )
@@ -129,10 +128,9 @@ const resendRange: PortalHandler<Needs> = (viewer, { form }) =>
             started: iso(started),
             ...Object.fromEntries(Object.entries(sum).map(([name, count]) => [name, String(count)]))
           }
-    return shown(
+    return framedReply(
       viewer,
-      "/deliveries",
-      next === undefined ? "The range was sent again" : "Sending a range again",
+      { section: "/deliveries", title: next === undefined ? "The range was sent again" : "Sending a range again" },
       <ProgressView viewer={viewer} progress={sum} next={next} />
     )
   }).pipe(Effect.catchTag("QuotaExceeded", () => Effect.succeed(overQuota(viewer))))

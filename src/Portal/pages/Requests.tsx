@@ -4,11 +4,12 @@ import { makeCursors } from "../../Http/cursor.ts"
 import * as RequestLogRepo from "../../Http/RequestLogRepo.ts"
 import { Secrets } from "../../Secrets.ts"
 import { Reader } from "../../Sql.ts"
-import { missing, shown, withQuery } from "../answers.tsx"
 import { Filters, Select, TextField } from "../components/Form.tsx"
 import { Facts, Paging, Table } from "../components/Table.tsx"
 import { Status, Time } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
+import { framedReply, missing } from "../framedReply.tsx"
+import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 
@@ -80,10 +81,9 @@ const list: PortalHandler<Reader | Secrets> = (viewer, { query }) =>
     const of = { id: "filters", typed: query, problems: [] }
     const last = found.length > pageSize ? found[pageSize - 1] : undefined
     const cursor = last && cursors.encode({ createdAt: last.at, sequence: last.sequence }, viewer.owner, name)
-    return shown(
+    return framedReply(
       viewer,
-      "/requests",
-      "Requests",
+      { section: "/requests", title: "Requests" },
       <>
         <Filters action={here}>
           <TextField of={of} name="id" label="Request id" placeholder="req_…" />
@@ -111,10 +111,9 @@ const one: PortalHandler<Reader> = (viewer, { params }) =>
   Effect.gen(function* () {
     const request = yield* RequestLogRepo.byId(yield* Reader, viewer.owner, params.id ?? "")
     if (request === undefined) return missing(viewer, "/requests", "request")
-    return shown(
+    return framedReply(
       viewer,
-      "/requests",
-      `${request.method} ${request.path}`,
+      { section: "/requests", title: `${request.method} ${request.path}` },
       <>
         <section class="card">
           <Facts

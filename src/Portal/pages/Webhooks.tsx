@@ -6,6 +6,7 @@ import { newEndpointId } from "../../Domain/Ids.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import { parseUrl } from "../../Domain/Url.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
+import type { HttpReply } from "../../Http/HttpReply.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
@@ -16,10 +17,11 @@ import type { SigningKeys } from "../../Webhooks/SigningKeys.ts"
 import { sendTest } from "../../Webhooks/testDelivery.ts"
 import type { DeliveryClient } from "../../Webhooks/transport/DeliveryClient.ts"
 import { type EndpointChange, Webhooks } from "../../Webhooks.ts"
-import { missing, shown, withQuery } from "../answers.tsx"
 import { blank, type FormState, PostForm } from "../components/Form.tsx"
 import { Notice } from "../components/values.tsx"
 import { checked, readDuration, readSome, textOf } from "../fields.ts"
+import { framedReply, missing } from "../framedReply.tsx"
+import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { countText, EndpointTable, NewEndpointForm, OneEndpoint, type TestOutcome } from "./WebhookViews.tsx"
@@ -39,10 +41,9 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
     const webhooks = yield* Webhooks
     const seen = yield* Effect.forEach(yield* webhooks.list(viewer.owner), seenOf, { concurrency: 1 })
     const cancelled = query.get("cancelled") ?? ""
-    return shown(
+    return framedReply(
       viewer,
-      "/webhooks",
-      "Webhooks",
+      { section: "/webhooks", title: "Webhooks" },
       <>
         {/^\d{1,9}$/.test(cancelled) ? (
           <Notice tone="good">
@@ -62,7 +63,12 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
   })
 
 const newEndpointPage = (viewer: Viewer, of: FormState, status?: number) =>
-  shown(viewer, "/webhooks", "Add an endpoint", <NewEndpointForm viewer={viewer} of={of} />, status)
+  framedReply(
+    viewer,
+    { section: "/webhooks", title: "Add an endpoint" },
+    <NewEndpointForm viewer={viewer} of={of} />,
+    status
+  )
 
 const open: PortalHandler<never> = (viewer) =>
   Effect.sync(() => {
@@ -129,10 +135,9 @@ interface Forms {
 
 const endpointPage = (viewer: Viewer, endpoint: Endpoint, { rotation, target, tested }: Forms = {}) =>
   Effect.map(seenOf(endpoint), (seen) =>
-    shown(
+    framedReply(
       viewer,
-      "/webhooks",
-      "Webhook endpoint",
+      { section: "/webhooks", title: "Webhook endpoint" },
       <OneEndpoint
         viewer={viewer}
         seen={seen}
@@ -161,7 +166,7 @@ const changed = Effect.fnUntraced(function* (
   { id }: Endpoint,
   change: EndpointChange,
   detail: Act["detail"],
-  refused: (problem: FormState["problems"][number]) => Effect.Effect<ReturnType<typeof shown>, StoreUnavailable, Needs>
+  refused: (problem: FormState["problems"][number]) => Effect.Effect<HttpReply, StoreUnavailable, Needs>
 ) {
   const webhooks = yield* Webhooks
   return yield* audited(viewer.actor, { act: "webhooks change", detail: { endpoint: id, ...detail } }, () =>
@@ -214,10 +219,9 @@ const test = ofEndpoint((viewer, endpoint) =>
     Effect.flatMap((tested) => endpointPage(viewer, endpoint, { tested })),
     Effect.catchTag("SecretUnreadable", () =>
       Effect.succeed(
-        shown(
+        framedReply(
           viewer,
-          "/webhooks",
-          "The test was not sent",
+          { section: "/webhooks", title: "The test was not sent" },
           <p>
             The stored secret of this endpoint is damaged, so that nothing can be signed for it:{" "}
             <a href={pathOf(viewer, `/webhooks/${endpoint.id}`)}>rotate it</a> with no overlap.
@@ -233,10 +237,9 @@ const confirmDeletion = ofEndpoint((viewer, endpoint) =>
   Effect.gen(function* () {
     const count = yield* wouldCancel(yield* Reader, endpoint.id)
     const here = pathOf(viewer, `/webhooks/${endpoint.id}`)
-    return shown(
+    return framedReply(
       viewer,
-      "/webhooks",
-      "Delete this endpoint?",
+      { section: "/webhooks", title: "Delete this endpoint?" },
       <>
         <p>{endpoint.url} gets no more events.</p>
         <Notice tone="warning">
