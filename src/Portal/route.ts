@@ -13,6 +13,8 @@ export interface PortalRequest {
   readonly query: URLSearchParams
   /** The fields of a posted form; empty for a GET. */
   readonly form: URLSearchParams
+  /** The client's IP address. */
+  readonly client: string
   readonly requestId: string
 }
 

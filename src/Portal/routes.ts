@@ -1,4 +1,4 @@
 /** The routes of all sections of the portal: each section's file in `Portal/pages` lists its own. */
-import type { PortalRoute } from "./route.ts"
+import { meRoutes } from "./pages/Me.tsx"
 
-export const routes: ReadonlyArray<PortalRoute<never>> = []
+export const routes = [...meRoutes]
