@@ -6,6 +6,7 @@ import { exceptionsRoutes } from "./pages/Exceptions.tsx"
 import { healthRoutes } from "./pages/Health.tsx"
 import { homeRoutes } from "./pages/Home.tsx"
 import { keyRoutes } from "./pages/Keys.tsx"
+import { meRoutes } from "./pages/Me.tsx"
 import { newPaymentRoutes } from "./pages/NewPayment.tsx"
 import { paymentRoutes } from "./pages/Payment.tsx"
 import { paymentsRoutes } from "./pages/Payments.tsx"
@@ -30,5 +31,6 @@ export const routes = [
   ...requestRoutes,
   ...priceRoutes,
   ...healthRoutes,
-  ...accountRoutes
+  ...accountRoutes,
+  ...meRoutes
 ]

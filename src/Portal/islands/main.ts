@@ -1,2 +1,3 @@
 import "./continue.ts"
 import "./copy.ts"
+import "./passkey.ts"

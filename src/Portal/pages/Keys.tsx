@@ -209,9 +209,9 @@ const revoke = ofKey<Keys | Writer>(
 export const keyRoutes: ReadonlyArray<PortalRoute<Keys | Writer>> = [
   { method: "GET", path: "/keys", role: "viewer", handle: list },
   { method: "GET", path: "/keys/new", role: "admin", handle: open },
-  { method: "POST", path: "/keys", role: "admin", fresh: true, handle: create },
+  { method: "POST", path: "/keys", role: "admin", fresh: "live", handle: create },
   { method: "GET", path: "/keys/:id", role: "viewer", handle: ofKey((viewer, key) => keyPage(viewer, key)) },
-  { method: "POST", path: "/keys/:id/roll", role: "admin", fresh: true, handle: roll },
+  { method: "POST", path: "/keys/:id/roll", role: "admin", fresh: "live", handle: roll },
   { method: "POST", path: "/keys/:id/terms", role: "admin", handle: change },
   { method: "GET", path: "/keys/:id/revoke", role: "admin", handle: confirmRevocation },
   { method: "POST", path: "/keys/:id/revoke", role: "admin", handle: revoke }
