@@ -9,6 +9,7 @@ import { EventStreams } from "./Events/EventStreams.ts"
 import { Outbox } from "./Events/Outbox.ts"
 import { Housekeeping } from "./Housekeeping.ts"
 import { Idempotency } from "./Http/idempotency.ts"
+import { RequestLog } from "./Http/RequestLog.ts"
 import { Addresses, jumpsLayer } from "./Payments/addresses/Addresses.ts"
 import { refuseSharedWallets } from "./Payments/addresses/sharedWallets.ts"
 import { refuseDroppedChains } from "./Payments/droppedChains.ts"
@@ -52,6 +53,7 @@ export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
         Keys.layer,
         RateLimits.layer,
         Idempotency.layer,
+        RequestLog.layer,
         Housekeeping.layer,
         refuseDroppedChains,
         refuseSharedWallets

@@ -1,5 +1,6 @@
 import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
 import * as UsageRepo from "./Auth/UsageRepo.ts"
+import * as RequestLogRepo from "./Http/RequestLogRepo.ts"
 import * as QuotesRepo from "./Quotes/QuotesRepo.ts"
 import { Settings } from "./Settings.ts"
 import { Reader, type StoreUnavailable, type Tx, Writer } from "./Sql.ts"
@@ -10,10 +11,14 @@ import * as RetentionRepo from "./Webhooks/queue/DeliveryRetentionRepo.ts"
 const interval = "1 hour"
 const batchSize = 200
 
+/** Most rows of the log of requests, of all accounts together. */
+const mostRequests = 1_000_000
+
 /**
  * Deletes what is older than `retention.deliveries`: finished deliveries with their attempts; events without deliveries,
  * except the newest of each owner; quotes without a payment; deleted endpoints. Payments, their quotes and their
- * transitions are never deleted. It also warns of accounts that are close to their quota. `main` runs the worker.
+ * transitions are never deleted. Of the log of requests it keeps what `retention.requests` says, and at most the newest
+ * million. It also warns of accounts that are close to their quota. `main` runs the worker.
  */
 export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
   Housekeeping,
@@ -58,6 +63,8 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
         yield* paged<RetentionRepo.RetentionCursor>((after) => RetentionRepo.forgetEvents(until, after, batchSize))
         yield* repeated(RetentionRepo.forgetEndpoints(until, batchSize))
         yield* paged<QuotesRepo.QuoteCursor>((after) => QuotesRepo.forget(until, after, batchSize))
+        const requestsUntil = (yield* Clock.currentTimeMillis) - Duration.toMillis(settings.retention.requests)
+        yield* repeated(RequestLogRepo.forget(requestsUntil, mostRequests, batchSize))
         yield* warn
       }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))
 

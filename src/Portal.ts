@@ -3,10 +3,10 @@
  * is on, the client's address, a form's origin, the session, its CSRF token, that the person may see the account and mode,
  * the route, the role, and a fresh proof of identity. What a person may not see looks as if it did not exist.
  */
-import { Effect, Option, Schema } from "effect"
+import { Context, Effect, Option, Schema } from "effect"
 import * as AccountsRepo from "./Auth/AccountsRepo.ts"
 import { nameOf } from "./Auth/auditLog.ts"
-import { type SignedIn, sessionOf } from "./Auth/sessions.ts"
+import { isFresh, type SignedIn, sessionOf } from "./Auth/sessions.ts"
 import { defaultAccount } from "./Auth.ts"
 import { Mode } from "./Domain/Chain.ts"
 import { AccountId } from "./Domain/Ids.ts"
@@ -19,18 +19,20 @@ import { readForm } from "./Pages/form.ts"
 import { seeOther } from "./Pages/reply.tsx"
 import type { PageRoom } from "./Pages.ts"
 import { csrfTokenOf, hasCsrfToken, isSameOrigin } from "./Portal/csrf.ts"
-import { type Desk, makeDesk } from "./Portal/Desk.ts"
+import { Desk, makeDesk } from "./Portal/Desk.ts"
 import { login, loginPage } from "./Portal/loginPages.tsx"
 import { matchRoute } from "./Portal/matchRoute.ts"
+import { nextPath } from "./Portal/nextPath.ts"
+import { isForPage, prove } from "./Portal/proof.tsx"
 import { type PortalRoute, pathOf } from "./Portal/route.ts"
 import { routes as allRoutes } from "./Portal/routes.ts"
-import { leave, signInPage, signInPath } from "./Portal/signInPages.tsx"
+import { leave, signIn, signInPage, signInPath } from "./Portal/signInPages.tsx"
 import { mayAs, type Viewer } from "./Portal/Viewer.ts"
 import { Settings, type SettingsShape } from "./Settings.ts"
 import { Reader, type Writer } from "./Sql.ts"
 
 type ServicesOf<Route> = Route extends PortalRoute<infer R> ? R : never
-type RouteServices = ServicesOf<(typeof allRoutes)[number]>
+type RouteServices = Exclude<ServicesOf<(typeof allRoutes)[number]>, Desk>
 
 const texts = {
   notFound: { status: 404, title: "Not found", text: "There is nothing here, or nothing that you may see." },
@@ -90,11 +92,11 @@ const kept = (reply: HttpReply): HttpReply => ({
 type Services = RouteServices | Reader | Writer
 
 /** Answers the requests below its prefix. `routes` are those of an account's pages. */
-export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R>>) =>
+export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
   Effect.gen(function* () {
     const settings = yield* Settings
-    const context = yield* Effect.context<R | Reader | Writer>()
-    const desk: Desk = yield* makeDesk
+    const desk = yield* makeDesk
+    const context = Context.add(yield* Effect.context<R | Reader | Writer>(), Desk, desk)
     const isAllowed = inRanges(settings.portal.allow)
 
     const accountPage = (request: PageRequest, signedIn: SignedIn | undefined, form: URLSearchParams) =>
@@ -106,7 +108,8 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R>>) =>
         const [account = "", mode = "", ...rest] = request.path.split("/").slice(3)
         const owner = ownerOf(account, mode)
         if (owner === undefined || !(yield* maySee(signedIn, owner.account))) return refuse(texts.notFound)
-        const match = matchRoute(routes, request.method, rest.map((segment) => `/${segment}`).join(""))
+        const method = isForPage(form) ? "GET" : request.method
+        const match = matchRoute(routes, method, rest.map((segment) => `/${segment}`).join(""))
         if (match === undefined) return refuse(texts.notFound)
         if ("allow" in match) {
           const page = refuse({ status: 405, title: "Not this way", text: `This page takes ${match.allow.join()}.` })
@@ -120,13 +123,26 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R>>) =>
           csrf: csrfTokenOf(secret),
           actor: { via: "portal", who: nameOf(person), owner }
         }
+        let typed = form
+        const asksProof = route.fresh === true || (route.fresh === "live" && owner.mode === "live")
+        if (asksProof && !(yield* isFresh(signedIn))) {
+          const proof = yield* prove(desk, request, signedIn, form)
+          if ("asks" in proof) return proof.asks
+          typed = proof.form
+        }
+        // The page is shown by a GET, so that it can be loaded again.
+        if (method !== request.method && request.method === "POST") {
+          return seeOther(request.search === "" ? request.path : `${request.path}?${request.search}`)
+        }
         const query = new URLSearchParams(request.search)
-        return yield* route.handle(viewer, { params, query, form, requestId: request.requestId })
+        return yield* route.handle(viewer, {
+          ...{ params, query, form: typed, client: request.client, requestId: request.requestId }
+        })
       })
 
     const respond = (request: PageRequest) =>
       Effect.gen(function* () {
-        const { client, headers, method, path, requestId } = request
+        const { client, headers, method, path, requestId, search } = request
         const refuse = (text: ErrorText) => errorPage("portal", text, requestId)
         if (!settings.portal.enabled) return refuse(texts.notFound)
         if (settings.portal.allow.length > 0 && !isAllowed(client)) return refuse(texts.address)
@@ -138,11 +154,14 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R>>) =>
         if (room === "login" && more.length === 0) {
           return yield* isPost ? login(desk, request, token) : loginPage(desk, request, token)
         }
+        if (path === "/portal/sign-in" && isPost) return yield* signIn(desk, request, form)
         const signedIn = yield* sessionOf(desk.cookie.read(headers))
         if (signedIn !== undefined && isPost && !hasCsrfToken(signedIn.secret, form)) return refuse(texts.forged)
         if (room === "a") return yield* accountPage(request, signedIn, form)
         if (path === "/portal/sign-out" && isPost) return yield* leave(desk, signedIn)
-        if (path === "/portal/sign-in" && signedIn === undefined) return yield* signInPage()
+        if (path === "/portal/sign-in" && signedIn === undefined) {
+          return yield* signInPage(desk, nextPath(new URLSearchParams(search).get("next")))
+        }
         if (path !== "/portal" && path !== "/portal/" && path !== "/portal/sign-in") return refuse(texts.notFound)
         return seeOther(signedIn === undefined ? "/portal/sign-in" : homeOf(signedIn, settings))
       })

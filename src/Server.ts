@@ -5,6 +5,7 @@ import { documentHandlers } from "./Documents/Http.ts"
 import { inRanges } from "./Domain/IpRange.ts"
 import { eventHandlers } from "./Events/Http.ts"
 import { type ListenAddress, serveHttp } from "./Http/listener.ts"
+import { RequestLog } from "./Http/RequestLog.ts"
 import { observeRequests } from "./Http/requestMetrics.ts"
 import { makeRespond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
@@ -50,7 +51,9 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
         { prefix: "/portal", room: "portal", load: async () => (await import("./Portal.ts")).makePortal }
       ])
       const observe = yield* observeRequests
-      const respond = yield* makeRespond(makeRouter(Api, handlers), observe, new UnauthenticatedBudget(), pages)
+      const { note } = yield* RequestLog
+      const router = makeRouter(Api, handlers)
+      const respond = yield* makeRespond(router, observe, new UnauthenticatedBudget(), pages, note)
       const isProxy = inRanges(server.trustedProxies)
       const address = yield* serveHttp(respond, { host: server.host, port: server.port }, { isProxy })
       yield* Effect.logInfo("listening").pipe(Effect.annotateLogs({ host: address.host, port: address.port }))

@@ -6,6 +6,7 @@ import { Chains } from "./Chains.ts"
 import * as Control from "./Control/controlSockets.ts"
 import { Housekeeping } from "./Housekeeping.ts"
 import { Idempotency } from "./Http/idempotency.ts"
+import { RequestLog } from "./Http/RequestLog.ts"
 import { Addresses } from "./Payments/addresses/Addresses.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import { HttpServer } from "./Server.ts"
@@ -24,6 +25,7 @@ export const workers = Effect.gen(function* () {
   const keys = yield* Keys
   const limits = yield* RateLimits
   const idempotency = yield* Idempotency
+  const requestLog = yield* RequestLog
   const housekeeping = yield* Housekeeping
   const control = yield* Control.startSockets(settings)
   yield* Effect.all(
@@ -37,6 +39,7 @@ export const workers = Effect.gen(function* () {
       keys.run,
       limits.run,
       idempotency.run,
+      requestLog.run,
       housekeeping.run
     ],
     { concurrency: "unbounded", discard: true }

@@ -54,13 +54,17 @@ export interface AuditFilter {
   /** Only acts that were stored before the one with this sequence. */
   readonly before: number | undefined
   readonly limit: number
+  /** Only acts of this account; those at a command line belong to none. */
+  readonly account?: AccountId | undefined
 }
 
 /** Newest first. */
-export const list = (db: Db, { before, limit, since }: AuditFilter) => {
+export const list = (db: Db, { account, before, limit, since }: AuditFilter) => {
   const older = before === undefined ? "" : "AND (at, sequence) < (SELECT at, sequence FROM audit WHERE sequence = ?)"
+  const of = account === undefined ? "" : "account_id = ? AND"
   return Effect.map(
-    db.all<AuditRow>(`SELECT * FROM audit WHERE at >= ? ${older} ORDER BY at DESC, sequence DESC LIMIT ?`, [
+    db.all<AuditRow>(`SELECT * FROM audit WHERE ${of} at >= ? ${older} ORDER BY at DESC, sequence DESC LIMIT ?`, [
+      ...(account === undefined ? [] : [account]),
       since,
       ...(before === undefined ? [] : [before]),
       limit

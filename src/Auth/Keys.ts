@@ -1,9 +1,10 @@
 import { Clock, Context, Data, Duration, Effect, Layer, Redacted } from "effect"
-import { KeyEnded, UnknownAccount } from "../Domain/AccountErrors.ts"
+import { KeyEnded, KeyExists, UnknownAccount } from "../Domain/AccountErrors.ts"
 import type { ApiKey, KeyTerms, Permission } from "../Domain/ApiKey.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import { type AccountId, type ApiKeyId, newApiKeyId } from "../Domain/Ids.ts"
 import { inRanges } from "../Domain/IpRange.ts"
+import type { Owner } from "../Domain/Owner.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import * as AccountsRepo from "./AccountsRepo.ts"
@@ -12,7 +13,7 @@ import { hashOf, isKey, newKey } from "./keyFormat.ts"
 import type { ListPage } from "./listPage.ts"
 
 export interface NewKey extends Partial<KeyTerms> {
-  /** Default: a new random id. */
+  /** Default: a new random id. Given, it makes a request that is sent twice fail the second time. */
   readonly id?: ApiKeyId
   readonly account: AccountId
   readonly mode: Mode
@@ -52,8 +53,8 @@ const insert = Effect.fn("Keys.insert")(function* (request: NewKey, key: Redacte
     rolledTo: undefined,
     lastUsedAt: undefined
   }
-  yield* Repo.insert(stored, hashOf(Redacted.value(key)))
-  return stored
+  const isNew = yield* Repo.insert(stored, hashOf(Redacted.value(key)))
+  return isNew ? stored : yield* new KeyExists({ id })
 })
 
 const isExpiredOrRevoked = (key: ApiKey, now: number) =>
@@ -187,12 +188,17 @@ const makeKeys = Effect.gen(function* () {
         const key = newKey(mode)
         const expiresIn = expiresAt === undefined ? undefined : Duration.millis(expiresAt - createdAt)
         const request = { id: to, account, mode, name, permissions, expiresIn, ips, perMinute, perHour }
-        const record = yield* Effect.catchTag(insert(request, key), "UnknownAccount", Effect.die)
+        const record = yield* Effect.catchTags(insert(request, key), {
+          UnknownAccount: Effect.die,
+          KeyExists: Effect.die
+        })
         yield* Repo.roll(rolledAt(former, to, overlap, now))
         return { key, record } satisfies MadeKey
       })
     )
   )
+
+  const withLastUse = (key: ApiKey): ApiKey => ({ ...key, lastUsedAt: uses.get(key.id) ?? key.lastUsedAt })
 
   yield* Effect.addFinalizer(() => recordUses)
 
@@ -201,9 +207,12 @@ const makeKeys = Effect.gen(function* () {
       const key = newKey(request.mode)
       return { key, record: yield* writer.write(insert(request, key)) }
     }),
-    list: (page: ListPage) =>
-      Effect.map(Repo.list(reader, page), (keys) =>
-        keys.map((key): ApiKey => ({ ...key, lastUsedAt: uses.get(key.id) ?? key.lastUsedAt }))
+    list: (page: ListPage) => Effect.map(Repo.list(reader, page), (keys) => keys.map(withLastUse)),
+    listOf: (owner: Owner, page: ListPage) =>
+      Effect.map(Repo.ofOwner(reader, owner, page), (keys) => keys.map(withLastUse)),
+    find: ({ account, mode }: Owner, id: string) =>
+      Effect.map(Repo.byId(reader, id), (key) =>
+        key?.account === account && key.mode === mode ? withLastUse(key) : undefined
       ),
     revoke,
     roll,
@@ -221,14 +230,18 @@ const makeKeys = Effect.gen(function* () {
 /**
  * API keys: create, list, roll, change, revoke, authenticate. The key itself is returned once, at its creation; the store
  * has only its SHA-256. Keys in use are cached, so that a request reads no database; every change is in force before it
- * returns. `respond` authenticates every request here; the operator's commands manage keys.
+ * returns. `respond` authenticates every request here; the operator's commands and the portal manage keys.
  */
 export class Keys extends Context.Tag("tilld/Auth/Keys")<
   Keys,
   {
-    readonly create: (key: NewKey) => Effect.Effect<MadeKey, UnknownAccount | StoreUnavailable>
+    readonly create: (key: NewKey) => Effect.Effect<MadeKey, UnknownAccount | KeyExists | StoreUnavailable>
     /** A page of all keys, expired and revoked ones too, oldest first. */
     readonly list: (page: ListPage) => Effect.Effect<ReadonlyArray<ApiKey>, StoreUnavailable>
+    /** A page of an owner's keys, expired and revoked ones too, newest first. */
+    readonly listOf: (owner: Owner, page: ListPage) => Effect.Effect<ReadonlyArray<ApiKey>, StoreUnavailable>
+    /** A key of this owner. */
+    readonly find: (owner: Owner, id: string) => Effect.Effect<ApiKey | undefined, StoreUnavailable>
     /** Once it returns, the key authenticates no request. Undefined: there is no such key. */
     readonly revoke: (id: string) => Effect.Effect<ApiKey | undefined, StoreUnavailable>
     /**

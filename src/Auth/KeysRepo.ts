@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { type ApiKey, type Permission, permissions } from "../Domain/ApiKey.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import { AccountId, ApiKeyId } from "../Domain/Ids.ts"
+import type { Owner } from "../Domain/Owner.ts"
 import { type Db, Tx } from "../Sql.ts"
 import { behind, type ListPage } from "./listPage.ts"
 
@@ -50,12 +51,13 @@ const ipsText = (ips: ApiKey["ips"]) => (ips.length === 0 ? null : ips.join(",")
 
 const orUndefined = (row: Row | undefined) => (row === undefined ? undefined : toKey(row))
 
+/** Stores a key. False, and nothing stored, where there is one with its id. */
 export const insert = Effect.fn("KeysRepo.insert")(function* (key: ApiKey, hash: Uint8Array) {
   const tx = yield* Tx
-  yield* tx.run(
+  const stored = yield* tx.get(
     `INSERT INTO api_keys (id, account_id, mode, name, hash, last_four, permissions, ips, per_minute, per_hour, created_at,
        expires_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id`,
     [
       key.id,
       key.account,
@@ -71,6 +73,7 @@ export const insert = Effect.fn("KeysRepo.insert")(function* (key: ApiKey, hash:
       key.expiresAt ?? null
     ]
   )
+  return stored !== undefined
 })
 
 export const byId = (db: Db, id: string) =>
@@ -84,6 +87,18 @@ export const list = (db: Db, page: ListPage) => {
   const [isBehind, params] = behind("api_keys", page)
   const sql = `SELECT ${columns} FROM api_keys WHERE ${isBehind} ORDER BY created_at, id LIMIT ?`
   return Effect.map(db.all<Row>(sql, [...params, page.limit]), (rows) => rows.map(toKey))
+}
+
+/** A page of an owner's keys, newest first: `after` is the id of the last key of the page before. */
+export const ofOwner = (db: Db, { account, mode }: Owner, { after, limit }: ListPage) => {
+  const older =
+    after === undefined
+      ? "1"
+      : "(created_at, id) < (SELECT created_at, id FROM api_keys WHERE id = ? AND account_id = ? AND mode = ?)"
+  const sql = `SELECT ${columns} FROM api_keys WHERE account_id = ? AND mode = ? AND ${older}
+    ORDER BY created_at DESC, id DESC LIMIT ?`
+  const place = after === undefined ? [] : [after, account, mode]
+  return Effect.map(db.all<Row>(sql, [account, mode, ...place, limit]), (rows) => rows.map(toKey))
 }
 
 /** Revokes a key. A second revocation does not change the time of the first. */

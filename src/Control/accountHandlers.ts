@@ -56,21 +56,30 @@ const accountWallet = Effect.fnUntraced(function* (account: Account["id"], mode:
   return { mode, fingerprint, sealed: seal(xpub, walletContext(account, mode)) }
 })
 
+/** Extended public keys by mode. In a mode without one the account uses the configuration's wallet. */
+export type GivenWallets = Requests.CreateAccount["wallets"]
+
+/** The audit log's row of an account that is made. */
+export const accountCreation = (account: Account["id"], name: string, wallets: GivenWallets) => ({
+  act: "accounts create",
+  detail: { account, name, ownWallets: modes.filter((mode) => wallets[mode] !== undefined) }
+})
+
+/** Makes an account. The keys are those that `walletIdentity` accepts. */
+export const makeAccount = Effect.fnUntraced(function* (id: Account["id"], name: string, wallets: GivenWallets) {
+  const accounts = yield* Accounts
+  const own = yield* Effect.forEach(
+    modes.flatMap((mode) => (wallets[mode] === undefined ? [] : [[mode, wallets[mode]] as const])),
+    ([mode, xpub]) => accountWallet(id, mode, xpub),
+    { concurrency: 1 }
+  )
+  return yield* accounts.create({ id, name, wallets: own })
+})
+
 export const createAccount = administering(
   Requests.CreateAccount,
-  ({ name, wallets }) => ({
-    act: "accounts create",
-    detail: { account: newAccountId(), name, ownWallets: modes.filter((mode) => wallets[mode] !== undefined) }
-  }),
-  Effect.fnUntraced(function* ({ name, wallets }, { account: id }) {
-    const accounts = yield* Accounts
-    const own = yield* Effect.forEach(
-      modes.flatMap((mode) => (wallets[mode] === undefined ? [] : [[mode, wallets[mode]] as const])),
-      ([mode, xpub]) => accountWallet(id, mode, xpub),
-      { concurrency: 1 }
-    )
-    return accountView(yield* accounts.create({ id, name, wallets: own }))
-  })
+  ({ name, wallets }) => accountCreation(newAccountId(), name, wallets),
+  ({ name, wallets }, { account }) => Effect.map(makeAccount(account, name, wallets), accountView)
 )
 
 const mustExist = Effect.fnUntraced(function* (account: Account["id"]) {

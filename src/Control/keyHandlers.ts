@@ -64,7 +64,9 @@ export const createKey = administering(
   Effect.fnUntraced(function* (request, { key: id }) {
     const keys = yield* Keys
     const { account, expiresIn, mode, name, permissions } = request
-    return madeView(yield* keys.create({ id, account, mode, name, permissions, expiresIn, ...termsOf(request) }))
+    const given = { id, account, mode, name, permissions, expiresIn, ...termsOf(request) }
+    // The id was drawn for this request.
+    return madeView(yield* Effect.catchTag(keys.create(given), "KeyExists", Effect.die))
   })
 )
 

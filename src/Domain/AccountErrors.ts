@@ -30,6 +30,9 @@ export class KeyEnded extends Schema.TaggedError<KeyEnded>()("KeyEnded", { messa
     new KeyEnded({ message: `Key ${id} was rolled to ${to}: roll that one, or end ${id} with tilld keys revoke ${id}` })
 }
 
+/** A key with the id that was asked for exists already: the request was made twice. Nothing was changed. */
+export class KeyExists extends Data.TaggedError("KeyExists")<{ readonly id: ApiKeyId }> {}
+
 /** The account has stored as much as `accounts.quota_bytes` allows. */
 export class QuotaExceeded extends Data.TaggedError("QuotaExceeded")<{
   /** Bytes. */

@@ -40,3 +40,14 @@ export const newest = (db: Db, { account, mode }: Owner) =>
     ),
     ([row]) => row
   )
+
+/** What every attempt to deliver an event sends, byte for byte; undefined where the owner has no such event. */
+export const bodyOf = (db: Db, { account, mode }: Owner, id: string) =>
+  Effect.map(
+    db.get<{ body: string }>("SELECT body FROM events WHERE id = ? AND account_id = ? AND mode = ?", [
+      id,
+      account,
+      mode
+    ]),
+    (row) => row?.body
+  )

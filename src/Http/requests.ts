@@ -69,11 +69,19 @@ const writePiece = (response: ServerResponse, piece: string, patience: number) =
     return Effect.sync(() => response.off("drain", onDrain))
   }).pipe(Effect.timeoutTo({ duration: patience, onSuccess: () => {}, onTimeout: () => void response.destroy() }))
 
-/** Writes until the stream ends or is interrupted. Either way the body is complete, and the client may ask again. */
+/**
+ * Writes until the stream ends or is interrupted. An event stream is complete either way: its client asks again. Any other
+ * body that breaks off is cut off, so that nobody takes a part of a file for all of it.
+ */
 const writeRest = (response: ServerResponse, rest: Pieces, patience: number) =>
   Stream.runForEach(rest, (piece) => writePiece(response, piece, patience)).pipe(
     Effect.tapDefect((cause) => Effect.logError("a stream failed", cause)),
-    Effect.ensuring(Effect.sync(() => response.end()))
+    Effect.onExit((exit) =>
+      Effect.sync(() => {
+        if (Exit.isSuccess(exit) || response.getHeader("content-type") === "text/event-stream") response.end()
+        else response.destroy()
+      })
+    )
   )
 
 /**

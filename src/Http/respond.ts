@@ -11,6 +11,7 @@ import { FailedAttempts } from "../Auth/FailedAttempts.ts"
 import type { Allowance } from "../Auth/rateLimitWindows.ts"
 import { RateLimits } from "../Auth.ts"
 import { ApiError } from "../Domain/ApiError.ts"
+import type { ApiKey } from "../Domain/ApiKey.ts"
 import { Settings } from "../Settings.ts"
 import { StoreUnavailable } from "../Sql.ts"
 import { type Body, parseBody } from "./body.ts"
@@ -19,6 +20,7 @@ import type { HttpAnswer } from "./Handler.ts"
 import { errorReply, type HttpReply, isPieces } from "./HttpReply.ts"
 import { Idempotency, type StoreReplay } from "./idempotency.ts"
 import type { ObservedRoute, Pages } from "./PageHandler.ts"
+import { loggedRequest, type NoteRequest } from "./RequestLog.ts"
 import type { Observe } from "./requestMetrics.ts"
 import { unlessKept } from "./revalidation.ts"
 import { allowOf, type Operation, type Route, type Router } from "./routes.ts"
@@ -106,6 +108,8 @@ interface Findings {
   /** Headers for the reply, whatever its status. */
   headers: Readonly<Record<string, string>>
   route: ObservedRoute | undefined
+  key: ApiKey | undefined
+  payload: unknown
 }
 
 /** Delays a request by `millis`. Its connection may be closed meanwhile if another client needs one. */
@@ -116,13 +120,14 @@ export type Respond = (request: IncomingMessage, body: Body, requestId: string, 
 
 /**
  * Makes the function that replies. `budget` delays requests without a key, and those beyond a key's rate limit; `pages`
- * answer their paths themselves.
+ * answer their paths themselves; `note` logs what a key authenticated.
  */
 export const makeRespond = Effect.fnUntraced(function* (
   router: Router,
   observe: Observe = () => {},
   budget?: UnauthenticatedBudget,
-  pages: Pages = () => undefined
+  pages: Pages = () => undefined,
+  note: NoteRequest = () => {}
 ) {
   const authenticate = yield* makeAuthenticate
   const limits = yield* RateLimits
@@ -179,6 +184,7 @@ export const makeRespond = Effect.fnUntraced(function* (
       const { params, route } = match
       findings.route = route
       const key = route.isPublic ? undefined : yield* authenticated(request, hold)
+      findings.key = key
       if (key !== undefined) {
         // Every authenticated request counts, also one that fails a later check.
         const now = clock.unsafeCurrentTimeMillis()
@@ -195,6 +201,7 @@ export const makeRespond = Effect.fnUntraced(function* (
       const forbidden = key && forbiddenTo(key, operation.permissions)
       if (forbidden !== undefined) return yield* forbidden
       const payload = operation.takesBody ? yield* parseBody(request.headers, received) : undefined
+      findings.payload = payload
       const { headers } = request
       const work = (storeReplay?: StoreReplay) => {
         const replayOf = (answer: HttpAnswer<unknown>) => sharedReplyOf(operation, answer)
@@ -233,7 +240,7 @@ export const makeRespond = Effect.fnUntraced(function* (
 
   const respond: Respond = (request, body, requestId, hold = Clock.sleep) =>
     Effect.suspend(() => {
-      const findings: Findings = { headers: {}, route: undefined }
+      const findings: Findings = { headers: {}, route: undefined, key: undefined, payload: undefined }
       const startedAt = clock.unsafeCurrentTimeNanos()
       return Effect.map(
         Effect.catchAllCause(handle(request, body, requestId, findings, hold), (cause) =>
@@ -243,6 +250,12 @@ export const makeRespond = Effect.fnUntraced(function* (
           const reply = unlessKept(request, { ...full, headers: Object.assign({}, findings.headers, full.headers) })
           const seconds = Number(clock.unsafeCurrentTimeNanos() - startedAt) / 1e9
           observe(findings.route, request.method, reply.status, seconds)
+          const { key, payload, route } = findings
+          if (key !== undefined && route !== undefined) {
+            const at = clock.unsafeCurrentTimeMillis()
+            const { method = "" } = request
+            note(() => loggedRequest({ id: requestId, at, key, method, path: route.path, seconds, payload }, reply))
+          }
           return reply
         }
       )

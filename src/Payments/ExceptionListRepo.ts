@@ -98,3 +98,14 @@ export const list = (db: Db, owner: Owner, { after, chain, isOpen, kind, limit, 
     `exceptions INDEXED BY ${index}`
   )
 }
+
+/** The number of an owner's open exceptions, counted up to `limit`. */
+export const countOpen = (db: Db, { account, mode }: Owner, limit: number) =>
+  Effect.map(
+    db.get<{ count: number }>(
+      `SELECT count(*) AS count FROM (SELECT 1 FROM exceptions INDEXED BY exceptions_list_status
+         WHERE account_id = ? AND mode = ? AND is_open = 1 LIMIT ?)`,
+      [account, mode, limit]
+    ),
+    (row) => row?.count ?? 0
+  )

@@ -5,7 +5,7 @@ import { alternatives } from "../Domain/must.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { PaymentNotPending } from "../Domain/PaymentErrors.ts"
 import { paymentObject } from "../Events/paymentObject.ts"
-import { makeCursors } from "../Http/cursor.ts"
+import { invalidCursor, makeCursors } from "../Http/cursor.ts"
 import { answer, type Handlers, storeReplayAs } from "../Http/Handler.ts"
 import { type CreateError, type NotOffered, Payments } from "../Payments.ts"
 import { Secrets } from "../Secrets.ts"
@@ -13,7 +13,8 @@ import { Settings } from "../Settings.ts"
 import type { StoreUnavailable } from "../Sql.ts"
 import type { ListPaymentsQuery, PaymentsApi } from "./Api.ts"
 
-const refusal = (error: Exclude<CreateError, StoreUnavailable>): ApiError => {
+/** Why a payment was not created, for whoever asked for it. */
+export const creationRefusal = (error: Exclude<CreateError, StoreUnavailable>): ApiError => {
   switch (error._tag) {
     case "DuplicateMerchantRef":
       return new ApiError({
@@ -60,11 +61,6 @@ type Filters = Omit<typeof ListPaymentsQuery.Type, "cursor" | "limit">
 const listOf = ({ address, chain, createdAfter, createdBefore, merchantRef, status, txHash }: Filters): string =>
   JSON.stringify(["payments", status, chain, merchantRef, address, txHash, createdAfter, createdBefore])
 
-const invalidCursor = new ApiError({
-  code: "INVALID_CURSOR",
-  message: "The cursor is not one of this list: take it from the page before, with the same filters."
-})
-
 const notPending = ({ message, status }: PaymentNotPending) =>
   new ApiError({ code: "PAYMENT_NOT_PENDING", message, details: { status } })
 
@@ -88,7 +84,7 @@ export const paymentHandlers = Effect.gen(function* () {
     }) =>
       payments.create(key, { ...payload, expiresIn, metadata }, storeReplayAs(storeReplay, created)).pipe(
         Effect.mapBoth({
-          onFailure: (error) => (error._tag === "StoreUnavailable" ? error : refusal(error)),
+          onFailure: (error) => (error._tag === "StoreUnavailable" ? error : creationRefusal(error)),
           onSuccess: created
         })
       ),

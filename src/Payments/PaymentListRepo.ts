@@ -92,6 +92,30 @@ export const list = (db: Db, owner: Owner, filter: ListFilter) => {
   )
 }
 
+/** What became of a payment, for sums. */
+export interface Result extends Cursor {
+  readonly status: PaymentStatus
+  readonly currency: string
+  readonly chain: ChainName
+  /** Base units, as text: of a confirmed payment what came, else what is asked for. */
+  readonly amount: string
+  /** The worth of what was asked for, USD; null where no price was known. */
+  readonly usdValue: string | null
+  readonly confirmedAt: number | null
+}
+
+/** What became of an owner's payments that were created at `since` or later: so many behind `after`, newest first. */
+export const results = (db: Db, { account, mode }: Owner, since: number, after: Cursor | undefined, limit: number) =>
+  db.all<Result>(
+    `SELECT created_at AS createdAt, sequence, status, currency, chain,
+       iif(status = 'confirmed', coalesce(amount_received, amount), amount) AS amount, usd_value AS usdValue,
+       confirmed_at AS confirmedAt
+     FROM payments INDEXED BY payments_list
+     WHERE account_id = ? AND mode = ? AND created_at >= ? AND (created_at, sequence) < (?, ?)
+     ORDER BY created_at DESC, sequence DESC LIMIT ?`,
+    [account, mode, since, after?.createdAt ?? Number.MAX_SAFE_INTEGER, after?.sequence ?? 0, limit]
+  )
+
 const hashForm = /^0x[0-9a-fA-F]{64}$/
 
 /** What may be meant by a text, the most exact first. */

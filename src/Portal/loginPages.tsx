@@ -9,7 +9,7 @@ import type { PageRequest } from "../Http/PageHandler.ts"
 import { errorPage } from "../Pages/ErrorPage.tsx"
 import { pageReply, seeOther } from "../Pages/reply.tsx"
 import { Writer } from "../Sql.ts"
-import type { Desk } from "./Desk.ts"
+import type { DeskShape } from "./Desk.ts"
 import { Outside } from "./Outside.tsx"
 
 const roleText = ({ account, role }: Person) => (account === undefined ? "an operator" : `${role} of ${account}`)
@@ -21,10 +21,10 @@ const refusals: Readonly<Record<LinkRefused["reason"], string>> = {
   disabled: "This person may not sign in any more."
 }
 
-const refused = (desk: Desk, request: PageRequest, token: string, { reason }: LinkRefused) =>
+const refused = (desk: DeskShape, request: PageRequest, token: string, { reason }: LinkRefused) =>
   Effect.gen(function* () {
     yield* noteRefusal(token, request.client)
-    yield* desk.delayFailure(request)
+    yield* desk.delayFailure(request.client)
     return errorPage(
       "portal",
       {
@@ -37,7 +37,7 @@ const refused = (desk: Desk, request: PageRequest, token: string, { reason }: Li
   })
 
 /** GET: says whom the link signs in. */
-export const loginPage = (desk: Desk, request: PageRequest, token: string) =>
+export const loginPage = (desk: DeskShape, request: PageRequest, token: string) =>
   Effect.gen(function* () {
     const person = yield* personOfLink(token)
     return pageReply(
@@ -53,7 +53,7 @@ export const loginPage = (desk: Desk, request: PageRequest, token: string) =>
   }).pipe(Effect.catchTag("LinkRefused", (error) => refused(desk, request, token, error)))
 
 /** POST: uses the link up, and begins a session. */
-export const login = (desk: Desk, request: PageRequest, token: string) =>
+export const login = (desk: DeskShape, request: PageRequest, token: string) =>
   Effect.gen(function* () {
     const person = yield* personOfLink(token)
     const writer = yield* Writer

@@ -13,6 +13,8 @@ export interface PortalRequest {
   readonly query: URLSearchParams
   /** The fields of a posted form; empty for a GET. */
   readonly form: URLSearchParams
+  /** The client's IP address. */
+  readonly client: string
   readonly requestId: string
 }
 
@@ -24,8 +26,8 @@ export interface PortalRoute<R> {
   readonly path: string
   /** The least role that may use it. */
   readonly role: Role
-  /** Needs a proof of identity of the last five minutes. */
-  readonly fresh?: true
+  /** Needs a proof of identity of the last five minutes; `live`: in that mode only. */
+  readonly fresh?: true | "live"
   readonly handle: PortalHandler<R>
 }
 

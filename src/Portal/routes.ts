@@ -1,4 +1,38 @@
 /** The routes of all sections of the portal: each section's file in `Portal/pages` lists its own. */
+import { accountRoutes } from "./pages/Accounts.tsx"
+import { deliveryRoutes } from "./pages/Deliveries.tsx"
+import { exceptionRoutes } from "./pages/Exception.tsx"
+import { exceptionsRoutes } from "./pages/Exceptions.tsx"
+import { healthRoutes } from "./pages/Health.tsx"
+import { homeRoutes } from "./pages/Home.tsx"
+import { keyRoutes } from "./pages/Keys.tsx"
+import { meRoutes } from "./pages/Me.tsx"
+import { newPaymentRoutes } from "./pages/NewPayment.tsx"
+import { paymentRoutes } from "./pages/Payment.tsx"
+import { paymentsRoutes } from "./pages/Payments.tsx"
+import { priceRoutes } from "./pages/Prices.tsx"
+import { redeliveryRoutes } from "./pages/Redelivery.tsx"
+import { requestRoutes } from "./pages/Requests.tsx"
 import { settingsRoutes } from "./pages/Settings.tsx"
+import { simulateRoutes } from "./pages/Simulate.tsx"
+import { webhookRoutes } from "./pages/Webhooks.tsx"
 
-export const routes = [...settingsRoutes]
+export const routes = [
+  ...homeRoutes,
+  ...paymentsRoutes,
+  ...newPaymentRoutes,
+  ...paymentRoutes,
+  ...exceptionsRoutes,
+  ...exceptionRoutes,
+  ...simulateRoutes,
+  ...keyRoutes,
+  ...webhookRoutes,
+  ...deliveryRoutes,
+  ...redeliveryRoutes,
+  ...requestRoutes,
+  ...priceRoutes,
+  ...healthRoutes,
+  ...accountRoutes,
+  ...settingsRoutes,
+  ...meRoutes
+]

@@ -1,8 +1,27 @@
 import { Redacted } from "effect"
-import type { ChainSettings } from "../Settings.ts"
+import type { ChainSettings, SettingsShape } from "../Settings.ts"
+import type { PayingChain } from "./pay.ts"
 
 /** The port of a local chain, one at http://127.0.0.1:PORT; undefined for any other. */
 export const localPort = ({ rpcUrls: [url] }: ChainSettings): number | undefined => {
   const { hostname, port } = new URL(url === undefined ? "http://none" : Redacted.value(url))
   return hostname === "127.0.0.1" && port !== "" ? Number(port) : undefined
+}
+
+/** A chain whose coins may be spent, with the blocks until a receipt counts. */
+export interface LocalNetwork extends PayingChain {
+  readonly confirmations: number
+}
+
+/** A local chain of the test mode: the only kind whose coins may be spent. Undefined for every other. */
+export const localChainIn = (chains: SettingsShape["chains"], name: string): LocalNetwork | undefined => {
+  const chain = chains.find((each) => each.chain === name && each.mode === "test")
+  const port = chain && localPort(chain)
+  if (chain === undefined || port === undefined) return undefined
+  return {
+    name: chain.chain,
+    rpcUrl: `http://127.0.0.1:${port}`,
+    tokens: new Map(chain.tokens.map(({ address, symbol }) => [symbol, address])),
+    confirmations: chain.confirmations
+  }
 }

@@ -1,6 +1,9 @@
 import { Effect } from "effect"
 import { type Address, encodeFunctionData, erc20Abi, type Hash, numberToHex } from "viem"
+import { decimalsOn, formatAmount, type NetworkTokens } from "../Domain/amountDecimals.ts"
 import type { ChainName } from "../Domain/Chain.ts"
+import type { PaymentObject } from "../Domain/Payment.ts"
+import { type PlanOptions, planOf } from "./paymentPlan.ts"
 import { makeRpc } from "./Rpc.ts"
 
 /** Anvil's second account: it holds coins and every test token, and is unlocked for every client. */
@@ -26,4 +29,39 @@ export const pay = Effect.fn("Sandbox.pay")(function* (
       ? { to, value: numberToHex(amount) }
       : { to: token, data: encodeFunctionData({ abi: erc20Abi, functionName: "transfer", args: [to, amount] }) }
   return yield* rpc<Hash>("eth_sendTransaction", [{ from: payer, ...call }])
+})
+
+/** What is sent for a payment. */
+export interface Sending {
+  readonly payment: PaymentObject
+  readonly part: PlanOptions["part"]
+  /** The chain to pay on, which may be another one than the payment's. */
+  readonly chain: PayingChain
+  readonly currency: string
+  /** Blocks until a receipt on the payment's chain counts. */
+  readonly confirmations: number
+  /** The configured chains, for the decimals of their tokens. */
+  readonly networks: ReadonlyArray<NetworkTokens>
+}
+
+/** Sends for a payment what its plan says. Fails with `NotPayable`, or `LocalRpcError`. */
+export const payFor = Effect.fn("Sandbox.payFor")(function* (sending: Sending) {
+  const { chain, confirmations, currency, networks, part, payment } = sending
+  const decimals = (on: ChainName, of: string) => decimalsOn(networks, { chain: on, mode: "test" }, of) ?? 0
+  const asked = decimals(payment.chain, payment.currency)
+  const sent = decimals(chain.name, currency)
+  const { amount, expected } = yield* planOf({
+    ...{ payment, part, currency, confirmations },
+    chain: chain.name,
+    decimals: { sent, asked },
+    show: (units) => formatAmount(String(units), payment.currency, asked)
+  })
+  const txHash = yield* pay(chain, { currency, amount, to: payment.address as Address })
+  return { amount, expected, txHash, sent: formatAmount(String(amount), currency, sent) }
+})
+
+/** Replaces the last `depth` blocks of a local chain by empty ones: what they held is gone. Fails with `LocalRpcError`. */
+export const reorg = Effect.fn("Sandbox.reorg")(function* ({ name, rpcUrl }: PayingChain, depth: number) {
+  const rpc = yield* makeRpc(name, rpcUrl)
+  yield* rpc("anvil_reorg", [depth, []])
 })

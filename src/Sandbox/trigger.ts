@@ -6,6 +6,7 @@ import { randomToken } from "../Domain/Ids.ts"
 import { askApi, type ListenApi } from "../Listen/askApi.ts"
 import { type Follower, follow } from "../Listen/follow.ts"
 import { type PayingChain, pay } from "./pay.ts"
+import { smallAmounts } from "./smallAmounts.ts"
 
 /** The event did not come: `message` has the event that came instead, or the time limit. */
 export class NotTriggered extends Data.TaggedError("NotTriggered")<{ readonly message: string }> {}
@@ -19,15 +20,6 @@ export interface TriggerOptions {
   readonly settleGrace: Duration.Duration
   /** Receives progress messages. */
   readonly tell: (what: string) => Effect.Effect<void>
-}
-
-/** Base units, worth a few dollars each. */
-const amounts: Readonly<Record<PaymentCurrency, bigint>> = {
-  ETH: 10n ** 16n,
-  USDC: 25n * 10n ** 6n,
-  USDT: 25n * 10n ** 6n,
-  DAI: 25n * 10n ** 18n,
-  WBTC: 50_000n
 }
 
 /** The shortest `expiresIn`. */
@@ -48,7 +40,7 @@ const decodeEvent = Schema.decode(Schema.parseJson(WebhookEvent))
 const create = Effect.fnUntraced(function* ({ api, chain, currency, kind }: TriggerOptions) {
   const body = JSON.stringify({
     merchantRef: `trigger ${randomToken()}`,
-    amount: String(amounts[currency]),
+    amount: String(smallAmounts[currency]),
     currency,
     chain: chain.name,
     ...(endsInTime(kind) ? { expiresIn: Duration.toSeconds(shortest) } : {})
@@ -65,7 +57,7 @@ const create = Effect.fnUntraced(function* ({ api, chain, currency, kind }: Trig
 })
 
 const payFor = ({ chain, currency, kind }: TriggerOptions, address: string) => {
-  const amount = kind === "payment.failed" ? amounts[currency] / 2n : amounts[currency]
+  const amount = kind === "payment.failed" ? smallAmounts[currency] / 2n : smallAmounts[currency]
   return pay(chain, { currency, amount, to: address as Address })
 }
 

@@ -27,6 +27,10 @@ const makeInstruments = () => ({
     name: "tilld_http_rate_limited_requests_total",
     help: "Requests to the API that were refused with 429: their key had made too many, or holds too many streams."
   }),
+  requestsNotLogged: new Counter({
+    name: "tilld_requests_not_logged_total",
+    help: "Requests that the log of requests does not have: more than 1000 in a second, or while the store was full."
+  }),
 
   payments: new Counter({
     name: "tilld_payments_total",

@@ -1,8 +1,7 @@
 import { Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
-import { localPort } from "../Sandbox/local.ts"
-import type { PayingChain } from "../Sandbox/pay.ts"
+import { type LocalNetwork, localChainIn } from "../Sandbox/local.ts"
 import { load, type SettingsShape } from "../Settings.ts"
 import { UsageError } from "./commonOptions.ts"
 
@@ -30,20 +29,11 @@ export const loadSandbox = Effect.fnUntraced(function* (config: Option.Option<st
 export const localChain = (
   { path, settings }: { readonly path: string; readonly settings: SettingsShape },
   name: string
-): Effect.Effect<PayingChain & { readonly confirmations: number }, UsageError> =>
+): Effect.Effect<LocalNetwork, UsageError> =>
   Effect.suspend(() => {
-    const chain = settings.chains.find((each) => each.chain === name && each.mode === "test")
-    const port = chain && localPort(chain)
-    if (chain === undefined || port === undefined) {
-      return new UsageError({
-        message: `${path} has no local chain ${name} in test mode: --config must be a sandbox's configuration`
-      })
-    }
-    const tokens = new Map<string, string>(chain.tokens.map(({ address, symbol }) => [symbol, address]))
-    return Effect.succeed({
-      name: chain.chain,
-      rpcUrl: `http://127.0.0.1:${port}`,
-      tokens,
-      confirmations: chain.confirmations
+    const chain = localChainIn(settings.chains, name)
+    if (chain !== undefined) return Effect.succeed(chain)
+    return new UsageError({
+      message: `${path} has no local chain ${name} in test mode: --config must be a sandbox's configuration`
     })
   })

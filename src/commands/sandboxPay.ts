@@ -1,11 +1,8 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
-import type { Address } from "viem"
 import { ShowPayment } from "../Control/paymentRequests.ts"
-import { decimalsOn, formatAmount } from "../Domain/amountDecimals.ts"
 import { type ChainName, chainNames } from "../Domain/Chain.ts"
 import { nativeToken, Token } from "../Domain/Currency.ts"
-import { planOf } from "../Sandbox/paymentPlan.ts"
 import { askDaemon, isDaemonAt } from "./askDaemon.ts"
 import { UsageError } from "./commonOptions.ts"
 import { loadSandbox, localChain, sandboxConfig } from "./localChain.ts"
@@ -46,26 +43,16 @@ const run = Effect.fn("commands.sandboxPay")(function* (options: PayOptions) {
   if (!currencies.includes(currency)) {
     return yield* new UsageError({ message: `${name} has no ${currency} here; it has ${currencies.join(", ")}` })
   }
-  const decimals = (on: ChainName, of: string) => decimalsOn(settings.chains, { chain: on, mode: "test" }, of) ?? 0
-  const asked = decimals(own.name, payment.currency)
-  const { amount, expected } = yield* planOf({
-    payment,
-    part: Option.getOrUndefined(options.part),
-    chain: name,
-    currency,
-    confirmations: own.confirmations,
-    decimals: { sent: decimals(name, currency), asked },
-    show: (units) => formatAmount(String(units), payment.currency, asked)
-  })
-  const { pay } = yield* paying
-  const txHash = yield* pay(chain, { currency, amount, to: payment.address as Address })
+  const { payFor } = yield* paying
+  const part = Option.getOrUndefined(options.part)
+  const sending = { payment, part, chain, currency, confirmations: own.confirmations, networks: settings.chains }
+  const { amount, expected, sent, txHash } = yield* payFor(sending)
   if (options.json) {
     const { address: to, id } = payment
     return yield* print(
       JSON.stringify({ payment: id, chain: name, currency, amount: String(amount), to, txHash, expected })
     )
   }
-  const sent = formatAmount(String(amount), currency, decimals(name, currency))
   yield* print(`Sent ${sent} on ${name} to ${payment.address}, in ${txHash}\nTo expect: ${expected}.`)
 }, Effect.scoped)
 

@@ -5,12 +5,13 @@ import { audit } from "./0001_start/audit.ts"
 import { ledger } from "./0001_start/ledger.ts"
 import { payments } from "./0001_start/payments.ts"
 import { people } from "./0001_start/people.ts"
+import { requests } from "./0001_start/requests.ts"
 import { usage } from "./0001_start/usage.ts"
 import { webhooks } from "./0001_start/webhooks.ts"
 
 // Amounts are TEXT of decimal digits (a SQLite integer ends at 2^63). Times are INTEGER: Unix milliseconds, block times
 // Unix seconds. Addresses in `receipts` are lower case, in `payments` EIP-55.
-const statements = [...accounts, ...payments, ...ledger, ...webhooks, ...audit, ...people, ...usage]
+const statements = [...accounts, ...payments, ...ledger, ...webhooks, ...audit, ...people, ...requests, ...usage]
 
 export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.forEach(statements, (statement) => sql.unsafe(statement), { concurrency: 1, discard: true })

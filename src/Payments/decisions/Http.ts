@@ -1,21 +1,20 @@
 import { Effect } from "effect"
-import { type Act, audited, keyActor } from "../../Auth/auditLog.ts"
-import { keepWithin } from "../../Auth/UsageRepo.ts"
+import { keyActor } from "../../Auth/auditLog.ts"
 import type { Settlement } from "../../Chains/ledger/SettlementTag.ts"
 import type { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
 import type { Networks } from "../../Chains/providers/Networks.ts"
-import { ApiError, invalid, notFound, quotaExceeded } from "../../Domain/ApiError.ts"
 import { type ExceptionObject, toExceptionObject } from "../../Domain/ExceptionObject.ts"
 import { defaultPageSize } from "../../Domain/queryParameters.ts"
 import type { Outbox } from "../../Events/Outbox.ts"
 import { invalidCursor, makeCursors } from "../../Http/cursor.ts"
-import { answer, type Handlers, type HttpAnswer } from "../../Http/Handler.ts"
+import { answer, type Handlers, type HttpAnswer, storeReplayAs } from "../../Http/Handler.ts"
 import { Secrets } from "../../Secrets.ts"
-import { Settings } from "../../Settings.ts"
+import type { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import * as ListRepo from "../ExceptionListRepo.ts"
 import type { ExceptionsApi } from "./Api.ts"
-import { acceptException, type Resolved, refundException } from "./resolve.ts"
+import { decide } from "./decide.ts"
+import type { Resolved } from "./resolve.ts"
 
 /** What is decided on is a merchant's: it has a payment, and with that its form in the API. */
 const resolvedAnswer = ({ exception }: Resolved): HttpAnswer<ExceptionObject> => {
@@ -26,7 +25,6 @@ const resolvedAnswer = ({ exception }: Resolved): HttpAnswer<ExceptionObject> =>
 
 export const exceptionHandlers = Effect.gen(function* () {
   const reader = yield* Reader
-  const { accounts } = yield* Settings
   const cursors = makeCursors(yield* Secrets)
   const services = yield* Effect.context<
     Networks | Outbox | Reader | Settings | Settlement | WatchedAddresses | Writer
@@ -48,37 +46,9 @@ export const exceptionHandlers = Effect.gen(function* () {
         })
       }),
 
-    resolve: ({ key, path: { id }, payload: { action, amount, note, txHash }, storeReplay }) =>
-      Effect.gen(function* () {
-        if (action === "accept" && amount !== undefined) {
-          return yield* invalid([{ path: "amount", message: "must come with refund: all of an exception is accepted" }])
-        }
-        const named = { txHash: txHash?.toLowerCase(), note }
-        const alsoCommit = (resolved: Resolved) =>
-          Effect.zipRight(
-            keepWithin(key.account, accounts.quotaBytes),
-            storeReplay === undefined ? Effect.void : storeReplay(resolvedAnswer(resolved))
-          )
-        const decide = Effect.gen(function* () {
-          const resolved =
-            action === "accept"
-              ? yield* acceptException(id, key, named, alsoCommit)
-              : yield* refundException(id, key, amount === undefined ? undefined : BigInt(amount), named, alsoCommit)
-          return resolved ?? (yield* notFound("exception"))
-        })
-        const act: Act = {
-          act: action === "accept" ? "payments accept" : "payments refunded",
-          detail: { id, tx: named.txHash, amount, note }
-        }
-        return resolvedAnswer(yield* audited(keyActor(key), act, () => decide))
-      }).pipe(
-        Effect.catchTags({
-          AlreadyDecided: ({ message }) => new ApiError({ code: "EXCEPTION_RESOLVED", message }),
-          DecisionInvalid: ({ field, message }) => invalid([{ path: field, message }]),
-          NothingToDecide: ({ message }) => new ApiError({ code: "NOTHING_TO_REFUND", message }),
-          QuotaExceeded: (error) => quotaExceeded(error),
-          TransactionNotProven: ({ message }) => new ApiError({ code: "TRANSACTION_NOT_PROVEN", message })
-        }),
+    resolve: ({ key, path: { id }, payload, storeReplay }) =>
+      decide(keyActor(key), key, id, payload, storeReplayAs(storeReplay, resolvedAnswer)).pipe(
+        Effect.map(resolvedAnswer),
         Effect.provide(services)
       )
   }

@@ -135,7 +135,8 @@ export const TextField = ({
   <Labelled {...field}>
     <input
       {...attributes(field)}
-      type={type}
+      // The types know one element a type, and not one whose type is a choice of several.
+      type={type as "text"}
       inputMode={inputMode}
       autocomplete={autocomplete}
       placeholder={placeholder}

@@ -21,9 +21,9 @@ export const Money = ({ amount, currency, decimals }: MoneyProps) => (
   <span class="money">{moneyText(amount, currency, decimals)}</span>
 )
 
-/** A time, Unix milliseconds. */
-export const Time = ({ at }: { readonly at: number }) => {
-  const text = iso(at)
+/** A time, in Unix milliseconds or as `iso` writes it. */
+export const Time = ({ at }: { readonly at: number | string }) => {
+  const text = typeof at === "string" ? at : iso(at)
   return <time dateTime={text}>{`${text.slice(0, 10)} ${text.slice(11, 19)} UTC`}</time>
 }
 

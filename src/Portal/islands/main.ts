@@ -1,1 +1,3 @@
-export {}
+import "./continue.ts"
+import "./copy.ts"
+import "./passkey.ts"

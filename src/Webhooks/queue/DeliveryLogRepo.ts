@@ -160,3 +160,33 @@ export const ofOwner = (db: Db, { account, mode }: Owner, id: string) =>
   Effect.map(byId(db, id), (delivery) =>
     delivery?.account === account && delivery.mode === mode ? delivery : undefined
   )
+
+/** The number of an owner's deliveries in that status, created at `since` or later, counted up to `limit`. */
+export const countSince = (db: Db, { account, mode }: Owner, status: DeliveryStatus, since: number, limit: number) =>
+  Effect.map(
+    db.get<{ count: number }>(
+      `SELECT count(*) AS count FROM (SELECT 1 FROM deliveries INDEXED BY deliveries_list
+         WHERE account_id = ? AND mode = ? AND status = ? AND created_at >= ? LIMIT ?)`,
+      [account, mode, status, since, limit]
+    ),
+    (row) => row?.count ?? 0
+  )
+
+/** A target of an owner with deliveries that have failed and not succeeded yet. */
+export interface FailingTarget {
+  /** Null: payments' own webhookUrls. */
+  readonly endpoint: string | null
+  readonly url: string
+  readonly failing: number
+}
+
+/** Of the newest `limit` deliveries since `since` that are failing: where they go, the most first. */
+export const failingTargets = (db: Db, { account, mode }: Owner, since: number, limit: number) =>
+  db.all<FailingTarget>(
+    `SELECT endpoint_id AS endpoint, max(url) AS url, count(*) AS failing FROM (
+       SELECT endpoint_id, url FROM deliveries INDEXED BY deliveries_failing
+       WHERE account_id = ? AND mode = ? AND status IN ('pending', 'failed') AND attempts + redeliveries > 0
+         AND created_at >= ? ORDER BY created_at DESC LIMIT ?)
+     GROUP BY endpoint_id ORDER BY failing DESC, endpoint_id`,
+    [account, mode, since, limit]
+  )

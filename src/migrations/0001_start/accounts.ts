@@ -37,6 +37,8 @@ export const accounts = [
     rolled_to TEXT REFERENCES api_keys (id),
     last_used_at INTEGER
   ) STRICT, WITHOUT ROWID`,
+  // The list of an account's.
+  "CREATE INDEX api_keys_owner ON api_keys (account_id, mode, created_at)",
 
   // Request counts of keys that were active within the hour.
   `CREATE TABLE rate_windows (

@@ -1,0 +1,146 @@
+// Pictures of every page and state, on a desktop and a phone, in light and dark, in the folder .screenshots. Runs the
+// sandbox, which needs its ports: npm run screenshots [-- WORD …] takes only pictures whose names contain a word.
+import { spawn, spawnSync } from "node:child_process"
+import { existsSync, mkdirSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { chromium } from "playwright-core"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+const tilld = join(root, "dist/tilld.js")
+const folder = join(root, ".screenshots")
+const words = process.argv.slice(2)
+
+const executablePath = [process.env.CHROMIUM_PATH, "/usr/bin/chromium", chromium.executablePath()].find(
+  (path) => path && existsSync(path)
+)
+if (executablePath === undefined) {
+  console.error("There is no Chromium: apt-get install chromium, or set CHROMIUM_PATH.")
+  process.exit(1)
+}
+
+// A payment on optimism stays between seen and confirmed for as long as the pictures take.
+const env = { ...process.env, TILLD_CHAINS__OPTIMISM__TEST__CONFIRMATIONS: "600" }
+const sandbox = spawn(process.execPath, [tilld, "sandbox"], { cwd: root, env, stdio: ["ignore", "pipe", "inherit"] })
+let output = ""
+await new Promise((resolve, reject) => {
+  sandbox.stdout.on("data", (bytes) => {
+    output += bytes
+    if (output.includes("Ctrl-C stops everything")) resolve()
+  })
+  sandbox.on("close", (code) => reject(new Error(`the sandbox ended with ${code}`)))
+})
+const [, key] = /test key {2}(\S+)/.exec(output)
+const [, portal] = /portal {4}(\S+)/.exec(output)
+const origin = new URL(portal).origin
+
+const call = async (path, body) => {
+  const headers = { "x-api-key": key, "content-type": "application/json" }
+  const method = body === undefined ? "GET" : "POST"
+  const response = await fetch(`${origin}/v1${path}`, { method, headers, body: JSON.stringify(body) })
+  const answer = await response.json()
+  if (!response.ok) throw new Error(`${path}: ${JSON.stringify(answer)}`)
+  return answer
+}
+
+let orders = 0
+const payment = (over = {}) =>
+  call("/payments", { merchantRef: `order-${++orders}`, amount: "49900000", currency: "USDC", chain: "base", ...over })
+
+const pay = (id, ...options) => {
+  const { status, stderr } = spawnSync(process.execPath, [tilld, "sandbox", "pay", id, ...options], {
+    cwd: root,
+    encoding: "utf8"
+  })
+  if (status !== 0) throw new Error(stderr)
+}
+
+/** Waits until the payment has a status. */
+const until = async (id, status) => {
+  for (;;) {
+    const found = await call(`/payments/${id}`)
+    if (found.status === status) return found
+    await new Promise((resolve) => setTimeout(resolve, 500))
+  }
+}
+
+const looks = [
+  { name: "desktop-light", options: { viewport: { width: 1280, height: 900 }, colorScheme: "light" } },
+  { name: "desktop-dark", options: { viewport: { width: 1280, height: 900 }, colorScheme: "dark" } },
+  { name: "phone-light", options: { viewport: { width: 360, height: 740 }, colorScheme: "light", deviceScaleFactor: 2 } },
+  { name: "phone-dark", options: { viewport: { width: 360, height: 740 }, colorScheme: "dark", deviceScaleFactor: 2 } }
+]
+
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] })
+const contexts = []
+for (const look of looks) contexts.push({ ...look, context: await browser.newContext({ locale: "en-US", ...look.options }) })
+
+let taken = 0
+const picture = async (name, url) => {
+  if (words.length > 0 && !words.some((word) => name.includes(word))) return
+  for (const { context, name: look } of contexts) {
+    const page = await context.newPage()
+    await page.goto(url, { waitUntil: "load" })
+    await page.screenshot({ path: join(folder, `${name}-${look}.png`), fullPage: true })
+    await page.close()
+    taken++
+  }
+}
+
+try {
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder)
+  const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
+  await call("/webhooks", { url: "https://127.0.0.1:9/hooks", events: ["payment.created", "payment.confirmed"], secret })
+
+  // These two take two minutes to end.
+  const expiring = await payment({ expiresIn: 60 })
+  const failing = await payment({ expiresIn: 60 })
+  pay(failing.id, "--part", "half")
+
+  await picture("checkout-waiting", (await payment()).checkoutUrl)
+  const native = { amount: "20000000000000000", currency: "ETH", chain: "ethereum" }
+  await picture("checkout-waiting-german", `${(await payment(native)).checkoutUrl}?lang=de`)
+  const cancelled = await payment()
+  await call(`/payments/${cancelled.id}/cancel`, {})
+  await picture("checkout-cancelled", cancelled.checkoutUrl)
+  const part = await payment()
+  pay(part.id, "--part", "half")
+  await until(part.id, "detecting")
+  await picture("checkout-part-paid", part.checkoutUrl)
+  const seen = await payment({ chain: "optimism" })
+  pay(seen.id)
+  await until(seen.id, "detecting")
+  await picture("checkout-seen", seen.checkoutUrl)
+  const paid = await payment()
+  pay(paid.id, "--part", "more")
+  await until(paid.id, "confirmed")
+  await picture("checkout-paid", paid.checkoutUrl)
+
+  const { context: first } = contexts[0]
+  const page = await first.newPage()
+  await page.goto(portal)
+  await page.click("main button")
+  const home = page.url()
+  const cookies = await first.cookies()
+  for (const { context } of contexts.slice(1)) await context.addCookies(cookies)
+  const sections = await page.$$eval("nav a", (links) => links.map(({ href }) => href))
+  await page.close()
+  for (const href of sections) {
+    await picture(`portal-${href.slice(home.length + 1).replaceAll("/", "-") || "home"}`, href)
+  }
+  await picture("portal-payment", `${home}/payments/${paid.id}`)
+  await picture("portal-payment-new", `${home}/payments/new`)
+  await picture("portal-me", `${home}/me`)
+
+  await until(expiring.id, "expired")
+  await picture("checkout-expired", expiring.checkoutUrl)
+  await until(failing.id, "failed")
+  await picture("checkout-failed", failing.checkoutUrl)
+  await picture("checkout-not-found", `${origin}/pay/nothing`)
+  console.log(`${taken} pictures in .screenshots`)
+} finally {
+  await browser.close()
+  sandbox.removeAllListeners("close")
+  sandbox.kill("SIGTERM")
+}

@@ -1,0 +1,75 @@
+import { Effect } from "effect"
+import { PersonId } from "../Domain/Ids.ts"
+import { type Db, Tx } from "../Sql.ts"
+
+/** A WebAuthn credential. Times in Unix milliseconds. */
+export interface Passkey {
+  /** As the authenticator made it, in base64url. */
+  readonly id: string
+  readonly person: PersonId
+  /** What its person calls it. */
+  readonly name: string
+  /** COSE. */
+  readonly publicKey: Uint8Array
+  readonly counter: number
+  readonly transports: ReadonlyArray<string>
+  readonly createdAt: number
+  readonly lastUsedAt: number | undefined
+}
+
+interface Row {
+  readonly id: string
+  readonly person_id: string
+  readonly name: string
+  readonly public_key: Uint8Array
+  readonly counter: number
+  /** Comma-separated. */
+  readonly transports: string
+  readonly created_at: number
+  readonly last_used_at: number | null
+}
+
+const toPasskey = (row: Row): Passkey => ({
+  id: row.id,
+  person: PersonId.make(row.person_id, true),
+  name: row.name,
+  publicKey: row.public_key,
+  counter: row.counter,
+  transports: row.transports.split(",").filter((transport) => transport !== ""),
+  createdAt: row.created_at,
+  lastUsedAt: row.last_used_at ?? undefined
+})
+
+/** The most of one person. */
+export const mostPasskeys = 20
+
+export const byId = (db: Db, id: string) =>
+  Effect.map(db.get<Row>("SELECT * FROM passkeys WHERE id = ?", [id]), (row) => row && toPasskey(row))
+
+/** A person's passkeys, oldest first. */
+export const list = (db: Db, person: PersonId) =>
+  Effect.map(db.all<Row>("SELECT * FROM passkeys WHERE person_id = ? ORDER BY created_at, id", [person]), (rows) =>
+    rows.map(toPasskey)
+  )
+
+/** Stores a passkey, unless there is one with its id. */
+export const insert = (passkey: Omit<Passkey, "lastUsedAt">) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      `INSERT INTO passkeys (id, person_id, name, public_key, counter, transports, created_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+      [
+        ...[passkey.id, passkey.person, passkey.name, passkey.publicKey, passkey.counter],
+        ...[passkey.transports.join(","), passkey.createdAt]
+      ]
+    )
+  )
+
+/** @param at Unix milliseconds */
+export const used = (id: string, counter: number, at: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("UPDATE passkeys SET counter = ?, last_used_at = ? WHERE id = ?", [counter, at, id])
+  )
+
+export const remove = (person: PersonId, id: string) =>
+  Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM passkeys WHERE person_id = ? AND id = ?", [person, id]))

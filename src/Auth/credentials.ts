@@ -1,0 +1,48 @@
+/** What a person changes about how they sign in: password, sessions. Each act is in the audit log, with nothing secret. */
+import { Clock, Data, Effect } from "effect"
+import type { SessionId } from "../Domain/Ids.ts"
+import type { Person } from "../Domain/Person.ts"
+import { type StoreUnavailable, Tx, Writer } from "../Sql.ts"
+import { audited, personActor } from "./auditLog.ts"
+import * as PasswordsRepo from "./PasswordsRepo.ts"
+import type { SaltedHash } from "./passwordHash.ts"
+import * as SessionsRepo from "./SessionsRepo.ts"
+
+/** Somebody else signs in with this name. Nothing was changed. */
+export class SignInNameTaken extends Data.TaggedError("SignInNameTaken") {}
+
+/** A sign-in name in its normal form, by which it is found. */
+export const normalSignInName = (text: string): string => text.normalize("NFKC").trim().toLowerCase()
+
+/** The least characters of a password, and the most. */
+export const passwordLength = { least: 10, most: 1_000 }
+
+/** Sets a person's password, and ends their other sessions: whoever knew the old one is out. */
+export const setPassword = Effect.fn("credentials.setPassword")(function* (
+  person: Person,
+  signInName: string,
+  hashed: SaltedHash,
+  session: SessionId
+) {
+  const writer = yield* Writer
+  const command = Effect.gen(function* () {
+    const tx = yield* Tx
+    const holder = yield* PasswordsRepo.bySignInName(tx, signInName)
+    if (holder !== undefined && holder.person.id !== person.id) return yield* new SignInNameTaken()
+    yield* PasswordsRepo.set(person.id, { ...hashed, signInName }, yield* Clock.currentTimeMillis)
+    yield* SessionsRepo.endAll(person.id, session)
+  })
+  const act = { act: "portal password", detail: { signInName } }
+  return yield* audited(personActor(person), act, () => writer.write(command))
+})
+
+/** Carries out an act of a person on their own account of the portal. */
+export const ownAct = Effect.fn("credentials.ownAct")(function* (
+  person: Person,
+  act: string,
+  detail: Readonly<Record<string, string>>,
+  command: Effect.Effect<void, StoreUnavailable, Tx>
+) {
+  const writer = yield* Writer
+  yield* audited(personActor(person), { act, detail }, () => writer.write(command))
+})

@@ -1,0 +1,141 @@
+/**
+ * Passkeys: WebAuthn credentials that the authenticator keeps with the person's id, so that nobody types a name, and that
+ * always verify who uses them. `@simplewebauthn/server` makes the options and checks what comes back; it is loaded with the
+ * first page that offers a passkey.
+ */
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server"
+import { Clock, Data, Effect, Schema } from "effect"
+import type { Person } from "../Domain/Person.ts"
+import { Reader, Tx, Writer } from "../Sql.ts"
+import type { Challenges } from "./Challenges.ts"
+import * as Repo from "./PasskeysRepo.ts"
+import * as PeopleRepo from "./PeopleRepo.ts"
+
+/** The site that passkeys are for. */
+export interface RelyingParty {
+  readonly id: string
+  readonly origin: string
+  readonly challenges: Challenges
+}
+
+/** What the browser sent is not the answer of a passkey of ours, or comes too late. */
+export class PasskeyRefused extends Data.TaggedError("PasskeyRefused") {}
+
+/** The relying party's id for a public URL: its host's name. Undefined for an IP address, which WebAuthn does not take. */
+export const relyingPartyId = (publicUrl: string): string | undefined => {
+  const { hostname, protocol } = new URL(publicUrl)
+  if (protocol !== "https:" && hostname !== "localhost") return undefined
+  return /^[\d.]+$|^\[/.test(hostname) ? undefined : hostname
+}
+
+const library = Effect.promise(() => import("@simplewebauthn/server"))
+
+/** The options for the browser to ask for any passkey of this site. */
+export const askOptions = Effect.fn("passkeys.askOptions")(function* (party: RelyingParty, purpose: string) {
+  const { generateAuthenticationOptions } = yield* library
+  const challenge = party.challenges.issue(purpose, yield* Clock.currentTimeMillis)
+  return yield* Effect.promise(() =>
+    generateAuthenticationOptions({
+      rpID: party.id,
+      challenge: new Uint8Array(Buffer.from(challenge, "base64url")),
+      userVerification: "required"
+    })
+  )
+})
+
+/** The options for the browser to make a passkey for a person. */
+export const makeOptions = Effect.fn("passkeys.makeOptions")(function* (
+  party: RelyingParty,
+  purpose: string,
+  person: Person
+) {
+  const { generateRegistrationOptions } = yield* library
+  const present = yield* Repo.list(yield* Reader, person.id)
+  const challenge = party.challenges.issue(purpose, yield* Clock.currentTimeMillis)
+  return yield* Effect.promise(() =>
+    generateRegistrationOptions({
+      rpName: "tilld",
+      rpID: party.id,
+      userName: person.name,
+      userDisplayName: person.name,
+      userID: new Uint8Array(Buffer.from(person.id)),
+      challenge: new Uint8Array(Buffer.from(challenge, "base64url")),
+      attestationType: "none",
+      authenticatorSelection: { residentKey: "required", userVerification: "required" },
+      excludeCredentials: present.map(({ id }) => ({ id }))
+    })
+  )
+})
+
+// The library checks the rest, and throws at what it does not expect.
+const Sent = Schema.parseJson(
+  Schema.Struct({ id: Schema.String }, { key: Schema.String, value: Schema.Unknown })
+)
+
+const sent = (text: string) => Effect.mapError(Schema.decodeUnknown(Sent)(text), () => new PasskeyRefused())
+
+const checked = <A>(check: () => Promise<A>): Effect.Effect<A, PasskeyRefused> =>
+  Effect.tryPromise({ try: check, catch: () => new PasskeyRefused() })
+
+const expectations = ({ challenges, id, origin }: RelyingParty, purpose: string, now: number) => ({
+  expectedChallenge: (challenge: string) => challenges.take(challenge, purpose, now),
+  expectedOrigin: origin,
+  expectedRPID: id,
+  requireUserVerification: true
+})
+
+/**
+ * The passkey of a browser's answer, `text` in JSON, with its person. The counter is stored with `use`, in the transaction
+ * that the answer allows.
+ */
+export const checkPasskey = Effect.fn("passkeys.check")(function* (party: RelyingParty, purpose: string, text: string) {
+  const { verifyAuthenticationResponse } = yield* library
+  const response = yield* sent(text)
+  const reader = yield* Reader
+  const passkey = yield* Repo.byId(reader, response.id)
+  const person = passkey && (yield* PeopleRepo.byId(reader, passkey.person))
+  if (passkey === undefined || person === undefined || person.disabledAt !== undefined) {
+    return yield* new PasskeyRefused()
+  }
+  const now = yield* Clock.currentTimeMillis
+  const { authenticationInfo, verified } = yield* checked(() =>
+    verifyAuthenticationResponse({
+      ...expectations(party, purpose, now),
+      // Its form is what the library checks.
+      response: response as unknown as AuthenticationResponseJSON,
+      credential: { id: passkey.id, publicKey: new Uint8Array(passkey.publicKey), counter: passkey.counter }
+    })
+  )
+  if (!verified) return yield* new PasskeyRefused()
+  return { person, use: Repo.used(passkey.id, authenticationInfo.newCounter, now) }
+})
+
+/** Stores the passkey that a browser made, `text` in JSON. */
+export const addPasskey = Effect.fn("passkeys.add")(function* (
+  party: RelyingParty,
+  purpose: string,
+  { name, person, text }: { readonly person: Person; readonly name: string; readonly text: string }
+) {
+  const { verifyRegistrationResponse } = yield* library
+  const response = yield* sent(text)
+  const now = yield* Clock.currentTimeMillis
+  const { registrationInfo } = yield* checked(() =>
+    verifyRegistrationResponse({
+      ...expectations(party, purpose, now),
+      // Its form is what the library checks.
+      response: response as unknown as RegistrationResponseJSON
+    })
+  )
+  if (registrationInfo === undefined) return yield* new PasskeyRefused()
+  const { counter, id, publicKey, transports = [] } = registrationInfo.credential
+  const writer = yield* Writer
+  const command = Effect.gen(function* () {
+    const tx = yield* Tx
+    const present = yield* Repo.list(tx, person.id)
+    if (present.length >= Repo.mostPasskeys || (yield* Repo.byId(tx, id)) !== undefined) {
+      return yield* new PasskeyRefused()
+    }
+    yield* Repo.insert({ id, person: person.id, name, publicKey, counter, transports, createdAt: now })
+  })
+  yield* writer.write(command)
+})

@@ -1,0 +1,105 @@
+/**
+ * The log of API requests, which the portal shows. `respond.ts` notes each request that a key authenticated, in memory;
+ * a worker stores what was noted once a second. It never delays a request and never fails one: what does not fit, and what
+ * the store cannot take, is dropped and counted. `Housekeeping` deletes the old rows.
+ */
+import { Context, Effect, Layer, Queue } from "effect"
+import type { ApiKey } from "../Domain/ApiKey.ts"
+import { Writer } from "../Sql.ts"
+import { Metrics } from "../Telemetry/Metrics.ts"
+import { Workers } from "../Telemetry/Workers.ts"
+import type { HttpReply } from "./HttpReply.ts"
+import * as Repo from "./RequestLogRepo.ts"
+import { cutToBytes, redacted } from "./redacted.ts"
+
+interface ErrorText {
+  readonly error?: { readonly code?: string; readonly message?: string }
+}
+
+/** What a reply says of its error. */
+const errorIn = ({ rest, status, text }: HttpReply) => {
+  // The body of every error is JSON that tilld made.
+  const { error } = status < 400 || rest !== undefined ? {} : (JSON.parse(text) as ErrorText)
+  const { code = null, message } = error ?? {}
+  return { errorCode: code, errorMessage: message === undefined ? null : cutToBytes(message) }
+}
+
+/** What `respond` knows of a request that a key authenticated. */
+export interface AnsweredRequest {
+  readonly id: string
+  /** Unix milliseconds. */
+  readonly at: number
+  readonly key: ApiKey
+  readonly method: string
+  /** With parameters by name. */
+  readonly path: string
+  readonly seconds: number
+  /** The JSON of its body; undefined where there was none. */
+  readonly payload: unknown
+}
+
+export const loggedRequest = (
+  { at, id, key, method, path, payload, seconds }: AnsweredRequest,
+  reply: HttpReply
+): Repo.LoggedRequest => ({
+  ...{ id, at, account: key.account, mode: key.mode, key: key.id, method, path, status: reply.status },
+  durationMicros: Math.round(seconds * 1e6),
+  ...errorIn(reply),
+  request: payload === undefined ? null : redacted(payload)
+})
+
+/** Notes a request. */
+export type NoteRequest = (row: () => Repo.LoggedRequest) => void
+
+/** Most requests of a second. All but a load test are far below; beyond it the log would cost more than it is worth. */
+const mostASecond = 1_000
+/** Rows of one command of the writer: other commands run in between. */
+const batchSize = 100
+
+export class RequestLog extends Context.Tag("tilld/Http/RequestLog")<
+  RequestLog,
+  {
+    /** Notes a request. Its row is made only where there is room for it. */
+    readonly note: NoteRequest
+    /** Worker: stores what was noted. The end of the layer stores it too. */
+    readonly run: Effect.Effect<never>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    RequestLog,
+    Effect.gen(function* () {
+      const writer = yield* Writer
+      const { requestsNotLogged } = yield* Metrics
+      const heartbeat = (yield* Workers).worker("request log", "1 second")
+      const noted = yield* Queue.sliding<void>(1)
+      let rows: Array<Repo.LoggedRequest> = []
+
+      const store = Effect.suspend(() => {
+        const taken = rows
+        rows = []
+        const batches = Array.from({ length: Math.ceil(taken.length / batchSize) }, (_, i) =>
+          taken.slice(i * batchSize, (i + 1) * batchSize)
+        )
+        return Effect.forEach(
+          batches,
+          (batch) =>
+            Effect.catchTag(writer.write(Repo.insert(batch)), "StoreUnavailable", () =>
+              Effect.sync(() => requestsNotLogged.add([], batch.length))
+            ),
+          { concurrency: 1, discard: true }
+        )
+      })
+
+      yield* Effect.addFinalizer(() => store)
+
+      return {
+        note: (row) => {
+          if (rows.length >= mostASecond) return requestsNotLogged.add()
+          rows.push(row())
+          if (rows.length === 1) noted.unsafeOffer(undefined)
+        },
+        run: Effect.forever(Effect.zipRight(Queue.take(noted), Effect.delay(heartbeat(store), "1 second")))
+      }
+    })
+  )
+}

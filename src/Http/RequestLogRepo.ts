@@ -1,0 +1,109 @@
+import { Effect } from "effect"
+import type { Mode } from "../Domain/Chain.ts"
+import type { AccountId, ApiKeyId } from "../Domain/Ids.ts"
+import type { Owner } from "../Domain/Owner.ts"
+import { type Db, type Param, Tx } from "../Sql.ts"
+
+/** A request to the API that a key authenticated. */
+export interface LoggedRequest {
+  /** As in `X-Request-Id`. */
+  readonly id: string
+  /** When it was answered, Unix milliseconds. */
+  readonly at: number
+  readonly account: AccountId
+  readonly mode: Mode
+  readonly key: ApiKeyId
+  readonly method: string
+  /** With parameters by name, such as `/v1/payments/:id`. */
+  readonly path: string
+  readonly status: number
+  readonly durationMicros: number
+  readonly errorCode: string | null
+  readonly errorMessage: string | null
+  /** What it sent, see `redacted`; null for a request without a body. */
+  readonly request: string | null
+}
+
+const columns = `id, at, account_id AS account, mode, key_id AS key, method, path, status,
+  duration_us AS durationMicros, error_code AS errorCode, error_message AS errorMessage, request`
+
+/** Stores rows with one statement. */
+export const insert = (rows: ReadonlyArray<LoggedRequest>) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      `INSERT INTO requests (id, at, account_id, mode, key_id, method, path, status, duration_us, error_code,
+         error_message, request)
+       SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+         value ->> 8, value ->> 9, value ->> 10, value ->> 11 FROM json_each(?)`,
+      [
+        JSON.stringify(
+          rows.map((row) => [
+            row.id,
+            row.at,
+            row.account,
+            row.mode,
+            row.key,
+            row.method,
+            row.path,
+            row.status,
+            row.durationMicros,
+            row.errorCode,
+            row.errorMessage,
+            row.request
+          ])
+        )
+      ]
+    )
+  )
+
+/** What a list selects: an index serves each combination. */
+export interface RequestFilter {
+  /** Only those of this key. */
+  readonly key?: string | undefined
+  /** Only those with a status of 400 or more. */
+  readonly isRefused: boolean
+}
+
+interface ListedRequest extends LoggedRequest {
+  readonly sequence: number
+}
+
+/** An owner's requests, newest first, from before the row `before` on. */
+export const list = (db: Db, { account, mode }: Owner, filter: RequestFilter, limit: number, before?: number) => {
+  const conditions: ReadonlyArray<readonly [string, ...ReadonlyArray<Param>]> = [
+    // `+` keeps a column out of the choice of the index: a key's own is the better one.
+    filter.key === undefined
+      ? ["account_id = ? AND mode = ?", account, mode]
+      : ["key_id = ? AND +account_id = ? AND +mode = ?", filter.key, account, mode],
+    ...(filter.isRefused ? [["status >= 400"] as const] : []),
+    ...(before === undefined ? [] : [["sequence < ?", before] as const])
+  ]
+  return db.all<ListedRequest>(
+    `SELECT sequence, ${columns} FROM requests WHERE ${conditions.map(([sql]) => sql).join(" AND ")}
+     ORDER BY sequence DESC LIMIT ?`,
+    [...conditions.flatMap(([_, ...params]) => params), limit]
+  )
+}
+
+/** An owner's request of this id. */
+export const byId = (db: Db, { account, mode }: Owner, id: string) =>
+  db.get<LoggedRequest>(`SELECT ${columns} FROM requests WHERE id = ? AND +account_id = ? AND +mode = ?`, [
+    id,
+    account,
+    mode
+  ])
+
+/**
+ * Deletes up to `limit` of the oldest rows: those from before `until` (Unix milliseconds), and those beyond the newest
+ * `keep`. Whether there may be more.
+ */
+export const forget = (until: number, keep: number, limit: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const gone = yield* tx.all(
+      `DELETE FROM requests WHERE sequence IN (SELECT sequence FROM requests ORDER BY sequence LIMIT ?)
+         AND (at < ? OR sequence <= (SELECT max(sequence) FROM requests) - ?) RETURNING sequence`,
+      [limit, until, keep]
+    )
+    return gone.length === limit
+  })

@@ -1,0 +1,12 @@
+/** Base units of an amount as people type it, e.g. `54.615517`; undefined for what is none with so many decimals. */
+export const baseUnitsOf = (text: string, decimals: number): string | undefined => {
+  const [, whole = "", fraction = ""] = /^([0-9]{1,78})(?:[.]([0-9]+))?$/.exec(text) ?? []
+  if (whole === "" || fraction.length > decimals) return undefined
+  return (whole + fraction.padEnd(decimals, "0")).replace(/^0+/, "") || "0"
+}
+
+/** The rule that `baseUnitsOf` applies, for a message. */
+export const amountRule = (decimals: number): string =>
+  decimals === 0
+    ? "must be a whole number above zero"
+    : `must be a number above zero such as 12.5, with a point and at most ${decimals} digits after it`

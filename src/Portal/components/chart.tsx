@@ -1,0 +1,126 @@
+/** Charts by day as SVG made on the server, each with its numbers as a table behind it. No scripts, no style attributes. */
+import { scaleBand, scaleLinear } from "d3-scale"
+import { area, line, type SeriesPoint, stack } from "d3-shape"
+import type { ComponentChildren } from "preact"
+
+const width = 640
+const height = 180
+const margin = { top: 8, right: 8, bottom: 22, left: 48 }
+
+interface ChartProps {
+  readonly title: string
+  /** One sentence for whoever does not see the chart. */
+  readonly summary: string
+  /** What the horizontal axis says, one text a bar or point. */
+  readonly days: ReadonlyArray<string>
+  /** The same numbers as a table. */
+  readonly table: ComponentChildren
+}
+
+const ticksOf = (highest: number) =>
+  scaleLinear([0, Math.max(highest, 1)], [height - margin.bottom, margin.top]).nice(4)
+
+/** Frame, axes and table of a chart; `draw` draws into it. */
+const Chart = ({
+  children,
+  days,
+  format,
+  legend,
+  summary,
+  table,
+  title,
+  x,
+  y
+}: ChartProps & {
+  readonly x: (index: number) => number
+  readonly y: ReturnType<typeof ticksOf>
+  readonly format: (value: number) => string
+  readonly legend?: ComponentChildren
+  readonly children: ComponentChildren
+}) => (
+  <figure class="chart card">
+    <figcaption>{title}</figcaption>
+    <svg viewBox={`0 0 ${width} ${height}`} role="img" aria-label={summary}>
+      {y.ticks(4).map((value) => (
+        <g key={value}>
+          <line class="axis" x1={margin.left} x2={width - margin.right} y1={y(value)} y2={y(value)} />
+          <text x={margin.left - 6} y={y(value) + 4} text-anchor="end">
+            {format(value)}
+          </text>
+        </g>
+      ))}
+      {children}
+      {[0, Math.floor((days.length - 1) / 2), days.length - 1].map((index, place) => (
+        <text
+          key={index}
+          x={x(index)}
+          y={height - 6}
+          text-anchor={place === 0 ? "start" : place === 1 ? "middle" : "end"}
+        >
+          {days[index]}
+        </text>
+      ))}
+    </svg>
+    {legend}
+    <details>
+      <summary>As a table</summary>
+      {table}
+    </details>
+  </figure>
+)
+
+export interface StackedBarsProps<Key extends string> extends ChartProps {
+  /** What is stacked, from the bottom: each key is the class of its bars too. */
+  readonly keys: ReadonlyArray<Key>
+  readonly values: ReadonlyArray<Readonly<Record<Key, number>>>
+}
+
+/** Counts by day and kind. */
+export const StackedBars = <Key extends string>({ keys, values, ...rest }: StackedBarsProps<Key>) => {
+  const indexes = values.map((_, index) => index)
+  const band = scaleBand(indexes, [margin.left, width - margin.right]).padding(0.2)
+  const series = stack<Readonly<Record<Key, number>>, Key>().keys(keys)([...values])
+  const y = ticksOf(Math.max(0, ...series.flat().map(([, top]) => top)))
+  const bar = ([from, to]: SeriesPoint<unknown>, index: number, key: string) =>
+    to === from ? null : (
+      <rect key={index} class={key} x={band(index)} width={band.bandwidth()} y={y(to)} height={y(from) - y(to)} />
+    )
+  const legend = (
+    <ul class="legend">
+      {keys.map((key) => (
+        <li key={key}>
+          <svg viewBox="0 0 10 10" aria-hidden="true">
+            <rect class={key} width="10" height="10" />
+          </svg>{" "}
+          {key}
+        </li>
+      ))}
+    </ul>
+  )
+  const x = (index: number) => (band(index) ?? 0) + band.bandwidth() / 2
+  return (
+    <Chart {...rest} x={x} y={y} legend={legend} format={(value) => (Number.isInteger(value) ? String(value) : "")}>
+      {series.map((points) => (
+        <g key={points.key}>{points.map((point, index) => bar(point, index, points.key))}</g>
+      ))}
+    </Chart>
+  )
+}
+
+export interface AreaProps extends ChartProps {
+  readonly values: ReadonlyArray<number>
+  readonly format: (value: number) => string
+}
+
+/** One number a day. */
+export const Area = ({ values, ...rest }: AreaProps) => {
+  const x = scaleLinear([0, Math.max(1, values.length - 1)], [margin.left, width - margin.right])
+  const y = ticksOf(Math.max(0, ...values))
+  const points = values.map((value, index): [number, number] => [x(index), y(value)])
+  return (
+    <Chart {...rest} x={x} y={y}>
+      <path class="area" d={area().y0(y(0))(points) ?? ""} />
+      <path class="line" d={line()(points) ?? ""} />
+    </Chart>
+  )
+}

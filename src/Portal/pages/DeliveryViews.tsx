@@ -1,0 +1,271 @@
+/** What the pages of deliveries show: lists, one delivery with its attempts, the progress of a range. */
+import type { Endpoint } from "../../Domain/Webhook.ts"
+import type { LoggedAttempt, LoggedDelivery } from "../../Webhooks/queue/DeliveryLogRepo.ts"
+import { blank, Filters, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
+import { Facts, Table } from "../components/Table.tsx"
+import { Status, Time } from "../components/values.tsx"
+import { pathOf } from "../route.ts"
+import { mayAs, type Viewer } from "../Viewer.ts"
+import { statuses } from "./deliverySelection.ts"
+
+const statusOf = ({ made, status }: LoggedDelivery): string => (status === "pending" && made > 0 ? "failing" : status)
+
+/** The status of an attempt, or why there was none. */
+const resultOf = ({ error, status }: LoggedAttempt): string => String(status ?? error ?? "no answer")
+
+const lastResult = ({ attempts }: LoggedDelivery): string => {
+  const last = attempts.at(-1)
+  return last === undefined ? "not tried yet" : resultOf(last)
+}
+
+/** Where a delivery goes, without the parts of its URL that may be long. */
+const targetText = (url: string): string => (url.length <= 60 ? url : `${url.slice(0, 59)}…`)
+
+export interface DeliveryListProps {
+  readonly viewer: Viewer
+  readonly caption: string
+  readonly deliveries: ReadonlyArray<LoggedDelivery>
+  readonly empty: string
+  /** Unique on the page: the form of its checkboxes. */
+  readonly id: string
+}
+
+/** A list of deliveries, whose checked ones can be sent again. */
+export const DeliveryList = ({ caption, deliveries, empty, id, viewer }: DeliveryListProps) => {
+  const maySend = mayAs(viewer.role, "admin") && deliveries.length > 0
+  const chosen = (delivery: LoggedDelivery) => (
+    <input
+      type="checkbox"
+      name="id"
+      value={delivery.id}
+      form={id}
+      aria-label={`Choose ${delivery.kind} of ${delivery.merchantRef}`}
+    />
+  )
+  return (
+    <>
+      <Table
+        caption={caption}
+        rows={deliveries}
+        keyOf={(delivery) => delivery.id}
+        empty={empty}
+        columns={[
+          {
+            name: "Event",
+            cell: (delivery) => <a href={pathOf(viewer, `/deliveries/${delivery.id}`)}>{delivery.kind}</a>
+          },
+          ...(maySend ? [{ name: "Choose", cell: chosen }] : []),
+          { name: "Status", cell: (delivery) => <Status of={statusOf(delivery)} /> },
+          { name: "Last answer", cell: lastResult },
+          { name: "Attempts", numeric: true, cell: ({ made }) => made },
+          {
+            name: "Payment",
+            cell: ({ merchantRef, payment }) => <a href={pathOf(viewer, `/payments/${payment}`)}>{merchantRef}</a>
+          },
+          { name: "To", cell: ({ url }) => targetText(url) },
+          { name: "Made", cell: ({ createdAt }) => <Time at={createdAt} /> },
+          {
+            name: "Next attempt",
+            cell: ({ nextAttemptAt }) => (nextAttemptAt === null ? "none" : <Time at={nextAttemptAt} />)
+          }
+        ]}
+      />
+      {maySend ? (
+        <form id={id} method="post" action={pathOf(viewer, "/deliveries/resend")}>
+          <input type="hidden" name="csrf" value={viewer.csrf} />
+          <p class="actions">
+            <button type="submit">Send the chosen ones again</button>
+          </p>
+        </form>
+      ) : null}
+    </>
+  )
+}
+
+const statusOptions = statuses.map((status) => [status, status] as const)
+
+const endpointOptions = (endpoints: ReadonlyArray<Endpoint>, none: string) => [
+  ["", none] as const,
+  ...endpoints.map(({ id, url }) => [id, targetText(url)] as const)
+]
+
+const labels = {
+  endpoint: "Endpoint",
+  status: "Status",
+  from: "Made from, UTC",
+  until: "Made before, UTC",
+  to: "Send to"
+}
+
+interface FilterProps {
+  readonly of: FormState
+  readonly endpoints: ReadonlyArray<Endpoint>
+}
+
+export const DeliveryFilters = ({ endpoints, of, viewer }: FilterProps & { readonly viewer: Viewer }) => (
+  <Filters action={pathOf(viewer, "/deliveries")}>
+    <Select of={of} name="status" label={labels.status} options={[["", "all"], ...statusOptions]} />
+    <Select of={of} name="endpoint" label={labels.endpoint} options={endpointOptions(endpoints, "all")} />
+    <TextField of={of} name="payment" label="Payment" placeholder="pay_…" />
+    <TextField of={of} name="from" label={labels.from} type="datetime-local" />
+    <TextField of={of} name="until" label={labels.until} type="datetime-local" />
+  </Filters>
+)
+
+/** Chooses a range of deliveries to send again. */
+export const RangeForm = ({ endpoints, of, viewer }: FilterProps & { readonly viewer: Viewer }) => (
+  <PostForm
+    of={of}
+    action={pathOf(viewer, "/deliveries/resend-range")}
+    csrf={viewer.csrf}
+    submit="Send them again"
+    labels={labels}
+  >
+    <Select of={of} name="status" label={labels.status} options={statusOptions} />
+    <Select of={of} name="endpoint" label={labels.endpoint} options={endpointOptions(endpoints, "all")} />
+    <TextField of={of} name="from" label={labels.from} type="datetime-local" hint="Empty: from the first one on." />
+    <TextField of={of} name="until" label={labels.until} type="datetime-local" hint="Empty: up to now." />
+    <Select of={of} name="to" label={labels.to} options={endpointOptions(endpoints, "where they went before")} />
+  </PostForm>
+)
+
+/** How far sending a range again has come. */
+export interface Progress {
+  readonly ordered: number
+  readonly due: number
+  readonly refused: number
+}
+
+export interface ProgressViewProps {
+  readonly viewer: Viewer
+  readonly progress: Progress
+  /** The fields that go on with the range; undefined when it is done. */
+  readonly next: Readonly<Record<string, string>> | undefined
+}
+
+/** How far a range has come, with the form for its next part. A script submits that form. */
+export const ProgressView = ({ next, progress: { due, ordered, refused }, viewer }: ProgressViewProps) => (
+  <>
+    <section class="card" aria-live="polite">
+      <p class="big">{ordered + due + refused} done</p>
+      <Facts
+        of={{
+          "Sent again": ordered,
+          "About to be sent already": due,
+          "Not possible": refused === 0 ? 0 : `${refused}: their endpoint was deleted, or takes no such events`
+        }}
+      />
+    </section>
+    {next === undefined ? (
+      <p>
+        That is all. <a href={pathOf(viewer, "/deliveries")}>To the deliveries</a>
+      </p>
+    ) : (
+      <form method="post" action={pathOf(viewer, "/deliveries/resend-range")} data-continues>
+        <input type="hidden" name="csrf" value={viewer.csrf} />
+        {Object.entries(next).map(([name, value]) => (
+          <input key={name} type="hidden" name={name} value={value} />
+        ))}
+        <p>There are more.</p>
+        <button type="submit">Go on</button>
+      </form>
+    )}
+  </>
+)
+
+/** One attempt: what was sent is the same each time; what came back is what is stored of it. */
+const Attempt = ({ of, viewer }: { readonly of: LoggedAttempt; readonly viewer: Viewer }) => {
+  const arrived = of.status !== null && of.status >= 200 && of.status < 300
+  return (
+    <li class={arrived ? "good" : "bad"}>
+      <h3>
+        Attempt {of.number}: {resultOf(of)}
+        {of.isRedelivery ? ", sent by hand" : null}
+      </h3>
+      <p>
+        <Time at={of.startedAt} />, took {Math.max(0, of.endedAt - of.startedAt)} ms
+        {viewer.role === "operator" && of.address !== null ? `, ${of.address}` : null}
+      </p>
+      {of.status !== null && of.error !== null ? <p>{of.error}</p> : null}
+      {of.bodyStart === null || of.bodyStart === "" ? null : (
+        <>
+          <p>The answer begins with:</p>
+          <pre>{of.bodyStart}</pre>
+        </>
+      )}
+    </li>
+  )
+}
+
+export interface OneDeliveryProps {
+  readonly viewer: Viewer
+  readonly of: LoggedDelivery
+  /** The bytes that every attempt sends; undefined where they are no longer stored. */
+  readonly body: string | undefined
+  readonly endpoints: ReadonlyArray<Endpoint>
+}
+
+/** One delivery, with the exact request and every stored attempt. */
+export const OneDelivery = ({ body, endpoints, of, viewer }: OneDeliveryProps) => {
+  const form = blank("resend")
+  return (
+    <>
+      <section class="card">
+        <Facts
+          of={{
+            Status: <Status of={statusOf(of)} />,
+            To: of.url,
+            Endpoint:
+              of.endpoint === null ? (
+                "the payment’s own webhookUrl"
+              ) : (
+                <a href={pathOf(viewer, `/webhooks/${of.endpoint}`)}>
+                  <code>{of.endpoint}</code>
+                </a>
+              ),
+            Payment: <a href={pathOf(viewer, `/payments/${of.payment}`)}>{of.merchantRef}</a>,
+            Event: <code>{of.event}</code>,
+            Identifier: <code>{of.id}</code>,
+            Made: <Time at={of.createdAt} />,
+            "Next attempt": of.nextAttemptAt === null ? "none" : <Time at={of.nextAttemptAt} />
+          }}
+        />
+      </section>
+      {mayAs(viewer.role, "admin") ? (
+        <section class="card">
+          <h2>Send again</h2>
+          <PostForm
+            of={form}
+            action={pathOf(viewer, `/deliveries/${of.id}/resend`)}
+            csrf={viewer.csrf}
+            submit="Send it again"
+          >
+            <Select
+              of={form}
+              name="to"
+              label={labels.to}
+              options={endpointOptions(endpoints, "where it went before")}
+            />
+          </PostForm>
+        </section>
+      ) : null}
+      <h2>Attempts</h2>
+      {of.attempts.length === 0 ? <p class="empty">Not tried yet.</p> : null}
+      <ol class="timeline">
+        {of.attempts.map((attempt) => (
+          <Attempt key={attempt.number} of={attempt} viewer={viewer} />
+        ))}
+      </ol>
+      {of.made > of.attempts.length ? (
+        <p class="hint">{of.made - of.attempts.length} attempts between the first and the last ones are not kept.</p>
+      ) : null}
+      <h2>Request</h2>
+      <p>
+        Every attempt is a POST of these bytes as <code>application/json</code>, with the event’s id in{" "}
+        <code>webhook-id</code>. <code>X-Service-Signature</code>, <code>webhook-timestamp</code> and{" "}
+        <code>webhook-signature</code> are made anew for each attempt, and are not stored.
+      </p>
+      {body === undefined ? <p class="empty">The body is no longer stored.</p> : <pre>{body}</pre>}
+    </>
+  )
+}

@@ -1,0 +1,113 @@
+/** The inbox of exceptions. What is open is shown unless something else is asked for. */
+import { Effect, Either, Schema } from "effect"
+import { ChainName } from "../../Domain/Chain.ts"
+import { PublicExceptionKind } from "../../Domain/ExceptionObject.ts"
+import { invalidCursor, makeCursors } from "../../Http/cursor.ts"
+import { problemsOf } from "../../Http/validationProblems.ts"
+import { ListExceptionsQuery } from "../../Payments/decisions/Api.ts"
+import { list } from "../../Payments/ExceptionListRepo.ts"
+import { Secrets } from "../../Secrets.ts"
+import { Settings } from "../../Settings.ts"
+import { Reader } from "../../Sql.ts"
+import { Filters, type FormState, Select } from "../components/Form.tsx"
+import { Paging, Table } from "../components/Table.tsx"
+import { Notice } from "../components/values.tsx"
+import { framedReply } from "../framedReply.tsx"
+import { givenOf, withQuery } from "../query.ts"
+import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { exceptionColumns } from "./exceptionView.tsx"
+
+const section = "/exceptions"
+const pageSize = 50
+
+const { chain, kind, payment, status } = ListExceptionsQuery.fields
+const decode = Schema.decodeUnknownEither(Schema.Struct({ chain, kind, payment, status }), { errors: "all" })
+
+const any = ["", "any"] as const
+
+const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(function* (viewer, { query }) {
+  const { owner } = viewer
+  const reader = yield* Reader
+  const { chains } = yield* Settings
+  const cursors = makeCursors(yield* Secrets)
+  const { cursor = "", status: wanted = "open", ...given } = givenOf(query)
+  const filters = { ...given, ...(wanted === "all" ? {} : { status: wanted }) }
+  const decoded = Either.mapLeft(decode(filters), (error) => problemsOf(error, { kind: "query parameter", known: [] }))
+  const state: FormState = {
+    id: "filter",
+    typed: new URLSearchParams({ ...given, status: wanted }),
+    problems: Either.isLeft(decoded) ? decoded.left : []
+  }
+  const name = JSON.stringify(["portal exceptions", Object.entries(filters).sort()])
+  const after = cursor === "" ? undefined : cursors.decode(cursor, owner, name)
+  const isLost = cursor !== "" && after === undefined
+  const found =
+    Either.isLeft(decoded) || isLost
+      ? undefined
+      : yield* list(reader, owner, {
+          ...decoded.right,
+          isOpen: wanted === "all" ? undefined : wanted === "open",
+          limit: pageSize + 1,
+          after
+        })
+  const last = found !== undefined && found.length > pageSize ? found[pageSize - 1] : undefined
+  const next = last && cursors.encode({ createdAt: last.openedAt, sequence: last.sequence }, owner, name)
+  const path = pathOf(viewer, section)
+  const parameters = { ...given, status: wanted }
+  return framedReply(
+    viewer,
+    { section, title: "Exceptions" },
+    <>
+      <p class="muted">Money that fits no payment. Each needs a decision: you take it, or you send it back.</p>
+      <Filters action={path}>
+        <Select
+          of={state}
+          name="status"
+          label="Status"
+          options={[
+            ["open", "open"],
+            ["resolved", "decided"],
+            ["all", "all"]
+          ]}
+        />
+        <Select
+          of={state}
+          name="kind"
+          label="Kind"
+          options={[any, ...PublicExceptionKind.literals.map((one) => [one, one.replaceAll("_", " ")] as const)]}
+        />
+        <Select
+          of={state}
+          name="chain"
+          label="Chain"
+          options={[any, ...ChainName.literals.map((one) => [one, one] as const)]}
+        />
+      </Filters>
+      {isLost && Either.isRight(decoded) ? <Notice tone="bad">{invalidCursor.message}</Notice> : null}
+      {found === undefined ? null : (
+        <>
+          <Table
+            caption="Exceptions, newest first"
+            columns={exceptionColumns(viewer, chains)}
+            rows={found.slice(0, pageSize)}
+            keyOf={({ id }) => id}
+            empty={
+              wanted === "open"
+                ? "No exception is open: all money that came fits its payment, or was decided on."
+                : "No exception fits."
+            }
+          />
+          <Paging
+            first={after === undefined ? undefined : withQuery(path, parameters)}
+            next={next && withQuery(path, { ...parameters, cursor: next })}
+          />
+        </>
+      )}
+    </>,
+    found === undefined ? 400 : 200
+  )
+})
+
+export const exceptionsRoutes: ReadonlyArray<PortalRoute<Reader | Secrets | Settings>> = [
+  { method: "GET", path: section, role: "viewer", handle: show }
+]

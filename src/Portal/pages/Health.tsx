@@ -1,0 +1,156 @@
+/** How the daemon is doing, for operators: chains and providers, queues, the store, and what asks for a person. */
+import { statSync } from "node:fs"
+import { Effect } from "effect"
+import packageJson from "../../../package.json" with { type: "json" }
+import { makeReport } from "../../Admin/readiness.ts"
+import * as UsageRepo from "../../Auth/UsageRepo.ts"
+import type { ChainHealth, Chains } from "../../Chains.ts"
+import { type Finding, warn } from "../../Doctor/Finding.ts"
+import { examineDisk } from "../../Doctor/machine.ts"
+import { networkKey } from "../../Domain/Chain.ts"
+import { Prices } from "../../Quotes/Prices.ts"
+import { Settings, type SettingsShape } from "../../Settings.ts"
+import { Reader } from "../../Sql.ts"
+import type { Dispatcher } from "../../Webhooks/Dispatcher.ts"
+import { Facts, Table } from "../components/Table.tsx"
+import { Status, type Tone } from "../components/values.tsx"
+import { framedReply } from "../framedReply.tsx"
+import type { PortalHandler, PortalRoute } from "../route.ts"
+
+type Needs = Chains | Dispatcher | Prices | Reader | Settings
+
+const Ready = ({ of }: { readonly of: boolean }) => (
+  <Status of={of ? "ready" : "not ready"} tone={of ? "good" : "bad"} />
+)
+
+const Providers = ({ of: { providers } }: { readonly of: ChainHealth }) => (
+  <ul class="plain">
+    {providers.map(({ healthy, host, reason }, place) => (
+      <li key={`${place} ${host}`}>
+        <Status of={healthy ? "healthy" : "unhealthy"} /> {host}
+        {reason === undefined ? null : `: ${reason}`}
+      </li>
+    ))}
+  </ul>
+)
+
+const ChainTable = ({ chains }: { readonly chains: ReadonlyArray<ChainHealth> }) => (
+  <Table
+    caption="Chains"
+    rows={chains}
+    keyOf={networkKey}
+    empty="No chain is configured."
+    columns={[
+      { name: "Chain", cell: ({ chain, mode }) => `${chain} (${mode})` },
+      {
+        name: "State",
+        cell: ({ ready, reason }) => (
+          <>
+            <Ready of={ready} /> {reason}
+          </>
+        )
+      },
+      { name: "Read up to block", numeric: true, cell: ({ head }) => head ?? "none yet" },
+      { name: "Behind by", numeric: true, cell: ({ lagBlocks }) => lagBlocks ?? "unknown" },
+      { name: "Providers", cell: (chain) => <Providers of={chain} /> }
+    ]}
+  />
+)
+
+const tones: Readonly<Record<Finding["status"], Tone>> = { ok: "good", warn: "warning", fail: "bad" }
+
+const FindingTable = ({ findings }: { readonly findings: ReadonlyArray<Finding> }) => (
+  <Table
+    caption="Findings"
+    rows={findings}
+    keyOf={({ name, finding }) => `${name} ${finding}`}
+    empty="Nothing asks for a person."
+    columns={[
+      { name: "What", cell: ({ name }) => name },
+      { name: "State", cell: ({ status }) => <Status of={status} tone={tones[status]} /> },
+      { name: "Finding", cell: ({ finding }) => finding },
+      { name: "What to do", cell: ({ remedy }) => remedy ?? "nothing" }
+    ]}
+  />
+)
+
+const sizeText = (bytes: number): string =>
+  bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`
+
+/** There is no write-ahead log before the first write. */
+const fileSize = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
+
+const storeFacts = ({ database: { path } }: SettingsShape) => ({
+  "Database file": sizeText(fileSize(path)),
+  "Write-ahead log": sizeText(fileSize(`${path}-wal`))
+})
+
+/** What can be found without a call to a provider; `tilld doctor` asks them, and reads the whole database. */
+const findingsOf = Effect.fnUntraced(function* (settings: SettingsShape) {
+  const prices = yield* Prices
+  const { quotaBytes } = settings.accounts
+  const usages = yield* UsageRepo.all(yield* Reader)
+  return [
+    yield* examineDisk(settings),
+    ...usages
+      .filter((usage) => UsageRepo.isNearlyFull(usage, quotaBytes))
+      .map(({ account, reserved, stored }) =>
+        warn(
+          `account ${account}`,
+          `it has used ${Math.floor((100 * (stored + reserved)) / quotaBytes)} % of its quota`,
+          "raise accounts.quota_bytes: at 100 % new payments, quotes and endpoints are refused"
+        )
+      ),
+    ...prices
+      .status()
+      .filter(({ price }) => price === undefined)
+      .map(({ reason = "", symbol }) =>
+        warn(`price of ${symbol}`, reason, "quotes with it are refused until it is back")
+      )
+  ] satisfies ReadonlyArray<Finding>
+})
+
+const health: PortalHandler<Needs> = (viewer) =>
+  Effect.gen(function* () {
+    const settings = yield* Settings
+    const { chains, dispatcher, ready, workers } = yield* Effect.flatten(makeReport)
+    const findings = yield* findingsOf(settings)
+    return framedReply(
+      viewer,
+      { section: "/health", title: "Health" },
+      <>
+        <section class="card">
+          <Facts
+            of={{
+              State: <Ready of={ready} />,
+              Version: `tilld ${packageJson.version}, Node ${process.version}`,
+              "Running for": `${Math.floor(process.uptime() / 3600)} h ${Math.floor((process.uptime() % 3600) / 60)} min`,
+              "Deliveries due": dispatcher.due,
+              "Oldest due for": `${Math.ceil(dispatcher.oldestDueMillis / 1000)} s`,
+              ...storeFacts(settings)
+            }}
+          />
+        </section>
+        <ChainTable chains={chains} />
+        <FindingTable findings={findings} />
+        <Table
+          caption="Workers"
+          rows={workers}
+          keyOf={({ name }) => name}
+          empty="No worker runs."
+          columns={[
+            { name: "Worker", cell: ({ name }) => name },
+            { name: "State", cell: (worker) => <Ready of={worker.ready} /> },
+            { name: "Why", cell: ({ reason }) => reason ?? "" }
+          ]}
+        />
+        <p class="hint">
+          <code>tilld doctor</code> checks more: providers, token contracts, wallets, the clock and the whole database.
+        </p>
+      </>
+    )
+  })
+
+export const healthRoutes: ReadonlyArray<PortalRoute<Needs>> = [
+  { method: "GET", path: "/health", role: "operator", handle: health }
+]

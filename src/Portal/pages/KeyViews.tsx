@@ -1,0 +1,210 @@
+/** What the pages of API keys show: a list, one key, the forms. */
+import { type ApiKey, highestLimits, permissions } from "../../Domain/ApiKey.ts"
+import { CopyField } from "../components/CopyField.tsx"
+import { Checks, type FormState, PostForm, Select, TextArea, TextField } from "../components/Form.tsx"
+import { Facts, Table } from "../components/Table.tsx"
+import { Notice, Status, Time } from "../components/values.tsx"
+import { pathOf } from "../route.ts"
+import type { Viewer } from "../Viewer.ts"
+import { mayAs } from "../Viewer.ts"
+
+/** What a key can still do at `now`, Unix milliseconds. */
+const stateOf = ({ expiresAt, revokedAt, rolledTo }: ApiKey, now: number): string => {
+  if (revokedAt !== undefined) return "revoked"
+  if (expiresAt !== undefined && expiresAt <= now) return "expired"
+  return rolledTo === undefined ? "active" : "rolled"
+}
+
+/** Whether a key still authenticates. */
+export const isWorking = (key: ApiKey, now: number): boolean => ["active", "rolled"].includes(stateOf(key, now))
+
+export const shortKey = ({ lastFour, mode }: ApiKey): string => `svc_${mode}_…${lastFour}`
+
+const permissionsOf = (key: ApiKey): string =>
+  key.permissions.length === permissions.length ? "all" : key.permissions.join(", ") || "none"
+
+const limitsOf = ({ perHour, perMinute }: ApiKey): string =>
+  [
+    ...(perMinute === undefined ? [] : [`${perMinute} a minute`]),
+    ...(perHour === undefined ? [] : [`${perHour} an hour`])
+  ].join(", ") || "as configured"
+
+const LastUse = ({ of: { lastUsedAt } }: { readonly of: ApiKey }) =>
+  lastUsedAt === undefined ? <>never</> : <Time at={lastUsedAt} />
+
+export interface KeyTableProps {
+  readonly viewer: Viewer
+  readonly keys: ReadonlyArray<ApiKey>
+  readonly now: number
+}
+
+export const KeyTable = ({ keys, now, viewer }: KeyTableProps) => (
+  <Table
+    caption={`API keys of the ${viewer.owner.mode} mode, newest first`}
+    rows={keys}
+    keyOf={({ id }) => id}
+    empty="No key yet. Your server sends one with every request, in the header X-API-Key."
+    columns={[
+      { name: "Name", cell: (key) => <a href={pathOf(viewer, `/keys/${key.id}`)}>{key.name}</a> },
+      { name: "Key", cell: (key) => <code>{shortKey(key)}</code> },
+      { name: "State", cell: (key) => <Status of={stateOf(key, now)} /> },
+      { name: "Last used", cell: (key) => <LastUse of={key} /> },
+      { name: "Permissions", cell: permissionsOf },
+      { name: "Made", cell: ({ createdAt }) => <Time at={createdAt} /> }
+    ]}
+  />
+)
+
+const labels = {
+  name: "Name",
+  permissions: "What it may do",
+  expires: "Works for",
+  ips: "Only from these addresses",
+  perMinute: "Requests a minute",
+  perHour: "Requests an hour"
+}
+
+/** Where a key may be used from, and how often. */
+const TermFields = ({ of }: { readonly of: FormState }) => (
+  <>
+    <TextArea
+      of={of}
+      name="ips"
+      label={labels.ips}
+      hint="Addresses or blocks such as 203.0.113.0/24, one a line. Empty: from everywhere."
+    />
+    <TextField
+      of={of}
+      name="perMinute"
+      label={labels.perMinute}
+      inputMode="numeric"
+      hint={`1 to ${highestLimits.perMinute}. Empty: as configured.`}
+    />
+    <TextField
+      of={of}
+      name="perHour"
+      label={labels.perHour}
+      inputMode="numeric"
+      hint={`1 to ${highestLimits.perHour}. Empty: as configured.`}
+    />
+  </>
+)
+
+interface KeyFormProps {
+  readonly viewer: Viewer
+  readonly of: FormState
+}
+
+/** Makes a key. Its id is drawn with the form, so that a form that is sent twice makes one key. */
+export const NewKeyForm = ({ of, viewer }: KeyFormProps) => (
+  <PostForm of={of} action={pathOf(viewer, "/keys")} csrf={viewer.csrf} submit="Make the key" labels={labels}>
+    <input type="hidden" name="id" value={of.typed.get("id") ?? ""} />
+    <TextField of={of} name="name" label={labels.name} hint="For you: what uses it, such as “shop server”." required />
+    <Checks of={of} name="permissions" legend={labels.permissions} options={permissions.map((each) => [each, each])} />
+    <Select
+      of={of}
+      name="expires"
+      label={labels.expires}
+      options={[
+        ["", "ever, until it is revoked"],
+        ["1d", "a day"],
+        ["30d", "30 days"],
+        ["90d", "90 days"],
+        ["365d", "a year"]
+      ]}
+    />
+    <TermFields of={of} />
+  </PostForm>
+)
+
+/** The text of a key, the only time that it is shown. */
+export const MadeKey = ({ text, viewer }: { readonly text: string; readonly viewer: Viewer }) => (
+  <>
+    <Notice tone="warning">
+      <p>This is the only time that the key is shown. Keep it where only your server can read it.</p>
+    </Notice>
+    <CopyField id="new-key" label="The key" value={text} />
+    <p>
+      <a href={pathOf(viewer, "/keys")}>I have kept it: to the list</a>
+    </p>
+  </>
+)
+
+export interface OneKeyProps {
+  readonly viewer: Viewer
+  readonly of: ApiKey
+  readonly now: number
+  readonly terms: FormState
+  readonly roll: FormState
+}
+
+/** One key, and for whoever may, what can be done with it. */
+export const OneKey = ({ now, of: key, roll, terms, viewer }: OneKeyProps) => (
+  <>
+    <section class="card">
+      <Facts
+        of={{
+          State: <Status of={stateOf(key, now)} />,
+          Key: <code>{shortKey(key)}</code>,
+          Identifier: <code>{key.id}</code>,
+          "Last used": <LastUse of={key} />,
+          "May do": permissionsOf(key),
+          "From addresses": key.ips.length === 0 ? "everywhere" : key.ips.join(", "),
+          Limits: limitsOf(key),
+          Made: <Time at={key.createdAt} />,
+          Ends: key.expiresAt === undefined ? undefined : <Time at={key.expiresAt} />,
+          Revoked: key.revokedAt === undefined ? undefined : <Time at={key.revokedAt} />,
+          "Replaced by":
+            key.rolledTo === undefined ? undefined : (
+              <a href={pathOf(viewer, `/keys/${key.rolledTo}`)}>
+                <code>{key.rolledTo}</code>
+              </a>
+            )
+        }}
+      />
+      <p>
+        <a href={`${pathOf(viewer, "/requests")}?key=${key.id}`}>Its requests</a>
+      </p>
+    </section>
+    {mayAs(viewer.role, "admin") && isWorking(key, now) ? (
+      <KeyActions of={key} viewer={viewer} terms={terms} roll={roll} />
+    ) : null}
+  </>
+)
+
+const KeyActions = ({ of: key, roll, terms, viewer }: Omit<OneKeyProps, "now">) => {
+  const path = pathOf(viewer, `/keys/${key.id}`)
+  return (
+    <>
+      {key.rolledTo === undefined ? (
+        <section class="card">
+          <h2>Roll</h2>
+          <p>Makes a key like this one. This one works for the overlap, in which you put the new one into use.</p>
+          <PostForm of={roll} action={`${path}/roll`} csrf={viewer.csrf} submit="Roll the key">
+            <Select
+              of={roll}
+              name="overlap"
+              label="This one ends"
+              options={[
+                ["1h", "in an hour"],
+                ["24h", "in 24 hours"],
+                ["7d", "in 7 days"],
+                ["30d", "in 30 days"],
+                ["0s", "at once"]
+              ]}
+            />
+          </PostForm>
+        </section>
+      ) : null}
+      <section class="card">
+        <h2>Change where it works and how often</h2>
+        <PostForm of={terms} action={`${path}/terms`} csrf={viewer.csrf} submit="Change" labels={labels}>
+          <TermFields of={terms} />
+        </PostForm>
+      </section>
+      <p>
+        <a href={`${path}/revoke`}>Revoke this key</a>
+      </p>
+    </>
+  )
+}

@@ -1,0 +1,218 @@
+/** API keys: list, make, roll, change, revoke. A key's text is on the answer to the form that made it, and nowhere else. */
+import { Clock, Duration, Effect, Either, Redacted, Schema } from "effect"
+import { audited } from "../../Auth/auditLog.ts"
+import { Keys, type MadeKey } from "../../Auth.ts"
+import { mostRanges } from "../../Control/controlRequests.ts"
+import { type ApiKey, highestLimits, permissions } from "../../Domain/ApiKey.ts"
+import { ApiKeyId, newApiKeyId } from "../../Domain/Ids.ts"
+import { seeOther } from "../../Pages/reply.tsx"
+import type { Writer } from "../../Sql.ts"
+import { blank, type FormState, PostForm } from "../components/Form.tsx"
+import { Paging } from "../components/Table.tsx"
+import { Notice } from "../components/values.tsx"
+import { checked, optional, readCount, readDuration, readName, readRanges, readSome, textOf } from "../fields.ts"
+import { framedReply, missing } from "../framedReply.tsx"
+import { withQuery } from "../query.ts"
+import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { mayAs, type Viewer } from "../Viewer.ts"
+import { isWorking, KeyTable, MadeKey as MadeKeyView, NewKeyForm, OneKey, shortKey } from "./KeyViews.tsx"
+
+const pageSize = 50
+/** The longest life that the form gives a key, and the longest overlap of a rolled one. */
+const longestLife = "3650 days"
+const longestOverlap = "30 days"
+
+const list: PortalHandler<Keys> = (viewer, { query }) =>
+  Effect.gen(function* () {
+    const keys = yield* Keys
+    const now = yield* Clock.currentTimeMillis
+    const after = query.get("after") ?? undefined
+    const found = yield* keys.listOf(viewer.owner, { after, limit: pageSize + 1 })
+    const here = pathOf(viewer, "/keys")
+    const last = found.length > pageSize ? found[pageSize - 1]?.id : undefined
+    return framedReply(
+      viewer,
+      { section: "/keys", title: "API keys" },
+      <>
+        {mayAs(viewer.role, "admin") ? (
+          <p>
+            <a class="button primary" href={`${here}/new`}>
+              Make a key
+            </a>
+          </p>
+        ) : null}
+        <KeyTable viewer={viewer} keys={found.slice(0, pageSize)} now={now} />
+        <Paging first={after && here} next={last && withQuery(here, { after: last })} />
+      </>
+    )
+  })
+
+const newKeyPage = (viewer: Viewer, of: FormState, status?: number) =>
+  framedReply(viewer, { section: "/keys", title: "Make an API key" }, <NewKeyForm viewer={viewer} of={of} />, status)
+
+const open: PortalHandler<never> = (viewer) =>
+  Effect.sync(() => {
+    const typed = new URLSearchParams(permissions.map((each) => ["permissions", each]))
+    typed.set("id", newApiKeyId())
+    return newKeyPage(viewer, { id: "key", typed, problems: [] })
+  })
+
+const termsIn = (form: URLSearchParams) => ({
+  ips: readRanges(mostRanges)(textOf(form, "ips")),
+  perMinute: optional(readCount(highestLimits.perMinute))(textOf(form, "perMinute")),
+  perHour: optional(readCount(highestLimits.perHour))(textOf(form, "perHour"))
+})
+
+const readId = (text: string) =>
+  Either.mapLeft(Schema.decodeUnknownEither(ApiKeyId)(text), () => "This form is damaged: open it again.")
+
+const madePage = (viewer: Viewer, title: string, { key }: MadeKey) =>
+  framedReply(viewer, { section: "/keys", title }, <MadeKeyView viewer={viewer} text={Redacted.value(key)} />)
+
+/** The form was sent again: its key exists, and its text is not known any longer. */
+const usedUp = (viewer: Viewer) =>
+  framedReply(
+    viewer,
+    { section: "/keys", title: "This form has been used" },
+    <p>
+      Its key was made, and shown once. Nothing was changed now: <a href={pathOf(viewer, "/keys")}>the keys</a>.
+    </p>,
+    409
+  )
+
+const create: PortalHandler<Keys | Writer> = (viewer, { form }) =>
+  Effect.gen(function* () {
+    const read = checked({
+      id: readId(textOf(form, "id")),
+      name: readName(textOf(form, "name")),
+      permissions: readSome(permissions)(form.getAll("permissions")),
+      expires: optional(readDuration(longestLife))(textOf(form, "expires")),
+      ...termsIn(form)
+    })
+    if (Either.isLeft(read)) return newKeyPage(viewer, { id: "key", typed: form, problems: read.left }, 422)
+    const { expires: expiresIn, ...given } = read.right
+    const keys = yield* Keys
+    const { ips, perHour, perMinute } = given
+    const detail = {
+      ...{ key: given.id, ...viewer.owner, name: given.name, permissions: given.permissions, ips, perMinute, perHour },
+      expiresIn: expiresIn === undefined ? undefined : Duration.format(expiresIn)
+    }
+    return yield* audited(viewer.actor, { act: "keys create", detail }, () =>
+      keys.create({ ...given, ...viewer.owner, expiresIn })
+    ).pipe(
+      Effect.map((made) => madePage(viewer, "Your new key", made)),
+      Effect.catchTags({ KeyExists: () => Effect.succeed(usedUp(viewer)), UnknownAccount: Effect.die })
+    )
+  })
+
+/** The terms of a key, as its form shows them. */
+const termsOf = ({ ips, perHour, perMinute }: ApiKey): FormState =>
+  blank("terms", { ips: ips.join("\n"), perMinute: String(perMinute ?? ""), perHour: String(perHour ?? "") })
+
+const keyPage = (viewer: Viewer, key: ApiKey, terms = termsOf(key), roll = blank("roll", { overlap: "24h" })) =>
+  Effect.map(Clock.currentTimeMillis, (now) =>
+    framedReply(
+      viewer,
+      { section: "/keys", title: key.name },
+      <OneKey viewer={viewer} of={key} now={now} terms={terms} roll={roll} />,
+      terms.problems.length + roll.problems.length > 0 ? 422 : 200
+    )
+  )
+
+/** Handles what is about one key of the viewer's account and mode. */
+const ofKey =
+  <R,>(
+    handle: (viewer: Viewer, key: ApiKey, form: URLSearchParams) => ReturnType<PortalHandler<R>>
+  ): PortalHandler<R | Keys> =>
+  (viewer, { form, params }) =>
+    Effect.gen(function* () {
+      const keys = yield* Keys
+      const key = yield* keys.find(viewer.owner, params.id ?? "")
+      return key === undefined ? missing(viewer, "/keys", "key") : yield* handle(viewer, key, form)
+    })
+
+/** The key came to its end while the form was open. */
+const ended = (viewer: Viewer) =>
+  framedReply(
+    viewer,
+    { section: "/keys", title: "This key has ended" },
+    <p>
+      It was rolled or revoked, or has expired. Nothing was changed: <a href={pathOf(viewer, "/keys")}>the keys</a>.
+    </p>,
+    409
+  )
+
+const roll = ofKey<Keys | Writer>(
+  Effect.fnUntraced(function* (viewer, key, form) {
+    const read = checked({ overlap: readDuration(longestOverlap)(textOf(form, "overlap")) })
+    if (Either.isLeft(read)) {
+      return yield* keyPage(viewer, key, undefined, { id: "roll", typed: form, problems: read.left })
+    }
+    const keys = yield* Keys
+    const to = newApiKeyId()
+    const { overlap } = read.right
+    const detail = { key: key.id, to, overlap: Duration.format(overlap) }
+    return yield* audited(viewer.actor, { act: "keys roll", detail }, () => keys.roll(key.id, to, overlap)).pipe(
+      Effect.map((made) =>
+        made === undefined ? missing(viewer, "/keys", "key") : madePage(viewer, "The key that replaces it", made)
+      ),
+      Effect.catchTag("KeyEnded", () => Effect.succeed(ended(viewer)))
+    )
+  })
+)
+
+const change = ofKey<Keys | Writer>(
+  Effect.fnUntraced(function* (viewer, key, form) {
+    const read = checked(termsIn(form))
+    if (Either.isLeft(read)) return yield* keyPage(viewer, key, { id: "terms", typed: form, problems: read.left })
+    const keys = yield* Keys
+    const { ips, perHour = "default", perMinute = "default" } = read.right
+    const detail = { key: key.id, ips, perMinute, perHour }
+    return yield* audited(viewer.actor, { act: "keys change", detail }, () => keys.change(key.id, read.right)).pipe(
+      Effect.as(seeOther(pathOf(viewer, `/keys/${key.id}`))),
+      Effect.catchTag("KeyEnded", () => Effect.succeed(ended(viewer)))
+    )
+  })
+)
+
+const confirmRevocation = ofKey(
+  Effect.fnUntraced(function* (viewer, key) {
+    const here = pathOf(viewer, `/keys/${key.id}`)
+    if (!isWorking(key, yield* Clock.currentTimeMillis)) return seeOther(here)
+    return framedReply(
+      viewer,
+      { section: "/keys", title: `Revoke ${key.name}?` },
+      <>
+        <Notice tone="warning">
+          <p>
+            Every request with <code>{shortKey(key)}</code> is refused from then on. This cannot be undone.
+          </p>
+        </Notice>
+        <PostForm of={blank("revoke")} action={`${here}/revoke`} csrf={viewer.csrf} submit="Revoke it" dangerous>
+          <p>
+            <a href={here}>Keep it</a>
+          </p>
+        </PostForm>
+      </>
+    )
+  })
+)
+
+const revoke = ofKey<Keys | Writer>(
+  Effect.fnUntraced(function* (viewer, { id }) {
+    const keys = yield* Keys
+    yield* audited(viewer.actor, { act: "keys revoke", detail: { key: id } }, () => keys.revoke(id))
+    return seeOther(pathOf(viewer, `/keys/${id}`))
+  })
+)
+
+export const keyRoutes: ReadonlyArray<PortalRoute<Keys | Writer>> = [
+  { method: "GET", path: "/keys", role: "viewer", handle: list },
+  { method: "GET", path: "/keys/new", role: "admin", handle: open },
+  { method: "POST", path: "/keys", role: "admin", fresh: "live", handle: create },
+  { method: "GET", path: "/keys/:id", role: "viewer", handle: ofKey((viewer, key) => keyPage(viewer, key)) },
+  { method: "POST", path: "/keys/:id/roll", role: "admin", fresh: "live", handle: roll },
+  { method: "POST", path: "/keys/:id/terms", role: "admin", handle: change },
+  { method: "GET", path: "/keys/:id/revoke", role: "admin", handle: confirmRevocation },
+  { method: "POST", path: "/keys/:id/revoke", role: "admin", handle: revoke }
+]

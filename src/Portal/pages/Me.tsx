@@ -1,0 +1,171 @@
+/** How a person signs in: password, passkeys, and the sessions that are open. */
+import { Effect } from "effect"
+import { normalSignInName, ownAct, passwordLength, setPassword } from "../../Auth/credentials.ts"
+import * as PasskeysRepo from "../../Auth/PasskeysRepo.ts"
+import * as PasswordsRepo from "../../Auth/PasswordsRepo.ts"
+import * as PeopleRepo from "../../Auth/PeopleRepo.ts"
+import { addPasskey, makeOptions } from "../../Auth/passkeys.ts"
+import * as SessionsRepo from "../../Auth/SessionsRepo.ts"
+import type { Person } from "../../Domain/Person.ts"
+import { networkOf } from "../../Http/clientAddress.ts"
+import type { HttpReply } from "../../Http/HttpReply.ts"
+import { pageReply, seeOther } from "../../Pages/reply.tsx"
+import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
+import { blank, type FormState, TextField } from "../components/Form.tsx"
+import { Desk } from "../Desk.ts"
+import { Frame } from "../Frame.tsx"
+import { PasskeyForm } from "../PasskeyForm.tsx"
+import { type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
+import type { Viewer } from "../Viewer.ts"
+import { MeView } from "./MeView.tsx"
+
+type Services = Desk | Reader | Writer
+
+/** The person who looks at the page. Their row is never deleted. */
+const self = (viewer: Viewer) =>
+  Effect.gen(function* () {
+    const person = yield* PeopleRepo.byId(yield* Reader, viewer.person)
+    return person ?? (yield* Effect.dieMessage(`the person ${viewer.person} is gone`))
+  })
+
+const passwordForm = (signInName: string | undefined): FormState =>
+  blank("password", { name: signInName ?? "" })
+
+const show = (viewer: Viewer, given?: FormState): Effect.Effect<HttpReply, StoreUnavailable, Reader | Desk> =>
+  Effect.gen(function* () {
+    const reader = yield* Reader
+    const person = yield* self(viewer)
+    const password = yield* PasswordsRepo.ofPerson(reader, person.id)
+    const passkeys = yield* PasskeysRepo.list(reader, person.id)
+    const sessions = yield* SessionsRepo.list(reader, person.id)
+    const { party } = yield* Desk
+    const form = given ?? passwordForm(password?.signInName)
+    return pageReply(
+      <Frame viewer={viewer} section="/me" title={viewer.name}>
+        <MeView
+          viewer={viewer}
+          person={person}
+          form={form}
+          hasPassword={password !== undefined}
+          hasPasskeys={party !== undefined}
+          passkeys={passkeys}
+          sessions={sessions}
+        />
+      </Frame>,
+      { status: form.problems.length === 0 ? 200 : 422 }
+    )
+  })
+
+const isPrintable = (text: string) => /^\P{C}+$/u.test(text) && text.length <= 100
+
+const problemsOf = (name: string, password: string) => [
+  ...(isPrintable(name) ? [] : [{ path: "name", message: "must be 1 to 100 printable characters" }]),
+  ...(Array.from(password).length >= passwordLength.least && password.length <= passwordLength.most
+    ? []
+    : [{ path: "password", message: `must have ${passwordLength.least} to ${passwordLength.most} characters` }])
+]
+
+const changePassword = (viewer: Viewer, { client, form }: PortalRequest) =>
+  Effect.gen(function* () {
+    const typed = new URLSearchParams({ name: form.get("name") ?? "" })
+    const name = normalSignInName(typed.get("name") ?? "")
+    const password = form.get("password") ?? ""
+    const refused = (path: string, message: string) => show(viewer, { id: "password", typed, problems: [{ path, message }] })
+    const problems = problemsOf(name, password)
+    if (problems.length > 0) return yield* show(viewer, { id: "password", typed, problems })
+    const { hasher } = yield* Desk
+    return yield* hasher.hash(password, networkOf(client)).pipe(
+      Effect.bindTo("hashed"),
+      Effect.bind("person", () => self(viewer)),
+      Effect.flatMap(({ hashed, person }) => setPassword(person, name, hashed, viewer.session)),
+      Effect.as(seeOther(pathOf(viewer, "/me"))),
+      Effect.catchTags({
+        SignInNameTaken: () => refused("name", "is somebody else's"),
+        TooManyWaiting: () => refused("", "Others of your network are signing in. Try again in a few seconds.")
+      })
+    )
+  })
+
+/** An act on what is the person's own, and back to the page. */
+const own =
+  (act: string, command: (person: Person, id: string, viewer: Viewer) => ReturnType<typeof PasswordsRepo.remove>) =>
+  (viewer: Viewer, { form }: PortalRequest) =>
+    Effect.gen(function* () {
+      const id = form.get("id") ?? ""
+      const person = yield* self(viewer)
+      yield* ownAct(person, act, id === "" ? {} : { id }, command(person, id, viewer))
+      return seeOther(pathOf(viewer, "/me"))
+    })
+
+const newPasskey = (viewer: Viewer, problem?: string) =>
+  Effect.gen(function* () {
+    const { party } = yield* Desk
+    if (party === undefined) return seeOther(pathOf(viewer, "/me"))
+    const options = yield* makeOptions(party, viewer.session, yield* self(viewer))
+    const of = { ...blank("passkey"), problems: problem === undefined ? [] : [{ path: "", message: problem }] }
+    return pageReply(
+      <Frame viewer={viewer} section="/me" title="New passkey">
+        {problem === undefined ? null : (
+          <p class="notice bad" role="alert">
+            {problem}
+          </p>
+        )}
+        <p>Your device asks for your fingerprint, face or PIN, and keeps the passkey. It works for this address only.</p>
+        <noscript>
+          <p>Passkeys need JavaScript.</p>
+        </noscript>
+        <PasskeyForm
+          action={pathOf(viewer, "/me/passkeys")}
+          csrf={viewer.csrf}
+          does="create"
+          options={options}
+          submit="Make a passkey"
+        >
+          <TextField of={of} name="name" label="Name" hint="Where it is, such as the name of your phone" required />
+        </PasskeyForm>
+        <p>
+          <a href={pathOf(viewer, "/me")}>Back</a>
+        </p>
+      </Frame>,
+      { status: problem === undefined ? 200 : 422 }
+    )
+  })
+
+const makePasskey = (viewer: Viewer, { form }: PortalRequest) =>
+  Effect.gen(function* () {
+    const { party } = yield* Desk
+    const name = (form.get("name") ?? "").trim() || "Passkey"
+    if (party === undefined || !isPrintable(name)) return yield* newPasskey(viewer, "The name is not printable.")
+    const person = yield* self(viewer)
+    yield* addPasskey(party, viewer.session, { person, name, text: form.get("passkey") ?? "" })
+    return seeOther(pathOf(viewer, "/me"))
+  }).pipe(
+    Effect.catchTag("PasskeyRefused", () =>
+      newPasskey(viewer, "The passkey was not accepted: it is known already, or it took longer than five minutes.")
+    )
+  )
+
+const route = (route: Omit<PortalRoute<Services>, "role">): PortalRoute<Services> => ({ role: "viewer", ...route })
+
+export const meRoutes: ReadonlyArray<PortalRoute<Services>> = [
+  route({ method: "GET", path: "/me", handle: (viewer) => show(viewer) }),
+  route({ method: "POST", path: "/me/password", fresh: true, handle: changePassword }),
+  route({
+    ...{ method: "POST", path: "/me/password/remove", fresh: true },
+    handle: own("portal password --remove", ({ id }) => PasswordsRepo.remove(id))
+  }),
+  route({ method: "GET", path: "/me/passkeys/new", fresh: true, handle: (viewer) => newPasskey(viewer) }),
+  route({ method: "POST", path: "/me/passkeys", fresh: true, handle: makePasskey }),
+  route({
+    ...{ method: "POST", path: "/me/passkeys/remove", fresh: true },
+    handle: own("portal passkey --remove", (person, id) => PasskeysRepo.remove(person.id, id))
+  }),
+  route({
+    ...{ method: "POST", path: "/me/sessions/revoke" },
+    handle: own("portal session revoke", (person, id) => SessionsRepo.end(person.id, id))
+  }),
+  route({
+    ...{ method: "POST", path: "/me/sessions/revoke-others" },
+    handle: own("portal session revoke --others", (person, _, { session }) => SessionsRepo.endAll(person.id, session))
+  })
+]

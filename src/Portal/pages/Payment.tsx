@@ -1,0 +1,212 @@
+/** One payment: what it is, what happened to it, and its exceptions; a pending one can be cancelled. */
+import { Effect, Predicate } from "effect"
+import { audited } from "../../Auth/auditLog.ts"
+import { Chains } from "../../Chains.ts"
+import { paymentHistoryOf } from "../../Control/paymentHistory.ts"
+import type { Story } from "../../Control/paymentRequests.ts"
+import { decimalsOn } from "../../Domain/amountDecimals.ts"
+import { networkKey } from "../../Domain/Chain.ts"
+import type { PaymentException } from "../../Domain/Exception.ts"
+import type { Payment } from "../../Domain/Payment.ts"
+import { seeOther } from "../../Pages/reply.tsx"
+import { Payments } from "../../Payments.ts"
+import { localChainIn } from "../../Sandbox/local.ts"
+import { Settings, type SettingsShape } from "../../Settings.ts"
+import { Reader, type Writer } from "../../Sql.ts"
+import { blank, PostForm } from "../components/Form.tsx"
+import { Facts, Table } from "../components/Table.tsx"
+import { Money, Notice, OnChain, Status, Time } from "../components/values.tsx"
+import { framedReply, missing } from "../framedReply.tsx"
+import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { mayAs, type Viewer } from "../Viewer.ts"
+import { exceptionColumns } from "./exceptionView.tsx"
+import { Timeline, timelineOf } from "./timeline.tsx"
+
+const section = "/payments"
+/** Receipts and exceptions that are shown at most. */
+const mostShown = 100
+
+/** Where the payer pays; undefined where the payment has no page. */
+const checkoutUrlOf = (payment: Story["payment"]): string | undefined =>
+  Predicate.hasProperty(payment, "checkoutUrl") && Predicate.isString(payment.checkoutUrl)
+    ? payment.checkoutUrl
+    : undefined
+
+interface PaymentPage {
+  readonly viewer: Viewer
+  readonly payment: Payment
+  readonly story: Story
+  readonly exceptions: ReadonlyArray<PaymentException>
+  readonly settings: SettingsShape
+  readonly heads: ReadonlyMap<string, number>
+}
+
+const PaymentFacts = ({ payment, settings: { chains }, story }: PaymentPage) => {
+  const decimals = decimalsOn(chains, payment, payment.currency)
+  const money = (amount: bigint | undefined) =>
+    amount === undefined ? undefined : <Money amount={amount} currency={payment.currency} decimals={decimals} />
+  const { amountRemaining, chainId, tokenContract } = story.payment
+  const link = checkoutUrlOf(story.payment)
+  return (
+    <section class="card" aria-label="The payment">
+      <Facts
+        of={{
+          Status: <Status of={payment.status} />,
+          Reason: payment.failureReason?.replaceAll("_", " "),
+          Amount: money(payment.amount),
+          Received: money(payment.amountReceived),
+          Missing: amountRemaining === undefined ? undefined : money(BigInt(amountRemaining)),
+          "Worth when it was made": payment.usdValue === undefined ? undefined : `${payment.usdValue} USD`,
+          Chain: payment.chain,
+          Reference: payment.merchantRef,
+          Id: <code>{payment.id}</code>,
+          "Receiving address": <OnChain kind="address" value={payment.address} chainId={chainId} />,
+          "Token contract":
+            tokenContract === undefined ? undefined : (
+              <OnChain kind="address" value={tokenContract} chainId={chainId} />
+            ),
+          Transaction:
+            payment.txHash === undefined ? undefined : <OnChain kind="tx" value={payment.txHash} chainId={chainId} />,
+          Created: <Time at={payment.createdAt} />,
+          Expires: <Time at={payment.expiresAt} />,
+          Confirmed: payment.confirmedAt === undefined ? undefined : <Time at={payment.confirmedAt} />,
+          "Payment link": link === undefined ? undefined : <a href={link}>{link}</a>,
+          "Webhook URL": payment.webhookUrl === undefined ? undefined : <code>{payment.webhookUrl}</code>,
+          "Redirect URL": payment.redirectUrl === undefined ? undefined : <code>{payment.redirectUrl}</code>,
+          Quote: payment.quoteId
+        }}
+      />
+      {payment.metadata === "{}" ? null : (
+        <details>
+          <summary>Metadata</summary>
+          <pre>{JSON.stringify(story.payment.metadata, null, 2)}</pre>
+        </details>
+      )}
+    </section>
+  )
+}
+
+const done: Readonly<Record<string, string>> = {
+  created: "The payment was created. Send its payment link, or the address and the exact amount, to whoever is to pay.",
+  cancelled: "The payment was cancelled. Money that still comes becomes an exception.",
+  simulated: "It was sent on the local chain. What comes of it shows here within a few blocks: load the page again."
+}
+
+const Actions = ({ payment, settings, viewer }: PaymentPage) => {
+  const canSimulate = payment.mode === "test" && localChainIn(settings.chains, payment.chain) !== undefined
+  const isPending = payment.status === "pending"
+  if (!mayAs(viewer.role, "admin")) return null
+  return (
+    <div class="actions no-print">
+      {canSimulate && (isPending || payment.status === "detecting") ? (
+        <a class="button" href={pathOf(viewer, `/simulate?payment=${payment.id}`)}>
+          Pay it on the local chain
+        </a>
+      ) : null}
+      {isPending ? (
+        <PostForm
+          of={blank("cancel")}
+          action={pathOf(viewer, `/payments/${payment.id}/cancel`)}
+          csrf={viewer.csrf}
+          submit="Cancel the payment"
+          dangerous
+        />
+      ) : null}
+    </div>
+  )
+}
+
+const Page = (page: PaymentPage) => {
+  const { exceptions, heads, settings, story, viewer } = page
+  const { chains } = settings
+  const deliveryPath = (id: string) => pathOf(viewer, `/deliveries/${id}`)
+  return (
+    <>
+      <PaymentFacts {...page} />
+      <Actions {...page} />
+      {exceptions.length === 0 ? null : (
+        <>
+          <h2>Exceptions</h2>
+          <Table
+            caption="Money of this payment that needs, or needed, a decision"
+            columns={exceptionColumns(viewer, chains)}
+            rows={exceptions}
+            keyOf={({ id }) => id}
+            empty=""
+          />
+          {story.moreExceptions ? (
+            <p>
+              <a href={pathOf(viewer, `/exceptions?status=all&payment=${page.payment.id}`)}>All of its exceptions</a>
+            </p>
+          ) : null}
+        </>
+      )}
+      <h2>What happened</h2>
+      {story.olderReceipts === 0 ? null : <p class="muted">{story.olderReceipts} older receipts are not shown.</p>}
+      {story.dust.map(({ amount, chain, currency, kind, transfers }) => (
+        <p class="muted" key={`${chain} ${currency} ${kind}`}>
+          {transfers} small transfers came to{" "}
+          <Money
+            amount={BigInt(amount)}
+            currency={currency}
+            decimals={decimalsOn(chains, { chain, mode: page.payment.mode }, currency)}
+          />{" "}
+          on {chain} ({kind}).
+        </p>
+      ))}
+      <Timeline entries={timelineOf(story, { chains, heads, deliveryPath })} />
+    </>
+  )
+}
+
+type Services = Chains | Payments | Reader | Settings
+
+const pageOf = Effect.fnUntraced(function* (
+  viewer: Viewer,
+  id: string,
+  said?: { readonly text: string; readonly tone: "good" | "bad" }
+) {
+  const reader = yield* Reader
+  const found = yield* (yield* Payments).get(viewer.owner, id)
+  if (found === undefined) return missing(viewer, section, "payment")
+  const { exceptions, payment } = found
+  const health = yield* (yield* Chains).health
+  const heads = new Map(health.flatMap((one) => (one.head === undefined ? [] : [[networkKey(one), one.head] as const])))
+  const story = yield* paymentHistoryOf(reader, payment, mostShown)
+  return framedReply(
+    viewer,
+    { section, title: payment.merchantRef },
+    <>
+      {said === undefined ? null : <Notice tone={said.tone}>{said.text}</Notice>}
+      <Page
+        viewer={viewer}
+        payment={payment}
+        story={story}
+        exceptions={exceptions}
+        settings={yield* Settings}
+        heads={heads}
+      />
+    </>,
+    said?.tone === "bad" ? 409 : 200
+  )
+})
+
+const show: PortalHandler<Services> = (viewer, { params: { id = "" }, query }) => {
+  const text = done[query.get("done") ?? ""]
+  return pageOf(viewer, id, text === undefined ? undefined : { text, tone: "good" })
+}
+
+const cancel: PortalHandler<Services | Writer> = (viewer, { params: { id = "" } }) =>
+  Effect.gen(function* () {
+    const payments = yield* Payments
+    const act = { act: "payments cancel", detail: { id } }
+    const owned = yield* payments.get(viewer.owner, id)
+    if (owned === undefined) return missing(viewer, section, "payment")
+    yield* audited(viewer.actor, act, () => payments.cancel(viewer.owner, id))
+    return seeOther(pathOf(viewer, `/payments/${owned.payment.id}?done=cancelled`))
+  }).pipe(Effect.catchTag("PaymentNotPending", ({ message }) => pageOf(viewer, id, { text: message, tone: "bad" })))
+
+export const paymentRoutes: ReadonlyArray<PortalRoute<Services | Writer>> = [
+  { method: "GET", path: "/payments/:id", role: "viewer", handle: show },
+  { method: "POST", path: "/payments/:id/cancel", role: "admin", handle: cancel }
+]

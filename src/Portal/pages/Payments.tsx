@@ -1,0 +1,159 @@
+/** The list of payments, its search and its export. */
+import { Effect, Either } from "effect"
+import type { Accounted } from "../../Domain/AccountedPayment.ts"
+import { decimalsOn } from "../../Domain/amountDecimals.ts"
+import { ChainName } from "../../Domain/Chain.ts"
+import { PaymentStatus } from "../../Domain/Payment.ts"
+import { invalidCursor, makeCursors } from "../../Http/cursor.ts"
+import { Payments } from "../../Payments.ts"
+import { Secrets } from "../../Secrets.ts"
+import { Settings, type SettingsShape } from "../../Settings.ts"
+import { Reader } from "../../Sql.ts"
+import { Filters, type FormState, Select, TextField } from "../components/Form.tsx"
+import { type Column, Paging, Table } from "../components/Table.tsx"
+import { Money, Notice, Status, Time } from "../components/values.tsx"
+import { framedReply } from "../framedReply.tsx"
+import { withQuery } from "../query.ts"
+import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { mayAs, type Viewer } from "../Viewer.ts"
+import { type Filter, searchOf } from "./paymentSearch.ts"
+import { paymentsCsv } from "./paymentsCsv.ts"
+
+const pageSize = 50
+
+const any = ["", "any"] as const
+const choices = (values: ReadonlyArray<string>) => [any, ...values.map((value) => [value, value] as const)]
+
+const filterNames = ["q", "status", "chain", "createdAfter", "createdBefore"]
+
+/** The filters of a query, for links. */
+const filtersIn = (query: URLSearchParams): Record<string, string | undefined> =>
+  Object.fromEntries(filterNames.map((name) => [name, query.get(name)?.trim()]))
+
+const PaymentFilters = ({ of, viewer }: { readonly of: FormState; readonly viewer: Viewer }) => (
+  <Filters action={pathOf(viewer, "/payments")}>
+    <TextField of={of} name="q" label="Find" type="search" placeholder="Reference, pay_ id, address or transaction" />
+    <Select of={of} name="status" label="Status" options={choices(PaymentStatus.literals)} />
+    <Select of={of} name="chain" label="Chain" options={choices(ChainName.literals)} />
+    <TextField of={of} name="createdAfter" label="Created from (UTC)" type="date" />
+    <TextField of={of} name="createdBefore" label="Created before (UTC)" type="date" />
+  </Filters>
+)
+
+const columnsFor = (viewer: Viewer, { chains }: SettingsShape): ReadonlyArray<Column<Accounted>> => [
+  {
+    name: "Reference",
+    cell: ({ payment }) => <a href={pathOf(viewer, `/payments/${payment.id}`)}>{payment.merchantRef}</a>
+  },
+  {
+    name: "Status",
+    cell: ({ exceptions, payment }) => {
+      const open = exceptions.filter(({ status }) => status === "open").length
+      return (
+        <>
+          <Status of={payment.failureReason === "cancelled" ? "cancelled" : payment.status} />{" "}
+          {open === 0 ? null : <Status of={open === 1 ? "exception" : `${open} exceptions`} tone="warning" />}
+        </>
+      )
+    }
+  },
+  {
+    name: "Amount",
+    numeric: true,
+    cell: ({ payment }) => (
+      <Money
+        amount={payment.amount}
+        currency={payment.currency}
+        decimals={decimalsOn(chains, payment, payment.currency)}
+      />
+    )
+  },
+  { name: "Chain", cell: ({ payment }) => payment.chain },
+  { name: "Created", cell: ({ payment }) => <Time at={payment.createdAt} /> }
+]
+
+const emptyText = (query: URLSearchParams): string =>
+  Object.values(filtersIn(query)).some(Boolean)
+    ? "No payment fits. The field finds whole references, ids, addresses and transactions, of this account and mode."
+    : "There is no payment yet. Your shop makes them with POST /v1/payments; you can also make one by hand."
+
+/** Names the list with its filters, to which a cursor is bound. */
+const listName = (filter: Filter): string => JSON.stringify(["portal payments", Object.entries(filter).sort()])
+
+const show: PortalHandler<Payments | Reader | Secrets | Settings> = Effect.fnUntraced(function* (viewer, { query }) {
+  const { owner } = viewer
+  const settings = yield* Settings
+  const payments = yield* Payments
+  const cursors = makeCursors(yield* Secrets)
+  const search = yield* searchOf(yield* Reader, owner, query)
+  const list = pathOf(viewer, "/payments")
+  const filters = filtersIn(query)
+  const state: FormState = { id: "find", typed: query, problems: Either.isLeft(search) ? search.left : [] }
+  const cursor = query.get("cursor") ?? ""
+  const name = Either.isRight(search) ? listName(search.right) : ""
+  const after = cursor === "" ? undefined : cursors.decode(cursor, owner, name)
+  const isLost = cursor !== "" && after === undefined
+  const page =
+    Either.isLeft(search) || isLost
+      ? undefined
+      : yield* payments.list(owner, { ...search.right, limit: pageSize, after })
+  const next = page?.next && cursors.encode(page.next, owner, name)
+  return framedReply(
+    viewer,
+    { section: "/payments", title: "Payments" },
+    <>
+      {mayAs(viewer.role, "admin") ? (
+        <p>
+          <a class="button primary" href={pathOf(viewer, "/payments/new")}>
+            New payment
+          </a>
+        </p>
+      ) : null}
+      <PaymentFilters of={state} viewer={viewer} />
+      {isLost && Either.isRight(search) ? <Notice tone="bad">{invalidCursor.message}</Notice> : null}
+      {page === undefined ? null : (
+        <>
+          <Table
+            caption="Payments, newest first"
+            columns={columnsFor(viewer, settings)}
+            rows={page.data}
+            keyOf={({ payment }) => payment.id}
+            empty={emptyText(query)}
+          />
+          <Paging
+            first={after === undefined ? undefined : withQuery(list, filters)}
+            next={next && withQuery(list, { ...filters, cursor: next })}
+          />
+          <p>
+            <a href={withQuery(pathOf(viewer, "/payments.csv"), filters)}>Export these payments as CSV</a>
+          </p>
+        </>
+      )}
+    </>,
+    page === undefined ? 400 : 200
+  )
+})
+
+const exported: PortalHandler<Payments | Reader | Secrets | Settings> = Effect.fnUntraced(function* (viewer, request) {
+  const reader = yield* Reader
+  const { chains } = yield* Settings
+  const search = yield* searchOf(reader, viewer.owner, request.query)
+  // The page shows what is wrong with the filters.
+  if (Either.isLeft(search)) return yield* show(viewer, request)
+  return {
+    status: 200,
+    headers: {
+      "content-type": "text/csv; charset=utf-8; header=present",
+      "content-disposition": `attachment; filename="payments-${viewer.owner.mode}.csv"`,
+      "x-content-type-options": "nosniff",
+      "content-security-policy": "default-src 'none'; sandbox"
+    },
+    text: "",
+    rest: paymentsCsv(reader, viewer.owner, search.right, chains)
+  }
+})
+
+export const paymentsRoutes: ReadonlyArray<PortalRoute<Payments | Reader | Secrets | Settings>> = [
+  { method: "GET", path: "/payments", role: "viewer", handle: show },
+  { method: "GET", path: "/payments.csv", role: "viewer", handle: exported }
+]

@@ -1,0 +1,150 @@
+/** The log of API requests: a list, and one of them. Read only. */
+import { Effect } from "effect"
+import { makeCursors } from "../../Http/cursor.ts"
+import * as RequestLogRepo from "../../Http/RequestLogRepo.ts"
+import { Secrets } from "../../Secrets.ts"
+import { Reader } from "../../Sql.ts"
+import { Filters, Select, TextField } from "../components/Form.tsx"
+import { Facts, Paging, Table } from "../components/Table.tsx"
+import { Status, Time } from "../components/values.tsx"
+import { textOf } from "../fields.ts"
+import { framedReply, missing } from "../framedReply.tsx"
+import { withQuery } from "../query.ts"
+import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import type { Viewer } from "../Viewer.ts"
+
+const pageSize = 50
+
+const tookText = ({ durationMicros }: RequestLogRepo.LoggedRequest) => `${(durationMicros / 1000).toFixed(1)} ms`
+
+const Answer = ({ of: { errorCode, status } }: { readonly of: RequestLogRepo.LoggedRequest }) => (
+  <>
+    <Status of={String(status)} tone={status >= 500 ? "bad" : status >= 400 ? "warning" : "good"} />
+    {errorCode === null ? null : (
+      <>
+        {" "}
+        <code>{errorCode}</code>
+      </>
+    )}
+  </>
+)
+
+interface RequestTableProps {
+  readonly viewer: Viewer
+  readonly requests: ReadonlyArray<RequestLogRepo.LoggedRequest>
+}
+
+const RequestTable = ({ requests, viewer }: RequestTableProps) => (
+  <Table
+    caption="API requests, newest first"
+    rows={requests}
+    keyOf={({ id }) => id}
+    empty="No request. Every request with one of your keys is here about a second after its answer."
+    columns={[
+      {
+        name: "Request",
+        cell: ({ id, method, path }) => <a href={pathOf(viewer, `/requests/${id}`)}>{`${method} ${path}`}</a>
+      },
+      { name: "Answer", cell: (request) => <Answer of={request} /> },
+      {
+        name: "Key",
+        cell: ({ key }) => (
+          <a href={pathOf(viewer, `/keys/${key}`)}>
+            <code>{`${key.slice(0, 10)}…`}</code>
+          </a>
+        )
+      },
+      { name: "Took", numeric: true, cell: tookText },
+      { name: "When", cell: ({ at }) => <Time at={at} /> }
+    ]}
+  />
+)
+
+const list: PortalHandler<Reader | Secrets> = (viewer, { query }) =>
+  Effect.gen(function* () {
+    const reader = yield* Reader
+    const key = textOf(query, "key")
+    const only = textOf(query, "only")
+    const id = textOf(query, "id")
+    const cursors = makeCursors(yield* Secrets)
+    const name = JSON.stringify(["portal requests", key, only])
+    const before = cursors.decode(textOf(query, "cursor"), viewer.owner, name)
+    const one = id === "" ? undefined : yield* RequestLogRepo.byId(reader, viewer.owner, id)
+    const filter = { key: key === "" ? undefined : key, isRefused: only === "refused" }
+    const found =
+      id === ""
+        ? yield* RequestLogRepo.list(reader, viewer.owner, filter, pageSize + 1, before?.sequence)
+        : one === undefined
+          ? []
+          : [{ ...one, sequence: 0 }]
+    const here = pathOf(viewer, "/requests")
+    const of = { id: "filters", typed: query, problems: [] }
+    const last = found.length > pageSize ? found[pageSize - 1] : undefined
+    const cursor = last && cursors.encode({ createdAt: last.at, sequence: last.sequence }, viewer.owner, name)
+    return framedReply(
+      viewer,
+      { section: "/requests", title: "Requests" },
+      <>
+        <Filters action={here}>
+          <TextField of={of} name="id" label="Request id" placeholder="req_…" />
+          <Select
+            of={of}
+            name="only"
+            label="Answers"
+            options={[
+              ["", "all"],
+              ["refused", "refused or failed"]
+            ]}
+          />
+          <TextField of={of} name="key" label="Key id" placeholder="key_…" />
+        </Filters>
+        <RequestTable viewer={viewer} requests={found.slice(0, pageSize)} />
+        <Paging
+          first={before === undefined ? undefined : withQuery(here, { key, only })}
+          next={cursor && withQuery(here, { key, only, cursor })}
+        />
+      </>
+    )
+  })
+
+const one: PortalHandler<Reader> = (viewer, { params }) =>
+  Effect.gen(function* () {
+    const request = yield* RequestLogRepo.byId(yield* Reader, viewer.owner, params.id ?? "")
+    if (request === undefined) return missing(viewer, "/requests", "request")
+    return framedReply(
+      viewer,
+      { section: "/requests", title: `${request.method} ${request.path}` },
+      <>
+        <section class="card">
+          <Facts
+            of={{
+              Answer: <Answer of={request} />,
+              "Request id": <code>{request.id}</code>,
+              Key: (
+                <a href={pathOf(viewer, `/keys/${request.key}`)}>
+                  <code>{request.key}</code>
+                </a>
+              ),
+              Took: tookText(request),
+              When: <Time at={request.at} />,
+              Message: request.errorMessage ?? undefined
+            }}
+          />
+        </section>
+        <h2>What it sent</h2>
+        {request.request === null ? (
+          <p class="empty">No body.</p>
+        ) : (
+          <>
+            <pre>{request.request}</pre>
+            <p class="hint">Long texts are cut, and what may be secret is left out. Answers are not stored.</p>
+          </>
+        )}
+      </>
+    )
+  })
+
+export const requestRoutes: ReadonlyArray<PortalRoute<Reader | Secrets>> = [
+  { method: "GET", path: "/requests", role: "viewer", handle: list },
+  { method: "GET", path: "/requests/:id", role: "viewer", handle: one }
+]

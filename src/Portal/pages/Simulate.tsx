@@ -1,0 +1,274 @@
+/** Payments of test money on local chains: paid, underpaid, overpaid, with the wrong token, left to expire; and reorgs. */
+import { Effect, Schema } from "effect"
+import { audited } from "../../Auth/auditLog.ts"
+import { ApiError, type FieldProblem, invalid, statusOf } from "../../Domain/ApiError.ts"
+import { type ChainName, chainNames } from "../../Domain/Chain.ts"
+import { nativeToken, PaymentCurrency } from "../../Domain/Currency.ts"
+import { randomToken } from "../../Domain/Ids.ts"
+import type { Payment } from "../../Domain/Payment.ts"
+import { paymentObject } from "../../Events/paymentObject.ts"
+import { seeOther } from "../../Pages/reply.tsx"
+import { Payments } from "../../Payments.ts"
+import { type LocalNetwork, localChainIn } from "../../Sandbox/local.ts"
+import { payFor, reorg } from "../../Sandbox/pay.ts"
+import { smallAmounts } from "../../Sandbox/smallAmounts.ts"
+import { Settings, type SettingsShape } from "../../Settings.ts"
+import type { StoreUnavailable, Writer } from "../../Sql.ts"
+import { blank, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
+import { Notice } from "../components/values.tsx"
+import { framedReply } from "../framedReply.tsx"
+import { givenOf } from "../query.ts"
+import { problemsOfRefusal } from "../refusal.ts"
+import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import type { Viewer } from "../Viewer.ts"
+import { assetsOf, createByHand } from "./NewPayment.tsx"
+
+const section = "/simulate"
+
+const payScenarios = [
+  ["all", "Pay all that is missing"],
+  ["half", "Underpay: half of what is missing"],
+  ["more", "Overpay: a tenth too much"],
+  ["wrong_token", "Pay with another token"]
+] as const
+const scenarios = [...payScenarios, ["nothing", "Send nothing: it expires after a minute"]] as const
+
+const Scenario = Schema.Literal("all", "half", "more", "wrong_token", "nothing")
+type Scenario = typeof Scenario.Type
+const isScenario = Schema.is(Scenario)
+const isCurrency = Schema.is(PaymentCurrency)
+
+/** The deepest reorg that a local chain keeps states for. */
+const deepest = 32
+
+type Chains = SettingsShape["chains"]
+
+const localsOf = (chains: Chains): ReadonlyArray<LocalNetwork> =>
+  chainNames.flatMap((name) => localChainIn(chains, name) ?? [])
+
+/** Why there is nothing to simulate; undefined where there is. */
+const whyNot = (viewer: Viewer, chains: Chains) => {
+  if (viewer.owner.mode === "live") {
+    const test = pathOf({ owner: { ...viewer.owner, mode: "test" } }, section)
+    return (
+      <>
+        Payments are simulated in test mode alone: live money is not for trying things out. <a href={test}>Test mode</a>
+      </>
+    )
+  }
+  if (localsOf(chains).length > 0) return undefined
+  return (
+    <>
+      No chain of the test mode is a local one, at http://127.0.0.1 with a port, and the coins of a public test network
+      are not tilld's to spend. <code>npm run sandbox</code> starts a daemon with local chains.
+    </>
+  )
+}
+
+interface Forms {
+  readonly fresh: FormState
+  readonly existing: FormState
+  readonly reorg: FormState
+}
+
+const labels = {
+  asset: "Currency and chain",
+  payment: "Payment",
+  scenario: "What happens",
+  chain: "Chain",
+  depth: "Blocks"
+}
+
+const formsOf = (payment: string): Forms => ({
+  fresh: blank("fresh"),
+  existing: blank("existing", { payment }),
+  reorg: blank("reorg", { depth: "3" })
+})
+
+const page = (viewer: Viewer, chains: Chains, forms: Forms, said?: string, status = 200) => {
+  const reason = whyNot(viewer, chains)
+  const path = pathOf(viewer, section)
+  const locals = localsOf(chains)
+  const isLocal = (asset: string) => locals.some(({ name }) => asset.startsWith(`${name}/`))
+  return framedReply(
+    viewer,
+    { section, title: "Simulate" },
+    reason === undefined ? (
+      <>
+        {said === undefined ? null : <Notice tone="good">{said}</Notice>}
+        <div class="cards">
+          <section class="card" aria-labelledby="fresh-title">
+            <h2 id="fresh-title">A new payment</h2>
+            <PostForm of={forms.fresh} action={`${path}/new`} csrf={viewer.csrf} submit="Make it" labels={labels}>
+              <Select
+                of={forms.fresh}
+                name="asset"
+                label={labels.asset}
+                options={assetsOf(chains, "test").filter(([asset]) => isLocal(asset))}
+              />
+              <Select of={forms.fresh} name="scenario" label={labels.scenario} options={scenarios} />
+            </PostForm>
+          </section>
+          <section class="card" aria-labelledby="existing-title">
+            <h2 id="existing-title">A payment that is there</h2>
+            <PostForm of={forms.existing} action={`${path}/pay`} csrf={viewer.csrf} submit="Send it" labels={labels}>
+              <TextField of={forms.existing} name="payment" label={labels.payment} placeholder="pay_…" required />
+              <Select of={forms.existing} name="scenario" label={labels.scenario} options={payScenarios} />
+            </PostForm>
+          </section>
+          <section class="card" aria-labelledby="reorg-title">
+            <h2 id="reorg-title">A reorg</h2>
+            <p>Replaces a chain's last blocks by empty ones: payments in them are gone, of every account.</p>
+            <PostForm
+              of={forms.reorg}
+              action={`${path}/reorg`}
+              csrf={viewer.csrf}
+              submit="Reorganize"
+              labels={labels}
+              dangerous
+            >
+              <Select
+                of={forms.reorg}
+                name="chain"
+                label={labels.chain}
+                options={locals.map(({ name }) => [name, name] as const)}
+              />
+              <TextField
+                of={forms.reorg}
+                name="depth"
+                label={labels.depth}
+                inputMode="numeric"
+                hint={`1 to ${deepest}. More than a chain's confirmations undoes what was confirmed.`}
+              />
+            </PostForm>
+          </section>
+        </div>
+      </>
+    ) : (
+      <Notice tone="neutral">{reason}</Notice>
+    ),
+    status
+  )
+}
+
+const show: PortalHandler<Settings> = (viewer, { query }) =>
+  Effect.map(Settings, ({ chains }) => {
+    const reorganized = chainNames.find((name) => name === query.get("done"))
+    const said = reorganized && `The last blocks of ${reorganized} were replaced.`
+    return page(viewer, chains, formsOf(query.get("payment") ?? ""), said)
+  })
+
+/** Another token of the chain than the payment's, or its coin. */
+const otherCurrency = ({ name, tokens }: LocalNetwork, { currency }: Payment): string =>
+  [...tokens.keys()].find((symbol) => symbol !== currency) ?? nativeToken(name)
+
+const send = Effect.fnUntraced(
+  function* (viewer: Viewer, payment: Payment, scenario: Exclude<Scenario, "nothing">) {
+    const settings = yield* Settings
+    const chain = localChainIn(settings.chains, payment.chain)
+    if (chain === undefined) {
+      return yield* invalid([{ path: "payment", message: `is on ${payment.chain}, which is no local chain here` }])
+    }
+    const isWrong = scenario === "wrong_token"
+    const currency = isWrong ? otherCurrency(chain, payment) : payment.currency
+    if (isWrong && currency === payment.currency) {
+      return yield* invalid([{ path: "scenario", message: `needs another token, and ${payment.chain} has none` }])
+    }
+    const part = scenario === "half" || scenario === "more" ? scenario : undefined
+    const act = { act: "sandbox pay", detail: { payment: payment.id, chain: chain.name, currency, part } }
+    yield* audited(viewer.actor, act, () =>
+      payFor({
+        ...{ part, chain, currency },
+        payment: paymentObject(payment, settings),
+        confirmations: chain.confirmations,
+        networks: settings.chains
+      })
+    )
+  },
+  Effect.scoped,
+  Effect.catchTags({
+    NotPayable: ({ message }) => new ApiError({ code: "BAD_REQUEST", message }),
+    LocalRpcError: ({ message }) => new ApiError({ code: "BAD_REQUEST", message })
+  })
+)
+
+const wrong = (path: string, message: string) => invalid([{ path, message } satisfies FieldProblem])
+
+const scenarioIn = (given: Record<string, string>) =>
+  isScenario(given.scenario) ? Effect.succeed(given.scenario) : wrong("scenario", "must be one of the list")
+
+/** Seconds until it is due: the shortest where it is to end unpaid. */
+const timeToPay = (scenario: Scenario): number => (scenario === "all" || scenario === "more" ? 3600 : 60)
+
+const make = Effect.fnUntraced(function* (viewer: Viewer, given: Record<string, string>) {
+  const { chains } = yield* Settings
+  const scenario = yield* scenarioIn(given)
+  const [name = "", currency] = (given.asset ?? "").split("/")
+  const local = localChainIn(chains, name)
+  if (local === undefined || !isCurrency(currency)) return yield* wrong("asset", "must be one of the list")
+  const payment = yield* createByHand(viewer, {
+    merchantRef: `simulated ${randomToken()}`,
+    amount: smallAmounts[currency],
+    ...{ currency, chain: local.name satisfies ChainName },
+    expiresIn: timeToPay(scenario),
+    metadata: "{}"
+  })
+  if (scenario !== "nothing") yield* send(viewer, payment, scenario)
+  return pathOf(viewer, `/payments/${payment.id}?done=${scenario === "nothing" ? "created" : "simulated"}`)
+})
+
+const pay = Effect.fnUntraced(function* (viewer: Viewer, given: Record<string, string>) {
+  const scenario = yield* scenarioIn(given)
+  if (scenario === "nothing") return yield* wrong("scenario", "must be one of the list")
+  const found = yield* (yield* Payments).get(viewer.owner, given.payment ?? "")
+  if (found === undefined) return yield* wrong("payment", "must be the id of a payment of this account, in test mode")
+  yield* send(viewer, found.payment, scenario)
+  return pathOf(viewer, `/payments/${found.payment.id}?done=simulated`)
+})
+
+const reorganize = Effect.fnUntraced(
+  function* (viewer: Viewer, given: Record<string, string>) {
+    const { chains } = yield* Settings
+    const chain = localChainIn(chains, given.chain ?? "")
+    if (chain === undefined) return yield* wrong("chain", "must be one of the list")
+    const depth = /^[0-9]{1,2}$/.test(given.depth ?? "") ? Number(given.depth) : 0
+    if (depth < 1 || depth > deepest) return yield* wrong("depth", `must be a whole number from 1 to ${deepest}`)
+    const act = { act: "sandbox reorg", detail: { chain: chain.name, depth } }
+    yield* audited(viewer.actor, act, () => reorg(chain, depth))
+    return pathOf(viewer, `${section}?done=${chain.name}`)
+  },
+  Effect.scoped,
+  Effect.catchTag("LocalRpcError", ({ message }) => new ApiError({ code: "BAD_REQUEST", message }))
+)
+
+/** Carries out one of the forms, or shows the page again with what was typed. */
+const posted =
+  <R,>(
+    name: keyof Forms,
+    carryOut: (viewer: Viewer, given: Record<string, string>) => Effect.Effect<string, ApiError | StoreUnavailable, R>
+  ): PortalHandler<R | Settings> =>
+  (viewer, { form }) =>
+    Effect.gen(function* () {
+      const { chains } = yield* Settings
+      const forms = formsOf("")
+      // The page says why.
+      if (whyNot(viewer, chains) !== undefined) return page(viewer, chains, forms, undefined, 403)
+      const given = givenOf(form)
+      return yield* carryOut(viewer, given).pipe(
+        Effect.map((path) => seeOther(path)),
+        Effect.catchIf(
+          (error): error is ApiError => error instanceof ApiError,
+          (error) => {
+            const state = { id: name, typed: new URLSearchParams(given), problems: problemsOfRefusal(error) }
+            return Effect.succeed(page(viewer, chains, { ...forms, [name]: state }, undefined, statusOf[error.code]))
+          }
+        )
+      )
+    })
+
+export const simulateRoutes: ReadonlyArray<PortalRoute<Payments | Settings | Writer>> = [
+  { method: "GET", path: section, role: "admin", handle: show },
+  { method: "POST", path: `${section}/new`, role: "admin", handle: posted("fresh", make) },
+  { method: "POST", path: `${section}/pay`, role: "admin", handle: posted("existing", pay) },
+  { method: "POST", path: `${section}/reorg`, role: "admin", handle: posted("reorg", reorganize) }
+]

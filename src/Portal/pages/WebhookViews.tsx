@@ -1,0 +1,195 @@
+/** What the pages of webhook endpoints show: a list, one endpoint, the forms. */
+
+import type { Effect } from "effect"
+import { EventKind } from "../../Domain/Event.ts"
+import type { Endpoint } from "../../Domain/Webhook.ts"
+import { countLimit, type EndpointHealth } from "../../Webhooks/queue/EndpointHealthRepo.ts"
+import type { sendTest } from "../../Webhooks/testDelivery.ts"
+import { Checks, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
+import { Facts, Table } from "../components/Table.tsx"
+import { Notice, Status, Time } from "../components/values.tsx"
+import { pathOf } from "../route.ts"
+import { mayAs, type Viewer } from "../Viewer.ts"
+
+/** How many, where no more than a limit are counted. */
+export const countText = (count: number): string => (count < countLimit ? String(count) : `${countLimit} or more`)
+
+export interface SeenEndpoint {
+  readonly endpoint: Endpoint
+  readonly health: EndpointHealth
+}
+
+const stateOf = ({ deliveredAt, failing }: EndpointHealth) =>
+  failing > 0 ? `${countText(failing)} failing` : deliveredAt === undefined ? "nothing sent yet" : "healthy"
+
+const State = ({ of }: { readonly of: EndpointHealth }) => (
+  <Status of={stateOf(of)} tone={of.failing > 0 ? "bad" : of.deliveredAt === undefined ? "neutral" : "good"} />
+)
+
+const LastDelivery = ({ of: { deliveredAt } }: { readonly of: EndpointHealth }) =>
+  deliveredAt === undefined ? <>never</> : <Time at={deliveredAt} />
+
+export const EndpointTable = ({
+  seen,
+  viewer
+}: {
+  readonly seen: ReadonlyArray<SeenEndpoint>
+  readonly viewer: Viewer
+}) => (
+  <Table
+    caption="Webhook endpoints"
+    rows={seen}
+    keyOf={({ endpoint }) => endpoint.id}
+    empty="No endpoint yet. An endpoint is an address of your server that gets each event, signed."
+    columns={[
+      {
+        name: "URL",
+        cell: ({ endpoint }) => <a href={pathOf(viewer, `/webhooks/${endpoint.id}`)}>{endpoint.url}</a>
+      },
+      { name: "State", cell: ({ health }) => <State of={health} /> },
+      { name: "Last delivered", cell: ({ health }) => <LastDelivery of={health} /> },
+      { name: "Waiting", numeric: true, cell: ({ health }) => countText(health.waiting) },
+      { name: "Events", cell: ({ endpoint }) => endpoint.events.join(", ") }
+    ]}
+  />
+)
+
+const labels = { url: "URL", events: "Events", secret: "Signing secret", overlap: "The former secret also signs for" }
+
+const kinds = EventKind.literals.map((kind) => [kind, kind] as const)
+
+const TargetFields = ({ of }: { readonly of: FormState }) => (
+  <>
+    <TextField of={of} name="url" label={labels.url} type="url" placeholder="https://" hint="https only." required />
+    <Checks of={of} name="events" legend={labels.events} options={kinds} />
+  </>
+)
+
+const SecretField = ({ of }: { readonly of: FormState }) => (
+  <TextField
+    of={of}
+    name="secret"
+    label={labels.secret}
+    hint="A new one, drawn for you. Put it into your receiver now: it is stored sealed, and never shown again. Or give one of your own: whsec_ and 16 to 256 visible characters."
+    required
+  />
+)
+
+interface EndpointFormProps {
+  readonly viewer: Viewer
+  readonly of: FormState
+}
+
+export const NewEndpointForm = ({ of, viewer }: EndpointFormProps) => (
+  <PostForm of={of} action={pathOf(viewer, "/webhooks")} csrf={viewer.csrf} submit="Add the endpoint" labels={labels}>
+    <TargetFields of={of} />
+    <SecretField of={of} />
+  </PostForm>
+)
+
+export type TestOutcome = Effect.Effect.Success<ReturnType<typeof sendTest>>
+
+/** What came of a test: the exact status and the start of the answer. */
+const TestResult = ({ of, viewer }: { readonly of: TestOutcome; readonly viewer: Viewer }) => {
+  const arrived = of.status !== undefined && of.status >= 200 && of.status < 300
+  return (
+    <Notice tone={arrived ? "good" : "bad"}>
+      <p>
+        {arrived ? "The test message arrived" : "The test message did not arrive"}: {of.status ?? of.error} after{" "}
+        {of.durationMillis} ms.
+      </p>
+      <Facts
+        of={{
+          "Sent id": <code>{of.id}</code>,
+          // What was dialled may be an inside address: for operators alone.
+          Address: viewer.role === "operator" ? of.address : undefined,
+          Error: of.error
+        }}
+      />
+      {of.bodyStart === undefined || of.bodyStart === "" ? null : <pre>{of.bodyStart}</pre>}
+    </Notice>
+  )
+}
+
+export interface OneEndpointProps {
+  readonly viewer: Viewer
+  readonly seen: SeenEndpoint
+  readonly target: FormState
+  readonly rotation: FormState
+  readonly tested: TestOutcome | undefined
+}
+
+/** One endpoint, and for whoever may, what can be done with it. */
+export const OneEndpoint = ({ rotation, seen, target, tested, viewer }: OneEndpointProps) => {
+  const { endpoint, health } = seen
+  return (
+    <>
+      {tested === undefined ? null : <TestResult of={tested} viewer={viewer} />}
+      <section class="card">
+        <Facts
+          of={{
+            URL: endpoint.url,
+            Identifier: <code>{endpoint.id}</code>,
+            State: <State of={health} />,
+            "Last delivered": <LastDelivery of={health} />,
+            "Waiting for an attempt": countText(health.waiting),
+            Events: endpoint.events.join(", "),
+            Added: <Time at={endpoint.createdAt} />
+          }}
+        />
+        <p>
+          <a href={`${pathOf(viewer, "/deliveries")}?endpoint=${endpoint.id}`}>Its deliveries</a>
+        </p>
+      </section>
+      {mayAs(viewer.role, "admin") ? (
+        <EndpointActions viewer={viewer} endpoint={endpoint} target={target} rotation={rotation} />
+      ) : null}
+    </>
+  )
+}
+
+interface EndpointActionsProps extends Pick<OneEndpointProps, "viewer" | "target" | "rotation"> {
+  readonly endpoint: Endpoint
+}
+
+const EndpointActions = ({ endpoint, rotation, target, viewer }: EndpointActionsProps) => {
+  const path = pathOf(viewer, `/webhooks/${endpoint.id}`)
+  return (
+    <>
+      <section class="card">
+        <h2>Test</h2>
+        <p>Sends a signed message that tells of no payment, and shows what your server answers.</p>
+        <form method="post" action={`${path}/test`}>
+          <input type="hidden" name="csrf" value={viewer.csrf} />
+          <button type="submit">Send a test</button>
+        </form>
+      </section>
+      <section class="card">
+        <h2>Change</h2>
+        <PostForm of={target} action={path} csrf={viewer.csrf} submit="Change" labels={labels}>
+          <TargetFields of={target} />
+        </PostForm>
+      </section>
+      <section class="card">
+        <h2>Rotate the secret</h2>
+        <PostForm of={rotation} action={`${path}/secret`} csrf={viewer.csrf} submit="Rotate" labels={labels}>
+          <SecretField of={rotation} />
+          <Select
+            of={rotation}
+            name="overlap"
+            label={labels.overlap}
+            options={[
+              ["1h", "an hour"],
+              ["24h", "24 hours"],
+              ["7d", "7 days"],
+              ["0s", "no time: it ends now"]
+            ]}
+          />
+        </PostForm>
+      </section>
+      <p>
+        <a href={`${path}/delete`}>Delete this endpoint</a>
+      </p>
+    </>
+  )
+}

@@ -1,0 +1,287 @@
+/** Webhook endpoints: list with how they are doing, add, change, test, rotate, delete. */
+import { Effect, Either, Redacted } from "effect"
+import { type Act, audited } from "../../Auth/auditLog.ts"
+import { EventKind } from "../../Domain/Event.ts"
+import { newEndpointId } from "../../Domain/Ids.ts"
+import { iso } from "../../Domain/Timestamp.ts"
+import { parseUrl } from "../../Domain/Url.ts"
+import type { Endpoint } from "../../Domain/Webhook.ts"
+import type { HttpReply } from "../../Http/HttpReply.ts"
+import { seeOther } from "../../Pages/reply.tsx"
+import type { Settings } from "../../Settings.ts"
+import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
+import { freshSecret } from "../../Webhooks/DefaultSecrets.ts"
+import { healthOf, wouldCancel } from "../../Webhooks/queue/EndpointHealthRepo.ts"
+import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
+import type { SigningKeys } from "../../Webhooks/SigningKeys.ts"
+import { sendTest } from "../../Webhooks/testDelivery.ts"
+import type { DeliveryClient } from "../../Webhooks/transport/DeliveryClient.ts"
+import { type EndpointChange, Webhooks } from "../../Webhooks.ts"
+import { blank, type FormState, PostForm } from "../components/Form.tsx"
+import { Notice } from "../components/values.tsx"
+import { checked, readDuration, readSome, textOf } from "../fields.ts"
+import { framedReply, missing } from "../framedReply.tsx"
+import { withQuery } from "../query.ts"
+import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { mayAs, type Viewer } from "../Viewer.ts"
+import { countText, EndpointTable, NewEndpointForm, OneEndpoint, type TestOutcome } from "./WebhookViews.tsx"
+
+type Needs = DeliveryClient | Reader | Settings | SigningKeys | Webhooks | Writer
+
+/** As the API allows. */
+const longestOverlap = "7 days"
+
+const seenOf = (endpoint: Endpoint) =>
+  Effect.gen(function* () {
+    return { endpoint, health: yield* healthOf(yield* Reader, endpoint.id) }
+  })
+
+const list: PortalHandler<Needs> = (viewer, { query }) =>
+  Effect.gen(function* () {
+    const webhooks = yield* Webhooks
+    const seen = yield* Effect.forEach(yield* webhooks.list(viewer.owner), seenOf, { concurrency: 1 })
+    const cancelled = query.get("cancelled") ?? ""
+    return framedReply(
+      viewer,
+      { section: "/webhooks", title: "Webhooks" },
+      <>
+        {/^\d{1,9}$/.test(cancelled) ? (
+          <Notice tone="good">
+            <p>The endpoint is deleted. Deliveries that were cancelled with it: {cancelled}.</p>
+          </Notice>
+        ) : null}
+        {mayAs(viewer.role, "admin") ? (
+          <p>
+            <a class="button primary" href={pathOf(viewer, "/webhooks/new")}>
+              Add an endpoint
+            </a>
+          </p>
+        ) : null}
+        <EndpointTable viewer={viewer} seen={seen} />
+      </>
+    )
+  })
+
+const newEndpointPage = (viewer: Viewer, of: FormState, status?: number) =>
+  framedReply(
+    viewer,
+    { section: "/webhooks", title: "Add an endpoint" },
+    <NewEndpointForm viewer={viewer} of={of} />,
+    status
+  )
+
+const open: PortalHandler<never> = (viewer) =>
+  Effect.sync(() => {
+    const typed = new URLSearchParams(EventKind.literals.slice(0, 5).map((kind) => ["events", kind]))
+    typed.set("secret", Redacted.value(freshSecret()))
+    return newEndpointPage(viewer, { id: "endpoint", typed, problems: [] })
+  })
+
+const readTarget = (form: URLSearchParams) => ({
+  url: readUrl(textOf(form, "url")),
+  events: readSome(EventKind.literals)(form.getAll("events"))
+})
+
+const readUrl = (text: string): Either.Either<string, string> =>
+  parseUrl(text)?.protocol === "https:"
+    ? Either.right(text)
+    : Either.left("must be an https URL of at most 2,048 characters, without user and password")
+
+const readSecret = (text: string): Either.Either<Redacted.Redacted<string>, string> =>
+  /^whsec_[^\s\p{C}]{16,256}$/u.test(text)
+    ? Either.right(Redacted.make(text))
+    : Either.left("must be whsec_ followed by 16 to 256 visible characters")
+
+/** Only the host is logged: the rest of a URL may contain a secret of the merchant. */
+const hostOf = (url: string | undefined) => (url !== undefined && URL.canParse(url) ? new URL(url).host : undefined)
+
+const quotaProblem = { path: "", message: "The account has stored as much as it may: ask the operator for more room." }
+
+const create: PortalHandler<Needs> = (viewer, { form }) =>
+  Effect.gen(function* () {
+    const refused = (problems: FormState["problems"]) =>
+      newEndpointPage(viewer, { id: "endpoint", typed: form, problems }, 422)
+    const read = checked({ ...readTarget(form), secret: readSecret(textOf(form, "secret")) })
+    if (Either.isLeft(read)) return refused(read.left)
+    const webhooks = yield* Webhooks
+    const id = newEndpointId()
+    const detail = { endpoint: id, host: hostOf(read.right.url), events: read.right.events }
+    return yield* audited(viewer.actor, { act: "webhooks register", detail }, () =>
+      webhooks.create(viewer.owner, { ...read.right, id })
+    ).pipe(
+      Effect.as(seeOther(pathOf(viewer, `/webhooks/${id}`))),
+      Effect.catchTags({
+        TargetRefused: ({ message }) => Effect.succeed(refused([{ path: "url", message }])),
+        TooManyEndpoints: ({ limit }) =>
+          Effect.succeed(
+            refused([{ path: "", message: `There are ${limit} endpoints, as many as can be: delete one first.` }])
+          ),
+        QuotaExceeded: () => Effect.succeed(refused([quotaProblem]))
+      })
+    )
+  })
+
+const targetOf = ({ events, url }: Endpoint): FormState => ({
+  id: "target",
+  typed: new URLSearchParams([["url", url], ...events.map((kind) => ["events", kind] as [string, string])]),
+  problems: []
+})
+
+interface Forms {
+  readonly target?: FormState
+  readonly rotation?: FormState
+  readonly tested?: TestOutcome
+}
+
+const endpointPage = (viewer: Viewer, endpoint: Endpoint, { rotation, target, tested }: Forms = {}) =>
+  Effect.map(seenOf(endpoint), (seen) =>
+    framedReply(
+      viewer,
+      { section: "/webhooks", title: "Webhook endpoint" },
+      <OneEndpoint
+        viewer={viewer}
+        seen={seen}
+        target={target ?? targetOf(endpoint)}
+        rotation={rotation ?? blank("rotation", { secret: Redacted.value(freshSecret()), overlap: "24h" })}
+        tested={tested}
+      />,
+      target === undefined && rotation === undefined ? 200 : 422
+    )
+  )
+
+/** Handles what is about one endpoint of the viewer's account and mode. */
+const ofEndpoint =
+  (
+    handle: (viewer: Viewer, endpoint: Endpoint, form: URLSearchParams) => ReturnType<PortalHandler<Needs>>
+  ): PortalHandler<Needs> =>
+  (viewer, { form, params }) =>
+    Effect.gen(function* () {
+      const endpoint = yield* EndpointsRepo.find(yield* Reader, viewer.owner, params.id ?? "")
+      return endpoint === undefined ? missing(viewer, "/webhooks", "endpoint") : yield* handle(viewer, endpoint, form)
+    })
+
+/** Changes an endpoint; `refused` shows the form again. */
+const changed = Effect.fnUntraced(function* (
+  viewer: Viewer,
+  { id }: Endpoint,
+  change: EndpointChange,
+  detail: Act["detail"],
+  refused: (problem: FormState["problems"][number]) => Effect.Effect<HttpReply, StoreUnavailable, Needs>
+) {
+  const webhooks = yield* Webhooks
+  return yield* audited(viewer.actor, { act: "webhooks change", detail: { endpoint: id, ...detail } }, () =>
+    webhooks.change(viewer.owner, id, change)
+  ).pipe(
+    Effect.map((endpoint) =>
+      endpoint === undefined ? missing(viewer, "/webhooks", "endpoint") : seeOther(pathOf(viewer, `/webhooks/${id}`))
+    ),
+    Effect.catchTags({
+      TargetRefused: ({ message }) => refused({ path: "url", message }),
+      QuotaExceeded: () => refused(quotaProblem),
+      RotationUnderWay: ({ until }) =>
+        refused({
+          path: "overlap",
+          message: `must wait: the secret before the last one still signs until ${iso(until)}. “No time” ends both at once`
+        }),
+      SecretUnreadable: () =>
+        refused({
+          path: "overlap",
+          message: "must be no time: the stored secret is damaged, and cannot sign any longer"
+        })
+    })
+  )
+})
+
+const change = ofEndpoint((viewer, endpoint, form) => {
+  const refused = (problems: FormState["problems"]) =>
+    endpointPage(viewer, endpoint, { target: { id: "target", typed: form, problems } })
+  const read = checked(readTarget(form))
+  if (Either.isLeft(read)) return refused(read.left)
+  const { events, url } = read.right
+  return changed(viewer, endpoint, read.right, { host: hostOf(url), events }, (problem) => refused([problem]))
+})
+
+const rotate = ofEndpoint((viewer, endpoint, form) => {
+  const refused = (problems: FormState["problems"]) =>
+    endpointPage(viewer, endpoint, { rotation: { id: "rotation", typed: form, problems } })
+  const read = checked({
+    secret: readSecret(textOf(form, "secret")),
+    overlap: readDuration(longestOverlap)(textOf(form, "overlap"))
+  })
+  if (Either.isLeft(read)) return refused(read.left)
+  return changed(viewer, endpoint, read.right, { secret: "replaced" }, (problem) => refused([problem]))
+})
+
+const test = ofEndpoint((viewer, endpoint) =>
+  audited(viewer.actor, { act: "webhooks test", detail: { endpoint: endpoint.id }, first: true }, () =>
+    sendTest(endpoint)
+  ).pipe(
+    Effect.flatMap((tested) => endpointPage(viewer, endpoint, { tested })),
+    Effect.catchTag("SecretUnreadable", () =>
+      Effect.succeed(
+        framedReply(
+          viewer,
+          { section: "/webhooks", title: "The test was not sent" },
+          <p>
+            The stored secret of this endpoint is damaged, so that nothing can be signed for it:{" "}
+            <a href={pathOf(viewer, `/webhooks/${endpoint.id}`)}>rotate it</a> with no overlap.
+          </p>,
+          409
+        )
+      )
+    )
+  )
+)
+
+const confirmDeletion = ofEndpoint((viewer, endpoint) =>
+  Effect.gen(function* () {
+    const count = yield* wouldCancel(yield* Reader, endpoint.id)
+    const here = pathOf(viewer, `/webhooks/${endpoint.id}`)
+    return framedReply(
+      viewer,
+      { section: "/webhooks", title: "Delete this endpoint?" },
+      <>
+        <p>{endpoint.url} gets no more events.</p>
+        <Notice tone="warning">
+          <p>
+            {count === 0
+              ? "No delivery is waiting: none would be cancelled."
+              : `${countText(count)} ${count === 1 ? "delivery has" : "deliveries have"} not arrived yet, and would be cancelled. Each can be sent to another endpoint later.`}
+          </p>
+        </Notice>
+        <PostForm of={blank("delete")} action={`${here}/delete`} csrf={viewer.csrf} submit="Delete it" dangerous>
+          <p>
+            <a href={here}>Keep it</a>
+          </p>
+        </PostForm>
+      </>
+    )
+  })
+)
+
+const remove = ofEndpoint((viewer, { id }) =>
+  Effect.gen(function* () {
+    const webhooks = yield* Webhooks
+    const cancelled = yield* audited(viewer.actor, { act: "webhooks delete", detail: { endpoint: id } }, () =>
+      webhooks.remove(viewer.owner, id)
+    )
+    return seeOther(withQuery(pathOf(viewer, "/webhooks"), { cancelled: String(cancelled ?? 0) }))
+  })
+)
+
+export const webhookRoutes: ReadonlyArray<PortalRoute<Needs>> = [
+  { method: "GET", path: "/webhooks", role: "viewer", handle: list },
+  { method: "GET", path: "/webhooks/new", role: "admin", handle: open },
+  { method: "POST", path: "/webhooks", role: "admin", handle: create },
+  {
+    method: "GET",
+    path: "/webhooks/:id",
+    role: "viewer",
+    handle: ofEndpoint((viewer, endpoint) => endpointPage(viewer, endpoint))
+  },
+  { method: "POST", path: "/webhooks/:id", role: "admin", handle: change },
+  { method: "POST", path: "/webhooks/:id/test", role: "admin", handle: test },
+  { method: "POST", path: "/webhooks/:id/secret", role: "admin", handle: rotate },
+  { method: "GET", path: "/webhooks/:id/delete", role: "admin", handle: confirmDeletion },
+  { method: "POST", path: "/webhooks/:id/delete", role: "admin", handle: remove }
+]

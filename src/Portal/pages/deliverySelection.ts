@@ -1,0 +1,46 @@
+/** Which deliveries a form or the filters of the list select, and the cursors of their pages. */
+import { Effect, type Either } from "effect"
+import type { EndpointId, PaymentId } from "../../Domain/Ids.ts"
+import { makeCursors, type Place } from "../../Http/cursor.ts"
+import { Secrets } from "../../Secrets.ts"
+import type * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
+import { checked, optional, readMoment, readOneOf, textOf } from "../fields.ts"
+import type { Viewer } from "../Viewer.ts"
+
+/** `failing`: an attempt has failed, and none has succeeded yet. */
+export const statuses = ["failing", "failed", "pending", "delivered", "cancelled"] as const
+
+export const readFilters = (given: URLSearchParams) =>
+  checked({
+    status: optional(readOneOf(statuses))(textOf(given, "status")),
+    from: optional(readMoment)(textOf(given, "from")),
+    until: optional(readMoment)(textOf(given, "until"))
+  })
+
+/** The filters that are read; ids are taken as they are. */
+export type ReadFilters = Either.Either.Right<ReturnType<typeof readFilters>>
+
+/** What a form of filters selects, of one status. Ids that nothing has select nothing. */
+export const selectionOf = (
+  { owner }: Viewer,
+  given: URLSearchParams,
+  { from = 0, until = Number.MAX_SAFE_INTEGER }: ReadFilters,
+  status: LogRepo.DeliveryFilter
+): LogRepo.Selection => ({
+  owner,
+  endpoint: (textOf(given, "endpoint") || undefined) as EndpointId | undefined,
+  payment: (textOf(given, "payment") || undefined) as PaymentId | undefined,
+  status,
+  since: from,
+  until
+})
+
+/** The fields of a form that select deliveries, for links and for the names of cursors. */
+export const filterFields = (given: URLSearchParams) =>
+  Object.fromEntries(["status", "endpoint", "payment", "from", "until"].map((name) => [name, textOf(given, name)]))
+
+export const placeOf = (viewer: Viewer, text: string, list: string) =>
+  Effect.map(Secrets, (secrets) => (text === "" ? undefined : makeCursors(secrets).decode(text, viewer.owner, list)))
+
+export const cursorOf = (viewer: Viewer, place: Place | undefined, list: string) =>
+  Effect.map(Secrets, (secrets) => place && makeCursors(secrets).encode(place, viewer.owner, list))

@@ -1,0 +1,107 @@
+/** What exceptions look like, in their list, in a payment and by themselves. */
+import { decimalsOn } from "../../Domain/amountDecimals.ts"
+import { type ExceptionKind, isOfDust, type PaymentException, pathOf as walletPathOf } from "../../Domain/Exception.ts"
+import { exceptionDetails } from "../../Domain/ExceptionObject.ts"
+import type { SettingsShape } from "../../Settings.ts"
+import { type Column, Facts } from "../components/Table.tsx"
+import { Money, OnChain, Status, Time } from "../components/values.tsx"
+import { pathOf } from "../route.ts"
+import type { Viewer } from "../Viewer.ts"
+
+/** What each kind means, in a sentence. */
+export const kindTexts: Readonly<Record<ExceptionKind, string>> = {
+  overpaid: "More came than was asked for.",
+  underpaid: "Too little came before the payment failed.",
+  late: "It was mined after the deadline.",
+  wrong_token: "It is not the currency that was asked for.",
+  wrong_chain: "It came on another chain than was asked for.",
+  unattributed: "The balance grew, and no provider can name the transaction, or only one knows of it.",
+  found_late: "It was on time, but was seen after the payment had ended: somebody paid and got nothing.",
+  reorged: "The chain took back what had confirmed the payment: something may have been delivered for nothing.",
+  unknown_payment: "It came to an address whose payment a lost copy of the database had."
+}
+
+type Chains = SettingsShape["chains"]
+
+export const chainIdOf = (chains: Chains, { chain, mode }: Pick<PaymentException, "chain" | "mode">) =>
+  chains.find((one) => one.chain === chain && one.mode === mode)?.chainId
+
+export const decimalsOfException = (chains: Chains, exception: PaymentException) =>
+  decimalsOn(chains, exception, exception.currency)
+
+export const ExceptionAmount = ({ chains, of }: { readonly of: PaymentException; readonly chains: Chains }) => (
+  <Money amount={of.amount} currency={of.currency} decimals={decimalsOfException(chains, of)} />
+)
+
+export const exceptionColumns = (viewer: Viewer, chains: Chains): ReadonlyArray<Column<PaymentException>> => [
+  {
+    name: "What",
+    cell: ({ id, kind }) => <a href={pathOf(viewer, `/exceptions/${id}`)}>{kind.replaceAll("_", " ")}</a>
+  },
+  { name: "Status", cell: ({ status }) => <Status of={status} /> },
+  { name: "Amount", numeric: true, cell: (exception) => <ExceptionAmount of={exception} chains={chains} /> },
+  { name: "Chain", cell: ({ chain }) => chain },
+  {
+    name: "Payment",
+    cell: ({ payment }) =>
+      payment === undefined ? null : <a href={pathOf(viewer, `/payments/${payment}`)}>{payment}</a>
+  },
+  { name: "Since", cell: ({ openedAt }) => <Time at={openedAt} /> }
+]
+
+const refundText = (exception: PaymentException, chains: Chains) =>
+  exception.refunds.length === 0 ? undefined : (
+    <ul>
+      {exception.refunds.map(({ amount, at, note, txHash }) => (
+        <li key={String(at) + txHash}>
+          <Money amount={amount} currency={exception.currency} decimals={decimalsOfException(chains, exception)} />,{" "}
+          <Time at={at} />
+          {txHash === undefined ? null : (
+            <>
+              {" "}
+              in <OnChain kind="tx" value={txHash} chainId={chainIdOf(chains, exception)} short />
+            </>
+          )}
+          {note === undefined ? null : `: ${note}`}
+        </li>
+      ))}
+    </ul>
+  )
+
+export const ExceptionFacts = ({
+  chains,
+  of,
+  viewer
+}: {
+  readonly of: PaymentException
+  readonly chains: Chains
+  readonly viewer: Viewer
+}) => {
+  const { address, from } = exceptionDetails(of)
+  const chainId = chainIdOf(chains, of)
+  const chain = (kind: "tx" | "address", value: string | undefined) =>
+    value === undefined ? undefined : <OnChain kind={kind} value={value} chainId={chainId} />
+  return (
+    <section class="card" aria-label="What came">
+      <p>{kindTexts[of.kind]}</p>
+      <Facts
+        of={{
+          Amount: <ExceptionAmount of={of} chains={chains} />,
+          Status: <Status of={of.status} />,
+          Chain: of.chain,
+          Payment:
+            of.payment === undefined ? undefined : <a href={pathOf(viewer, `/payments/${of.payment}`)}>{of.payment}</a>,
+          Transaction: isOfDust(of) ? "many small ones together" : chain("tx", of.txHash),
+          "Sent by": chain("address", from),
+          "Received at": chain("address", address),
+          "Path in the wallet": walletPathOf(of),
+          Noticed: <Time at={of.openedAt} />,
+          Closed: of.closedAt === undefined ? undefined : <Time at={of.closedAt} />,
+          "Transaction of the decision": chain("tx", of.decisionTx),
+          Note: of.note,
+          "Sent back": refundText(of, chains)
+        }}
+      />
+    </section>
+  )
+}

@@ -1,0 +1,147 @@
+/** What happened to a payment, in order: its creation, money, changes of status, events and their deliveries. */
+import type { ComponentChildren } from "preact"
+import type { Story } from "../../Control/paymentRequests.ts"
+import { decimalsOn } from "../../Domain/amountDecimals.ts"
+import { type Network, networkKey } from "../../Domain/Chain.ts"
+import type { SettingsShape } from "../../Settings.ts"
+import { Money, OnChain, Status, Time, type Tone } from "../components/values.tsx"
+
+/** What a timeline depends on besides the payment's history. */
+export interface TimelineContext {
+  readonly chains: SettingsShape["chains"]
+  /** The number of the newest block that was read, by `networkKey`. */
+  readonly heads: ReadonlyMap<string, number>
+  /** The page of a delivery. */
+  readonly deliveryPath: (id: string) => string
+}
+
+interface Entry {
+  /** ISO 8601, so that the order of texts is that of time. */
+  readonly at: string
+  readonly key: string
+  readonly tone: Tone
+  readonly text: ComponentChildren
+}
+
+type ReceiptView = Story["receipts"][number]
+
+const chainOf = ({ chains }: TimelineContext, network: Network) =>
+  chains.find((one) => networkKey(one) === networkKey(network))
+
+/** `7 of 12 confirmations`, and only their number once there are enough. */
+export const confirmationsText = (block: number, head: number | undefined, needed: number | undefined): string => {
+  if (head === undefined) return `in block ${block}`
+  const count = Math.max(0, head - block + 1)
+  return needed !== undefined && count < needed
+    ? `${count} of ${needed} confirmations`
+    : `${count} ${count === 1 ? "confirmation" : "confirmations"}`
+}
+
+const receiptState = (receipt: ReceiptView, context: TimelineContext, network: Network): string => {
+  if (!receipt.canonical) return "a reorg has taken it back"
+  const count = confirmationsText(
+    receipt.blockNumber,
+    context.heads.get(networkKey(network)),
+    chainOf(context, network)?.confirmations
+  )
+  if (receipt.corroborated) return count
+  return `${count}; a second provider has not shown it${receipt.deniedBy === undefined ? " yet" : `: ${receipt.deniedBy} does not have it`}`
+}
+
+const receiptEntry = (receipt: ReceiptView, story: Story, context: TimelineContext): Entry => {
+  const network = { chain: receipt.chain, mode: story.payment.mode }
+  return {
+    at: receipt.blockTime,
+    key: `receipt ${receipt.chain} ${receipt.blockHash} ${receipt.position}`,
+    tone: receipt.canonical ? "warning" : "bad",
+    text: (
+      <>
+        <Money
+          amount={BigInt(receipt.amount)}
+          currency={receipt.currency}
+          decimals={decimalsOn(context.chains, network, receipt.currency)}
+        />{" "}
+        came on {receipt.chain}
+        {receipt.txHash === undefined ? (
+          ", in a transaction that no provider can name"
+        ) : (
+          <>
+            {" "}
+            in <OnChain kind="tx" value={receipt.txHash} chainId={chainOf(context, network)?.chainId} short />
+          </>
+        )}
+        : {receiptState(receipt, context, network)}
+      </>
+    )
+  }
+}
+
+const tones: Readonly<Record<string, Tone>> = {
+  confirmed: "good",
+  detecting: "warning",
+  expired: "neutral",
+  failed: "bad"
+}
+
+type DeliveryView = Story["deliveries"][number]
+
+const lastAttempt = ({ attempts }: DeliveryView): string => {
+  const last = attempts.at(-1)
+  if (last === undefined) return "not attempted yet"
+  return last.status === undefined ? (last.error ?? "no answer") : `answered with ${last.status}`
+}
+
+const deliveryEntry = (delivery: DeliveryView, { deliveryPath }: TimelineContext): Entry => ({
+  at: delivery.attempts.at(-1)?.startedAt ?? delivery.createdAt,
+  key: delivery.id,
+  tone: delivery.status === "delivered" ? "good" : delivery.status === "failed" ? "bad" : "neutral",
+  text: (
+    <>
+      <a href={deliveryPath(delivery.id)}>{delivery.kind}</a> to <code>{delivery.url}</code>:{" "}
+      <Status of={delivery.status} /> {lastAttempt(delivery)}
+    </>
+  )
+})
+
+/** The entries of a payment's history, oldest first. Of the same moment, causes come before what they cause. */
+export const timelineOf = (story: Story, context: TimelineContext): ReadonlyArray<Entry> =>
+  [
+    { at: story.payment.createdAt, key: "created", tone: "neutral" as const, text: "The payment was created" },
+    ...story.receipts.map((receipt) => receiptEntry(receipt, story, context)),
+    ...story.transitions.map(
+      ({ at, from, to }, place): Entry => ({
+        at,
+        key: `transition ${place}`,
+        tone: tones[to] ?? "neutral",
+        text: (
+          <>
+            <Status of={from} /> became <Status of={to} />
+          </>
+        )
+      })
+    ),
+    ...story.events.map(
+      ({ createdAt, id, kind }): Entry => ({
+        at: createdAt,
+        key: id,
+        tone: "neutral",
+        text: (
+          <>
+            Event <code>{kind}</code> <code class="muted">{id}</code>
+          </>
+        )
+      })
+    ),
+    ...story.deliveries.map((delivery) => deliveryEntry(delivery, context))
+  ].sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0))
+
+export const Timeline = ({ entries }: { readonly entries: ReadonlyArray<Entry> }) => (
+  <ol class="timeline">
+    {entries.map(({ at, key, text, tone }) => (
+      <li key={key} class={tone}>
+        <Time at={at} />
+        <div>{text}</div>
+      </li>
+    ))}
+  </ol>
+)

@@ -1,0 +1,143 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Layer, TestClock } from "effect"
+import { AccountId, ApiKeyId } from "../../src/Domain/Ids.ts"
+import { RequestLog } from "../../src/Http/RequestLog.ts"
+import * as RequestLogRepo from "../../src/Http/RequestLogRepo.ts"
+import { redacted } from "../../src/Http/redacted.ts"
+import { Reader } from "../../src/Sql.ts"
+import { Metrics } from "../../src/Telemetry/Metrics.ts"
+import { scopedTest } from "../lib/scopedTest.ts"
+import { inTransaction, refusingWriter, rows, tempStore } from "../lib/store.ts"
+import { explained } from "../lib/webhooks.ts"
+
+const shop = { account: AccountId.make("shop"), mode: "test" as const }
+const key = ApiKeyId.make(`key_${"k".repeat(22)}`)
+
+const request = (n: number, over: Partial<RequestLogRepo.LoggedRequest> = {}): RequestLogRepo.LoggedRequest => ({
+  ...shop,
+  ...{ id: `req_${n}`, at: n, key, method: "GET", path: "/v1/payments", status: 200, durationMicros: 900 },
+  ...{ errorCode: null, errorMessage: null, request: null },
+  ...over
+})
+
+const stored = Effect.map(rows<{ n: number }>("SELECT count(*) AS n FROM requests"), ([row]) => row?.n ?? 0)
+
+let isFull = false
+const test = scopedTest(
+  RequestLog.layer.pipe(
+    Layer.provideMerge(
+      Layer.provideMerge(
+        refusingWriter(() => isFull),
+        tempStore
+      )
+    ),
+    Layer.provideMerge(Metrics.layer)
+  )
+)
+
+const dropped = Effect.map(Metrics, ({ requestsNotLogged }) => requestsNotLogged.family.samples[0]?.value)
+
+/** Lets the worker store what was noted; the writer's acknowledgement takes turns of the event loop, not time. */
+const secondLater = Effect.gen(function* () {
+  yield* TestClock.adjust("1 second")
+  yield* inTransaction(Effect.void)
+})
+
+test("what was noted is stored once a second, in its order", function* () {
+  const { note, run } = yield* RequestLog
+  yield* Effect.fork(run)
+  for (let n = 1; n <= 250; n++) note(() => request(n))
+  expect(yield* stored).toBe(0)
+  yield* secondLater
+  while ((yield* stored) < 250) yield* inTransaction(Effect.void)
+  const listed = yield* RequestLogRepo.list(yield* Reader, shop, { isRefused: false }, 3)
+  expect(listed.map(({ id }) => id)).toEqual(["req_250", "req_249", "req_248"])
+  note(() => request(251))
+  yield* secondLater
+  while ((yield* stored) < 251) yield* inTransaction(Effect.void)
+})
+
+test("beyond a thousand in a second the rest is dropped without being made, and counted", function* () {
+  const { note, run } = yield* RequestLog
+  let made = 0
+  for (let n = 1; n <= 1_500; n++) {
+    note(() => {
+      made++
+      return request(n)
+    })
+  }
+  expect([made, yield* dropped]).toEqual([1_000, 500])
+  yield* Effect.fork(run)
+  yield* secondLater
+  while ((yield* stored) < 1_000) yield* inTransaction(Effect.void)
+  note(() => request(1_501))
+  yield* secondLater
+  while ((yield* stored) < 1_001) yield* inTransaction(Effect.void)
+})
+
+test("while the store is full nothing is kept back for later, and it is counted", function* () {
+  const { note, run } = yield* RequestLog
+  yield* Effect.fork(run)
+  isFull = true
+  note(() => request(1))
+  yield* TestClock.adjust("1 second")
+  while ((yield* dropped) !== 1) yield* Effect.yieldNow()
+  isFull = false
+  note(() => request(2))
+  yield* secondLater
+  while ((yield* stored) < 1) yield* inTransaction(Effect.void)
+  expect((yield* rows<{ id: string }>("SELECT id FROM requests")).map(({ id }) => id)).toEqual(["req_2"])
+})
+
+test("rows go by age and by number, a bounded step at a time", function* () {
+  yield* inTransaction(RequestLogRepo.insert(Array.from({ length: 10 }, (_, n) => request(n))))
+  expect(yield* inTransaction(RequestLogRepo.forget(3, 1_000, 2))).toBe(true)
+  expect(yield* inTransaction(RequestLogRepo.forget(3, 1_000, 2))).toBe(false)
+  expect(yield* stored).toBe(7)
+  expect(yield* inTransaction(RequestLogRepo.forget(0, 4, 100))).toBe(false)
+  expect((yield* rows<{ at: number }>("SELECT at FROM requests ORDER BY at")).map(({ at }) => at)).toEqual([6, 7, 8, 9])
+})
+
+test("every list is read by an index, without sorting", function* () {
+  const reader = yield* Reader
+  const steps: Array<string> = []
+  const db = explained(reader, reader, steps)
+  for (const filter of [
+    { isRefused: false },
+    { isRefused: true },
+    { isRefused: false, key: "key_1" },
+    { isRefused: true, key: "key_1" }
+  ]) {
+    yield* RequestLogRepo.list(db, shop, filter, 50, 1_000)
+  }
+  yield* RequestLogRepo.byId(db, shop, "req_1")
+  expect(steps.map((step) => /INDEX (\w+)/.exec(step)?.[1])).toEqual([
+    ...["requests_owner", "requests_refused", "requests_key", "requests_key_refused", "requests_id"]
+  ])
+})
+
+it.each([
+  [{ merchantRef: "1", amount: "5" }, '{"merchantRef":"1","amount":"5"}'],
+  [{ secret: "whsec_0123456789abcdef" }, '{"secret":"[redacted]"}'],
+  [{ metadata: { card: "4111" } }, '{"metadata":"[redacted]"}'],
+  [{ webhookUrl: "https://shop.example/x?token=1" }, '{"webhookUrl":"[redacted]"}'],
+  [{ nested: [{ apiKey: "a", Password: "b" }] }, '{"nested":[{"apiKey":"[redacted]","Password":"[redacted]"}]}'],
+  [{ url: "https://shop.example/hook/SECRET?a=b" }, '{"url":"https://shop.example/…"}'],
+  [{ note: "a".repeat(65) }, `{"note":"${"a".repeat(64)}…"}`],
+  ["text", '"text"'],
+  [null, "null"]
+])("of %j the log has %s", (payload, expected) => {
+  expect(redacted(payload)).toBe(expected)
+})
+
+it.each([
+  [Array.from({ length: 500 }, () => "x".repeat(60))],
+  [Array.from({ length: 500 }, () => "é💶")],
+  [{ ["k".repeat(60_000)]: 1 }]
+])("a long body is cut to 1,024 bytes, between two characters", (payload) => {
+  const text = redacted(payload)
+  expect(Buffer.byteLength(text)).toBeLessThanOrEqual(1_024)
+  expect(Buffer.byteLength(text)).toBeGreaterThan(1_010)
+  expect(text).not.toContain("\uFFFD")
+  expect(text.endsWith("…")).toBe(true)
+})

@@ -1,0 +1,191 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { signIn } from "../lib/portal.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
+import { execute, rows } from "../lib/store.ts"
+import { failOnce, openShop, portalApp, valueOf } from "./shop.ts"
+
+/** The payments of a list's rows, in their order. */
+const paymentsIn = (text: string) =>
+  [...text.matchAll(/<tr>.*?\/payments\/(pay_[\w-]+)".*?<\/tr>/gs)].map(([, id]) => id)
+
+const deliveryOf = (payment: string) =>
+  Effect.map(
+    rows<{ id: string; redelivery: number; sequence: number }>(
+      "SELECT id, redelivery, sequence FROM deliveries WHERE payment_id = ?",
+      [payment]
+    ),
+    ([row]) => row ?? { id: "", redelivery: -1, sequence: -1 }
+  )
+
+const isOrdered = (payment: string) => Effect.map(deliveryOf(payment), ({ redelivery }) => redelivery === 1)
+
+liveSuite(portalApp, "deliveries in the portal", (test, it) => {
+  test("the failing ones come first, then all, newest first", function* () {
+    const { admin, base, endpoint, pay } = yield* openShop
+    yield* endpoint()
+    const ids = [yield* pay("1"), yield* pay("2"), yield* pay("3")] as const
+    yield* failOnce(ids[0])
+    const { text } = yield* admin.get(`${base}/deliveries`)
+    const [failing = "", all = ""] = text.split("<h2>All</h2>")
+    expect(paymentsIn(failing)).toEqual([ids[0]])
+    expect(paymentsIn(all)).toEqual([ids[2], ids[1], ids[0]])
+    expect(paymentsIn((yield* admin.get(`${base}/deliveries?status=failing`)).text)).toEqual([ids[0]])
+    expect(paymentsIn((yield* admin.get(`${base}/deliveries?payment=${ids[1]}`)).text)).toEqual([ids[1]])
+    expect(paymentsIn((yield* admin.get(`${base}/deliveries?from=2099-01-01T00:00`)).text)).toEqual([])
+    expect(paymentsIn((yield* admin.get(`${base}/deliveries?until=2099-01-01T00:00`)).text)).toHaveLength(3)
+  })
+
+  it.effect.each([
+    ["status=dead", "The filter status must be one of"],
+    ["from=yesterday", "The filter from must be a time"],
+    ["until=2026-02-30", "The filter until must be a time"]
+  ] as const)("the filter %s is refused, with a reason", ([query, reason]) =>
+    Effect.gen(function* () {
+      const { admin, base } = yield* openShop
+      const page = yield* admin.get(`${base}/deliveries?${query}`)
+      expect(page.status).toBe(422)
+      expect(page.text.replace(/<[^>]*>/g, "")).toContain(reason)
+    })
+  )
+
+  test("a list of more than fifty goes on, by a cursor of its own", function* () {
+    const { admin, base, endpoint, pay } = yield* openShop
+    yield* endpoint()
+    for (let i = 0; i < 51; i++) yield* pay(String(i))
+    const first = yield* admin.get(`${base}/deliveries?status=pending`)
+    const next = (/href="([^"]*cursor=[^"]*)"/.exec(first.text)?.[1] ?? "").replaceAll("&amp;", "&")
+    const second = yield* admin.get(next)
+    expect(new Set([...paymentsIn(first.text), ...paymentsIn(second.text)]).size).toBe(51)
+    expect(paymentsIn(second.text)).toHaveLength(1)
+  })
+
+  test("a delivery shows the bytes that were sent, and of each attempt what is stored", function* () {
+    const { admin, api, base, endpoint, pay } = yield* openShop
+    yield* endpoint()
+    const payment = yield* pay('order <b>"1"</b>')
+    yield* failOnce(payment, "<h1>no</h1>")
+    const { id } = yield* deliveryOf(payment)
+    const { text } = yield* admin.get(`${base}/deliveries/${id}`)
+    const [event] = yield* rows<{ body: string }>("SELECT body FROM events WHERE payment_id = ?", [payment])
+    const escaped = (event?.body ?? "").replaceAll("&", "&amp;").replaceAll("<", "&lt;")
+    expect(text.replaceAll("&quot;", '"')).toContain(`<pre>${escaped}</pre>`)
+    expect(text).toContain("Attempt 1: 500")
+    expect(text).toContain("took 31 ms")
+    expect(text).toContain("&lt;h1>no&lt;/h1>")
+    expect(text).not.toMatch(/<h1>no|<b>/)
+    expect(text).not.toContain("10.0.0.7")
+
+    const operator = yield* signIn(api)
+    expect((yield* operator.get(`${base}/deliveries/${id}`)).text).toContain("10.0.0.7")
+  })
+
+  test("one is sent again from its page, several by their boxes, and one that is due once only", function* () {
+    const { account, admin, base, endpoint, pay } = yield* openShop
+    yield* endpoint()
+    const ids = [yield* pay("1"), yield* pay("2"), yield* pay("3")] as const
+    for (const id of ids) yield* failOnce(id)
+    const all = yield* Effect.forEach(ids, deliveryOf, { concurrency: 1 })
+    const [one, two, three] = all.map(({ id }) => id)
+    const sent = yield* admin.post(`${base}/deliveries/${one}/resend`)
+    expect(sent.headers.location).toBe(`${base}/deliveries/${one}?ordered=1`)
+    expect((yield* admin.get(sent.headers.location as string)).text).toContain("1 sent again now.")
+    expect(yield* Effect.forEach(ids, isOrdered, { concurrency: 1 })).toEqual([true, false, false])
+    const fields = new URLSearchParams([one, two, three, "dlv_none"].map((id) => ["id", id ?? ""]))
+    const several = yield* admin.post(`${base}/deliveries/resend`, fields)
+    expect(several.headers.location).toBe(`${base}/deliveries?ordered=2&due=1`)
+    expect(yield* Effect.forEach(ids, isOrdered, { concurrency: 1 })).toEqual([true, true, true])
+    const acts = yield* rows("SELECT 1 FROM audit WHERE account_id = ? AND act = 'webhooks redeliver'", [account])
+    expect(acts).toHaveLength(4)
+  })
+
+  test("one is sent to another endpoint, and to none of another account", function* () {
+    const { admin, base, endpoint, pay } = yield* openShop
+    const other = yield* openShop
+    yield* endpoint()
+    const payment = yield* pay("1")
+    const { id } = yield* deliveryOf(payment)
+    const foreign = yield* other.endpoint()
+    expect((yield* admin.post(`${base}/deliveries/${id}/resend`, { to: foreign })).status).toBe(404)
+    const second = yield* endpoint("b")
+    const sent = yield* admin.post(`${base}/deliveries/${id}/resend`, { to: second })
+    expect(sent.headers.location).toMatch(/\/deliveries\/dlv_[\w-]+\?ordered=1$/)
+    const places = yield* rows<{ endpoint_id: string }>(
+      "SELECT endpoint_id FROM deliveries WHERE payment_id = ? ORDER BY sequence",
+      [payment]
+    )
+    expect(places.at(-1)?.endpoint_id).toBe(second)
+  })
+
+  test("a range is sent again part by part, and each part says how far it is", function* () {
+    const { account, admin, base, endpoint, pay } = yield* openShop
+    yield* endpoint()
+    const [first, last] = [yield* pay("1"), yield* pay("2")]
+    yield* failOnce(first)
+    yield* failOnce(last)
+    // As many as two parts take: 1,000 and the rest.
+    yield* execute(
+      `WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 1198)
+       INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
+         attempts, next_attempt_at, created_at)
+       SELECT id || '-' || i, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
+         attempts, next_attempt_at, created_at FROM deliveries, n WHERE payment_id = ?`,
+      [first]
+    )
+    const begun = yield* admin.post(`${base}/deliveries/resend-range`, { status: "failing" })
+    expect(begun.text).toContain("1000 done")
+    expect(begun.text).toContain("data-continues")
+    const names = ["status", "cursor", "started", "ordered", "due", "refused", "from", "until", "endpoint", "to"]
+    const fields = Object.fromEntries(names.map((name) => [name, valueOf(begun.text, name)]))
+    const ended = yield* admin.post(`${base}/deliveries/resend-range`, fields)
+    expect(ended.text).toContain("1200 done")
+    expect(ended.text).not.toContain("data-continues")
+    const [count] = yield* rows<{ n: number }>(
+      "SELECT count(*) AS n FROM deliveries WHERE account_id = ? AND redelivery = 1",
+      [account]
+    )
+    expect(count?.n).toBe(1200)
+  })
+
+  test("a range whose fields are wrong is shown again", function* () {
+    const { admin, base } = yield* openShop
+    const refused = yield* admin.post(`${base}/deliveries/resend-range`, {
+      status: "failing",
+      from: "soon",
+      to: "wh_x"
+    })
+    expect(refused.status).toBe(422)
+    expect(refused.text).toContain("must be one of the endpoints")
+  })
+
+  test("a viewer sees the deliveries without forms, and may send none again", function* () {
+    const { base, endpoint, pay, viewer } = yield* openShop
+    yield* endpoint()
+    const payment = yield* pay("1")
+    yield* failOnce(payment)
+    const { id } = yield* deliveryOf(payment)
+    const list = yield* viewer.get(`${base}/deliveries`)
+    expect(list.text).not.toContain('type="checkbox"')
+    expect((yield* viewer.get(`${base}/deliveries/${id}`)).text.split('method="post"')).toHaveLength(2)
+    expect((yield* viewer.get(`${base}/deliveries/resend-range`)).status).toBe(403)
+    for (const path of [`/${id}/resend`, "/resend", "/resend-range"]) {
+      expect((yield* viewer.post(`${base}/deliveries${path}`, { id, status: "failing" })).status).toBe(403)
+    }
+    expect(yield* isOrdered(payment)).toBe(false)
+  })
+
+  test("the delivery of another account does not exist, by whatever way", function* () {
+    const { admin, base } = yield* openShop
+    const other = yield* openShop
+    yield* other.endpoint()
+    const payment = yield* other.pay("1")
+    yield* failOnce(payment)
+    const { id } = yield* deliveryOf(payment)
+    expect((yield* admin.get(`${base}/deliveries/${id}`)).status).toBe(404)
+    expect((yield* admin.post(`${base}/deliveries/${id}/resend`)).status).toBe(404)
+    expect((yield* admin.post(`${base}/deliveries/resend`, { id })).headers.location).toBe(`${base}/deliveries`)
+    expect((yield* admin.post(`${base}/deliveries/resend-range`, { status: "failing" })).text).toContain("0 done")
+    expect((yield* admin.get(`${base}/deliveries?payment=${payment}`)).text).not.toContain(`/deliveries/${id}`)
+    expect(yield* isOrdered(payment)).toBe(false)
+  })
+})

@@ -1,0 +1,171 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { permissions } from "../../src/Domain/ApiKey.ts"
+import { newApiKeyId } from "../../src/Domain/Ids.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
+import { rows } from "../lib/store.ts"
+import { openShop, portalApp, valueOf } from "./shop.ts"
+
+const shownKey = (text: string): string => /svc_(?:test|live)_[\w-]{20,}/.exec(text)?.[0] ?? ""
+
+const form = (over: Readonly<Record<string, string>> = {}) => {
+  const fields = new URLSearchParams({ id: newApiKeyId(), name: "server", ...over })
+  for (const permission of permissions) fields.append("permissions", permission)
+  return fields
+}
+
+liveSuite(portalApp, "API keys in the portal", (test, it) => {
+  test("a key that was made in the portal works on the API, and its form shows it once", function* () {
+    const { account, admin, api, base } = yield* openShop
+    const opened = yield* admin.get(`${base}/keys/new`)
+    const fields = form({ id: valueOf(opened.text, "id"), expires: "90d", perMinute: "7" })
+    const made = yield* admin.post(`${base}/keys`, fields)
+    expect(made).toMatchObject({ status: 200, headers: { "cache-control": "no-store" } })
+    const key = shownKey(made.text)
+    const answered = yield* api.call("GET", "/v1/payments", { key })
+    expect(answered).toMatchObject({ status: 200, headers: { "x-ratelimit-limit": "7" } })
+
+    const again = yield* admin.post(`${base}/keys`, fields)
+    expect(again.status).toBe(409)
+    const listed = yield* admin.get(`${base}/keys`)
+    expect(listed.text).toContain(`svc_test_…${key.slice(-4)}`)
+    expect(again.text + listed.text).not.toContain(key)
+    const id = fields.get("id") ?? ""
+    expect((yield* admin.get(`${base}/keys/${id}`)).text).not.toContain(key)
+    expect(listed.text.split("/keys/key_")).toHaveLength(3)
+    const acts = yield* rows<{ act: string; who: string; account_id: string; detail: string }>(
+      "SELECT act, who, account_id, detail FROM audit WHERE act LIKE 'keys %' AND account_id = ?",
+      [account]
+    )
+    expect(acts).toEqual([
+      expect.objectContaining({ act: "keys create", who: expect.stringContaining("admin of"), account_id: account })
+    ])
+    expect(JSON.parse(acts[0]?.detail ?? "")).toMatchObject({ key: id, name: "server", perMinute: 7 })
+  })
+
+  test("a rolled key works beside its replacement, which is shown once, and a second roll is refused", function* () {
+    const { admin, api, base } = yield* openShop
+    const fields = form({ ips: "127.0.0.1\n::1" })
+    const key = shownKey((yield* admin.post(`${base}/keys`, fields)).text)
+    const path = `${base}/keys/${fields.get("id")}`
+    const rolled = yield* admin.post(`${path}/roll`, { overlap: "1h" })
+    const next = shownKey(rolled.text)
+    expect(next).not.toBe(key)
+    for (const each of [key, next]) expect((yield* api.call("GET", "/v1/payments", { key: each })).status).toBe(200)
+    const again = yield* admin.post(`${path}/roll`, { overlap: "1h" })
+    expect(again.status).toBe(409)
+    expect(again.text).not.toContain(next)
+    expect((yield* admin.get(path)).text).toContain("127.0.0.1/32, ::1/128")
+  })
+
+  test("a key is revoked only behind a page that asks, and refused from then on", function* () {
+    const { admin, api, base } = yield* openShop
+    const fields = form()
+    const key = shownKey((yield* admin.post(`${base}/keys`, fields)).text)
+    const path = `${base}/keys/${fields.get("id")}`
+    const asked = yield* admin.get(`${path}/revoke`)
+    expect(asked.text).toContain(`svc_test_…${key.slice(-4)}`)
+    expect((yield* api.call("GET", "/v1/payments", { key })).status).toBe(200)
+    expect((yield* admin.post(`${path}/revoke`)).status).toBe(303)
+    expect((yield* api.call("GET", "/v1/payments", { key })).status).toBe(401)
+    const after = yield* admin.get(path)
+    expect(after.text).toContain("revoked")
+    expect(after.text).not.toContain("/roll")
+  })
+
+  test("the addresses and limits of a key change from its page", function* () {
+    const { admin, api, base } = yield* openShop
+    const fields = form()
+    const key = shownKey((yield* admin.post(`${base}/keys`, fields)).text)
+    const path = `${base}/keys/${fields.get("id")}`
+    const changed = yield* admin.post(`${path}/terms`, { ips: "198.51.100.0/24", perMinute: "", perHour: "9" })
+    expect(changed.status).toBe(303)
+    expect((yield* api.call("GET", "/v1/payments", { key })).status).toBe(403)
+    expect((yield* admin.get(path)).text).toContain("9 an hour")
+  })
+
+  it.effect.each([
+    [{ name: " " }, "name", "must be 1 to 100 printable characters"],
+    [{ name: "a\u0007" }, "name", "must be 1 to 100 printable characters"],
+    [{ expires: "soon" }, "expires", "must be a duration such as 24h"],
+    [{ ips: "203.0.113.7/24" }, "ips", "has an address inside its block"],
+    [{ perMinute: "0" }, "perMinute", "must be a whole number from 1 to 1000000"],
+    [{ perHour: "1e3" }, "perHour", "must be a whole number from 1 to 100000000"],
+    [{ id: "key_1" }, "", "This form is damaged: open it again."]
+  ] as const)("a form with %j is shown again with what was typed", ([over, path, message]) =>
+    Effect.gen(function* () {
+      const { admin, base } = yield* openShop
+      const refused = yield* admin.post(`${base}/keys`, form({ name: "till <b>", ...over }))
+      expect(refused.status).toBe(422)
+      expect(refused.text).toContain(message)
+      if (path !== "") expect(refused.text).toContain(`id="key-${path}-problem"`)
+      expect(refused.text).not.toContain("till <b>")
+      expect((yield* admin.get(`${base}/keys`)).text.split("/keys/key_")).toHaveLength(2)
+    })
+  )
+
+  test("a key without a permission, or with one that does not exist, is refused", function* () {
+    const { admin, base } = yield* openShop
+    const none = new URLSearchParams({ id: newApiKeyId(), name: "server" })
+    expect((yield* admin.post(`${base}/keys`, none)).text).toContain("must have at least one")
+    none.append("permissions", "payments:read")
+    none.append("permissions", "payments:everything")
+    expect((yield* admin.post(`${base}/keys`, none)).status).toBe(422)
+  })
+
+  test("markup in a key's name is text", function* () {
+    const { admin, base } = yield* openShop
+    const fields = form({ name: "<script>alert(1)</script>" })
+    yield* admin.post(`${base}/keys`, fields)
+    for (const path of ["", `/${fields.get("id")}`, `/${fields.get("id")}/revoke`]) {
+      const { text } = yield* admin.get(`${base}/keys${path}`)
+      expect(text).toContain("&lt;script>alert(1)")
+      expect(text).not.toContain("<script>alert")
+    }
+  })
+
+  test("a viewer sees the keys without forms, and may change none", function* () {
+    const { admin, base, viewer } = yield* openShop
+    const fields = form()
+    yield* admin.post(`${base}/keys`, fields)
+    const path = `${base}/keys/${fields.get("id")}`
+    for (const page of [`${base}/keys`, path]) {
+      const { status, text } = yield* viewer.get(page)
+      expect(status).toBe(200)
+      expect(text.split("<form")).toHaveLength(2)
+    }
+    expect((yield* viewer.get(`${base}/keys/new`)).status).toBe(403)
+    expect((yield* viewer.post(`${base}/keys`, form())).status).toBe(403)
+    for (const act of ["roll", "terms", "revoke"]) expect((yield* viewer.post(`${path}/${act}`)).status).toBe(403)
+    expect((yield* admin.get(path)).text).toContain("active")
+  })
+
+  test("the key of another account does not exist, nor does one of the other mode", function* () {
+    const { admin, base } = yield* openShop
+    const other = yield* openShop
+    const fields = form()
+    yield* other.admin.post(`${other.base}/keys`, fields)
+    for (const place of [base, other.base.replace(/test$/, "live")]) {
+      const asker = place === base ? admin : other.admin
+      const path = `${place}/keys/${fields.get("id")}`
+      expect((yield* asker.get(path)).status).toBe(404)
+      expect((yield* asker.post(`${path}/revoke`)).status).toBe(404)
+      expect((yield* asker.post(`${path}/roll`, { overlap: "1h" })).status).toBe(404)
+    }
+    const taken = yield* admin.post(`${base}/keys`, form({ id: fields.get("id") ?? "" }))
+    expect(taken.status).toBe(409)
+    expect((yield* other.admin.get(`${other.base}/keys/${fields.get("id")}`)).text).toContain("active")
+  })
+
+  test("the list goes on behind fifty keys", function* () {
+    const { account, admin, api, base } = yield* openShop
+    for (let i = 0; i < 51; i++) yield* api.newKey("test", [], account)
+    const first = yield* admin.get(`${base}/keys`)
+    const next = /href="([^"]*\?after=[^"]*)"/.exec(first.text)?.[1] ?? ""
+    const second = yield* admin.get(next)
+    const ids = (text: string) => [...text.matchAll(/\/keys\/(key_[\w-]+)"/g)].map(([, id]) => id)
+    expect(ids(first.text)).toHaveLength(50)
+    expect(ids(second.text)).toHaveLength(2)
+    expect(new Set([...ids(first.text), ...ids(second.text)]).size).toBe(52)
+  })
+})

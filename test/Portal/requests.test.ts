@@ -1,0 +1,66 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { RequestLog } from "../../src/Http/RequestLog.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
+import { rows } from "../lib/store.ts"
+import { openShop, portalApp } from "./shop.ts"
+
+/** Waits until the worker has stored so many requests of an account. */
+const logged = (account: string, count: number) =>
+  Effect.gen(function* () {
+    const { run } = yield* RequestLog
+    const found = rows("SELECT 1 FROM requests WHERE account_id = ?", [account])
+    const stored = Effect.repeat(Effect.delay(found, "20 millis"), { until: ({ length }) => length >= count })
+    yield* Effect.raceFirst(stored, run)
+  })
+
+liveSuite(portalApp, "requests in the portal", (test) => {
+  test("each request with a key is listed, the refused ones with their reason", function* () {
+    const { account, admin, api, base, key, pay, viewer } = yield* openShop
+    yield* pay("1")
+    const refused = yield* api.call("POST", "/v1/payments", { key, json: { merchantRef: "2", amount: "-1" } })
+    const missed = yield* api.call("GET", "/v1/payments/pay_none", { key })
+    yield* logged(account, 3)
+    const { text } = yield* viewer.get(`${base}/requests`)
+    const shown = [...text.matchAll(/\/requests\/req_[\w-]+">([^<]*)</g)].map(([, what]) => what)
+    expect(shown).toEqual(["GET /v1/payments/:id", "POST /v1/payments", "POST /v1/payments"])
+    expect(text).toContain("<code>NOT_FOUND</code>")
+    const only = yield* admin.get(`${base}/requests?only=refused`)
+    expect(only.text).not.toContain(">201<")
+    expect(only.text).toContain("<code>VALIDATION_ERROR</code>")
+
+    const id = refused.headers["x-request-id"] as string
+    const one = yield* admin.get(`${base}/requests/${id}`)
+    expect(one.text).toContain("The request is not valid")
+    expect(one.text).toContain("merchantRef")
+    const found = yield* admin.get(`${base}/requests?id=${missed.headers["x-request-id"]}`)
+    expect(found.text.split("/requests/req_")).toHaveLength(2)
+  })
+
+  test("another account's requests do not exist", function* () {
+    const { admin, base } = yield* openShop
+    const other = yield* openShop
+    const { headers } = yield* other.api.call("GET", "/v1/payments", { key: other.key })
+    yield* logged(other.account, 1)
+    const [row] = yield* rows<{ key_id: string }>("SELECT key_id FROM requests WHERE account_id = ?", [other.account])
+    const id = headers["x-request-id"]
+    expect((yield* other.admin.get(`${other.base}/requests/${id}`)).status).toBe(200)
+    expect((yield* admin.get(`${base}/requests/${id}`)).status).toBe(404)
+    for (const query of [`id=${id}`, `key=${row?.key_id}`]) {
+      expect((yield* admin.get(`${base}/requests?${query}`)).text).not.toContain("/requests/req_")
+    }
+  })
+
+  test("a list of more than fifty goes on, by a cursor that fits no other list", function* () {
+    const { account, admin, api, base, key } = yield* openShop
+    for (let i = 0; i < 51; i++) yield* api.call("GET", "/v1/payments", { key })
+    yield* logged(account, 51)
+    const first = yield* admin.get(`${base}/requests`)
+    const next = (/href="([^"]*cursor=[^"]*)"/.exec(first.text)?.[1] ?? "").replaceAll("&amp;", "&")
+    const ids = (text: string) => [...text.matchAll(/\/requests\/(req_[\w-]+)"/g)].map(([, id]) => id)
+    const second = yield* admin.get(next)
+    expect([ids(first.text).length, ids(second.text).length]).toEqual([50, 1])
+    expect(ids(first.text)).not.toContain(ids(second.text)[0])
+    expect(ids((yield* admin.get(`${next}&only=refused`)).text)).toEqual([])
+  })
+})

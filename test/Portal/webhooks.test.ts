@@ -1,0 +1,147 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { liveSuite } from "../lib/scopedTest.ts"
+import { execute, rows } from "../lib/store.ts"
+import { failOnce, openShop, portalApp, valueOf } from "./shop.ts"
+
+const target = (url: string, secret = "whsec_0123456789abcdef") =>
+  new URLSearchParams({ url, secret, events: "payment.created" })
+
+liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
+  test("an endpoint that was added in the portal is the API's, with the secret that its form drew", function* () {
+    const { account, admin, api, base, key } = yield* openShop
+    const opened = yield* admin.get(`${base}/webhooks/new`)
+    const secret = valueOf(opened.text, "secret")
+    expect(secret).toMatch(/^whsec_[\w+/]{43}=$/)
+    const added = yield* admin.post(`${base}/webhooks`, target("https://192.0.2.1/hook", secret))
+    expect(added.status).toBe(303)
+    const { body } = yield* api.call("GET", "/v1/webhooks", { key })
+    expect(body.data).toEqual([expect.objectContaining({ url: "https://192.0.2.1/hook", events: ["payment.created"] })])
+    expect(added.headers.location).toBe(`${base}/webhooks/${body.data[0].id}`)
+    const page = yield* admin.get(`${base}/webhooks/${body.data[0].id}`)
+    expect(page.text).not.toContain(secret)
+    const acts = yield* rows<{ act: string; detail: string }>("SELECT act, detail FROM audit WHERE account_id = ?", [
+      account
+    ])
+    expect(acts.map(({ act, detail }) => [act, JSON.parse(detail).host])).toContainEqual([
+      "webhooks register",
+      "192.0.2.1"
+    ])
+    expect(acts.map(({ detail }) => detail).join()).not.toContain("hook")
+  })
+
+  it.effect.each([
+    [target("http://192.0.2.1/"), "URL must be an https URL"],
+    [target("https://10.0.0.1/"), "10.0.0.1"],
+    [target("https://192.0.2.1/", "whsec_short"), "must be whsec_ followed by"],
+    [new URLSearchParams({ url: "https://192.0.2.1/", secret: "whsec_0123456789abcdef" }), "must have at least one"]
+  ] as const)("what cannot be an endpoint is refused with what was typed: %s", ([fields, message]) =>
+    Effect.gen(function* () {
+      const { admin, base } = yield* openShop
+      const refused = yield* admin.post(`${base}/webhooks`, fields)
+      expect(refused.status).toBe(422)
+      expect(refused.text).toContain(message)
+      expect(valueOf(refused.text, "url")).toBe(fields.get("url"))
+    })
+  )
+
+  test("the list tells how each endpoint is doing", function* () {
+    const { admin, base, endpoint, pay } = yield* openShop
+    const id = yield* endpoint()
+    expect((yield* admin.get(`${base}/webhooks`)).text).toContain("nothing sent yet")
+    const paid = yield* pay("order 1")
+    yield* execute(
+      "UPDATE deliveries SET status = 'delivered', next_attempt_at = NULL, done_at = 5000, attempts = 1 WHERE payment_id = ?",
+      [paid]
+    )
+    const well = yield* admin.get(`${base}/webhooks`)
+    expect(well.text).toContain("healthy")
+    expect(well.text).toContain("1970-01-01 00:00:05 UTC")
+    yield* failOnce(yield* pay("order 2"))
+    yield* failOnce(yield* pay("order 3"))
+    expect((yield* admin.get(`${base}/webhooks`)).text).toContain("2 failing")
+    expect((yield* admin.get(`${base}/webhooks/${id}`)).text).toContain("2 failing")
+  })
+
+  test("an endpoint is changed, and its secret rotated, from its page", function* () {
+    const { admin, api, base, endpoint, key } = yield* openShop
+    const path = `${base}/webhooks/${yield* endpoint()}`
+    const changed = yield* admin.post(path, target("https://192.0.2.1/mended"))
+    expect(changed.status).toBe(303)
+    expect((yield* api.call("GET", "/v1/webhooks", { key })).body.data[0].url).toBe("https://192.0.2.1/mended")
+    const refused = yield* admin.post(path, target("https://127.0.0.2/"))
+    expect(refused.status).toBe(422)
+    expect(valueOf(refused.text, "url")).toBe("https://127.0.0.2/")
+
+    const drawn = () => Effect.map(admin.get(path), ({ text }) => valueOf(text, "secret"))
+    const [first, second] = [yield* drawn(), yield* drawn()]
+    expect(first).not.toBe(second)
+    expect((yield* admin.post(`${path}/secret`, { secret: first, overlap: "24h" })).status).toBe(303)
+    const early = yield* admin.post(`${path}/secret`, { secret: second, overlap: "24h" })
+    expect(early).toMatchObject({ status: 422, text: expect.stringContaining("still signs until") })
+    expect((yield* admin.post(`${path}/secret`, { secret: second, overlap: "0s" })).status).toBe(303)
+  })
+
+  test("a test message shows what the receiver answered, or why it did not", function* () {
+    const { account, admin, base, endpoint } = yield* openShop
+    const id = yield* endpoint()
+    // The guard allowed the address when it was registered, and refuses it now.
+    yield* execute("UPDATE endpoints SET url = 'https://127.0.0.1:1/' WHERE id = ?", [id])
+    const tested = yield* admin.post(`${base}/webhooks/${id}/test`)
+    expect(tested.status).toBe(200)
+    expect(tested.text).toContain("The test message did not arrive")
+    expect(tested.text).toMatch(/<code>test_[\w-]+<\/code>/)
+    const acts = yield* rows<{ act: string }>("SELECT act FROM audit WHERE account_id = ?", [account])
+    expect(acts.map(({ act }) => act)).toContain("webhooks test")
+  })
+
+  test("deleting an endpoint says first how many deliveries it cancels", function* () {
+    const { admin, api, base, endpoint, key, pay } = yield* openShop
+    const id = yield* endpoint()
+    for (const order of ["1", "2"]) yield* pay(order)
+    const path = `${base}/webhooks/${id}/delete`
+    expect((yield* admin.get(path)).text).toContain("2 deliveries have not arrived yet, and would be cancelled")
+    expect((yield* api.call("GET", "/v1/webhooks", { key })).body.data).toHaveLength(1)
+    const deleted = yield* admin.post(path)
+    expect(deleted).toMatchObject({ status: 303, headers: { location: `${base}/webhooks?cancelled=2` } })
+    expect((yield* admin.get(`${base}/webhooks?cancelled=2`)).text).toContain("cancelled with it: 2.")
+    expect((yield* api.call("GET", "/v1/webhooks", { key })).body.data).toEqual([])
+    expect((yield* admin.get(`${base}/webhooks/${id}`)).status).toBe(404)
+  })
+
+  test("markup in a URL is text", function* () {
+    const { admin, base, endpoint } = yield* openShop
+    const id = yield* endpoint("?a=<b>'\"><script>alert(1)</script>")
+    yield* execute(`UPDATE endpoints SET url = 'https://192.0.2.1/"><script>alert(1)</script>' WHERE id = ?`, [id])
+    for (const path of ["", `/${id}`, `/${id}/delete`]) {
+      const { text } = yield* admin.get(`${base}/webhooks${path}`)
+      expect(text).not.toContain("<script>alert")
+      expect(text).toContain("&lt;script>alert(1)")
+      expect(text).not.toMatch(/value="https:\/\/192\.0\.2\.1\/">/)
+    }
+  })
+
+  test("a viewer sees the endpoints without forms, and may change none", function* () {
+    const { base, endpoint, viewer } = yield* openShop
+    const path = `${base}/webhooks/${yield* endpoint()}`
+    for (const page of [`${base}/webhooks`, path]) {
+      expect((yield* viewer.get(page)).text.split("<form")).toHaveLength(2)
+    }
+    for (const page of [`${base}/webhooks/new`, `${path}/delete`]) expect((yield* viewer.get(page)).status).toBe(403)
+    for (const act of ["", "/test", "/secret", "/delete"]) {
+      expect((yield* viewer.post(`${path}${act}`, target("https://192.0.2.1/"))).status).toBe(403)
+    }
+    expect((yield* viewer.post(`${base}/webhooks`, target("https://192.0.2.1/"))).status).toBe(403)
+  })
+
+  test("the endpoint of another account does not exist", function* () {
+    const { admin, base } = yield* openShop
+    const other = yield* openShop
+    const path = `${base}/webhooks/${yield* other.endpoint()}`
+    for (const act of ["", "/delete"]) expect((yield* admin.get(`${path}${act}`)).status).toBe(404)
+    for (const act of ["", "/test", "/secret", "/delete"]) {
+      expect((yield* admin.post(`${path}${act}`, target("https://192.0.2.1/"))).status).toBe(404)
+    }
+    expect((yield* other.api.call("GET", "/v1/webhooks", { key: other.key })).body.data).toHaveLength(1)
+  })
+})
