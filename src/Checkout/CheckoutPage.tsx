@@ -53,16 +53,19 @@ const Shop = ({ look: { logo, name } }: Pick<CheckoutPageProps, "look">) =>
 
 const Body = ({ now, view, wording, worth }: CheckoutPageProps & { readonly wording: Wording }) => {
   const { language, network, t } = wording
-  const { lags, merchantRef, mode, state } = view
+  const { amount, lags, merchantRef, mode, state } = view
+  // What the heading does not say.
+  const terms = [
+    ...(state.kind === "waiting" ? [] : [t.onNetwork(wording.money(amount), network)]),
+    ...(worth === undefined ? [] : [t.worth(fiatText(worth.amount, worth.currency, language))])
+  ]
   return (
     <>
       {mode === "test" && <p class="test">{t.test}</p>}
       <h1 tabIndex={-1}>{wording.headline}</h1>
-      {worth && (state.kind === "waiting" || state.kind === "seen" || state.kind === "paid") && (
-        <p class="worth">{t.worth(fiatText(worth.amount, worth.currency, language))}</p>
-      )}
+      {terms.length > 0 && <p class="terms">{terms.join(" · ")}</p>}
       {lags && <p class="notice">{t.lagging(network)}</p>}
-      {state.kind === "partPaid" && <p>{t.partPaid(wording.money(state.received), wording.money(view.amount))}</p>}
+      {state.kind === "partPaid" && <p>{t.partPaid(wording.money(state.received), wording.money(amount))}</p>}
       {state.kind === "waiting" || state.kind === "partPaid" ? (
         <Asking view={view} ask={state.ask} wording={wording} now={now} />
       ) : (

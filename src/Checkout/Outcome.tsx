@@ -19,9 +19,7 @@ const Progress = ({
   return (
     <>
       <p id="confirmations">{text}</p>
-      <progress value={count} max={needed} aria-labelledby="confirmations">
-        {text}
-      </progress>
+      <progress value={count} max={needed} aria-labelledby="confirmations" />
       {count === needed ? <p>{t.lastCheck}</p> : undefined}
     </>
   )

@@ -29,8 +29,8 @@ const newPayment = (over: object = {}) =>
 
 /** The text of a page's `<main>`, without its markup. */
 const textOf = ({ text }: Answered): string =>
-  (/<main[^]*<\/main>/.exec(text)?.[0] ?? "")
-    .replace(/<svg[^]*?<\/svg>/g, "")
+  (/<main[\s\S]*<\/main>/.exec(text)?.[0] ?? "")
+    .replace(/<svg[\s\S]*?<\/svg>/g, "")
     .replace(/<[^>]*>/g, " ")
     .replaceAll("\u00a0", " ")
     .replace(/\s+/g, " ")

@@ -3,8 +3,8 @@
  * that leaves the origin under test is refused and noted.
  */
 import { existsSync } from "node:fs"
-import { Effect } from "effect"
-import { type BrowserContext, type BrowserContextOptions, chromium } from "playwright-core"
+import { Context, Effect, Layer } from "effect"
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium } from "playwright-core"
 
 const places = () => [
   process.env.CHROMIUM_PATH ?? "",
@@ -37,22 +37,33 @@ export interface Visitor {
   readonly strayed: ReadonlyArray<string>
 }
 
-/** A browser of somebody's own: cookies, language, colour scheme. It reaches `origin` only. */
-export const visitor = (origin: string, options: BrowserContextOptions = {}) =>
-  Effect.flatMap(browser, (launched) =>
-    Effect.acquireRelease(
-      Effect.promise(async (): Promise<Visitor> => {
-        const context = await launched.newContext({ locale: "en-US", ...options })
-        const strayed: Array<string> = []
-        await context.route(
-          (url) => url.origin !== origin && !["data:", "blob:", "about:"].includes(url.protocol),
-          (route) => {
-            strayed.push(route.request().url())
-            return route.abort()
-          }
-        )
-        return { context, strayed }
-      }),
-      ({ context }) => Effect.promise(() => context.close())
-    )
+/** One for all tests of a suite: starting it takes longer than most of them. */
+export class Chromium extends Context.Tag("test/Chromium")<Chromium, Browser>() {
+  static readonly layer = Layer.scoped(Chromium, browser)
+}
+
+/** Somebody's own part of a browser: cookies, language, colour scheme. It reaches `origin` only. */
+const visitorIn = (launched: Browser, origin: string, options: BrowserContextOptions) =>
+  Effect.acquireRelease(
+    Effect.promise(async (): Promise<Visitor> => {
+      const context = await launched.newContext({ locale: "en-US", ...options })
+      const strayed: Array<string> = []
+      await context.route(
+        (url) => url.origin !== origin && !["data:", "blob:", "about:"].includes(url.protocol),
+        (route) => {
+          strayed.push(route.request().url())
+          return route.abort()
+        }
+      )
+      return { context, strayed }
+    }),
+    ({ context }) => Effect.promise(() => context.close())
   )
+
+/** A visitor with a browser of its own. */
+export const visitor = (origin: string, options: BrowserContextOptions = {}) =>
+  Effect.flatMap(browser, (launched) => visitorIn(launched, origin, options))
+
+/** A visitor in the suite's browser. */
+export const visitorOf = (origin: string, options: BrowserContextOptions = {}) =>
+  Effect.flatMap(Chromium, (launched) => visitorIn(launched, origin, options))

@@ -42,23 +42,32 @@ const replace = (former: HTMLElement, main: HTMLElement, enhance: Enhance): void
 
 export const follow = (first: HTMLElement, enhance: Enhance): void => {
   let shown = first
-  let fetching = false
+  let isFetching = false
+  let isOutdated = false
+
+  const show = async (): Promise<void> => {
+    const page = await fetchMain()
+    if (!page?.main || versionOf(page.main) === versionOf(shown)) return
+    const former = shown
+    shown = document.adoptNode(page.main)
+    document.title = page.title
+    replace(former, shown, enhance)
+  }
 
   const update = async (): Promise<void> => {
-    if (fetching) return
-    fetching = true
+    isOutdated = true
+    if (isFetching) return
+    isFetching = true
     try {
-      const page = await fetchMain()
-      if (page?.main && versionOf(page.main) !== versionOf(shown)) {
-        const former = shown
-        shown = document.adoptNode(page.main)
-        document.title = page.title
-        replace(former, shown, enhance)
+      // A version that comes meanwhile may be newer than what is being fetched.
+      while (isOutdated) {
+        isOutdated = false
+        await show()
       }
     } catch {
-      // The network is gone for the moment: the next look tries again.
+      // The network is gone for the moment: the next version, or look, tries again.
     } finally {
-      fetching = false
+      isFetching = false
     }
   }
 

@@ -33,6 +33,7 @@ const codeOf = (error: unknown): unknown =>
 const send = async ({ request }: Provider, place: HTMLElement): Promise<string> => {
   const { chain, data, to, value } = place.dataset
   const [from] = (await request({ method: "eth_requestAccounts" })) as ReadonlyArray<string>
+  if (from === undefined) throw new Error("the wallet names no account")
   await request({ method: "wallet_switchEthereumChain", params: [{ chainId: chain }] })
   const transaction = { from, to, value, ...(data === "0x" ? {} : { data }) }
   return String(await request({ method: "eth_sendTransaction", params: [transaction] }))

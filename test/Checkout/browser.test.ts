@@ -1,0 +1,253 @@
+// The page in a real browser, and each of its states as the store has it. `test/daemon/checkout.test.ts` is the whole way.
+import { expect } from "@effect/vitest"
+import { Chunk, Effect, Layer, Queue } from "effect"
+import type { BrowserContextOptions, Page } from "playwright-core"
+import { TestApi, testApp } from "../lib/api.ts"
+import { problemsOf } from "../lib/axe.ts"
+import { Chromium, visitorOf } from "../lib/browser.ts"
+import { injectWallet, type WalletAnswer, type WalletCall } from "../lib/injectedWallet.ts"
+import { readQr } from "../lib/qr.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
+import { testChain, testRates } from "../lib/settings.ts"
+import { execute } from "../lib/store.ts"
+
+const usdc = { symbol: "USDC", address: "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913", decimals: 6 } as const
+const app = testApp({ chains: [testChain({ tokens: [usdc] })], rates: testRates({ USDC: "1", ETH: "2500" }) })
+
+let orders = 0
+
+/** A payment, and a visitor on its page. `change` is SQL behind `UPDATE payments SET`, before the page is opened. */
+const checkout = (change = "", over: object = {}, options: BrowserContextOptions = {}) =>
+  Effect.gen(function* () {
+    const { call, host, newKey, port } = yield* TestApi
+    const key = yield* newKey()
+    const json = { merchantRef: `order ${++orders}`, amount: "25000000", currency: "USDC", chain: "base", ...over }
+    const { body: payment } = yield* call("POST", "/v1/payments", { key, json })
+    if (change !== "") yield* execute(`UPDATE payments SET ${change} WHERE id = ?`, [payment.id])
+    const origin = `http://${host}:${port}`
+    const { context, strayed } = yield* visitorOf(origin, options)
+    const url = origin + new URL(payment.checkoutUrl).pathname
+    const open = Effect.promise(async () => {
+      const page = await context.newPage()
+      await page.goto(url)
+      return page
+    })
+    const cancel = call("POST", `/v1/payments/${payment.id}/cancel`, { key })
+    return { cancel, context, open, payment, strayed, url }
+  })
+
+const heading = (page: Page, text: string | RegExp) => page.getByRole("heading", { level: 1, name: text })
+
+const ended = "ended_at = 1"
+const states = {
+  waiting: "",
+  "waiting in the last quarter": "created_at = created_at - 3500000, expires_at = expires_at - 3500000",
+  "part-paid": "status = 'detecting', amount_received = '20000000'",
+  seen: "status = 'detecting', amount_received = '25000000'",
+  closing: "expires_at = 1",
+  paid: `status = 'confirmed', confirmed_at = 1, ${ended}`,
+  expired: `status = 'expired', ${ended}`,
+  cancelled: `status = 'expired', failure_reason = 'cancelled', ${ended}`,
+  failed: `status = 'failed', failure_reason = 'insufficient_amount', amount_received = '7', ${ended}`
+}
+
+liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a browser", (test, it) => {
+  it.effect.each(Object.entries(states))("has nothing that axe finds, in both colour schemes: %s", ([, change]) =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { open, strayed } = yield* checkout(change)
+        const page = yield* open
+        expect(yield* Effect.promise(() => problemsOf(page))).toEqual([])
+        expect(strayed).toEqual([])
+      })
+    )
+  )
+
+  test("has nothing that axe finds where there is no payment", function* () {
+    const { open, url } = yield* checkout()
+    const page = yield* open
+    expect(
+      yield* Effect.promise(async () => {
+        await page.goto(`${url.slice(0, -1)}_?lang=de`)
+        return [await page.title(), await problemsOf(page)]
+      })
+    ).toEqual(["Diese Zahlung gibt es nicht", []])
+  })
+
+  test("fits on 320 pixels with its longest amount, and in every language", function* () {
+    const longest = { currency: "ETH", amount: "123456789000000000000000001", merchantRef: `order ${"x".repeat(110)}` }
+    const { open, url } = yield* checkout("", longest, { viewport: { width: 320, height: 640 } })
+    const page = yield* open
+    yield* Effect.promise(async () => {
+      for (const language of ["en", "es", "de", "fr", "pt"]) {
+        await page.goto(`${url}?lang=${language}`)
+        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(320)
+      }
+    })
+  })
+
+  test("shows a code that a camera reads as exactly the payment, and one of the address alone", function* () {
+    for (const colorScheme of ["light", "dark"] as const) {
+      const { open, payment } = yield* checkout("", {}, { colorScheme })
+      const page = yield* open
+      yield* Effect.promise(async () => {
+        expect(await readQr(page.locator(".code.payment svg"))).toBe(payment.paymentUri)
+        await page.getByText("Address only", { exact: true }).click()
+        expect(await readQr(page.locator(".code.address svg"))).toBe(payment.address)
+      })
+    }
+  })
+
+  test("without scripts has both codes, and an address that is selected as it is", function* () {
+    const { open, payment } = yield* checkout("", {}, { javaScriptEnabled: false })
+    const page = yield* open
+    yield* Effect.promise(async () => {
+      expect(await readQr(page.locator(".code.payment svg"))).toBe(payment.paymentUri)
+      await page.getByText("Address only", { exact: true }).click()
+      expect(await readQr(page.locator(".code.address svg"))).toBe(payment.address)
+      expect(await page.locator("button").count()).toBe(0)
+      await page.locator("code.address").click()
+      expect(await page.evaluate(() => getSelection()?.toString())).toBe(payment.address)
+    })
+  })
+
+  test("is used with the keyboard alone", function* () {
+    const { context, open, payment } = yield* checkout()
+    yield* Effect.promise(() => context.grantPermissions(["clipboard-read", "clipboard-write"]))
+    const page = yield* open
+    const clipboard = () => page.evaluate(() => navigator.clipboard.readText())
+    const tabTo = async (id: string) => {
+      for (let presses = 0; presses < 20; presses++) {
+        await page.keyboard.press("Tab")
+        if ((await page.evaluate(() => document.activeElement?.id)) === id) return
+      }
+      expect.fail(`${id} has no place in the order`)
+    }
+    yield* Effect.promise(async () => {
+      await tabTo("copy-amount")
+      await page.keyboard.press("Enter")
+      await page.getByRole("status").filter({ hasText: "Copied" }).waitFor({ state: "attached" })
+      expect(await clipboard()).toBe("25")
+      await tabTo("copy-address")
+      await page.keyboard.press("Space")
+      await page.locator("#copy-address").filter({ hasText: "Copied" }).waitFor()
+      expect(await clipboard()).toBe(payment.address)
+      await tabTo("code-payment")
+      await page.keyboard.press("ArrowRight")
+      await page.locator(".code.address").waitFor()
+      await tabTo("open-wallet")
+      await page.keyboard.press("Tab")
+      await page.keyboard.press("Tab")
+      await page.keyboard.press("Enter")
+      await heading(page, /^Pague/).waitFor()
+    })
+  })
+
+  test("shows an end as it comes, says it once, and puts the focus where it is read", function* () {
+    const { cancel, open } = yield* checkout()
+    const [page, focused] = [yield* open, yield* open]
+    yield* Effect.promise(() => focused.locator("#copy-address").focus())
+    yield* cancel
+    yield* Effect.promise(async () => {
+      const end = "This payment was cancelled"
+      await heading(page, end).waitFor()
+      expect(await page.title()).toBe(`${end} · 25\u00a0USDC`)
+      expect(await page.getByRole("status").textContent()).toBe(end)
+      await heading(focused, end).waitFor()
+      expect(await focused.evaluate(() => document.activeElement?.tagName)).toBe("H1")
+      expect(await focused.getByRole("status").textContent()).toBe("")
+    })
+  })
+
+  test("polls where it gets no stream", function* () {
+    const { cancel, context, open } = yield* checkout()
+    yield* Effect.promise(() => context.route("**/events", (route) => route.fulfill({ status: 429 })))
+    const page = yield* open
+    yield* cancel
+    yield* Effect.promise(() => heading(page, "This payment was cancelled").waitFor())
+  })
+
+  test("shows how much time is left only in its last quarter", function* () {
+    const early = yield* (yield* checkout()).open
+    const late = yield* (yield* checkout(states["waiting in the last quarter"])).open
+    yield* Effect.promise(async () => {
+      expect(await early.locator(".time-left").isVisible()).toBe(false)
+      expect(await late.locator(".time-left").textContent()).toMatch(/^Time left: 1:[0-4]\d$/)
+    })
+  })
+
+  test("leads back to the shop when it is paid, by itself and at once", function* () {
+    const redirectUrl = "https://shop.example/thanks?order=5"
+    const { open, payment, strayed } = yield* checkout(states.paid, { redirectUrl })
+    const page = yield* open
+    const expected = `${redirectUrl}&paymentId=${payment.id}`
+    yield* Effect.promise(async () => {
+      const link = page.getByRole("link", { name: "Back to the shop" })
+      expect(await link.getAttribute("href")).toBe(expected)
+      await page.waitForEvent("requestfailed")
+    })
+    expect(strayed).toEqual([expected])
+  })
+
+  const account = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
+  const hash = `0x${"ab".repeat(32)}`
+
+  /** A page with a wallet that answers each method so. */
+  const withWallet = (answers: Readonly<Record<string, WalletAnswer>>, over: object = {}) =>
+    Effect.gen(function* () {
+      const { context, open, payment } = yield* checkout("", over)
+      const calls = yield* Queue.unbounded<WalletCall>()
+      yield* Effect.promise(() =>
+        injectWallet(context, "Fox <b>", async (call) => {
+          calls.unsafeOffer(call)
+          return answers[call.method] ?? { code: -32601 }
+        })
+      )
+      const page = yield* open
+      const pay = Effect.promise(() => page.getByRole("button", { name: "Pay with Fox <b>" }).click())
+      return { calls, page, pay, payment }
+    })
+
+  const granted = {
+    eth_requestAccounts: { result: [account] },
+    wallet_switchEthereumChain: { result: null },
+    eth_sendTransaction: { result: hash }
+  }
+
+  test("has a wallet send the token on the right chain, and shows the hash it got without a link", function* () {
+    const { calls, page, pay, payment } = yield* withWallet(granted)
+    yield* pay
+    yield* Effect.promise(() => page.locator(".wallets code").filter({ hasText: hash }).waitFor())
+    const [, chain, transaction] = Chunk.toReadonlyArray(yield* Queue.takeAll(calls))
+    expect(chain?.params).toEqual([{ chainId: "0x7a69" }])
+    const word = (digits: string) => digits.padStart(64, "0")
+    const data = `0xa9059cbb${word(payment.address.slice(2).toLowerCase())}${word((25_000_000).toString(16))}`
+    expect(transaction?.params).toEqual([{ from: account, to: payment.tokenContract, value: "0x0", data }])
+    expect(yield* Effect.promise(() => page.locator(".wallets a, .wallets button").count())).toBe(0)
+  })
+
+  test("has a wallet send the chain's own coin to the address itself", function* () {
+    const { calls, page, pay, payment } = yield* withWallet(granted, { currency: "ETH", amount: "1000000000000000001" })
+    yield* pay
+    yield* Effect.promise(() => page.locator(".wallets code").waitFor())
+    const [, , transaction] = Chunk.toReadonlyArray(yield* Queue.takeAll(calls))
+    expect(transaction?.params).toEqual([{ from: account, to: payment.address, value: "0xde0b6b3a7640001" }])
+  })
+
+  it.effect.each([
+    ["that was declined", { eth_sendTransaction: { code: 4001 } }, "Declined in Fox <b>: nothing was sent."],
+    ["without the chain", { wallet_switchEthereumChain: { code: 4902 } }, "Fox <b> does not know this network."],
+    ["without accounts", { eth_requestAccounts: { result: [] } }, "Fox <b> could not send the payment."]
+  ])("of a wallet %s says what happened, sends nothing and may be tried again", ([, answers, said]) =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { calls, page, pay } = yield* withWallet({ ...granted, ...answers })
+        yield* pay
+        yield* Effect.promise(() => page.locator(".wallets p").filter({ hasText: said }).waitFor())
+        yield* Queue.takeAll(calls)
+        yield* pay
+        expect((yield* Queue.take(calls)).method).toBe("eth_requestAccounts")
+      })
+    )
+  )
+})

@@ -1,0 +1,115 @@
+import { expect } from "@effect/vitest"
+import { Effect, Fiber, Layer, Queue, Stream, TestClock } from "effect"
+import { Chains } from "../../src/Chains.ts"
+import { OpenStreams } from "../../src/Checkout/OpenStreams.ts"
+import { makeReadPayment } from "../../src/Checkout/readPayment.ts"
+import { versionsOf } from "../../src/Checkout/versions.ts"
+import { newCheckoutToken, newPaymentId } from "../../src/Domain/Ids.ts"
+import { Outbox } from "../../src/Events/Outbox.ts"
+import * as Payments from "../../src/Payments/PaymentsRepo.ts"
+import { Tx } from "../../src/Sql.ts"
+import { someNewPayment } from "../lib/payments.ts"
+import { scopedTest } from "../lib/scopedTest.ts"
+import { execute, inTransaction, storeAccount } from "../lib/store.ts"
+import { layer as settlement } from "../Payments/settling.ts"
+
+const ready = { chain: "base", mode: "test", ready: true, providers: [] } as const
+
+/** Chains that nobody reads, and that say they are read. */
+const chains = Layer.mock(Chains, { health: Effect.succeed([ready]) })
+
+const test = scopedTest(Layer.merge(settlement, chains))
+
+let made = 0
+
+/** A payment, and the stream of its page's versions. Payments are made at second 100 and due at second 3,700. */
+const follow = Effect.gen(function* () {
+  yield* storeAccount
+  const outbox = yield* Outbox
+  const n = ++made
+  const token = newCheckoutToken(n)
+  const payment = yield* inTransaction(
+    Effect.gen(function* () {
+      const tx = yield* Tx
+      yield* tx.run("INSERT OR IGNORE INTO wallets (fingerprint, next_index) VALUES ('w', 100)")
+      const payment = { id: newPaymentId(n), checkoutToken: token, merchantRef: `order ${n}`, address: `0x${n}` }
+      return yield* Payments.insert(tx, someNewPayment(payment), { wallet: "w", index: n })
+    })
+  )
+  if (payment === undefined) return expect.fail("no payment")
+  const open = new OpenStreams()
+  const versions = versionsOf(token, payment, "client", yield* makeReadPayment, outbox, open)
+  const pieces = yield* Queue.unbounded<string>()
+  const fiber = yield* Effect.forkScoped(Stream.runForEach(versions, (piece) => Queue.offer(pieces, piece)))
+  const change = (columns: string) => execute(`UPDATE payments SET ${columns} WHERE id = ?`, [payment.id])
+  const publish = inTransaction(Effect.flatMap(Tx, (tx) => outbox.publish(tx, payment, 1)))
+  return {
+    payment,
+    open,
+    change,
+    publish,
+    next: Queue.take(pieces),
+    waiting: Queue.size(pieces),
+    ended: Fiber.join(fiber)
+  }
+})
+
+const version = expect.stringMatching(/^data: [\w-]{16}\n\n$/)
+const keepAlive = ":\n\n"
+
+test("an event of the payment shows at once, and the end closes the stream and what it holds", function* () {
+  const { change, ended, next, open, publish } = yield* follow
+  const first = yield* next
+  expect(first).toEqual(version)
+  expect(open.size).toBe(3)
+  yield* change("status = 'expired', ended_at = 1")
+  yield* publish
+  const last = yield* next
+  expect(last).toEqual(version)
+  expect(last).not.toBe(first)
+  yield* ended
+  expect(open.size).toBe(0)
+})
+
+test("an event of another payment wakes nobody, and a sign of life comes every fifteen seconds", function* () {
+  const { next, waiting } = yield* follow
+  yield* next
+  yield* (yield* follow).publish
+  yield* TestClock.adjust("14999 millis")
+  expect(yield* waiting).toBe(0)
+  yield* TestClock.adjust("1 millis")
+  expect(yield* next).toBe(keepAlive)
+})
+
+test("time that is over shows with the next look, without an event", function* () {
+  yield* TestClock.setTime(3_690_000)
+  const { next } = yield* follow
+  yield* next
+  yield* TestClock.adjust("15 seconds")
+  expect([yield* next, yield* next]).toEqual([keepAlive, version])
+})
+
+test("a confirmation shows within three seconds", function* () {
+  const { change, next, payment } = yield* follow
+  yield* next
+  yield* execute(
+    `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number)
+     VALUES ('base', 'test', 0, 5, '0x5', 5, 0)`
+  )
+  yield* execute(
+    `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
+       payment_id, canonical, corroborated, seen_at)
+     VALUES ('base', 'test', '0x5', '0x1', 'tx:0', 5, 5, '0xt', 'ETH', '1000', ?, 1, 1, 5)`,
+    [payment.id]
+  )
+  yield* change("status = 'detecting', amount_received = '1000', created_head = 1")
+  yield* TestClock.adjust("15 seconds")
+  expect(yield* next).toBe(keepAlive)
+  const one = yield* next
+  yield* execute("UPDATE scans SET head_number = 6")
+  yield* TestClock.adjust("3 seconds")
+  expect(yield* next).toBe(keepAlive)
+  const two = yield* next
+  expect([one, two]).toEqual([version, version])
+  expect(two).not.toBe(one)
+})
