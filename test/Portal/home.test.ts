@@ -107,9 +107,7 @@ liveSuite(shop, "the portal's home page", (test) => {
     const steps: Array<string> = []
     const { days, since } = yield* overviewOf(explained(reader, reader, steps), owner, networks, now)
     expect(new Set(steps)).toEqual(
-      new Set([
-        "SEARCH payments USING INDEX payments_list (account_id=? AND mode=? AND created_at>? AND created_at<?)"
-      ])
+      new Set(["SEARCH payments USING INDEX payments_list (account_id=? AND mode=? AND created_at>? AND created_at<?)"])
     )
     const { outcomes, volumes } = together(days)
     expect(outcomes.confirmed + outcomes.expired).toBe(mostCounted)
