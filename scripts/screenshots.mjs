@@ -67,13 +67,17 @@ const until = async (id, status) => {
 const looks = [
   { name: "desktop-light", options: { viewport: { width: 1280, height: 900 }, colorScheme: "light" } },
   { name: "desktop-dark", options: { viewport: { width: 1280, height: 900 }, colorScheme: "dark" } },
-  { name: "phone-light", options: { viewport: { width: 360, height: 740 }, colorScheme: "light", deviceScaleFactor: 2 } },
+  {
+    name: "phone-light",
+    options: { viewport: { width: 360, height: 740 }, colorScheme: "light", deviceScaleFactor: 2 }
+  },
   { name: "phone-dark", options: { viewport: { width: 360, height: 740 }, colorScheme: "dark", deviceScaleFactor: 2 } }
 ]
 
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] })
 const contexts = []
-for (const look of looks) contexts.push({ ...look, context: await browser.newContext({ locale: "en-US", ...look.options }) })
+for (const look of looks)
+  contexts.push({ ...look, context: await browser.newContext({ locale: "en-US", ...look.options }) })
 
 let taken = 0
 const picture = async (name, url) => {
@@ -91,7 +95,11 @@ try {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder)
   const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
-  await call("/webhooks", { url: "https://127.0.0.1:9/hooks", events: ["payment.created", "payment.confirmed"], secret })
+  await call("/webhooks", {
+    url: "https://127.0.0.1:9/hooks",
+    events: ["payment.created", "payment.confirmed"],
+    secret
+  })
 
   // These two take two minutes to end.
   const expiring = await payment({ expiresIn: 60 })

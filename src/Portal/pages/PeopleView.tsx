@@ -1,8 +1,8 @@
+import { linkMinutes } from "../../Auth/loginLinks.ts"
 import type { Person, Role } from "../../Domain/Person.ts"
 import { type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
 import { Paging, Table } from "../components/Table.tsx"
 import { Notice, Status, Time } from "../components/values.tsx"
-import { linkMinutes } from "../../Auth/loginLinks.ts"
 import { pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 

@@ -1,0 +1,97 @@
+// A shop's own page opens the checkout over itself, by the script that shops are given: `dist/checkout.js`.
+import { readFileSync } from "node:fs"
+import { createServer, type Server } from "node:http"
+import type { AddressInfo } from "node:net"
+import { join } from "node:path"
+import { expect } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import type { Page } from "playwright-core"
+import { changeShop } from "../../src/Auth/shops.ts"
+import { defaultAccount } from "../../src/Auth.ts"
+import { TestApi, testApp } from "../lib/api.ts"
+import { Chromium, visitorOf } from "../lib/browser.ts"
+import { root } from "../lib/processes.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
+
+const script = readFileSync(join(root, "dist/checkout.js"))
+
+/** A page of a shop with a link to the checkout, and what its script was told. */
+const shopPage = (checkoutUrl: string) => `<!doctype html><title>Shop</title>
+<a href="${checkoutUrl}" data-tilld-checkout>Pay with crypto</a>
+<ol></ol>
+<script type="module">
+  import { checkoutButtons } from "/checkout.js"
+  const told = (text) => document.querySelector("ol").append(Object.assign(document.createElement("li"), { textContent: text }))
+  checkoutButtons(document, { onPaid: () => told("paid"), onClose: (status) => told("closed " + status) })
+</script>`
+
+/** The shop's server: a page at every path, and the script. Returns its origin, which browsers call another one. */
+const startShop = (page: string) =>
+  Effect.acquireRelease(
+    Effect.async<Server>((resume) => {
+      const server = createServer(({ url }, response) => {
+        const isScript = url === "/checkout.js"
+        response.setHeader("content-type", isScript ? "text/javascript" : "text/html").end(isScript ? script : page)
+      }).listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+    }),
+    (server) => Effect.sync(() => server.close().closeAllConnections())
+  ).pipe(Effect.map((server) => `http://localhost:${(server.address() as AddressInfo).port}`))
+
+let orders = 0
+
+/** A customer at a shop before a payment of ETH. `named`: the origins that the account names, given the shop's. */
+const customer = (named: (shop: string) => string) =>
+  Effect.gen(function* () {
+    const { call, host, newKey, port } = yield* TestApi
+    const key = yield* newKey()
+    const json = { merchantRef: `order ${++orders}`, amount: "1000", currency: "ETH", chain: "base" }
+    const { body: payment } = yield* call("POST", "/v1/payments", { key, json })
+    const at = `http://${host}:${port}`
+    const shop = yield* startShop(shopPage(at + new URL(payment.checkoutUrl).pathname))
+    yield* changeShop(defaultAccount, { frameOrigins: [named(shop)] })
+    const { context } = yield* visitorOf(at)
+    const page = yield* Effect.promise(async () => {
+      await context.route(`${shop}/**`, (route) => route.continue())
+      const opened = await context.newPage()
+      await opened.goto(`${shop}/`)
+      return opened
+    })
+    const cancel = call("POST", `/v1/payments/${payment.id}/cancel`, { key })
+    return { cancel, page, payment }
+  })
+
+const frameOf = (page: Page) => page.frameLocator("dialog iframe")
+
+liveSuite(Layer.provideMerge(Chromium.layer, testApp()), "the checkout over a shop's page", (test) => {
+  test("opens by its link at a site that the account names, follows the payment, and is closed by a key", function* () {
+    const { cancel, page } = yield* customer((shop) => shop)
+    yield* Effect.promise(async () => {
+      await page.getByRole("link", { name: "Pay with crypto" }).click()
+      await frameOf(page).getByRole("heading", { level: 1, name: /^Pay / }).waitFor()
+    })
+    yield* cancel
+    const told = yield* Effect.promise(async () => {
+      await frameOf(page).locator("main.cancelled").waitFor()
+      await page.keyboard.press("Escape")
+      await page.locator("dialog").waitFor({ state: "detached" })
+      return page.locator("li").allTextContents()
+    })
+    expect(told).toEqual(["closed expired"])
+  })
+
+  test("stays empty at a site that the account does not name", function* () {
+    const { page } = yield* customer(() => "https://shop.example")
+    const refused = yield* Effect.promise(async () => {
+      const message = page.waitForEvent("console", (each) => each.text().includes("frame-ancestors"))
+      await page.getByRole("link", { name: "Pay with crypto" }).click()
+      await message
+      return frameOf(page).locator("main").count()
+    })
+    expect(refused).toBe(0)
+  })
+
+  test("weighs at most 3 KB for the shop", function* () {
+    expect(script.length).toBeLessThanOrEqual(3_000)
+    yield* Effect.void
+  })
+})
