@@ -71,8 +71,8 @@ export const cancelPaymentHandler = administering(
   PaymentRequests.CancelPayment,
   ({ id }) => ({ act: "payments cancel", detail: { id } }),
   Effect.fnUntraced(function* ({ id }) {
-    const payment = yield* cancelPayment((db) => PaymentsRepo.byId(db, id))
-    return payment === undefined ? yield* notFound(`payment ${id}`) : paymentView(payment, yield* Settings)
+    const cancelled = yield* cancelPayment((db) => PaymentsRepo.byId(db, id))
+    return cancelled === undefined ? yield* notFound(`payment ${id}`) : paymentView(cancelled.payment, yield* Settings)
   })
 )
 

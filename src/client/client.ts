@@ -64,7 +64,7 @@ export interface TilldClient {
     readonly create: (payment: CreatePayment, options?: CreateOptions) => Promise<Payment>
     readonly get: (id: string, options?: RequestOptions) => Promise<AccountedPayment>
     /** Ends a pending payment; it is `expired` then. Repeating it does no harm. */
-    readonly cancel: (id: string, options?: CreateOptions) => Promise<Payment>
+    readonly cancel: (id: string, options?: CreateOptions) => Promise<AccountedPayment>
     /** One page, newest first. */
     readonly list: (query?: ListPayments, options?: RequestOptions) => Promise<PaymentPage>
     /** All payments from the newest, or from `cursor`, on. Pages, of `limit` payments or 100, are requested as needed. */

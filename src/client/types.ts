@@ -131,7 +131,7 @@ export interface PaymentException {
   readonly note?: string
 }
 
-/** A payment as `get` and `list` return it, and as events tell it. */
+/** A payment as `get`, `list` and `cancel` return it, and as events tell it. */
 export interface AccountedPayment extends Payment {
   /** Where the customer goes after paying, as given. Not in events. */
   readonly redirectUrl?: string
