@@ -126,6 +126,9 @@ export const errorBody = <const Code extends ErrorCode>(code: Code) =>
     })
   }).annotations({ identifier: `Error.${code}`, ...HttpApiSchema.annotations({ status: statusOf[code] }) })
 
+/** What every endpoint that takes an `Idempotency-Key` can refuse because of it. */
+export const idempotencyErrors = Schema.Union(errorBody("IDEMPOTENCY_KEY_IN_USE"), errorBody("IDEMPOTENCY_KEY_REUSED"))
+
 /** The one error body without a request id: exactly these two fields. */
 export const unauthorizedBody = Schema.Struct({
   error: Schema.Struct({ code: Schema.Literal("UNAUTHORIZED"), message })
