@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { type Act, audited, keyActor } from "../../Auth/auditLog.ts"
+import { type Act, audited, keyActor, type Note } from "../../Auth/auditLog.ts"
 import { keepWithin } from "../../Auth/UsageRepo.ts"
 import type { Settlement } from "../../Chains/ledger/SettlementTag.ts"
 import type { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
@@ -15,7 +15,7 @@ import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import * as ListRepo from "../ExceptionListRepo.ts"
 import type { ExceptionsApi } from "./Api.ts"
-import { acceptException, type Resolved, refundException } from "./resolve.ts"
+import { acceptException, auditedAs, closedBy, type Resolved, refundException } from "./resolve.ts"
 
 /** What is decided on is a merchant's: it has a payment, and with that its form in the API. */
 const resolvedAnswer = ({ exception }: Resolved): HttpAnswer<ExceptionObject> => {
@@ -54,23 +54,28 @@ export const exceptionHandlers = Effect.gen(function* () {
           return yield* invalid([{ path: "amount", message: "must come with refund: all of an exception is accepted" }])
         }
         const named = { txHash: txHash?.toLowerCase(), note }
-        const alsoCommit = (resolved: Resolved) =>
-          Effect.zipRight(
-            keepWithin(key.account, accounts.quotaBytes),
-            storeReplay === undefined ? Effect.void : storeReplay(resolvedAnswer(resolved))
-          )
-        const decide = Effect.gen(function* () {
-          const resolved =
-            action === "accept"
-              ? yield* acceptException(id, key, named, alsoCommit)
-              : yield* refundException(id, key, amount === undefined ? undefined : BigInt(amount), named, alsoCommit)
-          return resolved ?? (yield* notFound("exception"))
-        })
+        const decide = (add: Note) =>
+          Effect.gen(function* () {
+            const alsoCommit = (resolved: Resolved, detail: Act["detail"]) =>
+              Effect.gen(function* () {
+                add(detail)
+                yield* keepWithin(key.account, accounts.quotaBytes)
+                if (storeReplay !== undefined) yield* storeReplay(resolvedAnswer(resolved))
+              })
+            const sent = amount === undefined ? undefined : BigInt(amount)
+            const resolved =
+              action === "accept"
+                ? yield* acceptException(id, key, named, (accepted, made) => alsoCommit(accepted, auditedAs(made)))
+                : yield* refundException(id, key, sent, named, (returned, made) =>
+                    alsoCommit(returned, auditedAs(made, [closedBy(returned)]))
+                  )
+            return resolved ?? (yield* notFound("exception"))
+          })
         const act: Act = {
           act: action === "accept" ? "payments accept" : "payments refunded",
           detail: { id, tx: named.txHash, amount, note }
         }
-        return resolvedAnswer(yield* audited(keyActor(key), act, () => decide))
+        return resolvedAnswer(yield* audited(keyActor(key), act, decide))
       }).pipe(
         Effect.catchTags({
           AlreadyDecided: ({ message }) => new ApiError({ code: "EXCEPTION_RESOLVED", message }),
