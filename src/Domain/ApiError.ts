@@ -77,7 +77,18 @@ export const quotaExceeded = ({ quota }: QuotaExceeded) =>
       "accounts.quota_bytes, or delete webhook endpoints that you do not need: each stores every event."
   })
 
-export const notFound = (what: string) => new ApiError({ code: "NOT_FOUND", message: `There is no such ${what}.` })
+const listedAt = {
+  payment: "/v1/payments",
+  exception: "/v1/exceptions",
+  delivery: "/v1/deliveries",
+  "webhook endpoint": "/v1/webhooks"
+} as const
+
+export const notFound = (what: keyof typeof listedAt) =>
+  new ApiError({
+    code: "NOT_FOUND",
+    message: `There is no such ${what} in this account and mode: GET ${listedAt[what]} lists them.`
+  })
 
 const decimal = text("A decimal in `toCurrency`.")
 

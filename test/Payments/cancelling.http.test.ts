@@ -101,7 +101,7 @@ liveSuite(testApp(), "POST /v1/payments/:id/cancel", (test, it) => {
     const refused = yield* cancel({ key: yield* newKey("test", ["payments:read"]) })
     expect([refused.status, refused.body.error.message]).toEqual([
       403,
-      "The API key lacks the permission payments:write."
+      "The API key lacks the permission payments:write: ask the operator for a key that has it (tilld keys create --permissions)."
     ])
     expect((yield* cancel()).status).toBe(200)
   })

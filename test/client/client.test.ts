@@ -204,7 +204,10 @@ liveSuite(app, "a client of a server", (test, it) => {
     expect(refused.message).toBe("The request is not valid: details lists every problem.")
     expect(refused.details).toEqual([{ path: "amount", message: expect.stringContaining("smallest unit") }])
     const unknown = yield* refusalOf(tilld.payments.get("a/../b?c=d#e"))
-    expect(unknown).toMatchObject({ status: 404, message: "There is no such payment." })
+    expect(unknown).toMatchObject({
+      status: 404,
+      message: "There is no such payment in this account and mode: GET /v1/payments lists them."
+    })
   })
 
   test("never reveals its key", function* () {

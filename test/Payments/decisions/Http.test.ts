@@ -378,7 +378,10 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
           key,
           json: { action: "refund" }
         })
-        expect([stolen.status, stolen.body.error.message]).toEqual([404, "There is no such exception."])
+        expect([stolen.status, stolen.body.error.message]).toEqual([
+          404,
+          "There is no such exception in this account and mode: GET /v1/exceptions lists them."
+        ])
       }
       for (const id of ["exc_none", "pay_1", "%ff"]) {
         expect((yield* mine.resolve(id, { action: "accept" })).status).toBe(404)
