@@ -1,6 +1,7 @@
 import type {
   AccountedPayment,
   ChangeWebhookEndpoint,
+  CreatedPayment,
   CreatePayment,
   CreateQuote,
   CreateWebhookEndpoint,
@@ -12,7 +13,6 @@ import type {
   ListDeliveries,
   ListExceptions,
   ListPayments,
-  Payment,
   PaymentException,
   PaymentPage,
   Quote,
@@ -61,7 +61,7 @@ export interface TilldClient {
     readonly create: (quote: CreateQuote, options?: RequestOptions) => Promise<Quote>
   }
   readonly payments: {
-    readonly create: (payment: CreatePayment, options?: CreateOptions) => Promise<Payment>
+    readonly create: (payment: CreatePayment, options?: CreateOptions) => Promise<CreatedPayment>
     readonly get: (id: string, options?: RequestOptions) => Promise<AccountedPayment>
     /** Ends a pending payment; it is `expired` then. Repeating it does no harm. */
     readonly cancel: (id: string, options?: CreateOptions) => Promise<AccountedPayment>
