@@ -110,7 +110,12 @@ const renderDelivery = ({ attempts, ...delivery }: DeliveryView): string =>
   [
     ...Object.entries(delivery).map(([key, value]) => `${key}: ${value}`),
     attempts.length === 0 ? "attempts: none" : "attempts:",
-    ...attempts.map((attempt) => `  ${attemptLine(attempt)}`)
+    ...attempts.map((attempt) => `  ${attemptLine(attempt)}`),
+    ...(delivery.status === "cancelled"
+      ? [
+          `Its endpoint was deleted. Send its event to another one: tilld webhooks redeliver ${delivery.id} --to ENDPOINT`
+        ]
+      : [])
   ].join("\n")
 
 const id = Args.text({ name: "ID" }).pipe(

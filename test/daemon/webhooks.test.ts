@@ -188,6 +188,7 @@ layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running d
       const cancelled = ["--endpoint", body.id, "--status", "cancelled"]
       const [{ id } = { id: "" }] = yield* json<ReadonlyArray<Delivery>>("list", ...cancelled)
       expect((yield* run("redeliver", id)).stderr).toContain("--to")
+      expect((yield* run("show", id)).stdout).toContain(`tilld webhooks redeliver ${id} --to ENDPOINT`)
       const sent = yield* run("redeliver", id, "--to", endpoint, "--wait")
       expect(sent).toMatchObject({ code: 0 })
       const again = yield* inbox.next(path, payment)
