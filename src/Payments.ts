@@ -52,9 +52,6 @@ export type CreateError =
   | QuotaExceeded
   | StoreUnavailable
 
-/** Exceptions that are shown with a payment at most. */
-const shownExceptions = 100
-
 export interface PaymentsPage {
   /** Newest first. */
   readonly data: ReadonlyArray<Accounted>
@@ -77,8 +74,8 @@ export class Payments extends Context.Tag("tilld/Payments")<
     readonly cancel: (
       owner: Owner,
       id: string,
-      alsoCommit?: CommitWith<Payment>
-    ) => Effect.Effect<Payment | undefined, PaymentNotPending | StoreUnavailable>
+      alsoCommit?: CommitWith<Accounted>
+    ) => Effect.Effect<Accounted | undefined, PaymentNotPending | StoreUnavailable>
     readonly list: (owner: Owner, filter: ListRepo.ListFilter) => Effect.Effect<PaymentsPage, StoreUnavailable>
   }
 >() {
@@ -218,7 +215,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
         const found = yield* ListRepo.list(reader, owner, { ...filter, limit: filter.limit + 1 })
         const page = found.slice(0, filter.limit)
         const ids = page.map(({ id }) => id)
-        const shown = yield* Exceptions.firstOfPayments(reader, ids, shownExceptions)
+        const shown = yield* Exceptions.firstOfPayments(reader, ids, Exceptions.shownInAnswers)
         const data = page.map((payment): Accounted => ({ payment, ...shown(payment.id) }))
         const last = page.at(-1)
         const next =
@@ -231,10 +228,10 @@ export class Payments extends Context.Tag("tilld/Payments")<
       const get = Effect.fnUntraced(function* (owner: Owner, id: string) {
         const payment = yield* Repo.byOwner(reader, owner, id)
         if (payment === undefined) return undefined
-        return { payment, ...(yield* Exceptions.firstOfPayment(reader, payment.id, shownExceptions)) }
+        return { payment, ...(yield* Exceptions.shownWith(reader, payment.id)) }
       })
 
-      const cancel = (owner: Owner, id: string, alsoCommit?: CommitWith<Payment>) =>
+      const cancel = (owner: Owner, id: string, alsoCommit?: CommitWith<Accounted>) =>
         cancelPayment((db) => Repo.byOwner(db, owner, id), alsoCommit).pipe(
           Effect.provideService(Writer, writer),
           Effect.provideService(Outbox, outbox),

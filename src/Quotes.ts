@@ -38,6 +38,9 @@ const validityMillis = 30_000
 
 export type QuoteError = QuoteImpossible | RateUnavailable | AmountTooSmall | QuotaExceeded | StoreUnavailable
 
+const noSuchQuote =
+  "There is no such quote in this account and mode: request one with POST /v1/quotes, and use its id at once."
+
 export class Quotes extends Context.Tag("tilld/Quotes")<
   Quotes,
   {
@@ -136,7 +139,7 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
       const lock = Effect.fnUntraced(function* (owner: Owner, quoteId: string, payment: Priced, now: number) {
         const stored = yield* Repo.byOwner(owner, quoteId)
         if (stored === undefined) {
-          return yield* new QuoteRefused({ code: "QUOTE_NOT_FOUND", message: "There is no such quote." })
+          return yield* new QuoteRefused({ code: "QUOTE_NOT_FOUND", message: noSuchQuote })
         }
         const decimals = (currency: PaymentCurrency) => decimalsOn(owner.mode, payment.chain, currency)
         const refusal = quoteRefusalOf(stored, payment, decimals, now)

@@ -2,12 +2,13 @@ import { stripVTControlCharacters } from "node:util"
 import { CliConfig, Command, ValidationError } from "@effect/cli"
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, type Console, Effect, Exit, HashMap, Layer, Logger, Option } from "effect"
+import { Cause, type Console, Effect, Exit, Layer, Logger, Option } from "effect"
 import packageJson from "../package.json" with { type: "json" }
 import { claimedUser, Invocation } from "./Control/Invocation.ts"
 import { formatHelp } from "./commands/help.ts"
 import { complain } from "./commands/Output.ts"
-import { tilld } from "./commands.ts"
+import { formatProblem, helpFor } from "./commands/usage.ts"
+import { commandNames, tilld } from "./commands.ts"
 import { commandLogger } from "./Telemetry/logging.ts"
 
 /** Errors with exit 2: the operator must change the command line, the configuration, or what else runs on the machine. */
@@ -38,29 +39,29 @@ const defectText = (cause: Cause.Cause<unknown>): string => {
     : text
 }
 
-/** The help that is named after a wrong command line that begins with `word`. */
-const helpFor = (word = "") =>
-  HashMap.has(Command.getSubcommands(tilld), word) ? `tilld ${word} --help` : "tilld --help"
-
 /** Prints why a command failed, and gives the exit code. */
 const explain = (
   cause: Cause.Cause<{ readonly _tag: string; readonly message: string } | ValidationError.ValidationError>
 ): Effect.Effect<number> => {
   const error = Option.getOrUndefined(Cause.failureOption(cause))
   if (error === undefined) return Effect.as(complain(`tilld: ${defectText(cause)}`), 1)
-  // @effect/cli has printed its own errors already. Within a group it suggests the commands of tilld, not of the group.
-  if (ValidationError.isValidationError(error)) return Effect.as(complain(`See ${helpFor(process.argv[2])}`), 2)
+  // @effect/cli has printed its own errors already.
+  if (ValidationError.isValidationError(error)) {
+    return Effect.as(complain(`See ${helpFor(process.argv.slice(2), commandNames)}`), 2)
+  }
   return Effect.as(complain(`tilld: ${error.message}`), usage.has(error._tag) ? 2 : 1)
 }
 
 // @effect/cli colours its help and its errors on every output. Colours are for terminals.
 const forTerminals = (console: Console.Console): Console.Console => {
+  const words = process.argv.slice(2)
   const plain = (args: ReadonlyArray<unknown>) => args.map((arg) => stripVTControlCharacters(String(arg)))
-  const help = (args: ReadonlyArray<unknown>) => args.map((arg) => formatHelp(String(arg), process.argv.slice(2)))
+  const help = (args: ReadonlyArray<unknown>) => args.map((arg) => formatHelp(String(arg), words))
+  const problem = (args: ReadonlyArray<unknown>) => args.map((arg) => formatProblem(String(arg), words, commandNames))
   return {
     ...console,
     log: (...args) => console.log(...(process.stdout.isTTY ? help(args) : plain(help(args)))),
-    error: (...args) => console.error(...(process.stderr.isTTY ? args : plain(args)))
+    error: (...args) => console.error(...(process.stderr.isTTY ? problem(args) : plain(problem(args))))
   }
 }
 

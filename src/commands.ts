@@ -1,4 +1,5 @@
 import { Command } from "@effect/cli"
+import { HashMap } from "effect"
 import { accountsCommand } from "./commands/accounts.ts"
 import { addresses } from "./commands/addresses.ts"
 import { auditCommand } from "./commands/audit.ts"
@@ -14,6 +15,7 @@ import { sandbox } from "./commands/sandbox.ts"
 import { secrets } from "./commands/secrets.ts"
 import { serveCommand } from "./commands/serve.ts"
 import { triggerCommand } from "./commands/trigger.ts"
+import type { CommandNames } from "./commands/usage.ts"
 import { webhooksCommand } from "./commands/webhooks.ts"
 
 /** Every command of the program, each in a file of its own. What runs it, and what its errors end with, is in cli.ts. */
@@ -38,3 +40,21 @@ export const tilld = Command.make("tilld").pipe(
     doctor
   ])
 )
+
+const namesOf = <Name extends string, R, E, A>(group: Command.Command<Name, R, E, A>) =>
+  Array.from(HashMap.keys(Command.getSubcommands(group))).sort()
+
+/** The names of the commands, and of those in each group, sorted. */
+export const commandNames: CommandNames = {
+  all: namesOf(tilld),
+  in: {
+    sandbox: namesOf(sandbox),
+    config: namesOf(config),
+    keys: namesOf(keys),
+    accounts: namesOf(accountsCommand),
+    payments: namesOf(paymentsCommand),
+    webhooks: namesOf(webhooksCommand),
+    addresses: namesOf(addresses),
+    secrets: namesOf(secrets)
+  }
+}

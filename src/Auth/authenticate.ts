@@ -40,7 +40,13 @@ export const makeAuthenticate: Effect.Effect<Authenticate, never, Keys> = Effect
   return (header, clientAddress, refuse) => {
     if (header === undefined) return refuse(unauthorized("The API key is missing: send it in the X-API-Key header."))
     return Effect.flatMap(keys.authenticate(header, clientAddress), (key) =>
-      key === undefined ? refuse(unauthorized("The API key is invalid.")) : Effect.succeed(key)
+      key === undefined
+        ? refuse(
+            unauthorized(
+              "The API key is invalid, revoked or has expired: tilld keys list shows the keys that there are."
+            )
+          )
+        : Effect.succeed(key)
     ).pipe(
       Effect.catchTag("WrongAddress", (wrong) =>
         Effect.zipRight(logWrongAddress(wrong), refuse(forbiddenFrom(wrong.address)))
@@ -62,5 +68,8 @@ export const forbiddenTo = (key: ApiKey, needed: ReadonlyArray<Permission>): Api
   const lacking = needed.filter((permission) => !key.permissions.includes(permission))
   if (lacking.length === 0) return undefined
   const what = `permission${lacking.length === 1 ? "" : "s"} ${lacking.join(" and ")}`
-  return new ApiError({ code: "FORBIDDEN", message: `The API key lacks the ${what}.` })
+  return new ApiError({
+    code: "FORBIDDEN",
+    message: `The API key lacks the ${what}: ask the operator for a key that has ${lacking.length === 1 ? "it" : "them"} (tilld keys create --permissions).`
+  })
 }

@@ -4,7 +4,7 @@ import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import { iso } from "../Domain/Timestamp.ts"
-import { Reader } from "../Sql.ts"
+import { Reader, Tx } from "../Sql.ts"
 import * as LogRepo from "../Webhooks/queue/DeliveryLogRepo.ts"
 import * as EndpointsRepo from "../Webhooks/queue/EndpointsRepo.ts"
 import { redeliver, redeliverPage } from "../Webhooks/queue/redelivery.ts"
@@ -48,10 +48,10 @@ export const showDeliveryHandler = reading(
   })
 )
 
-/** The endpoint that `to` names, which must belong to the owner of what is sent there. */
+/** Finds the endpoint that `to` names, which must belong to the owner of what is sent there. */
 const targetOf = Effect.fnUntraced(function* (to: string | undefined, { account, mode }: Owner) {
   if (to === undefined) return undefined
-  const endpoint = yield* EndpointsRepo.byId(yield* Reader, to)
+  const endpoint = yield* EndpointsRepo.byId(yield* Tx, to)
   if (endpoint === undefined) return yield* noEndpoint(to)
   if (endpoint.account === account && endpoint.mode === mode) return endpoint
   return yield* new Requests.RedeliveryRefused({
@@ -75,7 +75,7 @@ export const redeliverHandler = administering(
   Effect.fnUntraced(function* ({ id, to }) {
     const delivery = yield* LogRepo.byId(yield* Reader, id)
     if (delivery === undefined) return yield* noDelivery(id)
-    const ordered = yield* withinQuota(redeliver(id, yield* targetOf(to, delivery)))
+    const ordered = yield* withinQuota(redeliver(id, targetOf(to, delivery)))
     if (ordered === undefined) return yield* noDelivery(id)
     const { attemptsMade, result } = ordered
     if (result === "refused") {
@@ -100,7 +100,7 @@ export const redeliverRange = administering(
     const [whose] = yield* owners(account, [mode], endpoint)
     if (whose === undefined) return { ordered: 0, due: 0, refused: 0 }
     const selection = { ...whose, status, since, until }
-    const { next, ...counts } = yield* withinQuota(redeliverPage(selection, yield* targetOf(to, whose.owner), after))
+    const { next, ...counts } = yield* withinQuota(redeliverPage(selection, targetOf(to, whose.owner), after))
     return next === undefined ? counts : { ...counts, next }
   })
 )

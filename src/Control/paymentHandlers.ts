@@ -5,7 +5,15 @@ import type { PaymentTerms } from "../Events/paymentObject.ts"
 import { Jumps } from "../Payments/addresses/numberingJumps.ts"
 import { allWalletUsers } from "../Payments/addresses/walletUsers.ts"
 import { cancelPayment } from "../Payments/cancellation.ts"
-import { acceptException, type Resolved, type Returned, refundException } from "../Payments/decisions/resolve.ts"
+import {
+  acceptException,
+  auditedAs,
+  closedBy,
+  type Made,
+  type Resolved,
+  type Returned,
+  refundException
+} from "../Payments/decisions/resolve.ts"
 import * as ExceptionListRepo from "../Payments/ExceptionListRepo.ts"
 import * as ExceptionsRepo from "../Payments/ExceptionsRepo.ts"
 import { abandon, accept } from "../Payments/operatorDecisions.ts"
@@ -71,8 +79,8 @@ export const cancelPaymentHandler = administering(
   PaymentRequests.CancelPayment,
   ({ id }) => ({ act: "payments cancel", detail: { id } }),
   Effect.fnUntraced(function* ({ id }) {
-    const payment = yield* cancelPayment((db) => PaymentsRepo.byId(db, id))
-    return payment === undefined ? yield* notFound(`payment ${id}`) : paymentView(payment, yield* Settings)
+    const cancelled = yield* cancelPayment((db) => PaymentsRepo.byId(db, id))
+    return cancelled === undefined ? yield* notFound(`payment ${id}`) : paymentView(cancelled.payment, yield* Settings)
   })
 )
 
@@ -108,14 +116,14 @@ const resolvedView = ({ exception, payment }: Resolved, terms: PaymentTerms) =>
 export const acceptPayment = administering(
   PaymentRequests.AcceptPayment,
   ({ id, note, tx }) => ({ act: "payments accept", detail: { id, tx, note } }),
-  Effect.fnUntraced(function* ({ id, note, tx }) {
+  Effect.fnUntraced(function* ({ id, note, tx }, _, add) {
     const settings = yield* Settings
-    return isException(id)
-      ? resolvedView(
-          yield* orNotFound(id, yield* namingOption(acceptException(id, undefined, { txHash: tx, note }))),
-          settings
-        )
-      : decisionView(yield* orNotFound(id, yield* accept(id, tx, note)), settings)
+    const onMade = (made: Made) => add(auditedAs(made))
+    if (!isException(id)) {
+      return decisionView(yield* orNotFound(id, yield* accept(id, tx, note, () => onMade("repeated"))), settings)
+    }
+    const decision = acceptException(id, undefined, { txHash: tx, note }, (_, made) => Effect.sync(() => onMade(made)))
+    return resolvedView(yield* orNotFound(id, yield* namingOption(decision)), settings)
   })
 )
 
@@ -128,26 +136,22 @@ export const refundedPayment = administering(
   Effect.fnUntraced(function* ({ exceptions, id, note, tx, ...sent }, _, add) {
     const amount = sent.amount === undefined ? undefined : BigInt(sent.amount)
     const detail = { txHash: tx, note }
-    const onClosed = (closed: ReadonlyArray<PaymentException>) =>
-      add({ closed: closed.map((one) => `${one.id}: ${one.amount} ${one.currency}`) })
+    const onClosed = (closed: ReadonlyArray<PaymentException>, made: Made = "decided") => add(auditedAs(made, closed))
     if (isException(id)) {
       if (exceptions.some((named) => named !== id)) {
         return yield* new RefundUnclear({
           message: `--exception names those of a payment, and ${id} is one alone: nothing was closed`
         })
       }
-      const onReturned = (result: Returned) => Effect.sync(() => onClosed([closedOf(result)]))
+      const onReturned = (result: Returned, made: Made) => Effect.sync(() => onClosed([closedBy(result)], made))
       const decision = refundException(id, undefined, amount, detail, onReturned)
       const result = yield* orNotFound(id, yield* namingOption(decision))
-      return { ...resolvedView(result, yield* Settings), closed: [exceptionView(closedOf(result))] }
+      return { ...resolvedView(result, yield* Settings), closed: [exceptionView(closedBy(result))] }
     }
     const result = yield* orNotFound(id, yield* refunded(id, { exceptions, amount, detail, onClosed }))
     return { ...decisionView(result, yield* Settings), closed: result.closed.map(exceptionView) }
   })
 )
-
-/** What of an exception was sent back. */
-const closedOf = ({ amount, exception }: Returned): PaymentException => ({ ...exception, amount })
 
 export const abandonPayments = administering(
   PaymentRequests.AbandonPayments,

@@ -34,11 +34,12 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
   },
   FORBIDDEN: {
     when: "The key lacks the permission that the message names, or may not be used from the client's address.",
-    message: "The API key lacks the permission payments:read."
+    message:
+      "The API key lacks the permission payments:read: ask the operator for a key that has it (tilld keys create --permissions)."
   },
   NOT_FOUND: {
     when: "The object does not exist for this key: it belongs to another account or the other mode, or the identifier is malformed.",
-    message: "There is no such payment."
+    message: "There is no such payment in this account and mode: GET /v1/payments lists them."
   },
   METHOD_NOT_ALLOWED: {
     when: "The path does not support the method. `Allow` lists those that it supports.",
@@ -108,7 +109,8 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
   },
   QUOTE_NOT_FOUND: {
     when: "There is no such quote in the key's account and mode.",
-    message: "There is no such quote."
+    message:
+      "There is no such quote in this account and mode: request one with POST /v1/quotes, and use its id at once."
   },
   QUOTE_MISMATCH: {
     when: "Chain, currency or amount differ from the quote. `details` has the accepted values: of two amounts the smaller is what the quote gives after fees, and the larger what it gives before them.",

@@ -60,7 +60,7 @@ window with fewer requests left. Beyond the limit comes 429 with \`Retry-After\`
 
 ## Idempotency
 
-A POST whose response was lost can be repeated without being executed twice: send an \`Idempotency-Key\` of your own. For
+A POST or PATCH whose response was lost can be repeated without being executed twice: send an \`Idempotency-Key\` of your own. For
 24 hours the same body with the same key gets the first response again, with \`Idempotent-Replayed: true\`; another body
 is a 422. Refusals are not stored: correct the request and use the same key.
 

@@ -46,7 +46,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   "exceptions.resolve": {
     summary: "Decide on an exception",
     description:
-      "`accept` takes the money of this exception alone: a payment that is not confirmed becomes so by it, with its event, and a confirmed one keeps the surplus. Of `reorged` it means to do without the money, and the payment stays failed. `refund` notes that you have sent the money back with your own wallet, and with which transaction; it pays for nothing any more. The same decision again gets the same answer. Other exceptions of the payment stay open, and every decision is an event `payment.exception`."
+      "`accept` takes the money of this exception alone: a payment that is not confirmed becomes so by it, with its event, and a confirmed one keeps the surplus. Of `reorged` it means to do without the money, and the payment stays failed. `refund` notes that you have sent the money back with your own wallet, and with which transaction; it pays for nothing any more. The same decision again gets the same answer; with the `txHash` of a refund that was noted without it, it adds that. Other exceptions of the payment stay open, and every decision is an event `payment.exception`."
   },
   "webhooks.create": {
     summary: "Register a webhook endpoint",

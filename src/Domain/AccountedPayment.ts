@@ -21,7 +21,9 @@ export interface Accounted extends ShownExceptions {
 export const AccountedPayment = Schema.Struct({
   ...PaymentObject.fields,
   redirectUrl: Schema.optionalWith(
-    text("Where the customer goes after paying, as given; only in answers that read a payment.", { format: "uri" }),
+    text("Where the customer goes after paying, as given; only in answers that read or cancel a payment.", {
+      format: "uri"
+    }),
     { exact: true }
   ),
   exceptions: Schema.optionalWith(

@@ -77,7 +77,18 @@ export const quotaExceeded = ({ quota }: QuotaExceeded) =>
       "accounts.quota_bytes, or delete webhook endpoints that you do not need: each stores every event."
   })
 
-export const notFound = (what: string) => new ApiError({ code: "NOT_FOUND", message: `There is no such ${what}.` })
+const listedAt = {
+  payment: "/v1/payments",
+  exception: "/v1/exceptions",
+  delivery: "/v1/deliveries",
+  "webhook endpoint": "/v1/webhooks"
+} as const
+
+export const notFound = (what: keyof typeof listedAt) =>
+  new ApiError({
+    code: "NOT_FOUND",
+    message: `There is no such ${what} in this account and mode: GET ${listedAt[what]} lists them.`
+  })
 
 const decimal = text("A decimal in `toCurrency`.")
 
@@ -125,6 +136,9 @@ export const errorBody = <const Code extends ErrorCode>(code: Code) =>
       requestId: text("Also in the header X-Request-Id: names the request in the operator's log.", idPattern("req"))
     })
   }).annotations({ identifier: `Error.${code}`, ...HttpApiSchema.annotations({ status: statusOf[code] }) })
+
+/** What every endpoint that takes an `Idempotency-Key` can refuse because of it. */
+export const idempotencyErrors = Schema.Union(errorBody("IDEMPOTENCY_KEY_IN_USE"), errorBody("IDEMPOTENCY_KEY_REUSED"))
 
 /** The one error body without a request id: exactly these two fields. */
 export const unauthorizedBody = Schema.Struct({

@@ -14,9 +14,10 @@ import type { AccountId, PaymentId } from "./Ids.ts"
  *   reports, and that no other one is able to check
  * - `found_late`: on time, but first seen after the payment had expired or failed
  * - `reorged`: what a confirmed payment lacks since a reorg undid it
- * - `unknown_payment`: at an address that a lost copy of the database handed out
+ *
+ * Merchants see all of these: they belong to a payment.
  */
-export const ExceptionKind = Schema.Literal(
+export const PublicExceptionKind = Schema.Literal(
   "overpaid",
   "underpaid",
   "late",
@@ -24,9 +25,11 @@ export const ExceptionKind = Schema.Literal(
   "wrong_chain",
   "unattributed",
   "found_late",
-  "reorged",
-  "unknown_payment"
+  "reorged"
 )
+
+/** `unknown_payment`: money at an address that a lost copy of the database handed out. Operators alone see it. */
+export const ExceptionKind = Schema.Literal(...PublicExceptionKind.literals, "unknown_payment")
 export type ExceptionKind = typeof ExceptionKind.Type
 
 /** `gone`: a reorg orphaned the money, or it turned out to be something else. `accepted`, `refunded`: somebody decided. */

@@ -1,21 +1,9 @@
 import { Schema } from "effect"
 import { getAddress, type Hex } from "viem"
 import { ChainName } from "./Chain.ts"
-import { isOfDust, type PaymentException, pathOf, type Refund } from "./Exception.ts"
+import { isOfDust, type PaymentException, PublicExceptionKind, pathOf, type Refund } from "./Exception.ts"
 import { iso } from "./Timestamp.ts"
 import { idPattern, text, timestamp } from "./textSchemas.ts"
-
-/** The kinds of exceptions that merchants see: all that belong to a payment. */
-export const PublicExceptionKind = Schema.Literal(
-  "overpaid",
-  "underpaid",
-  "late",
-  "wrong_token",
-  "wrong_chain",
-  "unattributed",
-  "found_late",
-  "reorged"
-)
 
 const optional = { exact: true } as const
 

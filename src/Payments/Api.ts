@@ -4,7 +4,7 @@ import { ApiKeyAuth, CurrentKey, RequiredPermission } from "../Auth/Api.ts"
 import { AccountedPayment } from "../Domain/AccountedPayment.ts"
 import { toChecksummed } from "../Domain/Address.ts"
 import { BaseUnits } from "../Domain/Amount.ts"
-import { errorBody } from "../Domain/ApiError.ts"
+import { errorBody, idempotencyErrors } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
 import { PaymentCurrency } from "../Domain/Currency.ts"
 import { Metadata } from "../Domain/Metadata.ts"
@@ -171,8 +171,7 @@ export const PaymentsApi = HttpApiGroup.make("payments")
       .addError(errorBody("QUOTE_EXPIRED"))
       .addError(errorBody("QUOTE_MISMATCH"))
       .addError(errorBody("QUOTE_NOT_FOUND"))
-      .addError(errorBody("IDEMPOTENCY_KEY_IN_USE"))
-      .addError(errorBody("IDEMPOTENCY_KEY_REUSED"))
+      .addError(idempotencyErrors)
       .addError(errorBody("WALLET_NOT_CONFIGURED"))
       .addError(errorBody("QUOTA_EXCEEDED"))
       .annotate(RequiredPermission, "payments:write")
@@ -195,11 +194,10 @@ export const PaymentsApi = HttpApiGroup.make("payments")
     HttpApiEndpoint.post("cancel", "/v1/payments/:id/cancel")
       .setPath(Path)
       .setPayload(CancelPaymentBody)
-      .addSuccess(PaymentObject)
+      .addSuccess(AccountedPayment)
       .addError(errorBody("NOT_FOUND"))
       .addError(errorBody("PAYMENT_NOT_PENDING"))
-      .addError(errorBody("IDEMPOTENCY_KEY_IN_USE"))
-      .addError(errorBody("IDEMPOTENCY_KEY_REUSED"))
+      .addError(idempotencyErrors)
       .annotate(RequiredPermission, "payments:write")
   )
   .addError(errorBody("VALIDATION_ERROR"))

@@ -23,6 +23,12 @@ export const firstOfPayment = (db: Db, payment: PaymentId, limit: number) =>
     shown(found, limit)
   )
 
+/** Exceptions that an answer shows with a payment at most. */
+export const shownInAnswers = 100
+
+/** What an answer shows of a payment's exceptions. */
+export const shownWith = (db: Db, payment: PaymentId) => firstOfPayment(db, payment, shownInAnswers)
+
 /** The same for each of several payments, in one query. */
 export const firstOfPayments = (db: Db, payments: ReadonlyArray<PaymentId>, limit: number) =>
   Effect.map(

@@ -7,7 +7,7 @@
 import { Effect } from "effect"
 import { getAddress, type Hex } from "viem"
 import type { Mode, Network } from "../Domain/Chain.ts"
-import { type ExceptionContent, isCertain, isOfDust, type PaymentException } from "../Domain/Exception.ts"
+import { type ExceptionContent, isCertain, isOfDust, type PaymentException, type Refund } from "../Domain/Exception.ts"
 import { exceptionId, type PaymentId } from "../Domain/Ids.ts"
 import { type Db, Tx } from "../Sql.ts"
 import { refundsText, selectExceptions as select } from "./exceptionRows.ts"
@@ -168,6 +168,18 @@ export const sendBack = (
         id
       ]
     )
+  })
+
+/** Adds the transaction to a part that was sent back and noted without one. Nothing else of the exception changes. */
+export const nameRefund = ({ decisionTx, id, refunds, status }: PaymentException, part: Refund, txHash: string) =>
+  Effect.flatMap(Tx, (tx) => {
+    const named = refunds.map((one) => (one === part ? { ...one, txHash } : one))
+    const last = named.findLast((one) => one.txHash !== undefined)?.txHash
+    return tx.run("UPDATE exceptions SET refunds = ?, decision_tx = ? WHERE id = ?", [
+      refundsText(named),
+      (status === "accepted" ? decisionTx : last) ?? null,
+      id
+    ])
   })
 
 /** Closes an open exception; `at` in Unix milliseconds. */

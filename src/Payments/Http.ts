@@ -69,12 +69,15 @@ export const paymentHandlers = Effect.gen(function* () {
   const cursors = makeCursors(yield* Secrets)
   const settings = yield* Settings
 
-  const shown = (payment: Payment) => answer(paymentObject(payment, settings))
-  const created = (payment: Payment) => ({ ...shown(payment), headers: { location: `/v1/payments/${payment.id}` } })
+  const created = (payment: Payment) => ({
+    ...answer(paymentObject(payment, settings)),
+    headers: { location: `/v1/payments/${payment.id}` }
+  })
   const accounted = ({ payment, ...exceptions }: Accounted) => ({
     ...withExceptions(paymentObject(payment, settings), exceptions),
     ...(payment.redirectUrl === undefined ? {} : { redirectUrl: payment.redirectUrl })
   })
+  const read = (found: Accounted) => answer(accounted(found))
 
   const handlers: Handlers<typeof PaymentsApi> = {
     create: ({
@@ -92,7 +95,7 @@ export const paymentHandlers = Effect.gen(function* () {
     get: ({ key, path }) =>
       Effect.gen(function* () {
         const found = yield* payments.get(key, path.id)
-        return found === undefined ? yield* notFound("payment") : answer(accounted(found))
+        return found === undefined ? yield* notFound("payment") : read(found)
       }),
 
     list: ({ key, query: { cursor = "", limit = defaults.limit, ...filters } }) =>
@@ -109,12 +112,12 @@ export const paymentHandlers = Effect.gen(function* () {
 
     cancel: ({ key, path: { id }, storeReplay }) =>
       Effect.gen(function* () {
-        const payment = yield* Effect.catchTag(
-          payments.cancel(key, id, storeReplayAs(storeReplay, shown)),
+        const cancelled = yield* Effect.catchTag(
+          payments.cancel(key, id, storeReplayAs(storeReplay, read)),
           "PaymentNotPending",
           notPending
         )
-        return payment === undefined ? yield* notFound("payment") : shown(payment)
+        return cancelled === undefined ? yield* notFound("payment") : read(cancelled)
       })
   }
   return handlers

@@ -23,6 +23,8 @@ import { type Db, Reader, Tx, Writer } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import type { DustRules } from "./dust.ts"
 import { sumUp } from "./dustSums.ts"
+import * as Exceptions from "./ExceptionsRepo.ts"
+import { apartOf } from "./exceptionContents.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import { advance, dueBefore, type Horizon, type Rules, undone } from "./statusMachine.ts"
@@ -137,7 +139,9 @@ export const settlementLayer = Layer.effect(
       const policies = chains.get(networkKey(payment))?.policies ?? []
       const searched = horizon.searched ?? (yield* Searches.searchedTo(yield* Tx, payment.id))
       const own: Horizon = { ...horizon, searched, requires: requirementOf(policies, payment.usdValue) }
-      const failed = undone(payment, receipts, own, rules, now)
+      const isConfirmed = payment.status === "confirmed"
+      const apart = isConfirmed ? apartOf(payment, yield* Exceptions.ofPayment(yield* Tx, payment.id)) : []
+      const failed = undone(payment, receipts, own, rules, now, apart)
       const steps = failed === undefined ? advance(payment, receipts, own, rules, now) : [failed]
       const after = yield* store({ payment, steps, rules, receiptsChanged }, now)
       if (failed !== undefined) yield* raise(reorgedAlarm(after))

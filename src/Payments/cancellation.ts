@@ -1,8 +1,10 @@
 import { Clock, Effect } from "effect"
+import type { Accounted } from "../Domain/AccountedPayment.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { PaymentNotPending } from "../Domain/PaymentErrors.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import { type CommitWith, type Db, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
+import * as ExceptionLists from "./ExceptionListRepo.ts"
 import { rulesOf } from "./operatorDecisions.ts"
 import { storeTransitions } from "./storeTransitions.ts"
 
@@ -20,7 +22,7 @@ import { storeTransitions } from "./storeTransitions.ts"
  */
 export const cancelPayment = Effect.fn("Payments.cancel")(function* (
   find: (db: Db) => Effect.Effect<Payment | undefined, StoreUnavailable>,
-  alsoCommit: CommitWith<Payment> = () => Effect.void
+  alsoCommit: CommitWith<Accounted> = () => Effect.void
 ) {
   const writer = yield* Writer
   const outbox = yield* Outbox
@@ -36,9 +38,11 @@ export const cancelPayment = Effect.fn("Payments.cancel")(function* (
   })
   return yield* writer.write(
     Effect.gen(function* () {
-      const payment = yield* find(yield* Tx)
-      if (payment === undefined) return undefined
-      const cancelled = yield* end(payment)
+      const tx = yield* Tx
+      const found = yield* find(tx)
+      if (found === undefined) return undefined
+      const payment = yield* end(found)
+      const cancelled: Accounted = { payment, ...(yield* ExceptionLists.shownWith(tx, payment.id)) }
       yield* alsoCommit(cancelled)
       return cancelled
     })

@@ -1,6 +1,13 @@
 /** What exceptions are made of: one for each currency of each transaction, of each block where none is known, and of dust. */
+import { sum } from "../Domain/Amount.ts"
 import type { ChainName } from "../Domain/Chain.ts"
-import { dustBaseOf, dustKey, type ExceptionContent, type ExceptionKind } from "../Domain/Exception.ts"
+import {
+  dustBaseOf,
+  dustKey,
+  type ExceptionContent,
+  type ExceptionKind,
+  type PaymentException
+} from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 
@@ -55,6 +62,15 @@ export const exceptionsOfKind = (
 /** The kinds of exceptions of on-time money: a payment can be accepted for other money, and they stay open. */
 const apartKinds: ReadonlyArray<ExceptionKind> = ["underpaid", "found_late", "unattributed"]
 
+/** The open exceptions of a confirmed payment's own money: it was accepted for other money. */
+export const apartOf = (
+  { status }: Payment,
+  stored: ReadonlyArray<PaymentException>
+): ReadonlyArray<PaymentException> =>
+  status === "confirmed"
+    ? stored.filter((one) => one.status === "open" && (one.kind === "underpaid" || one.kind === "found_late"))
+    : []
+
 /**
  * Takes the money of open exceptions out of on-time receipts, as much as each is open for. Gives the other receipts, and the
  * exceptions with what there is of them.
@@ -81,4 +97,22 @@ export const withoutApart = (
     return rest === receipt.amount ? [receipt] : rest > 0n ? [{ ...receipt, amount: rest }] : []
   })
   return { receipts, apart }
+}
+
+/**
+ * A confirmed payment with what it receives by accepting these exceptions: on-time money of its own that it was not accepted
+ * for before. Other money counts in no amount, and a surplus is in it already.
+ *
+ * @param open the exceptions that stay open
+ */
+export const credited = (
+  payment: Payment,
+  onTime: ReadonlyArray<Receipt>,
+  accepted: ReadonlyArray<ExceptionContent>,
+  open: ReadonlyArray<ExceptionContent>
+): Payment => {
+  const without = (apart: ReadonlyArray<ExceptionContent>) =>
+    sum(withoutApart(payment, onTime, apart).receipts.map(({ amount }) => amount))
+  const credit = without(open) - without([...open, ...accepted])
+  return credit === 0n ? payment : { ...payment, amountReceived: (payment.amountReceived ?? 0n) + credit }
 }

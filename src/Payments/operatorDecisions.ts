@@ -20,6 +20,7 @@ import { Outbox } from "../Events/Outbox.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, Tx, Writer } from "../Sql.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
+import { credited } from "./exceptionContents.ts"
 import { exceptionsOf } from "./exceptions.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
@@ -43,9 +44,11 @@ export const rulesOf = Effect.map(
   })
 )
 
+/** Accepts all open exceptions of a payment, and gives them. */
 const acceptOpen = Effect.fnUntraced(function* (payment: PaymentId, at: number, note: string | undefined) {
-  const all = yield* Exceptions.ofPayment(yield* Tx, payment)
-  for (const { id, status } of all) if (status === "open") yield* Exceptions.close(id, "accepted", at, { note })
+  const open = (yield* Exceptions.ofPayment(yield* Tx, payment)).filter(({ status }) => status === "open")
+  for (const { id } of open) yield* Exceptions.close(id, "accepted", at, { note })
+  return open
 })
 
 /** A payment and its exceptions as they are stored now. */
@@ -156,8 +159,14 @@ const refuseReturned = Effect.fnUntraced(function* (
  *
  * @param given the transaction that paid; required where the ledger has none
  * @param note is kept with the exceptions that are closed
+ * @param onRepeated called in the transaction, where there was nothing left to accept
  */
-export const accept = Effect.fn("Payments.accept")(function* (id: string, given: string | undefined, note?: string) {
+export const accept = Effect.fn("Payments.accept")(function* (
+  id: string,
+  given: string | undefined,
+  note?: string,
+  onRepeated: () => void = () => undefined
+) {
   const reader = yield* Reader
   const writer = yield* Writer
   const outbox = yield* Outbox
@@ -185,13 +194,16 @@ export const accept = Effect.fn("Payments.accept")(function* (id: string, given:
         const confirmed = confirmedBy(payment, money.paying, txHash, now)
         const steps = [{ payment: confirmed, announced: true }]
         // An overpayment that this opens is accepted with the rest.
-        const decide = () => acceptOpen(payment.id, now, note)
+        const decide = () => Effect.asVoid(acceptOpen(payment.id, now, note))
         yield* storeTransitions(outbox, { payment, steps, rules, receiptsChanged: true, decide }, now)
         // Its address is watched for late money anew: the watch since its first end may be over.
         tx.afterCommit(() => matchSet.add(payment.mode, payment.address))
       } else {
-        yield* acceptOpen(payment.id, now, note)
-        yield* reportExceptions(outbox, payment, now)
+        const accepted = yield* acceptOpen(payment.id, now, note)
+        if (accepted.length === 0) onRepeated()
+        const after = credited(payment, money.paying, accepted, [])
+        yield* Repo.update(payment, after, now)
+        yield* reportExceptions(outbox, after, now)
       }
       return yield* decided(payment.id)
     })

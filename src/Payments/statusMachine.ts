@@ -11,9 +11,11 @@ import { Duration } from "effect"
 import { required, sum } from "../Domain/Amount.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import { deadline, dueTime, overBefore } from "../Domain/deadline.ts"
+import type { ExceptionContent } from "../Domain/Exception.ts"
 import { type FinalityTag, finalBlock } from "../Domain/Finality.ts"
 import { type FailureReason, isEnded, type Payment } from "../Domain/Payment.ts"
 import { type BlockRef, isCorroborated, type Receipt, type Scan } from "../Domain/Receipt.ts"
+import { withoutApart } from "./exceptionContents.ts"
 import { hasUpdate } from "./updates.ts"
 
 /** How far the payment's chain has been read and compared. */
@@ -254,7 +256,8 @@ export const advance = (
  * The failure of a confirmed payment whose money a reorg orphaned: once every orphaned block has been replaced by a final
  * one, and the money that is left is too little. Undefined otherwise.
  *
- * A payment that an operator accepted is measured by what it was accepted for.
+ * A payment that was accepted is measured by what it was accepted for: other money of its own, whose exceptions are open
+ * (`apart`), makes up for nothing.
  *
  * Uncorroborated money does not count as left. Where it would be enough, its blocks have to be final too: until then another
  * provider may corroborate it.
@@ -264,11 +267,12 @@ export const undone = (
   receipts: ReadonlyArray<Receipt>,
   horizon: Horizon,
   rules: Rules,
-  now: number
+  now: number,
+  apart: ReadonlyArray<ExceptionContent> = []
 ): Step | undefined => {
   if (payment.status !== "confirmed") return undefined
   const orphaned = receipts.filter((receipt) => receipt.chain === payment.chain && !receipt.canonical)
-  const reported = counted(payment, receipts, rules)
+  const reported = withoutApart(payment, counted(payment, receipts, rules), apart).receipts
   const left = reported.filter(isCorroborated)
   const needed = required(payment.amount, rules.toleranceBps)
   const completing = receipts.filter((receipt) => receipt.txHash === payment.txHash)

@@ -14,6 +14,7 @@ import * as Dust from "./DustRepo.ts"
 import { sumUpLost } from "./dustSums.ts"
 import * as ExceptionLists from "./ExceptionListRepo.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
+import { apartOf } from "./exceptionContents.ts"
 import { exceptionsOf, unknownMoney } from "./exceptions.ts"
 import { sinceAccepted, withoutAccepted, withoutSentBack } from "./moneySentBack.ts"
 import * as Repo from "./PaymentsRepo.ts"
@@ -103,12 +104,8 @@ const syncExceptions = Effect.fnUntraced(function* (payment: Payment, rules: Rul
   const stored = yield* Exceptions.ofPayment(tx, payment.id)
   // Money that was accepted without its transaction opens no exception when the transaction is found later.
   const isAccepted = ({ block, status }: PaymentException) => status === "accepted" && block !== undefined
-  // Of a payment that was accepted for other money.
-  const isApart = ({ kind, status }: PaymentException) =>
-    status === "open" && (kind === "underpaid" || kind === "found_late")
-  const isConfirmed = payment.status === "confirmed"
-  const accepted = isConfirmed ? stored.filter(isAccepted) : []
-  const apart = isConfirmed ? stored.filter(isApart) : []
+  const accepted = payment.status === "confirmed" ? stored.filter(isAccepted) : []
+  const apart = apartOf(payment, stored)
   const rest = withoutAccepted(withoutSentBack(receipts, stored), accepted)
   const found = exceptionsOf(payment, rest, rules, accepted, undefined, apart)
   const reported = exceptionsOf(payment, rest, rules, accepted, () => true, apart)

@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
-import { errorBody } from "../Domain/ApiError.ts"
+import { errorBody, idempotencyErrors } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
 import { alternatives, must } from "../Domain/must.ts"
 import { QuoteCurrency, QuoteObject } from "../Domain/Quote.ts"
@@ -39,8 +39,7 @@ export const QuotesApi = HttpApiGroup.make("quotes")
       .addError(errorBody("AMOUNT_TOO_SMALL"))
       .addError(errorBody("RATE_UNAVAILABLE"))
       .addError(errorBody("QUOTA_EXCEEDED"))
-      .addError(errorBody("IDEMPOTENCY_KEY_IN_USE"))
-      .addError(errorBody("IDEMPOTENCY_KEY_REUSED"))
+      .addError(idempotencyErrors)
       .annotate(RequiredPermission, "quotes:read")
   )
   .addError(errorBody("VALIDATION_ERROR"))

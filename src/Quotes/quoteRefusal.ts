@@ -1,6 +1,7 @@
 import { parseUnits } from "viem"
 import type { ChainName } from "../Domain/Chain.ts"
-import { isToken, type PaymentCurrency } from "../Domain/Currency.ts"
+import { isToken, PaymentCurrency } from "../Domain/Currency.ts"
+import { alternatives } from "../Domain/must.ts"
 import { QuoteRefused } from "../Domain/PaymentErrors.ts"
 import type { QuoteCurrency, QuoteObject } from "../Domain/Quote.ts"
 import type { StoredQuote } from "./QuotesRepo.ts"
@@ -35,14 +36,19 @@ const acceptedBy = (
   ]
 }
 
-const mismatch = ({ chain }: QuoteObject, accepted: ReadonlyArray<Accepted>) =>
+const mismatchText = ({ fromCurrency, toCurrency }: QuoteObject, accepted: ReadonlyArray<Accepted>): string => {
+  if (accepted.length > 0) return "The payment does not ask for what the quote prices: details has what would do."
+  const none = "The quote prices nothing that a payment can be made in"
+  return fromCurrency === "MATIC" || toCurrency === "MATIC"
+    ? `${none}: MATIC can be quoted, but not paid in.`
+    : `${none}: one of its currencies must be ${alternatives(PaymentCurrency.literals)}.`
+}
+
+const mismatch = (quote: QuoteObject, accepted: ReadonlyArray<Accepted>) =>
   new QuoteRefused({
     code: "QUOTE_MISMATCH",
-    message:
-      accepted.length === 0
-        ? "The quote prices nothing that a payment can be made in."
-        : "The payment does not ask for what the quote prices: details has what would do.",
-    details: { chain, accepted }
+    message: mismatchText(quote, accepted),
+    details: { chain: quote.chain, accepted }
   })
 
 /**
@@ -51,7 +57,7 @@ const mismatch = ({ chain }: QuoteObject, accepted: ReadonlyArray<Accepted>) =>
  * @param decimalsOn decimals of a currency on the payment's chain
  */
 export const quoteRefusalOf = (
-  { quote, used, validUntil }: StoredQuote,
+  { quote, used, validUntil }: Omit<StoredQuote, "id">,
   payment: Priced,
   decimalsOn: (currency: PaymentCurrency) => number,
   now: number

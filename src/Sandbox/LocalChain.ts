@@ -3,7 +3,7 @@ import { type Address, encodeFunctionData, erc20Abi, type Hash, type Hex, number
 import type { Erc20 } from "../Domain/Currency.ts"
 import { AnvilNotStarted, type AnvilOptions, startAnvil } from "./Anvil.ts"
 import { deployer, type LocalToken, localTokens, multicall3Contract, setup } from "./Contracts.ts"
-import { LocalRpcError, makeRpc, type SandboxRpc } from "./Rpc.ts"
+import { ampleFees, LocalRpcError, makeRpc, type SandboxRpc } from "./Rpc.ts"
 
 /** The header of a block; `timestamp` is in Unix seconds. */
 export interface LocalHead {
@@ -67,9 +67,6 @@ export interface LocalChain {
   readonly tokenBalance: (symbol: Erc20, account: Address) => Effect.Effect<bigint, LocalRpcError>
 }
 
-// Far above any base fee that a test's blocks lead to, so that a transaction is never stuck and can be re-included.
-const fees = { maxFeePerGas: numberToHex(10n ** 11n), maxPriorityFeePerGas: numberToHex(10n ** 9n) }
-
 // Mining more at once could outlast a call's deadline.
 const minedAtOnce = 250
 
@@ -83,7 +80,7 @@ const prepare = Effect.fn("LocalChain.prepare")(function* (rpc: SandboxRpc, opti
     setup(options.tokens, payers),
     (call, nonce) =>
       rpc<Hash>("eth_sendTransaction", [
-        { from: deployer, nonce: numberToHex(nonce), gas: numberToHex(4_000_000), ...fees, ...call }
+        { from: deployer, nonce: numberToHex(nonce), gas: numberToHex(4_000_000), ...ampleFees, ...call }
       ]),
     { concurrency: 4 }
   )
@@ -136,7 +133,7 @@ export const startLocalChain = Effect.fn("LocalChain.start")(function* (options:
   const send = Effect.fn("LocalChain.send")(function* ({ to, data, value = 0n, gas = 10_000_000n }: LocalCall) {
     // Payers take turns, as customers do: a transaction that a reorg dropped can be included again after later payments.
     const from = payers[payments++ % payers.length]
-    const call = { from, to, ...(data && { data }), value: numberToHex(value), gas: numberToHex(gas), ...fees }
+    const call = { from, to, ...(data && { data }), value: numberToHex(value), gas: numberToHex(gas), ...ampleFees }
     return yield* rpc<Hash>("eth_sendTransaction", [call])
   }, exclusive)
 

@@ -1,5 +1,9 @@
 import { Data, Duration, Effect } from "effect"
 import { Pool } from "undici"
+import { numberToHex } from "viem"
+
+/** Far above any base fee that a test's blocks lead to, so that a transaction is never stuck and can be re-included. */
+export const ampleFees = { maxFeePerGas: numberToHex(10n ** 11n), maxPriorityFeePerGas: numberToHex(10n ** 9n) }
 
 /** A JSON-RPC call to a local chain that gave no result. */
 export class LocalRpcError extends Data.TaggedError("LocalRpcError")<{

@@ -1,10 +1,10 @@
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import { type Address, encodeFunctionData, erc20Abi, type Hash, numberToHex } from "viem"
 import { decimalsOn, formatAmount, type NetworkTokens } from "../Domain/amountDecimals.ts"
 import type { ChainName } from "../Domain/Chain.ts"
 import type { PaymentObject } from "../Domain/Payment.ts"
 import { type PlanOptions, planOf } from "./paymentPlan.ts"
-import { makeRpc } from "./Rpc.ts"
+import { ampleFees, makeRpc } from "./Rpc.ts"
 
 /** Anvil's second account: it holds coins and every test token, and is unlocked for every client. */
 const payer = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
@@ -17,6 +17,11 @@ export interface PayingChain {
   readonly tokens: ReadonlyMap<string, string>
 }
 
+/** How Anvil refuses a transaction whose nonce another one has got at the same moment. */
+const nonceTaken = /nonce too low|already imported|replacement transaction underpriced/i
+
+const nonceRetry = Schedule.intersect(Schedule.recurs(20), Schedule.jittered(Schedule.spaced("100 millis")))
+
 /** Sends `amount` base units: of a token of the chain, or of its coin when `currency` is none of these. */
 export const pay = Effect.fn("Sandbox.pay")(function* (
   { name, rpcUrl, tokens }: PayingChain,
@@ -28,7 +33,12 @@ export const pay = Effect.fn("Sandbox.pay")(function* (
     token === undefined
       ? { to, value: numberToHex(amount) }
       : { to: token, data: encodeFunctionData({ abi: erc20Abi, functionName: "transfer", args: [to, amount] }) }
-  return yield* rpc<Hash>("eth_sendTransaction", [{ from: payer, ...call }])
+  // Equal fees: a transaction never replaces another one of the same nonce.
+  const send = rpc<Hash>("eth_sendTransaction", [{ from: payer, ...ampleFees, ...call }])
+  return yield* Effect.retry(send, {
+    schedule: nonceRetry,
+    while: ({ detail, reason }) => reason === "Refused" && nonceTaken.test(detail)
+  })
 })
 
 /** What is sent for a payment. */

@@ -55,8 +55,7 @@ const expectedOf = (amount: bigint, missing: bigint, options: PlanOptions): stri
   }
   const detecting = payment.status === "pending" ? ["payment.detecting"] : []
   if (amount >= missing) {
-    const kind = missing === 0n ? "paid_again" : "overpaid"
-    const surplus = amount === missing ? [] : [`an exception ${kind} of ${show(amount - missing)}`]
+    const surplus = amount === missing ? [] : [`an exception overpaid of ${show(amount - missing)}`]
     return [...detecting, `payment.confirmed after ${confirmations} blocks`, ...surplus].join(", then ")
   }
   const rest = `${show(missing - amount)} are still missing: without them by ${payment.expiresAt} it fails with insufficient_amount`

@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
-import { errorBody } from "../Domain/ApiError.ts"
+import { errorBody, idempotencyErrors } from "../Domain/ApiError.ts"
 import { EventKind } from "../Domain/Event.ts"
 import { alternatives, must } from "../Domain/must.ts"
 import { idPattern, text, timestamp } from "../Domain/textSchemas.ts"
@@ -96,8 +96,7 @@ export const WebhooksApi = HttpApiGroup.make("webhooks")
       .addSuccess(withStatus(201, EndpointObject))
       .addError(errorBody("TOO_MANY_ENDPOINTS"))
       .addError(errorBody("QUOTA_EXCEEDED"))
-      .addError(errorBody("IDEMPOTENCY_KEY_IN_USE"))
-      .addError(errorBody("IDEMPOTENCY_KEY_REUSED"))
+      .addError(idempotencyErrors)
       .annotate(RequiredPermission, "webhooks:write")
   )
   .add(
@@ -111,8 +110,7 @@ export const WebhooksApi = HttpApiGroup.make("webhooks")
       .addError(errorBody("NOT_FOUND"))
       .addError(errorBody("ROTATION_UNDER_WAY"))
       .addError(errorBody("QUOTA_EXCEEDED"))
-      .addError(errorBody("IDEMPOTENCY_KEY_IN_USE"))
-      .addError(errorBody("IDEMPOTENCY_KEY_REUSED"))
+      .addError(idempotencyErrors)
       .annotate(RequiredPermission, "webhooks:write")
   )
   .add(

@@ -1,6 +1,7 @@
 import type {
   AccountedPayment,
   ChangeWebhookEndpoint,
+  CreatedPayment,
   CreatePayment,
   CreateQuote,
   CreateWebhookEndpoint,
@@ -12,7 +13,6 @@ import type {
   ListDeliveries,
   ListExceptions,
   ListPayments,
-  Payment,
   PaymentException,
   PaymentPage,
   Quote,
@@ -61,10 +61,10 @@ export interface TilldClient {
     readonly create: (quote: CreateQuote, options?: RequestOptions) => Promise<Quote>
   }
   readonly payments: {
-    readonly create: (payment: CreatePayment, options?: CreateOptions) => Promise<Payment>
+    readonly create: (payment: CreatePayment, options?: CreateOptions) => Promise<CreatedPayment>
     readonly get: (id: string, options?: RequestOptions) => Promise<AccountedPayment>
     /** Ends a pending payment; it is `expired` then. Repeating it does no harm. */
-    readonly cancel: (id: string, options?: CreateOptions) => Promise<Payment>
+    readonly cancel: (id: string, options?: CreateOptions) => Promise<AccountedPayment>
     /** One page, newest first. */
     readonly list: (query?: ListPayments, options?: RequestOptions) => Promise<PaymentPage>
     /** All payments from the newest, or from `cursor`, on. Pages, of `limit` payments or 100, are requested as needed. */

@@ -16,7 +16,15 @@ export interface Refusal {
   readonly retryAfter: number | undefined
 }
 
-/** The request got an error response. */
+/** The message, and the first problem of a request that is not valid: what most programs log is the message alone. */
+const told = ({ details, message }: Refusal): string => {
+  const [first, ...others] = Array.isArray(details) ? details : []
+  if (typeof first?.path !== "string" || typeof first.message !== "string") return message
+  const more = others.length === 0 ? "" : ` (and ${others.length} more)`
+  return `${message} ${[first.path, first.message].filter((part) => part !== "").join(" ")}${more}`
+}
+
+/** The request got an error response. `message` also has the first problem of `details`. */
 export class TilldError extends Error implements Refusal {
   override readonly name: string = "TilldError"
   readonly status: number
@@ -26,7 +34,7 @@ export class TilldError extends Error implements Refusal {
   readonly retryAfter: number | undefined
 
   constructor(refusal: Refusal) {
-    super(refusal.message)
+    super(told(refusal))
     this.status = refusal.status
     this.code = refusal.code
     this.details = refusal.details

@@ -17,6 +17,6 @@ export * from "./webhook.ts"
  *
  * Requests that may succeed later are retried: those without a response, and those answered with 429, 500, 502, 503, 504 or
  * `IDEMPOTENCY_KEY_IN_USE`, after `Retry-After` where that is at most a minute. Retries are safe: requests that create a
- * payment or an endpoint carry an `Idempotency-Key`, and a retried quote is a new one.
+ * payment or an endpoint, change, cancel, decide or send again carry an `Idempotency-Key`, and a retried quote is a new one.
  */
 export const createClient = (options: ClientOptions): TilldClient => makeClient(options, { sleep, random: Math.random })

@@ -68,14 +68,20 @@ export interface Payment {
   readonly failureReason?: FailureReason
   /** The token's contract on this chain, in EIP-55 form. Absent for the chain's own coin. */
   readonly tokenContract?: string
-  /** The chain's id, as wallets know it. */
+  /** The chain's id, as wallets know it. Absent once tilld is no longer configured for the chain. */
   readonly chainId?: number
-  /** The token's decimals. */
+  /** The token's decimals. Absent once tilld is no longer configured for the token. */
   readonly decimals?: number
   /** What is to be paid now as an EIP-681 URI, for a wallet or a QR code. Absent when there is nothing to pay any more. */
   readonly paymentUri?: string
   /** Smallest units that are missing, while only a part has come. */
   readonly amountRemaining?: string
+}
+
+/** A payment as it is created: its chain and its token are configured. */
+export interface CreatedPayment extends Payment {
+  readonly chainId: number
+  readonly decimals: number
 }
 
 export type ExceptionKind =
@@ -133,7 +139,7 @@ export interface PaymentException {
   readonly note?: string
 }
 
-/** A payment as `get` and `list` return it, and as events tell it. */
+/** A payment as `get`, `list` and `cancel` return it, and as events tell it. */
 export interface AccountedPayment extends Payment {
   /** Where the customer goes after paying, as given. Not in events. */
   readonly redirectUrl?: string

@@ -11,10 +11,11 @@ import {
   ShowDelivery
 } from "../Control/deliveryRequests.ts"
 import type { DeliveryView } from "../Control/deliveryView.ts"
+import { ListEndpoints } from "../Control/endpointRequests.ts"
 import { modes } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { succeeded } from "../Webhooks/queue/retryPolicy.ts"
-import { askDaemon, isDaemonAt } from "./askDaemon.ts"
+import { askDaemon, type ControlTarget, isDaemonAt } from "./askDaemon.ts"
 import { type Common, common, controlTargetOf, UsageError } from "./commonOptions.ts"
 import { complain, print, table } from "./Output.ts"
 import { account, after, limit, mode, moment, moreOf, pageOf } from "./options.ts"
@@ -109,7 +110,12 @@ const renderDelivery = ({ attempts, ...delivery }: DeliveryView): string =>
   [
     ...Object.entries(delivery).map(([key, value]) => `${key}: ${value}`),
     attempts.length === 0 ? "attempts: none" : "attempts:",
-    ...attempts.map((attempt) => `  ${attemptLine(attempt)}`)
+    ...attempts.map((attempt) => `  ${attemptLine(attempt)}`),
+    ...(delivery.status === "cancelled"
+      ? [
+          `Its endpoint was deleted. Send its event to another one: tilld webhooks redeliver ${delivery.id} --to ENDPOINT`
+        ]
+      : [])
   ].join("\n")
 
 const id = Args.text({ name: "ID" }).pipe(
@@ -137,13 +143,21 @@ const renderCounts = (counts: { readonly ordered: number; readonly due: number; 
     ? ""
     : `, ${counts.refused} refused: they have no endpoint any more (name another with --to), or the other does not name their kind`)
 
+/** The modes of a range; with `--to` the endpoint's. The daemon refuses one that is not of the account. */
+const modesOf = Effect.fnUntraced(function* (place: ControlTarget, { account, mode, to }: Range) {
+  if (Option.isSome(mode)) return [mode.value]
+  if (Option.isNone(to)) return modes
+  const endpoints = yield* askDaemon(place, "webhooks redeliver", new ListEndpoints({ account, modes }))
+  return [endpoints.find(({ id }) => id === to.value)?.mode ?? "live"]
+})
+
 /** Redelivers a range page by page. Progress goes to standard error where there is more than one page. */
 const redeliverRange = Effect.fn("commands.redeliverRange")(function* (options: Common, range: Range) {
   const place = yield* controlTargetOf(options)
   const until = Option.isSome(range.until) ? range.until.value : yield* Clock.currentTimeMillis
   const wanted = { account: range.account, status: range.status, since: range.since, until }
   let sum = { ordered: 0, due: 0, refused: 0 }
-  for (const each of Option.match(range.mode, { onNone: () => modes, onSome: (only) => [only] })) {
+  for (const each of yield* modesOf(place, range)) {
     let after: RedeliverRange["after"]
     do {
       const part = new RedeliverRange({
@@ -223,8 +237,8 @@ export const redeliverCommand = Command.make(
       Options.withDescription("With an ID: wait for the attempt, and fail unless it is answered with a 2xx")
     ),
     status: Options.choice("status", SelectedStatus.literals).pipe(
-      Options.withDescription("The state they are in; otherwise failed"),
-      Options.withDefault("failed" as const)
+      Options.withDescription("The state they are in; otherwise failing: tried, and not arrived"),
+      Options.withDefault("failing" as const)
     ),
     account,
     mode: someMode,
@@ -236,9 +250,6 @@ export const redeliverCommand = Command.make(
     }
     if (Option.isSome(id) === Option.isSome(since)) {
       return yield* new UsageError({ message: "Give either the ID of a delivery, or --since TIME for a range" })
-    }
-    if (Option.isSome(since) && Option.isSome(options.to) && Option.isNone(options.mode)) {
-      return yield* new UsageError({ message: "--to with --since needs --mode: an endpoint is of one mode" })
     }
     if (Option.isSome(since)) return yield* redeliverRange(options, { ...options, since: since.value })
     if (options.waits)

@@ -34,6 +34,7 @@ const usage = (line: string, words: ReadonlyArray<string>): ReadonlyArray<string
   const whole = line
     .replace(`$ ${name}`, command)
     .replaceAll(" | ", "|")
+    .replace(/(--[a-z-]+ \S+)\.\.\./g, "[$1]...")
     .replace(/ (?![[<-])/g, "\u00a0")
   const [first = "", ...more] = wrap(whole, width - 4).map((part) => part.replaceAll("\u00a0", " "))
   return [`  ${first}`, ...indented(more, 4)]
@@ -61,14 +62,20 @@ export const formatHelp = (text: string, words: ReadonlyArray<string> = []): str
   return [version, ...body.flatMap((line) => formatLine(line, words))].join("\n")
 }
 
+/** The name of a command by its usage. A group that is a command too has its own options before the second word. */
+const nameOf = (usage: string): string =>
+  usage
+    .replace(/\[[^\]]*\]/g, "")
+    .replace(/ [<-].*/, "")
+    .replace(/ +/g, " ")
+    .trim()
+
 const formatLine = (line: string, words: ReadonlyArray<string>): ReadonlyArray<string> => {
   const plain = stripVTControlCharacters(line)
   if (/^[A-Z]+$/.test(plain)) return ["", line]
   if (plain.startsWith("$ ")) return usage(plain, words)
   const [, command, description] = /^ {2}- (.*?) {2,}(\S.*)$/.exec(plain) ?? []
-  if (command !== undefined && description !== undefined) {
-    return commandRow(command.replace(/ [[<-].*/, ""), description)
-  }
+  if (command !== undefined && description !== undefined) return commandRow(nameOf(command), description)
   if (plain.length + 2 <= width) return [`  ${line}`]
   const indent = plain.search(/\S/) + 2
   return indented(wrap(plain.trim(), width - indent), indent)

@@ -141,7 +141,7 @@ const places = ({ ips = [] }: KeyView) =>
 
 const keyTable = (keys: ReadonlyArray<KeyView>) =>
   table(
-    ["ID", "NAME", "ACCOUNT", "KEY", "CREATED", "LAST USED", "", "LIMITS", "FROM", "PERMISSIONS"],
+    ["ID", "NAME", "ACCOUNT", "KEY", "CREATED", "LAST USED", "STATE", "LIMITS", "FROM", "PERMISSIONS"],
     keys.map((key) => [
       key.id,
       key.name,

@@ -81,14 +81,15 @@ const title = (text: string, lines: ReadonlyArray<string>) =>
 const transactionOf = ({ dust, txHash = "transaction unknown" }: ExceptionView): string =>
   dust === true ? "many small transfers" : txHash
 
+const sentBackOf = (exception: ExceptionView, show: ShowAmount): string | undefined =>
+  exception.sentBack === undefined ? undefined : show(exception, { ...exception, amount: exception.sentBack })
+
 const renderException = (exception: ExceptionView, show: ShowAmount): string =>
   `${exception.openedAt}  ${exception.status}  ${exception.kind}  ${show(exception, exception)}  ` +
   `${exception.chain}  ${transactionOf(exception)}  ${exception.id}` +
   (exception.from === undefined ? "" : `  from ${exception.from}`) +
   (exception.path === undefined ? "" : `  at ${exception.path}`) +
-  (exception.sentBack === undefined
-    ? ""
-    : `  after ${show(exception, { ...exception, amount: exception.sentBack })} that were sent back`) +
+  (exception.sentBack === undefined ? "" : `  after ${sentBackOf(exception, show)} that were sent back`) +
   (exception.resolutionTxHash === undefined ? "" : `  by ${exception.resolutionTxHash}`) +
   (exception.note === undefined ? "" : `  (${exception.note})`)
 
@@ -175,15 +176,18 @@ const show = Command.make("show", { ...common, of: shownPayment, limit: limitOf(
 
 const renderOpen = (open: ReadonlyArray<ExceptionView>, show: ShowAmount): string =>
   table(
-    ["ID", "OPENED", "KIND", "PAYMENT", "CHAIN", "AMOUNT", "TRANSACTION", "ADDRESS"],
+    ["ID", "OPENED", "KIND", "PAYMENT", "MODE", "CHAIN", "AMOUNT", "SENT BACK", "TRANSACTION", "FROM", "ADDRESS"],
     open.map((exception) => [
       exception.id,
       exception.openedAt,
       exception.kind,
       exception.payment ?? "lost",
-      `${exception.chain}.${exception.mode}`,
+      exception.mode,
+      exception.chain,
       show(exception, exception),
+      sentBackOf(exception, show) ?? "",
       exception.dust === true ? "dust" : (exception.txHash ?? "unknown"),
+      exception.from ?? "",
       exception.address
     ])
   )

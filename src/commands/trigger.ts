@@ -1,8 +1,9 @@
-import { Args, Command, Options } from "@effect/cli"
-import { Effect, Option } from "effect"
+import { Args, Command, HelpDoc, Options } from "@effect/cli"
+import { Effect, Option, Schema } from "effect"
 import { type ChainName, chainNames } from "../Domain/Chain.ts"
 import { PaymentCurrency } from "../Domain/Currency.ts"
-import { StatusEventKind } from "../Domain/Event.ts"
+import { EventKind, isStatusEventKind, StatusEventKind } from "../Domain/Event.ts"
+import { alternatives } from "../Domain/must.ts"
 import { apiKey, webUrl } from "./apiOptions.ts"
 import { UsageError } from "./commonOptions.ts"
 import { loadSandbox, localChain, sandboxConfig } from "./localChain.ts"
@@ -20,8 +21,16 @@ const testKey = Effect.filterOrFail(
     })
 )
 
+/** How to get the events that a single payment from beginning to end does not have. */
+const byHand: Readonly<Record<Exclude<EventKind, StatusEventKind>, string>> = {
+  "payment.updated":
+    "payment.updated comes with the second part of a payment: run tilld sandbox pay ID --part half twice. It goes to those who name it, such as tilld listen --events payment.updated",
+  "payment.exception":
+    "payment.exception comes with money that fits no payment: run tilld sandbox pay ID --part more. It goes to those who name it, such as tilld listen --events payment.exception"
+}
+
 const run = Effect.fn("commands.trigger")(function* (options: {
-  readonly kind: StatusEventKind
+  readonly kind: EventKind
   readonly config: Option.Option<string>
   readonly apiUrl: Option.Option<URL>
   readonly chain: ChainName
@@ -29,6 +38,7 @@ const run = Effect.fn("commands.trigger")(function* (options: {
   readonly json: boolean
 }) {
   const { currency, json, kind } = options
+  if (!isStatusEventKind(kind)) return yield* new UsageError({ message: byHand[kind] })
   const key = yield* testKey
   const sandbox = yield* loadSandbox(options.config)
   const chain = yield* localChain(sandbox, options.chain)
@@ -45,10 +55,14 @@ const run = Effect.fn("commands.trigger")(function* (options: {
 export const triggerCommand = Command.make(
   "trigger",
   {
-    kind: Args.choice(
-      StatusEventKind.literals.map((kind) => [kind, kind] as const),
-      { name: "kind" }
-    ).pipe(Args.withDescription("The event to wait for")),
+    kind: Args.text({ name: "kind" }).pipe(
+      Args.withDescription(`The event to wait for: ${alternatives(StatusEventKind.literals)}`),
+      Args.mapEffect((text) =>
+        Schema.is(EventKind)(text)
+          ? Effect.succeed(text)
+          : Effect.fail(HelpDoc.p(`The kind of an event is one of ${EventKind.literals.join(", ")}`))
+      )
+    ),
     config: sandboxConfig,
     apiUrl: webUrl("api-url").pipe(
       Options.withDescription("Base of the sandbox's API; otherwise what its configuration says"),

@@ -46,9 +46,18 @@ liveSuite(testApp(), "GET /v1/events/stream", (test, it) => {
   })
 
   it.effect.each([
-    [["webhooks:read"], "The API key lacks the permission payments:read."],
-    [["payments:read", "webhooks:write", "payments:write"], "The API key lacks the permission webhooks:read."],
-    [["quotes:read"], "The API key lacks the permissions webhooks:read and payments:read."]
+    [
+      ["webhooks:read"],
+      "The API key lacks the permission payments:read: ask the operator for a key that has it (tilld keys create --permissions)."
+    ],
+    [
+      ["payments:read", "webhooks:write", "payments:write"],
+      "The API key lacks the permission webhooks:read: ask the operator for a key that has it (tilld keys create --permissions)."
+    ],
+    [
+      ["quotes:read"],
+      "The API key lacks the permissions webhooks:read and payments:read: ask the operator for a key that has them (tilld keys create --permissions)."
+    ]
   ] as const)("refuses a key with %j", ([allowed, message]) =>
     Effect.gen(function* () {
       const { call, newKey } = yield* TestApi

@@ -34,7 +34,9 @@ layer(testApp(), { excludeTestServices: true })("the checks of a request, in ord
       for (const key of wrong) {
         const { status, text } = yield* api.call("PATCH", "/v1/payments/%ff", { key, body: tooLarge })
         expect(status, key).toBe(401)
-        expect(text).toBe('{"error":{"code":"UNAUTHORIZED","message":"The API key is invalid."}}')
+        expect(text).toBe(
+          '{"error":{"code":"UNAUTHORIZED","message":"The API key is invalid, revoked or has expired: tilld keys list shows the keys that there are."}}'
+        )
       }
     })
   )
@@ -74,7 +76,7 @@ layer(testApp(), { excludeTestServices: true })("the checks of a request, in ord
         ["DELETE", "/v1/webhooks/x", reader, "webhooks:write"]
       ] as const) {
         const { body, status } = yield* api.call(method, path, method === "GET" ? { key } : { key, body: tooLarge })
-        const message = `The API key lacks the permission ${permission}.`
+        const message = `The API key lacks the permission ${permission}: ask the operator for a key that has it (tilld keys create --permissions).`
         expect([status, body.error], `${method} ${path}`).toMatchObject([403, { code: "FORBIDDEN", message }])
       }
     })

@@ -75,7 +75,12 @@ describe("failed authentication", () => {
       }
       const late = yield* api.call("GET", "/v1/payments", { key: "wrong" })
       expect(late.status).toBe(401)
-      expect(late.body).toEqual({ error: { code: "UNAUTHORIZED", message: "The API key is invalid." } })
+      expect(late.body).toEqual({
+        error: {
+          code: "UNAUTHORIZED",
+          message: "The API key is invalid, revoked or has expired: tilld keys list shows the keys that there are."
+        }
+      })
       expect(late.headers.connection).toBe("close")
       expect((yield* api.call("GET", "/v1/payments", { key })).status).toBe(200)
     }).pipe(app(100, 1000))

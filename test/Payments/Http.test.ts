@@ -97,7 +97,11 @@ liveSuite(app, "payments over HTTP", (test, it) => {
     ]) {
       expect(status).toBe(404)
       expect(body).toEqual({
-        error: { code: "NOT_FOUND", message: "There is no such payment.", requestId: headers["x-request-id"] }
+        error: {
+          code: "NOT_FOUND",
+          message: "There is no such payment in this account and mode: GET /v1/payments lists them.",
+          requestId: headers["x-request-id"]
+        }
       })
     }
   })

@@ -9,7 +9,11 @@ import * as Repo from "../../src/Payments/PaymentsRepo.ts"
 import { end, look, refunded, start, test } from "./deciding.ts"
 import { address, lastOnTime, scanTo, tick, transfer, usdcElsewhere } from "./settling.ts"
 
-const cancel = ({ id }: Payment) => cancelPayment((db) => Repo.byId(db, id))
+const cancel = ({ id }: Payment) =>
+  Effect.map(
+    cancelPayment((db) => Repo.byId(db, id)),
+    (found) => found?.payment
+  )
 
 /** A payment that was cancelled at second 110. */
 const cancelledPayment = Effect.gen(function* () {

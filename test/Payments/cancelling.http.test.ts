@@ -28,10 +28,11 @@ liveSuite(testApp(), "POST /v1/payments/:id/cancel", (test, it) => {
     const { call, cancel, created, key, path } = yield* shop
     const cancelled = yield* cancel()
     const ended = { ...withoutUri(created), status: "expired", failureReason: "cancelled" }
-    expect([cancelled.status, cancelled.body]).toEqual([200, ended])
-    expect((yield* call("GET", path, { key })).body).toEqual({ ...ended, redirectUrl: "https://shop.example/thanks" })
+    const shown = { ...ended, redirectUrl: "https://shop.example/thanks" }
+    expect([cancelled.status, cancelled.body]).toEqual([200, shown])
+    expect((yield* call("GET", path, { key })).body).toEqual(shown)
     const again = yield* cancel({ json: {} })
-    expect([again.status, again.body]).toEqual([200, ended])
+    expect([again.status, again.body]).toEqual([200, shown])
     const events = yield* rows<{ body: string }>("SELECT body FROM events WHERE payment_id = ? ORDER BY rowid", [
       created.id
     ])
@@ -39,6 +40,20 @@ liveSuite(testApp(), "POST /v1/payments/:id/cancel", (test, it) => {
     expect(first).toMatchObject({ event: "payment.created", data: created })
     expect(expired).toMatchObject({ event: "payment.expired", data: ended })
     expect(others).toEqual([])
+  })
+
+  test("shows the exceptions that the payment has, as reading it does", function* () {
+    const { call, cancel, created, key, path } = yield* shop
+    yield* execute(
+      `INSERT INTO exceptions (id, address, key, payment_id, account_id, kind, chain, mode, currency, amount, opened_at)
+       SELECT 'exc_stray', lower(address), 'k', id, account_id, 'wrong_token', chain, mode, 'DAI', '5', 1 FROM payments
+       WHERE id = ?`,
+      [created.id]
+    )
+    const { body } = yield* cancel()
+    expect(body.exceptions).toMatchObject([{ id: "exc_stray", kind: "wrong_token", amount: "5" }])
+    expect(body).toEqual((yield* call("GET", path, { key })).body)
+    expect((yield* cancel()).body).toEqual(body)
   })
 
   test("answers a repeated Idempotency-Key with the first answer, and commits that with the end", function* () {
@@ -86,7 +101,7 @@ liveSuite(testApp(), "POST /v1/payments/:id/cancel", (test, it) => {
     const refused = yield* cancel({ key: yield* newKey("test", ["payments:read"]) })
     expect([refused.status, refused.body.error.message]).toEqual([
       403,
-      "The API key lacks the permission payments:write."
+      "The API key lacks the permission payments:write: ask the operator for a key that has it (tilld keys create --permissions)."
     ])
     expect((yield* cancel()).status).toBe(200)
   })

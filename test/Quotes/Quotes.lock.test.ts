@@ -1,6 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import type { CreateQuote } from "../../src/Domain/Quote.ts"
+import { quoteRefusalOf } from "../../src/Quotes/quoteRefusal.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { testChain } from "../lib/settings.ts"
 import { create, lock, other, owner, type Priced, quotesWith, usedBy } from "./quoting.ts"
@@ -54,8 +55,13 @@ test("any other payment is a mismatch that names the accepted amounts", function
   const fiats = yield* create({ fromCurrency: "USD", toCurrency: "EUR", amount: "50" })
   expect(yield* Effect.flip(lock(fiats.id, { ...ethOnBase, amount: net }))).toMatchObject({
     code: "QUOTE_MISMATCH",
+    message: expect.stringContaining("must be ETH, USDC, USDT, DAI or WBTC"),
     details: { accepted: [] }
   })
+  const matic = { quote: { ...fiats, toCurrency: "MATIC" as const }, used: false, validUntil: 1 }
+  expect(quoteRefusalOf(matic, { ...ethOnBase, amount: net }, () => 18, 0)?.message).toBe(
+    "The quote prices nothing that a payment can be made in: MATIC can be quoted, but not paid in."
+  )
 })
 
 test("a quote of another account or mode gets the same response as an unknown one", function* () {
@@ -66,7 +72,11 @@ test("a quote of another account or mode gets the same response as an unknown on
     { concurrency: 1 }
   )
   for (const refusal of refusals) {
-    expect(refusal).toMatchObject({ code: "QUOTE_NOT_FOUND", message: "There is no such quote." })
+    expect(refusal).toMatchObject({
+      code: "QUOTE_NOT_FOUND",
+      message:
+        "There is no such quote in this account and mode: request one with POST /v1/quotes, and use its id at once."
+    })
   }
 })
 

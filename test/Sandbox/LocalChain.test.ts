@@ -1,5 +1,5 @@
 import { describe, expect, it, layer } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, Schedule, Scope } from "effect"
+import { Array as Arr, Context, Effect, Exit, Layer, Schedule, Scope } from "effect"
 import {
   type Address,
   encodeFunctionData,
@@ -16,6 +16,7 @@ import { generatePrivateKey, privateKeyToAddress } from "viem/accounts"
 import { Erc20 } from "../../src/Domain/Currency.ts"
 import { batcherAddress, localTokens } from "../../src/Sandbox/Contracts.ts"
 import { type LocalChain, type LocalChainOptions, startLocalChain } from "../../src/Sandbox/LocalChain.ts"
+import { pay } from "../../src/Sandbox/pay.ts"
 
 interface Log {
   readonly address: Address
@@ -50,6 +51,20 @@ class SharedChain extends Context.Tag("test/SharedChain")<SharedChain, LocalChai
 const payee = () => privateKeyToAddress(generatePrivateKey())
 
 layer(SharedChain.layer, { excludeTestServices: true })("a local chain", (it) => {
+  it.effect("takes payments of several commands at one moment, each with a nonce of its own", () =>
+    Effect.gen(function* () {
+      const chain = yield* SharedChain
+      const to = payee()
+      const payOnce = Effect.scoped(
+        pay({ name: "ethereum", rpcUrl: chain.url, tokens: new Map() }, { currency: "ETH", amount: 7n, to })
+      )
+      const hashes = yield* Effect.all(Arr.replicate(payOnce, 8), { concurrency: "unbounded" })
+      expect(new Set(hashes).size).toBe(8)
+      yield* chain.mine()
+      expect(yield* chain.balance(to)).toBe(56n)
+    })
+  )
+
   it.effect("keeps a payment in its pool until a block is mined, then moves the wei", () =>
     Effect.gen(function* () {
       const chain = yield* SharedChain

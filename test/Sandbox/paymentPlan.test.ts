@@ -62,7 +62,7 @@ describe("what is sent", () => {
     ])
     expect(plan({ part: "more" }, { ...partPaid, amountReceived: "1000" })).toEqual([
       100n,
-      `${confirmed}, then an exception paid_again of 100 units`
+      `${confirmed}, then an exception overpaid of 100 units`
     ])
   })
 

@@ -76,7 +76,7 @@ layer(app, { excludeTestServices: true })("webhook endpoints over HTTP", (it) =>
       expect([again.status, again.body.error.code, again.body.error.message]).toEqual([
         404,
         "NOT_FOUND",
-        "There is no such webhook endpoint."
+        "There is no such webhook endpoint in this account and mode: GET /v1/webhooks lists them."
       ])
       expect((yield* api.call("GET", "/v1/webhooks", { key })).body).toEqual({ data: [] })
     })

@@ -5,10 +5,11 @@ import type { Owner } from "../../src/Domain/Owner.ts"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { defaultSecrets } from "../../src/Webhooks/DefaultSecrets.ts"
+import * as RedeliveryRepo from "../../src/Webhooks/queue/RedeliveryRepo.ts"
 import type { DeliveryRequest } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { type EndpointChange, Webhooks } from "../../src/Webhooks.ts"
 import { deliveries, dispatching, merchant, neighbour, newPayment, publish, untilRecorded } from "../lib/webhooks.ts"
-import { a, b, c, ok, onStore, refused, register, scripted, secret } from "./endpoints.ts"
+import { a, b, c, commit, ok, onStore, refused, register, scripted, secret } from "./endpoints.ts"
 
 const next = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDAAAAAAAAAAA="
 const third = "whsec_dGhpcyBpcyBhIHRoaXJkIHNlY3JldCBvZiAzMiBieXRlcw=="
@@ -122,22 +123,34 @@ it.scoped(
   }
 )
 
-it.scoped("an endpoint that moves and is deleted before its next attempt leaves a payment's own URL its events", () => {
-  const client = scripted({ [a]: refused })
-  return dispatching(client, function* () {
-    const webhooks = yield* Webhooks
-    const { id } = yield* register(a)
-    yield* publish(yield* newPayment(a), "pending")
-    yield* untilRecorded(1)
-    yield* change(id, { url: b })
-    const { id: successor } = yield* register(a)
-    expect(yield* webhooks.remove(merchant, id)).toBe(0)
-    yield* TestClock.adjust("1 minute")
-    yield* untilRecorded(2)
-    expect(client.sent.map(({ url }) => url)).toEqual([a, a])
-    expect(yield* deliveries).toMatchObject([{ endpoint_id: successor, own_url: 1, url: a }])
-  })
-})
+it.scoped(
+  "an endpoint that moves and is deleted before its next attempt leaves a payment's own URL its events, and its own cancelled",
+  () => {
+    const client = scripted({ [a]: refused })
+    return dispatching(client, function* () {
+      const webhooks = yield* Webhooks
+      const { id } = yield* register(a)
+      const payment = yield* newPayment(a)
+      yield* publish(payment, "pending")
+      yield* untilRecorded(1)
+      yield* change(id, { url: b })
+      const { id: successor } = yield* register(a)
+      const [{ id: its } = { id: "" }] = yield* deliveries
+      expect(yield* webhooks.remove(merchant, id)).toBe(1)
+      yield* TestClock.adjust("1 minute")
+      yield* untilRecorded(2)
+      expect(client.sent.map(({ url }) => url)).toEqual([a, a])
+      const [owed, cancelled] = yield* deliveries
+      expect(owed).toMatchObject({ endpoint_id: successor, own_url: 1, url: a, attempts: 2 })
+      expect(cancelled).toMatchObject({ id: its, endpoint_id: id, own_url: 0, url: b, status: "cancelled" })
+      // It can be sent again elsewhere, as every cancelled one.
+      const other = yield* register(c)
+      expect(yield* commit((now) => RedeliveryRepo.redeliver(its, now, other))).toMatchObject({ result: "ordered" })
+      yield* untilRecorded(3)
+      expect(client.sent.at(-1)?.url).toBe(c)
+    })
+  }
+)
 
 it.scoped("another endpoint with the former URL serves the payment's own, whose event it gets once", () => {
   const client = scripted({ [a]: refused })

@@ -1,5 +1,5 @@
 import { expect, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect } from "effect"
 import { Tx, Writer } from "../../src/Sql.ts"
 import { problemsIn, TestApi, testApp } from "../lib/api.ts"
 import { testChain, testWebhooks } from "../lib/settings.ts"
@@ -189,6 +189,39 @@ layer(app, { excludeTestServices: true })("deliveries over HTTP", (it) => {
         { id: elsewhere.body.id, payment: ids[0], status: "pending", url: "https://192.0.2.1/b" }
       ])
       expect((yield* api.call("POST", "/v1/deliveries/dlv_none/redeliver", { key, json: {} })).status).toBe(404)
+    })
+  )
+
+  it.effect("nothing is sent to an endpoint that is deleted at the same moment", () =>
+    Effect.gen(function* () {
+      const { api, key, list, register } = yield* shop(1)
+      const to = yield* register("b")
+      const [{ id }] = (yield* list()).body.data
+      const writer = yield* Writer
+      const deleted = yield* Deferred.make<void>()
+      const commit = yield* Deferred.make<void>()
+      const deletion = Effect.gen(function* () {
+        yield* (yield* Tx).run("UPDATE endpoints SET deleted_at = 1 WHERE id = ?", [to])
+        yield* Deferred.succeed(deleted, undefined)
+        yield* Deferred.await(commit)
+      })
+      const deleting = yield* Effect.fork(writer.write(deletion))
+      yield* Deferred.await(deleted)
+      const orders = yield* Effect.fork(
+        Effect.all(
+          [`/${id}/redeliver`, "/redeliver"].map((path) =>
+            api.call("POST", `/v1/deliveries${path}`, { key, json: { to } })
+          ),
+          { concurrency: 2 }
+        )
+      )
+      // Requests that only read are answered meanwhile.
+      yield* Effect.repeatN(list(), 5)
+      yield* Deferred.succeed(commit, undefined)
+      yield* deleting
+      const answers = yield* orders
+      expect(answers.map(({ status }) => status)).toEqual([400, 400])
+      expect((yield* list(`?endpoint=${to}`)).body.data).toEqual([])
     })
   )
 

@@ -201,10 +201,15 @@ liveTest("bad usage is told on standard error, with exit code 2", function* () {
     [["keys", "create", "--mode", "test", "--name", "x", "--nonsense"], "--nonsense"],
     [["keys", "list", "more"], "more"],
     [["accounts", "create", "--name", "x"], "--shared-wallet"],
-    [["nonsense"], "keys"],
+    [["nonsense"], "tilld has no command nonsense. It has accounts, "],
+    [["key"], "did you mean keys?"],
+    [["keys", "lst"], "tilld keys has no command lst: did you mean list? It has change, create, list, revoke, roll\n"],
+    [["sandbox", "pya"], "tilld sandbox has no command pya"],
+    [["keys", "list", "--limit", "x"], "x is not a whole number"],
+    [["payments", "show"], "<PAYMENT> is missing"],
     // Where to look.
     [["payments", "pay"], "See tilld payments --help\n"],
-    [["payments", "accept"], "See tilld payments --help\n"],
+    [["payments", "accept"], "See tilld payments accept --help\n"],
     [["pay"], "See tilld --help\n"]
   ]
   const results = yield* Effect.forEach(wrong, ([args]) => tilld(args), { concurrency: 2 })

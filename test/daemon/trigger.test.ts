@@ -64,6 +64,7 @@ describe("tilld trigger", () => {
         const cases = [
           [args("payment.paid"), env, 2, "payment.created"],
           [["trigger", ...config], env, 2, "kind"],
+          [args("payment.updated"), env, 2, "run tilld sandbox pay ID --part half twice"],
           [["trigger", kind, ...config], {}, 2, "TILLD_API_KEY is not set"],
           [["trigger", kind, ...config], live, 2, "TILLD_API_KEY is a live key"],
           [["trigger", kind, ...config, "--chain", "polygon"], env, 2, "has no local chain polygon in test mode"],

@@ -188,11 +188,12 @@ layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running d
       const cancelled = ["--endpoint", body.id, "--status", "cancelled"]
       const [{ id } = { id: "" }] = yield* json<ReadonlyArray<Delivery>>("list", ...cancelled)
       expect((yield* run("redeliver", id)).stderr).toContain("--to")
+      expect((yield* run("show", id)).stdout).toContain(`tilld webhooks redeliver ${id} --to ENDPOINT`)
       const sent = yield* run("redeliver", id, "--to", endpoint, "--wait")
       expect(sent).toMatchObject({ code: 0 })
       const again = yield* inbox.next(path, payment)
       expect(again.request.body).toEqual(first.request.body)
-      const range = ["redeliver", "--since", "24h", ...cancelled, "--to", endpoint, "--mode", "test"]
+      const range = ["redeliver", "--since", "24h", ...cancelled, "--to", endpoint]
       expect(yield* json(...range)).toEqual({ ordered: 1, due: 0, refused: 0 })
       yield* inbox.next(path, payment)
       // An attempt before the order is not the one that is waited for.
@@ -253,7 +254,7 @@ layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running d
         [2, "--since", "redeliver", "dlv_none", "--since", "24h"],
         [2, "2026-01-31T12:00:00Z", "redeliver", "--since", "2026-01-31T12:00:00"],
         [2, "2026-01-31T12:00:00Z", "list", "--until", "2026-02-30"],
-        [2, "--mode", "redeliver", "--since", "24h", "--to", "wh_none"],
+        [1, "wh_none", "redeliver", "--since", "24h", "--to", "wh_none"],
         [2, "ID", "redeliver", "--since", "24h", "--wait"],
         [1, "wh_none", "change", "wh_none", "--url", "https://shop.example/"],
         [2, "what to change", "change", "wh_none"],

@@ -2,7 +2,7 @@ import Database from "better-sqlite3"
 import { Effect } from "effect"
 import * as fc from "fast-check"
 import type { OpenApiDocument } from "../../src/Documents/openApi.ts"
-import { PublicExceptionKind } from "../../src/Domain/ExceptionObject.ts"
+import { PublicExceptionKind } from "../../src/Domain/Exception.ts"
 import { startLocalChain } from "../../src/Sandbox/LocalChain.ts"
 import type { Installation } from "../bench/daemon.ts"
 import { memoryOf } from "../bench/memory.ts"
@@ -239,6 +239,15 @@ const localChains = Effect.all(
   { concurrency: 2 }
 )
 
+/** What no seed is sure to draw: a request that is well-formed, and refused for what it names. */
+const unprocessable: Drawn = {
+  ...{ method: "POST", path: "/v1/payments", id: "", query: [], key: "good", oddKey: "", headers: [], chunked: false },
+  body: Buffer.from(
+    '{"merchantRef":"no such quote","amount":"1000","currency":"USDC","chain":"base","quoteId":"quote_none"}'
+  ),
+  quote: undefined
+}
+
 /** Sends the requests of a seed, a tenth of them to a daemon that allows few, and holds every answer against the document. */
 export const fuzz = Effect.fn("test.fuzz")(function* (seed: number, count: number) {
   const local = yield* localChains
@@ -256,7 +265,7 @@ export const fuzz = Effect.fn("test.fuzz")(function* (seed: number, count: numbe
   const warm = () => {
     memory.before = memoryOf(place.daemon.pid, "now")
   }
-  const many = yield* Effect.promise(() => play(place, drawn.slice(few), few, warm))
+  const many = yield* Effect.promise(() => play(place, [...drawn.slice(few), unprocessable], few, warm))
   memory.after = memoryOf(place.daemon.pid, "now")
   const limited = yield* Effect.promise(() => play(strict, drawn.slice(0, few), 0, () => undefined))
   const answers = new Map(many.answers)

@@ -2,10 +2,10 @@ import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../../Auth/Api.ts"
 import { BaseUnits } from "../../Domain/Amount.ts"
-import { errorBody } from "../../Domain/ApiError.ts"
+import { errorBody, idempotencyErrors } from "../../Domain/ApiError.ts"
 import { ChainName } from "../../Domain/Chain.ts"
-import { notePattern } from "../../Domain/Exception.ts"
-import { ExceptionObject, PublicExceptionKind } from "../../Domain/ExceptionObject.ts"
+import { notePattern, PublicExceptionKind } from "../../Domain/Exception.ts"
+import { ExceptionObject } from "../../Domain/ExceptionObject.ts"
 import { alternatives, must } from "../../Domain/must.ts"
 import { cursorParameter, limitParameter } from "../../Domain/queryParameters.ts"
 import { text } from "../../Domain/textSchemas.ts"
@@ -100,8 +100,7 @@ export const ExceptionsApi = HttpApiGroup.make("exceptions")
       .addError(errorBody("NOTHING_TO_REFUND"))
       .addError(errorBody("TRANSACTION_NOT_PROVEN"))
       .addError(errorBody("QUOTA_EXCEEDED"))
-      .addError(errorBody("IDEMPOTENCY_KEY_IN_USE"))
-      .addError(errorBody("IDEMPOTENCY_KEY_REUSED"))
+      .addError(idempotencyErrors)
       .annotate(RequiredPermission, "exceptions:write")
   )
   .addError(errorBody("VALIDATION_ERROR"))

@@ -1,12 +1,12 @@
 import { Effect } from "effect"
-import { type Act, type Actor, audited } from "../../Auth/auditLog.ts"
+import { type Act, type Actor, audited, type Note } from "../../Auth/auditLog.ts"
 import { keepWithin } from "../../Auth/UsageRepo.ts"
 import { ApiError, invalid, notFound, quotaExceeded } from "../../Domain/ApiError.ts"
 import type { Owner } from "../../Domain/Owner.ts"
 import { Settings } from "../../Settings.ts"
 import type { CommitWith } from "../../Sql.ts"
 import type { ResolveBody } from "./Api.ts"
-import { acceptException, type Resolved, refundException } from "./resolve.ts"
+import { acceptException, auditedAs, closedBy, type Resolved, refundException } from "./resolve.ts"
 
 /**
  * A decision on one of the owner's exceptions, in the audit log and within the account's quota. What refuses it is said as
@@ -16,7 +16,7 @@ export const decide = (
   actor: Actor,
   owner: Owner,
   id: string,
-  { action, amount, note, txHash }: typeof ResolveBody.Type,
+  { action, amount, note: said, txHash }: typeof ResolveBody.Type,
   alsoCommit: CommitWith<Resolved> = () => Effect.void
 ) =>
   Effect.gen(function* () {
@@ -24,21 +24,29 @@ export const decide = (
       return yield* invalid([{ path: "amount", message: "must come with refund: all of an exception is accepted" }])
     }
     const { accounts } = yield* Settings
-    const named = { txHash: txHash?.toLowerCase(), note }
-    const withinQuota = (resolved: Resolved) =>
-      Effect.zipRight(keepWithin(owner.account, accounts.quotaBytes), alsoCommit(resolved))
-    const carryOut = Effect.gen(function* () {
-      const resolved =
-        action === "accept"
-          ? yield* acceptException(id, owner, named, withinQuota)
-          : yield* refundException(id, owner, amount === undefined ? undefined : BigInt(amount), named, withinQuota)
-      return resolved ?? (yield* notFound("exception"))
-    })
+    const named = { txHash: txHash?.toLowerCase(), note: said }
+    const carryOut = (note: Note) =>
+      Effect.gen(function* () {
+        const committed = (resolved: Resolved, detail: Act["detail"]) =>
+          Effect.gen(function* () {
+            note(detail)
+            yield* keepWithin(owner.account, accounts.quotaBytes)
+            yield* alsoCommit(resolved)
+          })
+        const sent = amount === undefined ? undefined : BigInt(amount)
+        const resolved =
+          action === "accept"
+            ? yield* acceptException(id, owner, named, (accepted, made) => committed(accepted, auditedAs(made)))
+            : yield* refundException(id, owner, sent, named, (returned, made) =>
+                committed(returned, auditedAs(made, [closedBy(returned)]))
+              )
+        return resolved ?? (yield* notFound("exception"))
+      })
     const act: Act = {
       act: action === "accept" ? "payments accept" : "payments refunded",
-      detail: { id, tx: named.txHash, amount, note }
+      detail: { id, tx: named.txHash, amount, note: said }
     }
-    return yield* audited(actor, act, () => carryOut)
+    return yield* audited(actor, act, carryOut)
   }).pipe(
     Effect.catchTags({
       AlreadyDecided: ({ message }) => new ApiError({ code: "EXCEPTION_RESOLVED", message }),

@@ -12,8 +12,6 @@ import {
   DecisionInvalid,
   type ExceptionContent,
   isOfDust,
-  mayGrow,
-  NothingToDecide,
   type PaymentException
 } from "../../Domain/Exception.ts"
 import { exceptionId } from "../../Domain/Ids.ts"
@@ -23,13 +21,13 @@ import { iso } from "../../Domain/Timestamp.ts"
 import { Outbox } from "../../Events/Outbox.ts"
 import { type Db, Reader, Tx, Writer } from "../../Sql.ts"
 import * as Exceptions from "../ExceptionsRepo.ts"
-import { withoutApart } from "../exceptionContents.ts"
+import { credited, withoutApart } from "../exceptionContents.ts"
 import { confirmedBy, prove, refuseOthers, rulesOf } from "../operatorDecisions.ts"
 import * as Repo from "../PaymentsRepo.ts"
 import * as Receipts from "../ReceiptsRepo.ts"
-import { described } from "../refunds.ts"
 import { counted, type Rules } from "../statusMachine.ts"
 import { receiptsLeft, reportExceptions, storeTransitions } from "../storeTransitions.ts"
+import { partNamed, returnedOf, wasReturned } from "./refundParts.ts"
 
 /** What a decision names; the hash in lower case. */
 export type Named = Exceptions.DecisionDetail
@@ -72,8 +70,17 @@ const wasMade = (exception: PaymentException, outcome: "accepted" | "refunded", 
   return isSame ? Effect.succeed(true) : decidedAlready(exception)
 }
 
+/** `repeated`: the decision had been made before. `completed`: before without its transaction, which is all that is new. */
+export type Made = "decided" | "completed" | "repeated"
+
+/** What the audit log tells of a decision, beside what was asked for: what it closed, or that it is not the first. */
+export const auditedAs = (made: Made, closed: ReadonlyArray<PaymentException> = []) => {
+  if (made !== "decided") return { [made]: true }
+  return closed.length === 0 ? {} : { closed: closed.map((one) => `${one.id}: ${one.amount} ${one.currency}`) }
+}
+
 /** What also commits with a decision: its failure undoes the decision. */
-type AlsoCommit<Result, E> = ((result: Result) => Effect.Effect<void, E, Tx>) | undefined
+type AlsoCommit<Result, E> = ((result: Result, made: Made) => Effect.Effect<void, E, Tx>) | undefined
 
 /** What is stored now. */
 const storedNow = Effect.fnUntraced(function* (before: PaymentException) {
@@ -101,24 +108,24 @@ const proveNamed = Effect.fnUntraced(function* (exception: PaymentException, nam
   }
 })
 
-/** The payment as the money of one exception confirms it. */
-const confirmedWith = Effect.fnUntraced(function* (
+/** The payment as it is once the money of one exception is accepted, which is closed already. */
+const acceptedFor = Effect.fnUntraced(function* (
   payment: Payment,
   exception: PaymentException,
   named: string | undefined,
   rules: Rules,
   at: number
 ) {
+  const all = yield* Exceptions.ofPayment(yield* Tx, payment.id)
+  const open = all.filter(({ status }) => status === "open")
+  const onTime = counted(payment, yield* receiptsLeft(payment), rules)
+  if (payment.status === "confirmed") return credited(payment, onTime, [exception], open)
   const txHash = broughtBy(exception) ?? named
   if (txHash === undefined) {
     const message = `must be given: the transaction that paid ${payment.id} is not known`
     return yield* new DecisionInvalid({ field: "txHash", message })
   }
-  const others = (yield* Exceptions.ofPayment(yield* Tx, payment.id)).filter(
-    ({ id, status }) => status === "open" && id !== exception.id
-  )
-  const { receipts } = withoutApart(payment, counted(payment, yield* receiptsLeft(payment), rules), others)
-  return confirmedBy(payment, receipts, txHash, at)
+  return confirmedBy(payment, withoutApart(payment, onTime, open).receipts, txHash, at)
 })
 
 /** Whether an exception that was opened stands for money of one that is accepted: what is more than the payment asked for. */
@@ -142,10 +149,10 @@ const acceptOpen = Effect.fnUntraced(function* (
   const payment = exception.payment && (yield* Repo.byId(tx, exception.payment))
   if (payment === undefined) return
   // What a reorg has taken confirms nothing: accepting it means to do without it, unless another transaction has paid.
-  const confirms = payment.status !== "confirmed" && (kind !== "reorged" || named.txHash !== undefined)
-  const steps = confirms
-    ? [{ payment: yield* confirmedWith(payment, exception, named.txHash, rules, now), announced: true }]
-    : []
+  const isMoney = kind !== "reorged" || named.txHash !== undefined
+  const accepted = isMoney ? yield* acceptedFor(payment, exception, named.txHash, rules, now) : payment
+  const confirms = accepted.status !== payment.status
+  const steps = accepted === payment ? [] : [{ payment: accepted, announced: confirms }]
   const decide = (opened: ReadonlyArray<ExceptionContent>) =>
     Effect.forEach(
       opened.filter((one) => isSurplusOf(exception, one)),
@@ -182,13 +189,14 @@ export const acceptException = <E = never>(
     return yield* writer.write(
       Effect.gen(function* () {
         const exception = (yield* find(yield* Tx, id, owner)) ?? seen
-        if (!(yield* wasMade(exception, "accepted", named))) {
+        const made: Made = (yield* wasMade(exception, "accepted", named)) ? "repeated" : "decided"
+        if (made === "decided") {
           // Nothing was proven for it.
           if (isRepeated) return yield* openedAgain(id)
           yield* acceptOpen(exception, named, rules, outbox, matchSet)
         }
         const result = yield* storedNow(exception)
-        if (alsoCommit !== undefined) yield* alsoCommit(result)
+        if (alsoCommit !== undefined) yield* alsoCommit(result, made)
         return result
       })
     )
@@ -199,40 +207,8 @@ export interface Returned extends Resolved {
   readonly amount: bigint
 }
 
-/** Parts in which the money of an exception is sent back at most, the last one apart: all are kept with it. */
-const mostRefunds = 100
-
-/** How much of an open exception was sent back. */
-const returnedOf = (exception: PaymentException, amount: bigint | undefined) => {
-  const invalid = (message: string) => new DecisionInvalid({ field: "amount", message })
-  if (exception.kind === "reorged") {
-    return new NothingToDecide({
-      message: `There is no money of ${exception.id} to send back, since a reorg took it: accept it, to do without that money`
-    })
-  }
-  if (amount === undefined) {
-    return mayGrow(exception)
-      ? invalid(`must be given, as what you sent back: ${described(exception)} may grow at any time`)
-      : Effect.succeed(exception.amount)
-  }
-  if (exception.refunds.length >= mostRefunds && amount < exception.amount) {
-    return invalid(`must be all that is open: ${mostRefunds} parts of ${exception.id} were sent back`)
-  }
-  return amount > exception.amount
-    ? invalid(`must be at most ${exception.amount}, which is what is open of ${exception.id}`)
-    : Effect.succeed(amount)
-}
-
-/** Whether this part was noted as sent back before; fails where the transaction sent another part. */
-const wasReturned = ({ id, refunds, status }: PaymentException, amount: bigint | undefined, { txHash }: Named) => {
-  const noted = txHash === undefined ? undefined : refunds.find((refund) => refund.txHash === txHash)
-  if (noted === undefined) return Effect.succeed(false)
-  return noted.amount === amount || (amount === undefined && status === "refunded")
-    ? Effect.succeed(true)
-    : new AlreadyDecided({
-        message: `${txHash} is noted already, for ${noted.amount} of ${id}: name the transaction of what else was sent back`
-      })
-}
+/** What of an exception was sent back. */
+export const closedBy = ({ amount, exception }: Returned): PaymentException => ({ ...exception, amount })
 
 /**
  * Notes that money of an exception was sent back, with the transaction that did it, which is not checked. Undefined where
@@ -267,13 +243,24 @@ export const refundException = <E = never>(
       return returned
     })
 
+    /** What the decision is. One that names the transaction of a part that was noted without it adds that. */
+    const madeOf = Effect.fnUntraced(function* (exception: PaymentException) {
+      if (yield* wasReturned(exception, amount, named.txHash)) return "repeated"
+      const part = yield* partNamed(exception, amount, named.txHash)
+      if (part === undefined || named.txHash === undefined) {
+        return (yield* wasMade(exception, "refunded", named)) ? "repeated" : "decided"
+      }
+      yield* Exceptions.nameRefund(exception, part, named.txHash)
+      return "completed"
+    })
+
     return yield* writer.write(
       Effect.gen(function* () {
         const exception = (yield* find(yield* Tx, id, owner)) ?? seen
-        const isDone = (yield* wasReturned(exception, amount, named)) || (yield* wasMade(exception, "refunded", named))
-        const returned = isDone ? (amount ?? exception.amount) : yield* noteReturned(exception)
+        const made = yield* madeOf(exception)
+        const returned = made === "decided" ? yield* noteReturned(exception) : (amount ?? exception.amount)
         const result: Returned = { ...(yield* storedNow(exception)), amount: returned }
-        if (alsoCommit !== undefined) yield* alsoCommit(result)
+        if (alsoCommit !== undefined) yield* alsoCommit(result, made)
         return result
       })
     )

@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../../Auth/Api.ts"
-import { errorBody } from "../../Domain/ApiError.ts"
+import { errorBody, idempotencyErrors } from "../../Domain/ApiError.ts"
 import { EventKind } from "../../Domain/Event.ts"
 import { alternatives, must } from "../../Domain/must.ts"
 import { cursorParameter, limitParameter, momentParameter } from "../../Domain/queryParameters.ts"
@@ -151,8 +151,7 @@ export const DeliveriesApi = HttpApiGroup.make("deliveries")
       .addSuccess(RedeliveredSome)
       .addError(errorBody("INVALID_CURSOR"))
       .addError(errorBody("QUOTA_EXCEEDED"))
-      .addError(errorBody("IDEMPOTENCY_KEY_IN_USE"))
-      .addError(errorBody("IDEMPOTENCY_KEY_REUSED"))
+      .addError(idempotencyErrors)
       .annotate(RequiredPermission, "webhooks:write")
   )
   .add(
@@ -163,8 +162,7 @@ export const DeliveriesApi = HttpApiGroup.make("deliveries")
       .addError(errorBody("NOT_FOUND"))
       .addError(errorBody("ENDPOINT_DELETED"))
       .addError(errorBody("QUOTA_EXCEEDED"))
-      .addError(errorBody("IDEMPOTENCY_KEY_IN_USE"))
-      .addError(errorBody("IDEMPOTENCY_KEY_REUSED"))
+      .addError(idempotencyErrors)
       .annotate(RequiredPermission, "webhooks:write")
   )
   .addError(errorBody("VALIDATION_ERROR"))

@@ -1,8 +1,9 @@
 import { Array as Arr, Clock, Effect } from "effect"
-import type { EndpointId } from "../../Domain/Ids.ts"
+import type { EndpointId, EventId } from "../../Domain/Ids.ts"
 import type { DeliveryStatus } from "../../Domain/Webhook.ts"
 import { Tx } from "../../Sql.ts"
-import { releaseBehind } from "./DeliveriesRepo.ts"
+import { isSameUrl } from "../transport/deliveryTargets.ts"
+import { deliveryId, releaseBehind } from "./DeliveriesRepo.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
 import { type Successor, successorOf } from "./OwnUrlRepo.ts"
 
@@ -31,11 +32,35 @@ const mergeInto = (successor: EndpointId, sequences: string) =>
     }
   })
 
+/**
+ * What an endpoint at another URL would have got apart from a payment's own URL ends as a delivery of its own, so that it can
+ * be sent again elsewhere. It keeps the id; the attempts so far went to the payment's own URL. Gives their number.
+ */
+const cancelApart = (endpointUrl: string, sequences: string, now: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const shared = "sequence IN (SELECT value FROM json_each(?)) AND own_url = 1 AND status IN ('pending', 'failed')"
+    yield* tx.run(
+      `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
+         attempts, created_at, done_at)
+       SELECT id, event_id, payment_id, account_id, mode, endpoint_id, 0, target, ?, 'cancelled', 0, created_at, ?
+       FROM deliveries WHERE ${shared}`,
+      [endpointUrl, now, sequences]
+    )
+    const kept = yield* tx.all<{ sequence: number; event: EventId }>(
+      `SELECT sequence, event_id AS event FROM deliveries WHERE ${shared}`,
+      [sequences]
+    )
+    for (const { event, sequence } of kept) {
+      yield* tx.run("UPDATE deliveries SET id = ? WHERE sequence = ?", [deliveryId(event, undefined), sequence])
+    }
+    return kept.length
+  })
+
 /** Cancels these deliveries, except those owed to payments' own URLs, which move to the successor. */
 const handOver = (successor: Successor, sequences: string, now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    if (successor.endpoint !== undefined) yield* mergeInto(successor.endpoint, sequences)
     return yield* tx.all<{ sequence: number; status: DeliveryStatus }>(
       `UPDATE deliveries SET
          status = iif(own_url = 1 OR status NOT IN ('pending', 'failed'), status, 'cancelled'),
@@ -73,13 +98,18 @@ export const releaseEndpoint = (endpoint: EndpointId, limit: number) =>
         const handedOver = yield* Effect.forEach(
           byUrl,
           ([url, rows]) =>
-            Effect.flatMap(successorOf(tx, owner.owner, url), (successor) =>
-              handOver(successor, JSON.stringify(rows.map(({ sequence }) => sequence)), now)
-            ),
+            Effect.gen(function* () {
+              const sequences = JSON.stringify(rows.map(({ sequence }) => sequence))
+              const successor = yield* successorOf(tx, owner.owner, url)
+              if (successor.endpoint !== undefined) yield* mergeInto(successor.endpoint, sequences)
+              if (!isSameUrl(url, owner.url)) apart += yield* cancelApart(owner.url, sequences, now)
+              return yield* handOver(successor, sequences, now)
+            }),
           { concurrency: 1 }
         )
         return handedOver.flat()
       })
+    let apart = 0
     // Waiting deliveries first: they wait for deliveries to the same endpoint, which must not be cancelled before them.
     const waiting = yield* handOverRows("endpoint_id = ? AND after_sequence IS NOT NULL", limit)
     const due = yield* handOverRows("target = ? AND next_attempt_at IS NOT NULL", limit - waiting.length)
@@ -88,5 +118,5 @@ export const releaseEndpoint = (endpoint: EndpointId, limit: number) =>
       cancelled.map(({ sequence }) => sequence),
       now
     )
-    return { cancelled: cancelled.length, isDone: waiting.length + due.length < limit }
+    return { cancelled: cancelled.length + apart, isDone: waiting.length + due.length < limit }
   })

@@ -52,14 +52,14 @@ export const byId = (db: Db, id: string) =>
     (row) => row && fromRow(row)
   )
 
-/** The owner of an endpoint, deleted or not. */
+/** The owner and URL of an endpoint, deleted or not. */
 export const ownerOf = (db: Db, id: string) =>
   Effect.map(
-    db.get<{ id: EndpointId; account: AccountId; mode: Mode }>(
-      "SELECT id, account_id AS account, mode FROM endpoints WHERE id = ?",
+    db.get<{ id: EndpointId; account: AccountId; mode: Mode; url: string }>(
+      "SELECT id, account_id AS account, mode, url FROM endpoints WHERE id = ?",
       [id]
     ),
-    (row) => row && { endpoint: row.id, owner: { account: row.account, mode: row.mode } }
+    (row) => row && { endpoint: row.id, owner: { account: row.account, mode: row.mode }, url: row.url }
   )
 
 export const insert = (endpoint: Endpoint, sealedSecret: Uint8Array) =>

@@ -11,7 +11,7 @@ import { invalidCursor, makeCursors } from "../../Http/cursor.ts"
 import { answer, type Handlers, storeReplayAs } from "../../Http/Handler.ts"
 import { Secrets } from "../../Secrets.ts"
 import type { Settings } from "../../Settings.ts"
-import { Reader, Writer } from "../../Sql.ts"
+import { Reader, Tx, Writer } from "../../Sql.ts"
 import type { DeliveriesApi } from "./Api.ts"
 import type { DeliveryBell } from "./DeliveryBell.ts"
 import * as LogRepo from "./DeliveryLogRepo.ts"
@@ -88,6 +88,16 @@ const kindNotNamed = invalid([
   { path: "to", message: "must name the kind of this event: PATCH /v1/webhooks/:id changes an endpoint's events" }
 ])
 
+/** Finds the endpoint that `to` names. */
+const targetOf = Effect.fnUntraced(function* (owner: Owner, to: string | undefined) {
+  if (to === undefined) return undefined
+  const endpoint = yield* EndpointsRepo.find(yield* Tx, owner, to)
+  if (endpoint !== undefined) return endpoint
+  return yield* invalid([
+    { path: "to", message: "must be the id of one of your endpoints: GET /v1/webhooks names them" }
+  ])
+})
+
 export const deliveryHandlers = Effect.gen(function* () {
   const reader = yield* Reader
   const cursors = makeCursors(yield* Secrets)
@@ -99,16 +109,6 @@ export const deliveryHandlers = Effect.gen(function* () {
     const place = cursors.decode(cursor, owner, list)
     return place === undefined ? invalidCursor : Effect.succeed(place)
   }
-
-  /** The endpoint that `to` names. */
-  const targetOf = (owner: Owner, to: string | undefined) =>
-    to === undefined
-      ? Effect.succeed(undefined)
-      : Effect.flatMap(EndpointsRepo.find(reader, owner, to), (endpoint) =>
-          endpoint === undefined
-            ? invalid([{ path: "to", message: "must be the id of one of your endpoints: GET /v1/webhooks names them" }])
-            : Effect.succeed(endpoint)
-        )
 
   const administer = <A, E>(
     key: ApiKey,
@@ -149,10 +149,9 @@ export const deliveryHandlers = Effect.gen(function* () {
 
     redeliver: ({ key, path: { id }, payload: { to }, storeReplay }) =>
       Effect.gen(function* () {
-        const target = yield* targetOf(key, to)
         if ((yield* LogRepo.ofOwner(reader, key, id)) === undefined) return yield* notFound("delivery")
         const commitWith = storeReplayAs(storeReplay, ({ id, result }: Ordered) => answer({ id, result }))
-        const ordered = yield* administer(key, { delivery: id, to }, redeliver(id, target, commitWith))
+        const ordered = yield* administer(key, { delivery: id, to }, redeliver(id, targetOf(key, to), commitWith))
         if (ordered === undefined) return yield* notFound("delivery")
         const { result } = ordered
         if (result !== "refused") return answer({ id: ordered.id, result })
@@ -164,14 +163,13 @@ export const deliveryHandlers = Effect.gen(function* () {
         const chosen = { ...filters, status: filters.status ?? ("failing" as const) }
         const list = listOf(`redeliver ${to ?? ""}`, chosen)
         let after = yield* placeOf(cursor, key, list)
-        const target = yield* targetOf(key, to)
         // Deliveries that this request adds, with `to`, are not of the range.
         const until = Math.min(chosen.createdBefore ?? Number.POSITIVE_INFINITY, yield* Clock.currentTimeMillis)
         const selection = selectionOf(key, { ...chosen, createdBefore: until }, chosen.status)
         const sum = { ordered: 0, due: 0, refused: 0 }
         for (let page = 0; page < pagesAtOnce; page++) {
           const detail = { ...chosen, to, after: after?.sequence }
-          const { next, ...counts } = yield* administer(key, detail, redeliverPage(selection, target, after))
+          const { next, ...counts } = yield* administer(key, detail, redeliverPage(selection, targetOf(key, to), after))
           after = next
           sum.ordered += counts.ordered
           sum.due += counts.due

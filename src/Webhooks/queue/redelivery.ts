@@ -14,37 +14,50 @@ import * as RedeliveryRepo from "./RedeliveryRepo.ts"
 /** Most deliveries that one command of the writer orders: a long range must not block other writes. */
 const orderedAtOnce = 500
 
+/**
+ * Finds the endpoint to send to; undefined: where each delivery went. In the transaction of the order, so that nothing is sent
+ * to an endpoint that is deleted meanwhile.
+ */
+export type FindTarget<E> = Effect.Effect<Endpoint | undefined, E, Tx>
+
 /** Stores an order and wakes the dispatcher. Deliveries that it adds, to the endpoint `to`, count towards its owner's quota. */
-const commit = Effect.fnUntraced(function* <A>(
-  to: Endpoint | undefined,
-  order: (now: number) => Effect.Effect<A, StoreUnavailable, Tx>
+const commit = Effect.fnUntraced(function* <A, E>(
+  target: FindTarget<E>,
+  order: (now: number, to: Endpoint | undefined) => Effect.Effect<A, StoreUnavailable, Tx>
 ) {
   const bell = yield* DeliveryBell
   const writer = yield* Writer
   const { quotaBytes } = (yield* Settings).accounts
   const now = yield* Clock.currentTimeMillis
-  const bounded = to === undefined ? order(now) : Effect.zipLeft(order(now), keepWithin(to.account, quotaBytes))
-  return yield* writer.write(Effect.zipLeft(bounded, bell.ring))
+  return yield* writer.write(
+    Effect.gen(function* () {
+      const to = yield* target
+      const ordered = yield* order(now, to)
+      if (to !== undefined) yield* keepWithin(to.account, quotaBytes)
+      yield* bell.ring
+      return ordered
+    })
+  )
 })
 
 /**
- * Orders one delivery again, or its event to the endpoint `to` of the same owner. Undefined when there is none of that id.
+ * Orders one delivery again, or its event to the endpoint `target` of the same owner. Undefined when there is none of that id.
  * Fails with `QuotaExceeded` when that would be a delivery more than the account may store.
  */
-export const redeliver = (
+export const redeliver = <E>(
   id: string,
-  to: Endpoint | undefined,
+  target: FindTarget<E>,
   commitWith: CommitWith<RedeliveryRepo.Ordered> = () => Effect.void
 ) =>
-  commit(to, (now) =>
+  commit(target, (now, to) =>
     Effect.tap(RedeliveryRepo.redeliver(id, now, to), (ordered) =>
       ordered === undefined || ordered.result === "refused" ? Effect.void : commitWith(ordered)
     )
   )
 
 /** Orders one page of a range again, oldest first, from `after` on. Fails as `redeliver` does. */
-export const redeliverPage = (
+export const redeliverPage = <E>(
   selection: Selection,
-  to: Endpoint | undefined,
+  target: FindTarget<E>,
   after: RedeliveryRepo.RedeliveryCursor | undefined
-) => commit(to, (now) => RedeliveryRepo.redeliverSome(selection, after, orderedAtOnce, now, to))
+) => commit(target, (now, to) => RedeliveryRepo.redeliverSome(selection, after, orderedAtOnce, now, to))

@@ -220,6 +220,35 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
     })
   )
 
+  it.effect("the audit log tells what was sent back, and which decision is a repetition or adds a transaction", () =>
+    Effect.gen(function* () {
+      const mine = yield* shop
+      const { exception } = yield* late(mine, 1)
+      const { id } = exception
+      for (const json of [
+        { action: "refund", amount: "200" },
+        { action: "refund", amount: "200", txHash: hash(1) },
+        { action: "refund", txHash: hash(2) },
+        { action: "refund", txHash: hash(2) }
+      ]) {
+        expect((yield* mine.resolve(id, json)).status).toBe(200)
+      }
+      const other = yield* late(mine, 2)
+      for (const json of [{ action: "accept" }, { action: "accept" }]) yield* mine.resolve(other.exception.id, json)
+      const audit = yield* rows<{ detail: string }>("SELECT detail FROM audit WHERE account_id = ? ORDER BY sequence", [
+        mine.account
+      ])
+      expect(audit.map(({ detail }) => JSON.parse(detail))).toEqual([
+        { id, amount: "200", closed: [`${id}: 200 USDC`] },
+        { id, amount: "200", tx: hash(1), completed: true },
+        { id, tx: hash(2), closed: [`${id}: 500 USDC`] },
+        { id, tx: hash(2), repeated: true },
+        { id: other.exception.id },
+        { id: other.exception.id, repeated: true }
+      ])
+    })
+  )
+
   it.effect("refund: a part counts once, however often and in whatever order its transaction is named", () =>
     Effect.gen(function* () {
       const mine = yield* shop
@@ -349,7 +378,10 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
           key,
           json: { action: "refund" }
         })
-        expect([stolen.status, stolen.body.error.message]).toEqual([404, "There is no such exception."])
+        expect([stolen.status, stolen.body.error.message]).toEqual([
+          404,
+          "There is no such exception in this account and mode: GET /v1/exceptions lists them."
+        ])
       }
       for (const id of ["exc_none", "pay_1", "%ff"]) {
         expect((yield* mine.resolve(id, { action: "accept" })).status).toBe(404)

@@ -9,7 +9,9 @@ import { Reader } from "../../../src/Sql.ts"
 import { end, hash, look, mined, start, test, testOfTwo, untold } from "../deciding.ts"
 import {
   address,
+  alarms,
   elsewhere,
+  lastOnTime,
   losePayment,
   lost,
   scanTo,
@@ -86,6 +88,23 @@ test("accept: what else was found late stays open, and its own acceptance opens 
   yield* scanTo(end + 20)
   const after = (yield* look(id)).exceptions
   expect(after.filter((one) => one.startsWith("open"))).toEqual([])
+})
+
+test("accept: what is accepted besides, alone or with all, adds to what the payment has received", function* () {
+  const { id } = yield* start
+  yield* scanTo(end, transfer(120, 400n), transfer(121, 300n), transfer(122, 200n))
+  yield* scanTo(end + 9, transfer(end + 5, 50n))
+  yield* acceptOf(id, 400n)
+  yield* acceptOf(id, 300n)
+  const confirmed = yield* look(id)
+  expect(confirmed.payment).toMatchObject({ txHash: "0xt120", amountReceived: 700n })
+  expect(confirmed.events).toEqual(["payment.detecting", "payment.failed", "payment.confirmed"])
+  // Of a part that was sent back, the rest; and nothing of what came too late.
+  yield* refundOf(id, 200n, 150n)
+  yield* accept(id, undefined)
+  const all = yield* look(id)
+  expect(all.payment).toEqual({ ...confirmed.payment, amountReceived: 750n })
+  expect(all.exceptions.filter((one) => one.startsWith("open"))).toEqual([])
 })
 
 test("accept: an exception of a confirmed payment is closed alone, and nothing else changes", function* () {
@@ -177,6 +196,15 @@ test("accept: the address is watched again at once", function* () {
   expect(matchSet.has("test", address)).toBe(true)
 })
 
+/** Fails with its event and an alarm. */
+const isReorged = (id: PaymentId) =>
+  Effect.gen(function* () {
+    const { events, payment } = yield* look(id)
+    expect(payment).toMatchObject({ status: "failed", failureReason: "reorged" })
+    expect(events.at(-1)).toBe("payment.failed")
+    expect(alarms.at(-1)).toContain("undone by a reorg")
+  })
+
 /** A payment that a reorg has undone. */
 const undone = Effect.gen(function* () {
   const { id } = yield* start
@@ -184,6 +212,44 @@ const undone = Effect.gen(function* () {
   yield* tick({ head: 131, ancestor: 119, finalized: 118 })
   yield* tick({ head: 132, finalized: 120 })
   return id
+})
+
+test("accept: money accepted at one confirmation that a reorg takes fails the payment once the new branch is final", function* () {
+  const { id } = yield* start
+  yield* scanTo(end)
+  yield* scanTo(end + 9, transfer(end + 9, 1000n))
+  yield* acceptOf(id, 1000n)
+  yield* tick({ head: end + 10, ancestor: end + 8, finalized: end + 8 })
+  expect((yield* look(id)).payment?.status).toBe("confirmed")
+  yield* tick({ head: end + 30, finalized: end + 9 })
+  yield* isReorged(id)
+})
+
+test("accept: other money of the payment that is still to be decided makes up for nothing that a reorg takes", function* () {
+  const { id } = yield* start
+  yield* scanTo(end)
+  yield* scanTo(end + 9, transfer(120, 1000n), transfer(end + 9, 800n))
+  yield* acceptOf(id, 800n)
+  yield* tick({ head: end + 10, ancestor: end + 8, finalized: end + 8 })
+  yield* tick({ head: end + 30, finalized: end + 9 })
+  yield* isReorged(id)
+  const after = yield* look(id)
+  expect(after.exceptions).toContain("open found_late 1000")
+  // Which can still be accepted.
+  yield* acceptOf(id, 1000n)
+  expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt120" })
+})
+
+test("accept: a second part that was accepted and that a reorg takes fails the payment too", function* () {
+  const { id } = yield* start
+  yield* scanTo(end, transfer(120, 400n))
+  yield* scanTo(end + 9, transfer(lastOnTime, 300n))
+  yield* acceptOf(id, 400n)
+  yield* acceptOf(id, 300n)
+  yield* tick({ head: end + 10, ancestor: lastOnTime - 1, finalized: lastOnTime - 1 })
+  yield* tick({ head: end + 30, finalized: end + 9 })
+  yield* isReorged(id)
+  expect((yield* look(id)).payment?.amountReceived).toBe(400n)
 })
 
 test("reorged: there is no money to send back; accepting it does without the money, and the payment stays failed", function* () {
@@ -225,6 +291,53 @@ test("refund: a part leaves the rest open; the same transaction is noted once", 
   })
   yield* refundException(one.id, owner, undefined, { txHash: hash("b") })
   expect(yield* of(id, 700n)).toMatchObject({ status: "refunded", sentBack: 700n, decisionTx: hash("b") })
+})
+
+test("refund: a part noted without its transaction gets it by the same decision with it, and nothing else changes", function* () {
+  const { id } = yield* start
+  yield* scanTo(end, transfer(120, 700n))
+  const one = yield* of(id, 700n)
+  const refund = (amount?: bigint, txHash?: string) => refundException(one.id, owner, amount, { txHash, note: "n" })
+  yield* refund(200n)
+  yield* refund(100n, hash("c"))
+  const before = (yield* refund(undefined))?.exception ?? expect.unreachable()
+  const events = (yield* Reader).all("SELECT 1 FROM events WHERE kind = 'payment.exception'")
+  const told = yield* events
+  // Two parts lack theirs: which one is meant has to be said.
+  expect(yield* Effect.flip(refund(undefined, hash("d")))).toMatchObject({
+    field: "amount",
+    message: expect.stringContaining("2 parts")
+  })
+  const named = yield* refund(200n, hash("a"))
+  const [first, second, last] = before.refunds
+  expect(named?.exception).toEqual({
+    ...before,
+    refunds: [{ ...first, txHash: hash("a") }, second, last],
+    decisionTx: hash("c")
+  })
+  const all = yield* refund(undefined, hash("b"))
+  expect(all?.exception).toMatchObject({
+    refunds: [{}, {}, { amount: 400n, txHash: hash("b") }],
+    decisionTx: hash("b")
+  })
+  expect(yield* refund(undefined, hash("b"))).toEqual(all)
+  for (const amount of [undefined, 200n]) {
+    expect(yield* refusal(refund(amount, hash("e")))).toContain("was refunded")
+  }
+  expect(yield* events).toEqual(told)
+})
+
+test("refund: while an exception is open, the same amount again is the part that lacks its transaction", function* () {
+  const { id } = yield* start
+  yield* scanTo(end, transfer(120, 700n))
+  const one = yield* of(id, 700n)
+  yield* refundException(one.id, owner, 200n, {})
+  const named = yield* refundException(one.id, owner, 200n, { txHash: hash("a") })
+  expect(named?.exception).toMatchObject({ amount: 500n, refunds: [{ amount: 200n, txHash: hash("a") }] })
+  expect((yield* refundException(one.id, owner, 200n, { txHash: hash("b") }))?.exception).toMatchObject({
+    amount: 300n,
+    refunds: [{ txHash: hash("a") }, { txHash: hash("b") }]
+  })
 })
 
 test("an exception of another account, or of the other mode, is unknown to its owner, and nothing of it changes", function* () {

@@ -70,7 +70,10 @@ export const keys: ReadonlyArray<Case<Shop>> = [
       yield* run("keys", "revoke", revoked.id)
       for (const key of [revoked.key, daemon.key.toLowerCase()]) {
         const { body, status } = yield* ask("POST", "/v1/quotes", { key, json: {} })
-        expect([status, body]).toEqual([401, unauthorized("The API key is invalid.")])
+        expect([status, body]).toEqual([
+          401,
+          unauthorized("The API key is invalid, revoked or has expired: tilld keys list shows the keys that there are.")
+        ])
       }
       expect((yield* ask("GET", "/v1/payments", { key: daemon.key })).status).toBe(200)
     })
@@ -122,7 +125,7 @@ export const keys: ReadonlyArray<Case<Shop>> = [
         ["/v1/webhooks", "webhooks:read"]
       ] as const) {
         const { body, headers, status } = yield* ask("GET", path, { key })
-        const message = `The API key lacks the permission ${permission}.`
+        const message = `The API key lacks the permission ${permission}: ask the operator for a key that has it (tilld keys create --permissions).`
         const requestId = headers["x-request-id"]
         expect([status, body]).toEqual([403, { error: { code: "FORBIDDEN", message, requestId } }])
       }

@@ -1,0 +1,69 @@
+/** The parts in which the money of an exception is sent back: which one a refund is, and how much. */
+import { Effect } from "effect"
+import {
+  AlreadyDecided,
+  DecisionInvalid,
+  mayGrow,
+  NothingToDecide,
+  type PaymentException
+} from "../../Domain/Exception.ts"
+import { described } from "../refunds.ts"
+
+/** Parts in which the money of an exception is sent back at most, the last one apart: all are kept with it. */
+const mostRefunds = 100
+
+/** How much of an open exception was sent back. */
+export const returnedOf = (exception: PaymentException, amount: bigint | undefined) => {
+  const invalid = (message: string) => new DecisionInvalid({ field: "amount", message })
+  if (exception.kind === "reorged") {
+    return new NothingToDecide({
+      message: `There is no money of ${exception.id} to send back, since a reorg took it: accept it, to do without that money`
+    })
+  }
+  if (amount === undefined) {
+    return mayGrow(exception)
+      ? invalid(`must be given, as what you sent back: ${described(exception)} may grow at any time`)
+      : Effect.succeed(exception.amount)
+  }
+  if (exception.refunds.length >= mostRefunds && amount < exception.amount) {
+    return invalid(`must be all that is open: ${mostRefunds} parts of ${exception.id} were sent back`)
+  }
+  return amount > exception.amount
+    ? invalid(`must be at most ${exception.amount}, which is what is open of ${exception.id}`)
+    : Effect.succeed(amount)
+}
+
+/** Whether this part was noted as sent back before; fails where the transaction sent another part. */
+export const wasReturned = (
+  { id, refunds, status }: PaymentException,
+  amount: bigint | undefined,
+  txHash: string | undefined
+) => {
+  const noted = txHash === undefined ? undefined : refunds.find((refund) => refund.txHash === txHash)
+  if (noted === undefined) return Effect.succeed(false)
+  return noted.amount === amount || (amount === undefined && status === "refunded")
+    ? Effect.succeed(true)
+    : new AlreadyDecided({
+        message: `${txHash} is noted already, for ${noted.amount} of ${id}: name the transaction of what else was sent back`
+      })
+}
+
+/**
+ * The part, noted without its transaction, that this one names; undefined where it is a part of its own. The same amount
+ * again is taken for the part that is noted: an exception must not count as sent back twice.
+ */
+export const partNamed = (
+  { id, refunds, status }: PaymentException,
+  amount: bigint | undefined,
+  txHash: string | undefined
+) => {
+  const unnamed = txHash === undefined ? [] : refunds.filter((refund) => refund.txHash === undefined)
+  if (amount !== undefined) return Effect.succeed(unnamed.find((refund) => refund.amount === amount))
+  const [part, another] = status === "refunded" ? unnamed : []
+  return another === undefined
+    ? Effect.succeed(part)
+    : new DecisionInvalid({
+        field: "amount",
+        message: `must be given: ${unnamed.length} parts of ${id} are noted without their transactions`
+      })
+}
