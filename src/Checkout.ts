@@ -4,6 +4,7 @@
  */
 import { Clock, Effect } from "effect"
 import { checkoutReply } from "./Checkout/CheckoutPage.tsx"
+import { choiceOf } from "./Checkout/choice.ts"
 import { type Language, languageOf, texts } from "./Checkout/languages.ts"
 import { noLook } from "./Checkout/look.ts"
 import { OpenStreams } from "./Checkout/OpenStreams.ts"
@@ -12,7 +13,6 @@ import { versionsOf } from "./Checkout/versions.ts"
 import { Outbox } from "./Events/Outbox.ts"
 import { networkOf } from "./Http/clientAddress.ts"
 import type { HttpReply } from "./Http/HttpReply.ts"
-import type { PageRequest } from "./Http/PageHandler.ts"
 import { errorPage } from "./Pages/ErrorPage.tsx"
 import type { PageRoom } from "./Pages.ts"
 
@@ -48,9 +48,6 @@ const streamHeaders = {
   "x-accel-buffering": "no"
 }
 
-const languageFor = ({ headers, search }: PageRequest): Language =>
-  languageOf(new URLSearchParams(search).get("lang"), headers["accept-language"])
-
 /** Answers the requests below its prefix. */
 export const makeCheckout = Effect.gen(function* () {
   const read = yield* makeReadPayment
@@ -58,8 +55,9 @@ export const makeCheckout = Effect.gen(function* () {
   const streams = new OpenStreams()
 
   const room: PageRoom = Effect.fnUntraced(function* (request) {
-    const { client, method, path, requestId } = request
-    const language = languageFor(request)
+    const { client, headers, method, path, requestId, search } = request
+    const query = new URLSearchParams(search)
+    const language = languageOf(query.get("lang"), headers["accept-language"])
     if (method !== "GET" && method !== "HEAD") return wrongMethod(requestId)
     const [, token = "", events] = pathPattern.exec(path) ?? []
     const payment = yield* read.find(token)
@@ -72,7 +70,14 @@ export const makeCheckout = Effect.gen(function* () {
     }
     const view = yield* read.view(payment)
     const worth = yield* read.worth(payment)
-    return checkoutReply({ view, worth, language, look: noLook, now: yield* Clock.currentTimeMillis })
+    return checkoutReply({
+      view,
+      worth,
+      language,
+      choice: choiceOf(query),
+      look: noLook,
+      now: yield* Clock.currentTimeMillis
+    })
   })
   return room
 })
