@@ -5,6 +5,7 @@
  */
 import { Clock, Effect } from "effect"
 import { checkoutReply } from "./Checkout/CheckoutPage.tsx"
+import { choiceOf } from "./Checkout/choice.ts"
 import { type Language, languageOf, texts } from "./Checkout/languages.ts"
 import { OpenStreams } from "./Checkout/OpenStreams.ts"
 import { makeReadPayment } from "./Checkout/readPayment.ts"
@@ -13,7 +14,6 @@ import { versionsOf } from "./Checkout/versions.ts"
 import { Outbox } from "./Events/Outbox.ts"
 import { networkOf } from "./Http/clientAddress.ts"
 import type { HttpReply } from "./Http/HttpReply.ts"
-import type { PageRequest } from "./Http/PageHandler.ts"
 import { errorPage } from "./Pages/ErrorPage.tsx"
 import type { PageRoom } from "./Pages.ts"
 
@@ -49,9 +49,6 @@ const streamHeaders = {
   "x-accel-buffering": "no"
 }
 
-const languageFor = ({ headers, search }: PageRequest): Language =>
-  languageOf(new URLSearchParams(search).get("lang"), headers["accept-language"])
-
 /** Answers the requests below its prefix. */
 export const makeCheckout = Effect.gen(function* () {
   const read = yield* makeReadPayment
@@ -60,8 +57,9 @@ export const makeCheckout = Effect.gen(function* () {
   const streams = new OpenStreams()
 
   const room: PageRoom = Effect.fnUntraced(function* (request) {
-    const { client, method, path, requestId } = request
-    const language = languageFor(request)
+    const { client, headers, method, path, requestId, search } = request
+    const query = new URLSearchParams(search)
+    const language = languageOf(query.get("lang"), headers["accept-language"])
     if (method !== "GET" && method !== "HEAD") return wrongMethod(requestId)
     const [, token = "", part] = pathPattern.exec(path) ?? []
     const payment = yield* read.find(token)
@@ -78,7 +76,8 @@ export const makeCheckout = Effect.gen(function* () {
     const view = yield* read.view(payment)
     const worth = yield* read.worth(payment)
     const look = yield* looks.lookOf(payment.account, path)
-    return checkoutReply({ view, worth, language, look, now: yield* Clock.currentTimeMillis })
+    const now = yield* Clock.currentTimeMillis
+    return checkoutReply({ view, worth, language, choice: choiceOf(query), look, now })
   })
   return room
 })

@@ -1,6 +1,7 @@
 /** What somebody needs who is about to pay, in the order of need: how much, on which network, to which address, by which code. */
 import { countdown } from "../Domain/countdown.ts"
 import { plainAmount } from "./amounts.ts"
+import { type Choice, type Code, hrefOf } from "./choice.ts"
 import { Qr } from "./Qr.tsx"
 import type { Ask, CheckoutView } from "./view.ts"
 import type { Wording } from "./wording.ts"
@@ -9,6 +10,7 @@ export interface AskingProps {
   readonly view: CheckoutView
   readonly ask: Ask
   readonly wording: Wording
+  readonly choice: Choice
   /** Unix milliseconds. */
   readonly now: number
 }
@@ -25,23 +27,38 @@ const Address = ({ address }: { readonly address: string }) => (
   </code>
 )
 
-const Codes = ({ ask, view, wording: { money, network, t } }: AskingProps) => (
-  <fieldset class="codes">
-    <legend>{t.codes}</legend>
-    <input type="radio" name="code" id="code-payment" checked />
-    <label for="code-payment">{t.payCode}</label>
-    <input type="radio" name="code" id="code-address" />
-    <label for="code-address">{t.addressCode}</label>
-    <div class="code payment">
-      <Qr text={ask.uri} label={`${t.payCode}: ${money(ask.due)}, ${network}`} />
-      <p>{t.payCodeHint}</p>
-    </div>
-    <div class="code address">
-      <Qr text={view.address} label={`${t.addressCode}: ${view.address}`} />
-      <p>{t.addressCodeHint(money(ask.due))}</p>
-    </div>
-  </fieldset>
+/** The link to one of the codes; the island shows it in place. */
+const CodeLink = ({ choice, code, wording: { t } }: AskingProps & { readonly code: Code }) => (
+  <a
+    id={`code-${code}`}
+    href={hrefOf({ ...choice, code })}
+    data-in-place
+    aria-current={code === choice.code ? "true" : undefined}
+  >
+    {code === "payment" ? t.payCode : t.addressCode}
+  </a>
 )
+
+// Some wallets take the token's contract in the URI for the payee: the address alone is always one step away.
+const Codes = (props: AskingProps) => {
+  const { ask, choice, view, wording } = props
+  const { money, network, t } = wording
+  return (
+    <section class="codes">
+      <h2 id="codes">{t.codes}</h2>
+      <nav aria-labelledby="codes">
+        <CodeLink {...props} code="payment" />
+        <CodeLink {...props} code="address" />
+      </nav>
+      {choice.code === "payment" ? (
+        <Qr text={ask.uri} label={`${t.payCode}: ${money(ask.due)}, ${network}`} />
+      ) : (
+        <Qr text={view.address} label={`${t.addressCode}: ${view.address}`} />
+      )}
+      <p>{choice.code === "payment" ? t.payCodeHint : t.addressCodeHint(money(ask.due))}</p>
+    </section>
+  )
+}
 
 const hex = (value: bigint | number): string => `0x${value.toString(16)}`
 const word = (digits: string): string => digits.toLowerCase().padStart(64, "0")

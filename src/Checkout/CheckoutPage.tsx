@@ -8,6 +8,7 @@ import { Document } from "../Pages/Document.tsx"
 import { pageReply } from "../Pages/reply.tsx"
 import { Asking } from "./Asking.tsx"
 import { fiatText } from "./amounts.ts"
+import { type Choice, hrefOf } from "./choice.ts"
 import { type Language, languages, texts } from "./languages.ts"
 import type { ShopLook } from "./look.ts"
 import { Outcome } from "./Outcome.tsx"
@@ -23,6 +24,7 @@ export interface CheckoutPageProps {
   readonly view: CheckoutView
   readonly worth: Worth | undefined
   readonly language: Language
+  readonly choice: Choice
   readonly look: ShopLook
   /** Unix milliseconds. */
   readonly now: number
@@ -51,7 +53,7 @@ const Shop = ({ look: { logo, name } }: Pick<CheckoutPageProps, "look">) =>
     </header>
   )
 
-const Body = ({ now, view, wording, worth }: CheckoutPageProps & { readonly wording: Wording }) => {
+const Body = ({ choice, now, view, wording, worth }: CheckoutPageProps & { readonly wording: Wording }) => {
   const { language, network, t } = wording
   const { amount, lags, merchantRef, mode, state } = view
   // What the heading does not say.
@@ -67,7 +69,7 @@ const Body = ({ now, view, wording, worth }: CheckoutPageProps & { readonly word
       {lags && <p class="notice">{t.lagging(network)}</p>}
       {state.kind === "partPaid" && <p>{t.partPaid(wording.money(state.received), wording.money(amount))}</p>}
       {state.kind === "waiting" || state.kind === "partPaid" ? (
-        <Asking view={view} ask={state.ask} wording={wording} now={now} />
+        <Asking view={view} ask={state.ask} wording={wording} choice={choice} now={now} />
       ) : (
         <Outcome view={view} wording={wording} />
       )}
@@ -78,13 +80,18 @@ const Body = ({ now, view, wording, worth }: CheckoutPageProps & { readonly word
   )
 }
 
-const Languages = ({ language }: Pick<CheckoutPageProps, "language">) => (
+const Languages = ({ choice, language }: Pick<CheckoutPageProps, "choice" | "language">) => (
   <footer>
     <nav aria-label={texts[language].languages}>
       <ul>
         {languages.map((one) => (
           <li key={one}>
-            <a href={`?lang=${one}`} lang={one} hreflang={one} aria-current={one === language ? "true" : undefined}>
+            <a
+              href={hrefOf({ ...choice, language: one })}
+              lang={one}
+              hreflang={one}
+              aria-current={one === language ? "true" : undefined}
+            >
               {texts[one].name}
             </a>
           </li>
@@ -95,7 +102,7 @@ const Languages = ({ language }: Pick<CheckoutPageProps, "language">) => (
 )
 
 const CheckoutPage = (props: CheckoutPageProps) => {
-  const { language, look, now, view } = props
+  const { choice, language, look, now, view } = props
   const { state } = view
   const wording = wordingOf(view, language)
   const title = state.kind === "waiting" ? wording.headline : `${wording.headline} · ${wording.money(view.amount)}`
@@ -123,7 +130,7 @@ const CheckoutPage = (props: CheckoutPageProps) => {
         <Body {...props} wording={wording} />
       </main>
       <p class="visually-hidden" role="status" id="announcement" />
-      <Languages language={language} />
+      <Languages choice={choice} language={language} />
     </Document>
   )
 }

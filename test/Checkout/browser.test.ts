@@ -36,6 +36,14 @@ const checkout = (change = "", over: object = {}, options: BrowserContextOptions
     return { cancel, context, open, payment, strayed, url }
   })
 
+/** Shows the code of the address in place of that of the payment. */
+const showAddressCode = async (page: Page) => {
+  await page.getByRole("link", { name: "Address only" }).click()
+  await page.getByRole("img", { name: /^Address only/ }).waitFor()
+}
+
+const code = (page: Page) => readQr(page.locator(".codes svg"))
+
 const heading = (page: Page, text: string | RegExp) => page.getByRole("heading", { level: 1, name: text })
 
 const ended = "ended_at = 1"
@@ -91,9 +99,9 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
       const { open, payment } = yield* checkout("", {}, { colorScheme })
       const page = yield* open
       yield* Effect.promise(async () => {
-        expect(await readQr(page.locator(".code.payment svg"))).toBe(payment.paymentUri)
-        await page.getByText("Address only", { exact: true }).click()
-        expect(await readQr(page.locator(".code.address svg"))).toBe(payment.address)
+        expect(await code(page)).toBe(payment.paymentUri)
+        await showAddressCode(page)
+        expect(await code(page)).toBe(payment.address)
       })
     }
   })
@@ -102,9 +110,9 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
     const { open, payment } = yield* checkout("", {}, { javaScriptEnabled: false })
     const page = yield* open
     yield* Effect.promise(async () => {
-      expect(await readQr(page.locator(".code.payment svg"))).toBe(payment.paymentUri)
-      await page.getByText("Address only", { exact: true }).click()
-      expect(await readQr(page.locator(".code.address svg"))).toBe(payment.address)
+      expect(await code(page)).toBe(payment.paymentUri)
+      await showAddressCode(page)
+      expect(await code(page)).toBe(payment.address)
       expect(await page.locator("button").count()).toBe(0)
       await page.locator("code.address").click()
       expect(await page.evaluate(() => getSelection()?.toString())).toBe(payment.address)
@@ -132,9 +140,10 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
       await page.keyboard.press("Space")
       await page.locator("#copy-address").filter({ hasText: "Copied" }).waitFor()
       expect(await clipboard()).toBe(payment.address)
-      await tabTo("code-payment")
-      await page.keyboard.press("ArrowRight")
-      await page.locator(".code.address").waitFor()
+      await tabTo("code-address")
+      await page.keyboard.press("Enter")
+      await page.getByRole("img", { name: /^Address only/ }).waitFor()
+      expect(await page.evaluate(() => document.activeElement?.id)).toBe("code-address")
       await tabTo("open-wallet")
       await page.keyboard.press("Tab")
       await page.keyboard.press("Tab")
@@ -234,20 +243,25 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
     expect(transaction?.params).toEqual([{ from: account, to: payment.address, value: "0xde0b6b3a7640001" }])
   })
 
-  it.effect.each([
+  const refusals: ReadonlyArray<
+    readonly [what: string, answers: Readonly<Record<string, WalletAnswer>>, said: string]
+  > = [
     ["that was declined", { eth_sendTransaction: { code: 4001 } }, "Declined in Fox <b>: nothing was sent."],
     ["without the chain", { wallet_switchEthereumChain: { code: 4902 } }, "Fox <b> does not know this network."],
     ["without accounts", { eth_requestAccounts: { result: [] } }, "Fox <b> could not send the payment."]
-  ])("of a wallet %s says what happened, sends nothing and may be tried again", ([, answers, said]) =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const { calls, page, pay } = yield* withWallet({ ...granted, ...answers })
-        yield* pay
-        yield* Effect.promise(() => page.locator(".wallets p").filter({ hasText: said }).waitFor())
-        yield* Queue.takeAll(calls)
-        yield* pay
-        expect((yield* Queue.take(calls)).method).toBe("eth_requestAccounts")
-      })
-    )
+  ]
+  it.effect.each(refusals)(
+    "of a wallet %s says what happened, sends nothing and may be tried again",
+    ([, answers, said]) =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { calls, page, pay } = yield* withWallet({ ...granted, ...answers })
+          yield* pay
+          yield* Effect.promise(() => page.locator(".wallets p").filter({ hasText: said }).waitFor())
+          yield* Queue.takeAll(calls)
+          yield* pay
+          expect((yield* Queue.take(calls)).method).toBe("eth_requestAccounts")
+        })
+      )
   )
 })

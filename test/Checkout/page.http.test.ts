@@ -52,7 +52,11 @@ liveSuite(app, "the checkout page", (test, it) => {
     const address = /<code class="address">(.*?)<\/code>/.exec(answer.text)?.[1] ?? ""
     expect(address.replace(/<[^>]*>/g, "")).toBe(payment.address)
     expect(address.match(/<span>/g)).toHaveLength(10)
-    expect(answer.text.match(/<svg /g)).toHaveLength(2)
+    expect(answer.text.match(/<svg /g)).toHaveLength(1)
+    expect(answer.text).toContain('aria-label="Payment: 25\u00a0USDC, Base"')
+    const other = yield* page("?lang=de&code=address")
+    expect(other.text).toContain(`aria-label="Nur Adresse: ${payment.address}"`)
+    expect(other.text).toContain('href="?lang=fr&amp;code=address"')
     expect(answer.text).toContain(`href="${payment.paymentUri.replace("&", "&amp;")}"`)
     expect(answer.text).toContain("<title>Pay 25\u00a0USDC on Base</title>")
   })

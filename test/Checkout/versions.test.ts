@@ -16,7 +16,12 @@ import { layer as settlement } from "../Payments/settling.ts"
 const ready = { chain: "base", mode: "test", ready: true, providers: [] } as const
 
 /** Chains that nobody reads, and that say they are read. */
-const chains = Layer.mock(Chains, { health: Effect.succeed([ready]) })
+const chains = Layer.mock(Chains, {
+  health: Effect.succeed([ready]),
+  exclusively: () => (effect) => effect,
+  wake: () => {},
+  behind: () => 0
+})
 
 const test = scopedTest(Layer.merge(settlement, chains))
 

@@ -14,21 +14,20 @@ const versionOf = (main: Element | null): string | undefined =>
 
 const isFinal = (main: HTMLElement): boolean => main.dataset["final"] === "true"
 
-const fetchMain = async (): Promise<{ readonly main: HTMLElement | null; readonly title: string } | undefined> => {
-  const response = await fetch(location.href, { headers: { accept: "text/html" } })
+const fetchMain = async (
+  at: string
+): Promise<{ readonly main: HTMLElement | null; readonly title: string } | undefined> => {
+  const response = await fetch(at, { headers: { accept: "text/html" } })
   if (!response.ok) return undefined
   const page = new DOMParser().parseFromString(await response.text(), "text/html")
   return { main: page.querySelector("main"), title: page.title }
 }
 
-/** Which code is chosen, and what has the focus, stay where the new page has them too. */
+/** What has the focus keeps it where the new page has it too. */
 const replace = (former: HTMLElement, main: HTMLElement, enhance: Enhance): void => {
   const focused = former.contains(document.activeElement) ? document.activeElement : null
-  const chosen = former.querySelector<HTMLInputElement>("input:checked")
   const headline = former.querySelector("h1")?.textContent
   former.replaceWith(main)
-  const same = chosen === null ? null : main.querySelector<HTMLInputElement>(`#${chosen.id}`)
-  if (same !== null) same.checked = true
   enhance(main)
   const heading = main.querySelector("h1")
   if (focused !== null) {
@@ -42,12 +41,15 @@ const replace = (former: HTMLElement, main: HTMLElement, enhance: Enhance): void
 
 export const follow = (first: HTMLElement, enhance: Enhance): void => {
   let shown = first
+  let shownAt = location.href
   let isFetching = false
   let isOutdated = false
 
   const show = async (): Promise<void> => {
-    const page = await fetchMain()
-    if (!page?.main || versionOf(page.main) === versionOf(shown)) return
+    const at = location.href
+    const page = await fetchMain(at)
+    if (!page?.main || (at === shownAt && versionOf(page.main) === versionOf(shown))) return
+    shownAt = at
     const former = shown
     shown = document.adoptNode(page.main)
     document.title = page.title
@@ -77,6 +79,13 @@ export const follow = (first: HTMLElement, enhance: Enhance): void => {
   }
 
   if (isFinal(first)) return
+  document.addEventListener("click", (event) => {
+    const link = event.target instanceof Element ? event.target.closest<HTMLAnchorElement>("a[data-in-place]") : null
+    if (link === null || event.ctrlKey || event.metaKey || event.shiftKey) return
+    event.preventDefault()
+    history.replaceState(null, "", link.href)
+    void update()
+  })
   const stream = new EventSource(`${location.pathname}/events`)
   stream.addEventListener("message", ({ data }) => {
     if (data === versionOf(shown)) return

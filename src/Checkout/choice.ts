@@ -1,0 +1,23 @@
+import { type Language, languages } from "./languages.ts"
+
+/** The QR codes of a page, of which it shows one. */
+export type Code = "payment" | "address"
+
+/** What the page's address chooses, so that it stays chosen when a page without scripts reloads itself. */
+export interface Choice {
+  /** Undefined where the browser's preference decides. */
+  readonly language: Language | undefined
+  readonly code: Code
+}
+
+export const choiceOf = (query: URLSearchParams): Choice => ({
+  language: languages.find((language) => language === query.get("lang")),
+  code: query.get("code") === "address" ? "address" : "payment"
+})
+
+/** The address of the same page with another choice. */
+export const hrefOf = ({ code, language }: Choice): string =>
+  `?${new URLSearchParams({
+    ...(language === undefined ? {} : { lang: language }),
+    ...(code === "payment" ? {} : { code })
+  })}`
