@@ -130,6 +130,13 @@ test("the audit log: an admin sees the account's acts, an operator all, and both
   expect(all).toContain("keys create")
   expect(all).toContain("=cmd|calc (claimed)")
   expect((yield* root.get(`${shop}/audit?before=x`)).status).toBe(200)
+
+  const csv = (yield* root.get(`${shop}/audit.csv`)).text.split("\r\n")
+  expect(csv[0]).toBe("id,at,via,who,claimed,account,mode,act,detail")
+  expect(csv).toHaveLength(1 + 5 + 1)
+  expect(csv).toContainEqual("5,1970-01-01T00:00:00.000Z,socket,'=cmd|calc,true,,,keys create,{}")
+  const lines = (yield* grace.get(`${shop}/audit.jsonl`)).text.trim().split("\n")
+  expect(lines.map((line) => JSON.parse(line).account)).toEqual(["shop", "shop", "shop"])
 })
 
 test("the audit log is paged by the act before", function* () {

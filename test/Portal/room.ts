@@ -1,4 +1,4 @@
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Stream } from "effect"
 import { h } from "preact"
 import { Accounts, defaultAccount } from "../../src/Auth.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
@@ -61,7 +61,10 @@ export const portal = Effect.map(portalOf([...routes, ...meRoutes, ...peopleRout
         headers: { host: new URL(at).host, ...headers },
         body: Buffer.from(body)
       }
-      return Effect.orDie(room(request))
+      return Effect.gen(function* () {
+        const { rest = Stream.empty, ...reply } = yield* Effect.orDie(room(request))
+        return { ...reply, text: reply.text + (yield* Stream.mkString(rest)) }
+      })
     })
   const enter = Effect.fnUntraced(function* (who: Who = {}, client?: string) {
     const signedIn = visitor(client)
