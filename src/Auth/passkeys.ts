@@ -7,6 +7,7 @@ import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simp
 import { Clock, Data, Effect, Schema } from "effect"
 import type { Person } from "../Domain/Person.ts"
 import { Reader, Tx, Writer } from "../Sql.ts"
+import { audited, personActor } from "./auditLog.ts"
 import type { Challenges } from "./Challenges.ts"
 import * as Repo from "./PasskeysRepo.ts"
 import * as PeopleRepo from "./PeopleRepo.ts"
@@ -135,5 +136,5 @@ export const addPasskey = Effect.fn("passkeys.add")(function* (
     }
     yield* Repo.insert({ id, person: person.id, name, publicKey, counter, transports, createdAt: now })
   })
-  yield* writer.write(command)
+  yield* audited(personActor(person), { act: "portal passkey", detail: { id, name } }, () => writer.write(command))
 })

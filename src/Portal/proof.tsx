@@ -71,7 +71,10 @@ const ask = (
     return pageReply(
       <Outside title="Is it still you?">
         {problem === undefined ? null : <Notice tone="bad">{problem}</Notice>}
-        <p>This needs a proof of the last five minutes that you are {person.name}. Then it goes on where you were.</p>
+        <p>
+          You are signed in as <strong>{person.name}</strong>. This needs a proof of the last five minutes that it is still
+          you; then it goes on where you were.
+        </p>
         {options === undefined ? null : (
           <PasskeyForm
             does="get"
