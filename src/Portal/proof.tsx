@@ -72,8 +72,8 @@ const ask = (
       <Outside title="Is it still you?">
         {problem === undefined ? null : <Notice tone="bad">{problem}</Notice>}
         <p>
-          You are signed in as <strong>{person.name}</strong>. This needs a proof of the last five minutes that it is still
-          you; then it goes on where you were.
+          You are signed in as <strong>{person.name}</strong>. This needs a proof of the last five minutes that it is
+          still you; then it goes on where you were.
         </p>
         {options === undefined ? null : (
           <PasskeyForm

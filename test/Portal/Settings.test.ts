@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { routes } from "../../src/Portal/routes.ts"
+import { settingsRoutes } from "../../src/Portal/pages/Settings.tsx"
 import { newLink } from "../lib/portal.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { rows } from "../lib/store.ts"
@@ -9,7 +9,7 @@ const test = scopedTest(portalStore())
 const page = "/portal/a/default/test/settings"
 
 test("an admin changes how the checkout looks; a refused form keeps what was typed", function* () {
-  const { visitor } = yield* portalWith(routes)
+  const { visitor } = yield* portalWith(settingsRoutes)
   const admin = visitor()
   yield* admin.post(yield* newLink({ name: "Ada", account: "default" }))
   const good = {
@@ -45,7 +45,7 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
 })
 
 test("a viewer may neither see nor change it", function* () {
-  const { visitor } = yield* portalWith(routes)
+  const { visitor } = yield* portalWith(settingsRoutes)
   const viewer = visitor()
   yield* viewer.post(yield* newLink({ name: "Vi", role: "viewer", account: "default" }))
   expect((yield* viewer.get(page)).status).toBe(403)

@@ -4,6 +4,7 @@ import { Accounts, defaultAccount } from "../../src/Auth.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import type { PageRequest } from "../../src/Http/PageHandler.ts"
 import { pageReply } from "../../src/Pages/reply.tsx"
+import type { Desk } from "../../src/Portal/Desk.ts"
 import { auditRoutes } from "../../src/Portal/pages/Audit.tsx"
 import { meRoutes } from "../../src/Portal/pages/Me.tsx"
 import { peopleRoutes } from "../../src/Portal/pages/People.tsx"
@@ -52,8 +53,8 @@ export const portalStore = (over: Partial<SettingsShape> = {}) =>
   )
 
 /** The portal without a server: browsers that ask it directly, so that the test clock is its time. */
-export const portalWith = Effect.fnUntraced(function* <R>(routes: ReadonlyArray<PortalRoute<R>>) {
-  const room = yield* portalOf(routes)
+export const portalWith = Effect.fnUntraced(function* <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) {
+  const room = yield* portalOf<R>(routes)
   const visitor = (client = "192.0.2.1", at = origin): Visitor =>
     makeVisitor(at, (method, target, headers, body = "") => {
       const [path = "", search = ""] = target.split("?")
@@ -83,7 +84,6 @@ export const unescaped = (text: string): string =>
   text.replaceAll("&quot;", '"').replaceAll("&lt;", "<").replaceAll("&amp;", "&")
 
 /** What a page of `routes` says. */
-export const seen = (text: string) =>
-  JSON.parse(unescaped(/<p>(.*)<\/p>/s.exec(text)?.[1] ?? "null"))
+export const seen = (text: string) => JSON.parse(unescaped(/<p>(.*)<\/p>/s.exec(text)?.[1] ?? "null"))
 
 export { defaultAccount }

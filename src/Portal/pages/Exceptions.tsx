@@ -1,7 +1,7 @@
 /** The inbox of exceptions. What is open is shown unless something else is asked for. */
 import { Effect, Either, Schema } from "effect"
 import { ChainName } from "../../Domain/Chain.ts"
-import { PublicExceptionKind } from "../../Domain/ExceptionObject.ts"
+import { PublicExceptionKind } from "../../Domain/Exception.ts"
 import { invalidCursor, makeCursors } from "../../Http/cursor.ts"
 import { problemsOf } from "../../Http/validationProblems.ts"
 import { ListExceptionsQuery } from "../../Payments/decisions/Api.ts"

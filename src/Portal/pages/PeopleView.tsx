@@ -23,13 +23,14 @@ interface ActProps {
   readonly person: Person
   readonly act: "disable" | "enable" | "link" | "revoke" | "role"
   readonly text: string
-  readonly role?: Role
+  /** The role that `act` gives. */
+  readonly to?: Role
 }
 
-const Act = ({ act, person, role, text, viewer }: ActProps) => (
+const Act = ({ act, person, text, to, viewer }: ActProps) => (
   <form method="post" action={pathOf(viewer, `/people/${person.id}/${act}`)}>
     <input type="hidden" name="csrf" value={viewer.csrf} />
-    {role === undefined ? null : <input type="hidden" name="role" value={role} />}
+    {to === undefined ? null : <input type="hidden" name="role" value={to} />}
     <button type="submit">
       {text} <span class="visually-hidden">{person.name}</span>
     </button>
@@ -42,9 +43,9 @@ const Acts = ({ person, viewer }: Pick<ActProps, "person" | "viewer">) => {
   return (
     <div class="acts">
       {person.role === "operator" ? null : person.role === "admin" ? (
-        <Act viewer={viewer} person={person} act="role" role="viewer" text="Make a viewer" />
+        <Act viewer={viewer} person={person} act="role" to="viewer" text="Make a viewer" />
       ) : (
-        <Act viewer={viewer} person={person} act="role" role="admin" text="Make an admin" />
+        <Act viewer={viewer} person={person} act="role" to="admin" text="Make an admin" />
       )}
       <Act viewer={viewer} person={person} act="link" text="New link" />
       <Act viewer={viewer} person={person} act="revoke" text="End sessions" />

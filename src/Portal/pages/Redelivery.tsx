@@ -1,12 +1,13 @@
 /** Sends deliveries again: one, several, or all of a range, which shows how far it is. */
-import { Clock, Effect, Either } from "effect"
+import { Clock, Data, Effect, Either } from "effect"
 import { type Act, audited } from "../../Auth/auditLog.ts"
 import type { QuotaExceeded } from "../../Domain/AccountErrors.ts"
 import { iso } from "../../Domain/Timestamp.ts"
+import type { Endpoint } from "../../Domain/Webhook.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Secrets } from "../../Secrets.ts"
 import type { Settings } from "../../Settings.ts"
-import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
+import { Reader, type StoreUnavailable, Tx, type Writer } from "../../Sql.ts"
 import type { DeliveryBell } from "../../Webhooks/queue/DeliveryBell.ts"
 import * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
@@ -49,16 +50,33 @@ const targetIn = Effect.fnUntraced(function* (viewer: Viewer, form: URLSearchPar
   return endpoint === undefined ? Either.left("must be one of the endpoints") : Either.right(endpoint)
 })
 
+/** The endpoint was deleted while the order was given. Nothing was ordered. */
+class EndpointGone extends Data.TaggedError("EndpointGone")<Record<never, never>> {}
+
+/** The endpoint in the transaction of the order. */
+const targetOf = (viewer: Viewer, to: Endpoint | undefined) =>
+  to === undefined
+    ? Effect.succeed(undefined)
+    : Effect.gen(function* () {
+        const found = yield* EndpointsRepo.find(yield* Tx, viewer.owner, to.id)
+        return found ?? (yield* new EndpointGone())
+      })
+
+const refusals = (viewer: Viewer) => ({
+  QuotaExceeded: () => Effect.succeed(overQuota(viewer)),
+  EndpointGone: () => Effect.succeed(missing(viewer, "/deliveries", "endpoint"))
+})
+
 const resendOne: PortalHandler<Needs> = (viewer, { form, params: { id = "" } }) =>
   Effect.gen(function* () {
     const target = yield* targetIn(viewer, form)
     const found = yield* LogRepo.ofOwner(yield* Reader, viewer.owner, id)
     if (found === undefined || Either.isLeft(target)) return missing(viewer, "/deliveries", "delivery or endpoint")
     const to = target.right
-    const ordered = yield* administer(viewer, { delivery: id, to: to?.id }, redeliver(id, to))
+    const ordered = yield* administer(viewer, { delivery: id, to: to?.id }, redeliver(id, targetOf(viewer, to)))
     if (ordered === undefined) return missing(viewer, "/deliveries", "delivery")
     return seeOther(withQuery(pathOf(viewer, `/deliveries/${ordered.id}`), { [ordered.result]: "1" }))
-  }).pipe(Effect.catchTag("QuotaExceeded", () => Effect.succeed(overQuota(viewer))))
+  }).pipe(Effect.catchTags(refusals(viewer)))
 
 const resendChosen: PortalHandler<Needs> = (viewer, { form }) =>
   Effect.gen(function* () {
@@ -66,14 +84,14 @@ const resendChosen: PortalHandler<Needs> = (viewer, { form }) =>
     const counts = { ordered: 0, due: 0, refused: 0 }
     for (const id of new Set(form.getAll("id").slice(0, mostChosen))) {
       if ((yield* LogRepo.ofOwner(reader, viewer.owner, id)) === undefined) continue
-      const ordered = yield* administer(viewer, { delivery: id }, redeliver(id, undefined))
+      const ordered = yield* administer(viewer, { delivery: id }, redeliver(id, targetOf(viewer, undefined)))
       if (ordered !== undefined) counts[ordered.result] += 1
     }
     const query = Object.fromEntries(
       Object.entries(counts).map(([name, count]) => [name, count > 0 ? String(count) : ""])
     )
     return seeOther(withQuery(pathOf(viewer, "/deliveries"), query))
-  }).pipe(Effect.catchTag("QuotaExceeded", () => Effect.succeed(overQuota(viewer))))
+  }).pipe(Effect.catchTags(refusals(viewer)))
 
 const rangePage = (viewer: Viewer, of: FormState, status?: number) =>
   Effect.gen(function* () {
@@ -111,7 +129,11 @@ const resendRange: PortalHandler<Needs> = (viewer, { form }) =>
     let after = yield* placeOf(viewer, textOf(form, "cursor"), name)
     for (let page = 0; page < pagesAtOnce; page++) {
       const detail = { ...fields, after: after?.sequence }
-      const { next, ...counts } = yield* administer(viewer, detail, redeliverPage(selection, to, after))
+      const { next, ...counts } = yield* administer(
+        viewer,
+        detail,
+        redeliverPage(selection, targetOf(viewer, to), after)
+      )
       after = next
       sum.ordered += counts.ordered
       sum.due += counts.due
@@ -133,7 +155,7 @@ const resendRange: PortalHandler<Needs> = (viewer, { form }) =>
       { section: "/deliveries", title: next === undefined ? "The range was sent again" : "Sending a range again" },
       <ProgressView viewer={viewer} progress={sum} next={next} />
     )
-  }).pipe(Effect.catchTag("QuotaExceeded", () => Effect.succeed(overQuota(viewer))))
+  }).pipe(Effect.catchTags(refusals(viewer)))
 
 export const redeliveryRoutes: ReadonlyArray<PortalRoute<Needs>> = [
   {
