@@ -69,9 +69,7 @@ export const makeOptions = Effect.fn("passkeys.makeOptions")(function* (
 })
 
 // The library checks the rest, and throws at what it does not expect.
-const Sent = Schema.parseJson(
-  Schema.Struct({ id: Schema.String }, { key: Schema.String, value: Schema.Unknown })
-)
+const Sent = Schema.parseJson(Schema.Struct({ id: Schema.String }, { key: Schema.String, value: Schema.Unknown }))
 
 const sent = (text: string) => Effect.mapError(Schema.decodeUnknown(Sent)(text), () => new PasskeyRefused())
 

@@ -31,7 +31,7 @@ it("the next page is one of the portal on this origin, or none", () => {
   ]) {
     expect(nextPath(given), String(given)).toBeUndefined()
   }
-  fc.assert(
+  void fc.assert(
     fc.property(fc.string(), (text) => {
       for (const given of [text, `/${text}`, `/portal/a/${text}`]) {
         const next = nextPath(given)
@@ -189,7 +189,8 @@ scopedTest(portalStore({ portal: { enabled: true, allow: ["198.51.100.0/24"] } }
 
 scopedTest(portalStore({ portal: { enabled: false, allow: [] } }))("a portal that is off is not there", function* () {
   const { visitor } = yield* portal
-  for (const path of ["/portal", "/portal/sign-in", yield* newLink()]) expect((yield* visitor().get(path)).status).toBe(404)
+  for (const path of ["/portal", "/portal/sign-in", yield* newLink()])
+    expect((yield* visitor().get(path)).status).toBe(404)
 })
 
 scopedTest(portalStore({ chains: [testChain(), testChain({ mode: "live" })] }))(

@@ -112,9 +112,9 @@ test("sessions are listed, and ended one by one or all others at once", function
   const ids = [...page.matchAll(/name="id" value="(ses_[^"]+)"/g)].map(([, id = ""]) => id)
   expect(ids).toHaveLength(2)
   yield* one.post(`${me}/sessions/revoke`, { id: ids[0] ?? "" })
-  expect(yield* Effect.all([two.get(me), three.get(me)]).pipe(Effect.map((all) => all.map(({ status }) => status)))).toEqual(
-    [303, 200]
-  )
+  expect(
+    yield* Effect.all([two.get(me), three.get(me)]).pipe(Effect.map((all) => all.map(({ status }) => status)))
+  ).toEqual([303, 200])
   yield* enter()
   yield* one.post(`${me}/sessions/revoke-others`)
   expect((yield* three.get(me)).status).toBe(303)

@@ -79,7 +79,6 @@ export const unescaped = (text: string): string =>
   text.replaceAll("&quot;", '"').replaceAll("&lt;", "<").replaceAll("&amp;", "&")
 
 /** What a page of `routes` says. */
-export const seen = (text: string) =>
-  JSON.parse(unescaped(/<p>(.*)<\/p>/s.exec(text)?.[1] ?? "null"))
+export const seen = (text: string) => JSON.parse(unescaped(/<p>(.*)<\/p>/s.exec(text)?.[1] ?? "null"))
 
 export { defaultAccount }

@@ -161,7 +161,13 @@ liveSuite(app, "the portal in a browser", (test) => {
       const { go, page, strayed } = yield* at("Ada", { colorScheme })
       yield* Effect.promise(async () => {
         await authenticator(page)
-        const pages = [me, `${me}/passkeys/new`, "/portal/a/default/test/people", "/portal/a/default/test/audit", "/portal/x"]
+        const pages = [
+          me,
+          `${me}/passkeys/new`,
+          "/portal/a/default/test/people",
+          "/portal/a/default/test/audit",
+          "/portal/x"
+        ]
         for (const path of pages) {
           await go(path)
           expect(await violations(page), path).toEqual([])

@@ -165,9 +165,7 @@ scopedTest(portalStore({ server: { ...https, publicUrl: "https://pay.example.com
     const { visitor } = yield* portal
     const ada = visitor("192.0.2.1", "https://pay.example.com")
     const entered = yield* ada.post(yield* newLink())
-    expect(entered.headers["set-cookie"]).toMatch(
-      /^__Host-tilld=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure$/
-    )
+    expect(entered.headers["set-cookie"]).toMatch(/^__Host-tilld=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure$/)
     expect((yield* ada.get(home)).status).toBe(200)
     const old = visitor("192.0.2.1", "https://pay.example.com")
     old.cookies.set("tilld", ada.secret() ?? "")

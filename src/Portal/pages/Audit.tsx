@@ -82,7 +82,8 @@ const pieces = (db: Db, viewer: Viewer, write: Write) =>
       ),
       (acts) => {
         const last = acts.at(-1)
-        const next = acts.length < batchSize || last === undefined ? Option.none() : Option.some(Option.some(last.sequence))
+        const next =
+          acts.length < batchSize || last === undefined ? Option.none() : Option.some(Option.some(last.sequence))
         return [acts.map(write).join(""), next] as const
       }
     )
