@@ -31,7 +31,7 @@ it("the next page is one of the portal on this origin, or none", () => {
   ]) {
     expect(nextPath(given), String(given)).toBeUndefined()
   }
-  fc.assert(
+  void fc.assert(
     fc.property(fc.string(), (text) => {
       for (const given of [text, `/${text}`, `/portal/a/${text}`]) {
         const next = nextPath(given)

@@ -23,7 +23,6 @@ interface ActProps {
   readonly person: Person
   readonly act: "disable" | "enable" | "link" | "revoke" | "role"
   readonly text: string
-  /** The role that `act` gives. */
   readonly to?: Role
 }
 
