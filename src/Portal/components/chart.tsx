@@ -3,15 +3,16 @@ import { scaleBand, scaleLinear } from "d3-scale"
 import { area, line, type SeriesPoint, stack } from "d3-shape"
 import type { ComponentChildren } from "preact"
 
-const width = 640
+// About the size on the screen, so that the texts are readable on a phone as well.
+const width = 400
 const height = 180
-const margin = { top: 8, right: 8, bottom: 22, left: 48 }
+const margin = { top: 8, right: 4, bottom: 22, left: 44 }
 
 interface ChartProps {
   readonly title: string
   /** One sentence for whoever does not see the chart. */
   readonly summary: string
-  /** What the horizontal axis says, one text a bar or point. */
+  /** What the horizontal axis says of the first, the middle and the last day: a text each day. */
   readonly days: ReadonlyArray<string>
   /** The same numbers as a table. */
   readonly table: ComponentChildren
