@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { permissions } from "../../src/Domain/ApiKey.ts"
 import { newApiKeyId } from "../../src/Domain/Ids.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
-import { rows } from "../lib/store.ts"
+import { execute, rows } from "../lib/store.ts"
 import { openShop, portalApp, valueOf } from "./shop.ts"
 
 const shownKey = (text: string): string => /svc_(?:test|live)_[\w-]{20,}/.exec(text)?.[0] ?? ""
@@ -155,6 +155,16 @@ liveSuite(portalApp, "API keys in the portal", (test, it) => {
     const taken = yield* admin.post(`${base}/keys`, form({ id: fields.get("id") ?? "" }))
     expect(taken.status).toBe(409)
     expect((yield* other.admin.get(`${other.base}/keys/${fields.get("id")}`)).text).toContain("active")
+  })
+
+  test("a live key asks for a fresh proof, a test key does not", function* () {
+    const { admin, base } = yield* openShop
+    yield* execute("UPDATE sessions SET proof_at = 0")
+    const live = base.replace(/test$/, "live")
+    const asked = yield* admin.post(`${live}/keys`, form())
+    expect(asked.text).toContain("Is it still you?")
+    expect(shownKey(asked.text)).toBe("")
+    expect(shownKey((yield* admin.post(`${base}/keys`, form())).text)).toMatch(/^svc_test_/)
   })
 
   test("the list goes on behind fifty keys", function* () {

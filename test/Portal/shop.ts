@@ -58,6 +58,3 @@ export const valueOf = (text: string, name: string): string => {
   const tag = new RegExp(`<input[^>]* name="${name}"[^>]*>`).exec(text)?.[0] ?? ""
   return / value="([^"]*)"/.exec(tag)?.[1] ?? ""
 }
-
-/** The rows of the audit log for an account, oldest first. */
-export { rows } from "../lib/store.ts"

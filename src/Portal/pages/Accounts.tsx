@@ -173,5 +173,5 @@ export const accountRoutes: ReadonlyArray<PortalRoute<Needs>> = [
     role: "operator",
     handle: (viewer) => Effect.sync(() => newAccountPage(viewer, blank("account", { id: newAccountId() })))
   },
-  { method: "POST", path: "/accounts", role: "operator", fresh: true, handle: create }
+  { method: "POST", path: "/accounts", role: "operator", handle: create }
 ]

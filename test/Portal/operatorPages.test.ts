@@ -1,0 +1,91 @@
+import { expect, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { newAccountId } from "../../src/Domain/Ids.ts"
+import { TestApi, testApp } from "../lib/api.ts"
+import { signIn } from "../lib/portal.ts"
+import { liveXpub, testChain, testRates, testXpub } from "../lib/settings.ts"
+import { rows } from "../lib/store.ts"
+import { openShop, valueOf } from "./shop.ts"
+
+const app = testApp({ chains: [testChain()], rates: testRates({ ETH: "2500.5", USDC: "1" }) })
+
+layer(app, { excludeTestServices: true })("prices, health and accounts in the portal", (it) => {
+  const operator = Effect.flatMap(TestApi, (api) => signIn(api))
+
+  it.scoped("prices tell what a quote uses, and why there is none", () =>
+    Effect.gen(function* () {
+      const { base, viewer } = yield* openShop
+      const { status, text } = yield* viewer.get(`${base}/quotes`)
+      expect(status).toBe(200)
+      const rowOf = (symbol: string) =>
+        new RegExp(`<th scope="row">${symbol}</th>(.*?)</tr>`, "s").exec(text)?.[1] ?? ""
+      expect(rowOf("ETH")).toMatch(/2500\.5.*used.*fixed/s)
+      expect(rowOf("EUR")).toMatch(/none.*refused.*no source has one/s)
+    })
+  )
+
+  it.scoped("health is for operators, and names each chain, provider and finding", () =>
+    Effect.gen(function* () {
+      const { admin, base } = yield* openShop
+      expect((yield* admin.get(`${base}/health`)).status).toBe(403)
+      const { status, text } = yield* (yield* operator).get(`${base}/health`)
+      expect(status).toBe(200)
+      for (const said of ["base (test)", "127.0.0.1", "free at", "price of EUR", "Database file", "tilld 0."]) {
+        expect(text).toContain(said)
+      }
+    })
+  )
+
+  it.scoped("an account is made once by its form, with its own wallets, and can be switched to", () =>
+    Effect.gen(function* () {
+      const { admin, base } = yield* openShop
+      expect((yield* admin.get(`${base}/accounts`)).status).toBe(403)
+      expect((yield* admin.post(`${base}/accounts`, { id: newAccountId(), name: "Mine" })).status).toBe(403)
+      const ada = yield* operator
+      const id = valueOf((yield* ada.get(`${base}/accounts/new`)).text, "id")
+      // Another account's wallet than the configuration's, which is of the test mode.
+      const fields = { id, name: "Café <i>", test: "", live: liveXpub }
+      for (const _ of [1, 2]) {
+        const made = yield* ada.post(`${base}/accounts`, fields)
+        expect(made).toMatchObject({ status: 303, headers: { location: `/portal/a/${id}/test` } })
+      }
+      const { text } = yield* ada.get(`${base}/accounts`)
+      expect(text.split(`<code>${id}</code>`)).toHaveLength(2)
+      expect(text).toContain("Café &lt;i>")
+      expect(text).toContain("its own: live")
+      expect((yield* ada.get(`/portal/a/${id}/live/keys`)).status).toBe(200)
+      const acts = yield* rows<{ detail: string }>("SELECT detail FROM audit WHERE act = 'accounts create'")
+      expect(acts.map(({ detail }) => JSON.parse(detail))).toEqual([
+        { account: id, name: "Café <i>", ownWallets: ["live"] }
+      ])
+    })
+  )
+
+  it.scoped.each([
+    [{ live: "xpub661" }, "must be the extended public key"],
+    [{ live: testXpub }, "used in the other mode"],
+    [{ name: "" }, "must be 1 to 100 printable characters"],
+    [{ id: "../x" }, "This form is damaged"]
+  ] as const)("an account with %j is refused", ([over, reason]) =>
+    Effect.gen(function* () {
+      const { base } = yield* openShop
+      const ada = yield* operator
+      const before = (yield* rows("SELECT 1 FROM accounts")).length
+      const refused = yield* ada.post(`${base}/accounts`, { id: newAccountId(), name: "Shop", ...over })
+      expect(refused).toMatchObject({ status: 422, text: expect.stringContaining(reason) })
+      expect((yield* rows("SELECT 1 FROM accounts")).length).toBe(before)
+    })
+  )
+
+  it.scoped("a private key in the place of a wallet is refused, and not shown again", () =>
+    Effect.gen(function* () {
+      const { base } = yield* openShop
+      const secret = "ab".repeat(32)
+      const ada = yield* operator
+      const refused = yield* ada.post(`${base}/accounts`, { id: newAccountId(), name: "Shop", live: secret })
+      expect(refused.status).toBe(422)
+      expect(refused.text).toContain("Treat it as exposed")
+      expect(refused.text).not.toContain(secret)
+    })
+  )
+})
