@@ -1,5 +1,4 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
 import { defaultAccount } from "../../src/Auth.ts"
 import { dayMillis, dayOf, durationText, median, overviewOf, together } from "../../src/Portal/pages/overview.ts"
 import { Reader } from "../../src/Sql.ts"

@@ -35,6 +35,7 @@ const Chart = ({
 }: ChartProps & {
   readonly x: (index: number) => number
   readonly y: ReturnType<typeof ticksOf>
+  /** Empty for a value that has no line. */
   readonly format: (value: number) => string
   readonly legend?: ComponentChildren
   readonly children: ComponentChildren
@@ -42,14 +43,17 @@ const Chart = ({
   <figure class="chart card">
     <figcaption>{title}</figcaption>
     <svg viewBox={`0 0 ${width} ${height}`} role="img" aria-label={summary}>
-      {y.ticks(4).map((value) => (
-        <g key={value}>
-          <line class="axis" x1={margin.left} x2={width - margin.right} y1={y(value)} y2={y(value)} />
-          <text x={margin.left - 6} y={y(value) + 4} text-anchor="end">
-            {format(value)}
-          </text>
-        </g>
-      ))}
+      {y
+        .ticks(4)
+        .filter((value) => format(value) !== "")
+        .map((value) => (
+          <g key={value}>
+            <line class="axis" x1={margin.left} x2={width - margin.right} y1={y(value)} y2={y(value)} />
+            <text x={margin.left - 6} y={y(value) + 4} text-anchor="end">
+              {format(value)}
+            </text>
+          </g>
+        ))}
       {children}
       {[0, Math.floor((days.length - 1) / 2), days.length - 1].map((index, place) => (
         <text

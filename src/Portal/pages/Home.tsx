@@ -147,6 +147,10 @@ const Period = ({
 const usd = (value: number): string =>
   `$${value.toLocaleString("en-US", { maximumFractionDigits: value < 100 ? 2 : 0 })}`
 
+/** The same for an axis: `$1.2K`. */
+const shortUsd = (value: number): string =>
+  `$${value.toLocaleString("en-US", { notation: "compact", maximumFractionDigits: 1 })}`
+
 const Charts = ({ days }: { readonly days: ReadonlyArray<Day> }) => {
   const names = days.map(({ at }) => dayText(at).slice(5))
   const sum = together(days)
@@ -193,7 +197,7 @@ const Charts = ({ days }: { readonly days: ReadonlyArray<Day> }) => {
         }
         days={names}
         values={days.map((day) => (hasUsd ? day.usd : day.outcomes.confirmed))}
-        format={hasUsd ? usd : (value) => (Number.isInteger(value) ? String(value) : "")}
+        format={hasUsd ? shortUsd : (value) => (Number.isInteger(value) ? String(value) : "")}
         table={
           <Table
             caption={`What was confirmed, by currency${hasUsd ? "; dollars by the prices when the payments were created" : ""}`}
