@@ -48,7 +48,12 @@ const page = (viewer: Viewer, exception: PaymentException, said: Said) =>
         {said.done === undefined ? null : <Notice tone="good">{said.done}</Notice>}
         {canDecide ? null : refused?.state.problems.map(({ message }) => <Notice tone="bad">{message}</Notice>)}
         <ExceptionFacts of={exception} chains={chains} viewer={viewer} />
-        {canDecide ? <DecisionForms of={exception} chains={chains} viewer={viewer} refused={refused} /> : null}
+        {canDecide ? (
+          <>
+            <h2>Decide</h2>
+            <DecisionForms of={exception} chains={chains} viewer={viewer} refused={refused} />
+          </>
+        ) : null}
       </>,
       said.status
     )

@@ -132,7 +132,7 @@ const Page = (page: PaymentPage) => {
           <h2>Exceptions</h2>
           <Table
             caption="Money of this payment that needs, or needed, a decision"
-            columns={exceptionColumns(viewer, chains)}
+            columns={exceptionColumns(viewer, chains).filter(({ name }) => name !== "Payment")}
             rows={exceptions}
             keyOf={({ id }) => id}
             empty=""
