@@ -1,4 +1,6 @@
 /** The script of the checkout page: all that it does, the page does without it in another way. */
+// Runs in browsers, without Effect: the platform's own functions are all it has.
+// @effect-diagnostics globalTimers:off
 import { addCopyButtons } from "./copy.ts"
 import { follow } from "./follow.ts"
 import { showTimeLeft } from "./timeLeft.ts"
