@@ -2,7 +2,7 @@
 // Runs in browsers, without Effect: the platform's own functions are all it has.
 // @effect-diagnostics globalTimers:off
 import { addCopyButtons } from "./copy.ts"
-import { follow } from "./follow.ts"
+import { keepCurrent } from "./keepCurrent.ts"
 import { showTimeLeft } from "./timeLeft.ts"
 import { offerWallets } from "./wallets.ts"
 
@@ -21,5 +21,5 @@ const enhance = (main: HTMLElement): void => {
 const main = document.querySelector("main")
 if (main?.dataset["version"] !== undefined) {
   enhance(main)
-  follow(main, enhance)
+  keepCurrent(main, enhance)
 }

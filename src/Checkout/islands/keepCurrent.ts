@@ -41,7 +41,7 @@ const replace = (former: HTMLElement, main: HTMLElement, enhance: Enhance): void
   if (heading !== null && heading.textContent !== headline) announce(heading.textContent ?? "")
 }
 
-export const follow = (first: HTMLElement, enhance: Enhance): void => {
+export const keepCurrent = (first: HTMLElement, enhance: Enhance): void => {
   let shown = first
   let shownAt = location.href
   let isFetching = false
