@@ -6,7 +6,7 @@
 import { Clock, Effect } from "effect"
 import { checkoutReply } from "./Checkout/CheckoutPage.tsx"
 import { choiceOf } from "./Checkout/choice.ts"
-import { type Language, languageOf, texts } from "./Checkout/languages.ts"
+import { checkoutTexts, type Language, languageOf } from "./Checkout/languages.ts"
 import { OpenStreams } from "./Checkout/OpenStreams.ts"
 import { makeReadPayment } from "./Checkout/readPayment.ts"
 import { makeShopLook } from "./Checkout/shopLook.ts"
@@ -26,7 +26,7 @@ const takes = "GET, HEAD"
 const retryAfter = "30"
 
 const notFound = (language: Language, requestId: string): HttpReply =>
-  errorPage("checkout", { lang: language, status: 404, ...texts[language].notFound }, requestId)
+  errorPage("checkout", { lang: language, status: 404, ...checkoutTexts[language].notFound }, requestId)
 
 const wrongMethod = (requestId: string): HttpReply => {
   const text = { status: 405, title: "Method not allowed", text: `This page takes ${takes}.` }

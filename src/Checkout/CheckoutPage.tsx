@@ -9,7 +9,7 @@ import { pageReply } from "../Pages/reply.tsx"
 import { Asking } from "./Asking.tsx"
 import { fiatText } from "./amounts.ts"
 import { type Choice, hrefOf } from "./choice.ts"
-import { type Language, languages, texts } from "./languages.ts"
+import { checkoutTexts, type Language, languages } from "./languages.ts"
 import type { ShopLook } from "./look.ts"
 import { Outcome } from "./Outcome.tsx"
 import type { Worth } from "./readPayment.ts"
@@ -82,7 +82,7 @@ const Body = ({ choice, now, view, wording, worth }: CheckoutPageProps & { reado
 
 const Languages = ({ choice, language }: Pick<CheckoutPageProps, "choice" | "language">) => (
   <footer>
-    <nav aria-label={texts[language].languages}>
+    <nav aria-label={checkoutTexts[language].languages}>
       <ul>
         {languages.map((one) => (
           <li key={one}>
@@ -92,7 +92,7 @@ const Languages = ({ choice, language }: Pick<CheckoutPageProps, "choice" | "lan
               hreflang={one}
               aria-current={one === language ? "true" : undefined}
             >
-              {texts[one].name}
+              {checkoutTexts[one].name}
             </a>
           </li>
         ))}

@@ -9,7 +9,7 @@ import type { Texts } from "./Texts.ts"
 export const languages = ["en", "es", "de", "fr", "pt"] as const
 export type Language = (typeof languages)[number]
 
-export const texts: Readonly<Record<Language, Texts>> = {
+export const checkoutTexts: Readonly<Record<Language, Texts>> = {
   en: english,
   es: spanish,
   de: german,

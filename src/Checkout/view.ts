@@ -32,7 +32,7 @@ export interface Ask {
  * `closing`: its time is over, and blocks of that time may still bring money. `unavailable`: the token is not configured any
  * more, so that nobody would see the money.
  */
-export type State =
+export type CheckoutState =
   | { readonly kind: "waiting"; readonly ask: Ask }
   | { readonly kind: "partPaid"; readonly ask: Ask; readonly received: bigint }
   | { readonly kind: "seen"; readonly confirmations: Confirmations | undefined }
@@ -42,10 +42,10 @@ export type State =
   | { readonly kind: "expired" }
   | { readonly kind: "cancelled" }
   | { readonly kind: "failed"; readonly reason: FailedFor; readonly received: bigint }
-export type StateKind = State["kind"]
+export type StateKind = CheckoutState["kind"]
 
 export interface CheckoutView {
-  readonly state: State
+  readonly state: CheckoutState
   readonly amount: bigint
   readonly currency: PaymentCurrency
   readonly decimals: number
@@ -83,14 +83,14 @@ const askOf = ({ object, payment: { createdAt, expiresAt } }: Facts): Ask | unde
   return { due, uri: paymentUri, chainId, contract: tokenContract, endsAt: expiresAt, shownFrom }
 }
 
-const endedState = ({ amountReceived = 0n, failureReason, id, redirectUrl, status }: Payment): State => {
+const endedState = ({ amountReceived = 0n, failureReason, id, redirectUrl, status }: Payment): CheckoutState => {
   if (status === "confirmed") return { kind: "paid", returnTo: redirectUrl && returnUrl(redirectUrl, id) }
   if (failureReason === undefined) return { kind: "expired" }
   if (failureReason === "cancelled") return { kind: "cancelled" }
   return { kind: "failed", reason: failureReason, received: amountReceived }
 }
 
-const stateOf = (facts: Facts): State => {
+const stateOf = (facts: Facts): CheckoutState => {
   const { confirmations, now, object, payment } = facts
   const { amountReceived = 0n, expiresAt, status } = payment
   if (isEnded(status)) return endedState(payment)

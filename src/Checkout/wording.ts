@@ -1,7 +1,7 @@
 /** A view in words, in the reader's language: what the parts of the page have in common. */
 import type { ChainName } from "../Domain/Chain.ts"
 import { amountText, countText } from "./amounts.ts"
-import { type Language, texts } from "./languages.ts"
+import { checkoutTexts, type Language } from "./languages.ts"
 import type { Texts } from "./Texts.ts"
 import type { CheckoutView } from "./view.ts"
 
@@ -26,7 +26,7 @@ export interface Wording {
 }
 
 export const wordingOf = ({ chain, currency, decimals, state, amount }: CheckoutView, language: Language): Wording => {
-  const t = texts[language]
+  const t = checkoutTexts[language]
   const network = networkNames[chain]
   const money = (units: bigint) => amountText(units, decimals, currency, language)
   const headline = () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { amountText, fiatText, plainAmount } from "../../src/Checkout/amounts.ts"
-import { languageOf, languages, texts } from "../../src/Checkout/languages.ts"
+import { checkoutTexts, languageOf, languages } from "../../src/Checkout/languages.ts"
 import { countdown } from "../../src/Domain/countdown.ts"
 
 describe("the language of a checkout page", () => {
@@ -62,8 +62,8 @@ const textsIn = (value: unknown, path = ""): ReadonlyArray<readonly [path: strin
 }
 
 describe.each(languages)("what is said in %s", (language) => {
-  const said = textsIn(texts[language])
-  const english = new Map(textsIn(texts.en))
+  const said = textsIn(checkoutTexts[language])
+  const english = new Map(textsIn(checkoutTexts.en))
 
   it("names all that the English text names", () => {
     const namedIn = (text = "") => [...new Set(text.match(/\{\w+\}/g))].sort()
@@ -79,5 +79,6 @@ describe.each(languages)("what is said in %s", (language) => {
 
 it("no text of any language says that money is lost", () => {
   const lost = /\b(lost|loss|verloren|verlust|perdid[oa]s?|perdu(es?|s)?)\b/i
-  for (const language of languages) for (const [, text] of textsIn(texts[language])) expect(text).not.toMatch(lost)
+  for (const language of languages)
+    for (const [, text] of textsIn(checkoutTexts[language])) expect(text).not.toMatch(lost)
 })

@@ -18,7 +18,7 @@ const ready = { chain: "base", mode: "test", ready: true, providers: [] } as con
 /** Chains that nobody reads, and that say they are read. */
 const chains = Layer.mock(Chains, {
   health: Effect.succeed([ready]),
-  exclusively: () => () => Effect.dieMessage("nobody reads the chain"),
+  exclusively: () => () => Effect.dieMessage("nothing is repaired here"),
   wake: () => {},
   behind: () => 0
 })

@@ -1,3 +1,5 @@
+// Runs in browsers, without Effect: the platform's own functions are all it has.
+// @effect-diagnostics globalTimers:off
 import { announce } from "./announce.ts"
 
 /** How long a button says that it has copied. Milliseconds. */

@@ -1,6 +1,8 @@
 /** The script of the checkout page: all that it does, the page does without it in another way. */
+// Runs in browsers, without Effect: the platform's own functions are all it has.
+// @effect-diagnostics globalTimers:off
 import { addCopyButtons } from "./copy.ts"
-import { follow } from "./follow.ts"
+import { keepCurrent } from "./keepCurrent.ts"
 import { isFramed, tellShop } from "./shop.ts"
 import { showTimeLeft } from "./timeLeft.ts"
 import { offerWallets } from "./wallets.ts"
@@ -22,5 +24,5 @@ const enhance = (main: HTMLElement): void => {
 const main = document.querySelector("main")
 if (main?.dataset["version"] !== undefined) {
   enhance(main)
-  follow(main, enhance)
+  keepCurrent(main, enhance)
 }

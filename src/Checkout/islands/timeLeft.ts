@@ -1,3 +1,5 @@
+// Runs in browsers, without Effect: the platform's own functions are all it has.
+// @effect-diagnostics globalDate:off globalTimers:off
 import { countdown } from "../../Domain/countdown.ts"
 
 /** Counts down in the last quarter of the payment's time, by the server's clock. It is not announced: it would never end. */

@@ -2,6 +2,8 @@
  * Keeps the page up to date. A stream names the version that the page should show; another one is fetched, and its `<main>`
  * takes the place of this one. Where there is no stream, the page is fetched every few seconds.
  */
+// Runs in browsers, without Effect: the platform's own functions are all it has.
+// @effect-diagnostics globalFetch:off globalTimers:off
 import { announce } from "./announce.ts"
 
 /** Milliseconds. */
@@ -39,7 +41,7 @@ const replace = (former: HTMLElement, main: HTMLElement, enhance: Enhance): void
   if (heading !== null && heading.textContent !== headline) announce(heading.textContent ?? "")
 }
 
-export const follow = (first: HTMLElement, enhance: Enhance): void => {
+export const keepCurrent = (first: HTMLElement, enhance: Enhance): void => {
   let shown = first
   let shownAt = location.href
   let isFetching = false
