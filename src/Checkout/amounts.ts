@@ -9,10 +9,14 @@ const mostDecimals = 20
 /** An amount without grouping and without zeros at the end, as wallets take it: `1234.5`. */
 export const plainAmount = (units: bigint, decimals: number): string => formatUnits(units, decimals)
 
-/** An amount with its currency, every digit of it: `1,234.5 USDC`. They stay on one line. */
+/** An amount with its currency, every digit of it: `25 USDC`, `1,234.50 USDC`. They stay on one line. */
 export const amountText = (units: bigint, decimals: number, currency: string, language: Language): string => {
   const plain = plainAmount(units, decimals)
-  const format = new Intl.NumberFormat(language, { maximumFractionDigits: mostDecimals })
+  const leastDecimals = plain.includes(".") ? Math.min(2, decimals) : 0
+  const format = new Intl.NumberFormat(language, {
+    minimumFractionDigits: leastDecimals,
+    maximumFractionDigits: mostDecimals
+  })
   // A string is formatted digit by digit, a number would be rounded.
   return `${decimals > mostDecimals ? plain : format.format(plain as `${number}`)}\u00a0${currency}`
 }

@@ -24,11 +24,11 @@ describe("amounts are written as people do", () => {
   const money = (units: bigint, decimals: number, language: "en" | "de" = "en") =>
     amountText(units, decimals, "USDC", language).replace("\u00a0", " ")
 
-  it("without zeros that say nothing, and in the language's own signs", () => {
+  it("without zeros that say nothing, but cents as cents, and in the language's own signs", () => {
     expect([money(25_000_000n, 6), money(1_234_500_000n, 6), money(1_234_500_000n, 6, "de")]).toEqual([
       "25 USDC",
-      "1,234.5 USDC",
-      "1.234,5 USDC"
+      "1,234.50 USDC",
+      "1.234,50 USDC"
     ])
   })
 
