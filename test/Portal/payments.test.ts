@@ -2,6 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { csvLine } from "../../src/Portal/csv.ts"
 import { TestApi } from "../lib/api.ts"
+import type { Shown } from "../lib/portal.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
 import { admin, home, makePayment, shop, somebody, viewer } from "./pages.ts"
@@ -61,7 +62,7 @@ liveSuite(shop, "the portal's payments", (test) => {
     let next: string | undefined = `/portal/a/${account}/test/payments?status=pending`
     let second: string | undefined
     while (next !== undefined) {
-      const { status, text } = yield* operator.get(next)
+      const { status, text }: Shown = yield* operator.get(next)
       expect(status).toBe(200)
       seen.push(...listed(text))
       next = /<a href="([^"]*)" rel="next">/.exec(text)?.[1]?.replaceAll("&amp;", "&")
