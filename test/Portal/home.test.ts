@@ -66,10 +66,11 @@ liveSuite(shop, "the portal's home page", (test) => {
       [30, "confirmed"]
     ] as const) {
       const { id } = yield* makePayment({ amount: big })
+      const at = dayOf(now) - days * dayMillis + 3_600_000
       yield* execute(
         `UPDATE payments SET created_at = ?, status = ?, confirmed_at = iif(? = 'confirmed', ?, NULL), ended_at = 1,
            usd_value = '2.5' WHERE id = ?`,
-        [dayOf(now) - days * dayMillis, status, status, dayOf(now) - days * dayMillis + 5_000, id]
+        [at, status, status, at + 5_000, id]
       )
     }
     const { days, since } = yield* overviewOf(yield* Reader, owner, networks, now)
