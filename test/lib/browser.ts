@@ -7,6 +7,7 @@ import { Context, Effect, Layer } from "effect"
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium } from "playwright-core"
 
 const places = () => [
+  // @effect-diagnostics-next-line processEnv:off
   process.env.CHROMIUM_PATH ?? "",
   "/usr/bin/chromium",
   "/usr/bin/google-chrome",
