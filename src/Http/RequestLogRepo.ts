@@ -27,17 +27,19 @@ export interface LoggedRequest {
 const columns = `id, at, account_id AS account, mode, key_id AS key, method, path, status,
   duration_us AS durationMicros, error_code AS errorCode, error_message AS errorMessage, request`
 
-/** Stores rows with one statement. */
+/**
+ * Stores rows. One statement for each, prepared once: a statement for all of them, from JSON or with as many parameters,
+ * was measured to take half as long again to twice as long.
+ */
 export const insert = (rows: ReadonlyArray<LoggedRequest>) =>
   Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `INSERT INTO requests (id, at, account_id, mode, key_id, method, path, status, duration_us, error_code,
-         error_message, request)
-       SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-         value ->> 8, value ->> 9, value ->> 10, value ->> 11 FROM json_each(?)`,
-      [
-        JSON.stringify(
-          rows.map((row) => [
+    Effect.forEach(
+      rows,
+      (row) =>
+        tx.run(
+          `INSERT INTO requests (id, at, account_id, mode, key_id, method, path, status, duration_us, error_code,
+             error_message, request) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+          [
             row.id,
             row.at,
             row.account,
@@ -50,9 +52,9 @@ export const insert = (rows: ReadonlyArray<LoggedRequest>) =>
             row.errorCode,
             row.errorMessage,
             row.request
-          ])
-        )
-      ]
+          ]
+        ),
+      { concurrency: 1, discard: true }
     )
   )
 

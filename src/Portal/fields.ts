@@ -30,7 +30,7 @@ export const checked = <const Fields extends Readonly<Record<string, Field<unkno
 export const textOf = (form: URLSearchParams, name: string): string => (form.get(name) ?? "").trim()
 
 /** Reads a field that may be left empty. */
-export const optional =
+export const ifGiven =
   <A>(read: (text: string) => Field<A>) =>
   (text: string): Field<A | undefined> =>
     text === "" ? Either.right(undefined) : read(text)

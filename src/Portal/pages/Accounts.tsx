@@ -16,7 +16,7 @@ import { Reader, type Writer } from "../../Sql.ts"
 import { blank, type FormState, PostForm, TextField } from "../components/Form.tsx"
 import { Paging, Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
-import { checked, optional, readName, textOf } from "../fields.ts"
+import { checked, ifGiven, readName, textOf } from "../fields.ts"
 import { framedReply } from "../framedReply.tsx"
 import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
@@ -149,8 +149,8 @@ const create: PortalHandler<Needs> = (viewer, { form }) =>
         () => "This form is damaged: open it again."
       ),
       name: readName(textOf(form, "name")),
-      live: optional(readWallet)(textOf(form, "live")),
-      test: optional(readWallet)(textOf(form, "test"))
+      live: ifGiven(readWallet)(textOf(form, "live")),
+      test: ifGiven(readWallet)(textOf(form, "test"))
     })
     if (Either.isLeft(read)) return refused(read.left)
     const { id, live, name, test } = read.right

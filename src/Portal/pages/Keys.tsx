@@ -10,7 +10,7 @@ import type { Writer } from "../../Sql.ts"
 import { blank, type FormState, PostForm } from "../components/Form.tsx"
 import { Paging } from "../components/Table.tsx"
 import { Notice } from "../components/values.tsx"
-import { checked, optional, readCount, readDuration, readName, readRanges, readSome, textOf } from "../fields.ts"
+import { checked, ifGiven, readCount, readDuration, readName, readRanges, readSome, textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
 import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
@@ -59,8 +59,8 @@ const open: PortalHandler<never> = (viewer) =>
 
 const termsIn = (form: URLSearchParams) => ({
   ips: readRanges(mostRanges)(textOf(form, "ips")),
-  perMinute: optional(readCount(highestLimits.perMinute))(textOf(form, "perMinute")),
-  perHour: optional(readCount(highestLimits.perHour))(textOf(form, "perHour"))
+  perMinute: ifGiven(readCount(highestLimits.perMinute))(textOf(form, "perMinute")),
+  perHour: ifGiven(readCount(highestLimits.perHour))(textOf(form, "perHour"))
 })
 
 const readId = (text: string) =>
@@ -86,7 +86,7 @@ const create: PortalHandler<Keys | Writer> = (viewer, { form }) =>
       id: readId(textOf(form, "id")),
       name: readName(textOf(form, "name")),
       permissions: readSome(permissions)(form.getAll("permissions")),
-      expires: optional(readDuration(longestLife))(textOf(form, "expires")),
+      expires: ifGiven(readDuration(longestLife))(textOf(form, "expires")),
       ...termsIn(form)
     })
     if (Either.isLeft(read)) return newKeyPage(viewer, { id: "key", typed: form, problems: read.left }, 422)

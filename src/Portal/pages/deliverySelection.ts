@@ -4,7 +4,7 @@ import type { EndpointId, PaymentId } from "../../Domain/Ids.ts"
 import { makeCursors, type Place } from "../../Http/cursor.ts"
 import { Secrets } from "../../Secrets.ts"
 import type * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
-import { checked, optional, readMoment, readOneOf, textOf } from "../fields.ts"
+import { checked, ifGiven, readMoment, readOneOf, textOf } from "../fields.ts"
 import type { Viewer } from "../Viewer.ts"
 
 /** `failing`: an attempt has failed, and none has succeeded yet. */
@@ -12,9 +12,9 @@ export const statuses = ["failing", "failed", "pending", "delivered", "cancelled
 
 export const readFilters = (given: URLSearchParams) =>
   checked({
-    status: optional(readOneOf(statuses))(textOf(given, "status")),
-    from: optional(readMoment)(textOf(given, "from")),
-    until: optional(readMoment)(textOf(given, "until"))
+    status: ifGiven(readOneOf(statuses))(textOf(given, "status")),
+    from: ifGiven(readMoment)(textOf(given, "from")),
+    until: ifGiven(readMoment)(textOf(given, "until"))
   })
 
 /** The filters that are read; ids are taken as they are. */
