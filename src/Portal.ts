@@ -5,7 +5,7 @@
  */
 import { Context, Effect, Option, Schema } from "effect"
 import * as AccountsRepo from "./Auth/AccountsRepo.ts"
-import { nameOf } from "./Auth/auditLog.ts"
+import { personName } from "./Auth/auditLog.ts"
 import { isFresh, type SignedIn, sessionOf } from "./Auth/sessions.ts"
 import { defaultAccount } from "./Auth.ts"
 import { Mode } from "./Domain/Chain.ts"
@@ -121,7 +121,7 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
         const viewer: Viewer = {
           ...{ person: person.id, name: person.name, role: person.role, owner, session: session.id },
           csrf: csrfTokenOf(secret),
-          actor: { via: "portal", who: nameOf(person), owner }
+          actor: { via: "portal", who: personName(person), owner }
         }
         let typed = form
         const asksProof = route.fresh === true || (route.fresh === "live" && owner.mode === "live")

@@ -25,12 +25,12 @@ export type Actor =
 export const isClaimed = (via: Repo.Via): boolean => via === "socket" || via === "direct"
 
 /** A person as the audit log names whoever acts in the portal. */
-export const nameOf = ({ id, name }: Pick<Person, "id" | "name">): string => `${id} ${name}`
+export const personName = ({ id, name }: Pick<Person, "id" | "name">): string => `${id} ${name}`
 
 /** A person who acts on people: signs in, invites, revokes. */
 export const personActor = (person: Person): Actor => ({
   via: "portal",
-  who: nameOf(person),
+  who: personName(person),
   account: person.account
 })
 

@@ -99,17 +99,6 @@ const entered = (visitor: Visitor, link: string) =>
 export const signIn = ({ host, port }: { readonly host: string; readonly port: number }, who: Who = {}) =>
   Effect.flatMap(newLink(who), (link) => entered(visitorOf(`http://${host}:${port}`), link))
 
-/** Signs in at a daemon, by a link that its control socket makes. */
-export const signInAt = ({ home, url }: Pick<Daemon, "home" | "url">, who: Who = {}) => {
-  const { account, name, role } = terms(who)
-  const as = role === "operator" || account === undefined ? { role: "operator" as const } : { role, account }
-  return askDaemon({ socket: `${home.database}.sock` }, "login", new MakeLoginLink({ name, as })).pipe(
-    Effect.provideService(Invocation, { env: {}, user: "suite" }),
-    Effect.orDie,
-    Effect.flatMap((answer) => entered(visitorOf(url), new URL(answer.url).pathname))
-  )
-}
-
 /** Gives a real browser the visitor's session. */
 export const bring = (visitor: Visitor, context: BrowserContext, url: string) =>
   Effect.promise(() =>

@@ -1,6 +1,6 @@
 /** People of an account, for its admins; of all accounts, for operators. */
 import { Effect } from "effect"
-import { type Actor, nameOf } from "../../Auth/auditLog.ts"
+import { type Actor, personName } from "../../Auth/auditLog.ts"
 import { linkPath } from "../../Auth/loginLinks.ts"
 import * as PeopleRepo from "../../Auth/PeopleRepo.ts"
 import { changeRole, disable, enable, endSessions, type Invited, invite, inviteAgain } from "../../Auth/people.ts"
@@ -28,7 +28,7 @@ const rolesOf = (viewer: Viewer): ReadonlyArray<Role> =>
 /** Acts on people belong to the account that they are of, not to a mode of it. */
 const actorFor = ({ name, person }: Viewer, account: Person["account"]): Actor => ({
   via: "portal",
-  who: nameOf({ id: person as Person["id"], name }),
+  who: personName({ id: person as Person["id"], name }),
   account
 })
 
