@@ -69,7 +69,7 @@ it.scopedLive("somebody signs in, makes a key, and mends a receiver that fails",
       while ((await page.getByRole("link", { name: "payment.created" }).count()) === 0)
       await page.getByRole("link", { name: "payment.created" }).click()
     })
-    const shown = yield* browse(() => page.getByRole("main").innerText())
+    const shown = yield* browse(() => page.getByRole("main").textContent())
     expect(shown).toContain("Attempt 1: 500")
     expect(shown).toContain("the shelf is <b>full</b>")
     expect(shown).toContain(`"id":"${payment.id}"`)
