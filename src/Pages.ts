@@ -32,7 +32,7 @@ const failed = (room: AssetRoom, cause: Cause.Cause<StoreUnavailable>, { method,
     if (Cause.isInterruptedOnly(cause)) return yield* Effect.interrupt
     const isStore = Option.exists(Cause.failureOption(cause), (error) => error instanceof StoreUnavailable)
     yield* (isStore ? Effect.logWarning("a page failed", cause) : Effect.logError("a page failed", cause)).pipe(
-      Effect.annotateLogs({ requestId, method, path: path.replace(/^(\/pay\/)[^/]+/, "$1…") })
+      Effect.annotateLogs({ requestId, method, path: path.replace(/^(\/pay\/|\/portal\/login\/)[^/]+/, "$1…") })
     )
     const { errorPage } = yield* errorPages
     const reply = isStore

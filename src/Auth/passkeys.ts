@@ -7,6 +7,7 @@ import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simp
 import { Clock, Data, Effect, Schema } from "effect"
 import type { Person } from "../Domain/Person.ts"
 import { Reader, Tx, Writer } from "../Sql.ts"
+import { audited, personActor } from "./auditLog.ts"
 import type { Challenges } from "./Challenges.ts"
 import * as Repo from "./PasskeysRepo.ts"
 import * as PeopleRepo from "./PeopleRepo.ts"
@@ -68,9 +69,7 @@ export const makeOptions = Effect.fn("passkeys.makeOptions")(function* (
 })
 
 // The library checks the rest, and throws at what it does not expect.
-const Sent = Schema.parseJson(
-  Schema.Struct({ id: Schema.String }, { key: Schema.String, value: Schema.Unknown })
-)
+const Sent = Schema.parseJson(Schema.Struct({ id: Schema.String }, { key: Schema.String, value: Schema.Unknown }))
 
 const sent = (text: string) => Effect.mapError(Schema.decodeUnknown(Sent)(text), () => new PasskeyRefused())
 
@@ -137,5 +136,5 @@ export const addPasskey = Effect.fn("passkeys.add")(function* (
     }
     yield* Repo.insert({ id, person: person.id, name, publicKey, counter, transports, createdAt: now })
   })
-  yield* writer.write(command)
+  yield* audited(personActor(person), { act: "portal passkey", detail: { id, name } }, () => writer.write(command))
 })

@@ -116,7 +116,7 @@ export interface PaymentException extends ExceptionContent {
 }
 
 /** The path of its address, as wallets show it: `m/44'/60'/n'/0/i`. */
-export const pathOf = ({ index, walletAccount }: PaymentException): string | undefined =>
+export const walletPathOf = ({ index, walletAccount }: PaymentException): string | undefined =>
   index === undefined || walletAccount === undefined ? undefined : `m/44'/60'/${walletAccount}'/0/${index}`
 
 /** A note on a decision: 1 to 500 characters, no control characters, no half ones. */

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { getAddress, type Hex } from "viem"
 import { ChainName } from "./Chain.ts"
-import { isOfDust, type PaymentException, pathOf, type Refund } from "./Exception.ts"
+import { isOfDust, type PaymentException, type Refund, walletPathOf } from "./Exception.ts"
 import { iso } from "./Timestamp.ts"
 import { idPattern, text, timestamp } from "./textSchemas.ts"
 
@@ -112,7 +112,7 @@ export type ExceptionObject = typeof ExceptionObject.Type
 /** What merchants and operators see alike: where the money came from and is, and what was decided. */
 export const exceptionDetails = (exception: PaymentException) => {
   const { address, closedAt, decisionTx, index, note, sender, txHash } = exception
-  const path = pathOf(exception)
+  const path = walletPathOf(exception)
   return {
     ...(sender === undefined ? {} : { from: getAddress(sender as Hex) }),
     ...(txHash === undefined ? {} : { txHash }),

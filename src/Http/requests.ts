@@ -69,16 +69,19 @@ const writePiece = (response: ServerResponse, piece: string, patience: number) =
     return Effect.sync(() => response.off("drain", onDrain))
   }).pipe(Effect.timeoutTo({ duration: patience, onSuccess: () => {}, onTimeout: () => void response.destroy() }))
 
+/** A reply with a streamed body. */
+type Streamed = Pick<HttpReply, "headers"> & { readonly rest: Pieces }
+
 /**
  * Writes until the stream ends or is interrupted. An event stream is complete either way: its client asks again. Any other
  * body that breaks off is cut off, so that nobody takes a part of a file for all of it.
  */
-const writeRest = (response: ServerResponse, rest: Pieces, patience: number) =>
+const writeRest = (response: ServerResponse, { headers, rest }: Streamed, patience: number) =>
   Stream.runForEach(rest, (piece) => writePiece(response, piece, patience)).pipe(
     Effect.tapDefect((cause) => Effect.logError("a stream failed", cause)),
     Effect.onExit((exit) =>
       Effect.sync(() => {
-        if (Exit.isSuccess(exit) || response.getHeader("content-type") === "text/event-stream") response.end()
+        if (Exit.isSuccess(exit) || headers["content-type"] === "text/event-stream") response.end()
         else response.destroy()
       })
     )
@@ -103,8 +106,8 @@ export const makeRequests = (
   let onNone: (() => void) | undefined
   const streaming = new Set<Fiber.RuntimeFiber<void>>()
 
-  const follow = (response: ServerResponse, rest: Pieces) => {
-    const fiber = runFork(writeRest(response, rest, patience))
+  const follow = (response: ServerResponse, reply: Streamed) => {
+    const fiber = runFork(writeRest(response, reply, patience))
     streaming.add(fiber)
     fiber.addObserver(() => streaming.delete(fiber))
     return fiber
@@ -175,7 +178,8 @@ export const makeRequests = (
       answering.addObserver((exit) => {
         const isTooLate = Exit.isFailure(exit) || (closing && exit.value.rest !== undefined)
         const reply = isTooLate ? errorReply(shuttingDown, requestId) : exit.value
-        if (send(reply) && reply.rest !== undefined) fiber = follow(response, reply.rest)
+        const { headers, rest } = reply
+        if (send(reply) && rest !== undefined) fiber = follow(response, { headers, rest })
       })
     })
   }

@@ -19,5 +19,6 @@ export const isSameOrigin = ({ host, origin, ...headers }: IncomingHttpHeaders, 
   if (origin === undefined || origin === "null") return headers["sec-fetch-site"] === "same-origin"
   if (!URL.canParse(origin)) return false
   const from = new URL(origin)
-  return from.origin === new URL(publicUrl).origin || (from.origin === origin && from.host === host?.toLowerCase())
+  const own = new URL(publicUrl)
+  return from.protocol === own.protocol && (from.host === own.host || from.host === host?.toLowerCase())
 }

@@ -41,11 +41,19 @@ class NotProven extends Data.TaggedError("NotProven")<{ readonly problem: string
 const quoted = (text: string): string => (/^[\w-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)
 
 const command = ({ account, name, role }: Person): string =>
-  ["tilld login", ...(account === undefined ? [] : [`--account ${account} --role ${role}`]), `--name ${quoted(name)}`].join(
-    " "
-  )
+  [
+    "tilld login",
+    ...(account === undefined ? [] : [`--account ${account} --role ${role}`]),
+    `--name ${quoted(name)}`
+  ].join(" ")
 
-const ask = (desk: DeskShape, request: PageRequest, { person, secret, session }: SignedIn, form: URLSearchParams, problem?: string) =>
+const ask = (
+  desk: DeskShape,
+  request: PageRequest,
+  { person, secret, session }: SignedIn,
+  form: URLSearchParams,
+  problem?: string
+) =>
   Effect.gen(function* () {
     const reader = yield* Reader
     const password = yield* PasswordsRepo.ofPerson(reader, person.id)
@@ -63,7 +71,10 @@ const ask = (desk: DeskShape, request: PageRequest, { person, secret, session }:
     return pageReply(
       <Outside title="Is it still you?">
         {problem === undefined ? null : <Notice tone="bad">{problem}</Notice>}
-        <p>This needs a proof of the last five minutes that you are {person.name}. Then it goes on where you were.</p>
+        <p>
+          You are signed in as <strong>{person.name}</strong>. This needs a proof of the last five minutes that it is
+          still you; then it goes on where you were.
+        </p>
         {options === undefined ? null : (
           <PasskeyForm
             does="get"
@@ -79,13 +90,7 @@ const ask = (desk: DeskShape, request: PageRequest, { person, secret, session }:
           <input type="hidden" name="csrf" value={csrfTokenOf(secret)} />
           {hidden}
           {password === undefined ? null : (
-            <TextField
-              of={of}
-              name="proof_password"
-              label="Password"
-              type="password"
-              autocomplete="current-password"
-            />
+            <TextField of={of} name="proof_password" label="Password" type="password" autocomplete="current-password" />
           )}
           <TextField
             of={of}
@@ -139,7 +144,11 @@ export const prove = (
   request: PageRequest,
   signedIn: SignedIn,
   form: URLSearchParams
-): Effect.Effect<{ readonly asks: HttpReply } | { readonly form: URLSearchParams }, StoreUnavailable, Reader | Writer> => {
+): Effect.Effect<
+  { readonly asks: HttpReply } | { readonly form: URLSearchParams },
+  StoreUnavailable,
+  Reader | Writer
+> => {
   const again = (problem: string) =>
     Effect.map(
       Effect.zipRight(desk.delayFailure(request.client), ask(desk, request, signedIn, form, problem)),

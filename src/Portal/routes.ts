@@ -1,5 +1,6 @@
 /** The routes of all sections of the portal: each section's file in `Portal/pages` lists its own. */
 import { accountRoutes } from "./pages/Accounts.tsx"
+import { auditRoutes } from "./pages/Audit.tsx"
 import { deliveryRoutes } from "./pages/Deliveries.tsx"
 import { exceptionRoutes } from "./pages/Exception.tsx"
 import { exceptionsRoutes } from "./pages/Exceptions.tsx"
@@ -10,6 +11,7 @@ import { meRoutes } from "./pages/Me.tsx"
 import { newPaymentRoutes } from "./pages/NewPayment.tsx"
 import { paymentRoutes } from "./pages/Payment.tsx"
 import { paymentsRoutes } from "./pages/Payments.tsx"
+import { peopleRoutes } from "./pages/People.tsx"
 import { priceRoutes } from "./pages/Prices.tsx"
 import { redeliveryRoutes } from "./pages/Redelivery.tsx"
 import { requestRoutes } from "./pages/Requests.tsx"
@@ -32,5 +34,7 @@ export const routes = [
   ...priceRoutes,
   ...healthRoutes,
   ...accountRoutes,
-  ...meRoutes
+  ...auditRoutes,
+  ...meRoutes,
+  ...peopleRoutes
 ]

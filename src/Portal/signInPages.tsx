@@ -89,7 +89,12 @@ export const signInPage = (desk: DeskShape, next: string | undefined, name = "",
 const enter = (
   desk: DeskShape,
   request: PageRequest,
-  { also = Effect.void, by, next, person }: {
+  {
+    also = Effect.void,
+    by,
+    next,
+    person
+  }: {
     readonly person: Person
     readonly by: "password" | "passkey"
     readonly next: string | undefined

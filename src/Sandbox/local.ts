@@ -4,8 +4,8 @@ import type { PayingChain } from "./pay.ts"
 
 /** The port of a local chain, one at http://127.0.0.1:PORT; undefined for any other. */
 export const localPort = ({ rpcUrls: [url] }: ChainSettings): number | undefined => {
-  const { hostname, port } = new URL(url === undefined ? "http://none" : Redacted.value(url))
-  return hostname === "127.0.0.1" && port !== "" ? Number(port) : undefined
+  const { hostname, port, protocol } = new URL(url === undefined ? "http://none" : Redacted.value(url))
+  return protocol === "http:" && hostname === "127.0.0.1" && port !== "" ? Number(port) : undefined
 }
 
 /** A chain whose coins may be spent, with the blocks until a receipt counts. */

@@ -47,7 +47,7 @@ export interface Sending {
 /** Sends for a payment what its plan says. Fails with `NotPayable`, or `LocalRpcError`. */
 export const payFor = Effect.fn("Sandbox.payFor")(function* (sending: Sending) {
   const { chain, confirmations, currency, networks, part, payment } = sending
-  const decimals = (on: ChainName, of: string) => decimalsOn(networks, { chain: on, mode: "test" }, of) ?? 0
+  const decimals = (on: string, of: string) => decimalsOn(networks, { chain: on, mode: "test" }, of) ?? 0
   const asked = decimals(payment.chain, payment.currency)
   const sent = decimals(chain.name, currency)
   const { amount, expected } = yield* planOf({

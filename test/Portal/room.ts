@@ -1,9 +1,12 @@
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Stream } from "effect"
 import { h } from "preact"
 import { Accounts, defaultAccount } from "../../src/Auth.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import type { PageRequest } from "../../src/Http/PageHandler.ts"
 import { pageReply } from "../../src/Pages/reply.tsx"
+import { auditRoutes } from "../../src/Portal/pages/Audit.tsx"
+import { meRoutes } from "../../src/Portal/pages/Me.tsx"
+import { peopleRoutes } from "../../src/Portal/pages/People.tsx"
 import type { PortalRoute } from "../../src/Portal/route.ts"
 import { portalOf } from "../../src/Portal.ts"
 import { Settings, type SettingsShape } from "../../src/Settings.ts"
@@ -49,7 +52,7 @@ export const portalStore = (over: Partial<SettingsShape> = {}) =>
   )
 
 /** The portal without a server: browsers that ask it directly, so that the test clock is its time. */
-export const portal = Effect.map(portalOf(routes), (room) => {
+export const portal = Effect.map(portalOf([...routes, ...meRoutes, ...peopleRoutes, ...auditRoutes]), (room) => {
   const visitor = (client = "192.0.2.1", at = origin): Visitor =>
     makeVisitor(at, (method, target, headers, body = "") => {
       const [path = "", search = ""] = target.split("?")
@@ -58,7 +61,10 @@ export const portal = Effect.map(portalOf(routes), (room) => {
         headers: { host: new URL(at).host, ...headers },
         body: Buffer.from(body)
       }
-      return Effect.orDie(room(request))
+      return Effect.gen(function* () {
+        const { rest = Stream.empty, ...reply } = yield* Effect.orDie(room(request))
+        return { ...reply, text: reply.text + (yield* Stream.mkString(rest)) }
+      })
     })
   const enter = Effect.fnUntraced(function* (who: Who = {}, client?: string) {
     const signedIn = visitor(client)
@@ -68,8 +74,11 @@ export const portal = Effect.map(portalOf(routes), (room) => {
   return { visitor, enter }
 })
 
+/** Text as Preact escapes it, as it was before. */
+export const unescaped = (text: string): string =>
+  text.replaceAll("&quot;", '"').replaceAll("&lt;", "<").replaceAll("&amp;", "&")
+
 /** What a page of `routes` says. */
-export const seen = (text: string) =>
-  JSON.parse((/<p>(.*)<\/p>/s.exec(text)?.[1] ?? "null").replaceAll("&quot;", '"').replaceAll("&amp;", "&"))
+export const seen = (text: string) => JSON.parse(unescaped(/<p>(.*)<\/p>/s.exec(text)?.[1] ?? "null"))
 
 export { defaultAccount }

@@ -1,7 +1,8 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber, TestClock } from "effect"
 import { newLink } from "../lib/portal.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
+import { testSettings } from "../lib/settings.ts"
 import { rows } from "../lib/store.ts"
 import { portal, portalStore, seen } from "./room.ts"
 
@@ -54,3 +55,120 @@ test("of two browsers that use a link at once, one is signed in", function* () {
   expect(replies.map(({ status }) => status).toSorted()).toEqual([303, 410])
   expect(yield* rows("SELECT id FROM sessions")).toHaveLength(1)
 })
+
+test("a link works for ten minutes", function* () {
+  const { visitor } = yield* portal
+  const [early, late] = [yield* newLink(), yield* newLink()]
+  yield* TestClock.adjust("599 seconds")
+  expect((yield* visitor().post(early)).status).toBe(303)
+  yield* TestClock.adjust("1 second")
+  const refused = yield* visitor().post(late)
+  expect(refused).toMatchObject({ status: 410, text: expect.stringContaining("has expired") })
+})
+
+test("a text that is no link signs nobody in, and leaves no row in the audit log", function* () {
+  const { visitor } = yield* portal
+  for (const token of ["x", "a".repeat(43), "%00", ""]) {
+    expect((yield* visitor().post(`/portal/login/${token}`)).status).toBe(404)
+  }
+  expect(yield* acts).toEqual([])
+})
+
+test("failed attempts are answered late, more so with each, and never refused", function* () {
+  const { visitor } = yield* portal
+  const guess = visitor().post(`/portal/login/${"a".repeat(43)}`)
+  for (const _ of [1, 2, 3, 4, 5]) yield* guess
+  const sixth = yield* Effect.fork(guess)
+  // Everything but the clock has happened once the link's page, which asks the same store, was answered.
+  expect((yield* visitor("198.51.100.7").get(yield* newLink())).status).toBe(200)
+  expect(sixth.unsafePoll()).toBeNull()
+  yield* TestClock.adjust("250 millis")
+  expect((yield* Fiber.join(sixth)).status).toBe(404)
+  expect((yield* visitor().post(yield* newLink())).status).toBe(303)
+})
+
+test("signing in makes a new session, and ends the one that the browser brought", function* () {
+  const { enter, visitor } = yield* portal
+  const planted = visitor()
+  planted.cookies.set("tilld", "p".repeat(43))
+  yield* planted.post(yield* newLink())
+  expect(planted.secret()).not.toBe("p".repeat(43))
+
+  const victim = yield* enter({ name: "Ada" })
+  const before = victim.secret() ?? ""
+  yield* victim.post(yield* newLink({ name: "Ada" }))
+  expect(victim.secret()).not.toBe(before)
+  const stolen = visitor()
+  stolen.cookies.set("tilld", before)
+  expect((yield* stolen.get(home)).headers.location).toBe("/portal/sign-in?next=%2Fportal%2Fa%2Fdefault%2Ftest")
+  expect((yield* victim.get(home)).status).toBe(200)
+})
+
+test("signing out ends the session in the store, and clears the browser's copy and cache", function* () {
+  const { enter, visitor } = yield* portal
+  const ada = yield* enter()
+  const secret = ada.secret() ?? ""
+  const left = yield* ada.post("/portal/sign-out")
+  expect(left).toMatchObject({
+    status: 303,
+    headers: {
+      location: "/portal/sign-in",
+      "clear-site-data": '"cache"',
+      "set-cookie": "tilld=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0"
+    }
+  })
+  expect(yield* rows("SELECT id FROM sessions")).toEqual([])
+  const thief = visitor()
+  thief.cookies.set("tilld", secret)
+  expect((yield* thief.get(home)).status).toBe(303)
+})
+
+test("a session ends twelve hours after its last request", function* () {
+  const { enter } = yield* portal
+  const ada = yield* enter()
+  for (const _ of [1, 2, 3]) {
+    yield* TestClock.adjust("11 hours")
+    expect((yield* ada.get(home)).status).toBe(200)
+  }
+  yield* TestClock.adjust("12 hours")
+  expect((yield* ada.get(home)).status).toBe(303)
+})
+
+test("a session ends seven days after it began, however much it is used", function* () {
+  const { enter } = yield* portal
+  const ada = yield* enter()
+  for (let hours = 0; hours < 7 * 24 - 8; hours += 8) {
+    yield* TestClock.adjust("8 hours")
+    expect((yield* ada.get(home)).status).toBe(200)
+  }
+  yield* TestClock.adjust("8 hours")
+  expect((yield* ada.get(home)).status).toBe(303)
+})
+
+test("the store has hashes alone, and what identifies the browser is cut", function* () {
+  const { visitor } = yield* portal
+  const link = yield* newLink()
+  const ada = visitor()
+  yield* ada.post(link, {}, { "user-agent": "b".repeat(5_000) })
+  const stored = yield* rows<{ user_agent: string; address: string; hash: Uint8Array }>("SELECT * FROM sessions")
+  expect(stored).toMatchObject([{ user_agent: "b".repeat(200), address: "192.0.2.1" }])
+  const all = JSON.stringify([stored, yield* rows("SELECT * FROM sign_in_links"), yield* acts])
+  expect(all).not.toContain(ada.secret())
+  expect(all).not.toContain(link.slice(-43))
+})
+
+const https = testSettings("").server
+
+scopedTest(portalStore({ server: { ...https, publicUrl: "https://pay.example.com" } }))(
+  "over https the cookie is bound to the host",
+  function* () {
+    const { visitor } = yield* portal
+    const ada = visitor("192.0.2.1", "https://pay.example.com")
+    const entered = yield* ada.post(yield* newLink())
+    expect(entered.headers["set-cookie"]).toMatch(/^__Host-tilld=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure$/)
+    expect((yield* ada.get(home)).status).toBe(200)
+    const old = visitor("192.0.2.1", "https://pay.example.com")
+    old.cookies.set("tilld", ada.secret() ?? "")
+    expect((yield* old.get(home)).status).toBe(303)
+  }
+)

@@ -3,15 +3,16 @@ import { scaleBand, scaleLinear } from "d3-scale"
 import { area, line, type SeriesPoint, stack } from "d3-shape"
 import type { ComponentChildren } from "preact"
 
-const width = 640
+// About the size on the screen, so that the texts are readable on a phone as well.
+const width = 400
 const height = 180
-const margin = { top: 8, right: 8, bottom: 22, left: 48 }
+const margin = { top: 8, right: 4, bottom: 22, left: 44 }
 
 interface ChartProps {
   readonly title: string
   /** One sentence for whoever does not see the chart. */
   readonly summary: string
-  /** What the horizontal axis says, one text a bar or point. */
+  /** What the horizontal axis says of the first, the middle and the last day: a text each day. */
   readonly days: ReadonlyArray<string>
   /** The same numbers as a table. */
   readonly table: ComponentChildren
@@ -34,6 +35,7 @@ const Chart = ({
 }: ChartProps & {
   readonly x: (index: number) => number
   readonly y: ReturnType<typeof ticksOf>
+  /** Empty for a value that has no line. */
   readonly format: (value: number) => string
   readonly legend?: ComponentChildren
   readonly children: ComponentChildren
@@ -41,14 +43,17 @@ const Chart = ({
   <figure class="chart card">
     <figcaption>{title}</figcaption>
     <svg viewBox={`0 0 ${width} ${height}`} role="img" aria-label={summary}>
-      {y.ticks(4).map((value) => (
-        <g key={value}>
-          <line class="axis" x1={margin.left} x2={width - margin.right} y1={y(value)} y2={y(value)} />
-          <text x={margin.left - 6} y={y(value) + 4} text-anchor="end">
-            {format(value)}
-          </text>
-        </g>
-      ))}
+      {y
+        .ticks(4)
+        .filter((value) => format(value) !== "")
+        .map((value) => (
+          <g key={value}>
+            <line class="axis" x1={margin.left} x2={width - margin.right} y1={y(value)} y2={y(value)} />
+            <text x={margin.left - 6} y={y(value) + 4} text-anchor="end">
+              {format(value)}
+            </text>
+          </g>
+        ))}
       {children}
       {[0, Math.floor((days.length - 1) / 2), days.length - 1].map((index, place) => (
         <text

@@ -98,6 +98,9 @@ const share = ({ delivered, failed }: Deliveries): string => {
   return all === 0 ? "none yet" : `${Math.floor((1000 * delivered) / all) / 10} % of ${all}`
 }
 
+/** The volumes of a day in an order that does not change with the payments. */
+const sorted = ({ volumes }: Day) => [...volumes].sort(([a], [b]) => (a < b ? -1 : 1))
+
 const Period = ({
   day,
   deliveries,
@@ -112,15 +115,17 @@ const Period = ({
   return (
     <section class="card" aria-label={name}>
       <h3>{name}</h3>
-      {day.volumes.size === 0 ? <p class="big">Nothing confirmed</p> : null}
-      {[...day.volumes].map(([key, { amount, currency, decimals, payments }]) => (
-        <p class="big" key={key}>
-          <Money amount={amount} currency={currency} decimals={decimals} />{" "}
-          <small class="muted">
-            in {payments} {payments === 1 ? "payment" : "payments"}
-          </small>
-        </p>
-      ))}
+      <div class="volumes">
+        {day.volumes.size === 0 ? <p class="big">Nothing confirmed</p> : null}
+        {sorted(day).map(([key, { amount, currency, decimals, payments }]) => (
+          <p class="big" key={key}>
+            <Money amount={amount} currency={currency} decimals={decimals} />{" "}
+            <small class="muted">
+              in {payments} {payments === 1 ? "payment" : "payments"}
+            </small>
+          </p>
+        ))}
+      </div>
       <dl class="facts">
         <div>
           <dt>Payments</dt>
@@ -142,12 +147,16 @@ const Period = ({
 const usd = (value: number): string =>
   `$${value.toLocaleString("en-US", { maximumFractionDigits: value < 100 ? 2 : 0 })}`
 
+/** The same for an axis: `$1.2K`. */
+const shortUsd = (value: number): string =>
+  `$${value.toLocaleString("en-US", { notation: "compact", maximumFractionDigits: 1 })}`
+
 const Charts = ({ days }: { readonly days: ReadonlyArray<Day> }) => {
-  const names = days.map(({ at }) => dayText(at))
+  const names = days.map(({ at }) => dayText(at).slice(5))
   const sum = together(days)
   const hasUsd = sum.usd > 0
   const volumes = (day: Day) =>
-    [...day.volumes].map(([key, { amount, currency, decimals }]) => (
+    sorted(day).map(([key, { amount, currency, decimals }]) => (
       <div key={key}>
         <Money amount={amount} currency={currency} decimals={decimals} />
       </div>
@@ -155,7 +164,7 @@ const Charts = ({ days }: { readonly days: ReadonlyArray<Day> }) => {
   const newestFirst = [...days].reverse()
   const dayColumn = { name: "Day (UTC)", cell: ({ at }: Day) => <time dateTime={dayText(at)}>{dayText(at)}</time> }
   return (
-    <>
+    <div class="cards">
       <StackedBars
         title="Payments by outcome"
         summary={`Payments a day of the last ${shownDays} days: ${outcomes.map((one) => `${sum.outcomes[one]} ${one}`).join(", ")} in all.`}
@@ -188,7 +197,7 @@ const Charts = ({ days }: { readonly days: ReadonlyArray<Day> }) => {
         }
         days={names}
         values={days.map((day) => (hasUsd ? day.usd : day.outcomes.confirmed))}
-        format={hasUsd ? usd : (value) => (Number.isInteger(value) ? String(value) : "")}
+        format={hasUsd ? shortUsd : (value) => (Number.isInteger(value) ? String(value) : "")}
         table={
           <Table
             caption={`What was confirmed, by currency${hasUsd ? "; dollars by the prices when the payments were created" : ""}`}
@@ -203,7 +212,7 @@ const Charts = ({ days }: { readonly days: ReadonlyArray<Day> }) => {
           />
         }
       />
-    </>
+    </div>
   )
 }
 

@@ -28,8 +28,7 @@ const self = (viewer: Viewer) =>
     return person ?? (yield* Effect.dieMessage(`the person ${viewer.person} is gone`))
   })
 
-const passwordForm = (signInName: string | undefined): FormState =>
-  blank("password", { name: signInName ?? "" })
+const passwordForm = (signInName: string | undefined): FormState => blank("password", { name: signInName ?? "" })
 
 const show = (viewer: Viewer, given?: FormState): Effect.Effect<HttpReply, StoreUnavailable, Reader | Desk> =>
   Effect.gen(function* () {
@@ -70,7 +69,8 @@ const changePassword = (viewer: Viewer, { client, form }: PortalRequest) =>
     const typed = new URLSearchParams({ name: form.get("name") ?? "" })
     const name = normalSignInName(typed.get("name") ?? "")
     const password = form.get("password") ?? ""
-    const refused = (path: string, message: string) => show(viewer, { id: "password", typed, problems: [{ path, message }] })
+    const refused = (path: string, message: string) =>
+      show(viewer, { id: "password", typed, problems: [{ path, message }] })
     const problems = problemsOf(name, password)
     if (problems.length > 0) return yield* show(viewer, { id: "password", typed, problems })
     const { hasher } = yield* Desk
@@ -110,7 +110,9 @@ const newPasskey = (viewer: Viewer, problem?: string) =>
             {problem}
           </p>
         )}
-        <p>Your device asks for your fingerprint, face or PIN, and keeps the passkey. It works for this address only.</p>
+        <p>
+          Your device asks for your fingerprint, face or PIN, and keeps the passkey. It works for this address only.
+        </p>
         <noscript>
           <p>Passkeys need JavaScript.</p>
         </noscript>

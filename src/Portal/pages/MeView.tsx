@@ -76,7 +76,10 @@ const Passkeys = ({ hasPasskeys, passkeys, viewer }: MeViewProps) => (
       columns={[
         { name: "Name", cell: ({ name }) => name },
         { name: "Made", cell: ({ createdAt }) => <Time at={createdAt} /> },
-        { name: "Last used", cell: ({ lastUsedAt }) => (lastUsedAt === undefined ? "never" : <Time at={lastUsedAt} />) },
+        {
+          name: "Last used",
+          cell: ({ lastUsedAt }) => (lastUsedAt === undefined ? "never" : <Time at={lastUsedAt} />)
+        },
         {
           name: "Remove",
           cell: ({ id, name }) => <Button viewer={viewer} path="/me/passkeys/remove" id={id} text={`Remove ${name}`} />

@@ -19,12 +19,15 @@ import { Money, Notice, OnChain, Status, Time } from "../components/values.tsx"
 import { framedReply, missing } from "../framedReply.tsx"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
-import { exceptionColumns } from "./exceptionView.tsx"
+import { DecisionForms } from "./decisionForms.tsx"
+import { ExceptionAmount, exceptionColumns } from "./exceptionView.tsx"
 import { Timeline, timelineOf } from "./timeline.tsx"
 
 const section = "/payments"
 /** Receipts and exceptions that are shown at most. */
 const mostShown = 100
+/** Open exceptions that have their forms here; each has them on its own page too. */
+const mostDecided = 5
 
 /** Where the payer pays; undefined where the payment has no page. */
 const checkoutUrlOf = (payment: Story["payment"]): string | undefined =>
@@ -129,11 +132,22 @@ const Page = (page: PaymentPage) => {
           <h2>Exceptions</h2>
           <Table
             caption="Money of this payment that needs, or needed, a decision"
-            columns={exceptionColumns(viewer, chains)}
+            columns={exceptionColumns(viewer, chains).filter(({ name }) => name !== "Payment")}
             rows={exceptions}
             keyOf={({ id }) => id}
             empty=""
           />
+          {exceptions
+            .filter(({ status }) => status === "open" && mayAs(viewer.role, "admin"))
+            .slice(0, mostDecided)
+            .map((exception) => (
+              <details key={exception.id} class="card no-print">
+                <summary>
+                  Decide on <ExceptionAmount of={exception} chains={chains} />, {exception.kind.replaceAll("_", " ")}
+                </summary>
+                <DecisionForms of={exception} chains={chains} viewer={viewer} />
+              </details>
+            ))}
           {story.moreExceptions ? (
             <p>
               <a href={pathOf(viewer, `/exceptions?status=all&payment=${page.payment.id}`)}>All of its exceptions</a>

@@ -34,7 +34,12 @@ const actorFor = ({ name, person }: Viewer, account: Person["account"]): Actor =
 
 const shown = (
   viewer: Viewer,
-  { after, given, invited, status }: {
+  {
+    after,
+    given,
+    invited,
+    status
+  }: {
     readonly after?: string | undefined
     readonly given?: FormState
     readonly invited?: { readonly name: string; readonly url: string }

@@ -1,8 +1,8 @@
+import { linkMinutes } from "../../Auth/loginLinks.ts"
 import type { Person, Role } from "../../Domain/Person.ts"
 import { type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
 import { Paging, Table } from "../components/Table.tsx"
 import { Notice, Status, Time } from "../components/values.tsx"
-import { linkMinutes } from "../../Auth/loginLinks.ts"
 import { pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 
@@ -23,13 +23,13 @@ interface ActProps {
   readonly person: Person
   readonly act: "disable" | "enable" | "link" | "revoke" | "role"
   readonly text: string
-  readonly role?: Role
+  readonly to?: Role
 }
 
-const Act = ({ act, person, role, text, viewer }: ActProps) => (
+const Act = ({ act, person, text, to, viewer }: ActProps) => (
   <form method="post" action={pathOf(viewer, `/people/${person.id}/${act}`)}>
     <input type="hidden" name="csrf" value={viewer.csrf} />
-    {role === undefined ? null : <input type="hidden" name="role" value={role} />}
+    {to === undefined ? null : <input type="hidden" name="role" value={to} />}
     <button type="submit">
       {text} <span class="visually-hidden">{person.name}</span>
     </button>
@@ -42,9 +42,9 @@ const Acts = ({ person, viewer }: Pick<ActProps, "person" | "viewer">) => {
   return (
     <div class="acts">
       {person.role === "operator" ? null : person.role === "admin" ? (
-        <Act viewer={viewer} person={person} act="role" role="viewer" text="Make a viewer" />
+        <Act viewer={viewer} person={person} act="role" to="viewer" text="Make a viewer" />
       ) : (
-        <Act viewer={viewer} person={person} act="role" role="admin" text="Make an admin" />
+        <Act viewer={viewer} person={person} act="role" to="admin" text="Make an admin" />
       )}
       <Act viewer={viewer} person={person} act="link" text="New link" />
       <Act viewer={viewer} person={person} act="revoke" text="End sessions" />

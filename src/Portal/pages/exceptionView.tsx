@@ -1,6 +1,6 @@
 /** What exceptions look like, in their list, in a payment and by themselves. */
 import { decimalsOn } from "../../Domain/amountDecimals.ts"
-import { type ExceptionKind, isOfDust, type PaymentException, pathOf as walletPathOf } from "../../Domain/Exception.ts"
+import { type ExceptionKind, isOfDust, type PaymentException, walletPathOf } from "../../Domain/Exception.ts"
 import { exceptionDetails } from "../../Domain/ExceptionObject.ts"
 import type { SettingsShape } from "../../Settings.ts"
 import { type Column, Facts } from "../components/Table.tsx"

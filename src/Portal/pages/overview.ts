@@ -14,8 +14,8 @@ import type { Db } from "../../Sql.ts"
 export const dayMillis = 86_400_000
 /** Days that are shown, today among them. */
 export const shownDays = 30
-export const mostCounted = 100_000
-const atOnce = 2_000
+const mostCounted = 100_000
+const atOnce = 1_000
 
 /** Payments by what became of them; `open` ones are pending or detecting. */
 export interface Outcomes {

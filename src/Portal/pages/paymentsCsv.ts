@@ -7,21 +7,11 @@ import { iso } from "../../Domain/Timestamp.ts"
 import type { Pieces } from "../../Http/HttpReply.ts"
 import { type Cursor, list } from "../../Payments/PaymentListRepo.ts"
 import type { Db } from "../../Sql.ts"
+import { csvLine } from "../csv.ts"
 import type { Filter } from "./paymentSearch.ts"
 
 /** Payments read at once. */
 const pageSize = 500
-
-// A spreadsheet takes a cell that begins so for a formula, and runs it: https://owasp.org/www-community/attacks/CSV_Injection
-const formula = /^[=+\-@\t\r\n＝＋－＠]/
-
-/** A cell: never a formula, and quoted where it has to be. */
-export const csvCell = (value: string): string => {
-  const text = formula.test(value) ? `'${value}` : value
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-}
-
-const line = (cells: ReadonlyArray<string>): string => `${cells.map(csvCell).join(",")}\r\n`
 
 const when = (at: number | undefined): string => (at === undefined ? "" : iso(at))
 
@@ -56,7 +46,7 @@ const columns: Columns = {
 export const paymentsCsv = (db: Db, owner: Owner, filter: Filter, networks: ReadonlyArray<NetworkTokens>): Pieces => {
   const row = (payment: Payment) => {
     const decimals = decimalsOn(networks, payment, payment.currency)
-    return line(Object.values(columns).map((cell) => cell(payment, decimals)))
+    return csvLine(Object.values(columns).map((cell) => cell(payment, decimals)))
   }
   const pages = Stream.paginateEffect(Option.none<Cursor>(), (after) =>
     Effect.map(
@@ -64,7 +54,7 @@ export const paymentsCsv = (db: Db, owner: Owner, filter: Filter, networks: Read
       (payments) => [payments.map(row).join(""), nextOf(payments)] as const
     )
   )
-  return Stream.concat(Stream.make(line(Object.keys(columns))), pages)
+  return Stream.concat(Stream.make(csvLine(Object.keys(columns))), pages)
 }
 
 /** The place behind a page, and none after the last one. */

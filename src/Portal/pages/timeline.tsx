@@ -30,7 +30,7 @@ const chainOf = ({ chains }: TimelineContext, network: Network) =>
 
 /** `7 of 12 confirmations`, and only their number once there are enough. */
 export const confirmationsText = (block: number, head: number | undefined, needed: number | undefined): string => {
-  if (head === undefined) return `in block ${block}`
+  if (head === undefined) return `block ${block}`
   const count = Math.max(0, head - block + 1)
   return needed !== undefined && count < needed
     ? `${count} of ${needed} confirmations`
@@ -63,14 +63,14 @@ const receiptEntry = (receipt: ReceiptView, story: Story, context: TimelineConte
         />{" "}
         came on {receipt.chain}
         {receipt.txHash === undefined ? (
-          ", in a transaction that no provider can name"
+          " in a transaction that no provider can name"
         ) : (
           <>
             {" "}
             in <OnChain kind="tx" value={receipt.txHash} chainId={chainOf(context, network)?.chainId} short />
           </>
         )}
-        : {receiptState(receipt, context, network)}
+        , {receiptState(receipt, context, network)}
       </>
     )
   }

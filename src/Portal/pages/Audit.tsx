@@ -1,0 +1,124 @@
+/** Who did what: for an admin the acts of the account, for an operator all, from the command line too. */
+import { Effect, Option, Stream } from "effect"
+import * as AuditRepo from "../../Auth/AuditRepo.ts"
+import { isClaimed } from "../../Auth/auditLog.ts"
+import { iso } from "../../Domain/Timestamp.ts"
+import type { HttpReply } from "../../Http/HttpReply.ts"
+import { pageReply } from "../../Pages/reply.tsx"
+import { type Db, Reader } from "../../Sql.ts"
+import { Empty, Paging, Table } from "../components/Table.tsx"
+import { Time } from "../components/values.tsx"
+import { csvLine } from "../csv.ts"
+import { Frame } from "../Frame.tsx"
+import { type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
+import { mayAs, type Viewer } from "../Viewer.ts"
+
+const pageSize = 50
+/** Acts read at once for a file. */
+const batchSize = 500
+
+const filterOf = ({ owner, role }: Viewer) => ({
+  since: 0,
+  account: mayAs(role, "operator") ? undefined : owner.account
+})
+
+/** The act that a page comes after; nothing where the text is none. */
+const beforeOf = (query: URLSearchParams): number | undefined => {
+  const text = query.get("before") ?? ""
+  return /^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined
+}
+
+const whose = ({ account, mode }: AuditRepo.AuditEntry): string => [account, mode].filter(Boolean).join(" ")
+
+const detailOf = ({ detail }: AuditRepo.AuditEntry): string => {
+  const fields: Record<string, unknown> = JSON.parse(detail)
+  return Object.entries(fields)
+    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .join(", ")
+}
+
+const show = (viewer: Viewer, { query }: PortalRequest) =>
+  Effect.gen(function* () {
+    const before = beforeOf(query)
+    const acts = yield* AuditRepo.list(yield* Reader, { ...filterOf(viewer), before, limit: pageSize + 1 })
+    const rows = acts.slice(0, pageSize)
+    const path = pathOf(viewer, "/audit")
+    return pageReply(
+      <Frame viewer={viewer} section="/audit" title="Audit log">
+        <p>
+          Export: <a href={`${path}.csv`}>for spreadsheets</a>, <a href={`${path}.jsonl`}>as lines of JSON</a>
+        </p>
+        <Table
+          caption="Acts, newest first. A name that came over the command line is what its user claimed"
+          empty="Nobody has done anything yet."
+          rows={rows}
+          keyOf={({ sequence }) => String(sequence)}
+          columns={[
+            { name: "Act", cell: ({ act }) => act },
+            { name: "Time", cell: ({ at }) => <Time at={at} /> },
+            { name: "Who", cell: ({ via, who }) => (isClaimed(via) ? `${who} (claimed)` : who) },
+            { name: "By way of", cell: ({ via }) => via },
+            { name: "Account", cell: whose },
+            { name: "Detail", cell: detailOf }
+          ]}
+        />
+        {rows.length === 0 && before !== undefined ? <Empty>There are none before this one.</Empty> : null}
+        <Paging
+          first={before === undefined ? undefined : path}
+          next={acts.length > pageSize ? `${path}?before=${rows.at(-1)?.sequence}` : undefined}
+        />
+      </Frame>
+    )
+  })
+
+type Write = (act: AuditRepo.AuditEntry) => string
+
+/** All acts, newest first, read and sent a batch at a time. A failure of the store cuts the file off. */
+const pieces = (db: Db, viewer: Viewer, write: Write) =>
+  Stream.paginateEffect(Option.none<number>(), (before) =>
+    Effect.map(
+      Effect.orDie(
+        AuditRepo.list(db, { ...filterOf(viewer), before: Option.getOrUndefined(before), limit: batchSize })
+      ),
+      (acts) => {
+        const last = acts.at(-1)
+        const next =
+          acts.length < batchSize || last === undefined ? Option.none() : Option.some(Option.some(last.sequence))
+        return [acts.map(write).join(""), next] as const
+      }
+    )
+  )
+
+const csvHeadings = csvLine(["id", "at", "via", "who", "claimed", "account", "mode", "act", "detail"])
+
+const asCsv: Write = ({ account = "", act, at, detail, mode = "", sequence, via, who }) =>
+  csvLine([String(sequence), iso(at), via, who, String(isClaimed(via)), account, mode, act, detail])
+
+// As `tilld audit --json` has them.
+const asJson: Write = ({ account, act, at, detail, mode, sequence, via, who }) =>
+  `${JSON.stringify({ id: sequence, at: iso(at), via, who, claimed: isClaimed(via), account, mode, act, detail: JSON.parse(detail) })}\n`
+
+const file = (type: string, extension: string, head: string, write: Write) => (viewer: Viewer) =>
+  Effect.map(
+    Reader,
+    (reader): HttpReply => ({
+      status: 200,
+      headers: {
+        "content-type": `${type}; charset=utf-8`,
+        "content-disposition": `attachment; filename="tilld-audit.${extension}"`,
+        "x-content-type-options": "nosniff"
+      },
+      text: "",
+      rest: Stream.concat(Stream.make(head), pieces(reader, viewer, write))
+    })
+  )
+
+const reading = (path: string, handle: PortalRoute<Reader>["handle"]): PortalRoute<Reader> => ({
+  ...{ method: "GET", path, role: "admin", handle }
+})
+
+export const auditRoutes: ReadonlyArray<PortalRoute<Reader>> = [
+  reading("/audit", show),
+  reading("/audit.csv", file("text/csv", "csv", csvHeadings, asCsv)),
+  reading("/audit.jsonl", file("application/x-ndjson", "jsonl", "", asJson))
+]

@@ -1,0 +1,117 @@
+/** The forms of a decision on an exception: to accept it, or to note that it was sent back. */
+import { mayGrow, type PaymentException } from "../../Domain/Exception.ts"
+import type { SettingsShape } from "../../Settings.ts"
+import { blank, type FormState, PostForm, TextArea, TextField } from "../components/Form.tsx"
+import { moneyText } from "../components/values.tsx"
+import { pathOf } from "../route.ts"
+import type { Viewer } from "../Viewer.ts"
+import { decimalsOfException } from "./exceptionView.tsx"
+
+type Action = "accept" | "refund"
+
+/** A form that was refused, to be shown again. */
+export interface Refused {
+  readonly action: Action
+  readonly state: Omit<FormState, "id">
+}
+
+export interface DecisionFormsProps {
+  /** An open one. */
+  readonly of: PaymentException
+  readonly chains: SettingsShape["chains"]
+  readonly viewer: Viewer
+  readonly refused?: Refused | undefined
+}
+
+const labels = { txHash: "Transaction", amount: "Amount", note: "Note" }
+
+const Note = ({ of }: { readonly of: FormState }) => (
+  <TextArea
+    of={of}
+    name="note"
+    label="Note (optional)"
+    hint="Kept with the decision, and shown to everybody who sees the exception."
+    rows={2}
+  />
+)
+
+const formOf = ({ of: { id }, refused }: DecisionFormsProps, action: Action): FormState => {
+  const form = blank(`${action}-${id}`)
+  return refused?.action === action ? { ...form, ...refused.state } : form
+}
+
+const AcceptForm = (props: DecisionFormsProps) => {
+  const { of: exception, viewer } = props
+  const form = formOf(props, "accept")
+  return (
+    <section class="card" aria-label="Accept it">
+      <h3>Accept it</h3>
+      <p>
+        You keep the money. A payment that is not confirmed yet is confirmed with it, and its webhooks go out: deliver
+        what was paid for.
+      </p>
+      <PostForm
+        of={form}
+        action={pathOf(viewer, `/exceptions/${exception.id}/accept`)}
+        csrf={viewer.csrf}
+        submit="Accept the money"
+        labels={labels}
+      >
+        {exception.txHash === undefined || exception.kind === "reorged" ? (
+          <TextField
+            of={form}
+            name="txHash"
+            label={labels.txHash}
+            hint="The one that paid, where you know it: the chain must have it, with its confirmations."
+          />
+        ) : null}
+        <Note of={form} />
+      </PostForm>
+    </section>
+  )
+}
+
+const RefundForm = (props: DecisionFormsProps) => {
+  const { chains, of: exception, viewer } = props
+  const form = formOf(props, "refund")
+  const all = moneyText(exception.amount, exception.currency, decimalsOfException(chains, exception))
+  return (
+    <section class="card" aria-label="Note a refund">
+      <h3>Note that it was sent back</h3>
+      <p>
+        Send it back with your own wallet first: tilld holds no private key. Ask your customer for the address, since
+        the sender may be an exchange.
+      </p>
+      <PostForm
+        of={form}
+        action={pathOf(viewer, `/exceptions/${exception.id}/refund`)}
+        csrf={viewer.csrf}
+        submit="Note the refund"
+        labels={labels}
+        dangerous
+      >
+        <TextField
+          of={form}
+          name="amount"
+          label={labels.amount}
+          inputMode="decimal"
+          hint={mayGrow(exception) ? `What you sent of ${all}, which may grow.` : `Empty: all of it, ${all}.`}
+        />
+        <TextField
+          of={form}
+          name="txHash"
+          label={labels.txHash}
+          hint="The one that sent it back. It is noted as you name it, and not checked."
+        />
+        <Note of={form} />
+      </PostForm>
+    </section>
+  )
+}
+
+export const DecisionForms = (props: DecisionFormsProps) => (
+  <div class="cards no-print">
+    <AcceptForm {...props} />
+    {props.of.kind === "reorged" ? null : <RefundForm {...props} />}
+  </div>
+)

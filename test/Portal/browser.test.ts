@@ -1,0 +1,142 @@
+/** The portal's payments in a real browser: what a person does, in both colour schemes, without a request elsewhere. */
+import { readFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { brotliCompressSync } from "node:zlib"
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Page } from "playwright-core"
+import { TestApi } from "../lib/api.ts"
+import { visitor } from "../lib/browser.ts"
+import { storeLateMoney } from "../lib/exceptions.ts"
+import { bring } from "../lib/portal.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
+import { rows } from "../lib/store.ts"
+import { admin, home, makePayment, shop } from "./pages.ts"
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
+
+interface Violation {
+  readonly id: string
+  readonly help: string
+  readonly nodes: ReadonlyArray<string>
+}
+
+/** What axe finds in the page that is shown. The page's own CSP lets no script of ours in, and the browser does. */
+const violations = async (page: Page): Promise<ReadonlyArray<Violation>> => {
+  await page.evaluate(axe)
+  return page.evaluate(
+    `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+       violations.map(({ id, help, nodes }) => ({ id, help, nodes: nodes.map(({ html }) => html) })))`
+  )
+}
+
+/** An admin's browser. */
+const atDesk = Effect.fnUntraced(function* (options: Parameters<typeof visitor>[1] = {}) {
+  const { host, port } = yield* TestApi
+  const url = `http://${host}:${port}`
+  const { context, strayed } = yield* visitor(url, { baseURL: url, ...options })
+  yield* bring(yield* admin, context, url)
+  return { page: yield* Effect.promise(() => context.newPage()), strayed, url }
+})
+
+const steps = <A>(run: () => Promise<A>) => Effect.promise(run)
+
+liveSuite(shop, "the portal's payments in a browser", (test) => {
+  test("a payment is found by its reference, and its exception accepted, without a script", function* () {
+    const payment = yield* makePayment({ merchantRef: "invoice 2026/17" })
+    const exception = yield* storeLateMoney(payment.id, 1)
+    const { page, strayed } = yield* atDesk({ javaScriptEnabled: false })
+    yield* steps(async () => {
+      await page.goto(home)
+      await page.getByRole("link", { name: "Payments", exact: true }).click()
+      await page.getByLabel("Find").fill("invoice 2026/17")
+      await page.getByRole("button", { name: "Show" }).click()
+      await page.getByRole("link", { name: "invoice 2026/17" }).click()
+      await page.getByRole("link", { name: "late", exact: true }).click()
+      await page.getByLabel("Note (optional)").first().fill("the customer rang")
+      await page.getByRole("button", { name: "Accept the money" }).click()
+      expect(await page.getByRole("status").textContent()).toBe("The money was accepted.")
+      expect(await page.locator(".facts").textContent()).toContain("the customer rang")
+    })
+    expect(yield* rows("SELECT outcome, note FROM exceptions WHERE id = ?", [exception])).toEqual([
+      { outcome: "accepted", note: "the customer rang" }
+    ])
+    expect(strayed).toEqual([])
+  })
+
+  test("a payment is made by hand with the keyboard alone", function* () {
+    const { page } = yield* atDesk()
+    yield* steps(async () => {
+      await page.goto(`${home}/payments/new`)
+      await page.getByLabel("Reference").focus()
+      await page.keyboard.type("by keyboard")
+      await page.keyboard.press("Tab")
+      await page.keyboard.type("1.5")
+      await page.keyboard.press("Enter")
+      expect(await page.getByRole("heading", { level: 1 }).textContent()).toBe("by keyboard")
+      // The link to the page is the first that the keyboard comes to.
+      await page.reload()
+      await page.keyboard.press("Tab")
+      expect(await page.locator(":focus").textContent()).toContain("Skip to the page")
+    })
+  })
+
+  test("no page has an axe finding, in either colour scheme, on a desk or a phone", function* () {
+    const payment = yield* makePayment({ merchantRef: "w".repeat(128), metadata: '{"order":"7"}' })
+    const exception = yield* storeLateMoney(payment.id, 2)
+    const paths = [
+      "",
+      "/payments",
+      "/payments?status=nonsense",
+      `/payments/${payment.id}`,
+      "/payments/new",
+      "/exceptions?status=all",
+      `/exceptions/${exception}`,
+      "/simulate"
+    ]
+    for (const colorScheme of ["light", "dark"] as const) {
+      const width = colorScheme === "light" ? 1280 : 320
+      const { page, strayed } = yield* atDesk({ colorScheme, viewport: { width, height: 800 } })
+      for (const path of paths) {
+        const found = yield* steps(async () => {
+          await page.goto(`${home}${path}`)
+          const wider = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+          return { violations: await violations(page), wider: Math.max(0, wider) }
+        })
+        expect({ path, colorScheme, ...found }).toEqual({ path, colorScheme, violations: [], wider: 0 })
+      }
+      expect(strayed).toEqual([])
+    }
+  })
+
+  test("live and test pages differ at a glance, and a page weighs at most 60 KB", function* () {
+    const { page, url } = yield* atDesk()
+    const bars = yield* steps(async () => {
+      const found: Array<string> = []
+      for (const mode of ["test", "live"]) {
+        await page.goto(`/portal/a/default/${mode}`)
+        found.push(await page.evaluate(() => getComputedStyle(document.body).borderImageSource))
+      }
+      return found
+    })
+    expect(bars[0]).toContain("repeating-linear-gradient")
+    expect(bars[1]).toBe("none")
+
+    let bytes = 0
+    for (const path of [home, `${home}/payments`]) {
+      yield* steps(async () => {
+        const responses: Array<Promise<Buffer>> = []
+        page.on("response", (response) => responses.push(response.body()))
+        await page.goto(`${url}${path}`)
+        const sizes = (await Promise.all(responses)).map((body) => brotliCompressSync(body).length)
+        page.removeAllListeners("response")
+        bytes = Math.max(
+          bytes,
+          sizes.reduce((sum, size) => sum + size, 0)
+        )
+      })
+    }
+    expect(bytes).toBeGreaterThan(1_000)
+    expect(bytes).toBeLessThan(60_000)
+  })
+})

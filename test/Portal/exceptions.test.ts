@@ -1,0 +1,128 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestApi } from "../lib/api.ts"
+import { storeLateMoney } from "../lib/exceptions.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
+import { rows } from "../lib/store.ts"
+import { admin, home, makePayment, shop, viewer } from "./pages.ts"
+
+const hash = (digit: string) => `0x${digit.repeat(64)}`
+
+/** Money that came too late for a payment of this reference: 0.0007 USDC. */
+const late = (merchantRef: string, n: number) =>
+  Effect.flatMap(makePayment({ merchantRef }), ({ id }) =>
+    Effect.map(storeLateMoney(id, n), (exception) => ({ exception, payment: id }))
+  )
+
+const stored = (id: string) =>
+  rows<{ outcome: string | null; note: string | null; decision_tx: string | null }>(
+    "SELECT outcome, note, decision_tx FROM exceptions WHERE id = ?",
+    [id]
+  )
+
+const acts = rows<{ who: string; act: string; detail: string }>(
+  "SELECT who, act, detail FROM audit WHERE act IN ('payments accept', 'payments refunded') ORDER BY sequence"
+)
+
+liveSuite(shop, "the portal's exceptions", (test) => {
+  test("are listed while they are open, newest first, and by status and kind", function* () {
+    const vera = yield* viewer
+    const first = yield* late("listed 1", 1)
+    const second = yield* late("listed 2", 2)
+    const ids = (text: string) => [...text.matchAll(/exceptions\/(exc_\d+)"/g)].map(([, id]) => id)
+    const inbox = yield* vera.get(`${home}/exceptions`)
+    expect(ids(inbox.text)).toEqual([second.exception, first.exception])
+    expect(inbox.text).toContain('<span class="money">0.0007 USDC</span>')
+    expect(ids((yield* vera.get(`${home}/exceptions?status=resolved`)).text)).toEqual([])
+    expect(ids((yield* vera.get(`${home}/exceptions?status=all&kind=late`)).text)).toHaveLength(2)
+    expect(ids((yield* vera.get(`${home}/exceptions?kind=overpaid`)).text)).toEqual([])
+    const wrong = yield* vera.get(`${home}/exceptions?kind=nonsense`)
+    expect(wrong.status).toBe(400)
+    expect(wrong.text).toContain("Kind must be overpaid")
+    expect((yield* vera.get(`${home}/exceptions?cursor=AAAA`)).text).toContain("The cursor is not one of this list")
+    // The payment's own page has it too.
+    expect((yield* vera.get(`${home}/payments/${first.payment}`)).text).toContain(`/exceptions/${first.exception}`)
+    // Who only looks gets no way to decide.
+    for (const path of [`exceptions/${first.exception}`, `payments/${first.payment}`]) {
+      const { status, text } = yield* vera.get(`${home}/${path}`)
+      expect([status, text.includes("Accept the money")]).toEqual([200, false])
+    }
+    expect((yield* vera.post(`${home}/exceptions/${first.exception}/accept`)).status).toBe(403)
+    expect(yield* stored(first.exception)).toEqual([{ outcome: null, note: null, decision_tx: null }])
+  })
+
+  test("are accepted: the payment is confirmed, the note is kept, and the audit log says who", function* () {
+    const ada = yield* admin
+    const { exception, payment } = yield* late("accepted", 10)
+    const page = `${home}/exceptions/${exception}`
+    for (const path of [page, `${home}/payments/${payment}`]) {
+      expect((yield* ada.get(path)).text).toContain(`action="${page}/accept"`)
+    }
+    const done = yield* ada.post(`${page}/accept`, { note: "  by telephone " })
+    expect([done.status, done.headers.location]).toEqual([303, `${page}?done=accepted`])
+    expect(yield* stored(exception)).toEqual([{ outcome: "accepted", note: "by telephone", decision_tx: null }])
+    expect(yield* rows("SELECT status FROM payments WHERE id = ?", [payment])).toEqual([{ status: "confirmed" }])
+    expect((yield* acts).at(-1)).toEqual({
+      who: expect.stringContaining("Ada"),
+      act: "payments accept",
+      detail: JSON.stringify({ id: exception, note: "by telephone" })
+    })
+    const after = yield* ada.get(`${page}?done=accepted`)
+    expect(after.text).toContain("The money was accepted.")
+    expect(after.text).not.toContain("Accept the money")
+    // A decision stays as it is.
+    const other = yield* ada.post(`${page}/refund`, {})
+    expect(other.status).toBe(409)
+    expect(other.text).toContain("a decision stays as it is")
+  })
+
+  test("are noted as sent back in parts, in the currency's own units; a refusal keeps what was typed", function* () {
+    const ada = yield* admin
+    const { exception } = yield* late("refunded", 20)
+    const page = `${home}/exceptions/${exception}`
+    const refuse = (fields: Record<string, string>) => ada.post(`${page}/refund`, fields)
+    const wrong = yield* refuse({ amount: "0.0008", txHash: "0x12", note: "back & forth" })
+    expect(wrong.status).toBe(400)
+    expect(wrong.text).toContain("Amount must be at most 0.0007 USDC, which is what is open")
+    expect(wrong.text).toContain("Transaction must be a transaction&#39;s hash".replace("&#39;", "'"))
+    for (const kept of ['value="0.0008"', 'value="0x12"', ">back &amp; forth</textarea>"]) {
+      expect(wrong.text).toContain(kept)
+    }
+    for (const amount of ["0", "1e3", "-1", "0.00000001", "7 USDC"]) {
+      expect((yield* refuse({ amount })).text).toContain("Amount must be a number above zero")
+    }
+    expect(yield* stored(exception)).toEqual([{ outcome: null, note: null, decision_tx: null }])
+
+    expect((yield* refuse({ amount: "0.0002", txHash: hash("A") })).status).toBe(303)
+    const half = yield* ada.get(page)
+    expect(half.text).toContain('<span class="money">0.0005 USDC</span>')
+    expect(half.text).toContain('<span class="money">0.0002 USDC</span>')
+    expect((yield* refuse({ txHash: hash("b"), note: "rest" })).headers.location).toBe(`${page}?done=refunded`)
+    expect(yield* stored(exception)).toEqual([{ outcome: "refunded", note: "rest", decision_tx: hash("b") }])
+    expect(JSON.parse((yield* acts).at(-2)?.detail ?? "")).toMatchObject({ amount: "200", tx: hash("a") })
+  })
+
+  test("show notes as text, and those of another account or mode do not exist", function* () {
+    const ada = yield* admin
+    const api = yield* TestApi
+    const evil = "</textarea><script>alert(1)</script>"
+    const mine = yield* late("evil", 30)
+    const refused = yield* ada.post(`${home}/exceptions/${mine.exception}/refund`, { amount: evil, note: evil })
+    expect(refused.text).not.toContain("<script>alert")
+    yield* ada.post(`${home}/exceptions/${mine.exception}/accept`, { note: evil })
+    const { text } = yield* ada.get(`${home}/exceptions/${mine.exception}`)
+    expect(text).toContain("&lt;script>alert(1)")
+    expect(text).not.toContain("<script>alert")
+
+    const account = yield* api.newAccount("Other")
+    const payment = yield* makePayment({}, { account, mode: "test" })
+    const foreign = yield* storeLateMoney(payment.id, 31)
+    expect((yield* ada.get(`${home}/exceptions/${foreign}`)).status).toBe(404)
+    for (const action of ["accept", "refund"]) {
+      expect((yield* ada.post(`${home}/exceptions/${foreign}/${action}`)).status).toBe(404)
+    }
+    expect((yield* ada.get(`/portal/a/default/live/exceptions/${mine.exception}`)).status).toBe(404)
+    expect((yield* ada.get(`${home}/exceptions?status=all`)).text).not.toContain(foreign)
+    expect(yield* stored(foreign)).toEqual([{ outcome: null, note: null, decision_tx: null }])
+  })
+})

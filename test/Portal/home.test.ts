@@ -1,0 +1,111 @@
+import { expect } from "@effect/vitest"
+import { defaultAccount } from "../../src/Auth.ts"
+import { dayMillis, dayOf, durationText, median, overviewOf, together } from "../../src/Portal/pages/overview.ts"
+import { Reader } from "../../src/Sql.ts"
+import { storeLateMoney } from "../lib/exceptions.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
+import { execute } from "../lib/store.ts"
+import { explained } from "../lib/webhooks.ts"
+import { admin, crowdSql, home, makePayment, shop, usdc, viewer } from "./pages.ts"
+
+const networks = [{ chain: "base", mode: "test", tokens: [usdc] }] as const
+const owner = { account: defaultAccount, mode: "test" } as const
+const now = Date.UTC(2026, 10, 22, 15)
+
+liveSuite(shop, "the portal's home page", (test) => {
+  test("says first what needs a person, each with a link, and that nothing does", function* () {
+    const ada = yield* admin
+    const needs = (text: string) => /<h2 id="needs">.*?<\/section>/s.exec(text)?.[0] ?? ""
+    const before = needs((yield* ada.get(home)).text)
+    // No watcher runs here: the chain is not read.
+    expect(before).toContain(`<a href="${home}/payments?chain=base">base is behind</a>`)
+    expect(before).not.toContain("exception")
+    const { id } = yield* makePayment({ webhookUrl: "https://shop.example/hook" })
+    yield* storeLateMoney(id, 1)
+    yield* execute("UPDATE deliveries SET attempts = 1 WHERE payment_id = ?", [id])
+    const after = needs((yield* ada.get(home)).text)
+    expect(after).toContain(`<a href="${home}/exceptions">1 open exception</a>`)
+    expect(after).toContain(`<a href="${home}/deliveries?status=failing">1 failing delivery</a>`)
+    expect(after).toContain("<code>https://shop.example/hook</code>")
+    // Another mode's are another world's.
+    const live = needs((yield* ada.get("/portal/a/default/live")).text)
+    expect(live).not.toContain("exception")
+    expect(live).not.toContain("failing")
+  })
+
+  test("sums up today and thirty days, with charts that have their numbers as tables", function* () {
+    const vera = yield* viewer
+    const { id } = yield* makePayment({ merchantRef: "paid" })
+    yield* execute(
+      "UPDATE payments SET status = 'confirmed', confirmed_at = created_at + 90000, ended_at = 1, amount_received = '60000000' WHERE id = ?",
+      [id]
+    )
+    const { text } = yield* vera.get(home)
+    expect(text).toMatch(/60\.00 USDC<\/span> <small class="muted">in 1 payment/)
+    expect(text).toContain("1 min 30 s")
+    expect(text.match(/<figure/g)).toHaveLength(2)
+    expect(
+      text
+        .match(/<figure.*?<\/figure>/gs)
+        ?.every((figure) => figure.includes("<details>") && figure.includes("<table>"))
+    ).toBe(true)
+    // The CSP forbids them.
+    expect(text).not.toMatch(/ style=|<style/)
+  })
+
+  test("counts by day exactly, in amounts beyond what a number holds", function* () {
+    yield* execute("DELETE FROM deliveries")
+    yield* execute("DELETE FROM events")
+    yield* execute("DELETE FROM exceptions")
+    yield* execute("DELETE FROM payments")
+    const big = 10n ** 30n + 1n
+    for (const [days, status] of [
+      [0, "confirmed"],
+      [0, "expired"],
+      [29, "confirmed"],
+      [30, "confirmed"]
+    ] as const) {
+      const { id } = yield* makePayment({ amount: big })
+      const at = dayOf(now) - days * dayMillis + 3_600_000
+      yield* execute(
+        `UPDATE payments SET created_at = ?, status = ?, confirmed_at = iif(? = 'confirmed', ?, NULL), ended_at = 1,
+           usd_value = '2.5' WHERE id = ?`,
+        [at, status, status, at + 5_000, id]
+      )
+    }
+    const { days, since } = yield* overviewOf(yield* Reader, owner, networks, now)
+    expect(days).toHaveLength(30)
+    expect(since).toBeUndefined()
+    expect(days.at(-1)?.outcomes).toEqual({ confirmed: 1, open: 0, expired: 1, failed: 0 })
+    expect(days[0]?.outcomes).toEqual({ confirmed: 1, open: 0, expired: 0, failed: 0 })
+    const all = together(days)
+    expect([...all.volumes.values()]).toEqual([{ currency: "USDC", decimals: 6, amount: 2n * big, payments: 2 }])
+    expect(all.usd).toBe(5)
+    expect(median(all.times)).toBe(5_000)
+    expect(median([])).toBeUndefined()
+    expect(median([3, 1, 2, 9])).toBe(2)
+    expect([0, 45_000, 125_000, 3_600_000, 90_000_000].map(durationText)).toEqual([
+      "0 s",
+      "45 s",
+      "2 min 5 s",
+      "1 h",
+      "1 d 1 h"
+    ])
+  })
+
+  test("reads by the list's index, no more than it says, and says how far it counts", function* () {
+    const reader = yield* Reader
+    const most = 2_500
+    yield* execute(crowdSql("confirmed"), [most + 500, now, 20_000, now, 20_000, now, 20_000, now])
+    const steps: Array<string> = []
+    const { days, since } = yield* overviewOf(explained(reader, reader, steps), owner, networks, now, most)
+    expect(new Set(steps)).toEqual(
+      new Set(["SEARCH payments USING INDEX payments_list (account_id=? AND mode=? AND created_at>? AND created_at<?)"])
+    )
+    const { outcomes, volumes } = together(days)
+    expect(outcomes.confirmed + outcomes.expired).toBe(most)
+    expect(since).toBe(now - most * 20_000)
+    expect([...volumes.values()].reduce((sum, { payments }) => sum + payments, 0)).toBe(outcomes.confirmed)
+    expect((yield* overviewOf(reader, owner, networks, now)).since).toBeUndefined()
+  })
+})

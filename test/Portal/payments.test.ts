@@ -1,0 +1,249 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { csvLine } from "../../src/Portal/csv.ts"
+import { TestApi } from "../lib/api.ts"
+import type { Shown } from "../lib/portal.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
+import { execute, rows } from "../lib/store.ts"
+import { admin, home, makePayment, shop, somebody, viewer } from "./pages.ts"
+
+const hash = (digit: string) => `0x${digit.repeat(64)}`
+
+/** The references in a list, in its order. */
+const listed = (text: string) => [...text.matchAll(/<th scope="row"><a href="[^"]*">([^<]*)</g)].map(([, name]) => name)
+
+const acts = rows<{ via: string; who: string; act: string; detail: string }>(
+  "SELECT via, who, act, detail FROM audit WHERE via = 'portal' AND act NOT LIKE 'portal%' ORDER BY sequence"
+)
+
+liveSuite(shop, "the portal's payments", (test) => {
+  test("are found by their reference, id, address and transaction, and by nothing else", function* () {
+    const ada = yield* admin
+    const found = yield* makePayment({ merchantRef: "invoice 7" })
+    yield* makePayment()
+    yield* execute("UPDATE payments SET tx_hash = ? WHERE id = ?", [hash("a"), found.id])
+    for (const q of ["invoice 7", found.id, found.address, found.address.toLowerCase(), hash("A")]) {
+      const page = yield* ada.get(`${home}/payments?q=${encodeURIComponent(` ${q} `)}`)
+      expect([q, page.status, listed(page.text)]).toEqual([q, 200, ["invoice 7"]])
+    }
+    const nothing = yield* ada.get(`${home}/payments?q=invoice`)
+    expect(listed(nothing.text)).toEqual([])
+    expect(nothing.text).toContain("No payment fits")
+    // What was typed stays in the field.
+    expect(nothing.text).toContain('value="invoice"')
+  })
+
+  test("are filtered as the API filters them, and a filter that is none says so beside its field", function* () {
+    const ada = yield* admin
+    const { id } = yield* makePayment({ merchantRef: "confirmed one" })
+    yield* execute("UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1 WHERE id = ?", [id])
+    const page = yield* ada.get(`${home}/payments?status=confirmed&chain=base&createdAfter=2020-01-01`)
+    expect(listed(page.text)).toEqual(["confirmed one"])
+    expect(listed((yield* ada.get(`${home}/payments?status=confirmed&createdBefore=2020-01-01`)).text)).toEqual([])
+    const wrong = yield* ada.get(`${home}/payments?status=paid&createdAfter=yesterday`)
+    expect(wrong.status).toBe(400)
+    expect(wrong.text).toContain("Status must be pending, detecting, confirmed, expired or failed")
+    expect(wrong.text).toContain("Created from (UTC) must be a time such as")
+  })
+
+  test("come in pages that lose none, and a page of other filters is refused", function* () {
+    const ada = yield* admin
+    const { account } = yield* Effect.map(
+      Effect.flatMap(TestApi, ({ newAccount }) => newAccount("Pages")),
+      (account) => ({ account })
+    )
+    const expected: Array<string> = []
+    for (let n = 0; n < 120; n++) {
+      expected.unshift(`p${n}`)
+      yield* makePayment({ merchantRef: `p${n}` }, { account, mode: "test" })
+    }
+    const operator = yield* somebody()
+    const seen: Array<string | undefined> = []
+    let next: string | undefined = `/portal/a/${account}/test/payments?status=pending`
+    let second: string | undefined
+    while (next !== undefined) {
+      const { status, text }: Shown = yield* operator.get(next)
+      expect(status).toBe(200)
+      seen.push(...listed(text))
+      next = /<a href="([^"]*)" rel="next">/.exec(text)?.[1]?.replaceAll("&amp;", "&")
+      second ??= next
+    }
+    expect(seen).toEqual(expected)
+    const other = yield* operator.get((second ?? "").replace("status=pending", "status=expired"))
+    expect(other.status).toBe(400)
+    expect(other.text).toContain("The cursor is not one of this list")
+    // A cursor says nothing to another account.
+    expect((yield* ada.get((second ?? "").replace(account, "default"))).status).toBe(400)
+  })
+
+  test("show markup as text, wherever it comes from", function* () {
+    const ada = yield* admin
+    const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)>`
+    const payment = yield* makePayment({
+      merchantRef: evil,
+      metadata: JSON.stringify({ note: `</pre>${evil}` }),
+      redirectUrl: `https://example.com/?${evil}`,
+      webhookUrl: "https://example.com/%3Cscript%3E"
+    })
+    for (const path of [
+      `${home}/payments`,
+      `${home}/payments/${payment.id}`,
+      `${home}/payments?q=${encodeURIComponent(evil)}`,
+      `${home}/payments/new`
+    ]) {
+      const { text } = yield* ada.get(path)
+      expect(text).not.toMatch(/<script>|<img/)
+    }
+    expect((yield* ada.get(`${home}/payments/${payment.id}`)).text).toContain("&lt;script>alert(1)&lt;/script>")
+    const refused = yield* ada.post(`${home}/payments/new`, { merchantRef: evil, amount: evil, asset: evil })
+    expect(refused.status).toBe(400)
+    expect(refused.text).not.toMatch(/<script>|<img/)
+  })
+
+  test("of another account or mode do not exist", function* () {
+    const ada = yield* admin
+    const api = yield* TestApi
+    const foreign = yield* makePayment({}, { account: yield* api.newAccount("Other"), mode: "test" })
+    const live = yield* makePayment({}, { account: (yield* makePayment()).account, mode: "live" })
+    for (const { id, merchantRef } of [foreign, live]) {
+      expect((yield* ada.get(`${home}/payments/${id}`)).status).toBe(404)
+      expect((yield* ada.post(`${home}/payments/${id}/cancel`)).status).toBe(404)
+      expect(listed((yield* ada.get(`${home}/payments?q=${id}`)).text)).toEqual([])
+      expect((yield* ada.get(`${home}/payments.csv`)).text).not.toContain(merchantRef)
+    }
+    expect(
+      yield* rows("SELECT 1 FROM payments WHERE status = 'expired' AND id IN (?, ?)", [foreign.id, live.id])
+    ).toEqual([])
+    expect((yield* ada.get(`/portal/a/default/live/payments/${live.id}`)).status).toBe(200)
+  })
+
+  test("have no forms for a viewer, whose posts are refused", function* () {
+    const vera = yield* viewer
+    const { id } = yield* makePayment()
+    for (const path of [`/payments/${id}`, "/payments", "/exceptions", ""]) {
+      const { status, text } = yield* vera.get(`${home}${path}`)
+      expect(status).toBe(200)
+      // Signing out is everybody's.
+      expect([path, text.match(/<form method="post"/g)?.length]).toEqual([path, 1])
+      expect(text).not.toContain("/payments/new")
+    }
+    for (const path of [`/payments/${id}/cancel`, "/payments/new", "/simulate/new"]) {
+      expect((yield* vera.post(`${home}${path}`)).status).toBe(403)
+    }
+    expect(yield* rows("SELECT status FROM payments WHERE id = ?", [id])).toEqual([{ status: "pending" }])
+  })
+
+  test("are cancelled while they are pending, with a row in the audit log", function* () {
+    const ada = yield* admin
+    const { id } = yield* makePayment()
+    expect((yield* ada.get(`${home}/payments/${id}`)).text).toContain("Cancel the payment")
+    const done = yield* ada.post(`${home}/payments/${id}/cancel`)
+    expect(done.headers.location).toBe(`${home}/payments/${id}?done=cancelled`)
+    const after = yield* ada.get(`${home}/payments/${id}?done=cancelled`)
+    expect(after.text).toContain("The payment was cancelled.")
+    expect(after.text).not.toContain("Cancel the payment")
+    expect((yield* acts).at(-1)).toMatchObject({ who: expect.stringContaining("Ada"), act: "payments cancel" })
+    const paid = yield* makePayment()
+    yield* execute("UPDATE payments SET status = 'detecting' WHERE id = ?", [paid.id])
+    const late = yield* ada.post(`${home}/payments/${paid.id}/cancel`)
+    expect(late.status).toBe(409)
+    expect(late.text).toContain("Only a pending payment can be cancelled, and this one is detecting")
+  })
+
+  test("tell their story: money with confirmations and the explorer, changes, events, deliveries", function* () {
+    const ada = yield* admin
+    const { address, id } = yield* makePayment({ webhookUrl: "https://shop.example/hook" })
+    yield* execute(
+      `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
+         payment_id, canonical, corroborated, seen_at)
+       VALUES ('base', 'test', '0xb', lower(?), 'log:1', 7, unixepoch(), ?, 'USDC', '4615517', ?, 1, 1, 0)`,
+      [address, hash("c"), id]
+    )
+    yield* execute("INSERT INTO transitions VALUES (?, 0, 'pending', 'detecting', 1800000000000)", [id])
+    const { text } = yield* ada.get(`${home}/payments/${id}`)
+    expect(text).toContain('<span class="money">54.615517 USDC</span>')
+    expect(text).toContain('<span class="money">4.615517 USDC</span> came on base')
+    expect(text).toContain(`<a href="https://sepolia.basescan.org/tx/${hash("c")}" rel="noopener noreferrer">`)
+    expect(text).toContain(`<a href="https://sepolia.basescan.org/address/${address}" rel="noopener noreferrer">`)
+    expect(text).toContain("block 7")
+    expect(text).toMatch(/pending<\/span> became <span class="badge warning">detecting/)
+    expect(text).toMatch(/Event <code>payment.created/)
+    expect(text).toMatch(/>payment.created<\/a> to <code>https:\/\/shop.example\/hook/)
+  })
+
+  test("are made by hand as the API makes them, and what was typed survives a refusal", function* () {
+    const ada = yield* admin
+    const typed = { merchantRef: "by hand", amount: "12.3456789", asset: "base/USDC", expiresIn: "900" }
+    const wrong = yield* ada.post(`${home}/payments/new`, typed)
+    expect(wrong.status).toBe(400)
+    expect(wrong.text).toContain(
+      "Amount must be a number above zero such as 12.5, with a point and at most 6 digits after it"
+    )
+    expect(wrong.text).toContain('value="by hand"')
+    expect(wrong.text).toContain('value="12.3456789"')
+    expect(wrong.text).toMatch(/<option value="900" selected/)
+    const empty = yield* ada.post(`${home}/payments/new`, {})
+    expect(empty.text).toContain("Reference is required")
+    expect(empty.text).toContain("Amount is required")
+
+    const made = yield* ada.post(`${home}/payments/new`, { ...typed, amount: "12.5" })
+    const [, id] = /payments\/(pay_[^?]+)\?done=created$/.exec(String(made.headers.location)) ?? []
+    expect(
+      yield* rows("SELECT amount, expires_at - created_at AS time FROM payments WHERE id = ?", [id ?? ""])
+    ).toEqual([{ amount: "12500000", time: 900_000 }])
+    expect(JSON.parse((yield* acts).at(-1)?.detail ?? "")).toEqual({
+      ...{ merchantRef: "by hand", amount: "12500000", currency: "USDC", chain: "base" },
+      id
+    })
+    const again = yield* ada.post(`${home}/payments/new`, { ...typed, amount: "12.5" })
+    expect(again.status).toBe(409)
+    expect(again.text).toContain(`Reference is the one of ${id} already`)
+  })
+})
+
+liveSuite(shop, "the portal's export of payments", (test) => {
+  test("has a row for each payment of the filters, however many, and no formula", function* () {
+    const ada = yield* admin
+    yield* makePayment({ merchantRef: "=1+1", metadata: '{"a":"b, \\"c\\""}' })
+    yield* execute(
+      `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1203)
+       INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
+         status, created_at, expires_at, metadata)
+       SELECT 'pay_' || n, 'default', 'test', 'row ' || n, '1500000', 'USDC', 'base', 'address ' || n,
+         (SELECT fingerprint FROM wallets LIMIT 1), 1000000 + n, 'pending', n, n + 3600000, '{}' FROM numbers`
+    )
+    const file = yield* ada.get(`${home}/payments.csv?status=pending`)
+    expect(file.headers["content-type"]).toContain("text/csv")
+    expect(file.headers["content-disposition"]).toBe('attachment; filename="payments-test.csv"')
+    expect(file.headers["cache-control"]).toBe("no-store")
+    const lines = file.text.split("\r\n")
+    expect(lines.at(-1)).toBe("")
+    expect(lines).toHaveLength(1 + 1204 + 1)
+    expect(lines[0]).toMatch(/^id,merchantRef,status,/)
+    expect(lines[1]).toMatch(/^pay_[^,]+,'=1\+1,pending,,base,USDC,54.615517,,54615517,/)
+    expect(lines[1]).toContain('"{""a"":""b, \\""c\\""""}"')
+    expect(lines.slice(2, -1).map((line) => line.split(",")[1])).toEqual(
+      Array.from({ length: 1203 }, (_, n) => `row ${1203 - n}`)
+    )
+    expect((yield* ada.get(`${home}/payments.csv?q=row+7`)).text.split("\r\n")).toHaveLength(3)
+    expect((yield* ada.get(`${home}/payments.csv?status=paid`)).status).toBe(400)
+  })
+
+  test("quotes what has to be quoted, and takes the meaning from what a spreadsheet would run", function* () {
+    const cells = {
+      plain: "plain",
+      "a,b": '"a,b"',
+      'say "x"': '"say ""x"""',
+      "=SUM(A1)": "'=SUM(A1)",
+      "+1": "'+1",
+      "-1": "'-1",
+      "@x": "'@x",
+      "\tx": "'\tx",
+      "\rx": `"'\rx"`,
+      "=a,b": `"'=a,b"`,
+      "＝1": "'＝1"
+    }
+    yield* Effect.void
+    expect(Object.fromEntries(Object.keys(cells).map((cell) => [cell, csvLine([cell]).slice(0, -2)]))).toEqual(cells)
+  })
+})

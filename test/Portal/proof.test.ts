@@ -1,0 +1,92 @@
+import { expect } from "@effect/vitest"
+import { TestClock } from "effect"
+import { newLink } from "../lib/portal.ts"
+import { scopedTest } from "../lib/scopedTest.ts"
+import { portal, portalStore, seen, unescaped } from "./room.ts"
+
+const test = scopedTest(portalStore())
+const roles = "/portal/a/default/test/roles"
+const typed = { person: "per_1", role: "admin", note: `<"'&>` }
+
+/** The hidden fields of a page's form. */
+const hidden = (page: string) =>
+  Object.fromEntries(
+    [...page.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)"/g)].map(([, name = "", value = ""]) => [
+      name,
+      unescaped(value)
+    ])
+  )
+
+test("within five minutes of signing in nothing more is asked for", function* () {
+  const { enter } = yield* portal
+  const ada = yield* enter()
+  yield* TestClock.adjust("299 seconds")
+  expect(seen((yield* ada.post(roles, typed)).text).form).toMatchObject(typed)
+  yield* TestClock.adjust("1 second")
+  expect((yield* ada.post(roles, typed)).text).toContain("Is it still you?")
+})
+
+test("later a new link proves it, and the form goes on with what was typed", function* () {
+  const { enter } = yield* portal
+  const ada = yield* enter({ name: "Ada L." })
+  yield* TestClock.adjust("1 hour")
+  const asked = yield* ada.post(roles, typed)
+  expect(asked.text).toContain("tilld login --name 'Ada L.'")
+  const fields = hidden(asked.text)
+  expect(fields).toMatchObject(typed)
+
+  const nothing = yield* ada.post(roles, { ...fields, proof_link: "" })
+  expect(nothing.text).toContain("Is it still you?")
+  const link = yield* newLink({ name: "Ada L." })
+  const wrong = yield* ada.post(roles, { ...fields, proof_link: `${link}x` })
+  expect(wrong).toMatchObject({ status: 403, text: expect.stringContaining("does not work any more") })
+  expect(hidden(wrong.text)).toMatchObject(typed)
+  const gone = yield* ada.post(roles, { ...fields, proof_link: `http://127.0.0.1:8080${link}` })
+  expect(gone.status).toBe(200)
+  expect(seen(gone.text).form).toEqual(typed)
+  // That was a proof for the next five minutes, and the link is used up.
+  expect(seen((yield* ada.post(roles, typed)).text).form).toMatchObject(typed)
+  yield* TestClock.adjust("5 minutes")
+  expect((yield* ada.post(roles, { ...typed, proof_link: link })).status).toBe(403)
+})
+
+test("somebody else's link proves nothing, and stays unused", function* () {
+  const { enter, visitor } = yield* portal
+  const ada = yield* enter({ name: "Ada" })
+  yield* TestClock.adjust("1 hour")
+  const link = yield* newLink({ name: "Eve" })
+  const refused = yield* ada.post(roles, { ...typed, proof_link: link })
+  expect(refused).toMatchObject({ status: 403, text: expect.stringContaining("somebody else") })
+  expect((yield* visitor().post(link)).status).toBe(303)
+})
+
+test("a page that needs a proof is shown after it", function* () {
+  const { enter } = yield* portal
+  const ada = yield* enter()
+  yield* TestClock.adjust("1 hour")
+  const asked = yield* ada.get(`${roles}?x=1`)
+  expect(asked.text).toContain("Is it still you?")
+  const proven = yield* ada.post(`${roles}?x=1`, { ...hidden(asked.text), proof_link: yield* newLink() })
+  expect(proven).toMatchObject({ status: 303, headers: { location: `${roles}?x=1` } })
+  expect(seen((yield* ada.get(`${roles}?x=1`)).text)).toMatchObject({ path: "/roles" })
+})
+
+test("a password proves it, and a wrong one does not", function* () {
+  const { enter } = yield* portal
+  const ada = yield* enter()
+  yield* ada.post("/portal/a/default/test/me/password", { name: "ada", password: "correct horse battery" })
+  yield* TestClock.adjust("1 hour")
+  const wrong = yield* ada.post(roles, { ...typed, proof_password: "wrong horse battery" })
+  expect(wrong).toMatchObject({ status: 403, text: expect.stringContaining("This is not your password") })
+  const proven = yield* ada.post(roles, { ...typed, proof_password: "correct horse battery" })
+  expect(seen(proven.text).form).toMatchObject(typed)
+  expect(proven.text).not.toContain("correct horse")
+})
+
+test("a proof of one session is none for another", function* () {
+  const { enter } = yield* portal
+  const [one, two] = [yield* enter(), yield* enter()]
+  yield* TestClock.adjust("1 hour")
+  yield* one.post(roles, { ...typed, proof_link: yield* newLink() })
+  expect((yield* two.post(roles, typed)).text).toContain("Is it still you?")
+})

@@ -1,0 +1,190 @@
+import { createServer } from "node:net"
+import { expect } from "@effect/vitest"
+import axe from "axe-core"
+import { Effect, Layer } from "effect"
+import type { CDPSession, Page } from "playwright-core"
+import { TestApi, testApp } from "../lib/api.ts"
+import { visitor } from "../lib/browser.ts"
+import { bring, newLink, signIn } from "../lib/portal.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
+import { testSettings } from "../lib/settings.ts"
+import { execute, rows } from "../lib/store.ts"
+
+/** A port that nobody listens at: passkeys are for one origin, which the configuration names. */
+const freePort = Effect.async<number>((resume) => {
+  const server = createServer().listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
+  })
+})
+
+const app = Layer.unwrapEffect(
+  Effect.map(freePort, (port) =>
+    testApp({ server: { ...testSettings("").server, port, publicUrl: `http://localhost:${port}` } })
+  )
+)
+
+const me = "/portal/a/default/test/me"
+
+/** An authenticator of this device that knows its user. */
+const authenticator = async (page: Page): Promise<{ readonly cdp: CDPSession; readonly id: string }> => {
+  const cdp = await page.context().newCDPSession(page)
+  await cdp.send("WebAuthn.enable")
+  const { authenticatorId: id } = await cdp.send("WebAuthn.addVirtualAuthenticator", {
+    options: {
+      protocol: "ctap2",
+      transport: "internal",
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+      automaticPresenceSimulation: true
+    }
+  })
+  return { cdp, id }
+}
+
+const violations = (page: Page) =>
+  page.evaluate(`${axe.source}; axe.run().then(({ violations }) =>
+    violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" ")))`)
+
+/** A browser at the portal, signed in as `name` where one is given. */
+const at = (name?: string, options: Parameters<typeof visitor>[1] = {}) =>
+  Effect.gen(function* () {
+    const { host, port } = yield* TestApi
+    const url = `http://localhost:${port}`
+    const { context, strayed } = yield* visitor(url, options)
+    if (name !== undefined) yield* bring(yield* signIn({ host, port }, { name }), context, url)
+    const page = yield* Effect.promise(() => context.newPage())
+    return { url, page, strayed, go: (path: string) => page.goto(`${url}${path}`) }
+  })
+
+liveSuite(app, "the portal in a browser", (test) => {
+  test("a passkey is made, signs in, proves who it is, and its answer works once", function* () {
+    const { go, page, strayed, url } = yield* at("Ada")
+    const posted: Array<string> = []
+    page.on("request", (request) => posted.push(request.postData() ?? ""))
+    yield* Effect.promise(async () => {
+      await authenticator(page)
+      await go(`${me}/passkeys/new`)
+      await page.getByLabel("Name").fill("Ada's laptop")
+      await page.getByRole("button", { name: "Make a passkey" }).click()
+      await page.getByRole("rowheader", { name: "Ada's laptop" }).waitFor()
+      await page.getByRole("button", { name: "Sign out" }).click()
+      await page.getByRole("button", { name: "Sign in with a passkey" }).click()
+      await page.waitForURL(`${url}/portal/a/default/test`)
+      await go(me)
+      expect(await page.getByRole("heading", { level: 1 }).textContent()).toBe("Ada")
+    })
+    expect(yield* rows("SELECT name FROM passkeys WHERE counter > 0 AND last_used_at > 0")).toHaveLength(1)
+
+    // The same answer again: its challenge was taken.
+    const answer = posted.find((body) => body.startsWith("passkey=") || body.includes("&passkey="))
+    const { call } = yield* TestApi
+    const replayed = yield* call("POST", "/portal/sign-in", {
+      headers: { "content-type": "application/x-www-form-urlencoded", origin: url },
+      body: answer ?? ""
+    })
+    expect(replayed).toMatchObject({ status: 403, text: expect.stringContaining("This passkey did not sign you in") })
+
+    yield* execute("UPDATE sessions SET proof_at = 0")
+    yield* Effect.promise(async () => {
+      await go(`${me}/passkeys/new`)
+      await page.getByRole("button", { name: "Use a passkey" }).click()
+      await page.getByRole("heading", { name: "New passkey" }).waitFor()
+    })
+    expect(strayed).toEqual([])
+  })
+
+  test("a passkey that does not verify its user signs nobody in", function* () {
+    const { go, page } = yield* at("Grace")
+    yield* Effect.promise(async () => {
+      const { cdp, id } = await authenticator(page)
+      await go(`${me}/passkeys/new`)
+      await page.getByLabel("Name").fill("key")
+      await page.getByRole("button", { name: "Make a passkey" }).click()
+      await page.getByRole("rowheader", { name: "key" }).waitFor()
+      await page.getByRole("button", { name: "Sign out" }).click()
+      await cdp.send("WebAuthn.setUserVerified", { authenticatorId: id, isUserVerified: false })
+      await page.getByRole("button", { name: "Sign in with a passkey" }).click()
+      await page.getByText("The passkey was not used").waitFor()
+      expect(await page.context().cookies()).toEqual([])
+    })
+  })
+
+  test("after signing out the back button shows nothing of before", function* () {
+    const { go, page, url } = yield* at("Ada")
+    yield* Effect.promise(async () => {
+      await go(me)
+      await go("/portal/a/default/test/people")
+      await page.getByRole("button", { name: "Sign out" }).click()
+      await page.waitForURL(`${url}/portal/sign-in`)
+      for (const _ of [1, 2]) {
+        await page.goBack()
+        await page.getByRole("heading", { name: "Sign in" }).waitFor()
+        expect(await page.getByText("Invite somebody").count()).toBe(0)
+      }
+    })
+  })
+
+  test("without JavaScript: a link, a password, a proof, an invitation, and out", function* () {
+    const { go, page, url } = yield* at(undefined, { javaScriptEnabled: false })
+    const link = yield* newLink({ name: "Nora" })
+    yield* Effect.promise(async () => {
+      await go(link)
+      await page.getByRole("button", { name: "Sign in" }).click()
+      await page.waitForURL(`${url}/portal/a/default/test`)
+      await go(me)
+      await page.getByLabel("Sign-in name").fill("nora")
+      await page.getByRole("textbox", { name: "Password" }).fill("correct horse battery")
+      await page.getByRole("button", { name: "Set a password" }).click()
+      await page.getByRole("button", { name: "Change the password" }).waitFor()
+      await go("/portal/a/default/test/people")
+      await page.getByLabel("Name").fill("Vera")
+    })
+    yield* execute("UPDATE sessions SET proof_at = 0")
+    yield* Effect.promise(async () => {
+      await page.getByRole("button", { name: "Make a link" }).click()
+      await page.getByRole("heading", { name: "Is it still you?" }).waitFor()
+      await page.getByRole("textbox", { name: "Password" }).fill("correct horse battery")
+      await page.getByRole("button", { name: "Go on" }).click()
+      await page.getByText("Hand this link to Vera").waitFor()
+      await page.getByRole("button", { name: "Sign out" }).click()
+      await page.getByLabel("Sign-in name").fill("nora")
+      await page.getByRole("textbox", { name: "Password" }).fill("correct horse battery")
+      await page.getByRole("button", { name: "Sign in" }).click()
+      await page.waitForURL(`${url}/portal/a/default/test`)
+    })
+  })
+
+  for (const colorScheme of ["light", "dark"] as const) {
+    test(`axe finds nothing on the pages, ${colorScheme}`, function* () {
+      const { go, page, strayed } = yield* at("Ada", { colorScheme })
+      yield* Effect.promise(async () => {
+        await authenticator(page)
+        const pages = [
+          me,
+          `${me}/passkeys/new`,
+          "/portal/a/default/test/people",
+          "/portal/a/default/test/audit",
+          "/portal/x"
+        ]
+        for (const path of pages) {
+          await go(path)
+          expect(await violations(page), path).toEqual([])
+        }
+      })
+      yield* execute("UPDATE sessions SET proof_at = 0")
+      const link = yield* newLink({ name: "Eve" })
+      yield* Effect.promise(async () => {
+        await go(`${me}/passkeys/new`)
+        expect(await violations(page), "proof").toEqual([])
+        await page.context().clearCookies()
+        for (const path of [link, "/portal/sign-in"]) {
+          await go(path)
+          expect(await violations(page), path).toEqual([])
+        }
+      })
+      expect(strayed).toEqual([])
+    })
+  }
+})
