@@ -120,20 +120,21 @@ const check = (desk: DeskShape, request: PageRequest, { person, session }: Signe
     if (passkey !== "" && desk.party !== undefined) {
       const found = yield* checkPasskey(desk.party, session.id, passkey)
       return found.person.id === person.id
-        ? found.use
+        ? { store: found.use }
         : yield* new NotProven({ problem: "This is the passkey of somebody else." })
     }
     if (password !== "") {
       const stored = yield* PasswordsRepo.ofPerson(yield* Reader, person.id)
       const isRight = yield* desk.hasher.verify(password, networkOf(request.client), stored)
-      return isRight ? Effect.void : yield* new NotProven({ problem: "This is not your password." })
+      return isRight ? { store: Effect.void } : yield* new NotProven({ problem: "This is not your password." })
     }
     if (link === "") return undefined
-    return Effect.filterOrFail(
+    const store = Effect.filterOrFail(
       useLink(link.slice(link.lastIndexOf("/") + 1)),
       ({ id }) => id === person.id,
       () => new NotProven({ problem: "This is the link of somebody else. It was not used up." })
     )
+    return { store }
   })
 
 /**
@@ -159,7 +160,7 @@ export const prove = (
     if (proof === undefined) return { asks: yield* ask(desk, request, signedIn, form) }
     const writer = yield* Writer
     const now = yield* Clock.currentTimeMillis
-    yield* writer.write(Effect.zipRight(proof, SessionsRepo.proven(signedIn.session.id, now)))
+    yield* writer.write(Effect.zipRight(proof.store, SessionsRepo.proven(signedIn.session.id, now)))
     return { form: typedIn(form) }
   }).pipe(
     Effect.catchTags({

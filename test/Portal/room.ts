@@ -1,6 +1,6 @@
 import { Effect, Layer, Stream } from "effect"
 import { h } from "preact"
-import { Accounts, defaultAccount } from "../../src/Auth.ts"
+import { Accounts } from "../../src/Auth.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import type { PageRequest } from "../../src/Http/PageHandler.ts"
 import { pageReply } from "../../src/Pages/reply.tsx"
@@ -80,5 +80,3 @@ export const unescaped = (text: string): string =>
 
 /** What a page of `routes` says. */
 export const seen = (text: string) => JSON.parse(unescaped(/<p>(.*)<\/p>/s.exec(text)?.[1] ?? "null"))
-
-export { defaultAccount }

@@ -2,9 +2,9 @@ import { createServer } from "node:net"
 import { expect } from "@effect/vitest"
 import axe from "axe-core"
 import { Effect, Layer } from "effect"
-import type { CDPSession, Page } from "playwright-core"
+import { type CDPSession, chromium, type Page } from "playwright-core"
 import { TestApi, testApp } from "../lib/api.ts"
-import { visitor } from "../lib/browser.ts"
+import { executable, visitor } from "../lib/browser.ts"
 import { bring, newLink, signIn } from "../lib/portal.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testSettings } from "../lib/settings.ts"
@@ -112,15 +112,30 @@ liveSuite(app, "the portal in a browser", (test) => {
   })
 
   test("after signing out the back button shows nothing of before", function* () {
-    const { go, page, url } = yield* at("Ada")
+    const { host, port } = yield* TestApi
+    const url = `http://localhost:${port}`
+    // As people use it: Playwright turns both of a browser's caches off, where it routes requests and by an option.
+    const launched = yield* Effect.acquireRelease(
+      Effect.promise(() =>
+        chromium.launch({
+          executablePath: executable(),
+          args: ["--no-sandbox", "--disable-dev-shm-usage"],
+          ignoreDefaultArgs: ["--disable-back-forward-cache"]
+        })
+      ),
+      (each) => Effect.promise(() => each.close())
+    )
+    const context = yield* Effect.promise(() => launched.newContext())
+    yield* bring(yield* signIn({ host, port }, { name: "Ada" }), context, url)
     yield* Effect.promise(async () => {
-      await go(me)
-      await go("/portal/a/default/test/people")
+      const page = await context.newPage()
+      await page.goto(`${url}${me}`)
+      await page.goto(`${url}/portal/a/default/test/people`)
       await page.getByRole("button", { name: "Sign out" }).click()
       await page.waitForURL(`${url}/portal/sign-in`)
       for (const _ of [1, 2]) {
-        await page.goBack()
-        await page.getByRole("heading", { name: "Sign in" }).waitFor()
+        await page.evaluate("history.back()")
+        await page.getByRole("heading", { name: "Sign in" }).waitFor({ timeout: 10_000 })
         expect(await page.getByText("Invite somebody").count()).toBe(0)
       }
     })

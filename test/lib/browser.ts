@@ -13,7 +13,8 @@ const places = () => [
   chromium.executablePath()
 ]
 
-const executable = () => {
+/** The path of the browser. Throws where there is none. */
+export const executable = () => {
   const found = places().find((path) => path !== "" && existsSync(path))
   if (found === undefined) {
     throw new Error(
