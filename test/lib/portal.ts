@@ -3,13 +3,9 @@ import { Effect } from "effect"
 import type { BrowserContext } from "playwright-core"
 import { request as send } from "undici"
 import { linkPath, makeLink } from "../../src/Auth/loginLinks.ts"
-import { Invocation } from "../../src/Control/Invocation.ts"
-import { MakeLoginLink } from "../../src/Control/login.ts"
-import { askDaemon } from "../../src/commands/askDaemon.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import type { Role } from "../../src/Domain/Person.ts"
 import { csrfTokenOf } from "../../src/Portal/csrf.ts"
-import type { Daemon } from "./daemon.ts"
 
 export interface Shown {
   readonly status: number
