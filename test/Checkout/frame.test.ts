@@ -12,6 +12,7 @@ import { TestApi, testApp } from "../lib/api.ts"
 import { Chromium, visitorOf } from "../lib/browser.ts"
 import { root } from "../lib/processes.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
+import { execute } from "../lib/store.ts"
 
 const script = readFileSync(join(root, "dist/checkout.js"))
 
@@ -24,6 +25,12 @@ const shopPage = (checkoutUrl: string) => `<!doctype html><title>Shop</title>
   const told = (text) => document.querySelector("ol").append(Object.assign(document.createElement("li"), { textContent: text }))
   checkoutButtons(document, { onPaid: () => told("paid"), onClose: (status) => told("closed " + status) })
 </script>`
+
+/** The snippet of the README, in a page. */
+const readmePage = (checkoutUrl: string) => {
+  const [, snippet = ""] = /^```html\n([\s\S]*?)^```$/m.exec(readFileSync(join(root, "README.md"), "utf8")) ?? []
+  return `<!doctype html><title>Shop</title>${snippet.replace("CHECKOUT_URL", checkoutUrl)}`
+}
 
 /** The shop's server: a page at every path, and the script. Returns its origin, which browsers call another one. */
 const startShop = (page: string) =>
@@ -40,14 +47,14 @@ const startShop = (page: string) =>
 let orders = 0
 
 /** A customer at a shop before a payment of ETH. `named`: the origins that the account names, given the shop's. */
-const customer = (named: (shop: string) => string) =>
+const customer = (named: (shop: string) => string, pageOf = shopPage) =>
   Effect.gen(function* () {
     const { call, host, newKey, port } = yield* TestApi
     const key = yield* newKey()
     const json = { merchantRef: `order ${++orders}`, amount: "1000", currency: "ETH", chain: "base" }
     const { body: payment } = yield* call("POST", "/v1/payments", { key, json })
     const at = `http://${host}:${port}`
-    const shop = yield* startShop(shopPage(at + new URL(payment.checkoutUrl).pathname))
+    const shop = yield* startShop(pageOf(at + new URL(payment.checkoutUrl).pathname))
     yield* changeShop(defaultAccount, { frameOrigins: [named(shop)] })
     const { context } = yield* visitorOf(at)
     const page = yield* Effect.promise(async () => {
@@ -77,6 +84,17 @@ liveSuite(Layer.provideMerge(Chromium.layer, testApp()), "the checkout over a sh
       return page.locator("li").allTextContents()
     })
     expect(told).toEqual(["closed expired"])
+  })
+
+  test("brings the customer to the shop's next page once it is paid, as README has it", function* () {
+    const { page, payment } = yield* customer((shop) => shop, readmePage)
+    const paid = "status = 'confirmed', confirmed_at = 1, ended_at = 1"
+    yield* execute(`UPDATE payments SET ${paid} WHERE id = ?`, [payment.id])
+    yield* Effect.promise(async () => {
+      await page.getByRole("link", { name: "Pay with crypto" }).click()
+      await page.waitForURL("**/thank-you")
+    })
+    expect(new URL(page.url()).pathname).toBe("/thank-you")
   })
 
   test("stays empty at a site that the account does not name", function* () {
