@@ -59,7 +59,8 @@ describe("the operator's listener", () => {
           "keys",
           "limits",
           "matching",
-          "prices"
+          "prices",
+          "request log"
         ].map((name) => ({
           name,
           ready: true

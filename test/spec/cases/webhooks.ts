@@ -132,7 +132,14 @@ const endpoints: ReadonlyArray<Case<Shop>> = [
       expect((yield* ask("GET", "/v1/webhooks?limit=1")).status).toBe(400)
       const path = `/v1/webhooks/${made.body.id}`
       const deleted = yield* ask("DELETE", path)
-      expect([deleted.status, deleted.body]).toEqual([200, { id: made.body.id, deleted: true, cancelled: 0 }])
+      expect([deleted.status, deleted.body]).toEqual([
+        200,
+        {
+          ...{ id: made.body.id, deleted: true },
+          // Payments of other cases may have been on their way to it.
+          cancelled: expect.any(Number)
+        }
+      ])
       expect((yield* ask("DELETE", path)).status).toBe(404)
       expect((yield* ask("GET", "/v1/webhooks")).body.data).not.toContainEqual(made.body)
     })
