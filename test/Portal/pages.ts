@@ -48,8 +48,8 @@ export const makePayment = (
 /** So many payments at once, an hour apart, the newest now. `status` is that of all. */
 export const crowdSql = (status: "confirmed" | "expired") =>
   `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
-   INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
-     status, created_at, expires_at, metadata, confirmed_at, ended_at, usd_value)
-   SELECT 'pay_crowd' || n, 'default', 'test', 'crowd ' || n, '1500000', 'USDC', 'base', 'crowd ' || n,
+   INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, checkout_token,
+     wallet, wallet_index, status, created_at, expires_at, metadata, confirmed_at, ended_at, usd_value)
+   SELECT 'pay_crowd' || n, 'default', 'test', 'crowd ' || n, '1500000', 'USDC', 'base', 'crowd ' || n, 'crowd ' || n,
      (SELECT fingerprint FROM wallets LIMIT 1), 1000000 + n, '${status}', ? - n * ?, ? - n * ? + 3600000, '{}',
      ${status === "confirmed" ? "? - n * ? + 30000" : "NULL"}, ?, '1.5' FROM numbers`

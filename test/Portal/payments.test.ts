@@ -207,9 +207,9 @@ liveSuite(shop, "the portal's export of payments", (test) => {
     yield* makePayment({ merchantRef: "=1+1", metadata: '{"a":"b, \\"c\\""}' })
     yield* execute(
       `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1203)
-       INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
-         status, created_at, expires_at, metadata)
-       SELECT 'pay_' || n, 'default', 'test', 'row ' || n, '1500000', 'USDC', 'base', 'address ' || n,
+       INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, checkout_token,
+         wallet, wallet_index, status, created_at, expires_at, metadata)
+       SELECT 'pay_' || n, 'default', 'test', 'row ' || n, '1500000', 'USDC', 'base', 'address ' || n, 'token ' || n,
          (SELECT fingerprint FROM wallets LIMIT 1), 1000000 + n, 'pending', n, n + 3600000, '{}' FROM numbers`
     )
     const file = yield* ada.get(`${home}/payments.csv?status=pending`)
