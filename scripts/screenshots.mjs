@@ -1,5 +1,6 @@
 // Pictures of every page and state, on a desktop and a phone, in light and dark, in the folder .screenshots. Runs the
-// sandbox, which needs its ports: npm run screenshots [-- WORD …] takes only pictures whose names contain a word.
+// sandbox, which needs its ports: npm run screenshots [-- WORD …] takes only pictures whose names contain a word, and
+// npm run screenshots -- --readme those of the README, in .github/pictures.
 import { spawn, spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
@@ -10,6 +11,7 @@ const root = fileURLToPath(new URL("..", import.meta.url))
 const tilld = join(root, "dist/tilld.js")
 const folder = join(root, ".screenshots")
 const words = process.argv.slice(2)
+const forReadme = words.includes("--readme")
 
 const executablePath = [process.env.CHROMIUM_PATH, "/usr/bin/chromium", chromium.executablePath()].find(
   (path) => path && existsSync(path)
@@ -19,8 +21,8 @@ if (executablePath === undefined) {
   process.exit(1)
 }
 
-// A payment on optimism stays between seen and confirmed for as long as the pictures take.
-const env = { ...process.env, TILLD_CHAINS__OPTIMISM__TEST__CONFIRMATIONS: "600" }
+// A payment on optimism stays between seen and confirmed while its pictures are taken.
+const env = { ...process.env, TILLD_CHAINS__OPTIMISM__TEST__CONFIRMATIONS: forReadme ? "12" : "600" }
 const sandbox = spawn(process.execPath, [tilld, "sandbox"], { cwd: root, env, stdio: ["ignore", "pipe", "inherit"] })
 let output = ""
 await new Promise((resolve, reject) => {
@@ -80,7 +82,23 @@ for (const look of looks)
   contexts.push({ ...look, context: await browser.newContext({ locale: "en-US", ...look.options }) })
 
 let taken = 0
+
+/** What the README shows: small, in one look. */
+const shown = { "checkout-waiting": [420, 980], "checkout-seen": [420, 440], "portal-home": [900, 500] }
+const pictures = join(root, ".github/pictures")
+const readmePicture = async (name, url) => {
+  const [width, height] = shown[name] ?? []
+  if (width === undefined) return
+  const page = await contexts[0].context.newPage()
+  await page.setViewportSize({ width, height })
+  await page.goto(url, { waitUntil: "load" })
+  await page.screenshot({ path: join(pictures, `${name}.png`) })
+  await page.close()
+  taken++
+}
+
 const picture = async (name, url) => {
+  if (forReadme) return readmePicture(name, url)
   if (words.length > 0 && !words.some((word) => name.includes(word))) return
   for (const { context, name: look } of contexts) {
     const page = await context.newPage()
@@ -92,8 +110,8 @@ const picture = async (name, url) => {
 }
 
 try {
-  rmSync(folder, { recursive: true, force: true })
-  mkdirSync(folder)
+  if (!forReadme) rmSync(folder, { recursive: true, force: true })
+  mkdirSync(forReadme ? pictures : folder, { recursive: true })
   const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
   await call("/webhooks", {
     url: "https://127.0.0.1:9/hooks",
@@ -141,12 +159,14 @@ try {
   await picture("portal-payment-new", `${home}/payments/new`)
   await picture("portal-me", `${home}/me`)
 
-  await until(expiring.id, "expired")
-  await picture("checkout-expired", expiring.checkoutUrl)
-  await until(failing.id, "failed")
-  await picture("checkout-failed", failing.checkoutUrl)
-  await picture("checkout-not-found", `${origin}/pay/nothing`)
-  console.log(`${taken} pictures in .screenshots`)
+  if (!forReadme) {
+    await until(expiring.id, "expired")
+    await picture("checkout-expired", expiring.checkoutUrl)
+    await until(failing.id, "failed")
+    await picture("checkout-failed", failing.checkoutUrl)
+    await picture("checkout-not-found", `${origin}/pay/nothing`)
+  }
+  console.log(`${taken} pictures`)
 } finally {
   await browser.close()
   sandbox.removeAllListeners("close")

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { readFileSync, writeFileSync } from "node:fs"
+import { readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -233,6 +233,12 @@ describe("README", () => {
       ran.push(language)
     }
     expect(ran.slice(0, 2)).toEqual(["js", "python"])
+  })
+
+  it("its pictures are there, and small", () => {
+    const pictures = [...readme.matchAll(/\.github\/pictures\/[\w-]+\.png/g)].map(([path]) => path)
+    expect(pictures).toHaveLength(3)
+    for (const picture of pictures) expect(statSync(join(root, picture)).size, picture).toBeLessThanOrEqual(60_000)
   })
 
   it("every npm script and every command that it names exists", async () => {
