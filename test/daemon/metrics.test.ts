@@ -211,11 +211,14 @@ describe("README", () => {
     () =>
       Effect.gen(function* () {
         const [toml = ""] = block("toml")
-        const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
+        const chain = yield* localChain("base")
+        const home = yield* makeHome({ chains: new Map([["base", chain]]) })
         // The port may be taken on this machine.
         appendFileSync(home.config, toml.replace("port = 9090", "port = 0"))
         const daemon = yield* serve(home)
         const { annotations } = yield* daemon.logged("listening for the operator")
+        // A chain that was not read yet has no head and no age.
+        yield* daemon.hasRead(chain)
         const address = `127.0.0.1:${annotations["port"]}`
         const [command = ""] = block("sh")
         const { stdout } = spawnSync("bash", ["-c", command.replace("127.0.0.1:9090", address)], { encoding: "utf8" })
