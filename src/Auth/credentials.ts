@@ -17,6 +17,19 @@ export const normalSignInName = (text: string): string => text.normalize("NFKC")
 /** The least characters of a password, and the most. */
 export const passwordLength = { least: 10, most: 1_000 }
 
+/** The password was changed or removed, or its person disabled, after it was verified. */
+export class PasswordReplaced extends Data.TaggedError("PasswordReplaced") {}
+
+/**
+ * Checks in the caller's transaction that a password that was verified is still its person's. Verifying takes its turn, and
+ * whoever changes a stolen password must not be overtaken by the thief's attempt.
+ */
+export const stillSet = Effect.fnUntraced(function* ({ hash, person }: PasswordsRepo.Password) {
+  const now = yield* PasswordsRepo.ofPerson(yield* Tx, person.id)
+  const isSame = now !== undefined && Buffer.compare(now.hash, hash) === 0 && now.person.disabledAt === undefined
+  if (!isSame) return yield* new PasswordReplaced()
+})
+
 /** Sets a person's password, and ends their other sessions: whoever knew the old one is out. */
 export const setPassword = Effect.fn("credentials.setPassword")(function* (
   person: Person,

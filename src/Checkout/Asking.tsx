@@ -91,7 +91,7 @@ export const Asking = (props: AskingProps) => {
   return (
     <>
       <p class="network">
-        <b>{t.onNetworkOnly(view.currency, network)}</b> {t.warning}
+        <b>{t.onNetworkOnly(view.currency, network)}.</b> {t.warning}
       </p>
       <dl>
         <div data-copy={plainAmount(ask.due, view.decimals)} data-copy-id="copy-amount" data-copy-label={t.copyAmount}>

@@ -51,7 +51,7 @@ export const french: Texts = {
   sentAnyway:
     "Si vous avez envoyé de l’argent, il est à une adresse de la boutique : contactez-la et indiquez cette référence.",
   unavailable: "N’envoyez rien maintenant. Contactez la boutique et indiquez cette référence.",
-  reference: "Référence",
+  reference: "Référence\u00a0",
   lagging: (network) =>
     `${network} est lu avec du retard en ce moment. Ce que vous envoyez sera trouvé dès que la lecture reprendra.`,
   test: "Paiement de test : pas d’argent réel",

@@ -8,10 +8,14 @@ const hidden = /secret|password|token|metadata|webhook_?url|api_?key/i
 const keep = (name: string, value: unknown): unknown => {
   if (hidden.test(name)) return "[redacted]"
   if (typeof value !== "string") return value
-  // The path and the query of a URL may contain a secret of the merchant.
-  if (/^https?:/i.test(value) && URL.canParse(value)) return cut(`${new URL(value).origin}/…`)
-  return cut(value)
+  // User, path and query of a URL may contain a secret of the merchant, also of one that is mistyped.
+  return cut(value.replace(urls, "$1$2/…"))
 }
+
+const urls = /(https?:\/\/)(?:[^\s/?#]*@)?([^\s/?#]*)\S*/gi
+
+/** Keys and signing secrets, wherever they were put by mistake: in texts and in names of fields. */
+const secrets = /\b(svc_(?:live|test)|whsec)_[^"\\\s]+/g
 
 const cut = (text: string): string => (text.length <= longestText ? text : `${text.slice(0, longestText)}…`)
 
@@ -32,4 +36,5 @@ export const cutToBytes = (text: string): string => {
  * The JSON of a request's body for its log: texts are cut at 64 characters, URLs to their origin, and what may be secret is
  * left out; at most 1,024 bytes, after which it is cut.
  */
-export const redacted = (payload: unknown): string => cutToBytes(JSON.stringify(payload, keep) ?? "")
+export const redacted = (payload: unknown): string =>
+  cutToBytes((JSON.stringify(payload, keep) ?? "").replace(secrets, "$1_[redacted]"))

@@ -11,14 +11,18 @@ export const hasCsrfToken = (secret: string, form: URLSearchParams): boolean => 
   return given.length === expected.length && timingSafeEqual(given, expected)
 }
 
+const loopback = new Set(["localhost", "127.0.0.1", "[::1]"])
+
 /**
- * Whether a form was sent from a page of this origin: `public_url`'s, or the one that the browser asked for. Browsers that
- * leave `Origin` out, or send `null` for a page without referrers, say it in `Sec-Fetch-Site`.
+ * Whether a form was sent from a page of this origin: `public_url`'s, or the one that the browser asked for, over https or
+ * on this machine. Over http another site could give its own name this machine's address (DNS rebinding). Browsers that leave `Origin` out, or send `null` for a page without referrers, say it in `Sec-Fetch-Site`.
  */
 export const isSameOrigin = ({ host, origin, ...headers }: IncomingHttpHeaders, publicUrl: string): boolean => {
   if (origin === undefined || origin === "null") return headers["sec-fetch-site"] === "same-origin"
   if (!URL.canParse(origin)) return false
   const from = new URL(origin)
   const own = new URL(publicUrl)
-  return from.protocol === own.protocol && (from.host === own.host || from.host === host?.toLowerCase())
+  if (from.protocol !== own.protocol) return false
+  const isSafe = from.protocol === "https:" || loopback.has(from.hostname)
+  return from.host === own.host || (isSafe && from.host === host?.toLowerCase())
 }

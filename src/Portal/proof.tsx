@@ -3,7 +3,8 @@
  * what was typed in hidden fields, and then it goes on there.
  */
 import { Clock, Data, Effect } from "effect"
-import { useLink } from "../Auth/loginLinks.ts"
+import { type PasswordReplaced, stillSet } from "../Auth/credentials.ts"
+import { type LinkRefused, useLink } from "../Auth/loginLinks.ts"
 import * as PasskeysRepo from "../Auth/PasskeysRepo.ts"
 import * as PasswordsRepo from "../Auth/PasswordsRepo.ts"
 import { askOptions, checkPasskey } from "../Auth/passkeys.ts"
@@ -14,7 +15,7 @@ import { networkOf } from "../Http/clientAddress.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
 import type { PageRequest } from "../Http/PageHandler.ts"
 import { pageReply } from "../Pages/reply.tsx"
-import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
+import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
 import { blank, TextField } from "./components/Form.tsx"
 import { Notice } from "./components/values.tsx"
 import { csrfTokenOf } from "./csrf.ts"
@@ -111,6 +112,11 @@ const ask = (
     )
   })
 
+/** What uses a proof up, or checks it once more, in the transaction that stores it. */
+type StoreProof = Effect.Effect<unknown, NotProven | LinkRefused | PasswordReplaced | StoreUnavailable, Tx>
+
+const provenBy = (store: StoreProof) => ({ store })
+
 /** Checks the proof that a form brings, and gives what stores it; undefined when it brings none. */
 const check = (desk: DeskShape, request: PageRequest, { person, session }: SignedIn, form: URLSearchParams) =>
   Effect.gen(function* () {
@@ -120,21 +126,24 @@ const check = (desk: DeskShape, request: PageRequest, { person, session }: Signe
     if (passkey !== "" && desk.party !== undefined) {
       const found = yield* checkPasskey(desk.party, session.id, passkey)
       return found.person.id === person.id
-        ? { store: found.use }
+        ? provenBy(found.use)
         : yield* new NotProven({ problem: "This is the passkey of somebody else." })
     }
     if (password !== "") {
       const stored = yield* PasswordsRepo.ofPerson(yield* Reader, person.id)
       const isRight = yield* desk.hasher.verify(password, networkOf(request.client), stored)
-      return isRight ? { store: Effect.void } : yield* new NotProven({ problem: "This is not your password." })
+      return isRight && stored !== undefined
+        ? provenBy(stillSet(stored))
+        : yield* new NotProven({ problem: "This is not your password." })
     }
     if (link === "") return undefined
-    const store = Effect.filterOrFail(
-      useLink(link.slice(link.lastIndexOf("/") + 1)),
-      ({ id }) => id === person.id,
-      () => new NotProven({ problem: "This is the link of somebody else. It was not used up." })
+    return provenBy(
+      Effect.filterOrFail(
+        useLink(link.slice(link.lastIndexOf("/") + 1)),
+        ({ id }) => id === person.id,
+        () => new NotProven({ problem: "This is the link of somebody else. It was not used up." })
+      )
     )
-    return { store }
   })
 
 /**
@@ -165,6 +174,7 @@ export const prove = (
   }).pipe(
     Effect.catchTags({
       NotProven: ({ problem }) => again(problem),
+      PasswordReplaced: () => again("Your password was changed meanwhile."),
       PasskeyRefused: () => again("The passkey was not accepted, or it took longer than five minutes."),
       LinkRefused: () => again("This link does not work any more, or never did."),
       TooManyWaiting: () =>

@@ -4,6 +4,10 @@ export const withQuery = (path: string, parameters: Readonly<Record<string, stri
   return kept.length === 0 ? path : `${path}?${new URLSearchParams(kept)}`
 }
 
+/** The text that a parameter names; undefined for a name that there is none of. */
+export const namedIn = <A>(texts: Readonly<Record<string, A>>, name: string | null): A | undefined =>
+  name !== null && Object.hasOwn(texts, name) ? texts[name] : undefined
+
 /** The first value of each parameter, without surrounding blanks; empty ones are left out, as a form sends them. */
 export const givenOf = (parameters: URLSearchParams): Record<string, string> => {
   const given: Record<string, string> = {}

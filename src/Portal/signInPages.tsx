@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import { audited, personActor } from "../Auth/auditLog.ts"
-import { normalSignInName } from "../Auth/credentials.ts"
+import { normalSignInName, type PasswordReplaced, stillSet } from "../Auth/credentials.ts"
 import * as PasswordsRepo from "../Auth/PasswordsRepo.ts"
 import { askOptions, checkPasskey } from "../Auth/passkeys.ts"
 import { begin, type SignedIn, signOut } from "../Auth/sessions.ts"
@@ -86,11 +86,11 @@ export const signInPage = (desk: DeskShape, next: string | undefined, name = "",
   })
 
 /** Begins a session for a person who has proven who they are; `also` is committed with it. */
-const enter = (
+const enter = <E = never>(
   desk: DeskShape,
   request: PageRequest,
   {
-    also = Effect.void,
+    also,
     by,
     next,
     person
@@ -98,7 +98,7 @@ const enter = (
     readonly person: Person
     readonly by: "password" | "passkey"
     readonly next: string | undefined
-    readonly also?: Effect.Effect<void, StoreUnavailable, Tx>
+    readonly also: Effect.Effect<void, E | StoreUnavailable, Tx>
   }
 ) =>
   Effect.gen(function* () {
@@ -116,8 +116,14 @@ const byPassword = (desk: DeskShape, { client }: PageRequest, form: URLSearchPar
     const name = normalSignInName(form.get("name") ?? "")
     const stored = yield* PasswordsRepo.bySignInName(yield* Reader, name)
     const isRight = yield* desk.hasher.verify(form.get("password") ?? "", networkOf(client), stored)
-    return isRight && stored !== undefined && stored.person.disabledAt === undefined ? stored.person : undefined
+    return isRight && stored !== undefined && stored.person.disabledAt === undefined ? stored : undefined
   })
+
+const refused = (desk: DeskShape, request: PageRequest, form: URLSearchParams) =>
+  Effect.zipRight(
+    desk.delayFailure(request.client),
+    signInPage(desk, nextPath(form.get("next")), form.get("name") ?? "", wrong)
+  )
 
 /** POST: begins a session, or shows the page again. */
 export const signIn = (desk: DeskShape, request: PageRequest, form: URLSearchParams) =>
@@ -128,12 +134,13 @@ export const signIn = (desk: DeskShape, request: PageRequest, form: URLSearchPar
       const { person, use } = yield* checkPasskey(desk.party, purpose, passkey)
       return yield* enter(desk, request, { person, by: "passkey", next, also: use })
     }
-    const person = yield* byPassword(desk, request, form)
-    if (person !== undefined) return yield* enter(desk, request, { person, by: "password", next })
-    yield* desk.delayFailure(request.client)
-    return yield* signInPage(desk, next, form.get("name") ?? "", wrong)
+    const found = yield* byPassword(desk, request, form)
+    if (found === undefined) return yield* refused(desk, request, form)
+    const entering = { person: found.person, by: "password", next, also: stillSet(found) } as const
+    return yield* enter<PasswordReplaced>(desk, request, entering)
   }).pipe(
     Effect.catchTags({
+      PasswordReplaced: () => refused(desk, request, form),
       PasskeyRefused: () =>
         Effect.zipRight(
           desk.delayFailure(request.client),

@@ -22,6 +22,8 @@ export interface Sandbox {
   readonly chains: ReadonlyArray<ShownChain>
   /** The words that run this program with the sandbox's configuration: a command and its options follow. */
   readonly program: string
+  /** Path of the configuration. */
+  readonly config: string
   /** Files with a certificate for localhost and its private key. */
   readonly certificates: { readonly certificate: string; readonly key: string }
 }
@@ -54,11 +56,18 @@ See it confirm, ${chain.confirmations} blocks later:
 `
 
 /** What runs, and at which address. */
-export const overview = ({ apiKey, chains, portal, url }: Sandbox): string => `${chains.map(describe).join("\n")}
+export const overview = ({
+  apiKey,
+  chains,
+  config,
+  portal,
+  program,
+  url
+}: Sandbox): string => `${chains.map(describe).join("\n")}
   API       ${url}/v1
   test key  ${apiKey}
   portal    ${portal}
-            (works once, within 10 minutes; then: tilld login)
+            (works once, within 10 minutes; another one: ${program} login --config ${config})
 `
 
 /** What a customer sees of a first payment. */

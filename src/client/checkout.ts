@@ -12,15 +12,23 @@ export interface CheckoutOptions {
   readonly onClose?: (status: CheckoutStatus | undefined) => void
   /** What screen readers call the checkout. Default: "Payment". */
   readonly title?: string
+  /** What screen readers call the button that closes it. Default: "Close". */
+  readonly closeLabel?: string
 }
 
 const frameStyle = { border: "0", width: "100%", height: "100%", background: "Canvas" }
+const closeStyle = {
+  position: "absolute",
+  top: "4px",
+  right: "4px",
+  width: "44px",
+  height: "44px",
+  font: "24px sans-serif"
+}
+const bareStyle = { border: "0", background: "none", color: "inherit", cursor: "pointer" }
 const dialogStyle = {
-  padding: "0",
-  border: "0",
-  width: "min(480px, 100vw)",
-  height: "min(860px, 100vh)",
-  borderRadius: "12px"
+  ...{ padding: "0", border: "0", borderRadius: "12px", margin: "auto", overflow: "hidden" },
+  ...{ width: "min(480px, 100vw)", height: "min(920px, 100dvh)", maxWidth: "100vw", maxHeight: "100dvh" }
 }
 
 /**
@@ -39,7 +47,13 @@ export const openCheckout = (url: string, options: CheckoutOptions = {}): (() =>
   frame.allow = "clipboard-write"
   Object.assign(frame.style, frameStyle)
   Object.assign(dialog.style, dialogStyle)
-  dialog.append(frame)
+  const close = document.createElement("button")
+  close.type = "button"
+  close.textContent = "×"
+  close.ariaLabel = options.closeLabel ?? "Close"
+  Object.assign(close.style, closeStyle, bareStyle)
+  close.addEventListener("click", () => dialog.close())
+  dialog.append(frame, close)
 
   const onMessage = ({ data, origin: from, source }: MessageEvent) => {
     if (from !== origin || source !== frame.contentWindow || data?.tilld !== "checkout") return

@@ -221,7 +221,8 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
     yield* HttpServer
     const url = settings.server.publicUrl
     const portal = yield* portalLink(settings.server)
-    const sandbox = { url, apiKey, portal, chains, certificates, program: programFor(options.source.path) }
+    const config = options.source.path
+    const sandbox = { url, apiKey, portal, chains, certificates, config, program: programFor(config) }
     yield* Console.log(overview(sandbox))
     if (!options.demo) {
       const checkout = yield* firstCheckout(settings)

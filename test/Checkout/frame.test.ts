@@ -79,11 +79,16 @@ liveSuite(Layer.provideMerge(Chromium.layer, testApp()), "the checkout over a sh
     yield* cancel
     const told = yield* Effect.promise(async () => {
       await frameOf(page).locator("main.cancelled").waitFor()
-      await page.keyboard.press("Escape")
+      // Within the checkout, and then by the shop's own button.
+      await frameOf(page).locator("main").press("Escape")
+      await page.locator("dialog").waitFor({ state: "detached" })
+      await page.getByRole("link", { name: "Pay with crypto" }).click()
+      await frameOf(page).locator("main.cancelled").waitFor()
+      await page.getByRole("button", { name: "Close" }).click()
       await page.locator("dialog").waitFor({ state: "detached" })
       return page.locator("li").allTextContents()
     })
-    expect(told).toEqual(["closed expired"])
+    expect(told).toEqual(["closed expired", "closed expired"])
   })
 
   test("brings the customer to the shop's next page once it is paid, as README has it", function* () {

@@ -123,6 +123,9 @@ it.each([
   [{ webhookUrl: "https://shop.example/x?token=1" }, '{"webhookUrl":"[redacted]"}'],
   [{ nested: [{ apiKey: "a", Password: "b" }] }, '{"nested":[{"apiKey":"[redacted]","Password":"[redacted]"}]}'],
   [{ url: "https://shop.example/hook/SECRET?a=b" }, '{"url":"https://shop.example/…"}'],
+  [{ url: " https://user:SECRET@shop.example:99999/SECRET" }, '{"url":" https://shop.example:99999/…"}'],
+  [{ merchantRef: `svc_test_${"k".repeat(49)}` }, '{"merchantRef":"svc_test_[redacted]"}'],
+  [["whsec_KEY", { whsec_KEY: 1 }], '["whsec_[redacted]",{"whsec_[redacted]":1}]'],
   [{ note: "a".repeat(65) }, `{"note":"${"a".repeat(64)}…"}`],
   ["text", '"text"'],
   [null, "null"]

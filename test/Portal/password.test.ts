@@ -63,6 +63,21 @@ test("a short password, a name that is none, and somebody else's name are refuse
   expect(yield* rows("SELECT * FROM passwords")).toHaveLength(1)
 })
 
+test("an attempt with the old password that waits while it is changed signs nobody in", function* () {
+  const { enter, visitor } = yield* portal
+  const ada = yield* enter()
+  yield* setPassword(ada, "ada")
+  const thief = visitor("198.51.100.7")
+  const changing = yield* Effect.fork(setPassword(ada, "ada", "another horse battery"))
+  yield* Effect.yieldNow()
+  const [entered, changed] = yield* Effect.all([signInAs(thief, "ada", password), Fiber.join(changing)], {
+    concurrency: "unbounded"
+  })
+  expect([changed.status, entered.status]).toEqual([303, 403])
+  expect(thief.secret()).toBeUndefined()
+  expect(yield* rows("SELECT id FROM sessions")).toHaveLength(1)
+})
+
 test("a password that was removed signs nobody in", function* () {
   const { enter, visitor } = yield* portal
   const ada = yield* enter()

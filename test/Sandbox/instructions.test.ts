@@ -7,6 +7,7 @@ const { DAI, USDC } = localTokens
 const sandbox: Sandbox = {
   url: "http://127.0.0.1:8080",
   portal: "http://127.0.0.1:8080/portal/login/x",
+  config: "config/sandbox.toml",
   apiKey: "svc_test_key",
   program: "node dist/tilld.js",
   chains: [

@@ -3,7 +3,7 @@
 // @effect-diagnostics globalTimers:off
 import { addCopyButtons } from "./copy.ts"
 import { keepCurrent } from "./keepCurrent.ts"
-import { isFramed, tellShop } from "./shop.ts"
+import { closeByKey, isFramed, tellShop } from "./shop.ts"
 import { showTimeLeft } from "./timeLeft.ts"
 import { offerWallets } from "./wallets.ts"
 
@@ -25,4 +25,5 @@ const main = document.querySelector("main")
 if (main?.dataset["version"] !== undefined) {
   enhance(main)
   keepCurrent(main, enhance)
+  closeByKey()
 }

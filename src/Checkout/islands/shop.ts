@@ -19,3 +19,11 @@ export const isFramed = window.parent !== window
 export const tellShop = ({ className }: HTMLElement): void => {
   if (isFramed) window.parent.postMessage({ tilld: "checkout", status: statuses[className] }, "*")
 }
+
+/** The Escape key closes the checkout over a shop's page also while the checkout has the focus. */
+export const closeByKey = (): void => {
+  if (!isFramed) return
+  document.addEventListener("keydown", ({ key }) => {
+    if (key === "Escape") window.parent.postMessage({ tilld: "checkout", close: true }, "*")
+  })
+}

@@ -17,7 +17,7 @@ import { type Db, Reader, type Writer } from "../../Sql.ts"
 import { amountRule, baseUnitsOf } from "../components/amountField.ts"
 import { moneyText, Notice } from "../components/values.tsx"
 import { framedReply, missing } from "../framedReply.tsx"
-import { givenOf } from "../query.ts"
+import { givenOf, namedIn } from "../query.ts"
 import { problemsOfRefusal } from "../refusal.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
@@ -67,7 +67,7 @@ const done: Readonly<Record<string, string>> = {
 const show: PortalHandler<Reader | Settings> = Effect.fnUntraced(function* (viewer, { params: { id = "" }, query }) {
   const found = yield* ownersOwn(yield* Reader, viewer.owner, id)
   if (found === undefined) return missing(viewer, section, "exception")
-  return yield* page(viewer, found, { done: done[query.get("done") ?? ""] })
+  return yield* page(viewer, found, { done: namedIn(done, query.get("done")) })
 })
 
 const decode = Schema.decodeUnknownEither(ResolveBody, { errors: "all" })

@@ -189,7 +189,7 @@ const Charts = ({ days }: { readonly days: ReadonlyArray<Day> }) => {
         }
       />
       <Area
-        title={hasUsd ? "Confirmed, in US dollars" : "Confirmed payments"}
+        title={hasUsd ? "Asked for by confirmed payments, in US dollars" : "Confirmed payments"}
         summary={
           hasUsd
             ? `${usd(sum.usd)} were confirmed in ${shownDays} days.`

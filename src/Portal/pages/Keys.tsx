@@ -212,7 +212,7 @@ export const keyRoutes: ReadonlyArray<PortalRoute<Keys | Writer>> = [
   { method: "POST", path: "/keys", role: "admin", fresh: "live", handle: create },
   { method: "GET", path: "/keys/:id", role: "viewer", handle: ofKey((viewer, key) => keyPage(viewer, key)) },
   { method: "POST", path: "/keys/:id/roll", role: "admin", fresh: "live", handle: roll },
-  { method: "POST", path: "/keys/:id/terms", role: "admin", handle: change },
+  { method: "POST", path: "/keys/:id/terms", role: "admin", fresh: "live", handle: change },
   { method: "GET", path: "/keys/:id/revoke", role: "admin", handle: confirmRevocation },
   { method: "POST", path: "/keys/:id/revoke", role: "admin", handle: revoke }
 ]

@@ -17,6 +17,7 @@ import { blank, PostForm } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Money, Notice, OnChain, Status, Time } from "../components/values.tsx"
 import { framedReply, missing } from "../framedReply.tsx"
+import { namedIn } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { DecisionForms } from "./decisionForms.tsx"
@@ -206,7 +207,7 @@ const pageOf = Effect.fnUntraced(function* (
 })
 
 const show: PortalHandler<Services> = (viewer, { params: { id = "" }, query }) => {
-  const text = done[query.get("done") ?? ""]
+  const text = namedIn(done, query.get("done"))
   return pageOf(viewer, id, text === undefined ? undefined : { text, tone: "good" })
 }
 

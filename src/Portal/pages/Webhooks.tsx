@@ -272,16 +272,16 @@ const remove = ofEndpoint((viewer, { id }) =>
 export const webhookRoutes: ReadonlyArray<PortalRoute<Needs>> = [
   { method: "GET", path: "/webhooks", role: "viewer", handle: list },
   { method: "GET", path: "/webhooks/new", role: "admin", handle: open },
-  { method: "POST", path: "/webhooks", role: "admin", handle: create },
+  { method: "POST", path: "/webhooks", role: "admin", fresh: "live", handle: create },
   {
     method: "GET",
     path: "/webhooks/:id",
     role: "viewer",
     handle: ofEndpoint((viewer, endpoint) => endpointPage(viewer, endpoint))
   },
-  { method: "POST", path: "/webhooks/:id", role: "admin", handle: change },
+  { method: "POST", path: "/webhooks/:id", role: "admin", fresh: "live", handle: change },
   { method: "POST", path: "/webhooks/:id/test", role: "admin", handle: test },
-  { method: "POST", path: "/webhooks/:id/secret", role: "admin", handle: rotate },
+  { method: "POST", path: "/webhooks/:id/secret", role: "admin", fresh: "live", handle: rotate },
   { method: "GET", path: "/webhooks/:id/delete", role: "admin", handle: confirmDeletion },
-  { method: "POST", path: "/webhooks/:id/delete", role: "admin", handle: remove }
+  { method: "POST", path: "/webhooks/:id/delete", role: "admin", fresh: "live", handle: remove }
 ]
