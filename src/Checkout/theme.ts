@@ -6,7 +6,10 @@
 /** Red, green and blue, each 0 to 255. */
 type Rgb = readonly [red: number, green: number, blue: number]
 
-const parse = (hex: string): Rgb => [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)) as unknown as Rgb
+const parse = (hex: string): Rgb => {
+  const channel = (at: number) => Number.parseInt(hex.slice(at, at + 2), 16)
+  return [channel(1), channel(3), channel(5)]
+}
 
 const format = (rgb: Rgb): string =>
   `#${rgb.map((channel) => Math.round(channel).toString(16).padStart(2, "0")).join("")}`
@@ -34,10 +37,10 @@ const steps = 20
 /** The colour, mixed with black or white just as far as it needs to be read on `background`. */
 const readableOn = (accent: string, background: string): string => {
   const toward = luminance(parse(background)) > 0.5 ? 0 : 255
-  const rgb = parse(accent)
+  const [red, green, blue] = parse(accent)
   for (let step = 0; step < steps; step++) {
-    const share = step / steps
-    const mixed = format(rgb.map((channel) => channel + (toward - channel) * share) as unknown as Rgb)
+    const mix = (channel: number) => channel + ((toward - channel) * step) / steps
+    const mixed = format([mix(red), mix(green), mix(blue)])
     if (contrast(mixed, background) >= enough) return mixed
   }
   return toward === 0 ? "#000000" : "#ffffff"
