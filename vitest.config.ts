@@ -25,8 +25,9 @@ export default defineConfig({
     sequence: { sequencer: ProgramsFirst },
     // Within a suite, concurrent tests share its chains and its core.
     maxConcurrency: 4,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // What hangs ends: no measure of speed, on any machine.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     teardownTimeout: 20_000,
     retry: 0
   }

@@ -1,17 +1,18 @@
-// Bundles src/cli.ts into dist/tilld.js. What is imported dynamically becomes a file of its own, read when it is needed.
-// Beside it, for other people's programs: dist/client.js and dist/checkout.js with their declarations, which need nothing else.
+// Bundles src/cli.ts into a folder of dist/builds, which dist/tilld.js starts. What is imported dynamically becomes a file
+// of its own, read when it is needed. Beside it, for other people's programs: dist/client.js and dist/checkout.js with their declarations, which need nothing else.
 // With --quiet: no type check, no result, and nothing done when the inputs are those of the last build.
 import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
-import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { currentBuild, placeBuild } from "./builds.mjs"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const require = createRequire(import.meta.url)
 const quiet = process.argv.includes("--quiet")
-const stamp = join(root, "dist/.inputs")
+const dist = join(root, "dist")
 
 /** A hash over everything that decides what the bundle holds. */
 const inputs = () => {
@@ -33,16 +34,15 @@ const inputs = () => {
     "package-lock.json",
     "tsconfig.json",
     "scripts/build.mjs",
+    "scripts/builds.mjs",
     "scripts/declarations.mjs"
   ])
     add(file)
-  return hash.digest("hex")
+  return hash.digest("hex").slice(0, 16)
 }
 
-const hash = inputs()
-const upToDate = existsSync(join(root, "dist/tilld.js")) && existsSync(stamp) && readFileSync(stamp, "utf8") === hash
-
-if (quiet && upToDate) process.exit(0)
+const name = inputs()
+if (quiet && currentBuild(dist) === name) process.exit(0)
 console.error(quiet ? "Building tilld." : "Checking the types, and building tilld.")
 
 if (!quiet) {
@@ -139,17 +139,16 @@ const options = {
 
 const program = {
   ...options,
-  // The shebang belongs to the entry alone, so the entry is this line and not src/cli.ts.
-  stdin: { contents: '#!/usr/bin/env node\nimport "./src/cli.ts"\n', resolveDir: root, sourcefile: "tilld.ts" },
+  entryPoints: ["src/cli.ts"],
   splitting: true,
   entryNames: "tilld",
   chunkNames: "chunks/[name]-[hash]"
 }
 
-// Each thread starts from a file of its own, which the chunks look for beside them.
+// Each thread and child process starts from a file of its own, which the chunks look for beside them.
 const threads = {
   ...options,
-  entryPoints: ["src/Payments/addresses/deriver.ts", "src/Sql/checkpointer.ts"],
+  entryPoints: ["src/Payments/addresses/deriver.ts", "src/Sql/checkpointer.ts", "src/Backup/copier.ts"],
   entryNames: "chunks/[name]"
 }
 
@@ -161,6 +160,7 @@ const client = {
   platform: "neutral",
   target: "es2022",
   entryPoints: [{ in: "src/client/index.ts", out: "client" }],
+  metafile: true,
   legalComments: "none",
   logLevel: "warning"
 }
@@ -185,30 +185,41 @@ const assets = {
     { in: `src/${room}/style.css`, out: room.toLowerCase() }
   ]),
   minify: true,
+  metafile: true,
   legalComments: "none",
   logLevel: "warning"
 }
 
-// Built beside, and then put in place at once: somebody may be running what is there, or building too.
+/** The packages that the outputs hold parts of, by their places in package-lock.json. */
+const packagesIn = (results) => {
+  const inputs = results.flatMap(({ metafile }) =>
+    Object.values(metafile.outputs).flatMap((output) =>
+      Object.entries(output.inputs).flatMap(([path, { bytesInOutput }]) => (bytesInOutput > 0 ? [path] : []))
+    )
+  )
+  const places = inputs.flatMap((path) => path.match(/^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/) ?? [])
+  return [...new Set(places)].sort()
+}
+
+// Built beside, and then put in place: somebody may be running what is there, or building too.
 const beside = `dist-${process.pid}`
+const folder = join(beside, "program")
 try {
-  const { metafile } = await build({ ...program, outdir: beside })
-  await build({ ...threads, outdir: beside })
-  await build({ ...client, outdir: beside })
-  await build({ ...checkout, outdir: beside })
-  await build({ ...assets, outdir: join(beside, "assets") })
+  const results = [
+    await build({ ...program, outdir: folder }),
+    await build({ ...threads, outdir: folder }),
+    await build({ ...client, outdir: beside }),
+    await build({ ...checkout, outdir: beside }),
+    await build({ ...assets, outdir: join(folder, "assets") })
+  ]
+  writeFileSync(join(root, folder, "packages.json"), JSON.stringify(packagesIn(results)))
   writeFileSync(join(root, beside, "client.d.ts"), declarations(join(root, "src/client/index.ts")))
   writeFileSync(join(root, beside, "checkout.d.ts"), declarations(join(root, "src/client/checkout.ts")))
-  chmodSync(join(root, beside, "tilld.js"), 0o755)
-  writeFileSync(join(root, beside, ".inputs"), hash)
-  const former = `${beside}-former`
-  if (existsSync(join(root, "dist"))) renameSync(join(root, "dist"), join(root, former))
-  renameSync(join(root, beside), join(root, "dist"))
-  rmSync(join(root, former), { recursive: true, force: true })
+  placeBuild(join(root, beside), dist, name)
   if (!quiet) {
-    const bytes = Object.values(metafile.outputs).map((output) => output.bytes)
+    const bytes = results.flatMap(({ metafile }) => Object.values(metafile.outputs).map((output) => output.bytes))
     const total = bytes.reduce((sum, each) => sum + each, 0)
-    console.log(`dist/tilld.js and ${bytes.length - 1} more files, ${(total / 2 ** 20).toFixed(1)} MiB; dist/client.js`)
+    console.log(`dist/tilld.js and ${bytes.length} files of its build, ${(total / 2 ** 20).toFixed(1)} MiB`)
   }
 } catch (error) {
   rmSync(join(root, beside), { recursive: true, force: true })

@@ -84,7 +84,12 @@ for (const look of looks)
 let taken = 0
 
 /** What the README shows: small, in one look. */
-const shown = { "checkout-waiting": [420, 980], "checkout-seen": [420, 440], "portal-home": [900, 500] }
+const shown = {
+  "checkout-waiting": [420, 940],
+  "checkout-seen": [420, 440],
+  "portal-home": [900, 500],
+  "portal-payment": [760, 420]
+}
 const pictures = join(root, ".github/pictures")
 const readmePicture = async (name, url) => {
   const [width, height] = shown[name] ?? []

@@ -90,7 +90,7 @@ try {
   const { ok } = await run("vitest", [...vitest, ...args], {
     stdio: ["ignore", "inherit", "inherit"],
     // A loop without end in a test is beyond vitest's own time-outs.
-    limit: 20 * 60_000,
+    limit: 40 * 60_000,
     env: { ...env, TILLD_TEST_COUNTS: report }
   })
   const counts = existsSync(report)

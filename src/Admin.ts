@@ -2,7 +2,7 @@ import { Context, Effect, Layer } from "effect"
 import { AdminApi } from "./Admin/Api.ts"
 import { operatorHealthHandlers } from "./Admin/health.ts"
 import { metricsHandlers } from "./Admin/metrics.ts"
-import { type ListenAddress, ListenFailed, serveHttp } from "./Http/listener.ts"
+import { AddressUnavailable, type ListenAddress, ListenFailed, serveHttp } from "./Http/listener.ts"
 import { makeRespond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
 
@@ -33,9 +33,11 @@ export class Admin extends Context.Tag("tilld/Admin")<
           metrics: yield* metricsHandlers
         }
         const respond = yield* makeRespond(makeRouter(AdminApi, handlers))
-        const address = yield* Effect.mapError(
-          serveHttp(respond, wanted, { drainTimeout }),
-          ({ message }) => new ListenFailed({ message: `[admin]: ${message}` })
+        const address = yield* serveHttp(respond, wanted, { drainTimeout }).pipe(
+          Effect.catchTags({
+            ListenFailed: ({ message }) => new ListenFailed({ message: `[admin]: ${message}` }),
+            AddressUnavailable: ({ message }) => new AddressUnavailable({ message: `[admin]: ${message}` })
+          })
         )
         yield* Effect.logInfo("listening for the operator").pipe(
           Effect.annotateLogs({ host: address.host, port: address.port })

@@ -1,4 +1,5 @@
 import { Layer } from "effect"
+import { Alerts } from "./Alerts.ts"
 import { Accounts, Keys, RateLimits } from "./Auth.ts"
 import { AddressHistory } from "./Chains/balances/AddressHistory.ts"
 import { WatchedAddresses } from "./Chains/ledger/WatchedAddresses.ts"
@@ -20,6 +21,7 @@ import { Quotes } from "./Quotes.ts"
 import { Secrets } from "./Secrets.ts"
 import { MasterKey, Settings, type SettingsShape, type SettingsSource } from "./Settings.ts"
 import * as Sql from "./Sql.ts"
+import { isJournal } from "./Telemetry/journal.ts"
 import * as Telemetry from "./Telemetry/logging.ts"
 import { Metrics } from "./Telemetry/Metrics.ts"
 import { Workers } from "./Telemetry/Workers.ts"
@@ -36,7 +38,7 @@ import { Webhooks } from "./Webhooks.ts"
  * caller holds the instance lock of the database.
  */
 export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
-  Layer.merge(Payments.layer, jumpsLayer).pipe(
+  Layer.mergeAll(Payments.layer, jumpsLayer, Alerts.layer).pipe(
     Layer.provideMerge(Layer.mergeAll(Addresses.layer, Quotes.layer)),
     Layer.provideMerge(Layer.mergeAll(Chains.layer, AddressHistory.layer, Prices.layer)),
     Layer.provideMerge(Networks.layer),
@@ -64,7 +66,8 @@ export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
     Layer.provideMerge(MasterKey.layer(env)),
     Layer.provideMerge(Layer.succeed(Settings, settings)),
     Layer.provideMerge(Layer.merge(Metrics.layer, Workers.layer)),
-    Layer.provide(Telemetry.loggingLayer(settings.log))
+    Layer.provide(Telemetry.exportLayer(settings.telemetry)),
+    Layer.provide(Telemetry.loggingLayer(settings.log, isJournal(env)))
   )
 
 /**

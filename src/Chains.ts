@@ -56,7 +56,12 @@ export class Chains extends Context.Tag("tilld/Chains")<
 
       return {
         run: Effect.zipRight(Effect.all(workers, { concurrency: "unbounded", discard: true }), Effect.never),
-        health: Effect.map(Clock.currentTimeMillis, (now) => watchers.map((watcher) => watcher.health(now))),
+        health: Effect.map(Clock.currentTimeMillis, (now) =>
+          watchers.map((watcher) => {
+            const ahead = headClock.ahead(watcher, clock)
+            return { ...watcher.health(now), ...(ahead === undefined ? {} : { headAheadSeconds: ahead / 1000 }) }
+          })
+        ),
         gas: (network) => byNetwork.get(networkKey(network))?.gas ?? Effect.succeed(undefined),
         exclusively: (network) => {
           const watcher = byNetwork.get(networkKey(network))

@@ -17,8 +17,8 @@ const mostRequests = 1_000_000
 /**
  * Deletes what is older than `retention.deliveries`: finished deliveries with their attempts; events without deliveries,
  * except the newest of each owner; quotes without a payment; deleted endpoints. Payments, their quotes and their
- * transitions are never deleted. Of the log of requests it keeps what `retention.requests` says, and at most the newest
- * million. It also warns of accounts that are close to their quota. `main` runs the worker.
+ * transitions are never deleted. Of the log of requests it keeps what `retention.requests` says, and at most a million;
+ * beyond that, whoever has most loses the oldest. It also warns of accounts that are close to their quota. `main` runs the worker.
  */
 export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
   Housekeeping,
@@ -64,7 +64,12 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
         yield* repeated(RetentionRepo.forgetEndpoints(until, batchSize))
         yield* paged<QuotesRepo.QuoteCursor>((after) => QuotesRepo.forget(until, after, batchSize))
         const requestsUntil = (yield* Clock.currentTimeMillis) - Duration.toMillis(settings.retention.requests)
-        yield* repeated(RequestLogRepo.forget(requestsUntil, mostRequests, batchSize))
+        yield* repeated(RequestLogRepo.forget(requestsUntil, batchSize))
+        for (const { excess, owner } of yield* RequestLogRepo.beyondShare(reader, mostRequests)) {
+          for (let left = excess; left > 0; left -= batchSize) {
+            yield* writer.write(RequestLogRepo.forgetOldest(owner, Math.min(left, batchSize)))
+          }
+        }
         yield* warn
       }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))
 

@@ -15,15 +15,14 @@ import type { Owner } from "./Domain/Owner.ts"
 import type { HttpReply } from "./Http/HttpReply.ts"
 import type { PageRequest } from "./Http/PageHandler.ts"
 import { type ErrorText, errorPage } from "./Pages/ErrorPage.tsx"
-import { readForm } from "./Pages/form.ts"
+import { mostFields, readForm } from "./Pages/form.ts"
 import { seeOther } from "./Pages/reply.tsx"
 import type { PageRoom } from "./Pages.ts"
 import { csrfTokenOf, hasCsrfToken, isSameOrigin } from "./Portal/csrf.ts"
 import { Desk, makeDesk } from "./Portal/Desk.ts"
 import { login, loginPage } from "./Portal/loginPages.tsx"
 import { matchRoute } from "./Portal/matchRoute.ts"
-import { nextPath } from "./Portal/nextPath.ts"
-import { isForPage, prove } from "./Portal/proof.tsx"
+import { isForPage, isTooLong, prove } from "./Portal/proof.tsx"
 import { type PortalRoute, pathOf } from "./Portal/route.ts"
 import { routes as allRoutes } from "./Portal/routes.ts"
 import { leave, signIn, signInPage, signInPath } from "./Portal/signInPages.tsx"
@@ -51,8 +50,18 @@ const texts = {
     title: "You are signed out",
     text: "Nothing was done. Sign in again, and send the form once more: go back to find what you typed."
   },
+  longProof: {
+    status: 413,
+    title: "Too much text",
+    text: "This needs a proof of identity first, and keeps 16 KiB of text until then. Nothing was done: go back, and shorten it."
+  },
   role: { status: 403, title: "Not allowed", text: "Your role does not allow this. Ask an admin or the operator." },
   "too large": { status: 413, title: "Too large", text: "The form is larger than 64 KiB. Nothing was done." },
+  "too many fields": {
+    status: 413,
+    title: "Too many fields",
+    text: `A form may have ${mostFields} fields. Nothing was done: choose fewer at once.`
+  },
   "not a form": {
     status: 415,
     title: "Not a form",
@@ -126,6 +135,7 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
         let typed = form
         const asksProof = route.fresh === true || (route.fresh === "live" && owner.mode === "live")
         if (asksProof && !(yield* isFresh(signedIn))) {
+          if (isTooLong(form)) return refuse(texts.longProof)
           const proof = yield* prove(desk, request, signedIn, form)
           if ("asks" in proof) return proof.asks
           typed = proof.form
@@ -160,7 +170,7 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
         if (room === "a") return yield* accountPage(request, signedIn, form)
         if (path === "/portal/sign-out" && isPost) return yield* leave(desk, signedIn)
         if (path === "/portal/sign-in" && signedIn === undefined) {
-          return yield* signInPage(desk, nextPath(new URLSearchParams(search).get("next")))
+          return yield* signInPage(desk, new URLSearchParams(search))
         }
         if (path !== "/portal" && path !== "/portal/" && path !== "/portal/sign-in") return refuse(texts.notFound)
         return seeOther(signedIn === undefined ? "/portal/sign-in" : homeOf(signedIn, settings))

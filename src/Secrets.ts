@@ -15,6 +15,8 @@ export interface SecretsShape {
   readonly open: (sealed: Uint8Array, context: string) => Redacted.Redacted<string>
   /** A keyed hash: without the master key even a guess of the text cannot be confirmed. */
   readonly digest: (text: string) => Uint8Array
+  /** A signing secret for one purpose, `whsec_…`. It follows from the master key, and changes with it. */
+  readonly signing: (purpose: string) => Redacted.Redacted<string>
   /** Seals with this key a value that `before` has sealed. Throws as `open` does. */
   readonly reseal: (before: SecretsShape, sealed: Uint8Array, context: string) => Uint8Array
 }
@@ -42,6 +44,7 @@ export const makeSecrets = (masterKey: Redacted.Redacted<Uint8Array>): SecretsSh
   return {
     seal,
     digest: (text) => createHmac("sha256", digestKey).update(text).digest(),
+    signing: (purpose) => Redacted.make(`whsec_${derive(masterKey, `signing ${purpose}`, 32).toString("base64")}`),
     reseal: (before, sealed, context) => seal(Redacted.value(before.open(sealed, context)), context),
     open: (sealed, context) => {
       const bytes = Buffer.from(sealed)

@@ -3,17 +3,20 @@
  * commit together, and read through `Reader`; SQL itself is in the repositories (`*Repo.ts`). Opening the store applies
  * and verifies the pragmas and runs the migrations. The caller holds the instance lock.
  */
-import { closeSync, fdatasync, mkdirSync, openSync } from "node:fs"
+import { closeSync, fdatasync, mkdirSync, openSync, realpathSync } from "node:fs"
 import { dirname } from "node:path"
 import Database from "better-sqlite3"
 import { Context, Effect, Layer } from "effect"
 import { checkpoints } from "./Sql/checkpoints.ts"
 import { fromDatabase, Reader } from "./Sql/Db.ts"
 import { migrateFile } from "./Sql/migrate.ts"
+import { FilesHealth, StoreHealth } from "./Sql/StoreHealth.ts"
 import { orUnusable } from "./Sql/StoreUnusable.ts"
 import { makeWriter, Writer } from "./Sql/Writer.ts"
+import { Workers } from "./Telemetry/Workers.ts"
 
-export { type CommitWith, type Db, type Param, Reader, StoreUnavailable, Tx } from "./Sql/Db.ts"
+export { type CommitWith, changes, type Db, type Param, Reader, StoreUnavailable, Tx } from "./Sql/Db.ts"
+export { StoreHealth } from "./Sql/StoreHealth.ts"
 export { StoreUnusable } from "./Sql/StoreUnusable.ts"
 export { alsoCommit, Writer } from "./Sql/Writer.ts"
 
@@ -79,7 +82,11 @@ export const layer = (path: string) =>
       const writing = yield* open(path)
       checkPragmas(writing)
       const reading = yield* open(path, { readonly: true })
-      const writer = yield* makeWriter(fromDatabase(writing), yield* checkpoints(path, sync(descriptor)))
-      return Context.make(Reader, fromDatabase(reading)).pipe(Context.add(Writer, writer))
+      // Both files stay the same until the last connection closes. The log is beside the file that a link leads to.
+      const health = new FilesHealth([path, `${realpathSync(path)}-wal`])
+      const connect = (database: Database.Database) => fromDatabase(database, (cause) => health.damaged(cause))
+      const writer = yield* makeWriter(connect(writing), yield* checkpoints(path, sync(descriptor)), health)
+      ;(yield* Workers).condition("store", () => health.reason())
+      return Context.make(Reader, connect(reading)).pipe(Context.add(Writer, writer), Context.add(StoreHealth, health))
     }).pipe(orUnusable(path))
   )

@@ -2,7 +2,9 @@ import { Command } from "@effect/cli"
 import { HashMap } from "effect"
 import { accountsCommand } from "./commands/accounts.ts"
 import { addresses } from "./commands/addresses.ts"
+import { alertsCommand } from "./commands/alerts.ts"
 import { auditCommand } from "./commands/audit.ts"
+import { backupCommand } from "./commands/backup.ts"
 import { claimCommand } from "./commands/claim.ts"
 import { config } from "./commands/config.ts"
 import { doctor } from "./commands/doctor.ts"
@@ -11,6 +13,7 @@ import { listen } from "./commands/listen.ts"
 import { loginCommand } from "./commands/login.ts"
 import { paymentsCommand } from "./commands/payments.ts"
 import { rescanCommand } from "./commands/rescan.ts"
+import { restoreCommand } from "./commands/restore.ts"
 import { sandbox } from "./commands/sandbox.ts"
 import { secrets } from "./commands/secrets.ts"
 import { serveCommand } from "./commands/serve.ts"
@@ -36,7 +39,10 @@ export const tilld = Command.make("tilld").pipe(
     claimCommand,
     addresses,
     secrets,
+    backupCommand,
+    restoreCommand,
     auditCommand,
+    alertsCommand,
     doctor
   ])
 )
@@ -55,6 +61,7 @@ export const commandNames: CommandNames = {
     payments: namesOf(paymentsCommand),
     webhooks: namesOf(webhooksCommand),
     addresses: namesOf(addresses),
-    secrets: namesOf(secrets)
+    secrets: namesOf(secrets),
+    alerts: namesOf(alertsCommand)
   }
 }

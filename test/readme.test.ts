@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process"
-import { readFileSync, statSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Chains, FiveChains, localChain, makeHome, pay, serve } from "./lib/daemon.ts"
@@ -143,6 +143,9 @@ describe("README", () => {
       const listed = run(`tilld() { '${process.execPath}' dist/tilld.js "$@"; }\n${keys}`)
       const [shop = "", ...more] = blocks("Send customers to the checkout page", "sh")
       expect(more).toEqual([])
+      const logos = join(dirname(env.TILLD_CONFIG), "logos")
+      mkdirSync(logos)
+      writeFileSync(join(logos, "corner.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>")
       const look = run(`tilld() { '${process.execPath}' dist/tilld.js "$@"; }\n${shop}`)
       expect(look).toMatch(/name +Corner shop\n[\s\S]*frames +https:\/\/shop\.example\.com, http:\/\/localhost:3000\n$/)
       expect(listed).toMatch(/rolled to key_.* 600\/min 20000\/h +203\.0\.113\.7\/32,2001:db8:5::\/48/)
@@ -172,6 +175,38 @@ describe("README", () => {
         resolution: "refunded",
         resolutionTxHash: refund
       })
+    })
+  )
+
+  it.scopedLive("its commands for backup and restore work unchanged", () =>
+    Effect.gen(function* () {
+      const chains = new Map([["polygon", yield* localChain("polygon")]] as const)
+      const daemon = yield* serve(yield* makeHome({ chains }))
+      const order = yield* daemon.create({ chain: "polygon", currency: "USDC", amount: "1000" })
+      const mnt = yield* temporaryFolder
+      const run = (script: string) => {
+        const known = `tilld() { '${process.execPath}' dist/tilld.js "$@"; }; systemctl() { :; }`
+        const { status, stderr, stdout } = spawnSync(
+          "bash",
+          ["-euo", "pipefail", "-c", `${known}\n${script.replaceAll("/mnt/backup", mnt)}`],
+          {
+            cwd: root,
+            encoding: "utf8",
+            stdio: ["ignore", "pipe", "pipe"],
+            env: { PATH, TILLD_CONFIG: daemon.home.config, XDG_CACHE_HOME: mnt }
+          }
+        )
+        expect({ status, stderr }).toEqual({ status: 0, stderr: "" })
+        return stdout
+      }
+      const [once = "", hourly = "", back = "", ...more] = blocks("Back up and restore", "sh")
+      expect(more).toEqual([])
+      expect(run(once)).toMatch(/^Backup .*, 1 payments, SHA-256 [0-9a-f]{64}\n\{"tilld":.*"highestIndex":0.*\}\n$/)
+      expect(run(hourly)).toMatch(/^Backup .*\/tilld-[0-9a-f]{8}-\d{8}T\d{6}Z\.db: /)
+      yield* daemon.end("SIGTERM")
+      expect(run(back)).toMatch(/is restored from[\s\S]*polygon +pending +1[\s\S]*Start tilld now/)
+      const again = yield* serve(daemon.home, daemon.key)
+      expect((yield* again.payment(order)).status).toBe("pending")
     })
   )
 
@@ -237,7 +272,7 @@ describe("README", () => {
 
   it("its pictures are there, and small", () => {
     const pictures = [...readme.matchAll(/\.github\/pictures\/[\w-]+\.png/g)].map(([path]) => path)
-    expect(pictures).toHaveLength(3)
+    expect(pictures).toHaveLength(4)
     for (const picture of pictures) expect(statSync(join(root, picture)).size, picture).toBeLessThanOrEqual(60_000)
   })
 

@@ -20,6 +20,8 @@ const FullReadiness = Schema.Struct({
       /** The last block that was read, and by how many blocks it lags behind the providers' head. */
       head: Schema.optionalWith(count, optional),
       lagBlocks: Schema.optionalWith(count, optional),
+      /** The last head's time less this machine's clock when it was read. */
+      headAheadSeconds: Schema.optionalWith(Schema.Number, optional),
       reason,
       /** Named by host, without the secrets of its URL. The reason says why a provider is unhealthy. */
       providers: Schema.Array(Schema.Struct({ host: Schema.String, healthy: Schema.Boolean, reason }))

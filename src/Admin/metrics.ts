@@ -5,6 +5,7 @@ import { Prices } from "../Quotes/Prices.ts"
 import type { Family } from "../Telemetry/instruments.ts"
 import { familiesOf, Metrics } from "../Telemetry/Metrics.ts"
 import { exposition } from "../Telemetry/prometheusText.ts"
+import { type WorkerHealth, Workers } from "../Telemetry/Workers.ts"
 import type { MetricsApi } from "./Api.ts"
 import { gauge, type Measured } from "./gauge.ts"
 import { makeProcessFamilies } from "./processFamilies.ts"
@@ -30,6 +31,11 @@ const chainFamilies = (health: ReadonlyArray<ChainHealth>): ReadonlyArray<Family
       of(({ lagBlocks }) => lagBlocks)
     ),
     gauge(
+      "tilld_clock_behind_chain_seconds",
+      "By how much this machine's clock was behind the time of the chain's last head when that was read; negative by the head's age.",
+      of(({ headAheadSeconds }) => headAheadSeconds)
+    ),
+    gauge(
       "tilld_chain_provider_usable",
       "Whether a provider is used, 1, or unhealthy, 0, by its place in rpc_urls from 0 on.",
       health.flatMap(({ chain, mode, providers }) =>
@@ -38,6 +44,13 @@ const chainFamilies = (health: ReadonlyArray<ChainHealth>): ReadonlyArray<Family
     )
   ]
 }
+
+const workerFamily = (health: ReadonlyArray<WorkerHealth>): Family =>
+  gauge(
+    "tilld_worker_ready",
+    "Whether a worker's ticks end in time; of the store: whether it takes writes.",
+    health.map(({ name, ready }) => [{ worker: name }, ready])
+  )
 
 const priceFamilies = (prices: Prices["Type"], now: number): ReadonlyArray<Family> => {
   const status = prices.status()
@@ -69,6 +82,7 @@ export const metricsHandlers = Effect.gen(function* () {
   const chains = yield* Chains
   const prices = yield* Prices
   const counted = yield* Metrics
+  const workers = yield* Workers
   const processFamilies = yield* makeProcessFamilies
   const storeFamilies = yield* makeStoreFamilies
 
@@ -79,6 +93,7 @@ export const metricsHandlers = Effect.gen(function* () {
         const families = [
           ...processFamilies(),
           ...familiesOf(counted),
+          workerFamily(yield* workers.health),
           ...chainFamilies(yield* chains.health),
           ...priceFamilies(prices, now),
           ...(yield* storeFamilies())

@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { Effect } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
+import { readDescriptors } from "../Telemetry/descriptors.ts"
 import { counter, gauge, single } from "./gauge.ts"
 
 /** Milliseconds between two samples of the event loop's lag. Each sample wakes the process up. */
@@ -39,6 +40,7 @@ export const makeProcessFamilies = Effect.gen(function* () {
   return () => {
     const { system, user } = process.cpuUsage()
     const { median, p99, worst } = last ?? lag()
+    const descriptors = readDescriptors()
     const late = "of the delays of the event loop in the last whole minute; in the first, so far."
     return [
       gauge("tilld_build_info", "Which version runs, on which Node; always 1.", [
@@ -47,6 +49,8 @@ export const makeProcessFamilies = Effect.gen(function* () {
       gauge("tilld_process_uptime_seconds", "Since the start of the process.", single(process.uptime())),
       gauge("tilld_process_resident_memory_bytes", "Resident memory.", single(process.memoryUsage.rss())),
       counter("tilld_process_cpu_seconds_total", "Processor time, user and system.", single((user + system) / 1e6)),
+      gauge("tilld_process_open_descriptors", "Open file descriptors, sockets included.", single(descriptors?.open)),
+      gauge("tilld_process_max_descriptors", "How many may be open: LimitNOFILE.", single(descriptors?.limit)),
       gauge("tilld_event_loop_lag_p50_seconds", `The median ${late}`, single(median)),
       gauge("tilld_event_loop_lag_p99_seconds", `The 99th percentile ${late}`, single(p99)),
       gauge("tilld_event_loop_lag_max_seconds", `The longest ${late}`, single(worst))

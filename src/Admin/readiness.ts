@@ -1,42 +1,53 @@
-import { Clock, Deferred, Effect, FiberId } from "effect"
-import { Chains } from "../Chains.ts"
+import { Duration, Effect } from "effect"
+import { type ChainHealth, Chains } from "../Chains.ts"
 import type { HealthApi } from "../Http/Api.ts"
 import { type Handlers, sharedAnswer } from "../Http/Handler.ts"
+import { Settings } from "../Settings.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import { Dispatcher } from "../Webhooks/Dispatcher.ts"
+import { keptFor } from "./keptFor.ts"
 
-/** How long the public readiness is cached, in nanoseconds, so that frequent requests cost nothing. */
-const kept = 1_000_000_000n
+/** How long the public readiness is kept, so that frequent requests cost nothing. */
+const keptTime = "1 second"
 
 export const alive = sharedAnswer({ alive: true } as const)
 
+/**
+ * Why this machine's clock is wrong by the last heads of the chains: it is too far behind one, or ahead of all. Payments
+ * would end at a wrong time.
+ */
+export const wrongClock = (chains: ReadonlyArray<ChainHealth>, toleranceMillis: number): string | undefined => {
+  const heads = chains.flatMap(({ headAheadSeconds }) => headAheadSeconds ?? [])
+  const lead = Math.max(...heads)
+  if (heads.length === 0 || Math.abs(lead) * 1000 <= toleranceMillis) return undefined
+  const by = Duration.format(Duration.seconds(Math.round(Math.abs(lead))))
+  const which = lead > 0 ? "behind a chain's" : "ahead of every chain's"
+  return `this machine's clock is ${by} ${which}: let chrony or systemd-timesyncd set it`
+}
+
 /** The full readiness of chains, workers and deliveries, for the operator. */
 export const makeReport = Effect.map(
-  Effect.all([Chains, Dispatcher, Workers], { concurrency: 1 }),
-  ([chains, dispatcher, workers]) =>
-    Effect.all(
+  Effect.all([Chains, Dispatcher, Workers, Settings], { concurrency: 1 }),
+  ([chains, dispatcher, workers, { payments }]) => {
+    const tolerance = Duration.toMillis(payments.clockTolerance)
+    return Effect.all(
       { chains: chains.health, workers: workers.health, dispatcher: dispatcher.health },
       { concurrency: 1 }
     ).pipe(
-      Effect.map((report) => ({
-        ready: [...report.chains, ...report.workers].every(({ ready }) => ready),
-        ...report
-      }))
+      Effect.map((report) => {
+        const clock = wrongClock(report.chains, tolerance)
+        const workers = report.workers.map((worker) =>
+          worker.name === "clock" && worker.ready && clock !== undefined
+            ? { name: worker.name, ready: false, reason: clock }
+            : worker
+        )
+        return { ready: [...report.chains, ...workers].every(({ ready }) => ready), ...report, workers }
+      })
     )
+  }
 )
 
 export const readinessStatusOf = ({ ready }: { readonly ready: boolean }) => ({ status: ready ? 200 : 503 })
-
-/** Shares one result among all requests within a second. It is completed even if the first client goes away meanwhile. */
-const oncePerSecond = <A, E>(make: Effect.Effect<A, E>): Effect.Effect<A, E> => {
-  let last: { readonly at: bigint; readonly made: Deferred.Deferred<A, E> } | undefined
-  return Effect.flatMap(Clock.currentTimeNanos, (now) => {
-    if (last !== undefined && now - last.at < kept) return Deferred.await(last.made)
-    const made = Deferred.unsafeMake<A, E>(FiberId.none)
-    last = { at: now, made }
-    return Effect.zipRight(Effect.forkDaemon(Effect.intoDeferred(make, made)), Deferred.await(made))
-  })
-}
 
 /** The public readiness: what is ready, by name, without reasons. */
 export const healthHandlers = Effect.map(makeReport, (report): Handlers<typeof HealthApi> => {
@@ -50,6 +61,6 @@ export const healthHandlers = Effect.map(makeReport, (report): Handlers<typeof H
       readinessStatusOf({ ready })
     )
   )
-  const ready = oncePerSecond(publicReadiness)
+  const ready = keptFor(keptTime, publicReadiness)
   return { alive: () => Effect.succeed(alive), ready: () => ready }
 })

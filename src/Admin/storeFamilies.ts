@@ -1,18 +1,25 @@
 import { statSync } from "node:fs"
+import { dirname } from "node:path"
 import { Clock, Effect } from "effect"
 import { all as allUsage, type Usage } from "../Auth/UsageRepo.ts"
+import { lastBackupAt } from "../Backup/lastBackup.ts"
 import * as LedgerRepo from "../Chains/ledger/LedgerRepo.ts"
 import { countOpen } from "../Payments/PaymentsRepo.ts"
 import { Settings } from "../Settings.ts"
 import { eventLoopTurn } from "../Sql/eventLoopTurn.ts"
+import { freeBytes } from "../Sql/freeBytes.ts"
 import { type Db, Reader } from "../Sql.ts"
 import type { Family } from "../Telemetry/instruments.ts"
 import { backlog, endpointLanes, waiting, waitingAtUrls } from "../Webhooks/queue/LanesRepo.ts"
+import { attentionFamilies } from "./attentionFamilies.ts"
 import { gauge, type Measured, single } from "./gauge.ts"
+import { keptFor } from "./keptFor.ts"
 
 // Metrics that are read from the store on each scrape. Each statement counts a bounded number of index rows, and requests
 // are served between two statements.
 
+/** How long the metrics of many rows are kept: several scrapers cost no more than one. */
+const keptTime = "5 seconds"
 /** Most endpoints with their own label. */
 const named = 100
 /** Open payments are counted up to this number per chain. */
@@ -66,17 +73,29 @@ const accountFamilies = (usages: ReadonlyArray<Usage>, quota: number): ReadonlyA
   gauge("tilld_account_quota_bytes", "What one account may store: accounts.quota_bytes.", single(quota))
 ]
 
-/** Sizes of existing files. There is no write-ahead log before the first write. */
-const fileFamily = (path: string): Family =>
+/** Of existing files. There is no write-ahead log before the first write. `now` in Unix milliseconds. */
+const fileFamilies = (path: string, backupAt: number | undefined, now: number): ReadonlyArray<Family> => [
   gauge("tilld_store_file_bytes", "Size of the database and of its write-ahead log.", [
     [{ file: "database" }, statSync(path, { throwIfNoEntry: false })?.size],
     [{ file: "wal" }, statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0]
-  ])
+  ]),
+  gauge(
+    "tilld_store_free_bytes",
+    "What the disk of the database has left for tilld.",
+    single(freeBytes(dirname(path)))
+  ),
+  gauge(
+    "tilld_backup_age_seconds",
+    "How long ago the last backup succeeded; left out where none is known.",
+    single(backupAt && Math.max(0, now - backupAt) / 1000)
+  )
+]
 
 /** Metrics of deliveries, payments and chains from the store, and whether the store can be read. */
 export const makeStoreFamilies = Effect.gen(function* () {
   const { accounts, chains, database } = yield* Settings
   const reader = yield* Reader
+  const attention = keptFor(keptTime, attentionFamilies(reader))
 
   const read = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
@@ -92,6 +111,7 @@ export const makeStoreFamilies = Effect.gen(function* () {
     )
     return [
       ...(yield* webhookFamilies(reader, now)),
+      ...(yield* attention),
       ...accountFamilies(yield* allUsage(reader), accounts.quotaBytes),
       gauge(
         "tilld_open_payments",
@@ -107,11 +127,16 @@ export const makeStoreFamilies = Effect.gen(function* () {
   })
 
   return () =>
-    Effect.map(Effect.option(read), (families) => [
-      gauge("tilld_store_readable", "Whether what is read from the store could be: it is left out otherwise.", [
-        [{}, families._tag === "Some"]
-      ]),
-      fileFamily(database.path),
-      ...(families._tag === "Some" ? families.value : [])
-    ])
+    Effect.gen(function* () {
+      const families = yield* Effect.option(read)
+      const backupAt = yield* lastBackupAt(database.path)
+      const now = yield* Clock.currentTimeMillis
+      return [
+        gauge("tilld_store_readable", "Whether what is read from the store could be: it is left out otherwise.", [
+          [{}, families._tag === "Some"]
+        ]),
+        ...fileFamilies(database.path, backupAt, now),
+        ...(families._tag === "Some" ? families.value : [])
+      ]
+    })
 })

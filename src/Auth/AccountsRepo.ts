@@ -42,6 +42,10 @@ export const insertWallet = Effect.fn("AccountsRepo.insertWallet")(function* (
 export const exists = (db: Db, id: string) =>
   Effect.map(db.get("SELECT 1 FROM accounts WHERE id = ?", [id]), (row) => row !== undefined)
 
+/** Whether there are others than the default account. */
+export const areSeveral = (db: Db) =>
+  Effect.map(db.get("SELECT 1 FROM accounts LIMIT 1 OFFSET 1"), (row) => row !== undefined)
+
 /** Whether any account uses this wallet in `mode`. */
 export const usesWallet = (db: Db, fingerprint: string, mode: Mode) =>
   Effect.map(

@@ -1,37 +1,48 @@
-import { randomBytes } from "node:crypto"
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
+import { BoundedMap } from "../Domain/BoundedMap.ts"
 
 /** Milliseconds until a challenge must have its answer. */
 const lifetime = 5 * 60_000
-/** Challenges in memory. The oldest is dropped first. */
-const capacity = 10_000
-
-interface Issued {
-  readonly purpose: string
-  /** Unix milliseconds. */
-  readonly at: number
-}
+const nonceBytes = 16
+const timeBytes = 8
+/** Answered challenges in memory: more than passkeys can be checked within the lifetime of one. */
+const mostAnswered = 100_000
 
 /**
  * Challenges for passkeys. One is answered once, within five minutes, and for the purpose that it was made for: signing in,
- * or something within one session. In memory: a restart makes whoever is signing in start again.
+ * or something within one session. A challenge proves itself (random bits, time, HMAC with a key of this process), and only
+ * those with a right answer are remembered: whoever asks for challenges without end takes no memory, and pushes nobody's
+ * out. A restart makes whoever is signing in start again.
  */
 export class Challenges {
-  readonly #issued = new Map<string, Issued>()
+  readonly #key = randomBytes(32)
+  readonly #answered = new BoundedMap<string, true>(mostAnswered)
 
-  /** A new one, in base64url. */
-  issue(purpose: string, now: number): string {
-    const challenge = randomBytes(32).toString("base64url")
-    this.#issued.set(challenge, { purpose, at: now })
-    const [oldest] = this.#issued.keys()
-    if (this.#issued.size > capacity && oldest !== undefined) this.#issued.delete(oldest)
-    return challenge
+  #proof(issued: Uint8Array, purpose: string): Buffer {
+    return createHmac("sha256", this.#key).update(issued).update(purpose).digest()
   }
 
-  /** Takes a challenge: whether it was made for this purpose, and had no answer yet. */
-  take(challenge: string, purpose: string, now: number): boolean {
-    const issued = this.#issued.get(challenge)
-    if (issued === undefined || issued.purpose !== purpose) return false
-    this.#issued.delete(challenge)
-    return now - issued.at < lifetime
+  /** A new one, in base64url. `now` in Unix milliseconds. */
+  issue(purpose: string, now: number): string {
+    const issued = randomBytes(nonceBytes + timeBytes)
+    issued.writeDoubleBE(now, nonceBytes)
+    return Buffer.concat([issued, this.#proof(issued, purpose)]).toString("base64url")
+  }
+
+  /** Whether a challenge was made for this purpose, and may still have its answer. */
+  isOpen(challenge: string, purpose: string, now: number): boolean {
+    const bytes = Buffer.from(challenge, "base64url")
+    const issued = bytes.subarray(0, nonceBytes + timeBytes)
+    const given = bytes.subarray(issued.length)
+    const proof = this.#proof(issued, purpose)
+    if (given.length !== proof.length || !timingSafeEqual(given, proof)) return false
+    return now - issued.readDoubleBE(nonceBytes) < lifetime && !this.#answered.has(bytes.toString("base64url"))
+  }
+
+  /** Takes the right answer to a challenge: false when it is not open, since one that came at the same time was faster. */
+  answer(challenge: string, purpose: string, now: number): boolean {
+    if (!this.isOpen(challenge, purpose, now)) return false
+    this.#answered.set(Buffer.from(challenge, "base64url").toString("base64url"), true)
+    return true
   }
 }

@@ -1,34 +1,61 @@
-/** Failures without a delay, for mistyped keys. */
+import { BoundedMap } from "../Domain/BoundedMap.ts"
+
+/** Failures without a delay, for what was mistyped. */
 const free = 5
 const firstDelay = 250
 const longestDelay = 5_000
 /** After this long without a failure the count of a network starts again. */
 const memory = 60_000
-/** Networks in memory. The one whose last failure is oldest is dropped first. */
+/** The longest that an attempt is held, in milliseconds: beyond it too many of its network are waiting. */
+const longestHold = 4 * longestDelay
+/** Networks in memory. */
 const capacity = 10_000
 
 interface Failures {
   readonly count: number
-  /** Unix milliseconds. */
+  /** Of the last one, Unix milliseconds. */
   readonly at: number
+  /** When the last booked attempt may be checked, Unix milliseconds. */
+  readonly bookedUntil: number
 }
 
+/** The delay of the failure that is the `count`th in a row, in milliseconds. */
+const delayOf = (count: number): number =>
+  count <= free ? 0 : Math.min(longestDelay, firstDelay * 2 ** Math.min(count - free - 1, 10))
+
 /**
- * Failed authentications by the client's network: an IPv4 address, or an IPv6 /64. The delay of the reply grows with each
- * failure. Nobody is locked out: a request with a valid key is never delayed, however many others have failed.
+ * Failed authentications by the client's network: an IPv4 address, or an IPv6 /64. The delay grows with each failure. What
+ * cannot be guessed (a key) is delayed once it has failed, so that a valid key never is, however many others have failed.
+ * What can be guessed (a password) is held before it is checked, one attempt after the other.
  */
 export class FailedAttempts {
-  readonly #failures = new Map<string, Failures>()
+  readonly #failures = new BoundedMap<string, Failures>(capacity)
+
+  #of(network: string, now: number): Failures {
+    const before = this.#failures.get(network)
+    const isFresh = before !== undefined && now >= before.at && now - before.at < memory
+    return isFresh ? before : { count: 0, at: now, bookedUntil: now }
+  }
 
   /** Counts a failure at `now`, Unix milliseconds. Returns the delay of its reply in milliseconds. */
   failed(network: string, now: number): number {
-    const before = this.#failures.get(network)
-    const isFresh = before !== undefined && now >= before.at && now - before.at < memory
-    const count = (isFresh ? before.count : 0) + 1
-    this.#failures.delete(network)
-    this.#failures.set(network, { count, at: now })
-    const [oldest] = this.#failures.keys()
-    if (this.#failures.size > capacity && oldest !== undefined) this.#failures.delete(oldest)
-    return count <= free ? 0 : Math.min(longestDelay, firstDelay * 2 ** Math.min(count - free - 1, 10))
+    const before = this.#of(network, now)
+    const count = before.count + 1
+    this.#failures.set(network, { ...before, count, at: now })
+    return delayOf(count)
+  }
+
+  /**
+   * Books the next attempt of a network at `now`, Unix milliseconds. Returns the milliseconds for which it has to be held;
+   * undefined when too many are being held already.
+   */
+  book(network: string, now: number): number | undefined {
+    const before = this.#of(network, now)
+    const delay = delayOf(before.count + 1)
+    if (delay === 0) return 0
+    const bookedUntil = Math.max(now, before.bookedUntil) + delay
+    if (bookedUntil - now > longestHold) return undefined
+    this.#failures.set(network, { ...before, bookedUntil })
+    return bookedUntil - now
   }
 }

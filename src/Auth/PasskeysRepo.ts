@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { PersonId } from "../Domain/Ids.ts"
-import { type Db, Tx } from "../Sql.ts"
+import { changes, type Db, Tx } from "../Sql.ts"
 
 /** A WebAuthn credential. Times in Unix milliseconds. */
 export interface Passkey {
@@ -12,7 +12,6 @@ export interface Passkey {
   /** COSE. */
   readonly publicKey: Uint8Array
   readonly counter: number
-  readonly transports: ReadonlyArray<string>
   readonly createdAt: number
   readonly lastUsedAt: number | undefined
 }
@@ -23,8 +22,6 @@ interface Row {
   readonly name: string
   readonly public_key: Uint8Array
   readonly counter: number
-  /** Comma-separated. */
-  readonly transports: string
   readonly created_at: number
   readonly last_used_at: number | null
 }
@@ -35,7 +32,6 @@ const toPasskey = (row: Row): Passkey => ({
   name: row.name,
   publicKey: row.public_key,
   counter: row.counter,
-  transports: row.transports.split(",").filter((transport) => transport !== ""),
   createdAt: row.created_at,
   lastUsedAt: row.last_used_at ?? undefined
 })
@@ -56,12 +52,9 @@ export const list = (db: Db, person: PersonId) =>
 export const insert = (passkey: Omit<Passkey, "lastUsedAt">) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(
-      `INSERT INTO passkeys (id, person_id, name, public_key, counter, transports, created_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
-      [
-        ...[passkey.id, passkey.person, passkey.name, passkey.publicKey, passkey.counter],
-        ...[passkey.transports.join(","), passkey.createdAt]
-      ]
+      `INSERT INTO passkeys (id, person_id, name, public_key, counter, created_at)
+       VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+      [...[passkey.id, passkey.person, passkey.name, passkey.publicKey, passkey.counter], passkey.createdAt]
     )
   )
 
@@ -71,5 +64,6 @@ export const used = (id: string, counter: number, at: number) =>
     tx.run("UPDATE passkeys SET counter = ?, last_used_at = ? WHERE id = ?", [counter, at, id])
   )
 
+/** Whether there was one. */
 export const remove = (person: PersonId, id: string) =>
-  Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM passkeys WHERE person_id = ? AND id = ?", [person, id]))
+  Effect.flatMap(Tx, (tx) => changes(tx, "DELETE FROM passkeys WHERE person_id = ? AND id = ?", [person, id]))

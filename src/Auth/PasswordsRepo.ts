@@ -1,12 +1,13 @@
 import { Effect } from "effect"
-import type { PersonId } from "../Domain/Ids.ts"
+import type { AccountId, PersonId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
-import { type Db, Tx } from "../Sql.ts"
+import { changes, type Db, Tx } from "../Sql.ts"
 import { type PersonRow, toPerson } from "./PeopleRepo.ts"
 
 /** A password with its person. */
 export interface Password {
   readonly person: Person
+  /** Unique in its realm, see `realmOf`. */
   readonly signInName: string
   readonly salt: Uint8Array
   readonly hash: Uint8Array
@@ -26,22 +27,23 @@ const toPassword = (row: Row | undefined): Password | undefined =>
   row && { person: toPerson(row), signInName: row.sign_in_name, salt: row.salt, hash: row.hash }
 
 /** @param signInName in its normal form */
-export const bySignInName = (db: Db, signInName: string) =>
-  Effect.map(db.get<Row>(select("sign_in_name = ?"), [signInName]), toPassword)
+export const bySignInName = (db: Db, realm: AccountId, signInName: string) =>
+  Effect.map(db.get<Row>(select("realm = ? AND sign_in_name = ?"), [realm, signInName]), toPassword)
 
 export const ofPerson = (db: Db, person: PersonId) =>
   Effect.map(db.get<Row>(select("person_id = ?"), [person]), toPassword)
 
 /** Sets a person's password, in place of the one before. */
-export const set = (person: PersonId, { hash, salt, signInName }: Omit<Password, "person">, createdAt: number) =>
+export const set = (realm: AccountId, { hash, person, salt, signInName }: Password, createdAt: number) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(
-      `INSERT INTO passwords (person_id, sign_in_name, salt, hash, created_at) VALUES (?, ?, ?, ?, ?)
+      `INSERT INTO passwords (person_id, realm, sign_in_name, salt, hash, created_at) VALUES (?, ?, ?, ?, ?, ?)
        ON CONFLICT (person_id) DO UPDATE SET sign_in_name = excluded.sign_in_name, salt = excluded.salt,
          hash = excluded.hash, created_at = excluded.created_at`,
-      [person, signInName, salt, hash, createdAt]
+      [person.id, realm, signInName, salt, hash, createdAt]
     )
   )
 
+/** Whether there was one. */
 export const remove = (person: PersonId) =>
-  Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM passwords WHERE person_id = ?", [person]))
+  Effect.flatMap(Tx, (tx) => changes(tx, "DELETE FROM passwords WHERE person_id = ?", [person]))

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { type PersonId, SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
-import { type Db, Tx } from "../Sql.ts"
+import { changes, type Db, Tx } from "../Sql.ts"
 import { type PersonRow, toPerson } from "./PeopleRepo.ts"
 
 /** A session of the portal. Times in Unix milliseconds. */
@@ -88,9 +88,12 @@ export const proven = (id: SessionId, at: number) =>
 export const endByHash = (hash: Uint8Array) =>
   Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM sessions WHERE hash = ?", [hash]))
 
+/** Whether there was one. */
 export const end = (person: PersonId, id: string) =>
-  Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM sessions WHERE person_id = ? AND id = ?", [person, id]))
+  Effect.flatMap(Tx, (tx) => changes(tx, "DELETE FROM sessions WHERE person_id = ? AND id = ?", [person, id]))
 
-/** Ends all sessions of a person but `kept`. */
+/** Ends all sessions of a person but `kept`. Whether there were any. */
 export const endAll = (person: PersonId, kept: SessionId | undefined) =>
-  Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM sessions WHERE person_id = ? AND id IS NOT ?", [person, kept ?? null]))
+  Effect.flatMap(Tx, (tx) =>
+    changes(tx, "DELETE FROM sessions WHERE person_id = ? AND id IS NOT ?", [person, kept ?? null])
+  )

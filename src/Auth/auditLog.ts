@@ -88,6 +88,10 @@ const entryOf = (actor: Actor, { act, detail }: Act, at: number) => ({
   detail: detailText(detail)
 })
 
+/** Stores the row of what a person did, or was refused, in the caller's transaction. */
+export const noteOf = (person: Person, act: Act) =>
+  Effect.flatMap(Clock.currentTimeMillis, (at) => Repo.insert(entryOf(personActor(person), act, at)))
+
 /**
  * Carries out an administrative act with its row in the audit log. The row is part of the first transaction that
  * `carryOut` commits. If it commits nothing and succeeds, the row is stored before the result is returned. An act that is

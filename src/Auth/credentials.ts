@@ -1,14 +1,21 @@
 /** What a person changes about how they sign in: password, sessions. Each act is in the audit log, with nothing secret. */
 import { Clock, Data, Effect } from "effect"
-import type { SessionId } from "../Domain/Ids.ts"
+import type { AccountId, SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import { type StoreUnavailable, Tx, Writer } from "../Sql.ts"
+import { defaultAccount } from "./Accounts.ts"
 import { audited, personActor } from "./auditLog.ts"
 import * as PasswordsRepo from "./PasswordsRepo.ts"
 import type { SaltedHash } from "./passwordHash.ts"
 import * as SessionsRepo from "./SessionsRepo.ts"
 
-/** Somebody else signs in with this name. Nothing was changed. */
+/**
+ * Within which a sign-in name is unique: an account, so that nobody learns the names of another. Operators share the realm
+ * of the default account: where there is no other, a name is all that is asked for.
+ */
+export const realmOf = (account: AccountId | undefined): AccountId => account ?? defaultAccount
+
+/** Somebody else of this realm signs in with this name. Nothing was changed. */
 export class SignInNameTaken extends Data.TaggedError("SignInNameTaken") {}
 
 /** A sign-in name in its normal form, by which it is found. */
@@ -40,22 +47,28 @@ export const setPassword = Effect.fn("credentials.setPassword")(function* (
   const writer = yield* Writer
   const command = Effect.gen(function* () {
     const tx = yield* Tx
-    const holder = yield* PasswordsRepo.bySignInName(tx, signInName)
+    const realm = realmOf(person.account)
+    const holder = yield* PasswordsRepo.bySignInName(tx, realm, signInName)
     if (holder !== undefined && holder.person.id !== person.id) return yield* new SignInNameTaken()
-    yield* PasswordsRepo.set(person.id, { ...hashed, signInName }, yield* Clock.currentTimeMillis)
+    yield* PasswordsRepo.set(realm, { ...hashed, person, signInName }, yield* Clock.currentTimeMillis)
     yield* SessionsRepo.endAll(person.id, session)
   })
   const act = { act: "portal password", detail: { signInName } }
   return yield* audited(personActor(person), act, () => writer.write(command))
 })
 
-/** Carries out an act of a person on their own account of the portal. */
+class NothingDone extends Data.TaggedError("NothingDone") {}
+
+/** Carries out an act of a person on what is their own. `command` gives whether it did anything: else there is no row. */
 export const ownAct = Effect.fn("credentials.ownAct")(function* (
   person: Person,
   act: string,
   detail: Readonly<Record<string, string>>,
-  command: Effect.Effect<void, StoreUnavailable, Tx>
+  command: Effect.Effect<boolean, StoreUnavailable, Tx>
 ) {
   const writer = yield* Writer
-  yield* audited(personActor(person), { act, detail }, () => writer.write(command))
+  const done = Effect.filterOrFail(command, Boolean, () => new NothingDone())
+  yield* audited(personActor(person), { act, detail }, () => writer.write(done)).pipe(
+    Effect.catchTag("NothingDone", () => Effect.void)
+  )
 })

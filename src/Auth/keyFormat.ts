@@ -36,5 +36,14 @@ export const newKey = (mode: Mode): Redacted.Redacted<string> => {
 export const isKey = (text: string): boolean =>
   form.test(text) && checksum(text.slice(0, -checksumLength)) === text.slice(-checksumLength)
 
+/**
+ * What a log may say of a key that was refused: its prefix and four characters of the random part, which leave 232 bits
+ * to guess; `none` for what does not begin as a key does, such as a password.
+ */
+export const shownPrefix = (text: string): string => {
+  const [prefix] = /^svc_(?:live|test)_[0-9A-Za-z]{4}(?=[0-9A-Za-z]{20})/.exec(text) ?? []
+  return prefix === undefined ? "none" : `${prefix}…`
+}
+
 /** The stored hash of a key. A plain SHA-256 is enough, since 256 random bits cannot be guessed. */
 export const hashOf = (key: string): Buffer => hash("sha256", key, "buffer")

@@ -9,8 +9,7 @@ import { newPersonId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import { type Db, Reader, Tx, Writer } from "../Sql.ts"
 import * as AccountsRepo from "./AccountsRepo.ts"
-import * as AuditRepo from "./AuditRepo.ts"
-import { personActor } from "./auditLog.ts"
+import { noteOf } from "./auditLog.ts"
 import { hashOf } from "./keyFormat.ts"
 import * as Repo from "./LoginLinksRepo.ts"
 import * as PeopleRepo from "./PeopleRepo.ts"
@@ -102,12 +101,7 @@ export const noteRefusal = Effect.fn("loginLinks.noteRefusal")(function* (token:
     const { hash, link, person, reason } = yield* check(yield* Tx, token, now)
     if (reason === undefined || hash === undefined || link.refusedAt !== undefined) return
     yield* Repo.refuse(hash, now)
-    const { who } = personActor(person)
-    const detail = JSON.stringify({ reason, address })
-    yield* AuditRepo.insert({
-      ...{ at: now, via: "portal" as const, who, account: person.account, mode: undefined },
-      ...{ act: "portal login refused", detail }
-    })
+    yield* noteOf(person, { act: "portal login refused", detail: { reason, address } })
   })
   yield* writer.write(command)
 })

@@ -3,7 +3,6 @@
  * always verify who uses them. `@simplewebauthn/server` makes the options and checks what comes back; it is loaded with the
  * first page that offers a passkey.
  */
-import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server"
 import { Clock, Data, Effect, Schema } from "effect"
 import type { Person } from "../Domain/Person.ts"
 import { Reader, Tx, Writer } from "../Sql.ts"
@@ -68,20 +67,51 @@ export const makeOptions = Effect.fn("passkeys.makeOptions")(function* (
   )
 })
 
-// The library checks the rest, and throws at what it does not expect.
-const Sent = Schema.parseJson(Schema.Struct({ id: Schema.String }, { key: Schema.String, value: Schema.Unknown }))
+const Base64Url = Schema.String.pipe(Schema.pattern(/^[\w-]+$/), Schema.maxLength(16_384))
 
-const sent = (text: string) => Effect.mapError(Schema.decodeUnknown(Sent)(text), () => new PasskeyRefused())
+/** What a browser sends (WebAuthn, 5.1: PublicKeyCredential.toJSON), as far as it is used. */
+const credential = <Fields extends Schema.Struct.Fields>(response: Fields) =>
+  Schema.parseJson(
+    Schema.Struct({
+      id: Base64Url.pipe(Schema.maxLength(1_400)),
+      rawId: Base64Url,
+      type: Schema.Literal("public-key"),
+      response: Schema.Struct({ clientDataJSON: Base64Url, ...response })
+    })
+  )
+
+/** The answer of a passkey. */
+export const Assertion = credential({ authenticatorData: Base64Url, signature: Base64Url })
+
+/** A new passkey. */
+export const Registration = credential({ attestationObject: Base64Url })
+
+const sent = <A>(schema: Schema.Schema<A, string>, text: string) =>
+  Schema.decode(schema)(text).pipe(
+    Effect.mapBoth({
+      onSuccess: (answer) => ({ ...answer, clientExtensionResults: {} }),
+      onFailure: () => new PasskeyRefused()
+    })
+  )
 
 const checked = <A>(check: () => Promise<A>): Effect.Effect<A, PasskeyRefused> =>
   Effect.tryPromise({ try: check, catch: () => new PasskeyRefused() })
 
-const expectations = ({ challenges, id, origin }: RelyingParty, purpose: string, now: number) => ({
-  expectedChallenge: (challenge: string) => challenges.take(challenge, purpose, now),
-  expectedOrigin: origin,
-  expectedRPID: id,
-  requireUserVerification: true
-})
+/** What the library compares with, and what takes the answer once it is verified. */
+const expecting = ({ challenges, id, origin }: RelyingParty, purpose: string, now: number) => {
+  let answered = ""
+  const expected = {
+    expectedChallenge: (challenge: string) => {
+      answered = challenge
+      return challenges.isOpen(challenge, purpose, now)
+    },
+    expectedOrigin: origin,
+    expectedRPID: id,
+    requireUserVerification: true
+  }
+  const take = Effect.suspend(() => (challenges.answer(answered, purpose, now) ? Effect.void : new PasskeyRefused()))
+  return { expected, take }
+}
 
 /**
  * The passkey of a browser's answer, `text` in JSON, with its person. The counter is stored with `use`, in the transaction
@@ -89,7 +119,7 @@ const expectations = ({ challenges, id, origin }: RelyingParty, purpose: string,
  */
 export const checkPasskey = Effect.fn("passkeys.check")(function* (party: RelyingParty, purpose: string, text: string) {
   const { verifyAuthenticationResponse } = yield* library
-  const response = yield* sent(text)
+  const response = yield* sent(Assertion, text)
   const reader = yield* Reader
   const passkey = yield* Repo.byId(reader, response.id)
   const person = passkey && (yield* PeopleRepo.byId(reader, passkey.person))
@@ -97,15 +127,16 @@ export const checkPasskey = Effect.fn("passkeys.check")(function* (party: Relyin
     return yield* new PasskeyRefused()
   }
   const now = yield* Clock.currentTimeMillis
+  const { expected, take } = expecting(party, purpose, now)
   const { authenticationInfo, verified } = yield* checked(() =>
     verifyAuthenticationResponse({
-      ...expectations(party, purpose, now),
-      // Its form is what the library checks.
-      response: response as unknown as AuthenticationResponseJSON,
+      ...expected,
+      response,
       credential: { id: passkey.id, publicKey: new Uint8Array(passkey.publicKey), counter: passkey.counter }
     })
   )
   if (!verified) return yield* new PasskeyRefused()
+  yield* take
   return { person, use: Repo.used(passkey.id, authenticationInfo.newCounter, now) }
 })
 
@@ -116,17 +147,13 @@ export const addPasskey = Effect.fn("passkeys.add")(function* (
   { name, person, text }: { readonly person: Person; readonly name: string; readonly text: string }
 ) {
   const { verifyRegistrationResponse } = yield* library
-  const response = yield* sent(text)
+  const response = yield* sent(Registration, text)
   const now = yield* Clock.currentTimeMillis
-  const { registrationInfo } = yield* checked(() =>
-    verifyRegistrationResponse({
-      ...expectations(party, purpose, now),
-      // Its form is what the library checks.
-      response: response as unknown as RegistrationResponseJSON
-    })
-  )
+  const { expected, take } = expecting(party, purpose, now)
+  const { registrationInfo } = yield* checked(() => verifyRegistrationResponse({ ...expected, response }))
   if (registrationInfo === undefined) return yield* new PasskeyRefused()
-  const { counter, id, publicKey, transports = [] } = registrationInfo.credential
+  yield* take
+  const { counter, id, publicKey } = registrationInfo.credential
   const writer = yield* Writer
   const command = Effect.gen(function* () {
     const tx = yield* Tx
@@ -134,7 +161,7 @@ export const addPasskey = Effect.fn("passkeys.add")(function* (
     if (present.length >= Repo.mostPasskeys || (yield* Repo.byId(tx, id)) !== undefined) {
       return yield* new PasskeyRefused()
     }
-    yield* Repo.insert({ id, person: person.id, name, publicKey, counter, transports, createdAt: now })
+    yield* Repo.insert({ id, person: person.id, name, publicKey, counter, createdAt: now })
   })
   yield* audited(personActor(person), { act: "portal passkey", detail: { id, name } }, () => writer.write(command))
 })

@@ -1,21 +1,28 @@
 /**
- * scrypt. One hash takes about 0.4 s of a thread and 128 MiB, so only one is computed at a time, clients take turns, and
- * none of them can make the others wait for more than one of its own.
+ * scrypt. One hash takes about 0.4 s of a thread and 128 MiB, so only one is computed at a time. Networks take turns, and
+ * when too many attempts wait, those of the network with most of them are refused: none keeps the others out.
  */
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto"
-import { Data, Effect } from "effect"
+import { Data, Deferred, Effect, FiberId } from "effect"
+import { FairQueue } from "../Domain/FairQueue.ts"
 
 // OWASP Password Storage Cheat Sheet: N = 2^17, r = 8, p = 1.
 const parameters = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 1024 * 1024 }
 const hashBytes = 32
 const saltBytes = 16
 
-/** The most attempts that wait, of one client and of all. */
-const mostOfClient = 4
-const most = 64
+/** The most attempts that wait, of all networks and of one. */
+const limits = { total: 64, perOwner: 4 }
 
 /** Too many attempts are waiting. Nothing was checked. */
-export class TooManyWaiting extends Data.TaggedError("TooManyWaiting") {}
+export class TooManyWaiting extends Data.TaggedError("TooManyWaiting")<{ readonly message: string }> {
+  static of(isOfNetwork: boolean) {
+    const why = isOfNetwork
+      ? "Other attempts from your network are still being checked"
+      : "Too many people are signing in"
+    return new TooManyWaiting({ message: `${why}. Try again in a few seconds.` })
+  }
+}
 
 export interface SaltedHash {
   readonly salt: Uint8Array
@@ -23,12 +30,12 @@ export interface SaltedHash {
 }
 
 export interface PasswordHasher {
-  /** @param client its network */
-  readonly hash: (password: string, client: string) => Effect.Effect<SaltedHash, TooManyWaiting>
+  /** @param network of the client */
+  readonly hash: (password: string, network: string) => Effect.Effect<SaltedHash, TooManyWaiting>
   /** Whether it is the password. Without a stored one it is not, and takes as long. */
   readonly verify: (
     password: string,
-    client: string,
+    network: string,
     stored: SaltedHash | undefined
   ) => Effect.Effect<boolean, TooManyWaiting>
 }
@@ -46,38 +53,51 @@ const compute = (password: string, salt: Uint8Array): Effect.Effect<Buffer> =>
 /** Of nobody's password. */
 const decoy: SaltedHash = { salt: randomBytes(saltBytes), hash: randomBytes(hashBytes) }
 
-export const makePasswordHasher = Effect.gen(function* () {
-  const thread = yield* Effect.makeSemaphore(1)
-  const clients = new Map<string, { waiting: number; readonly turn: Effect.Semaphore }>()
-  let waiting = 0
+interface Attempt {
+  readonly network: string
+  /** Done when it is its turn; fails when it gave way to others. */
+  readonly turn: Deferred.Deferred<void, TooManyWaiting>
+}
 
-  const inTurn = <A>(client: string, work: Effect.Effect<A>): Effect.Effect<A, TooManyWaiting> =>
-    Effect.acquireUseRelease(
-      Effect.suspend(() => {
-        const entry = clients.get(client) ?? { waiting: 0, turn: Effect.unsafeMakeSemaphore(1) }
-        if (entry.waiting >= mostOfClient || waiting >= most) return new TooManyWaiting()
-        entry.waiting += 1
-        waiting += 1
-        clients.set(client, entry)
-        return Effect.succeed(entry)
-      }),
-      ({ turn }) => turn.withPermits(1)(thread.withPermits(1)(work)),
-      (entry) =>
-        Effect.sync(() => {
-          entry.waiting -= 1
-          waiting -= 1
-          if (entry.waiting === 0) clients.delete(client)
-        })
-    )
+export const makePasswordHasher = Effect.sync(() => {
+  const queue = new FairQueue<Attempt>(limits)
+  let current: Attempt | undefined
+
+  const goOn = () => {
+    current = queue.next()
+    if (current !== undefined) Deferred.unsafeDone(current.turn, Effect.void)
+  }
+
+  const enter = (network: string) =>
+    Effect.suspend(() => {
+      if (!queue.hasRoomFor(network)) return TooManyWaiting.of(queue.countOf(network) > 0)
+      const attempt: Attempt = { network, turn: Deferred.unsafeMake(FiberId.none) }
+      const gaveWay = queue.add(network, attempt)
+      if (gaveWay !== undefined) {
+        const error = TooManyWaiting.of(queue.countOf(gaveWay.network) > 0)
+        Deferred.unsafeDone(gaveWay.turn, Effect.fail(error))
+      }
+      if (current === undefined) goOn()
+      return Effect.succeed(attempt)
+    })
+
+  const leave = (attempt: Attempt) =>
+    Effect.sync(() => {
+      queue.remove(attempt.network, attempt)
+      if (current === attempt) goOn()
+    })
+
+  const inTurn = <A>(network: string, work: Effect.Effect<A>): Effect.Effect<A, TooManyWaiting> =>
+    Effect.acquireUseRelease(enter(network), ({ turn }) => Effect.zipRight(Deferred.await(turn), work), leave)
 
   const hasher: PasswordHasher = {
-    hash: (password, client) => {
+    hash: (password, network) => {
       const salt = randomBytes(saltBytes)
-      return Effect.map(inTurn(client, compute(password, salt)), (hash) => ({ salt, hash }))
+      return Effect.map(inTurn(network, compute(password, salt)), (hash) => ({ salt, hash }))
     },
-    verify: (password, client, stored = decoy) =>
+    verify: (password, network, stored = decoy) =>
       Effect.map(
-        inTurn(client, compute(password, stored.salt)),
+        inTurn(network, compute(password, stored.salt)),
         (hash) => timingSafeEqual(hash, stored.hash) && stored !== decoy
       )
   }

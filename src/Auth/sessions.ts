@@ -7,6 +7,7 @@ import { Clock, Effect, Redacted } from "effect"
 import { newSessionId, type SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import { Reader, Writer } from "../Sql.ts"
+import { audited, personActor } from "./auditLog.ts"
 import { hashOf } from "./keyFormat.ts"
 import { isSecret, newSecret } from "./loginLinks.ts"
 import * as Repo from "./SessionsRepo.ts"
@@ -76,7 +77,8 @@ export const isFresh = ({ session }: SignedIn) =>
   Effect.map(Clock.currentTimeMillis, (now) => now - session.proofAt < freshFor)
 
 /** Ends the session. */
-export const signOut = Effect.fn("sessions.signOut")(function* ({ secret }: SignedIn) {
+export const signOut = Effect.fn("sessions.signOut")(function* ({ person, secret, session }: SignedIn) {
   const writer = yield* Writer
-  yield* writer.write(endOf(secret))
+  const act = { act: "portal logout", detail: { session: session.id } }
+  yield* audited(personActor(person), act, () => writer.write(endOf(secret)))
 })

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { AccountId } from "../Domain/Ids.ts"
 import type { Shop } from "../Domain/Shop.ts"
 import { Tx, Writer } from "../Sql.ts"
+import { readLogo } from "./logos.ts"
 import { putShop, shopOf } from "./ShopsRepo.ts"
 
 /** What is changed of a shop: absent stays, null is taken away. */
@@ -9,6 +10,7 @@ export interface ShopChange {
   readonly name?: string | null
   readonly accent?: string | null
   readonly logo?: string | null
+  readonly website?: string | null
   readonly frameOrigins?: ReadonlyArray<string>
 }
 
@@ -20,17 +22,20 @@ const changed = (before: Shop, change: ShopChange): Shop => {
   const name = after(before.name, change.name)
   const accent = after(before.accent, change.accent)
   const logo = after(before.logo, change.logo)
+  const website = after(before.website, change.website)
   return {
     ...(name === undefined ? {} : { name }),
     ...(accent === undefined ? {} : { accent }),
     ...(logo === undefined ? {} : { logo }),
+    ...(website === undefined ? {} : { website }),
     frameOrigins: change.frameOrigins ?? before.frameOrigins
   }
 }
 
-/** Changes how the checkout of an existing account looks. Returns the whole. */
+/** Changes how the checkout of an existing account looks. Returns the whole. Refuses a logo that cannot be shown. */
 export const changeShop = Effect.fn("Shops.change")(function* (account: AccountId, change: ShopChange) {
   const writer = yield* Writer
+  if (change.logo !== undefined && change.logo !== null) yield* readLogo(account, change.logo)
   return yield* writer.write(
     Effect.gen(function* () {
       const shop = changed(yield* shopOf(yield* Tx, account), change)
@@ -41,7 +46,14 @@ export const changeShop = Effect.fn("Shops.change")(function* (account: AccountI
 })
 
 /** A change as the audit log has it. */
-export const shopAct = (account: AccountId, { accent, frameOrigins, logo, name }: ShopChange) => ({
+export const shopAct = (account: AccountId, { accent, frameOrigins, logo, name, website }: ShopChange) => ({
   act: "accounts shop",
-  detail: { account, name: name ?? undefined, accent: accent ?? undefined, logo: logo ?? undefined, frameOrigins }
+  detail: {
+    account,
+    name: name ?? undefined,
+    accent: accent ?? undefined,
+    logo: logo ?? undefined,
+    website: website ?? undefined,
+    frameOrigins
+  }
 })

@@ -2,6 +2,7 @@
 import { countdown } from "../Domain/countdown.ts"
 import { plainAmount } from "./amounts.ts"
 import { type Choice, type Code, hrefOf } from "./choice.ts"
+import { LocalTime } from "./LocalTime.tsx"
 import { Qr } from "./Qr.tsx"
 import type { Ask, CheckoutView } from "./view.ts"
 import type { Wording } from "./wording.ts"
@@ -76,6 +77,12 @@ const Wallets = ({ ask: { chainId, contract, due }, view: { address }, wording: 
   />
 )
 
+const Deadline = ({ ask: { endsAt }, wording: { language, t } }: AskingProps) => (
+  <p class="deadline">
+    {t.payBy} <LocalTime at={endsAt} language={language} />
+  </p>
+)
+
 const TimeLeft = ({ ask: { endsAt, shownFrom }, now, wording: { language, t } }: AskingProps) => (
   <p class="time-left" hidden={now < shownFrom}>
     {t.timeLeft}{" "}
@@ -112,6 +119,7 @@ export const Asking = (props: AskingProps) => {
         </a>
       </p>
       <Wallets {...props} />
+      <Deadline {...props} />
       <TimeLeft {...props} />
     </>
   )

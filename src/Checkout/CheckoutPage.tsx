@@ -7,8 +7,9 @@ import { assets } from "../Pages/assets.ts"
 import { Document } from "../Pages/Document.tsx"
 import { pageReply } from "../Pages/reply.tsx"
 import { Asking } from "./Asking.tsx"
-import { fiatText } from "./amounts.ts"
+import { fiatText, shareOf } from "./amounts.ts"
 import { type Choice, hrefOf } from "./choice.ts"
+import { Extras } from "./Extras.tsx"
 import { checkoutTexts, type Language, languages } from "./languages.ts"
 import type { ShopLook } from "./look.ts"
 import { Outcome } from "./Outcome.tsx"
@@ -53,13 +54,15 @@ const Shop = ({ look: { logo, name } }: Pick<CheckoutPageProps, "look">) =>
     </header>
   )
 
-const Body = ({ choice, now, view, wording, worth }: CheckoutPageProps & { readonly wording: Wording }) => {
+const Body = ({ choice, look, now, view, wording, worth }: CheckoutPageProps & { readonly wording: Wording }) => {
   const { language, network, t } = wording
-  const { amount, lags, merchantRef, mode, state } = view
-  // What the heading does not say.
+  const { amount, currency, extras, lags, merchantRef, mode, state } = view
+  const ask = state.kind === "waiting" || state.kind === "partPaid" ? state.ask : undefined
+  const asked = ask?.due ?? amount
+  // What the heading does not say; while something is asked for, of that.
   const terms = [
-    ...(state.kind === "waiting" ? [] : [t.onNetwork(wording.money(amount), network)]),
-    ...(worth === undefined ? [] : [t.worth(fiatText(worth.amount, worth.currency, language))])
+    ...(ask === undefined ? [t.onNetwork(wording.money(amount), network)] : []),
+    ...(worth === undefined ? [] : [t.worth(fiatText(shareOf(worth.amount, asked, amount), worth.currency, language))])
   ]
   return (
     <>
@@ -68,10 +71,11 @@ const Body = ({ choice, now, view, wording, worth }: CheckoutPageProps & { reado
       {terms.length > 0 && <p class="terms">{terms.join(" · ")}</p>}
       {lags && <p class="notice">{t.lagging(network)}</p>}
       {state.kind === "partPaid" && <p>{t.partPaid(wording.money(state.received), wording.money(amount))}</p>}
-      {state.kind === "waiting" || state.kind === "partPaid" ? (
-        <Asking view={view} ask={state.ask} wording={wording} choice={choice} now={now} />
+      <Extras of={extras} currency={currency} wording={wording} shop={look.name} />
+      {ask === undefined ? (
+        <Outcome view={view} wording={wording} look={look} />
       ) : (
-        <Outcome view={view} wording={wording} />
+        <Asking view={view} ask={ask} wording={wording} choice={choice} now={now} />
       )}
       <p class="reference">
         {t.reference}: <bdi>{merchantRef}</bdi>

@@ -1,10 +1,13 @@
 /** What has become of a payment that nobody is asked to pay for at the moment, and what to do. */
-import type { CheckoutView, Confirmations } from "./view.ts"
+import type { ShopLook } from "./look.ts"
+import { ReceiptFacts } from "./ReceiptFacts.tsx"
+import type { CheckoutState, CheckoutView, Confirmations } from "./view.ts"
 import type { Wording } from "./wording.ts"
 
 export interface OutcomeProps {
   readonly view: CheckoutView
   readonly wording: Wording
+  readonly look: ShopLook
 }
 
 const Progress = ({
@@ -25,9 +28,48 @@ const Progress = ({
   )
 }
 
-export const Outcome = ({ view, wording }: OutcomeProps) => {
+/** The way back from a payment that is over and leads nowhere by itself. */
+const ToShop = ({ look, view: { shopUrl }, wording: { t } }: OutcomeProps) => {
+  const url = look.website ?? shopUrl
+  return (
+    url && (
+      <p>
+        <a class="button" href={url} target="_top" rel="noopener noreferrer">
+          {t.backToShop}
+        </a>
+      </p>
+    )
+  )
+}
+
+const Paid = (props: OutcomeProps & { readonly state: Extract<CheckoutState, { readonly kind: "paid" }> }) => {
+  const { state, wording } = props
+  const { t } = wording
+  return (
+    <>
+      <p>{t.paid}</p>
+      <ReceiptFacts receipt={state.receipt} wording={wording} />
+      {state.returnTo === undefined ? (
+        <ToShop {...props} />
+      ) : (
+        <>
+          <p class="returning">{t.returning}</p>
+          <p>
+            <a id="back" class="button" href={state.returnTo} target="_top">
+              {t.backToShop}
+            </a>
+          </p>
+        </>
+      )}
+    </>
+  )
+}
+
+export const Outcome = (props: OutcomeProps) => {
+  const { look, view, wording } = props
   const { money, network, t } = wording
-  const { amount, currency, state } = view
+  const { amount, currency, extras, state } = view
+  const contact = t.contact(look.name)
   switch (state.kind) {
     case "seen":
       return (
@@ -37,39 +79,35 @@ export const Outcome = ({ view, wording }: OutcomeProps) => {
         </>
       )
     case "paid":
-      return (
-        <>
-          <p>{t.paid}</p>
-          {state.returnTo && (
-            <>
-              <p>{t.returning}</p>
-              <p>
-                <a id="back" class="button" href={state.returnTo} target="_top">
-                  {t.backToShop}
-                </a>
-              </p>
-            </>
-          )}
-        </>
-      )
+      return <Paid {...props} state={state} />
     case "closing":
+      return <p>{t.closing}</p>
     case "unavailable":
-      return <p>{t[state.kind]}</p>
+      return (
+        <p>
+          {t.unavailable} {contact}
+        </p>
+      )
     case "expired":
     case "cancelled":
       return (
         <>
           <p>{t[state.kind]}</p>
-          <p>{t.sentAnyway}</p>
+          {extras.length === 0 && <p>{t.sentAnyway}</p>}
+          <ToShop {...props} />
         </>
       )
-    case "failed":
+    case "failed": {
+      // What came instead has been said, with what to do.
+      const isSaid = extras.some(({ kind }) => kind === state.reason)
       return (
         <>
-          <p>{t.failed(money(state.received), money(amount), currency, network)[state.reason]}</p>
-          <p>{t.sentAnyway}</p>
+          {!isSaid && <p>{t.failed(money(state.received), money(amount), currency, network)[state.reason]}</p>}
+          {extras.every(({ status }) => status !== "open") && <p>{contact}</p>}
+          <ToShop {...props} />
         </>
       )
+    }
     default:
       return undefined
   }

@@ -4,6 +4,7 @@
  * is always at an address of the shop.
  */
 import type { FailureReason } from "../Domain/Payment.ts"
+import type { Extra, ExtraKind } from "./extras.ts"
 import type { StateKind } from "./view.ts"
 
 /** Why a failed payment has failed. */
@@ -32,6 +33,8 @@ export interface Texts {
   readonly payCodeHint: string
   readonly addressCodeHint: (amount: string) => string
   readonly openWallet: string
+  /** Before the time at which it is due. */
+  readonly payBy: string
   readonly timeLeft: string
   readonly partPaid: (received: string, amount: string) => string
   readonly seen: string
@@ -49,8 +52,22 @@ export interface Texts {
     currency: string,
     network: string
   ) => Readonly<Record<FailedFor, string>>
-  /** After all that have ended without being paid. */
+  /** Of payments that ended, and where no money is known to have come. */
   readonly sentAnyway: string
+  /** What to do with money that came. */
+  readonly contact: (shop: string | undefined) => string
+  /** Money that came and does not pay: how much, on which network, and the currency and network that were asked for. */
+  readonly extra: Readonly<
+    Record<ExtraKind, (amount: string, network: string, currencyAsked: string, networkAsked: string) => string>
+  >
+  /** What has become of it. */
+  readonly fate: Readonly<Record<Extra["status"], string>> & { readonly partly: (sentBack: string) => string }
+  /** The receipt of a payment that is paid. */
+  readonly received: string
+  readonly paidAt: string
+  readonly transaction: string
+  readonly copyTransaction: string
+  readonly explorer: string
   readonly unavailable: string
   readonly reference: string
   readonly lagging: (network: string) => string

@@ -1,5 +1,5 @@
 /** Amounts as people write them, in their language. */
-import { formatUnits } from "viem"
+import { formatUnits, parseUnits } from "viem"
 import type { Fiat } from "../Domain/Currency.ts"
 import type { Language } from "./languages.ts"
 
@@ -24,5 +24,9 @@ export const amountText = (units: bigint, decimals: number, currency: string, la
 /** Money of a fiat currency, with its symbol; `amount` is a decimal. */
 export const fiatText = (amount: string, currency: Fiat, language: Language): string =>
   new Intl.NumberFormat(language, { style: "currency", currency }).format(amount as `${number}`)
+
+/** The share of a decimal amount that `part` has of `whole`, rounded down at its 18th decimal. */
+export const shareOf = (amount: string, part: bigint, whole: bigint): string =>
+  formatUnits((parseUnits(amount, 18) * part) / whole, 18)
 
 export const countText = (count: number, language: Language): string => new Intl.NumberFormat(language).format(count)

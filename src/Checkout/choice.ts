@@ -1,4 +1,4 @@
-import { type Language, languages } from "./languages.ts"
+import { type Language, languageOfTag } from "./languages.ts"
 
 /** The QR codes of a page, of which it shows one. */
 export type Code = "payment" | "address"
@@ -11,7 +11,7 @@ export interface Choice {
 }
 
 export const choiceOf = (query: URLSearchParams): Choice => ({
-  language: languages.find((language) => language === query.get("lang")),
+  language: languageOfTag(query.get("lang") ?? ""),
   code: query.get("code") === "address" ? "address" : "payment"
 })
 

@@ -27,6 +27,7 @@ export const english: Texts = {
   payCodeHint: "Fills in everything. If your wallet shows anything else, choose “Address only”.",
   addressCodeHint: (amount) => `Enter the amount yourself: ${amount}.`,
   openWallet: "Open in a wallet app",
+  payBy: "Pay by:",
   timeLeft: "Time left:",
   partPaid: (received, amount) =>
     `${received} of ${amount} has arrived and counts. Send what is missing to the same address.`,
@@ -49,7 +50,27 @@ export const english: Texts = {
     abandoned: `The shop does not follow ${network} any more. Do not send anything to this address; if you have paid, ask the shop.`
   }),
   sentAnyway: "If you have sent money, it is at an address of the shop: contact the shop, and quote this reference.",
-  unavailable: "Do not send anything now. Contact the shop, and quote this reference.",
+  contact: (shop) => `Contact ${shop ?? "the shop"}, and quote this reference.`,
+  extra: {
+    overpaid: (amount) => `${amount} more than was asked for has arrived.`,
+    late: (amount) => `${amount} arrived after the time was over.`,
+    found_late: (amount) => `${amount} was seen only after this payment had ended.`,
+    wrong_token: (amount, _, currency) => `${amount} arrived, but ${currency} was asked for.`,
+    wrong_chain: (amount, network, _, asked) => `${amount} arrived on ${network}, but ${asked} was asked for.`,
+    other: (amount) => `${amount} has arrived.`
+  },
+  fate: {
+    open: "It is at an address of the shop, which can take it or send it back.",
+    accepted: "The shop has taken it.",
+    refunded: "The shop has sent it back.",
+    partly: (sentBack) => `${sentBack} of it was sent back. The rest is at an address of the shop.`
+  },
+  received: "Received",
+  paidAt: "Paid on",
+  transaction: "Transaction",
+  copyTransaction: "Copy transaction",
+  explorer: "Show in the block explorer",
+  unavailable: "Do not send anything now.",
   reference: "Reference",
   lagging: (network) =>
     `${network} is being read with a delay at the moment. What you send is found as soon as it is read again.`,

@@ -27,6 +27,7 @@ export const french: Texts = {
   payCodeHint: "Remplit tout. Si votre portefeuille affiche autre chose, choisissez « Adresse seule ».",
   addressCodeHint: (amount) => `Saisissez vous-même le montant : ${amount}.`,
   openWallet: "Ouvrir dans une application de portefeuille",
+  payBy: "À payer avant\u00a0:",
   timeLeft: "Temps restant :",
   partPaid: (received, amount) =>
     `${received} sur ${amount} sont arrivés et comptent. Envoyez ce qui manque à la même adresse.`,
@@ -50,7 +51,27 @@ export const french: Texts = {
   }),
   sentAnyway:
     "Si vous avez envoyé de l’argent, il est à une adresse de la boutique : contactez-la et indiquez cette référence.",
-  unavailable: "N’envoyez rien maintenant. Contactez la boutique et indiquez cette référence.",
+  contact: (shop) => `Contactez ${shop ?? "la boutique"} et indiquez cette référence.`,
+  extra: {
+    overpaid: (amount) => `${amount} de plus que le montant demandé sont arrivés.`,
+    late: (amount) => `${amount} sont arrivés une fois le délai écoulé.`,
+    found_late: (amount) => `${amount} n’ont été détectés qu’une fois ce paiement terminé.`,
+    wrong_token: (amount, _, currency) => `${amount} sont arrivés, mais ${currency} était demandé.`,
+    wrong_chain: (amount, network, _, asked) => `${amount} sont arrivés sur ${network}, mais ${asked} était demandé.`,
+    other: (amount) => `${amount} sont arrivés.`
+  },
+  fate: {
+    open: "L’argent est à une adresse de la boutique, qui peut l’accepter ou le renvoyer.",
+    accepted: "La boutique l’a accepté.",
+    refunded: "La boutique l’a renvoyé.",
+    partly: (sentBack) => `${sentBack} ont été renvoyés. Le reste est à une adresse de la boutique.`
+  },
+  received: "Reçu",
+  paidAt: "Payé le",
+  transaction: "Transaction",
+  copyTransaction: "Copier la transaction",
+  explorer: "Voir dans l’explorateur de blocs",
+  unavailable: "N’envoyez rien maintenant.",
   reference: "Référence\u00a0",
   lagging: (network) =>
     `${network} est lu avec du retard en ce moment. Ce que vous envoyez sera trouvé dès que la lecture reprendra.`,

@@ -27,6 +27,7 @@ export const german: Texts = {
   payCodeHint: "Füllt alles aus. Zeigt Ihre Wallet etwas anderes an, wählen Sie „Nur Adresse“.",
   addressCodeHint: (amount) => `Geben Sie den Betrag selbst ein: ${amount}.`,
   openWallet: "In einer Wallet-App öffnen",
+  payBy: "Zahlen bis:",
   timeLeft: "Verbleibende Zeit:",
   partPaid: (received, amount) =>
     `${received} von ${amount} sind angekommen und zählen. Senden Sie den Rest an dieselbe Adresse.`,
@@ -50,7 +51,27 @@ export const german: Texts = {
   }),
   sentAnyway:
     "Haben Sie Geld gesendet, liegt es auf einer Adresse des Shops: Wenden Sie sich an den Shop und nennen Sie diese Referenz.",
-  unavailable: "Senden Sie jetzt nichts. Wenden Sie sich an den Shop und nennen Sie diese Referenz.",
+  contact: (shop) => `Wenden Sie sich an ${shop ?? "den Shop"} und nennen Sie diese Referenz.`,
+  extra: {
+    overpaid: (amount) => `${amount} mehr als verlangt sind angekommen.`,
+    late: (amount) => `${amount} sind nach Ablauf der Zeit angekommen.`,
+    found_late: (amount) => `${amount} wurden erst gesehen, als diese Zahlung schon beendet war.`,
+    wrong_token: (amount, _, currency) => `${amount} sind angekommen, verlangt war aber ${currency}.`,
+    wrong_chain: (amount, network, _, asked) => `${amount} sind auf ${network} angekommen, verlangt war aber ${asked}.`,
+    other: (amount) => `${amount} sind angekommen.`
+  },
+  fate: {
+    open: "Das Geld liegt auf einer Adresse des Shops, der es annehmen oder zurücksenden kann.",
+    accepted: "Der Shop hat das Geld angenommen.",
+    refunded: "Der Shop hat das Geld zurückgesendet.",
+    partly: (sentBack) => `${sentBack} davon wurden zurückgesendet. Der Rest liegt auf einer Adresse des Shops.`
+  },
+  received: "Erhalten",
+  paidAt: "Bezahlt am",
+  transaction: "Transaktion",
+  copyTransaction: "Transaktion kopieren",
+  explorer: "Im Block-Explorer ansehen",
+  unavailable: "Senden Sie jetzt nichts.",
   reference: "Referenz",
   lagging: (network) =>
     `${network} wird im Moment mit Verzögerung gelesen. Was Sie senden, wird gefunden, sobald es wieder gelesen wird.`,

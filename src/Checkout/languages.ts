@@ -18,7 +18,7 @@ export const checkoutTexts: Readonly<Record<Language, Texts>> = {
 }
 
 /** By its primary subtag: `de-AT` is German. */
-const languageOfTag = (tag: string): Language | undefined =>
+export const languageOfTag = (tag: string): Language | undefined =>
   languages.find((language) => language === tag.trim().toLowerCase().split("-")[0])
 
 /** The quality of a part of `Accept-Language`, 0 to 1 (RFC 9110, 12.4.2). */

@@ -5,6 +5,8 @@ export interface ShopLook {
   readonly logo?: string
   /** Path of a stylesheet of this origin that sets `--accent` and `--on-accent`. */
   readonly style?: string
+  /** Its site, or its help: where a payment that did not succeed leads to. */
+  readonly website?: string
   /** Origins that may show the page in a frame. */
   readonly frameAncestors?: ReadonlyArray<string>
 }

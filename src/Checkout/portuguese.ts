@@ -27,6 +27,7 @@ export const portuguese: Texts = {
   payCodeHint: "Preenche tudo. Se a sua carteira mostrar outra coisa, escolha “Só o endereço”.",
   addressCodeHint: (amount) => `Introduza o valor: ${amount}.`,
   openWallet: "Abrir numa aplicação de carteira",
+  payBy: "Pague até:",
   timeLeft: "Tempo restante:",
   partPaid: (received, amount) =>
     `Chegaram ${received} de ${amount}, e contam. Envie o que falta para o mesmo endereço.`,
@@ -49,7 +50,27 @@ export const portuguese: Texts = {
     abandoned: `A loja já não acompanha ${network}. Não envie nada para este endereço; se pagou, pergunte à loja.`
   }),
   sentAnyway: "Se enviou dinheiro, está num endereço da loja: contacte a loja e indique esta referência.",
-  unavailable: "Não envie nada agora. Contacte a loja e indique esta referência.",
+  contact: (shop) => `Contacte ${shop ?? "a loja"} e indique esta referência.`,
+  extra: {
+    overpaid: (amount) => `Chegaram ${amount} a mais do que foi pedido.`,
+    late: (amount) => `Chegaram ${amount} depois de o tempo ter terminado.`,
+    found_late: (amount) => `${amount} só foram detetados depois de este pagamento ter terminado.`,
+    wrong_token: (amount, _, currency) => `Chegaram ${amount}, mas foi pedido ${currency}.`,
+    wrong_chain: (amount, network, _, asked) => `Chegaram ${amount} em ${network}, mas foi pedido ${asked}.`,
+    other: (amount) => `Chegaram ${amount}.`
+  },
+  fate: {
+    open: "O dinheiro está num endereço da loja, que o pode aceitar ou devolver.",
+    accepted: "A loja aceitou-o.",
+    refunded: "A loja devolveu-o.",
+    partly: (sentBack) => `Foram devolvidos ${sentBack}. O resto está num endereço da loja.`
+  },
+  received: "Recebido",
+  paidAt: "Data do pagamento",
+  transaction: "Transação",
+  copyTransaction: "Copiar transação",
+  explorer: "Ver no explorador de blocos",
+  unavailable: "Não envie nada agora.",
   reference: "Referência",
   lagging: (network) =>
     `${network} está a ser lida com atraso neste momento. O que enviar será encontrado assim que voltar a ser lida.`,

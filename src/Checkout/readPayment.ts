@@ -1,21 +1,25 @@
 /**
- * Reads what a checkout page shows: one row for most pages, and the receipts and the chain's head only while a payment is
- * being confirmed. Called for each page, and by the streams that follow one.
+ * Reads what a checkout page shows: the payment and its exceptions, and its receipts only while it is being confirmed and
+ * once it is. Called for each page, and by the streams that follow one.
  */
 import { Clock, Duration, Effect, Schema } from "effect"
 import { scan } from "../Chains/ledger/LedgerRepo.ts"
 import { Chains } from "../Chains.ts"
+import type { ChainName, Mode } from "../Domain/Chain.ts"
 import { Fiat } from "../Domain/Currency.ts"
 import { CheckoutToken } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"
 import { paymentObject } from "../Events/paymentObject.ts"
+import { firstOfPayment } from "../Payments/ExceptionListRepo.ts"
 import * as Payments from "../Payments/PaymentsRepo.ts"
 import * as Receipts from "../Payments/ReceiptsRepo.ts"
 import * as Quotes from "../Quotes/QuotesRepo.ts"
 import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
 import { confirmationsOf } from "./confirmations.ts"
+import { extrasOf } from "./extras.ts"
+import { paidByOf } from "./paidBy.ts"
 import { viewOf } from "./view.ts"
 
 /** An amount of fiat money, a decimal. */
@@ -33,6 +37,9 @@ const worthOfQuote = ({ chargeAmount, fromAmount, fromCurrency, toCurrency }: Qu
   return isFiat(toCurrency) ? { amount: chargeAmount, currency: toCurrency } : undefined
 }
 
+/** Exceptions that a page tells of: the payer needs no more to turn to the shop. */
+const mostExtras = 10
+
 /** Less than this rounds to nothing, USD. */
 const leastWorth = 0.005
 
@@ -49,6 +56,14 @@ export const makeReadPayment = Effect.gen(function* () {
     return confirmationsOf(payment, yield* Receipts.ofPayment(reader, payment.id), head, needed, rules)
   })
 
+  const chainIdIn = (mode: Mode) => (chain: ChainName) =>
+    settings.chains.find((one) => one.chain === chain && one.mode === mode)?.chainId
+
+  const paidBy = (payment: Payment) =>
+    Effect.map(Receipts.ofPayment(reader, payment.id), (receipts) =>
+      paidByOf(payment, receipts, chainIdIn(payment.mode), rules)
+    )
+
   /** The payment of a token, found by its index; undefined for a token that is malformed or of no payment. */
   const find = (token: string) => (isToken(token) ? Payments.byCheckoutToken(reader, token) : Effect.succeed(undefined))
 
@@ -57,10 +72,13 @@ export const makeReadPayment = Effect.gen(function* () {
     const health = (yield* chains.health).find(({ chain, mode }) => chain === payment.chain && mode === payment.mode)
     const needed = network?.confirmations ?? 0
     const lags = health === undefined || !health.ready || (health.lagBlocks ?? 0) > needed
+    const { exceptions } = yield* firstOfPayment(reader, payment.id, mostExtras)
     return viewOf({
       payment,
       object: paymentObject(payment, settings),
       confirmations: payment.status === "detecting" ? yield* confirmations(payment, needed) : undefined,
+      extras: extrasOf(payment, exceptions, settings.chains),
+      paidBy: payment.status === "confirmed" ? yield* paidBy(payment) : [],
       lags,
       now: yield* Clock.currentTimeMillis
     })

@@ -2,9 +2,9 @@
  * How the shop of a payment looks: what `tilld accounts shop` and the portal have stored, as paths below the payment's own
  * page. A logo is read from the operator's folder for each request: it may be replaced at any time, and few are asked for.
  */
-import { readFile } from "node:fs/promises"
-import { extname, join } from "node:path"
+import { extname } from "node:path"
 import { Effect } from "effect"
+import { readLogo } from "../Auth/logos.ts"
 import { shopOf } from "../Auth/ShopsRepo.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
@@ -24,9 +24,6 @@ const imageTypes: Readonly<Record<string, string>> = {
   ".jpeg": "image/jpeg"
 }
 
-/** Bytes. */
-const largestLogo = 256 * 1024
-
 /** Not for ever: the shop may change it. */
 const headers = {
   "cache-control": "private, max-age=300",
@@ -39,46 +36,40 @@ const inert = { "content-security-policy": "default-src 'none'; style-src 'unsaf
 
 export const makeShopLook = Effect.gen(function* () {
   const reader = yield* Reader
-  const { checkout } = yield* Settings
+  const settings = yield* Settings
 
   /** @param path of the payment's page */
   const lookOf = (account: AccountId, path: string) =>
     Effect.map(
       shopOf(reader, account),
-      ({ accent, frameOrigins, logo, name }): ShopLook => ({
+      ({ accent, frameOrigins, logo, name, website }): ShopLook => ({
         ...(name === undefined ? {} : { name }),
         ...(logo === undefined ? {} : { logo: `${path}/logo` }),
         ...(accent === undefined ? {} : { style: `${path}/theme.css` }),
+        ...(website === undefined ? {} : { website }),
         frameAncestors: frameOrigins
       })
     )
 
-  /** Undefined where the operator has not put that image there, or it is too large. */
-  const imageOf = (logo: string): Effect.Effect<HttpReply | undefined> =>
-    Effect.promise(() => readFile(join(checkout.logoFolder, logo)).catch(() => undefined)).pipe(
-      Effect.tap((bytes) =>
-        bytes === undefined || bytes.length > largestLogo
-          ? Effect.logWarning(
-              `the logo ${logo} cannot be shown: it must be an image of at most ${largestLogo / 1024} KiB in ${checkout.logoFolder}`
-            )
-          : Effect.void
-      ),
-      Effect.map((bytes) =>
-        bytes === undefined || bytes.length > largestLogo
-          ? undefined
-          : {
-              status: 200,
-              headers: { ...headers, ...inert, "content-type": imageTypes[extname(logo).toLowerCase()] ?? "" },
-              text: "",
-              bytes
-            }
+  /** Undefined where it is not there any more, or has become too large. */
+  const imageOf = (account: AccountId, logo: string): Effect.Effect<HttpReply | undefined> =>
+    readLogo(account, logo).pipe(
+      Effect.provideService(Settings, settings),
+      Effect.map((bytes) => ({
+        status: 200,
+        headers: { ...headers, ...inert, "content-type": imageTypes[extname(logo).toLowerCase()] ?? "" },
+        text: "",
+        bytes
+      })),
+      Effect.catchTag("LogoRefused", ({ message }) =>
+        Effect.as(Effect.annotateLogs(Effect.logWarning(message), { account, logo }), undefined)
       )
     )
 
   /** A part of an account's look; undefined where it has none. */
   const partOf = Effect.fnUntraced(function* (account: AccountId, part: LookPart) {
     const { accent, logo } = yield* shopOf(reader, account)
-    if (part === "logo") return logo === undefined ? undefined : yield* imageOf(logo)
+    if (part === "logo") return logo === undefined ? undefined : yield* imageOf(account, logo)
     const type = { "content-type": "text/css; charset=utf-8" }
     return accent === undefined ? undefined : { status: 200, headers: { ...headers, ...type }, text: themeOf(accent) }
   })

@@ -27,6 +27,7 @@ export const spanish: Texts = {
   payCodeHint: "Lo rellena todo. Si su monedero muestra otra cosa, elija «Solo dirección».",
   addressCodeHint: (amount) => `Introduzca usted el importe: ${amount}.`,
   openWallet: "Abrir en una aplicación de monedero",
+  payBy: "Pague antes de:",
   timeLeft: "Tiempo restante:",
   partPaid: (received, amount) =>
     `Han llegado ${received} de ${amount}, y cuentan. Envíe lo que falta a la misma dirección.`,
@@ -50,7 +51,27 @@ export const spanish: Texts = {
   }),
   sentAnyway:
     "Si ha enviado dinero, está en una dirección de la tienda: póngase en contacto con ella e indique esta referencia.",
-  unavailable: "No envíe nada ahora. Póngase en contacto con la tienda e indique esta referencia.",
+  contact: (shop) => `Póngase en contacto con ${shop ?? "la tienda"} e indique esta referencia.`,
+  extra: {
+    overpaid: (amount) => `Han llegado ${amount} más de lo que se pedía.`,
+    late: (amount) => `Han llegado ${amount} cuando el tiempo ya había terminado.`,
+    found_late: (amount) => `Se han detectado ${amount} cuando este pago ya había terminado.`,
+    wrong_token: (amount, _, currency) => `Han llegado ${amount}, pero se pedía ${currency}.`,
+    wrong_chain: (amount, network, _, asked) => `Han llegado ${amount} en ${network}, pero se pedía ${asked}.`,
+    other: (amount) => `Han llegado ${amount}.`
+  },
+  fate: {
+    open: "El dinero está en una dirección de la tienda, que puede aceptarlo o devolverlo.",
+    accepted: "La tienda lo ha aceptado.",
+    refunded: "La tienda lo ha devuelto.",
+    partly: (sentBack) => `Se han devuelto ${sentBack}. El resto está en una dirección de la tienda.`
+  },
+  received: "Recibido",
+  paidAt: "Fecha del pago",
+  transaction: "Transacción",
+  copyTransaction: "Copiar transacción",
+  explorer: "Ver en el explorador de bloques",
+  unavailable: "No envíe nada ahora.",
   reference: "Referencia",
   lagging: (network) =>
     `${network} se está leyendo con retraso en este momento. Lo que envíe se encontrará en cuanto se vuelva a leer.`,

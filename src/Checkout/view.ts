@@ -7,6 +7,8 @@ import { createHash } from "node:crypto"
 import type { ChainName, Mode } from "../Domain/Chain.ts"
 import { decimalsOf, type PaymentCurrency } from "../Domain/Currency.ts"
 import { isEnded, type Payment, type PaymentObject } from "../Domain/Payment.ts"
+import type { Extra } from "./extras.ts"
+import type { PaidBy } from "./paidBy.ts"
 import type { FailedFor } from "./Texts.ts"
 
 /** How deep the receipts are that complete the payment. */
@@ -28,6 +30,14 @@ export interface Ask {
   readonly shownFrom: number
 }
 
+/** What a payer keeps of a payment that is paid. */
+export interface PaidReceipt {
+  /** In the payment's currency: none where the shop has accepted other money. */
+  readonly received: bigint
+  readonly paidAt: number | undefined
+  readonly transactions: ReadonlyArray<PaidBy>
+}
+
 /**
  * `closing`: its time is over, and blocks of that time may still bring money. `unavailable`: the token is not configured any
  * more, so that nobody would see the money.
@@ -38,7 +48,7 @@ export type CheckoutState =
   | { readonly kind: "seen"; readonly confirmations: Confirmations | undefined }
   | { readonly kind: "closing" }
   | { readonly kind: "unavailable" }
-  | { readonly kind: "paid"; readonly returnTo: string | undefined }
+  | { readonly kind: "paid"; readonly returnTo: string | undefined; readonly receipt: PaidReceipt }
   | { readonly kind: "expired" }
   | { readonly kind: "cancelled" }
   | { readonly kind: "failed"; readonly reason: FailedFor; readonly received: bigint }
@@ -54,6 +64,10 @@ export interface CheckoutView {
   /** EIP-55 form. */
   readonly address: string
   readonly merchantRef: string
+  /** Other money that came, and what the shop has done with it. */
+  readonly extras: ReadonlyArray<Extra>
+  /** The origin of the shop's redirectUrl, once the payment has ended without being paid. */
+  readonly shopUrl: string | undefined
   /** The chain is not read at the moment, or with a delay; said while the payment is open. */
   readonly lags: boolean
 }
@@ -63,6 +77,9 @@ export interface Facts {
   readonly payment: Payment
   readonly object: PaymentObject
   readonly confirmations: Confirmations | undefined
+  readonly extras: ReadonlyArray<Extra>
+  /** Of a confirmed payment. */
+  readonly paidBy: ReadonlyArray<PaidBy>
   readonly lags: boolean
   readonly now: number
 }
@@ -83,8 +100,12 @@ const askOf = ({ object, payment: { createdAt, expiresAt } }: Facts): Ask | unde
   return { due, uri: paymentUri, chainId, contract: tokenContract, endsAt: expiresAt, shownFrom }
 }
 
-const endedState = ({ amountReceived = 0n, failureReason, id, redirectUrl, status }: Payment): CheckoutState => {
-  if (status === "confirmed") return { kind: "paid", returnTo: redirectUrl && returnUrl(redirectUrl, id) }
+const endedState = ({ paidBy, payment }: Facts): CheckoutState => {
+  const { amountReceived = 0n, confirmedAt, failureReason, id, redirectUrl, status } = payment
+  if (status === "confirmed") {
+    const receipt = { received: amountReceived, paidAt: confirmedAt, transactions: paidBy }
+    return { kind: "paid", returnTo: redirectUrl && returnUrl(redirectUrl, id), receipt }
+  }
   if (failureReason === undefined) return { kind: "expired" }
   if (failureReason === "cancelled") return { kind: "cancelled" }
   return { kind: "failed", reason: failureReason, received: amountReceived }
@@ -93,7 +114,7 @@ const endedState = ({ amountReceived = 0n, failureReason, id, redirectUrl, statu
 const stateOf = (facts: Facts): CheckoutState => {
   const { confirmations, now, object, payment } = facts
   const { amountReceived = 0n, expiresAt, status } = payment
-  if (isEnded(status)) return endedState(payment)
+  if (isEnded(status)) return endedState(facts)
   if (status === "detecting" && object.amountRemaining === undefined) return { kind: "seen", confirmations }
   if (now > expiresAt) return { kind: "closing" }
   const ask = askOf(facts)
@@ -102,8 +123,9 @@ const stateOf = (facts: Facts): CheckoutState => {
 }
 
 export const viewOf = (facts: Facts): CheckoutView => {
-  const { lags, object, payment } = facts
-  const { address, amount, chain, currency, merchantRef, mode, status } = payment
+  const { extras, lags, object, payment } = facts
+  const { address, amount, chain, currency, merchantRef, mode, redirectUrl, status } = payment
+  const isUnpaid = isEnded(status) && status !== "confirmed"
   return {
     state: stateOf(facts),
     amount,
@@ -113,6 +135,9 @@ export const viewOf = (facts: Facts): CheckoutView => {
     mode,
     address,
     merchantRef,
+    extras,
+    // Not its path, which may thank for a payment.
+    shopUrl: isUnpaid && redirectUrl !== undefined ? new URL(redirectUrl).origin : undefined,
     lags: lags && !isEnded(status)
   }
 }

@@ -6,7 +6,7 @@ import type { Texts } from "./Texts.ts"
 import type { CheckoutView } from "./view.ts"
 
 /** As wallets name them. */
-const networkNames: Readonly<Record<ChainName, string>> = {
+export const networkNames: Readonly<Record<ChainName, string>> = {
   ethereum: "Ethereum",
   polygon: "Polygon",
   arbitrum: "Arbitrum",

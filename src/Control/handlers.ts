@@ -7,12 +7,13 @@ import type { Outbox } from "../Events/Outbox.ts"
 import type { Jumps } from "../Payments/addresses/numberingJumps.ts"
 import type { Secrets } from "../Secrets.ts"
 import type { Settings } from "../Settings.ts"
-import type { Reader, Writer } from "../Sql.ts"
+import type { Reader, StoreHealth, Writer } from "../Sql.ts"
 import type { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
 import type { SigningKeys } from "../Webhooks/SigningKeys.ts"
 import type { DeliveryClient } from "../Webhooks/transport/DeliveryClient.ts"
 import type { Webhooks } from "../Webhooks.ts"
 import * as AccountHandlers from "./accountHandlers.ts"
+import { ListAlerts, listAlerts, ShowAlertSecret, showAlertSecret, TestAlert, testAlert } from "./alerts.ts"
 import { ListAudit, listAudit } from "./audit.ts"
 import type { Handler } from "./controlHandler.ts"
 import * as Requests from "./controlRequests.ts"
@@ -20,6 +21,7 @@ import * as DeliveryHandlers from "./deliveryHandlers.ts"
 import { ListDeliveries, Redeliver, RedeliverRange, SendTest, ShowDelivery } from "./deliveryRequests.ts"
 import { changeEndpoint, listEndpoints } from "./endpointHandlers.ts"
 import { ChangeEndpoint, ListEndpoints } from "./endpointRequests.ts"
+import { ReadHealth, readHealth } from "./healthRequest.ts"
 import * as KeyHandlers from "./keyHandlers.ts"
 import { MakeLoginLink, makeLoginLink } from "./login.ts"
 import * as PaymentHandlers from "./paymentHandlers.ts"
@@ -44,6 +46,7 @@ export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string
   [ShowShop._tag, showShopHandler],
   [ChangeShop._tag, changeShopHandler],
   [ListAudit._tag, listAudit],
+  [ListAlerts._tag, listAlerts],
   [MakeLoginLink._tag, makeLoginLink],
   [Requests.ListTokens._tag, PaymentHandlers.listTokens],
   [PaymentRequests.ListPayments._tag, PaymentHandlers.listPayments],
@@ -64,7 +67,9 @@ export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string
 export const sealed: ReadonlyMap<string, Handler<SealedServices>> = new Map<string, Handler<SealedServices>>([
   [Requests.CreateAccount._tag, AccountHandlers.createAccount],
   [Requests.ShowSecret._tag, AccountHandlers.showSecret],
-  [Requests.RotateSecret._tag, AccountHandlers.rotateSecret]
+  [Requests.RotateSecret._tag, AccountHandlers.rotateSecret],
+  [ShowAlertSecret._tag, showAlertSecret],
+  [TestAlert._tag, testAlert]
 ])
 
 /** Handlers that read the chains. */
@@ -80,13 +85,17 @@ export const sending: ReadonlyMap<string, Handler<SendingServices>> = new Map<st
   [ChangeEndpoint._tag, changeEndpoint]
 ])
 
+/** Handlers that only a daemon has. */
+const running: ReadonlyMap<string, Handler<Chains | Settings | StoreHealth>> = new Map([[ReadHealth._tag, readHealth]])
+
 /** All services that the handlers need. */
-export type ControlServices = SealedServices | ChainedServices | SendingServices
+export type ControlServices = SealedServices | ChainedServices | SendingServices | StoreHealth
 
 /** All handlers, as the daemon serves them. */
 export const handlers: ReadonlyMap<string, Handler<ControlServices>> = new Map<string, Handler<ControlServices>>([
   ...plain,
   ...sealed,
   ...chained,
-  ...sending
+  ...sending,
+  ...running
 ])

@@ -10,7 +10,14 @@ export class ControlUnusable extends Data.TaggedError("ControlUnusable")<{
 }> {}
 
 /** The daemon received the request and did not answer. The request may have been carried out. */
-export class DaemonSilent extends Data.TaggedError("DaemonSilent")<{ readonly message: string }> {}
+export class DaemonSilent extends Data.TaggedError("DaemonSilent")<{
+  /** What it did instead. */
+  readonly what: string
+}> {
+  override get message() {
+    return `The daemon ${this.what}: look at its log, and whether it was done`
+  }
+}
 
 /** A request, as one line of JSON. `user` is the claimed user name. */
 export const Request = Schema.parseJson(
@@ -91,8 +98,10 @@ export const connect = (path: string): Effect.Effect<Socket | undefined, Control
         const code = codeOf(error)
         // A killed daemon leaves a socket file without a listener.
         if (code === "ENOENT" || code === "ECONNREFUSED") return resume(Effect.succeed(undefined))
-        const message = `The daemon's control socket ${path} answers ${code}: run this as a user of its group, which ls -l ${path} shows`
-        resume(Effect.fail(new ControlUnusable({ message, isDenied: code === "EACCES" })))
+        const isDenied = code === "EACCES"
+        const remedy = isDenied ? `run this as a user of its group, which ls -l ${path} shows` : "look at its log"
+        const message = `The daemon's control socket ${path} answers ${code}: ${remedy}`
+        resume(Effect.fail(new ControlUnusable({ message, isDenied })))
       })
     }),
     (socket) => Effect.sync(() => socket?.destroy())

@@ -9,7 +9,7 @@ export interface Finding {
   /** What was checked. */
   readonly name: string
   readonly finding: string
-  /** What to do about it; absent for `ok`. */
+  /** What to do about it; absent for `ok`, and where the finding says it. */
   readonly remedy?: string
 }
 
@@ -21,11 +21,11 @@ export const warn = (name: string, finding: string, remedy: string): Finding => 
   finding,
   remedy
 })
-export const fail = (name: string, finding: string, remedy: string): Finding => ({
+export const fail = (name: string, finding: string, remedy?: string): Finding => ({
   status: "fail",
   name,
   finding,
-  remedy
+  ...(remedy === undefined ? {} : { remedy })
 })
 
 /** A provider that failed a call. */

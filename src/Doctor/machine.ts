@@ -1,15 +1,18 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs"
-import { dirname, resolve } from "node:path"
-import Database from "better-sqlite3"
+import { dirname, join, resolve } from "node:path"
 import { Clock, Duration, Effect, Either, Redacted } from "effect"
 import { Agent } from "undici"
-import { type Mark, readMark } from "../Payments/addresses/IndexMark.ts"
+import { type Mark, markFile, readMark } from "../Payments/addresses/IndexMark.ts"
 import { blindJump, doubtOf } from "../Payments/addresses/numbering.ts"
 import { fingerprintOf } from "../Secrets.ts"
-import { loadMasterKey } from "../Settings/masterKey.ts"
+import { loadMasterKey, type MasterKeyUnusable } from "../Settings/masterKey.ts"
 import type { SettingsShape, SettingsSource } from "../Settings.ts"
+import { refusedAccess } from "../Sql/fileAccess.ts"
+import { type AskedDaemon, isHealth } from "./daemon.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 import type { Seen } from "./providers.ts"
+import type { StoreFacts } from "./storeFacts.ts"
+import { examineGrowth } from "./storeFindings.ts"
 
 const gigabyte = 1e9
 /** Free bytes below which the disk is a warning, and below which it is a failure. */
@@ -20,97 +23,21 @@ const usualSkew = 5_000
 const badSkew = 60_000
 const dateDeadline = "5 seconds"
 
-/** What was read from the database file, opened read-only. */
-export interface StoreLook {
-  readonly findings: ReadonlyArray<Finding>
-  /** The next index of each wallet by fingerprint, including a pending jump. */
-  readonly nextIndexes: ReadonlyMap<string, number>
-  /** Numbering token of the daemon's last start; empty before the first. */
-  readonly token: string
-  /** Fingerprint of the master key that sealed the database; undefined where nothing is sealed yet. */
-  readonly keyFingerprint: string | undefined
-}
-
-const nothing: Omit<StoreLook, "findings"> = { nextIndexes: new Map(), token: "", keyFingerprint: undefined }
-
-const lookInto = (database: Database.Database): StoreLook => {
-  const name = "database"
-  const damage = (database.pragma("quick_check(5)") as ReadonlyArray<{ quick_check: string }>)
-    .map((row) => row.quick_check)
-    .filter((line) => line !== "ok")
-  const orphans = database.pragma("foreign_key_check") as ReadonlyArray<{ table: string }>
-  const wallets = database
-    .prepare("SELECT fingerprint, next_index + jump AS next FROM wallets")
-    .all() as ReadonlyArray<{
-    fingerprint: string
-    next: number
-  }>
-  const { token } = database.prepare("SELECT token FROM numbering").get() as { token: string }
-  const meta = database.prepare("SELECT value FROM meta WHERE key = 'master_key_fingerprint'").get() as
-    | { value: string }
-    | undefined
-  const restore = "stop tilld, keep a copy of the files, and restore the last backup"
-  const findings = [
-    damage.length === 0
-      ? ok(name, "quick_check finds no damage")
-      : fail(name, `it is damaged: ${damage.join("; ").slice(0, 300)}`, restore),
-    ...(orphans.length === 0
-      ? []
-      : [fail(name, `${orphans.length} rows refer to missing rows, such as in ${orphans[0]?.table}`, restore)])
-  ]
-  return {
-    findings,
-    nextIndexes: new Map(wallets.map((row) => [row.fingerprint, row.next])),
-    token,
-    keyFingerprint: meta?.value
-  }
-}
-
-/** Checks the integrity of the database file, which it reads whole, in this process: a running daemon is not held up. */
-export const examineDatabase = ({ database: { path } }: SettingsShape) =>
-  Effect.sync((): StoreLook => {
-    if (!existsSync(path)) {
-      const finding = warn("database", `${path} is not there yet`, "tilld serve makes it at its first start")
-      return { ...nothing, findings: [finding] }
-    }
-    return Either.try(() => {
-      const database = new Database(path, { readonly: true, timeout: 5_000 })
-      try {
-        return lookInto(database)
-      } finally {
-        database.close()
-      }
-    }).pipe(
-      Either.getOrElse((error) => ({
-        ...nothing,
-        findings: [fail("database", `${path} cannot be read: ${error}`, "check the file, and run this as tilld's user")]
-      }))
-    )
-  })
-
 /**
  * Whether the index mark lets the next start continue the numbering of the database. `mark` must be read before the
  * database: a running daemon writes the mark after it.
  */
-export const examineNumbering = (
-  { database }: SettingsShape,
-  mark: Either.Either<Mark | undefined, unknown>,
-  { nextIndexes, token }: StoreLook
-) =>
+export const examineNumbering = ({ folder, mark }: MarkLook, { token, wallets }: StoreFacts, daemon: AskedDaemon) =>
   Effect.sync((): Finding => {
     const name = "address numbering"
-    const folder = database.markFolder
-    const usable = Either.flatMap(mark, (found) =>
-      Either.map(
-        Either.try(() => accessSync(existing(folder), constants.W_OK)),
-        () => found
-      )
-    )
-    if (Either.isLeft(usable)) {
-      const remedy = "make it writable for tilld, or give another one as database.mark_folder; run this as tilld's user"
-      return fail(name, `its mark cannot be kept in ${folder}: ${usable.left}`, remedy)
+    const remedy = "make it writable for tilld, or give another one as database.mark_folder; run this as tilld's user"
+    const refused = isHealth(daemon) || !existsSync(folder) ? undefined : refusedAccess([folder])
+    if (Either.isLeft(mark) || refused !== undefined) {
+      const reason = Either.isLeft(mark) ? mark.left : refused
+      return fail(name, `its mark cannot be kept in ${folder}: ${reason}`, remedy)
     }
-    const doubt = doubtOf({ token, wallets: Object.fromEntries(nextIndexes) }, usable.right)
+    const next = Array.from(wallets, ([wallet, use]) => [wallet, use.next] as const)
+    const doubt = doubtOf({ token, wallets: Object.fromEntries(next) }, mark.right)
     return doubt === undefined
       ? ok(
           name,
@@ -125,8 +52,26 @@ export const examineNumbering = (
         )
   })
 
-/** The index mark, or why it cannot be read. */
-export const lookAtMark = ({ database }: SettingsShape) => Effect.sync(() => Either.try(() => readMark(database)))
+/** An index mark, or why it cannot be read, and its folder. */
+export interface MarkLook {
+  readonly folder: string
+  readonly mark: Either.Either<Mark | undefined, unknown>
+}
+
+/** `CacheDirectory=` of the unit. */
+const unitFolder = "/var/cache/tilld"
+
+/**
+ * Reads the index mark: in the daemon's folder; without a daemon where the configuration says, or else, since its default
+ * depends on the environment, where the unit has it.
+ */
+export const lookAtMark = ({ database }: SettingsShape, daemon: AskedDaemon) =>
+  Effect.sync((): MarkLook => {
+    const folders = isHealth(daemon) ? [daemon.markFolder] : [database.markFolder, unitFolder]
+    const place = (markFolder: string) => ({ ...database, markFolder })
+    const folder = folders.find((each) => existsSync(markFile(place(each)))) ?? folders[0] ?? database.markFolder
+    return { folder, mark: Either.try(() => readMark(place(folder))) }
+  })
 
 /** The folder, or its nearest parent that exists. */
 const existing = (folder: string): string => (existsSync(folder) ? folder : existing(dirname(folder)))
@@ -134,36 +79,89 @@ const existing = (folder: string): string => (existsSync(folder) ? folder : exis
 const size = (path: string): number => (existsSync(path) ? statSync(path).size : 0)
 const inGigabytes = (bytes: number): string => `${(bytes / gigabyte).toFixed(1)} GB`
 
+/** The disk of the database: free bytes, and those that the database takes. */
+const diskOf = (path: string) => {
+  const folder = existing(dirname(resolve(path)))
+  const { bavail, bsize } = statfsSync(folder)
+  return { folder, free: bavail * bsize, used: size(path) + size(`${path}-wal`) }
+}
+
+/** How long the disk will last. */
+export const examineTrend = ({ database: { path } }: SettingsShape, facts: StoreFacts, now: number) =>
+  Effect.sync(() => examineGrowth(facts, diskOf(path), now))
+
 /** Checks the free space at the database: a backup takes as much as the database. */
 export const examineDisk = ({ database: { path } }: SettingsShape) =>
   Effect.sync((): Finding => {
-    const folder = existing(dirname(resolve(path)))
-    const { bavail, bsize } = statfsSync(folder)
-    const free = bavail * bsize
-    const used = size(path) + size(`${path}-wal`)
+    const { folder, free, used } = diskOf(path)
     const finding = `${inGigabytes(free)} free at ${folder}; the database takes ${inGigabytes(used)}`
     const remedy = "free some space or move database.path: with a full disk no payment is taken"
     if (free < noSpace) return fail("disk", finding, remedy)
     return free < Math.max(littleSpace, 2 * used) ? warn("disk", finding, remedy) : ok("disk", finding)
   })
 
-/** Checks that the master key can be read, and that it sealed the database. */
-export const examineMasterKey = Effect.fn("Doctor.masterKey")(function* (
-  { database: { path } }: SettingsShape,
-  env: SettingsSource["env"],
-  sealedWith: string | undefined
-) {
+/** The file that the unit passes as the key, as README has it: beside the configuration. */
+const unitKeyOf = (source: SettingsSource): string => join(dirname(resolve(source.path)), "master-key")
+
+/** The key that a start would get: where this command has been given none, it is the unit's, which root can read. */
+const findKey = (database: string, source: SettingsSource) =>
+  Effect.catchIf(
+    loadMasterKey(database, source.env),
+    ({ isMissing }) => isMissing === true,
+    (missing) => {
+      const file = unitKeyOf(source)
+      const read = Effect.try({ try: () => accessSync(file, constants.R_OK), catch: () => missing })
+      return Effect.zipRight(read, loadMasterKey(database, { CREDENTIALS_DIRECTORY: dirname(file) }))
+    }
+  )
+
+const judgeKey = (
+  key: Either.Either<Redacted.Redacted<Uint8Array>, MasterKeyUnusable>,
+  unitKey: string,
+  facts: StoreFacts | undefined
+): Finding => {
   const name = "master key"
-  const key = yield* Effect.either(loadMasterKey(path, env))
-  if (Either.isLeft(key)) return fail(name, key.left.message, "without it no webhook can be signed")
-  if (sealedWith === undefined) return ok(name, "there is one; the database has not been sealed yet")
-  return fingerprintOf(key.right) === sealedWith
+  if (Either.isLeft(key)) {
+    return key.left.isMissing
+      ? existsSync(unitKey)
+        ? warn(
+            name,
+            `only root can read ${unitKey}, and no daemon runs that could say whether it is the one`,
+            "ask as root"
+          )
+        : warn(
+            name,
+            `this command has been given none, there is no ${unitKey} for the unit, and no daemon runs that has one`,
+            `put the key there that the database was sealed with; for a new database: (umask 077; openssl rand -base64 32 > ${unitKey})`
+          )
+      : fail(name, key.left.message, "without it no webhook can be signed")
+  }
+  if (facts === undefined) {
+    const finding = "there is one; whether it opens the secrets of the database is unknown, since that was not read"
+    return warn(name, finding, "run this again when the database can be read")
+  }
+  if (facts.keyFingerprint === undefined) return ok(name, "there is one; the database has not been sealed yet")
+  return fingerprintOf(key.right) === facts.keyFingerprint
     ? ok(name, "it opens the secrets of the database")
     : fail(
         name,
         "it is not the one that the database was sealed with",
         "give the one that it was sealed with last: after tilld secrets rotate that is the new one"
       )
+}
+
+/** Checks that the master key can be read, and that it sealed the database: a running daemon has proven both. */
+export const examineMasterKey = Effect.fn("Doctor.masterKey")(function* (
+  { database: { path } }: SettingsShape,
+  source: SettingsSource,
+  daemon: AskedDaemon,
+  facts: StoreFacts | undefined
+) {
+  const name = "master key"
+  if (isHealth(daemon)) return [ok(name, "the daemon runs with the one that opens the secrets of the database")]
+  // It has one, or will say that it has none.
+  if (daemon !== undefined) return []
+  return [judgeKey(yield* Effect.either(findKey(path, source)), unitKeyOf(source), facts)]
 })
 
 /** Milliseconds by which this machine's clock is ahead of a provider's Date header, which has whole seconds. */

@@ -1,4 +1,4 @@
-import { BigDecimal, Duration, Effect } from "effect"
+import { Array, BigDecimal, Duration, Effect, Either } from "effect"
 import { makeProviders } from "../Chains/providers/Providers.ts"
 import { Rpc } from "../Chains/rpc/Rpc.ts"
 import { networkKey } from "../Domain/Chain.ts"
@@ -33,11 +33,8 @@ const findingOf = ({ age, fresh, price, reason, source, spread, symbol }: PriceS
 }
 
 /** A price that the operator has configured: no source can confirm it. */
-const fixedFinding = ({ price, symbol }: PriceStatus, live: boolean): Finding => {
+const fixedFinding = (symbol: string, price: BigDecimal.BigDecimal, live: boolean): Finding => {
   const name = `price of ${symbol}`
-  if (price === undefined) {
-    return warn(name, "none is configured: quotes in it are refused", `add ${symbol} to [rates.fixed]`)
-  }
   const shown = `${showDecimal(price)} USD, as configured`
   return live
     ? warn(
@@ -47,6 +44,14 @@ const fixedFinding = ({ price, symbol }: PriceStatus, live: boolean): Finding =>
       )
     : ok(name, shown)
 }
+
+/** All currencies without a configured price: many shops need few of them. */
+const unpriced = (symbols: ReadonlyArray<string>): Finding =>
+  warn(
+    "prices",
+    `none is configured for ${symbols.join(", ")}: quotes in them are refused`,
+    "add those that you need to [rates.fixed]"
+  )
 
 /** Checks the price of each currency as a daemon that starts now would get it. */
 export const examinePrices = Effect.fn("Doctor.prices")(function* (settings: SettingsShape) {
@@ -66,7 +71,9 @@ export const examinePrices = Effect.fn("Doctor.prices")(function* (settings: Set
   const prices = yield* makePrices(sources)
   yield* prices.refresh
   const live = settings.chains.some(({ mode }) => mode === "live")
-  return prices
-    .status()
-    .map((status) => (settings.rates.sources.includes("fixed") ? fixedFinding(status, live) : findingOf(status)))
+  if (!settings.rates.sources.includes("fixed")) return prices.status().map(findingOf)
+  const [without, priced] = Array.partitionMap(prices.status(), ({ price, symbol }) =>
+    price === undefined ? Either.left(symbol) : Either.right(fixedFinding(symbol, price, live))
+  )
+  return without.length === 0 ? priced : [...priced, unpriced(without)]
 }, Effect.scoped)

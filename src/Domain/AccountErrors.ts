@@ -21,6 +21,16 @@ export class WalletInOtherMode extends Schema.TaggedError<WalletInOtherMode>()("
     })
 }
 
+/** The logo cannot be shown. Nothing was changed. */
+export class LogoRefused extends Schema.TaggedError<LogoRefused>()("LogoRefused", {
+  /** What it must be: `must be …`. */
+  rule: Schema.String
+}) {
+  override get message() {
+    return `The logo ${this.rule}`
+  }
+}
+
 /** The key has ended, or was rolled. Nothing was changed. */
 export class KeyEnded extends Schema.TaggedError<KeyEnded>()("KeyEnded", { message: Schema.String }) {
   /** @param at Unix milliseconds */

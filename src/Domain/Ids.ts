@@ -65,6 +65,8 @@ export const newQuoteId = (): QuoteId => QuoteId.make(`quote_${randomToken()}`, 
 export const newEndpointId = (): EndpointId => EndpointId.make(`wh_${randomToken()}`, true)
 export const newAccountId = (): AccountId => AccountId.make(`acct_${randomToken()}`, true)
 export const newApiKeyId = (): ApiKeyId => ApiKeyId.make(`key_${randomToken()}`, true)
+/** The id of a message to the operator. It begins with the time, `at` in Unix milliseconds. */
+export const newAlertId = (at: number): string => `alr_${timedToken(at)}`
 export const newPersonId = (): PersonId => PersonId.make(`per_${randomToken()}`, true)
 export const newSessionId = (): SessionId => SessionId.make(`ses_${randomToken()}`, true)
 

@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { parseUrl } from "./Url.ts"
 
 /** What the name of a shop may be: as long as fits above a checkout. */
 export const ShopName = Schema.String.pipe(Schema.pattern(/^\P{C}+$/u), Schema.maxLength(60))
@@ -13,13 +14,23 @@ export const LogoFile = Schema.String.pipe(
 )
 
 /** https anywhere, http on this machine for development. */
+const isSite = ({ hostname, protocol }: URL): boolean =>
+  protocol === "https:" || (protocol === "http:" && (hostname === "localhost" || hostname === "127.0.0.1"))
+
 const isOrigin = (text: string): boolean => {
-  if (!URL.canParse(text)) return false
-  const { hostname, origin, protocol } = new URL(text)
-  const isLocal = hostname === "localhost" || hostname === "127.0.0.1"
+  const url = parseUrl(text)
   // What has a meaning of its own in the policy is part of no origin.
-  return origin === text && !/[\s;,'*]/.test(text) && (protocol === "https:" || (protocol === "http:" && isLocal))
+  return url?.origin === text && !/[;,'*]/.test(text) && isSite(url)
 }
+
+/** Where the customers of a shop find it, or its help: a page such as `https://shop.example/contact`. */
+export const Website = Schema.String.pipe(
+  Schema.maxLength(500),
+  Schema.filter((text) => {
+    const url = parseUrl(text)
+    return url !== undefined && isSite(url)
+  })
+)
 
 /** An origin that may show the checkout in a frame, such as `https://shop.example`. */
 export const FrameOrigin = Schema.String.pipe(Schema.maxLength(255), Schema.filter(isOrigin))
@@ -32,6 +43,7 @@ export const Shop = Schema.Struct({
   name: Schema.optionalWith(ShopName, { exact: true }),
   accent: Schema.optionalWith(Accent, { exact: true }),
   logo: Schema.optionalWith(LogoFile, { exact: true }),
+  website: Schema.optionalWith(Website, { exact: true }),
   frameOrigins: Schema.Array(FrameOrigin).pipe(Schema.maxItems(mostFrameOrigins))
 })
 export type Shop = typeof Shop.Type

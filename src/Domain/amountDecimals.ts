@@ -30,10 +30,14 @@ export const decimalsOn = (
     ?.tokens.find(({ symbol }) => symbol === currency)?.decimals ??
   (isToken(currency) ? decimalsOf[currency] : undefined)
 
-/** An amount of base units with its currency, for people: `54.615517 USDC`, with all decimals. */
-export const formatAmount = (amount: string, currency: string, decimals: number | undefined): string => {
-  if (decimals === undefined) return `${amount} base units of ${currency}`
+/** An amount of base units as a decimal with all its digits: `54.615517`. Undefined where the decimals are not known. */
+export const decimalText = (amount: string, decimals: number | undefined): string | undefined => {
+  if (decimals === undefined) return undefined
   const digits = amount.padStart(decimals + 1, "0")
   const whole = digits.slice(0, digits.length - decimals)
-  return `${decimals === 0 ? whole : `${whole}.${digits.slice(-decimals)}`} ${currency}`
+  return decimals === 0 ? whole : `${whole}.${digits.slice(-decimals)}`
 }
+
+/** An amount of base units with its currency, for people: `54.615517 USDC`, with all decimals. */
+export const formatAmount = (amount: string, currency: string, decimals: number | undefined): string =>
+  `${decimalText(amount, decimals) ?? `${amount} base units of`} ${currency}`

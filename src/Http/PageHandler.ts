@@ -7,6 +7,9 @@ import type { Effect } from "effect"
 import type { Body } from "./body.ts"
 import type { HttpReply } from "./HttpReply.ts"
 
+/** Delays a request by milliseconds. Its connection may be closed meanwhile if another client needs one. */
+export type Hold = (millis: number) => Effect.Effect<void>
+
 /** A request for a page, with nothing of it checked. */
 export interface PageRequest {
   readonly method: string
@@ -21,6 +24,7 @@ export interface PageRequest {
   /** The client's IP address, behind the operator's own proxies. */
   readonly client: string
   readonly requestId: string
+  readonly hold: Hold
 }
 
 /** A path as the metrics name it. */

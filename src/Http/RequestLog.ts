@@ -3,8 +3,10 @@
  * a worker stores what was noted once a second. It never delays a request and never fails one: what does not fit, and what
  * the store cannot take, is dropped and counted. `Housekeeping` deletes the old rows.
  */
-import { Context, Effect, Layer, Queue } from "effect"
+import { Context, Effect, Layer, Predicate, Queue } from "effect"
 import type { ApiKey } from "../Domain/ApiKey.ts"
+import { FairQueue } from "../Domain/FairQueue.ts"
+import type { AccountId } from "../Domain/Ids.ts"
 import { Writer } from "../Sql.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
 import { Workers } from "../Telemetry/Workers.ts"
@@ -48,10 +50,13 @@ export const loggedRequest = (
   request: payload === undefined ? null : redacted(payload)
 })
 
-/** Notes a request. */
-export type NoteRequest = (row: () => Repo.LoggedRequest) => void
+/** Notes a request of an account. */
+export type NoteRequest = (account: AccountId, row: () => Repo.LoggedRequest) => void
 
-/** Most requests of a second. All but a load test are far below; beyond it the log would cost more than it is worth. */
+/**
+ * Most requests of a second. All but a load test are far below; beyond it the log would cost more than it is worth, and
+ * what the account with most of them made last is dropped.
+ */
 const mostASecond = 1_000
 /** Rows of one command of the writer: other commands run in between. */
 const batchSize = 100
@@ -72,11 +77,10 @@ export class RequestLog extends Context.Tag("tilld/Http/RequestLog")<
       const { requestsNotLogged } = yield* Metrics
       const heartbeat = (yield* Workers).worker("request log", "1 second")
       const noted = yield* Queue.sliding<void>(1)
-      let rows: Array<Repo.LoggedRequest> = []
+      const waiting = new FairQueue<Repo.LoggedRequest>({ total: mostASecond })
 
       const store = Effect.suspend(() => {
-        const taken = rows
-        rows = []
+        const taken = Array.from({ length: waiting.size }, () => waiting.next()).filter(Predicate.isNotUndefined)
         const batches = Array.from({ length: Math.ceil(taken.length / batchSize) }, (_, i) =>
           taken.slice(i * batchSize, (i + 1) * batchSize)
         )
@@ -93,10 +97,10 @@ export class RequestLog extends Context.Tag("tilld/Http/RequestLog")<
       yield* Effect.addFinalizer(() => store)
 
       return {
-        note: (row) => {
-          if (rows.length >= mostASecond) return requestsNotLogged.add()
-          rows.push(row())
-          if (rows.length === 1) noted.unsafeOffer(undefined)
+        note: (account, row) => {
+          if (!waiting.hasRoomFor(account)) return requestsNotLogged.add()
+          if (waiting.add(account, row()) !== undefined) requestsNotLogged.add()
+          if (waiting.size === 1) noted.unsafeOffer(undefined)
         },
         run: Effect.forever(Effect.zipRight(Queue.take(noted), Effect.delay(heartbeat(store), "1 second")))
       }

@@ -95,17 +95,58 @@ export const byId = (db: Db, { account, mode }: Owner, id: string) =>
     mode
   ])
 
-/**
- * Deletes up to `limit` of the oldest rows: those from before `until` (Unix milliseconds), and those beyond the newest
- * `keep`. Whether there may be more.
- */
-export const forget = (until: number, keep: number, limit: number) =>
+/** Deletes up to `limit` of the oldest rows, those from before `until` (Unix milliseconds). Whether there may be more. */
+export const forget = (until: number, limit: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const gone = yield* tx.all(
-      `DELETE FROM requests WHERE sequence IN (SELECT sequence FROM requests ORDER BY sequence LIMIT ?)
-         AND (at < ? OR sequence <= (SELECT max(sequence) FROM requests) - ?) RETURNING sequence`,
-      [limit, until, keep]
+      `DELETE FROM requests WHERE sequence IN (SELECT sequence FROM requests ORDER BY sequence LIMIT ?) AND at < ?
+       RETURNING sequence`,
+      [limit, until]
     )
     return gone.length === limit
+  })
+
+/** Deletes an owner's `count` oldest rows. */
+export const forgetOldest = ({ account, mode }: Owner, count: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      `DELETE FROM requests WHERE sequence IN
+         (SELECT sequence FROM requests WHERE account_id = ? AND mode = ? ORDER BY sequence LIMIT ?)`,
+      [account, mode, count]
+    )
+  )
+
+interface Counted extends Owner {
+  readonly rows: number
+}
+
+/** The most rows that each may keep, so that all together have `keep` at most: nobody loses any for those with more. */
+export const fairShare = (counts: ReadonlyArray<number>, keep: number): number => {
+  const ascending = counts.toSorted((a, b) => a - b)
+  let left = keep
+  for (const [i, count] of ascending.entries()) {
+    const share = Math.floor(left / (ascending.length - i))
+    if (count > share) return share
+    left -= count
+  }
+  return keep
+}
+
+/** How many rows each owner has beyond its fair share of `keep`; the owners that have none are left out. */
+export const beyondShare = (db: Db, keep: number) =>
+  Effect.gen(function* () {
+    // Counting reads a whole index, so only if there may be too many.
+    const span = yield* db.get<{ rows: number }>(
+      "SELECT (SELECT max(sequence) FROM requests) - (SELECT min(sequence) FROM requests) + 1 AS rows"
+    )
+    if ((span?.rows ?? 0) <= keep) return []
+    const counted = yield* db.all<Counted>(
+      "SELECT account_id AS account, mode, count(*) AS rows FROM requests GROUP BY account_id, mode"
+    )
+    const share = fairShare(
+      counted.map(({ rows }) => rows),
+      keep
+    )
+    return counted.filter(({ rows }) => rows > share).map(({ rows, ...owner }) => ({ owner, excess: rows - share }))
   })

@@ -1,10 +1,12 @@
+import { BoundedMap } from "../Domain/BoundedMap.ts"
+
 /** Requests that a client may make at once. */
 const burst = 50
 /** Milliseconds after which it may make one more: 10 requests per second. */
 const interval = 100
 /** The longest delay of a request, in milliseconds. */
 const longestWait = 5_000
-/** Clients in memory. The one whose last request is oldest is dropped first. */
+/** Clients in memory. */
 const capacity = 10_000
 
 /**
@@ -15,17 +17,14 @@ const capacity = 10_000
  */
 export class UnauthenticatedBudget {
   /** Per client, when the requests it has made are paid for at the rate, Unix milliseconds. */
-  readonly #ends = new Map<string, number>()
+  readonly #ends = new BoundedMap<string, number>(capacity)
 
   /** Counts a request at `now`, Unix milliseconds. Returns by how many milliseconds it has to be delayed. */
   wait(client: string, now: number): number {
     // Bounded, so that no delay is longer than `longestWait` even if the clock was set back.
     const owed = Math.min(Math.max(now, this.#ends.get(client) ?? now), now + burst * interval + longestWait)
     const end = owed + interval
-    this.#ends.delete(client)
     this.#ends.set(client, end)
-    const [oldest] = this.#ends.keys()
-    if (this.#ends.size > capacity && oldest !== undefined) this.#ends.delete(oldest)
     return Math.min(longestWait, Math.max(0, end - now - burst * interval))
   }
 }

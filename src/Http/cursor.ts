@@ -12,6 +12,8 @@ export const invalidCursor = new ApiError({
 export interface Place {
   readonly createdAt: number
   readonly sequence: number
+  /** Where the list ends, if that was fixed when its first page was asked for; Unix milliseconds. */
+  readonly until?: number | undefined
 }
 
 /** Cursors of lists as opaque texts, which merchants send back. `list` names the list and its filters. */
@@ -25,15 +27,15 @@ const contextOf = ({ account, mode }: Owner, list: string): string => `cursor of
 
 /** Sealed, because a sequence number reveals how many rows all accounts have together. */
 export const makeCursors = ({ open, seal }: Pick<SecretsShape, "open" | "seal">): Cursors => ({
-  encode: ({ createdAt, sequence }, owner, list) =>
-    Buffer.from(seal(`${createdAt}/${sequence}`, contextOf(owner, list))).toString("base64url"),
+  encode: ({ createdAt, sequence, until }, owner, list) =>
+    Buffer.from(seal([createdAt, sequence, until].join("/"), contextOf(owner, list))).toString("base64url"),
   decode: (text, owner, list) => {
     const sealed = Buffer.from(text, "base64url")
     // Base64url has more than one spelling, of which this is the one.
     if (sealed.toString("base64url") !== text) return undefined
     try {
-      const place = Redacted.value(open(sealed, contextOf(owner, list))).split("/")
-      return { createdAt: Number(place[0]), sequence: Number(place[1]) }
+      const [createdAt, sequence, until] = Redacted.value(open(sealed, contextOf(owner, list))).split("/")
+      return { createdAt: Number(createdAt), sequence: Number(sequence), until: until ? Number(until) : undefined }
     } catch {
       return undefined
     }

@@ -6,7 +6,10 @@
 import { createServer, type Server } from "node:http"
 import { Server as NetServer } from "node:net"
 import type { Duplex } from "node:stream"
-import { Data, Effect } from "effect"
+import { Data, Effect, Runtime } from "effect"
+import { LogLimit } from "../Telemetry/LogLimit.ts"
+import { retryPatiently } from "../Telemetry/patience.ts"
+import { Workers } from "../Telemetry/Workers.ts"
 import { noTunnels, tooManyConnections } from "./connectionRefusals.ts"
 import { type ConnectionLimits, Connections } from "./connections.ts"
 import { makeRequests } from "./requests.ts"
@@ -17,8 +20,18 @@ export interface ListenAddress {
   readonly port: number
 }
 
-/** The port is taken, or the host is not one of this machine. */
+/** The address can never be listened on: a privileged port, or a host that does not exist. */
 export class ListenFailed extends Data.TaggedError("ListenFailed")<{ readonly message: string }> {}
+
+/** The port is taken, or the host is not (yet) one of this machine. A later try may succeed. */
+export class AddressUnavailable extends Data.TaggedError("AddressUnavailable")<{ readonly message: string }> {}
+
+/** Why an address may be free later, by the system's code. */
+const passing: Readonly<Record<string, string>> = {
+  EADDRINUSE: "the port is taken: end what listens there (ss -ltnp shows it), or choose another",
+  EADDRNOTAVAIL: "this machine has no such address (yet): correct the host, or wait for its network",
+  EAI_AGAIN: "the host's name cannot be resolved now: give its address"
+}
 
 /** Limits of the listener. Times in milliseconds. */
 export interface Front extends ConnectionLimits {
@@ -65,18 +78,20 @@ const refusalReserve = 256
 const lastRequestsTime = "100 millis"
 
 const listen = (server: Server, { host, port }: ListenAddress) =>
-  Effect.async<ListenAddress, ListenFailed>((resume) => {
+  Effect.async<ListenAddress, ListenFailed | AddressUnavailable>((resume) => {
     const onError = (error: NodeJS.ErrnoException) => {
-      const why =
-        error.code === "EADDRINUSE" ? "the port is taken: end what listens there, or choose another" : error.message
-      resume(new ListenFailed({ message: `Cannot listen on ${host}:${port}: ${why}` }))
+      // The server is used again, for the next try.
+      server.off("listening", onListening)
+      const why = passing[error.code ?? ""]
+      const message = `Cannot listen on ${host}:${port}: ${why ?? error.message}`
+      resume(why === undefined ? new ListenFailed({ message }) : new AddressUnavailable({ message }))
     }
-    server.once("error", onError)
-    server.listen({ host, port }, () => {
+    const onListening = () => {
       server.off("error", onError)
       const address = server.address()
       resume(Effect.succeed({ host, port: typeof address === "object" && address !== null ? address.port : port }))
-    })
+    }
+    server.once("error", onError).once("listening", onListening).listen({ host, port })
   })
 
 const connectionsOf = (server: Server) =>
@@ -86,7 +101,8 @@ const connectionsOf = (server: Server) =>
 
 /**
  * Serves at an address until its scope ends; port 0 is any free port. Then it accepts no new connections, lets requests
- * in flight finish, replies 503 to new requests on live connections, and closes them. Returns the address it listens on.
+ * in flight finish, replies 503 to new requests on live connections, and closes them. Returns the address it listens on;
+ * an address that is not available is waited for, with a warning.
  */
 export const serveHttp = Effect.fnUntraced(function* (
   respond: Respond,
@@ -95,7 +111,8 @@ export const serveHttp = Effect.fnUntraced(function* (
 ) {
   const front = { ...defaults, ...over }
   const connections = new Connections<Duplex>(front)
-  const requests = makeRequests(respond, yield* Effect.runtime<never>(), connections, front.answerTimeout)
+  const runtime = yield* Effect.runtime<never>()
+  const requests = makeRequests(respond, runtime, connections, front.answerTimeout)
   const { answerTimeout, connectionsCheckingInterval, headersTimeout, requestTimeout } = front
   const times = { headersTimeout, requestTimeout, connectionsCheckingInterval, keepAliveTimeout }
   // `respond` checks the Host header, and replies in JSON.
@@ -109,6 +126,11 @@ export const serveHttp = Effect.fnUntraced(function* (
     socket.once("close", () => connections.closed(socket))
   })
   server.on("clientError", requests.refuseUnread)
+  const acceptErrors = new LogLimit({ perKey: 1, inAll: 10 })
+  const onAcceptError = ({ code = "", message }: NodeJS.ErrnoException) => {
+    const line = Effect.annotateLogs(Effect.logError("a connection could not be accepted"), { reason: message })
+    Runtime.runFork(runtime)(acceptErrors.write(code, line))
+  }
   server.on("connect", (_, socket) => {
     // After a CONNECT Node no longer handles the socket's errors.
     socket.on("error", () => socket.destroy())
@@ -135,5 +157,20 @@ export const serveHttp = Effect.fnUntraced(function* (
     server.closeAllConnections()
   })
 
-  return yield* Effect.acquireRelease(listen(server, address), () => Effect.zipRight(drain, close))
+  // Not within acquireRelease, which could not be interrupted while it waits.
+  yield* Effect.addFinalizer(() => Effect.when(Effect.zipRight(drain, close), () => server.listening))
+  let refused: string | undefined = "it does not listen yet"
+  ;(yield* Workers).condition("listener", () => refused)
+  const listening = yield* Effect.uninterruptible(listen(server, address)).pipe(
+    Effect.tapError(({ message }) =>
+      Effect.sync(() => {
+        refused = message
+      })
+    ),
+    retryPatiently((error) => error._tag === "AddressUnavailable")
+  )
+  refused = undefined
+  // Without a listener for it the error, such as EMFILE, would end the process.
+  server.on("error", onAcceptError)
+  return listening
 })

@@ -8,20 +8,23 @@ import type { IncomingMessage } from "node:http"
 import { Cause, Clock, Effect, Option } from "effect"
 import { forbiddenTo, makeAuthenticate } from "../Auth/authenticate.ts"
 import { FailedAttempts } from "../Auth/FailedAttempts.ts"
+import { shownPrefix } from "../Auth/keyFormat.ts"
 import type { Allowance } from "../Auth/rateLimitWindows.ts"
 import { RateLimits } from "../Auth.ts"
 import { ApiError } from "../Domain/ApiError.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
 import { Settings } from "../Settings.ts"
 import { StoreUnavailable } from "../Sql.ts"
+import { LogLimit } from "../Telemetry/LogLimit.ts"
 import { type Body, parseBody } from "./body.ts"
 import { clientAddressOf, networkOf } from "./clientAddress.ts"
 import type { HttpAnswer } from "./Handler.ts"
 import { errorReply, type HttpReply, isPieces } from "./HttpReply.ts"
 import { Idempotency, type StoreReplay } from "./idempotency.ts"
-import type { ObservedRoute, Pages } from "./PageHandler.ts"
+import type { Hold, ObservedRoute, Pages } from "./PageHandler.ts"
 import { loggedRequest, type NoteRequest } from "./RequestLog.ts"
 import type { Observe } from "./requestMetrics.ts"
+import { traceRequests } from "./requestTraces.ts"
 import { unlessKept } from "./revalidation.ts"
 import { allowOf, type Operation, type Route, type Router } from "./routes.ts"
 import type { UnauthenticatedBudget } from "./UnauthenticatedBudget.ts"
@@ -66,8 +69,11 @@ const rateLimited = ({ limit, resetAt, window }: Allowance, now: number) =>
     headers: { "retry-after": String(Math.max(1, Math.ceil((resetAt - now) / 1000))) }
   })
 
-/** While the store is down every request fails. It is logged at most once per interval. */
-const storeLogMillis = 10_000
+/** While the store is down every request fails. */
+const storeLogs = { perKey: 6, inAll: 6 }
+
+/** By the client's network: whoever tries keys must not fill the log. */
+const refusedKeyLogs = { perKey: 3, inAll: 60 }
 
 /** The request target without the `http://host` that a proxy may put before it (RFC 9112, 3.2.2). */
 const targetOf = ({ url = "/" }: IncomingMessage): readonly [path: string, search: string] => {
@@ -112,9 +118,6 @@ interface Findings {
   payload: unknown
 }
 
-/** Delays a request by `millis`. Its connection may be closed meanwhile if another client needs one. */
-type Hold = (millis: number) => Effect.Effect<void>
-
 /** Replies to a request. Never fails: errors and defects are replies too. */
 export type Respond = (request: IncomingMessage, body: Body, requestId: string, hold?: Hold) => Effect.Effect<HttpReply>
 
@@ -136,12 +139,19 @@ export const makeRespond = Effect.fnUntraced(function* (
   const clientAddress = clientAddressOf(server.trustedProxies)
   const clock = yield* Effect.clock
   const failures = new FailedAttempts()
-  let storeLoggedAt = Number.NEGATIVE_INFINITY
+  const storeErrors = new LogLimit(storeLogs)
+  const refusedKeys = new LogLimit(refusedKeyLogs)
 
   /** Delays the reply to repeated authentication failures from one network, and closes the connection after it. */
-  const delayFailure = (request: IncomingMessage, error: ApiError, hold: Hold) =>
+  const delayFailure = (request: IncomingMessage, requestId: string, error: ApiError, hold: Hold) =>
     Effect.gen(function* () {
-      const delay = failures.failed(networkOf(clientAddress(request)), clock.unsafeCurrentTimeMillis())
+      const network = networkOf(clientAddress(request))
+      const presented = headerOf(request, "x-api-key")
+      if (presented !== undefined && error.code === "UNAUTHORIZED") {
+        const about = { prefix: shownPrefix(presented), network, requestId }
+        yield* refusedKeys.write(network, Effect.annotateLogs(Effect.logWarning("an API key was refused"), about))
+      }
+      const delay = failures.failed(network, clock.unsafeCurrentTimeMillis())
       if (delay === 0) return yield* error
       yield* hold(delay)
       const { code, message } = error
@@ -150,11 +160,11 @@ export const makeRespond = Effect.fnUntraced(function* (
 
   // A wrong address is a failed authentication, and does not count for the key: whoever has stolen it could use up its
   // rate limit otherwise.
-  const authenticated = (request: IncomingMessage, hold: Hold) =>
+  const authenticated = (request: IncomingMessage, requestId: string, hold: Hold) =>
     authenticate(
       headerOf(request, "x-api-key"),
       () => clientAddress(request),
-      (error) => delayFailure(request, error, hold)
+      (error) => delayFailure(request, requestId, error, hold)
     )
 
   const handle = (request: IncomingMessage, received: Body, requestId: string, findings: Findings, hold: Hold) =>
@@ -177,13 +187,14 @@ export const makeRespond = Effect.fnUntraced(function* (
           headers,
           body: received,
           client: clientAddress(request),
-          requestId
+          requestId,
+          hold
         })
       }
       if (match === undefined) return yield* noRoute
       const { params, route } = match
       findings.route = route
-      const key = route.isPublic ? undefined : yield* authenticated(request, hold)
+      const key = route.isPublic ? undefined : yield* authenticated(request, requestId, hold)
       findings.key = key
       if (key !== undefined) {
         // Every authenticated request counts, also one that fails a later check.
@@ -217,18 +228,13 @@ export const makeRespond = Effect.fnUntraced(function* (
         : yield* idempotency.once(key, scopeOf(request.method ?? "", route, params), idempotencyKey, payload, work)
     })
 
-  const logStore = (error: StoreUnavailable) =>
-    Effect.gen(function* () {
-      const now = clock.unsafeCurrentTimeMillis()
-      if (now - storeLoggedAt < storeLogMillis) return
-      storeLoggedAt = now
-      yield* Effect.logError(error.message)
-    })
-
   const replyTo = (cause: Cause.Cause<ApiError | StoreUnavailable>, request: IncomingMessage, requestId: string) => {
     const error = Option.getOrUndefined(Cause.failureOption(cause))
     if (error instanceof ApiError) return Effect.succeed(errorReply(error, requestId))
-    if (error instanceof StoreUnavailable) return Effect.as(logStore(error), errorReply(storeUnavailable, requestId))
+    if (error instanceof StoreUnavailable) {
+      const line = Effect.annotateLogs(Effect.logError(error.message), { requestId })
+      return Effect.as(storeErrors.write("", line), errorReply(storeUnavailable, requestId))
+    }
     // The handler was interrupted: the server is shutting down, and `requests.ts` replies with 503.
     if (Cause.isInterruptedOnly(cause)) return Effect.interrupt
     const [path] = targetOf(request)
@@ -238,13 +244,20 @@ export const makeRespond = Effect.fnUntraced(function* (
     )
   }
 
+  const traced = yield* traceRequests
+
   const respond: Respond = (request, body, requestId, hold = Clock.sleep) =>
     Effect.suspend(() => {
       const findings: Findings = { headers: {}, route: undefined, key: undefined, payload: undefined }
       const startedAt = clock.unsafeCurrentTimeNanos()
       return Effect.map(
-        Effect.catchAllCause(handle(request, body, requestId, findings, hold), (cause) =>
-          replyTo(cause, request, requestId)
+        traced(
+          Effect.catchAllCause(handle(request, body, requestId, findings, hold), (cause) =>
+            replyTo(cause, request, requestId)
+          ),
+          request,
+          requestId,
+          findings
         ),
         (full): HttpReply => {
           const reply = unlessKept(request, { ...full, headers: Object.assign({}, findings.headers, full.headers) })
@@ -254,7 +267,9 @@ export const makeRespond = Effect.fnUntraced(function* (
           if (key !== undefined && route !== undefined) {
             const at = clock.unsafeCurrentTimeMillis()
             const { method = "" } = request
-            note(() => loggedRequest({ id: requestId, at, key, method, path: route.path, seconds, payload }, reply))
+            note(key.account, () =>
+              loggedRequest({ id: requestId, at, key, method, path: route.path, seconds, payload }, reply)
+            )
           }
           return reply
         }

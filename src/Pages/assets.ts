@@ -1,5 +1,5 @@
 /**
- * The scripts and stylesheets of pages, which the build leaves in the folder `assets` beside the bundle. Each is read once,
+ * The scripts and stylesheets of pages, which the build leaves in the folder `assets` beside the chunks. Each is read once,
  * compressed once, and served under a name with its hash, so that browsers keep it for ever. `Pages.ts` serves them.
  */
 import { createHash } from "node:crypto"
@@ -32,10 +32,11 @@ export const assetsPath = "/assets/"
 
 /** Beside the bundle's chunks; run from the sources, in what the last build made. */
 const folder = () => {
-  const places = [new URL("../assets/", import.meta.url), new URL("../../dist/assets/", import.meta.url)]
-  const found = places.map((url) => fileURLToPath(url)).find((path) => existsSync(path))
-  if (found === undefined) throw new Error("The pages' scripts are missing: build again with npm run build.")
-  return found
+  const beside = fileURLToPath(new URL("../assets/", import.meta.url))
+  if (existsSync(beside)) return beside
+  const dist = fileURLToPath(new URL("../../dist/", import.meta.url))
+  if (!existsSync(`${dist}.inputs`)) throw new Error("The pages' scripts are missing: build again with npm run build.")
+  return `${dist}builds/${readFileSync(`${dist}.inputs`, "utf8")}/assets`
 }
 
 export interface Assets {

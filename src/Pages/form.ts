@@ -2,7 +2,10 @@ import { isUtf8 } from "node:buffer"
 import type { PageRequest } from "../Http/PageHandler.ts"
 
 /** Why a form was not read. */
-export type FormProblem = "too large" | "not a form"
+export type FormProblem = "too large" | "too many fields" | "not a form"
+
+/** Fields of a form: a page's hundred rows to choose from, and as many again. */
+export const mostFields = 200
 
 const urlEncoded = /^application\/x-www-form-urlencoded\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i
 
@@ -10,5 +13,7 @@ const urlEncoded = /^application\/x-www-form-urlencoded\s*(;\s*charset\s*=\s*"?u
 export const readForm = ({ body, headers }: PageRequest): URLSearchParams | FormProblem => {
   if (body === undefined) return "too large"
   if (body.length > 0 && !urlEncoded.test(headers["content-type"] ?? "")) return "not a form"
-  return isUtf8(body) ? new URLSearchParams(body.toString("utf8")) : "not a form"
+  if (!isUtf8(body)) return "not a form"
+  const form = new URLSearchParams(body.toString("utf8"))
+  return form.size > mostFields ? "too many fields" : form
 }

@@ -1,7 +1,7 @@
 /** Lists of exceptions: what is shown with payments, what operators have to decide on, and an owner's own. Only reads. */
 import { Array as Arr, Effect } from "effect"
 import type { ShownExceptions } from "../Domain/AccountedPayment.ts"
-import type { ChainName } from "../Domain/Chain.ts"
+import type { ChainName, Mode } from "../Domain/Chain.ts"
 import type { ExceptionKind, PaymentException } from "../Domain/Exception.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
@@ -21,6 +21,20 @@ const shown = (found: ReadonlyArray<PaymentException>, limit: number): ShownExce
 export const firstOfPayment = (db: Db, payment: PaymentId, limit: number) =>
   Effect.map(select(db, `WHERE payment_id = ? ${pressingFirst} LIMIT ?`, [payment, limit + 1]), (found) =>
     shown(found, limit)
+  )
+
+/** Most exceptions that are counted of a kind. */
+export const countLimit = 10_000
+
+/** How many exceptions of a kind wait for a decision, of all accounts; at most `countLimit` are counted. */
+export const countOpenOfKind = (db: Db, mode: Mode, kind: ExceptionKind) =>
+  Effect.map(
+    db.get<{ count: number }>(
+      `SELECT count(*) AS count FROM (
+         SELECT 1 FROM exceptions WHERE mode = ? AND kind = ? AND closed_at IS NULL LIMIT ${countLimit})`,
+      [mode, kind]
+    ),
+    (row) => row?.count ?? 0
   )
 
 /** Exceptions that an answer shows with a payment at most. */

@@ -5,8 +5,9 @@
 import { Effect } from "effect"
 import { toChecksummed } from "../Domain/Address.ts"
 import { type ChainName, modes } from "../Domain/Chain.ts"
+import type { PaymentId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
-import type { PaymentStatus } from "../Domain/Payment.ts"
+import type { FailureReason, PaymentStatus } from "../Domain/Payment.ts"
 import type { Db, Param } from "../Sql.ts"
 import { columns, fromRow, type PaymentRow } from "./PaymentsRepo.ts"
 
@@ -18,6 +19,8 @@ export interface Cursor {
 
 export interface ListFilter {
   readonly status?: PaymentStatus | undefined
+  /** Only those that were cancelled, of all that have expired; without `status`. */
+  readonly cancelled?: true | undefined
   readonly chain?: ChainName | undefined
   readonly merchantRef?: string | undefined
   /** EIP-55 form. */
@@ -54,12 +57,12 @@ const ofTransaction = (txHash: string): Condition => [
  * the table holds. The index is named: after an ANALYZE, SQLite might prefer to search all rows of a rare chain for a
  * status. A reference and an address are unique, and have the index of that.
  */
-const sourceOf = ({ address, chain, merchantRef, status, txHash }: ListFilter): Condition => {
+const sourceOf = ({ address, cancelled, chain, merchantRef, status, txHash }: ListFilter): Condition => {
   if (txHash !== undefined) return ofTransaction(txHash)
   if (address !== undefined || merchantRef !== undefined) return ["payments"]
-  return [
-    `payments INDEXED BY payments_list${status === undefined ? "" : "_status"}${chain === undefined ? "" : "_chain"}`
-  ]
+  const by = { _cancelled: cancelled, _status: status, _chain: chain }
+  const filters = Object.entries(by).flatMap(([name, value]) => (value === undefined ? [] : [name]))
+  return [`payments INDEXED BY payments_list${filters.join("")}`]
 }
 
 const equal = (column: string, value: string | undefined): ReadonlyArray<Condition> =>
@@ -67,7 +70,7 @@ const equal = (column: string, value: string | undefined): ReadonlyArray<Conditi
 
 /** A page, newest first. */
 export const list = (db: Db, owner: Owner, filter: ListFilter) => {
-  const { address, after, chain, createdAfter, createdBefore, limit, merchantRef, status } = filter
+  const { address, after, cancelled, chain, createdAfter, createdBefore, limit, merchantRef, status } = filter
   // A cursor is below `createdBefore`: of two upper bounds SQLite might search by the wrong one.
   const below = after ?? (createdBefore === undefined ? undefined : { createdAt: createdBefore, sequence: 0 })
   const source = sourceOf(filter)
@@ -78,6 +81,7 @@ export const list = (db: Db, owner: Owner, filter: ListFilter) => {
     ...equal("address", address),
     ...equal("status", status),
     ...equal("chain", chain),
+    ...(cancelled ? [["failure_reason = 'cancelled'"] as const] : []),
     ...(createdAfter === undefined ? [] : [["created_at >= ?", createdAfter] as const]),
     ...(below === undefined ? [] : [["(created_at, sequence) < (?, ?)", below.createdAt, below.sequence] as const])
   ]
@@ -95,10 +99,14 @@ export const list = (db: Db, owner: Owner, filter: ListFilter) => {
 /** What became of a payment, for sums. */
 export interface Result extends Cursor {
   readonly status: PaymentStatus
+  readonly failureReason: FailureReason | null
   readonly currency: string
   readonly chain: ChainName
-  /** Base units, as text: of a confirmed payment what came, else what is asked for. */
+  /** Base units, as text: what is asked for, and of a confirmed payment what came in its currency where that is known. */
   readonly amount: string
+  readonly received: string | null
+  /** What came on top of it and was accepted: base units of its currency, separated by commas. */
+  readonly surplus: string | null
   /** The worth of what was asked for, USD; null where no price was known. */
   readonly usdValue: string | null
   readonly confirmedAt: number | null
@@ -107,13 +115,24 @@ export interface Result extends Cursor {
 /** What became of an owner's payments that were created at `since` or later: so many behind `after`, newest first. */
 export const results = (db: Db, { account, mode }: Owner, since: number, after: Cursor | undefined, limit: number) =>
   db.all<Result>(
-    `SELECT created_at AS createdAt, sequence, status, currency, chain,
-       iif(status = 'confirmed', coalesce(amount_received, amount), amount) AS amount, usd_value AS usdValue,
-       confirmed_at AS confirmedAt
+    `SELECT created_at AS createdAt, sequence, status, failure_reason AS failureReason, currency, chain, amount,
+       amount_received AS received, usd_value AS usdValue, confirmed_at AS confirmedAt,
+       (SELECT group_concat(exceptions.amount) FROM exceptions INDEXED BY exceptions_payment
+        WHERE payment_id = payments.id AND kind = 'overpaid' AND outcome = 'accepted') AS surplus
      FROM payments INDEXED BY payments_list
      WHERE account_id = ? AND mode = ? AND created_at >= ? AND (created_at, sequence) < (?, ?)
      ORDER BY created_at DESC, sequence DESC LIMIT ?`,
     [account, mode, since, after?.createdAt ?? Number.MAX_SAFE_INTEGER, after?.sequence ?? 0, limit]
+  )
+
+/** The references of payments, by their ids. */
+export const references = (db: Db, payments: ReadonlyArray<PaymentId>) =>
+  Effect.map(
+    db.all<{ id: PaymentId; merchant_ref: string }>(
+      "SELECT id, merchant_ref FROM payments WHERE id IN (SELECT value FROM json_each(?))",
+      [JSON.stringify(payments)]
+    ),
+    (rows): ReadonlyMap<PaymentId, string> => new Map(rows.map(({ id, merchant_ref }) => [id, merchant_ref]))
   )
 
 const hashForm = /^0x[0-9a-fA-F]{64}$/

@@ -2,7 +2,7 @@
  * Stores what the status machine or somebody has decided, inside the transaction of the decision: the payment's new states,
  * the exceptions that follow from its receipts, and the events of both. Called by settlement, decisions and refunds.
  */
-import { Effect } from "effect"
+import { Effect, Runtime } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import { kindOf } from "../Domain/Event.ts"
 import type { ExceptionContent, PaymentException } from "../Domain/Exception.ts"
@@ -43,13 +43,22 @@ export const reportExceptions = Effect.fnUntraced(function* (outbox: Outbox["Typ
   }
 })
 
+/** One line for each change of a status. */
+const logTransition = ({ status: from }: Payment, { chain, id, mode, status: to }: Payment) =>
+  Effect.annotateLogs(Effect.logInfo(`payment ${to}`), { service: "payments", payment: id, chain, mode, from, to })
+
 const storeState = Effect.fnUntraced(function* (before: Payment, after: Payment, at: number) {
   const tx = yield* Tx
   const { payments } = yield* Metrics
   const { id, status } = after
   yield* Repo.update(before, after, at)
-  if (status !== before.status && isEnded(status)) yield* Dust.decide(id)
-  if (status !== before.status) tx.afterCommit(() => payments.add([status]))
+  if (status === before.status) return
+  if (isEnded(status)) yield* Dust.decide(id)
+  const runtime = yield* Effect.runtime<never>()
+  tx.afterCommit(() => {
+    payments.add([status])
+    Runtime.runSync(runtime)(logTransition(before, after))
+  })
 })
 
 /** What is stored of one payment. */

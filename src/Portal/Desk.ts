@@ -1,13 +1,17 @@
 /** What the pages of the portal share while it runs. */
 import { Clock, Context, Effect } from "effect"
+import { noteOf } from "../Auth/auditLog.ts"
 import { Challenges } from "../Auth/Challenges.ts"
 import { FailedAttempts } from "../Auth/FailedAttempts.ts"
 import { type RelyingParty, relyingPartyId } from "../Auth/passkeys.ts"
-import { makePasswordHasher, type PasswordHasher } from "../Auth/passwordHash.ts"
+import { makePasswordHasher, type PasswordHasher, TooManyWaiting } from "../Auth/passwordHash.ts"
+import { RefusalSeries } from "../Auth/refusalSeries.ts"
 import type { Visitor } from "../Auth/sessions.ts"
+import type { Person } from "../Domain/Person.ts"
 import { networkOf } from "../Http/clientAddress.ts"
 import type { PageRequest } from "../Http/PageHandler.ts"
 import { Settings } from "../Settings.ts"
+import { StoreUnavailable, Writer } from "../Sql.ts"
 import { type SessionCookie, sessionCookie } from "./cookie.ts"
 
 export interface DeskShape {
@@ -18,8 +22,23 @@ export interface DeskShape {
   readonly party: RelyingParty | undefined
   /** The browser of a request. */
   readonly visitorOf: (request: Pick<PageRequest, "client" | "headers">) => Visitor
-  /** Waits before a failed attempt to sign in is answered: longer with each one from the same network. */
-  readonly delayFailure: (client: string) => Effect.Effect<void>
+  /**
+   * Runs a check of who somebody is. Its failures count for the client's network, whose next attempts are held before they
+   * are checked: longer with each failure, and one after the other.
+   */
+  readonly attempt: <A, E, R>(
+    request: Pick<PageRequest, "client" | "hold">,
+    check: Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E | TooManyWaiting, R>
+  /**
+   * Puts a refused password or proof of a person into the audit log, if it is the first of a series. The reply does not
+   * wait for it: names that nobody has are in no log, and the time must not tell them apart.
+   */
+  readonly noteRefused: (
+    person: Person,
+    request: Pick<PageRequest, "client">,
+    refused: { readonly act: string; readonly by: string }
+  ) => Effect.Effect<void>
 }
 
 /** For the handlers of routes; `Portal.ts` provides it. */
@@ -28,6 +47,8 @@ export class Desk extends Context.Tag("tilld/Portal/Desk")<Desk, DeskShape>() {}
 export const makeDesk = Effect.gen(function* () {
   const { publicUrl } = (yield* Settings).server
   const failures = new FailedAttempts()
+  const refusals = new RefusalSeries()
+  const writer = yield* Writer
   const cookie = sessionCookie(publicUrl)
   const id = relyingPartyId(publicUrl)
   const desk: DeskShape = {
@@ -40,8 +61,24 @@ export const makeDesk = Effect.gen(function* () {
       address: client,
       secret: cookie.read(headers)
     }),
-    delayFailure: (client) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.sleep(failures.failed(networkOf(client), now)))
+    noteRefused: (person, { client }, { act, by }) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        refusals.isNoted(person.id, networkOf(client), now)
+          ? Effect.forkDaemon(Effect.ignore(writer.write(noteOf(person, { act, detail: { by, address: client } }))))
+          : Effect.void
+      ),
+    attempt: ({ client, hold }, check) =>
+      Effect.gen(function* () {
+        const network = networkOf(client)
+        const wait = failures.book(network, yield* Clock.currentTimeMillis)
+        if (wait === undefined) return yield* TooManyWaiting.of(true)
+        if (wait > 0) yield* hold(wait)
+        return yield* Effect.tapError(check, (error) =>
+          error instanceof TooManyWaiting || error instanceof StoreUnavailable
+            ? Effect.void
+            : Effect.map(Clock.currentTimeMillis, (now) => void failures.failed(network, now))
+        )
+      })
   }
   return desk
 })

@@ -2,13 +2,15 @@
 import { Effect } from "effect"
 import { audited, personActor } from "../Auth/auditLog.ts"
 import { type LinkRefused, noteRefusal, personOfLink, useLink } from "../Auth/loginLinks.ts"
+import type { TooManyWaiting } from "../Auth/passwordHash.ts"
 import { begin } from "../Auth/sessions.ts"
 import { newSessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
+import type { HttpReply } from "../Http/HttpReply.ts"
 import type { PageRequest } from "../Http/PageHandler.ts"
 import { errorPage } from "../Pages/ErrorPage.tsx"
 import { pageReply, seeOther } from "../Pages/reply.tsx"
-import { Writer } from "../Sql.ts"
+import { type Reader, type StoreUnavailable, Writer } from "../Sql.ts"
 import type { DeskShape } from "./Desk.ts"
 import { Outside } from "./Outside.tsx"
 
@@ -21,10 +23,9 @@ const refusals: Readonly<Record<LinkRefused["reason"], string>> = {
   disabled: "This person may not sign in any more."
 }
 
-const refused = (desk: DeskShape, request: PageRequest, token: string, { reason }: LinkRefused) =>
+const refused = (request: PageRequest, token: string, { reason }: LinkRefused) =>
   Effect.gen(function* () {
     yield* noteRefusal(token, request.client)
-    yield* desk.delayFailure(request.client)
     return errorPage(
       "portal",
       {
@@ -36,31 +37,57 @@ const refused = (desk: DeskShape, request: PageRequest, token: string, { reason 
     )
   })
 
+const busy = (request: PageRequest, { message }: TooManyWaiting) =>
+  Effect.succeed(errorPage("portal", { status: 429, title: "Not yet", text: message }, request.requestId))
+
+/** Looks at a link or uses it, as an attempt to sign in. */
+const attempt = (
+  desk: DeskShape,
+  request: PageRequest,
+  token: string,
+  use: Effect.Effect<HttpReply, LinkRefused | StoreUnavailable, Reader | Writer>
+) =>
+  desk.attempt(request, use).pipe(
+    Effect.catchTags({
+      LinkRefused: (error) => refused(request, token, error),
+      TooManyWaiting: (error) => busy(request, error)
+    })
+  )
+
 /** GET: says whom the link signs in. */
 export const loginPage = (desk: DeskShape, request: PageRequest, token: string) =>
-  Effect.gen(function* () {
-    const person = yield* personOfLink(token)
-    return pageReply(
-      <Outside title="Sign in">
-        <p>
-          This link signs you in as <strong>{person.name}</strong>, {roleText(person)}.
-        </p>
-        <form method="post">
-          <button type="submit">Sign in</button>
-        </form>
-      </Outside>
+  attempt(
+    desk,
+    request,
+    token,
+    Effect.map(personOfLink(token), (person) =>
+      pageReply(
+        <Outside title="Sign in">
+          <p>
+            This link signs you in as <strong>{person.name}</strong>, {roleText(person)}.
+          </p>
+          <form method="post">
+            <button type="submit">Sign in</button>
+          </form>
+        </Outside>
+      )
     )
-  }).pipe(Effect.catchTag("LinkRefused", (error) => refused(desk, request, token, error)))
+  )
 
 /** POST: uses the link up, and begins a session. */
 export const login = (desk: DeskShape, request: PageRequest, token: string) =>
-  Effect.gen(function* () {
-    const person = yield* personOfLink(token)
-    const writer = yield* Writer
-    const session = newSessionId()
-    const act = { act: "portal login", detail: { session, by: "link", address: request.client } }
-    const { secret } = yield* audited(personActor(person), act, () =>
-      writer.write(Effect.flatMap(useLink(token), (holder) => begin(holder, desk.visitorOf(request), session)))
-    )
-    return seeOther("/portal", { "set-cookie": desk.cookie.set(secret) })
-  }).pipe(Effect.catchTag("LinkRefused", (error) => refused(desk, request, token, error)))
+  attempt(
+    desk,
+    request,
+    token,
+    Effect.gen(function* () {
+      const person = yield* personOfLink(token)
+      const writer = yield* Writer
+      const session = newSessionId()
+      const act = { act: "portal login", detail: { session, by: "link", address: request.client } }
+      const { secret } = yield* audited(personActor(person), act, () =>
+        writer.write(Effect.flatMap(useLink(token), (holder) => begin(holder, desk.visitorOf(request), session)))
+      )
+      return seeOther("/portal", { "set-cookie": desk.cookie.set(secret) })
+    })
+  )

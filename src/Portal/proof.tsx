@@ -3,11 +3,12 @@
  * what was typed in hidden fields, and then it goes on there.
  */
 import { Clock, Data, Effect } from "effect"
+import { audited, personActor } from "../Auth/auditLog.ts"
 import { type PasswordReplaced, stillSet } from "../Auth/credentials.ts"
-import { type LinkRefused, useLink } from "../Auth/loginLinks.ts"
+import { type LinkRefused, noteRefusal, useLink } from "../Auth/loginLinks.ts"
 import * as PasskeysRepo from "../Auth/PasskeysRepo.ts"
 import * as PasswordsRepo from "../Auth/PasswordsRepo.ts"
-import { askOptions, checkPasskey } from "../Auth/passkeys.ts"
+import { askOptions, checkPasskey, type PasskeyRefused } from "../Auth/passkeys.ts"
 import * as SessionsRepo from "../Auth/SessionsRepo.ts"
 import type { SignedIn } from "../Auth/sessions.ts"
 import type { Person } from "../Domain/Person.ts"
@@ -34,6 +35,14 @@ const typedIn = (form: URLSearchParams): URLSearchParams => {
   for (const name of own) rest.delete(name)
   return rest
 }
+
+/** Characters that the page keeps: escaped, one takes up to six bytes. */
+const mostTyped = 16_384
+
+/** Whether what was typed is more than the page keeps. */
+export const isTooLong = (form: URLSearchParams): boolean =>
+  Array.from(typedIn(form), ([name, value]) => name.length + value.length).reduce((sum, length) => sum + length, 0) >
+  mostTyped
 
 /** A proof that is none. */
 class NotProven extends Data.TaggedError("NotProven")<{ readonly problem: string }> {}
@@ -99,7 +108,8 @@ const ask = (
             label={password === undefined ? "Link" : "Or a link"}
             hint={
               <>
-                A new one for you, as this command prints it: <code>{command(person)}</code>
+                A new one for you. {person.account === undefined ? "" : "An admin makes it on the page People. "}
+                On the server this command prints it: <code>{command(person)}</code>
               </>
             }
           />
@@ -112,38 +122,56 @@ const ask = (
     )
   })
 
+interface Proof {
+  readonly by: "passkey" | "password" | "link"
+  readonly text: string
+}
+
+/** The proof that a form brings. */
+const proofIn = (desk: DeskShape, form: URLSearchParams): Proof | undefined => {
+  const passkey = desk.party === undefined ? "" : (form.get("proof_passkey") ?? "")
+  if (passkey !== "") return { by: "passkey", text: passkey }
+  const password = form.get("proof_password") ?? ""
+  if (password !== "") return { by: "password", text: password }
+  const link = (form.get("proof_link") ?? "").trim()
+  return link === "" ? undefined : { by: "link", text: link.slice(link.lastIndexOf("/") + 1) }
+}
+
 /** What uses a proof up, or checks it once more, in the transaction that stores it. */
-type StoreProof = Effect.Effect<unknown, NotProven | LinkRefused | PasswordReplaced | StoreUnavailable, Tx>
+type StoreProof = Effect.Effect<
+  unknown,
+  NotProven | LinkRefused | PasskeyRefused | PasswordReplaced | StoreUnavailable,
+  Tx
+>
 
-const provenBy = (store: StoreProof) => ({ store })
-
-/** Checks the proof that a form brings, and gives what stores it; undefined when it brings none. */
-const check = (desk: DeskShape, request: PageRequest, { person, session }: SignedIn, form: URLSearchParams) =>
+/** Checks a proof, and gives what stores it. */
+const check = ({ hasher, party }: DeskShape, { client }: PageRequest, { person, session }: SignedIn, proof: Proof) =>
   Effect.gen(function* () {
-    const password = form.get("proof_password") ?? ""
-    const link = (form.get("proof_link") ?? "").trim()
-    const passkey = form.get("proof_passkey") ?? ""
-    if (passkey !== "" && desk.party !== undefined) {
-      const found = yield* checkPasskey(desk.party, session.id, passkey)
-      return found.person.id === person.id
-        ? provenBy(found.use)
-        : yield* new NotProven({ problem: "This is the passkey of somebody else." })
+    const { by, text } = proof
+    const ofPerson =
+      (problem: string) =>
+      ({ id }: Person) =>
+        id === person.id ? Effect.void : new NotProven({ problem })
+    if (by === "passkey" && party !== undefined) {
+      const found = yield* checkPasskey(party, session.id, text)
+      yield* ofPerson("This is the passkey of somebody else.")(found.person)
+      const store: StoreProof = found.use
+      return store
     }
-    if (password !== "") {
+    if (by === "password") {
       const stored = yield* PasswordsRepo.ofPerson(yield* Reader, person.id)
-      const isRight = yield* desk.hasher.verify(password, networkOf(request.client), stored)
-      return isRight && stored !== undefined
-        ? provenBy(stillSet(stored))
-        : yield* new NotProven({ problem: "This is not your password." })
+      const isRight = yield* hasher.verify(text, networkOf(client), stored)
+      if (isRight && stored !== undefined) {
+        const store: StoreProof = stillSet(stored)
+        return store
+      }
+      return yield* new NotProven({ problem: "This is not your password." })
     }
-    if (link === "") return undefined
-    return provenBy(
-      Effect.filterOrFail(
-        useLink(link.slice(link.lastIndexOf("/") + 1)),
-        ({ id }) => id === person.id,
-        () => new NotProven({ problem: "This is the link of somebody else. It was not used up." })
-      )
+    const store: StoreProof = Effect.tap(
+      useLink(text),
+      ofPerson("This is the link of somebody else. It was not used up.")
     )
+    return store
   })
 
 /**
@@ -159,29 +187,32 @@ export const prove = (
   StoreUnavailable,
   Reader | Writer
 > => {
+  const asking = (problem?: string) => Effect.map(ask(desk, request, signedIn, form, problem), (asks) => ({ asks }))
+  const proof = proofIn(desk, form)
+  if (proof === undefined) return asking()
+  const { by } = proof
+  const { person, session } = signedIn
   const again = (problem: string) =>
-    Effect.map(
-      Effect.zipRight(desk.delayFailure(request.client), ask(desk, request, signedIn, form, problem)),
-      (asks) => ({ asks })
-    )
-  return Effect.gen(function* () {
-    const proof = yield* check(desk, request, signedIn, form)
-    if (proof === undefined) return { asks: yield* ask(desk, request, signedIn, form) }
+    Effect.zipRight(desk.noteRefused(person, request, { act: "portal proof refused", by }), asking(problem))
+  const given = Effect.gen(function* () {
+    const store: StoreProof = yield* check(desk, request, signedIn, proof)
     const writer = yield* Writer
-    const now = yield* Clock.currentTimeMillis
-    yield* writer.write(Effect.zipRight(proof.store, SessionsRepo.proven(signedIn.session.id, now)))
+    const proven = SessionsRepo.proven(session.id, yield* Clock.currentTimeMillis)
+    const act = { act: "portal proof", detail: { session: session.id, by } }
+    yield* audited(personActor(person), act, () => writer.write(Effect.zipRight(store, proven)))
     return { form: typedIn(form) }
-  }).pipe(
+  })
+  return desk.attempt(request, given).pipe(
     Effect.catchTags({
       NotProven: ({ problem }) => again(problem),
       PasswordReplaced: () => again("Your password was changed meanwhile."),
       PasskeyRefused: () => again("The passkey was not accepted, or it took longer than five minutes."),
-      LinkRefused: () => again("This link does not work any more, or never did."),
-      TooManyWaiting: () =>
-        Effect.map(
-          ask(desk, request, signedIn, form, "Other attempts from your network are still being checked. Try again."),
-          (asks) => ({ asks })
-        )
+      LinkRefused: () =>
+        Effect.zipRight(
+          noteRefusal(proof.text, request.client),
+          again("This link does not work any more, or never did.")
+        ),
+      TooManyWaiting: ({ message }) => asking(message)
     })
   )
 }

@@ -2,13 +2,15 @@
  * Signing in by password or passkey, and signing out. Whether a name is wrong or a password, the answer is the same, and
  * takes as long: the password is hashed either way.
  */
-import { Effect } from "effect"
+import { Data, Effect, Option, Schema } from "effect"
+import * as AccountsRepo from "../Auth/AccountsRepo.ts"
 import { audited, personActor } from "../Auth/auditLog.ts"
-import { normalSignInName, type PasswordReplaced, stillSet } from "../Auth/credentials.ts"
+import { normalSignInName, type PasswordReplaced, realmOf, stillSet } from "../Auth/credentials.ts"
 import * as PasswordsRepo from "../Auth/PasswordsRepo.ts"
-import { askOptions, checkPasskey } from "../Auth/passkeys.ts"
+import { askOptions, checkPasskey, type PasskeyRefused, type RelyingParty } from "../Auth/passkeys.ts"
 import { begin, type SignedIn, signOut } from "../Auth/sessions.ts"
-import { newSessionId } from "../Domain/Ids.ts"
+import { defaultAccount } from "../Auth.ts"
+import { AccountId, newSessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import { networkOf } from "../Http/clientAddress.ts"
 import type { PageRequest } from "../Http/PageHandler.ts"
@@ -42,15 +44,19 @@ const wrongPasskey: Problem = {
   text: "This passkey did not sign you in: it is not known here, or it took longer than five minutes."
 }
 
-const busy: Problem = {
-  status: 429,
-  text: "Other attempts from your network are still being checked. Try again in a few seconds."
+/** What a form of the page was sent with: where to go on, and who signs in. */
+const typedIn = (form: URLSearchParams) => {
+  const next = nextPath(form.get("next"))
+  const account = form.get("account") ?? next?.split("/")[3] ?? ""
+  return { next, account: account === defaultAccount ? "" : account, name: form.get("name") ?? "" }
 }
 
-/** @param next where to go on, if it is a page of the portal */
-export const signInPage = (desk: DeskShape, next: string | undefined, name = "", problem?: Problem) =>
+/** @param form what was typed, and `next`: where to go on, if it is a page of the portal */
+export const signInPage = (desk: DeskShape, form: URLSearchParams, problem?: Problem) =>
   Effect.gen(function* () {
-    const of: FormState = { id: "sign-in", typed: new URLSearchParams({ name }), problems: [] }
+    const { account, name, next } = typedIn(form)
+    const of: FormState = { id: "sign-in", typed: new URLSearchParams({ account, name }), problems: [] }
+    const asksAccount = yield* AccountsRepo.areSeveral(yield* Reader)
     const onward = next === undefined ? null : <input type="hidden" name="next" value={next} />
     const options = desk.party && (yield* askOptions(desk.party, purpose))
     return pageReply(
@@ -58,6 +64,9 @@ export const signInPage = (desk: DeskShape, next: string | undefined, name = "",
         {problem === undefined ? null : <Notice tone="bad">{problem.text}</Notice>}
         <form method="post" action="/portal/sign-in" class="fields">
           {onward}
+          {asksAccount ? (
+            <TextField of={of} name="account" label="Account" hint="Its id, unless you are of the operator's own." />
+          ) : null}
           <TextField of={of} name="name" label="Sign-in name" autocomplete="username" required />
           <TextField
             of={of}
@@ -111,44 +120,48 @@ const enter = <E = never>(
     return seeOther(next ?? "/portal", { "set-cookie": desk.cookie.set(secret) })
   })
 
-const byPassword = (desk: DeskShape, { client }: PageRequest, form: URLSearchParams) =>
+/** Neither the name nor the password is said to be wrong. */
+class NotSignedIn extends Data.TaggedError("NotSignedIn") {}
+
+const byPassword = (desk: DeskShape, request: PageRequest, form: URLSearchParams) =>
   Effect.gen(function* () {
-    const name = normalSignInName(form.get("name") ?? "")
-    const stored = yield* PasswordsRepo.bySignInName(yield* Reader, name)
-    const isRight = yield* desk.hasher.verify(form.get("password") ?? "", networkOf(client), stored)
-    return isRight && stored !== undefined && stored.person.disabledAt === undefined ? stored : undefined
+    const { account, name, next } = typedIn(form)
+    const realm = realmOf(Option.getOrUndefined(Schema.decodeOption(AccountId)(account.trim())))
+    const found = yield* PasswordsRepo.bySignInName(yield* Reader, realm, normalSignInName(name))
+    const isRight = yield* desk.hasher.verify(form.get("password") ?? "", networkOf(request.client), found)
+    if (isRight && found !== undefined && found.person.disabledAt === undefined) {
+      const entering = { person: found.person, by: "password", next, also: stillSet(found) } as const
+      return yield* enter<PasswordReplaced>(desk, request, entering)
+    }
+    if (found !== undefined) {
+      yield* desk.noteRefused(found.person, request, { act: "portal login refused", by: "password" })
+    }
+    return yield* new NotSignedIn()
   })
 
-const refused = (desk: DeskShape, request: PageRequest, form: URLSearchParams) =>
-  Effect.zipRight(
-    desk.delayFailure(request.client),
-    signInPage(desk, nextPath(form.get("next")), form.get("name") ?? "", wrong)
-  )
+const byPasskey = (desk: DeskShape, request: PageRequest, form: URLSearchParams, party: RelyingParty) =>
+  Effect.gen(function* () {
+    const { person, use } = yield* checkPasskey(party, purpose, form.get("passkey") ?? "")
+    return yield* enter<PasskeyRefused>(desk, request, { person, by: "passkey", next: typedIn(form).next, also: use })
+  })
 
 /** POST: begins a session, or shows the page again. */
-export const signIn = (desk: DeskShape, request: PageRequest, form: URLSearchParams) =>
-  Effect.gen(function* () {
-    const next = nextPath(form.get("next"))
-    const passkey = form.get("passkey") ?? ""
-    if (passkey !== "" && desk.party !== undefined) {
-      const { person, use } = yield* checkPasskey(desk.party, purpose, passkey)
-      return yield* enter(desk, request, { person, by: "passkey", next, also: use })
-    }
-    const found = yield* byPassword(desk, request, form)
-    if (found === undefined) return yield* refused(desk, request, form)
-    const entering = { person: found.person, by: "password", next, also: stillSet(found) } as const
-    return yield* enter<PasswordReplaced>(desk, request, entering)
-  }).pipe(
+export const signIn = (desk: DeskShape, request: PageRequest, form: URLSearchParams) => {
+  const again = (problem: Problem) => signInPage(desk, form, problem)
+  const { party } = desk
+  const attempt = Effect.gen(function* () {
+    const isPasskey = (form.get("passkey") ?? "") !== "" && party !== undefined
+    return yield* isPasskey ? byPasskey(desk, request, form, party) : byPassword(desk, request, form)
+  })
+  return desk.attempt(request, attempt).pipe(
     Effect.catchTags({
-      PasswordReplaced: () => refused(desk, request, form),
-      PasskeyRefused: () =>
-        Effect.zipRight(
-          desk.delayFailure(request.client),
-          signInPage(desk, nextPath(form.get("next")), "", wrongPasskey)
-        ),
-      TooManyWaiting: () => signInPage(desk, nextPath(form.get("next")), form.get("name") ?? "", busy)
+      NotSignedIn: () => again(wrong),
+      PasswordReplaced: () => again(wrong),
+      PasskeyRefused: () => again(wrongPasskey),
+      TooManyWaiting: ({ message }) => again({ status: 429, text: message })
     })
   )
+}
 
 /** Ends the session. What the browser still shows of it is not to be shown again. */
 export const leave = (desk: DeskShape, signedIn: SignedIn | undefined) =>

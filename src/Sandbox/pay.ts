@@ -45,6 +45,7 @@ export const pay = Effect.fn("Sandbox.pay")(function* (
 export interface Sending {
   readonly payment: PaymentObject
   readonly part: PlanOptions["part"]
+  readonly late?: PlanOptions["late"]
   /** The chain to pay on, which may be another one than the payment's. */
   readonly chain: PayingChain
   readonly currency: string
@@ -56,12 +57,12 @@ export interface Sending {
 
 /** Sends for a payment what its plan says. Fails with `NotPayable`, or `LocalRpcError`. */
 export const payFor = Effect.fn("Sandbox.payFor")(function* (sending: Sending) {
-  const { chain, confirmations, currency, networks, part, payment } = sending
+  const { chain, confirmations, currency, late, networks, part, payment } = sending
   const decimals = (on: string, of: string) => decimalsOn(networks, { chain: on, mode: "test" }, of) ?? 0
   const asked = decimals(payment.chain, payment.currency)
   const sent = decimals(chain.name, currency)
   const { amount, expected } = yield* planOf({
-    ...{ payment, part, currency, confirmations },
+    ...{ payment, part, late, currency, confirmations },
     chain: chain.name,
     decimals: { sent, asked },
     show: (units) => formatAmount(String(units), payment.currency, asked)

@@ -14,6 +14,8 @@ export interface PlanOptions {
   readonly payment: PaymentObject
   /** `half` of what is missing, or `more` than that; otherwise all of it. */
   readonly part: "half" | "more" | undefined
+  /** For a payment that has ended, which nothing is sent for otherwise. */
+  readonly late?: boolean | undefined
   readonly chain: ChainName
   readonly currency: string
   /** Blocks until a receipt on the payment's chain counts. */
@@ -62,13 +64,24 @@ const expectedOf = (amount: bigint, missing: bigint, options: PlanOptions): stri
   return [...detecting, rest].join(". ")
 }
 
+/** What comes of money for a payment that has ended. */
+const expectedLate = (options: PlanOptions): string => {
+  const { expiresAt, failureReason, status } = options.payment
+  if (!isFitting(options))
+    return `an exception ${options.chain === options.payment.chain ? "wrong_token" : "wrong_chain"}`
+  const inTime = status === "confirmed" ? "overpaid" : failureReason === "cancelled" ? "found_late" : undefined
+  return inTime === undefined ? "an exception late" : `an exception ${inTime}, and late after ${expiresAt}`
+}
+
 const refused = (message: string) => Either.left(new NotPayable({ message }))
 
 /** What to send. Left for a payment that has ended, or that lacks nothing. */
 export const planOf = (options: PlanOptions): Either.Either<Plan, NotPayable> => {
   const { amount: asked, amountReceived = "0", id, status } = options.payment
-  if (isEnded(status)) return refused(`${id} is ${status} and expects no more money: make another payment`)
-  const missing = larger(0n, BigInt(asked) - BigInt(amountReceived))
+  const isOver = isEnded(status)
+  if (isOver && !options.late) return refused(`${id} is ${status} and expects no more money: make another payment`)
+  if (!isOver && options.late) return refused(`${id} is ${status}: --late is for a payment that has ended`)
+  const missing = isOver ? BigInt(asked) : larger(0n, BigInt(asked) - BigInt(amountReceived))
   const fits = isFitting(options)
   if (fits && missing === 0n && options.part !== "more") {
     return refused(`${id} has got what it asks for and waits for confirmations: --part more sends too much`)
@@ -78,5 +91,5 @@ export const planOf = (options: PlanOptions): Either.Either<Plan, NotPayable> =>
   const units = options.part === undefined ? whole : parts[options.part]
   if (units === 0n) return refused(`${id} lacks the smallest amount that there is, which has no half`)
   const amount = fits ? units : inOther(units, options.decimals)
-  return Either.right({ amount, expected: expectedOf(amount, missing, options) })
+  return Either.right({ amount, expected: isOver ? expectedLate(options) : expectedOf(amount, missing, options) })
 }

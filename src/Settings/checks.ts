@@ -17,7 +17,8 @@ export const check = (tree: Tree): ReadonlyArray<Fault> => {
     ...walletFaults(tree, chains),
     ...chainIdFaults(chains),
     ...chains.flatMap(tokenFaults),
-    ...rateFaults(tree)
+    ...rateFaults(tree),
+    ...portFaults(tree)
   ]
 }
 
@@ -73,6 +74,21 @@ const tokenFaults = ({ network, settings }: Chain): ReadonlyArray<Fault> => {
     owners.set(address.toLowerCase(), owner)
     return owner === symbol ? [] : [{ path: [...path, "address"], message: `is the contract of ${owner} too` }]
   })
+}
+
+const everywhere = ["0.0.0.0", "::"]
+
+/** The operator's listener and the API's cannot both have one port, unless each has an address of its own. */
+const portFaults = (tree: Tree): ReadonlyArray<Fault> => {
+  if (at(tree, ["admin"]) === undefined) return []
+  const [server, admin] = [
+    { host: at(tree, ["server", "host"]) ?? "127.0.0.1", port: at(tree, ["server", "port"]) ?? 8080 },
+    { host: at(tree, ["admin", "host"]) ?? "127.0.0.1", port: at(tree, ["admin", "port"]) ?? 9090 }
+  ]
+  const overlap =
+    server.host === admin.host || [server.host, admin.host].some((host) => everywhere.includes(String(host)))
+  if (server.port !== admin.port || server.port === 0 || !overlap) return []
+  return [{ path: ["admin", "port"], message: `is ${admin.port}, which is server.port too; choose another` }]
 }
 
 const rateFaults = (tree: Tree): ReadonlyArray<Fault> => {

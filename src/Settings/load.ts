@@ -10,13 +10,6 @@ import { isBeside } from "./indexMarkFolder.ts"
 import { keyInText, keyInValue } from "./keyMaterial.ts"
 import { type Fault, SettingsInvalid, type SettingsProblem } from "./SettingsProblem.ts"
 import { type BaseOf, shapeOf, withPresets } from "./toSettings.ts"
-import { unreadOf } from "./unusedSections.ts"
-
-export interface Loaded {
-  readonly settings: SettingsShape
-  /** Keys that were given and are not used by this version: listed in one warning at the start. */
-  readonly unread: ReadonlyArray<string>
-}
 
 const keyMessage = (what: string) =>
   `holds what looks like ${what}, which is not shown here. tilld needs none and must never have one: remove it, ` +
@@ -94,7 +87,7 @@ const apartFaults = (tree: Tree, base: BaseOf): ReadonlyArray<Fault> => {
   })
 }
 
-const assess = ({ env, path }: SettingsSource): Either.Either<Loaded, ReadonlyArray<SettingsProblem>> => {
+const assess = ({ env, path }: SettingsSource): Either.Either<SettingsShape, ReadonlyArray<SettingsProblem>> => {
   const { overrides, problems: unknown } = readOverrides(env)
   const text = readText(path)
   const tree = Either.flatMap(text, parseText)
@@ -117,12 +110,12 @@ const assess = ({ env, path }: SettingsSource): Either.Either<Loaded, ReadonlyAr
   ]
   const problems = [...(keys.length === 0 ? atLine : []), ...unknown, ...problemsOf(faults, overrides)]
   return Either.isRight(file) && problems.length === 0
-    ? Either.right({ settings: shapeOf(file.right, base, env), unread: unreadOf(given) })
+    ? Either.right(shapeOf(file.right, base, env))
     : Either.left(problems)
 }
 
 /** Loads the configuration. Fails with all its problems at once. */
-export const load = (source: SettingsSource): Effect.Effect<Loaded, SettingsInvalid> =>
+export const load = (source: SettingsSource): Effect.Effect<SettingsShape, SettingsInvalid> =>
   Effect.suspend(() =>
     Either.mapLeft(assess(source), (problems) => new SettingsInvalid({ file: source.path, problems }))
   ).pipe(Effect.withSpan("Settings.load"))

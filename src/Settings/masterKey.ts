@@ -7,7 +7,11 @@ import type { SettingsSource } from "./configSource.ts"
 const keyBytes = 32
 
 /** There is no usable master key. The message says where it was searched and what to do, and never shows the key. */
-export class MasterKeyUnusable extends Data.TaggedError("MasterKeyUnusable")<{ readonly message: string }> {}
+export class MasterKeyUnusable extends Data.TaggedError("MasterKeyUnusable")<{
+  readonly message: string
+  /** None was given at all. */
+  readonly isMissing?: boolean
+}> {}
 
 const remedy = "make one with: openssl rand -base64 32, keep a copy apart from the backups, and never change it by hand"
 
@@ -69,6 +73,7 @@ export const loadMasterKey = Effect.fn("Settings.loadMasterKey")(function* (
   })
   if (found === undefined) {
     return yield* new MasterKeyUnusable({
+      isMissing: true,
       message:
         "There is no master key, which seals secrets in the database: give the systemd credential master-key, " +
         `TILLD_MASTER_KEY or the file ${besideDatabase(database)}; ${remedy}`

@@ -29,6 +29,10 @@ export interface Db {
   readonly writes: () => number
 }
 
+/** Runs a statement that changes or deletes rows. Whether there were any. */
+export const changes = (db: Db, sql: string, params: ReadonlyArray<Param>): Effect.Effect<boolean, StoreUnavailable> =>
+  Effect.map(db.all(`${sql} RETURNING 1`, params), (rows) => rows.length > 0)
+
 /** The transaction that a command of the writer runs in. */
 export class Tx extends Context.Tag("tilld/Sql/Tx")<
   Tx,
@@ -53,8 +57,12 @@ const remedies: ReadonlyArray<readonly [code: RegExp, remedy: string]> = [
   [/^SQLITE_(IOERR|CANTOPEN|READONLY)/, "the disk answered with an error: check it, and the file's permissions"]
 ]
 
-const codeOf = (cause: unknown): string =>
+/** The code that SQLite or the system gives an error; "" for none. */
+export const codeOf = (cause: unknown): string =>
   typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string" ? cause.code : ""
+
+/** Whether SQLite found a page of the file that cannot be right. */
+export const isDamage = (cause: unknown): boolean => /^SQLITE_(CORRUPT|NOTADB)/.test(codeOf(cause))
 
 const unavailable = (cause: unknown): StoreUnavailable => {
   const code = codeOf(cause)
@@ -62,9 +70,6 @@ const unavailable = (cause: unknown): StoreUnavailable => {
   if (known === undefined) throw cause
   return new StoreUnavailable({ code, message: `The store is unavailable (${code}): ${known[1]}` })
 }
-
-const attempt = <A>(execute: () => A): Effect.Effect<A, StoreUnavailable> =>
-  Effect.try({ try: execute, catch: unavailable })
 
 /**
  * SQLite's planner uses the value of a bound LIMIT, and recompiles the statement each time it is bound, which takes
@@ -75,9 +80,18 @@ const withoutReplanning = (sql: string): string => sql.replaceAll("LIMIT ?", "LI
 
 /**
  * Runs statements on a better-sqlite3 connection. Not the client of @effect/sql: it takes longer to find a prepared
- * statement than SQLite takes to run it, and a payment would take twice the time.
+ * statement than SQLite takes to run it, and a payment would take twice the time. `damaged` is called with an error that
+ * means that the file is damaged.
  */
-export const fromDatabase = (database: Database.Database): Db => {
+export const fromDatabase = (database: Database.Database, damaged: (cause: unknown) => void = () => {}): Db => {
+  const attempt = <A>(execute: () => A): Effect.Effect<A, StoreUnavailable> =>
+    Effect.try({
+      try: execute,
+      catch: (cause) => {
+        if (isDamage(cause)) damaged(cause)
+        return unavailable(cause)
+      }
+    })
   const prepared = new Map<string, Database.Statement>()
   let writes = 0
   const prepare = (sql: string): Database.Statement => {

@@ -1,8 +1,20 @@
-import { chmodSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
 import { dirname } from "node:path"
 import Database from "better-sqlite3"
 import { Data, Effect, type Scope } from "effect"
-import { StoreUnusable } from "../Sql.ts"
+import type { StoreUnavailable } from "./Db.ts"
+import { filesOf, refusedAccess } from "./fileAccess.ts"
+import { StoreUnusable, unusableFiles } from "./StoreUnusable.ts"
 
 /** Another process has this database open. Nothing was changed. */
 export class InstanceLocked extends Data.TaggedError("InstanceLocked")<{
@@ -52,6 +64,9 @@ const lock = (file: string): Database.Database | undefined => {
     // SQLite creates it with the mode that the umask allows.
     const { mode, uid } = statSync(file)
     if ((mode & 0o777) !== lockMode && uid === process.getuid?.()) chmodSync(file, lockMode)
+    // Made by root, it would keep out the daemon, whose the folder is.
+    const folder = statSync(dirname(file))
+    if (process.getuid?.() === 0 && uid !== folder.uid) chownSync(file, folder.uid, folder.gid)
     // Otherwise SQLite creates a journal file for this transaction, which never writes.
     connection.pragma("journal_mode = MEMORY")
     connection.exec("BEGIN EXCLUSIVE")
@@ -73,6 +88,33 @@ const refusal = (database: string, holder: Holder | undefined) =>
         : `tilld ${holder.command}, process ${holder.pid}; wait for it, or end it`)
   })
 
+/** Whether a process holds the lock; undefined where this user may not see it. Takes a reader's lock for an instant. */
+const isHeld = (file: string): boolean | undefined => {
+  if (!existsSync(file)) return false
+  try {
+    const connection = new Database(file, { readonly: true, timeout: 0 })
+    try {
+      connection.pragma("schema_version")
+      return false
+    } finally {
+      connection.close()
+    }
+  } catch (error) {
+    return isBusy(error) ? true : undefined
+  }
+}
+
+/**
+ * The process that works on a database, as it has named itself; undefined where none does. After a kill the pid file
+ * stays, and its number may be another process's: the lock decides.
+ */
+export const holderOf = (database: string): Partial<Holder> | undefined => {
+  const file = realFile(database)
+  const held = isHeld(`${file}.lock`)
+  if (held === false) return undefined
+  return readHolder(`${file}.pid`) ?? (held === true ? {} : undefined)
+}
+
 /** Resolves links, so that two names of one database share one lock. */
 const realFile = (path: string): string => {
   try {
@@ -89,9 +131,14 @@ const realFile = (path: string): string => {
 export const acquire = (
   database: string,
   command: string
-): Effect.Effect<void, InstanceLocked | StoreUnusable, Scope.Scope> => {
+): Effect.Effect<void, InstanceLocked | StoreUnusable | StoreUnavailable, Scope.Scope> => {
   const file = realFile(database)
   const pidFile = `${file}.pid`
+  // First of all, since a later step would fail half-way: what one user has left behind, another may not be able to use.
+  const examine = Effect.suspend(() => {
+    const message = refusedAccess(filesOf(file))
+    return message === undefined ? Effect.void : new StoreUnusable({ message })
+  })
   const take = Effect.try({
     try: () => {
       mkdirSync(dirname(file), { recursive: true, mode: 0o750 })
@@ -99,11 +146,10 @@ export const acquire = (
       if (connection !== undefined) writeFileSync(pidFile, `${process.pid} ${command}\n`, { mode: 0o640 })
       return connection
     },
-    catch: (cause) =>
-      new StoreUnusable({ message: `Cannot work in ${dirname(database)} (${cause}): check its permissions` })
+    catch: (cause) => unusableFiles(cause, filesOf(file), `Cannot work in ${dirname(database)}`)
   })
   return Effect.acquireRelease(
-    Effect.flatMap(take, (connection) =>
+    Effect.flatMap(Effect.zipRight(examine, take), (connection) =>
       connection === undefined ? Effect.fail(refusal(database, readHolder(pidFile))) : Effect.succeed(connection)
     ),
     (connection) =>

@@ -4,9 +4,12 @@
  * untouched, and every caller gets its result, failures included, only after the commit is on disk.
  */
 import { Cause, Context, Data, Effect, Exit, FiberRef, Option, Queue, type Scope } from "effect"
+import { LogLimit } from "../Telemetry/LogLimit.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
+import { Pauses } from "../Telemetry/pauses.ts"
 import { type Db, StoreUnavailable, Tx } from "./Db.ts"
 import { eventLoopTurn } from "./eventLoopTurn.ts"
+import type { FilesHealth } from "./StoreHealth.ts"
 
 /** Most commands of one commit. */
 const groupSize = 256
@@ -14,6 +17,8 @@ const groupSize = 256
 const groupMillis = 10
 /** The writer waits for more commands while each turn of the event loop brings some, but no longer than this. */
 const gatherMillis = 5
+/** A commit that takes longer is logged: meanwhile no request is answered. */
+const slowMillis = 500
 
 /** A monotonic clock for intervals. */
 const stopwatch = Effect.map(Effect.clock, (clock) => () => {
@@ -62,8 +67,10 @@ interface CommandResult {
   readonly afterCommit: ReadonlyArray<() => void>
 }
 
-const isStoreUnavailable = (exit: Exit.Exit<unknown, unknown>): boolean =>
-  Exit.isFailure(exit) && Option.exists(Cause.failureOption(exit.cause), (error) => error instanceof StoreUnavailable)
+const storeUnavailableIn = (exit: Exit.Exit<unknown, unknown>): StoreUnavailable | undefined => {
+  const error = Exit.isFailure(exit) ? Option.getOrUndefined(Cause.failureOption(exit.cause)) : undefined
+  return error instanceof StoreUnavailable ? error : undefined
+}
 
 /** A command failed after it had written, and without savepoints only the whole transaction can be rolled back. */
 class NeedsSavepoints extends Data.TaggedError("NeedsSavepoints") {}
@@ -91,7 +98,7 @@ const commitGroup = (
         const before = db.writes()
         const exit = yield* Effect.exit(command.run)
         // On a full disk SQLite rolls back the whole transaction, with its savepoints: the group cannot go on.
-        if (isStoreUnavailable(exit)) return yield* exit as Exit.Exit<never, StoreUnavailable>
+        if (storeUnavailableIn(exit) !== undefined) return yield* exit as Exit.Exit<never, StoreUnavailable>
         if (Exit.isFailure(exit) && db.writes() > before) {
           if (!savepoints) return yield* new NeedsSavepoints()
           yield* db.run("ROLLBACK TO command")
@@ -118,16 +125,21 @@ const commit = (db: Db, commands: ReadonlyArray<Command>) =>
 
 /**
  * Starts the writer on a connection of its own. It ends with the scope; commands that still wait are interrupted.
- * `afterGroup` runs on the connection between two transactions.
+ * `afterGroup` runs on the connection between two transactions. `health` may refuse commits, and is told how each went.
  */
 export const makeWriter = (
   db: Db,
-  afterGroup: (db: Db) => Effect.Effect<void> = () => Effect.void
+  afterGroup: (db: Db) => Effect.Effect<void> = () => Effect.void,
+  health: Pick<FilesHealth, "refusal" | "note"> = { refusal: () => undefined, note: () => {} }
 ): Effect.Effect<Context.Tag.Service<Writer>, never, Scope.Scope> =>
   Effect.gen(function* () {
     const metrics = yield* Metrics
+    const pauses = yield* Pauses
+    const clock = yield* Effect.clock
     const waiting: Array<Command> = []
     const bell = yield* Queue.sliding<void>(1)
+    const slowCommits = new LogLimit({ perKey: 6, inAll: 6 })
+    const startWatch = yield* stopwatch
     let stopped: Cause.Cause<never> | undefined
 
     const answer = (exits: ReadonlyArray<Exit.Exit<unknown, unknown>>) => {
@@ -136,7 +148,21 @@ export const makeWriter = (
 
     const settle = Effect.gen(function* () {
       const commands = waiting.slice(0, groupSize)
-      const group = yield* Effect.exit(commit(db, commands))
+      const started = clock.unsafeCurrentTimeNanos()
+      const millis = startWatch()
+      const refusal = health.refusal()
+      const group = yield* Effect.exit(refusal ?? commit(db, commands))
+      const took = millis()
+      health.note(storeUnavailableIn(group))
+      if (took > slowMillis) {
+        const line = Effect.annotateLogs(Effect.logWarning("a commit was slow"), {
+          millis: took,
+          commands: commands.length
+        })
+        // The event loop has to turn to hear that the process was paused: then the commit was not slow.
+        yield* eventLoopTurn
+        yield* Effect.unless(slowCommits.write("", line), () => (pauses.continuedAt ?? 0n) > started)
+      }
       if (Exit.isFailure(group)) {
         // SQLite may have rolled the transaction back already (see above): an error of this ROLLBACK is ignored.
         yield* Effect.exit(db.run("ROLLBACK"))
@@ -144,6 +170,7 @@ export const makeWriter = (
         return answer(commands.map(() => group))
       }
       metrics.storeCommits.add()
+      metrics.storeCommitDuration.observe(took / 1000)
       metrics.storeCommands.add([], group.value.length)
       const actions = new Set<() => void>()
       for (const action of group.value.flatMap(({ afterCommit }) => afterCommit)) {
@@ -154,7 +181,6 @@ export const makeWriter = (
       answer(group.value.map(({ exit }) => exit))
     })
 
-    const startWatch = yield* stopwatch
     /**
      * Lets sockets and timers run, which a loop that never waits would starve, and repeats while that brings more
      * commands: a disk sync takes longer than reading a request, and one sync serves the whole group.

@@ -4,6 +4,7 @@ import { Counter, type Family, Histogram } from "./instruments.ts"
 const requestBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 // An attempt has 30 s to the response's status, and 5 s more for its body.
 const attemptBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 35]
+const commitBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /**
  * Counters and histograms that are updated where things happen, from the start of the process. Values that can be read on
@@ -69,9 +70,26 @@ const makeInstruments = () => ({
     name: "tilld_store_commands_total",
     help: "Commands that those commits carried, refused ones included."
   }),
+  storeCommitDuration: new Histogram(
+    {
+      name: "tilld_store_commit_duration_seconds",
+      help: "From the start of a transaction to its sync to the disk, for commits that succeeded."
+    },
+    commitBounds
+  ),
   storeFailures: new Counter({
     name: "tilld_store_failed_commits_total",
     help: "Commits that failed, and with them every command that they carried: the disk is full, or answers with errors."
+  }),
+
+  logLinesDropped: new Counter({
+    name: "tilld_log_lines_dropped_total",
+    help: "Lines that the log does not have: its disk is full, or its reader has stopped."
+  }),
+
+  clockJumps: new Counter({
+    name: "tilld_clock_jumps_total",
+    help: "Times that this machine's clock was set by more than 2 seconds, or stood still while the machine slept."
   })
 })
 

@@ -28,7 +28,16 @@ const healthOf = (name: string, { begun, limit }: WorkerState, now: bigint): Wor
 
 const makeWorkers = () => {
   const all = new Map<string, WorkerState>()
+  const conditions = new Map<string, () => string | undefined>()
+  const remarks = new Map<string, () => string | undefined>()
   return {
+    /**
+     * Registers something else that the daemon needs: `reason` says why it is not ready, undefined when it is. One with
+     * the name of a worker is part of that worker's health.
+     */
+    condition: (name: string, reason: () => string | undefined): void => void conditions.set(name, reason),
+    /** Registers what the operator should know of a worker that is ready nevertheless; undefined when there is nothing. */
+    remark: (name: string, reason: () => string | undefined): void => void remarks.set(name, reason),
     /**
      * Registers a worker and returns a wrapper for its ticks. A tick that hangs makes the worker not ready; one that
      * fails does not. A worker with several loops may have several ticks under way.
@@ -50,17 +59,25 @@ const makeWorkers = () => {
           (begun) => Effect.sync(() => state.begun.delete(begun))
         )
     },
-    /** The health of every worker, sorted by name. */
-    health: Effect.map(
-      Clock.currentTimeNanos,
-      (now): ReadonlyArray<WorkerHealth> =>
-        Array.from(all, ([name, state]) => healthOf(name, state, now)).sort((a, b) => (a.name < b.name ? -1 : 1))
-    )
+    /** The health of every worker and condition, sorted by name. */
+    health: Effect.map(Clock.currentTimeNanos, (now): ReadonlyArray<WorkerHealth> => {
+      const found = new Map(Array.from(all, ([name, state]) => [name, healthOf(name, state, now)]))
+      for (const [name, reasonOf] of conditions) {
+        const reason = reasonOf()
+        if (found.get(name)?.ready === false) continue
+        found.set(name, reason === undefined ? { name, ready: true } : { name, ready: false, reason })
+      }
+      for (const [name, reasonOf] of remarks) {
+        const reason = reasonOf()
+        if (reason !== undefined && found.get(name)?.ready !== false) found.set(name, { name, ready: true, reason })
+      }
+      return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+    })
   }
 }
 
 /**
- * The health of the daemon's workers, for /readyz: whether each one's ticks end in time. Chain watchers are not among
+ * The health of the daemon's workers, for /readyz: whether each one's ticks end in time, and of the store. Chain watchers are not among
  * them: they report their own health, with their providers.
  */
 export class Workers extends Context.Reference<Workers>()("tilld/Telemetry/Workers", {

@@ -1,6 +1,7 @@
-import { Array as Arr, Cause, HashMap, Layer, Logger, LogLevel } from "effect"
+import { Array as Arr, Cause, Effect, HashMap, Layer, Logger, LogLevel } from "effect"
 import { shown } from "../Domain/terminalText.ts"
 import type { SettingsShape } from "../Settings.ts"
+import { withPriorities } from "./journal.ts"
 
 const levels = {
   trace: LogLevel.Trace,
@@ -13,10 +14,18 @@ const levels = {
 // Errors of providers and receivers are logged with texts from outside, which must not control a terminal.
 const shownText = (value: unknown): unknown => (typeof value === "string" ? shown(value) : value)
 
-/** The logger of the command line. It writes to standard error, since standard output is for results. */
-export const commandLogger = Logger.withConsoleError(Logger.map(Logger.logfmtLogger, shown))
+const lines = {
+  json: Logger.map(Logger.jsonLogger, shown),
+  logfmt: Logger.map(Logger.logfmtLogger, shown)
+}
 
-const jsonLogger = Logger.withConsoleError(Logger.map(Logger.jsonLogger, shown))
+/** The logger of the command line. It writes to standard error, since standard output is for results. */
+export const commandLogger = Logger.withConsoleError(lines.logfmt)
+
+/** The same where standard error is systemd's journal. */
+export const commandJournalLogger = Logger.withConsoleError(withPriorities(lines.logfmt))
+
+const jsonLogger = Logger.withConsoleError(lines.json)
 
 /** It writes colours itself, so texts are escaped before they reach it. */
 const prettyLogger = Logger.mapInputOptions(
@@ -32,14 +41,29 @@ const prettyLogger = Logger.mapInputOptions(
   })
 )
 
-/**
- * The daemon's logger, to standard error. Tracing is off: nothing exports spans yet, and they cost 10 % of HTTP speed.
- */
-export const loggingLayer = ({ format, level }: SettingsShape["log"]) =>
+// The journal keeps lines: instead of colours and indented lines it gets logfmt.
+const journalLoggers = {
+  json: Logger.withConsoleError(withPriorities(lines.json)),
+  pretty: Logger.withConsoleError(withPriorities(lines.logfmt))
+}
+
+/** The daemon's logger, to standard error; `journal`: which is systemd's journal. */
+export const loggingLayer = ({ format, level }: SettingsShape["log"], journal = false) =>
   Layer.mergeAll(
     Logger.remove(Logger.defaultLogger),
     Logger.remove(commandLogger),
-    Logger.add(format === "json" ? jsonLogger : prettyLogger),
-    Logger.minimumLogLevel(levels[level]),
-    Layer.setTracerEnabled(false)
+    Logger.remove(commandJournalLogger),
+    Logger.add((journal ? journalLoggers : { json: jsonLogger, pretty: prettyLogger })[format]),
+    Logger.minimumLogLevel(levels[level])
   )
+
+/** Exports spans and log lines to the configured collector. Without one there are no spans: they cost 10 % of HTTP speed. */
+export const exportLayer = ({ otlpEndpoint }: SettingsShape["telemetry"]) =>
+  otlpEndpoint === ""
+    ? Layer.setTracerEnabled(false)
+    : Layer.unwrapEffect(
+        Effect.map(
+          Effect.promise(() => import("./otlp.ts")),
+          ({ otlpLayer }) => otlpLayer(otlpEndpoint)
+        )
+      )

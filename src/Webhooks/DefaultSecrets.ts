@@ -25,6 +25,20 @@ const pairRow = (secrets: Secrets["Type"], owner: Owner): PairRow => ({
   unreadable: () => SecretUnreadable.ofOwner(owner)
 })
 
+/** When an owner's default secret was made, and until when the one before also signs; Unix milliseconds. */
+export interface DefaultSecretAge {
+  readonly createdAt: number
+  readonly previousUntil: number | null
+}
+
+/** Undefined before the first one is needed. */
+export const ageOf = (db: Db, { account, mode }: Owner) =>
+  db.get<DefaultSecretAge>(
+    `SELECT created_at AS createdAt, previous_until AS previousUntil FROM default_secrets
+     WHERE account_id = ? AND mode = ?`,
+    [account, mode]
+  )
+
 /** A new random secret in the form of Standard Webhooks. */
 export const freshSecret = () => Redacted.make(`whsec_${randomBytes(32).toString("base64")}`)
 

@@ -2,11 +2,12 @@ import { Clock, Context, Duration, Effect, FiberSet, Layer, Option, Queue, Sched
 import { waitAtMost } from "../Domain/waitAtMost.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
+import { LogLimit } from "../Telemetry/LogLimit.ts"
 import { type Instruments, Metrics } from "../Telemetry/Metrics.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import type { LaneSlot } from "./queue/AccountLanes.ts"
 import { outcomeClass, outcomeClasses, secretUnreadable } from "./queue/attemptOutcomes.ts"
-import { type Attempt, type DueDelivery, dueDelivery } from "./queue/DeliveriesRepo.ts"
+import { type Attempt, type DueDelivery, deliveryId, dueDelivery } from "./queue/DeliveriesRepo.ts"
 import { DeliveryBell } from "./queue/DeliveryBell.ts"
 import { DueQueue } from "./queue/DueQueue.ts"
 import { type Backlog, backlog } from "./queue/LanesRepo.ts"
@@ -39,15 +40,43 @@ const untilStored = <A>(effect: Effect.Effect<A, StoreUnavailable>): Effect.Effe
 /** Whether this attempt, if it failed, changes its delivery's status to `failed`. */
 const isDecisive = ({ attempts, isRedelivery }: Attempt): boolean => attempts === failedAfter && !isRedelivery
 
-const logFailure = ({ eventId, endpoint }: DueDelivery, attempt: Attempt) =>
-  (isDecisive(attempt) ? Effect.logWarning : Effect.logDebug)("webhook attempt failed").pipe(
-    Effect.annotateLogs({
-      event: eventId,
+/** Of one receiver, and of all: a dead receiver with a long queue must not fill the log. */
+const deliveryLogs = { perKey: 6, inAll: 120 }
+
+/**
+ * Logs a delivery whose first attempt fails, one that has become `failed`, and its recovery; the attempts between only at
+ * level debug.
+ */
+const makeDeliveryLog = () => {
+  const failures = new LogLimit(deliveryLogs)
+  const recoveries = new LogLimit(deliveryLogs)
+  return ({ attempts, endpoint, eventId, status, url }: DueDelivery, attempt: Attempt): Effect.Effect<void> => {
+    const isDelivered = succeeded(attempt.status)
+    if (isDelivered && (attempts === 0 || status === "delivered")) return Effect.void
+    // Of a URL only the host: its path may be a secret of the merchant.
+    const { host } = new URL(url)
+    const about = {
+      delivery: deliveryId(eventId, endpoint),
       endpoint: endpoint ?? "webhookUrl",
+      host,
       attempts: attempt.attempts,
       result: attempt.status ?? attempt.error
-    })
-  )
+    }
+    const key = endpoint ?? host
+    if (isDelivered) {
+      const line = Effect.logInfo("a webhook was delivered after failed attempts")
+      return recoveries.write(key, Effect.annotateLogs(line, about))
+    }
+    if (isDecisive(attempt)) {
+      const line = Effect.logWarning("a webhook delivery has failed: one attempt is left, a day later")
+      return failures.write(key, Effect.annotateLogs(line, about))
+    }
+    const isFirst = attempt.attempts === 1 && !attempt.isRedelivery
+    return isFirst
+      ? failures.write(key, Effect.annotateLogs(Effect.logWarning("a webhook attempt failed: it is retried"), about))
+      : Effect.annotateLogs(Effect.logDebug("a webhook attempt failed again"), about)
+  }
+}
 
 const attemptCounter = ({ webhookAttemptDuration, webhookAttempts, webhookFailures }: Instruments) => {
   for (const outcome of outcomeClasses) webhookAttempts.add([outcome], 0)
@@ -68,7 +97,12 @@ const keyOf = (keys: SigningKeys["Type"], delivery: DueDelivery) =>
 
 /** Signs a delivery and sends it once. */
 const makeAttempt =
-  (client: DeliveryClient["Type"], keys: SigningKeys["Type"], count: (attempt: Attempt) => void) =>
+  (
+    client: DeliveryClient["Type"],
+    keys: SigningKeys["Type"],
+    count: (attempt: Attempt) => void,
+    log: ReturnType<typeof makeDeliveryLog>
+  ) =>
   (delivery: DueDelivery) =>
     Effect.gen(function* () {
       const { sequence, eventId, isRedelivery, url } = delivery
@@ -84,7 +118,7 @@ const makeAttempt =
       const moved = delivery.hasMoved ? { movedTo: url } : {}
       const attempt: Attempt = { ...outcome, ...moved, sequence, attempts, isRedelivery, startedAt, endedAt }
       count(attempt)
-      if (!succeeded(outcome.status)) yield* logFailure(delivery, attempt)
+      yield* log(delivery, attempt)
       return attempt
     })
 
@@ -110,7 +144,8 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
       const writer = yield* Writer
       const bell = yield* DeliveryBell
       const heartbeat = (yield* Workers).worker("dispatcher", "10 seconds")
-      const attempt = makeAttempt(yield* DeliveryClient, yield* SigningKeys, attemptCounter(yield* Metrics))
+      const count = attemptCounter(yield* Metrics)
+      const attempt = makeAttempt(yield* DeliveryClient, yield* SigningKeys, count, makeDeliveryLog())
 
       const run = Effect.gen(function* () {
         const queue = new DueQueue({ concurrency, perLane: concurrencyPerEndpoint }, reader, writer)

@@ -1,4 +1,5 @@
 import { Clock, Context, Duration, Effect, Layer, Redacted } from "effect"
+import { BoundedMap } from "../Domain/BoundedMap.ts"
 import type { EndpointId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import { type RotationUnderWay, SecretUnreadable } from "../Domain/SecretErrors.ts"
@@ -74,12 +75,9 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
       const reader = yield* Reader
       const writer = yield* Writer
       const context = yield* Effect.context<Reader | Writer | Secrets>()
-      const kept = new Map<string, KeyAt>()
+      const kept = new BoundedMap<string, KeyAt>(capacity)
 
       const keep = (name: string, key: KeyAt): KeyAt => {
-        kept.delete(name)
-        const [oldest] = kept.size < capacity ? [] : kept.keys()
-        if (oldest !== undefined) kept.delete(oldest)
         kept.set(name, key)
         return key
       }

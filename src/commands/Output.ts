@@ -2,10 +2,12 @@ import { Effect } from "effect"
 import { escaped, shown } from "../Domain/terminalText.ts"
 
 /** Writes a result to standard output, which has results only. */
-export const print = (text: string): Effect.Effect<void> => Effect.sync(() => console.log(shown(text)))
+export const print = (text: string): Effect.Effect<void> =>
+  Effect.consoleWith(({ unsafe }) => Effect.sync(() => unsafe.log(shown(text))))
 
 /** Writes a message for people, progress or an error, to standard error. */
-export const complain = (text: string): Effect.Effect<void> => Effect.sync(() => console.error(shown(text)))
+export const complain = (text: string): Effect.Effect<void> =>
+  Effect.consoleWith(({ unsafe }) => Effect.sync(() => unsafe.error(shown(text))))
 
 /** A cell of a table, which has one line. */
 const cellOf = (text: string): string => shown(text).replace(/[\t\n]/g, escaped)

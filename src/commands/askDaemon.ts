@@ -17,19 +17,15 @@ import type { SettingsShape } from "../Settings.ts"
 const answerBytes = 64 * 1024 * 1024
 const answerDeadline = "50 seconds"
 
-const silent = new DaemonSilent({
-  message: `The daemon did not answer within ${answerDeadline}, or ended meanwhile: look at its log, and whether it was done`
-})
-
 /** Sends a request to the daemon, and gives the exit that it replies with. */
 const throughDaemon = Effect.fnUntraced(function* (socket: Socket, request: unknown) {
   const { user } = yield* Invocation
   yield* Effect.sync(() => socket.on("error", () => undefined).write(`${JSON.stringify({ user, request })}\n`))
   const line = yield* Effect.timeoutFail(readLine(socket, answerBytes), {
     duration: answerDeadline,
-    onTimeout: () => silent
+    onTimeout: () => new DaemonSilent({ what: `did not answer within ${answerDeadline}` })
   })
-  if (line === undefined) return yield* silent
+  if (line === undefined) return yield* new DaemonSilent({ what: "closed the connection without an answer" })
   const reply = yield* Effect.mapError(Schema.decodeUnknown(ControlReply)(line), NotUnderstood.of)
   if ("refused" in reply) return yield* new NotUnderstood({ message: reply.refused })
   if ("forbidden" in reply) return yield* new Forbidden({ message: reply.forbidden })
@@ -61,6 +57,21 @@ const connectTo = ({ control, database }: SettingsShape) =>
         )
     )
   )
+
+/** Asks the daemon of a database, where one runs; undefined where none does. Takes no lock, and starts nothing by itself. */
+export const askRunning = Effect.fn("commands.askRunning")(function* <
+  Request extends { readonly _tag: string },
+  I,
+  A,
+  AI,
+  E,
+  EI
+>(place: SettingsShape, request: Request & Schema.SerializableWithResult<Request, I, never, A, AI, E, EI, never>) {
+  const socket = yield* connectTo(place)
+  if (socket === undefined) return undefined
+  const answer = yield* throughDaemon(socket, yield* Effect.orDie(Schema.serialize(request)))
+  return yield* yield* Effect.mapError(Schema.deserializeExit(request, answer.exit), NotUnderstood.of)
+}, Effect.scoped)
 
 /** Whether a daemon serves this place. */
 export const isDaemonAt = (place: ControlTarget) =>

@@ -1,7 +1,7 @@
 import { Options } from "@effect/cli"
 import { Data, Effect, Option } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
-import { type Loaded, load, type SettingsInvalid } from "../Settings.ts"
+import { load, type SettingsInvalid, type SettingsShape } from "../Settings.ts"
 import type { ControlTarget } from "./askDaemon.ts"
 
 /** The command line asks for something impossible: exit 2. */
@@ -38,7 +38,9 @@ export const configPath = ({ config }: Pick<Common, "config">): Effect.Effect<st
   Effect.map(Invocation, ({ env }) => Option.getOrElse(config, () => env.TILLD_CONFIG || "config/tilld.toml"))
 
 /** The configuration that the command line and the environment name. */
-export const loadSettings = (options: Pick<Common, "config">): Effect.Effect<Loaded, SettingsInvalid, Invocation> =>
+export const loadSettings = (
+  options: Pick<Common, "config">
+): Effect.Effect<SettingsShape, SettingsInvalid, Invocation> =>
   Effect.gen(function* () {
     const { env } = yield* Invocation
     return yield* load({ path: yield* configPath(options), env })
@@ -54,5 +56,5 @@ export const controlTargetOf = (
   Effect.gen(function* () {
     const { env } = yield* Invocation
     if (env.TILLD_SOCKET && Option.isNone(options.config)) return { socket: env.TILLD_SOCKET }
-    return (yield* loadSettings(options)).settings
+    return yield* loadSettings(options)
   })

@@ -1,9 +1,13 @@
 import { Command } from "@effect/cli"
 import { Data, Effect } from "effect"
+import { ReadHealth } from "../Control/healthRequest.ts"
 import { Invocation } from "../Control/Invocation.ts"
-import { type Finding, fail, ok, warn } from "../Doctor/Finding.ts"
+import type { AskedDaemon, Silent } from "../Doctor/daemon.ts"
+import { type Finding, fail, ok } from "../Doctor/Finding.ts"
 import { networkKey } from "../Domain/Chain.ts"
-import type { Loaded } from "../Settings.ts"
+import type { SettingsShape } from "../Settings.ts"
+import { isJournal } from "../Telemetry/journal.ts"
+import { askRunning } from "./askDaemon.ts"
 import { common, configPath, loadSettings } from "./commonOptions.ts"
 import { print } from "./Output.ts"
 
@@ -17,12 +21,20 @@ export class NotWell extends Data.TaggedError("NotWell")<{ readonly failures: nu
   }
 }
 
-const configuration = (file: string, { settings, unread }: Loaded): ReadonlyArray<Finding> => [
-  ok("configuration", `${file}: chains ${settings.chains.map(networkKey).join(", ")}`),
-  ...(unread.length === 0
-    ? []
-    : [warn("configuration", `nothing in this version reads ${unread.join(", ")}`, "remove them, or update tilld")])
-]
+const configuration = (file: string, { chains }: SettingsShape): Finding =>
+  ok("configuration", `${file}: chains ${chains.map(networkKey).join(", ")}`)
+
+/** Asks the daemon how it is. That it does not say is a finding. */
+const askHealth = (settings: SettingsShape): Effect.Effect<AskedDaemon, never, Invocation> =>
+  askRunning(settings, new ReadHealth()).pipe(
+    Effect.catchAll((error) =>
+      Effect.succeed<Silent>(
+        error._tag === "DaemonSilent"
+          ? { silent: `it ${error.what}`, remedy: "journalctl -u tilld says why; restart it if it goes on" }
+          : { silent: error.message }
+      )
+    )
+  )
 
 const examineAll = Effect.fn("commands.doctor")(function* (options: Parameters<typeof loadSettings>[0]) {
   const { env } = yield* Invocation
@@ -30,11 +42,12 @@ const examineAll = Effect.fn("commands.doctor")(function* (options: Parameters<t
   return yield* Effect.matchEffect(loadSettings(options), {
     onFailure: ({ problems }) =>
       Effect.succeed(problems.map(({ at, message }) => fail("configuration", `${at}: ${message}`, `correct ${file}`))),
-    onSuccess: (loaded) =>
+    onSuccess: (settings) =>
       Effect.gen(function* () {
         const [{ examine }, { Rpc }] = yield* checks
-        const found = yield* examine(loaded.settings, env).pipe(Effect.provide(Rpc.layer))
-        return [...configuration(file, loaded), ...found]
+        const daemon = yield* askHealth(settings)
+        const found = yield* examine(settings, { path: file, env }, daemon).pipe(Effect.provide(Rpc.layer))
+        return [configuration(file, settings), ...found]
       })
   })
 })
@@ -64,7 +77,10 @@ export const renderFindings = (findings: ReadonlyArray<Finding>): string =>
   ].join("\n")
 
 const line = ({ finding, name, remedy, status }: Finding): string =>
-  `${status.toUpperCase().padEnd(4)}  ${name}: ${finding}${remedy === undefined ? "" : `. Remedy: ${remedy}`}`
+  `${status.toUpperCase().padEnd(4)}  ${name}: ${remedy === undefined ? finding : `${finding.replace(/\.+$/, "")}. Remedy: ${remedy}`}`
+
+/** In the journal a line has its priority: err for what fails, warning for what warns. */
+const forJournal = (text: string): string => text.replace(/^FAIL/gm, "<3>FAIL").replace(/^WARN/gm, "<4>WARN")
 
 /** `tilld doctor`: exit 1 where a check fails, also for a configuration that cannot be used. */
 export const doctor = Command.make(
@@ -74,7 +90,10 @@ export const doctor = Command.make(
     const findings = yield* examineAll(options)
     const summary = summaryOf(findings)
     const { problems } = summary
-    yield* print(options.json ? JSON.stringify({ ok: problems === 0, summary, findings }) : renderFindings(findings))
+    const { env } = yield* Invocation
+    const text = renderFindings(findings)
+    const shown = isJournal(env, 1) ? forJournal(text) : text
+    yield* print(options.json ? JSON.stringify({ ok: problems === 0, summary, findings }) : shown)
     if (problems > 0) return yield* new NotWell({ failures: problems })
   })
 ).pipe(Command.withDescription("Check everything that tilld depends on, and name a remedy for what is wrong"))

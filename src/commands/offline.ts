@@ -1,11 +1,12 @@
 import { existsSync } from "node:fs"
-import { Console, Effect, Layer } from "effect"
+import { Console, Effect, Layer, Logger, LogLevel } from "effect"
 import type { Actor } from "../Auth/auditLog.ts"
 import { Accounts, Keys } from "../Auth.ts"
 import { CreateAccount, CreateKey, NotUnderstood } from "../Control/controlRequests.ts"
 import { chained, plain, sealed, sending } from "../Control/handlers.ts"
 import { Invocation } from "../Control/Invocation.ts"
 import { Outbox } from "../Events/Outbox.ts"
+import { refuseLost } from "../Payments/addresses/lostDatabase.ts"
 import { notedJumps } from "../Payments/addresses/numberingJumps.ts"
 import { settlementLayer } from "../Payments/Settlement.ts"
 import { Secrets } from "../Secrets.ts"
@@ -39,11 +40,15 @@ const noDatabase = (path: string) =>
   })
 
 /** Takes the lock of a database that exists, or that a request of this tag may create. */
-const lock = Effect.fnUntraced(function* (path: string, command: string, tag: string) {
+const lock = Effect.fnUntraced(function* (database: SettingsShape["database"], command: string, tag: string) {
+  const { path } = database
   const creates = creating.has(tag)
   // A daemon that starts for the first time has the lock before it has the database.
-  if (!creates && !existsSync(path) && !existsSync(`${path}.lock`)) return yield* noDatabase(path)
+  if (!creates && !existsSync(path) && !existsSync(`${path}.lock`)) {
+    return yield* Effect.zipRight(refuseLost(database), noDatabase(path))
+  }
   yield* InstanceLock.acquire(path, command)
+  yield* refuseLost(database)
   if (existsSync(path)) return
   if (!creates) return yield* noDatabase(path)
   yield* Console.error(`Making the database ${path}`)
@@ -54,32 +59,32 @@ const lock = Effect.fnUntraced(function* (path: string, command: string, tag: st
  * find the lock taken. The master key is read only for requests that need it. Fails with `InstanceLocked`, and with
  * `StoreUnusable` where there is no database.
  */
-export const withoutDaemon = Effect.fn("commands.withoutDaemon")(function* (
-  settings: SettingsShape,
-  command: string,
-  tag: string,
-  input: unknown
-) {
-  const { env, user: who } = yield* Invocation
-  const actor: Actor = { via: "direct", who }
-  yield* lock(settings.database.path, command, tag)
-  const chainedHandler = chained.get(tag)
-  if (chainedHandler !== undefined) {
-    const { repairLayer } = yield* app
-    return yield* Effect.provide(chainedHandler.handle(input, actor), repairLayer(settings))
-  }
-  const store = storeLayer(settings)
-  const plainHandler = plain.get(tag)
-  if (plainHandler !== undefined) return yield* Effect.provide(plainHandler.handle(input, actor), store)
-  const secrets = Secrets.layer.pipe(Layer.provide(MasterKey.layer(env)), Layer.provideMerge(store))
-  const sealedHandler = sealed.get(tag)
-  if (sealedHandler !== undefined)
-    return yield* Effect.provide(sealedHandler.handle(input, actor), Layer.provideMerge(SigningKeys.layer, secrets))
-  const sendingHandler = sending.get(tag)
-  if (sendingHandler === undefined) return yield* NotUnderstood.of()
-  const { sendingLayer } = yield* app
-  return yield* Effect.provide(
-    sendingHandler.handle(input, actor),
-    Layer.provide(sendingLayer, secrets).pipe(Layer.merge(store))
-  )
-}, Effect.scoped)
+export const withoutDaemon = Effect.fn("commands.withoutDaemon")(
+  function* (settings: SettingsShape, command: string, tag: string, input: unknown) {
+    const { env, user: who } = yield* Invocation
+    const actor: Actor = { via: "direct", who }
+    yield* lock(settings.database, command, tag)
+    const chainedHandler = chained.get(tag)
+    if (chainedHandler !== undefined) {
+      const { repairLayer } = yield* app
+      return yield* Effect.provide(chainedHandler.handle(input, actor), repairLayer(settings))
+    }
+    const store = storeLayer(settings)
+    const plainHandler = plain.get(tag)
+    if (plainHandler !== undefined) return yield* Effect.provide(plainHandler.handle(input, actor), store)
+    const secrets = Secrets.layer.pipe(Layer.provide(MasterKey.layer(env)), Layer.provideMerge(store))
+    const sealedHandler = sealed.get(tag)
+    if (sealedHandler !== undefined)
+      return yield* Effect.provide(sealedHandler.handle(input, actor), Layer.provideMerge(SigningKeys.layer, secrets))
+    const sendingHandler = sending.get(tag)
+    if (sendingHandler === undefined) return yield* NotUnderstood.of()
+    const { sendingLayer } = yield* app
+    return yield* Effect.provide(
+      sendingHandler.handle(input, actor),
+      Layer.provide(sendingLayer, secrets).pipe(Layer.merge(store))
+    )
+    // The result says what a command did: the daemon's lines would only repeat it.
+  },
+  Effect.scoped,
+  Logger.withMinimumLogLevel(LogLevel.Warning)
+)

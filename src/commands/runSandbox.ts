@@ -2,7 +2,7 @@ import { rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { basename, dirname, join, relative } from "node:path"
 import { NodeHttpClient } from "@effect/platform-node"
-import { Console, Data, Effect, Layer, Redacted } from "effect"
+import { Console, Data, Duration, Effect, Layer, Redacted } from "effect"
 import { appLayer } from "../App.ts"
 import { linkPath, makeLink } from "../Auth/loginLinks.ts"
 import { defaultAccount, Keys } from "../Auth.ts"
@@ -22,6 +22,7 @@ import { startReceiver } from "../Sandbox/Receiver.ts"
 import { HttpServer } from "../Server.ts"
 import { load, makeMasterKeyFile, type SettingsShape, type SettingsSource } from "../Settings.ts"
 import * as InstanceLock from "../Sql/InstanceLock.ts"
+import { Patience } from "../Telemetry/patience.ts"
 import { UsageError } from "./commonOptions.ts"
 import { defaultSandboxConfig } from "./localChain.ts"
 import { complain } from "./Output.ts"
@@ -194,7 +195,7 @@ const makeKey = Effect.gen(function* () {
  * sandbox's, with `ChainEnded`, and as the demo and the daemon do.
  */
 export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source: SettingsSource; demo: boolean }) {
-  const { settings: configured } = yield* load(options.source)
+  const configured = yield* load(options.source)
   const folder = yield* checkIsSandbox(configured, options.source.path)
   yield* handleSignals
   yield* InstanceLock.acquire(configured.database.path, "sandbox")
@@ -216,6 +217,10 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
   const chains = yield* startChains(settings, processes)
   yield* complain("Starting the daemon.\n")
 
+  // Whoever tries tilld out is told at once that the port is taken.
+  const listening = Layer.mapError(HttpServer.layer, (error) =>
+    error._tag === "AddressUnavailable" ? new UsageError({ message: error.message }) : error
+  )
   const session = Effect.gen(function* () {
     const apiKey = yield* makeKey
     yield* HttpServer
@@ -234,9 +239,12 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
   // The first to end, in whatever way, ends all. (An interrupted raceFirst does not wait for its two sides: the services
   // that they use would be closed before they have ended.)
   const end = yield* Effect.raceAll([
-    Effect.exit(Effect.provide(session, HttpServer.layer)),
+    Effect.exit(Effect.provide(session, listening)),
     Effect.exit(workers),
     ...chains.map((chain) => Effect.exit(failWhenItEnds(chain)))
-  ]).pipe(Effect.provide(Layer.merge(appLayer(settings, options.source.env), NodeHttpClient.layer)))
+  ]).pipe(
+    Effect.provide(Layer.merge(appLayer(settings, options.source.env), NodeHttpClient.layer)),
+    Effect.provideService(Patience, Duration.zero)
+  )
   return yield* end
 }, Effect.scoped)

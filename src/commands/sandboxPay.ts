@@ -15,6 +15,7 @@ interface PayOptions {
   readonly id: string
   readonly config: Option.Option<string>
   readonly part: Option.Option<"half" | "more">
+  readonly late: boolean
   readonly token: Option.Option<Token>
   readonly chain: Option.Option<ChainName>
   readonly json: boolean
@@ -45,7 +46,8 @@ const run = Effect.fn("commands.sandboxPay")(function* (options: PayOptions) {
   }
   const { payFor } = yield* paying
   const part = Option.getOrUndefined(options.part)
-  const sending = { payment, part, chain, currency, confirmations: own.confirmations, networks: settings.chains }
+  const { late } = options
+  const sending = { payment, part, late, chain, currency, confirmations: own.confirmations, networks: settings.chains }
   const { amount, expected, sent, txHash } = yield* payFor(sending)
   if (options.json) {
     const { address: to, id } = payment
@@ -72,6 +74,9 @@ export const sandboxPay = <R>(before: Effect.Effect<Option.Option<string>, never
           "half of what is missing, or a tenth more than it asks for; otherwise all that is missing"
         ),
         Options.optional
+      ),
+      late: Options.boolean("late").pipe(
+        Options.withDescription("Pay one that has ended: what it asked for comes too late, and becomes an exception")
       ),
       token: Options.choice("token", Token.literals).pipe(
         Options.withDescription("What to pay with; otherwise what the payment asks for"),

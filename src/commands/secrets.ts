@@ -23,7 +23,7 @@ const rotate = Command.make(
   },
   Effect.fnUntraced(function* ({ newKey, ...options }) {
     const { env } = yield* Invocation
-    const { settings } = yield* loadSettings(options)
+    const settings = yield* loadSettings(options)
     const next = yield* readNewMasterKey(Option.getOrUndefined(newKey), env)
     if (!existsSync(settings.database.path)) {
       return yield* new UsageError({ message: `There is no database ${settings.database.path}: nothing is sealed yet` })

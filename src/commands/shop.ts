@@ -1,7 +1,7 @@
 import { Command, Options } from "@effect/cli"
 import { Effect, Option, Schema } from "effect"
 import { ChangeShop, ShowShop } from "../Control/shopRequests.ts"
-import { Accent, FrameOrigin, LogoFile, mostFrameOrigins, type Shop, ShopName } from "../Domain/Shop.ts"
+import { Accent, FrameOrigin, LogoFile, mostFrameOrigins, type Shop, ShopName, Website } from "../Domain/Shop.ts"
 import { common } from "./commonOptions.ts"
 import { account, refuse } from "./options.ts"
 import { printResult } from "./result.ts"
@@ -50,11 +50,12 @@ const frameOrigins = Options.text("frame-origin").pipe(
   })
 )
 
-const described = ({ accent, frameOrigins, logo, name }: Shop): string =>
+const described = ({ accent, frameOrigins, logo, name, website }: Shop): string =>
   [
     `name     ${name ?? "none"}`,
     `accent   ${accent ?? "tilld's own"}`,
     `logo     ${logo ?? "none"}`,
+    `website  ${website ?? "none"}`,
     `frames   ${frameOrigins.length === 0 ? "no site may show the checkout in a frame" : frameOrigins.join(", ")}`
   ].join("\n")
 
@@ -85,13 +86,20 @@ export const shopCommand = Command.make(
       pseudo: "FILE",
       about: "Its logo, a file in the folder checkout.logo_folder"
     }),
+    website: changing("website", {
+      schema: Website,
+      form: "an https URL of at most 500 characters (http for localhost only)",
+      pseudo: "URL",
+      about: "Where customers find the shop, or its help"
+    }),
     frameOrigins
   },
-  ({ accent, account, frameOrigins, logo, name, ...options }) => {
+  ({ accent, account, frameOrigins, logo, name, website, ...options }) => {
     const change = {
       ...given("name", name),
       ...given("accent", accent),
       ...given("logo", logo),
+      ...given("website", website),
       ...(frameOrigins === undefined ? {} : { frameOrigins })
     }
     return Object.keys(change).length === 0

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, TestClock } from "effect"
 import { operatorHealthHandlers } from "../../src/Admin/health.ts"
-import { healthHandlers } from "../../src/Admin/readiness.ts"
+import { healthHandlers, wrongClock } from "../../src/Admin/readiness.ts"
 import { type ChainHealth, Chains } from "../../src/Chains.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
@@ -86,6 +86,29 @@ it.scoped("the daemon is ready if every chain and every worker is; only operator
       body: { workers: [{ ready: false, reason: "a tick has not ended for 21 seconds" }] }
     })
   }).pipe(Effect.provide(of(Effect.succeed([base]))))
+)
+
+it("a clock is wrong that is too far behind one chain's head, or ahead of all of them", () => {
+  const at = (...heads: ReadonlyArray<number | undefined>) =>
+    wrongClock(
+      heads.map((headAheadSeconds) => (headAheadSeconds === undefined ? base : { ...base, headAheadSeconds })),
+      900_000
+    )
+  expect([at(), at(undefined), at(-900, undefined), at(900), at(-3_600, -12)]).toEqual(Array(5).fill(undefined))
+  expect(at(-12, 3_600)).toContain("this machine's clock is 1h behind a chain's")
+  expect(at(-3_600, -3_612)).toContain("this machine's clock is 1h ahead of every chain's")
+})
+
+it.scoped("a wrong clock is not ready", () =>
+  Effect.gen(function* () {
+    const workers = yield* Workers
+    workers.worker("clock", "1 second")
+    const { ready } = yield* operatorHealthHandlers
+    expect(yield* ready(input)).toMatchObject({
+      status: 503,
+      body: { workers: [{ name: "clock", ready: false, reason: expect.stringContaining("behind a chain's") }] }
+    })
+  }).pipe(Effect.provide(of(Effect.succeed([{ ...base, headAheadSeconds: 4e8 }]))))
 )
 
 it.scoped("requests within a second share one computation", () => {

@@ -114,7 +114,8 @@ it.scopedLive("an unreadable store is reported, and the other metrics remain", (
     const scrape = readScrape(exposition(families))
     expect(scrape.samples).toEqual([
       { name: "tilld_store_readable", labels: {}, value: 0 },
-      { name: "tilld_store_file_bytes", labels: { file: "wal" }, value: 0 }
+      { name: "tilld_store_file_bytes", labels: { file: "wal" }, value: 0 },
+      { name: "tilld_store_free_bytes", labels: {}, value: expect.any(Number) }
     ])
   })
 )

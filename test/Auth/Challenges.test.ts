@@ -4,18 +4,28 @@ import { Challenges } from "../../src/Auth/Challenges.ts"
 it("a challenge is answered once, within five minutes, for the purpose that it was made for", () => {
   const challenges = new Challenges()
   const one = challenges.issue("sign in", 0)
-  expect(one).toMatch(/^[\w-]{43}$/)
-  expect(challenges.take(one, "ses_1", 1)).toBe(false)
-  expect(challenges.take(one, "sign in", 299_999)).toBe(true)
-  expect(challenges.take(one, "sign in", 299_999)).toBe(false)
-  expect(challenges.take(challenges.issue("sign in", 0), "sign in", 300_000)).toBe(false)
-  expect(challenges.take("x".repeat(43), "sign in", 0)).toBe(false)
+  expect(challenges.answer(one, "ses_1", 1)).toBe(false)
+  expect(challenges.isOpen(one, "sign in", 299_999)).toBe(true)
+  expect(challenges.answer(one, "sign in", 299_999)).toBe(true)
+  expect(challenges.isOpen(one, "sign in", 299_999)).toBe(false)
+  expect(challenges.answer(one, "sign in", 299_999)).toBe(false)
+  expect(challenges.answer(challenges.issue("sign in", 0), "sign in", 300_000)).toBe(false)
 })
 
-it("whoever asks for challenges without end takes no more memory than ten thousand", () => {
+it("a text that this process did not make is no challenge", () => {
   const challenges = new Challenges()
-  const first = challenges.issue("sign in", 0)
-  const issued = Array.from({ length: 10_000 }, () => challenges.issue("sign in", 0))
-  expect(challenges.take(first, "sign in", 0)).toBe(false)
-  expect(issued.every((challenge) => challenges.take(challenge, "sign in", 0))).toBe(true)
+  const foreign = new Challenges().issue("sign in", 0)
+  const own = challenges.issue("sign in", 0)
+  const changed = `${own.startsWith("A") ? "B" : "A"}${own.slice(1)}`
+  for (const text of ["", "x".repeat(43), foreign, changed, `${own}x`]) {
+    expect(challenges.isOpen(text, "sign in", 0), text).toBe(false)
+  }
+})
+
+it("whoever asks for challenges without end pushes nobody's out, and no other spelling is a second answer", () => {
+  const challenges = new Challenges()
+  const proof = challenges.issue("ses_1", 0)
+  for (let n = 0; n < 20_000; n++) challenges.issue("sign in", 0)
+  expect(challenges.answer(proof, "ses_1", 0)).toBe(true)
+  expect(challenges.answer(`${proof}=`, "ses_1", 0)).toBe(false)
 })

@@ -17,3 +17,21 @@ it("the number of remembered addresses is limited: the most recent failures are 
   for (let i = 0; i < 10_000; i++) attempts.failed(`other ${i}`, 3)
   expect(attempts.failed("mine", 4)).toBe(0)
 })
+
+it("attempts of one network that are held come one after the other, and others are not held", () => {
+  const attempts = new FailedAttempts()
+  for (let i = 0; i < 5; i++) expect([attempts.book("192.0.2.1", i), attempts.failed("192.0.2.1", i)]).toEqual([0, 0])
+  expect([attempts.book("192.0.2.1", 10), attempts.book("192.0.2.1", 10)]).toEqual([250, 500])
+  expect(attempts.book("192.0.2.2", 10)).toBe(0)
+  attempts.failed("192.0.2.1", 260)
+  expect(attempts.book("192.0.2.1", 510)).toBe(500)
+  expect(attempts.book("192.0.2.1", 260 + 60_000)).toBe(0)
+})
+
+it("no attempt is held for more than twenty seconds: the next one is refused", () => {
+  const attempts = new FailedAttempts()
+  for (let i = 0; i < 20; i++) attempts.failed("192.0.2.1", 0)
+  const held = Array.from({ length: 6 }, () => attempts.book("192.0.2.1", 0))
+  expect(held).toEqual([5_000, 10_000, 15_000, 20_000, undefined, undefined])
+  expect(attempts.book("192.0.2.1", 5_000)).toBe(20_000)
+})

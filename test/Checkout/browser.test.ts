@@ -53,7 +53,7 @@ const states = {
   "part-paid": "status = 'detecting', amount_received = '20000000'",
   seen: "status = 'detecting', amount_received = '25000000'",
   closing: "expires_at = 1",
-  paid: `status = 'confirmed', confirmed_at = 1, ${ended}`,
+  paid: `status = 'confirmed', confirmed_at = 1, amount_received = '25000000', tx_hash = '0x${"ab".repeat(32)}', ${ended}`,
   expired: `status = 'expired', ${ended}`,
   cancelled: `status = 'expired', failure_reason = 'cancelled', ${ended}`,
   failed: `status = 'failed', failure_reason = 'insufficient_amount', amount_received = '7', ${ended}`
@@ -183,6 +183,13 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
       expect(await early.locator(".time-left").isVisible()).toBe(false)
       expect(await late.locator(".time-left").textContent()).toMatch(/^Time left: 1:[0-4]\d$/)
     })
+  })
+
+  test("says until when to pay in the browser's own time zone", function* () {
+    const { open, payment } = yield* checkout("expires_at = 1900000000000", {}, { timezoneId: "America/New_York" })
+    const page = yield* open
+    expect(payment.status).toBe("pending")
+    yield* Effect.promise(() => page.locator(".deadline", { hasText: /Mar 17, 2030, 1:46.PM EDT/ }).waitFor())
   })
 
   test("leads back to the shop when it is paid, by itself and at once", function* () {

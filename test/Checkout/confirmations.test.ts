@@ -3,8 +3,8 @@ import { confirmationsOf } from "../../src/Checkout/confirmations.ts"
 import { confirmations, payment, receipt, rules } from "../Payments/machine.ts"
 
 const order = payment()
-const count = (receipts: Parameters<typeof confirmationsOf>[1], head: number, amount = order.amount) =>
-  confirmationsOf({ ...order, amount }, receipts, head, confirmations, rules)
+const count = (receipts: Parameters<typeof confirmationsOf>[1], head: number, toleranceBps = 0) =>
+  confirmationsOf(order, receipts, head, confirmations, { ...rules, toleranceBps })
 
 it("the confirmations are those of the receipt that completes the payment, its own block included", () => {
   const half = (blockNumber: number) => receipt(order, { blockNumber, amount: order.amount / 2n })
@@ -19,7 +19,9 @@ it("money that comes on top does not set them back, and they never exceed what i
   expect(count([enough, more], 200)?.count).toBe(confirmations)
 })
 
-it("there are none of money above the head that was read, and of too little nothing is counted", () => {
+it("there are none of money above the head that was read, and of less than the tolerance nothing is counted", () => {
   expect(count([receipt(order, { blockNumber: 105, amount: order.amount })], 101)?.count).toBe(0)
-  expect(count([receipt(order, { blockNumber: 101, amount: order.amount - 1n })], 105)).toBeUndefined()
+  const short = receipt(order, { blockNumber: 101, amount: order.amount - 1n })
+  expect(count([short], 105)).toBeUndefined()
+  expect(count([short], 102, 100)?.count).toBe(2)
 })

@@ -1,5 +1,5 @@
-import { mkdirSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { changeShop } from "../../src/Auth/shops.ts"
@@ -7,6 +7,16 @@ import { defaultAccount } from "../../src/Auth.ts"
 import { Settings } from "../../src/Settings.ts"
 import { TestApi, testApp } from "../lib/api.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
+
+const svg = "<svg xmlns='http://www.w3.org/2000/svg'/>"
+
+/** Puts a file into the folder of logos. */
+const putLogo = (name: string, content: string | Uint8Array) =>
+  Effect.map(Settings, ({ checkout }) => {
+    const path = join(checkout.logoFolder, name)
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, content)
+  })
 
 let orders = 0
 
@@ -26,6 +36,7 @@ liveSuite(testApp(), "the look of a shop", (test) => {
     expect((yield* get("/theme.css")).status).toBe(404)
     expect((yield* get("/logo")).status).toBe(404)
 
+    yield* putLogo("shop.svg", svg)
     const frameOrigins = ["https://shop.example", "http://localhost:3000"]
     yield* changeShop(defaultAccount, {
       name: "Ann & <i>Bob</i>",
@@ -47,17 +58,39 @@ liveSuite(testApp(), "the look of a shop", (test) => {
 
   test("has the operator's image as its logo, which can do nothing when it is opened by itself", function* () {
     const { get } = yield* checkout
-    const { logoFolder } = (yield* Settings).checkout
+    yield* putLogo("shop.svg", svg)
     yield* changeShop(defaultAccount, { logo: "shop.svg" })
+    yield* putLogo("SHOP.SVG", svg)
+    for (const name of ["SHOP.SVG", "shop.svg"]) {
+      yield* changeShop(defaultAccount, { logo: name })
+      const logo = yield* get("/logo")
+      expect(logo).toMatchObject({ status: 200, text: svg })
+      expect(logo.headers["content-type"]).toBe("image/svg+xml")
+      expect(logo.headers["content-security-policy"]).toContain("sandbox")
+    }
+    yield* putLogo("shop.svg", Buffer.alloc(256 * 1024 + 1))
     expect((yield* get("/logo")).status).toBe(404)
-    mkdirSync(logoFolder, { recursive: true })
-    writeFileSync(join(logoFolder, "shop.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>")
-    const logo = yield* get("/logo")
-    expect(logo).toMatchObject({ status: 200, text: "<svg xmlns='http://www.w3.org/2000/svg'/>" })
-    expect(logo.headers["content-type"]).toBe("image/svg+xml")
-    expect(logo.headers["content-security-policy"]).toContain("sandbox")
-    writeFileSync(join(logoFolder, "shop.svg"), Buffer.alloc(256 * 1024 + 1))
-    expect((yield* get("/logo")).status).toBe(404)
+  })
+
+  test("is refused a logo that cannot be shown, with what there is", function* () {
+    const { newAccount } = yield* TestApi
+    const { logoFolder } = (yield* Settings).checkout
+    const account = yield* newAccount("Other")
+    yield* putLogo("top.svg", svg)
+    const refusal = (logo: string, of = account) =>
+      Effect.map(Effect.flip(changeShop(of, { logo })), (error) => error.message)
+    const within = `checkout.logo_folder/${account}`
+    expect(yield* refusal("top.svg")).toBe(`The logo must be an image in the folder ${within}, where there is none yet`)
+    for (const name of ["a.svg", "b.png"]) yield* putLogo(`${account}/${name}`, svg)
+    expect(yield* refusal("top.svg")).toContain("where there are a.svg, b.png")
+    yield* putLogo(`${account}/large.png`, Buffer.alloc(300 * 1024))
+    expect(yield* refusal("large.png")).toBe("The logo must be at most 256 KiB, and has 300")
+    symlinkSync(join(logoFolder, "top.svg"), join(logoFolder, account, "link.svg"))
+    expect(yield* refusal("link.svg")).toContain("not a symbolic link")
+    mkdirSync(join(logoFolder, account, "folder.svg"))
+    expect(yield* refusal("folder.svg")).toContain("must be a file")
+    expect(yield* refusal("a.svg", defaultAccount)).toContain("checkout.logo_folder, where there")
+    expect(yield* changeShop(account, { logo: "a.svg" })).toMatchObject({ logo: "a.svg" })
   })
 
   test("of another path is not there", function* () {

@@ -1,6 +1,8 @@
 import { brotliCompressSync } from "node:zlib"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
+import { changeShop } from "../../src/Auth/shops.ts"
+import { defaultAccount } from "../../src/Auth.ts"
 import { type Answered, TestApi, testApp } from "../lib/api.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { openEvents } from "../lib/serverSentEvents.ts"
@@ -14,6 +16,7 @@ const app = testApp({
 })
 
 let orders = 0
+let exceptions = 0
 
 const newPayment = (over: object = {}) =>
   Effect.gen(function* () {
@@ -57,6 +60,8 @@ liveSuite(app, "the checkout page", (test, it) => {
     const other = yield* page("?lang=de&code=address")
     expect(other.text).toContain(`aria-label="Nur Adresse: ${payment.address}"`)
     expect(other.text).toContain('href="?lang=fr&amp;code=address"')
+    const austrian = yield* page("?lang=de-AT")
+    expect(austrian.text).toContain('id="code-address" href="?lang=de&amp;code=address"')
     expect(answer.text).toContain(`href="${payment.paymentUri.replace("&", "&amp;")}"`)
     expect(answer.text).toContain("<title>Pay 25\u00a0USDC on Base</title>")
   })
@@ -140,6 +145,134 @@ liveSuite(app, "the checkout page", (test, it) => {
     expect(answer.text).toContain("<title>This payment was cancelled · 25\u00a0USDC</title>")
   })
 
+  it.effect.each([
+    ["USDC", "5", /data-to="0x8335[^"]*" data-value="0x0" data-data="0xa9059cbb[^"]*4c4b40"/i],
+    ["ETH", "0.000000000005", /data-value="0x4c4b40" data-data="0x"/]
+  ] as const)(
+    "of a payment in %s that was paid in part asks everywhere for the rest alone",
+    ([currency, rest, wallet]) =>
+      Effect.gen(function* () {
+        const { page, payment } = yield* newPayment({ currency })
+        yield* execute("UPDATE payments SET status = 'detecting', amount_received = '20000000' WHERE id = ?", [
+          payment.id
+        ])
+        const { text } = yield* page()
+        expect(text).toContain(`data-copy="${rest}" data-copy-id="copy-amount"`)
+        expect(text).toContain(`aria-label="Payment: ${rest}\u00a0${currency}, Base"`)
+        expect(text).toMatch(wallet)
+        expect(text).toMatch(/href="ethereum:[^"]*(uint256|value)=5000000"/)
+        expect((yield* page("?code=address")).text).toContain(`Enter the amount yourself: ${rest}\u00a0${currency}.`)
+      })
+  )
+
+  /** Stores an exception of a payment: SQL values for kind, chain, currency and amount. */
+  const exceptionOf = (payment: string, values: string, outcome = "NULL", sentBack = "0") =>
+    execute(
+      `INSERT INTO exceptions (id, address, key, payment_id, opened_at, mode, kind, chain, currency, amount, closed_at,
+         outcome, sent_back) VALUES (?, '0x1', ?, ?, 1, 'test', ${values}, iif(${outcome} IS NULL, NULL, 2), ${outcome}, ?)`,
+      [`exc_${++exceptions}`, `key ${exceptions}`, payment, sentBack]
+    )
+
+  const came = "It is at an address of the shop, which can take it or send it back."
+  it.effect.each([
+    [
+      "while it is asked for",
+      "",
+      "'wrong_token', 'base', 'ETH', '2000000000000000'",
+      "0.002 ETH arrived, but USDC was asked for."
+    ],
+    [
+      "on another chain",
+      "",
+      "'wrong_chain', 'polygon', 'USDC', '25000000'",
+      "25 USDC arrived on Polygon, but Base was asked for."
+    ],
+    [
+      "of which nobody knows the decimals",
+      "",
+      "'wrong_token', 'base', 'USDC.e', '7'",
+      "USDC.e arrived, but USDC was asked for."
+    ],
+    [
+      "on top",
+      "status = 'confirmed', confirmed_at = 1, amount_received = '26000000'",
+      "'overpaid', 'base', 'USDC', '1000000'",
+      "1 USDC more than was asked for has arrived."
+    ],
+    ["too late", "status = 'expired'", "'late', 'base', 'USDC', '25000000'", "25 USDC arrived after the time was over."]
+  ] as const)("tells of money that came %s, where it is, and what to do", ([, change, values, said]) =>
+    Effect.gen(function* () {
+      const { page, payment } = yield* newPayment()
+      if (change !== "") yield* execute(`UPDATE payments SET ${change}, ended_at = 1 WHERE id = ?`, [payment.id])
+      yield* exceptionOf(payment.id, values)
+      const text = textOf(yield* page())
+      expect(text).toContain(`${said} ${came} Contact the shop, and quote this reference.`)
+      expect(text).not.toContain("If you have sent money")
+    })
+  )
+
+  test("tells what the shop has done with such money", function* () {
+    const { page, payment } = yield* newPayment()
+    yield* exceptionOf(payment.id, "'late', 'base', 'USDC', '1000000'", "'accepted'")
+    yield* exceptionOf(payment.id, "'late', 'base', 'USDC', '2000000'", "'refunded'", "2000000")
+    const decided = textOf(yield* page())
+    for (const said of ["1 USDC arrived after the time was over. The shop has taken it.", "The shop has sent it back."])
+      expect(decided).toContain(said)
+    expect(decided).not.toContain("Contact the shop")
+    yield* exceptionOf(payment.id, "'late', 'base', 'USDC', '3000000'", "NULL", "1000000")
+    expect(textOf(yield* page())).toContain(
+      "4 USDC arrived after the time was over. 1 USDC of it was sent back. The rest"
+    )
+  })
+
+  test("of a part-paid payment has the worth of what is missing", function* () {
+    const { page, payment } = yield* newPayment()
+    yield* execute("UPDATE payments SET status = 'detecting', amount_received = '10000000' WHERE id = ?", [payment.id])
+    const text = textOf(yield* page())
+    expect(text).toContain("15 USDC still missing about $15.00")
+    expect(text).not.toContain("$25.00")
+  })
+
+  test("says until when to pay, in UTC where no script says it in the payer's own time", function* () {
+    const { page, payment } = yield* newPayment()
+    yield* execute("UPDATE payments SET expires_at = 1900000000000 WHERE id = ?", [payment.id])
+    expect(textOf(yield* page())).toMatch(/Pay by: Mar 17, 2030, 5:46.PM UTC/)
+    expect(textOf(yield* page("?lang=de"))).toContain("Zahlen bis: 17. März 2030, 17:46 UTC")
+  })
+
+  test("of a payment that ended unpaid leads to the shop's site: never to where it thanks for a payment", function* () {
+    const { page, payment } = yield* newPayment({ redirectUrl: "https://shop.example/thanks?order=5" })
+    expect((yield* page()).text).not.toContain("shop.example")
+    for (const change of ["'expired', failure_reason = 'cancelled'", "'failed', failure_reason = 'wrong_token'"]) {
+      yield* execute(`UPDATE payments SET status = ${change}, ended_at = 1 WHERE id = ?`, [payment.id])
+      const { text } = yield* page()
+      expect(text).toContain('class="button" href="https://shop.example" target="_top"')
+      expect(text).not.toContain("thanks")
+    }
+    yield* changeShop(defaultAccount, { name: "Ann's", website: "https://help.example/money" })
+    const answer = yield* page()
+    yield* changeShop(defaultAccount, { name: null, website: null })
+    expect(answer.text).toContain('class="button" href="https://help.example/money" target="_top"')
+    expect(textOf(answer)).toContain("Contact Ann's, and quote this reference.")
+  })
+
+  test("of a paid payment is its receipt: what came, when, and in which transaction", function* () {
+    const { page, payment } = yield* newPayment()
+    const hash = `0x${"ab".repeat(32)}`
+    yield* execute(
+      `UPDATE payments SET status = 'confirmed', confirmed_at = 1900000000000, ended_at = 1, amount_received = '25000000',
+         tx_hash = ? WHERE id = ?`,
+      [hash, payment.id]
+    )
+    const answer = yield* page()
+    expect(textOf(answer)).toMatch(
+      new RegExp(`Received 25 USDC on Base Paid on Mar 17, 2030, 5:46.PM UTC Transaction ${hash} Reference`)
+    )
+    expect(answer.text).toContain(`data-copy="${hash}"`)
+    // A local chain has no explorer.
+    expect(answer.text).not.toContain("Show in the block explorer")
+  })
+
   test("of a paid payment leads back to the shop with its id", function* () {
     const { page, payment } = yield* newPayment({ redirectUrl: "https://shop.example/thanks?order=5&x=%22" })
     yield* execute("UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1 WHERE id = ?", [
@@ -165,7 +298,7 @@ liveSuite(app, "the checkout page", (test, it) => {
         [reason, payment.id]
       )
       const text = textOf(yield* page())
-      for (const part of [said, "contact the shop", `Reference: ${payment.merchantRef}`]) expect(text).toContain(part)
+      for (const part of [said, "Contact the shop", `Reference: ${payment.merchantRef}`]) expect(text).toContain(part)
     })
   )
 

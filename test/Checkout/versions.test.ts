@@ -11,19 +11,20 @@ import { Tx } from "../../src/Sql.ts"
 import { someNewPayment } from "../lib/payments.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { execute, inTransaction, storeAccount } from "../lib/store.ts"
-import { layer as settlement } from "../Payments/settling.ts"
+import { withChains } from "../Payments/settling.ts"
 
 const ready = { chain: "base", mode: "test", ready: true, providers: [] } as const
+const unread = { ...ready, mode: "live", ready: false } as const
 
-/** Chains that nobody reads, and that say they are read. */
+/** Chains that nobody reads. The one of the payments says that it is read, and the live one with its name that it is not. */
 const chains = Layer.mock(Chains, {
-  health: Effect.succeed([ready]),
+  health: Effect.succeed([unread, ready]),
   exclusively: () => () => Effect.dieMessage("nothing is repaired here"),
   wake: () => {},
   behind: () => 0
 })
 
-const test = scopedTest(Layer.merge(settlement, chains))
+const test = scopedTest(Layer.merge(withChains({ mode: "live", confirmations: 7 }, {}), chains))
 
 let made = 0
 
@@ -43,13 +44,16 @@ const follow = Effect.gen(function* () {
   )
   if (payment === undefined) return expect.fail("no payment")
   const open = new OpenStreams()
-  const versions = versionsOf(token, payment, "client", yield* makeReadPayment, outbox, open)
+  const read = yield* makeReadPayment
+  const versions = versionsOf(token, payment, "client", read, outbox, open)
   const pieces = yield* Queue.unbounded<string>()
   const fiber = yield* Effect.forkScoped(Stream.runForEach(versions, (piece) => Queue.offer(pieces, piece)))
   const change = (columns: string) => execute(`UPDATE payments SET ${columns} WHERE id = ?`, [payment.id])
   const publish = inTransaction(Effect.flatMap(Tx, (tx) => outbox.publish(tx, payment, 1)))
   return {
     payment,
+    shown: Effect.flatMap(read.find(token), (now) => (now === undefined ? expect.fail("no payment") : read.view(now))),
+    versions,
     open,
     change,
     publish,
@@ -86,6 +90,14 @@ test("an event of another payment wakes nobody, and a sign of life comes every f
   expect(yield* next).toBe(keepAlive)
 })
 
+test("of streams that were let in at once, those beyond the limit end with nothing", function* () {
+  const { next, versions } = yield* follow
+  yield* next
+  for (const _ of [2, 3]) yield* Effect.forkScoped(Stream.runDrain(versions))
+  yield* Effect.yieldNow()
+  expect(Array.from(yield* Stream.runCollect(Stream.take(versions, 1)))).toEqual([])
+})
+
 test("time that is over shows with the next look, without an event", function* () {
   yield* TestClock.setTime(3_690_000)
   const { next } = yield* follow
@@ -95,7 +107,7 @@ test("time that is over shows with the next look, without an event", function* (
 })
 
 test("a confirmation shows within three seconds", function* () {
-  const { change, next, payment } = yield* follow
+  const { change, next, payment, shown } = yield* follow
   yield* next
   yield* execute(
     `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number)
@@ -111,6 +123,7 @@ test("a confirmation shows within three seconds", function* () {
   yield* TestClock.adjust("15 seconds")
   expect(yield* next).toBe(keepAlive)
   const one = yield* next
+  expect(yield* shown).toMatchObject({ lags: false, state: { confirmations: { count: 1, needed: 3 } } })
   yield* execute("UPDATE scans SET head_number = 6")
   yield* TestClock.adjust("3 seconds")
   expect(yield* next).toBe(keepAlive)

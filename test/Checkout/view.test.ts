@@ -20,6 +20,8 @@ const view = (over: Partial<Payment> = {}, facts: { now?: number; lags?: boolean
     payment,
     object: paymentObject(payment, settings),
     confirmations: count === undefined ? undefined : { count, needed: 3 },
+    extras: [],
+    paidBy: [],
     lags,
     now
   })

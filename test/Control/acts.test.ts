@@ -1,7 +1,9 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { RevokeKey } from "../../src/Control/controlRequests.ts"
+import { ReadHealth } from "../../src/Control/healthRequest.ts"
 import { askDaemon } from "../../src/commands/askDaemon.ts"
+import { Workers } from "../../src/Telemetry/Workers.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import { accesses, besideDaemon, logged, samples } from "./world.ts"
@@ -17,7 +19,7 @@ it("every kind of request has a sample, with its audit row if it administers", (
 
 it.scopedLive("every act through the socket leaves a row; refused acts and requests that read leave none", () =>
   Effect.gen(function* () {
-    const settings = testSettings(yield* temporaryDatabase)
+    const settings = testSettings(yield* temporaryDatabase, { alerts: { url: "http://127.0.0.1:1/" } })
     yield* besideDaemon(settings, function* () {
       const refused = yield* Effect.flip(askDaemon(settings, "keys revoke", new RevokeKey({ id: "key_none" })))
       expect(refused).toMatchObject({ _tag: "NotFound", message: expect.stringContaining("key_none") })
@@ -39,6 +41,20 @@ it.scopedLive("every act through the socket leaves a row; refused acts and reque
       const all = JSON.stringify(yield* logged)
       expect(all).not.toMatch(/whsec_|svc_|xpub/)
       expect(all).not.toContain(testXpub.slice(0, 20))
+    })
+  })
+)
+
+it.scopedLive("the daemon names each chain and worker that is not ready", () =>
+  Effect.gen(function* () {
+    const settings = testSettings(yield* temporaryDatabase)
+    yield* besideDaemon(settings, function* () {
+      const workers = yield* Workers
+      workers.condition("webhooks", () => "it hangs")
+      workers.condition("settlement", () => undefined)
+      const { unready } = yield* askDaemon(settings, "doctor", new ReadHealth())
+      expect(unready).toContainEqual({ name: "webhooks", reason: "it hangs" })
+      expect(unready.map(({ name }) => name)).not.toContain("settlement")
     })
   })
 )

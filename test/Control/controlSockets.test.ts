@@ -31,7 +31,7 @@ const onDaemon = <Eff extends Yielded, A>(
   test: (settings: SettingsShape, worker: Fiber.Fiber<void>) => Generator<Eff, A, never>
 ) =>
   Effect.flatMap(temporaryDatabase, (path) => {
-    const settings = testSettings(path)
+    const settings = testSettings(path, { alerts: { url: "http://127.0.0.1:1/" } })
     return withDaemon(settings, (worker) => Effect.gen(() => test(settings, worker)))
   }).pipe(Effect.scoped)
 

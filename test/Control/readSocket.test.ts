@@ -24,7 +24,11 @@ const installation = Effect.map(temporaryFolder, (folder) => {
   if (process.getuid?.() === 0) chownSync(shared, 0, readers)
   chmodSync(shared, 0o2750)
   const readSocket = join(shared, "read.sock")
-  return { folder, readSocket, settings: testSettings(join(own, "tilld.db"), { control: { readSocket } }) }
+  return {
+    folder,
+    readSocket,
+    settings: testSettings(join(own, "tilld.db"), { control: { readSocket }, alerts: { url: "http://127.0.0.1:1/" } })
+  }
 })
 
 const changes = rows("SELECT * FROM api_keys, accounts, wallets, exceptions")

@@ -4,6 +4,7 @@ import { repairLayer, sendingLayer } from "../../src/App.ts"
 import * as AuditRepo from "../../src/Auth/AuditRepo.ts"
 import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
 import { Chains } from "../../src/Chains.ts"
+import { ListAlerts, ShowAlertSecret, TestAlert } from "../../src/Control/alerts.ts"
 import { ListAudit } from "../../src/Control/audit.ts"
 import type { Access } from "../../src/Control/controlHandler.ts"
 import * as Requests from "../../src/Control/controlRequests.ts"
@@ -17,6 +18,7 @@ import {
 } from "../../src/Control/deliveryRequests.ts"
 import { ChangeEndpoint, ListEndpoints } from "../../src/Control/endpointRequests.ts"
 import { handlers } from "../../src/Control/handlers.ts"
+import { ReadHealth } from "../../src/Control/healthRequest.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
 import { MakeLoginLink } from "../../src/Control/login.ts"
 import * as PaymentRequests from "../../src/Control/paymentRequests.ts"
@@ -100,7 +102,11 @@ export const samples = [
   { request: new ShowDelivery({ id: delivery }) },
   { request: new ListEndpoints({ account, modes: [mode] }) },
   { request: new ShowShop({ account }) },
+  { request: new ReadHealth() },
   { request: new ListAudit({ since: 0, limit: 10 }) },
+  { request: new ListAlerts() },
+  { request: new ShowAlertSecret(), act: "alerts secret", detail: {} },
+  { request: new TestAlert(), act: "alerts test", detail: {} },
   {
     request: new Requests.CreateKey({
       account,

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { Accent, FrameOrigin, LogoFile, ShopName } from "../../src/Domain/Shop.ts"
+import { Accent, FrameOrigin, LogoFile, ShopName, Website } from "../../src/Domain/Shop.ts"
 
 const accepts = (schema: Schema.Schema<string>, texts: ReadonlyArray<string>) => texts.filter(Schema.is(schema))
 
@@ -27,6 +27,20 @@ it("a frame origin is a site of https, or of this machine, and nothing that coul
     ""
   ]
   expect(accepts(FrameOrigin, bad)).toEqual([])
+})
+
+it("a website is a page of https, or of this machine, without user info", () => {
+  const good = ["https://shop.example", "https://shop.example/help?a=b#c", "http://localhost:3000/x"]
+  expect(accepts(Website, good)).toEqual(good)
+  const bad = [
+    "http://shop.example",
+    "https://ann:secret@shop.example",
+    "javascript:alert(1)",
+    "/help",
+    "https://a b",
+    ""
+  ]
+  expect(accepts(Website, [...bad, `https://shop.example/${"x".repeat(500)}`])).toEqual([])
 })
 
 it("a logo is the name of an image, and no path", () => {

@@ -98,11 +98,12 @@ it.effect("an unavailable store is a 503, logged at intervals only", () =>
       headers: { "retry-after": "5" },
       body: { error: { code: "STORE_UNAVAILABLE", requestId: "req_1" } }
     })
+    for (let n = 0; n < 20; n++) yield* reply
+    expect(logged.map(({ message }) => message)).toEqual(Array(6).fill("The disk is full."))
+    yield* TestClock.adjust("1 minute")
     yield* reply
-    expect(logged.map(({ message }) => message)).toEqual(["The disk is full."])
-    yield* TestClock.adjust("10 seconds")
-    yield* reply
-    expect(logged).toHaveLength(2)
+    expect(logged).toHaveLength(7)
+    expect(logged.at(-1)?.annotations).toMatchObject({ omitted: 15 })
   })
 )
 

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Stream, TestClock } from "effect"
-import { type ListenAddress, type ListenFailed, serveHttp } from "../../src/Http/listener.ts"
+import { Deferred, Duration, Effect, Exit, Fiber, Stream, TestClock } from "effect"
+import { serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
+import { Patience } from "../../src/Telemetry/patience.ts"
+import { Workers } from "../../src/Telemetry/Workers.ts"
 import { dial } from "../lib/socket.ts"
 import { anyPort, connected, empty, get, lastError, tell } from "./serving.ts"
 
@@ -103,7 +105,10 @@ describe("a client that disconnects", () => {
 const closable = Effect.gen(function* () {
   const started = yield* Deferred.make<void>()
   const go = yield* Deferred.make<void>()
-  const listening = yield* Deferred.make<ListenAddress, ListenFailed>()
+  const listening = yield* Deferred.make<
+    Effect.Effect.Success<ReturnType<typeof serveHttp>>,
+    Effect.Effect.Error<ReturnType<typeof serveHttp>>
+  >()
   const respond: Respond = (request, body, id) =>
     request.url === "/"
       ? tell(request, body, id)
@@ -219,12 +224,14 @@ describe("at a shutdown", () => {
   )
 })
 
-it.scopedLive("a port that is in use is a clear error", () =>
+it.scopedLive("while a port is taken the listener is not ready, and says which", () =>
   Effect.gen(function* () {
-    const { port } = yield* serveHttp(tell, anyPort)
-    const error = yield* Effect.flip(serveHttp(tell, { ...anyPort, port }))
-    expect(error.message).toBe(
-      `Cannot listen on 127.0.0.1:${port}: the port is taken: end what listens there, or choose another`
-    )
-  })
+    const { health } = yield* Workers
+    const taken = yield* serveHttp(tell, anyPort)
+    expect(yield* health).toEqual([{ name: "listener", ready: true }])
+    yield* Effect.flip(Effect.provideService(serveHttp(tell, taken), Patience, Duration.zero))
+    expect(yield* health).toEqual([
+      { name: "listener", ready: false, reason: expect.stringContaining(`127.0.0.1:${taken.port}: the port is taken`) }
+    ])
+  }).pipe(Effect.provide(Workers.layer))
 )

@@ -46,13 +46,13 @@ const secondLater = Effect.gen(function* () {
 test("what was noted is stored once a second, in its order", function* () {
   const { note, run } = yield* RequestLog
   yield* Effect.fork(run)
-  for (let n = 1; n <= 250; n++) note(() => request(n))
+  for (let n = 1; n <= 250; n++) note(shop.account, () => request(n))
   expect(yield* stored).toBe(0)
   yield* secondLater
   while ((yield* stored) < 250) yield* inTransaction(Effect.void)
   const listed = yield* RequestLogRepo.list(yield* Reader, shop, { isRefused: false }, 3)
   expect(listed.map(({ id }) => id)).toEqual(["req_250", "req_249", "req_248"])
-  note(() => request(251))
+  note(shop.account, () => request(251))
   yield* secondLater
   while ((yield* stored) < 251) yield* inTransaction(Effect.void)
 })
@@ -61,7 +61,7 @@ test("beyond a thousand in a second the rest is dropped without being made, and 
   const { note, run } = yield* RequestLog
   let made = 0
   for (let n = 1; n <= 1_500; n++) {
-    note(() => {
+    note(shop.account, () => {
       made++
       return request(n)
     })
@@ -70,32 +70,74 @@ test("beyond a thousand in a second the rest is dropped without being made, and 
   yield* Effect.fork(run)
   yield* secondLater
   while ((yield* stored) < 1_000) yield* inTransaction(Effect.void)
-  note(() => request(1_501))
+  note(shop.account, () => request(1_501))
   yield* secondLater
   while ((yield* stored) < 1_001) yield* inTransaction(Effect.void)
+})
+
+test("of a second with too many, the account with most loses its last, and no other account any", function* () {
+  const { note, run } = yield* RequestLog
+  const other = { ...shop, account: AccountId.make("other") }
+  for (let n = 1; n <= 1_500; n++) note(shop.account, () => request(n))
+  for (let n = 1; n <= 100; n++) note(other.account, () => request(n, other))
+  yield* Effect.fork(run)
+  yield* secondLater
+  while ((yield* stored) < 1_000) yield* inTransaction(Effect.void)
+  expect(yield* rows("SELECT account_id, count(*) AS n, max(at) AS last FROM requests GROUP BY 1 ORDER BY 1")).toEqual([
+    { account_id: "other", n: 100, last: 100 },
+    { account_id: "shop", n: 900, last: 900 }
+  ])
+  expect(yield* dropped).toBe(600)
 })
 
 test("while the store is full nothing is kept back for later, and it is counted", function* () {
   const { note, run } = yield* RequestLog
   yield* Effect.fork(run)
   isFull = true
-  note(() => request(1))
+  note(shop.account, () => request(1))
   yield* TestClock.adjust("1 second")
   while ((yield* dropped) !== 1) yield* Effect.yieldNow()
   isFull = false
-  note(() => request(2))
+  note(shop.account, () => request(2))
   yield* secondLater
   while ((yield* stored) < 1) yield* inTransaction(Effect.void)
   expect((yield* rows<{ id: string }>("SELECT id FROM requests")).map(({ id }) => id)).toEqual(["req_2"])
 })
 
-test("rows go by age and by number, a bounded step at a time", function* () {
+test("rows go by age, a bounded step at a time", function* () {
   yield* inTransaction(RequestLogRepo.insert(Array.from({ length: 10 }, (_, n) => request(n))))
-  expect(yield* inTransaction(RequestLogRepo.forget(3, 1_000, 2))).toBe(true)
-  expect(yield* inTransaction(RequestLogRepo.forget(3, 1_000, 2))).toBe(false)
+  expect(yield* inTransaction(RequestLogRepo.forget(3, 2))).toBe(true)
+  expect(yield* inTransaction(RequestLogRepo.forget(3, 2))).toBe(false)
   expect(yield* stored).toBe(7)
-  expect(yield* inTransaction(RequestLogRepo.forget(0, 4, 100))).toBe(false)
-  expect((yield* rows<{ at: number }>("SELECT at FROM requests ORDER BY at")).map(({ at }) => at)).toEqual([6, 7, 8, 9])
+})
+
+test("beyond the most of all, only whoever has more than a fair share loses rows, the oldest", function* () {
+  const other = { account: AccountId.make("other"), mode: "live" as const }
+  yield* inTransaction(RequestLogRepo.insert(Array.from({ length: 3 }, (_, n) => request(n, other))))
+  yield* inTransaction(RequestLogRepo.insert(Array.from({ length: 20 }, (_, n) => request(n))))
+  const reader = yield* Reader
+  expect(yield* RequestLogRepo.beyondShare(reader, 23)).toEqual([])
+  const beyond = yield* RequestLogRepo.beyondShare(reader, 10)
+  expect(beyond).toEqual([{ owner: shop, excess: 13 }])
+  for (const { excess, owner } of beyond) yield* inTransaction(RequestLogRepo.forgetOldest(owner, excess))
+  expect(yield* rows("SELECT account_id, count(*) AS n, min(at) AS first FROM requests GROUP BY 1 ORDER BY 1")).toEqual(
+    [
+      { account_id: "other", n: 3, first: 0 },
+      { account_id: "shop", n: 7, first: 13 }
+    ]
+  )
+})
+
+it.each([
+  [[], 10, 10],
+  [[5, 5], 10, 10],
+  [[3, 20], 10, 7],
+  [[20, 20, 1], 10, 4],
+  [[100, 100], 0, 0]
+])("of owners with %j rows and %i for all, each may keep %i", (counts, keep, share) => {
+  expect(RequestLogRepo.fairShare(counts, keep)).toBe(share)
+  const kept = counts.reduce((sum, count) => sum + Math.min(count, share), 0)
+  expect(kept).toBeLessThanOrEqual(keep)
 })
 
 test("every list is read by an index, without sorting", function* () {
@@ -111,8 +153,10 @@ test("every list is read by an index, without sorting", function* () {
     yield* RequestLogRepo.list(db, shop, filter, 50, 1_000)
   }
   yield* RequestLogRepo.byId(db, shop, "req_1")
-  expect(steps.map((step) => /INDEX (\w+)/.exec(step)?.[1])).toEqual([
-    ...["requests_owner", "requests_refused", "requests_key", "requests_key_refused", "requests_id"]
+  yield* RequestLogRepo.beyondShare(db, -1)
+  expect(steps.flatMap((step) => /INDEX (\w+)/.exec(step)?.[1] ?? [])).toEqual([
+    ...["requests_owner", "requests_refused", "requests_key", "requests_key_refused", "requests_id"],
+    "requests_owner"
   ])
 })
 

@@ -287,6 +287,9 @@ describe("the wrong money", () => {
     expect(found(undone, receipt("0xgas", after, 5n, native))).toEqual(["reorged 1000 0xa"])
     const inCoins = payment({ currency: "ETH", status: "expired", endedAt })
     expect(found(inCoins, receipt("0xa", after, 5n, { ...native, chain: "optimism" }))).toEqual(["wrong_chain 5 0xa"])
+    // A cancelled payment has no token to collect.
+    const cancelled = payment({ status: "expired", failureReason: "cancelled", endedAt })
+    expect(found(cancelled, receipt("0xa", after, 5n, native))).toEqual(["wrong_token 5 0xa"])
     expect(found(confirmed(), receipt("0xb", 200, 5n, native))).toEqual(["wrong_token 5 0xb"])
     expect(found(confirmed(), receipt("0xb", 200, 5n, { ...native, seenAt: endedAt }))).toEqual(["wrong_token 5 0xb"])
     // Also where a reorg has mined it again since.

@@ -1,4 +1,4 @@
-import { Array as Arr, Effect, Layer, Logger, TestClock } from "effect"
+import { Array as Arr, Effect, Layer, Logger, LogLevel, TestClock } from "effect"
 import { getAddress, numberToHex, pad } from "viem"
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
@@ -23,19 +23,22 @@ export const confirmations = 3
 export const address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 const wallet = "w"
 
-/** Messages of the alarms, which are all that is logged. */
+/** Messages of the alarms, which are all that is logged besides changes of status. */
 export const alarms: Array<unknown> = []
 /** What each of them is about. */
 export const alarmedAbout: Array<unknown> = []
+/** What the log says of changes of status. */
+export const loggedTransitions: Array<unknown> = []
 const heard = Logger.replace(
   Logger.defaultLogger,
-  Logger.make(({ annotations, message }) => {
+  Logger.make(({ annotations, logLevel, message }) => {
+    if (logLevel === LogLevel.Info) return void loggedTransitions.push(Object.fromEntries(annotations))
     alarms.push(Array.isArray(message) ? message[0] : message)
     alarmedAbout.push(Object.fromEntries(annotations))
   })
 )
 const hearNothingYet = Effect.sync(() => {
-  for (const heardBefore of [alarms, alarmedAbout]) heardBefore.splice(0)
+  for (const heardBefore of [alarms, alarmedAbout, loggedTransitions]) heardBefore.splice(0)
 })
 
 /** The settlement with these settings, on a new store. */

@@ -1,11 +1,17 @@
-import { expect } from "@effect/vitest"
+import { mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, expect } from "@effect/vitest"
 import { settingsRoutes } from "../../src/Portal/pages/Settings.tsx"
 import { newLink } from "../lib/portal.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { rows } from "../lib/store.ts"
 import { portalStore, portalWith } from "./room.ts"
 
-const test = scopedTest(portalStore())
+const logoFolder = join(tmpdir(), `tilld-logos-${process.pid}`)
+afterAll(() => rmSync(logoFolder, { recursive: true, force: true }))
+
+const test = scopedTest(portalStore({ checkout: { logoFolder } }))
 const page = "/portal/a/default/test/settings"
 
 test("an admin changes how the checkout looks; a refused form keeps what was typed", function* () {
@@ -16,26 +22,43 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
     name: "Corner <b>shop</b>",
     accent: "#1F5FD1",
     logo: "corner.svg",
+    website: "https://shop.example/help",
     frameOrigins: "https://shop.example\nhttp://localhost:3000"
   }
-  const wrong = { ...good, accent: "red", logo: "../corner.svg", frameOrigins: "https://shop.example/pay" }
+  const wrong = {
+    ...good,
+    accent: "red",
+    logo: "../corner.svg",
+    website: "javascript:1",
+    frameOrigins: "https://shop.example/pay"
+  }
   const refused = yield* admin.post(page, wrong)
   expect(refused.status).toBe(422)
   for (const text of ["Corner &lt;b>shop&lt;/b>", 'value="red"', "https://shop.example/pay"]) {
     expect(refused.text).toContain(text)
   }
-  expect(refused.text.match(/class="problem"/g)).toHaveLength(3)
+  expect(refused.text.match(/class="problem"/g)).toHaveLength(4)
+  const missing = yield* admin.post(page, good)
+  expect(missing).toMatchObject({ status: 422, text: expect.stringContaining("where there is none yet") })
   expect(yield* rows("SELECT * FROM shops")).toEqual([])
 
+  mkdirSync(logoFolder, { recursive: true })
+  writeFileSync(join(logoFolder, "corner.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>")
   expect(yield* admin.post(page, good)).toMatchObject({ status: 303, headers: { location: `${page}?saved` } })
-  const stored = { account_id: "default", name: good.name, accent: "#1f5fd1", logo: "corner.svg" }
+  const stored = {
+    account_id: "default",
+    name: good.name,
+    accent: "#1f5fd1",
+    logo: "corner.svg",
+    website: good.website
+  }
   expect(yield* rows("SELECT * FROM shops")).toEqual([
     { ...stored, frame_origins: "https://shop.example http://localhost:3000" }
   ])
   expect((yield* admin.get(page)).text).toContain('value="corner.svg"')
   yield* admin.post(page, {})
   expect(yield* rows("SELECT * FROM shops")).toEqual([
-    { account_id: "default", name: null, accent: null, logo: null, frame_origins: "" }
+    { account_id: "default", name: null, accent: null, logo: null, website: null, frame_origins: "" }
   ])
   const audit = yield* rows<{ act: string; via: string }>("SELECT act, via FROM audit WHERE act = 'accounts shop'")
   expect(audit).toEqual([

@@ -1,4 +1,5 @@
 import { expect, it } from "@effect/vitest"
+import { TestClock } from "effect"
 import * as fc from "fast-check"
 import { csrfTokenOf } from "../../src/Portal/csrf.ts"
 import { matchRoute } from "../../src/Portal/matchRoute.ts"
@@ -92,6 +93,20 @@ test("a form that is none, or too large, is refused with a page", function* () {
   const ada = yield* enter()
   expect((yield* ada.post(things, {}, { "content-type": "application/json" })).status).toBe(415)
   expect((yield* ada.post(things, {}, { "content-type": "multipart/form-data" })).status).toBe(415)
+})
+
+test("a form of too many fields, or of more text than a proof keeps, is refused with a page", function* () {
+  const { enter } = yield* portal
+  const ada = yield* enter()
+  const many = (count: number) => new URLSearchParams(Array.from({ length: count }, (_, n) => [`f${n}`, '"']))
+  expect((yield* ada.post(things, many(199))).status).toBe(200)
+  const refused = yield* ada.post(things, many(200))
+  expect(refused).toMatchObject({ status: 413, text: expect.stringContaining("200 fields") })
+  yield* TestClock.adjust("1 hour")
+  const kept = yield* ada.post("/portal/a/default/test/roles", { note: '"'.repeat(16_000) })
+  expect([kept.status, kept.text.length < 120_000]).toEqual([200, true])
+  const long = yield* ada.post("/portal/a/default/test/roles", { note: '"'.repeat(17_000) })
+  expect(long).toMatchObject({ status: 413, text: expect.stringContaining("16 KiB") })
 })
 
 test("an account, a mode and a page that the person may not see are all not there", function* () {

@@ -31,38 +31,54 @@ layer(portalApp, { excludeTestServices: true })("pages of keys, webhooks, delive
     }
   })
 
+  it.scoped("no page scrolls sideways on 320 pixels", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const { pathOf } = yield* furnished
+      const origin = `http://${api.host}:${api.port}`
+      const { context } = yield* visitor(origin, { viewport: { width: 320, height: 640 } })
+      yield* bring(yield* signIn(api), context, origin)
+      const page = yield* Effect.promise(() => context.newPage())
+      const sections = ["", "/payments", "/exceptions", "/deliveries", "/webhooks", "/keys", "/requests", "/quotes"]
+      const others = ["/settings", "/audit", "/health", "/accounts", "/people", "/me", "/webhooks/new"]
+      for (const path of [...sections, ...others, "/deliveries/:delivery", "/webhooks/:endpoint"].map(pathOf)) {
+        const width = yield* Effect.promise(async () => {
+          await page.goto(origin + path)
+          return page.evaluate(() => document.documentElement.scrollWidth)
+        })
+        expect([path, width]).toEqual([path, 320])
+      }
+    })
+  )
+
   it.scoped.each([
     [["/keys", "/keys/new", "/keys/:key", "/keys/:key/revoke"]],
     [["/webhooks", "/webhooks/new", "/webhooks/:endpoint", "/webhooks/:endpoint/delete"]],
     [["/deliveries", "/deliveries/resend-range", "/deliveries/:delivery", "/deliveries?status=dead"]],
     [["/requests", "/quotes", "/health", "/accounts", "/accounts/new"]]
-  ])(
-    "axe finds nothing on %j in either colour scheme, and none is heavy",
-    ([...paths]) =>
-      Effect.gen(function* () {
-        const api = yield* TestApi
-        const { pathOf } = yield* furnished
-        const origin = `http://${api.host}:${api.port}`
-        const { context, strayed } = yield* visitor(origin)
-        const operator = yield* signIn(api)
-        yield* bring(operator, context, origin)
-        const page = yield* Effect.promise(() => context.newPage())
-        for (const path of paths.flat().map(pathOf)) {
-          const { text } = yield* operator.get(path)
-          const urls = [...text.matchAll(/(?:href|src)="(\/assets\/[^"]*)"/g)].map(([, url = ""]) => url)
-          const assets = yield* Effect.forEach(urls, (url) => operator.get(url), { concurrency: 1 })
-          expect(weightOf([text, ...assets.map((asset) => asset.text)].map((part) => Buffer.from(part)))).toBeLessThan(
-            heaviest
-          )
-          const problems = yield* Effect.promise(async () => {
-            await page.goto(origin + path)
-            return problemsOf(page)
-          })
-          expect(problems, path).toEqual([])
-        }
-        expect(strayed).toEqual([])
-      }),
-    // axe looks at each page twice, in a browser.
-    120_000
+  ])("axe finds nothing on %j in either colour scheme, and none is heavy", ([...paths]) =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const { pathOf } = yield* furnished
+      const origin = `http://${api.host}:${api.port}`
+      const { context, strayed } = yield* visitor(origin)
+      const operator = yield* signIn(api)
+      yield* bring(operator, context, origin)
+      const page = yield* Effect.promise(() => context.newPage())
+      for (const path of paths.flat().map(pathOf)) {
+        const { text } = yield* operator.get(path)
+        const urls = [...text.matchAll(/(?:href|src)="(\/assets\/[^"]*)"/g)].map(([, url = ""]) => url)
+        const assets = yield* Effect.forEach(urls, (url) => operator.get(url), { concurrency: 1 })
+        expect(weightOf([text, ...assets.map((asset) => asset.text)].map((part) => Buffer.from(part)))).toBeLessThan(
+          heaviest
+        )
+        const problems = yield* Effect.promise(async () => {
+          await page.goto(origin + path)
+          return problemsOf(page)
+        })
+        expect(problems, path).toEqual([])
+      }
+      expect(strayed).toEqual([])
+    })
   )
 })

@@ -5,6 +5,7 @@ import { brotliCompressSync } from "node:zlib"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
+import { permissions } from "../../src/Domain/ApiKey.ts"
 import { TestApi } from "../lib/api.ts"
 import { visitor } from "../lib/browser.ts"
 import { storeLateMoney } from "../lib/exceptions.ts"
@@ -54,6 +55,7 @@ liveSuite(shop, "the portal's payments in a browser", (test) => {
       await page.getByRole("link", { name: "invoice 2026/17" }).click()
       await page.getByRole("link", { name: "late", exact: true }).click()
       await page.getByLabel("Note (optional)").first().fill("the customer rang")
+      await page.getByLabel(/Do this/).check()
       await page.getByRole("button", { name: "Accept the money" }).click()
       expect(await page.getByRole("status").textContent()).toBe("The money was accepted.")
       expect(await page.locator(".facts").textContent()).toContain("the customer rang")
@@ -79,6 +81,41 @@ liveSuite(shop, "the portal's payments in a browser", (test) => {
       await page.keyboard.press("Tab")
       expect(await page.locator(":focus").textContent()).toContain("Skip to the page")
     })
+  })
+
+  test("a key is made with the keyboard alone, and works on the API", function* () {
+    const { call } = yield* TestApi
+    const { page } = yield* atDesk()
+    /** Goes on with the keyboard to what has this name, a link or a button, and presses it. */
+    const press = async (name: string) => {
+      for (let n = 0; n < 60; n++) {
+        await page.keyboard.press("Tab")
+        if ((await page.locator(":focus").textContent())?.trim() === name) return page.keyboard.press("Enter")
+      }
+      throw new Error(`the keyboard does not come to ${name}`)
+    }
+    const key = yield* steps(async () => {
+      await page.goto(home)
+      await press("API keys")
+      await page.waitForURL(/\/keys$/)
+      await press("Make a key")
+      await page.waitForURL(/\/keys\/new$/)
+      await page.keyboard.press("Tab")
+      while ((await page.locator(":focus").getAttribute("name")) !== "name") await page.keyboard.press("Tab")
+      await page.keyboard.type("by keyboard")
+      for (const permission of permissions) {
+        await page.keyboard.press("Tab")
+        const box = page.locator(":focus")
+        expect(await box.getAttribute("value")).toBe(permission)
+        if (!(await box.isChecked())) await page.keyboard.press("Space")
+      }
+      await press("Make the key")
+      const made = page.getByLabel("The key")
+      await made.waitFor()
+      await press("Copy")
+      return made.inputValue()
+    })
+    expect((yield* call("GET", "/v1/payments", { key })).status).toBe(200)
   })
 
   test("no page has an axe finding, in either colour scheme, on a desk or a phone", function* () {

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { TestApi } from "../lib/api.ts"
 import { storeLateMoney } from "../lib/exceptions.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
-import { rows } from "../lib/store.ts"
+import { execute, rows } from "../lib/store.ts"
 import { admin, home, makePayment, shop, viewer } from "./pages.ts"
 
 const hash = (digit: string) => `0x${digit.repeat(64)}`
@@ -25,6 +25,38 @@ const acts = rows<{ who: string; act: string; detail: string }>(
 )
 
 liveSuite(shop, "the portal's exceptions", (test) => {
+  test("of a confirmed payment are accepted as what they are: money on top", function* () {
+    const ada = yield* admin
+    const { exception, payment } = yield* late("surplus", 40)
+    yield* execute("UPDATE exceptions SET kind = 'overpaid' WHERE id = ?", [exception])
+    yield* execute("UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1 WHERE id = ?", [payment])
+    const { text } = yield* ada.get(`${home}/exceptions/${exception}`)
+    expect(text).toContain("You keep 0.0007 USDC on top of the 54.615517 USDC that were asked for.")
+    expect(text).not.toContain("webhooks go out")
+    yield* execute("DELETE FROM exceptions WHERE id = ?", [exception])
+  })
+
+  test("are exported with all that is known of them, of the filters that are shown", function* () {
+    const vera = yield* viewer
+    const { exception, payment } = yield* late("=exported", 41)
+    yield* execute("UPDATE exceptions SET note = '+1' WHERE id = ?", [exception])
+    const file = yield* vera.get(`${home}/exceptions.csv`)
+    expect(file.headers["content-disposition"]).toBe('attachment; filename="exceptions-test.csv"')
+    const [head = "", row = "", ...rest] = file.text.split("\r\n")
+    expect(rest).toEqual([""])
+    const cells = Object.fromEntries(head.split(",").map((name, place) => [name, row.split(",")[place]]))
+    expect(cells).toMatchObject({
+      ...{ id: exception, payment, merchantRef: "'=exported", kind: "late", status: "open", chainId: "84532" },
+      ...{ currency: "USDC", amount: "0.000700", amountBaseUnits: "700", amountRefunded: "0.000000", note: "'+1" },
+      from: expect.stringMatching(/^0x7{40}$/)
+    })
+    expect((yield* vera.get(`${home}/exceptions.csv?status=resolved`)).text.split("\r\n")).toHaveLength(2)
+    expect((yield* vera.get(`${home}/exceptions.csv?kind=nonsense`)).status).toBe(400)
+    const payments = (yield* vera.get(`${home}/payments.csv?q=${encodeURIComponent(payment)}`)).text
+    expect(payments).toContain(`,84532,,,0.000000,1,late open ${exception}\r\n`)
+    yield* execute("DELETE FROM exceptions WHERE id = ?", [exception])
+  })
+
   test("are listed while they are open, newest first, and by status and kind", function* () {
     const vera = yield* viewer
     const first = yield* late("listed 1", 1)
@@ -58,7 +90,14 @@ liveSuite(shop, "the portal's exceptions", (test) => {
     for (const path of [page, `${home}/payments/${payment}`]) {
       expect((yield* ada.get(path)).text).toContain(`action="${page}/accept"`)
     }
-    const done = yield* ada.post(`${page}/accept`, { note: "  by telephone " })
+    // Late money of 0.0007 USDC for a payment of 54.615517 USDC: the form says what accepting it does, and asks once more.
+    const unsure = yield* ada.post(`${page}/accept`, { note: "by telephone" })
+    expect(unsure.status).toBe(400)
+    expect(unsure.text).toContain("You keep 0.0007 USDC, and the payment, which asks for 54.615517 USDC, is confirmed")
+    expect(unsure.text).toContain("Confirmation must be ticked: the decision is final")
+    expect(unsure.text).toContain(">by telephone</textarea>")
+    expect(yield* stored(exception)).toEqual([{ outcome: null, note: null, decision_tx: null }])
+    const done = yield* ada.post(`${page}/accept`, { note: "  by telephone ", confirmed: "yes" })
     expect([done.status, done.headers.location]).toEqual([303, `${page}?done=accepted`])
     expect(yield* stored(exception)).toEqual([{ outcome: "accepted", note: "by telephone", decision_tx: null }])
     expect(yield* rows("SELECT status FROM payments WHERE id = ?", [payment])).toEqual([{ status: "confirmed" }])
@@ -109,7 +148,7 @@ liveSuite(shop, "the portal's exceptions", (test) => {
     const mine = yield* late("evil", 30)
     const refused = yield* ada.post(`${home}/exceptions/${mine.exception}/refund`, { amount: evil, note: evil })
     expect(refused.text).not.toContain("<script>alert")
-    yield* ada.post(`${home}/exceptions/${mine.exception}/accept`, { note: evil })
+    yield* ada.post(`${home}/exceptions/${mine.exception}/accept`, { note: evil, confirmed: "yes" })
     const { text } = yield* ada.get(`${home}/exceptions/${mine.exception}`)
     expect(text).toContain("&lt;script>alert(1)")
     expect(text).not.toContain("<script>alert")

@@ -1,10 +1,25 @@
+import { createHook } from "node:async_hooks"
 import { expect } from "@effect/vitest"
 import { Effect, Fiber, TestClock } from "effect"
-import { makePasswordHasher } from "../../src/Auth/passwordHash.ts"
+import { makePasswordHasher, type PasswordHasher } from "../../src/Auth/passwordHash.ts"
 import type { Visitor } from "../lib/portal.ts"
 import { liveTest, scopedTest } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
 import { portal, portalStore } from "./room.ts"
+
+/** Counts the hashes from now on: Node makes a resource for each. */
+const scryptCalls = Effect.acquireRelease(
+  Effect.sync(() => {
+    let calls = 0
+    const hook = createHook({
+      init: (_, type) => {
+        if (type === "SCRYPTREQUEST") calls += 1
+      }
+    }).enable()
+    return { hook, count: () => calls }
+  }),
+  ({ hook }) => Effect.sync(() => void hook.disable())
+).pipe(Effect.map(({ count }) => count))
 
 const test = scopedTest(portalStore())
 const me = "/portal/a/default/test/me"
@@ -86,31 +101,105 @@ test("a password that was removed signs nobody in", function* () {
   expect((yield* signInAs(visitor(), "ada", password)).status).toBe(403)
 })
 
-test("guesses are answered late, and the right password is not", function* () {
+/** Five links that are none: so many failures have no delay. */
+const fiveFailures = (visitor: Visitor) =>
+  Effect.replicateEffect(visitor.post(`/portal/login/${"a".repeat(43)}`), 5, { discard: true })
+
+test("guesses of a network are held before they are hashed, one after the other, and nobody else's password", function* () {
   const { enter, visitor } = yield* portal
   yield* setPassword(yield* enter(), "ada")
-  for (const _ of [1, 2, 3, 4, 5]) yield* visitor().post(`/portal/login/${"a".repeat(43)}`)
-  const guess = yield* Effect.fork(signInAs(visitor(), "ada", "wrong wrong wrong"))
+  yield* fiveFailures(visitor())
+  const hashes = yield* scryptCalls
+  const guesses = yield* Effect.replicateEffect(Effect.fork(signInAs(visitor(), "ada", "wrong wrong wrong")), 2)
   yield* Effect.yieldNow()
-  // Both are of one client, so the guess has been checked before.
-  expect((yield* signInAs(visitor(), "ada", password)).status).toBe(303)
-  expect(guess.unsafePoll()).toBeNull()
-  yield* TestClock.adjust("250 millis")
-  expect((yield* Fiber.join(guess)).status).toBe(403)
+  expect((yield* signInAs(visitor("198.51.100.7"), "ada", password)).status).toBe(303)
+  expect([hashes(), ...guesses.map((guess) => guess.unsafePoll())]).toEqual([1, null, null])
+  for (const [n, guess] of guesses.entries()) {
+    yield* TestClock.adjust("250 millis")
+    expect((yield* Fiber.join(guess)).status).toBe(403)
+    expect(hashes()).toBe(n + 2)
+  }
 })
 
-liveTest("of one client four attempts wait at most, which keeps nobody else from waiting", function* () {
+test("a wrong name, a wrong password and a disabled person's cost one hash each", function* () {
+  const { enter, visitor } = yield* portal
+  yield* setPassword(yield* enter(), "ada")
+  const hashes = yield* scryptCalls
+  yield* signInAs(visitor("192.0.2.1"), "ada", "wrong wrong wrong")
+  expect(hashes()).toBe(1)
+  yield* signInAs(visitor("192.0.2.2"), "adb", password)
+  expect(hashes()).toBe(2)
+  yield* execute("UPDATE people SET disabled_at = 1")
+  yield* signInAs(visitor("192.0.2.3"), "ada", password)
+  expect(hashes()).toBe(3)
+})
+
+test("a refused password is in the audit log once a network, and an unknown name is not", function* () {
+  const { enter, visitor } = yield* portal
+  yield* setPassword(yield* enter(), "ada")
+  const refusals = rows("SELECT who, detail FROM audit WHERE act = 'portal login refused'")
+  yield* signInAs(visitor("192.0.2.1"), "nobody", "wrong wrong wrong")
+  for (const _ of [1, 2]) yield* signInAs(visitor("192.0.2.1"), "ada", "wrong wrong wrong")
+  yield* signInAs(visitor("192.0.2.2"), "ada", "wrong wrong wrong")
+  while ((yield* refusals).length < 2) yield* Effect.yieldNow()
+  expect(yield* refusals).toEqual(
+    ["192.0.2.1", "192.0.2.2"].map((address) => ({
+      who: expect.stringMatching(/^per_.* Ada$/),
+      detail: JSON.stringify({ by: "password", address })
+    }))
+  )
+})
+
+test("a name that somebody of another account has can be taken, and each signs in to their own", function* () {
+  const { enter, visitor } = yield* portal
+  yield* setPassword(yield* enter({ name: "Ada" }), "ada")
+  const sue = yield* enter({ name: "Sue", account: "shop" })
+  const atShop = "/portal/a/shop/test/me"
+  const taken = yield* sue.post(`${atShop}/password`, { name: "ada", password: "shop horse battery" })
+  expect(taken).toMatchObject({ status: 303, headers: { location: atShop } })
+  const page = yield* visitor().get(`/portal/sign-in?next=${atShop}`)
+  expect(page.text).toMatch(/name="account"[^>]* value="shop"/)
+  const signIn = (account: string, text: string) =>
+    visitor().post("/portal/sign-in", { account, name: "ada", password: text, next: "/portal/a/shop/test/me" })
+  expect((yield* signIn("", "shop horse battery")).status).toBe(403)
+  expect((yield* signIn("shop", password)).status).toBe(403)
+  expect((yield* signIn("shop", "shop horse battery")).headers.location).toBe(atShop)
+})
+
+/** Runs attempts of `networks`, one each in this order, without waiting for them. */
+const attempts = (hasher: PasswordHasher, networks: ReadonlyArray<string>) =>
+  Effect.forEach(
+    networks,
+    (network) =>
+      Effect.zipLeft(Effect.fork(Effect.either(hasher.verify(password, network, undefined))), Effect.yieldNow()),
+    { concurrency: 1 }
+  )
+
+const joined = <A>(fiber: Fiber.Fiber<A> | undefined) =>
+  fiber === undefined ? Effect.dieMessage("no attempt") : Fiber.join(fiber)
+
+liveTest("sixteen networks that fill the queue keep nobody from signing in", function* () {
   const hasher = yield* makePasswordHasher
-  const attempt = (client: string) => Effect.fork(Effect.either(hasher.verify(password, client, undefined)))
-  const waiting = yield* Effect.replicateEffect(attempt("192.0.2.1"), 4)
-  yield* Effect.yieldNow()
-  const fifth = yield* Fiber.join(yield* attempt("192.0.2.1"))
-  expect(fifth).toMatchObject({ left: { _tag: "TooManyWaiting" } })
-  const other = yield* attempt("192.0.2.2")
-  yield* Effect.yieldNow()
-  expect(other.unsafePoll()).toBeNull()
-  yield* Fiber.interruptAll([...waiting, other])
-  expect(yield* Fiber.join(yield* attempt("192.0.2.1"))).toMatchObject({ right: false })
+  const crowd = Array.from({ length: 80 }, (_, n) => `network ${n % 16}`)
+  const waiting = yield* attempts(hasher, crowd)
+  const [own, ...newcomers] = yield* attempts(hasher, ["network 3", "newcomer 1", "newcomer 2"])
+  const ofNetwork = { left: { message: expect.stringContaining("from your network") } }
+  expect(yield* joined(own)).toMatchObject(ofNetwork)
+  expect(newcomers.map((newcomer) => newcomer.unsafePoll())).toEqual([null, null])
+  yield* Fiber.interruptAll(waiting)
+  expect(yield* Fiber.joinAll(newcomers)).toMatchObject([{ right: false }, { right: false }])
+})
+
+liveTest("whoever gives way with a single attempt is told of many people, not of their network", function* () {
+  const hasher = yield* makePasswordHasher
+  const [running, first, ...others] = yield* attempts(
+    hasher,
+    Array.from({ length: 66 }, (_, n) => `network ${n}`)
+  )
+  const ofAll = { left: { message: expect.stringContaining("Too many people") } }
+  expect(yield* joined(first)).toMatchObject(ofAll)
+  yield* Fiber.interruptAll(others)
+  expect(yield* joined(running)).toMatchObject({ right: false })
 })
 
 liveTest("a password is the same in every form of its characters", function* () {
@@ -139,12 +228,37 @@ test("sessions are listed, and ended one by one or all others at once", function
   expect((yield* three.get(me)).status).toBe(303)
   expect((yield* one.get(me)).status).toBe(200)
 
-  // Somebody else's session is not theirs to end.
+  // Somebody else's session is not theirs to end, and what ended nothing has no row.
+  const ended = rows("SELECT act FROM audit WHERE act LIKE 'portal session revoke%'")
   const eve = yield* enter({ name: "Eve" })
   for (const { id } of yield* rows<{ id: string }>("SELECT id FROM sessions")) {
     yield* eve.post(`${me}/sessions/revoke`, { id })
   }
+  const before = yield* ended
+  const ida = yield* enter({ name: "Ida" })
+  for (const path of ["sessions/revoke", "sessions/revoke-others", "passkeys/remove", "password/remove"]) {
+    expect((yield* ida.post(`${me}/${path}`, { id: "ses_invented" })).status).toBe(303)
+  }
+  expect(yield* ended).toEqual(before)
+  expect(yield* rows("SELECT act FROM audit WHERE act LIKE '%--remove'")).toEqual([])
   expect((yield* one.get(me)).status).toBe(200)
+})
+
+test("a passkey is removed by its person alone", function* () {
+  const { enter } = yield* portal
+  const [ada, eve] = [yield* enter(), yield* enter({ name: "Eve" })]
+  const id = /per_[\w-]+/.exec((yield* ada.get(me)).text)?.[0] ?? ""
+  for (const key of ["one", "two"]) {
+    yield* execute(
+      "INSERT INTO passkeys (id, person_id, name, public_key, counter, created_at) VALUES (?, ?, '', x'00', 0, 0)",
+      [key, id]
+    )
+  }
+  const left = Effect.map(rows<{ id: string }>("SELECT id FROM passkeys"), (all) => all.map((each) => each.id))
+  yield* eve.post(`${me}/passkeys/remove`, { id: "one" })
+  expect(yield* left).toEqual(["one", "two"])
+  yield* ada.post(`${me}/passkeys/remove`, { id: "one" })
+  expect(yield* left).toEqual(["two"])
 })
 
 test("a person has at most twenty sessions", function* () {

@@ -40,6 +40,16 @@ liveSuite(shop, "the portal's payments", (test) => {
     const page = yield* ada.get(`${home}/payments?status=confirmed&chain=base&createdAfter=2020-01-01`)
     expect(listed(page.text)).toEqual(["confirmed one"])
     expect(listed((yield* ada.get(`${home}/payments?status=confirmed&createdBefore=2020-01-01`)).text)).toEqual([])
+    const cancelled = yield* makePayment({ merchantRef: "cancelled one" })
+    const late = yield* makePayment({ merchantRef: "expired one" })
+    yield* execute(
+      "UPDATE payments SET status = 'expired', failure_reason = iif(id = ?, 'cancelled', NULL), ended_at = 1 WHERE id IN (?, ?)",
+      [cancelled.id, cancelled.id, late.id]
+    )
+    for (const filter of ["status=cancelled", "status=cancelled&chain=base"]) {
+      expect(listed((yield* ada.get(`${home}/payments?${filter}`)).text)).toEqual(["cancelled one"])
+    }
+    expect(listed((yield* ada.get(`${home}/payments?status=cancelled&chain=polygon`)).text)).toEqual([])
     const wrong = yield* ada.get(`${home}/payments?status=paid&createdAfter=yesterday`)
     expect(wrong.status).toBe(400)
     expect(wrong.text).toContain("Status must be pending, detecting, confirmed, expired or failed")

@@ -1,7 +1,8 @@
 import { expect } from "@effect/vitest"
-import { TestClock } from "effect"
+import { Effect, TestClock } from "effect"
 import { newLink } from "../lib/portal.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
+import { rows } from "../lib/store.ts"
 import { portal, portalStore, seen, unescaped } from "./room.ts"
 
 const test = scopedTest(portalStore())
@@ -81,6 +82,26 @@ test("a password proves it, and a wrong one does not", function* () {
   const proven = yield* ada.post(roles, { ...typed, proof_password: "correct horse battery" })
   expect(seen(proven.text).form).toMatchObject(typed)
   expect(proven.text).not.toContain("correct horse")
+})
+
+test("proofs that are given and refused are in the audit log, and a link that was refused", function* () {
+  const { enter } = yield* portal
+  const ada = yield* enter({ name: "Ada" })
+  yield* TestClock.adjust("1 hour")
+  const link = yield* newLink({ name: "Ada" })
+  yield* ada.post(roles, { ...typed, proof_link: link })
+  yield* TestClock.adjust("1 hour")
+  for (const _ of [1, 2]) yield* ada.post(roles, { ...typed, proof_link: link })
+  const acts = rows<{ act: string; detail: string }>(
+    "SELECT act, detail FROM audit WHERE act != 'portal login' ORDER BY sequence"
+  )
+  while ((yield* acts).length < 3) yield* Effect.yieldNow()
+  const address = "192.0.2.1"
+  expect((yield* acts).map(({ act, detail }) => [act, JSON.parse(detail)])).toEqual([
+    ["portal proof", { session: expect.stringMatching(/^ses_/), by: "link" }],
+    ["portal login refused", { reason: "used", address }],
+    ["portal proof refused", { by: "link", address }]
+  ])
 })
 
 test("a proof of one session is none for another", function* () {

@@ -1,4 +1,5 @@
-import { Effect, Layer, Stream } from "effect"
+import { randomBytes } from "node:crypto"
+import { Effect, Layer, Redacted, Stream } from "effect"
 import { h } from "preact"
 import { Accounts } from "../../src/Auth.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
@@ -10,7 +11,9 @@ import { meRoutes } from "../../src/Portal/pages/Me.tsx"
 import { peopleRoutes } from "../../src/Portal/pages/People.tsx"
 import type { PortalRoute } from "../../src/Portal/route.ts"
 import { portalOf } from "../../src/Portal.ts"
+import { makeSecrets, Secrets } from "../../src/Secrets.ts"
 import { Settings, type SettingsShape } from "../../src/Settings.ts"
+import type { Reader, Writer } from "../../src/Sql.ts"
 import { makeVisitor, newLink, type Visitor, type Who } from "../lib/portal.ts"
 import { testSettings } from "../lib/settings.ts"
 import { tempStore } from "../lib/store.ts"
@@ -49,7 +52,12 @@ export const portalStore = (over: Partial<SettingsShape> = {}) =>
   ).pipe(
     Layer.provideMerge(Accounts.layer),
     Layer.provideMerge(tempStore),
-    Layer.provideMerge(Layer.succeed(Settings, testSettings("", over)))
+    Layer.provideMerge(
+      Layer.merge(
+        Layer.succeed(Settings, testSettings("", over)),
+        Layer.sync(Secrets, () => makeSecrets(Redacted.make(randomBytes(32))))
+      )
+    )
   )
 
 /** The portal without a server: browsers that ask it directly, so that the test clock is its time. */
@@ -61,7 +69,8 @@ export const portalWith = Effect.fnUntraced(function* <R>(routes: ReadonlyArray<
       const request: PageRequest = {
         ...{ method, path, search, client, requestId: "req_1" },
         headers: { host: new URL(at).host, ...headers },
-        body: Buffer.from(body)
+        body: Buffer.from(body),
+        hold: Effect.sleep
       }
       return Effect.gen(function* () {
         const { rest = Stream.empty, ...reply } = yield* Effect.orDie(room(request))
@@ -77,7 +86,7 @@ export const portalWith = Effect.fnUntraced(function* <R>(routes: ReadonlyArray<
 })
 
 /** The portal with pages that say who sees them. */
-export const portal = portalWith([...routes, ...meRoutes, ...peopleRoutes, ...auditRoutes])
+export const portal = portalWith<Reader | Secrets | Writer>([...routes, ...meRoutes, ...peopleRoutes, ...auditRoutes])
 
 /** Text as Preact escapes it, as it was before. */
 export const unescaped = (text: string): string =>

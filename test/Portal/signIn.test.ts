@@ -74,11 +74,11 @@ test("a text that is no link signs nobody in, and leaves no row in the audit log
   expect(yield* acts).toEqual([])
 })
 
-test("failed attempts are answered late, more so with each, and never refused", function* () {
+test("after failed attempts the next of their network is held before it is checked, and others are not", function* () {
   const { visitor } = yield* portal
-  const guess = visitor().post(`/portal/login/${"a".repeat(43)}`)
-  for (const _ of [1, 2, 3, 4, 5]) yield* guess
-  const sixth = yield* Effect.fork(guess)
+  const guess = (n: number) => visitor(`2001:db8::${n}`).post(`/portal/login/${"a".repeat(43)}`)
+  for (const n of [1, 2, 3, 4, 5]) yield* guess(n)
+  const sixth = yield* Effect.fork(guess(6))
   yield* Effect.yieldNow()
   // Two more commits: what the attempt does with the store is behind it, and only the clock is left.
   yield* newLink()
@@ -86,7 +86,9 @@ test("failed attempts are answered late, more so with each, and never refused", 
   expect(sixth.unsafePoll()).toBeNull()
   yield* TestClock.adjust("250 millis")
   expect((yield* Fiber.join(sixth)).status).toBe(404)
-  expect((yield* visitor().post(yield* newLink())).status).toBe(303)
+  const right = yield* Effect.fork(visitor("2001:db8::6").post(yield* newLink()))
+  yield* TestClock.adjust("500 millis")
+  expect((yield* Fiber.join(right)).status).toBe(303)
 })
 
 test("signing in makes a new session, and ends the one that the browser brought", function* () {
@@ -120,6 +122,7 @@ test("signing out ends the session in the store, and clears the browser's copy a
     }
   })
   expect(yield* rows("SELECT id FROM sessions")).toEqual([])
+  expect((yield* acts).at(-1)).toMatchObject({ act: "portal logout", detail: expect.stringMatching(/"ses_/) })
   const thief = visitor()
   thief.cookies.set("tilld", secret)
   expect((yield* thief.get(home)).status).toBe(303)
@@ -165,6 +168,10 @@ scopedTest(portalStore({ server: { ...https, publicUrl: "https://pay.example.com
   "over https the cookie is bound to the host",
   function* () {
     const { visitor } = yield* portal
+    for (const passkey of ["x", "{}", '{"id":1}']) {
+      const refused = yield* visitor("192.0.2.1", "https://pay.example.com").post("/portal/sign-in", { passkey })
+      expect(refused).toMatchObject({ status: 403, text: expect.stringContaining("This passkey did not sign you in") })
+    }
     const ada = visitor("192.0.2.1", "https://pay.example.com")
     const entered = yield* ada.post(yield* newLink())
     expect(entered.headers["set-cookie"]).toMatch(/^__Host-tilld=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure$/)

@@ -84,6 +84,12 @@ liveSuite(sandbox, "the portal simulates", (test) => {
     expect(refused.text).toContain("is on optimism, which is no local chain here")
   })
 
+  test("money on another chain only where there is one with the currency", function* () {
+    const made = yield* (yield* ada).post(`${home}/simulate/new`, { asset: "base/USDC", scenario: "wrong_chain" })
+    expect(made.status).toBe(400)
+    expect(made.text).toContain("What happens needs another local chain with USDC")
+  })
+
   test("a reorg of as many blocks as were asked for", function* () {
     const visitor = yield* ada
     const chain = yield* Chain

@@ -1,5 +1,6 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Redacted } from "effect"
+import { defaultSecrets } from "../../src/Webhooks/DefaultSecrets.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
 import { failOnce, openShop, portalApp, valueOf } from "./shop.ts"
@@ -48,7 +49,7 @@ liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
   test("the list tells how each endpoint is doing", function* () {
     const { admin, base, endpoint, pay } = yield* openShop
     const id = yield* endpoint()
-    expect((yield* admin.get(`${base}/webhooks`)).text).toContain("nothing sent yet")
+    expect((yield* admin.get(`${base}/webhooks`)).text).toContain("no event delivered yet")
     const paid = yield* pay("order 1")
     yield* execute(
       "UPDATE deliveries SET status = 'delivered', next_attempt_at = NULL, done_at = 5000, attempts = 1 WHERE payment_id = ?",
@@ -143,5 +144,33 @@ liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
       expect((yield* admin.post(`${path}${act}`, target("https://192.0.2.1/"))).status).toBe(404)
     }
     expect((yield* other.api.call("GET", "/v1/webhooks", { key: other.key })).body.data).toHaveLength(1)
+  })
+
+  test("the default secret is shown once, when it is new, and the former signs on for the overlap", function* () {
+    const { account, admin, base, viewer } = yield* openShop
+    const path = `${base}/webhooks/default-secret`
+    const owner = { account, mode: "test" } as const
+    expect((yield* admin.get(`${base}/webhooks`)).text).toContain(path)
+    expect((yield* admin.get(path)).text).toContain("There is none yet")
+    expect((yield* admin.post(path, { overlap: "year" })).status).toBe(422)
+    const made = yield* admin.post(path, { overlap: "24h" })
+    const secret = /whsec_[\w+/]{43}=/.exec(made.text)?.[0] ?? ""
+    expect(secret).toBe(Redacted.value((yield* defaultSecrets(owner)).current))
+    const shown = yield* admin.get(path)
+    expect(shown.text).toContain("Made")
+    expect(shown.text).not.toContain(secret)
+    const next = yield* admin.post(path, { overlap: "24h" })
+    expect(next.text).toContain("The former secret also signs until")
+    expect((yield* defaultSecrets(owner)).previous).toBeDefined()
+    const third = yield* admin.post(path, { overlap: "24h" })
+    expect(third).toMatchObject({ status: 422, text: expect.stringContaining("still signs until") })
+    expect((yield* admin.post(path, { overlap: "0s" })).text).toContain("The former secret signs no more")
+    const acts = yield* rows("SELECT act FROM audit WHERE account_id = ? AND act LIKE 'webhooks secret%'", [account])
+    expect(acts).toHaveLength(3)
+
+    expect((yield* viewer.get(path)).text).not.toContain(`action="${path}"`)
+    expect((yield* viewer.post(path, { overlap: "0s" })).status).toBe(403)
+    yield* execute("UPDATE sessions SET proof_at = 0")
+    expect((yield* admin.post(path, { overlap: "0s" })).text).toContain("Is it still you?")
   })
 })

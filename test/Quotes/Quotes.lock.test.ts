@@ -30,9 +30,16 @@ test("a payment may charge what is sold, on either side of a pair of tokens", fu
   expect(yield* lock(pair.id, { ...ethOnBase, amount: 10n ** 18n })).toBe(pair.id)
 })
 
+const usdcOf = (decimals: number) => [{ symbol: "USDC", address: "0x", decimals }] as const
+
 scopedTest(
-  quotesWith({ chains: [testChain({ chain: "base", tokens: [{ symbol: "USDC", address: "0x", decimals: 18 }] })] })
-)("base units are those of the chain's own token", function* () {
+  quotesWith({
+    chains: [
+      testChain({ chain: "base", mode: "live", tokens: usdcOf(6) }),
+      testChain({ chain: "base", tokens: usdcOf(18) })
+    ]
+  })
+)("base units are those of the chain's own token, in the quote's mode", function* () {
   const { id } = yield* create({ fromCurrency: "USDC", toCurrency: "USD", amount: "50", chain: "base" })
   expect(yield* lock(id, { currency: "USDC", chain: "base", amount: 50n * 10n ** 18n })).toBe(id)
 })

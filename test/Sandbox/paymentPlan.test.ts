@@ -38,6 +38,21 @@ const plan = (over: Partial<PlanOptions>, fields: Partial<PlanOptions["payment"]
 const partPaid = { status: "detecting", amountReceived: "600" } as const
 
 describe("what is sent", () => {
+  it("for a payment that has ended is what it asked for, only where it is to come late", () => {
+    const ended = (over: Partial<PlanOptions>, fields: Partial<PlanOptions["payment"]>) =>
+      plan({ late: true, ...over }, { amountReceived: "600", ...fields })
+    expect(ended({}, { status: "expired" })).toEqual([1000n, "an exception late"])
+    expect(ended({ part: "half" }, { status: "failed" })).toEqual([500n, "an exception late"])
+    expect(ended({}, { status: "expired", failureReason: "cancelled" })).toEqual([
+      1000n,
+      `an exception found_late, and late after ${expiresAt}`
+    ])
+    expect(ended({}, { status: "confirmed" })).toEqual([1000n, `an exception overpaid, and late after ${expiresAt}`])
+    expect(ended({ currency: "DAI" }, { status: "expired" })).toEqual([1000n, "an exception wrong_token"])
+    expect(ended({ late: false }, { status: "expired" })).toContain("expects no more money")
+    expect(ended({}, { status: "detecting" })).toBe("pay_1 is detecting: --late is for a payment that has ended")
+  })
+
   it("is all that is missing, and completes the payment", () => {
     expect(plan({})).toEqual([1000n, "payment.detecting, then payment.confirmed after 3 blocks"])
     expect(plan({}, partPaid)).toEqual([400n, "payment.confirmed after 3 blocks"])

@@ -23,6 +23,19 @@ describe("a refused configuration", () => {
     })
   )
 
+  it.effect("has one port for both listeners, unless each has an address of its own", () =>
+    Effect.gen(function* () {
+      const refused = ["", 'host = "0.0.0.0"\n']
+      for (const host of refused) {
+        const { at } = yield* problemsOf(`${small}[admin]\n${host}port = 8080\n`)
+        expect(at["admin.port"]).toContain("is 8080, which is server.port too")
+      }
+      for (const fine of ['host = "127.0.0.2"\nport = 8080\n', "port = 8081\n"]) {
+        yield* loadText(`${small}[admin]\n${fine}`)
+      }
+    })
+  )
+
   it.effect("gets all its problems at once, each with its place and its remedy", () =>
     Effect.gen(function* () {
       const { at, message } = yield* problemsOf(
@@ -235,7 +248,7 @@ rpc_urls = "https://x.io/hunter2"
       expect(message).toContain("8 problems")
       expect(message).not.toContain("hunter2")
       expect(message).not.toContain(testXpub.slice(0, 30))
-      const { settings } = yield* loadText(small)
+      const settings = yield* loadText(small)
       expect(JSON.stringify(settings)).not.toMatch(/xpub|0123456789abcdef/)
       expect(String(Exit.succeed(settings))).not.toMatch(/xpub6|0123456789abcdef/)
     })
@@ -244,7 +257,7 @@ rpc_urls = "https://x.io/hunter2"
   it.effect("64 hex digits in the path of an RPC URL are a provider's API key, not a private key", () =>
     Effect.gen(function* () {
       const url = `https://rpc.example.com/base/${privateKey}`
-      const { settings } = yield* loadText(small.replace("https://rpc.example.com/v1/0123456789abcdef", url))
+      const settings = yield* loadText(small.replace("https://rpc.example.com/v1/0123456789abcdef", url))
       expect(settings.chains[0]?.rpcUrls.map(Redacted.value)).toEqual([url])
     })
   )

@@ -14,7 +14,7 @@ import { loadText, problemsOf, small } from "./loading.ts"
 describe("a configuration", () => {
   it.effect("of a few lines gets the defaults and the public network's preset", () =>
     Effect.gen(function* () {
-      const { settings, unread } = yield* loadText(small)
+      const settings = yield* loadText(small)
       expect(settings.server).toEqual({
         host: "127.0.0.1",
         port: 8080,
@@ -35,7 +35,6 @@ describe("a configuration", () => {
         { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 6 }
       ])
       expect(base?.rpcUrls.map(Redacted.value)).toEqual(["https://rpc.example.com/v1/0123456789abcdef"])
-      expect(unread).toEqual([])
     })
   )
 
@@ -54,13 +53,13 @@ ${id}
 [chains.base`
           )
       const known = yield* loadText(chain(""))
-      const optimism = known.settings.chains.find(({ chain }) => chain === "optimism")
+      const optimism = known.chains.find(({ chain }) => chain === "optimism")
       expect(optimism?.wrongTokens).toContainEqual({
         name: "USDC.e",
         address: "0x7f5c764cbc14f9669b88837ca1490cca17c31607"
       })
       const other = yield* loadText(chain('chain_id = 4242\nconfirmations = 1\npoll_interval = "1s"'))
-      expect(other.settings.chains.find(({ chain }) => chain === "optimism")).toMatchObject({
+      expect(other.chains.find(({ chain }) => chain === "optimism")).toMatchObject({
         chainId: 4242,
         tokens: [],
         wrongTokens: []
@@ -71,9 +70,9 @@ ${id}
   it.effect("has the known blocks of a public network, but not for another network of that name", () =>
     Effect.gen(function* () {
       const genesis = { number: 0, hash: "0x0dcc9e089e30b90ddfc55be9a37dd15bc551aeee999d2e2b51414c54eaf934e4" }
-      expect((yield* loadText(small)).settings.chains[0]?.knownBlocks).toEqual([genesis])
+      expect((yield* loadText(small)).chains[0]?.knownBlocks).toEqual([genesis])
       const own = yield* loadText(`${small}chain_id = 4242\nconfirmations = 1\npoll_interval = "1s"\n`)
-      expect(own.settings.chains[0]).toMatchObject({ chainId: 4242, knownBlocks: [] })
+      expect(own.chains[0]).toMatchObject({ chainId: 4242, knownBlocks: [] })
       for (const mode of modes) {
         for (const { chainId } of Object.values(presets[mode])) {
           const known = knownBlocks[chainId] ?? []
@@ -86,7 +85,7 @@ ${id}
 
   it.effect("is overridden by the environment, in the type of each key", () =>
     Effect.gen(function* () {
-      const { settings } = yield* loadText(small, {
+      const settings = yield* loadText(small, {
         TILLD_SERVER__PORT: "9000",
         TILLD_LOG__FORMAT: "pretty",
         TILLD_PORTAL__ENABLED: "false",
@@ -125,7 +124,7 @@ ${id}
         "http://[::1]",
         "http://localhost"
       ]) {
-        expect((yield* rates(url)).settings.rates.coinbaseUrl).toBe(url.replace(/\/$/, ""))
+        expect((yield* rates(url)).rates.coinbaseUrl).toBe(url.replace(/\/$/, ""))
       }
       for (const url of [
         "http://prices.example.com",
@@ -136,19 +135,10 @@ ${id}
         const { problems } = yield* Effect.flip(rates(url))
         expect(problems.map(({ at }) => at)).toEqual(["rates.coinbase_url"])
       }
-      expect((yield* loadText(small)).settings.rates).toMatchObject({
+      expect((yield* loadText(small)).rates).toMatchObject({
         coinbaseUrl: "https://api.coinbase.com",
         krakenUrl: "https://api.kraken.com"
       })
-    })
-  )
-
-  it.effect("lists the given keys that this version does not use", () =>
-    Effect.gen(function* () {
-      const { unread } = yield* loadText(`${small}balance_interval = "20s"\n[admin]\n[limits]\nper_minute = 5\n`, {
-        TILLD_ALERTS__URL: "https://alerts.example.com"
-      })
-      expect(unread).toEqual(["alerts"])
     })
   )
 })
@@ -166,7 +156,7 @@ describe("a relative path", () => {
       )
       writeFileSync(join(folder, "ca.pem"), "")
       for (const path of [join(folder, "tilld.toml"), relative("", join(folder, "tilld.toml"))]) {
-        const { settings } = yield* load({ path, env: {} })
+        const settings = yield* load({ path, env: {} })
         expect(settings.database.path).toBe(join(folder, "data/tilld.db"))
         expect(settings.webhooks.extraCaFile).toBe(join(folder, "ca.pem"))
         expect(settings.control.readSocket).toBe(join(folder, "run/read.sock"))
@@ -179,7 +169,7 @@ describe("a relative path", () => {
       const folder = yield* temporaryFolder
       writeFileSync(join(folder, "tilld.toml"), files)
       const env = { TILLD_DATABASE__PATH: "data/other.db", TILLD_WEBHOOKS__EXTRA_CA_FILE: "package.json" }
-      const { settings } = yield* load({ path: join(folder, "tilld.toml"), env })
+      const settings = yield* load({ path: join(folder, "tilld.toml"), env })
       expect(settings.database.path).toBe(resolve("data/other.db"))
       expect(settings.webhooks.extraCaFile).toBe(resolve("package.json"))
     })
@@ -187,11 +177,11 @@ describe("a relative path", () => {
 
   it.effect("is not made from an empty value or a default", () =>
     Effect.gen(function* () {
-      const { settings } = yield* loadText(small)
+      const settings = yield* loadText(small)
       expect([settings.database.path, settings.webhooks.extraCaFile]).toEqual(["/var/lib/tilld/tilld.db", ""])
       expect(settings.control.readSocket).toBe("")
       const given = yield* loadText(small, { CACHE_DIRECTORY: "/var/cache/tilld" })
-      expect(given.settings.database.markFolder).toBe("/var/cache/tilld")
+      expect(given.database.markFolder).toBe("/var/cache/tilld")
     })
   )
 })
@@ -199,7 +189,7 @@ describe("a relative path", () => {
 describe("the shipped configuration files", () => {
   it.effect("sandbox.toml is valid, and has the token addresses of the local chains", () =>
     Effect.gen(function* () {
-      const { settings, unread } = yield* load({ path: "config/sandbox.toml", env: {} })
+      const settings = yield* load({ path: "config/sandbox.toml", env: {} })
       expect(settings.database.path).toBe(resolve(".sandbox/tilld.db"))
       expect(settings.chains.map(({ chain, mode }) => `${chain}.${mode}`)).toEqual(
         ["ethereum", "polygon", "arbitrum", "optimism", "base"].map((chain) => `${chain}.test`)
@@ -214,7 +204,6 @@ describe("the shipped configuration files", () => {
         }
       }
       expect(new Set(settings.chains.map(({ chainId }) => chainId)).size).toBe(5)
-      expect(unread).toEqual([])
     })
   )
 
@@ -224,7 +213,7 @@ describe("the shipped configuration files", () => {
       const { at } = yield* problemsOf(example)
       expect(Object.keys(at)).toEqual(["wallets.live", "wallets.test"])
       const env = { TILLD_WALLETS__LIVE: liveXpub, TILLD_WALLETS__TEST: testXpub }
-      const { settings } = yield* loadText(example, env)
+      const settings = yield* loadText(example, env)
       const bare = yield* loadText(
         `
 [server]
@@ -249,7 +238,7 @@ rpc_urls = ["https://sepolia-rpc.example.com"]
         chains: all.chains.map((chain) => ({ ...chain, policies: [], rpcUrls: chain.rpcUrls.map(Redacted.value) })),
         wallets: Object.values(all.wallets).map((key) => key && Redacted.value(key))
       })
-      expect(plain(settings)).toEqual(plain(bare.settings))
+      expect(plain(settings)).toEqual(plain(bare))
     })
   )
 })

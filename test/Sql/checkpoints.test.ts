@@ -5,6 +5,7 @@ import { Array as Arr, Effect } from "effect"
 import { checkpoints } from "../../src/Sql/checkpoints.ts"
 import { type Db, fromDatabase, Tx } from "../../src/Sql/Db.ts"
 import { makeWriter } from "../../src/Sql/Writer.ts"
+import { built } from "../lib/processes.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 
 const open = (path: string) =>
@@ -59,7 +60,7 @@ const rows = (path: string) =>
 it.scopedLive("a thread checkpoints the WAL during commits, and the writer the rest, so that the WAL restarts", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
-    const { moved, one, some } = yield* writing(path, "dist/chunks/checkpointer.js")
+    const { moved, one, some } = yield* writing(path, built("chunks/checkpointer.js"))
     for (let i = 0; i < 20; i++) yield* some
     const before = yield* logged(path)
     let ones = 0
@@ -75,7 +76,7 @@ it.scopedLive("a thread checkpoints the WAL during commits, and the writer the r
 it.scopedLive("without a thread the writer checkpoints the whole WAL", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
-    const { moved, one, some } = yield* writing(path, "dist/chunks/nothing.js")
+    const { moved, one, some } = yield* writing(path, built("chunks/nothing.js"))
     for (let i = 0; i < 20; i++) yield* some
     while (moved.length === 0) yield* one
     expect(moved[0]?.log).toBeGreaterThan(100)
@@ -87,7 +88,7 @@ it.scopedLive("without a thread the writer checkpoints the whole WAL", () =>
 it.scopedLive("the WAL stays small while little is written", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
-    const { moved, some } = yield* writing(path, "dist/chunks/checkpointer.js")
+    const { moved, some } = yield* writing(path, built("chunks/checkpointer.js"))
     for (let i = 0; i < 19; i++) yield* some
     expect(moved).toEqual([])
   })

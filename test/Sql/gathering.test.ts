@@ -19,7 +19,7 @@ const oneATurn = (commands: number, onTurn: () => void = () => {}) =>
       Effect.gen(function* () {
         const tx = yield* Tx
         yield* tx.run("INSERT INTO meta (key, value) VALUES (?, '')", [`k${i}`])
-        const row = yield* reader.get<{ n: number }>("SELECT count(*) AS n FROM meta")
+        const row = yield* reader.get<{ n: number }>("SELECT count(*) AS n FROM meta WHERE value = ''")
         committed.push(row?.n ?? -1)
         given.push(forked.length)
       })

@@ -5,10 +5,13 @@ import { SqliteClient } from "@effect/sql-sqlite-node"
 import { expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Cause, Effect, Exit } from "effect"
+import packageJson from "../../package.json" with { type: "json" }
 import { migrate } from "../../src/Sql/migrate.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Reader, StoreUnusable, Tx } from "../../src/Sql.ts"
 import { execute, inTransaction, temporaryDatabase } from "../lib/store.ts"
+
+const { version } = packageJson
 
 /** A database file that has lost all but its first page. */
 const damage = (path: string) => {
@@ -55,15 +58,21 @@ it.live("foreign keys are enforced and tables are strict", () =>
   }).pipe(Effect.scoped)
 )
 
-it.live("a database of a newer tilld is refused and not changed", () =>
+it.live("a database of a newer tilld is refused by the name of the version that wrote it", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     yield* Effect.provide(Effect.void, Sql.layer(path))
     const raw = new Database(path)
-    raw.prepare("INSERT INTO migrations (migration_id, name) VALUES (9999, 'future')").run()
+    expect(raw.prepare("SELECT value FROM meta WHERE key = 'written_by'").get()).toEqual({ value: version })
+    raw.exec("INSERT INTO migrations (migration_id, name) VALUES (9999, 'future')")
+    raw.exec("UPDATE meta SET value = '9.8.7' WHERE key = 'written_by'")
+    const refused = Effect.flip(Effect.provide(Effect.void, Sql.layer(path)))
+    expect((yield* refused).message).toBe(
+      `${path} was written by tilld 9.8.7 and has its schema 9999; this is tilld ${version}, which knows schema 1. Start tilld 9.8.7 again, or restore a backup from before it was installed.`
+    )
+    raw.exec("DROP TABLE meta")
+    expect((yield* refused).message).toMatch(/written by a newer tilld and/)
     raw.close()
-    const error = yield* Effect.flip(Effect.provide(Effect.void, Sql.layer(path)))
-    expect(error.message).toMatch(/newer tilld/)
   }).pipe(Effect.scoped)
 )
 

@@ -2,6 +2,8 @@ import { expect, it } from "@effect/vitest"
 import { Cause, Effect, type Layer, Logger } from "effect"
 import { vi } from "vitest"
 import { commandLogger, loggingLayer } from "../../src/Telemetry/logging.ts"
+import { logProcessWarnings } from "../../src/Telemetry/processWarnings.ts"
+import { collected } from "../lib/logs.ts"
 
 /** A provider's text: it clears the screen, sets the title, goes back to the start of the line and turns the rest round. */
 const outside = "\u001b[2J\u001b]0;title\u0007\r\u009b31m\u202e"
@@ -32,5 +34,17 @@ it.live.each<[string, Layer.Layer<never>]>([
     for (const part of ["failed: ", "cause: ", "reason: "]) expect(text).toContain(part)
     // The logger's own colours aside, which it writes to a terminal.
     expect(text.replace(/\p{Cc}\[\d*m/gu, "")).not.toMatch(/(?!\n)[\p{Cc}\p{Bidi_Control}]/u)
+  })
+)
+
+it.scopedLive("a warning of Node is a line of the log", () =>
+  Effect.gen(function* () {
+    const { lines, logger } = collected()
+    yield* Effect.provide(logProcessWarnings, logger)
+    process.emitWarning("something is odd", "OddWarning")
+    yield* Effect.promise(() => new Promise(setImmediate))
+    expect(lines).toMatchObject([
+      { level: "WARN", message: "Node warns: something is odd", annotations: { name: "OddWarning" } }
+    ])
   })
 )

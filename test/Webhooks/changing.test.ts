@@ -152,6 +152,22 @@ it.scoped(
   }
 )
 
+it.scoped("a deletion counts what the endpoint would have got beside payments' own URLs, of each that it had", () =>
+  onStore(function* () {
+    const webhooks = yield* Webhooks
+    const { id } = yield* register(a)
+    yield* publish(yield* newPayment(a), "pending")
+    yield* change(id, { url: b })
+    yield* publish(yield* newPayment(b), "pending")
+    yield* change(id, { url: c })
+    expect(yield* webhooks.remove(merchant, id)).toBe(2)
+    expect((yield* deliveries).map(({ status }) => status).toSorted()).toEqual([
+      ...["cancelled", "cancelled"],
+      ...["pending", "pending"]
+    ])
+  })
+)
+
 it.scoped("another endpoint with the former URL serves the payment's own, whose event it gets once", () => {
   const client = scripted({ [a]: refused })
   return dispatching(client, function* () {
@@ -237,6 +253,21 @@ it.scoped("a change of what is not the owner's, or to a target that is refused, 
     expect(yield* change(id, { url: b })).toBeUndefined()
   })
 )
+
+it.scoped("a change that is undone, for want of room, signs nothing with its secret", () => {
+  const client = scripted({})
+  return dispatching(client, function* () {
+    const { id } = yield* register(a)
+    const writer = yield* Writer
+    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE usage SET bytes = bytes + 1000000000000")))
+    expect(yield* Effect.flip(rotateTo(id, next, Duration.zero))).toMatchObject({ _tag: "QuotaExceeded" })
+    yield* publish(yield* newPayment(), "pending")
+    yield* untilRecorded(1)
+    expect(client.sent.map((request) => [isSignedWith(request, secret), isSignedWith(request, next)])).toEqual([
+      [true, false]
+    ])
+  })
+})
 
 it.scoped("usage follows a change", () =>
   onStore(function* () {

@@ -180,8 +180,11 @@ layer(app, { excludeTestServices: true })("deliveries over HTTP", (it) => {
 
       const deleted = yield* api.call("DELETE", `/v1/webhooks/${endpoint}`, { key })
       expect(deleted.body).toEqual({ id: endpoint, deleted: true, cancelled: 1 })
-      const refused = yield* again({})
-      expect([refused.status, refused.body.error.code]).toEqual([409, "ENDPOINT_DELETED"])
+      // A refusal is no answer to keep: the same request may be sent again.
+      const gone = { "idempotency-key": "gone" }
+      for (const refused of [yield* again({}, gone), yield* again({}, gone)]) {
+        expect([refused.status, refused.body.error?.code]).toEqual([409, "ENDPOINT_DELETED"])
+      }
       const to = yield* register("b")
       const elsewhere = yield* again({ to })
       expect(elsewhere.body).toMatchObject({ result: "ordered" })
@@ -255,6 +258,38 @@ layer(app, { excludeTestServices: true })("deliveries over HTTP", (it) => {
       expect((yield* send({ status: "pending", to, cursor: "x" })).body.error.code).toBe("INVALID_CURSOR")
       const reader = yield* api.newKey("test", ["webhooks:read"])
       expect((yield* api.call("POST", "/v1/deliveries/redeliver", { key: reader, json: {} })).status).toBe(403)
+    })
+  )
+
+  it.effect("a range ends where its first request began: what `to` adds is not of it, whatever becomes of that", () =>
+    Effect.gen(function* () {
+      const { api, ids, key, register } = yield* shop(1)
+      const [payment = ""] = ids
+      const arrive = "UPDATE deliveries SET status = 'delivered', next_attempt_at = NULL, redelivery = 0, done_at = 1"
+      yield* onStore(`${arrive} WHERE payment_id = ?`, payment)
+      yield* onStore(
+        `INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at)
+         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+         SELECT printf('evt_%030d', i), account_id, mode, payment_id, kind, body, created_at FROM events, n
+         WHERE payment_id = ?`,
+        payment
+      )
+      yield* onStore(
+        `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
+           attempts, created_at, done_at)
+         SELECT 'dlv_' || substr(e.id, 5) || '_x', e.id, d.payment_id, d.account_id, d.mode, d.endpoint_id, 0, d.target,
+           d.url, d.status, 1, d.created_at, 1
+         FROM deliveries AS d JOIN events AS e ON e.payment_id = d.payment_id AND e.id <> d.event_id
+         WHERE d.payment_id = ?`,
+        payment
+      )
+      const to = yield* register("b")
+      const send = (cursor?: string) =>
+        api.call("POST", "/v1/deliveries/redeliver", { key, json: { status: "delivered", to, cursor } })
+      const first = yield* send()
+      expect(first.body).toEqual({ ordered: 1000, due: 0, refused: 0, cursor: expect.any(String) })
+      yield* onStore(`${arrive} WHERE endpoint_id = ?`, to)
+      expect((yield* send(first.body.cursor)).body).toEqual({ ordered: 1, due: 0, refused: 0, cursor: null })
     })
   )
 })

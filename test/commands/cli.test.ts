@@ -171,8 +171,11 @@ liveTest("config check names every problem, also as JSON", function* () {
   const { folder, tilld } = yield* installation
   expect(yield* tilld(["config", "check"])).toMatchObject({
     code: 0,
-    stdout: "tilld.toml is valid. Chains: base.test\n",
+    stdout: "tilld.toml is valid. Chains: base.test\nStill the example's: server.public_url\n",
     stderr: ""
+  })
+  expect(yield* tilld(["config", "check"], { TILLD_SERVER__PUBLIC_URL: "https://pay.shop.net" })).toMatchObject({
+    stdout: "tilld.toml is valid. Chains: base.test\n"
   })
   writeFileSync(join(folder, "bad.toml"), `${configuration}confirmations = 0\nsped = 1\n`)
   const bad = yield* tilld(["config", "check", "--config", "bad.toml", "--json"], { TILLD_SERVER__PORT: "x" })

@@ -22,6 +22,14 @@ it("the doctor begins with a summary, and shows problems, then warnings, then wh
   )
 })
 
+it("the doctor joins a finding and its remedy with one full stop", () => {
+  const [, ...lines] = renderFindings([
+    fail("daemon: store", "it needs another file..", "its log"),
+    fail("a", "b.")
+  ]).split("\n")
+  expect(lines).toEqual(["FAIL  daemon: store: it needs another file. Remedy: its log", "FAIL  a: b."])
+})
+
 it("the doctor says in one line that all is fine", () => {
   expect(renderFindings(fine).split("\n")[0]).toBe("all 2 checks are fine")
 })

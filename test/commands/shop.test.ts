@@ -1,20 +1,40 @@
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { expect } from "@effect/vitest"
 import { liveTest } from "../lib/scopedTest.ts"
 import { installation } from "./installation.ts"
 
 liveTest("an account's checkout is shown, changed in part, and given back its plain look", function* () {
-  const { tilld } = yield* installation
+  const { folder, tilld } = yield* installation
   expect(yield* tilld(["keys", "create", "--mode", "test", "--name", "shop"])).toMatchObject({ code: 0 })
   const shop = (...options: ReadonlyArray<string>) => tilld(["accounts", "shop", "--json", ...options])
   expect(yield* shop()).toMatchObject({ code: 0, stdout: '{"frameOrigins":[]}\n' })
   const frames = ["--frame-origin", "https://shop.example", "--frame-origin", "http://localhost:3000"]
-  const look = ["--name", "Corner shop", "--accent", "#1f5fd1", "--logo", "corner.svg"]
+  const look = [
+    "--name",
+    "Corner shop",
+    "--accent",
+    "#1f5fd1",
+    "--logo",
+    "corner.svg",
+    "--website",
+    "https://shop.example/help"
+  ]
+  expect(yield* shop(...look)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(
+      "The logo must be an image in the folder checkout.logo_folder, where there is none yet"
+    )
+  })
+  mkdirSync(join(folder, "logos"))
+  writeFileSync(join(folder, "logos/corner.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>")
   const changed = yield* shop(...look, ...frames)
   expect(changed.code, changed.stderr).toBe(0)
   const whole = {
     name: "Corner shop",
     accent: "#1f5fd1",
     logo: "corner.svg",
+    website: "https://shop.example/help",
     frameOrigins: ["https://shop.example", "http://localhost:3000"]
   }
   expect(JSON.parse(changed.stdout)).toEqual(whole)
@@ -22,7 +42,7 @@ liveTest("an account's checkout is shown, changed in part, and given back its pl
   expect(JSON.parse((yield* shop("--accent", "none")).stdout)).toEqual(rest)
   expect(JSON.parse((yield* shop("--frame-origin", "none")).stdout)).toEqual({ ...rest, frameOrigins: [] })
   expect((yield* tilld(["accounts", "shop"])).stdout).toBe(
-    "name     Corner shop\naccent   tilld's own\nlogo     corner.svg\nframes   no site may show the checkout in a frame\n"
+    "name     Corner shop\naccent   tilld's own\nlogo     corner.svg\nwebsite  https://shop.example/help\nframes   no site may show the checkout in a frame\n"
   )
 
   const refused = [
@@ -30,6 +50,7 @@ liveTest("an account's checkout is shown, changed in part, and given back its pl
     ["--logo", "../shop.png"],
     ["--frame-origin", "http://shop.example"],
     ["--frame-origin", "https://shop.example/pay"],
+    ["--website", "http://shop.example/help"],
     ["--name", ""]
   ]
   for (const options of refused) {

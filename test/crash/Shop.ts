@@ -27,11 +27,14 @@ export interface Shop {
 
 const amount = 25_000_000n
 
-const startDaemon = ({ config, env }: Installation) =>
-  startTilld(["serve", "--config", config], { env: { ...env, TILLD_CHAINS__BASE__TEST__POLL_INTERVAL: "100 millis" } })
+const startDaemon = ({ config, env }: Installation, more: Readonly<Record<string, string>> = {}) =>
+  startTilld(["serve", "--config", config], {
+    env: { ...env, TILLD_CHAINS__BASE__TEST__POLL_INTERVAL: "100 millis", ...more }
+  })
 
-/** Starts a daemon, which nobody has waited for yet. */
-export const start = ({ installation }: Pick<Shop, "installation">) => startDaemon(installation)
+/** Starts a daemon, which nobody has waited for yet. `env`: what only this life of it has. */
+export const start = ({ installation }: Pick<Shop, "installation">, env?: Readonly<Record<string, string>>) =>
+  startDaemon(installation, env)
 
 /** Waits until it accepts requests; gives where. */
 export const listening = (daemon: Running) =>

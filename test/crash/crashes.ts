@@ -2,10 +2,29 @@ import { watch } from "node:fs"
 import { Deferred, Effect, Fiber, FiberId, Option, Schedule } from "effect"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import type { Received } from "../../src/Sandbox/Receiver.ts"
-import { type Running, takeStories } from "../lib/processes.ts"
+import type { Installation } from "../bench/daemon.ts"
+import { type Ended, type Running, takeStories } from "../lib/processes.ts"
 import { heldOfAPath, type Kind, type Moment, moments, ordersOfALife } from "./moments.ts"
 import { listening, makePayer, open, place, type Shop, start } from "./Shop.ts"
 import { judge, reading, type Verdict } from "./verdict.ts"
+
+/** How lives end, all but the last. */
+export interface Ending {
+  readonly signal: NodeJS.Signals
+  /** Before each life: what its daemon's environment has besides. */
+  readonly prepare: (installation: Installation, life: number) => Effect.Effect<Readonly<Record<string, string>>>
+  /** After each life: what becomes of its files. */
+  readonly after: (installation: Installation) => Effect.Effect<void>
+  /** Whether a daemon may end like this. */
+  readonly isExpected: (ended: Ended) => boolean
+}
+
+export const killed: Ending = {
+  signal: "SIGKILL",
+  prepare: () => Effect.succeed({}),
+  after: () => Effect.void,
+  isExpected: ({ signal }) => signal === "SIGKILL"
+}
 
 /** Requests at once. */
 const clients = 8
@@ -111,17 +130,18 @@ interface Stage {
   readonly shop: Shop
   readonly book: Book
   readonly pay: (payment: PaymentObject) => void
+  readonly ending: Ending
 }
 
 /** Starts a life: what arrives and what is written is counted from here on. */
-const begin = ({ shop }: Stage, life: Life) =>
+const begin = ({ shop }: Stage, life: Life, env?: Readonly<Record<string, string>>) =>
   Effect.gen(function* () {
     yield* shop.receiver.behave((request) => (life.arrived(request) ? 204 : Effect.never))
     yield* Effect.acquireRelease(
       Effect.sync(() => watch(shop.installation.folder, () => life.changed())),
       (watcher) => Effect.sync(() => watcher.close())
     )
-    return yield* start(shop)
+    return yield* start(shop, env)
   })
 
 const order =
@@ -130,7 +150,8 @@ const order =
     Effect.gen(function* () {
       if (life.isOver) return
       const answer = Option.getOrUndefined(yield* place(shop, url, merchantRef))
-      if (answer === undefined) return void book.unanswered++
+      // A daemon that stops says so to whoever comes too late.
+      if (answer === undefined || (life.isOver && answer.status === 503)) return void book.unanswered++
       if (answer.status !== 201) return void book.problems.push(`${merchantRef} was answered ${answer.body}`)
       const payment = JSON.parse(answer.body) as PaymentObject
       book.open.delete(merchantRef)
@@ -145,33 +166,40 @@ const order =
 const placeAll = (stage: Stage, life: Life, url: string) =>
   Effect.forEach([...stage.book.open], order(stage, life, url), { concurrency: clients, discard: true })
 
+/** Where it listens; undefined where it ends before. */
+const untilListening = (daemon: Running) => Effect.catchAllCause(listening(daemon), () => Effect.succeed(undefined))
+
 /** Puts load on a daemon until its moment has come: at the latest when there is no load any more. */
 const load = (stage: Stage, life: Life, daemon: Running) =>
   Effect.gen(function* () {
     const { book } = stage
-    const url = yield* listening(daemon)
+    const url = yield* untilListening(daemon)
+    if (url === undefined) return Fiber.void
     life.listens()
     while (book.open.size < ordersOfALife) book.open.add(`order ${++book.orders}`)
     return yield* Effect.fork(placeAll(stage, life, url))
   })
 
-const liveAndDie = (stage: Stage, moment: Moment) =>
+const liveAndDie = (stage: Stage, moment: Moment, n: number) =>
   Effect.gen(function* () {
-    const { book } = stage
+    const { book, ending, shop } = stage
     const life = new Life(moment)
-    const daemon = yield* begin(stage, life)
+    const daemon = yield* begin(stage, life, yield* ending.prepare(shop.installation, n))
     const placed =
       moment.kind === "starting"
-        ? yield* Effect.as(Effect.raceFirst(life.come, listening(daemon)), Fiber.void)
+        ? yield* Effect.as(Effect.raceFirst(life.come, untilListening(daemon)), Fiber.void)
         : yield* load(stage, life, daemon)
     // Files change as often as the system tells, which may be less often than they do.
     const isOut = moment.kind === "written" || moment.kind === "starting" ? Fiber.await(placed) : Effect.never
     yield* Effect.raceAll([life.come, isOut, daemon.ended])
     life.end()
     book.cutOff += life.held
-    const { code, signal } = yield* daemon.end("SIGKILL")
-    if (signal !== "SIGKILL") book.problems.push(`the daemon ended by itself (${code}):\n${takeStories().at(-1)}`)
+    const ended = yield* daemon.end(ending.signal)
+    if (!ending.isExpected(ended)) {
+      book.problems.push(`the daemon ended by itself (${ended.signal ?? ended.code}):\n${takeStories().at(-1)}`)
+    }
     yield* Fiber.join(placed)
+    yield* ending.after(shop.installation)
   }).pipe(Effect.scoped)
 
 /** A life to its end: what is open is placed, and everything arrives that is owed. */
@@ -204,18 +232,18 @@ const liveOn = (stage: Stage) =>
   }).pipe(Effect.scoped)
 
 /**
- * Kills the daemon again and again, at the moments of the seed, while payments are made and paid and webhooks are
+ * Ends the daemon again and again, at the moments of the seed, while payments are made and paid and webhooks are
  * answered or not; lets it live at last, and judges what it has left behind.
  */
-export const crashes = (kills: number, seed: number): Effect.Effect<Report> =>
+export const crashes = (kills: number, seed: number, ending: Ending = killed): Effect.Effect<Report> =>
   Effect.gen(function* () {
     const shop = yield* open
     const payer = yield* makePayer(shop)
     const book = new Book()
-    const stage: Stage = { shop, book, pay: payer.pay }
+    const stage: Stage = { shop, book, pay: payer.pay, ending }
     const plan = yield* moments(kills, seed)
     const lives = Effect.zipRight(
-      Effect.forEach(plan, (moment) => liveAndDie(stage, moment), { concurrency: 1, discard: true }),
+      Effect.forEach(plan, (moment, n) => liveAndDie(stage, moment, n), { concurrency: 1, discard: true }),
       liveOn(stage)
     )
     yield* Effect.raceFirst(lives, payer.run)
@@ -225,12 +253,12 @@ export const crashes = (kills: number, seed: number): Effect.Effect<Report> =>
     const { secrets } = shop
     const verdict = yield* judge(shop.installation.database, { acknowledged, arrivals, orders, paid, secrets })
     const distinct = new Set(arrivals.map(({ headers, path }) => `${headers["webhook-id"]} ${path}`)).size
-    const killed: Partial<Record<Kind, number>> = {}
-    for (const { kind } of plan) killed[kind] = (killed[kind] ?? 0) + 1
+    const lived: Partial<Record<Kind, number>> = {}
+    for (const { kind } of plan) lived[kind] = (lived[kind] ?? 0) + 1
     return {
       ...verdict,
       problems: [...problems, ...verdict.problems],
-      killed,
+      killed: lived,
       arrivals: arrivals.length,
       repeated: arrivals.length - distinct,
       cutOff,

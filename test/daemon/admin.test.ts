@@ -4,8 +4,9 @@ import { Effect } from "effect"
 import { adminOf } from "../lib/admin.ts"
 import { type Answered, makeClient } from "../lib/api.ts"
 import { localChain, makeHome, serve } from "../lib/daemon.ts"
+import { notifySocket } from "../lib/notifySocket.ts"
 import { silentListener } from "../lib/silentListener.ts"
-import { tilld } from "../lib/tilld.ts"
+import { startTilld } from "../lib/tilld.ts"
 
 /** The ports that a process listens on, by Linux. */
 const listeningPorts = (pid: number): ReadonlyArray<number> => {
@@ -52,15 +53,21 @@ describe("the operator's listener", () => {
       expect(told.body.workers).toEqual(
         [
           "addresses",
+          "clock",
+          "descriptors",
           "dispatcher",
           "expiry",
           "housekeeping",
           "idempotency",
           "keys",
           "limits",
+          "listener",
+          "log",
           "matching",
           "prices",
-          "request log"
+          "request log",
+          "store",
+          "store watch"
         ].map((name) => ({
           name,
           ready: true
@@ -80,14 +87,20 @@ describe("the operator's listener", () => {
     })
   )
 
-  it.scopedLive("whose port is taken keeps the daemon from starting, which exits 2 and names it", () =>
-    Effect.gen(function* () {
-      const { port } = yield* silentListener()
-      const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
-      const refused = yield* tilld(["serve", "--config", home.config], { env: { TILLD_ADMIN__PORT: String(port) } })
-      expect(refused).toMatchObject({ code: 2, stdout: "" })
-      expect(refused.stderr).toContain(`[admin]: Cannot listen on 127.0.0.1:${port}: the port is taken`)
-      expect(refused.stderr).not.toContain('"listening"')
-    })
+  it.scopedLive(
+    "whose port is taken is waited for, and the log names it; systemd hears of readiness once it is there",
+    () =>
+      Effect.gen(function* () {
+        const taken = yield* silentListener()
+        const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
+        const serviceManager = yield* notifySocket
+        const env = { ...serviceManager.env, TILLD_ADMIN__PORT: String(taken.port) }
+        const daemon = yield* startTilld(["serve", "--config", home.config], { env })
+        yield* daemon.line(`Cannot listen on 127.0.0.1:${taken.port}: the port is taken`)
+        expect(serviceManager.lines()).not.toContain("READY=1")
+        yield* taken.close
+        yield* daemon.line('"listening"')
+        yield* serviceManager.line("READY=1")
+      })
   )
 })

@@ -1,4 +1,4 @@
-import { chmodSync, readFileSync, writeFileSync } from "node:fs"
+import { chmodSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import type { Finding } from "../../src/Doctor.ts"
@@ -77,13 +77,20 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
 
   it.scoped("finds nothing that keeps a daemon from its work, beside it", () =>
     Effect.gen(function* () {
-      const { first, second } = yield* Shop
+      const { chain, daemon, first, home, second } = yield* Shop
+      yield* daemon.hasRead(chain)
+      // As for root, to whom the unit gives no key.
+      renameSync(`${home.folder}/master.key`, `${home.folder}/elsewhere`)
       const result = yield* examineHome
+      renameSync(`${home.folder}/elsewhere`, `${home.folder}/master.key`)
       expect(result, result.output).toMatchObject({
         code: 0,
         ok: true,
         summary: { problems: 0, checks: result.findings.length }
       })
+      expect(statusOf(result, /^daemon/)).toEqual([
+        { status: "ok", name: "daemon", finding: expect.stringContaining(`process ${daemon.pid} runs version`) }
+      ])
       const names = result.findings.map(({ name }) => name)
       for (const proxy of [first, second]) {
         for (const what of ["", " capabilities", " state", " logs"]) {
@@ -96,12 +103,17 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
         "test wallet on base.test",
         "disk",
         "database",
+        "schema",
+        "exceptions",
+        "webhook endpoints",
+        "address numbering",
+        "backup",
         "clock"
       ]) {
         expect(names).toContain(what)
       }
       expect(statusOf(result, "master key")).toEqual([
-        { status: "ok", name: "master key", finding: "it opens the secrets of the database" }
+        { status: "ok", name: "master key", finding: expect.stringContaining("the daemon runs with the one") }
       ])
       const capabilities = statusOf(result, /capabilities$/).map(({ finding }) => finding)
       expect(capabilities[0]).toMatch(/^state override yes, Multicall3 yes, traces .*, eth_simulateV1 (yes|no)$/)
@@ -209,7 +221,10 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
       const daemon = yield* serve(home)
       yield* daemon.end("SIGTERM")
       writeFileSync(`${home.folder}/master.key`, Buffer.alloc(32, 1).toString("base64"), { mode: 0o600 })
+      const files = readdirSync(home.folder).toSorted()
       const swapped = yield* examine(home.config)
+      expect(readdirSync(home.folder).toSorted()).toEqual(files)
+      expect(statusOf(swapped, "daemon")).toMatchObject([{ status: "fail", finding: "it is down" }])
       expect(statusOf(swapped, "database")).toMatchObject([{ status: "ok" }])
       expect(statusOf(swapped, "master key")).toMatchObject([{ status: "fail" }])
       chmodSync(`${home.folder}/master.key`, 0o640)
@@ -218,9 +233,16 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
       ])
 
       writeFileSync(home.database, Buffer.concat([readFileSync(home.database).subarray(0, 4096), Buffer.alloc(40_960)]))
+      renameSync(`${home.folder}/master.key`, `${home.folder}/elsewhere`)
       const damaged = yield* examine(home.config)
       expect(damaged.code).toBe(1)
       expect(statusOf(damaged, "database")).toMatchObject([{ status: "fail" }])
+      expect(statusOf(damaged, /^(address numbering|schema|use of wallet|test wallet)/)).toEqual([])
+      expect(damaged.findings.filter(({ status }) => status === "fail").map(({ name }) => name)).toEqual([
+        "database",
+        "daemon"
+      ])
+      expect(statusOf(damaged, "master key")).toMatchObject([{ status: "warn" }])
     })
   )
 })

@@ -200,6 +200,16 @@ describe("metrics", () => {
   )
 })
 
+/** What the test reads of a Grafana dashboard; `npm run test:tools` compares all of it with Grafana's schema. */
+interface Dashboard {
+  readonly panels: ReadonlyArray<{
+    readonly id: number
+    readonly type: string
+    readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number }
+    readonly targets?: ReadonlyArray<{ readonly expr: string }>
+  }>
+}
+
 describe("README", () => {
   const section =
     readFileSync(join(root, "README.md"), "utf8").split("## Monitor with Prometheus\n")[1]?.split("\n## ")[0] ?? ""
@@ -207,7 +217,7 @@ describe("README", () => {
     [...section.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, "gm"))].map(([, code = ""]) => code)
 
   it.scopedLive(
-    "its section turns metrics on, its command reads them, its table and its rules name those that there are",
+    "its section turns metrics on, its command reads them, its table, the rules and the dashboard name those that there are",
     () =>
       Effect.gen(function* () {
         const [toml = ""] = block("toml")
@@ -233,6 +243,9 @@ describe("README", () => {
         const mayBeAbsent = [
           "tilld_account_used_bytes",
           "tilld_price_spread_ratio",
+          "tilld_backup_age_seconds",
+          "tilld_webhook_endpoint_failing_seconds",
+          "tilld_webhook_endpoint_last_success_timestamp_seconds",
           "tilld_http_requests_total",
           "tilld_http_request_duration_seconds"
         ]
@@ -242,11 +255,27 @@ describe("README", () => {
           const { le: _, ...own } = labels
           expect(Object.keys(own).join(","), name).toBe(labelsOf.get(family))
         }
-        const rules = block("yaml").join("\n")
-        expect(rules).toContain('targets: ["127.0.0.1:9090"]')
-        const expressions = [...rules.matchAll(/expr: (.*)/g)].map(([, expression = ""]) => expression)
-        expect(expressions.length).toBeGreaterThan(3)
-        for (const name of expressions.join(" ").match(/tilld_\w+/g) ?? []) expect([...labelsOf.keys()]).toContain(name)
+        expect(block("yaml").join("\n")).toContain('targets: ["127.0.0.1:9090"]')
+        for (const file of ["tilld.rules.yml", "grafana-dashboard.json"]) {
+          expect(section).toContain(`config/${file}`)
+          const text = readFileSync(join(root, "config", file), "utf8")
+          const used = [...text.matchAll(/\b(tilld_\w+?)(?:_bucket)?\b/g)].map(([, name]) => name)
+          expect(used.length, file).toBeGreaterThan(20)
+          for (const name of used) expect([...labelsOf.keys()], file).toContain(name)
+          // Labels that an expression chooses by.
+          for (const [, name = "", matchers = ""] of text.matchAll(/\b(tilld_\w+)\{([^}]*)\}/g)) {
+            const chosen = [...matchers.matchAll(/(\w+)(?==~|!=|!~|=)/g)].map(([label]) => label)
+            const own = [...(labelsOf.get(name)?.split(",") ?? []), "instance"]
+            for (const label of chosen) if (!name.endsWith("_bucket")) expect(own, `${file}: ${name}`).toContain(label)
+          }
+        }
+        const dashboard: Dashboard = JSON.parse(readFileSync(join(root, "config/grafana-dashboard.json"), "utf8"))
+        const ids = dashboard.panels.map(({ id }) => id)
+        expect(new Set(ids).size).toBe(ids.length)
+        for (const { gridPos, targets = [], type } of dashboard.panels) {
+          expect(gridPos.x + gridPos.w, `${type} of ${gridPos.y}`).toBeLessThanOrEqual(24)
+          expect(targets.length > 0).toBe(type !== "row")
+        }
         const outcomes = new Set(scrape.labelled("tilld_webhook_attempts_total", "outcome"))
         const [, listed = ""] = /An attempt's outcome is ([^.]*)\./.exec(section) ?? []
         expect(new Set([...listed.matchAll(/`(\w+)`/g)].map(([, name]) => name))).toEqual(outcomes)

@@ -2,12 +2,12 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Deferred, Effect } from "effect"
+import { request } from "undici"
 import { adminOf } from "../lib/admin.ts"
 import { confirmations, localChain, makeHome, type Order, pay, rows, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
 import { beginPayment, untilRefused } from "../lib/inFlight.ts"
-import { silentListener } from "../lib/silentListener.ts"
-import { tilld } from "../lib/tilld.ts"
+import { start, startTilld, tilld } from "../lib/tilld.ts"
 
 const path = "/hook"
 const order = { chain: "base", currency: "USDC", amount: "25000000" } as const
@@ -80,28 +80,54 @@ describe("SIGTERM", () => {
   )
 })
 
-describe("a daemon that cannot start", () => {
-  it.scopedLive("since another works on its database exits 2, names that process, and leaves it alone", () =>
+it.scopedLive(
+  "a reader of the log that ends ends no daemon: /readyz says what is missing, and SIGHUP stops it in order",
+  () =>
     Effect.gen(function* () {
-      const { chain, create, daemon, home, inbox } = yield* shop
-      const second = yield* tilld(["serve", "--config", home.config])
-      expect(second).toMatchObject({ code: 2, stdout: "" })
-      expect(second.stderr).toContain(`Another process works on ${home.database}: tilld serve, process ${daemon.pid}`)
+      const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
+      const script = `exec "$0" dist/tilld.js serve --config "$1" 2> >(sed -u '/"message":"listening"/q')`
+      const daemon = yield* start("bash", ["-c", script, process.execPath, home.config], {
+        env: { TILLD_ADMIN__PORT: "0" }
+      })
+      yield* daemon.line('"message":"listening"')
+      const { annotations } = JSON.parse(yield* daemon.line("listening for the operator"))
+      const readiness = Effect.promise(async () => {
+        const { body } = await request(`http://127.0.0.1:${annotations.port}/readyz`)
+        return (await body.json()) as { readonly workers: ReadonlyArray<{ name: string; reason?: string }> }
+      })
+      const ofLog = Effect.map(readiness, ({ workers }) => workers.find(({ name }) => name === "log"))
+      const log = yield* Effect.repeat(ofLog, { until: (found) => found?.reason !== undefined })
+      expect(log).toEqual({
+        name: "log",
+        ready: true,
+        reason: expect.stringMatching(/\(EPIPE\): \d+ lines are missing/)
+      })
+      expect(yield* daemon.end("SIGHUP")).toMatchObject({ code: 0, signal: null })
+    })
+)
 
-      const payment = yield* create()
-      yield* pay(chain, payment)
-      yield* chain.mine(confirmations)
-      yield* inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed")
+describe("a daemon that cannot start", () => {
+  it.scopedLive("since another works on its database names that process, and starts when it has ended", () =>
+    Effect.gen(function* () {
+      const { daemon, home } = yield* shop
+      const second = yield* startTilld(["serve", "--config", home.config])
+      const { annotations, message } = JSON.parse(yield* second.line("Another process works on"))
+      expect(message).toContain(`works on ${home.database}: tilld serve, process ${daemon.pid}`)
+      expect(annotations).toEqual({ waitsAtMost: "1m" })
+      expect(yield* daemon.end("SIGTERM")).toMatchObject({ code: 0 })
+      yield* second.line('"listening"')
+      expect(yield* second.end("SIGTERM")).toMatchObject({ code: 0, stdout: "" })
     })
   )
 
-  it.scopedLive("since its port is taken exits 2 and names the port", () =>
+  it.scopedLive("on a host that does not exist exits 2 and names it", () =>
     Effect.gen(function* () {
-      const { port } = yield* silentListener()
-      const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]), port })
-      const refused = yield* tilld(["serve", "--config", home.config])
+      const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
+      const refused = yield* tilld(["serve", "--config", home.config], {
+        env: { TILLD_SERVER__HOST: "no-host.invalid" }
+      })
       expect(refused).toMatchObject({ code: 2, stdout: "" })
-      expect(refused.stderr).toContain(`127.0.0.1:${port}`)
+      expect(refused.stderr).toMatch(/tilld: Cannot listen on no-host\.invalid:0: /)
       expect(readdirSync(home.folder)).not.toContain("tilld.db.pid")
     })
   )

@@ -26,8 +26,7 @@ it.live(
       expect(median(leftBehind)).toBeLessThan(64 * 1024)
       const half = Math.floor(heaps.length / 2)
       expect(median(heaps.slice(half)) / median(heaps.slice(0, half))).toBeLessThan(1.5)
-    }).pipe(Effect.provide(Rpc.layer)),
-  300_000
+    }).pipe(Effect.provide(Rpc.layer))
 )
 
 it.live("a seed has its answers", () =>

@@ -1,7 +1,7 @@
+import assert from "node:assert/strict"
 import { randomBytes } from "node:crypto"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { expect } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Context, Effect, Layer } from "effect"
 import { Agent, request } from "undici"
@@ -16,8 +16,8 @@ import { type ChainName, chainNames, type Mode } from "../../src/Domain/Chain.ts
 import { Erc20, tokensOn } from "../../src/Domain/Currency.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { type LocalChain, startLocalChain } from "../../src/Sandbox/LocalChain.ts"
+import { type Running, startTilld } from "./processes.ts"
 import { temporaryFolder } from "./store.ts"
-import { type Running, startTilld } from "./tilld.ts"
 
 /** Of every chain of these suites. */
 export const confirmations = 3
@@ -208,7 +208,7 @@ export interface LogLine {
 const parseLog = (line: string): LogLine | undefined =>
   line.startsWith("{") ? (JSON.parse(line) as LogLine) : undefined
 
-const waitForLog = (running: Running, message: string, annotations: Readonly<Record<string, unknown>> = {}) => {
+export const waitForLog = (running: Running, message: string, annotations: Readonly<Record<string, unknown>> = {}) => {
   const fits = (line: string) => {
     const log = parseLog(line)
     return (
@@ -277,13 +277,13 @@ export const serve = Effect.fn("serve")(function* (home: Home, key?: string, env
       Effect.suspend(() => {
         const body = { merchantRef: `order ${++orders}`, ...order }
         return Effect.map(call<PaymentObject>("POST", "/v1/payments", body), (answer) => {
-          expect(answer.status, JSON.stringify(answer.body)).toBe(201)
+          assert.equal(answer.status, 201, JSON.stringify(answer.body))
           return answer.body
         })
       }),
     payment: ({ id }) =>
       Effect.map(call<PaymentObject>("GET", `/v1/payments/${id}`), ({ body, status }) => {
-        expect(status, JSON.stringify(body)).toBe(200)
+        assert.equal(status, 200, JSON.stringify(body))
         return body
       }),
     logged: (message, annotations) => waitForLog(running, message, annotations),

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -7,6 +7,9 @@ import { Deferred, Effect, Exit, FiberId, type Scope } from "effect"
 
 /** The project's folder. */
 export const root = fileURLToPath(new URL("../..", import.meta.url))
+
+/** A file of the current build, by its path there. */
+export const built = (file: string) => `dist/builds/${readFileSync(join(root, "dist/.inputs"), "utf8")}/${file}`
 
 /** The program as it is shipped. */
 const binary = fileURLToPath(new URL("../../dist/tilld.js", import.meta.url))

@@ -47,7 +47,7 @@ export class World {
   readonly places: ReadonlyArray<Place>
   readonly receiver = new Receiver()
   readonly ledger: Ledger
-  readonly #path: string
+  readonly path: string
   readonly #seed: string
   readonly #settings: SettingsShape
   readonly #between: Between
@@ -82,7 +82,7 @@ export class World {
     between: Between = nothingBetween
   ) {
     copyFileSync(template, path)
-    this.#path = path
+    this.path = path
     this.#seed = seed
     this.#isPatient = new Dice(`patience ${seed}`).chance(0.25)
     this.#between = between
@@ -197,7 +197,7 @@ export class World {
 
   /** Puts a copy of the files aside, as they are between two transactions. */
   copy(): void {
-    copyFiles(this.#path, `${this.#path}.copy`)
+    copyFiles(this.path, `${this.path}.copy`)
   }
 
   /**
@@ -206,7 +206,7 @@ export class World {
    * @param elsewhere on another machine, which has nothing but the copy
    */
   async restore(elsewhere: boolean, down: number): Promise<void> {
-    if (!existsSync(`${this.#path}.copy`)) return
+    if (!existsSync(`${this.path}.copy`)) return
     this.#crash = undefined
     const { now } = this
     await this.#bury()
@@ -216,8 +216,8 @@ export class World {
     // Two machines that begin with one copy cannot know of each other.
     if (elsewhere && !this.#isElsewhere) rmSync(this.#marks, { force: true, recursive: true })
     this.#isElsewhere ||= elsewhere
-    copyFiles(`${this.#path}.copy`, this.#path)
-    this.#store = new Store(this.#path)
+    copyFiles(`${this.path}.copy`, this.path)
+    this.#store = new Store(this.path)
     this.ledger.reopen()
     const left = new Set(this.ledger.payments().map(({ id }) => id))
     for (const payment of before) {
@@ -350,7 +350,7 @@ export class World {
       this.#store.close()
       this.ledger.close()
       rmSync(this.#marks, { force: true, recursive: true })
-      for (const path of [this.#path, `${this.#path}.copy`]) removeFiles(path)
+      for (const path of [this.path, `${this.path}.copy`]) removeFiles(path)
     }
   }
 }

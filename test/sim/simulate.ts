@@ -65,9 +65,14 @@ export class Stage {
 
   /**
    * What goes wrong when a seed's chains, payments and daemon go these steps; undefined when nothing does. `isLate`: some
-   * chains have no provider that answers at the start.
+   * chains have no provider that answers at the start. `look` is shown the database at the end, before it is gone.
    */
-  async run(seed: string, steps: ReadonlyArray<Step>, isLate = true): Promise<string | undefined> {
+  async run(
+    seed: string,
+    steps: ReadonlyArray<Step>,
+    isLate = true,
+    look?: (database: string) => void
+  ): Promise<string | undefined> {
     const dice = new Dice(`places ${seed}`)
     const conditions = conditionsOf(steps)
     const places = plansOf(new Dice(`chains ${seed}`)).map((plan) => new Place(plan, dice, {}, conditions))
@@ -76,6 +81,7 @@ export class Stage {
     const world = this.world(seed, places, conditions)
     try {
       await play(world, steps)
+      look?.(world.path)
       return undefined
     } catch (error) {
       return reasonOf(error)

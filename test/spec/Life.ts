@@ -72,7 +72,7 @@ ${chain === undefined ? nowhere : chainSection(chain)}`
 
 const appOf = ({ config, masterKey }: Place) =>
   Layer.unwrapEffect(
-    Effect.map(load({ path: config, env: {} }), ({ settings }) => appLayer(settings, { TILLD_MASTER_KEY: masterKey }))
+    Effect.map(load({ path: config, env: {} }), (settings) => appLayer(settings, { TILLD_MASTER_KEY: masterKey }))
   )
 
 /**

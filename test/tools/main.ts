@@ -3,10 +3,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { monitoringChecks } from "./monitoring.ts"
 
 // `npm run test:tools`: the API document read by tools that others use. Spectral finds no error in it, the types that
 // openapi-typescript makes of it take a request without its optional fields, and the conformance suite, sent through a proxy
 // of Prism, meets no answer that is not as documented. The tools are installed here, beside the project's own packages.
+// promtool and Grafana's schema read what `config` has for them. With arguments only the checks whose names have one of them:
+// npm run test:tools -- rules
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const here = join(root, "test/tools")
@@ -28,7 +31,7 @@ const run = (command: string, args: ReadonlyArray<string>, env: Readonly<Record<
 /** A request of somebody who reads types only: what is optional is left out. */
 const program = `
 import type { paths } from "./api.d.ts"
-type Body<P extends keyof paths> = paths[P] extends { post: { requestBody: { content: { "application/json": infer B } } } } ? B : never
+type Body<P extends keyof paths> = paths[P] extends { post: { requestBody?: { content: { "application/json": infer B } } } } ? B : never
 export const payment: Body<"/v1/payments"> = { merchantRef: "1", amount: "1", currency: "USDC", chain: "base" }
 export const many: Body<"/v1/deliveries/redeliver"> = {}
 `
@@ -43,7 +46,10 @@ const document = join(folder, "openapi.json")
 const client = join(folder, "client.ts")
 writeFileSync(client, program)
 
-const checks: ReadonlyArray<readonly [name: string, check: () => boolean]> = [
+type Check = readonly [name: string, check: () => boolean | Promise<boolean>]
+
+const all: ReadonlyArray<Check> = [
+  ...monitoringChecks(root, folder),
   ["install", () => run("npm", ["ci", "--prefix", here, "--ignore-scripts", "--no-audit", "--no-fund"])],
   ["document", () => run(process.execPath, ["scripts/openapi.mjs", document])],
   ["Spectral", () => run(bin("spectral"), ["lint", document, "--ruleset", join(here, "spectral.yaml"), "--quiet"])],
@@ -55,13 +61,19 @@ const checks: ReadonlyArray<readonly [name: string, check: () => boolean]> = [
   ]
 ]
 
+const wanted = process.argv.slice(2)
+const checks = all.filter(([name]) => wanted.length === 0 || wanted.some((part) => name.includes(part)))
+
 try {
-  const failed = checks.find(([name, check]) => {
-    const passed = check()
+  let failed: string | undefined
+  for (const [name, check] of checks) {
+    const passed = await check()
     say(`${passed ? "✓" : "✗"} ${name}`)
-    return !passed
-  })
-  say(failed === undefined ? `${checks.length} checks passed` : `FAILED: ${failed[0]}`)
+    if (passed) continue
+    failed = name
+    break
+  }
+  say(failed === undefined ? `${checks.length} checks passed` : `FAILED: ${failed}`)
   process.exitCode = failed === undefined ? 0 : 1
 } finally {
   rmSync(folder, { recursive: true, force: true })

@@ -197,29 +197,25 @@ export const due = (db: Db, network: Network, at: BlockRef, settleGraceMs: numbe
     return found !== undefined
   })
 
-/** The last payment of a page: the next page begins after it. */
+/** Where a page begins: after the last payment of the one before. */
 export interface Cursor {
   /** Unix milliseconds. */
   readonly endedAt: number
   readonly sequence: number
 }
 
-/**
- * A page of the queries of payments that ended after `since`, Unix milliseconds, and the cursor of the next page;
- * undefined after the last.
- */
+/** A page of the queries of ended payments, and the cursor of the next page; undefined after the last. */
 export const endedPage = Effect.fn("BalancesRepo.endedPage")(function* (
   db: Db,
   network: Network,
-  since: number,
-  after: Cursor | undefined,
+  after: Cursor,
   limit: number
 ) {
   const { chain, mode } = network
   const rows = yield* db.all<PaymentRow & { readonly ended_at: number; readonly sequence: number }>(
     `SELECT ${columns}, ended_at, sequence FROM payments
      WHERE mode = ? AND ended_at IS NOT NULL AND (ended_at, sequence) > (?, ?) ORDER BY ended_at, sequence LIMIT ?`,
-    [chain, chain, mode, mode, after?.endedAt ?? since, after?.sequence ?? 0, limit]
+    [chain, chain, mode, mode, after.endedAt, after.sequence, limit]
   )
   const watched = rows.map(
     (row): Watched => ({

@@ -1,4 +1,5 @@
 import { Duration } from "effect"
+import { BoundedMap } from "../../Domain/BoundedMap.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
 
@@ -20,7 +21,7 @@ interface Wait {
  * again. In memory; drops the least recently changed receipts first.
  */
 export class AskBackoff {
-  readonly #waits = new Map<string, Wait>()
+  readonly #waits = new BoundedMap<string, Wait>(capacity)
 
   /** @param first the first wait, milliseconds */
   constructor(readonly first: number) {}
@@ -39,10 +40,7 @@ export class AskBackoff {
   lengthen(receipt: Uncorroborated, now: number, warned: boolean): void {
     const times = (this.get(receipt)?.times ?? -1) + 1
     const wait = Math.min(this.first * 2 ** times, Math.max(this.first, longestWait))
-    this.forget(receipt)
     this.#waits.set(Ledger.keyOf(receipt), { times, since: now, until: now + wait, warned })
-    const [oldest] = this.#waits.keys()
-    if (this.#waits.size > capacity && oldest !== undefined) this.#waits.delete(oldest)
   }
 
   forget(receipt: Uncorroborated): void {

@@ -38,12 +38,18 @@ export class HeadClock {
   readonly #heads = new Map<string, number>()
 
   /**
-   * Milliseconds by which the clock is behind the chain's heads, 0 where it is not; undefined before the first head.
-   * Right also where the clock has been set since.
+   * Milliseconds by which the last head's time was ahead of the clock when it was read, negative by its age; undefined
+   * before the first head. Right also where the clock has been set since.
    */
-  behind(network: Network, clock: Clock.Clock): number | undefined {
+  ahead(network: Network, clock: Clock.Clock): number | undefined {
     const head = this.#heads.get(networkKey(network))
-    return head === undefined ? undefined : Math.max(0, head + monotonic(clock) - clock.unsafeCurrentTimeMillis())
+    return head === undefined ? undefined : head + monotonic(clock) - clock.unsafeCurrentTimeMillis()
+  }
+
+  /** Milliseconds by which the clock is behind the chain's heads, 0 where it is not; undefined before the first head. */
+  behind(network: Network, clock: Clock.Clock): number | undefined {
+    const ahead = this.ahead(network, clock)
+    return ahead && Math.max(0, ahead)
   }
 
   /**

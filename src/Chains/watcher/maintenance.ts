@@ -30,9 +30,17 @@ export const tagInterval = Duration.toMillis("1 minute")
 export const policyTagInterval = Duration.toMillis("12 seconds")
 /** Block ranges that the verification pass reads between two ticks. */
 const passParts = 16
-/** The balances of all watched addresses are compared once in this time, also those of ended payments. */
-const sweepInterval = Duration.toMillis("1 day")
-/** Addresses that the sweep compares in one tick. */
+/**
+ * How often the balances of ended payments are compared, by how long ago they ended: who pays late mostly does so soon. What
+ * comes within a day is found within the hour, and within an hour in 10 minutes, so each span has an interval on top. The
+ * first sweep is of all watched addresses.
+ */
+const sweeps = [
+  { interval: Duration.toMillis("1 day"), ended: Number.POSITIVE_INFINITY },
+  { interval: Duration.toMillis("1 hour"), ended: Duration.toMillis("25 hours") },
+  { interval: Duration.toMillis("10 minutes"), ended: Duration.toMillis("70 minutes") }
+]
+/** Addresses that a sweep compares in one tick. */
 const sweepPage = 1000
 /** How often new skipped addresses are looked up, and how many of them one tick searches. */
 const gapInterval = Duration.toMillis("5 seconds")
@@ -65,7 +73,8 @@ interface LastDone {
   tags: number
   /** When the verification pass last had another provider to read from. */
   pass: number
-  sweep: number
+  /** Of each of the sweeps. */
+  readonly sweeps: Array<number>
   gaps: number
   drop: number
   /** Old blocks have been examined up to this number. */
@@ -74,9 +83,12 @@ interface LastDone {
   next: Sweep | undefined
 }
 
-/** First the addresses of ended payments, then skipped ones, which a lost copy of the database may have handed out. */
+/**
+ * First the addresses of ended payments; then, where all are swept, skipped ones, which a lost copy of the database may
+ * have handed out.
+ */
 type Sweep =
-  | { readonly of: "ended"; readonly after: Balances.Cursor | undefined }
+  | { readonly of: "ended"; readonly isOfAll: boolean; readonly after: Balances.Cursor }
   | { readonly of: "gaps"; readonly after: string | undefined }
 
 /** Whether a task last done at `last`, Unix milliseconds, is due: also after the clock was set back. */
@@ -92,7 +104,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
     balances: never,
     tags: never,
     pass: never,
-    sweep: never,
+    sweeps: sweeps.map(() => never),
     gaps: never,
     drop: never,
     droppedTo: -1,
@@ -157,12 +169,11 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
     done.tags = never
   })
 
-  const pageOf = Effect.fnUntraced(function* (at: Sweep, now: number) {
+  const pageOf = Effect.fnUntraced(function* (at: Sweep) {
     if (at.of === "ended") {
-      const since = now - Duration.toMillis(payments.lateWindow)
-      const { asked, next } = yield* Balances.endedPage(reader, network, since, at.after, sweepPage)
-      const following: Sweep = next === undefined ? { of: "gaps", after: undefined } : { of: "ended", after: next }
-      return { asked, next: following }
+      const { asked, next } = yield* Balances.endedPage(reader, network, at.after, sweepPage)
+      const skipped: Sweep | undefined = at.isOfAll ? { of: "gaps", after: undefined } : undefined
+      return { asked, next: next === undefined ? skipped : { ...at, after: next } }
     }
     const { asked, next } = yield* Balances.skippedPage(reader, network, at.after, sweepPage)
     return { asked, next: next === undefined ? undefined : ({ of: "gaps", after: next } satisfies Sweep) }
@@ -170,11 +181,14 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
 
   const sweep = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
     if (done.next === undefined) {
-      if (!isDue(done.sweep, sweepInterval, now)) return
-      done.sweep = now
-      done.next = { of: "ended", after: undefined }
+      const due = sweeps.findIndex(({ interval }, n) => isDue(done.sweeps[n] ?? never, interval, now))
+      if (due < 0) return
+      // It includes those of the shorter ones.
+      done.sweeps.fill(now, due)
+      const span = Math.min(sweeps[due]?.ended ?? 0, Duration.toMillis(payments.lateWindow))
+      done.next = { of: "ended", isOfAll: due === 0, after: { endedAt: now - span, sequence: 0 } }
     }
-    const { asked, next } = yield* pageOf(done.next, now)
+    const { asked, next } = yield* pageOf(done.next)
     if (asked.length > 0) yield* compareBalances(watch, noted, provider, head, asked, "page")
     done.next = next
   })

@@ -36,6 +36,8 @@ export interface ChainHealth extends Network {
   readonly head?: number
   /** Blocks from `head` to the chain's head. */
   readonly lagBlocks?: number
+  /** By how much the last head's time was ahead of this machine's clock when it was read; negative by the head's age. */
+  readonly headAheadSeconds?: number
   /** Why the chain is not read, or what else is wrong. */
   readonly reason?: string
   /** Each provider of the chain, by its host; the reason says why it is unhealthy. */

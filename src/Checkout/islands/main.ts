@@ -3,6 +3,7 @@
 // @effect-diagnostics globalTimers:off
 import { addCopyButtons } from "./copy.ts"
 import { keepCurrent } from "./keepCurrent.ts"
+import { showLocalTimes } from "./localTimes.ts"
 import { closeByKey, isFramed, tellShop } from "./shop.ts"
 import { showTimeLeft } from "./timeLeft.ts"
 import { offerWallets } from "./wallets.ts"
@@ -14,6 +15,7 @@ const returnAfter = 3
 const enhance = (main: HTMLElement): void => {
   addCopyButtons(main)
   offerWallets(main)
+  showLocalTimes(main)
   showTimeLeft(main)
   tellShop(main)
   const back = main.querySelector<HTMLAnchorElement>("#back")

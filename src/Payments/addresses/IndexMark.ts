@@ -22,7 +22,8 @@ import {
 import { join } from "node:path"
 import { Effect, Option, Schema } from "effect"
 import type { SettingsShape } from "../../Settings.ts"
-import { StoreUnusable } from "../../Sql.ts"
+import { type StoreUnusable, unusableFiles } from "../../Sql/StoreUnusable.ts"
+import type { StoreUnavailable } from "../../Sql.ts"
 
 const Mark = Schema.Struct({
   /** The token of the database's last start; also the one before, until that start is committed. */
@@ -60,7 +61,10 @@ export interface IndexMark {
   /** Writes it at once. A failure goes to `onFailure` and stops nothing. */
   readonly write: (tokens: ReadonlyArray<string>, wallets: Mark["wallets"]) => void
   /** Writes it and syncs it to disk. It fails where that fails: without a mark the next start could prove nothing. */
-  readonly begin: (tokens: ReadonlyArray<string>, wallets: Mark["wallets"]) => Effect.Effect<void, StoreUnusable>
+  readonly begin: (
+    tokens: ReadonlyArray<string>,
+    wallets: Mark["wallets"]
+  ) => Effect.Effect<void, StoreUnusable | StoreUnavailable>
   /** Syncs it to disk, without blocking the event loop. */
   readonly sync: Effect.Effect<void>
 }
@@ -85,15 +89,15 @@ const open = (place: Place) => {
   return { found, file }
 }
 
-const attempt = <A>({ markFolder }: Place, execute: () => A) =>
+const attempt = <A>(place: Place, execute: () => A) =>
   Effect.try({
     try: execute,
     catch: (cause) =>
-      new StoreUnusable({
-        message:
-          `The mark of the address numbering cannot be kept in ${markFolder} (${cause}): make the folder writable for ` +
-          "tilld, or give another one as database.mark_folder"
-      })
+      unusableFiles(
+        cause,
+        [place.markFolder, markFile(place)],
+        `The mark of the address numbering cannot be kept in ${place.markFolder}, or in another database.mark_folder`
+      )
   })
 
 /** Opens the mark of a database until the scope closes. */

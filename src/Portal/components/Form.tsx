@@ -54,6 +54,25 @@ export const PostForm = ({ action, children, csrf, dangerous, labels = {}, of, s
   </form>
 )
 
+export interface ActProps {
+  readonly action: string
+  /** `viewer.csrf`. */
+  readonly csrf: string
+  readonly fields?: Readonly<Record<string, string>>
+  /** What the button says. */
+  readonly children: ComponentChildren
+}
+
+/** A form of one button. */
+export const Act = ({ action, children, csrf, fields = {} }: ActProps) => (
+  <form method="post" action={action}>
+    {Object.entries({ csrf, ...fields }).map(([name, value]) => (
+      <input key={name} type="hidden" name={name} value={value} />
+    ))}
+    <button type="submit">{children}</button>
+  </form>
+)
+
 /** The problems of a form, each with a link to its field. */
 const Problems = ({ labels, of }: { readonly of: FormState; readonly labels: Labels }) =>
   of.problems.length === 0 ? null : (
@@ -203,13 +222,22 @@ export const Checks = ({ legend, name, of, options }: ChecksProps) => {
 export interface FiltersProps {
   readonly action: string
   readonly children: ComponentChildren
+  /** Fields that are folded away unless one of them is used. */
+  readonly more?: ComponentChildren
+  readonly used?: boolean
 }
 
 /** The filters of a list: a form whose result has an address. */
-export const Filters = ({ action, children }: FiltersProps) => (
+export const Filters = ({ action, children, more, used }: FiltersProps) => (
   <search>
     <form method="get" action={action} class="filters">
       {children}
+      {more === undefined ? null : (
+        <details open={used}>
+          <summary>More filters</summary>
+          <div class="filters">{more}</div>
+        </details>
+      )}
       <p class="actions">
         <button type="submit">Show</button> <a href={action}>Clear</a>
       </p>

@@ -3,8 +3,14 @@ import type { ComponentChildren } from "preact"
 export interface Column<Row> {
   readonly name: string
   readonly cell: (row: Row) => ComponentChildren
+  /** Instead of its name at its head. */
+  readonly head?: ComponentChildren
   /** Aligned at the end, for numbers. */
   readonly numeric?: boolean
+  /** Broken anywhere, for long texts without blanks. */
+  readonly wide?: boolean
+  /** It comes before the one that names the row. */
+  readonly leads?: boolean
 }
 
 export interface TableProps<Row> {
@@ -16,9 +22,15 @@ export interface TableProps<Row> {
   readonly empty: ComponentChildren
 }
 
-/** A table. The first column names its row. On a narrow screen it scrolls by itself, with the keyboard too. */
-export const Table = <Row,>({ caption, columns, empty, keyOf, rows }: TableProps<Row>) =>
-  rows.length === 0 ? (
+const classOf = ({ numeric, wide }: Column<never>) => (numeric ? "numeric" : wide ? "wide" : undefined)
+
+/**
+ * A table. The first column that does not lead names its row. On a phone each row is a card; a table that is too wide
+ * otherwise scrolls by itself, with the keyboard too.
+ */
+export const Table = <Row,>({ caption, columns, empty, keyOf, rows }: TableProps<Row>) => {
+  const naming = columns.find(({ leads }) => !leads)
+  return rows.length === 0 ? (
     <Empty>{empty}</Empty>
   ) : (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to take the focus, so that arrow keys scroll it
@@ -27,9 +39,9 @@ export const Table = <Row,>({ caption, columns, empty, keyOf, rows }: TableProps
         <caption>{caption}</caption>
         <thead>
           <tr>
-            {columns.map(({ name, numeric }) => (
-              <th key={name} scope="col" class={numeric ? "numeric" : undefined}>
-                {name}
+            {columns.map((column) => (
+              <th key={column.name} scope="col" class={classOf(column)}>
+                {column.head ?? column.name}
               </th>
             ))}
           </tr>
@@ -37,14 +49,14 @@ export const Table = <Row,>({ caption, columns, empty, keyOf, rows }: TableProps
         <tbody>
           {rows.map((row) => (
             <tr key={keyOf(row)}>
-              {columns.map(({ cell, name, numeric }, place) =>
-                place === 0 ? (
-                  <th key={name} scope="row" class={numeric ? "numeric" : undefined}>
-                    {cell(row)}
+              {columns.map((column) =>
+                column === naming ? (
+                  <th key={column.name} scope="row" class={classOf(column)}>
+                    {column.cell(row)}
                   </th>
                 ) : (
-                  <td key={name} class={numeric ? "numeric" : undefined}>
-                    {cell(row)}
+                  <td key={column.name} class={classOf(column)} data-name={column.name}>
+                    {column.cell(row)}
                   </td>
                 )
               )}
@@ -54,6 +66,7 @@ export const Table = <Row,>({ caption, columns, empty, keyOf, rows }: TableProps
       </table>
     </section>
   )
+}
 
 /** Said where there is nothing to show: what would be here, and how it comes about. */
 export const Empty = ({ children }: { readonly children: ComponentChildren }) => <p class="empty">{children}</p>

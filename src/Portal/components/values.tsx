@@ -2,6 +2,8 @@
 import type { ComponentChildren } from "preact"
 import { formatAmount } from "../../Domain/amountDecimals.ts"
 import { iso } from "../../Domain/Timestamp.ts"
+import { explorerUrl } from "../../Pages/explorers.ts"
+import { CopyText } from "./CopyText.tsx"
 
 /** An amount of base units as people write it: all its decimals, and at least two. */
 export const moneyText = (amount: bigint, currency: string, decimals: number | undefined): string => {
@@ -55,20 +57,6 @@ export const Notice = ({ children, tone }: { readonly tone: Tone; readonly child
   </div>
 )
 
-// The block explorers of public networks by chain id (EIP-155), each run by Etherscan. A local chain has none.
-const explorers: ReadonlyMap<number, string> = new Map([
-  [1, "https://etherscan.io"],
-  [11155111, "https://sepolia.etherscan.io"],
-  [137, "https://polygonscan.com"],
-  [80002, "https://amoy.polygonscan.com"],
-  [42161, "https://arbiscan.io"],
-  [421614, "https://sepolia.arbiscan.io"],
-  [10, "https://optimistic.etherscan.io"],
-  [11155420, "https://sepolia-optimism.etherscan.io"],
-  [8453, "https://basescan.org"],
-  [84532, "https://sepolia.basescan.org"]
-])
-
 export interface OnChainProps {
   /** A transaction's hash, or an address. */
   readonly value: string
@@ -79,16 +67,18 @@ export interface OnChainProps {
   readonly short?: boolean
 }
 
-/** A transaction or an address, with a link to the chain's explorer where there is one. */
+/** A transaction or an address to copy, with a link to the chain's explorer where there is one. */
 export const OnChain = ({ chainId, kind, short, value }: OnChainProps) => {
-  const explorer = chainId === undefined ? undefined : explorers.get(chainId)
+  const url = explorerUrl(chainId, kind, value)
   const text = short ? `${value.slice(0, 8)}…${value.slice(-6)}` : value
   const code = <code title={short ? value : undefined}>{text}</code>
-  return explorer === undefined ? (
-    code
-  ) : (
-    <a href={`${explorer}/${kind}/${value}`} rel="noopener noreferrer">
-      {code}
-    </a>
-  )
+  const shown =
+    url === undefined ? (
+      code
+    ) : (
+      <a href={url} rel="noopener noreferrer">
+        {code}
+      </a>
+    )
+  return short ? shown : <CopyText text={value}>{shown}</CopyText>
 }

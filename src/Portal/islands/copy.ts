@@ -1,3 +1,24 @@
+// Runs in browsers, without Effect: the platform's own functions are all it has.
+// @effect-diagnostics globalTimers:off
+/** Milliseconds for which a button says that it has copied. */
+const shownFor = 2_000
+
+// Only https and localhost have the clipboard.
+for (const button of navigator.clipboard ? document.querySelectorAll<HTMLButtonElement>("button[data-copy]") : []) {
+  const before = button.textContent
+  button.hidden = false
+  button.addEventListener("click", async () => {
+    const copied = await navigator.clipboard.writeText(button.dataset.copy ?? "").then(
+      () => true,
+      () => false
+    )
+    button.textContent = copied ? "Copied" : "Not allowed"
+    setTimeout(() => {
+      button.textContent = before
+    }, shownFor)
+  })
+}
+
 /** Shows the buttons that copy a field's text, and says when they have. */
 for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-copies]")) {
   const id = button.dataset.copies ?? ""

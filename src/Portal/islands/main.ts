@@ -1,3 +1,4 @@
+import "./chooseAll.ts"
 import "./continue.ts"
 import "./copy.ts"
 import "./passkey.ts"

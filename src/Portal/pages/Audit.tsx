@@ -3,8 +3,10 @@ import { Effect, Option, Stream } from "effect"
 import * as AuditRepo from "../../Auth/AuditRepo.ts"
 import { isClaimed } from "../../Auth/auditLog.ts"
 import { iso } from "../../Domain/Timestamp.ts"
+import { makeCursors } from "../../Http/cursor.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
 import { pageReply } from "../../Pages/reply.tsx"
+import { Secrets } from "../../Secrets.ts"
 import { type Db, Reader } from "../../Sql.ts"
 import { Empty, Paging, Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
@@ -13,20 +15,18 @@ import { Frame } from "../Frame.tsx"
 import { type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 
+type Needs = Reader | Secrets
+
 const pageSize = 50
 /** Acts read at once for a file. */
 const batchSize = 500
+
+const listName = "portal audit"
 
 const filterOf = ({ owner, role }: Viewer) => ({
   since: 0,
   account: mayAs(role, "operator") ? undefined : owner.account
 })
-
-/** The act that a page comes after; nothing where the text is none. */
-const beforeOf = (query: URLSearchParams): number | undefined => {
-  const text = query.get("before") ?? ""
-  return /^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined
-}
 
 const whose = ({ account, mode }: AuditRepo.AuditEntry): string => [account, mode].filter(Boolean).join(" ")
 
@@ -39,10 +39,13 @@ const detailOf = ({ detail }: AuditRepo.AuditEntry): string => {
 
 const show = (viewer: Viewer, { query }: PortalRequest) =>
   Effect.gen(function* () {
-    const before = beforeOf(query)
+    const cursors = makeCursors(yield* Secrets)
+    const before = cursors.decode(query.get("before") ?? "", viewer.owner, listName)?.sequence
     const acts = yield* AuditRepo.list(yield* Reader, { ...filterOf(viewer), before, limit: pageSize + 1 })
     const rows = acts.slice(0, pageSize)
     const path = pathOf(viewer, "/audit")
+    const last = acts.length > pageSize ? rows.at(-1) : undefined
+    const next = last && cursors.encode({ createdAt: last.at, sequence: last.sequence }, viewer.owner, listName)
     return pageReply(
       <Frame viewer={viewer} section="/audit" title="Audit log">
         <p>
@@ -63,15 +66,13 @@ const show = (viewer: Viewer, { query }: PortalRequest) =>
           ]}
         />
         {rows.length === 0 && before !== undefined ? <Empty>There are none before this one.</Empty> : null}
-        <Paging
-          first={before === undefined ? undefined : path}
-          next={acts.length > pageSize ? `${path}?before=${rows.at(-1)?.sequence}` : undefined}
-        />
+        <Paging first={before === undefined ? undefined : path} next={next && `${path}?before=${next}`} />
       </Frame>
     )
   })
 
-type Write = (act: AuditRepo.AuditEntry) => string
+/** An act for a file; with its id for operators alone, since gaps between ids tell how much others do. */
+type Write = (act: AuditRepo.AuditEntry, withId: boolean) => string
 
 /** All acts, newest first, read and sent a batch at a time. A failure of the store cuts the file off. */
 const pieces = (db: Db, viewer: Viewer, write: Write) =>
@@ -84,21 +85,29 @@ const pieces = (db: Db, viewer: Viewer, write: Write) =>
         const last = acts.at(-1)
         const next =
           acts.length < batchSize || last === undefined ? Option.none() : Option.some(Option.some(last.sequence))
-        return [acts.map(write).join(""), next] as const
+        return [acts.map((act) => write(act, mayAs(viewer.role, "operator"))).join(""), next] as const
       }
     )
   )
 
-const csvHeadings = csvLine(["id", "at", "via", "who", "claimed", "account", "mode", "act", "detail"])
+const csvHead = (withId: boolean) =>
+  csvLine([...(withId ? ["id"] : []), "at", "via", "who", "claimed", "account", "mode", "act", "detail"])
 
-const asCsv: Write = ({ account = "", act, at, detail, mode = "", sequence, via, who }) =>
-  csvLine([String(sequence), iso(at), via, who, String(isClaimed(via)), account, mode, act, detail])
+const asCsv: Write = ({ account = "", act, at, detail, mode = "", sequence, via, who }, withId) => {
+  const id = withId ? [String(sequence)] : []
+  return csvLine([...id, iso(at), via, who, String(isClaimed(via)), account, mode, act, detail])
+}
 
 // As `tilld audit --json` has them.
-const asJson: Write = ({ account, act, at, detail, mode, sequence, via, who }) =>
-  `${JSON.stringify({ id: sequence, at: iso(at), via, who, claimed: isClaimed(via), account, mode, act, detail: JSON.parse(detail) })}\n`
+const asJson: Write = ({ account, act, at, detail, mode, sequence, via, who }, withId) => {
+  const id = withId ? { id: sequence } : {}
+  const fields = { at: iso(at), via, who, claimed: isClaimed(via), account, mode, act, detail: JSON.parse(detail) }
+  return `${JSON.stringify({ ...id, ...fields })}\n`
+}
 
-const file = (type: string, extension: string, head: string, write: Write) => (viewer: Viewer) =>
+type Head = (withId: boolean) => string
+
+const file = (type: string, extension: string, head: Head, write: Write) => (viewer: Viewer) =>
   Effect.map(
     Reader,
     (reader): HttpReply => ({
@@ -109,16 +118,19 @@ const file = (type: string, extension: string, head: string, write: Write) => (v
         "x-content-type-options": "nosniff"
       },
       text: "",
-      rest: Stream.concat(Stream.make(head), pieces(reader, viewer, write))
+      rest: Stream.concat(Stream.make(head(mayAs(viewer.role, "operator"))), pieces(reader, viewer, write))
     })
   )
 
-const reading = (path: string, handle: PortalRoute<Reader>["handle"]): PortalRoute<Reader> => ({
+const reading = (path: string, handle: PortalRoute<Needs>["handle"]): PortalRoute<Needs> => ({
   ...{ method: "GET", path, role: "admin", handle }
 })
 
-export const auditRoutes: ReadonlyArray<PortalRoute<Reader>> = [
+export const auditRoutes: ReadonlyArray<PortalRoute<Needs>> = [
   reading("/audit", show),
-  reading("/audit.csv", file("text/csv", "csv", csvHeadings, asCsv)),
-  reading("/audit.jsonl", file("application/x-ndjson", "jsonl", "", asJson))
+  reading("/audit.csv", file("text/csv", "csv", csvHead, asCsv)),
+  reading(
+    "/audit.jsonl",
+    file("application/x-ndjson", "jsonl", () => "", asJson)
+  )
 ]

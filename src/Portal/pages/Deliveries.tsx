@@ -73,7 +73,7 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
             <p>
               <a href={`${here}?status=failing`}>All that are failing</a>
             </p>
-            <h2>All</h2>
+            <h2>All others</h2>
           </>
         )}
         <DeliveryFilters viewer={viewer} endpoints={endpoints} of={{ id: "filters", typed: query, problems: [] }} />
@@ -81,8 +81,12 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
           viewer={viewer}
           id="all"
           caption="Deliveries, newest first"
-          deliveries={found.slice(0, pageSize)}
-          empty="No delivery. Each event makes one for every endpoint that takes it, and for a payment’s webhookUrl."
+          deliveries={found.slice(0, pageSize).filter(({ id }) => !failing.some((one) => one.id === id))}
+          empty={
+            failing.length > 0
+              ? "No others."
+              : "No delivery. Each event makes one for every endpoint that takes it, and for a payment’s webhookUrl."
+          }
         />
         <Paging first={before && withQuery(here, fields)} next={next && withQuery(here, { ...fields, cursor: next })} />
       </>,

@@ -1,6 +1,7 @@
 /** What the pages of deliveries show: lists, one delivery with its attempts, the progress of a range. */
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import type { LoggedAttempt, LoggedDelivery } from "../../Webhooks/queue/DeliveryLogRepo.ts"
+import { CopyText } from "../components/CopyText.tsx"
 import { blank, Filters, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Status, Time } from "../components/values.tsx"
@@ -13,9 +14,9 @@ const statusOf = ({ made, status }: LoggedDelivery): string => (status === "pend
 /** The status of an attempt, or why there was none. */
 const resultOf = ({ error, status }: LoggedAttempt): string => String(status ?? error ?? "no answer")
 
-const lastResult = ({ attempts }: LoggedDelivery): string => {
+const lastResult = ({ attempts, made }: LoggedDelivery): string => {
   const last = attempts.at(-1)
-  return last === undefined ? "not tried yet" : resultOf(last)
+  return last === undefined ? "not tried yet" : `${resultOf(last)}, attempt ${made}`
 }
 
 /** Where a delivery goes, without the parts of its URL that may be long. */
@@ -42,6 +43,12 @@ export const DeliveryList = ({ caption, deliveries, empty, id, viewer }: Deliver
       aria-label={`Choose ${delivery.kind} of ${delivery.merchantRef}`}
     />
   )
+  const all = (
+    <>
+      <span class="visually-hidden">Choose</span>
+      <input type="checkbox" data-chooses={id} aria-label="Choose all" hidden />
+    </>
+  )
   return (
     <>
       <Table
@@ -50,19 +57,19 @@ export const DeliveryList = ({ caption, deliveries, empty, id, viewer }: Deliver
         keyOf={(delivery) => delivery.id}
         empty={empty}
         columns={[
+          ...(maySend ? [{ name: "Choose", leads: true, head: all, cell: chosen }] : []),
           {
             name: "Event",
             cell: (delivery) => <a href={pathOf(viewer, `/deliveries/${delivery.id}`)}>{delivery.kind}</a>
           },
-          ...(maySend ? [{ name: "Choose", cell: chosen }] : []),
           { name: "Status", cell: (delivery) => <Status of={statusOf(delivery)} /> },
           { name: "Last answer", cell: lastResult },
-          { name: "Attempts", numeric: true, cell: ({ made }) => made },
           {
             name: "Payment",
+            wide: true,
             cell: ({ merchantRef, payment }) => <a href={pathOf(viewer, `/payments/${payment}`)}>{merchantRef}</a>
           },
-          { name: "To", cell: ({ url }) => targetText(url) },
+          { name: "To", wide: true, cell: ({ url }) => targetText(url) },
           { name: "Made", cell: ({ createdAt }) => <Time at={createdAt} /> },
           {
             name: "Next attempt",
@@ -103,12 +110,19 @@ interface FilterProps {
 }
 
 export const DeliveryFilters = ({ endpoints, of, viewer }: FilterProps & { readonly viewer: Viewer }) => (
-  <Filters action={pathOf(viewer, "/deliveries")}>
+  <Filters
+    action={pathOf(viewer, "/deliveries")}
+    used={["endpoint", "payment", "from", "until"].some((name) => of.typed.get(name))}
+    more={
+      <>
+        <Select of={of} name="endpoint" label={labels.endpoint} options={endpointOptions(endpoints, "all")} />
+        <TextField of={of} name="payment" label="Payment" placeholder="pay_…" />
+        <TextField of={of} name="from" label={labels.from} type="datetime-local" />
+        <TextField of={of} name="until" label={labels.until} type="datetime-local" />
+      </>
+    }
+  >
     <Select of={of} name="status" label={labels.status} options={[["", "all"], ...statusOptions]} />
-    <Select of={of} name="endpoint" label={labels.endpoint} options={endpointOptions(endpoints, "all")} />
-    <TextField of={of} name="payment" label="Payment" placeholder="pay_…" />
-    <TextField of={of} name="from" label={labels.from} type="datetime-local" />
-    <TextField of={of} name="until" label={labels.until} type="datetime-local" />
   </Filters>
 )
 
@@ -224,8 +238,8 @@ export const OneDelivery = ({ body, endpoints, of, viewer }: OneDeliveryProps) =
                 </a>
               ),
             Payment: <a href={pathOf(viewer, `/payments/${of.payment}`)}>{of.merchantRef}</a>,
-            Event: <code>{of.event}</code>,
-            Identifier: <code>{of.id}</code>,
+            Event: <CopyText text={of.event} />,
+            Identifier: <CopyText text={of.id} />,
             Made: <Time at={of.createdAt} />,
             "Next attempt": of.nextAttemptAt === null ? "none" : <Time at={of.nextAttemptAt} />
           }}

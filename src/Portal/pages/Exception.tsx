@@ -12,6 +12,7 @@ import { seeOther } from "../../Pages/reply.tsx"
 import { ResolveBody } from "../../Payments/decisions/Api.ts"
 import { decide } from "../../Payments/decisions/decide.ts"
 import { byId } from "../../Payments/ExceptionsRepo.ts"
+import { byId as paymentById } from "../../Payments/PaymentsRepo.ts"
 import { Settings } from "../../Settings.ts"
 import { type Db, Reader, type Writer } from "../../Sql.ts"
 import { amountRule, baseUnitsOf } from "../components/amountField.ts"
@@ -38,8 +39,10 @@ interface Said {
 }
 
 const page = (viewer: Viewer, exception: PaymentException, said: Said) =>
-  Effect.map(Settings, ({ chains }) => {
+  Effect.gen(function* () {
+    const { chains } = yield* Settings
     const { refused } = said
+    const payment = exception.payment && (yield* paymentById(yield* Reader, exception.payment))
     const canDecide = exception.status === "open" && mayAs(viewer.role, "admin")
     return framedReply(
       viewer,
@@ -47,11 +50,11 @@ const page = (viewer: Viewer, exception: PaymentException, said: Said) =>
       <>
         {said.done === undefined ? null : <Notice tone="good">{said.done}</Notice>}
         {canDecide ? null : refused?.state.problems.map(({ message }) => <Notice tone="bad">{message}</Notice>)}
-        <ExceptionFacts of={exception} chains={chains} viewer={viewer} />
+        <ExceptionFacts of={exception} payment={payment} chains={chains} viewer={viewer} />
         {canDecide ? (
           <>
             <h2>Decide</h2>
-            <DecisionForms of={exception} chains={chains} viewer={viewer} refused={refused} />
+            <DecisionForms of={exception} payment={payment} chains={chains} viewer={viewer} refused={refused} />
           </>
         ) : null}
       </>,
@@ -117,6 +120,9 @@ const decided =
         const now = (yield* ownersOwn(reader, viewer.owner, id)) ?? found
         return yield* page(viewer, now, { refused: { action, state }, status: statusOf[error.code] })
       })
+      if (action === "accept" && given["confirmed"] !== "yes") {
+        return yield* refused(invalid([{ path: "confirmed", message: "must be ticked: the decision is final" }]))
+      }
       const body = bodyOf(action, given, found, decimalsOfException(chains, found) ?? 0)
       if (Either.isLeft(body)) return yield* refused(invalid(body.left))
       const outcome = action === "accept" ? "accepted" : "refunded"

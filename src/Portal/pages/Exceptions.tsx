@@ -6,15 +6,18 @@ import { invalidCursor, makeCursors } from "../../Http/cursor.ts"
 import { problemsOf } from "../../Http/validationProblems.ts"
 import { ListExceptionsQuery } from "../../Payments/decisions/Api.ts"
 import { list } from "../../Payments/ExceptionListRepo.ts"
+import { references } from "../../Payments/PaymentListRepo.ts"
 import { Secrets } from "../../Secrets.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
 import { Filters, type FormState, Select } from "../components/Form.tsx"
 import { Paging, Table } from "../components/Table.tsx"
 import { Notice } from "../components/values.tsx"
+import { csvReply } from "../csv.ts"
 import { framedReply } from "../framedReply.tsx"
 import { givenOf, withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { exceptionsCsv } from "./exceptionsCsv.ts"
 import { exceptionColumns } from "./exceptionView.tsx"
 
 const section = "/exceptions"
@@ -25,14 +28,23 @@ const decode = Schema.decodeUnknownEither(Schema.Struct({ chain, kind, payment, 
 
 const any = ["", "any"] as const
 
+/** What a query asks for: what is open, unless it names another status. */
+const filterOf = (query: URLSearchParams) => {
+  const { cursor = "", status: wanted = "open", ...given } = givenOf(query)
+  const filters = { ...given, ...(wanted === "all" ? {} : { status: wanted }) }
+  const filter = Either.mapBoth(decode(filters), {
+    onLeft: (error) => problemsOf(error, { kind: "query parameter", known: [] }),
+    onRight: ({ status: is, ...rest }) => ({ ...rest, isOpen: is === undefined ? undefined : is === "open" })
+  })
+  return { cursor, wanted, given, filters, filter }
+}
+
 const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(function* (viewer, { query }) {
   const { owner } = viewer
   const reader = yield* Reader
   const { chains } = yield* Settings
   const cursors = makeCursors(yield* Secrets)
-  const { cursor = "", status: wanted = "open", ...given } = givenOf(query)
-  const filters = { ...given, ...(wanted === "all" ? {} : { status: wanted }) }
-  const decoded = Either.mapLeft(decode(filters), (error) => problemsOf(error, { kind: "query parameter", known: [] }))
+  const { cursor, filter: decoded, filters, given, wanted } = filterOf(query)
   const state: FormState = {
     id: "filter",
     typed: new URLSearchParams({ ...given, status: wanted }),
@@ -44,12 +56,11 @@ const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(funct
   const found =
     Either.isLeft(decoded) || isLost
       ? undefined
-      : yield* list(reader, owner, {
-          ...decoded.right,
-          isOpen: wanted === "all" ? undefined : wanted === "open",
-          limit: pageSize + 1,
-          after
-        })
+      : yield* list(reader, owner, { ...decoded.right, limit: pageSize + 1, after })
+  const refs = yield* references(
+    reader,
+    (found ?? []).flatMap(({ payment: id }) => id ?? [])
+  )
   const last = found !== undefined && found.length > pageSize ? found[pageSize - 1] : undefined
   const next = last && cursors.encode({ createdAt: last.openedAt, sequence: last.sequence }, owner, name)
   const path = pathOf(viewer, section)
@@ -88,7 +99,7 @@ const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(funct
         <>
           <Table
             caption="Exceptions, newest first"
-            columns={exceptionColumns(viewer, chains)}
+            columns={exceptionColumns(viewer, chains, (id) => refs.get(id))}
             rows={found.slice(0, pageSize)}
             keyOf={({ id }) => id}
             empty={
@@ -101,6 +112,9 @@ const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(funct
             first={after === undefined ? undefined : withQuery(path, parameters)}
             next={next && withQuery(path, { ...parameters, cursor: next })}
           />
+          <p>
+            <a href={withQuery(`${path}.csv`, parameters)}>Export these exceptions as CSV</a>
+          </p>
         </>
       )}
     </>,
@@ -108,6 +122,16 @@ const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(funct
   )
 })
 
+const exported: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(function* (viewer, request) {
+  const reader = yield* Reader
+  const { chains } = yield* Settings
+  const { filter } = filterOf(request.query)
+  // The page shows what is wrong with the filters.
+  if (Either.isLeft(filter)) return yield* show(viewer, request)
+  return csvReply(`exceptions-${viewer.owner.mode}`, exceptionsCsv(reader, viewer.owner, filter.right, chains))
+})
+
 export const exceptionsRoutes: ReadonlyArray<PortalRoute<Reader | Secrets | Settings>> = [
-  { method: "GET", path: section, role: "viewer", handle: show }
+  { method: "GET", path: section, role: "viewer", handle: show },
+  { method: "GET", path: `${section}.csv`, role: "viewer", handle: exported }
 ]

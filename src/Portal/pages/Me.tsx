@@ -81,14 +81,14 @@ const changePassword = (viewer: Viewer, { client, form }: PortalRequest) =>
       Effect.as(seeOther(pathOf(viewer, "/me"))),
       Effect.catchTags({
         SignInNameTaken: () => refused("name", "is somebody else's"),
-        TooManyWaiting: () => refused("", "Others of your network are signing in. Try again in a few seconds.")
+        TooManyWaiting: ({ message }) => refused("", message)
       })
     )
   })
 
 /** An act on what is the person's own, and back to the page. */
 const own =
-  (act: string, command: (person: Person, id: string, viewer: Viewer) => ReturnType<typeof PasswordsRepo.remove>) =>
+  (act: string, command: (person: Person, id: string, viewer: Viewer) => Parameters<typeof ownAct>[3]) =>
   (viewer: Viewer, { form }: PortalRequest) =>
     Effect.gen(function* () {
       const id = form.get("id") ?? ""

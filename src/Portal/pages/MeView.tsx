@@ -1,7 +1,9 @@
 import type { Passkey } from "../../Auth/PasskeysRepo.ts"
 import type { Session } from "../../Auth/SessionsRepo.ts"
 import type { Person } from "../../Domain/Person.ts"
-import { type FormState, PostForm, TextField } from "../components/Form.tsx"
+import { browserName } from "../browserName.ts"
+import { CopyText } from "../components/CopyText.tsx"
+import { Act, type FormState, PostForm, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
@@ -19,23 +21,14 @@ export interface MeViewProps {
   readonly sessions: ReadonlyArray<Session>
 }
 
-interface ButtonProps {
-  readonly viewer: Viewer
-  readonly path: string
-  readonly id?: string
-  readonly text: string
-}
-
-/** A form of one button. */
-const Button = ({ id, path, text, viewer }: ButtonProps) => (
-  <form method="post" action={pathOf(viewer, path)}>
-    <input type="hidden" name="csrf" value={viewer.csrf} />
-    {id === undefined ? null : <input type="hidden" name="id" value={id} />}
-    <button type="submit">{text}</button>
-  </form>
+/** A form of one button, about one of several things or about all. */
+const act = (viewer: Viewer, path: string, text: string, id?: string) => (
+  <Act action={pathOf(viewer, path)} csrf={viewer.csrf} fields={id === undefined ? {} : { id }}>
+    {text}
+  </Act>
 )
 
-const Password = ({ form, hasPassword, viewer }: MeViewProps) => (
+const Password = ({ form, hasPassword, person, viewer }: MeViewProps) => (
   <section class="card" aria-labelledby="password-title">
     <h2 id="password-title">Password</h2>
     <p>
@@ -50,7 +43,14 @@ const Password = ({ form, hasPassword, viewer }: MeViewProps) => (
       submit={hasPassword ? "Change the password" : "Set a password"}
       labels={{ name: "Sign-in name", password: "Password" }}
     >
-      <TextField of={form} name="name" label="Sign-in name" autocomplete="username" required />
+      <TextField
+        of={form}
+        name="name"
+        label="Sign-in name"
+        hint={person.account === undefined ? undefined : `Your own within the account ${person.account}.`}
+        autocomplete="username"
+        required
+      />
       <TextField
         of={form}
         name="password"
@@ -61,7 +61,7 @@ const Password = ({ form, hasPassword, viewer }: MeViewProps) => (
         required
       />
     </PostForm>
-    {hasPassword ? <Button viewer={viewer} path="/me/password/remove" text="Remove the password" /> : null}
+    {hasPassword ? act(viewer, "/me/password/remove", "Remove the password") : null}
   </section>
 )
 
@@ -82,7 +82,7 @@ const Passkeys = ({ hasPasskeys, passkeys, viewer }: MeViewProps) => (
         },
         {
           name: "Remove",
-          cell: ({ id, name }) => <Button viewer={viewer} path="/me/passkeys/remove" id={id} text={`Remove ${name}`} />
+          cell: ({ id, name }) => act(viewer, "/me/passkeys/remove", `Remove ${name}`, id)
         }
       ]}
     />
@@ -108,30 +108,25 @@ const Sessions = ({ sessions, viewer }: MeViewProps) => (
       rows={sessions}
       keyOf={({ id }) => id}
       columns={[
-        { name: "Browser", cell: ({ userAgent }) => userAgent || "unknown" },
+        { name: "Browser", cell: ({ userAgent }) => <span title={userAgent}>{browserName(userAgent)}</span> },
         { name: "Address", cell: ({ address }) => <code>{address}</code> },
         { name: "Signed in", cell: ({ createdAt }) => <Time at={createdAt} /> },
         { name: "Last seen", cell: ({ seenAt }) => <Time at={seenAt} /> },
         {
           name: "End",
-          cell: ({ id }) =>
-            id === viewer.session ? (
-              "this session"
-            ) : (
-              <Button viewer={viewer} path="/me/sessions/revoke" id={id} text="End" />
-            )
+          cell: ({ id }) => (id === viewer.session ? "this session" : act(viewer, "/me/sessions/revoke", "End", id))
         }
       ]}
     />
-    {sessions.length > 1 ? (
-      <Button viewer={viewer} path="/me/sessions/revoke-others" text="End all other sessions" />
-    ) : null}
+    {sessions.length > 1 ? act(viewer, "/me/sessions/revoke-others", "End all other sessions") : null}
   </section>
 )
 
 export const MeView = (props: MeViewProps) => (
   <>
-    <Facts of={{ Role: props.person.role, Account: props.person.account, Id: <code>{props.person.id}</code> }} />
+    <section class="card" aria-label="You">
+      <Facts of={{ Role: props.person.role, Account: props.person.account, Id: <CopyText text={props.person.id} /> }} />
+    </section>
     <Password {...props} />
     <Passkeys {...props} />
     <Sessions {...props} />

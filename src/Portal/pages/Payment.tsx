@@ -13,6 +13,7 @@ import { Payments } from "../../Payments.ts"
 import { localChainIn } from "../../Sandbox/local.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
+import { CopyText } from "../components/CopyText.tsx"
 import { blank, PostForm } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Money, Notice, OnChain, Status, Time } from "../components/values.tsx"
@@ -63,7 +64,7 @@ const PaymentFacts = ({ payment, settings: { chains }, story }: PaymentPage) => 
           "Worth when it was made": payment.usdValue === undefined ? undefined : `${payment.usdValue} USD`,
           Chain: payment.chain,
           Reference: payment.merchantRef,
-          Id: <code>{payment.id}</code>,
+          Id: <CopyText text={payment.id} />,
           "Receiving address": <OnChain kind="address" value={payment.address} chainId={chainId} />,
           "Token contract":
             tokenContract === undefined ? undefined : (
@@ -74,7 +75,12 @@ const PaymentFacts = ({ payment, settings: { chains }, story }: PaymentPage) => 
           Created: <Time at={payment.createdAt} />,
           Expires: <Time at={payment.expiresAt} />,
           Confirmed: payment.confirmedAt === undefined ? undefined : <Time at={payment.confirmedAt} />,
-          "Payment link": link === undefined ? undefined : <a href={link}>{link}</a>,
+          "Payment link":
+            link === undefined ? undefined : (
+              <CopyText text={link}>
+                <a href={link}>{link}</a>
+              </CopyText>
+            ),
           "Webhook URL": payment.webhookUrl === undefined ? undefined : <code>{payment.webhookUrl}</code>,
           "Redirect URL": payment.redirectUrl === undefined ? undefined : <code>{payment.redirectUrl}</code>,
           Quote: payment.quoteId
@@ -133,7 +139,7 @@ const Page = (page: PaymentPage) => {
           <h2>Exceptions</h2>
           <Table
             caption="Money of this payment that needs, or needed, a decision"
-            columns={exceptionColumns(viewer, chains).filter(({ name }) => name !== "Payment")}
+            columns={exceptionColumns(viewer, chains, () => undefined).filter(({ name }) => name !== "Payment")}
             rows={exceptions}
             keyOf={({ id }) => id}
             empty=""
@@ -146,7 +152,7 @@ const Page = (page: PaymentPage) => {
                 <summary>
                   Decide on <ExceptionAmount of={exception} chains={chains} />, {exception.kind.replaceAll("_", " ")}
                 </summary>
-                <DecisionForms of={exception} chains={chains} viewer={viewer} />
+                <DecisionForms of={exception} payment={page.payment} chains={chains} viewer={viewer} />
               </details>
             ))}
           {story.moreExceptions ? (

@@ -12,6 +12,7 @@ import { Reader } from "../../Sql.ts"
 import { Filters, type FormState, Select, TextField } from "../components/Form.tsx"
 import { type Column, Paging, Table } from "../components/Table.tsx"
 import { Money, Notice, Status, Time } from "../components/values.tsx"
+import { csvReply } from "../csv.ts"
 import { framedReply } from "../framedReply.tsx"
 import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
@@ -24,6 +25,10 @@ const pageSize = 50
 const any = ["", "any"] as const
 const choices = (values: ReadonlyArray<string>) => [any, ...values.map((value) => [value, value] as const)]
 
+const statuses = choices(PaymentStatus.literals).flatMap((one) =>
+  one[0] === "expired" ? [["expired", "expired or cancelled"] as const, ["cancelled", "cancelled"] as const] : [one]
+)
+
 const filterNames = ["q", "status", "chain", "createdAfter", "createdBefore"]
 
 /** The filters of a query, for links. */
@@ -31,12 +36,19 @@ const filtersIn = (query: URLSearchParams): Record<string, string | undefined> =
   Object.fromEntries(filterNames.map((name) => [name, query.get(name)?.trim()]))
 
 const PaymentFilters = ({ of, viewer }: { readonly of: FormState; readonly viewer: Viewer }) => (
-  <Filters action={pathOf(viewer, "/payments")}>
+  <Filters
+    action={pathOf(viewer, "/payments")}
+    used={filterNames.some((name) => name !== "q" && of.typed.get(name))}
+    more={
+      <>
+        <Select of={of} name="status" label="Status" options={statuses} />
+        <Select of={of} name="chain" label="Chain" options={choices(ChainName.literals)} />
+        <TextField of={of} name="createdAfter" label="Created from (UTC)" type="date" />
+        <TextField of={of} name="createdBefore" label="Created before (UTC)" type="date" />
+      </>
+    }
+  >
     <TextField of={of} name="q" label="Find" type="search" placeholder="Reference, pay_ id, address or transaction" />
-    <Select of={of} name="status" label="Status" options={choices(PaymentStatus.literals)} />
-    <Select of={of} name="chain" label="Chain" options={choices(ChainName.literals)} />
-    <TextField of={of} name="createdAfter" label="Created from (UTC)" type="date" />
-    <TextField of={of} name="createdBefore" label="Created before (UTC)" type="date" />
   </Filters>
 )
 
@@ -140,17 +152,7 @@ const exported: PortalHandler<Payments | Reader | Secrets | Settings> = Effect.f
   const search = yield* searchOf(reader, viewer.owner, request.query)
   // The page shows what is wrong with the filters.
   if (Either.isLeft(search)) return yield* show(viewer, request)
-  return {
-    status: 200,
-    headers: {
-      "content-type": "text/csv; charset=utf-8; header=present",
-      "content-disposition": `attachment; filename="payments-${viewer.owner.mode}.csv"`,
-      "x-content-type-options": "nosniff",
-      "content-security-policy": "default-src 'none'; sandbox"
-    },
-    text: "",
-    rest: paymentsCsv(reader, viewer.owner, search.right, chains)
-  }
+  return csvReply(`payments-${viewer.owner.mode}`, paymentsCsv(reader, viewer.owner, search.right, chains))
 })
 
 export const paymentsRoutes: ReadonlyArray<PortalRoute<Payments | Reader | Secrets | Settings>> = [

@@ -1,6 +1,7 @@
 import { linkMinutes } from "../../Auth/loginLinks.ts"
 import type { Person, Role } from "../../Domain/Person.ts"
-import { type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
+import { CopyText } from "../components/CopyText.tsx"
+import { Act, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
 import { Paging, Table } from "../components/Table.tsx"
 import { Notice, Status, Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
@@ -18,37 +19,21 @@ export interface PeopleViewProps {
   readonly next: string | undefined
 }
 
-interface ActProps {
-  readonly viewer: Viewer
-  readonly person: Person
-  readonly act: "disable" | "enable" | "link" | "revoke" | "role"
-  readonly text: string
-  readonly to?: Role
-}
-
-const Act = ({ act, person, text, to, viewer }: ActProps) => (
-  <form method="post" action={pathOf(viewer, `/people/${person.id}/${act}`)}>
-    <input type="hidden" name="csrf" value={viewer.csrf} />
-    {to === undefined ? null : <input type="hidden" name="role" value={to} />}
-    <button type="submit">
+const Acts = ({ person, viewer }: { readonly person: Person; readonly viewer: Viewer }) => {
+  const act = (path: "disable" | "enable" | "link" | "revoke" | "role", text: string, fields = {}) => (
+    <Act action={pathOf(viewer, `/people/${person.id}/${path}`)} csrf={viewer.csrf} fields={fields}>
       {text} <span class="visually-hidden">{person.name}</span>
-    </button>
-  </form>
-)
-
-const Acts = ({ person, viewer }: Pick<ActProps, "person" | "viewer">) => {
+    </Act>
+  )
   if (person.id === viewer.person) return <>you</>
-  if (person.disabledAt !== undefined) return <Act viewer={viewer} person={person} act="enable" text="Enable" />
+  if (person.disabledAt !== undefined) return act("enable", "Enable")
   return (
     <div class="acts">
-      {person.role === "operator" ? null : person.role === "admin" ? (
-        <Act viewer={viewer} person={person} act="role" to="viewer" text="Make a viewer" />
-      ) : (
-        <Act viewer={viewer} person={person} act="role" to="admin" text="Make an admin" />
-      )}
-      <Act viewer={viewer} person={person} act="link" text="New link" />
-      <Act viewer={viewer} person={person} act="revoke" text="End sessions" />
-      <Act viewer={viewer} person={person} act="disable" text="Disable" />
+      {person.role === "admin" ? act("role", "Make a viewer", { role: "viewer" }) : null}
+      {person.role === "viewer" ? act("role", "Make an admin", { role: "admin" }) : null}
+      {act("link", "New link")}
+      {act("revoke", "End sessions")}
+      {act("disable", "Disable")}
     </div>
   )
 }
@@ -59,7 +44,7 @@ const Invited = ({ name, url }: { readonly name: string; readonly url: string })
       Hand this link to {name}. It is shown only now, works once, and for {linkMinutes} minutes:
     </p>
     <p>
-      <code>{url}</code>
+      <CopyText text={url} />
     </p>
   </Notice>
 )

@@ -4,8 +4,9 @@ import { audited } from "../../Auth/auditLog.ts"
 import { shopOf } from "../../Auth/ShopsRepo.ts"
 import { changeShop, shopAct } from "../../Auth/shops.ts"
 import type { FieldProblem } from "../../Domain/ApiError.ts"
-import { Accent, FrameOrigin, LogoFile, mostFrameOrigins, type Shop, ShopName } from "../../Domain/Shop.ts"
+import { Accent, FrameOrigin, LogoFile, mostFrameOrigins, type Shop, ShopName, Website } from "../../Domain/Shop.ts"
 import { pageReply, seeOther } from "../../Pages/reply.tsx"
+import type { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { blank, type FormState, PostForm, TextArea, TextField } from "../components/Form.tsx"
 import { Notice } from "../components/values.tsx"
@@ -15,10 +16,16 @@ import type { Viewer } from "../Viewer.ts"
 
 const id = "shop"
 
-const labels = { name: "Name", accent: "Accent colour", logo: "Logo", frameOrigins: "Sites that may frame it" }
+const labels = {
+  name: "Name",
+  accent: "Accent colour",
+  logo: "Logo",
+  website: "Website",
+  frameOrigins: "Sites that may frame it"
+}
 
-const formOf = ({ accent = "", frameOrigins, logo = "", name = "" }: Shop): FormState =>
-  blank(id, { name, accent, logo, frameOrigins: frameOrigins.join("\n") })
+const formOf = ({ accent = "", frameOrigins, logo = "", name = "", website = "" }: Shop): FormState =>
+  blank(id, { name, accent, logo, website, frameOrigins: frameOrigins.join("\n") })
 
 interface PageProps {
   readonly viewer: Viewer
@@ -38,7 +45,14 @@ const SettingsPage = ({ form, saved, viewer }: PageProps) => (
         of={form}
         name="logo"
         label={labels.logo}
-        hint="The name of an image that the operator has put into the folder checkout.logo_folder, such as shop.svg."
+        hint="The name of an image of at most 256 KiB that the operator has put there for you, such as shop.svg."
+      />
+      <TextField
+        of={form}
+        name="website"
+        type="url"
+        label={labels.website}
+        hint="Where a payment that was not completed leads back to: your shop, or its help. https, up to 500 characters."
       />
       <TextArea
         of={form}
@@ -60,14 +74,16 @@ const typedShop = (form: URLSearchParams) => {
     name: one("name"),
     accent: one("accent")?.toLowerCase() ?? null,
     logo: one("logo"),
+    website: one("website"),
     frameOrigins: text("frameOrigins").split(/\s+/).filter(Boolean)
   }
 }
 
-const problemsOf = ({ accent, frameOrigins, logo, name }: ReturnType<typeof typedShop>) => [
+const problemsOf = ({ accent, frameOrigins, logo, name, website }: ReturnType<typeof typedShop>) => [
   ...problem("name", "1 to 60 printable characters", name === null || Schema.is(ShopName)(name)),
   ...problem("accent", "a colour such as #1f5fd1", accent === null || Schema.is(Accent)(accent)),
   ...problem("logo", "the name of a .png, .svg, .webp or .jpg file", logo === null || Schema.is(LogoFile)(logo)),
+  ...problem("website", "an https URL of at most 500 characters", website === null || Schema.is(Website)(website)),
   ...problem(
     "frameOrigins",
     `origins such as https://shop.example without a path, at most ${mostFrameOrigins}`,
@@ -75,7 +91,7 @@ const problemsOf = ({ accent, frameOrigins, logo, name }: ReturnType<typeof type
   )
 ]
 
-export const settingsRoutes: ReadonlyArray<PortalRoute<Reader | Writer>> = [
+export const settingsRoutes: ReadonlyArray<PortalRoute<Reader | Settings | Writer>> = [
   {
     method: "GET",
     path: "/settings",
@@ -93,15 +109,17 @@ export const settingsRoutes: ReadonlyArray<PortalRoute<Reader | Writer>> = [
     handle: (viewer, { form }) =>
       Effect.gen(function* () {
         const change = typedShop(form)
-        const problems = problemsOf(change)
-        if (problems.length > 0) {
-          return pageReply(<SettingsPage viewer={viewer} form={{ id, typed: form, problems }} saved={false} />, {
+        const refused = (problems: FormState["problems"]) =>
+          pageReply(<SettingsPage viewer={viewer} form={{ id, typed: form, problems }} saved={false} />, {
             status: 422
           })
-        }
+        const problems = problemsOf(change)
+        if (problems.length > 0) return refused(problems)
         const { account } = viewer.owner
-        yield* audited(viewer.actor, shopAct(account, change), () => changeShop(account, change))
-        return seeOther(pathOf(viewer, "/settings?saved"))
+        return yield* audited(viewer.actor, shopAct(account, change), () => changeShop(account, change)).pipe(
+          Effect.as(seeOther(pathOf(viewer, "/settings?saved"))),
+          Effect.catchTag("LogoRefused", ({ rule }) => Effect.succeed(refused([{ path: "logo", message: rule }])))
+        )
       })
   }
 ]

@@ -1,4 +1,4 @@
-/** Payments of test money on local chains: paid, underpaid, overpaid, with the wrong token, left to expire; and reorgs. */
+/** Payments of test money on local chains: paid, underpaid, overpaid, with the wrong token, on the wrong chain, left to expire; and reorgs. */
 import { Effect, Schema } from "effect"
 import { audited } from "../../Auth/auditLog.ts"
 import { ApiError, type FieldProblem, invalid, statusOf } from "../../Domain/ApiError.ts"
@@ -29,11 +29,12 @@ const payScenarios = [
   ["all", "Pay all that is missing"],
   ["half", "Underpay: half of what is missing"],
   ["more", "Overpay: a tenth too much"],
-  ["wrong_token", "Pay with another token"]
+  ["wrong_token", "Pay with another token"],
+  ["wrong_chain", "Pay on another chain"]
 ] as const
 const scenarios = [...payScenarios, ["nothing", "Send nothing: it expires after a minute"]] as const
 
-const Scenario = Schema.Literal("all", "half", "more", "wrong_token", "nothing")
+const Scenario = Schema.Literal("all", "half", "more", "wrong_token", "wrong_chain", "nothing")
 type Scenario = typeof Scenario.Type
 const isScenario = Schema.is(Scenario)
 const isCurrency = Schema.is(PaymentCurrency)
@@ -162,6 +163,12 @@ const show: PortalHandler<Settings> = (viewer, { query }) =>
 const otherCurrency = ({ name, tokens }: LocalNetwork, { currency }: Payment): string =>
   [...tokens.keys()].find((symbol) => symbol !== currency) ?? nativeToken(name)
 
+/** Another local chain that has the payment's currency. */
+const otherChain = (chains: Chains, { chain, currency }: Payment): LocalNetwork | undefined =>
+  localsOf(chains).find(
+    ({ name, tokens }) => name !== chain && (tokens.has(currency) || currency === nativeToken(name))
+  )
+
 const send = Effect.fnUntraced(
   function* (viewer: Viewer, payment: Payment, scenario: Exclude<Scenario, "nothing">) {
     const settings = yield* Settings
@@ -170,15 +177,19 @@ const send = Effect.fnUntraced(
       return yield* invalid([{ path: "payment", message: `is on ${payment.chain}, which is no local chain here` }])
     }
     const isWrong = scenario === "wrong_token"
+    const on = scenario === "wrong_chain" ? otherChain(settings.chains, payment) : chain
+    if (on === undefined) {
+      return yield* invalid([{ path: "scenario", message: `needs another local chain with ${payment.currency}` }])
+    }
     const currency = isWrong ? otherCurrency(chain, payment) : payment.currency
     if (isWrong && currency === payment.currency) {
       return yield* invalid([{ path: "scenario", message: `needs another token, and ${payment.chain} has none` }])
     }
     const part = scenario === "half" || scenario === "more" ? scenario : undefined
-    const act = { act: "sandbox pay", detail: { payment: payment.id, chain: chain.name, currency, part } }
+    const act = { act: "sandbox pay", detail: { payment: payment.id, chain: on.name, currency, part } }
     yield* audited(viewer.actor, act, () =>
       payFor({
-        ...{ part, chain, currency },
+        ...{ part, chain: on, currency },
         payment: paymentObject(payment, settings),
         confirmations: chain.confirmations,
         networks: settings.chains

@@ -5,7 +5,8 @@ import { EventKind } from "../../Domain/Event.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import { countLimit, type EndpointHealth } from "../../Webhooks/queue/EndpointHealthRepo.ts"
 import type { sendTest } from "../../Webhooks/testDelivery.ts"
-import { Checks, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
+import { CopyText } from "../components/CopyText.tsx"
+import { Act, Checks, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Notice, Status, Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
@@ -20,7 +21,7 @@ export interface SeenEndpoint {
 }
 
 const stateOf = ({ deliveredAt, failing }: EndpointHealth) =>
-  failing > 0 ? `${countText(failing)} failing` : deliveredAt === undefined ? "nothing sent yet" : "healthy"
+  failing > 0 ? `${countText(failing)} failing` : deliveredAt === undefined ? "no event delivered yet" : "healthy"
 
 const State = ({ of }: { readonly of: EndpointHealth }) => (
   <Status of={stateOf(of)} tone={of.failing > 0 ? "bad" : of.deliveredAt === undefined ? "neutral" : "good"} />
@@ -56,7 +57,25 @@ export const EndpointTable = ({
 
 const labels = { url: "URL", events: "Events", secret: "Signing secret", overlap: "The former secret also signs for" }
 
-const kinds = EventKind.literals.map((kind) => [kind, kind] as const)
+/** How long a former secret may sign on. */
+export const overlaps = [
+  ["1h", "an hour"],
+  ["24h", "24 hours"],
+  ["7d", "7 days"],
+  ["0s", "no time: it ends now"]
+] as const
+
+const kindTexts: Readonly<Record<EventKind, string>> = {
+  "payment.created": "a payment was made",
+  "payment.detecting": "money was seen and waits for confirmations",
+  "payment.confirmed": "it is paid",
+  "payment.expired": "nothing came in time, or it was cancelled",
+  "payment.failed": "too little came, or something else than was asked for",
+  "payment.updated": "more of it came, or a reorg took some back",
+  "payment.exception": "money that fits no payment needs your decision, or was decided on"
+}
+
+const kinds = EventKind.literals.map((kind) => [kind, `${kind}: ${kindTexts[kind]}`] as const)
 
 const TargetFields = ({ of }: { readonly of: FormState }) => (
   <>
@@ -129,7 +148,7 @@ export const OneEndpoint = ({ rotation, seen, target, tested, viewer }: OneEndpo
         <Facts
           of={{
             URL: endpoint.url,
-            Identifier: <code>{endpoint.id}</code>,
+            Identifier: <CopyText text={endpoint.id} />,
             State: <State of={health} />,
             "Last delivered": <LastDelivery of={health} />,
             "Waiting for an attempt": countText(health.waiting),
@@ -159,10 +178,9 @@ const EndpointActions = ({ endpoint, rotation, target, viewer }: EndpointActions
       <section class="card">
         <h2>Test</h2>
         <p>Sends a signed message that tells of no payment, and shows what your server answers.</p>
-        <form method="post" action={`${path}/test`}>
-          <input type="hidden" name="csrf" value={viewer.csrf} />
-          <button type="submit">Send a test</button>
-        </form>
+        <Act action={`${path}/test`} csrf={viewer.csrf}>
+          Send a test
+        </Act>
       </section>
       <section class="card">
         <h2>Change</h2>
@@ -174,17 +192,7 @@ const EndpointActions = ({ endpoint, rotation, target, viewer }: EndpointActions
         <h2>Rotate the secret</h2>
         <PostForm of={rotation} action={`${path}/secret`} csrf={viewer.csrf} submit="Rotate" labels={labels}>
           <SecretField of={rotation} />
-          <Select
-            of={rotation}
-            name="overlap"
-            label={labels.overlap}
-            options={[
-              ["1h", "an hour"],
-              ["24h", "24 hours"],
-              ["7d", "7 days"],
-              ["0s", "no time: it ends now"]
-            ]}
-          />
+          <Select of={rotation} name="overlap" label={labels.overlap} options={overlaps} />
         </PostForm>
       </section>
       <p>

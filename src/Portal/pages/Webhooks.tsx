@@ -24,12 +24,10 @@ import { framedReply, missing } from "../framedReply.tsx"
 import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
+import { defaultSecretRoutes, longestOverlap } from "./DefaultSecret.tsx"
 import { countText, EndpointTable, NewEndpointForm, OneEndpoint, type TestOutcome } from "./WebhookViews.tsx"
 
 type Needs = DeliveryClient | Reader | Settings | SigningKeys | Webhooks | Writer
-
-/** As the API allows. */
-const longestOverlap = "7 days"
 
 const seenOf = (endpoint: Endpoint) =>
   Effect.gen(function* () {
@@ -58,6 +56,9 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
           </p>
         ) : null}
         <EndpointTable viewer={viewer} seen={seen} />
+        <p>
+          <a href={pathOf(viewer, "/webhooks/default-secret")}>What signs for payments' own webhookUrl</a>
+        </p>
       </>
     )
   })
@@ -273,6 +274,7 @@ export const webhookRoutes: ReadonlyArray<PortalRoute<Needs>> = [
   { method: "GET", path: "/webhooks", role: "viewer", handle: list },
   { method: "GET", path: "/webhooks/new", role: "admin", handle: open },
   { method: "POST", path: "/webhooks", role: "admin", fresh: "live", handle: create },
+  ...defaultSecretRoutes,
   {
     method: "GET",
     path: "/webhooks/:id",

@@ -1,7 +1,9 @@
 /** The forms of a decision on an exception: to accept it, or to note that it was sent back. */
+import { decimalsOn } from "../../Domain/amountDecimals.ts"
 import { mayGrow, type PaymentException } from "../../Domain/Exception.ts"
+import type { Payment } from "../../Domain/Payment.ts"
 import type { SettingsShape } from "../../Settings.ts"
-import { blank, type FormState, PostForm, TextArea, TextField } from "../components/Form.tsx"
+import { blank, Checks, type FormState, PostForm, TextArea, TextField } from "../components/Form.tsx"
 import { moneyText } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
@@ -18,12 +20,30 @@ export interface Refused {
 export interface DecisionFormsProps {
   /** An open one. */
   readonly of: PaymentException
+  /** Whose money it is. */
+  readonly payment: Payment | undefined
   readonly chains: SettingsShape["chains"]
   readonly viewer: Viewer
   readonly refused?: Refused | undefined
 }
 
-const labels = { txHash: "Transaction", amount: "Amount", note: "Note" }
+const labels = { txHash: "Transaction", amount: "Amount", note: "Note", confirmed: "Confirmation" }
+
+/** What accepting an exception does, in amounts. */
+const consequenceOf = ({ chains, of: exception, payment }: DecisionFormsProps): string => {
+  const it = moneyText(exception.amount, exception.currency, decimalsOfException(chains, exception))
+  if (exception.kind === "reorged") {
+    return `You do without ${it}, which the chain took back. Name a transaction if another one has paid: only then is the payment confirmed.`
+  }
+  if (payment === undefined) return `You keep ${it}.`
+  const asked = moneyText(payment.amount, payment.currency, decimalsOn(chains, payment, payment.currency))
+  if (payment.status !== "confirmed") {
+    return `You keep ${it}, and the payment, which asks for ${asked}, is confirmed with it. Its webhooks go out: deliver what was paid for.`
+  }
+  return exception.kind === "overpaid"
+    ? `You keep ${it} on top of the ${asked} that were asked for. The payment is confirmed already, and stays as it is.`
+    : `You keep ${it}. The payment of ${asked} is confirmed already, and stays so.`
+}
 
 const Note = ({ of }: { readonly of: FormState }) => (
   <TextArea
@@ -46,10 +66,7 @@ const AcceptForm = (props: DecisionFormsProps) => {
   return (
     <section class="card" aria-label="Accept it">
       <h3>Accept it</h3>
-      <p>
-        You keep the money. A payment that is not confirmed yet is confirmed with it, and its webhooks go out: deliver
-        what was paid for.
-      </p>
+      <p>{consequenceOf(props)}</p>
       <PostForm
         of={form}
         action={pathOf(viewer, `/exceptions/${exception.id}/accept`)}
@@ -66,6 +83,12 @@ const AcceptForm = (props: DecisionFormsProps) => {
           />
         ) : null}
         <Note of={form} />
+        <Checks
+          of={form}
+          name="confirmed"
+          legend={labels.confirmed}
+          options={[["yes", "Do this. It is final: it cannot be refunded here afterwards."]]}
+        />
       </PostForm>
     </section>
   )

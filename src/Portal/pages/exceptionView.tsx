@@ -2,6 +2,8 @@
 import { decimalsOn } from "../../Domain/amountDecimals.ts"
 import { type ExceptionKind, isOfDust, type PaymentException, walletPathOf } from "../../Domain/Exception.ts"
 import { exceptionDetails } from "../../Domain/ExceptionObject.ts"
+import type { PaymentId } from "../../Domain/Ids.ts"
+import type { Payment } from "../../Domain/Payment.ts"
 import type { SettingsShape } from "../../Settings.ts"
 import { type Column, Facts } from "../components/Table.tsx"
 import { Money, OnChain, Status, Time } from "../components/values.tsx"
@@ -33,7 +35,12 @@ export const ExceptionAmount = ({ chains, of }: { readonly of: PaymentException;
   <Money amount={of.amount} currency={of.currency} decimals={decimalsOfException(chains, of)} />
 )
 
-export const exceptionColumns = (viewer: Viewer, chains: Chains): ReadonlyArray<Column<PaymentException>> => [
+/** @param referenceOf the reference of a payment */
+export const exceptionColumns = (
+  viewer: Viewer,
+  chains: Chains,
+  referenceOf: (payment: PaymentId) => string | undefined
+): ReadonlyArray<Column<PaymentException>> => [
   {
     name: "What",
     cell: ({ id, kind }) => <a href={pathOf(viewer, `/exceptions/${id}`)}>{kind.replaceAll("_", " ")}</a>
@@ -44,7 +51,9 @@ export const exceptionColumns = (viewer: Viewer, chains: Chains): ReadonlyArray<
   {
     name: "Payment",
     cell: ({ payment }) =>
-      payment === undefined ? null : <a href={pathOf(viewer, `/payments/${payment}`)}>{payment}</a>
+      payment === undefined ? null : (
+        <a href={pathOf(viewer, `/payments/${payment}`)}>{referenceOf(payment) ?? payment}</a>
+      )
   },
   { name: "Since", cell: ({ openedAt }) => <Time at={openedAt} /> }
 ]
@@ -71,9 +80,11 @@ const refundText = (exception: PaymentException, chains: Chains) =>
 export const ExceptionFacts = ({
   chains,
   of,
+  payment,
   viewer
 }: {
   readonly of: PaymentException
+  readonly payment: Payment | undefined
   readonly chains: Chains
   readonly viewer: Viewer
 }) => {
@@ -90,7 +101,9 @@ export const ExceptionFacts = ({
           Status: <Status of={of.status} />,
           Chain: of.chain,
           Payment:
-            of.payment === undefined ? undefined : <a href={pathOf(viewer, `/payments/${of.payment}`)}>{of.payment}</a>,
+            payment === undefined ? undefined : (
+              <a href={pathOf(viewer, `/payments/${payment.id}`)}>{payment.merchantRef}</a>
+            ),
           Transaction: isOfDust(of) ? "many small ones together" : chain("tx", of.txHash),
           "Sent by": chain("address", from),
           "Received at": chain("address", address),
@@ -98,7 +111,8 @@ export const ExceptionFacts = ({
           Noticed: <Time at={of.openedAt} />,
           Closed: of.closedAt === undefined ? undefined : <Time at={of.closedAt} />,
           "Transaction of the decision": chain("tx", of.decisionTx),
-          Note: of.note,
+          // That of a refund is beside it.
+          Note: of.refunds.some(({ note }) => note === of.note) ? undefined : of.note,
           "Sent back": refundText(of, chains)
         }}
       />

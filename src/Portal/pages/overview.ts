@@ -3,6 +3,7 @@
  * a turn of the event loop in between, and summed exactly. At most `mostCounted` are read: `since` says how far they go.
  */
 import { Effect } from "effect"
+import { sum } from "../../Domain/Amount.ts"
 import { decimalsOn, type NetworkTokens } from "../../Domain/amountDecimals.ts"
 import type { Mode } from "../../Domain/Chain.ts"
 import type { Owner } from "../../Domain/Owner.ts"
@@ -17,15 +18,16 @@ export const shownDays = 30
 const mostCounted = 100_000
 const atOnce = 1_000
 
-/** Payments by what became of them; `open` ones are pending or detecting. */
+/** Payments by what became of them; `open` ones are pending or detecting, `expired` ones were not cancelled. */
 export interface Outcomes {
   confirmed: number
   open: number
   expired: number
+  cancelled: number
   failed: number
 }
 export type Outcome = keyof Outcomes
-export const outcomes: ReadonlyArray<Outcome> = ["confirmed", "open", "expired", "failed"]
+export const outcomes: ReadonlyArray<Outcome> = ["confirmed", "open", "expired", "cancelled", "failed"]
 
 /** What was confirmed in one currency. */
 export interface Volume {
@@ -50,7 +52,7 @@ export interface Day {
 
 const emptyDay = (at: number): Day => ({
   at,
-  outcomes: { confirmed: 0, open: 0, expired: 0, failed: 0 },
+  outcomes: { confirmed: 0, open: 0, expired: 0, cancelled: 0, failed: 0 },
   volumes: new Map(),
   usd: 0,
   times: []
@@ -59,35 +61,47 @@ const emptyDay = (at: number): Day => ({
 /** Midnight UTC before `now`. */
 export const dayOf = (now: number): number => now - (now % dayMillis)
 
-const outcomeOf = ({ status }: Pick<Result, "status">): Outcome =>
-  status === "pending" || status === "detecting" ? "open" : status
+const outcomeOf = ({ failureReason, status }: Result): Outcome => {
+  if (failureReason === "cancelled") return failureReason
+  return status === "pending" || status === "detecting" ? "open" : status
+}
+
+/**
+ * What a confirmed payment has brought, base units: what it asked for, as far as it came, and what came on top and was
+ * accepted. Money that is not decided on, or was sent back, is not the shop's.
+ */
+const earned = ({ amount, received, surplus }: Result): bigint => {
+  const asked = BigInt(amount)
+  const own = received === null || BigInt(received) > asked ? asked : BigInt(received)
+  return own + sum((surplus ?? "").split(",").map(BigInt))
+}
 
 const addVolume = (volumes: Map<string, Volume>, { amount, currency, decimals, payments }: Volume): void => {
   const key = `${currency} ${decimals}`
-  const sum = volumes.get(key) ?? { currency, decimals, amount: 0n, payments: 0 }
-  sum.amount += amount
-  sum.payments += payments
-  volumes.set(key, sum)
+  const volume = volumes.get(key) ?? { currency, decimals, amount: 0n, payments: 0 }
+  volume.amount += amount
+  volume.payments += payments
+  volumes.set(key, volume)
 }
 
 const addResult = (day: Day, result: Result, decimals: number | undefined): void => {
   day.outcomes[outcomeOf(result)] += 1
   if (result.status !== "confirmed") return
-  addVolume(day.volumes, { currency: result.currency, decimals, amount: BigInt(result.amount), payments: 1 })
+  addVolume(day.volumes, { currency: result.currency, decimals, amount: earned(result), payments: 1 })
   day.usd += Number(result.usdValue ?? 0)
   if (result.confirmedAt !== null) day.times.push(result.confirmedAt - result.createdAt)
 }
 
 /** Several days as one. */
 export const together = (days: ReadonlyArray<Day>): Day => {
-  const sum = emptyDay(days[0]?.at ?? 0)
+  const all = emptyDay(days[0]?.at ?? 0)
   for (const day of days) {
-    for (const outcome of outcomes) sum.outcomes[outcome] += day.outcomes[outcome]
-    for (const volume of day.volumes.values()) addVolume(sum.volumes, volume)
-    sum.usd += day.usd
-    for (const time of day.times) sum.times.push(time)
+    for (const outcome of outcomes) all.outcomes[outcome] += day.outcomes[outcome]
+    for (const volume of day.volumes.values()) addVolume(all.volumes, volume)
+    all.usd += day.usd
+    for (const time of day.times) all.times.push(time)
   }
-  return sum
+  return all
 }
 
 /** The middle one; the lower of two. Undefined of none. */

@@ -16,10 +16,15 @@ const { chain, createdAfter, createdBefore, status } = ListPaymentsQuery.fields
 const Filters = Schema.Struct({ chain, createdAfter, createdBefore, status })
 const decode = Schema.decodeUnknownEither(Filters, { errors: "all" })
 
-/** The filters of a query, or what is wrong with them. */
+/** The filters of a query, or what is wrong with them. Here, unlike in the API, those that were cancelled are a status. */
 const filtersOf = (query: URLSearchParams): Either.Either<Filter, ReadonlyArray<FieldProblem>> => {
-  const { q: _, ...given } = givenOf(query)
-  return Either.mapLeft(decode(given), (error) => problemsOf(error, { kind: "query parameter", known: [] }))
+  const { q: _, status, ...rest } = givenOf(query)
+  const isCancelled = status === "cancelled"
+  const decoded = decode({ ...rest, ...(status === undefined || isCancelled ? {} : { status }) })
+  return Either.mapBoth(decoded, {
+    onLeft: (error) => problemsOf(error, { kind: "query parameter", known: [] }),
+    onRight: (filter) => ({ ...filter, ...(isCancelled ? { cancelled: true as const } : {}) })
+  })
 }
 
 const hashForm = /^0x[0-9a-fA-F]{64}$/

@@ -1,64 +1,78 @@
-/** Payments as a file for spreadsheets (RFC 4180): a row per payment, newest first, read and sent a page at a time. */
-import { Effect, Option, Stream } from "effect"
-import { decimalsOn, formatAmount, type NetworkTokens } from "../../Domain/amountDecimals.ts"
+/** Payments as a file: a row per payment, newest first, with its transactions and what became of money that did not fit. */
+import { Effect } from "effect"
+import { sum } from "../../Domain/Amount.ts"
+import { decimalsOn, decimalText } from "../../Domain/amountDecimals.ts"
+import type { PaymentException } from "../../Domain/Exception.ts"
 import type { Owner } from "../../Domain/Owner.ts"
 import type { Payment } from "../../Domain/Payment.ts"
 import { iso } from "../../Domain/Timestamp.ts"
-import type { Pieces } from "../../Http/HttpReply.ts"
-import { type Cursor, list } from "../../Payments/PaymentListRepo.ts"
+import { firstOfPayments, shownInAnswers } from "../../Payments/ExceptionListRepo.ts"
+import { list } from "../../Payments/PaymentListRepo.ts"
+import { type Origins, originsOf } from "../../Payments/ReceiptsRepo.ts"
+import type { SettingsShape } from "../../Settings.ts"
 import type { Db } from "../../Sql.ts"
-import { csvLine } from "../csv.ts"
+import { type CsvColumns, csvPieces } from "../csv.ts"
+import { chainIdOf } from "./exceptionView.tsx"
 import type { Filter } from "./paymentSearch.ts"
 
-/** Payments read at once. */
-const pageSize = 500
-
-const when = (at: number | undefined): string => (at === undefined ? "" : iso(at))
-
-type Columns = Readonly<Record<string, (payment: Payment, decimals: number | undefined) => string>>
+interface Row {
+  readonly payment: Payment
+  readonly decimals: number | undefined
+  readonly chainId: number | undefined
+  readonly origins: Origins | undefined
+  readonly exceptions: ReadonlyArray<PaymentException>
+}
 
 /** An amount alone: its currency has a column of its own. Empty where its decimals are not known any more. */
-const units = ({ currency }: Payment, amount: bigint | undefined, decimals: number | undefined): string =>
-  amount === undefined || decimals === undefined
-    ? ""
-    : formatAmount(amount.toString(), currency, decimals).slice(0, -currency.length - 1)
+const units = (amount: bigint | undefined, { decimals }: Row) =>
+  amount === undefined ? undefined : decimalText(amount.toString(), decimals)
 
-const columns: Columns = {
-  id: ({ id }) => id,
-  merchantRef: ({ merchantRef }) => merchantRef,
-  status: ({ status }) => status,
-  failureReason: ({ failureReason }) => failureReason ?? "",
-  chain: ({ chain }) => chain,
-  currency: ({ currency }) => currency,
-  amount: (payment, decimals) => units(payment, payment.amount, decimals),
-  amountReceived: (payment, decimals) => units(payment, payment.amountReceived, decimals),
-  amountBaseUnits: ({ amount }) => amount.toString(),
-  usdValue: ({ usdValue }) => usdValue ?? "",
-  address: ({ address }) => address,
-  txHash: ({ txHash }) => txHash ?? "",
-  createdAt: ({ createdAt }) => iso(createdAt),
-  expiresAt: ({ expiresAt }) => iso(expiresAt),
-  confirmedAt: ({ confirmedAt }) => when(confirmedAt),
-  metadata: ({ metadata }) => metadata
+const when = (at: number | undefined) => (at === undefined ? undefined : iso(at))
+
+/** What was sent back of the payment's own currency on its chain. */
+const refunded = ({ exceptions, payment: { chain, currency } }: Row) =>
+  sum(exceptions.flatMap((one) => (one.chain === chain && one.currency === currency ? [one.sentBack] : [])))
+
+const columns: CsvColumns<Row> = {
+  id: ({ payment }) => payment.id,
+  merchantRef: ({ payment }) => payment.merchantRef,
+  status: ({ payment }) => payment.status,
+  failureReason: ({ payment }) => payment.failureReason,
+  chain: ({ payment }) => payment.chain,
+  currency: ({ payment }) => payment.currency,
+  amount: (row) => units(row.payment.amount, row),
+  amountReceived: (row) => units(row.payment.amountReceived, row),
+  amountBaseUnits: ({ payment }) => payment.amount.toString(),
+  usdValue: ({ payment }) => payment.usdValue,
+  address: ({ payment }) => payment.address,
+  txHash: ({ payment }) => payment.txHash,
+  createdAt: ({ payment }) => iso(payment.createdAt),
+  expiresAt: ({ payment }) => iso(payment.expiresAt),
+  confirmedAt: ({ payment }) => when(payment.confirmedAt),
+  metadata: ({ payment }) => payment.metadata,
+  chainId: ({ chainId }) => chainId?.toString(),
+  transactions: ({ origins }) => origins?.transactions.join(" "),
+  senders: ({ origins }) => origins?.senders.join(" "),
+  amountRefunded: (row) => units(refunded(row), row),
+  openExceptions: ({ exceptions }) => `${exceptions.filter(({ status }) => status === "open").length}`,
+  exceptions: ({ exceptions }) => exceptions.map(({ id, kind, status }) => `${kind} ${status} ${id}`).join("; ")
 }
 
-/** Ends with the store's failure, which cuts the file off: nobody takes a part of it for all. */
-export const paymentsCsv = (db: Db, owner: Owner, filter: Filter, networks: ReadonlyArray<NetworkTokens>): Pieces => {
-  const row = (payment: Payment) => {
-    const decimals = decimalsOn(networks, payment, payment.currency)
-    return csvLine(Object.values(columns).map((cell) => cell(payment, decimals)))
-  }
-  const pages = Stream.paginateEffect(Option.none<Cursor>(), (after) =>
-    Effect.map(
-      Effect.orDie(list(db, owner, { ...filter, limit: pageSize, after: Option.getOrUndefined(after) })),
-      (payments) => [payments.map(row).join(""), nextOf(payments)] as const
-    )
+export const paymentsCsv = (db: Db, owner: Owner, filter: Filter, chains: SettingsShape["chains"]) =>
+  csvPieces(columns, (after: Row | undefined, limit) =>
+    Effect.gen(function* () {
+      const payments = yield* list(db, owner, { ...filter, limit, after: after?.payment })
+      const ids = payments.map(({ id }) => id)
+      const origins = yield* originsOf(db, ids)
+      const exceptions = yield* firstOfPayments(db, ids, shownInAnswers)
+      return payments.map(
+        (payment): Row => ({
+          payment,
+          decimals: decimalsOn(chains, payment, payment.currency),
+          chainId: chainIdOf(chains, payment),
+          origins: origins.get(payment.id),
+          exceptions: exceptions(payment.id).exceptions
+        })
+      )
+    })
   )
-  return Stream.concat(Stream.make(csvLine(Object.keys(columns))), pages)
-}
-
-/** The place behind a page, and none after the last one. */
-const nextOf = (payments: ReadonlyArray<Payment>): Option.Option<Option.Option<Cursor>> => {
-  const last = payments.at(-1)
-  return payments.length < pageSize || last === undefined ? Option.none() : Option.some(Option.some(last))
-}

@@ -8,6 +8,7 @@ import { Duration, Effect } from "effect"
 import type { Mode } from "../../Domain/Chain.ts"
 import type { EventKind } from "../../Domain/Event.ts"
 import { type AccountId, DeliveryId, type EndpointId, type EventId, type PaymentId } from "../../Domain/Ids.ts"
+import type { DeliveryStatus } from "../../Domain/Webhook.ts"
 import { type Db, type StoreUnavailable, Tx } from "../../Sql.ts"
 import type { AttemptOutcome } from "../transport/DeliveryClient.ts"
 import { type DeliveryTarget, isSameUrl, targetsOf } from "../transport/deliveryTargets.ts"
@@ -103,6 +104,8 @@ export interface DueDelivery {
   /** The payment's own URL is no longer the endpoint's: it needs a delivery of its own. */
   readonly servesTwo: boolean
   readonly body: string
+  /** Its status before the attempt. */
+  readonly status: DeliveryStatus
   /** Scheduled attempts made so far. */
   readonly attempts: number
   /** The due attempt is a redelivery that an operator ordered, outside the retry schedule. */
@@ -119,6 +122,7 @@ interface DueRow {
   readonly endpoint_url: string | null
   readonly own_url: 0 | 1
   readonly body: string
+  readonly status: DeliveryStatus
   readonly attempts: number
   readonly redelivery: 0 | 1
 }
@@ -128,7 +132,7 @@ export const dueDelivery = (db: Db, sequence: number) =>
   Effect.map(
     db.get<DueRow>(
       `SELECT d.sequence, d.event_id, d.account_id, d.mode, d.endpoint_id, d.url, p.url AS endpoint_url, d.own_url,
-         e.body, d.attempts, d.redelivery
+         e.body, d.status, d.attempts, d.redelivery
        FROM deliveries AS d JOIN events AS e ON e.id = d.event_id LEFT JOIN endpoints AS p ON p.id = d.endpoint_id
        WHERE d.sequence = ? AND d.next_attempt_at IS NOT NULL`,
       [sequence]
@@ -144,6 +148,7 @@ export const dueDelivery = (db: Db, sequence: number) =>
         hasMoved: row.endpoint_url !== null && row.endpoint_url !== row.url,
         servesTwo: row.own_url === 1 && row.endpoint_url !== null && !isSameUrl(row.endpoint_url, row.url),
         body: row.body,
+        status: row.status,
         attempts: row.attempts,
         isRedelivery: row.redelivery === 1
       }

@@ -16,7 +16,7 @@ import type { DeliveriesApi } from "./Api.ts"
 import type { DeliveryBell } from "./DeliveryBell.ts"
 import * as LogRepo from "./DeliveryLogRepo.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
-import type { Ordered } from "./RedeliveryRepo.ts"
+import type { Ordered, RedeliveryCursor } from "./RedeliveryRepo.ts"
 import { redeliver, redeliverPage } from "./redelivery.ts"
 
 /** Pages of a range that one request orders again: a request ends soon, and its answer says where to go on. */
@@ -162,9 +162,11 @@ export const deliveryHandlers = Effect.gen(function* () {
       Effect.gen(function* () {
         const chosen = { ...filters, status: filters.status ?? ("failing" as const) }
         const list = listOf(`redeliver ${to ?? ""}`, chosen)
-        let after = yield* placeOf(cursor, key, list)
-        // Deliveries that this request adds, with `to`, are not of the range.
-        const until = Math.min(chosen.createdBefore ?? Number.POSITIVE_INFINITY, yield* Clock.currentTimeMillis)
+        const begin = yield* placeOf(cursor, key, list)
+        // Deliveries that are added, with `to`, are not of the range: it ends where its first request began.
+        const until =
+          begin?.until ?? Math.min(chosen.createdBefore ?? Number.POSITIVE_INFINITY, yield* Clock.currentTimeMillis)
+        let after: RedeliveryCursor | undefined = begin
         const selection = selectionOf(key, { ...chosen, createdBefore: until }, chosen.status)
         const sum = { ordered: 0, due: 0, refused: 0 }
         for (let page = 0; page < pagesAtOnce; page++) {
@@ -176,7 +178,10 @@ export const deliveryHandlers = Effect.gen(function* () {
           sum.refused += counts.refused
           if (after === undefined) break
         }
-        const done = answer({ ...sum, cursor: after === undefined ? null : cursors.encode(after, key, list) })
+        const done = answer({
+          ...sum,
+          cursor: after === undefined ? null : cursors.encode({ ...after, until }, key, list)
+        })
         if (storeReplay !== undefined) yield* writer.write(storeReplay(done))
         return done
       })

@@ -13,6 +13,7 @@ const errors = [
   "connection closed",
   "connection failed",
   "unreachable",
+  "out of descriptors",
   "invalid response",
   "name not resolved",
   "target refused",

@@ -26,6 +26,9 @@ const attemptMillis = 1_000
 const reasons: Readonly<Record<string, string>> = {
   ECONNREFUSED: "connection refused",
   ECONNRESET: "connection reset",
+  // Nobody's fault but this machine's.
+  EMFILE: "out of descriptors",
+  ENFILE: "out of descriptors",
   EHOSTUNREACH: "unreachable",
   ENETUNREACH: "unreachable",
   ETIMEDOUT: "unreachable"

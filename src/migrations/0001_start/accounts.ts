@@ -17,6 +17,7 @@ export const accounts = [
     name TEXT,
     accent TEXT,
     logo TEXT,
+    website TEXT,
     frame_origins TEXT NOT NULL
   ) STRICT, WITHOUT ROWID`,
 

@@ -207,6 +207,8 @@ export const ledger = [
   ) STRICT`,
   "CREATE INDEX exceptions_payment ON exceptions (payment_id, rank, opened_at, id) WHERE payment_id IS NOT NULL",
   "CREATE INDEX exceptions_open ON exceptions (rank, opened_at, id) WHERE closed_at IS NULL",
+  // For counts by kind.
+  "CREATE INDEX exceptions_open_kind ON exceptions (mode, kind) WHERE closed_at IS NULL",
   "CREATE INDEX exceptions_unreported ON exceptions (payment_id) WHERE revision > reported",
   ...exceptionLists.map(
     (list) =>

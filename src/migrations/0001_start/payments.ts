@@ -12,12 +12,14 @@ export const payments = [
   ) STRICT, WITHOUT ROWID`,
 
   // One row. `token`: of the last start, compared with the mark outside the database's folder; empty before the first.
-  // `jump`: indexes that a wallet which is new here jumps over, since a lost newer copy may have used it.
+  // `jump`: indexes that a wallet which is new here jumps over, since a lost newer copy may have used it. `installation`:
+  // the same in this database and all of its backups, and in no other.
   `CREATE TABLE numbering (
     token TEXT NOT NULL,
-    jump INTEGER NOT NULL CHECK (jump >= 0)
+    jump INTEGER NOT NULL CHECK (jump >= 0),
+    installation TEXT NOT NULL
   ) STRICT`,
-  "INSERT INTO numbering VALUES ('', 0)",
+  "INSERT INTO numbering VALUES ('', 0, lower(hex(randomblob(8))))",
 
   // An account's own wallets, sealed extended public keys. An account without any row here uses the configuration's.
   `CREATE TABLE account_wallets (
@@ -82,6 +84,12 @@ export const payments = [
   "CREATE INDEX payments_list_status ON payments (account_id, mode, status, created_at, sequence)",
   "CREATE INDEX payments_list_chain ON payments (account_id, mode, chain, created_at, sequence)",
   "CREATE INDEX payments_list_status_chain ON payments (account_id, mode, status, chain, created_at, sequence)",
+  // Cancelled payments are expired ones: the portal lists them apart.
+  ...["", "chain, "].map(
+    (chain) =>
+      `CREATE INDEX payments_list_cancelled${chain === "" ? "" : "_chain"}
+       ON payments (account_id, mode, ${chain}created_at, sequence) WHERE failure_reason = 'cancelled'`
+  ),
   // For the search by the transaction that the payment shows, which may be one that an operator named: the ledger may not
   // have it.
   "CREATE INDEX payments_transaction ON payments (tx_hash) WHERE tx_hash IS NOT NULL",

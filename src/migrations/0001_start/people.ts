@@ -38,13 +38,15 @@ export const people = [
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX sessions_of_person ON sessions (person_id, created_at, id)",
 
-  // scrypt. `sign_in_name` is in its normal form: NFKC, lower case.
+  // scrypt. `sign_in_name` is in its normal form: NFKC, lower case. `realm`: an account's id, see `realmOf`.
   `CREATE TABLE passwords (
     person_id TEXT PRIMARY KEY REFERENCES people (id),
-    sign_in_name TEXT NOT NULL UNIQUE,
+    realm TEXT NOT NULL,
+    sign_in_name TEXT NOT NULL,
     salt BLOB NOT NULL,
     hash BLOB NOT NULL,
-    created_at INTEGER NOT NULL
+    created_at INTEGER NOT NULL,
+    UNIQUE (realm, sign_in_name)
   ) STRICT, WITHOUT ROWID`,
 
   // WebAuthn credentials: the id in base64url, the public key as COSE.
@@ -54,7 +56,6 @@ export const people = [
     name TEXT NOT NULL CHECK (octet_length(name) <= 400),
     public_key BLOB NOT NULL,
     counter INTEGER NOT NULL,
-    transports TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     last_used_at INTEGER
   ) STRICT, WITHOUT ROWID`,

@@ -27,6 +27,7 @@ import { story } from "./story.ts"
 
 const live: Network = { chain: "base", mode: "live" }
 const carol = `0x${"c3".repeat(20)}`
+const start: Balances.Cursor = { endedAt: 0, sequence: 0 }
 const usdcOf = { chain: "ethereum", currency: "USDC" } as const
 
 const write = <A, E>(command: Effect.Effect<A, E, Tx>) => Effect.flatMap(Writer, (writer) => writer.write(command))
@@ -71,7 +72,7 @@ describe("two modes in one database", () => {
     yield* owe(carol, { endedAt: 5 })
     const ended = (on: Network) =>
       Effect.map(
-        reading((reader) => Balances.endedPage(reader, on, 0, undefined, 10)),
+        reading((reader) => Balances.endedPage(reader, on, start, 10)),
         (page) => addressesOf(page.asked)
       )
     expect([yield* ended(network), yield* ended(live)]).toEqual([[carol], [bob]])
@@ -138,7 +139,7 @@ describe("a round covers", () => {
     expect(yield* wanted(model.head)).toMatchObject([{ known: { number: 1, assumed: true } }])
     yield* round(depsOf(model.client), model.head)
     expect(yield* told(alice)).toEqual([])
-    const page = yield* reading((reader) => Balances.endedPage(reader, network, 0, undefined, 10))
+    const page = yield* reading((reader) => Balances.endedPage(reader, network, start, 10))
     expect(page.asked).toMatchObject([{ own: false, known: { number: 0 } }])
   })
 
@@ -188,9 +189,14 @@ describe("pages", () => {
     const reader = yield* Reader
     const deps = depsOf(model.client)
     const pages: Array<ReadonlyArray<string>> = []
-    let cursor: Balances.Cursor | undefined
+    let cursor: Balances.Cursor | undefined = { endedAt: 1001, sequence: 0 }
     do {
-      const page = yield* Balances.endedPage(reader, network, 1001, cursor, 2)
+      const page: Effect.Effect.Success<ReturnType<typeof Balances.endedPage>> = yield* Balances.endedPage(
+        reader,
+        network,
+        cursor,
+        2
+      )
       pages.push(addressesOf(page.asked))
       yield* look(deps, model.head, page.asked, { of: "page" })
       cursor = page.next
@@ -207,7 +213,7 @@ describe("pages", () => {
     ])
     expect((yield* scan)?.checked).toBeUndefined()
     // Seen once, known from then on.
-    const again = yield* Balances.endedPage(reader, network, 0, undefined, 10)
+    const again = yield* Balances.endedPage(reader, network, start, 10)
     expect((yield* reconcileBalances(deps, model.head, again.asked)).transfers).toEqual([])
   })
 

@@ -176,6 +176,7 @@ describe("the first head", () => {
       ready: true,
       head: 20,
       lagBlocks: 0,
+      headAheadSeconds: 130,
       providers: [{ host: "model", healthy: true }]
     })
   })

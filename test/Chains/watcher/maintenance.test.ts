@@ -225,7 +225,7 @@ describe("stored blocks", () => {
   )
 })
 
-describe("the daily sweep of all watched addresses", () => {
+describe("the sweeps of ended payments", () => {
   const address = (n: number) => `0x${n.toString(16).padStart(40, "0")}`
   const lost = Effect.fnUntraced(function* (which: string) {
     yield* runSql("INSERT INTO gap_addresses VALUES (?, 'test', 'w', 1000, 0)", [which])
@@ -233,13 +233,43 @@ describe("the daily sweep of all watched addresses", () => {
     yield* runSql("INSERT INTO gap_looks SELECT DISTINCT chain, ? FROM scans", [which])
   })
 
-  it.scoped("continues with the page that failed, and then with skipped addresses", () =>
+  it.scoped(
+    "find what comes late in 10 minutes within the first hour, in an hour within a day, and in a day later",
+    () =>
+      Effect.gen(function* () {
+        const model = yield* owing("late")
+        yield* TestClock.adjust("4 days")
+        const now = 4 * 86_400_000
+        for (const [n, hoursAgo] of [1, 24, 26].entries())
+          yield* owe(address(n), { endedAt: now - hoursAgo * 3_600_000 })
+        const { mined } = yield* choring(model, model.client)
+        yield* mined([])
+        yield* mined([])
+        yield* mined([0, 1, 2].map((n) => direct(address(n), 5n)))
+        const found = Effect.map(kept, (all) => all.map(([to]) => to))
+        expect(yield* found).toEqual([])
+        for (const [time, expected] of [
+          ["9 minutes", []],
+          ["1 minutes", [address(0)]],
+          ["49 minutes", [address(0)]],
+          ["1 minutes", [address(0), address(1)]],
+          ["22 hours", [address(0), address(1)]],
+          ["1 hours", [address(0), address(1), address(2)]]
+        ] as const) {
+          yield* TestClock.adjust(time)
+          yield* mined([])
+          expect(yield* found, time).toEqual(expected)
+        }
+      }).pipe(quiet, inStore)
+  )
+
+  it.scoped("continue with the page that failed, and once a day with skipped addresses", () =>
     Effect.gen(function* () {
       const model = yield* owing("sweep")
       const day = 86_400_000
       yield* TestClock.adjust("4 days")
       yield* owe(address(1), { endedAt: 1 })
-      yield* owe(address(2), { endedAt: 3 * day })
+      yield* owe(address(2), { endedAt: 2.5 * day })
       yield* lost(address(3))
       let failure: RpcReason | undefined = "refused"
       const moody: RpcClient = {

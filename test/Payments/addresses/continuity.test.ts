@@ -6,6 +6,7 @@ import { WatchedAddresses } from "../../../src/Chains/ledger/WatchedAddresses.ts
 import type { Owner } from "../../../src/Domain/Owner.ts"
 import { hdWallet } from "../../../src/Payments/addresses/hdWallet.ts"
 import type { Mark } from "../../../src/Payments/addresses/IndexMark.ts"
+import { lossOf } from "../../../src/Payments/addresses/lostDatabase.ts"
 import { doubtOf } from "../../../src/Payments/addresses/numbering.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
 import { liveTest } from "../../lib/scopedTest.ts"
@@ -22,7 +23,8 @@ import {
   take,
   takeFor,
   takeMany,
-  threeTaken
+  threeTaken,
+  wallet
 } from "./addressing.ts"
 
 const copy = (path: string) => copyFileSync(path, `${path}.backup`)
@@ -115,6 +117,21 @@ liveTest("a new database in the place of another one hands out no address again"
   const [{ index }, found] = yield* Effect.provide(Effect.zip(take, gap), running(path))
   expect(index).toBe(1003)
   expect(found).toEqual({ rows: skipped(0, 1003), watched: 1003 })
+})
+
+liveTest("a database is lost where its mark has addresses and the file is missing or empty", function* () {
+  const path = yield* threeTaken
+  const place = (of: string) => ({ path: of, markFolder: `${path}.marks` })
+  expect(lossOf(place(path))).toBeUndefined()
+  writeFileSync(path, "")
+  expect(lossOf(place(path))).toBe(`the database ${path} is empty although 3 addresses were given out from it`)
+  rmSync(path)
+  expect(lossOf(place(path))).toContain("is missing although 3 addresses")
+  // Another database of the same wallet, another machine, and a first start that was cut off.
+  expect(lossOf(place(`${path}.other`))).toBeUndefined()
+  expect(lossOf({ path, markFolder: `${path}.elsewhere` })).toBeUndefined()
+  writeFileSync(markOf(path), JSON.stringify({ tokens: ["a"], wallets: { [wallet.fingerprint]: 0 }, database: path }))
+  expect(lossOf(place(path))).toBeUndefined()
 })
 
 describe("a crash skips nothing", () => {

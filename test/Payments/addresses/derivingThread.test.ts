@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { derivingThread } from "../../../src/Payments/addresses/derivingThread.ts"
 import { hdWallet } from "../../../src/Payments/addresses/hdWallet.ts"
 import { NoThread } from "../../../src/Sql/workerThread.ts"
+import { built } from "../../lib/processes.ts"
 import { liveTest } from "../../lib/scopedTest.ts"
 import { testXpub } from "../../lib/settings.ts"
 
@@ -12,7 +13,7 @@ const range = (from: number, count: number) => ({ external: wallet.external, fro
 const addresses = (from: number, count: number) => Array.from({ length: count }, (_, i) => wallet.address(from + i))
 
 liveTest("the bundle's thread derives the wallet's addresses, one range after another", function* () {
-  const derive = yield* derivingThread(pathToFileURL("dist/chunks/deriver.js"))
+  const derive = yield* derivingThread(pathToFileURL(built("chunks/deriver.js")))
   const warnings: Array<Error> = []
   process.on("warning", (warning) => warnings.push(warning))
   expect(yield* derive(range(0, 20))).toEqual(addresses(0, 20))
@@ -23,7 +24,7 @@ liveTest("the bundle's thread derives the wallet's addresses, one range after an
 })
 
 liveTest("a thread that cannot start, or has ended, is a failure at once", function* () {
-  const derive = yield* derivingThread(pathToFileURL("dist/chunks/nothing.js"))
+  const derive = yield* derivingThread(pathToFileURL(built("chunks/nothing.js")))
   for (let time = 0; time < 2; time++) {
     const error = yield* Effect.flip(Effect.timeout(derive(range(0, 1)), "5 seconds"))
     expect(error).toBeInstanceOf(NoThread)

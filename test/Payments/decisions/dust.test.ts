@@ -58,7 +58,10 @@ test("the growth of open dust is no event; a refund has to say how much, and wha
     "accepted overpaid 25 undefined",
     "open overpaid 10 undefined"
   ])
-  expect(yield* told).toEqual(["100", "25", "25", "10"])
+  // Dust that opens a refunded one again is an event too.
+  yield* refundException(yield* of(payment, "overpaid"), undefined, 10n, {})
+  yield* scanTo(143, ...dust(143, 1, 5n))
+  expect(yield* told).toEqual(["100", "25", "25", "10", "10", "5"])
 })
 
 test("dust that a payment had, and dust that was found late, are decided each by itself", function* () {

@@ -340,6 +340,30 @@ test("refund: while an exception is open, the same amount again is the part that
   })
 })
 
+test("refund: of two equal parts without transactions each gets its own, and neither counts again", function* () {
+  const { id } = yield* start
+  yield* scanTo(end, transfer(120, 700n))
+  const one = yield* of(id, 700n)
+  const refund = (txHash?: string) => refundException(one.id, owner, 200n, { txHash })
+  yield* refund()
+  yield* refund()
+  expect((yield* refund(hash("a")))?.exception.refunds).toMatchObject([{ txHash: hash("a") }, { txHash: undefined }])
+  expect((yield* refund(hash("b")))?.exception).toMatchObject({
+    amount: 300n,
+    refunds: [{ txHash: hash("a") }, { txHash: hash("b") }]
+  })
+})
+
+test("accept: of an exception that was sent back in part, the rest is what the payment has received", function* () {
+  const { id } = yield* start
+  yield* scanTo(end, transfer(120, 700n))
+  const one = yield* of(id, 700n)
+  yield* refundException(one.id, owner, 200n, {})
+  yield* acceptException(one.id, owner, {})
+  yield* scanTo(end + 9)
+  expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", amountReceived: 500n })
+})
+
 test("an exception of another account, or of the other mode, is unknown to its owner, and nothing of it changes", function* () {
   const { id } = yield* start
   yield* scanTo(end, transfer(120, 700n))

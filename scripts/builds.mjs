@@ -1,0 +1,47 @@
+// Where builds lie: each in a folder of its own, named after its inputs, below dist/builds. dist/tilld.js names the current
+// one. A daemon reads files of its build long after its start, so a former build stays until it is the eleventh.
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+
+const kept = 10
+
+/** The name of the build that `dist/tilld.js` starts; undefined where nothing is built. */
+export const currentBuild = (dist) => {
+  const stamp = join(dist, ".inputs")
+  return existsSync(stamp) && existsSync(join(dist, "tilld.js")) ? readFileSync(stamp, "utf8") : undefined
+}
+
+/**
+ * Makes the build in the folder `from` the current one of `dist`. `from` holds what lies beside the builds (the client),
+ * and in `program` the build itself. Every step leaves a program that starts.
+ */
+export const placeBuild = (from, dist, name) => {
+  const builds = join(dist, "builds")
+  mkdirSync(builds, { recursive: true })
+  const former = currentBuild(dist)
+  const place = join(builds, name)
+  const discarded = join(from, "discarded")
+  if (existsSync(place)) renameSync(place, discarded)
+  renameSync(join(from, "program"), place)
+  rmSync(discarded, { recursive: true, force: true })
+
+  writeFileSync(join(from, "tilld.js"), `#!/usr/bin/env node\nimport "./builds/${name}/tilld.js"\n`, { mode: 0o755 })
+  // Last: until then the former build is what is up to date.
+  const files = [...readdirSync(from), ".inputs"]
+  writeFileSync(join(from, ".inputs"), name)
+  for (const file of files) renameSync(join(from, file), join(dist, file))
+  rmSync(from, { recursive: true })
+  for (const file of readdirSync(dist)) {
+    if (file !== "builds" && !files.includes(file)) rmSync(join(dist, file), { recursive: true })
+  }
+
+  // A package holds the current build alone. This also sets the folder's time, by which the oldest is found.
+  if (former !== undefined && former !== name && existsSync(join(builds, former))) {
+    writeFileSync(join(builds, former, ".npmignore"), "*\n")
+  }
+  const others = readdirSync(builds)
+    .filter((build) => build !== name)
+    .map((build) => ({ build, since: statSync(join(builds, build)).mtimeMs }))
+    .sort((a, b) => b.since - a.since)
+  for (const { build } of others.slice(kept)) rmSync(join(builds, build), { recursive: true, force: true })
+}

@@ -1,0 +1,68 @@
+import { Clock, Effect } from "effect"
+import { modes } from "../Domain/Chain.ts"
+import { ExceptionKind } from "../Domain/Exception.ts"
+import { countLimit, countOpenOfKind } from "../Payments/ExceptionListRepo.ts"
+import { eventLoopTurn } from "../Sql/eventLoopTurn.ts"
+import type { Db } from "../Sql.ts"
+import { type EndpointOutcome, mostEndpoints, outcomesOf } from "../Webhooks/queue/EndpointHealthRepo.ts"
+import { gauge, type Measured } from "./gauge.ts"
+
+// What needs a person: open exceptions, and endpoints that fail. Read by index, and requests are served between two
+// statements.
+
+/** Most endpoints with their own series. */
+const named = 100
+
+/** Failing ones first, the longest first; then those that nothing has reached for longest. */
+const byNeed = (one: EndpointOutcome, next: EndpointOutcome): number =>
+  (one.failingSince ?? Number.MAX_SAFE_INTEGER) - (next.failingSince ?? Number.MAX_SAFE_INTEGER) ||
+  (one.deliveredAt ?? 0) - (next.deliveredAt ?? 0)
+
+const exceptionFamily = (reader: Db) =>
+  Effect.map(
+    Effect.forEach(
+      modes.flatMap((mode) => ExceptionKind.literals.map((kind) => ({ mode, kind }))),
+      ({ kind, mode }) =>
+        Effect.zipRight(
+          eventLoopTurn,
+          Effect.map(countOpenOfKind(reader, mode, kind), (count): Measured => [{ mode, kind }, count])
+        ),
+      { concurrency: 1 }
+    ),
+    (counts) =>
+      gauge(
+        "tilld_open_exceptions",
+        `Exceptions that wait for a decision. No more than ${countLimit} of a kind are counted.`,
+        counts
+      )
+  )
+
+const endpointFamilies = (outcomes: ReadonlyArray<EndpointOutcome>, now: number) => {
+  const shown = [...outcomes].sort(byNeed).slice(0, named)
+  const labelsOf = ({ endpoint, mode }: EndpointOutcome) => ({ endpoint, mode })
+  const isFailing = ({ failingSince }: EndpointOutcome) => failingSince !== undefined
+  return [
+    gauge(
+      "tilld_webhook_failing_endpoints",
+      `Endpoints of which an attempt has failed and no newer event has arrived. No more than ${mostEndpoints} are looked at.`,
+      modes.map((mode) => [{ mode }, outcomes.filter((one) => one.mode === mode && isFailing(one)).length])
+    ),
+    gauge(
+      "tilld_webhook_endpoint_failing_seconds",
+      `How long ago the first event happened that has not arrived at a failing endpoint. At most ${named} endpoints are shown, the longest failing first.`,
+      shown.map((one) => [labelsOf(one), one.failingSince && Math.max(0, now - one.failingSince) / 1000])
+    ),
+    gauge(
+      "tilld_webhook_endpoint_last_success_timestamp_seconds",
+      "When the newest event that has arrived at an endpoint did so, Unix time; of the same endpoints.",
+      shown.map((one) => [labelsOf(one), one.deliveredAt && one.deliveredAt / 1000])
+    )
+  ]
+}
+
+/** Metrics of open exceptions and of endpoints. */
+export const attentionFamilies = Effect.fnUntraced(function* (reader: Db) {
+  const exceptions = yield* exceptionFamily(reader)
+  const outcomes = yield* outcomesOf(reader)
+  return [exceptions, ...endpointFamilies(outcomes, yield* Clock.currentTimeMillis)]
+})

@@ -1,0 +1,93 @@
+/**
+ * Tells the operator what is wrong: one signed message to `alerts.url` when a condition has held for its patience, and one
+ * when it is over. Messages are retried as webhooks are, and outlive a restart. While the store takes no writes the state
+ * is kept in memory, so that the alert about the store arrives too. `main` runs the worker.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import * as AlertsRepo from "./Alerts/AlertsRepo.ts"
+import { attempted, dueOf, look } from "./Alerts/alertState.ts"
+import type { AlertMessage, AlertState } from "./Alerts/Condition.ts"
+import { makeConditions } from "./Alerts/conditions.ts"
+import { makeSendAlert } from "./Alerts/sendAlert.ts"
+import { Secrets } from "./Secrets.ts"
+import { Settings } from "./Settings.ts"
+import { Reader, Writer } from "./Sql.ts"
+import { Workers } from "./Telemetry/Workers.ts"
+import { succeeded } from "./Webhooks/queue/retryPolicy.ts"
+
+const interval = "15 seconds"
+/** Messages that are sent at once. */
+const atOnce = 4
+/** Most messages of one round, so that its looks go on beside a receiver that hangs. */
+const mostOfRound = 8
+
+/** The secret that signs messages to the operator. */
+export const alertSecret = Effect.map(Secrets, ({ signing }) => signing("alerts"))
+
+export class Alerts extends Context.Tag("tilld/Alerts")<
+  Alerts,
+  {
+    /** The worker. Without `alerts.url` it does nothing. */
+    readonly run: Effect.Effect<never>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    Alerts,
+    Effect.gen(function* () {
+      const settings = yield* Settings
+      if (settings.alerts.url === "") return { run: Effect.never }
+      const writer = yield* Writer
+      const reader = yield* Reader
+      const conditions = yield* makeConditions
+      const send = yield* makeSendAlert(settings, yield* alertSecret)
+      const heartbeat = (yield* Workers).worker("alerts", "1 minute")
+
+      let stored = ""
+
+      const deliver = Effect.fnUntraced(function* (message: AlertMessage) {
+        const { error, status } = yield* send(message)
+        if (!succeeded(status)) {
+          yield* Effect.logWarning("an alert did not arrive at alerts.url").pipe(
+            Effect.annotateLogs({ alert: message.id, reason: error ?? `it answered ${status}` })
+          )
+        }
+        return { id: message.id, status, endedAt: yield* Clock.currentTimeMillis }
+      })
+
+      /** Stores what has changed. A later round stores what this one could not. */
+      const save = Effect.fnUntraced(function* (state: AlertState) {
+        const text = AlertsRepo.encoded(state)
+        if (text === stored) return
+        yield* Effect.ignore(
+          Effect.map(writer.write(AlertsRepo.write(text)), () => {
+            stored = text
+          })
+        )
+      })
+
+      const round = Effect.fnUntraced(function* (before: AlertState) {
+        const now = yield* Clock.currentTimeMillis
+        const seen = look(before, yield* conditions.look, now)
+        // Before it is sent: the same message comes again after a crash, and no second one.
+        yield* save(seen)
+        const sent = yield* Effect.forEach(dueOf(seen, now).slice(0, mostOfRound), deliver, { concurrency: atOnce })
+        const after = sent.reduce((state, { endedAt, id, status }) => attempted(state, id, status, endedAt), seen)
+        yield* save(after)
+        return after
+      })
+
+      return {
+        run: Effect.orDie(AlertsRepo.read(reader)).pipe(
+          Effect.flatMap((state) =>
+            Effect.iterate(state, {
+              while: (_: AlertState) => true,
+              body: (before) => Effect.zipLeft(heartbeat(round(before)), Effect.sleep(interval))
+            })
+          ),
+          Effect.zipRight(Effect.never),
+          Effect.annotateLogs({ service: "alerts" })
+        )
+      }
+    })
+  )
+}

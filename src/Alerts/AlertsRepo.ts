@@ -1,0 +1,21 @@
+import { Effect, Either, Schema } from "effect"
+import { type Db, Tx } from "../Sql.ts"
+import { AlertState, nothingSeen } from "./Condition.ts"
+
+const Stored = Schema.parseJson(AlertState)
+const decode = Schema.decodeUnknownEither(Stored)
+const encode = Schema.encodeSync(Stored)
+
+/** The stored state: nothing where there is none, or where another version has written it. */
+export const read = (db: Db) =>
+  Effect.map(
+    db.get<{ state: string }>("SELECT state FROM alerts WHERE id = 1"),
+    (row): AlertState => Either.getOrElse(decode(row?.state), () => nothingSeen)
+  )
+
+/** What is worth storing. The patience of what is not open yet begins anew after a restart: nobody has looked meanwhile. */
+export const encoded = ({ seen, unsent }: AlertState): string =>
+  encode({ seen: seen.filter(({ openedAt }) => openedAt !== undefined), unsent })
+
+export const write = (state: string) =>
+  Effect.flatMap(Tx, (tx) => tx.run("INSERT OR REPLACE INTO alerts (id, state) VALUES (1, ?)", [state]))

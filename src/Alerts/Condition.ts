@@ -1,0 +1,42 @@
+import { Schema } from "effect"
+
+/** Something that is wrong and that the operator is told of, once it has held for `patience`. */
+export interface Condition {
+  /** The same as long as it is the same trouble, such as `chain base.live`. */
+  readonly key: string
+  readonly summary: string
+  /** What to do about it. */
+  readonly remedy: string
+  /** Milliseconds that it must hold before it counts. */
+  readonly patience: number
+}
+
+/** A condition that has been seen. Times in Unix milliseconds. */
+const HeldCondition = Schema.Struct({
+  key: Schema.String,
+  summary: Schema.String,
+  remedy: Schema.String,
+  since: Schema.Number,
+  /** Absent: it has not held for its patience yet. */
+  openedAt: Schema.optionalWith(Schema.Number, { exact: true }),
+  /** Since when it has been gone; absent while it holds. */
+  goneSince: Schema.optionalWith(Schema.Number, { exact: true })
+})
+export type HeldCondition = typeof HeldCondition.Type
+
+/** A message that has not arrived. */
+const AlertMessage = Schema.Struct({
+  id: Schema.String,
+  /** The bytes that every attempt sends. */
+  body: Schema.String,
+  /** Attempts so far; the next is due at `nextAt`, Unix milliseconds. */
+  attempts: Schema.Number,
+  nextAt: Schema.Number
+})
+export type AlertMessage = typeof AlertMessage.Type
+
+/** What is wrong, and what the operator has not been told yet. */
+export const AlertState = Schema.Struct({ seen: Schema.Array(HeldCondition), unsent: Schema.Array(AlertMessage) })
+export type AlertState = typeof AlertState.Type
+
+export const nothingSeen: AlertState = { seen: [], unsent: [] }

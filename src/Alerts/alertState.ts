@@ -1,0 +1,86 @@
+/** How the alerts follow from what is wrong: pure, and tested without a daemon. */
+import { newAlertId } from "../Domain/Ids.ts"
+import { iso } from "../Domain/Timestamp.ts"
+import { afterAttempt } from "../Webhooks/queue/retryPolicy.ts"
+import type { AlertMessage, AlertState, Condition, HeldCondition } from "./Condition.ts"
+
+/** A condition is over once it has been gone for so long: one that comes and goes is one trouble, not many. */
+const calm = 5 * 60_000
+
+/** Most messages that wait. Of more the oldest are dropped: the operator's receiver has been down for long. */
+export const mostUnsent = 200
+
+export type AlertType = "alert.opened" | "alert.closed" | "alert.test"
+
+/** A message, due at once. */
+export const messageOf = (
+  type: AlertType,
+  about: Pick<HeldCondition, "key" | "summary" | "remedy" | "openedAt">,
+  now: number
+) => {
+  const id = newAlertId(now)
+  const { key, openedAt = now, remedy, summary } = about
+  const alert = {
+    key,
+    summary,
+    remedy,
+    openedAt: iso(openedAt),
+    ...(type === "alert.closed" ? { closedAt: iso(now) } : {})
+  }
+  const message: AlertMessage = {
+    id,
+    body: JSON.stringify({ id, type, createdAt: iso(now), alert }),
+    attempts: 0,
+    nextAt: now
+  }
+  return message
+}
+
+/** What has been seen of a condition, now that it holds. */
+const holding = (
+  seen: HeldCondition | undefined,
+  { key, patience, remedy, summary }: Condition,
+  now: number
+): HeldCondition => {
+  const since = seen?.since ?? now
+  const openedAt = seen?.openedAt ?? (now - since >= patience ? now : undefined)
+  return { key, summary, remedy, since, ...(openedAt === undefined ? {} : { openedAt }) }
+}
+
+/** What is left of one that does not hold; undefined where nothing is. */
+const passing = (seen: HeldCondition, now: number): HeldCondition | undefined => {
+  const goneSince = seen.goneSince ?? now
+  return seen.openedAt === undefined || now - goneSince >= calm ? undefined : { ...seen, goneSince }
+}
+
+/** The state after a look at `now`, Unix milliseconds, which found `conditions`. */
+export const look = (state: AlertState, conditions: ReadonlyArray<Condition>, now: number): AlertState => {
+  const before = new Map(state.seen.map((seen) => [seen.key, seen]))
+  const held = conditions.map((condition) => holding(before.get(condition.key), condition, now))
+  const keys = new Set(held.map(({ key }) => key))
+  const gone = state.seen.filter(({ key }) => !keys.has(key))
+  const left = gone.flatMap((seen) => passing(seen, now) ?? [])
+  const stays = new Set(left.map(({ key }) => key))
+  const messages = [
+    ...held.filter(({ openedAt, key }) => openedAt !== undefined && before.get(key)?.openedAt === undefined)
+  ].map((seen) => messageOf("alert.opened", seen, now))
+  const closing = gone
+    .filter(({ key, openedAt }) => openedAt !== undefined && !stays.has(key))
+    .map((seen) => messageOf("alert.closed", seen, now))
+  return { seen: [...held, ...left], unsent: [...state.unsent, ...messages, ...closing].slice(-mostUnsent) }
+}
+
+/** The state after an attempt to send a message, which ended at `now` with the receiver's status, if there was one. */
+export const attempted = (state: AlertState, id: string, status: number | undefined, now: number): AlertState => ({
+  ...state,
+  unsent: state.unsent.flatMap((message) => {
+    if (message.id !== id) return [message]
+    const attempts = message.attempts + 1
+    const { nextAttemptAt } = afterAttempt(attempts, status, now)
+    return nextAttemptAt === undefined ? [] : [{ ...message, attempts, nextAt: nextAttemptAt }]
+  })
+})
+
+/** The messages that are due, the oldest first. */
+export const dueOf = ({ unsent }: AlertState, now: number): ReadonlyArray<AlertMessage> =>
+  unsent.filter(({ nextAt }) => nextAt <= now)

@@ -1,0 +1,175 @@
+import { dirname } from "node:path"
+import { Clock, Duration, Effect } from "effect"
+import { lastBackupAt } from "../Backup/lastBackup.ts"
+import { type ChainHealth, Chains } from "../Chains.ts"
+import { networkKey } from "../Domain/Chain.ts"
+import { ExceptionKind } from "../Domain/Exception.ts"
+import { iso } from "../Domain/Timestamp.ts"
+import { countOpenOfKind } from "../Payments/ExceptionListRepo.ts"
+import { Settings } from "../Settings.ts"
+import { freeBytes } from "../Sql/freeBytes.ts"
+import { Reader } from "../Sql.ts"
+import { Workers } from "../Telemetry/Workers.ts"
+import { type EndpointOutcome, outcomesOf } from "../Webhooks/queue/EndpointHealthRepo.ts"
+import type { Condition } from "./Condition.ts"
+
+const minutes = (count: number): number => Duration.toMillis(Duration.minutes(count))
+
+/** Less than this on the disk of the database, in bytes, is too little. */
+const leastFree = 1e9
+/** An hour more than a day, in which a daily backup may be late. */
+const oldestBackup = 25 * 60
+/** How far the clock may be behind a chain's, and how old every chain's head may seem, in seconds. */
+const behind = 30
+const ahead = 300
+/** Milliseconds for which an event may not have arrived at an endpoint. */
+const unheard = minutes(2)
+/** Most failing endpoints that are told of one by one, the longest failing first. */
+const mostEndpoints = 20
+
+/** Of live chains: where nobody takes real money, nobody is woken. */
+const ofChain = (chain: ChainHealth): ReadonlyArray<Condition> => {
+  const name = networkKey(chain)
+  const unread: Condition = {
+    key: `chain ${name}`,
+    summary: `${name} is not read, and payments on it wait: ${chain.reason ?? "it is behind"}`,
+    remedy: "tilld doctor says what is wrong with its providers",
+    patience: minutes(5)
+  }
+  const providers = chain.providers.flatMap(
+    ({ healthy, host, reason = "it is unhealthy" }, i): ReadonlyArray<Condition> =>
+      healthy
+        ? []
+        : [
+            {
+              key: `provider ${name} ${i}`,
+              summary: `${host} is not used for ${name}: ${reason}`,
+              remedy: "tilld doctor; if it lasts, put another provider in its place in rpc_urls",
+              patience: minutes(15)
+            }
+          ]
+  )
+  const late = chain.headAheadSeconds ?? 0
+  const clock: Condition = {
+    key: `clock ${name}`,
+    summary: `this machine's clock is ${Math.round(late)} seconds behind ${name}: payments end late`,
+    remedy: "let chrony or systemd-timesyncd set it",
+    patience: minutes(1)
+  }
+  return [...(chain.ready ? [] : [unread]), ...providers, ...(late > behind ? [clock] : [])]
+}
+
+const ofClock = (chains: ReadonlyArray<ChainHealth>): ReadonlyArray<Condition> => {
+  const ages = chains.flatMap(({ headAheadSeconds }) => (headAheadSeconds === undefined ? [] : [-headAheadSeconds]))
+  const youngest = Math.min(...ages)
+  return ages.length === 0 || youngest <= ahead
+    ? []
+    : [
+        {
+          key: "clock ahead",
+          summary: `every chain's head seems ${Math.round(youngest)} seconds old: this machine's clock is ahead`,
+          remedy: "let chrony or systemd-timesyncd set it: payments end early",
+          patience: minutes(2)
+        }
+      ]
+}
+
+const ofEndpoints = (outcomes: ReadonlyArray<EndpointOutcome>, now: number): ReadonlyArray<Condition> =>
+  outcomes
+    .flatMap(({ endpoint, failingSince, mode }) =>
+      mode === "live" && failingSince !== undefined && now - failingSince > unheard ? [{ endpoint, failingSince }] : []
+    )
+    .sort((one, next) => one.failingSince - next.failingSince)
+    .slice(0, mostEndpoints)
+    .map(({ endpoint, failingSince }) => ({
+      key: `endpoint ${endpoint}`,
+      summary: `${endpoint} has received nothing since ${iso(failingSince)}`,
+      remedy: `tilld webhooks list --status failing --endpoint ${endpoint} shows what it answers: tell its merchant`,
+      patience: minutes(1)
+    }))
+
+/** What a look finds wrong at the moment. While the store cannot be read, what it said last stands. */
+export const makeConditions = Effect.gen(function* () {
+  const chains = yield* Chains
+  const workers = yield* Workers
+  const reader = yield* Reader
+  const { database } = yield* Settings
+
+  const ofWorkers = Effect.map(workers.health, (health) =>
+    health.flatMap(({ name, ready, reason = "it is not ready" }) =>
+      ready
+        ? []
+        : [
+            {
+              key: `worker ${name}`,
+              summary: name === "store" ? `the database takes no writes: ${reason}` : `the worker ${name}: ${reason}`,
+              remedy: "the log says why",
+              patience: name === "store" ? 0 : minutes(2)
+            }
+          ]
+    )
+  )
+
+  const ofExceptions = Effect.map(
+    Effect.forEach(
+      ExceptionKind.literals,
+      (kind) => Effect.map(countOpenOfKind(reader, "live", kind), (count) => ({ kind, count })),
+      { concurrency: 1 }
+    ),
+    (counts) =>
+      counts
+        .filter(({ count }) => count > 0)
+        .map(({ count, kind }) => ({
+          key: `exceptions ${kind}`,
+          summary: `exceptions of the kind ${kind} that wait for a decision: ${count}`,
+          remedy: "tilld payments exceptions lists them",
+          patience: 0
+        }))
+  )
+
+  const ofDisk = Effect.sync((): ReadonlyArray<Condition> => {
+    const free = freeBytes(dirname(database.path))
+    return free === undefined || free >= leastFree
+      ? []
+      : [
+          {
+            key: "disk",
+            summary: `the disk of the database has ${Math.round(free / 1e6)} MB left`,
+            remedy: "free some space: a full disk stops payments",
+            patience: minutes(1)
+          }
+        ]
+  })
+
+  const ofBackup = (last: number | undefined, now: number): ReadonlyArray<Condition> =>
+    last === undefined || now - last <= minutes(oldestBackup)
+      ? []
+      : [
+          {
+            key: "backup",
+            summary: `the last good backup is of ${iso(last)}`,
+            remedy: "journalctl -u tilld-backup says why none has been made since",
+            patience: 0
+          }
+        ]
+
+  let stored: ReadonlyArray<Condition> = []
+  const look = Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const live = (yield* chains.health).filter(({ mode }) => mode === "live")
+    const read = Effect.zipWith(ofExceptions, outcomesOf(reader), (exceptions, outcomes) => [
+      ...exceptions,
+      ...ofEndpoints(outcomes, now)
+    ])
+    stored = yield* Effect.orElseSucceed(read, () => stored)
+    return [
+      ...(yield* ofWorkers),
+      ...live.flatMap(ofChain),
+      ...ofClock(live),
+      ...(yield* ofDisk),
+      ...ofBackup(yield* lastBackupAt(database.path), now),
+      ...stored
+    ]
+  })
+  return { look }
+})

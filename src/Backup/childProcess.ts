@@ -1,0 +1,50 @@
+/**
+ * Copies and checks whole databases in a child process: either blocks for as long as the disk takes, and only a process
+ * can be stopped meanwhile.
+ */
+import { fork } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { Context, Effect } from "effect"
+import type { DatabaseFacts } from "./facts.ts"
+import type { Manifest } from "./manifest.ts"
+
+export type CopierRequest =
+  | {
+      readonly does: "copy"
+      /** The database, which may be in use. */
+      readonly source: string
+      /** The backup, which must not exist. It is synced to disk. */
+      readonly target: string
+      readonly version: string
+      readonly madeAt: string
+    }
+  | { readonly does: "check"; readonly file: string }
+
+export type Answer =
+  | { readonly manifest: Manifest }
+  | { readonly facts: DatabaseFacts }
+  | { readonly damage: ReadonlyArray<string> }
+  | { readonly error: { readonly code: string; readonly message: string } }
+
+/** The program of the child process. In the bundle, a separate file next to the main one. */
+export class CopierProgram extends Context.Reference<CopierProgram>()("tilld/Backup/CopierProgram", {
+  defaultValue: () => new URL("./copier.js", import.meta.url)
+}) {}
+
+const ended = {
+  error: { code: "", message: "its process has ended: see the kernel's log, there may be too little memory" }
+}
+
+/** Has a child process do the request. It is killed when this is interrupted. */
+export const inChildProcess = (request: CopierRequest): Effect.Effect<Answer> =>
+  Effect.flatMap(CopierProgram, (program) =>
+    Effect.async((resume) => {
+      const child = fork(fileURLToPath(program), { execArgv: [], stdio: ["ignore", "ignore", "inherit", "ipc"] })
+      child
+        .once("message", (answer: Answer) => resume(Effect.succeed(answer)))
+        .once("error", ({ message }) => resume(Effect.succeed({ error: { code: "", message } })))
+        .once("exit", () => resume(Effect.succeed(ended)))
+        .send(request)
+      return Effect.sync(() => child.kill("SIGKILL"))
+    })
+  )

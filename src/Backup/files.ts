@@ -1,0 +1,221 @@
+/** Where a backup may be written, and how files get their final names: whole, synced, and never over another file. */
+import {
+  accessSync,
+  chownSync,
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync
+} from "node:fs"
+import { basename, dirname, join, resolve } from "node:path"
+import { Data, Effect } from "effect"
+import { isBackup } from "./isBackup.ts"
+
+/** The file or folder cannot be used as it was given. Nothing was written. */
+export class PathRefused extends Data.TaggedError("PathRefused")<{ readonly message: string }> {}
+
+/** A backup could not be made or restored. The message says why, and what to do. */
+export class BackupFailed extends Data.TaggedError("BackupFailed")<{ readonly message: string }> {}
+
+const codeOf = (cause: unknown): string => (cause instanceof Error && "code" in cause ? String(cause.code) : "")
+
+const remedies: ReadonlyArray<readonly [code: RegExp, remedy: string]> = [
+  [/^(ENOSPC|EDQUOT|SQLITE_FULL)/, "the disk or its quota is full: free some space"],
+  [/^EROFS/, "its file system is mounted read-only: mount it writable"],
+  [
+    /^(EACCES|EPERM|SQLITE_(READONLY|CANTOPEN|PERM|AUTH))/,
+    "check who owns the file and its folder, and run this as tilld's user"
+  ],
+  [/^SQLITE_(CORRUPT|NOTADB)/, "it is damaged, or no SQLite database"],
+  [/^SQLITE_(BUSY|LOCKED)/, "another process locks it: end that, and try again"],
+  [/^(EIO|SQLITE_IOERR)/, "the disk answered with an error: check it, and its free space"],
+  [/^EPIPE/, "the program that read it has ended"]
+]
+
+/** The error for what could not be done, with a remedy where the code has one. */
+export const failed = (what: string, code: string, message: string) => {
+  const remedy = remedies.find(([codes]) => codes.test(code))?.[1]
+  return new BackupFailed({ message: `${what} (${message})${remedy === undefined ? "" : `: ${remedy}`}` })
+}
+
+/** Runs a call of the file system; `what` could not be done where it throws. */
+export const onDisk = <A>(what: string, call: () => A): Effect.Effect<A, BackupFailed> =>
+  Effect.try({
+    try: call,
+    catch: (cause) => failed(what, codeOf(cause), cause instanceof Error ? cause.message : String(cause))
+  })
+
+export const because = (what: string) => (cause: unknown) =>
+  failed(what, codeOf(cause), cause instanceof Error ? cause.message : String(cause))
+
+const found = (path: string): Stats | undefined => {
+  try {
+    return lstatSync(path)
+  } catch {
+    return undefined
+  }
+}
+
+/** The folder by its real name. */
+export const writableFolder = (folder: string): Effect.Effect<string, PathRefused> =>
+  Effect.try({
+    try: () => {
+      const real = realpathSync(folder)
+      if (!statSync(real).isDirectory()) throw Object.assign(new Error("it is no folder"), { code: "ENOTDIR" })
+      accessSync(real, constants.W_OK | constants.X_OK)
+      return real
+    },
+    catch: (cause) => {
+      const code = codeOf(cause)
+      const reason =
+        code === "ENOENT"
+          ? "it does not exist: make it, or mount its disk"
+          : code === "ENOTDIR"
+            ? "it is not a folder"
+            : code === "EROFS"
+              ? "its file system is mounted read-only: mount it writable"
+              : code === "EACCES"
+                ? "this user may not write into it"
+                : String(cause)
+      return new PathRefused({ message: `No backup can be made in ${folder}: ${reason}` })
+    }
+  })
+
+/** Files beside a database that belong to it. */
+const belongings = /^(|-wal|-shm|-journal|\.lock|\.pid|\.sock|\.restoring|\.last-backup)$/
+
+const isOfDatabase = (path: string, database: string): boolean => {
+  const real = existsSync(database) ? realpathSync(database) : resolve(database)
+  if (path.startsWith(real) && belongings.test(path.slice(real.length))) return true
+  const [own, other] = [found(real), found(path)]
+  return own !== undefined && other !== undefined && own.ino === other.ino && own.dev === other.dev
+}
+
+const readable = <A>(given: string, read: () => A): Effect.Effect<A, PathRefused> =>
+  Effect.try({ try: read, catch: (cause) => new PathRefused({ message: `${given} cannot be read (${cause})` }) })
+
+/**
+ * The real name of the file that a backup is to become, links followed. Refuses all but a new file in a folder that
+ * exists, and with `force` another backup; also what belongs to the database.
+ */
+export const targetFile = (given: string, database: string, force: boolean): Effect.Effect<string, PathRefused> =>
+  Effect.gen(function* () {
+    const absolute = resolve(given)
+    const isLink = found(absolute)?.isSymbolicLink() === true
+    if (isLink && !existsSync(absolute)) {
+      return yield* new PathRefused({
+        message: `${given} is a link to a file that does not exist: remove it, or give that file`
+      })
+    }
+    const there = existsSync(absolute) ? statSync(absolute) : undefined
+    if (there?.isDirectory()) {
+      return yield* new PathRefused({
+        message: `${given} is a folder: name a file in it, or keep several backups there with --keep N`
+      })
+    }
+    if (there !== undefined && !there.isFile()) {
+      return yield* new PathRefused({
+        message: `${given} is no regular file: for a device or a pipe write to standard output, tilld backup - > ${given}`
+      })
+    }
+    const path = isLink ? realpathSync(absolute) : join(yield* writableFolder(dirname(absolute)), basename(absolute))
+    if (isLink) yield* writableFolder(dirname(path))
+    if (isOfDatabase(path, database)) {
+      return yield* new PathRefused({ message: `${given} belongs to the database itself: give another name` })
+    }
+    if (there !== undefined && !force) {
+      return yield* new PathRefused({ message: `${given} exists: give another name, or --force to replace it` })
+    }
+    if (there !== undefined && !(yield* readable(given, () => isBackup(path)))) {
+      return yield* new PathRefused({
+        message: `${given} is no backup, and --force replaces nothing else: give another name, or remove it yourself`
+      })
+    }
+    return path
+  })
+
+const isRunning = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return codeOf(error) === "EPERM"
+  }
+}
+
+/**
+ * A name for a file that becomes `path` when it is whole, `<path>.<pid>.partial`; the file is gone when the scope closes.
+ * Those of processes that were killed are removed.
+ */
+export const partialOf = (path: string) =>
+  Effect.acquireRelease(
+    onDisk(`Cannot write in ${dirname(path)}`, () => {
+      const own = /^\.(\d+)\.partial$/
+      for (const name of readdirSync(dirname(path))) {
+        const pid = name.startsWith(basename(path)) ? own.exec(name.slice(basename(path).length))?.[1] : undefined
+        if (pid !== undefined && (Number(pid) === process.pid || !isRunning(Number(pid)))) {
+          rmSync(join(dirname(path), name), { force: true })
+        }
+      }
+      return `${path}.${process.pid}.partial`
+    }),
+    (partial) => Effect.sync(() => rmSync(partial, { force: true }))
+  )
+
+/** Syncs a file or a folder to disk. */
+export const syncToDisk = (path: string) => {
+  const file = openSync(path, "r")
+  try {
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** FAT, exFAT, SMB and some of FUSE have no hard links, and say so in different ways. */
+const noLinks = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"])
+
+/** Gives a second name to a file, never that of another one. Whether the file system can. */
+export const linked = (path: string, second: string): boolean => {
+  try {
+    linkSync(path, second)
+    return true
+  } catch (cause) {
+    if (noLinks.has(codeOf(cause))) return false
+    throw cause
+  }
+}
+
+/** Unlike rename alone, this never replaces a file that was made meanwhile: the name is taken before. */
+const renameToNew = (partial: string, path: string) => {
+  closeSync(openSync(path, "wx", 0o600))
+  try {
+    renameSync(partial, path)
+  } catch (cause) {
+    rmSync(path)
+    throw cause
+  }
+}
+
+/** Gives a whole, synced file its final name: over another one with `force` only. */
+export const publish = (partial: string, path: string, force: boolean) =>
+  onDisk(`The backup cannot get its name ${path}`, () => {
+    if (force) renameSync(partial, path)
+    else if (!linked(partial, path)) renameToNew(partial, path)
+    syncToDisk(dirname(path))
+  })
+
+/** What root makes in the folder of another user belongs to that user: tilld has to read and write it. */
+export const giveToOwnerOf = (folder: string, file: string) => {
+  const { gid, uid } = statSync(folder)
+  if (process.getuid?.() === 0) chownSync(file, uid, gid)
+}

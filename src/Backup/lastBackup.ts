@@ -1,0 +1,43 @@
+/**
+ * When the database was last backed up: a small file beside it, `<database>.last-backup`. It is no row of the database: a
+ * restore would take it back, and a user who may read the database can make a backup without writing to it.
+ */
+import { readFileSync, renameSync, writeFileSync } from "node:fs"
+import { dirname } from "node:path"
+import { Effect, Option, Schema } from "effect"
+import { giveToOwnerOf, onDisk } from "./files.ts"
+
+const LastBackup = Schema.Struct({
+  /** When the copy was begun: what came later is not in it. */
+  madeAt: Schema.DateTimeUtc,
+  /** As given; `-` for standard output. */
+  file: Schema.String,
+  sha256: Schema.String
+})
+export type LastBackup = typeof LastBackup.Type
+
+const json = Schema.parseJson(LastBackup)
+
+/** The last good backup of the database at this path; undefined where none was made, or its file cannot be read. */
+export const lastBackup = (database: string): Effect.Effect<LastBackup | undefined> =>
+  Effect.try(() => readFileSync(`${database}.last-backup`, "utf8")).pipe(
+    Effect.flatMap(Schema.decodeUnknown(json)),
+    Effect.option,
+    Effect.map(Option.getOrUndefined)
+  )
+
+/** When that was, Unix milliseconds. */
+export const lastBackupAt = (database: string): Effect.Effect<number | undefined> =>
+  Effect.map(lastBackup(database), (last) => last?.madeAt.epochMillis)
+
+export const recordBackup = (database: string, made: LastBackup) =>
+  Effect.gen(function* () {
+    const text = yield* Effect.orDie(Schema.encode(json)(made))
+    const file = `${database}.last-backup`
+    yield* onDisk(`The time of the backup cannot be noted in ${file}`, () => {
+      const partial = `${file}.${process.pid}.partial`
+      writeFileSync(partial, `${text}\n`, { mode: 0o640 })
+      giveToOwnerOf(dirname(file), partial)
+      renameSync(partial, file)
+    })
+  })

@@ -1,0 +1,294 @@
+/**
+ * Puts a backup in the place of the database. Everything is checked on a copy beside it before the database is touched;
+ * then one rename replaces it, and the former one is kept. The next start of the daemon cannot mistake the copy for the
+ * newest database: its numbering has a token that no index mark has, so that every wallet jumps.
+ */
+import { randomUUID } from "node:crypto"
+import { chmodSync, existsSync, lstatSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs"
+import { basename, dirname, join } from "node:path"
+import Database from "better-sqlite3"
+import { Clock, DateTime, Effect, Either, Redacted } from "effect"
+import * as AuditRepo from "../Auth/AuditRepo.ts"
+import { detailText } from "../Auth/auditLog.ts"
+import { modes } from "../Domain/Chain.ts"
+import { iso } from "../Domain/Timestamp.ts"
+import { hdWallet } from "../Payments/addresses/hdWallet.ts"
+import { readMark } from "../Payments/addresses/IndexMark.ts"
+import { blindJump } from "../Payments/addresses/numbering.ts"
+import * as WalletsRepo from "../Payments/addresses/WalletsRepo.ts"
+import { allWalletUsers } from "../Payments/addresses/walletUsers.ts"
+import { fingerprintOf, wrongMasterKey } from "../Secrets.ts"
+import { loadMasterKey } from "../Settings/masterKey.ts"
+import { Settings, type SettingsShape, type SettingsSource } from "../Settings.ts"
+import { fromDatabase } from "../Sql/Db.ts"
+import { newestSchema } from "../Sql/migrate.ts"
+import { Reader, Tx } from "../Sql.ts"
+import { inChildProcess } from "./childProcess.ts"
+import { differencesOf, openIn } from "./differences.ts"
+import type { DatabaseFacts } from "./facts.ts"
+import { BackupFailed, failed, giveToOwnerOf, onDisk, PathRefused, syncToDisk } from "./files.ts"
+import { type InPlace, lookInPlace, objectionsOf, replaceDatabase } from "./inPlace.ts"
+import { lastBackup, recordBackup } from "./lastBackup.ts"
+import { type ReceivedBackup, receiveBackup } from "./receive.ts"
+
+export interface RestoreOptions {
+  readonly file: string
+  /** A file with age identities, for an encrypted backup. */
+  readonly identity: string | undefined
+  /** Replaces newer data, and takes a file without a manifest or with other wallets. */
+  readonly force: boolean
+  readonly settings: SettingsShape
+  /** May name the master key. */
+  readonly env: SettingsSource["env"]
+  /** Who restores, for the audit log. */
+  readonly who: string
+}
+
+const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : path)
+
+/** Only root and the owner of the folder can give the daemon a database that it can write. */
+const refuseOtherUser = (path: string) =>
+  Effect.suspend(() => {
+    const owner = statSync(dirname(path)).uid
+    const user = process.getuid?.()
+    return user === 0 || user === owner
+      ? Effect.void
+      : new PathRefused({ message: `${dirname(path)} belongs to user ${owner}: restore as root or as that user` })
+  })
+
+const refuseOwnFiles = ({ file }: RestoreOptions, path: string) =>
+  Effect.suspend(() => {
+    const [own, given] = [statSync(path, { throwIfNoEntry: false }), statSync(file, { throwIfNoEntry: false })]
+    return own !== undefined && given !== undefined && own.ino === given.ino && own.dev === given.dev
+      ? new PathRefused({ message: `${file} is the database itself` })
+      : Effect.void
+  })
+
+/** A file that nothing is left of when the scope closes, nor of a run that was killed. */
+const scratchFile = (path: string) => {
+  const remove = () => {
+    for (const suffix of ["", "-journal", "-wal", "-shm"]) rmSync(path + suffix, { force: true })
+  }
+  return Effect.as(
+    Effect.acquireRelease(onDisk(`${path} cannot be removed`, remove), () => Effect.sync(remove)),
+    path
+  )
+}
+
+const keptName = (path: string) => `${path}.before-restore-`
+
+/** A run that was killed while it replaced the database leaves a second name of the one in place. */
+const removeSecondNames = (path: string) =>
+  onDisk(`${dirname(path)} cannot be read`, () => {
+    const own = lstatSync(path, { throwIfNoEntry: false })
+    for (const name of own === undefined ? [] : readdirSync(dirname(path))) {
+      const other = join(dirname(path), name)
+      if (name.startsWith(basename(keptName(path))) && lstatSync(other).ino === own?.ino) rmSync(other)
+    }
+  })
+
+const unchanged = (message: string) => new BackupFailed({ message: `${message}. Nothing was changed` })
+
+/** The facts of a sound database of a schema that this version knows. */
+const soundFacts = Effect.fnUntraced(function* (file: string, copy: string, { manifest }: ReceivedBackup) {
+  const answer = yield* inChildProcess({ does: "check", file: copy })
+  if ("damage" in answer) {
+    return yield* unchanged(`${file} is damaged (${answer.damage.join("; ").slice(0, 300)})`)
+  }
+  if (!("facts" in answer)) {
+    const { code, message } = "error" in answer ? answer.error : { code: "", message: "no answer" }
+    return yield* failed(`${file} is no database of tilld`, code, message)
+  }
+  const { schema } = answer.facts
+  if (schema > newestSchema) {
+    const version = manifest === undefined ? "" : ` ${manifest.tilld}`
+    return yield* unchanged(
+      `${file} was written by a newer tilld${version} (its schema is ${schema}, this version knows ${newestSchema}): install that version`
+    )
+  }
+  return answer.facts
+})
+
+/** Whether the master key that is found here opens the backup's secrets. */
+const checkMasterKey = Effect.fnUntraced(function* (
+  { env, settings }: RestoreOptions,
+  copy: string,
+  { masterKey }: DatabaseFacts
+) {
+  if (masterKey === null) return "the backup has no secrets"
+  const key = yield* Effect.either(loadMasterKey(settings.database.path, env))
+  if (Either.isLeft(key)) {
+    return `not checked, since there is none here (${key.left.message.split(":")[0]}): tilld needs the one with the fingerprint ${masterKey}`
+  }
+  const given = fingerprintOf(key.right)
+  if (given === masterKey) return "it opens the backup's secrets"
+  return yield* onCopy(copy, (db) => wrongMasterKey(db, masterKey, given))
+})
+
+const onCopy = <A, E, R>(
+  copy: string,
+  use: (db: ReturnType<typeof fromDatabase>, raw: Database.Database) => Effect.Effect<A, E, R>
+) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => new Database(copy)),
+    (raw) => use(fromDatabase(raw), raw),
+    (raw) => Effect.sync(() => raw.close())
+  )
+
+/** The configuration's wallets that the backup does not know. */
+const unknownWallets = ({ settings: { wallets } }: RestoreOptions, facts: DatabaseFacts): ReadonlyArray<string> =>
+  facts.wallets.length === 0
+    ? []
+    : modes.flatMap((mode) => {
+        const xpub = wallets[mode]
+        const fingerprint = xpub === undefined ? undefined : hdWallet(Redacted.value(xpub)).fingerprint
+        return fingerprint === undefined || facts.wallets.some(({ wallet }) => wallet === fingerprint)
+          ? []
+          : [
+              `the backup does not know wallets.${mode} of the configuration (${fingerprint}): it is of another installation, or older than that wallet`
+            ]
+      })
+
+const objections = (
+  options: RestoreOptions,
+  path: string,
+  received: ReceivedBackup,
+  facts: DatabaseFacts,
+  inPlace: InPlace
+) => [
+  ...(received.manifest === undefined
+    ? [
+        `${options.file} has no manifest: it was not made by tilld backup, or its end is missing, and its digest is not known`
+      ]
+    : []),
+  ...unknownWallets(options, facts),
+  ...objectionsOf(inPlace, facts, path)
+]
+
+/**
+ * Makes the copy ready to replace the database, in one transaction: the next start must not take it for the newest, and
+ * every wallet jumps over what the database in place and the mark have handed out.
+ */
+const prepare = Effect.fnUntraced(function* (
+  options: RestoreOptions,
+  copy: string,
+  facts: DatabaseFacts,
+  inPlace: InPlace
+) {
+  const { file, settings, who } = options
+  const now = yield* Clock.currentTimeMillis
+  const mark = Either.getOrUndefined(Either.try(() => readMark(settings.database)))
+  const known = inPlace.is === "database" ? inPlace.facts.wallets : []
+  const handedOut = [
+    ...known.map(({ jump, next, wallet }) => [wallet, next + jump] as const),
+    ...Object.entries(mark?.wallets ?? {})
+  ]
+  const change = Effect.gen(function* () {
+    yield* WalletsRepo.renewToken(`restored ${randomUUID()}`)
+    for (const [wallet, next] of handedOut) yield* WalletsRepo.oweJumpTo(wallet, next)
+    const detail = detailText({ file, newest: facts.newest === null ? undefined : iso(facts.newest) })
+    yield* AuditRepo.insert({
+      at: now,
+      via: "direct",
+      who,
+      account: undefined,
+      mode: undefined,
+      act: "restore",
+      detail
+    })
+  })
+  return yield* onCopy(copy, (db, raw) =>
+    Effect.gen(function* () {
+      raw.pragma("journal_mode = DELETE")
+      raw.pragma("synchronous = FULL")
+      yield* db.run("BEGIN IMMEDIATE")
+      yield* Effect.provideService(change, Tx, { ...db, afterCommit: () => undefined })
+      yield* db.run("COMMIT")
+      const users = yield* Effect.provide(allWalletUsers, Reader.context(db)).pipe(
+        Effect.provideService(Settings, settings)
+      )
+      const wallets = (yield* WalletsRepo.all(db)).map(({ fingerprint, jump, next_index }) => ({
+        wallet: fingerprint,
+        /** The backup's next index, and the one after the next start. */
+        from: next_index,
+        next: next_index + jump + blindJump,
+        usedBy: users.filter((user) => user.fingerprint === fingerprint).map(({ name }) => name)
+      }))
+      return { now, wallets, ...(yield* openIn(db, now, facts.newest)) }
+    })
+  )
+})
+
+/** Gives the copy the owner and the mode that the database had, or should have. */
+const dress = (copy: string, path: string) =>
+  onDisk(`${copy} cannot get its owner and mode`, () => {
+    const former = statSync(path, { throwIfNoEntry: false })
+    chmodSync(copy, former === undefined ? 0o640 : former.mode & 0o777)
+    giveToOwnerOf(former === undefined ? dirname(path) : path, copy)
+    syncToDisk(copy)
+  })
+
+/** A good backup is there, even if the machine that made it is lost. */
+const noteBackup = Effect.fnUntraced(function* (path: string, file: string, { manifest }: ReceivedBackup) {
+  if (manifest === undefined) return
+  const madeAt = DateTime.unsafeMake(manifest.madeAt)
+  const last = yield* lastBackup(path)
+  if (last !== undefined && DateTime.greaterThan(last.madeAt, madeAt)) return
+  yield* Effect.ignore(recordBackup(path, { madeAt, file, sha256: manifest.sha256 }))
+})
+
+/**
+ * Restores a backup. The caller holds the instance lock. Fails with `PathRefused`, `AgeUnusable`, `WrongMasterKey` or
+ * `BackupFailed`; then the database in place is unchanged.
+ */
+export const restore = Effect.fn("Backup.restore")(function* (options: RestoreOptions) {
+  const { file, force, identity, settings } = options
+  const path = realPath(settings.database.path)
+  yield* refuseOtherUser(path)
+  yield* refuseOwnFiles(options, path)
+  yield* removeSecondNames(path)
+  const copy = yield* scratchFile(`${path}.restoring`)
+  const received = yield* receiveBackup(file, copy, identity)
+  if (received.manifest === undefined && (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) {
+    return yield* unchanged(
+      `${file} lacks the changes in ${file}-wal: bring them in with sqlite3 ${file} 'PRAGMA wal_checkpoint(TRUNCATE)'`
+    )
+  }
+  const facts = yield* soundFacts(file, copy, received)
+  const masterKey = yield* checkMasterKey(options, copy, facts)
+  const inPlace = yield* lookInPlace(path)
+  const against = objections(options, path, received, facts, inPlace)
+  if (against.length > 0 && !force) {
+    return yield* new BackupFailed({
+      message: [
+        ...against,
+        "Nothing was changed. --force restores it all the same, and keeps the database in place beside"
+      ].join(".\n")
+    })
+  }
+  const isSame = inPlace.is === "database" && inPlace.facts.installation === facts.installation
+  const lost = isSame ? yield* differencesOf(path, copy) : null
+  const { now, ...found } = yield* prepare(options, copy, facts, inPlace)
+  yield* dress(copy, path)
+  const kept = `${keptName(path)}${iso(now).replace(/[-:.]/g, "")}`
+  yield* Effect.uninterruptible(replaceDatabase(inPlace, copy, path, kept))
+  yield* noteBackup(path, file, received)
+  return {
+    file,
+    database: path,
+    tilld: received.manifest?.tilld ?? null,
+    schema: facts.schema,
+    migrates: facts.schema < newestSchema,
+    hasManifest: received.manifest !== undefined,
+    madeAt: received.manifest?.madeAt ?? null,
+    newest: facts.newest === null ? null : iso(facts.newest),
+    /** Seconds between the newest change in the backup and now. */
+    gapSeconds: facts.newest === null ? null : Math.round((now - facts.newest) / 1000),
+    masterKey,
+    overruled: against,
+    kept: inPlace.is === "missing" ? null : kept,
+    ...found,
+    lost
+  }
+}, Effect.scoped)
+export type Restored = Effect.Effect.Success<ReturnType<typeof restore>>

@@ -1,0 +1,101 @@
+import { existsSync } from "node:fs"
+import packageJson from "../../package.json" with { type: "json" }
+import type { SettingsShape } from "../Settings.ts"
+import { holderOf } from "../Sql/InstanceLock.ts"
+import { areNearlyAllOpen, descriptorsOf } from "../Telemetry/descriptors.ts"
+import { type Finding, fail, ok, warn } from "./Finding.ts"
+
+/** What the daemon says of itself, through its socket. */
+export interface DaemonHealth {
+  readonly version: string
+  readonly pid: number
+  /** Of its process, which owns its files. */
+  readonly uid: number
+  readonly markFolder: string
+  /** Its chains and workers that are not ready. */
+  readonly unready: ReadonlyArray<{ readonly name: string; readonly reason: string }>
+  /** Why it writes nothing: the database's path names other files than it has open. */
+  readonly lostFiles?: string | undefined
+}
+
+/** A process works on the database, and says nothing of itself. */
+export interface Silent {
+  /** What is known of it. */
+  readonly silent: string
+  readonly remedy?: string
+}
+
+/** Whether a daemon answers: its health, undefined where none runs, or why it could not be asked. */
+export type AskedDaemon = DaemonHealth | Silent | undefined
+
+export const isHealth = (asked: AskedDaemon): asked is DaemonHealth => asked !== undefined && "pid" in asked
+
+const log = "journalctl -u tilld"
+
+const descriptorsText = (pid: number | undefined): string | undefined => {
+  const found = pid === undefined ? undefined : descriptorsOf(pid)
+  return found === undefined || !areNearlyAllOpen(found)
+    ? undefined
+    : `${found.open} of its ${found.limit} file descriptors are open`
+}
+
+/**
+ * What is known of a daemon that gave no answer, from the lock of its database.
+ *
+ * @param asked why it gave none; undefined where nothing listens at its socket
+ */
+export const withoutAnswer = (database: string, asked: Silent | undefined): AskedDaemon => {
+  const holder = holderOf(database)
+  if (holder === undefined) return asked
+  const { command = "serve", pid } = holder
+  const who = pid === undefined ? "a process that cannot be seen from here" : `process ${pid}`
+  if (command !== "serve") {
+    const silent = `${who}, tilld ${command}, works on the database, which is not examined meanwhile`
+    return asked ?? { silent, remedy: "wait for it, or end it, and run this again" }
+  }
+  if (asked === undefined) {
+    const silent = `${who} starts, or waits for something: it does not answer at its socket yet`
+    return { silent, remedy: `${log} says for what` }
+  }
+  const full = descriptorsText(pid)
+  const silent = `${who} runs: ${[asked.silent, ...(full === undefined ? [] : [full])].join("; ")}`
+  return full === undefined ? { ...asked, silent } : { silent, remedy: "raise LimitNOFILE and restart it" }
+}
+
+/**
+ * Whether the database may be opened. A daemon that does not answer may have another file open than the one at the path, and
+ * SQLite would make files that the daemon then takes for its own. One that has lost its files says so itself.
+ */
+export const mayOpen = (asked: AskedDaemon): boolean =>
+  asked === undefined || (isHealth(asked) && asked.lostFiles === undefined)
+
+/** Parts whose reasons say what to do. */
+const selfExplaining = new Set(["clock", "listener", "store"])
+
+const remedyOf = (part: string): string | undefined => {
+  if (selfExplaining.has(part)) return undefined
+  if (part === "descriptors") return "raise LimitNOFILE, or find who opens so many"
+  return `${log} says more of it`
+}
+
+/** Findings about the daemon of a database that answered, or that could not be asked. */
+export const examineDaemon = (asked: DaemonHealth | Silent, version = packageJson.version): ReadonlyArray<Finding> => {
+  const name = "daemon"
+  if (!isHealth(asked)) return [fail(name, asked.silent, asked.remedy)]
+  const runs = `process ${asked.pid} runs version ${asked.version}`
+  return [
+    asked.version === version
+      ? ok(name, runs)
+      : warn(name, `${runs}, and this command is ${version}`, "restart it to run what is installed"),
+    ...asked.unready.map((part) => fail(`${name}: ${part.name}`, part.reason, remedyOf(part.name)))
+  ]
+}
+
+/** Where no daemon runs: what else was found may be why, and comes first. */
+export const examineDown = ({ database: { path } }: SettingsShape, others: ReadonlyArray<Finding>): Finding => {
+  const name = "daemon"
+  const isBroken = others.some(({ status }) => status === "fail")
+  if (!existsSync(path) && !isBroken) return warn(name, "it has not run yet", "systemctl enable --now tilld")
+  const start = `systemctl start tilld; ${log} -p err says why it ended`
+  return fail(name, "it is down", isBroken ? `mend what is said above, then ${start}` : start)
+}

@@ -1,0 +1,180 @@
+import { existsSync, statSync } from "node:fs"
+import type Database from "better-sqlite3"
+import { Either } from "effect"
+import { newestSchema } from "../Sql/migrate.ts"
+import { type Finding, fail, ok, warn } from "./Finding.ts"
+import { readDatabase, restoreBackup, unreadable } from "./openDatabase.ts"
+
+const day = 86_400_000
+/** Days over which growth and failed deliveries are counted. */
+export const recentDays = 7
+/** Endpoints that are listed at most. */
+const mostEndpoints = 20
+
+/** What the doctor reads from the database. Times are Unix milliseconds. */
+export interface StoreFacts {
+  /** Each wallet by fingerprint: its next index with a pending jump, and what of it was paid. */
+  readonly wallets: ReadonlyMap<string, WalletUse>
+  /** Numbering token of the daemon's last start; empty before the first. */
+  readonly token: string
+  /** Fingerprint of the master key that sealed the database; undefined where nothing is sealed yet. */
+  readonly keyFingerprint: string | undefined
+  readonly exceptions: ReadonlyArray<{ readonly kind: string; readonly count: number; readonly oldest: number }>
+  /** Receivers with deliveries that were tried in vain: those that wait, and those that failed for good lately. */
+  readonly failing: ReadonlyArray<{
+    readonly receiver: string
+    /** Where the newest of these deliveries goes to, and how its last attempt ended: a status, or an error. */
+    readonly url: string
+    readonly reason: string | null
+    readonly waiting: number
+    readonly failed: number
+    readonly since: number
+  }>
+  /** Events of all time and of the last days. */
+  readonly events: {
+    readonly count: number
+    readonly recent: number
+    readonly oldest: number | null
+    readonly newest: number | null
+  }
+}
+
+export interface WalletUse {
+  readonly next: number
+  readonly paid: number
+  /** The longest run of indexes without money, between paid ones or behind the last. */
+  readonly gap: number
+}
+
+/** What was found of the database; no facts where it is damaged or of another version. */
+export interface StoreLook {
+  readonly findings: ReadonlyArray<Finding>
+  readonly facts: StoreFacts | undefined
+}
+
+const name = "database"
+
+/** Of a database that the first start will make. */
+const noFacts: StoreFacts = {
+  wallets: new Map(),
+  token: "",
+  keyFingerprint: undefined,
+  exceptions: [],
+  failing: [],
+  events: { count: 0, recent: 0, oldest: null, newest: null }
+}
+
+const paidIndexes = `
+  SELECT wallet, count(*) AS paid, max(wallet_index) AS last, max(wallet_index - before - 1) AS gap FROM (
+    SELECT wallet, wallet_index, lag(wallet_index, 1, -1) OVER (PARTITION BY wallet ORDER BY wallet_index) AS before
+    FROM payments WHERE EXISTS (SELECT 1 FROM receipts WHERE payment_id = payments.id AND canonical = 1))
+  GROUP BY wallet`
+
+const failing = `
+  SELECT receiver, waiting, failed, since, url,
+    (SELECT coalesce(error, 'HTTP ' || status) FROM attempts WHERE delivery = sequence ORDER BY number DESC LIMIT 1) AS reason
+  FROM (
+    SELECT coalesce(endpoint_id, 'a webhookUrl') AS receiver, sum(status = 'pending') AS waiting,
+      sum(status = 'failed') AS failed, min(created_at) AS since, max(sequence) AS newest
+    FROM deliveries
+    WHERE status IN ('pending', 'failed') AND attempts + redeliveries > 0 AND (status = 'pending' OR created_at > ?)
+    GROUP BY endpoint_id ORDER BY waiting DESC, failed DESC LIMIT ${mostEndpoints})
+  JOIN deliveries ON sequence = newest
+  ORDER BY waiting DESC, failed DESC`
+
+const factsOf = (database: Database.Database, now: number): StoreFacts => {
+  const all = <Row>(sql: string, ...params: ReadonlyArray<number>) =>
+    database.prepare(sql).all(...params) as ReadonlyArray<Row>
+  const paid = new Map(
+    all<{ wallet: string; paid: number; last: number; gap: number }>(paidIndexes).map((row) => [row.wallet, row])
+  )
+  const wallets = all<{ fingerprint: string; next: number }>(
+    "SELECT fingerprint, next_index + jump AS next FROM wallets"
+  ).map(({ fingerprint, next }) => {
+    const used = paid.get(fingerprint) ?? { paid: 0, last: -1, gap: 0 }
+    return [fingerprint, { next, paid: used.paid, gap: Math.max(used.gap, next - 1 - used.last) }] as const
+  })
+  const [numbering] = all<{ token: string }>("SELECT token FROM numbering")
+  const [key] = all<{ value: string }>("SELECT value FROM meta WHERE key = 'master_key_fingerprint'")
+  const [events = { count: 0, recent: 0, oldest: null, newest: null }] = all<StoreFacts["events"]>(
+    `SELECT count(*) AS count, count(*) FILTER (WHERE created_at > ?) AS recent, min(created_at) AS oldest,
+       max(created_at) AS newest FROM events`,
+    now - recentDays * day
+  )
+  return {
+    wallets: new Map(wallets),
+    token: numbering?.token ?? "",
+    keyFingerprint: key?.value,
+    exceptions: all(
+      "SELECT kind, count(*) AS count, min(opened_at) AS oldest FROM exceptions WHERE is_open = 1 GROUP BY kind"
+    ),
+    failing: all(failing, now - recentDays * day),
+    events
+  }
+}
+
+/** The newest migration; undefined where tilld has never written the file. */
+const schemaOf = (database: Database.Database): number | undefined => {
+  const tables = database.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'migrations'").get() as {
+    n: number
+  }
+  if (tables.n === 0) return undefined
+  return (
+    (database.prepare("SELECT max(migration_id) AS id FROM migrations").get() as { id: number | null }).id ?? undefined
+  )
+}
+
+const lookInto = (path: string, database: Database.Database, now: number): StoreLook => {
+  const only = (finding: Finding): StoreLook => ({ findings: [finding], facts: undefined })
+  const damage = (database.pragma("quick_check(5)") as ReadonlyArray<{ quick_check: string }>)
+    .map((row) => row.quick_check)
+    .filter((line) => line !== "ok")
+  if (damage.length > 0)
+    return only(
+      fail(name, `${path} is damaged: ${damage.join("; ").replaceAll("\n", "; ").slice(0, 300)}`, restoreBackup)
+    )
+  const schema = schemaOf(database)
+  if (schema === undefined) return only(fail(name, `${path} is no database of tilld`, "correct database.path"))
+  if (schema > newestSchema) {
+    const finding = `a newer tilld wrote it: its schema is ${schema}, and this version knows ${newestSchema}`
+    return only(fail("schema", finding, "install that version, or restore a backup from before it"))
+  }
+  const orphans = database.pragma("foreign_key_check") as ReadonlyArray<{ table: string }>
+  return {
+    findings: [
+      ok(name, "quick_check finds no damage"),
+      ok(
+        "schema",
+        schema === newestSchema ? `${schema}, the newest` : `${schema}: the next start brings it to ${newestSchema}`
+      ),
+      ...(orphans.length === 0
+        ? []
+        : [fail(name, `${orphans.length} rows refer to missing rows, such as in ${orphans[0]?.table}`, restoreBackup)])
+    ],
+    facts: factsOf(database, now)
+  }
+}
+
+/**
+ * Reads the database file, whole and in this process, so that a running daemon is not held up. A file that cannot be read is
+ * one finding.
+ *
+ * @param isOpen whether a daemon has it open
+ * @param loss that it is not there although it was, see `lossOf`
+ */
+export const lookAtStore = (path: string, isOpen: boolean, now: number, loss?: string): StoreLook => {
+  if (loss !== undefined) {
+    return { findings: [fail(name, loss, "tilld restore FILE with the newest backup")], facts: undefined }
+  }
+  // A start that was cut off leaves an empty file.
+  if (!existsSync(path) || statSync(path).size === 0) {
+    const finding = warn(name, `${path} is not there yet`, "tilld serve makes it at its first start")
+    return { findings: [finding], facts: noFacts }
+  }
+  return Either.try(() => readDatabase(path, isOpen, (database) => lookInto(path, database, now))).pipe(
+    Either.match({
+      onLeft: (error) => ({ findings: [unreadable(path, error)], facts: undefined }),
+      onRight: (look) => ("findings" in look ? look : { findings: [look], facts: undefined })
+    })
+  )
+}

@@ -1,0 +1,128 @@
+/** The account's default secret, which signs deliveries to payments' own webhookUrls: since when, and a new one. */
+import { Clock, Duration, Effect, Either, Redacted } from "effect"
+import { audited } from "../../Auth/auditLog.ts"
+import { iso } from "../../Domain/Timestamp.ts"
+import { Reader, type Writer } from "../../Sql.ts"
+import { ageOf, type DefaultSecretAge } from "../../Webhooks/DefaultSecrets.ts"
+import { SigningKeys } from "../../Webhooks/SigningKeys.ts"
+import type { SecretPair } from "../../Webhooks/secretPair.ts"
+import { CopyField } from "../components/CopyField.tsx"
+import { blank, type FormState, PostForm, Select } from "../components/Form.tsx"
+import { Facts } from "../components/Table.tsx"
+import { Notice, Time } from "../components/values.tsx"
+import { readDuration, textOf } from "../fields.ts"
+import { framedReply } from "../framedReply.tsx"
+import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { mayAs, type Viewer } from "../Viewer.ts"
+import { overlaps } from "./WebhookViews.tsx"
+
+type Needs = Reader | SigningKeys | Writer
+
+/** As the API allows. */
+export const longestOverlap = "7 days"
+
+const path = "/webhooks/default-secret"
+const page = { section: "/webhooks", title: "Default secret" } as const
+const labels = { overlap: "The former secret also signs for" }
+
+interface AgeProps {
+  readonly of: DefaultSecretAge | undefined
+  /** Unix milliseconds. */
+  readonly now: number
+}
+
+const Age = ({ now, of }: AgeProps) =>
+  of === undefined ? (
+    <p class="empty">There is none yet: it is made when it is first needed.</p>
+  ) : (
+    <Facts
+      of={{
+        Made: <Time at={of.createdAt} />,
+        "The former one signs until":
+          of.previousUntil === null || of.previousUntil <= now ? undefined : <Time at={of.previousUntil} />
+      }}
+    />
+  )
+
+const show = (viewer: Viewer, form: FormState = blank("rotation", { overlap: "24h" })) =>
+  Effect.gen(function* () {
+    const age = yield* ageOf(yield* Reader, viewer.owner)
+    const now = yield* Clock.currentTimeMillis
+    return framedReply(
+      viewer,
+      page,
+      <>
+        <p>
+          It signs what is sent to a payment's own webhookUrl, unless that is the URL of an endpoint. It is stored
+          sealed, and shown only when it is new.
+        </p>
+        <section class="card">
+          <Age of={age} now={now} />
+        </section>
+        {mayAs(viewer.role, "admin") ? (
+          <PostForm
+            of={form}
+            action={pathOf(viewer, path)}
+            csrf={viewer.csrf}
+            submit="Make a new secret"
+            labels={labels}
+          >
+            <Select of={form} name="overlap" label={labels.overlap} options={overlaps} />
+          </PostForm>
+        ) : null}
+      </>,
+      form.problems.length === 0 ? 200 : 422
+    )
+  })
+
+const shownOnce = (viewer: Viewer, { current, previous }: SecretPair) =>
+  framedReply(
+    viewer,
+    page,
+    <>
+      <Notice tone="warning">
+        <p>This is the only time that the secret is shown. Put it into your receiver now.</p>
+      </Notice>
+      <CopyField id="new-secret" label="The default secret" value={Redacted.value(current)} />
+      <p>
+        {previous === undefined ? (
+          "The former secret signs no more."
+        ) : (
+          <>
+            The former secret also signs until <Time at={previous.until} />.
+          </>
+        )}
+      </p>
+      <p>
+        <a href={pathOf(viewer, "/webhooks")}>I have kept it: to the list</a>
+      </p>
+    </>
+  )
+
+const rotate: PortalHandler<Needs> = (viewer, { form }) =>
+  Effect.gen(function* () {
+    const refused = (message: string) =>
+      show(viewer, { id: "rotation", typed: form, problems: [{ path: "overlap", message }] })
+    const overlap = readDuration(longestOverlap)(textOf(form, "overlap"))
+    if (Either.isLeft(overlap)) return yield* refused(overlap.left)
+    const keys = yield* SigningKeys
+    // As `tilld webhooks secret --rotate` has it.
+    const detail = { ...viewer.owner, overlap: Duration.format(overlap.right) }
+    return yield* audited(viewer.actor, { act: "webhooks secret --rotate", detail }, () =>
+      keys.rotate(viewer.owner, overlap.right)
+    ).pipe(
+      Effect.map((pair) => shownOnce(viewer, pair)),
+      Effect.catchTags({
+        RotationUnderWay: ({ until }) =>
+          refused(
+            `must wait: the secret before the last one still signs until ${iso(until)}. “No time” ends both at once`
+          ),
+        SecretUnreadable: () => refused("must be no time: the stored secret is damaged, and cannot sign any longer")
+      })
+    )
+  })
+
+export const defaultSecretRoutes: ReadonlyArray<PortalRoute<Needs>> = [
+  { method: "GET", path, role: "viewer", handle: (viewer) => show(viewer) },
+  { method: "POST", path, role: "admin", fresh: true, handle: rotate }
+]

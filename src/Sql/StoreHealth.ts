@@ -1,0 +1,103 @@
+/**
+ * Whether the store takes writes. The writer asks before each commit whether the path still names the files that it has
+ * open, and notes how the commit went; a worker looks every two seconds, so that /readyz, the metrics and the log say so
+ * although nothing is written.
+ *
+ * SQLite goes on writing to a file that was removed or replaced, and all of it is lost with the process. So nothing more is
+ * written, and the process does not end by itself: the removed file exists only as long as it is open, a replacement may
+ * be copied only in part, and which of the two is wanted is the operator's decision.
+ *
+ * A damaged page is another matter: what is written after it may be lost too, and no later try succeeds. Whoever meets it,
+ * the process ends.
+ */
+import { type BigIntStats, statSync } from "node:fs"
+import { Context, Deferred, Effect, FiberId } from "effect"
+import { LogLimit } from "../Telemetry/LogLimit.ts"
+import { Workers } from "../Telemetry/Workers.ts"
+import { StoreUnavailable, Tx } from "./Db.ts"
+import type { Writer } from "./Writer.ts"
+
+const interval = "2 seconds"
+
+/** Undefined: there is no such file. Throws where that cannot be seen. */
+const identityOf = (path: string): Pick<BigIntStats, "dev" | "ino"> | undefined =>
+  statSync(path, { bigint: true, throwIfNoEntry: false })
+
+const removed = (path: string): string =>
+  `${path} was removed or moved while tilld has it open. Nothing is written any more. Put the same file back, and tilld ` +
+  `goes on. If it was deleted, copy it and its -wal out of /proc/${process.pid}/fd before tilld is stopped`
+
+const replaced = (path: string): string =>
+  `${path} is another file than the one that tilld has open. Nothing is written any more, since it would be lost. Put the ` +
+  "former file back, and tilld goes on; or restart tilld to work with the new one"
+
+type Write = Context.Tag.Service<typeof Writer>["write"]
+
+/** A write that changes nothing: it puts a page into the log, which a full or failing disk refuses. */
+const trial = Effect.gen(function* () {
+  const tx = yield* Tx
+  const row = yield* tx.get<{ user_version: number }>("PRAGMA user_version")
+  yield* tx.run(`PRAGMA user_version = ${row?.user_version ?? 0}`)
+})
+
+export class StoreHealth extends Context.Tag("tilld/Sql/StoreHealth")<StoreHealth, FilesHealth>() {}
+
+/** The health of the files at `paths`, which the caller has open. */
+export class FilesHealth {
+  readonly #files: ReadonlyArray<readonly [path: string, identity: ReturnType<typeof identityOf>]>
+  readonly #damage = Deferred.unsafeMake<never>(FiberId.none)
+  #failure: StoreUnavailable | undefined
+
+  constructor(paths: ReadonlyArray<string>) {
+    this.#files = paths.map((path) => [path, identityOf(path)])
+  }
+
+  /** Why nothing may be written: a path no longer names the file that is open. */
+  refusal(): StoreUnavailable | undefined {
+    for (const [path, own] of this.#files) {
+      try {
+        const found = identityOf(path)
+        if (found?.ino === own?.ino && found?.dev === own?.dev) continue
+        const message = (found === undefined ? removed : replaced)(path)
+        return new StoreUnavailable({ code: "REPLACED", message })
+      } catch {
+        // Not to be seen: the next write says what is wrong.
+      }
+    }
+    return undefined
+  }
+
+  /** How a commit went: undefined is well. */
+  note(failure: StoreUnavailable | undefined): void {
+    this.#failure = failure
+  }
+
+  /** A statement met a damaged page: the worker ends with this defect. */
+  damaged(cause: unknown): void {
+    Deferred.unsafeDone(this.#damage, Effect.die(cause))
+  }
+
+  /** Why the store takes no writes; undefined when it does. */
+  reason(): string | undefined {
+    return (this.refusal() ?? this.#failure)?.message
+  }
+
+  /** The worker. After a commit that failed it tries to write, so that the store is ready as soon as it can be. */
+  readonly run = (write: Write) =>
+    Effect.gen(this, function* () {
+      const heartbeat = (yield* Workers).worker("store watch", interval)
+      const limited = new LogLimit({ perKey: 1, inAll: 1 })
+      let wasWell = true
+      const look = Effect.gen(this, function* () {
+        if (this.#failure !== undefined && this.refusal() === undefined) yield* Effect.ignore(write(trial))
+        const reason = this.reason()
+        if (reason !== undefined) yield* limited.write("", Effect.logError(reason))
+        else if (!wasWell) yield* Effect.logInfo("the store takes writes again")
+        wasWell = reason === undefined
+      })
+      return yield* Effect.raceFirst(
+        Effect.forever(Effect.zipRight(heartbeat(look), Effect.sleep(interval))),
+        Deferred.await(this.#damage)
+      )
+    }).pipe(Effect.annotateLogs({ service: "store" }))
+}

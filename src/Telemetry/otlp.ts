@@ -1,0 +1,117 @@
+/**
+ * Traces and logs to an OpenTelemetry collector, by OTLP over HTTP in JSON. Loaded only where `telemetry.otlp_endpoint` is
+ * set. A collector that is slow or down costs its own batches, never a request and never more than a few megabytes.
+ */
+import * as OtlpLogger from "@effect/opentelemetry/OtlpLogger"
+import * as OtlpSerialization from "@effect/opentelemetry/OtlpSerialization"
+import * as OtlpTracer from "@effect/opentelemetry/OtlpTracer"
+import { FetchHttpClient, type HttpBody, HttpClient, HttpClientError, type HttpClientRequest } from "@effect/platform"
+import { Context, Effect, Layer, Option, Predicate } from "effect"
+import packageJson from "../../package.json" with { type: "json" }
+import { LogLimit } from "./LogLimit.ts"
+
+/** Of one batch: from its sending to its answer. */
+const deadline = "5 seconds"
+
+/** Batches that are under way at once, each of at most 1,000 spans or lines. A further one is dropped. */
+const atOnce = 4
+
+/** The exporters do not repeat this one, unlike other failures: they pause for a minute and drop what comes meanwhile. */
+const givenUp = (request: HttpClientRequest.HttpClientRequest, description: string) =>
+  new HttpClientError.RequestError({ request, reason: "Encode", description })
+
+/** Why a batch failed, without the batch, which is part of the error. */
+const reasonOf = (error: HttpClientError.HttpClientError): string => {
+  if (error._tag === "ResponseError") return `status ${error.response.status}`
+  // fetch wraps the reason, such as ECONNREFUSED.
+  const cause = Predicate.hasProperty(error.cause, "cause") ? error.cause.cause : error.cause
+  const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : "no connection"
+  return error.description ?? code
+}
+
+/** How many spans or lines are in the body of a batch. */
+class BatchSizes extends Context.Tag("tilld/Telemetry/BatchSizes")<BatchSizes, WeakMap<HttpBody.HttpBody, number>>() {}
+
+interface Traces {
+  readonly resourceSpans: readonly [{ readonly scopeSpans: readonly [{ readonly spans: ReadonlyArray<unknown> }] }]
+}
+
+interface Logs {
+  readonly resourceLogs: readonly [{ readonly scopeLogs: readonly [{ readonly logRecords: ReadonlyArray<unknown> }] }]
+}
+
+/** Counts what it serializes: the exporters tell nobody how much they drop. */
+const countingJson = Layer.effect(
+  OtlpSerialization.OtlpSerialization,
+  Effect.map(Effect.all([OtlpSerialization.OtlpSerialization, BatchSizes]), ([json, sizes]) => {
+    const noted = (body: HttpBody.HttpBody, { length }: ReadonlyArray<unknown>) => {
+      sizes.set(body, length)
+      return body
+    }
+    // Each exporter makes one resource with one scope.
+    return {
+      ...json,
+      traces: (data) => noted(json.traces(data), (data as Traces).resourceSpans[0].scopeSpans[0].spans),
+      logs: (data) => noted(json.logs(data), (data as Logs).resourceLogs[0].scopeLogs[0].logRecords)
+    }
+  })
+).pipe(Layer.provide(OtlpSerialization.layerJson))
+
+/**
+ * The client of the exporters, which themselves limit neither the time of a request nor how many run at once: a collector
+ * that never answers would fill the memory. It logs, at most once a minute, that exporting fails, and when it works again.
+ */
+const exportClient = Layer.effect(
+  HttpClient.HttpClient,
+  Effect.gen(function* () {
+    const slots = yield* Effect.makeSemaphore(atOnce)
+    const sizes = yield* BatchSizes
+    const limited = new LogLimit({ perKey: 1, inAll: 1 })
+    let works = true
+    let dropped = 0
+    const failed = (error: HttpClientError.HttpClientError) =>
+      Effect.suspend(() => {
+        works = false
+        // Once, though the exporters may try it again.
+        dropped += sizes.get(error.request.body) ?? 0
+        sizes.delete(error.request.body)
+        const line = Effect.suspend(() => {
+          const line = { host: new URL(error.request.url).host, reason: reasonOf(error), dropped }
+          dropped = 0
+          return Effect.annotateLogs(
+            Effect.logWarning("spans and log lines cannot be exported, and are dropped: see to the collector"),
+            line
+          )
+        })
+        return limited.write("", line)
+      })
+    const succeeded = Effect.suspend(() => {
+      if (works) return Effect.void
+      works = true
+      return Effect.logInfo("spans and log lines are exported again")
+    })
+    return HttpClient.transform(HttpClient.filterStatusOk(yield* HttpClient.HttpClient), (send, request) =>
+      send.pipe(
+        Effect.timeoutFail({ duration: deadline, onTimeout: () => givenUp(request, `no answer within ${deadline}`) }),
+        slots.withPermitsIfAvailable(1),
+        Effect.flatMap(
+          Option.match({ onNone: () => givenUp(request, "too many are under way"), onSome: Effect.succeed })
+        ),
+        Effect.tapBoth({ onFailure: failed, onSuccess: () => succeeded })
+      )
+    )
+  })
+).pipe(Layer.provide(FetchHttpClient.layer))
+
+/** @param endpoint the collector's base URL, to which `/v1/traces` and `/v1/logs` are added */
+export const otlpLayer = (endpoint: string) => {
+  const url = (path: string) => `${endpoint.replace(/\/+$/, "")}${path}`
+  const resource = { serviceName: "tilld", serviceVersion: packageJson.version }
+  return Layer.merge(
+    OtlpLogger.layer({ url: url("/v1/logs"), resource }),
+    OtlpTracer.layer({ url: url("/v1/traces"), resource })
+  ).pipe(
+    Layer.provide(Layer.merge(countingJson, exportClient)),
+    Layer.provide(Layer.sync(BatchSizes, () => new WeakMap<HttpBody.HttpBody, number>()))
+  )
+}

@@ -1,0 +1,26 @@
+import { Context, Duration, Effect, Schedule } from "effect"
+
+/** How long a start waits for what another process holds: a minute, and in the sandbox not at all. */
+export class Patience extends Context.Reference<Patience>()("tilld/Telemetry/Patience", {
+  defaultValue: () => Duration.minutes(1)
+}) {}
+const pause = "200 millis"
+
+/**
+ * Tries again, as long as `Patience` says, while the error is one that may pass by itself. A warning says at once what is waited
+ * for, and again when that changes.
+ */
+export const retryPatiently =
+  <E extends { readonly message: string }>(mayPass: (error: E) => boolean) =>
+  <A, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.flatMap(Patience, (patience) => {
+      let said = ""
+      return effect.pipe(
+        Effect.tapError((error) => {
+          if (!mayPass(error) || error.message === said) return Effect.void
+          said = error.message
+          return Effect.logWarning(error.message).pipe(Effect.annotateLogs({ waitsAtMost: Duration.format(patience) }))
+        }),
+        Effect.retry({ while: mayPass, schedule: Schedule.spaced(pause).pipe(Schedule.upTo(patience)) })
+      )
+    })

@@ -1,0 +1,182 @@
+import { join } from "node:path"
+import { NodeFileSystem } from "@effect/platform-node"
+import { describe, expect, it } from "@effect/vitest"
+import { Clock, Effect, Layer, Redacted, TestClock } from "effect"
+import * as AlertsRepo from "../../src/Alerts/AlertsRepo.ts"
+import { makeConditions } from "../../src/Alerts/conditions.ts"
+import { Alerts, alertSecret } from "../../src/Alerts.ts"
+import { type ChainHealth, Chains } from "../../src/Chains.ts"
+import { type Received, type Receiver, startReceiver, verifySignature } from "../../src/Sandbox/Receiver.ts"
+import { Secrets } from "../../src/Secrets.ts"
+import { MasterKey } from "../../src/Settings.ts"
+import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
+import * as Sql from "../../src/Sql.ts"
+import { type Db, Reader, StoreUnavailable, Writer } from "../../src/Sql.ts"
+import { Workers } from "../../src/Telemetry/Workers.ts"
+import { testSettingsLayer, testWebhooks } from "../lib/settings.ts"
+import { execute, storeAccount, temporaryFolder } from "../lib/store.ts"
+
+interface World {
+  readonly receiver: Receiver
+  readonly path: string
+  readonly caFile: string
+  readonly health: Array<ChainHealth>
+}
+
+const makeWorld = Effect.gen(function* () {
+  const folder = yield* temporaryFolder
+  const caFile = join(folder, "ca.pem")
+  const receiver = yield* startReceiver({ caFile }).pipe(Effect.provide(NodeFileSystem.layer))
+  const world: World = { receiver, caFile, path: join(folder, "tilld.db"), health: [] }
+  return world
+})
+
+const full = Layer.succeed(Writer, { write: () => new StoreUnavailable({ code: "SQLITE_FULL", message: "full" }) })
+
+/** The daemon's alerts, on a store that takes writes or is full. */
+const alertsOf = ({ caFile, health, path, receiver }: World, isFull = false) =>
+  (isFull ? Layer.provide(Alerts.layer, full) : Alerts.layer).pipe(
+    Layer.provideMerge(Secrets.layer),
+    Layer.provideMerge(Layer.mergeAll(Sql.layer(path), Workers.layer)),
+    Layer.provideMerge(
+      Layer.mergeAll(
+        testSettingsLayer(path, {
+          alerts: { url: `${receiver.url}/alerts` },
+          webhooks: testWebhooks({ extraCaFile: caFile })
+        }),
+        Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7))),
+        Layer.mock(Chains, {
+          health: Effect.sync(() => [...health]),
+          exclusively: () => () => Effect.never,
+          wake: () => undefined,
+          behind: () => 0
+        })
+      )
+    )
+  )
+
+/** Runs `life` beside the worker. */
+const living = <A, E, R>(world: World, life: Effect.Effect<A, E, R>, isFull = false) =>
+  Effect.gen(function* () {
+    const { run } = yield* Alerts
+    yield* Effect.forkScoped(run)
+    return yield* life
+  }).pipe(Effect.scoped, Effect.provide(alertsOf(world, isFull)))
+
+/** Reads a message, which must be signed. */
+const read = ({ receiver }: World) =>
+  Effect.gen(function* () {
+    const request: Received = yield* receiver.take
+    expect(request).toMatchObject({ method: "POST", path: "/alerts" })
+    const { alert, id, type } = JSON.parse(request.body.toString())
+    expect(request.headers["webhook-id"]).toBe(id)
+    expect(verifySignature(request, Redacted.value(yield* alertSecret))).toBe(true)
+    return [type, alert.key]
+  })
+
+/** Lets the worker make rounds until one of them has sent something, and noted how that went. */
+const send = Effect.gen(function* () {
+  const state = Effect.flatMap(Reader, AlertsRepo.read)
+  const isDue = Effect.zipWith(state, Clock.currentTimeMillis, ({ unsent }, now) =>
+    unsent.some(({ nextAt }) => nextAt <= now)
+  )
+  const before = yield* state
+  while ((yield* state).seen.length === before.seen.length && !(yield* isDue)) yield* TestClock.adjust("15 seconds")
+  yield* Effect.repeat(Effect.zipRight(eventLoopTurn, isDue), { while: (due) => due })
+})
+
+/** The next message. */
+const next = (world: World) => Effect.zipRight(send, read(world))
+
+const dead = (over: Partial<ChainHealth> = {}): ChainHealth => ({
+  chain: "base",
+  mode: "live",
+  ready: false,
+  reason: "no provider answers",
+  providers: [],
+  ...over
+})
+
+const overpaid = execute(
+  `INSERT INTO exceptions (id, address, key, kind, chain, mode, currency, amount, opened_at)
+   VALUES ('exc_1', '0x1', 'k', 'overpaid', 'base', 'live', 'ETH', '1', 0)`
+)
+
+describe("alerts", () => {
+  it.scoped("the operator gets one signed message when trouble lasts, and one when it is over, across a restart", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld
+      world.health.push(dead())
+      yield* living(
+        world,
+        Effect.gen(function* () {
+          yield* storeAccount
+          yield* overpaid
+          expect(yield* next(world)).toEqual(["alert.opened", "exceptions overpaid"])
+          expect(yield* next(world)).toEqual(["alert.opened", "chain base.live"])
+        })
+      )
+      world.health.splice(0, 1, dead({ ready: true }))
+      expect(yield* living(world, next(world))).toEqual(["alert.closed", "chain base.live"])
+      expect((yield* world.receiver.all).length).toBe(3)
+    })
+  )
+
+  it.scoped("a message that is refused comes again with the same bytes, also after a restart", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld
+      yield* world.receiver.behave(() => 500)
+      yield* living(world, Effect.zipRight(Effect.zipRight(storeAccount, overpaid), next(world)))
+      yield* world.receiver.behave(() => 204)
+      yield* living(world, next(world))
+      const [first, second] = yield* world.receiver.all
+      expect(second?.body).toEqual(first?.body)
+      expect(second?.headers["webhook-id"]).toBe(first?.headers["webhook-id"])
+    })
+  )
+
+  it.scoped("a message that was under way in a crash comes again after it, and no second one", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld
+      yield* world.receiver.behave(() => Effect.never)
+      const round = Effect.zipRight(TestClock.adjust("15 seconds"), world.receiver.take)
+      yield* living(world, Effect.zipRight(Effect.zipRight(storeAccount, overpaid), round))
+      yield* world.receiver.behave(() => 204)
+      yield* living(world, next(world))
+      const [first, ...others] = yield* world.receiver.all
+      expect(others.map(({ headers }) => headers["webhook-id"])).toEqual([first?.headers["webhook-id"]])
+    })
+  )
+
+  it.scoped("what the store said last stands while it cannot be read: nothing is told to be over", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld
+      yield* Effect.gen(function* () {
+        yield* storeAccount
+        yield* overpaid
+        const reader = yield* Reader
+        const unreadable = new StoreUnavailable({ code: "SQLITE_IOERR", message: "disk I/O error" })
+        let isReadable = true
+        const db: Db = {
+          ...reader,
+          all: (...asked) => (isReadable ? reader.all(...asked) : unreadable),
+          get: (...asked) => (isReadable ? reader.get(...asked) : unreadable)
+        }
+        const { look } = yield* Effect.provideService(makeConditions, Reader, db)
+        const before = yield* look
+        expect(before).toMatchObject([{ key: "exceptions overpaid" }])
+        isReadable = false
+        expect(yield* look).toEqual(before)
+      }).pipe(Effect.provide(alertsOf(world)))
+    })
+  )
+
+  it.scoped("the alert about a store that takes no writes arrives although nothing can be stored", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld
+      const breaks = Effect.map(Workers, (workers) => workers.condition("store", () => "the disk is full"))
+      const message = yield* living(world, Effect.zipRight(breaks, read(world)), true)
+      expect(message).toEqual(["alert.opened", "worker store"])
+    })
+  )
+})

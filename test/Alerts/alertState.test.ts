@@ -1,0 +1,101 @@
+import { describe, expect, it } from "@effect/vitest"
+import { attempted, dueOf, look, mostUnsent } from "../../src/Alerts/alertState.ts"
+import { type AlertState, type Condition, nothingSeen } from "../../src/Alerts/Condition.ts"
+
+const minute = 60_000
+const trouble = (over: Partial<Condition> = {}): Condition => ({
+  key: "disk",
+  summary: "the disk is full",
+  remedy: "free some space",
+  patience: 2 * minute,
+  ...over
+})
+
+/** The state after a look each minute from 0 on, at which these hold. */
+const looks = (...minutes: ReadonlyArray<ReadonlyArray<Condition>>): AlertState =>
+  minutes.reduce((state, conditions, i) => look(state, conditions, i * minute), nothingSeen)
+
+const told = ({ unsent }: AlertState) =>
+  unsent.map(({ body }) => {
+    const { alert, createdAt, type } = JSON.parse(body)
+    return `${createdAt.slice(14, 16)} ${type} ${alert.key}`
+  })
+
+const none: ReadonlyArray<Condition> = []
+const disk = [trouble()]
+
+describe("the state of alerts", () => {
+  it.each<[string, ReadonlyArray<ReadonlyArray<Condition>>, ReadonlyArray<string>]>([
+    ["one that holds for its patience is told of once", [disk, disk, disk, disk], ["02 alert.opened disk"]],
+    ["one that passes before is not", [disk, disk, none, disk, disk], []],
+    ["one without patience is told of at once", [[trouble({ patience: 0 })]], ["00 alert.opened disk"]],
+    [
+      "one that is gone for five minutes is over",
+      [disk, disk, disk, none, none, none, none, none, none],
+      ["02 alert.opened disk", "08 alert.closed disk"]
+    ],
+    [
+      "one that comes back within five minutes is the same",
+      [disk, disk, disk, none, none, none, none, disk, none, none, none, none, disk],
+      ["02 alert.opened disk"]
+    ],
+    [
+      "two are told of apart",
+      [[...disk, trouble({ key: "clock", patience: minute })], disk, disk, disk, disk, disk, disk].map((each, i) =>
+        i === 1 ? [...each, trouble({ key: "clock", patience: minute })] : each
+      ),
+      ["01 alert.opened clock", "02 alert.opened disk"]
+    ]
+  ])("%s", (_, minutes, expected) => {
+    expect(told(looks(...minutes))).toEqual(expected)
+  })
+
+  it("a message tells what is wrong, what to do, since when, and until when", () => {
+    const now = [disk, disk, disk, ...Array(6).fill(none)]
+    const bodies = looks(...now).unsent.map(({ body }) => JSON.parse(body))
+    const alert = {
+      key: "disk",
+      summary: "the disk is full",
+      remedy: "free some space",
+      openedAt: "1970-01-01T00:02:00.000Z"
+    }
+    expect(bodies).toEqual([
+      { id: expect.stringMatching(/^alr_/), type: "alert.opened", createdAt: alert.openedAt, alert },
+      {
+        id: expect.stringMatching(/^alr_/),
+        type: "alert.closed",
+        createdAt: "1970-01-01T00:08:00.000Z",
+        alert: { ...alert, closedAt: "1970-01-01T00:08:00.000Z" }
+      }
+    ])
+  })
+
+  it("a message is sent until it arrives, as often as a webhook, and its bytes stay", () => {
+    let state = looks([trouble({ patience: 0 })])
+    const [first] = state.unsent
+    const waits: Array<number> = []
+    let now = 0
+    for (let next = first; next !== undefined; [next] = state.unsent) {
+      expect(next).toMatchObject({ id: first?.id, body: first?.body })
+      expect(dueOf(state, next.nextAt - 1)).toEqual([])
+      expect(dueOf(state, next.nextAt)).toEqual([next])
+      waits.push((next.nextAt - now) / minute)
+      now = next.nextAt
+      state = attempted(state, next.id, 500, now)
+    }
+    expect(waits).toEqual([0, 1, 5, 30, 120, 1440])
+    expect(attempted(looks([trouble({ patience: 0 })]), first?.id ?? "", 204, 0).unsent).toHaveLength(1)
+  })
+
+  it("one that arrives is not sent again, and others still are", () => {
+    const state = looks([trouble({ patience: 0 }), trouble({ key: "clock", patience: 0 })])
+    const [one, other] = state.unsent
+    expect(attempted(state, one?.id ?? "", 204, 0).unsent).toEqual([other])
+  })
+
+  it("of too many messages the newest are kept", () => {
+    const many = Array.from({ length: mostUnsent + 5 }, (_, i) => trouble({ key: `endpoint ${i}`, patience: 0 }))
+    expect(told(looks(many)).at(0)).toBe("00 alert.opened endpoint 5")
+    expect(looks(many).unsent).toHaveLength(mostUnsent)
+  })
+})

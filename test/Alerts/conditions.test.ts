@@ -1,0 +1,112 @@
+import { writeFileSync } from "node:fs"
+import { expect, it } from "@effect/vitest"
+import { Effect, Layer, TestClock } from "effect"
+import { makeConditions } from "../../src/Alerts/conditions.ts"
+import { type ChainHealth, Chains } from "../../src/Chains.ts"
+import { iso as isoOf } from "../../src/Domain/Timestamp.ts"
+import * as Sql from "../../src/Sql.ts"
+import { Workers } from "../../src/Telemetry/Workers.ts"
+import { seed } from "../lib/endpointRows.ts"
+import { testSettingsLayer } from "../lib/settings.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+
+/** Seconds. */
+const now = 1_800_000_000
+const hour = 3600
+const iso = (seconds: number) => isoOf(seconds * 1000)
+
+const well: ChainHealth = { chain: "base", mode: "live", ready: true, providers: [] }
+const other: ChainHealth = { ...well, chain: "polygon" }
+const provider = { host: "rpc.example", healthy: false, reason: "unreachable" }
+const inTest = { ...well, mode: "test", ready: false, headAheadSeconds: 3600, providers: [provider] } as const
+
+interface World {
+  readonly chains?: ReadonlyArray<ChainHealth>
+  /** When the last backup was made. */
+  readonly backup?: number
+  readonly endpoints?: Parameters<typeof seed>[1]
+  /** Conditions of workers that hold. */
+  readonly workers?: ReadonlyArray<string>
+}
+
+const failing = (since: number, ...others: Parameters<typeof seed>[1][number][2]) =>
+  [["pending", 1, since] as const, ...others] as const
+
+it.effect.each<readonly [string, World, ReadonlyArray<string>]>([
+  ["nothing", { chains: [{ ...well, headAheadSeconds: -5 }] }, []],
+  ["no backup yet", {}, []],
+  ["a backup of a day", { backup: now - 25 * hour }, []],
+  ["an older backup", { backup: now - 25 * hour - 1 }, ["backup"]],
+  ["a worker", { workers: ["webhooks"] }, ["worker webhooks"]],
+  ["a chain that is not read", { chains: [{ ...well, ready: false }, other] }, ["chain base.live"]],
+  [
+    "the second of two providers",
+    { chains: [{ ...well, providers: [{ ...provider, healthy: true }, provider] }] },
+    ["provider base.live 1"]
+  ],
+  ["a test chain with every trouble", { chains: [inTest] }, []],
+  ["a clock that is little behind", { chains: [{ ...well, headAheadSeconds: 30 }] }, []],
+  ["a clock that is behind one chain", { chains: [{ ...well, headAheadSeconds: 31 }, other] }, ["clock base.live"]],
+  [
+    "one chain that stands still",
+    {
+      chains: [
+        { ...well, headAheadSeconds: -301 },
+        { ...other, headAheadSeconds: -300 }
+      ]
+    },
+    []
+  ],
+  [
+    "a clock that is ahead of all chains",
+    {
+      chains: [
+        { ...well, headAheadSeconds: -301 },
+        { ...other, headAheadSeconds: -302 }
+      ]
+    },
+    ["clock ahead"]
+  ],
+  ["an endpoint that failed just now", { endpoints: [["wh_1", "live", failing(now - 120)]] }, []],
+  ["an endpoint that has failed for longer", { endpoints: [["wh_1", "live", failing(now - 121)]] }, ["endpoint wh_1"]],
+  [
+    "one that something newer has reached",
+    { endpoints: [["wh_1", "live", failing(now - 500, ["delivered", 1, now - 400])]] },
+    []
+  ],
+  ["one of test mode", { endpoints: [["wh_1", "test", failing(now - 500)]] }, []],
+  [
+    "the longest failing twenty of many",
+    { endpoints: Array.from({ length: 22 }, (_, i) => [`wh_${i}`, "live", failing(now - 500 - i)] as const) },
+    Array.from({ length: 20 }, (_, i) => `endpoint wh_${21 - i}`)
+  ]
+])("%s is told of as it should be", ([, { backup, chains = [well], endpoints = [], workers: held = [] }, expected]) =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    yield* TestClock.setTime(now * 1000)
+    yield* Effect.gen(function* () {
+      seed(path, endpoints)
+      if (backup !== undefined) {
+        writeFileSync(`${path}.last-backup`, JSON.stringify({ madeAt: iso(backup), file: "-", sha256: "" }))
+      }
+      const workers = yield* Workers
+      for (const name of held) workers.condition(name, () => "it hangs")
+      const { look } = yield* makeConditions
+      const keys = (yield* look).map(({ key }) => key)
+      expect(keys.filter((key) => !key.startsWith("exceptions"))).toEqual(expected)
+    }).pipe(
+      Effect.provide(
+        Layer.mergeAll(
+          Sql.layer(path),
+          Workers.layer,
+          Layer.mock(Chains, {
+            health: Effect.succeed(chains),
+            exclusively: () => () => Effect.never,
+            wake: () => undefined,
+            behind: () => 0
+          })
+        ).pipe(Layer.provideMerge(testSettingsLayer(path)))
+      )
+    )
+  }).pipe(Effect.scoped)
+)

@@ -1,0 +1,276 @@
+import fs, {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
+import { syncBuiltinESMExports } from "node:module"
+import { basename, join } from "node:path"
+import { describe, expect } from "@effect/vitest"
+import { generateX25519Identity, identityToRecipient } from "age-encryption"
+import Database from "better-sqlite3"
+import { DateTime, Effect, Fiber, Layer, Queue, Schedule, TestClock } from "effect"
+import { publish } from "../../src/Backup/files.ts"
+import { backupName, keptIn, removeOld } from "../../src/Backup/kept.ts"
+import { lastBackup } from "../../src/Backup/lastBackup.ts"
+import { databaseBytes, parseTrailer } from "../../src/Backup/manifest.ts"
+import { backUpEvery } from "../../src/Backup.ts"
+import { withDashLast } from "../../src/commands/backup.ts"
+import { configuration } from "../commands/installation.ts"
+import { liveTest, scopedTest } from "../lib/scopedTest.ts"
+import { temporaryFolder } from "../lib/store.ts"
+import { startTilld } from "../lib/tilld.ts"
+import { asShipped, change, installation, paid, query, wallet } from "./backing.ts"
+
+const recipient = Effect.promise(() => generateX25519Identity().then(identityToRecipient))
+
+/** On a file system without hard links, such as FAT: no test may mount one. */
+const withoutHardLinks = Effect.acquireRelease(
+  Effect.sync(() => {
+    const { linkSync } = fs
+    fs.linkSync = () => {
+      throw Object.assign(new Error("EPERM: operation not permitted, link"), { code: "EPERM" })
+    }
+    syncBuiltinESMExports()
+    return linkSync
+  }),
+  (linkSync) =>
+    Effect.sync(() => {
+      fs.linkSync = linkSync
+      syncBuiltinESMExports()
+    })
+)
+
+describe("tilld backup", () => {
+  liveTest("makes a database with its manifest behind it, of mode 0600, and notes when", function* () {
+    const { backUp, beside, folder, path } = yield* installation
+    const { file, manifest } = yield* backUp("new.db")
+    expect(yield* query(file, "SELECT id FROM payments ORDER BY sequence")).toEqual([
+      { id: "pay_0" },
+      { id: "pay_1" },
+      { id: "pay_2" }
+    ])
+    const bytes = readFileSync(file)
+    expect(databaseBytes(bytes)).toBe(manifest.bytes)
+    expect(parseTrailer(bytes.subarray(manifest.bytes).toString())).toEqual(manifest)
+    expect(manifest).toMatchObject({
+      tilld: "1.2.3",
+      schema: 1,
+      newest: "1970-01-01T00:00:02.000Z",
+      wallets: [{ wallet, highestIndex: 2 }],
+      rows: { payments: 3, events: 0 }
+    })
+    expect((statSync(file).mode & 0o777).toString(8)).toBe("600")
+    const last = yield* lastBackup(path)
+    expect({ ...last, madeAt: last && DateTime.formatIso(last.madeAt) }).toEqual({
+      madeAt: manifest.madeAt,
+      file,
+      sha256: manifest.sha256
+    })
+    expect(readdirSync(folder).sort()).toEqual(["data", "new.db"])
+    expect(beside().filter((name) => name.includes("partial"))).toEqual([])
+  })
+
+  liveTest(
+    "writes only a new file, or over a regular one with --force, and never into the database's own",
+    function* () {
+      const { backUp, folder, path } = yield* installation
+      mkdirSync(join(folder, "some folder"))
+      writeFileSync(join(folder, "there"), "kept")
+      yield* change(join(folder, "plain.db"), "CREATE TABLE t (a)")
+      symlinkSync(join(folder, "there"), join(folder, "link"))
+      symlinkSync(join(folder, "nowhere"), join(folder, "dangling"))
+      const refused: ReadonlyArray<readonly [name: string, force: boolean, why: string]> = [
+        ["there", false, "exists: give another name, or --force"],
+        ["link", false, "exists"],
+        ["dangling", true, "is a link to a file that does not exist"],
+        ["some folder", true, "is a folder"],
+        ["there", true, "is no backup, and --force replaces nothing else"],
+        ["plain.db", true, "is no backup"],
+        ["data/master.key", true, "is no backup"],
+        ["../../dev/null", true, "is no regular file"],
+        ["nowhere/new.db", false, "it does not exist: make it, or mount its disk"],
+        ["there/new.db", false, "it is not a folder"],
+        ...["", "-wal", "-shm", ".lock"].map(
+          (suffix) => [`data/${basename(path)}${suffix}`, true, "belongs to the database"] as const
+        )
+      ]
+      for (const [name, force, why] of refused) {
+        const target = name === "../../dev/null" ? "../../../dev/null" : name
+        const error = yield* Effect.flip(backUp(target, { force }))
+        expect(error, name).toMatchObject({ _tag: "PathRefused", message: expect.stringContaining(why) })
+      }
+      expect(readFileSync(join(folder, "there"), "utf8")).toBe("kept")
+      rmSync(join(folder, "there"))
+      yield* backUp("there")
+      yield* backUp("link", { force: true, recipients: [yield* recipient] })
+      expect(readFileSync(join(folder, "there"), "latin1")).toMatch(/^age-encryption/)
+      yield* backUp("there", { force: true })
+      expect(readFileSync(join(folder, "there"), "latin1")).toMatch(/^SQLite format 3/)
+    }
+  )
+
+  liveTest("encrypts to every recipient, and refuses what is none", function* () {
+    const { backUp, exists, folder, restore } = yield* installation
+    const identities = yield* Effect.promise(() => Promise.all([generateX25519Identity(), generateX25519Identity()]))
+    const recipients = yield* Effect.promise(() => Promise.all(identities.map((each) => identityToRecipient(each))))
+    const { file } = yield* backUp("sealed.age", { recipients })
+    expect(readFileSync(file, "latin1")).toMatch(/^age-encryption.org\/v1\n(?![\s\S]*SQLite format)/)
+    const other = yield* Effect.promise(() => generateX25519Identity())
+    const identity = join(folder, "identity")
+    const given: ReadonlyArray<readonly [text: string | undefined, why: string]> = [
+      [undefined, "is encrypted: give --identity FILE"],
+      [other, "cannot be decrypted"],
+      ["# none", "it has no AGE-SECRET-KEY"],
+      ["AGE-SECRET-KEY-1SECRET", "cannot be used"]
+    ]
+    for (const [text, why] of given) {
+      writeFileSync(identity, text ?? "")
+      const error = yield* Effect.flip(restore("sealed.age", text === undefined ? {} : { identity }))
+      expect(error).toMatchObject({ _tag: "AgeUnusable", message: expect.stringContaining(why) })
+      expect(error.message).not.toContain("SECRET-KEY-1SECRET")
+    }
+    for (const each of identities) {
+      writeFileSync(identity, `# mine\n${each}\n`)
+      expect(yield* restore("sealed.age", { identity })).toMatchObject({ hasManifest: true })
+    }
+    yield* backUp("plain.db")
+    expect((yield* Effect.flip(restore("plain.db", { identity }))).message).toContain("is not encrypted")
+    for (const recipient of ["age1nonsense", "", other]) {
+      const error = yield* Effect.flip(backUp("never.age", { recipients: [recipient] }))
+      expect(error).toMatchObject({ _tag: "AgeUnusable" })
+      expect(error.message).not.toContain(other)
+    }
+    expect(exists("never.age")).toBe(false)
+  })
+
+  liveTest("needs no hard links, and replaces no file without them either", function* () {
+    const { backUp, folder, path, restore } = yield* installation
+    yield* withoutHardLinks
+    const { file } = yield* backUp("new.db")
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    writeFileSync(join(folder, "partial"), "new")
+    writeFileSync(join(folder, "there"), "kept")
+    const error = yield* Effect.flip(publish(join(folder, "partial"), join(folder, "there"), false))
+    expect(error.message).toContain("EEXIST")
+    expect(readFileSync(join(folder, "there"), "utf8")).toBe("kept")
+    const { kept } = yield* restore("new.db")
+    expect(yield* query(kept ?? "", "SELECT count(*) AS n FROM payments")).toEqual([{ n: 3 }])
+    expect(yield* query(path, "SELECT count(*) AS n FROM payments")).toEqual([{ n: 3 }])
+  })
+
+  liveTest("of files that the daemon takes for lost fails with its words, and opens none of them", function* () {
+    const { backUp, beside, folder } = yield* installation
+    const before = beside()
+    const error = yield* Effect.flip(backUp("new.db", { daemonRefuses: Effect.succeed("the log was removed") }))
+    expect(error).toMatchObject({ _tag: "BackupFailed", message: "tilld serve says: the log was removed" })
+    expect([beside(), readdirSync(folder)]).toEqual([before, ["data"]])
+  })
+
+  liveTest("that SIGTERM stops leaves no file, and exits with an error", function* () {
+    const { folder, path } = yield* installation
+    writeFileSync(join(folder, "tilld.toml"), configuration.replaceAll("data/tilld.db", path))
+    // Readers wait for it, and with them the copy, once its file is there.
+    const holder = new Database(path)
+    holder.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE")
+    yield* Effect.addFinalizer(() => Effect.sync(() => holder.close()))
+    const into = join(folder, "into")
+    mkdirSync(into)
+    const backup = yield* startTilld(["backup", join(into, "new.db"), "--config", join(folder, "tilld.toml")])
+    yield* Effect.sync(() => readdirSync(into).length).pipe(
+      Effect.repeat({ until: (files) => files > 0, schedule: Schedule.spaced("5 millis") })
+    )
+    const { code } = yield* backup.end("SIGTERM")
+    expect([code, readdirSync(into)]).toEqual([1, []])
+  })
+
+  liveTest("of a damaged database fails, and leaves no file", function* () {
+    const { backUp, folder, path } = yield* installation
+    yield* change(path, "PRAGMA wal_checkpoint(TRUNCATE)")
+    const bytes = readFileSync(path)
+    writeFileSync(path, bytes.fill(7, 8192, 60_000))
+    expect(yield* Effect.flip(backUp("new.db"))).toMatchObject({ _tag: "BackupFailed" })
+    expect(readdirSync(folder)).toEqual(["data"])
+  })
+})
+
+liveTest("of tilld backup, options may come after a - too", function* () {
+  const words = (text: string) => ["node", "tilld", ...text.split(" ")]
+  expect(withDashLast(words("backup - --config x"))).toEqual(words("backup --config x -"))
+  for (const same of ["backup --config x -", "backup -- - x", "accounts create --live-xpub - --name x"]) {
+    expect(withDashLast(words(same))).toEqual(words(same))
+  }
+})
+
+describe("backups that are kept by their number", () => {
+  const mine = "aaaaaaaabbbbbbbb"
+  const day = 86_400_000
+
+  liveTest("are the newest of this database by name, with the one just made; other files stay", function* () {
+    const folder = yield* temporaryFolder
+    const others = ["tilld-cccccccc-19700102T000000Z.db", "tilld-aaaaaaaa-19700102T000000Z.db.txt", "notes.db"]
+    const names = [1, 2, 3, 9].map((at) => backupName(mine, at * day, at === 2))
+    for (const name of [...others, ...names]) writeFileSync(join(folder, name), "")
+    mkdirSync(join(folder, backupName(mine, 4 * day, false)))
+    const [oldest = "", second = "", made = "", ahead = ""] = names
+    // One was made while the clock was ahead: it takes nobody's place, and stays until its time has come.
+    expect(yield* removeOld(folder, mine, 2, made, 3 * day)).toEqual({ removed: [oldest], ahead: [ahead] })
+    expect((yield* keptIn(folder, mine)).map(({ name }) => name)).toEqual([ahead, made, second])
+    expect(yield* removeOld(folder, mine, 1, made, 9 * day)).toEqual({ removed: [ahead, second], ahead: [] })
+    expect(readdirSync(folder)).toEqual(expect.arrayContaining(others))
+  })
+
+  scopedTest(Layer.empty)("come at each interval, none early after a start, and go on after a failure", function* () {
+    const { folder, options, path } = yield* installation
+    const into = join(folder, "backups")
+    mkdirSync(into)
+    const said = yield* Queue.unbounded<string>()
+    const start = backUpEvery(
+      day,
+      into,
+      2,
+      options,
+      (made) => Queue.offer(said, `${made.manifest.madeAt} ${made.removed.length}`),
+      (text) => Queue.offer(said, text)
+    ).pipe(asShipped, Effect.fork)
+    // What is wrong from the start does not mend itself.
+    rmSync(into, { recursive: true })
+    expect(yield* Effect.flip(Effect.flatMap(start, Fiber.join))).toMatchObject({
+      _tag: "PathRefused",
+      message: expect.stringContaining("it does not exist: make it, or mount its disk")
+    })
+    mkdirSync(into)
+    const first = yield* start
+    expect(yield* Queue.take(said)).toBe("1970-01-01T00:00:00.000Z 0")
+    yield* TestClock.adjust(day)
+    expect(yield* Queue.take(said)).toBe("1970-01-02T00:00:00.000Z 0")
+    yield* Fiber.interrupt(first)
+
+    yield* TestClock.adjust(day / 2)
+    yield* start
+    yield* TestClock.adjust(day / 2 - 1)
+    expect(yield* Queue.size(said)).toBe(0)
+    yield* TestClock.adjust(1)
+    expect(yield* Queue.take(said)).toBe("1970-01-03T00:00:00.000Z 1")
+
+    yield* change(path, "ALTER TABLE meta RENAME TO hidden")
+    yield* TestClock.adjust(day)
+    expect(yield* Queue.take(said)).toContain("No backup was made. The database")
+    yield* change(path, "ALTER TABLE hidden RENAME TO meta", ...paid(3))
+    yield* TestClock.adjust(day)
+    expect(yield* Queue.take(said)).toBe("1970-01-05T00:00:00.000Z 1")
+    expect(readdirSync(into)).toHaveLength(2)
+
+    renameSync(into, `${into}.away`)
+    yield* TestClock.adjust(day)
+    expect(yield* Queue.take(said)).toContain("No backup was made. ")
+    renameSync(`${into}.away`, into)
+    yield* TestClock.adjust(day)
+    const made = yield* Effect.repeat(Queue.take(said), { until: (text) => !text.startsWith("No backup") })
+    expect(made).toBe("1970-01-07T00:00:00.000Z 1")
+  })
+})

@@ -1,0 +1,202 @@
+import {
+  appendFileSync,
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync
+} from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { lastBackup } from "../../src/Backup/lastBackup.ts"
+import { liveTest } from "../lib/scopedTest.ts"
+import { liveXpub } from "../lib/settings.ts"
+import { change, type Installation, installation, paid, query, wallet } from "./backing.ts"
+
+const payments = (path: string) =>
+  Effect.map(query<{ n: number }>(path, "SELECT count(*) AS n FROM payments"), (rows) => rows[0]?.n)
+
+describe("tilld restore", () => {
+  liveTest("into a bare folder gives back every row, and lets every wallet jump at the next start", function* () {
+    const { beside, backUp, folder, path, restore } = yield* installation
+    yield* backUp("a.db")
+    for (const name of beside()) if (name !== "master.key") rmSync(join(folder, "data", name))
+    const restored = yield* restore("a.db")
+    expect(restored).toMatchObject({
+      kept: null,
+      lost: null,
+      masterKey: "it opens the backup's secrets",
+      wallets: [{ wallet, from: 3, next: 1003, usedBy: ["the configuration (wallets.test)"] }],
+      openPayments: [{ chain: "base", status: "pending", count: 3, pastDue: 3, oldest: "1970-01-01T00:00:00.000Z" }]
+    })
+    expect(beside()).toEqual(["master.key", "tilld.db", "tilld.db.last-backup"])
+    expect((statSync(path).mode & 0o777).toString(8)).toBe("640")
+    expect(yield* payments(path)).toBe(3)
+    expect(yield* query(path, "SELECT token FROM numbering")).toEqual([{ token: expect.stringMatching(/^restored /) }])
+    expect(yield* query(path, "SELECT act, who FROM audit")).toEqual([{ act: "restore", who: "somebody" }])
+  })
+
+  liveTest(
+    "replaces newer data with --force only: it keeps the database, jumps over it and lists the differences",
+    function* () {
+      const { backUp, path, restore } = yield* installation
+      yield* backUp("a.db")
+      yield* change(
+        path,
+        ...[3, 4].flatMap((index) => paid(index)),
+        "UPDATE payments SET status = 'detecting' WHERE id = 'pay_1'",
+        "UPDATE wallets SET jump = 7",
+        `INSERT INTO audit (at, via, who, act, detail) VALUES (9000, 'direct', 'ann', 'keys revoke', '{"id":"key_1"}')`
+      )
+      chmodSync(path, 0o600)
+      const before = readFileSync(path)
+      const error = yield* Effect.flip(restore("a.db"))
+      expect(error.message).toContain(`has handed out addresses of wallet ${wallet} up to 4, the backup up to 2`)
+      expect(error.message).toContain(
+        "has changes up to 1970-01-01T00:00:09.000Z, the backup up to 1970-01-01T00:00:02.000Z"
+      )
+      expect(readFileSync(path).equals(before)).toBe(true)
+
+      const restored = yield* restore("a.db", { force: true })
+      expect(restored.lost).toMatchObject({
+        payments: 2,
+        lostPayments: [{ id: "pay_3", merchantRef: "order 3" }, { id: "pay_4" }],
+        changedPayments: 1,
+        acts: 1,
+        undone: [{ at: "1970-01-01T00:00:09.000Z", who: "ann", act: "keys revoke", detail: { id: "key_1" } }]
+      })
+      expect(restored.wallets).toMatchObject([{ from: 3, next: 1012 }])
+      expect(yield* payments(path)).toBe(3)
+      expect(yield* payments(restored.kept ?? "")).toBe(5)
+      expect((statSync(path).mode & 0o777).toString(8)).toBe("600")
+      expect(existsSync(`${path}-wal`)).toBe(false)
+
+      // A second time nothing is newer.
+      expect(yield* restore("a.db")).toMatchObject({ overruled: [], lost: { payments: 0 } })
+      // What was replaced can be had back, too.
+      const back = yield* restore(`data/${restored.kept?.split("/").at(-1)}`, { force: true })
+      expect(back.overruled).toEqual([expect.stringContaining("has no manifest")])
+      expect(yield* payments(path)).toBe(5)
+    }
+  )
+
+  liveTest("notes the backup as the last good one, unless a later one is noted beside the database", function* () {
+    const { backUp, path, restore } = yield* installation
+    const noted = Effect.map(lastBackup(path), (last) => last?.file)
+    const { file: first } = yield* backUp("a.db")
+    const { file: second } = yield* backUp("b.db")
+    const late = readFileSync(`${path}.last-backup`)
+    yield* restore("a.db")
+    expect(yield* noted).toBe(second)
+    rmSync(`${path}.last-backup`)
+    yield* restore("a.db")
+    expect(yield* noted).toBe(first)
+    writeFileSync(`${path}.last-backup`, late)
+    yield* restore("b.db")
+    expect(yield* noted).toBe(second)
+  })
+
+  /** Each spoils a file that was a whole backup. */
+  const spoiled: ReadonlyArray<readonly [what: string, spoil: (file: string, bytes: number) => void, why: string]> = [
+    ["empty", (file) => truncateSync(file, 0), "is no database"],
+    ["cut within the header", (file) => truncateSync(file, 90), "is no database"],
+    ["cut within the database", (file, bytes) => truncateSync(file, bytes - 1), "is cut short"],
+    ["cut behind the database", (file, bytes) => truncateSync(file, bytes), "has no manifest"],
+    ["cut within the manifest", (file, bytes) => truncateSync(file, bytes + 100), "is cut short or damaged"],
+    ["lengthened", (file) => appendFileSync(file, "more"), "is cut short or damaged"],
+    [
+      "changed",
+      (file, bytes) => writeFileSync(file, readFileSync(file).fill(1, bytes - 3, bytes)),
+      "was changed after it was made"
+    ],
+    ["a text", (file) => writeFileSync(file, "payments\n".repeat(50)), "it is no database"],
+    ["armored", (file) => writeFileSync(file, "-----BEGIN AGE ENCRYPTED FILE-----"), "age --decrypt"]
+  ]
+  liveTest("changes nothing where the file is not a whole backup", function* () {
+    const { backUp, beside, folder, path, restore } = yield* installation
+    const { file, manifest } = yield* backUp("a.db")
+    const before = [readFileSync(path), readFileSync(`${path}-wal`), beside()]
+    for (const [what, spoil, why] of spoiled) {
+      copyFileSync(file, join(folder, "b.db"))
+      spoil(join(folder, "b.db"), manifest.bytes)
+      expect((yield* Effect.flip(restore("b.db"))).message, what).toContain(why)
+    }
+    for (const [name, why] of [
+      ["data", "no regular file"],
+      ["nothing", "cannot be read"],
+      ["data/tilld.db", "is the database itself"],
+      ["data/tilld.db-wal", "no database"]
+    ] as const) {
+      expect((yield* Effect.flip(restore(name))).message, name).toContain(why)
+    }
+    expect([readFileSync(path), readFileSync(`${path}-wal`), beside()]).toEqual(before)
+  })
+
+  /** Each changes the installation after its backup was made, so that it is another one's. */
+  const foreign: ReadonlyArray<
+    readonly [what: string, alter: (here: Installation) => Effect.Effect<Installation>, why: string, tag: string]
+  > = [
+    [
+      "sealed with another master key",
+      (here) =>
+        Effect.sync(() => {
+          writeFileSync(join(here.folder, "data/master.key"), Buffer.alloc(32, 5).toString("base64"))
+          return here
+        }),
+      "not the master key",
+      "WrongMasterKey"
+    ],
+    [
+      "of another installation",
+      (here) => Effect.as(change(here.path, "UPDATE numbering SET installation = 'other'"), here),
+      "of another installation",
+      "BackupFailed"
+    ],
+    [
+      "without the configuration's wallet",
+      (here) =>
+        Effect.succeed(
+          Object.assign(here, {
+            settings: Object.assign(here.settings, { wallets: { test: undefined, live: Redacted.make(liveXpub) } })
+          })
+        ),
+      "does not know wallets.live",
+      "BackupFailed"
+    ]
+  ]
+  it.scopedLive.each(foreign)("refuses a backup %s", ([, alter, why, tag]) =>
+    Effect.gen(function* () {
+      const here = yield* installation
+      yield* here.backUp("a.db")
+      const error = yield* Effect.flip((yield* alter(here)).restore("a.db"))
+      expect(error).toMatchObject({ _tag: tag, message: expect.stringContaining(why) })
+      expect(yield* payments(here.path)).toBe(3)
+    })
+  )
+
+  liveTest("refuses a newer schema by name", function* () {
+    const { backUp, path, restore } = yield* installation
+    yield* change(path, "INSERT INTO migrations (migration_id, name) VALUES (99, 'later')")
+    yield* backUp("a.db")
+    expect((yield* Effect.flip(restore("a.db", { force: true }))).message).toContain(
+      "written by a newer tilld 1.2.3 (its schema is 99"
+    )
+  })
+
+  liveTest("keeps a damaged database with its log, and needs --force for it", function* () {
+    const { backUp, path, restore } = yield* installation
+    yield* backUp("a.db")
+    const log = readFileSync(`${path}-wal`)
+    writeFileSync(path, "not a database any more".repeat(100))
+    expect((yield* Effect.flip(restore("a.db"))).message).toContain("cannot be read")
+    const { kept, lost } = yield* restore("a.db", { force: true })
+    expect(lost).toBeNull()
+    expect(readFileSync(kept ?? "", "utf8")).toContain("not a database any more")
+    expect(readFileSync(`${kept}-wal`).equals(log)).toBe(true)
+    expect(yield* payments(path)).toBe(3)
+  })
+})

@@ -1,0 +1,175 @@
+import { copyFileSync, readdirSync, statSync, writeFileSync } from "node:fs"
+import { dirname } from "node:path"
+import { expect, it } from "@effect/vitest"
+import Database from "better-sqlite3"
+import { Effect } from "effect"
+import { lookAtStore } from "../../src/Doctor/storeFacts.ts"
+import { newestSchema } from "../../src/Sql/migrate.ts"
+import * as Sql from "../../src/Sql.ts"
+import { execute, storeAccount, temporaryDatabase } from "../lib/store.ts"
+
+const day = 86_400_000
+const now = 100 * day
+
+const payment = (index: number) => [
+  `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
+     wallet_index, status, created_at, expires_at, created_head, metadata, ended_at)
+   VALUES ('pay_${index}', '${index}', 'default', 'test', '${index}', '1000', 'ETH', 'base', 'a${index}', 'w', ${index},
+     'expired', 0, 1000, 100, '{}', 2000)`,
+  `INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at)
+   VALUES ('evt_${index}', 'default', 'test', 'pay_${index}', 'payment.created', '{}', ${now - index * day})`
+]
+
+const receipt = (index: number, canonical: 0 | 1) =>
+  `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
+     payment_id, canonical, corroborated, seen_at)
+   VALUES ('base', 'test', '0xb', 'a${index}', 'tx:0', 101, 9000, '0x${index}', 'ETH', '1', 'pay_${index}', ${canonical}, 1, 1)`
+
+const exception = (index: number, kind: string, closed: number | "NULL" = "NULL") =>
+  `INSERT INTO exceptions (id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, opened_at, closed_at,
+     outcome)
+   VALUES ('exc_${index}', 'a1', '${index}', 'pay_1', '${kind}', 'base', 'test', '0x1', 'ETH', '1', ${3000 + index}, ${closed},
+     ${closed === "NULL" ? "NULL" : "'accepted'"})`
+
+const delivery = (index: number, status: "pending" | "failed", attempts: number, created: number) =>
+  `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, own_url, target, url, status, attempts,
+     next_attempt_at, created_at, done_at)
+   VALUES ('dlv_${index}', 'evt_1', 'pay_1', 'default', 'test', 1, 'https://a', 'https://a/${index}', '${status}', ${attempts},
+     ${status === "pending" ? now : "NULL"}, ${created}, ${status === "pending" ? "NULL" : created})`
+
+const rows = [
+  "INSERT INTO wallets (fingerprint, next_index, jump) VALUES ('w', 12, 3)",
+  ...[0, 1, 7, 9].flatMap(payment),
+  receipt(1, 1),
+  receipt(7, 1),
+  receipt(9, 0),
+  exception(1, "late"),
+  exception(2, "late"),
+  exception(3, "overpaid"),
+  exception(4, "overpaid", 5),
+  delivery(1, "pending", 2, now - 5),
+  delivery(2, "pending", 0, now - 9),
+  delivery(3, "failed", 5, now - 2 * day),
+  delivery(4, "failed", 5, now - 20 * day),
+  `INSERT INTO attempts (delivery, number, started_at, ended_at, status, error)
+   SELECT sequence, number, 1, 2, answer, error
+   FROM deliveries, (SELECT 4 AS number, NULL AS answer, 'timeout' AS error UNION ALL SELECT 5, 503, NULL) WHERE id = 'dlv_3'`
+]
+
+/** A database with these rows, closed. */
+const filled = Effect.gen(function* () {
+  const path = yield* temporaryDatabase
+  yield* Effect.forEach(rows, (sql) => execute(sql), { concurrency: 1 }).pipe(
+    Effect.zipRight(Effect.sync(() => expectFacts(path, true))),
+    (fill) => Effect.zipRight(storeAccount, fill),
+    Effect.provide(Sql.layer(path))
+  )
+  return path
+})
+
+const expectFacts = (path: string, isOpen: boolean) =>
+  expect(lookAtStore(path, isOpen, now)).toEqual({
+    findings: [
+      { status: "ok", name: "database", finding: "quick_check finds no damage" },
+      { status: "ok", name: "schema", finding: `${newestSchema}, the newest` }
+    ],
+    facts: {
+      // 0, then 2 to 6, then 8 to 14: of the wallet's 15 the receipts of 1 and 7 are canonical.
+      wallets: new Map([["w", { next: 15, paid: 2, gap: 7 }]]),
+      token: "",
+      keyFingerprint: undefined,
+      exceptions: [
+        { kind: "late", count: 2, oldest: 3001 },
+        { kind: "overpaid", count: 1, oldest: 3003 }
+      ],
+      failing: [
+        {
+          receiver: "a webhookUrl",
+          url: "https://a/3",
+          reason: "HTTP 503",
+          waiting: 1,
+          failed: 1,
+          since: now - 2 * day
+        }
+      ],
+      events: { count: 4, recent: 2, oldest: now - 9 * day, newest: now }
+    }
+  })
+
+it.scoped("reads the same beside a daemon and of a copy, and changes no file", () =>
+  Effect.gen(function* () {
+    const path = yield* filled
+    const files = () => readdirSync(dirname(path)).map((name) => [name, statSync(`${dirname(path)}/${name}`).mtimeMs])
+    const before = files()
+    expectFacts(path, false)
+    expect(files()).toEqual(before)
+  })
+)
+
+it.scoped("of a daemon that was killed it reads also what only the -wal has", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const killed = `${path}.killed`
+    yield* Effect.forEach(rows, (sql) => execute(sql), { concurrency: 1 }).pipe(
+      Effect.zipRight(
+        Effect.sync(() => {
+          for (const end of ["", "-wal"]) copyFileSync(path + end, killed + end)
+        })
+      ),
+      (fill) => Effect.zipRight(storeAccount, fill),
+      Effect.provide(Sql.layer(path))
+    )
+    expect(statSync(`${killed}-wal`).size).toBeGreaterThan(0)
+    expectFacts(killed, false)
+  })
+)
+
+it.scoped("beside a daemon whose -wal was removed it opens nothing, and makes no file", () =>
+  Effect.gen(function* () {
+    const path = yield* filled
+    const files = readdirSync(dirname(path)).toSorted()
+    expect(lookAtStore(path, true, now)).toEqual({
+      findings: [expect.objectContaining({ status: "fail", finding: expect.stringContaining(`${path}-wal`) })],
+      facts: undefined
+    })
+    expect(readdirSync(dirname(path)).toSorted()).toEqual(files)
+  })
+)
+
+const write = (path: string, sql: string) => {
+  const database = new Database(path)
+  database.exec(sql)
+  database.close()
+}
+
+it.scoped.each<[string, (path: string) => void, string, RegExp]>([
+  ["is not there", () => undefined, "warn", /is not there yet/],
+  ["is empty", (path) => writeFileSync(path, ""), "warn", /is not there yet/],
+  ["is no database", (path) => writeFileSync(path, "x".repeat(10_000)), "fail", /damaged, or no SQLite database/],
+  ["is another program's", (path) => write(path, "CREATE TABLE t (a)"), "fail", /is no database of tilld/],
+  [
+    "is newer",
+    (path) => write(path, "CREATE TABLE migrations (migration_id); INSERT INTO migrations VALUES (999)"),
+    "fail",
+    /a newer tilld wrote it: its schema is 999/
+  ],
+  [
+    "lacks a table",
+    (path) => write(path, "CREATE TABLE migrations (migration_id); INSERT INTO migrations VALUES (1)"),
+    "fail",
+    /cannot be read: .*no such table/
+  ]
+])("a database that %s is one finding", ([, make, status, finding]) =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    make(path)
+    expect(lookAtStore(path, false, now)).toEqual({
+      findings: [expect.objectContaining({ status, finding: expect.stringMatching(finding) })],
+      facts: status === "warn" ? expect.objectContaining({ token: "", failing: [] }) : undefined
+    })
+    expect(lookAtStore(path, false, now, "it is missing although")).toEqual({
+      findings: [expect.objectContaining({ status: "fail", finding: "it is missing although" })],
+      facts: undefined
+    })
+  })
+)

@@ -1,0 +1,20 @@
+import { spawnSync } from "node:child_process"
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { openShop } from "./shop.ts"
+import { survives } from "./survives.ts"
+
+/** Lets a process write no file beyond so many bytes; no limit unless given. Any user may lower and raise it. */
+const limitFiles = (pid: number, bytes: number | "unlimited") =>
+  Effect.sync(() => {
+    const { status, stderr } = spawnSync("prlimit", ["--pid", String(pid), `--fsize=${bytes}:`], { encoding: "utf8" })
+    expect(status, stderr).toBe(0)
+  })
+
+it.scopedLive("a system that refuses every write to the database refuses payments, and loses none", () =>
+  Effect.gen(function* () {
+    const shop = yield* openShop()
+    const { pid } = shop.daemon
+    yield* survives(shop, limitFiles(pid, 4096), limitFiles(pid, "unlimited"), "the disk answered with an error")
+  })
+)

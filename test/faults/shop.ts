@@ -1,0 +1,107 @@
+import { expect } from "@effect/vitest"
+import Database from "better-sqlite3"
+import { Duration, Effect, Schedule } from "effect"
+import { StatusEventKind } from "../../src/Domain/Event.ts"
+import type { PaymentObject } from "../../src/Domain/Payment.ts"
+import { adminOf } from "../lib/admin.ts"
+import { confirmations, type Home, localChain, makeHome, pay, rows, serve } from "../lib/daemon.ts"
+import { startFaultProxy } from "../lib/faultProxy.ts"
+import { makeInbox } from "../lib/inbox.ts"
+// Shows what the daemon said where a test fails.
+import "../lib/tilld.ts"
+
+const path = "/hook"
+const secret = `whsec_${Buffer.alloc(24, 5).toString("base64")}`
+
+interface Health {
+  readonly ready: boolean
+  readonly reason?: string
+}
+
+/** How long /readyz may take to say so. */
+const promised = Duration.seconds(5)
+/** How often it is asked. */
+const often = "100 millis"
+
+/**
+ * A shop whose daemon meets a fault. Each payment is announced to its own URL and to an endpoint, so that it is several
+ * rows of several tables.
+ */
+export const openShop = Effect.fn("faults.openShop")(function* (
+  envOf: (home: Home) => Readonly<Record<string, string>> = () => ({})
+) {
+  const chain = yield* localChain("base")
+  const provider = yield* startFaultProxy(chain.url)
+  const inbox = yield* makeInbox()
+  const home = yield* makeHome({
+    chains: new Map([["base", chain]]),
+    rpcUrls: new Map([["base", [provider.url]]]),
+    caFile: inbox.caFile
+  })
+  const daemon = yield* serve(home, undefined, { TILLD_ADMIN__PORT: "0", ...envOf(home) })
+  const admin = yield* adminOf(daemon)
+  const hook = { url: `${inbox.url}/endpoint`, events: StatusEventKind.literals, secret }
+  expect(yield* daemon.call("POST", "/v1/webhooks", hook)).toMatchObject({ status: 201 })
+
+  let orders = 0
+  /** Asks for a payment, which may be refused. */
+  const order = Effect.suspend(() => {
+    const body = { merchantRef: `fault ${++orders}`, chain: "base", currency: "USDC", amount: "25000000" }
+    return daemon.call<PaymentObject>("POST", "/v1/payments", { ...body, webhookUrl: inbox.url + path })
+  })
+  const create = Effect.map(order, ({ body, status }) => {
+    expect(status, JSON.stringify(body)).toBe(201)
+    return body
+  })
+  /** Of the store, a worker or the chain; what /readyz says of it, and why. */
+  const health = (name: string) =>
+    Effect.map(admin("GET", "/readyz"), ({ body, status }) => {
+      const all = [...body.workers, ...body.chains.map((one: object) => ({ ...one, name: "chain" }))]
+      const found = all.find((one: { readonly name: string }) => one.name === name) as Health | undefined
+      expect(found?.ready === false && status === 200).toBe(false)
+      return found
+    })
+  const until = (name: string, isReady: boolean) =>
+    Effect.repeat(health(name), {
+      until: (found) => found?.ready === isReady,
+      schedule: Schedule.spaced(often)
+    }).pipe(Effect.map(() => undefined))
+  return {
+    chain,
+    provider,
+    inbox,
+    home,
+    daemon,
+    order,
+    create,
+    /** Pays it, and mines until it is confirmed. */
+    pay: (payment: PaymentObject) => Effect.zipRight(pay(chain, payment), chain.mine(confirmations)),
+    /** Waits for all events of a payment that was paid, none of which came before. */
+    arrives: (payment: PaymentObject) =>
+      inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed"),
+    /** Within the promised time, /readyz says that this is not ready; gives the reason. */
+    isReported: (name: string, within: Duration.DurationInput = promised) =>
+      until(name, false).pipe(
+        Effect.zipRight(health(name)),
+        Effect.map((found) => found?.reason ?? ""),
+        Effect.timeoutFail({
+          duration: within,
+          onTimeout: () => new Error(`/readyz did not report ${name} within ${Duration.format(within)}`)
+        }),
+        Effect.orDie
+      ),
+    isReady: (name: string) => until(name, true),
+    /** The payments of the database, which is sound. */
+    stored: Effect.zipRight(
+      Effect.sync(() => {
+        const database = new Database(home.database, { readonly: true })
+        expect(database.pragma("integrity_check", { simple: true })).toBe("ok")
+        database.close()
+      }),
+      Effect.map(rows<{ id: string }>(home, "SELECT id FROM payments"), (all) => all.map(({ id }) => id).sort())
+    )
+  }
+})
+
+export const idsOf = (payments: ReadonlyArray<PaymentObject>): ReadonlyArray<string> =>
+  payments.map(({ id }) => id).sort()

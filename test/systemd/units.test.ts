@@ -1,0 +1,64 @@
+import { spawnSync } from "node:child_process"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { temporaryFolder } from "../lib/store.ts"
+import { root } from "../lib/tilld.ts"
+
+const folder = join(root, "systemd")
+const units = readdirSync(folder).filter((name) => /[.](service|timer)$/.test(name))
+
+const analyze = (...args: ReadonlyArray<string>) => {
+  const { error, status, stderr, stdout } = spawnSync("systemd-analyze", args, { encoding: "utf8" })
+  if (error !== undefined) throw new Error("systemd-analyze is missing: install the package systemd", { cause: error })
+  return { status, output: stdout + stderr }
+}
+
+describe("the units of systemd", () => {
+  it.each(["tilld.service", "tilld-doctor.service", "tilld-backup.service"])("%s is exposed by 1.2 at most", (name) => {
+    const { output, status } = analyze("security", "--offline=true", "--threshold=12", "--no-pager", join(folder, name))
+    expect(status, output).toBe(0)
+  })
+
+  it.scoped("are understood, but for the back-off that systemd knows from 254 on", () =>
+    Effect.gen(function* () {
+      // The programs that they start need not be here.
+      const copies = join(yield* temporaryFolder, "units")
+      mkdirSync(copies)
+      for (const name of units) {
+        writeFileSync(
+          join(copies, name),
+          readFileSync(join(folder, name), "utf8").replaceAll("/usr/bin/tilld", "/bin/sh")
+        )
+      }
+      const files = units.map((name) => join(copies, name.replace("@", "@tilld")))
+      for (const file of files.filter((each) => each.includes("@"))) {
+        writeFileSync(file, readFileSync(file.replace("@tilld", "@"), "utf8"))
+      }
+      const { output, status } = analyze("verify", "--man=no", ...files)
+      const complaints = output
+        .split("\n")
+        .filter((line) => line.includes(copies) && !/Unknown key( name)? 'Restart(Steps|MaxDelaySec)'/.test(line))
+      expect({ status, complaints }).toEqual({ status: 0, complaints: [] })
+    })
+  )
+
+  it.each(["tilld.service", "tilld-doctor.service", "tilld-backup.service"])("%s is reported when it fails", (name) => {
+    expect(readFileSync(join(folder, name), "utf8")).toMatch(/^OnFailure=tilld-failed@%N\.service$/m)
+  })
+
+  it("restart the daemon for ever, except for what does not mend itself", () => {
+    const unit = readFileSync(join(folder, "tilld.service"), "utf8").split("\n")
+    for (const line of [
+      "Type=notify",
+      "NotifyAccess=all",
+      "Restart=always",
+      "StartLimitIntervalSec=0",
+      "RestartPreventExitStatus=2 243"
+    ]) {
+      expect(unit).toContain(line)
+    }
+    expect(Number(unit.find((line) => line.startsWith("WatchdogSec="))?.split("=")[1])).toBeGreaterThanOrEqual(30)
+  })
+})
