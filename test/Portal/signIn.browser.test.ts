@@ -135,7 +135,7 @@ liveSuite(app, "the portal in a browser", (test) => {
       await page.waitForURL(`${url}/portal/sign-in`)
       for (const _ of [1, 2]) {
         await page.evaluate("history.back()")
-        await page.getByRole("heading", { name: "Sign in" }).waitFor({ timeout: 10_000 })
+        await page.getByRole("heading", { name: "Sign in" }).waitFor()
         expect(await page.getByText("Invite somebody").count()).toBe(0)
       }
     })

@@ -223,8 +223,7 @@ it.scopedLive("a chain with a block time mines without being asked", () =>
     const chain = yield* start({ blockTime: 1 })
     const hash = yield* chain.payNative({ to: payee(), amount: 1n })
     yield* receiptOf(chain, hash).pipe(
-      Effect.repeat({ until: (receipt) => receipt !== null, schedule: Schedule.spaced("20 millis") }),
-      Effect.timeout("10 seconds")
+      Effect.repeat({ until: (receipt) => receipt !== null, schedule: Schedule.spaced("20 millis") })
     )
     expect((yield* minedReceipt(chain, hash)).status).toBe("0x1")
   })

@@ -223,8 +223,7 @@ describe("the end of a sandbox", () => {
         yield* Effect.addFinalizer(() => Effect.map(running, (left) => left.map((pid) => process.kill(pid, "SIGKILL"))))
         yield* npm.signal(signal)
         yield* running.pipe(
-          Effect.repeat({ schedule: Schedule.spaced("100 millis"), until: (left) => left.length === 0 }),
-          Effect.timeout("20 seconds")
+          Effect.repeat({ schedule: Schedule.spaced("100 millis"), until: (left) => left.length === 0 })
         )
         yield* npm.ended
         yield* nothingRuns
