@@ -2,15 +2,23 @@ import { type SpawnOptions, spawn } from "node:child_process"
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import packageJson from "../../package.json" with { type: "json" }
 import { root } from "../lib/processes.ts"
 
 /** The line of the Node that runs this: releases of these tests are for it alone, which is one compilation. */
 export const major = process.versions.node.split(".")[0] ?? ""
 export const arch = process.arch
-export const debianArch = arch === "x64" ? "amd64" : arch
+const debianArch = arch === "x64" ? "amd64" : arch
+
+/** The version that is released, and one that comes after it. */
+export const { version } = packageJson
+export const next = "99.0.0-next.1"
+export const deb = (of: string) => `tilld_${of}_${debianArch}.deb`
 
 /** Everything that these tests make lies here. */
 export const workshop = mkdtempSync(join(tmpdir(), "tilld-release-"))
+/** The releases. */
+export const out = join(workshop, "out")
 export const clear = () => rmSync(workshop, { recursive: true, force: true })
 
 export interface Ran {
@@ -82,7 +90,9 @@ export const checkout = async (name: string, from = root): Promise<Checkout> => 
     write: (path, change) => writeFileSync(join(folder, path), change(readFileSync(join(folder, path), "utf8"))),
     release: (out, ...args) => {
       const options = ["--arch", arch, "--node", major, "--out", out, ...args]
-      return ran("npm", ["run", "-s", "release", "--", ...options], { cwd: folder })
+      // A maker may have headers of Node of his own: bindings that were compiled against these would be wrong, or none.
+      const env = { ...process.env, npm_config_nodedir: "/nowhere" }
+      return ran("npm", ["run", "-s", "release", "--", ...options], { cwd: folder, env })
     }
   }
 }
@@ -95,23 +105,38 @@ export const bare = (() => {
   return { PATH: bin, HOME: workshop }
 })()
 
-/**
- * Runs a shell script as root in a file system like this machine's, whose changes are kept in the workshop; `files` are
- * in /given there. Undefined where this machine allows no such thing.
- */
-export const otherRoot = async (files: string): Promise<((script: string) => Promise<Ran>) | undefined> => {
-  const [merged = "", upper = "", work = ""] = ["merged", "upper", "work"].map((name) => {
-    const folder = join(workshop, "root", name)
+/** What root has in its environment. */
+export const rootEnvironment = [
+  "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+  "HOME=/root",
+  "DEBIAN_FRONTEND=noninteractive"
+] as const
+
+/** The folders of a file system like this machine's, whose changes are kept in the workshop, and what mounts it. */
+export const overlay = (name: string) => {
+  const [merged = "", upper = "", work = ""] = ["merged", "upper", "work"].map((part) => {
+    const folder = join(workshop, name, part)
     mkdirSync(folder, { recursive: true })
     return folder
   })
+  // In a mount namespace of its own, which unmounts it when its last process ends.
+  const mount = `mount -t overlay overlay -o "lowerdir=/,upperdir=${upper},workdir=${work}" "${merged}"`
+  return { merged, mount, upper }
+}
+
+/**
+ * Runs a shell script as root in a file system like this machine's; `files` are in /given there. Undefined where this
+ * machine allows no such thing.
+ */
+export const otherRoot = async (files: string): Promise<((script: string) => Promise<Ran>) | undefined> => {
+  const { merged, mount, upper } = overlay("root")
   const inRoot = (script: string) =>
     ran("unshare", [
       "--mount",
       "sh",
       "-c",
-      `mount -t overlay overlay -o "lowerdir=/,upperdir=${upper},workdir=${work}" "${merged}" &&
-       exec chroot "${merged}" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive sh -c "$1"`,
+      `${mount} &&
+       exec chroot "${merged}" env -i ${rootEnvironment.join(" ")} sh -c "$1"`,
       "sh",
       script
     ])
