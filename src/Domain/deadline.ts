@@ -1,3 +1,4 @@
+import { Duration } from "effect"
 import type { Payment } from "./Payment.ts"
 
 /**
@@ -18,3 +19,9 @@ export const deadline = (payment: Pick<Payment, "dueAt" | "expiresAt">, settleGr
 
 /** Payments with a due time before this, Unix milliseconds, are over at a block of that time, Unix seconds. */
 export const overBefore = (blockTime: number, settleGraceMs: number): number => blockTime * 1000 - settleGraceMs
+
+/**
+ * By how much a block may be newer than its time says, as this machine's clock has it; milliseconds. Block times lag by ten
+ * minutes at most, and a wrong clock may be a quarter of an hour ahead.
+ */
+export const blockTimeLag = Duration.toMillis("25 minutes")

@@ -12,22 +12,28 @@ import type { ExceptionContent } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { isCorroborated, type Receipt } from "../Domain/Receipt.ts"
 import { commonSender, exceptionOf, exceptionsOfKind, mergedByKey, withoutApart } from "./exceptionContents.ts"
-import { counted, crossing, elsewhere, fitting, headAtCreation, identity, type Rules, total } from "./statusMachine.ts"
+import {
+  counted,
+  crossing,
+  earliest,
+  elsewhere,
+  fitting,
+  headAtCreation,
+  identity,
+  type Rules,
+  total
+} from "./statusMachine.ts"
+
+const isCoin = ({ chain, currency }: Pick<Receipt, "chain" | "currency">): boolean => currency === nativeToken(chain)
 
 /**
- * Native money that comes for a token payment after its end is taken for gas to collect the token with: no exception. A
- * cancelled payment has no token to collect, and was ended while blocks before that were not read yet.
+ * Whether a receipt may be gas to collect a token payment with: native money that arrived, at `arrivedAt` (Unix
+ * milliseconds), after the payment's end. When it was first seen does not matter: balances are read late.
  */
-export const isGas = (payment: Payment, receipt: Receipt, firstSeen: number): boolean => {
+export const mayBeGas = (payment: Payment, receipt: Receipt, arrivedAt: number): boolean => {
   // `endedAt` is later than `confirmedAt` where a reorg undid the payment.
   const endedAt = payment.confirmedAt ?? payment.endedAt
-  return (
-    receipt.currency === nativeToken(receipt.chain) &&
-    payment.currency !== nativeToken(payment.chain) &&
-    payment.failureReason !== "cancelled" &&
-    endedAt !== undefined &&
-    firstSeen > endedAt
-  )
+  return isCoin(receipt) && !isCoin(payment) && endedAt !== undefined && arrivedAt > endedAt
 }
 
 /** The money of one transaction that pays for the payment. */
@@ -190,9 +196,11 @@ export const exceptionsOf = (
 ): ReadonlyArray<ExceptionContent> => {
   if (receipts.length === 0) return []
   const seen = new Map<string, number>()
+  const arrived = new Map<string, number>()
   for (const receipt of receipts) {
     const id = identity(receipt)
     seen.set(id, Math.min(receipt.seenAt, seen.get(id) ?? Number.POSITIVE_INFINITY))
+    arrived.set(id, Math.min(earliest(receipt), arrived.get(id) ?? Number.POSITIVE_INFINITY))
   }
   const firstSeen = (receipt: Receipt) => seen.get(identity(receipt)) ?? receipt.seenAt
 
@@ -203,7 +211,11 @@ export const exceptionsOf = (
   const late = fitting(payment, canonical).filter((receipt) => !counts.has(receipt))
   const createdHead = headAtCreation(payment)
   const isDust = (receipt: Receipt) => receipt.dust !== undefined
-  const isStray = (receipt: Receipt) => isDust(receipt) || !isGas(payment, receipt, firstSeen(receipt))
+  // Gas is for tokens to collect: where there are none, it is money that somebody has sent.
+  const collectable = new Set(canonical.filter((one) => !isCoin(one) && !isDust(one)).map(({ chain }) => chain))
+  const isGas = (receipt: Receipt) =>
+    collectable.has(receipt.chain) && mayBeGas(payment, receipt, arrived.get(identity(receipt)) ?? earliest(receipt))
+  const isStray = (receipt: Receipt) => isDust(receipt) || !isGas(receipt)
   const isWrongToken = ({ blockNumber, chain, currency }: Receipt) =>
     chain === payment.chain && currency !== payment.currency && blockNumber > createdHead
   const stray = canonical.filter(isStray)

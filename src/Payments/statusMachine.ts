@@ -7,10 +7,9 @@
  * payment is undone only by a reorg that is final. `Settlement.ts` calls it after every scan, `exceptions.ts` and `dust.ts` share its rules of
  * which receipts count.
  */
-import { Duration } from "effect"
 import { required, sum } from "../Domain/Amount.ts"
 import { nativeToken } from "../Domain/Currency.ts"
-import { deadline, dueTime, overBefore } from "../Domain/deadline.ts"
+import { blockTimeLag, deadline, dueTime, overBefore } from "../Domain/deadline.ts"
 import type { ExceptionContent } from "../Domain/Exception.ts"
 import { type FinalityTag, finalBlock } from "../Domain/Finality.ts"
 import { type FailureReason, isEnded, type Payment } from "../Domain/Payment.ts"
@@ -63,9 +62,6 @@ export interface Step {
   readonly announced: boolean
 }
 
-/** Block times lag the clock by ten minutes at most, and a wrong clock may be a quarter of an hour ahead. */
-const blockTimeLag = Duration.toMillis("25 minutes")
-
 const kinds = ["tx", "log", "call", "unattributed"]
 
 /** By block, then transactions before logs before internal transfers, then by index in the block. Dust last. */
@@ -100,7 +96,7 @@ export const fitting = (payment: Payment, receipts: ReadonlyArray<Receipt>): Rea
 }
 
 /** The earliest block time, Unix milliseconds, at which its money may have arrived. */
-const earliest = ({ blockTime, since }: Receipt): number => (since?.time ?? blockTime) * 1000
+export const earliest = ({ blockTime, since }: Receipt): number => (since?.time ?? blockTime) * 1000
 
 /**
  * Canonical receipts that pay for the payment, in chain order: its currency, its chain, newer than the payment, on time.

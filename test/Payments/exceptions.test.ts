@@ -279,22 +279,35 @@ describe("the wrong money", () => {
   })
 
   it("gas to collect with is nothing, on any chain; what came while the payment was open stays", () => {
-    expect(found(confirmed(), receipt("0xgas", after, 5n, native))).toEqual([])
-    expect(found(confirmed(), receipt("0xgas", after, 5n, { ...native, chain: "optimism" }))).toEqual([])
-    expect(found(confirmed(), receipt("0xgas", after, 5n, { chain: "polygon", currency: "MATIC" }))).toEqual([])
+    const paid = receipt("0xa", 101, 1000n)
+    expect(found(confirmed(), paid, receipt("0xgas", after, 5n, native))).toEqual([])
+    const astray = receipt("0xb", 200, 7n, { chain: "optimism" })
+    const gasThere = receipt("0xgas", after, 5n, { ...native, chain: "optimism" })
+    expect(found(confirmed(), paid, astray, gasThere)).toEqual(["wrong_chain 7 0xb"])
+    // Where there is no token, there is nothing to collect: it is money that somebody has sent.
+    expect(found(confirmed(), paid, gasThere)).toEqual(["wrong_chain 5 0xgas"])
+    const matic = receipt("0xgas", after, 5n, { chain: "polygon", currency: "MATIC" })
+    expect(found(confirmed(), paid, matic)).toEqual(["wrong_chain 5 0xgas"])
+    const unpaid = payment({ status: "expired", endedAt })
+    expect(found(unpaid, receipt("0xb", after, 5n, native))).toEqual(["wrong_token 5 0xb"])
+    const orphanedToken = receipt("0xa", 101, 1000n, { canonical: false })
+    expect(found(unpaid, orphanedToken, receipt("0xb", after, 5n, native))).toEqual(["wrong_token 5 0xb"])
     // Also where a reorg has undone the payment since; not where the payment is in coins itself.
     const undone = confirmed({ status: "failed", failureReason: "reorged", endedAt: endedAt + 60_000 })
-    expect(found(undone, receipt("0xgas", after, 5n, native))).toEqual(["reorged 1000 0xa"])
+    const part = receipt("0xpart", 101, 400n)
+    const left = ["reorged 600 0xa", "underpaid 400 0xpart"]
+    expect(found(undone, part, receipt("0xgas", after, 5n, native))).toEqual(left)
     const inCoins = payment({ currency: "ETH", status: "expired", endedAt })
     expect(found(inCoins, receipt("0xa", after, 5n, { ...native, chain: "optimism" }))).toEqual(["wrong_chain 5 0xa"])
-    // A cancelled payment has no token to collect.
-    const cancelled = payment({ status: "expired", failureReason: "cancelled", endedAt })
-    expect(found(cancelled, receipt("0xa", after, 5n, native))).toEqual(["wrong_token 5 0xa"])
-    expect(found(confirmed(), receipt("0xb", 200, 5n, native))).toEqual(["wrong_token 5 0xb"])
-    expect(found(confirmed(), receipt("0xb", 200, 5n, { ...native, seenAt: endedAt }))).toEqual(["wrong_token 5 0xb"])
+    // Balances are read late: what counts is when it came, at the earliest.
+    const seenAt = endedAt + 60_000
+    expect(found(confirmed(), paid, receipt("0xb", 200, 5n, { ...native, seenAt }))).toEqual(["wrong_token 5 0xb"])
+    const since = { number: 200, time: 200 }
+    const interval = receipt("0xb", after, 5n, { ...native, since })
+    expect(found(confirmed(), paid, interval)).toEqual(["wrong_token 5 0xb"])
     // Also where a reorg has mined it again since.
     const orphaned = receipt("0xb", 200, 5n, { ...native, canonical: false })
-    expect(found(confirmed(), orphaned, receipt("0xb", after, 5n, native))).toEqual(["wrong_token 5 0xb"])
+    expect(found(confirmed(), paid, orphaned, receipt("0xb", after, 5n, native))).toEqual(["wrong_token 5 0xb"])
   })
 
   it("wrong_chain: anything on another chain, at any time; without a transaction, by its block", () => {
