@@ -6,7 +6,7 @@
 import { Clock, Effect } from "effect"
 import { getAddress, type Hex } from "viem"
 import { type ChainName, chainNames, type Mode, type Network } from "../../Domain/Chain.ts"
-import { dueTimeSql, overBefore } from "../../Domain/deadline.ts"
+import { blockTimeLag, dueTimeSql, overBefore } from "../../Domain/deadline.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type Db, Tx } from "../../Sql.ts"
@@ -200,21 +200,17 @@ export const startAt = ({ chain, mode }: Network, number: number) =>
   )
 
 /**
- * Lowers the block from which payments count to `number`, after a reorg replaced the blocks above it. A payment made
- * during the old branch may be paid in a new block of the same or a lower number, which is still newer than the
- * payment. The same goes for an ended payment that lost receipts.
+ * Lowers the block from which payments count to that of `ancestor`, after a reorg replaced the blocks above it. A payment
+ * made during the old branch may be paid in a new block of the same or a lower number, which is still newer than the
+ * payment; so may one that has ended since, as when it was cancelled.
  */
-export const lowerTo = ({ chain, mode }: Network, number: number) =>
+export const lowerTo = ({ chain, mode }: Network, ancestor: Pick<BlockRef, "number" | "time">) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const lower = "UPDATE payments SET created_head = ? WHERE chain = ? AND mode = ? AND created_head > ?"
-    const params = [number, chain, mode, number]
+    const params = [ancestor.number, chain, mode, ancestor.number]
     yield* tx.run(`${lower} AND status IN ('pending', 'detecting')`, params)
-    yield* tx.run(
-      `${lower} AND id IN (SELECT payment_id FROM receipts
-         WHERE chain = ? AND mode = ? AND canonical = 0 AND block_number > ?)`,
-      [...params, chain, mode, number]
-    )
+    yield* tx.run(`${lower} AND ended_at >= ?`, [...params, ancestor.time * 1000 - blockTimeLag])
   })
 
 /** The payment of an address that was handed out; undefined where the payment is lost. */

@@ -41,7 +41,7 @@ export const commitReading = (settlement: Settlement["Type"], reading: TickReadi
     const touched = new Set<Ledger.Touched>()
     if (ancestor !== undefined) {
       for (const payment of yield* Ledger.orphanAbove(network, ancestor)) touched.add(payment)
-      yield* Watched.lowerTo(network, ancestor.number)
+      yield* Watched.lowerTo(network, ancestor)
       yield* Ledger.keepBlocks(network, [ancestor])
     }
     for (const payment of yield* Ledger.keepReceipts(network, transfers, corroborated)) touched.add(payment)
