@@ -8,7 +8,7 @@
 import { Array as Arr, Effect } from "effect"
 import { type ChainName, chainNames, type Network } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
-import { dueTimeSql, overBefore } from "../../Domain/deadline.ts"
+import { blockTimeLag, dueTimeSql, overBefore } from "../../Domain/deadline.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { type Db, type Param, Tx } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
@@ -73,13 +73,16 @@ const queriesOf = (
 
 /**
  * Columns of a payment. `created_head` is the block after which money is the payment's on the network that is asked:
- * for a payment of another chain, the newest stored block from before it was created. The first three parameters are
- * the network's chain, twice, and its mode.
+ * for a payment of another chain, the newest stored block that was certainly there before it was created, or the first one
+ * where none is as old; the balance there would be taken for older money. The first parameter is the network's chain; then
+ * come its chain and its mode, twice.
  */
 const columns = `address, chain, currency, ${dueTimeSql} AS due_at, status, amount, amount_received,
-  CASE WHEN chain = ? THEN created_head ELSE (
-    SELECT number FROM blocks WHERE blocks.chain = ? AND blocks.mode = ? AND blocks.time <= created_at / 1000
-    ORDER BY blocks.time DESC, number DESC LIMIT 1
+  CASE WHEN chain = ? THEN created_head ELSE coalesce(
+    (SELECT number FROM blocks WHERE blocks.chain = ? AND blocks.mode = ? AND time <= (created_at - ${blockTimeLag}) / 1000
+     ORDER BY time DESC, number DESC LIMIT 1),
+    (SELECT number FROM blocks WHERE blocks.chain = ? AND blocks.mode = ? AND time <= created_at / 1000
+     ORDER BY time, number LIMIT 1)
   ) END AS created_head`
 
 /** Amount and missing amount of a payment in the chain's coin; undefined for other payments. */
@@ -91,7 +94,7 @@ const dueOf = ({ chain }: Network, row: PaymentRow): Watched["due"] => {
 }
 
 const payments = (db: Db, { chain, mode }: Network, where: string, params: ReadonlyArray<Param> = []) =>
-  db.all<PaymentRow>(`SELECT ${columns} FROM payments WHERE ${where}`, [chain, chain, mode, ...params])
+  db.all<PaymentRow>(`SELECT ${columns} FROM payments WHERE ${where}`, [chain, chain, mode, chain, mode, ...params])
 
 /** Payments due between these times, Unix milliseconds, are over at `at` and were not at the last round. */
 const overWindow = (checked: Scan["checked"], at: BlockRef, settleGraceMs: number): readonly [number, number] => [
@@ -215,7 +218,7 @@ export const endedPage = Effect.fn("BalancesRepo.endedPage")(function* (
   const rows = yield* db.all<PaymentRow & { readonly ended_at: number; readonly sequence: number }>(
     `SELECT ${columns}, ended_at, sequence FROM payments
      WHERE mode = ? AND ended_at IS NOT NULL AND (ended_at, sequence) > (?, ?) ORDER BY ended_at, sequence LIMIT ?`,
-    [chain, chain, mode, mode, after.endedAt, after.sequence, limit]
+    [chain, chain, mode, chain, mode, mode, after.endedAt, after.sequence, limit]
   )
   const watched = rows.map(
     (row): Watched => ({

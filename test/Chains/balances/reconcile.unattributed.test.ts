@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { reconcileBalances } from "../../../src/Chains/balances/reconcile.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import { tick } from "../../../src/Chains/watcher/tick.ts"
+import { blockTimeLag } from "../../../src/Domain/deadline.ts"
 import { Writer } from "../../../src/Sql.ts"
 import { change, rows } from "../../lib/rows.ts"
 import { soleProvider } from "../../lib/soleProvider.ts"
@@ -209,17 +210,18 @@ describe("the coins of a payment of another chain", () => {
     model.mine([])
     const created = model.head
     yield* scanTo(created)
-    const createdAt = created.time * 1000 + 999
-    yield* owe(alice, { ...elsewhere, expiresAt: 100, createdAt })
-    yield* owe(bob, { ...elsewhere, expiresAt: 200, createdAt })
-    yield* owe(carol, { ...elsewhere, expiresAt: 100, createdAt: 0 })
+    const createdAt = created.time * 1000 + 999 + blockTimeLag
+    yield* owe(alice, { ...elsewhere, expiresAt: 2_100, createdAt })
+    yield* owe(bob, { ...elsewhere, expiresAt: 2_200, createdAt })
+    yield* owe(carol, { ...elsewhere, expiresAt: 2_100, createdAt: 0 })
+    // Its time is before the payments: it lags.
     model.mine([direct(alice, 3n), direct(carol, 4n)])
     yield* scanTo(model.head)
-    expect(yield* wanted({ ...model.head, time: 161 })).toMatchObject([
+    expect(yield* wanted({ ...model.head, time: 2_161 })).toMatchObject([
       { address: alice, known: { number: created.number } },
       { address: carol, known: { number: 0 } }
     ])
-    model.mine([], 161)
+    model.mine([], 2_161)
     yield* round(depsOf(model.client), model.head)
     expect(yield* told(alice)).toEqual([`${model.head.number} unattributed 3`])
     // Seen, and not asked about again.
@@ -228,7 +230,7 @@ describe("the coins of a payment of another chain", () => {
       { address: carol }
     ])
     model.states = 0
-    model.mine([], 261)
+    model.mine([], 2_261)
     yield* round(depsOf(model.client), model.head)
     expect(yield* told(bob)).toEqual([`${model.head.number} unattributed 50`])
   })
