@@ -50,14 +50,19 @@ export const jumpedTo = (fingerprint: string, next: number) =>
     tx.run("UPDATE wallets SET next_index = ?, jump = 0 WHERE fingerprint = ?", [next, fingerprint])
   )
 
-/** Stores addresses, of the indexes from `from` on, that a lost newer copy of this database may have handed out. */
+/**
+ * Stores addresses, of the indexes from `from` on, that a lost newer copy of this database may have handed out. They are
+ * dated by the newest head where this machine's clock is behind, as after a start from an old image: with a date long ago
+ * they would soon be watched no longer.
+ */
 export const keepGap = (fingerprint: string, mode: Mode, from: number, addresses: ReadonlyArray<string>, now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     for (const [i, address] of addresses.entries()) {
       yield* tx.run(
-        "INSERT INTO gap_addresses (address, mode, wallet, wallet_index, created_at) VALUES (?, ?, ?, ?, ?)",
-        [address, mode, fingerprint, from + i, now]
+        `INSERT INTO gap_addresses (address, mode, wallet, wallet_index, created_at)
+         VALUES (?, ?, ?, ?, max(?, (SELECT coalesce(max(head_time), 0) * 1000 FROM scans WHERE mode = ?)))`,
+        [address, mode, fingerprint, from + i, now, mode]
       )
     }
   })

@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
-import { Cause, Effect, Exit, TestClock } from "effect"
+import { Cause, Duration, Effect, Exit, TestClock } from "effect"
 import { WatchedAddresses } from "../../../src/Chains/ledger/WatchedAddresses.ts"
 import type { Owner } from "../../../src/Domain/Owner.ts"
 import { hdWallet } from "../../../src/Payments/addresses/hdWallet.ts"
@@ -9,6 +9,7 @@ import type { Mark } from "../../../src/Payments/addresses/IndexMark.ts"
 import { lossOf } from "../../../src/Payments/addresses/lostDatabase.ts"
 import { doubtOf } from "../../../src/Payments/addresses/numbering.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
+import { change } from "../../lib/rows.ts"
 import { liveTest } from "../../lib/scopedTest.ts"
 import { liveXpub } from "../../lib/settings.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
@@ -88,6 +89,22 @@ it.effect("skipped addresses are watched as long as those of ended payments", ()
     yield* TestClock.adjust("30 days")
     const { rows, watched } = yield* gapAt(path)
     expect({ rows: rows.length, watched }).toEqual({ rows: 1000, watched: 0 })
+  }).pipe(Effect.scoped)
+)
+
+it.effect("also those that a start skips while the clock is at an old time, as that of an image is", () =>
+  Effect.gen(function* () {
+    const path = yield* threeTaken
+    const read = change(
+      `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number)
+       VALUES ('base', 'test', 0, 1, '0x1', ?, 0)`,
+      Duration.toSeconds("40 days")
+    )
+    yield* Effect.provide(read, running(path))
+    rmSync(markOf(path))
+    expect((yield* gapAt(path)).watched).toBe(1000)
+    yield* TestClock.adjust("41 days")
+    expect((yield* gapAt(path)).watched).toBe(1000)
   }).pipe(Effect.scoped)
 )
 
