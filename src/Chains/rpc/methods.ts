@@ -131,7 +131,7 @@ const RawHeader = Schema.Struct({
   hash: Hash,
   parentHash: Hash,
   timestamp: Count,
-  logsBloom: Schema.optional(LogsBloom)
+  logsBloom: Schema.optionalWith(LogsBloom, { nullable: true })
 })
 const decodeRawHeader = decoder(RawHeader)
 

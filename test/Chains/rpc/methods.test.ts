@@ -23,10 +23,13 @@ describe("sendBatch", () => {
 
   it.effect("decodes each result, and does not send calls that are undefined", () =>
     Effect.gen(function* () {
-      const [id, none, head] = yield* sendBatch(saying("0x4d", header), [getChainId, undefined, getHead])
+      const noBloom = { ...header, logsBloom: null }
+      const calls = [getChainId, undefined, getHead, getHead] as const
+      const [id, none, head, same] = yield* sendBatch(saying("0x4d", header, noBloom), calls)
       expect(id).toBe(77)
       expect(none).toBeUndefined()
       expect(head).toEqual({ number: 16, hash: `0x${"a".repeat(64)}`, parentHash: header.parentHash, time: 100 })
+      expect(same).toEqual(head)
     })
   )
 
