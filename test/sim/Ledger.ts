@@ -152,7 +152,9 @@ export class Ledger extends Books {
     const isBack = after.status === "pending" && from === "detecting" && told.length > 0 && !isLiedAbout
     if (isBack) fail(`and ${sum(told)} came`)
     const isDecided = after.status === "expired" || (after.status === "failed" && after.failure_reason !== "reorged")
-    if (isDecided) this.#checkDecision(after, head, fail)
+    if (after.failure_reason === "cancelled") {
+      if (from !== "pending") fail(`and it was ${from}`)
+    } else if (isDecided) this.#checkDecision(after, head, fail)
     if (after.failure_reason === "reorged" && sum(surely) >= needed) fail(`and ${sum(surely)} is there`)
   }
 

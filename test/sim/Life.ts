@@ -133,6 +133,11 @@ export class Life {
     return this.#ask(Effect.flatMap(Payments, (payments) => payments.create(owner, request)))
   }
 
+  /** Undefined too where the payment is no longer pending. */
+  cancel(id: string, owner: Owner) {
+    return this.#ask(Effect.option(Effect.flatMap(Payments, (payments) => payments.cancel(owner, id))))
+  }
+
   health() {
     return this.#ask(Effect.flatMap(Chains, (chains) => chains.health))
   }

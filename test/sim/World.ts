@@ -288,6 +288,12 @@ export class World {
     return payment
   }
 
+  /** Asks to cancel a payment. */
+  async cancel(id: string): Promise<void> {
+    await this.#life.cancel(id, merchant)
+    this.#throwIfBroken()
+  }
+
   /** Everything works from now on. */
   async heal(): Promise<void> {
     for (const { providers } of this.places) for (const provider of providers) provider.heal()

@@ -2,7 +2,7 @@ import { firstHeight, type Place } from "./Place.ts"
 import { amountOf, dustOf, pay, type Sent, spend } from "./payWays.ts"
 import { settleGrace } from "./plans.ts"
 import type { PaymentRow } from "./rows.ts"
-import { checkEnd, checkQuiet, isInventionKnown } from "./settled.ts"
+import { checkEnd, checkQuiet, checkTold, isInventionKnown } from "./settled.ts"
 import type { Action, Step } from "./steps.ts"
 import type { World } from "./World.ts"
 import { Violation } from "./watched.ts"
@@ -116,6 +116,10 @@ const act = async (world: World, step: Action, name: string, paid: Paid): Promis
     case "pay":
     case "spend":
       return send(world, step, name, paid)
+    case "cancel": {
+      const payment = paymentOf(world, world.ledger.payments(), step.of, step.payment)
+      return payment && world.cancel(payment.id)
+    }
     case "reorg": {
       const { chain } = placeAt(world, step.chain)
       // Nothing is read below the first head that the daemon has seen.
@@ -185,6 +189,7 @@ export const settle = async (world: World, isDown: boolean): Promise<void> => {
   const checkAll = () => {
     checkQuiet(ledger, true)
     checkEnd(ledger, world.lost)
+    if (!isMissing) checkTold(ledger)
   }
   await world.confirmAll(checkAll, isMissing ? longestSecondPass : 0)
   checkAll()

@@ -104,6 +104,29 @@ const checkLost = (books: Books, address: string): void => {
   }
 }
 
+/** Every token at a payment's address is what it was paid with, or an exception tells of it. Dust is told of later. */
+export const checkTold = (books: Books): void => {
+  const told = new Map<string, bigint>()
+  const dusty = new Set(books.receipts().flatMap(({ address, dust }) => (dust === null ? [] : [address])))
+  for (const { address, amount, chain, currency, kind } of books.exceptions()) {
+    if (kind === "reorged") continue
+    const key = [chain, address, currency].join(" ")
+    told.set(key, (told.get(key) ?? 0n) + BigInt(amount))
+  }
+  for (const { address, amount, chain: own, currency: asked, status } of books.payments()) {
+    if (dusty.has(address)) continue
+    for (const [name, { chain, plan }] of books.chains) {
+      for (const currency of plan.tokens) {
+        const held = books.total(name, address, currency, chain.head, books.startOf(name))
+        const isPaid = status === "confirmed" && name === own && currency === asked
+        const known = (told.get([name, address, currency].join(" ")) ?? 0n) + (isPaid ? BigInt(amount) : 0n)
+        if (known !== held)
+          throw new Violation(`${held} ${currency} came to ${address} on ${name}, and ${known} is told of`)
+      }
+    }
+  }
+}
+
 /** When every deadline is long over. `lost`: payments that are no longer in the database. */
 export const checkEnd = (books: Books, lost: ReadonlyArray<PaymentRow> = []): void => {
   const held = books.strict.leftovers ? [] : books.notThere(books.receipts()).map(({ address }) => address)

@@ -66,6 +66,7 @@ export type Action =
     }
   | (OfPayment & { readonly does: "pay"; readonly way: Way; readonly part: Part; readonly other: number })
   | (OfPayment & { readonly does: "spend"; readonly all: boolean })
+  | (OfPayment & { readonly does: "cancel" })
   | {
       readonly does: "lie"
       readonly chain: number

@@ -5,7 +5,7 @@ import { highTags, longBranches, reorgedCoins, times } from "./stories/chain.ts"
 import { deniedThenGone, falseFinals, inventions } from "./stories/inventions.ts"
 import { dust, logNumbers, manyLogs } from "./stories/logs.ts"
 import { balances, lateBalances, multiples, otherHashes, withheld } from "./stories/money.ts"
-import { restores, wrongClock } from "./stories/operation.ts"
+import { cancellations, restores, wrongClock } from "./stories/operation.ts"
 import type { Story } from "./stories/scene.ts"
 
 // Short sequences of steps, each of which leads to one rule of the daemon: by chance alone they would hardly ever come
@@ -31,14 +31,15 @@ export const stories = {
   restoredElsewhere: restores(true),
   wrongClock,
   otherHashes,
-  lateBalances
+  lateBalances,
+  cancellations
 } satisfies Readonly<Record<string, Story>>
 
 export type Kind = keyof typeof stories
 export const kinds = Object.keys(stories) as ReadonlyArray<Kind>
 
 /** Younger than the seeds that once failed, which have to stay as they were: these are told besides. */
-export const younger: ReadonlyArray<Kind> = ["otherHashes", "lateBalances"]
+export const younger: ReadonlyArray<Kind> = ["otherHashes", "lateBalances", "cancellations"]
 
 /** What takes a second of computing is told less often. */
 const seldom: Readonly<Partial<Record<Kind, number>>> = {

@@ -1,4 +1,5 @@
-import { insideWays, made, mined, paid, type Story, wait } from "./scene.ts"
+import type { Fate } from "../SimChain.ts"
+import { insideWays, made, mined, paid, plain, type Story, wait } from "./scene.ts"
 
 /** An old copy of the files takes the place of the newest ones. */
 export const restores =
@@ -35,5 +36,27 @@ export const wrongClock: Story = (scene) => {
     paid(scene, dice.pick(["all", "half"]), insideWays, dice.between(0, 6_000)),
     mined(scene, plan.confirmations + 6, dice.between(0, 20_000)),
     wait(5_000, 40_000, scene)
+  ]
+}
+
+/** A payment is cancelled when its money is under way, and a reorg mines that lower than it would have been. */
+export const cancellations: Story = (scene) => {
+  const { chain, dice, name, plan } = scene
+  const cancel = { ...plain, after: dice.between(0, 3_000), does: "cancel", of: name } as const
+  const pay = paid(scene, dice.pick(["all", "half", "more"]), insideWays, dice.between(0, 2_000))
+  return [
+    made(scene),
+    ...(dice.chance(0.5) ? [mined(scene, dice.between(1, 3), dice.between(0, 3_000))] : []),
+    ...(dice.chance(0.5) ? [cancel, pay] : [pay, cancel]),
+    {
+      after: dice.between(0, 2_000),
+      does: "reorg",
+      chain,
+      depth: dice.between(1, plan.confirmations + 3),
+      grows: dice.between(0, 2),
+      fates: [dice.pick<Fate>(["again", "later"])]
+    },
+    mined(scene, plan.confirmations + 2, dice.between(0, 6_000)),
+    wait(2_000, 20_000, scene)
   ]
 }
