@@ -45,6 +45,28 @@ const withoutHardLinks = Effect.acquireRelease(
     })
 )
 
+/** Names in the folder each time that it was synced. */
+const namesAtSyncs = (folder: string) =>
+  Effect.gen(function* () {
+    const synced: Array<ReadonlyArray<string>> = []
+    const { fsyncSync } = fs
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        fs.fsyncSync = (descriptor) => {
+          if (fs.fstatSync(descriptor).ino === statSync(folder).ino) synced.push(readdirSync(folder))
+          fsyncSync(descriptor)
+        }
+        syncBuiltinESMExports()
+      }),
+      () =>
+        Effect.sync(() => {
+          fs.fsyncSync = fsyncSync
+          syncBuiltinESMExports()
+        })
+    )
+    return synced
+  })
+
 describe("tilld backup", () => {
   liveTest("makes a database with its manifest behind it, of mode 0600, and notes when", function* () {
     const { backUp, beside, folder, path } = yield* installation
@@ -161,6 +183,18 @@ describe("tilld backup", () => {
     const { kept } = yield* restore("new.db")
     expect(yield* query(kept ?? "", "SELECT count(*) AS n FROM payments")).toEqual([{ n: 3 }])
     expect(yield* query(path, "SELECT count(*) AS n FROM payments")).toEqual([{ n: 3 }])
+  })
+
+  liveTest("syncs the folder once the file has its name: a power cut must not take it away", function* () {
+    const { backUp, folder } = yield* installation
+    const synced = yield* namesAtSyncs(folder)
+    yield* backUp("one.db")
+    expect(synced).toEqual([expect.arrayContaining(["one.db"])])
+    yield* backUp("one.db", { force: true })
+    expect(synced).toHaveLength(2)
+    yield* withoutHardLinks
+    yield* backUp("two.db")
+    expect(synced.slice(2)).toEqual([expect.arrayContaining(["two.db"])])
   })
 
   liveTest("of files that the daemon takes for lost fails with its words, and opens none of them", function* () {
