@@ -11,6 +11,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
+import Database from "better-sqlite3"
 import { Effect, Redacted } from "effect"
 import { lastBackup } from "../../src/Backup/lastBackup.ts"
 import { liveTest } from "../lib/scopedTest.ts"
@@ -186,6 +187,23 @@ describe("tilld restore", () => {
       "written by a newer tilld 1.2.3 (its schema is 99"
     )
   })
+
+  liveTest(
+    "changes nothing while another process reads the database: what is committed is not all in its file",
+    function* () {
+      const { backUp, beside, path, restore } = yield* installation
+      yield* backUp("a.db")
+      const reader = new Database(path, { readonly: true })
+      yield* Effect.addFinalizer(() => Effect.sync(() => reader.close()))
+      reader.exec("BEGIN; SELECT * FROM payments")
+      yield* change(path, ...paid(3))
+      const before = [beside(), readFileSync(`${path}-wal`)]
+      const error = yield* Effect.flip(Effect.asVoid(restore("a.db", { force: true })))
+      expect(error.message).toMatch(/cannot be put aside \(another process reads it: .*Nothing was changed$/)
+      expect([beside(), readFileSync(`${path}-wal`)]).toEqual(before)
+      expect(yield* payments(path)).toBe(4)
+    }
+  )
 
   liveTest("keeps a damaged database with its log, and needs --force for it", function* () {
     const { backUp, path, restore } = yield* installation
