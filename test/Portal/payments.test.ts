@@ -1,6 +1,7 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
-import { csvLine } from "../../src/Portal/csv.ts"
+import { Effect, Exit, Stream } from "effect"
+import { csvLine, csvPieces } from "../../src/Portal/csv.ts"
+import { StoreUnavailable } from "../../src/Sql.ts"
 import { TestApi } from "../lib/api.ts"
 import type { Shown } from "../lib/portal.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
@@ -237,6 +238,14 @@ liveSuite(shop, "the portal's export of payments", (test) => {
     )
     expect((yield* ada.get(`${home}/payments.csv?q=row+7`)).text.split("\r\n")).toHaveLength(3)
     expect((yield* ada.get(`${home}/payments.csv?status=paid`)).status).toBe(400)
+  })
+
+  test("ends with the store's failure, so that nobody takes a part of it for all", function* () {
+    const page = Array.from({ length: 500 }, (_, n) => `${n}`)
+    const pieces = csvPieces({ n: (row: string) => row }, (after) =>
+      after === undefined ? Effect.succeed(page) : new StoreUnavailable({ code: "SQLITE_IOERR", message: "" })
+    )
+    expect(Exit.isFailure(yield* Effect.exit(Stream.runDrain(pieces)))).toBe(true)
   })
 
   test("quotes what has to be quoted, and takes the meaning from what a spreadsheet would run", function* () {
