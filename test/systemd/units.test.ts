@@ -48,6 +48,13 @@ describe("the units of systemd", () => {
     expect(readFileSync(join(folder, name), "utf8")).toMatch(/^OnFailure=tilld-failed@%N\.service$/m)
   })
 
+  it("give the daemon time to finish what is in flight before they kill it", () => {
+    const unit = readFileSync(join(folder, "tilld.service"), "utf8")
+    expect(unit).toMatch(/^KillSignal=SIGTERM\nKillMode=mixed$/m)
+    // The listener takes 20 seconds for it at most, and the dispatcher 5.
+    expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1])).toBeGreaterThanOrEqual(30)
+  })
+
   it("restart the daemon for ever, except for what does not mend itself", () => {
     const unit = readFileSync(join(folder, "tilld.service"), "utf8").split("\n")
     for (const line of [
