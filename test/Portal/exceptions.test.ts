@@ -52,9 +52,14 @@ liveSuite(shop, "the portal's exceptions", (test) => {
     })
     expect((yield* vera.get(`${home}/exceptions.csv?status=resolved`)).text.split("\r\n")).toHaveLength(2)
     expect((yield* vera.get(`${home}/exceptions.csv?kind=nonsense`)).status).toBe(400)
-    const payments = (yield* vera.get(`${home}/payments.csv?q=${encodeURIComponent(payment)}`)).text
-    expect(payments).toContain(`,84532,,,0.000000,1,late open ${exception}\r\n`)
-    yield* execute("DELETE FROM exceptions WHERE id = ?", [exception])
+    const payments = Effect.map(vera.get(`${home}/payments.csv?q=${encodeURIComponent(payment)}`), ({ text }) => text)
+    expect(yield* payments).toContain(`,84532,,,0.000000,1,late open ${exception}\r\n`)
+    // What was sent back on another chain is other money.
+    const elsewhere = yield* storeLateMoney(payment, 42)
+    yield* execute("UPDATE exceptions SET sent_back = '300' WHERE id = ?", [exception])
+    yield* execute("UPDATE exceptions SET sent_back = '500', chain = 'polygon' WHERE id = ?", [elsewhere])
+    expect(yield* payments).toContain(",84532,,,0.000300,2,")
+    yield* execute("DELETE FROM exceptions WHERE payment_id = ?", [payment])
   })
 
   test("are listed while they are open, newest first, and by status and kind", function* () {
