@@ -45,6 +45,22 @@ const withoutHardLinks = Effect.acquireRelease(
     })
 )
 
+/** On a disk with so many bytes free. */
+const withFree = (bavail: number) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const { statfsSync } = fs
+      Object.assign(fs, { statfsSync: () => ({ bavail, bsize: 1 }) })
+      syncBuiltinESMExports()
+      return statfsSync
+    }),
+    (statfsSync) =>
+      Effect.sync(() => {
+        fs.statfsSync = statfsSync
+        syncBuiltinESMExports()
+      })
+  )
+
 /** Names in the folder each time that it was synced. */
 const namesAtSyncs = (folder: string) =>
   Effect.gen(function* () {
@@ -183,6 +199,25 @@ describe("tilld backup", () => {
     const { kept } = yield* restore("new.db")
     expect(yield* query(kept ?? "", "SELECT count(*) AS n FROM payments")).toEqual([{ n: 3 }])
     expect(yield* query(path, "SELECT count(*) AS n FROM payments")).toEqual([{ n: 3 }])
+  })
+
+  liveTest("beside the database leaves as much free as it takes, since a full disk stops payments", function* () {
+    const { backUp, exists, path } = yield* installation
+    const other = new Database(path)
+    other.exec("SELECT * FROM payments")
+    yield* Effect.addFinalizer(() => Effect.sync(() => other.close()))
+    yield* change(path, ...paid(3))
+    const wanted = 2 * (statSync(path).size + statSync(`${path}-wal`).size)
+    const recipients = [yield* recipient]
+    yield* withFree(wanted - 1)
+    const error = yield* Effect.flip(Effect.asVoid(backUp("a.age", { recipients })))
+    expect(error).toMatchObject({
+      _tag: "BackupFailed",
+      message: expect.stringContaining("are free beside the database")
+    })
+    expect(exists("a.age")).toBe(false)
+    yield* withFree(wanted)
+    yield* backUp("a.age", { recipients })
   })
 
   liveTest("syncs the folder once the file has its name: a power cut must not take it away", function* () {
