@@ -179,6 +179,18 @@ describe("tilld restore", () => {
     })
   )
 
+  liveTest("refuses a copy of a database whose log lies beside it: it lacks what is only there", function* () {
+    const { folder, path, restore } = yield* installation
+    const other = new Database(path)
+    other.exec("SELECT * FROM payments")
+    yield* Effect.addFinalizer(() => Effect.sync(() => other.close()))
+    yield* change(path, ...paid(3))
+    for (const suffix of ["", "-wal"]) copyFileSync(path + suffix, join(folder, `copy.db${suffix}`))
+    const error = yield* Effect.flip(Effect.asVoid(restore("copy.db", { force: true })))
+    expect(error.message).toContain("copy.db lacks the changes in")
+    expect(yield* payments(path)).toBe(4)
+  })
+
   liveTest("refuses a newer schema by name", function* () {
     const { backUp, path, restore } = yield* installation
     yield* change(path, "INSERT INTO migrations (migration_id, name) VALUES (99, 'later')")
