@@ -3,6 +3,7 @@ import {
   chmodSync,
   copyFileSync,
   existsSync,
+  mkdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -14,6 +15,7 @@ import { describe, expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Effect, Redacted } from "effect"
 import { lastBackup } from "../../src/Backup/lastBackup.ts"
+import { markFile } from "../../src/Payments/addresses/IndexMark.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { liveXpub } from "../lib/settings.ts"
 import { change, type Installation, installation, paid, query, wallet } from "./backing.ts"
@@ -189,6 +191,18 @@ describe("tilld restore", () => {
     const error = yield* Effect.flip(Effect.asVoid(restore("copy.db", { force: true })))
     expect(error.message).toContain("copy.db lacks the changes in")
     expect(yield* payments(path)).toBe(4)
+  })
+
+  liveTest("lets wallets jump over what the mark says that a lost database has handed out", function* () {
+    const { backUp, path, restore, settings } = yield* installation
+    yield* backUp("a.db")
+    rmSync(path)
+    mkdirSync(settings.database.markFolder, { recursive: true })
+    writeFileSync(
+      markFile(settings.database),
+      JSON.stringify({ database: path, wallets: { [wallet]: 50 }, tokens: ["lost"] })
+    )
+    expect((yield* restore("a.db")).wallets).toMatchObject([{ wallet, from: 3, next: 1050 }])
   })
 
   liveTest("refuses a newer schema by name", function* () {
