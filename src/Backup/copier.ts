@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { closeSync, fsyncSync, openSync, readSync, writeSync } from "node:fs"
+import { closeSync, fsyncSync, openSync, readSync, writeFileSync } from "node:fs"
 import Database from "better-sqlite3"
 import { iso } from "../Domain/Timestamp.ts"
 import type { Answer, CopierRequest } from "./childProcess.ts"
@@ -62,7 +62,8 @@ const copy = (request: CopierRequest & { readonly does: "copy" }): Answer => {
   const file = openSync(target, "r+")
   try {
     const manifest: Manifest = { ...checked.manifest, rows: checked.rows, ...digest(file) }
-    writeSync(file, trailerOf(manifest))
+    // All of it: a full disk takes a part of a single write without an error.
+    writeFileSync(file, trailerOf(manifest))
     fsyncSync(file)
     return { manifest }
   } finally {

@@ -10,17 +10,20 @@ import fs, {
 } from "node:fs"
 import { syncBuiltinESMExports } from "node:module"
 import { basename, join } from "node:path"
+import { pathToFileURL } from "node:url"
 import { describe, expect } from "@effect/vitest"
 import { generateX25519Identity, identityToRecipient } from "age-encryption"
 import Database from "better-sqlite3"
 import { DateTime, Effect, Fiber, Layer, Queue, Schedule, TestClock } from "effect"
+import { CopierProgram } from "../../src/Backup/childProcess.ts"
 import { publish } from "../../src/Backup/files.ts"
 import { backupName, keptIn, removeOld } from "../../src/Backup/kept.ts"
 import { lastBackup } from "../../src/Backup/lastBackup.ts"
 import { databaseBytes, parseTrailer } from "../../src/Backup/manifest.ts"
-import { backUpEvery } from "../../src/Backup.ts"
+import { backUp, backUpEvery } from "../../src/Backup.ts"
 import { withDashLast } from "../../src/commands/backup.ts"
 import { configuration } from "../commands/installation.ts"
+import { built } from "../lib/processes.ts"
 import { liveTest, scopedTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { startTilld } from "../lib/tilld.ts"
@@ -345,4 +348,25 @@ describe("backups that are kept by their number", () => {
     const made = yield* Effect.repeat(Queue.take(said), { until: (text) => !text.startsWith("No backup") })
     expect(made).toBe("1970-01-07T00:00:00.000Z 1")
   })
+})
+
+liveTest("where a file may grow to all but the end of its manifest, there is no backup", function* () {
+  const made = yield* installation
+  yield* made.backUp("whole.tilld")
+  const bytes = statSync(join(made.folder, "whole.tilld")).size - 10
+  const limit = join(made.folder, "limit.mjs")
+  const limited = join(made.folder, "limited.mjs")
+  writeFileSync(
+    limit,
+    `import { execFileSync } from "node:child_process"
+     execFileSync("prlimit", ["--pid", String(process.pid), "--fsize=${bytes}:"])`
+  )
+  const imports = [limit, built("chunks/copier.js")].map((file) => `import ${JSON.stringify(pathToFileURL(file))}`)
+  writeFileSync(limited, imports.join("\n"))
+  const { message } = yield* Effect.asVoid(backUp(join(made.folder, "cut.tilld"), false, made.options)).pipe(
+    Effect.provideService(CopierProgram, pathToFileURL(limited)),
+    Effect.flip
+  )
+  expect(message).toContain("EFBIG")
+  expect(made.exists("cut.tilld")).toBe(false)
 })
