@@ -11,6 +11,20 @@ export const currentBuild = (dist) => {
   return existsSync(stamp) && existsSync(join(dist, "tilld.js")) ? readFileSync(stamp, "utf8") : undefined
 }
 
+/** Node opens all files of the program at once, before any of it runs: only what imports it can say that it may not. */
+const entry = (name) => `#!/usr/bin/env node
+import { fstatSync } from "node:fs"
+try {
+  await import("./builds/${name}/tilld.js")
+} catch (error) {
+  if (error.code !== "EMFILE") throw error
+  const { dev, ino } = fstatSync(2)
+  const priority = process.env.JOURNAL_STREAM === \`\${dev}:\${ino}\` ? "<3>" : ""
+  console.error(\`\${priority}tilld: too few file descriptors to start: raise LimitNOFILE of the unit, or ulimit -n, to 1024 or more\`)
+  process.exit(2)
+}
+`
+
 /**
  * Makes the build in the folder `from` the current one of `dist`. `from` holds what lies beside the builds (the client),
  * and in `program` the build itself. Every step leaves a program that starts.
@@ -25,7 +39,7 @@ export const placeBuild = (from, dist, name) => {
   renameSync(join(from, "program"), place)
   rmSync(discarded, { recursive: true, force: true })
 
-  writeFileSync(join(from, "tilld.js"), `#!/usr/bin/env node\nimport "./builds/${name}/tilld.js"\n`, { mode: 0o755 })
+  writeFileSync(join(from, "tilld.js"), entry(name), { mode: 0o755 })
   // Last: until then the former build is what is up to date.
   const files = [...readdirSync(from), ".inputs"]
   writeFileSync(join(from, ".inputs"), name)

@@ -53,3 +53,15 @@ it.live("a build is placed beside the ten former ones, whose files stay for daem
     expect(readdirSync(join(folder, "dist/builds/build11"))).not.toContain(".npmignore")
   }).pipe(Effect.scoped)
 )
+
+it.scoped(
+  "a program that may open too few files says so in one line, with its priority in the journal, and exits 2",
+  () =>
+    Effect.gen(function* () {
+      const log = join(yield* temporaryFolder, "log")
+      const command = `exec 2>${log}; JOURNAL_STREAM=$(stat -c %d:%i ${log}) exec prlimit --nofile=64 ${process.execPath} ${root}/dist/tilld.js --version`
+      const { status, stdout } = spawnSync("bash", ["-c", command], { encoding: "utf8" })
+      expect({ status, stdout }).toEqual({ status: 2, stdout: "" })
+      expect(readFileSync(log, "utf8")).toMatch(/^<3>tilld: too few file descriptors to start: raise LimitNOFILE .*\n$/)
+    })
+)
