@@ -17,6 +17,8 @@ const DaemonHealth = Schema.Struct({
   markFolder: Schema.String,
   /** Chains and workers that are not ready, with the reason. */
   unready: Schema.Array(Schema.Struct({ name: Schema.String, reason: Schema.String })),
+  /** Why its log cannot be written; absent where it can. */
+  lostLines: Schema.optional(Schema.String),
   /** Why it writes nothing: the database's path names other files than it has open. Absent where they are its own. */
   lostFiles: Schema.optional(Schema.String)
 })
@@ -35,6 +37,7 @@ export const readHealth = reading(
     const workers = yield* Effect.flatMap(Workers, ({ health }) => health)
     const { database } = yield* Settings
     const lostFiles = (yield* StoreHealth).refusal()?.message
+    const lostLines = workers.find(({ name, ready }) => name === "log" && ready)?.reason
     const parts = [...chains.map((chain) => ({ ...chain, name: networkKey(chain) })), ...workers]
     return {
       version: packageJson.version,
@@ -44,6 +47,7 @@ export const readHealth = reading(
       unready: parts
         .filter(({ ready }) => !ready)
         .map(({ name, reason }) => ({ name, reason: reason ?? "it is not ready yet" })),
+      ...(lostLines === undefined ? {} : { lostLines }),
       ...(lostFiles === undefined ? {} : { lostFiles })
     }
   })

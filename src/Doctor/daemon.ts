@@ -14,6 +14,8 @@ export interface DaemonHealth {
   readonly markFolder: string
   /** Its chains and workers that are not ready. */
   readonly unready: ReadonlyArray<{ readonly name: string; readonly reason: string }>
+  /** Why its log cannot be written. */
+  readonly lostLines?: string | undefined
   /** Why it writes nothing: the database's path names other files than it has open. */
   readonly lostFiles?: string | undefined
 }
@@ -31,6 +33,7 @@ export type AskedDaemon = DaemonHealth | Silent | undefined
 export const isHealth = (asked: AskedDaemon): asked is DaemonHealth => asked !== undefined && "pid" in asked
 
 const log = "journalctl -u tilld"
+const logRemedy = "free its disk; if its reader ended, as when systemd-journald was restarted, restart tilld"
 
 const descriptorsText = (pid: number | undefined): string | undefined => {
   const found = pid === undefined ? undefined : descriptorsOf(pid)
@@ -87,6 +90,7 @@ export const examineDaemon = (asked: DaemonHealth | Silent, version = packageJso
     asked.version === version
       ? ok(name, runs)
       : warn(name, `${runs}, and this command is ${version}`, "restart it to run what is installed"),
+    ...(asked.lostLines === undefined ? [] : [warn(`${name}: log`, asked.lostLines, logRemedy)]),
     ...asked.unready.map((part) => fail(`${name}: ${part.name}`, part.reason, remedyOf(part.name)))
   ]
 }

@@ -52,7 +52,9 @@ it.scopedLive("the daemon names each chain and worker that is not ready", () =>
       const workers = yield* Workers
       workers.condition("webhooks", () => "it hangs")
       workers.condition("settlement", () => undefined)
-      const { unready } = yield* askDaemon(settings, "doctor", new ReadHealth())
+      workers.remark("log", () => "2 lines are missing")
+      const { lostLines, unready } = yield* askDaemon(settings, "doctor", new ReadHealth())
+      expect(lostLines).toBe("2 lines are missing")
       expect(unready).toContainEqual({ name: "webhooks", reason: "it hangs" })
       expect(unready.map(({ name }) => name)).not.toContain("settlement")
     })

@@ -114,6 +114,10 @@ it("the daemon's answer is what is said of it, with a remedy where the answer ha
     { status: "fail", name: "daemon: base.test", finding: "why", remedy }
   ])
   expect(said(unready("store"))).toEqual([runs, { status: "fail", name: "daemon: store", finding: "why" }])
+  expect(said({ ...health, lostLines: "2 lines are missing" })).toMatchObject([
+    runs,
+    { status: "warn", name: "daemon: log", remedy: expect.stringMatching(/restart tilld$/) }
+  ])
 })
 
 it("the database is left alone while its daemon does not answer, or has lost its files", () => {
