@@ -16,6 +16,7 @@ import {
   examineMasterKey,
   examineNumbering,
   examineTrend,
+  isOfNow,
   lookAtMark
 } from "./Doctor/machine.ts"
 import { examinePermissions } from "./Doctor/permissions.ts"
@@ -116,7 +117,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (
           examineExceptions(facts),
           ...examineEndpoints(facts),
           ...examineUse(facts),
-          ...examineTimes(facts, now),
+          ...examineTimes(facts, now, isOfNow(now, seen)),
           ...(yield* examineTrend(settings, facts, now)),
           yield* examineNumbering(mark, facts, daemon)
         ]),

@@ -21,6 +21,8 @@ const noSpace = 0.2 * gigabyte
 /** Milliseconds that NTP-synchronised clocks differ by at most, and that make payments expire at the wrong time. */
 const usualSkew = 5_000
 const badSkew = 60_000
+/** Milliseconds from which on the age of a chain's head says nothing of the clock. */
+const oldHead = 600_000
 const dateDeadline = "5 seconds"
 
 /**
@@ -185,6 +187,10 @@ const skewsOf = (urls: ReadonlyArray<URL>) =>
     (agent) => Effect.forEach(urls, (url) => skewOf(agent, url), { concurrency: "unbounded" }),
     (agent) => Effect.promise(() => agent.destroy())
   )
+
+/** Whether the clock agrees with a chain's head, which other checks may have let grow old since it was read. */
+export const isOfNow = (now: number, seen: ReadonlyArray<Seen>): boolean =>
+  seen.some(({ head }) => head.time * 1000 - now <= badSkew && now - head.time * 1000 <= oldHead)
 
 /** Compares the clock with the newest blocks and the providers' clocks. */
 export const examineClock = Effect.fn("Doctor.clock")(function* (

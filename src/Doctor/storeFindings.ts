@@ -62,17 +62,25 @@ export const examineGrowth = (
   return [left < soonFull ? warn("disk trend", finding, remedy) : ok("disk trend", finding)]
 }
 
-/** A clock that is behind what the database already knows has been set back. */
-export const examineTimes = ({ events: { newest } }: StoreFacts, now: number): ReadonlyArray<Finding> =>
-  newest === null || newest - now <= usualStep
-    ? []
-    : [
-        fail(
-          "clock",
-          `the newest event is of ${iso(newest)}, ${((newest - now) / 1000).toFixed(0)} s ahead of it: it was set back`,
-          "let chrony or systemd-timesyncd set the clock: payments expire by it"
+/** A clock that is behind what the database already knows has been set back. `isRight`: it agrees with a chain's now. */
+export const examineTimes = (
+  { events: { newest } }: StoreFacts,
+  now: number,
+  isRight: boolean
+): ReadonlyArray<Finding> => {
+  if (newest === null || newest - now <= usualStep) return []
+  const name = "clock"
+  const finding = `the newest event is of ${iso(newest)}, ${((newest - now) / 1000).toFixed(0)} s ahead of it: it was set back`
+  return [
+    isRight
+      ? warn(
+          name,
+          `${finding}, and agrees with a chain's`,
+          "look at the payments that were made while it was ahead: their expiresAt is as wrong"
         )
-      ]
+      : fail(name, finding, "let chrony or systemd-timesyncd set the clock: payments expire by it")
+  ]
+}
 
 /** The age of the last good backup, Unix milliseconds; undefined where none is recorded. */
 export const examineBackup = (last: number | undefined, now: number): Finding => {

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net"
 import { expect, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Redacted } from "effect"
 import { makeClient } from "../../src/Chains/rpc/Rpc.ts"
-import { examineClock } from "../../src/Doctor/machine.ts"
+import { examineClock, isOfNow } from "../../src/Doctor/machine.ts"
 import { testSettings } from "../lib/settings.ts"
 
 /** A server with a right clock, which it sends with each response. */
@@ -31,6 +31,9 @@ it.scopedLive.each([
     })
     const time = Math.round((yield* Clock.currentTimeMillis) / 1000) + seconds
     const head = { number: 1, hash: "0x1", parentHash: "0x0", time, logsBloom: undefined }
+    expect(isOfNow(time * 1000, [{ client, head }])).toBe(true)
+    expect(isOfNow((time - 61) * 1000, [{ client, head }])).toBe(false)
+    expect(isOfNow((time + 601) * 1000, [{ client, head }])).toBe(false)
     const found = yield* examineClock(tolerant, [Redacted.make(`http://127.0.0.1:${port}`)], [{ client, head }])
     expect(found).toMatchObject({ status, name: "clock", finding: expect.stringMatching(finding) })
   })
