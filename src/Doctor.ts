@@ -56,7 +56,7 @@ const examineSole = (chain: ChainSettings): ReadonlyArray<Finding> => {
     warn(
       name,
       "there is one only: nobody checks what it says, and its outage is the chain's",
-      "add another URL to rpc_urls"
+      "add one of another company to rpc_urls"
     )
   ]
 }

@@ -41,16 +41,14 @@ export const ControlReply = Schema.parseJson(
 // short or answers EINVAL.
 const longestPath = process.platform === "linux" ? 107 : 103
 
-/** A socket's path, absolute or relative, whichever is shorter. Left when both are too long for the system. */
+/** A socket's path: absolute, or relative where that is too long for the system. Left when both are. */
 export const checkLength = (socket: string, remedy: string): Either.Either<string, ControlUnusable> => {
   const absolute = resolve(socket)
-  const here = relative("", absolute)
-  const path = Buffer.byteLength(here) < Buffer.byteLength(absolute) ? here : absolute
-  const length = Buffer.byteLength(path)
-  if (length <= longestPath) return Either.right(path)
+  const path = [absolute, relative("", absolute)].find((each) => Buffer.byteLength(each) <= longestPath)
+  if (path !== undefined) return Either.right(path)
   return Either.left(
     new ControlUnusable({
-      message: `The path of the control socket, ${absolute}, has ${length} bytes where the system takes ${longestPath}: ${remedy}`
+      message: `The path of the control socket, ${absolute}, has ${Buffer.byteLength(absolute)} bytes where the system takes ${longestPath}: ${remedy}`
     })
   )
 }

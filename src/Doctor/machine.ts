@@ -79,7 +79,8 @@ export const lookAtMark = ({ database }: SettingsShape, daemon: AskedDaemon) =>
 const existing = (folder: string): string => (existsSync(folder) ? folder : existing(dirname(folder)))
 
 const size = (path: string): number => (existsSync(path) ? statSync(path).size : 0)
-const inGigabytes = (bytes: number): string => `${(bytes / gigabyte).toFixed(1)} GB`
+const shownSize = (bytes: number): string =>
+  bytes < gigabyte ? `${Math.round(bytes / 1e6)} MB` : `${(bytes / gigabyte).toFixed(1)} GB`
 
 /** The disk of the database: free bytes, and those that the database takes. */
 const diskOf = (path: string) => {
@@ -96,7 +97,7 @@ export const examineTrend = ({ database: { path } }: SettingsShape, facts: Store
 export const examineDisk = ({ database: { path } }: SettingsShape) =>
   Effect.sync((): Finding => {
     const { folder, free, used } = diskOf(path)
-    const finding = `${inGigabytes(free)} free at ${folder}; the database takes ${inGigabytes(used)}`
+    const finding = `${shownSize(free)} free at ${folder}; the database takes ${shownSize(used)}`
     const remedy = "free some space or move database.path: with a full disk no payment is taken"
     if (free < noSpace) return fail("disk", finding, remedy)
     return free < Math.max(littleSpace, 2 * used) ? warn("disk", finding, remedy) : ok("disk", finding)

@@ -215,20 +215,10 @@ const lagFindings = (key: string, seen: ReadonlyArray<Seen>): ReadonlyArray<Find
     )
 }
 
-const countFindings = (key: string, { mode, rpcUrls }: ChainSettings, usable: number): ReadonlyArray<Finding> => {
-  if (usable === 0) {
-    const remedy = "see the lines of its providers; add another to rpc_urls"
-    return [fail(`${key} providers`, "none is usable: this chain is not read", remedy)]
-  }
-  return mode === "live" && rpcUrls.length < 2
-    ? [
-        warn(
-          `${key} providers`,
-          "there is only one: nothing corroborates what it reports, and when it fails nothing is read",
-          "add a second one, of another company, to rpc_urls"
-        )
-      ]
-    : []
+const countFindings = (key: string, usable: number): ReadonlyArray<Finding> => {
+  if (usable > 0) return []
+  const remedy = "see the lines of its providers; add another to rpc_urls"
+  return [fail(`${key} providers`, "none is usable: this chain is not read", remedy)]
 }
 
 /** Checks each provider of a chain. The other checks of the chain use the first usable one. */
@@ -249,7 +239,7 @@ export const examineProviders = Effect.fn("Doctor.providers")(function* (chain: 
     findings: [
       ...found.flatMap(({ findings }) => findings),
       ...lagFindings(key, usable),
-      ...countFindings(key, chain, usable.length)
+      ...countFindings(key, usable.length)
     ]
   }
 })

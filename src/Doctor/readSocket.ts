@@ -15,8 +15,8 @@ export const examineReadSocket = ({ control: { readSocket } }: SettingsShape) =>
     const folder = dirname(readSocket)
     const found = Either.try(() => statSync(folder))
     if (Either.isLeft(found)) return [warn(name, `${folder} cannot be entered: nobody can use ${readSocket}`, remedy)]
-    const { gid, mode } = found.right
+    const { mode } = found.right
     return (mode & setgid) === 0
       ? [warn(name, `${folder} is not setgid: ${readSocket} gets the daemon's own group`, remedy)]
-      : [ok(name, `${readSocket} is for the group ${gid}, whose members may run commands that only read`)]
+      : [ok(name, `${readSocket} is for the group of ${folder}, whose members may run commands that only read`)]
   })

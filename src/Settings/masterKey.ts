@@ -24,7 +24,8 @@ const find = (database: string, env: SettingsSource["env"]) => {
   const directory = env.CREDENTIALS_DIRECTORY
   const credential = directory === undefined ? undefined : join(directory, "master-key")
   if (credential !== undefined && existsSync(credential)) {
-    return { place: `the credential ${credential}`, text: readFileSync(credential, "utf8"), file: undefined }
+    const place = `the credential ${credential}, which LoadCredential= of the unit takes from /etc/tilld/master-key by default,`
+    return { place, text: readFileSync(credential, "utf8"), file: undefined }
   }
   if (env.TILLD_MASTER_KEY !== undefined) {
     return { place: "TILLD_MASTER_KEY", text: env.TILLD_MASTER_KEY, file: undefined }

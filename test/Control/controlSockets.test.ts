@@ -2,7 +2,7 @@ import { existsSync, linkSync, mkdirSync, readFileSync, statSync, writeFileSync 
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
-import { Cause, Deferred, Effect, Exit, Fiber, Layer } from "effect"
+import { Cause, Deferred, Effect, Either, Exit, Fiber, Layer } from "effect"
 import { defaultAccount, Keys } from "../../src/Auth.ts"
 import {
   CreateAccount,
@@ -14,6 +14,7 @@ import {
 } from "../../src/Control/controlRequests.ts"
 import * as Control from "../../src/Control/controlSockets.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
+import { checkLength } from "../../src/Control/socketProtocol.ts"
 import { askDaemon } from "../../src/commands/askDaemon.ts"
 import { permissions } from "../../src/Domain/ApiKey.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
@@ -207,5 +208,7 @@ it.live("a path that is too long for the system is a clear error, unless its rel
     )
     yield* Effect.asVoid(Control.startSockets(testSettings(join(folder, "tilld.db"))))
     expect(existsSync(join(folder, "tilld.db.sock"))).toBe(true)
+    // One that fits is named in full, wherever the daemon was started.
+    expect(checkLength(database, "")).toEqual(Either.right(database))
   }).pipe(Effect.scoped, stopped)
 )

@@ -6,7 +6,7 @@ import { Effect, TestClock } from "effect"
 import { examinePem, examinePublicUrl } from "../../src/Doctor/certificates.ts"
 import { examineDaemon, examineDown, mayOpen, withoutAnswer } from "../../src/Doctor/daemon.ts"
 import { type Finding, fail, type Status } from "../../src/Doctor/Finding.ts"
-import { examineMasterKey } from "../../src/Doctor/machine.ts"
+import { examineDisk, examineMasterKey } from "../../src/Doctor/machine.ts"
 import { examinePermissions } from "../../src/Doctor/permissions.ts"
 import { examinePort } from "../../src/Doctor/port.ts"
 import type { StoreFacts } from "../../src/Doctor/storeFacts.ts"
@@ -125,6 +125,14 @@ it("the daemon's answer is what is said of it, with a remedy where the answer ha
     { status: "warn", name: "daemon: log", remedy: expect.stringMatching(/restart tilld$/) }
   ])
 })
+
+it.scoped("what is less than a gigabyte is told in megabytes", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    writeFileSync(path, Buffer.alloc(12_000_000))
+    expect((yield* examineDisk(testSettings(path))).finding).toMatch(/; the database takes 12 MB$/)
+  })
+)
 
 it("the database is left alone while its daemon does not answer, or has lost its files", () => {
   expect(

@@ -25,6 +25,9 @@ it.scoped("the master key comes from the credential, else the environment, else 
     expect(yield* firstByte(database, { TILLD_MASTER_KEY: keyOf(2) })).toBe(2)
     writeFileSync(join(folder, "master-key"), keyOf(1))
     expect(yield* firstByte(database, { CREDENTIALS_DIRECTORY: folder, TILLD_MASTER_KEY: keyOf(2) })).toBe(1)
+    writeFileSync(join(folder, "master-key"), "")
+    const broken = yield* Effect.flip(loadMasterKey(database, { CREDENTIALS_DIRECTORY: folder }))
+    expect(broken.message).toContain("takes from /etc/tilld/master-key by default")
   })
 )
 
