@@ -125,19 +125,19 @@ const judgeKey = (
 ): Finding => {
   const name = "master key"
   if (Either.isLeft(key)) {
-    return key.left.isMissing
-      ? existsSync(unitKey)
-        ? warn(
-            name,
-            `only root can read ${unitKey}, and no daemon runs that could say whether it is the one`,
-            "ask as root"
-          )
-        : warn(
-            name,
-            `this command has been given none, there is no ${unitKey} for the unit, and no daemon runs that has one`,
-            `put the key there that the database was sealed with; for a new database: (umask 077; openssl rand -base64 32 > ${unitKey})`
-          )
-      : fail(name, key.left.message, "without it no webhook can be signed")
+    if (!key.left.isMissing) return fail(name, key.left.message, "without it no webhook can be signed")
+    if (existsSync(unitKey)) {
+      const finding = `only root can read ${unitKey}, and no daemon runs that could say whether it is the one`
+      return warn(name, finding, "ask as root")
+    }
+    const finding = `this command has been given none, there is no ${unitKey} for the unit, and no daemon runs that has one`
+    return facts?.keyFingerprint === undefined
+      ? warn(
+          name,
+          finding,
+          `put the key there that the database was sealed with; for a new database: (umask 077; openssl rand -base64 32 > ${unitKey})`
+        )
+      : fail(name, finding, "put the key there that the database was sealed with")
   }
   if (facts === undefined) {
     const finding = "there is one; whether it opens the secrets of the database is unknown, since that was not read"

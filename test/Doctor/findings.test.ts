@@ -214,15 +214,20 @@ it.scoped("the master key of a unit that is down is looked for where the unit ha
     const database = yield* temporaryDatabase
     const folder = yield* temporaryFolder
     const key = join(folder, "master-key")
-    const said = Effect.map(
-      examineMasterKey(testSettings(database), { path: join(folder, "tilld.toml"), env: {} }, undefined, nothing),
-      ([found]) => found
-    )
+    const saidOf = (facts: StoreFacts) =>
+      Effect.map(
+        examineMasterKey(testSettings(database), { path: join(folder, "tilld.toml"), env: {} }, undefined, facts),
+        ([found]) => found
+      )
+    const said = saidOf(nothing)
+    const finding = expect.stringContaining(`there is no ${key} for the unit`)
     expect(yield* said).toMatchObject({
       status: "warn",
-      finding: expect.stringContaining(`there is no ${key} for the unit`),
+      finding,
       remedy: expect.stringContaining(`openssl rand -base64 32 > ${key}`)
     })
+    // What has been sealed is the reason why the daemon is down.
+    expect(yield* saidOf({ ...nothing, keyFingerprint: "00" })).toMatchObject({ status: "fail", finding })
     writeFileSync(key, Buffer.alloc(32, 1).toString("base64"), { mode: 0o600 })
     expect(yield* said).toMatchObject({ status: "ok" })
     writeFileSync(key, "")
