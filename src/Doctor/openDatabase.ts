@@ -56,9 +56,15 @@ export const readDatabase = <A>(
   const path = realpathSync(given)
   if (isOpen) {
     const missing = ["-wal", "-shm"].map((suffix) => path + suffix).filter((file) => !existsSync(file))
-    if (missing.length === 0) return using(path, use)
-    const finding = `${missing.join(" and ")} was removed while the daemon has it open: the database was not examined`
-    return fail(name, finding, "look at its log before you restart it")
+    if (missing.length > 0) {
+      const finding = `${missing.join(" and ")} was removed while the daemon has it open: the database was not examined`
+      return fail(name, finding, "look at its log before you restart it")
+    }
+    const owners = new Set(["", "-wal", "-shm"].map((suffix) => statSync(path + suffix).uid))
+    // As root, SQLite gives -wal and -shm to the owner of the database.
+    if (process.getuid?.() !== 0 || owners.size === 1) return using(path, use)
+    const finding = `${path}, its -wal and its -shm belong to different users: the database was not examined`
+    return fail(name, finding, "let all belong to the daemon's user")
   }
   const folder = mkdtempSync(join(tmpdir(), "tilld-doctor-"))
   try {

@@ -1,4 +1,4 @@
-import { copyFileSync, readdirSync, statSync, writeFileSync } from "node:fs"
+import { chownSync, copyFileSync, readdirSync, statSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
 import { expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
@@ -104,6 +104,21 @@ it.scoped("reads the same beside a daemon and of a copy, and changes no file", (
     expectFacts(path, false)
     expect(files()).toEqual(before)
   })
+)
+
+it.scoped.skipIf(process.getuid?.() !== 0)(
+  "as root it leaves a daemon's files with their owners, whoever owns the database",
+  () =>
+    Effect.gen(function* () {
+      const path = yield* temporaryDatabase
+      yield* Effect.sync(() => {
+        chownSync(path, 54_321, 54_321)
+        expect(lookAtStore(path, true, now)).toMatchObject({
+          findings: [{ status: "fail", finding: expect.stringContaining("belong to different users") }]
+        })
+        for (const end of ["-wal", "-shm"]) expect(statSync(path + end)).toMatchObject({ uid: 0, gid: 0 })
+      }).pipe((look) => Effect.zipRight(storeAccount, look), Effect.provide(Sql.layer(path)))
+    })
 )
 
 it.scoped("of a daemon that was killed it reads also what only the -wal has", () =>
