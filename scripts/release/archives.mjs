@@ -15,7 +15,7 @@ import { join } from "node:path"
 import { machines, needed } from "./bindings.mjs"
 import { fail, run } from "./run.mjs"
 
-const executable = /(^|\/)(dist\/tilld\.js|install\.sh|DEBIAN\/(postinst|prerm|postrm))$/
+const executable = /(^|\/)(dist\/tilld\.js|install\.sh|DEBIAN\/(preinst|postinst|prerm|postrm))$/
 
 /** All paths below a folder, relative to it, in order. */
 const pathsIn = (folder) => readdirSync(folder, { recursive: true }).sort()
@@ -121,7 +121,8 @@ Description: ${manifest.description.split(":")[0]}
  One receiving address for each payment, on five EVM chains, with signed webhooks.
 `
   )
-  for (const script of ["postinst", "prerm", "postrm"]) cpSync(join(scripts, script), place(`DEBIAN/${script}`))
+  for (const script of ["preinst", "postinst", "prerm", "postrm"])
+    cpSync(join(scripts, script), place(`DEBIAN/${script}`))
   level(work, time)
   chmodSync(join(work, "etc/tilld"), 0o750)
   chmodSync(join(work, "etc/tilld/tilld.toml"), 0o640)

@@ -190,6 +190,11 @@ it("install.sh puts versions side by side, goes back, and says what it cannot do
     expect(status, script).not.toBe(0)
     expect(output, script).toMatch(words)
   }
+  const mixed = await sh(`dpkg -i /given/${deb(next)}`)
+  expect(mixed.status).not.toBe(0)
+  expect(mixed.output).toMatch(
+    /tilld: install\.sh has installed tilld, .*: install the archive of this version instead/
+  )
   expect((await sh("rm -rf /opt/tilld /usr/bin/tilld /usr/local/bin/node /etc/tilld /unpacked")).status).toBe(0)
 })
 

@@ -173,6 +173,14 @@ export const underSystemd = () => {
           expect(yield* state("ActiveState", "Result")).toMatchObject({ ActiveState: "inactive", Result: "success" })
         })
       )
+
+      it.effect("is removed with its units, and systemd complains of none", () =>
+        Effect.gen(function* () {
+          const { sh } = yield* Booted
+          expect(yield* sh("dpkg -r tilld 2>&1")).not.toMatch(/Failed/)
+          expect(yield* sh("systemctl list-unit-files --no-legend 'tilld*' || true")).toBe("")
+        })
+      )
     })
   )
 }
