@@ -24,6 +24,7 @@ import {
 import { backupName, keptIn, removeOld } from "./Backup/kept.ts"
 import { recordBackup } from "./Backup/lastBackup.ts"
 import { iso } from "./Domain/Timestamp.ts"
+import { foreignLog } from "./Sql/logOwner.ts"
 
 /** What is asked for, apart from the place. */
 export interface BackupOptions {
@@ -123,12 +124,17 @@ export const backUp = Effect.fn("Backup.backUp")(function* (to: string, force: b
 
 /**
  * Refuses files that are not those the running daemon has open. SQLite would make another write-ahead log beside them, and
- * the copy would lack what the daemon has written.
+ * the copy would lack what the daemon has written. Also a database with the log of another one.
  */
-const refuseLostFiles = ({ daemonRefuses }: BackupOptions) =>
-  Effect.flatMap(daemonRefuses, (reason) =>
-    reason === undefined ? Effect.void : new BackupFailed({ message: `tilld serve says: ${reason}` })
-  )
+const refuseLostFiles = ({ daemonRefuses, database }: BackupOptions) =>
+  Effect.gen(function* () {
+    const reason = yield* daemonRefuses
+    const message =
+      reason === undefined
+        ? yield* onDisk(`The files beside ${database} cannot be read`, () => foreignLog(database))
+        : `tilld serve says: ${reason}`
+    if (message !== undefined) return yield* new BackupFailed({ message })
+  })
 
 const installationOf = ({ database }: BackupOptions) =>
   onDisk(`The database ${database} cannot be read`, () => {

@@ -9,6 +9,7 @@ import Database from "better-sqlite3"
 import { Context, Effect, Layer } from "effect"
 import { checkpoints } from "./Sql/checkpoints.ts"
 import { fromDatabase, Reader } from "./Sql/Db.ts"
+import { forgetLog, noteLog } from "./Sql/logOwner.ts"
 import { migrateFile } from "./Sql/migrate.ts"
 import { FilesHealth, StoreHealth } from "./Sql/StoreHealth.ts"
 import { orUnusable } from "./Sql/StoreUnusable.ts"
@@ -77,11 +78,13 @@ export const layer = (path: string) =>
   Layer.scopedContext(
     Effect.gen(function* () {
       mkdirSync(dirname(path), { recursive: true, mode: 0o750 })
+      yield* Effect.addFinalizer(() => Effect.sync(() => forgetLog(path)))
       const descriptor = yield* openFile(path)
       yield* migrateFile(path)
       const writing = yield* open(path)
       checkPragmas(writing)
       const reading = yield* open(path, { readonly: true })
+      noteLog(path)
       // Both files stay the same until the last connection closes. The log is beside the file that a link leads to.
       const health = new FilesHealth([path, `${realpathSync(path)}-wal`])
       const connect = (database: Database.Database) => fromDatabase(database, (cause) => health.damaged(cause))

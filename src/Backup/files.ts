@@ -91,7 +91,7 @@ export const writableFolder = (folder: string): Effect.Effect<string, PathRefuse
   })
 
 /** Files beside a database that belong to it. */
-const belongings = /^(|-wal|-shm|-journal|\.lock|\.pid|\.sock|\.restoring|\.last-backup)$/
+const belongings = /^(|-wal|-shm|-journal|\.lock|\.pid|\.wal-of|\.sock|\.restoring|\.last-backup)$/
 
 const isOfDatabase = (path: string, database: string): boolean => {
   const real = existsSync(database) ? realpathSync(database) : resolve(database)

@@ -1,6 +1,7 @@
 import { existsSync, statSync } from "node:fs"
 import type Database from "better-sqlite3"
 import { Either } from "effect"
+import { foreignLog } from "../Sql/logOwner.ts"
 import { newestSchema } from "../Sql/migrate.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 import { readDatabase, restoreBackup, unreadable } from "./openDatabase.ts"
@@ -171,7 +172,12 @@ export const lookAtStore = (path: string, isOpen: boolean, now: number, loss?: s
     const finding = warn(name, `${path} is not there yet`, "tilld serve makes it at its first start")
     return { findings: [finding], facts: noFacts }
   }
-  return Either.try(() => readDatabase(path, isOpen, (database) => lookInto(path, database, now))).pipe(
+  return Either.try(() => {
+    const foreign = foreignLog(path)
+    return foreign === undefined
+      ? readDatabase(path, isOpen, (database) => lookInto(path, database, now))
+      : fail(name, foreign)
+  }).pipe(
     Either.match({
       onLeft: (error) => ({ findings: [unreadable(path, error)], facts: undefined }),
       onRight: (look) => ("findings" in look ? look : { findings: [look], facts: undefined })

@@ -1,19 +1,10 @@
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  statSync,
-  writeFileSync
-} from "node:fs"
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
 import Database from "better-sqlite3"
 import { Data, Effect, type Scope } from "effect"
 import type { StoreUnavailable } from "./Db.ts"
-import { filesOf, refusedAccess } from "./fileAccess.ts"
+import { filesOf, realFile, refusedAccess } from "./fileAccess.ts"
+import { foreignLog } from "./logOwner.ts"
 import { StoreUnusable, unusableFiles } from "./StoreUnusable.ts"
 
 /** Another process has this database open. Nothing was changed. */
@@ -115,18 +106,10 @@ export const holderOf = (database: string): Partial<Holder> | undefined => {
   return readHolder(`${file}.pid`) ?? (held === true ? {} : undefined)
 }
 
-/** Resolves links, so that two names of one database share one lock. */
-const realFile = (path: string): string => {
-  try {
-    return realpathSync(path)
-  } catch {
-    return path
-  }
-}
-
 /**
  * Locks the database for this process, until the scope closes or the process dies: an exclusive lock on
- * `<database>.lock`, with the holder's pid and `command` in `<database>.pid` for the error message of others.
+ * `<database>.lock`, with the holder's pid and `command` in `<database>.pid` for the error message of others. Fails with
+ * `StoreUnusable` where SQLite must not open the database, see `logOwner.ts`.
  */
 export const acquire = (
   database: string,
@@ -136,7 +119,7 @@ export const acquire = (
   const pidFile = `${file}.pid`
   // First of all, since a later step would fail half-way: what one user has left behind, another may not be able to use.
   const examine = Effect.suspend(() => {
-    const message = refusedAccess(filesOf(file))
+    const message = refusedAccess(filesOf(file)) ?? foreignLog(file)
     return message === undefined ? Effect.void : new StoreUnusable({ message })
   })
   const take = Effect.try({

@@ -29,7 +29,7 @@ const removed = (path: string): string =>
 
 const replaced = (path: string): string =>
   `${path} is another file than the one that tilld has open. Nothing is written any more, since it would be lost. Put the ` +
-  "former file back, and tilld goes on; or restart tilld to work with the new one"
+  "former file back, and tilld goes on. If the new one is what you want, then stop tilld, and tilld restore the new one"
 
 type Write = Context.Tag.Service<typeof Writer>["write"]
 

@@ -1,4 +1,4 @@
-import { accessSync, constants, readFileSync, statSync } from "node:fs"
+import { accessSync, constants, readFileSync, realpathSync, statSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import { Either } from "effect"
 
@@ -87,8 +87,15 @@ export const refusedAccess = (paths: ReadonlyArray<string>): string | undefined 
 /** Whether a file or folder is on a file system that is mounted read-only. */
 export const isReadOnly = (path: string): boolean => refusedAt(path)?.code === "EROFS"
 
+/** Resolves links: two names of one database share its other files. */
+export const realFile = (path: string): string =>
+  Either.getOrElse(
+    Either.try(() => realpathSync(path)),
+    () => path
+  )
+
 /** All files that a database is made of, and their folder. */
 export const filesOf = (database: string): ReadonlyArray<string> => [
   dirname(resolve(database)),
-  ...["", "-wal", "-shm", ".lock", ".pid"].map((suffix) => `${database}${suffix}`)
+  ...["", "-wal", "-shm", ".lock", ".pid", ".wal-of"].map((suffix) => `${database}${suffix}`)
 ]

@@ -1,0 +1,48 @@
+/**
+ * Which database a write-ahead log belongs to. SQLite takes the `-wal` beside a database for its own, whichever file that is:
+ * where the database was replaced while tilld had it open, it would play the log of the former file into the new one, and
+ * delete it. So tilld notes both files while it has them open, in `<database>.wal-of`. After a kill the note stays.
+ *
+ * A file is known by its inode number and time of birth. A copy of both files has others, and is taken as it is.
+ */
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { realFile } from "./fileAccess.ts"
+
+const idOf = (path: string): string => {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return found === undefined ? "" : `${found.ino}/${found.birthtimeNs}`
+}
+
+const filesAt = (given: string) => {
+  const path = realFile(given)
+  return { path, log: `${path}-wal`, note: `${path}.wal-of` }
+}
+
+/** For who has the database open, with its log. */
+export const noteLog = (database: string) => {
+  const { log, note, path } = filesAt(database)
+  writeFileSync(note, `${idOf(log)} ${idOf(path)}\n`, { mode: 0o640 })
+}
+
+/** For who has closed the database. SQLite leaves the log of one that was replaced. */
+export const forgetLog = (database: string) => {
+  const { log, note } = filesAt(database)
+  if (!existsSync(log)) rmSync(note, { force: true })
+}
+
+/**
+ * Why the database must not be opened: the log beside it was written for another file. Undefined where it may be, also where
+ * that is not known.
+ */
+export const foreignLog = (database: string): string | undefined => {
+  const { log, note, path } = filesAt(database)
+  if (!existsSync(log) || !existsSync(path) || !existsSync(note)) return undefined
+  const [ownLog = "", own = ""] = readFileSync(note, "utf8").trim().split(" ")
+  if (idOf(log) !== ownLog || idOf(path) === own) return undefined
+  return (
+    `${path} was replaced while tilld had another file open there, which ${log} belongs to and which lacks what is in it: ` +
+    "SQLite would damage the new file and lose the former one's changes. Nothing was changed. Put the former file back and " +
+    "start tilld; if the new one is what you want, then stop it and tilld restore the new one. If the former file is gone, " +
+    `move ${log} and ${path}-shm away; if both files are of one copy, remove ${note}`
+  )
+}
