@@ -2,7 +2,7 @@ import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs
 import { dirname, join, resolve } from "node:path"
 import { Clock, Duration, Effect, Either, Redacted } from "effect"
 import { Agent } from "undici"
-import { type Mark, markFile, readMark } from "../Payments/addresses/IndexMark.ts"
+import { type Mark, markFile, readMark, unitFolder } from "../Payments/addresses/IndexMark.ts"
 import { blindJump, doubtOf } from "../Payments/addresses/numbering.ts"
 import { fingerprintOf } from "../Secrets.ts"
 import { loadMasterKey, type MasterKeyUnusable } from "../Settings/masterKey.ts"
@@ -59,9 +59,6 @@ export interface MarkLook {
   readonly folder: string
   readonly mark: Either.Either<Mark | undefined, unknown>
 }
-
-/** `CacheDirectory=` of the unit. */
-const unitFolder = "/var/cache/tilld"
 
 /**
  * Reads the index mark: in the daemon's folder; without a daemon where the configuration says, or else, since its default

@@ -20,7 +20,7 @@ import {
   writeSync
 } from "node:fs"
 import { join } from "node:path"
-import { Effect, Option, Schema } from "effect"
+import { Effect, Either, Option, Schema } from "effect"
 import type { SettingsShape } from "../../Settings.ts"
 import { type StoreUnusable, unusableFiles } from "../../Sql/StoreUnusable.ts"
 import type { StoreUnavailable } from "../../Sql.ts"
@@ -53,6 +53,21 @@ export const readMark = (place: Place): Mark | undefined => {
     if (isMissing(error)) return undefined
     throw error
   }
+}
+
+/** `CacheDirectory=` of the unit: a command has another default folder, since that depends on the environment. */
+export const unitFolder = "/var/cache/tilld"
+
+/** The furthest next index of every wallet in the marks that the database has in these folders, as far as they can be read. */
+export const furthestIn = (folders: ReadonlyArray<string>, path: string): Mark["wallets"] => {
+  const furthest: Record<string, number> = {}
+  for (const markFolder of folders) {
+    const mark = Either.getOrUndefined(Either.try(() => readMark({ path, markFolder })))
+    for (const [wallet, next] of Object.entries(mark?.wallets ?? {})) {
+      furthest[wallet] = Math.max(furthest[wallet] ?? 0, next)
+    }
+  }
+  return furthest
 }
 
 export interface IndexMark {

@@ -6,19 +6,11 @@ import { statSync } from "node:fs"
 import { Effect, Either } from "effect"
 import type { SettingsShape } from "../../Settings.ts"
 import { StoreUnusable } from "../../Sql.ts"
-import { readMark } from "./IndexMark.ts"
-
-/** `CacheDirectory=` of the unit, for commands: the default folder depends on the environment. */
-const unitFolder = "/var/cache/tilld"
+import { furthestIn, unitFolder } from "./IndexMark.ts"
 
 /** How many addresses were given out or skipped, as the marks of this database say. 0 where none can be read. */
 const givenOut = ({ markFolder, path }: SettingsShape["database"]): number =>
-  Math.max(
-    ...[markFolder, unitFolder].map((folder) => {
-      const mark = Either.getOrUndefined(Either.try(() => readMark({ path, markFolder: folder })))
-      return Object.values(mark?.wallets ?? {}).reduce((sum, next) => sum + next, 0)
-    })
-  )
+  Object.values(furthestIn([markFolder, unitFolder], path)).reduce((sum, next) => sum + next, 0)
 
 /** That the file is missing or empty although addresses were given out from it; undefined where it is as it should be. */
 export const lossOf = (place: SettingsShape["database"]): string | undefined => {

@@ -7,7 +7,7 @@ import { randomUUID } from "node:crypto"
 import { Context, Effect, Runtime } from "effect"
 import { Settings } from "../../Settings.ts"
 import { Reader, type Tx } from "../../Sql.ts"
-import { type Mark, openIndexMark } from "./IndexMark.ts"
+import { furthestIn, type Mark, openIndexMark, unitFolder } from "./IndexMark.ts"
 import * as Repo from "./WalletsRepo.ts"
 
 /** Indexes that each wallet jumps over where the mark does not prove that the numbering may continue. */
@@ -15,6 +15,11 @@ export const blindJump = 1000
 /** The same; a simulation that hands out few addresses watches fewer. */
 export class BlindJump extends Context.Reference<BlindJump>()("tilld/Payments/BlindJump", {
   defaultValue: () => blindJump
+}) {}
+
+/** A folder that may have a further mark of the database. */
+export class UnitFolder extends Context.Reference<UnitFolder>()("tilld/Payments/UnitFolder", {
+  defaultValue: () => unitFolder
 }) {}
 
 /** What the database knows: its token, and each wallet's next index after the jump that it owes. */
@@ -30,14 +35,20 @@ export const nextOf = (rows: ReadonlyArray<Repo.WalletRow>): Mark["wallets"] =>
 /**
  * Why the mark does not prove that the database is the one that was last written here; undefined where it does: the mark has
  * the token of the database's last start and is not ahead of it. A crash can only leave the mark behind.
+ *
+ * @param furthest what all marks of the database have
  */
-export const doubtOf = ({ token, wallets }: KnownWallets, mark: Mark | undefined): string | undefined => {
+export const doubtOf = (
+  { token, wallets }: KnownWallets,
+  mark: Mark | undefined,
+  furthest = mark?.wallets ?? {}
+): string | undefined => {
+  if (Object.entries(furthest).some(([wallet, next]) => next > (wallets[wallet] ?? 0))) {
+    return "the database is older than the last address handed out: a copy was restored"
+  }
   if (mark === undefined) {
     const isFirst = token === "" && Object.keys(wallets).length === 0
     return isFirst ? undefined : "its mark is missing or unreadable, so that this may be an older copy of the database"
-  }
-  if (Object.entries(mark.wallets).some(([wallet, next]) => next > (wallets[wallet] ?? 0))) {
-    return "the database is older than the last address handed out: a copy was restored"
   }
   return mark.tokens.includes(token)
     ? undefined
@@ -56,14 +67,14 @@ export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
   const { database } = yield* Settings
   const blind = yield* BlindJump
   const fork = Runtime.runFork(yield* Effect.runtime<never>())
+  const found = furthestIn([database.markFolder, yield* UnitFolder], database.path)
   const mark = yield* openIndexMark(database, (cause) => {
     fork(Effect.logError("the index mark of the address numbering cannot be written", cause))
   })
   const token = randomUUID()
   const reader = yield* Reader
   const { token: last } = yield* Repo.numbering(reader)
-  const found = mark.found?.wallets ?? {}
-  const doubt = doubtOf({ token: last, wallets: nextOf(yield* Repo.all(reader)) }, mark.found)
+  const doubt = doubtOf({ token: last, wallets: nextOf(yield* Repo.all(reader)) }, mark.found, found)
   yield* mark.begin(doubt === undefined ? [last, token] : [token], found)
 
   let wallets: Mark["wallets"] = found

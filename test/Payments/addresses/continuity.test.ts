@@ -1,13 +1,13 @@
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
-import { Cause, Duration, Effect, Exit, TestClock } from "effect"
+import { Cause, Duration, Effect, Exit, Layer, TestClock } from "effect"
 import { WatchedAddresses } from "../../../src/Chains/ledger/WatchedAddresses.ts"
 import type { Owner } from "../../../src/Domain/Owner.ts"
 import { hdWallet } from "../../../src/Payments/addresses/hdWallet.ts"
 import type { Mark } from "../../../src/Payments/addresses/IndexMark.ts"
 import { lossOf } from "../../../src/Payments/addresses/lostDatabase.ts"
-import { doubtOf } from "../../../src/Payments/addresses/numbering.ts"
+import { doubtOf, UnitFolder } from "../../../src/Payments/addresses/numbering.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
 import { change } from "../../lib/rows.ts"
 import { liveTest } from "../../lib/scopedTest.ts"
@@ -134,6 +134,15 @@ liveTest("a new database in the place of another one hands out no address again"
   const [{ index }, found] = yield* Effect.provide(Effect.zip(take, gap), running(path))
   expect(index).toBe(1003)
   expect(found).toEqual({ rows: skipped(0, 1003), watched: 1003 })
+})
+
+liveTest("a new database jumps over a mark in the unit's folder, too", function* () {
+  const path = yield* threeTaken
+  for (const part of ["", "-wal", "-shm"]) rmSync(`${path}${part}`, { force: true })
+  renameSync(`${path}.marks`, `${path}.unit`)
+  const daemon = Layer.provide(running(path), Layer.succeed(UnitFolder, `${path}.unit`))
+  expect(yield* Effect.provide(take, daemon)).toMatchObject({ index: 1003 })
+  expect(yield* Effect.provide(take, daemon)).toMatchObject({ index: 1004 })
 })
 
 liveTest("a database is lost where its mark has addresses and the file is missing or empty", function* () {
