@@ -3,12 +3,13 @@
  * commit together, and read through `Reader`; SQL itself is in the repositories (`*Repo.ts`). Opening the store applies
  * and verifies the pragmas and runs the migrations. The caller holds the instance lock.
  */
-import { closeSync, fdatasync, mkdirSync, openSync, realpathSync } from "node:fs"
+import { closeSync, existsSync, fdatasync, mkdirSync, openSync, realpathSync } from "node:fs"
 import { dirname } from "node:path"
 import Database from "better-sqlite3"
 import { Context, Effect, Layer } from "effect"
 import { checkpoints } from "./Sql/checkpoints.ts"
 import { fromDatabase, Reader } from "./Sql/Db.ts"
+import { giveToFolder } from "./Sql/fileAccess.ts"
 import { forgetLog, noteLog } from "./Sql/logOwner.ts"
 import { migrateFile } from "./Sql/migrate.ts"
 import { FilesHealth, StoreHealth } from "./Sql/StoreHealth.ts"
@@ -47,12 +48,17 @@ const open = (path: string, options: Database.Options = {}) =>
 
 /**
  * Opens, and if necessary creates, the database file with mode 0640: SQLite would create it readable by everybody, and
- * gives its other files the same mode. The descriptor must be closed after all connections, since closing any descriptor
- * of a file releases all locks that the process has on it.
+ * gives its other files the same mode, and the same owner where root runs it. The descriptor must be closed after all
+ * connections, since closing any descriptor of a file releases all locks that the process has on it.
  */
 const openFile = (path: string) =>
   Effect.acquireRelease(
-    Effect.sync(() => openSync(path, "a", 0o640)),
+    Effect.sync(() => {
+      const isNew = !existsSync(path)
+      const descriptor = openSync(path, "a", 0o640)
+      if (isNew) giveToFolder(path)
+      return descriptor
+    }),
     (descriptor) => Effect.sync(() => closeSync(descriptor))
   )
 

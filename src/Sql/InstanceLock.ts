@@ -1,9 +1,9 @@
-import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
 import Database from "better-sqlite3"
 import { Data, Effect, type Scope } from "effect"
 import type { StoreUnavailable } from "./Db.ts"
-import { filesOf, realFile, refusedAccess } from "./fileAccess.ts"
+import { filesOf, giveToFolder, realFile, refusedAccess } from "./fileAccess.ts"
 import { foreignLog } from "./logOwner.ts"
 import { StoreUnusable, unusableFiles } from "./StoreUnusable.ts"
 
@@ -55,9 +55,7 @@ const lock = (file: string): Database.Database | undefined => {
     // SQLite creates it with the mode that the umask allows.
     const { mode, uid } = statSync(file)
     if ((mode & 0o777) !== lockMode && uid === process.getuid?.()) chmodSync(file, lockMode)
-    // Made by root, it would keep out the daemon, whose the folder is.
-    const folder = statSync(dirname(file))
-    if (process.getuid?.() === 0 && uid !== folder.uid) chownSync(file, folder.uid, folder.gid)
+    giveToFolder(file)
     // Otherwise SQLite creates a journal file for this transaction, which never writes.
     connection.pragma("journal_mode = MEMORY")
     connection.exec("BEGIN EXCLUSIVE")

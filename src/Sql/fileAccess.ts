@@ -1,4 +1,4 @@
-import { accessSync, constants, readFileSync, realpathSync, statSync } from "node:fs"
+import { accessSync, chownSync, constants, readFileSync, realpathSync, statSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import { Either } from "effect"
 
@@ -86,6 +86,12 @@ export const refusedAccess = (paths: ReadonlyArray<string>): string | undefined 
 
 /** Whether a file or folder is on a file system that is mounted read-only. */
 export const isReadOnly = (path: string): boolean => refusedAt(path)?.code === "EROFS"
+
+/** What root makes in the folder of another user belongs to that user: tilld has to read and write it. */
+export const giveToFolder = (file: string) => {
+  const { gid, uid } = statSync(dirname(file))
+  if (process.getuid?.() === 0 && statSync(file).uid !== uid) chownSync(file, uid, gid)
+}
 
 /** Resolves links: two names of one database share its other files. */
 export const realFile = (path: string): string =>

@@ -6,7 +6,7 @@
  * A file is known by its inode number and time of birth. A copy of both files has others, and is taken as it is.
  */
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
-import { realFile } from "./fileAccess.ts"
+import { giveToFolder, realFile } from "./fileAccess.ts"
 
 const idOf = (path: string): string => {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false })
@@ -22,6 +22,7 @@ const filesAt = (given: string) => {
 export const noteLog = (database: string) => {
   const { log, note, path } = filesAt(database)
   writeFileSync(note, `${idOf(log)} ${idOf(path)}\n`, { mode: 0o640 })
+  giveToFolder(note)
 }
 
 /** For who has closed the database. SQLite leaves the log of one that was replaced. */

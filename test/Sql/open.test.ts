@@ -1,5 +1,5 @@
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
-import { basename, dirname } from "node:path"
+import { chownSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { basename, dirname, join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { SqliteClient } from "@effect/sql-sqlite-node"
 import { expect, it } from "@effect/vitest"
@@ -30,6 +30,20 @@ it.live("every opening, also the second, sets synchronous=FULL", () =>
     const path = yield* temporaryDatabase
     expect(yield* Effect.provide(synchronous, Sql.layer(path))).toEqual({ synchronous: 2 })
     expect(yield* Effect.provide(synchronous, Sql.layer(path))).toEqual({ synchronous: 2 })
+  }).pipe(Effect.scoped)
+)
+
+it.live.skipIf(process.getuid?.() !== 0)("what root makes belongs to the owner of the folder", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const folder = dirname(path)
+    chownSync(folder, 12345, 23456)
+    const owners = Effect.sync(() =>
+      readdirSync(folder).map((name) => [name, statSync(join(folder, name)).uid, statSync(join(folder, name)).gid])
+    )
+    expect(yield* Effect.provide(Effect.zipRight(synchronous, owners), Sql.layer(path))).toEqual(
+      ["", "-shm", "-wal", ".wal-of"].map((suffix) => [`${basename(path)}${suffix}`, 12345, 23456])
+    )
   }).pipe(Effect.scoped)
 )
 
