@@ -108,8 +108,9 @@ const checkLost = (books: Books, address: string): void => {
 export const checkTold = (books: Books): void => {
   const told = new Map<string, bigint>()
   const dusty = new Set(books.receipts().flatMap(({ address, dust }) => (dust === null ? [] : [address])))
-  for (const { address, amount, chain, currency, kind } of books.exceptions()) {
-    if (kind === "reorged") continue
+  for (const { address, amount, chain, currency, kind, outcome } of books.exceptions()) {
+    // What a reorg took again is closed, with an outcome.
+    if (kind === "reorged" || outcome !== null) continue
     const key = [chain, address, currency].join(" ")
     told.set(key, (told.get(key) ?? 0n) + BigInt(amount))
   }
