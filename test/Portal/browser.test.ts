@@ -75,7 +75,7 @@ liveSuite(shop, "the portal's payments in a browser", (test) => {
       await page.keyboard.press("Tab")
       await page.keyboard.type("1.5")
       await page.keyboard.press("Enter")
-      expect(await page.getByRole("heading", { level: 1 }).textContent()).toBe("by keyboard")
+      await page.getByRole("heading", { level: 1, name: "by keyboard" }).waitFor()
       // The link to the page is the first that the keyboard comes to.
       await page.reload()
       await page.keyboard.press("Tab")
