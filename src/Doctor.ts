@@ -20,7 +20,7 @@ import {
   lookAtMark
 } from "./Doctor/machine.ts"
 import { examinePermissions } from "./Doctor/permissions.ts"
-import { examinePort } from "./Doctor/port.ts"
+import { examinePort, withLostFiles } from "./Doctor/port.ts"
 import { examinePrices } from "./Doctor/prices.ts"
 import { examineProviders, type Seen } from "./Doctor/providers.ts"
 import { examineReadSocket } from "./Doctor/readSocket.ts"
@@ -68,7 +68,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (
   asked: AskedDaemon
 ) {
   const { path } = settings.database
-  const daemon = isHealth(asked) ? asked : withoutAnswer(path, asked)
+  const daemon = isHealth(asked) ? asked : (withoutAnswer(path, asked) ?? (yield* withLostFiles(settings)))
   const chains = yield* Effect.forEach(settings.chains, examineChain, { concurrency: "unbounded" })
   const reached = chains.flatMap(({ chain, usable }) => usable.slice(0, 1).map((seen) => [chain, seen] as const))
   // Before the database: a running daemon writes the mark after it.

@@ -1,11 +1,50 @@
 import { connect } from "node:net"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
+import { Agent } from "undici"
 import type { SettingsShape } from "../Settings.ts"
+import type { Silent } from "./daemon.ts"
 import { type Finding, fail } from "./Finding.ts"
 
 const deadline = "1 second"
 /** What listens on all addresses answers at this machine's own. */
 const everywhere: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" }
+
+const Readiness = Schema.Struct({
+  workers: Schema.Array(Schema.Struct({ name: Schema.String, ready: Schema.Boolean }))
+})
+
+/**
+ * The daemon whose database was removed or moved with all that is beside it, so that neither its socket nor its lock can be
+ * found: it still listens at its port, and says that its store takes no writes. Undefined where none does.
+ */
+export const withLostFiles = ({ database, server: { host, port } }: SettingsShape): Effect.Effect<Silent | undefined> =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => new Agent()),
+    (agent) =>
+      Effect.tryPromise((signal) => {
+        const name = everywhere[host] ?? host
+        const origin = `http://${name.includes(":") ? `[${name}]` : name}:${port}`
+        return agent.request({ origin, path: "/readyz", method: "GET", signal }).then(({ body }) => body.json())
+      }),
+    (agent) => Effect.promise(() => agent.destroy())
+  ).pipe(
+    Effect.flatMap(Schema.decodeUnknown(Readiness)),
+    Effect.timeout(deadline),
+    Effect.map(({ workers }) => workers.some(({ name, ready }) => name === "store" && !ready)),
+    Effect.orElseSucceed(() => false),
+    Effect.map((isLost) =>
+      isLost
+        ? {
+            silent:
+              `a tilld listens on ${host}:${port}, and its database is not at ${database.path}: that was removed or ` +
+              "moved while tilld has it open, and only this process has it",
+            remedy:
+              "put the same files back, and tilld goes on; if they were deleted, copy the database and its -wal out of " +
+              "/proc/PID/fd before tilld is stopped (ss -ltnp shows PID)"
+          }
+        : undefined
+    )
+  )
 
 /** Whether something else listens where a start would. For where no daemon runs. */
 export const examinePort = ({ server: { host, port } }: SettingsShape): Effect.Effect<ReadonlyArray<Finding>> =>

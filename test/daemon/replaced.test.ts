@@ -29,8 +29,8 @@ it.scopedLive.each(["SIGTERM", "SIGKILL"] as const)(
 
       const said = `${database} was replaced while tilld had another file open there`
       for (const [code, ...command] of [
-        [2, "serve"],
         [2, "keys", "list"],
+        [2, "serve"],
         [2, "restore", `${database}.former`],
         [1, "backup", `${home.folder}/backup`],
         [1, "doctor"]
