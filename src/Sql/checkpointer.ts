@@ -1,5 +1,6 @@
 import { parentPort } from "node:worker_threads"
 import Database from "better-sqlite3"
+import { foreignLog } from "./logOwner.ts"
 
 // The worker thread of `checkpoints.ts`. It replies when only a few pages of the write-ahead log of the database at
 // `path` are not in the database file.
@@ -15,7 +16,7 @@ interface Progress {
   readonly checkpointed: number
 }
 
-parentPort?.on("message", (path: string) => {
+const checkpoint = (path: string) => {
   const database = new Database(path, { fileMustExist: true })
   database.pragma("synchronous = FULL")
   let moved = 0
@@ -25,5 +26,10 @@ parentPort?.on("message", (path: string) => {
     moved = checkpointed
   }
   database.close()
+}
+
+parentPort?.on("message", (path: string) => {
+  // The file may have been replaced since the commit.
+  if (foreignLog(path) === undefined) checkpoint(path)
   parentPort?.postMessage(null)
 })

@@ -1,10 +1,13 @@
+import { copyFileSync, readFileSync, renameSync } from "node:fs"
 import { pathToFileURL } from "node:url"
 import { expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Array as Arr, Effect } from "effect"
 import { checkpoints } from "../../src/Sql/checkpoints.ts"
 import { type Db, fromDatabase, Tx } from "../../src/Sql/Db.ts"
+import { noteLog } from "../../src/Sql/logOwner.ts"
 import { makeWriter } from "../../src/Sql/Writer.ts"
+import { threadOf } from "../../src/Sql/workerThread.ts"
 import { built } from "../lib/processes.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 
@@ -82,6 +85,28 @@ it.scopedLive("without a thread the writer checkpoints the whole WAL", () =>
     expect(moved[0]?.log).toBeGreaterThan(100)
     yield* one
     expect(yield* logged(path)).toBeLessThan(10)
+  })
+)
+
+it.scopedLive("the thread leaves a database alone that has taken the place of the one which the WAL belongs to", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const database = yield* open(path)
+    database.pragma("wal_checkpoint(TRUNCATE)")
+    copyFileSync(path, `${path}.new`)
+    database.exec("INSERT INTO numbers (filler) VALUES ('acknowledged')")
+    noteLog(path)
+    renameSync(path, `${path}.former`)
+    renameSync(`${path}.new`, path)
+    const files = () => [path, `${path}-wal`].map((file) => readFileSync(file))
+    const before = files()
+    const move = yield* threadOf<string, null>(pathToFileURL(built("chunks/checkpointer.js")), "1 minute")
+    yield* move(path)
+    expect(files()).toEqual(before)
+    renameSync(`${path}.former`, path)
+    yield* move(path)
+    expect(files()).not.toEqual(before)
+    expect(yield* rows(path)).toBe(1)
   })
 )
 
