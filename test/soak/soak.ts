@@ -151,9 +151,9 @@ export const soak = Effect.fn("soak")(function* ({ minutes, rate }: Soak, say: (
   })
 
   const every = (millis: number) => Schedule.spaced(millis)
+  const mining = [...world.nodes.values()].map(({ chain, turn }) => Effect.repeat(turn(chain.mine(1)), every(2_000)))
   const disturb = Effect.all(
     [
-      ...[...world.nodes.values()].map(({ chain, turn }) => Effect.repeat(turn(chain.mine(1)), every(2_000))),
       Effect.sleep(20_000).pipe(
         Effect.zipRight(Random.choice([...world.nodes.values()])),
         Effect.flatMap(reorg),
@@ -195,17 +195,25 @@ export const soak = Effect.fn("soak")(function* ({ minutes, rate }: Soak, say: (
       schedule: Schedule.spaced("1 second").pipe(Schedule.upTo("10 minutes")),
       until: ({ deliveries, payments }) => payments === 0 && deliveries === 0
     })
-    // Native coin that came late on other chains than ethereum is found once a day, and after each start.
-    const loaded = world.daemon.pid
+  })
+
+  /** Native coin that came late on other chains than ethereum is found after each start. No reorg disturbs the comparison. */
+  const compare = Effect.gen(function* () {
     yield* restart("SIGTERM")
     yield* Effect.repeat(ledger(world), {
       schedule: Schedule.spaced("10 seconds").pipe(Schedule.upTo("5 minutes")),
       until: (different) => different.length === 0
     })
-    return loaded
   })
 
-  const loaded = yield* Effect.raceFirst(orders, Effect.zipRight(disturb, Effect.never))
+  const during = <A, E>(work: Effect.Effect<A, E>, others: ReadonlyArray<Effect.Effect<unknown, unknown>>) =>
+    Effect.raceFirst(
+      work,
+      Effect.zipRight(Effect.all(others, { concurrency: "unbounded", discard: true }), Effect.never)
+    )
+  yield* during(orders, [...mining, disturb])
+  const loaded = world.daemon.pid
+  yield* during(compare, mining)
   const problems = [...book.problems, ...(yield* reconcile(world, secret))]
   const { code } = yield* life.daemon.end("SIGTERM")
   keepErrors()

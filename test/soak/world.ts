@@ -156,7 +156,7 @@ export const reorg = ({ chain, turn }: Node) =>
         )
       )
       const raw = yield* Effect.forEach(hashes.flat(), chain.rawTransaction)
-      yield* chain.reorg(depth)
-      yield* Effect.forEach(raw, chain.sendRaw)
+      // The end of the run must not take away what was paid.
+      yield* Effect.uninterruptible(Effect.zipRight(chain.reorg(depth), Effect.forEach(raw, chain.sendRaw)))
     })
   )
