@@ -59,9 +59,15 @@ it.scoped(
   () =>
     Effect.gen(function* () {
       const log = join(yield* temporaryFolder, "log")
-      const command = `exec 2>${log}; JOURNAL_STREAM=$(stat -c %d:%i ${log}) exec prlimit --nofile=64 ${process.execPath} ${root}/dist/tilld.js --version`
-      const { status, stdout } = spawnSync("bash", ["-c", command], { encoding: "utf8" })
-      expect({ status, stdout }).toEqual({ status: 2, stdout: "" })
+      const started = (files: number) => {
+        const command = `exec 2>${log}; JOURNAL_STREAM=$(stat -c %d:%i ${log}) exec prlimit --nofile=${files} ${process.execPath} ${root}/dist/tilld.js --version`
+        const { status, stdout } = spawnSync("bash", ["-c", command], { encoding: "utf8" })
+        return { status, stdout }
+      }
+      // Node 20 opens all files of the program at once; later ones need hardly more than to start themselves.
+      let files = 40
+      while (started(files).status === 0) files--
+      expect(started(files)).toEqual({ status: 2, stdout: "" })
       expect(readFileSync(log, "utf8")).toMatch(/^<3>tilld: too few file descriptors to start: raise LimitNOFILE .*\n$/)
     })
 )
