@@ -53,9 +53,15 @@ export const openShop = Effect.fn("faults.openShop")(function* (
     expect(status, JSON.stringify(body)).toBe(201)
     return body
   })
+  // A daemon that lacks descriptors closes connections that are idle: one may be in use again by then.
+  const readyz = admin("GET", "/readyz").pipe(
+    Effect.catchAllDefect(Effect.fail),
+    Effect.retry({ schedule: Schedule.spaced(often), times: 20 }),
+    Effect.orDie
+  )
   /** Of the store, a worker or the chain; what /readyz says of it, and why. */
   const health = (name: string) =>
-    Effect.map(admin("GET", "/readyz"), ({ body, status }) => {
+    Effect.map(readyz, ({ body, status }) => {
       const all = [...body.workers, ...body.chains.map((one: object) => ({ ...one, name: "chain" }))]
       const found = all.find((one: { readonly name: string }) => one.name === name) as Health | undefined
       expect(found?.ready === false && status === 200).toBe(false)
