@@ -1,8 +1,7 @@
 import { join } from "node:path"
 import { NodeFileSystem } from "@effect/platform-node"
 import { describe, expect, it } from "@effect/vitest"
-import { Clock, Effect, Layer, Redacted, TestClock } from "effect"
-import * as AlertsRepo from "../../src/Alerts/AlertsRepo.ts"
+import { Chunk, Clock, Effect, Layer, Redacted, TestClock } from "effect"
 import { makeConditions } from "../../src/Alerts/conditions.ts"
 import { Alerts, alertSecret } from "../../src/Alerts.ts"
 import { type ChainHealth, Chains } from "../../src/Chains.ts"
@@ -21,13 +20,15 @@ interface World {
   readonly path: string
   readonly caFile: string
   readonly health: Array<ChainHealth>
+  /** Messages that were read. */
+  taken: number
 }
 
 const makeWorld = Effect.gen(function* () {
   const folder = yield* temporaryFolder
   const caFile = join(folder, "ca.pem")
   const receiver = yield* startReceiver({ caFile }).pipe(Effect.provide(NodeFileSystem.layer))
-  const world: World = { receiver, caFile, path: join(folder, "tilld.db"), health: [] }
+  const world: World = { receiver, caFile, path: join(folder, "tilld.db"), health: [], taken: 0 }
   return world
 })
 
@@ -74,19 +75,27 @@ const read = ({ receiver }: World) =>
     return [type, alert.key]
   })
 
-/** Lets the worker make rounds until one of them has sent something, and noted how that went. */
-const send = Effect.gen(function* () {
-  const state = Effect.flatMap(Reader, AlertsRepo.read)
-  const isDue = Effect.zipWith(state, Clock.currentTimeMillis, ({ unsent }, now) =>
-    unsent.some(({ nextAt }) => nextAt <= now)
-  )
-  const before = yield* state
-  while ((yield* state).seen.length === before.seen.length && !(yield* isDue)) yield* TestClock.adjust("15 seconds")
-  yield* Effect.repeat(Effect.zipRight(eventLoopTurn, isDue), { while: (due) => due })
-})
+/** Whether the worker has made its round, and waits for the next one. */
+const isAsleep = Effect.zipWith(TestClock.sleeps(), Clock.currentTimeMillis, (sleeps, now) =>
+  Chunk.contains(sleeps, now + 15_000)
+)
 
-/** The next message. */
-const next = (world: World) => Effect.zipRight(send, read(world))
+/** Lets the worker make rounds until a message has come that was not read yet. */
+const arrival = (world: World) =>
+  Effect.gen(function* () {
+    while ((yield* world.receiver.all).length === world.taken) {
+      yield* (yield* isAsleep) ? TestClock.adjust("15 seconds") : eventLoopTurn
+    }
+    world.taken++
+  })
+
+/** The next message, once the worker has noted how it went. */
+const next = (world: World) =>
+  Effect.gen(function* () {
+    yield* arrival(world)
+    yield* Effect.repeat(Effect.zipRight(eventLoopTurn, isAsleep), { until: (asleep) => asleep })
+    return yield* read(world)
+  })
 
 const dead = (over: Partial<ChainHealth> = {}): ChainHealth => ({
   chain: "base",
@@ -139,8 +148,8 @@ describe("alerts", () => {
     Effect.gen(function* () {
       const world = yield* makeWorld
       yield* world.receiver.behave(() => Effect.never)
-      const round = Effect.zipRight(TestClock.adjust("15 seconds"), world.receiver.take)
-      yield* living(world, Effect.zipRight(Effect.zipRight(storeAccount, overpaid), round))
+      const sent = Effect.zipRight(arrival(world), world.receiver.take)
+      yield* living(world, Effect.zipRight(Effect.zipRight(storeAccount, overpaid), sent))
       yield* world.receiver.behave(() => 204)
       yield* living(world, next(world))
       const [first, ...others] = yield* world.receiver.all
