@@ -37,13 +37,14 @@ it.scopedLive(
   "a provider that hangs for twelve minutes is named, refuses no payment, and delays all until it answers",
   () =>
     Effect.gen(function* () {
-      const { arrives, create, daemon, isReady, isReported, pay, provider } = yield* openShop()
+      const { arrives, create, daemon, isNamed, isReady, isReported, pay, provider } = yield* openShop()
       const before = yield* create
       yield* provider.set("hang")
+      expect(yield* isNamed("chain")).toMatch(/^no response for \d seconds$/)
       yield* pay(before)
       const meanwhile = yield* create
       yield* pay(meanwhile)
-      // Its calls may take 20 seconds; the chain's line in the log is there before.
+      // A slow provider may take 20 seconds; the chain's line in the log is there before.
       yield* isReported("chain", "40 seconds")
       yield* daemon.logged("the chain cannot be read", { chain: "base" })
       yield* Effect.sleep("12 minutes")

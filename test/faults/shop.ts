@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import Database from "better-sqlite3"
-import { Duration, Effect, Schedule } from "effect"
+import { Duration, Effect, type Predicate, Schedule } from "effect"
 import { StatusEventKind } from "../../src/Domain/Event.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { adminOf } from "../lib/admin.ts"
@@ -67,11 +67,19 @@ export const openShop = Effect.fn("faults.openShop")(function* (
       expect(found?.ready === false && status === 200).toBe(false)
       return found
     })
-  const until = (name: string, isReady: boolean) =>
-    Effect.repeat(health(name), {
-      until: (found) => found?.ready === isReady,
-      schedule: Schedule.spaced(often)
-    }).pipe(Effect.map(() => undefined))
+  const until = (name: string, isSo: Predicate.Predicate<Health | undefined>) =>
+    Effect.repeat(health(name), { until: isSo, schedule: Schedule.spaced(often) })
+  /** The same within the promised time, with the reason. */
+  const inTime = (name: string, isSo: Predicate.Predicate<Health | undefined>, within: Duration.DurationInput) =>
+    until(name, isSo).pipe(
+      Effect.zipRight(health(name)),
+      Effect.map((found) => found?.reason ?? ""),
+      Effect.timeoutFail({
+        duration: within,
+        onTimeout: () => new Error(`/readyz did not report ${name} within ${Duration.format(Duration.decode(within))}`)
+      }),
+      Effect.orDie
+    )
   return {
     chain,
     provider,
@@ -87,16 +95,10 @@ export const openShop = Effect.fn("faults.openShop")(function* (
       inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed"),
     /** Within the promised time, /readyz says that this is not ready; gives the reason. */
     isReported: (name: string, within: Duration.DurationInput = promised) =>
-      until(name, false).pipe(
-        Effect.zipRight(health(name)),
-        Effect.map((found) => found?.reason ?? ""),
-        Effect.timeoutFail({
-          duration: within,
-          onTimeout: () => new Error(`/readyz did not report ${name} within ${Duration.format(within)}`)
-        }),
-        Effect.orDie
-      ),
-    isReady: (name: string) => until(name, true),
+      inTime(name, (found) => found?.ready === false, within),
+    /** Within the promised time, /readyz says what is wrong, though it may still count as ready. */
+    isNamed: (name: string) => inTime(name, (found) => found?.reason !== undefined, promised),
+    isReady: (name: string) => until(name, (found) => found?.ready === true),
     /** The payments of the database, which is sound. */
     stored: Effect.zipRight(
       Effect.sync(() => {

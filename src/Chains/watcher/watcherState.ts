@@ -22,6 +22,8 @@ export const waitingInterval = Duration.toMillis("1 minute")
 const longestSilence = Duration.toMillis("20 seconds")
 /** The same in poll intervals, where these are long. */
 const missedPolls = 3
+/** From when on the health names a silence, while the chain still counts as ready. Milliseconds. */
+const notedSilence = Duration.toMillis("3 seconds")
 /** How long one tick may take while responses arrive: a part of a long catch-up, or maintenance with many calls. */
 const longestTick = Duration.toMillis("2 minutes")
 
@@ -157,11 +159,19 @@ const stallReason = ({ busySince, progressAt }: State, now: number): string | un
     : undefined
 }
 
+/** What is said of a tick under way that receives no response; undefined while that is too short to be named. */
+const silenceReason = ({ busySince }: State, now: number): string | undefined => {
+  const silence = busySince === undefined ? 0 : age(busySince, now)
+  return silence >= notedSilence && Number.isFinite(silence)
+    ? `no response for ${Math.floor(silence / 1000)} seconds`
+    : undefined
+}
+
 /** The health of a chain at `now`, Unix milliseconds. */
 export const chainHealthOf = (watch: WatchContext, state: State, now: number): ChainHealth => {
   const { good, newest, scanned, unfit } = state
   const stalled = isStalled(watch.chain, state, now)
-  const reason = state.reason ?? (stalled ? stallReason(state, now) : undefined)
+  const reason = state.reason ?? (stalled ? stallReason(state, now) : silenceReason(state, now))
   return {
     ...watch.network,
     ready: scanned !== undefined && good !== undefined && !stalled && !unfit,

@@ -67,7 +67,11 @@ describe("a chain is ready", () => {
     yield* watchedPayment(alice)
     yield* upTo(10)
     chain.delay = () => Effect.never
-    yield* TestClock.adjust("20 seconds")
+    yield* TestClock.adjust("3 seconds")
+    expect(yield* health).not.toHaveProperty("reason")
+    yield* TestClock.adjust("1 second")
+    expect(yield* health).toMatchObject({ ready: true, reason: "no response for 3 seconds" })
+    yield* TestClock.adjust("16 seconds")
     expect(yield* health).toMatchObject({ ready: true })
     yield* TestClock.adjust("2 seconds")
     expect(yield* health).toMatchObject({ ready: false, reason: "nothing has been finished for 22 seconds" })
