@@ -134,7 +134,6 @@ const round = Effect.fn("Watcher.round")(function* (
   state: State
 ) {
   const started = yield* Clock.currentTimeMillis
-  busy(state, started)
   const outcome = yield* tick(watch, provider, state.activity === "busy" && state.step <= 1)
   if (outcome._tag !== "More") state.look.end()
   state.step = state.newest === undefined ? Number.POSITIVE_INFINITY : outcome.newest - state.newest
@@ -219,7 +218,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     soleProviderPatience: Duration.toMillis(settings.payments.soleProviderPatience)
   }
   const state = startState()
-  const noteResponse = Effect.map(Clock.currentTimeMillis, (now) => busy(state, now))
+  const noteBusy = Effect.map(Clock.currentTimeMillis, (now) => busy(state, now))
   const followUp: FollowUp = {
     corroborator: makeCorroborator(watch),
     maintenance: makeMaintenance(watch, settings.payments),
@@ -240,11 +239,13 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     )
 
   const run = Effect.gen(function* () {
-    const next = yield* withProvider((provider) => round(watch, provider, followUp, state)).pipe(
+    // Choosing a provider can take calls too.
+    const next = yield* noteBusy.pipe(
+      Effect.zipRight(withProvider((provider) => round(watch, provider, followUp, state))),
       exclusive.withPermits(1),
       Effect.catchAll((error) => failed(providers, state, error)),
       Effect.ensuring(Effect.sync(() => rest(state))),
-      Effect.locally(onAnswer, noteResponse)
+      Effect.locally(onAnswer, noteBusy)
     )
     // Bounded by the longest interval, in case the clock is set back meanwhile.
     const longest = Math.max(waitingInterval, intervalOf(chain, state.activity))

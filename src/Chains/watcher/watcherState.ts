@@ -171,7 +171,7 @@ const silenceReason = ({ busySince }: State, now: number): string | undefined =>
 export const chainHealthOf = (watch: WatchContext, state: State, now: number): ChainHealth => {
   const { good, newest, scanned, unfit } = state
   const stalled = isStalled(watch.chain, state, now)
-  const reason = state.reason ?? (stalled ? stallReason(state, now) : silenceReason(state, now))
+  const reason = state.reason ?? (stalled ? stallReason(state, now) : undefined) ?? silenceReason(state, now)
   return {
     ...watch.network,
     ready: scanned !== undefined && good !== undefined && !stalled && !unfit,

@@ -77,6 +77,15 @@ describe("a chain is ready", () => {
     expect(yield* health).toMatchObject({ ready: false, reason: "nothing has been finished for 22 seconds" })
   })
 
+  onChain("never before its provider has responded, which is named after 3 seconds", function* (chain) {
+    const asked = yield* Deferred.make<void>()
+    chain.delay = () => Effect.zipRight(Deferred.succeed(asked, undefined), Effect.never)
+    yield* watch
+    yield* Deferred.await(asked)
+    yield* TestClock.adjust("3 seconds")
+    expect(yield* health).toMatchObject({ ready: false, reason: "no response for 3 seconds" })
+  })
+
   onChain("only while maintenance ends too, though its head has been read", function* (chain) {
     yield* watchedPayment(alice)
     yield* upTo(10)
