@@ -149,29 +149,19 @@ const isStalled = (chain: ChainSettings, state: State, now: number): boolean => 
   return age(progressAt, now) > pause + (isAnswered ? Math.max(limit, longestTick) : limit)
 }
 
-/**
- * Why a stalled chain is not ready although its last tick succeeded; undefined before the first tick can have ended.
- */
-const stallReason = ({ busySince, progressAt }: State, now: number): string | undefined => {
-  const silence = age(Number.isFinite(progressAt) ? progressAt : (busySince ?? now), now)
-  return silence >= longestSilence && Number.isFinite(silence)
-    ? `nothing has been finished for ${Math.floor(silence / 1000)} seconds`
-    : undefined
-}
+const lasting = (what: string, millis: number, from: number): string | undefined =>
+  millis >= from && Number.isFinite(millis) ? `${what} for ${Math.floor(millis / 1000)} seconds` : undefined
 
-/** What is said of a tick under way that receives no response; undefined while that is too short to be named. */
-const silenceReason = ({ busySince }: State, now: number): string | undefined => {
-  const silence = busySince === undefined ? 0 : age(busySince, now)
-  return silence >= notedSilence && Number.isFinite(silence)
-    ? `no response for ${Math.floor(silence / 1000)} seconds`
-    : undefined
-}
+/** Why a chain is not ready although its last tick succeeded, or may not be soon; undefined before that can be told. */
+const silenceReason = ({ busySince, progressAt }: State, stalled: boolean, now: number): string | undefined =>
+  (stalled ? lasting("nothing has been finished", age(progressAt, now), longestSilence) : undefined) ??
+  (busySince === undefined ? undefined : lasting("no response", age(busySince, now), notedSilence))
 
 /** The health of a chain at `now`, Unix milliseconds. */
 export const chainHealthOf = (watch: WatchContext, state: State, now: number): ChainHealth => {
   const { good, newest, scanned, unfit } = state
   const stalled = isStalled(watch.chain, state, now)
-  const reason = state.reason ?? (stalled ? stallReason(state, now) : undefined) ?? silenceReason(state, now)
+  const reason = state.reason ?? silenceReason(state, stalled, now)
   return {
     ...watch.network,
     ready: scanned !== undefined && good !== undefined && !stalled && !unfit,
