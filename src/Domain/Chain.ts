@@ -30,6 +30,8 @@ export interface ChainTraits {
   readonly readsFullBlocks: boolean
   /** A transaction also pays for its data on Ethereum, https://docs.optimism.io/stack/transactions/fees */
   readonly hasL1Fee: boolean
+  /** Base units of the native token: what one transfer of a token costs at most, even while gas is dearest. */
+  readonly mostGas: bigint
   /** The default of `confirmations`. */
   readonly confirmations: number
   /** The default of `poll_interval`. */
@@ -41,15 +43,19 @@ export interface ChainTraits {
 // Arbitrum: 80 blocks of 0.25 s are 20 s, the time in which a sequencer that restarts could forget what it has
 // announced. Optimism and Base: 10 blocks of 2 s, for the same reason.
 //
+// Gas. A transfer of a token takes up to 100,000: 0.02 ETH at 200 gwei on Ethereum, 1 MATIC at 10,000 gwei on Polygon. On
+// the others it is far below 0.001 ETH, with the data on Ethereum.
+//
 // Polling. A block's time, and never under one second, since every tick is two batches that the operator's plan pays
 // for. Ethereum's 12 s are polled every 3 s, so that a block is seen when a quarter of its time has passed at the latest.
-const opStack = { nativeToken: "ETH", readsFullBlocks: false, hasL1Fee: true } as const
+const opStack = { nativeToken: "ETH", readsFullBlocks: false, hasL1Fee: true, mostGas: 10n ** 15n } as const
 
 export const chainTraits: Readonly<Record<ChainName, ChainTraits>> = {
   ethereum: {
     nativeToken: "ETH",
     readsFullBlocks: true,
     hasL1Fee: false,
+    mostGas: 2n * 10n ** 16n,
     confirmations: 12,
     pollInterval: "3 seconds"
   },
@@ -57,6 +63,7 @@ export const chainTraits: Readonly<Record<ChainName, ChainTraits>> = {
     nativeToken: "MATIC",
     readsFullBlocks: false,
     hasL1Fee: false,
+    mostGas: 10n ** 18n,
     confirmations: 16,
     pollInterval: "2 seconds"
   },
@@ -64,6 +71,7 @@ export const chainTraits: Readonly<Record<ChainName, ChainTraits>> = {
     nativeToken: "ETH",
     readsFullBlocks: false,
     hasL1Fee: false,
+    mostGas: 10n ** 15n,
     confirmations: 80,
     pollInterval: "1 second"
   },

@@ -12,8 +12,7 @@ import { deadline } from "../Domain/deadline.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { isEnded } from "../Domain/Payment.ts"
 import type { DustKind, Receipt } from "../Domain/Receipt.ts"
-import { mayBeGas } from "./exceptions.ts"
-import { earliest, elsewhere, headAtCreation, type Rules } from "./statusMachine.ts"
+import { elsewhere, headAtCreation, type Rules } from "./statusMachine.ts"
 
 /** Receipts of the payment's currency that are listed, that is settled one by one; all further ones are summed up. */
 export const listedPaying = 1_000
@@ -72,7 +71,6 @@ export const dustKind = (payment: Payment, receipt: Receipt, rules: DustRules): 
     if (!isNewer) return "none"
     return receipt.blockTime * 1000 <= deadline(payment, rules.settleGrace) ? "paying" : "late"
   }
-  if (mayBeGas(payment, receipt, earliest(receipt))) return "none"
   const isStray = receipt.chain === payment.chain ? isNewer : elsewhere(payment, [receipt]).length > 0
   return isStray ? "stray" : "none"
 }

@@ -62,13 +62,19 @@ export const exceptionsOfKind = (
 /** The kinds of exceptions of on-time money: a payment can be accepted for other money, and they stay open. */
 const apartKinds: ReadonlyArray<ExceptionKind> = ["underpaid", "found_late", "unattributed"]
 
-/** The open exceptions of a confirmed payment's own money: it was accepted for other money. */
+/**
+ * The open exceptions of a confirmed payment's own money: it was accepted for other money. Also those whose money a reorg
+ * took, which may bring it back.
+ */
 export const apartOf = (
   { status }: Payment,
   stored: ReadonlyArray<PaymentException>
 ): ReadonlyArray<PaymentException> =>
   status === "confirmed"
-    ? stored.filter((one) => one.status === "open" && (one.kind === "underpaid" || one.kind === "found_late"))
+    ? stored.filter(
+        ({ kind, status }) =>
+          (status === "open" || status === "gone") && (kind === "underpaid" || kind === "found_late")
+      )
     : []
 
 /**

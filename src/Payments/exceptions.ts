@@ -7,34 +7,11 @@
  * `unattributed`. Amounts in base units.
  */
 import { required, sum } from "../Domain/Amount.ts"
-import { nativeToken } from "../Domain/Currency.ts"
 import type { ExceptionContent } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { isCorroborated, type Receipt } from "../Domain/Receipt.ts"
 import { commonSender, exceptionOf, exceptionsOfKind, mergedByKey, withoutApart } from "./exceptionContents.ts"
-import {
-  counted,
-  crossing,
-  earliest,
-  elsewhere,
-  fitting,
-  headAtCreation,
-  identity,
-  type Rules,
-  total
-} from "./statusMachine.ts"
-
-const isCoin = ({ chain, currency }: Pick<Receipt, "chain" | "currency">): boolean => currency === nativeToken(chain)
-
-/**
- * Whether a receipt may be gas to collect a token payment with: native money that arrived, at `arrivedAt` (Unix
- * milliseconds), after the payment's end. When it was first seen does not matter: balances are read late.
- */
-export const mayBeGas = (payment: Payment, receipt: Receipt, arrivedAt: number): boolean => {
-  // `endedAt` is later than `confirmedAt` where a reorg undid the payment.
-  const endedAt = payment.confirmedAt ?? payment.endedAt
-  return isCoin(receipt) && !isCoin(payment) && endedAt !== undefined && arrivedAt > endedAt
-}
+import { counted, crossing, elsewhere, fitting, headAtCreation, identity, type Rules, total } from "./statusMachine.ts"
 
 /** The money of one transaction that pays for the payment. */
 interface Arrival {
@@ -182,6 +159,7 @@ const afterDecision = (
  * The exceptions of a payment by its receipts. Money in blocks up to the creation head, and money on other chains from well
  * before the payment, is ignored.
  *
+ * @param receipts without gas
  * @param accepted exceptions that were accepted without a transaction; their money is not among `receipts`
  * @param isEvidence which receipts count; the corroborated ones unless given
  * @param apart open exceptions of a confirmed payment's own money: it was accepted for other money, and they stay
@@ -196,11 +174,9 @@ export const exceptionsOf = (
 ): ReadonlyArray<ExceptionContent> => {
   if (receipts.length === 0) return []
   const seen = new Map<string, number>()
-  const arrived = new Map<string, number>()
   for (const receipt of receipts) {
     const id = identity(receipt)
     seen.set(id, Math.min(receipt.seenAt, seen.get(id) ?? Number.POSITIVE_INFINITY))
-    arrived.set(id, Math.min(earliest(receipt), arrived.get(id) ?? Number.POSITIVE_INFINITY))
   }
   const firstSeen = (receipt: Receipt) => seen.get(identity(receipt)) ?? receipt.seenAt
 
@@ -210,28 +186,21 @@ export const exceptionsOf = (
   const own = withoutApart(payment, onTime, apart)
   const late = fitting(payment, canonical).filter((receipt) => !counts.has(receipt))
   const createdHead = headAtCreation(payment)
-  const isDust = (receipt: Receipt) => receipt.dust !== undefined
-  // Gas is for tokens to collect: where there are none, it is money that somebody has sent.
-  const collectable = new Set(canonical.filter((one) => !isCoin(one) && !isDust(one)).map(({ chain }) => chain))
-  const isGas = (receipt: Receipt) =>
-    collectable.has(receipt.chain) && mayBeGas(payment, receipt, arrived.get(identity(receipt)) ?? earliest(receipt))
-  const isStray = (receipt: Receipt) => isDust(receipt) || !isGas(receipt)
   const isWrongToken = ({ blockNumber, chain, currency }: Receipt) =>
     chain === payment.chain && currency !== payment.currency && blockNumber > createdHead
-  const stray = canonical.filter(isStray)
   // Money that can never be corroborated is shown like money without a transaction.
   const unverifiable = receipts.filter(
     (receipt) => receipt.canonical && receipt.unverifiable === true && !receipt.corroborated && !isEvidence(receipt)
   )
   return [
-    ...exceptionsOfKind("wrong_chain", elsewhere(payment, stray)),
-    ...exceptionsOfKind("wrong_token", stray.filter(isWrongToken)),
+    ...exceptionsOfKind("wrong_chain", elsewhere(payment, canonical)),
+    ...exceptionsOfKind("wrong_token", canonical.filter(isWrongToken)),
     ...exceptionsOfKind("late", late),
     ...exceptionsOfKind("unattributed", [
       ...onTime.filter((receipt) => receipt.txHash === undefined),
       ...fitting(payment, unverifiable),
-      ...elsewhere(payment, unverifiable.filter(isStray)),
-      ...unverifiable.filter((receipt) => isWrongToken(receipt) && isStray(receipt))
+      ...elsewhere(payment, unverifiable),
+      ...unverifiable.filter(isWrongToken)
     ]),
     ...undone(payment, receipts, total(own.receipts)),
     ...mergedByKey([...own.apart, ...afterDecision(payment, receipts, own.receipts, firstSeen, rules, accepted)])

@@ -16,6 +16,7 @@ import * as ExceptionLists from "./ExceptionListRepo.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { apartOf } from "./exceptionContents.ts"
 import { exceptionsOf, unknownMoney } from "./exceptions.ts"
+import { withoutGas } from "./gas.ts"
 import { sinceAccepted, withoutAccepted, withoutSentBack } from "./moneySentBack.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
@@ -100,16 +101,17 @@ export const storeTransitions = Effect.fnUntraced(function* (
   return { after, opened }
 })
 
-/** A payment's receipts without the money that was refunded. */
+/** A payment's receipts without gas, and without the money that was refunded. */
 export const receiptsLeft = Effect.fnUntraced(function* (payment: Payment) {
   const tx = yield* Tx
-  return withoutSentBack(yield* Receipts.ofPayment(tx, payment.id), yield* Exceptions.ofPayment(tx, payment.id))
+  const receipts = withoutGas(payment, yield* Receipts.ofPayment(tx, payment.id))
+  return withoutSentBack(receipts, yield* Exceptions.ofPayment(tx, payment.id))
 })
 
 /** Updates a payment's exceptions to its receipts. Gives those that were opened. `at` in Unix milliseconds. */
 const syncExceptions = Effect.fnUntraced(function* (payment: Payment, rules: Rules, at: number) {
   const tx = yield* Tx
-  const receipts = yield* Receipts.ofPayment(tx, payment.id)
+  const receipts = withoutGas(payment, yield* Receipts.ofPayment(tx, payment.id))
   const stored = yield* Exceptions.ofPayment(tx, payment.id)
   // Money that was accepted without its transaction opens no exception when the transaction is found later.
   const isAccepted = ({ block, status }: PaymentException) => status === "accepted" && block !== undefined

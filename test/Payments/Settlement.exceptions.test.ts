@@ -1,5 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
+import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import * as Receipts from "../../src/Payments/ReceiptsRepo.ts"
@@ -21,6 +22,7 @@ import {
   scanTo,
   start,
   startScans,
+  startWith,
   test,
   tick,
   transfer,
@@ -162,3 +164,34 @@ scopedTest(withChains({}, elsewhere, live))(
     ])
   }
 )
+
+const paidInUsdc = { currency: "USDC" } as const
+const usdc = (number: number, amount: bigint, over: Partial<DatedTransfer> = {}) =>
+  transfer(number, amount, { ...paidInUsdc, position: `log:${number}`, ...over })
+const ended = lastOnTime + confirmations
+
+test("coin stays an exception when a token follows it", function* () {
+  const payment = yield* startWith(paidInUsdc)
+  yield* scanTo(ended + 10)
+  yield* scanTo(ended + 30, transfer(ended + 20, 10n))
+  yield* scanTo(ended + 50, usdc(ended + 40, 1n))
+  expect(yield* exceptions(payment)).toEqual([`open wrong_token 10 0xt${ended + 20}`, `open late 1 0xt${ended + 40}`])
+})
+
+test("coin that was seen while the payment was open stays an exception, though this machine's clock is behind", function* () {
+  const payment = yield* startWith(paidInUsdc)
+  const at = (number: number) => TestClock.setTime((number - 60) * 1000)
+  yield* at(165)
+  yield* tick({ head: 165, transfers: [usdc(163, 400n), transfer(164, 777n)] })
+  yield* at(170)
+  yield* tick({ head: 170, transfers: [usdc(168, 600n)] })
+  expect(yield* exceptions(payment)).toEqual(["open wrong_token 777 0xt164"])
+})
+
+test("coin after a hundred small ones is an exception too", function* () {
+  const payment = yield* startWith(paidInUsdc)
+  yield* scanTo(ended + 10)
+  for (let n = 1; n <= 100; n++) yield* scanTo(ended + 11 + n, transfer(ended + 10 + n, 1n))
+  yield* scanTo(ended + 300, transfer(ended + 290, 10n ** 19n))
+  expect(yield* exceptions(payment)).toContainEqual(expect.stringContaining(`wrong_token ${10n ** 19n}`))
+})

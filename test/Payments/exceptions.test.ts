@@ -1,9 +1,12 @@
 import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
+import type { ChainName } from "../../src/Domain/Chain.ts"
+import { nativeToken } from "../../src/Domain/Currency.ts"
 import type { ExceptionContent } from "../../src/Domain/Exception.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import type { Receipt } from "../../src/Domain/Receipt.ts"
 import { exceptionsOf, unknownMoney } from "../../src/Payments/exceptions.ts"
+import { withoutGas } from "../../src/Payments/gas.ts"
 import { lastOnTime, payment as openPayment, receipt as receiptOf, rules } from "./machine.ts"
 
 /** When the payment ended, where it did. */
@@ -18,7 +21,7 @@ const confirmed = (over: Partial<Payment> = {}) =>
   payment({ status: "confirmed", amountReceived: 1000n, txHash: "0xa", confirmedAt: endedAt, endedAt, ...over })
 
 const found = (of: Payment, ...receipts: ReadonlyArray<Receipt>) =>
-  exceptionsOf(of, receipts, rules).map(({ amount, kind, txHash }) => `${kind} ${amount} ${txHash}`)
+  exceptionsOf(of, withoutGas(of, receipts), rules).map(({ amount, kind, txHash }) => `${kind} ${amount} ${txHash}`)
 
 const after = endedAt / 1000 + 10
 
@@ -308,6 +311,50 @@ describe("the wrong money", () => {
     // Also where a reorg has mined it again since.
     const orphaned = receipt("0xb", 200, 5n, { ...native, canonical: false })
     expect(found(confirmed(), paid, orphaned, receipt("0xb", after, 5n, native))).toEqual(["wrong_token 5 0xb"])
+    const justAt = receipt("0xb", endedAt / 1000, 5n, { ...native, seenAt })
+    expect(found(confirmed(), paid, justAt)).toEqual(["wrong_token 5 0xb"])
+    const summedUp = receipt("0xb", after, 5n, { ...native, dust: "stray" })
+    expect(found(confirmed(), paid, summedUp)).toHaveLength(1)
+    // The end has the time of this machine's clock, which may be behind the chain's: what was seen before came before.
+    const seenBefore = { ...native, seenAt: endedAt }
+    expect(found(confirmed(), paid, receipt("0xb", after, 5n, seenBefore))).toEqual(["wrong_token 5 0xb"])
+  })
+
+  it("gas is no more than a transfer of a token costs, and comes after the first token", () => {
+    const paid = receipt("0xa", 101, 1000n)
+    const coin = (chain: ChainName) => ({ ...native, chain, currency: nativeToken(chain) })
+    for (const [chain, most] of [
+      ["ethereum", 20_000_000_000_000_000n],
+      ["polygon", 1_000_000_000_000_000_000n],
+      ["arbitrum", 1_000_000_000_000_000n],
+      ["optimism", 1_000_000_000_000_000n],
+      ["base", 1_000_000_000_000_000n]
+    ] as const) {
+      const there = receipt("0xb", 200, 7n, { chain })
+      const gas = (amount: bigint) => found(confirmed(), paid, there, receipt("0xgas", after, amount, coin(chain)))
+      expect(gas(most)).not.toContainEqual(expect.stringContaining("0xgas"))
+      expect(gas(most + 1n)).toContainEqual(expect.stringContaining(`${most + 1n} 0xgas`))
+    }
+    const expired = payment({ status: "expired", endedAt })
+    for (const block of [after, after + 1]) {
+      const later = receipt("0xa", block, 1n)
+      expect(found(expired, receipt("0xb", after, 5n, native), later)).toContain("wrong_token 5 0xb")
+    }
+    // Somebody else's dust and money without evidence are nothing to collect.
+    const dust = receipt("0xa", 101, 1n, { currency: "USDT", dust: "stray" })
+    const claimed = receipt("0xa", 101, 1n, { currency: "USDT", corroborated: false })
+    expect(found(expired, dust, receipt("0xb", after, 5n, native))).toContain("wrong_token 5 0xb")
+    expect(found(expired, claimed, receipt("0xb", after, 5n, native))).toEqual(["wrong_token 5 0xb"])
+  })
+
+  it("gas for a cancelled payment comes after its due time: its customer may still pay until then", () => {
+    const cancelled = payment({ status: "expired", failureReason: "cancelled", endedAt: 110_000 })
+    const token = receipt("0xa", 111, 1000n)
+    const due = cancelled.expiresAt / 1000
+    expect(found(cancelled, token, receipt("0xb", due, 5n, native))).toContain("wrong_token 5 0xb")
+    expect(found(cancelled, token, receipt("0xb", due + 1, 5n, native))).toEqual(["found_late 1000 0xa"])
+    const later = { ...cancelled, dueAt: cancelled.expiresAt + 60_000 }
+    expect(found(later, token, receipt("0xb", due + 60, 5n, native))).toContain("wrong_token 5 0xb")
   })
 
   it("wrong_chain: anything on another chain, at any time; without a transaction, by its block", () => {

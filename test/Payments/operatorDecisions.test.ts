@@ -7,7 +7,7 @@ import { abandon, accept } from "../../src/Payments/operatorDecisions.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { testSettings } from "../lib/settings.ts"
-import { asked, besideNode, end, hash, look, mined, start, test, testOfTwo, untold } from "./deciding.ts"
+import { asked, besideNode, end, hash, look, mined, refunded, start, test, testOfTwo, untold } from "./deciding.ts"
 import {
   block,
   crowd,
@@ -215,4 +215,16 @@ test("accept: money within the minute of grace was on time", function* () {
   yield* scanTo(end)
   yield* scanTo(end + 9, transfer(lastOnTime, 700n), transfer(lastOnTime + 1, 300n))
   expect((yield* accept(payment.id, undefined))?.payment).toMatchObject({ status: "confirmed", amountReceived: 700n })
+})
+
+test("accept: never by the gas for a token, also when the token was sent back", function* () {
+  const { id } = yield* startWith({ currency: "USDC" })
+  yield* scanTo(end)
+  const late = { currency: "USDC", position: "log:1" } as const
+  yield* scanTo(end + 9, transfer(end + 5, 1000n, late), transfer(end + 6, 5n))
+  yield* refunded(id)
+  yield* scanTo(end + 20, transfer(end + 12, 6n))
+  expect((yield* look(id)).exceptions).toEqual(["refunded late 1000"])
+  yield* Effect.flip(accept(id, undefined))
+  expect((yield* look(id)).payment?.status).toBe("expired")
 })

@@ -6,7 +6,7 @@
 import { Clock, Effect } from "effect"
 import { getAddress, type Hex } from "viem"
 import { type ChainName, chainNames, type Mode, type Network } from "../../Domain/Chain.ts"
-import { blockTimeLag, dueTimeSql, overBefore } from "../../Domain/deadline.ts"
+import { dueTimeSql, overBefore } from "../../Domain/deadline.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type Db, Tx } from "../../Sql.ts"
@@ -200,18 +200,25 @@ export const startAt = ({ chain, mode }: Network, number: number) =>
   )
 
 /**
- * Lowers the block from which payments count to that of `ancestor`, after a reorg replaced the blocks above it. A payment
- * made during the old branch may be paid in a new block of the same or a lower number, which is still newer than the
- * payment; so may one that has ended since, as when it was cancelled.
+ * Lowers the block from which payments count to `number`, after a reorg replaced the blocks above it. A payment made during
+ * the old branch may be paid in a new block of the same or a lower number, which is still newer than the payment; so may one
+ * that has ended since, as when it was cancelled.
  */
-export const lowerTo = ({ chain, mode }: Network, ancestor: Pick<BlockRef, "number" | "time">) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    const lower = "UPDATE payments SET created_head = ? WHERE chain = ? AND mode = ? AND created_head > ?"
-    const params = [ancestor.number, chain, mode, ancestor.number]
-    yield* tx.run(`${lower} AND status IN ('pending', 'detecting')`, params)
-    yield* tx.run(`${lower} AND ended_at >= ?`, [...params, ancestor.time * 1000 - blockTimeLag])
-  })
+export const lowerTo = ({ chain, mode }: Network, number: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("UPDATE payments SET created_head = ? WHERE chain = ? AND mode = ? AND created_head > ?", [
+      number,
+      chain,
+      mode,
+      number
+    ])
+  )
+
+/** Dates skipped addresses by the time of a chain's first head, where it is newer; Unix milliseconds. */
+export const redateGaps = (mode: Mode, headTime: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("UPDATE gap_addresses SET created_at = ? WHERE mode = ? AND created_at < ?", [headTime, mode, headTime])
+  )
 
 /** The payment of an address that was handed out; undefined where the payment is lost. */
 export interface Owner {

@@ -41,7 +41,7 @@ export const commitReading = (settlement: Settlement["Type"], reading: TickReadi
     const touched = new Set<Ledger.Touched>()
     if (ancestor !== undefined) {
       for (const payment of yield* Ledger.orphanAbove(network, ancestor)) touched.add(payment)
-      yield* Watched.lowerTo(network, ancestor)
+      yield* Watched.lowerTo(network, ancestor.number)
       yield* Ledger.keepBlocks(network, [ancestor])
     }
     for (const payment of yield* Ledger.keepReceipts(network, transfers, corroborated)) touched.add(payment)
@@ -56,11 +56,19 @@ export const commitReading = (settlement: Settlement["Type"], reading: TickReadi
   })
 
 /**
- * Stores where reading starts; payments made before count transfers above it. `genesis`: the hash of block 0, if known.
+ * Stores where reading starts; payments made before count transfers above it. `head`: the chain's, which may be far above.
+ * `genesis`: the hash of block 0, if known.
  */
-export const commitStart = (network: Network, checkpoint: BlockRef, genesis: string | undefined) =>
+export const commitStart = (
+  network: Network,
+  checkpoint: BlockRef,
+  head: Pick<BlockRef, "time">,
+  genesis: string | undefined
+) =>
   Effect.gen(function* () {
     yield* Ledger.startScan(network, checkpoint, genesis)
     yield* Ledger.keepBlocks(network, [checkpoint])
     yield* Watched.startAt(network, checkpoint.number)
+    // A new database may have skipped them while this machine's clock was at an old time.
+    yield* Watched.redateGaps(network.mode, head.time * 1000)
   })

@@ -93,9 +93,10 @@ export const payments = [
   // For the search by the transaction that the payment shows, which may be one that an operator named: the ledger may not
   // have it.
   "CREATE INDEX payments_transaction ON payments (tx_hash) WHERE tx_hash IS NOT NULL",
-  // For settlement after a scan, and for loading the watched addresses at a start.
+  // For settlement after a scan, for reorgs, and for loading the watched addresses at a start.
   "CREATE INDEX payments_detecting ON payments (chain, mode) WHERE status = 'detecting'",
   "CREATE INDEX payments_open ON payments (chain, mode, coalesce(due_at, expires_at)) WHERE status IN ('pending', 'detecting')",
+  "CREATE INDEX payments_head ON payments (chain, mode, created_head)",
   "CREATE INDEX payments_ended ON payments (mode, ended_at) WHERE ended_at IS NOT NULL",
 
   `CREATE TABLE transitions (

@@ -77,7 +77,7 @@ describe("what is stored of a network", () => {
     ["its tags", Ledger.setTags(own, { safe: 29, finalized: 28 })],
     ["a comparison of balances", Balances.moveChecked(own, block(own, 29))],
     ["a reorg", Ledger.orphanAbove(own, block(own, 15))],
-    ["a reorg below its payments", Watched.lowerTo(own, { number: 15, time: 15 })],
+    ["a reorg below its payments", Watched.lowerTo(own, 15)],
     ["its start", Watched.startAt(own, 8)],
     ["the blocks that it no longer needs", Ledger.dropBlocks(own, [10, 20])]
   ] as const)("changes with %s, and nothing of another chain or of the other mode does", ([, change]) =>

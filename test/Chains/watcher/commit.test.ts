@@ -8,7 +8,7 @@ import type { Network } from "../../../src/Domain/Chain.ts"
 import type { BlockRef } from "../../../src/Domain/Receipt.ts"
 import { Reader, Writer } from "../../../src/Sql.ts"
 import { inWorld } from "../around.ts"
-import { ledger, pay, paymentById, scanned } from "../world.ts"
+import { ledger, pay, paymentById, runSql, scanned } from "../world.ts"
 
 const network: Network = { chain: "ethereum", mode: "test" }
 const alice = "0x00000000000000000000000000000000000A11cE"
@@ -24,7 +24,7 @@ const receipt = (at: BlockRef, to = alice) => ({
   amount: 10n ** 30n
 })
 
-const begin = Effect.flatMap(Writer, (writer) => writer.write(commitStart(network, block(10), undefined)))
+const begin = Effect.flatMap(Writer, (writer) => writer.write(commitStart(network, block(10), block(10), undefined)))
 const commit = (reading: Pick<TickReading, "from" | "end"> & Partial<TickReading>) =>
   Effect.gen(function* () {
     const whole = { network, ancestor: undefined, corroborated: true, unwatched: false, transfers: [], ...reading }
@@ -47,9 +47,23 @@ it.scoped("a commit stores a reading whole, or not at all if the scan has moved 
       { amount: (10n ** 30n).toString(), payment_id: id }
     ])
     // A second start changes nothing.
-    yield* (yield* Writer).write(commitStart(network, block(3), undefined))
+    yield* (yield* Writer).write(commitStart(network, block(3), block(3), undefined))
     expect(yield* scanned).toMatchObject({ start_number: 11, head_number: 11 })
     expect((yield* paymentById(id))?.createdHead).toBe(10)
+  }).pipe(inWorld)
+)
+
+it.scoped("a chain's first head dates skipped addresses of its mode, unless they are newer", () =>
+  Effect.gen(function* () {
+    yield* runSql("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 9)")
+    const skipped =
+      "INSERT INTO gap_addresses (address, mode, wallet, wallet_index, created_at) VALUES (?, ?, 'w', ?, ?)"
+    yield* runSql(skipped, ["0xa", "test", 1, 10_000])
+    yield* runSql(skipped, ["0xb", "test", 2, 90_000])
+    yield* runSql(skipped, ["0xc", "live", 3, 10_000])
+    yield* (yield* Writer).write(commitStart(network, block(3), block(60), undefined))
+    const dates = yield* (yield* Reader).all("SELECT created_at FROM gap_addresses ORDER BY wallet_index")
+    expect(dates).toEqual([60_000, 90_000, 10_000].map((created_at) => ({ created_at })))
   }).pipe(inWorld)
 )
 

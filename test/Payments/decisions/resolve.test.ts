@@ -252,6 +252,20 @@ test("accept: a second part that was accepted and that a reorg takes fails the p
   expect((yield* look(id)).payment?.amountReceived).toBe(400n)
 })
 
+test("accept: a further part whose money a reorg took and brought back adds to what the payment has received", function* () {
+  const { id } = yield* start
+  yield* scanTo(end)
+  yield* scanTo(end + 9, transfer(120, 1000n), transfer(end - 2, 300n, { txHash: "0xb", blockTime: 121 }))
+  yield* acceptOf(id, 1000n)
+  yield* tick({ head: end + 10, ancestor: end - 3 })
+  expect((yield* look(id)).exceptions).toContain("gone found_late 300")
+  yield* tick({ head: end + 12, transfers: [transfer(end + 1, 300n, { txHash: "0xb", blockTime: 121 })] })
+  const all = yield* Exceptions.ofPayment(yield* Reader, id)
+  const again = all.find(({ status }) => status === "open")
+  yield* acceptException(again?.id ?? "", owner, {})
+  expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt120", amountReceived: 1300n })
+})
+
 test("reorged: there is no money to send back; accepting it does without the money, and the payment stays failed", function* () {
   const id = yield* undone
   expect(yield* Effect.flip(refundOf(id, 1000n))).toMatchObject({

@@ -1,0 +1,51 @@
+/**
+ * Gas at the address of a token payment: native coin that the operator sends there to collect the tokens with, which is no
+ * exception. What a customer may have sent is none: coin from before the payment's end, before the first token on that
+ * chain, or beyond what a transfer of a token costs.
+ */
+import { type ChainName, chainTraits } from "../Domain/Chain.ts"
+import { nativeToken } from "../Domain/Currency.ts"
+import type { Payment } from "../Domain/Payment.ts"
+import { isCorroborated, type Receipt } from "../Domain/Receipt.ts"
+import { earliest, identity } from "./statusMachine.ts"
+
+const isCoin = ({ chain, currency }: Pick<Receipt, "chain" | "currency">): boolean => currency === nativeToken(chain)
+
+/** From when on coin may be gas; Unix milliseconds, undefined while there is nothing to collect. */
+const gasFrom = ({ confirmedAt, dueAt, endedAt, expiresAt, failureReason }: Payment): number | undefined => {
+  // Customers do not know at once that their payment was cancelled.
+  if (failureReason === "cancelled") return Math.max(endedAt ?? 0, dueAt ?? expiresAt)
+  // `endedAt` is later than `confirmedAt` where a reorg undid the payment.
+  return confirmedAt ?? endedAt
+}
+
+const setLeast = <Key>(times: Map<Key, number>, key: Key, time: number): void =>
+  void times.set(key, Math.min(time, times.get(key) ?? Number.POSITIVE_INFINITY))
+
+/**
+ * A payment's receipts without gas.
+ *
+ * @param receipts all of the payment: money that was refunded since was there to be collected too
+ */
+export const withoutGas = (payment: Payment, receipts: ReadonlyArray<Receipt>): ReadonlyArray<Receipt> => {
+  const from = gasFrom(payment)
+  if (from === undefined || isCoin(payment)) return receipts
+  // By the chain's time, in Unix milliseconds. Balances are read late, and a reorg may mine money again.
+  const arrived = new Map<string, number>()
+  const seen = new Map<string, number>()
+  const firstTokens = new Map<ChainName, number>()
+  for (const receipt of receipts) {
+    setLeast(arrived, identity(receipt), earliest(receipt))
+    setLeast(seen, identity(receipt), receipt.seenAt)
+    const isThere = receipt.canonical && isCorroborated(receipt) && receipt.dust === undefined
+    if (isThere && !isCoin(receipt)) setLeast(firstTokens, receipt.chain, earliest(receipt))
+  }
+  return receipts.filter((receipt) => {
+    const { amount, chain, dust } = receipt
+    const at = arrived.get(identity(receipt)) ?? earliest(receipt)
+    // The end has the time of this machine's clock, which may be behind: what was seen before came before.
+    const isAfter = at > from && (seen.get(identity(receipt)) ?? receipt.seenAt) > from
+    const isToCollect = at > (firstTokens.get(chain) ?? Number.POSITIVE_INFINITY)
+    return !(isCoin(receipt) && dust === undefined && isAfter && isToCollect && amount <= chainTraits[chain].mostGas)
+  })
+}
