@@ -122,7 +122,7 @@ const stopAtHangup = Effect.acquireRelease(
 )
 
 /** Runs the daemon until it is interrupted. `newDatabase`: an empty one may take the place of one that was lost. */
-export const runDaemon = Effect.fn("serve")(function* (source: SettingsSource, newDatabase = false) {
+export const runDaemon = Effect.fnUntraced(function* (source: SettingsSource, newDatabase = false) {
   const settings = yield* load(source)
   yield* stopAtHangup
   yield* Effect.provide(lock(settings.database.path), loggingLayer(settings.log, isJournal(source.env)))

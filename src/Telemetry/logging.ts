@@ -51,6 +51,8 @@ const journalLoggers = {
 export const loggingLayer = ({ format, level }: SettingsShape["log"], journal = false) =>
   Layer.mergeAll(
     Logger.remove(Logger.defaultLogger),
+    // It keeps each line in the current span until that ends. The collector gets the lines with the span's id.
+    Logger.remove(Logger.tracerLogger),
     Logger.remove(commandLogger),
     Logger.remove(commandJournalLogger),
     Logger.add((journal ? journalLoggers : { json: jsonLogger, pretty: prettyLogger })[format]),

@@ -37,6 +37,17 @@ it.live.each<[string, Layer.Layer<never>]>([
   })
 )
 
+it.live("a span keeps no lines, so that one that never ends does not grow", () =>
+  Effect.gen(function* () {
+    const events: Array<string> = []
+    const span = yield* Effect.makeSpan("endless")
+    vi.spyOn(span, "event").mockImplementation((name) => void events.push(name))
+    const work = Effect.withParentSpan(Effect.logInfo("a line"), span)
+    expect(yield* written(Effect.provide(work, loggingLayer({ format: "json", level: "info" })))).toContain("a line")
+    expect(events).toEqual([])
+  })
+)
+
 it.scopedLive("a warning of Node is a line of the log", () =>
   Effect.gen(function* () {
     const { lines, logger } = collected()

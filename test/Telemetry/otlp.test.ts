@@ -77,6 +77,11 @@ describe("OpenTelemetry", () => {
       })
       expect(request.parentSpanId).toBeUndefined()
       expect(JSON.stringify(spans)).not.toMatch(/svc_test_|x=secret/)
+      // A worker's step is a trace of its own: one that held all of them would never end.
+      const order = { merchantRef: "order 1", chain: "base", currency: "ETH", amount: "5" }
+      expect(yield* daemon.call("POST", "/v1/payments", order)).toMatchObject({ status: 201 })
+      const round = yield* collector.until(({ spans }) => spans.find(({ name }) => name === "Watcher.round"))
+      expect(round.parentSpanId).toBeUndefined()
     })
   )
 
