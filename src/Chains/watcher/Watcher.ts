@@ -172,7 +172,10 @@ const round = Effect.fn("Watcher.round")(function* (
   // Another provider may have the missing blocks.
   if (outcome._tag === "Behind" && watch.providers.health(ended).some(({ healthy }) => healthy)) return started
   state.activity = yield* activityOf(watch)
-  const interval = intervalOf(watch.chain, state.activity)
+  const interval = intervalOf(
+    watch.chain,
+    outcome._tag === "CaughtUp" && followUp.maintenance.hasMore() ? "busy" : state.activity
+  )
   return started + (outcome._tag === "Waiting" ? Math.min(interval, waitingInterval) : interval)
 })
 

@@ -65,6 +65,8 @@ export interface Maintenance {
     head: BlockRef,
     idle: boolean
   ) => Effect.Effect<ReadonlyArray<Trouble>, StoreUnavailable>
+  /** Whether the last run did a page of addresses and others follow, for which an idle chain's next poll would be late. */
+  readonly hasMore: () => boolean
 }
 
 /** When each task was last done. Unix milliseconds. */
@@ -115,6 +117,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
   const pass = startPass()
   const search = makeEndingSearch(watch, payments)
   let unsearched: string | undefined
+  let more = false
 
   const balances = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
     if (!isDue(done.balances, balanceInterval, now) && !(yield* Balances.due(reader, network, head, grace))) return
@@ -191,6 +194,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
     const { asked, next } = yield* pageOf(done.next)
     if (asked.length > 0) yield* compareBalances(watch, noted, provider, head, asked, "page")
     done.next = next
+    more ||= next !== undefined
   })
 
   const searchEnding = Effect.fnUntraced(function* (provider: Provider, head: BlockRef) {
@@ -213,6 +217,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
     )
     yield* findSkippedTokens(watch, provider, head, addresses)
     yield* writer.write(Gaps.setSearched(network, addresses))
+    more ||= addresses.length === gapPage
   })
 
   /** Drops stored blocks that no reorg can reach, that no receipt is in, and that no open payment counts from. */
@@ -230,6 +235,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
   const run = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, idle: boolean) {
     const now = yield* Clock.currentTimeMillis
     const troubles: Array<Trouble> = []
+    more = false
     // Without watched addresses there is nothing to do, except to find out in time whether a policy's tag is available.
     const unwatched = chain.policies.length > 0 ? [tags] : []
     const all = [balances, settleEnded, searchEnding, tags, sweep, gaps, drop]
@@ -250,5 +256,5 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
     return final === undefined ? troubles : [final, ...troubles]
   })
 
-  return { run }
+  return { run, hasMore: () => more }
 }

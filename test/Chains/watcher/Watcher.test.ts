@@ -123,6 +123,21 @@ describe("the watcher", () => {
     // Late money is seen too.
     yield* committedTo(16)
   })
+
+  onChain("polls soon, when no payment is open, while a sweep of balances is under way", function* (chain) {
+    const matchSet = yield* WatchedAddresses
+    matchSet.add("test", alice)
+    yield* watch
+    yield* committedTo(10)
+    const looks = () => chain.batches.filter(([call]) => call?.params[0] === "latest").length
+    const before = looks()
+    // The first sweep has done the ended payments; the page that follows, of skipped addresses, is the last one.
+    yield* second
+    yield* second
+    expect(looks() - before).toBe(1)
+    yield* Effect.repeatN(second, 199)
+    expect(looks() - before).toBe(1)
+  })
 })
 
 it.scoped(
