@@ -48,15 +48,24 @@ const main = Effect.gen(function* () {
   say(`${book.orders.length} orders: ${endsOf(book.orders)}`)
   say(`${reorgs} reorgs, ${restarts} restarts, ${kills} kills, ${backups} backups; ${tries} requests`)
 
-  const last = book.memory.filter(({ life }) => life === loaded)
-  // The first third of a life fills caches.
-  const warm = last.slice(Math.floor(last.length / 3))
+  const inLongest = <S extends { readonly life: number }>(all: ReadonlyArray<S>) =>
+    all.filter(({ life }) => life === loaded)
+  // The first third of a life fills caches, and compiles.
+  const warmOf = <S>(all: ReadonlyArray<S>) => all.slice(Math.floor(all.length / 3))
+  const last = inLongest(book.memory)
+  const warm = warmOf(last)
   say(
     `memory of the longest life: ${quantile(
       last.map(({ value }) => value),
       1
     ).toFixed(0)} MiB at most, ` +
       `${slope(warm).toFixed(1)} MiB an hour in its last two thirds (${warm.length} samples)`
+  )
+  const heaps = warmOf(inLongest(book.heaps))
+  const perOrder = slope(heaps) / (rate * 3_600)
+  say(
+    `its live heap: ${((heaps.at(-1)?.value ?? Number.NaN) / 1024).toFixed(1)} MiB at its end, ` +
+      `${perOrder.toFixed(2)} kB an order in its last two thirds (${heaps.length} samples)`
   )
   const [size] = book.bytes
   const grown = (book.bytes.at(-1)?.value ?? 0) - (size?.value ?? 0)

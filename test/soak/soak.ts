@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from "node:fs"
+import { existsSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { NodeFileSystem } from "@effect/platform-node"
 import { Clock, Duration, Effect, Exit, Random, Schedule, Scope } from "effect"
@@ -41,12 +41,19 @@ const makeReceivers = (): Behaviour => {
   }
 }
 
-const env = { TILLD_LOG__LEVEL: "info", TILLD_SERVER__PORT: "0" }
+/** Where the daemon's lives note their heaps. */
+const heapsOf = (home: Home) => `${home.database}.heaps`
 
 /** Starts a life of the daemon. `end` ends it. */
 const live = (home: Home, key?: string) =>
   Effect.gen(function* () {
     const scope = yield* Scope.make()
+    const env = {
+      TILLD_LOG__LEVEL: "info",
+      TILLD_SERVER__PORT: "0",
+      SOAK_HEAP: heapsOf(home),
+      NODE_OPTIONS: `--import ${new URL("heap.mjs", import.meta.url).href}`
+    }
     const daemon = yield* Scope.extend(serve(home, key, env), scope)
     return { daemon, end: Scope.close(scope, Exit.void) }
   })
@@ -59,6 +66,14 @@ const residentMiB = (pid: number): number | undefined => {
     return undefined
   }
 }
+
+const heapsIn = (file: string): Book["heaps"] =>
+  existsSync(file)
+    ? readFileSync(file, "utf8")
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line))
+    : []
 
 const bytesOf = (database: string): number =>
   ["", "-wal"].reduce((sum, end) => sum + (statSync(database + end, { throwIfNoEntry: false })?.size ?? 0), 0)
@@ -218,6 +233,7 @@ export const soak = Effect.fn("soak")(function* ({ minutes, rate }: Soak, say: (
   const { code } = yield* life.daemon.end("SIGTERM")
   keepErrors()
   yield* life.end
+  book.heaps.push(...heapsIn(heapsOf(home)))
   return {
     book,
     home,

@@ -24,7 +24,10 @@ export interface Sample {
 export class Book {
   readonly orders: Array<Order> = []
   readonly posts: Array<Sample> = []
+  /** MiB of the process, by the number of each. */
   readonly memory: Array<Sample & { readonly life: number }> = []
+  /** kB that are left of its heap after a collection. */
+  readonly heaps: Array<Sample & { readonly life: number }> = []
   readonly bytes: Array<Sample> = []
   readonly problems: Array<string> = []
   /** Lines of all lives' logs. */
