@@ -142,7 +142,7 @@ export const pay = (
     case "otherCurrency": {
       const symbols = plan.tokens.filter((symbol) => symbol !== currency)
       const symbol = symbols[other % (symbols.length + 1)]
-      return from(symbol === undefined ? coin(address, 10n ** 15n) : tokenOf(contractOf(plan, symbol))(address, amount))
+      return from(symbol === undefined ? coin(address, 10n ** 19n) : tokenOf(contractOf(plan, symbol))(address, amount))
     }
   }
 }

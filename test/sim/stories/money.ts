@@ -1,4 +1,4 @@
-import { coinOf, given, lie, made, maybeThree, mined, paid, type Story, server, wait } from "./scene.ts"
+import { coinOf, given, lie, made, maybeThree, mined, paid, plain, type Story, server, wait } from "./scene.ts"
 
 /** A provider knows of more coins at an address than there are, or of less. */
 export const balances: Story = (scene) => {
@@ -90,5 +90,24 @@ export const withheld: Story = (scene) => {
     wait(10_000, 20_000, scene),
     mined(scene, plan.confirmations + 2),
     wait(10_000, 40_000, scene)
+  ]
+}
+
+/** Coin comes for a token: before the payment's end or after it, and before tokens or after them. */
+export const coinForToken: Story = (scene) => {
+  const { dice, name, plan } = scene
+  const currency = dice.pick(plan.currencies.filter((one) => one !== plan.coin))
+  const others = plan.tokens.filter((one) => one !== currency)
+  const after = dice.pick([0, dice.between(30_000, 50_000)])
+  const coin = { ...plain, after, does: "pay", of: name, way: "otherCurrency", part: "all" } as const
+  return [
+    made(scene, { currency, expiresIn: 15 }),
+    ...(dice.chance(0.7) ? [paid(scene, dice.pick(["half", "all"]), ["plain"])] : []),
+    ...(dice.chance(0.3) ? [{ ...plain, after: dice.between(0, 3_000), does: "cancel", of: name } as const] : []),
+    // One more than there are others: the coin.
+    { ...coin, other: others.length },
+    ...(dice.chance(0.5) ? [paid(scene, "rest", ["plain"], dice.between(0, 20_000))] : []),
+    mined(scene, plan.confirmations + 2, dice.between(0, 6_000)),
+    wait(2_000, 20_000, scene)
   ]
 }
