@@ -1,6 +1,8 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Permission } from "../../../src/Domain/ApiKey.ts"
+import { newApiKeyId } from "../../../src/Domain/Ids.ts"
+import { visitorOf } from "../../lib/portal.ts"
 import { type Case, states } from "../Case.ts"
 import { create, order, Shop } from "../Shop.ts"
 
@@ -102,9 +104,9 @@ export const keys: ReadonlyArray<Case<Shop>> = [
   ),
   states(
     ["5.3", '5.3 "Keys can be scoped"'],
-    "there is no portal yet: the operator makes, lists and revokes keys with tilld keys, and names their permissions",
+    "who signed in to the portal makes and revokes keys there, and names their permissions; the operator does with tilld keys, too",
     Effect.gen(function* () {
-      const { ask, newKey, run } = yield* Shop
+      const { ask, daemon, newKey, run } = yield* Shop
       const { id, key } = yield* newKey({ permissions: ["payments:read", "quotes:read"] })
       const listed = yield* run<ReadonlyArray<{ id: string; permissions: ReadonlyArray<string> }>>("keys", "list")
       expect(listed.find((each) => each.id === id)?.permissions).toEqual(["payments:read", "quotes:read"])
@@ -112,6 +114,17 @@ export const keys: ReadonlyArray<Case<Shop>> = [
       expect((yield* ask("GET", "/v1/payments", { key })).status).toBe(200)
       yield* run("keys", "revoke", id)
       expect((yield* ask("GET", "/v1/payments", { key })).status).toBe(401)
+
+      const { url } = yield* run<{ url: string }>("login", "--account", "default", "--role", "admin", "--name", "Ada")
+      const ada = visitorOf(daemon.url)
+      expect((yield* ada.post(new URL(url).pathname)).status).toBe(303)
+      const fields = { id: newApiKeyId(), name: "server", permissions: "payments:read" }
+      const [made = ""] =
+        /svc_test_[\w-]{20,}/.exec((yield* ada.post("/portal/a/default/test/keys", fields)).text) ?? []
+      const asks = (path: string) => Effect.map(ask("GET", path, { key: made }), ({ status }) => status)
+      expect([yield* asks("/v1/payments"), yield* asks("/v1/webhooks")]).toEqual([200, 403])
+      expect((yield* ada.post(`/portal/a/default/test/keys/${fields.id}/revoke`)).status).toBe(303)
+      expect(yield* asks("/v1/payments")).toBe(401)
     })
   ),
   states(

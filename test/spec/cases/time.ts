@@ -5,6 +5,7 @@ import type { ReceiverReply } from "../../../src/Sandbox/Receiver.ts"
 import { TestApi } from "../../lib/api.ts"
 import { localChain } from "../../lib/daemon.ts"
 import { makeInbox } from "../../lib/inbox.ts"
+import { signIn } from "../../lib/portal.ts"
 import { tilldJson } from "../../lib/tilld.ts"
 import { besideDispatcher } from "../../lib/webhooks.ts"
 import { type Case, states } from "../Case.ts"
@@ -39,6 +40,9 @@ interface Refused {
   readonly attempts: Delivery["attempts"]
   /** What the operator is shown of the payment in the end. */
   readonly shown: { readonly deliveries: ReadonlyArray<{ readonly status: string; readonly attempts: unknown }> }
+  /** The payment, and the portal's page of failed deliveries. */
+  readonly payment: string
+  readonly page: string
   /** What each attempt sent, and when it was signed: Unix seconds. */
   readonly sent: ReadonlyArray<{ readonly id: string; readonly body: string; readonly signedAt: number }>
 }
@@ -84,7 +88,13 @@ const refuseAll = Effect.gen(function* () {
   const shown = yield* tilldJson<Refused["shown"]>(["payments", "show", payment.id, "--config", place.config], {
     env: { TILLD_MASTER_KEY: place.masterKey }
   })
-  const refused: Refused = { statuses, attempts, sent, shown }
+  const { text: page } = yield* serving(place)(
+    Effect.gen(function* () {
+      const admin = yield* signIn(yield* TestApi, { account: "default" })
+      return yield* admin.get("/portal/a/default/test/deliveries?status=failed")
+    })
+  )
+  const refused: Refused = { statuses, attempts, sent, shown, payment: payment.id, page }
   return refused
 })
 
@@ -130,12 +140,13 @@ const retries: ReadonlyArray<Case<Retries>> = [
   ),
   states(
     ["6.2.4"],
-    "the fifth failed attempt marks it failed; there is no portal yet: tilld payments show tells of it",
+    "the fifth failed attempt marks it failed; the portal lists it, and tilld payments show tells of it",
     Effect.gen(function* () {
-      const { shown, statuses } = yield* (yield* Retries).refused
+      const { page, payment, shown, statuses } = yield* (yield* Retries).refused
       expect(statuses).toEqual(["pending", "pending", "pending", "pending", "failed", "failed"])
       const attempt = expect.objectContaining({ status: 500 })
       expect(shown.deliveries).toMatchObject([{ status: "failed", attempts: Array(6).fill(attempt) }])
+      expect(page).toContain(payment)
     })
   ),
   states(
