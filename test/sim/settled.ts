@@ -132,7 +132,8 @@ export const checkTold = (books: Books): void => {
         .filter(({ credit }) => credit.amount > chainTraits[name].mostGas)
       const came = sum(large)
       const known = told.get([name, address, plan.coin].join(" ")) ?? 0n
-      if (known < came) throw new Violation(`${came} ${plan.coin} came to ${address} on ${name}, and ${known} is told of`)
+      if (known < came)
+        throw new Violation(`${came} ${plan.coin} came to ${address} on ${name}, and ${known} is told of`)
     }
   }
 }
