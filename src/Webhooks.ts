@@ -156,7 +156,8 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
 
       const remove = Effect.fn("Webhooks.remove")(function* (owner: Owner, id: string) {
         const now = yield* Clock.currentTimeMillis
-        const endpoint = yield* writer.write(EndpointsRepo.markDeleted(owner, id, now))
+        const marked = yield* writer.write(EndpointsRepo.markDeleted(owner, id, now))
+        const endpoint = marked ?? (yield* EndpointsRepo.halfDeletedOf(reader, owner, id))
         return endpoint && (yield* release(endpoint))
       }, Effect.uninterruptible)
 

@@ -1,7 +1,8 @@
 /** How the alerts follow from what is wrong: pure, and tested without a daemon. */
+import { Duration } from "effect"
 import { newAlertId } from "../Domain/Ids.ts"
 import { iso } from "../Domain/Timestamp.ts"
-import { afterAttempt } from "../Webhooks/queue/retryPolicy.ts"
+import { afterAttempt, retryDelays } from "../Webhooks/queue/retryPolicy.ts"
 import type { AlertMessage, AlertState, Condition, HeldCondition } from "./Condition.ts"
 
 /** A condition is over once it has been gone for so long: one that comes and goes is one trouble, not many. */
@@ -42,15 +43,21 @@ const holding = (
   { key, patience, remedy, summary }: Condition,
   now: number
 ): HeldCondition => {
-  const since = seen?.since ?? now
+  const since = Math.min(seen?.since ?? now, now)
   const openedAt = seen?.openedAt ?? (now - since >= patience ? now : undefined)
   return { key, summary, remedy, since, ...(openedAt === undefined ? {} : { openedAt }) }
 }
 
 /** What is left of one that does not hold; undefined where nothing is. */
 const passing = (seen: HeldCondition, now: number): HeldCondition | undefined => {
-  const goneSince = seen.goneSince ?? now
+  const goneSince = Math.min(seen.goneSince ?? now, now)
   return seen.openedAt === undefined || now - goneSince >= calm ? undefined : { ...seen, goneSince }
+}
+
+/** A retry that was planned by a clock that was ahead comes no later than the schedule says from now. */
+const inTime = (message: AlertMessage, now: number): AlertMessage => {
+  const wait = Duration.toMillis(retryDelays[message.attempts - 1] ?? 0)
+  return { ...message, nextAt: Math.min(message.nextAt, now + wait) }
 }
 
 /** The state after a look at `now`, Unix milliseconds, which found `conditions`. */
@@ -67,7 +74,10 @@ export const look = (state: AlertState, conditions: ReadonlyArray<Condition>, no
   const closing = gone
     .filter(({ key, openedAt }) => openedAt !== undefined && !stays.has(key))
     .map((seen) => messageOf("alert.closed", seen, now))
-  return { seen: [...held, ...left], unsent: [...state.unsent, ...messages, ...closing].slice(-mostUnsent) }
+  return {
+    seen: [...held, ...left],
+    unsent: [...state.unsent.map((one) => inTime(one, now)), ...messages, ...closing].slice(-mostUnsent)
+  }
 }
 
 /** The state after an attempt to send a message, which ended at `now` with the receiver's status, if there was one. */
@@ -81,6 +91,13 @@ export const attempted = (state: AlertState, id: string, status: number | undefi
   })
 })
 
-/** The messages that are due, the oldest first. */
-export const dueOf = ({ unsent }: AlertState, now: number): ReadonlyArray<AlertMessage> =>
-  unsent.filter(({ nextAt }) => nextAt <= now)
+/** The messages that are due, the oldest first; of one trouble only the oldest, so that its end is not told before it. */
+export const dueOf = ({ unsent }: AlertState, now: number): ReadonlyArray<AlertMessage> => {
+  const earlier = new Set<string>()
+  return unsent.filter(({ body, nextAt }) => {
+    const { key } = JSON.parse(body).alert
+    const isOldest = !earlier.has(key)
+    earlier.add(key)
+    return isOldest && nextAt <= now
+  })
+}

@@ -98,4 +98,30 @@ describe("the state of alerts", () => {
     expect(told(looks(many)).at(0)).toBe("00 alert.opened endpoint 5")
     expect(looks(many).unsent).toHaveLength(mostUnsent)
   })
+
+  it("the end of a trouble is not told before the trouble, and other ones do not wait", () => {
+    const opened = looks([trouble({ patience: 0 }), trouble({ key: "clock", patience: 0 })])
+    const [first, other] = opened.unsent
+    const waits = attempted(attempted(opened, first?.id ?? "", 500, 0), other?.id ?? "", 204, 0)
+    const gone = look(look(waits, none, 0), none, 5 * minute)
+    expect(told(gone)).toEqual(["00 alert.opened disk", "05 alert.closed disk", "05 alert.closed clock"])
+    const due = (state: AlertState) => told({ ...state, unsent: [...dueOf(state, 5 * minute)] })
+    expect(due(gone)).toEqual(["00 alert.opened disk", "05 alert.closed clock"])
+    expect(due(attempted(gone, first?.id ?? "", 204, 5 * minute))).toEqual([
+      "05 alert.closed disk",
+      "05 alert.closed clock"
+    ])
+  })
+
+  it("a clock that was a month ahead and is set back keeps nothing from being told", () => {
+    const month = 30 * 24 * 60 * minute
+    const back = (state: AlertState, conditions: ReadonlyArray<Condition>) =>
+      [0, 1, 2, 3, 4, 5, 6].reduce((now, i) => look(now, conditions, i * minute), state)
+    expect(told(back(look(nothingSeen, disk, month), disk))).toEqual(["02 alert.opened disk"])
+
+    const opened = look(nothingSeen, [trouble({ patience: 0 })], month)
+    expect(told(back(look(opened, none, month), none))).toEqual(["00 alert.opened disk", "05 alert.closed disk"])
+    const retried = attempted(opened, opened.unsent[0]?.id ?? "", 500, month)
+    expect(dueOf(back(retried, disk), minute)).toHaveLength(1)
+  })
 })

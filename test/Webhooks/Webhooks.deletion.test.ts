@@ -3,8 +3,18 @@ import { Effect } from "effect"
 import { recordAttempts } from "../../src/Webhooks/queue/DeliveriesRepo.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
 import { execute, inTransaction, rows, temporaryDatabase } from "../lib/store.ts"
-import { deliveries, merchant, newPayment, publish } from "../lib/webhooks.ts"
-import { addFailed, allEvents, onStore, publishMany, register, sendingNothing } from "./endpoints.ts"
+import { deliveries, dispatching, FullStore, merchant, newPayment, publish, untilRecorded } from "../lib/webhooks.ts"
+import {
+  a,
+  addFailed,
+  allEvents,
+  onStore,
+  publishMany,
+  refused,
+  register,
+  scripted,
+  sendingNothing
+} from "./endpoints.ts"
 
 it.scoped("deleting an endpoint cancels its queue, except what is owed to a payment's own URL", () =>
   onStore(function* () {
@@ -159,3 +169,29 @@ it.scoped("what its endpoint's place-taker has failed to deliver for good is owe
     ])
   })
 )
+
+it.scoped("a deletion that a full disk cut short is finished by the next one", () => {
+  const client = scripted({ [a]: refused })
+  let writes = 0
+  let isFull = false
+  const store = {
+    get isFull() {
+      return isFull && ++writes > 1
+    },
+    refused: 0
+  }
+  return dispatching(client, function* () {
+    const webhooks = yield* Webhooks
+    const { id } = yield* register(a)
+    yield* publish(yield* newPayment(), "pending")
+    yield* untilRecorded(1)
+    isFull = true
+    expect(yield* Effect.exit(webhooks.remove(merchant, id))).toMatchObject({ _tag: "Failure" })
+    isFull = false
+    expect(yield* webhooks.list(merchant)).toEqual([])
+    expect(yield* webhooks.remove({ ...merchant, mode: "live" }, id)).toBeUndefined()
+    expect(yield* webhooks.remove(merchant, id)).toBe(1)
+    expect(yield* webhooks.remove(merchant, id)).toBeUndefined()
+    expect(yield* deliveries).toMatchObject([{ status: "cancelled", next_attempt_at: null }])
+  }).pipe(Effect.provideService(FullStore, store))
+})

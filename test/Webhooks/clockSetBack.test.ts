@@ -1,5 +1,6 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
 import { replan } from "../../src/Webhooks/queue/DeliveriesRepo.ts"
 import { execute, inTransaction, temporaryDatabase } from "../lib/store.ts"
 import {
@@ -8,10 +9,11 @@ import {
   dispatching,
   newPayment,
   publish,
+  rememberingClient,
   untilRecorded,
   webhooksOn
 } from "../lib/webhooks.ts"
-import { a, hour, minute, onStore, redeliver, refused, register, scripted, watchedStore } from "./endpoints.ts"
+import { a, hour, minute, ok, onStore, redeliver, refused, register, scripted, watchedStore } from "./endpoints.ts"
 
 const month = 30 * 24 * hour
 
@@ -88,5 +90,39 @@ it.scoped("what is planned too far ahead is found by index, lane by lane, and no
     const found = steps.filter((step) => /^(SEARCH|SCAN) (d|deliveries)/.test(step))
     for (const step of found) expect(step).toMatch(/deliveries_due \(target=\? AND redelivery=\?|INTEGER PRIMARY KEY/)
     expect(found.length).toBeGreaterThan(7)
+  })
+)
+
+it.scoped("a retry of a target whose turn a clock 30 days ahead put off at a stop comes in time", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const gate = yield* Deferred.make<void>()
+    const begun = yield* Deferred.make<void>()
+    let isAhead = false
+    const client = rememberingClient(() =>
+      isAhead ? Effect.zipRight(Deferred.succeed(begun, undefined), Effect.zipRight(Deferred.await(gate), ok)) : refused
+    )
+    const webhooks = webhooksOn(path, client.layer, { concurrencyPerEndpoint: 1 })
+    yield* Effect.gen(function* () {
+      yield* register(a)
+      yield* publish(yield* newPayment(), "pending")
+      yield* publish(yield* newPayment(), "pending")
+      const { run } = yield* Dispatcher
+      const worker = yield* Effect.forkDaemon(run)
+      yield* untilRecorded(2)
+      isAhead = true
+      yield* TestClock.setTime(month)
+      yield* Deferred.await(begun)
+      const stop = yield* Effect.fork(Fiber.interrupt(worker))
+      yield* Effect.yieldNow()
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(stop)
+      expect(yield* deliveries).toContainEqual(expect.objectContaining({ attempts: 1, next_attempt_at: minute }))
+    }).pipe(Effect.provide(webhooks))
+    yield* TestClock.setTime(40_000)
+    yield* Effect.gen(function* () {
+      yield* TestClock.adjust("1 minute")
+      yield* untilRecorded(4)
+    }).pipe(besideDispatcher, Effect.provide(webhooks))
   })
 )

@@ -265,7 +265,8 @@ layer(app, { excludeTestServices: true })("deliveries over HTTP", (it) => {
     Effect.gen(function* () {
       const { api, ids, key, register } = yield* shop(1)
       const [payment = ""] = ids
-      const arrive = "UPDATE deliveries SET status = 'delivered', next_attempt_at = NULL, redelivery = 0, done_at = 1"
+      const arrive =
+        "UPDATE deliveries SET status = 'delivered', next_attempt_at = NULL, after_sequence = NULL, redelivery = 0, done_at = 1"
       yield* onStore(`${arrive} WHERE payment_id = ?`, payment)
       yield* onStore(
         `INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at)

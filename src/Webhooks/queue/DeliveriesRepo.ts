@@ -13,6 +13,7 @@ import { type Db, type StoreUnavailable, Tx } from "../../Sql.ts"
 import type { AttemptOutcome } from "../transport/DeliveryClient.ts"
 import { type DeliveryTarget, isSameUrl, targetsOf } from "../transport/deliveryTargets.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
+import { firstDueAt } from "./LanesRepo.ts"
 import { afterAttempt, retryDelays, succeeded } from "./retryPolicy.ts"
 
 /** The parts of an event that a delivery stores or is chosen by. */
@@ -269,10 +270,8 @@ export const replan = (now: number) =>
       [now, now, now]
     )
     yield* tx.run(
-      `UPDATE lanes SET next_at = ? WHERE next_at > ? AND EXISTS (
-         SELECT 1 FROM deliveries AS d
-         WHERE d.target = lanes.target AND d.redelivery IN (0, 1) AND d.next_attempt_at <= ?)`,
-      [now, now, now]
+      `UPDATE lanes SET next_at = max(?, ${firstDueAt("lanes.target")}) WHERE next_at > ? AND ${firstDueAt("lanes.target")} < next_at`,
+      [now, now]
     )
   })
 

@@ -10,6 +10,8 @@ import type { AccountLanes, Lane, LaneSlot } from "./AccountLanes.ts"
 import * as DeliveriesRepo from "./DeliveriesRepo.ts"
 import { type LaneLimits, Lanes } from "./DeliveryLanes.ts"
 import * as LanesRepo from "./LanesRepo.ts"
+import { splitArrived } from "./OwnUrlRepo.ts"
+import { succeeded } from "./retryPolicy.ts"
 
 /** A target whose last attempt took this long counts as slow. */
 const slowMillis = 5_000
@@ -124,6 +126,10 @@ export class DueQueue {
     const command = Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
       yield* DeliveriesRepo.recordAttempts(attempts, now)
+      yield* splitArrived(
+        attempts.flatMap(({ sequence, status }) => (succeeded(status) ? [sequence] : [])),
+        now
+      )
       for (const { target, slow } of servedLanes) yield* LanesRepo.endTurn(target, slow, now)
     })
     return Effect.map(this.#writer.write(command), () => {

@@ -125,3 +125,15 @@ export const halfDeleted = (db: Db) =>
     ),
     (rows) => rows.map((row) => row.id)
   )
+
+/** The same, of one endpoint of this owner. */
+export const halfDeletedOf = (db: Db, { account, mode }: Owner, id: string) =>
+  Effect.map(
+    db.get<{ id: EndpointId }>(
+      `SELECT id FROM endpoints AS e WHERE id = ? AND account_id = ? AND mode = ? AND deleted_at IS NOT NULL AND (
+         EXISTS (SELECT 1 FROM deliveries WHERE target = e.id AND next_attempt_at IS NOT NULL)
+         OR EXISTS (SELECT 1 FROM deliveries WHERE endpoint_id = e.id AND after_sequence IS NOT NULL))`,
+      [id, account, mode]
+    ),
+    (row) => row?.id
+  )

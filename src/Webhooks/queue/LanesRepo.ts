@@ -105,7 +105,7 @@ export const head = (db: Db, target: string, limit: number, now: number) =>
   })
 
 /** When the first delivery to a target is due, in SQL. */
-const firstDueAt = (target: string) =>
+export const firstDueAt = (target: string) =>
   `(SELECT min(at) FROM (
      SELECT min(next_attempt_at) AS at FROM deliveries
      WHERE target = ${target} AND redelivery = 0 AND next_attempt_at IS NOT NULL UNION ALL

@@ -21,6 +21,7 @@ interface Row extends Owner {
   readonly event_id: EventId
   readonly kind: EventKind
   readonly url: string
+  readonly status: string
   readonly endpoint_id: EndpointId | null
   readonly own_url: 0 | 1
   readonly target: string
@@ -32,7 +33,7 @@ interface Row extends Owner {
   readonly endpoint_deleted: 0 | 1
 }
 
-const rows = `SELECT d.sequence, d.id, d.event_id, (SELECT kind FROM events WHERE id = d.event_id) AS kind, d.account_id AS account, d.mode, d.url, d.endpoint_id, d.own_url, d.target,
+const rows = `SELECT d.sequence, d.id, d.event_id, (SELECT kind FROM events WHERE id = d.event_id) AS kind, d.account_id AS account, d.mode, d.url, d.status, d.endpoint_id, d.own_url, d.target,
     d.redelivery, d.next_attempt_at, d.after_sequence, d.created_at, d.attempts + d.redeliveries AS attempts_made, e.deleted_at IS NOT NULL AS endpoint_deleted
   FROM deliveries AS d LEFT JOIN endpoints AS e ON e.id = d.endpoint_id`
 
@@ -70,27 +71,35 @@ const order = (row: Row, now: number) =>
   })
 
 /** Sends the event of a delivery to another endpoint of its owner: by the delivery that it has there, or by a new one. */
-const orderTo = (row: Row, to: Endpoint, now: number) =>
+const orderTo = (row: Row, to: Endpoint, now: number, inRange: boolean) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const there = yield* tx.get<Row>(`${rows} WHERE d.event_id = ? AND d.endpoint_id = ?`, [row.event_id, to.id])
+    if (there?.status === "delivered" && inRange) {
+      return { id: there.id, result: "due", attemptsMade: there.attempts_made } satisfies Ordered
+    }
     if (there !== undefined) return yield* order(there, now)
     if (!isStatusEventKind(row.kind) && !to.events.includes(row.kind)) {
       return { id: row.id, result: "refused", attemptsMade: row.attempts_made } satisfies Ordered
     }
     const id = deliveryId(row.event_id, to.id)
+    const before = yield* tx.get<{ sequence: number }>(
+      `SELECT sequence FROM deliveries WHERE payment_id = (SELECT payment_id FROM deliveries WHERE sequence = ?)
+         AND endpoint_id = ? AND status = 'pending' AND attempts = 0 ORDER BY sequence DESC LIMIT 1`,
+      [row.sequence, to.id]
+    )
     yield* tx.run(
       `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
-         attempts, next_attempt_at, created_at)
-       SELECT ?, event_id, payment_id, account_id, mode, ?, 0, ?, ?, 'pending', 0, ?, ? FROM deliveries WHERE sequence = ?`,
-      [id, to.id, to.id, to.url, now, now, row.sequence]
+         attempts, next_attempt_at, after_sequence, created_at)
+       SELECT ?, event_id, payment_id, account_id, mode, ?, 0, ?, ?, 'pending', 0, ?, ?, ? FROM deliveries WHERE sequence = ?`,
+      [id, to.id, to.id, to.url, before === undefined ? now : null, before?.sequence ?? null, now, row.sequence]
     )
     const ordered: Ordered = { id, result: "ordered", attemptsMade: 0 }
     return ordered
   })
 
-const orderedBy = (row: Row, to: Endpoint | undefined, now: number) =>
-  to === undefined ? order(row, now) : orderTo(row, to, now)
+const orderedBy = (row: Row, to: Endpoint | undefined, now: number, inRange: boolean) =>
+  to === undefined ? order(row, now) : orderTo(row, to, now, inRange)
 
 /**
  * Orders one delivery again, or its event to the endpoint `to` of the same owner; undefined when there is none of that id.
@@ -100,7 +109,7 @@ export const redeliver = (id: string, now: number, to?: Endpoint) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const row = yield* tx.get<Row>(`${rows} WHERE d.event_id = ? AND d.id = ?`, [eventOf(id), id])
-    return row && (yield* orderedBy(row, to, now))
+    return row && (yield* orderedBy(row, to, now, false))
   })
 
 /** The last delivery of a page: the next page begins after it. */
@@ -125,7 +134,7 @@ export const redeliverSome = (
       `${rows} WHERE ${where} AND (d.created_at, d.sequence) > (?, ?) ORDER BY d.created_at, d.sequence LIMIT ?`,
       [...params, after?.createdAt ?? 0, after?.sequence ?? -1, limit]
     )
-    const results = yield* Effect.forEach(found, (row) => orderedBy(row, to, now), { concurrency: 1 })
+    const results = yield* Effect.forEach(found, (row) => orderedBy(row, to, now, true), { concurrency: 1 })
     const count = (verdict: Verdict) => results.filter(({ result }) => result === verdict).length
     const last = found.length === limit ? found.at(-1) : undefined
     return {

@@ -1,10 +1,21 @@
 import { expect, it } from "@effect/vitest"
-import { TestClock } from "effect"
+import { Deferred, Effect, TestClock } from "effect"
 import type { Endpoint } from "../../../src/Domain/Webhook.ts"
+import { eventLoopTurn } from "../../../src/Sql/eventLoopTurn.ts"
 import * as RedeliveryRepo from "../../../src/Webhooks/queue/RedeliveryRepo.ts"
 import { Webhooks } from "../../../src/Webhooks.ts"
-import { deliveries, dispatching, merchant, newPayment, publish, untilRecorded } from "../../lib/webhooks.ts"
-import { a, b, c, commit, idOf, refused, register, scripted } from "../endpoints.ts"
+import {
+  deliveries,
+  dispatching,
+  merchant,
+  newPayment,
+  publish,
+  rememberingClient,
+  untilRecorded
+} from "../../lib/webhooks.ts"
+import { a, b, c, commit, idOf, ok, refused, register, scripted } from "../endpoints.ts"
+
+const failing = { owner: merchant, status: "failing", since: 0, until: 1_000 } as const
 
 it.scoped("what a deletion cancelled goes to another endpoint, as a delivery of its own with the same event", () => {
   const client = scripted({ [a]: refused })
@@ -75,3 +86,47 @@ it.scoped("a range goes to another endpoint once, and those that are added are n
     ])
   })
 })
+
+it.scoped("events of a payment go to another endpoint in their order", () =>
+  Effect.gen(function* () {
+    const gate = yield* Deferred.make<void>()
+    let isHeld = false
+    const kind = (body: Uint8Array): string => JSON.parse(Buffer.from(body).toString()).event
+    const client = rememberingClient(({ body, url }) => {
+      if (url === a) return refused
+      return isHeld && kind(body) === "payment.created" ? Effect.zipRight(Deferred.await(gate), ok) : ok
+    })
+    yield* dispatching(client, function* () {
+      const { id } = yield* register(a)
+      const payment = yield* newPayment()
+      for (const status of ["pending", "detecting", "confirmed"] as const) yield* publish(payment, status)
+      yield* untilRecorded(3)
+      const other = yield* register(b)
+      // From then on several are sent there at once.
+      yield* publish(yield* newPayment(), "pending")
+      yield* untilRecorded(5)
+      isHeld = true
+      const selection = { ...failing, endpoint: id, payment: payment.id }
+      yield* commit((now) => RedeliveryRepo.redeliverSome(selection, undefined, 10, now, other))
+      const sent = () => client.sent.flatMap(({ body, url }) => (url === b ? [kind(body)] : [])).slice(1)
+      yield* Effect.repeatN(eventLoopTurn, 50)
+      expect(sent()).toEqual(["payment.created"])
+      yield* Deferred.succeed(gate, undefined)
+      yield* untilRecorded(8)
+      expect(sent()).toEqual(["payment.created", "payment.detecting", "payment.confirmed"])
+    })
+  })
+)
+
+it.scoped("a range that is repeated sends nothing again that has arrived at the other endpoint", () =>
+  dispatching(scripted({ [a]: refused }), function* () {
+    const { id } = yield* register(a)
+    yield* publish(yield* newPayment(), "pending")
+    yield* untilRecorded(1)
+    const other = yield* register(b)
+    const range = commit((now) => RedeliveryRepo.redeliverSome({ ...failing, endpoint: id }, undefined, 10, now, other))
+    expect(yield* range).toMatchObject({ ordered: 1 })
+    yield* untilRecorded(2)
+    expect(yield* range).toMatchObject({ ordered: 0 })
+  })
+)
