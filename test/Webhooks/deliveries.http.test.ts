@@ -261,6 +261,23 @@ layer(app, { excludeTestServices: true })("deliveries over HTTP", (it) => {
     })
   )
 
+  it.effect("a range whose answer cannot be stored for a repetition is not ordered", () =>
+    Effect.gen(function* () {
+      const { api, ids, key } = yield* shop(1)
+      const [payment = ""] = ids
+      const headers = { "idempotency-key": `range of ${payment}` }
+      const send = api.call("POST", "/v1/deliveries/redeliver", { key, headers, json: { payment } })
+      const owed = onStore("UPDATE deliveries SET attempts = 1, next_attempt_at = 9e15 WHERE payment_id = ?", payment)
+      yield* owed
+      yield* onStore("CREATE TRIGGER full BEFORE INSERT ON idempotent_responses BEGIN SELECT RAISE(ABORT, 'full'); END")
+      expect((yield* send).status).toBe(500)
+      yield* onStore("DROP TRIGGER full")
+      expect((yield* send).body).toEqual({ ordered: 1, due: 0, refused: 0, cursor: null })
+      yield* owed
+      expect((yield* send).body).toEqual({ ordered: 1, due: 0, refused: 0, cursor: null })
+    })
+  )
+
   it.effect("a range ends where its first request began: what `to` adds is not of it, whatever becomes of that", () =>
     Effect.gen(function* () {
       const { api, ids, key, register } = yield* shop(1)

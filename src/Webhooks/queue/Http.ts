@@ -16,8 +16,8 @@ import type { DeliveriesApi } from "./Api.ts"
 import type { DeliveryBell } from "./DeliveryBell.ts"
 import * as LogRepo from "./DeliveryLogRepo.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
-import type { Ordered, RedeliveryCursor } from "./RedeliveryRepo.ts"
-import { redeliver, redeliverPage } from "./redelivery.ts"
+import type { Ordered } from "./RedeliveryRepo.ts"
+import { type Page, redeliver, redeliverPage } from "./redelivery.ts"
 
 /** Pages of a range that one request orders again: a request ends soon, and its answer says where to go on. */
 const pagesAtOnce = 2
@@ -166,24 +166,28 @@ export const deliveryHandlers = Effect.gen(function* () {
         // Deliveries that are added, with `to`, are not of the range: it ends where its first request began.
         const until =
           begin?.until ?? Math.min(chosen.createdBefore ?? Number.POSITIVE_INFINITY, yield* Clock.currentTimeMillis)
-        let after: RedeliveryCursor | undefined = begin
         const selection = selectionOf(key, { ...chosen, createdBefore: until }, chosen.status)
-        const sum = { ordered: 0, due: 0, refused: 0 }
-        for (let page = 0; page < pagesAtOnce; page++) {
-          const detail = { ...chosen, to, after: after?.sequence }
-          const { next, ...counts } = yield* administer(key, detail, redeliverPage(selection, targetOf(key, to), after))
-          after = next
-          sum.ordered += counts.ordered
-          sum.due += counts.due
-          sum.refused += counts.refused
-          if (after === undefined) break
+        const answerOf = ({ next, ...counts }: Page) =>
+          answer({ ...counts, cursor: next === undefined ? null : cursors.encode({ ...next, until }, key, list) })
+        let sum: Page = { ordered: 0, due: 0, refused: 0, next: begin }
+        for (let page = 1; page <= pagesAtOnce; page++) {
+          const before = sum
+          const plus = ({ due, next, ordered, refused }: Page): Page => ({
+            ordered: before.ordered + ordered,
+            due: before.due + due,
+            refused: before.refused + refused,
+            next
+          })
+          const isLast = ({ next }: Page) => next === undefined || page === pagesAtOnce
+          const commitWith = (found: Page) =>
+            storeReplay !== undefined && isLast(found) ? storeReplay(answerOf(plus(found))) : Effect.void
+          const detail = { ...chosen, to, after: before.next?.sequence }
+          sum = plus(
+            yield* administer(key, detail, redeliverPage(selection, targetOf(key, to), before.next, commitWith))
+          )
+          if (sum.next === undefined) break
         }
-        const done = answer({
-          ...sum,
-          cursor: after === undefined ? null : cursors.encode({ ...after, until }, key, list)
-        })
-        if (storeReplay !== undefined) yield* writer.write(storeReplay(done))
-        return done
+        return answerOf(sum)
       })
   }
   return handlers
