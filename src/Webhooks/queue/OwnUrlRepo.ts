@@ -80,6 +80,7 @@ export const splitOwnUrl = (sequence: number, now: number) =>
         sequence
       ]
     )
+    // What waits there for this delivery waits for the new one.
     yield* tx.run(
       `UPDATE deliveries SET after_sequence = ? WHERE after_sequence = ? AND own_url = 1
          AND endpoint_id IS NOT (SELECT endpoint_id FROM deliveries WHERE sequence = ?)`,
