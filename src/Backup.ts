@@ -3,7 +3,7 @@
  * file. A file gets its name only when it is whole, checked and synced. commands/backup.ts calls this; `restore.ts` is the
  * way back.
  */
-import { createReadStream, createWriteStream, existsSync, mkdirSync, statfsSync, statSync } from "node:fs"
+import { createReadStream, createWriteStream, existsSync, fstatSync, mkdirSync, statfsSync, statSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { pipeline } from "node:stream/promises"
 import Database from "better-sqlite3"
@@ -51,8 +51,8 @@ const refuseToFill = (database: string) =>
     if (bavail * bsize < wanted) {
       return yield* new BackupFailed({
         message:
-          `${megabytes(bavail * bsize)} are free beside the database, and a copy that is then sent or encrypted needs ` +
-          `${megabytes(wanted)} there: free some space, or make a plain backup on another disk`
+          `${megabytes(bavail * bsize)} are free beside the database, and a backup that is made there, or is then sent or ` +
+          `encrypted, needs ${megabytes(wanted)}: free some space, or make a plain backup on another disk`
       })
     }
   })
@@ -89,7 +89,10 @@ const send = Effect.fn("Backup.send")(function* (file: string, to: string, recip
   yield* Effect.tryPromise({
     try: (signal) =>
       isStdout
-        ? pipeline(source, process.stdout, { signal, end: false })
+        ? // Into a file process.stdout takes a part of a write for all of it.
+          fstatSync(1).isFile()
+          ? pipeline(source, createWriteStream("", { fd: 1, autoClose: false, flush: true }), { signal })
+          : pipeline(source, process.stdout, { signal, end: false })
         : pipeline(source, createWriteStream(to, { flags: "wx", mode: 0o600, flush: true }), { signal }),
     catch: because(isStdout ? "The backup could not be written to standard output" : `${to} could not be written`)
   })
@@ -108,7 +111,8 @@ export const backUp = Effect.fn("Backup.backUp")(function* (to: string, force: b
   const madeAt = yield* Clock.currentTimeMillis
   // A copy that is not encrypted yet must not reach the disk of the backups.
   const isSent = file === place.stdout || recipients.length > 0
-  if (isSent) yield* refuseToFill(database)
+  // Without room for it the daemon could write no more.
+  if (isSent || statSync(dirname(file)).dev === statSync(database).dev) yield* refuseToFill(database)
   const copy = yield* partialOf(isSent ? `${database}.backup` : file)
   const manifest = yield* copyTo(copy, iso(madeAt), options)
   if (file === place.stdout) yield* send(copy, file, recipients)

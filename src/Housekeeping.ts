@@ -11,6 +11,18 @@ import * as RetentionRepo from "./Webhooks/queue/DeliveryRetentionRepo.ts"
 const interval = "1 hour"
 const batchSize = 200
 
+/** How far the clock may be ahead of the newest head. Beyond that it may be wrong, and would make all of today old. */
+const longestLead = Duration.toMillis("1 day")
+
+/** The clock's time, held back by the newest head that is known; Unix milliseconds. */
+const timeOf = (reader: Reader["Type"]) =>
+  Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const row = yield* reader.get<{ time: number | null }>("SELECT max(head_time) AS time FROM scans")
+    const head = row?.time ?? undefined
+    return head === undefined ? now : Math.min(now, head * 1000 + longestLead)
+  })
+
 /** Most rows of the log of requests, of all accounts together. */
 const mostRequests = 1_000_000
 
@@ -58,12 +70,13 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
       })
 
       const clean = Effect.gen(function* () {
-        const until = (yield* Clock.currentTimeMillis) - retention
+        const now = yield* timeOf(reader)
+        const until = now - retention
         yield* repeated(RetentionRepo.forgetDeliveries(until, batchSize))
         yield* paged<RetentionRepo.RetentionCursor>((after) => RetentionRepo.forgetEvents(until, after, batchSize))
         yield* repeated(RetentionRepo.forgetEndpoints(until, batchSize))
         yield* paged<QuotesRepo.QuoteCursor>((after) => QuotesRepo.forget(until, after, batchSize))
-        const requestsUntil = (yield* Clock.currentTimeMillis) - Duration.toMillis(settings.retention.requests)
+        const requestsUntil = now - Duration.toMillis(settings.retention.requests)
         yield* repeated(RequestLogRepo.forget(requestsUntil, batchSize))
         for (const { excess, owner } of yield* RequestLogRepo.beyondShare(reader, mostRequests)) {
           for (let left = excess; left > 0; left -= batchSize) {

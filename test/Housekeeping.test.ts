@@ -3,6 +3,7 @@ import { Duration, Effect, Layer, Redacted, TestClock } from "effect"
 import type { EventKind } from "../src/Domain/Event.ts"
 import { Housekeeping } from "../src/Housekeeping.ts"
 import * as QuotesRepo from "../src/Quotes/QuotesRepo.ts"
+import { eventLoopTurn } from "../src/Sql/eventLoopTurn.ts"
 import { Reader, Tx, Writer } from "../src/Sql.ts"
 import * as RetentionRepo from "../src/Webhooks/queue/DeliveryRetentionRepo.ts"
 import { Webhooks } from "../src/Webhooks.ts"
@@ -94,6 +95,43 @@ test("90 days after they were over, deliveries go with their attempts and events
   )
   expect([yield* count("deliveries"), yield* count("attempts")]).toEqual([0, 0])
   expect([yield* count("payments"), yield* count("transitions"), yield* count("endpoints")]).toEqual([2, 3, 1])
+})
+
+test("a clock that is years ahead of the chains makes nothing old", function* () {
+  yield* register
+  yield* TestClock.adjust("1 day")
+  const payment = yield* newPayment()
+  yield* besideDispatcher(
+    Effect.gen(function* () {
+      yield* publish(payment, "pending", day)
+      yield* publish(payment, "detecting", day)
+      yield* untilRecorded(2)
+    })
+  )
+  const readTo = (time: number) =>
+    run(
+      `INSERT OR REPLACE INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number)
+       VALUES ('base', 'test', 0, 1, '0x1', ?, 0)`,
+      time / 1000
+    )
+  const left = Effect.all([count("deliveries"), count("attempts"), count("events")], { concurrency: 1 })
+  yield* readTo(day)
+  yield* TestClock.setTime(4_000 * day)
+  yield* cleaning(
+    Effect.gen(function* () {
+      yield* TestClock.adjust("1 hour")
+      yield* Effect.repeatN(eventLoopTurn, 200)
+      expect(yield* left).toEqual([2, 2, 2])
+      // The chains have come so far, too.
+      yield* readTo(4_000 * day)
+      yield* untilStored(
+        Effect.zipRight(
+          TestClock.adjust("1 hour"),
+          Effect.map(count("deliveries"), (n) => n === 0)
+        )
+      )
+    })
+  )
 })
 
 test("what has an attempt ahead stays however old it is, with its event; so does what ended late", function* () {

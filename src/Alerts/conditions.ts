@@ -7,6 +7,7 @@ import { ExceptionKind } from "../Domain/Exception.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { countOpenOfKind } from "../Payments/ExceptionListRepo.ts"
 import { Settings } from "../Settings.ts"
+import { realFile } from "../Sql/fileAccess.ts"
 import { freeBytes } from "../Sql/freeBytes.ts"
 import { Reader } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
@@ -128,7 +129,7 @@ export const makeConditions = Effect.gen(function* () {
   )
 
   const ofDisk = Effect.sync((): ReadonlyArray<Condition> => {
-    const free = freeBytes(dirname(database.path))
+    const free = freeBytes(dirname(realFile(database.path)))
     return free === undefined || free >= leastFree
       ? []
       : [

@@ -39,7 +39,8 @@ export interface Differences {
 }
 
 const missing = "FROM payments AS p WHERE NOT EXISTS (SELECT 1 FROM backup.payments AS b WHERE b.id = p.id)"
-const later = "FROM audit WHERE sequence > coalesce((SELECT max(sequence) FROM backup.audit), 0)"
+const later = `FROM audit AS a WHERE NOT EXISTS (SELECT 1 FROM backup.audit AS b
+  WHERE b.sequence = a.sequence AND b.at = a.at AND b.act = a.act AND b.detail = a.detail)`
 
 const compare = (database: Database.Database): Differences => {
   const count = (sql: string) => database.prepare<[], { n: number }>(`SELECT count(*) AS n ${sql}`).get()?.n ?? 0

@@ -143,7 +143,7 @@ export const targetFile = (given: string, database: string, force: boolean): Eff
     return path
   })
 
-const isRunning = (pid: number): boolean => {
+export const isRunning = (pid: number): boolean => {
   try {
     process.kill(pid, 0)
     return true

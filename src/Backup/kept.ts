@@ -3,7 +3,7 @@ import { readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { DateTime, Effect, Option } from "effect"
 import { iso } from "../Domain/Timestamp.ts"
-import { onDisk } from "./files.ts"
+import { isRunning, onDisk } from "./files.ts"
 
 /** Of the name, which is the same in all backups of a database: others in the folder have another one. */
 const mark = (installation: string): string => `tilld-${installation.slice(0, 8)}-`
@@ -52,6 +52,13 @@ export const removeOld = (folder: string, installation: string, keep: number, ma
     const old = namesOf(others.filter(({ at }) => at <= now).slice(keep - 1))
     yield* onDisk(`Old backups in ${folder} cannot be removed`, () => {
       for (const name of old) rmSync(join(folder, name), { force: true })
+    })
+    yield* onDisk(`What killed backups left in ${folder} cannot be removed`, () => {
+      for (const name of readdirSync(folder)) {
+        const [, whole = "", pid = ""] = /^(.*)\.(\d+)\.partial$/.exec(name) ?? []
+        if (keptOf(whole, installation).length > 0 && !isRunning(Number(pid)))
+          rmSync(join(folder, name), { force: true })
+      }
     })
     return { removed: old, ahead: namesOf(others.filter(({ at }) => at > now)) }
   })

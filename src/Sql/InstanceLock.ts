@@ -124,7 +124,12 @@ export const acquire = (
     try: () => {
       mkdirSync(dirname(file), { recursive: true, mode: 0o750 })
       const connection = lock(`${file}.lock`)
-      if (connection !== undefined) writeFileSync(pidFile, `${process.pid} ${command}\n`, { mode: 0o640 })
+      try {
+        if (connection !== undefined) writeFileSync(pidFile, `${process.pid} ${command}\n`, { mode: 0o640 })
+      } catch (cause) {
+        connection?.close()
+        throw cause
+      }
       return connection
     },
     catch: (cause) => unusableFiles(cause, filesOf(file), `Cannot work in ${dirname(database)}`)

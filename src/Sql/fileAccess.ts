@@ -1,4 +1,4 @@
-import { accessSync, chownSync, constants, readFileSync, realpathSync, statSync } from "node:fs"
+import { accessSync, chownSync, constants, readFileSync, readlinkSync, realpathSync, statSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import { Either } from "effect"
 
@@ -93,11 +93,15 @@ export const giveToFolder = (file: string) => {
   if (process.getuid?.() === 0 && statSync(file).uid !== uid) chownSync(file, uid, gid)
 }
 
-/** Resolves links: two names of one database share its other files. */
+/** Resolves links, also one to a file that is not there yet: two names of one database share its other files. */
 export const realFile = (path: string): string =>
   Either.getOrElse(
     Either.try(() => realpathSync(path)),
-    () => path
+    () =>
+      Either.match(
+        Either.try(() => readlinkSync(path)),
+        { onLeft: () => path, onRight: (target) => realFile(resolve(dirname(path), target)) }
+      )
   )
 
 /** All files that a database is made of, and their folder. */

@@ -46,7 +46,7 @@ export const paid = (index: number, at = 1_000 * index) => [
   `UPDATE wallets SET next_index = ${index + 1}`
 ]
 
-/** An installation with a database of three payments, whose write-ahead log is not empty. */
+/** An installation with a database of three payments. */
 export const installation = Effect.gen(function* () {
   const folder = yield* temporaryFolder
   const path = join(folder, "data", "tilld.db")

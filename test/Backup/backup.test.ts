@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process"
 import fs, {
   mkdirSync,
   readdirSync,
@@ -9,7 +10,7 @@ import fs, {
   writeFileSync
 } from "node:fs"
 import { syncBuiltinESMExports } from "node:module"
-import { basename, join } from "node:path"
+import { basename, join, resolve } from "node:path"
 import { pathToFileURL } from "node:url"
 import { describe, expect } from "@effect/vitest"
 import { generateX25519Identity, identityToRecipient } from "age-encryption"
@@ -219,8 +220,11 @@ describe("tilld backup", () => {
       message: expect.stringContaining("are free beside the database")
     })
     expect(exists("a.age")).toBe(false)
+    // So does a plain one that is made there.
+    expect(yield* Effect.flip(Effect.asVoid(backUp("a.db")))).toEqual(error)
     yield* withFree(wanted)
     yield* backUp("a.age", { recipients })
+    yield* backUp("a.db")
   })
 
   liveTest("syncs the folder once the file has its name: a power cut must not take it away", function* () {
@@ -270,6 +274,28 @@ describe("tilld backup", () => {
   })
 })
 
+liveTest("to standard output that is a file, is whole or fails where the file may not grow to its end", function* () {
+  const made = yield* installation
+  const to = yield* recipient
+  writeFileSync(join(made.folder, "tilld.toml"), configuration)
+  const into = (name: string, limit: string) =>
+    spawnSync(
+      "sh",
+      [
+        "-c",
+        `exec prlimit ${limit} "$0" "$1" backup --config tilld.toml --recipient ${to} - > ${name}`,
+        process.execPath,
+        resolve(built("tilld.js"))
+      ],
+      { cwd: made.folder, encoding: "utf8" }
+    )
+  const whole = into("whole.tilld", "--fsize=unlimited")
+  expect(whole.status, whole.stderr).toBe(0)
+  // Longer than the copy that it is made from, which may not grow further either.
+  const cut = into("cut.tilld", `--fsize=${statSync(join(made.folder, "whole.tilld")).size - 10}:`)
+  expect([cut.status, cut.stderr]).toEqual([1, expect.stringContaining("EFBIG")])
+})
+
 liveTest("of tilld backup, options may come after a - too", function* () {
   const words = (text: string) => ["node", "tilld", ...text.split(" ")]
   expect(withDashLast(words("backup - --config x"))).toEqual(words("backup --config x -"))
@@ -294,6 +320,20 @@ describe("backups that are kept by their number", () => {
     expect((yield* keptIn(folder, mine)).map(({ name }) => name)).toEqual([ahead, made, second])
     expect(yield* removeOld(folder, mine, 1, made, 9 * day)).toEqual({ removed: [ahead, second], ahead: [] })
     expect(readdirSync(folder)).toEqual(expect.arrayContaining(others))
+  })
+
+  liveTest("leave nothing of runs that were killed, and leave those alone that run", function* () {
+    const folder = yield* temporaryFolder
+    const ended = spawnSync("true").pid
+    const made = backupName(mine, day, false)
+    const partials = [made, backupName(mine, 9 * day, true), "notes"].flatMap((name) => [
+      `${name}.${ended}.partial`,
+      `${name}.${process.pid}.partial`
+    ])
+    for (const name of [made, ...partials]) writeFileSync(join(folder, name), "")
+    yield* removeOld(folder, mine, 1, made, 3 * day)
+    const kept = partials.filter((name) => name.includes(`.${process.pid}.`) || name.startsWith("notes"))
+    expect(readdirSync(folder).toSorted()).toEqual([made, ...kept].toSorted())
   })
 
   scopedTest(Layer.empty)("come at each interval, none early after a start, and go on after a failure", function* () {

@@ -87,6 +87,20 @@ describe("tilld restore", () => {
     }
   )
 
+  liveTest("lists acts that are undone also where the backup has others of the same number", function* () {
+    const { backUp, path, restore } = yield* installation
+    const act = (sequence: number, at: number, name: string) =>
+      `INSERT INTO audit (sequence, at, via, who, act, detail) VALUES (${sequence}, ${at}, 'direct', 'ann', '${name}', '{}')`
+    yield* backUp("old.db")
+    yield* change(path, act(1, 5_000, "keys create"), act(2, 6_000, "keys create"))
+    yield* backUp("new.db")
+    // The restore is act 1 there.
+    yield* restore("old.db", { force: true })
+    yield* change(path, act(2, 9_000, "keys revoke"))
+    const { lost } = yield* restore("new.db", { force: true })
+    expect(lost?.undone.map(({ act }) => act).toSorted()).toEqual(["keys revoke", "restore"])
+  })
+
   liveTest("notes the backup as the last good one, unless a later one is noted beside the database", function* () {
     const { backUp, path, restore } = yield* installation
     const noted = Effect.map(lastBackup(path), (last) => last?.file)

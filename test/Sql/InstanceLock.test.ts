@@ -1,4 +1,6 @@
-import { chmodSync, existsSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import fs, { chmodSync, existsSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { syncBuiltinESMExports } from "node:module"
+import { basename } from "node:path"
 import { fileURLToPath } from "node:url"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -32,6 +34,40 @@ it.scopedLive("two paths of one database share one lock", () =>
     yield* acquire(database, "serve")
     const refused = yield* Effect.flip(Effect.scoped(acquire(`${database}.link`, "serve")))
     expect(refused).toBeInstanceOf(InstanceLocked)
+  })
+)
+
+it.scopedLive("a link to a database that is made only then shares its lock, too", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    symlinkSync(basename(database), `${database}.link`)
+    yield* acquire(`${database}.link`, "serve")
+    writeFileSync(database, "")
+    for (const path of [database, `${database}.link`]) {
+      expect(yield* Effect.flip(Effect.scoped(acquire(path, "restore")))).toBeInstanceOf(InstanceLocked)
+    }
+  })
+)
+
+it.scopedLive("who cannot give its name for want of space says so, and holds no lock", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    const { writeFileSync: write } = fs
+    const setWrite = (writeFile: typeof write) => {
+      fs.writeFileSync = writeFile
+      syncBuiltinESMExports()
+    }
+    const full: typeof write = () => {
+      throw Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" })
+    }
+    yield* Effect.acquireRelease(
+      Effect.sync(() => setWrite(full)),
+      () => Effect.sync(() => setWrite(write))
+    )
+    for (let i = 0; i < 2; i++) {
+      const error = yield* Effect.flip(Effect.scoped(acquire(database, "restore")))
+      expect(error.message).toContain("ENOSPC")
+    }
   })
 )
 
