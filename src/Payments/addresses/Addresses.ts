@@ -148,7 +148,10 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
 
       const vetter = yield* makeVetter(history)
 
-      const alive = (yield* Workers).worker("addresses", syncInterval)
+      const health = yield* Workers
+      // Without its mark a copy that is put back would hand out addresses twice.
+      health.condition("addresses", numbered.failure)
+      const alive = health.worker("addresses", syncInterval)
       const refill = Effect.gen(function* () {
         yield* Queue.take(bells.addresses)
         for (const pool of pools.all()) yield* alive(pool.refill)

@@ -73,7 +73,7 @@ export const furthestIn = (folders: ReadonlyArray<string>, path: string): Mark["
 export interface IndexMark {
   /** The mark as it was when it was opened. */
   readonly found: Mark | undefined
-  /** Writes it at once. A failure goes to `onFailure` and stops nothing. */
+  /** Writes it at once. The first failure goes to `onFailure`; none stops anything. */
   readonly write: (tokens: ReadonlyArray<string>, wallets: Mark["wallets"]) => void
   /** Writes it and syncs it to disk. It fails where that fails: without a mark the next start could prove nothing. */
   readonly begin: (
@@ -82,6 +82,8 @@ export interface IndexMark {
   ) => Effect.Effect<void, StoreUnusable | StoreUnavailable>
   /** Syncs it to disk, without blocking the event loop. */
   readonly sync: Effect.Effect<void>
+  /** Why it is behind; undefined after a good write. */
+  readonly failure: () => string | undefined
 }
 
 /**
@@ -128,8 +130,14 @@ export const openIndexMark = (place: Place, onFailure: (cause: unknown) => void)
     Effect.map(({ file, found }): IndexMark => {
       const put = (tokens: ReadonlyArray<string>, wallets: Mark["wallets"]) =>
         writeSync(file, textOf({ tokens, wallets, database: place.path }), 0)
+      let failure: string | undefined
+      const failed = (cause: unknown) => {
+        if (failure === undefined) onFailure(cause)
+        failure = `the index mark cannot be written in ${place.markFolder}: ${cause instanceof Error ? cause.message : cause}`
+      }
       return {
         found,
+        failure: () => failure,
         begin: (tokens, wallets) =>
           attempt(place, () => {
             ftruncateSync(file, put(tokens, wallets))
@@ -138,13 +146,14 @@ export const openIndexMark = (place: Place, onFailure: (cause: unknown) => void)
         write: (tokens, wallets) => {
           try {
             put(tokens, wallets)
+            failure = undefined
           } catch (cause) {
-            onFailure(cause)
+            failed(cause)
           }
         },
         sync: Effect.async<void>((resume) =>
           fdatasync(file, (cause) => {
-            if (cause !== null) onFailure(cause)
+            if (cause !== null) failed(cause)
             resume(Effect.void)
           })
         )

@@ -111,5 +111,13 @@ export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
     wallets = { ...wallets, [wallet]: next }
   }
 
-  return { begin, follow, note, write, sync: mark.sync }
+  /** Syncs the mark. One that could not be written is written again, also where no address is taken. */
+  const sync = Effect.zipRight(
+    mark.sync,
+    Effect.sync(() => {
+      if (mark.failure() !== undefined) write()
+    })
+  )
+
+  return { begin, follow, note, write, sync, failure: mark.failure }
 })

@@ -1,14 +1,18 @@
-import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import fs, { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { syncBuiltinESMExports } from "node:module"
 import { dirname } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Duration, Effect, Exit, Layer, TestClock } from "effect"
 import { WatchedAddresses } from "../../../src/Chains/ledger/WatchedAddresses.ts"
 import type { Owner } from "../../../src/Domain/Owner.ts"
+import { Addresses } from "../../../src/Payments/addresses/Addresses.ts"
 import { hdWallet } from "../../../src/Payments/addresses/hdWallet.ts"
 import type { Mark } from "../../../src/Payments/addresses/IndexMark.ts"
 import { lossOf } from "../../../src/Payments/addresses/lostDatabase.ts"
 import { doubtOf, UnitFolder } from "../../../src/Payments/addresses/numbering.ts"
+import { eventLoopTurn } from "../../../src/Sql/eventLoopTurn.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
+import { Workers } from "../../../src/Telemetry/Workers.ts"
 import { change } from "../../lib/rows.ts"
 import { liveTest } from "../../lib/scopedTest.ts"
 import { liveXpub } from "../../lib/settings.ts"
@@ -292,3 +296,36 @@ it("continuity is proven by a mark with the token, which is ahead of no wallet",
   expect(doubtOf(known("", { w: 0 }), undefined)).toContain("missing")
   expect(doubtOf(known(""), mark({ w: 7 }, "a"))).toContain("older")
 })
+
+it.scoped("a mark that cannot be written makes the numbering unready, and is written once it can be", () =>
+  Effect.gen(function* () {
+    const path = yield* threeTaken
+    const { writeSync } = fs
+    const setWrite = (write: typeof writeSync) =>
+      Effect.sync(() => {
+        fs.writeSync = write
+        syncBuiltinESMExports()
+      })
+    yield* Effect.addFinalizer(() => setWrite(writeSync))
+    yield* Effect.gen(function* () {
+      const { run } = yield* Addresses
+      yield* Effect.forkScoped(run)
+      const { health } = yield* Workers
+      const told = Effect.map(health, (all) => all.find(({ name }) => name === "addresses"))
+      yield* takeMany(2)
+      const mark = statSync(markOf(path)).ino
+      const refuse = (descriptor: number, ...rest: [string, number]) => {
+        if (fs.fstatSync(descriptor).ino === mark) throw new Error("EROFS: read-only file system, write")
+        return writeSync(descriptor, ...rest)
+      }
+      yield* setWrite(refuse as typeof writeSync)
+      yield* takeMany(3)
+      expect(yield* told).toMatchObject({ ready: false, reason: expect.stringMatching(/mark cannot.*EROFS/) })
+      yield* setWrite(writeSync)
+      yield* Effect.repeat(Effect.zipRight(TestClock.adjust("1 second"), Effect.zipRight(eventLoopTurn, told)), {
+        until: (found) => found?.ready === true
+      })
+      expect(JSON.parse(readFileSync(markOf(path), "utf8")).wallets).toEqual({ [wallet.fingerprint]: 8 })
+    }).pipe(Effect.provide(running(path)))
+  })
+)
