@@ -119,7 +119,9 @@ export const Redelivered = Schema.Struct({
 
 export const RedeliveredSome = Schema.Struct({
   ordered: count("For how many an attempt is made now."),
-  due: count("For how many one was about to be made already."),
+  due: count(
+    "For how many nothing was added: an attempt was about to be made already or, with `to`, the event has arrived there."
+  ),
   refused: count(
     "How many went to a deleted endpoint: name another one with `to`. With `to`, how many report no new status and are of a kind that this endpoint does not name."
   ),

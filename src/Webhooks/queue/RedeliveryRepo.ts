@@ -10,7 +10,7 @@ import { successorOf } from "./OwnUrlRepo.ts"
 
 /**
  * The result of an order to send a delivery again. `due`: an attempt is under way, is due, or waits for an earlier
- * event's. `refused`: the endpoint was deleted, and the event is not owed to the payment's own webhookUrl either; or the event
+ * event's; in a range to another endpoint, also that the event has arrived there. `refused`: the endpoint was deleted, and the event is not owed to the payment's own webhookUrl either; or the event
  * is of a kind that comes to those who name it, and the endpoint to send to does not.
  */
 export type Verdict = "ordered" | "due" | "refused"
