@@ -24,7 +24,7 @@ import { databaseBytes, parseTrailer } from "../../src/Backup/manifest.ts"
 import { backUp, backUpEvery } from "../../src/Backup.ts"
 import { withDashLast } from "../../src/commands/backup.ts"
 import { configuration } from "../commands/installation.ts"
-import { built } from "../lib/processes.ts"
+import { built, PATH } from "../lib/processes.ts"
 import { liveTest, scopedTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { startTilld } from "../lib/tilld.ts"
@@ -287,7 +287,7 @@ liveTest("to standard output that is a file, is whole or fails where the file ma
         process.execPath,
         resolve(built("tilld.js"))
       ],
-      { cwd: made.folder, encoding: "utf8" }
+      { cwd: made.folder, encoding: "utf8", env: { PATH } }
     )
   const whole = into("whole.tilld", "--fsize=unlimited")
   expect(whole.status, whole.stderr).toBe(0)
