@@ -17,7 +17,7 @@ import type { DeliveryBell } from "./DeliveryBell.ts"
 import * as LogRepo from "./DeliveryLogRepo.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
 import type { Ordered } from "./RedeliveryRepo.ts"
-import { type Page, redeliver, redeliverPage } from "./redelivery.ts"
+import { type RangePage, redeliver, redeliverPage } from "./redelivery.ts"
 
 /** Pages of a range that one request orders again: a request ends soon, and its answer says where to go on. */
 const pagesAtOnce = 2
@@ -167,19 +167,19 @@ export const deliveryHandlers = Effect.gen(function* () {
         const until =
           begin?.until ?? Math.min(chosen.createdBefore ?? Number.POSITIVE_INFINITY, yield* Clock.currentTimeMillis)
         const selection = selectionOf(key, { ...chosen, createdBefore: until }, chosen.status)
-        const answerOf = ({ next, ...counts }: Page) =>
+        const answerOf = ({ next, ...counts }: RangePage) =>
           answer({ ...counts, cursor: next === undefined ? null : cursors.encode({ ...next, until }, key, list) })
-        let sum: Page = { ordered: 0, due: 0, refused: 0, next: begin }
+        let sum: RangePage = { ordered: 0, due: 0, refused: 0, next: begin }
         for (let page = 1; page <= pagesAtOnce; page++) {
           const before = sum
-          const plus = ({ due, next, ordered, refused }: Page): Page => ({
+          const plus = ({ due, next, ordered, refused }: RangePage): RangePage => ({
             ordered: before.ordered + ordered,
             due: before.due + due,
             refused: before.refused + refused,
             next
           })
-          const isLast = ({ next }: Page) => next === undefined || page === pagesAtOnce
-          const commitWith = (found: Page) =>
+          const isLast = ({ next }: RangePage) => next === undefined || page === pagesAtOnce
+          const commitWith = (found: RangePage) =>
             storeReplay !== undefined && isLast(found) ? storeReplay(answerOf(plus(found))) : Effect.void
           const detail = { ...chosen, to, after: before.next?.sequence }
           sum = plus(

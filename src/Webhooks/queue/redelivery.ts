@@ -56,14 +56,14 @@ export const redeliver = <E>(
   )
 
 /** What became of a page of a range, and where the next one begins. */
-export type Page = Effect.Effect.Success<ReturnType<typeof RedeliveryRepo.redeliverSome>>
+export type RangePage = Effect.Effect.Success<ReturnType<typeof RedeliveryRepo.redeliverSome>>
 
 /** Orders one page of a range again, oldest first, from `after` on. Fails as `redeliver` does. */
 export const redeliverPage = <E>(
   selection: Selection,
   target: FindTarget<E>,
   after: RedeliveryRepo.RedeliveryCursor | undefined,
-  commitWith: CommitWith<Page> = () => Effect.void
+  commitWith: CommitWith<RangePage> = () => Effect.void
 ) =>
   commit(target, (now, to) =>
     Effect.tap(RedeliveryRepo.redeliverSome(selection, after, orderedAtOnce, now, to), commitWith)
