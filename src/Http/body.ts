@@ -6,31 +6,101 @@ import { parseJson } from "../Domain/Json.ts"
 
 const maxBytes = 64 * 1024
 
+/** Memory of a body that arrives in several pieces, at first. It doubles as it fills. */
+const firstCapacity = 1024
+
+/**
+ * The most pieces in which a body may arrive: chunks, or TCP segments. Each takes the event loop a microsecond or more, however
+ * small it is. The largest body in segments of the smallest usual size has 120.
+ */
+const maxPieces = 4096
+
 /** A request's body; undefined when it was larger than the limit. */
 export type Body = Buffer | undefined
 
-const none = Buffer.alloc(0)
+export const noBytes = Buffer.alloc(0)
+
+/** What `receiveBody` asks of the connection that a body arrives on. */
+export interface Arrival {
+  /** Takes room for bytes that are kept. False: there is none, and the request is refused. */
+  readonly reserve: (bytes: number) => boolean
+  /** The body came in more than `maxPieces`. Nothing more of it is looked at. */
+  readonly onTooManyPieces: () => void
+}
+
+/** A request's body, as far as it is wanted. */
+export interface Receiving {
+  /**
+   * Receives the body into memory in proportion to its bytes, however it is split. For a body over the limit it completes
+   * at once and the rest is dropped: closing the connection would lose the reply. A body without end is cut off by the
+   * listener's request time-out. It may run once.
+   */
+  readonly body: Effect.Effect<Body>
+  /** Drops what comes, unless the body has been asked for: a connection can only be used again once it is through. */
+  readonly drop: () => void
+}
+
+/** Whether a request announces a body. */
+export const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0"
+
+/** What is received of a request without a body. */
+export const noBody: Receiving = { body: Effect.succeed(noBytes), drop: () => {} }
 
 /**
- * Reads a request's body and calls `done` once, or never when the client goes away before the end. For a body over the
- * limit `done` is called at once and the rest is read and dropped: closing the connection would lose the reply. A body
- * without end is cut off by the listener's request time-out.
+ * Until the body is asked for, nothing of it is read: whoever has no key, or may not do what is asked, has nothing kept.
  */
-export const receive = (request: IncomingMessage, done: (body: Body) => void) => {
-  const { "content-length": length = "0", "transfer-encoding": encoding } = request.headers
-  if (encoding === undefined && length === "0") return done(none)
-  if (Number(length) > maxBytes) return done(undefined)
-  const chunks: Array<Buffer> = []
-  let size = 0
-  const onData = (chunk: Buffer) => {
-    size += chunk.length
-    chunks.push(chunk)
-    if (size <= maxBytes) return
-    request.off("data", onData).off("end", onEnd).resume()
-    done(undefined)
+export const receiveBody = (request: IncomingMessage, { onTooManyPieces, reserve }: Arrival): Receiving => {
+  let pieces = 0
+  let isRead = false
+  const count = () => {
+    pieces += 1
+    if (pieces > maxPieces) onTooManyPieces()
   }
-  const onEnd = () => done(Buffer.concat(chunks))
-  request.on("data", onData).on("end", onEnd)
+  const drop = () => {
+    if (isRead) return
+    isRead = true
+    request.on("data", count)
+  }
+  const body = Effect.async<Body>((resume) => {
+    isRead = true
+    const { "content-length": length } = request.headers
+    let kept: Buffer = noBytes
+    let size = 0
+    const stop = () => {
+      request.off("data", onData).off("end", onEnd)
+      kept = noBytes
+    }
+    const tooLarge = () => {
+      stop()
+      request.on("data", count)
+      resume(Effect.succeed(undefined))
+    }
+    const onData = (piece: Buffer) => {
+      count()
+      const before = size
+      size += piece.length
+      if (size > maxBytes) return tooLarge()
+      if (before === 0 && String(size) === length) {
+        // The whole body, as most arrive. A piece has memory of its own.
+        if (!reserve(size)) return stop()
+        kept = piece
+        return
+      }
+      if (size > kept.length) {
+        const capacity = Math.min(maxBytes, Math.max(firstCapacity, 2 ** Math.ceil(Math.log2(size))))
+        if (!reserve(capacity - kept.length)) return stop()
+        const grown = Buffer.allocUnsafeSlow(capacity)
+        kept.copy(grown, 0, 0, before)
+        kept = grown
+      }
+      piece.copy(kept, before)
+    }
+    const onEnd = () => resume(Effect.succeed(kept.subarray(0, size)))
+    if (Number(length) > maxBytes) return tooLarge()
+    request.on("data", onData).on("end", onEnd)
+  })
+  return { body, drop }
 }
 
 const json = /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i

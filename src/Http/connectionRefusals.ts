@@ -34,6 +34,22 @@ export const tooManyAtOnce = new ApiError({
   message: "Too many requests came on this connection without waiting for an answer: the rest was not looked at."
 })
 
+export const tooManyPieces = new ApiError({
+  code: "BAD_REQUEST",
+  message: "The body came in thousands of small pieces: send it in larger chunks."
+})
+
+export const tooManyBodies = new ApiError({
+  code: "TOO_MANY_CONNECTIONS",
+  message: "Too many large bodies are under way from this client: try again in a moment.",
+  headers: { "retry-after": "1" }
+})
+
+export const unknownVersion = new ApiError({
+  code: "BAD_REQUEST",
+  message: "This server speaks versions 1.1 and 1.0 of HTTP."
+})
+
 export const noTunnels = new ApiError({
   code: "BAD_REQUEST",
   message: "This server is not a proxy: it takes no CONNECT."
@@ -94,20 +110,26 @@ export const makeRefusals = (
     goOn(socket)
   }
 
+  /** Refuses what is left of a request: unless it has its reply already, which the client would take for that of its next. */
+  const refuseRest = (error: ApiError, socket: Duplex) => {
+    // A refused connection stays open until its earlier requests have their replies, whatever else it sends.
+    if (refused.has(socket) && connections.working(socket) > 0) return
+    const { request, response } = latest.get(socket) ?? {}
+    const isAnswered = request?.complete === false && response?.headersSent
+    if (refused.has(socket) || isAnswered) return void socket.destroy()
+    refuse(error, socket)
+  }
+
   return {
     goOn,
     refuse,
     isRefused: (socket: Duplex) => refused.has(socket),
     note: (request: IncomingMessage, response: ServerResponse) => latest.set(request.socket, { request, response }),
+    refuseRest,
     /** For Node's "clientError": a request that could not be read, before its headers or within its body. */
     refuseUnread: (error: NodeJS.ErrnoException, socket: Duplex) => {
-      // A refused connection stays open until its earlier requests have their replies, whatever else it sends.
-      if (refused.has(socket) && connections.working(socket) > 0) return
-      const { request, response } = latest.get(socket) ?? {}
-      const isAnswered = request?.complete === false && response?.headersSent
-      // The client would take a second reply to one request for the reply to its next.
-      if (refused.has(socket) || isAnswered || error.code === "ECONNRESET") return void socket.destroy()
-      refuse(refusalOf(error), socket)
+      if (error.code === "ECONNRESET") socket.destroy()
+      else refuseRest(refusalOf(error), socket)
     }
   }
 }

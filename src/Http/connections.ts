@@ -1,9 +1,11 @@
 /**
  * Which connections are open, and which one is closed when a limit is reached. A connection *waits* while the server
- * waits for its client: it is idle, or a request is arriving. At a limit the connection that has waited longest is closed
- * in favour of a new one, so that neither idle connections nor slow requests keep others out. A connection whose request
- * is being worked on is never closed; one whose request is held back to slow its client down counts as waiting. A pure
- * data structure: `listener.ts` and `requests.ts` report events to it and close what it evicts.
+ * waits for its client: it is idle, or a request is arriving. At its client's limit the connection that has waited longest is
+ * closed in favour of a new one; at the limit of all, the one that has waited longest of the client with most connections. So
+ * neither idle connections nor slow requests keep others out, and who has few connections keeps them, however many others
+ * come. A connection whose request is being worked on is never closed; one whose request is held back to slow its client
+ * down counts as waiting. The bytes of request bodies are bounded here too. A pure data structure: `listener.ts` and
+ * `requests.ts` report events to it and close what it evicts.
  */
 import { networkOf } from "./clientAddress.ts"
 
@@ -15,7 +17,12 @@ export interface ConnectionLimits {
   readonly perClient: number
   /** Bytes of replies that one client has not taken yet. The last reply may exceed it. */
   readonly unreadPerClient: number
-  /** The operator's own proxies carry connections of many clients: only `total` applies to them. */
+  /**
+   * Bytes of request bodies that are kept for all clients together, until the requests have their replies. One client may have
+   * an eighth of what is still free: however many take that, there is room for another one.
+   */
+  readonly bodies: number
+  /** The operator's own proxies carry connections of many clients: only the limits of all apply to them. */
   readonly isProxy: (address: string) => boolean
 }
 
@@ -24,29 +31,43 @@ interface Client<C> {
   open: number
   /** Bytes of replies that it has not taken. */
   unread: number
+  /** Bytes of its requests' bodies. */
+  kept: number
+  /** Whether a request of it had a reply, on a connection that is open or since which one always was. */
+  served: boolean
+  readonly isProxy: boolean
   /** Its connections that wait, in the order in which they began to. */
   readonly waiting: Set<C>
 }
 
 interface Open<C> {
   readonly client: Client<C>
-  readonly isProxy: boolean
   /** Requests that have arrived whole and have no reply yet. */
   working: number
   /** Those of them that are held back. */
   held: number
   /** Bytes of replies that have not been taken. */
   unread: number
+  /** Bytes of requests' bodies. */
+  kept: number
 }
 
 /** Whether a new connection is admitted, and which waiting connection it replaces, if any. */
 export type Admission<C> = { readonly admitted: true; readonly evicted: C | undefined } | { readonly admitted: false }
 
+/** One client's part of the bytes that are free for bodies. */
+const bodyShare = 1 / 8
+
+/** Who gives way first: whoever has most connections and, of those with as many, whoever was not served yet. */
+const greed = ({ isProxy, open, served }: Client<unknown>): number =>
+  // A proxy's connections belong to many clients.
+  (isProxy ? 0 : open) + (served ? 0 : 0.5)
+
 export class Connections<C> {
   readonly #limits: ConnectionLimits
   readonly #clients = new Map<string, Client<C>>()
   readonly #open = new Map<C, Open<C>>()
-  readonly #waiting = new Set<C>()
+  #kept = 0
 
   constructor(limits: ConnectionLimits) {
     this.#limits = limits
@@ -55,18 +76,22 @@ export class Connections<C> {
   /** A new connection. The evicted one no longer counts; the caller closes it. */
   admit(connection: C, address: string): Admission<C> {
     const name = networkOf(address)
-    const client = this.#clients.get(name) ?? { name, open: 0, unread: 0, waiting: new Set<C>() }
     const isProxy = this.#limits.isProxy(address)
+    // A proxy is one by its exact address, not by its network.
+    const id = isProxy ? address : name
+    const known = this.#clients.get(id)
+    const client = known ?? { name: id, open: 0, unread: 0, kept: 0, served: false, isProxy, waiting: new Set<C>() }
     const hasTooMany = client.open >= this.#limits.perClient && !isProxy
     let evicted: C | undefined
     if (hasTooMany || this.#open.size >= this.#limits.total) {
-      ;[evicted] = hasTooMany ? client.waiting : this.#waiting
+      const loser = hasTooMany ? client : this.#greediest()
+      ;[evicted] = loser?.waiting ?? []
       if (evicted === undefined) return { admitted: false }
       this.closed(evicted)
     }
     client.open += 1
-    this.#clients.set(name, client)
-    this.#open.set(connection, { client, isProxy, working: 0, held: 0, unread: 0 })
+    this.#clients.set(id, client)
+    this.#open.set(connection, { client, working: 0, held: 0, unread: 0, kept: 0 })
     this.#wait(connection, client)
     return { admitted: true, evicted }
   }
@@ -116,6 +141,7 @@ export class Connections<C> {
     const open = this.#open.get(connection)
     if (open === undefined) return
     open.working -= 1
+    open.client.served = true
     if (open.working === open.held) this.#wait(connection, open.client)
   }
 
@@ -123,8 +149,8 @@ export class Connections<C> {
   unread(connection: C, bytes: number): boolean {
     const open = this.#open.get(connection)
     if (open === undefined) return true
-    const { client, isProxy } = open
-    const isAllowed = isProxy || client.unread <= this.#limits.unreadPerClient
+    const { client } = open
+    const isAllowed = client.isProxy || client.unread <= this.#limits.unreadPerClient
     open.unread += bytes
     client.unread += bytes
     return isAllowed
@@ -138,28 +164,58 @@ export class Connections<C> {
     open.client.unread -= bytes
   }
 
+  /** Adds bytes of a body that are kept; false when there is no room for them. */
+  keeps(connection: C, bytes: number): boolean {
+    const open = this.#open.get(connection)
+    if (open === undefined) return false
+    const { client } = open
+    const free = this.#limits.bodies - this.#kept
+    if (client.isProxy ? bytes > free : client.kept + bytes > free * bodyShare) return false
+    this.#add(open, bytes)
+    return true
+  }
+
+  /** Bytes that were kept are no longer. */
+  dropped(connection: C, bytes: number): void {
+    const open = this.#open.get(connection)
+    if (open !== undefined) this.#add(open, -bytes)
+  }
+
   closed(connection: C): void {
     const open = this.#open.get(connection)
     if (open === undefined) return
     const { client } = open
     client.unread -= open.unread
+    this.#add(open, -open.kept)
     this.#open.delete(connection)
-    this.#waiting.delete(connection)
     client.waiting.delete(connection)
     client.open -= 1
     if (client.open === 0) this.#clients.delete(client.name)
   }
 
+  #add(open: Open<C>, bytes: number): void {
+    open.kept += bytes
+    open.client.kept += bytes
+    this.#kept += bytes
+  }
+
+  /** The greediest client that has a connection that waits. Looks at all of them: called at the limit only. */
+  #greediest(): Client<C> | undefined {
+    let greediest: Client<C> | undefined
+    for (const client of this.#clients.values()) {
+      if (client.waiting.size === 0) continue
+      if (greediest === undefined || greed(client) > greed(greediest)) greediest = client
+    }
+    return greediest
+  }
+
   #work(connection: C, client: Client<C>): void {
     client.waiting.delete(connection)
-    this.#waiting.delete(connection)
   }
 
   /** To the end of the order of waiting. */
   #wait(connection: C, client: Client<C>): void {
-    for (const waiting of [client.waiting, this.#waiting]) {
-      waiting.delete(connection)
-      waiting.add(connection)
-    }
+    client.waiting.delete(connection)
+    client.waiting.add(connection)
   }
 }

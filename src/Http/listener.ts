@@ -60,6 +60,8 @@ const defaults: Front = {
   perClient: 256,
   // Dozens of the longest lists.
   unreadPerClient: 16 * 1024 * 1024,
+  // For one client alone 56 of the largest.
+  bodies: 32 * 1024 * 1024,
   isProxy: () => false
 }
 

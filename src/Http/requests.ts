@@ -1,6 +1,6 @@
 /**
- * Runs a fiber for each request: receives the body, calls `respond`, writes the reply, and follows a streamed body to its
- * end. Interrupts a fiber when its client goes away, drops clients that do not read their reply, refuses pipelined
+ * Runs a fiber for each request once its headers have arrived: calls `respond`, which receives the body if it wants it,
+ * writes the reply, and follows a streamed body to its end. Interrupts a fiber when its client goes away, drops clients that do not read their reply, refuses pipelined
  * floods, and replies 503 at a shutdown. `listener.ts` connects it to Node's listener; `connections.ts` keeps the limits.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
@@ -8,8 +8,8 @@ import type { Duplex } from "node:stream"
 import { Effect, Exit, type Fiber, FiberId, Runtime, RuntimeFlags, Stream } from "effect"
 import { ApiError } from "../Domain/ApiError.ts"
 import { eventLoopTurn } from "../Sql/eventLoopTurn.ts"
-import { receive } from "./body.ts"
-import { makeRefusals, tooManyAtOnce } from "./connectionRefusals.ts"
+import { hasBody, noBody, receiveBody } from "./body.ts"
+import { makeRefusals, tooManyAtOnce, tooManyBodies, tooManyPieces, unknownVersion } from "./connectionRefusals.ts"
 import type { Connections } from "./connections.ts"
 import { errorReply, type HttpReply, headersOf, newRequestId, type Pieces } from "./HttpReply.ts"
 import type { Respond } from "./respond.ts"
@@ -22,6 +22,9 @@ const shuttingDown = new ApiError({
 
 /** Most requests that a client may send on one connection without waiting for a reply. */
 const maxPipelined = 32
+
+/** Node's parser also takes HTTP/0.9 and HTTP/2.0 in a request line, which are other protocols. */
+const versions = new Set(["1.1", "1.0"])
 
 /** The callbacks of a connection's requests, to run when it closes. */
 const closeCallbacks = new WeakMap<Duplex, Set<() => void>>()
@@ -145,42 +148,69 @@ export const makeRequests = (
   const take = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request
     if (refusals.isRefused(socket)) return
+    if (!versions.has(request.httpVersion)) return refusals.refuse(unknownVersion, socket)
     // Behind a delayed request none is accepted: all would be delayed, and each costs memory.
     if (connections.isHeld(socket) || connections.working(socket) >= maxPipelined) {
       return refusals.refuse(tooManyAtOnce, socket)
     }
     const requestId = newRequestId()
     const send = (reply: HttpReply) => {
+      // What is left of the request was refused, and that was its reply.
+      if (!request.complete && refusals.isRefused(socket)) return false
       const follows = write(response, reply, requestId, closing)
       // Usually the system's buffer takes the whole reply at once, and nothing is left to watch.
       if (!follows && response.socket?.writableLength !== 0) dropUnlessTaken(response)
       return follows
     }
     let fiber: Fiber.RuntimeFiber<unknown> | undefined
+    /** Bytes of the body that are kept until the reply is sent. */
+    let kept = 0
     unanswered += 1
     connections.heard(socket)
     refusals.note(request, response)
     onceClosed(socket, response, () => {
       unanswered -= 1
       if (unanswered === 0) onNone?.()
+      if (kept > 0) connections.dropped(socket, kept)
       // The client has gone away.
       if (!response.writableFinished) fiber?.unsafeInterruptAsFork(FiberId.none)
     })
-    if (closing) return void send(errorReply(shuttingDown, requestId))
-    receive(request, (body) => {
+    const reserve = (bytes: number) => {
+      const isKept = connections.keeps(socket, bytes)
+      if (isKept) kept += bytes
+      else refusals.refuseRest(tooManyBodies, socket)
+      return isKept
+    }
+    const onTooManyPieces = () => refusals.refuseRest(tooManyPieces, socket)
+    const receiving = hasBody(request) ? receiveBody(request, { reserve, onTooManyPieces }) : noBody
+    const begin = () => {
+      // The reply came before the end of a body that was not wanted.
+      if (response.writableEnded) return
       connections.began(socket)
       onceClosed(socket, response, () => {
         connections.answered(socket)
         refusals.goOn(socket)
       })
-      const answering = runFork(respond(request, body, requestId, (millis) => hold(socket, millis)))
-      fiber = answering
-      answering.addObserver((exit) => {
-        const isTooLate = Exit.isFailure(exit) || (closing && exit.value.rest !== undefined)
-        const reply = isTooLate ? errorReply(shuttingDown, requestId) : exit.value
-        const { headers, rest } = reply
-        if (send(reply) && rest !== undefined) fiber = follow(response, { headers, rest })
-      })
+    }
+    if (receiving === noBody) begin()
+    else request.once("end", begin)
+    if (closing) {
+      send(errorReply(shuttingDown, requestId))
+      return receiving.drop()
+    }
+    // A request is delayed when it is refused, or after its body: what else it sends is not wanted.
+    const delay = (millis: number) => {
+      receiving.drop()
+      return hold(socket, millis)
+    }
+    const answering = runFork(respond(request, receiving.body, requestId, delay))
+    fiber = answering
+    answering.addObserver((exit) => {
+      const isTooLate = Exit.isFailure(exit) || (closing && exit.value.rest !== undefined)
+      const reply = isTooLate ? errorReply(shuttingDown, requestId) : exit.value
+      const { headers, rest } = reply
+      if (send(reply) && rest !== undefined) fiber = follow(response, { headers, rest })
+      receiving.drop()
     })
   }
 

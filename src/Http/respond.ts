@@ -2,7 +2,7 @@
  * From a request to its reply: the checks of every request in the order that the API promises (route, key and the address
  * that it is used from, rate limit, method, permission, body, idempotency key, schema), then the handler. Every error
  * becomes a reply with a JSON body; only an interruption, when the server shuts down, is passed on. `requests.ts` calls it
- * once a request's body has arrived.
+ * once a request's headers have arrived; the body is received when the checks before it have passed.
  */
 import type { IncomingMessage } from "node:http"
 import { Cause, Clock, Effect, Option } from "effect"
@@ -16,7 +16,7 @@ import type { ApiKey } from "../Domain/ApiKey.ts"
 import { Settings } from "../Settings.ts"
 import { StoreUnavailable } from "../Sql.ts"
 import { LogLimit } from "../Telemetry/LogLimit.ts"
-import { type Body, parseBody } from "./body.ts"
+import { type Body, noBytes, parseBody } from "./body.ts"
 import { clientAddressOf, networkOf } from "./clientAddress.ts"
 import type { HttpAnswer } from "./Handler.ts"
 import { errorReply, type HttpReply, isPieces } from "./HttpReply.ts"
@@ -30,6 +30,17 @@ import { allowOf, type Operation, type Route, type Router } from "./routes.ts"
 import type { UnauthenticatedBudget } from "./UnauthenticatedBudget.ts"
 
 const noHost = new ApiError({ code: "BAD_REQUEST", message: "The Host header is missing." })
+
+const manyHosts = new ApiError({ code: "BAD_REQUEST", message: "There is more than one Host header." })
+
+/** Node keeps the first of several. A proxy in front may have looked at another one (RFC 9112, 3.2). */
+const hasOneHost = ({ rawHeaders }: IncomingMessage): boolean => {
+  let hosts = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.length === 4 && rawHeaders[i]?.toLowerCase() === "host") hosts += 1
+  }
+  return hosts <= 1
+}
 
 const noRoute = new ApiError({ code: "NOT_FOUND", message: "There is nothing at this path." })
 
@@ -111,6 +122,8 @@ const sharedReplyOf = (operation: Operation, answer: HttpAnswer<unknown>): HttpR
 
 /** What the checks have found out about a request. The reply and the metrics need it even when a later check fails. */
 interface Findings {
+  /** When the last of the request arrived: the time that a slow client takes is not the server's. */
+  startedAt: bigint
   /** Headers for the reply, whatever its status. */
   headers: Readonly<Record<string, string>>
   route: ObservedRoute | undefined
@@ -118,8 +131,17 @@ interface Findings {
   payload: unknown
 }
 
-/** Replies to a request. Never fails: errors and defects are replies too. */
-export type Respond = (request: IncomingMessage, body: Body, requestId: string, hold?: Hold) => Effect.Effect<HttpReply>
+/**
+ * Replies to a request, once its headers have arrived. Never fails: errors and defects are replies too. `hold` is called to slow
+ * a refusal down, or after the body has been received.
+ */
+export type Respond = (
+  request: IncomingMessage,
+  /** Receives the body, if it is wanted. */
+  body: Effect.Effect<Body>,
+  requestId: string,
+  hold?: Hold
+) => Effect.Effect<HttpReply>
 
 /**
  * Makes the function that replies. `budget` delays requests without a key, and those beyond a key's rate limit; `pages`
@@ -167,16 +189,25 @@ export const makeRespond = Effect.fnUntraced(function* (
       (error) => delayFailure(request, requestId, error, hold)
     )
 
-  const handle = (request: IncomingMessage, received: Body, requestId: string, findings: Findings, hold: Hold) =>
+  const handle = (
+    request: IncomingMessage,
+    body: Effect.Effect<Body>,
+    requestId: string,
+    findings: Findings,
+    hold: Hold
+  ) =>
     Effect.gen(function* () {
       const [path, search] = targetOf(request)
       const page = pages(path)
       const match = page === undefined ? router(path) : undefined
+      // Before any delay, in which a body that was not asked for is dropped.
+      const form = page !== undefined && request.method === "POST" ? yield* body : noBytes
       if (budget !== undefined && match?.route.isPublic !== false) {
         const wait = budget.wait(networkOf(clientAddress(request)), clock.unsafeCurrentTimeMillis())
         if (wait > 0) yield* hold(wait)
       }
       if (request.headers.host === undefined && request.httpVersion === "1.1") return yield* noHost
+      if (!hasOneHost(request)) return yield* manyHosts
       if (page !== undefined) {
         findings.route = page.route
         const { headers, method = "" } = request
@@ -185,7 +216,7 @@ export const makeRespond = Effect.fnUntraced(function* (
           path,
           search,
           headers,
-          body: received,
+          body: form,
           client: clientAddress(request),
           requestId,
           hold
@@ -211,7 +242,7 @@ export const makeRespond = Effect.fnUntraced(function* (
       if (operation === undefined) return yield* methodNotAllowed(route)
       const forbidden = key && forbiddenTo(key, operation.permissions)
       if (forbidden !== undefined) return yield* forbidden
-      const payload = operation.takesBody ? yield* parseBody(request.headers, received) : undefined
+      const payload = operation.takesBody ? yield* parseBody(request.headers, yield* body) : undefined
       findings.payload = payload
       const { headers } = request
       const work = (storeReplay?: StoreReplay) => {
@@ -248,11 +279,15 @@ export const makeRespond = Effect.fnUntraced(function* (
 
   const respond: Respond = (request, body, requestId, hold = Clock.sleep) =>
     Effect.suspend(() => {
-      const findings: Findings = { headers: {}, route: undefined, key: undefined, payload: undefined }
       const startedAt = clock.unsafeCurrentTimeNanos()
+      const findings: Findings = { startedAt, headers: {}, route: undefined, key: undefined, payload: undefined }
+      const arrived = Effect.map(body, (received) => {
+        findings.startedAt = clock.unsafeCurrentTimeNanos()
+        return received
+      })
       return Effect.map(
         traced(
-          Effect.catchAllCause(handle(request, body, requestId, findings, hold), (cause) =>
+          Effect.catchAllCause(handle(request, arrived, requestId, findings, hold), (cause) =>
             replyTo(cause, request, requestId)
           ),
           request,
@@ -261,7 +296,7 @@ export const makeRespond = Effect.fnUntraced(function* (
         ),
         (full): HttpReply => {
           const reply = unlessKept(request, { ...full, headers: Object.assign({}, findings.headers, full.headers) })
-          const seconds = Number(clock.unsafeCurrentTimeNanos() - startedAt) / 1e9
+          const seconds = Number(clock.unsafeCurrentTimeNanos() - findings.startedAt) / 1e9
           observe(findings.route, request.method, reply.status, seconds)
           const { key, payload, route } = findings
           if (key !== undefined && route !== undefined) {

@@ -118,6 +118,8 @@ layer(testApp(), { excludeTestServices: true })("the checks of a request, in ord
       expect(nameless).toMatch(
         /^HTTP\/1.1 400 Bad Request\r\n.*"code":"BAD_REQUEST","message":"The Host header is missing."/s
       )
+      const twice = yield* say("GET /healthz HTTP/1.1\r\nhost: shop\r\nHOST: other\r\n\r\n")
+      expect(twice).toMatch(/^HTTP\/1.1 400 Bad Request\r\n.*There is more than one Host header./s)
       expect(yield* say("GET /healthz HTTP/1.0\r\n\r\n")).toMatch(/^HTTP\/1.1 200 OK\r\n/)
       expect(yield* say("GET http://shop/healthz?x HTTP/1.1\r\nhost: shop\r\n\r\n")).toContain("VALIDATION_ERROR")
       expect(yield* say("GET http://shop/healthz HTTP/1.1\r\nhost: shop\r\n\r\n")).toContain("200 OK")

@@ -2,7 +2,13 @@ import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { Connections } from "../../src/Http/connections.ts"
 
-const limits = { total: 8, perClient: 3, unreadPerClient: 10, isProxy: (address: string) => address === "10.0.0.1" }
+const limits = {
+  total: 8,
+  perClient: 3,
+  unreadPerClient: 10,
+  bodies: 800,
+  isProxy: (address: string) => address === "10.0.0.1"
+}
 const addresses = [
   "192.0.2.1",
   "::ffff:192.0.2.1",
@@ -23,27 +29,54 @@ interface Modelled {
   held: number
 }
 
+interface ModelledClient {
+  readonly first: number
+  served: boolean
+}
+
 /** A naive model of the limits, which checks all connections each time. */
 class Model {
   readonly open = new Map<number, Modelled>()
+  readonly #clients = new Map<number, ModelledClient>()
   #time = 0
 
+  #ownOf(client: number) {
+    return [...this.open].filter(([, one]) => one.client === client)
+  }
+
+  /** Forgets the clients that have no connection. */
+  #forget() {
+    for (const client of this.#clients.keys()) if (this.#ownOf(client).length === 0) this.#clients.delete(client)
+  }
+
   isAtLimit(client: number): boolean {
-    const own = [...this.open.values()].filter((one) => one.client === client)
-    return client !== proxy && own.length >= limits.perClient
+    return client !== proxy && this.#ownOf(client).length >= limits.perClient
+  }
+
+  /** Of the clients with a connection that waits the one with most, of those with as many one not yet served, then the oldest. */
+  #greediest() {
+    const greedOf = ([client, { served }]: readonly [number, ModelledClient]) =>
+      (client === proxy ? 0 : this.#ownOf(client).length) * 2 + (served ? 0 : 1)
+    const all = [...this.#clients].filter(([client]) => this.#ownOf(client).some(([, one]) => one.working === one.held))
+    return all.sort((a, b) => greedOf(b) - greedOf(a) || a[1].first - b[1].first)[0]?.[0]
   }
 
   admit(connection: number, client: number) {
+    this.#forget()
     const isAtLimit = this.isAtLimit(client)
     let evicted: number | undefined
     if (isAtLimit || this.open.size >= limits.total) {
-      const [longest] = [...this.open]
-        .filter(([, one]) => one.working === one.held && (!isAtLimit || one.client === client))
+      const loser = isAtLimit ? client : this.#greediest()
+      const [longest] = this.#ownOf(loser ?? -1)
+        .filter(([, one]) => one.working === one.held)
         .sort(([, a], [, b]) => a.since - b.since)
       if (longest === undefined) return { admitted: false }
       evicted = longest[0]
       this.open.delete(evicted)
     }
+    const served = this.#clients.get(client)?.served ?? false
+    if (evicted !== undefined) this.#forget()
+    this.#clients.set(client, this.#clients.get(client) ?? { first: this.#time, served })
     this.open.set(connection, { client, since: this.#time++, working: 0, held: 0 })
     return { admitted: true, evicted }
   }
@@ -52,6 +85,8 @@ class Model {
     const one = this.open.get(connection)
     if (one === undefined || (work < 0 && one.working === one.held)) return false
     one.working += work
+    const client = this.#clients.get(one.client)
+    if (work < 0 && client !== undefined) client.served = true
     if (one.working === one.held) one.since = this.#time++
     return true
   }
@@ -74,7 +109,7 @@ const steps = fc.array(
 )
 
 describe("connections", () => {
-  it("stay within the limits, and those that have waited longest are evicted", () =>
+  it("stay within the limits, and those that have waited longest of whoever has most are evicted", () =>
     fc.assert(
       fc.property(steps, (taken) => {
         const connections = new Connections<number>(limits)
@@ -100,6 +135,80 @@ describe("connections", () => {
       { numRuns: 500 }
     ))
 
+  it("of a client that was served stay, however many connections others open", () => {
+    const connections = new Connections<string>({ ...limits, total: 100, perClient: 20 })
+    const honest = ["idle", "upload"]
+    for (const one of honest) connections.admit(one, "192.0.2.1")
+    connections.began("idle")
+    connections.answered("idle")
+    const evicted = Array.from({ length: 2_000 }, (_, i) => {
+      const admission = connections.admit(`flood ${i}`, `198.51.100.${i % 16}`)
+      return admission.admitted ? admission.evicted : "refused"
+    })
+    expect(evicted.filter((one) => one !== undefined && honest.includes(one))).toEqual([])
+    expect(evicted).not.toContain("refused")
+  })
+
+  it("of a client that was served give way last where everybody has one", () => {
+    const connections = new Connections<string>({ ...limits, total: 3 })
+    connections.admit("served", "192.0.2.1")
+    connections.began("served")
+    connections.answered("served")
+    const evicted = ["a", "b", "c", "d"].map((one, i) => connections.admit(one, `198.51.100.${i}`))
+    expect(evicted.map((admission) => admission.admitted && admission.evicted)).toEqual([
+      undefined,
+      undefined,
+      "a",
+      "b"
+    ])
+  })
+
+  it("of however many clients leave room for the body of another one", () => {
+    const bodies = 32 * 1024 * 1024
+    const connections = new Connections<number>({ ...limits, bodies, total: 5_000 })
+    const keep = (connection: number) => {
+      let bytes = 0
+      while (bytes < 64 * 1024 && connections.keeps(connection, 1024)) bytes += 1024
+      return bytes
+    }
+    const most = Array.from({ length: 100 }, (_, client) => {
+      let bytes = 0
+      for (let i = 0; i < 3; i++) {
+        const connection = client * 3 + i
+        connections.admit(connection, `198.51.100.${client}`)
+        bytes += keep(connection)
+      }
+      return bytes
+    })
+    expect(Math.max(...most)).toBe(3 * 64 * 1024)
+    connections.admit(-1, "192.0.2.1")
+    expect(keep(-1)).toBe(64 * 1024)
+    connections.dropped(-1, 64 * 1024)
+    expect(keep(-1)).toBe(64 * 1024)
+  })
+
+  it("keep bodies within the bytes of all and a share of one client, and give them back when they close", () => {
+    const connections = new Connections<string>(limits)
+    const room = (connection: string) => {
+      let bytes = 0
+      while (connections.keeps(connection, 1)) bytes += 1
+      return bytes
+    }
+    connections.admit("one", "192.0.2.1")
+    expect(room("one")).toBe(89)
+    connections.admit("two", "192.0.2.1")
+    expect(room("two")).toBe(0)
+    connections.admit("proxy", "10.0.0.1")
+    expect(room("proxy")).toBe(limits.bodies - 89)
+    connections.admit("other", "192.0.2.2")
+    expect(room("other")).toBe(0)
+    connections.closed("proxy")
+    expect(room("other")).toBe(79)
+    connections.closed("one")
+    expect(room("two")).toBe(80)
+    expect(connections.keeps("gone", 1)).toBe(false)
+  })
+
   it("of a client with too many unread bytes are reported, until it reads some or closes some", () => {
     const connections = new Connections<string>(limits)
     connections.admit("one", "192.0.2.1")
@@ -124,7 +233,7 @@ describe("connections", () => {
 
   it("of a trusted proxy are exempt by its exact address, not by its network", () => {
     const connections = new Connections<string>({
-      ...{ total: 8, perClient: 2, unreadPerClient: 10 },
+      ...{ total: 8, perClient: 2, unreadPerClient: 10, bodies: 800 },
       isProxy: (address) => address === "2001:db8::2"
     })
     for (const client of ["one", "two"]) {
@@ -135,7 +244,8 @@ describe("connections", () => {
     expect(connections.admit("proxy", "2001:db8::2").admitted).toBe(true)
     connections.unread("proxy", 11)
     expect(connections.unread("proxy", 1)).toBe(true)
-    expect(connections.unread("one", 1)).toBe(false)
+    connections.unread("one", 11)
+    expect(connections.unread("two", 1)).toBe(false)
   })
 
   it("that were refused or evicted before are ignored", () => {

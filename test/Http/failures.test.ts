@@ -35,7 +35,7 @@ const respondTo = (handled: ReturnType<Operation["handle"]>) =>
     })
     return {
       logged,
-      reply: Effect.map(respond(request, Buffer.alloc(0), "req_1"), ({ text, ...reply }) => ({
+      reply: Effect.map(respond(request, Effect.succeed(Buffer.alloc(0)), "req_1"), ({ text, ...reply }) => ({
         ...reply,
         body: JSON.parse(text)
       })).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))

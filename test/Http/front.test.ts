@@ -5,14 +5,14 @@ import type { Respond } from "../../src/Http/respond.ts"
 import { dial } from "../lib/socket.ts"
 import { anyPort, connected, empty, get, lastError, statuses, tell } from "./serving.ts"
 
-/** Responds like `tell`; requests to /wait are answered when the test says so. */
+/** Responds like `tell` to what has arrived whole; requests to /wait are answered when the test says so. */
 const waiting = Effect.gen(function* () {
   const go = yield* Deferred.make<void>()
   const asked: Array<string | undefined> = []
   const respond: Respond = (request, body, id) =>
-    Effect.suspend(() => {
+    Effect.flatMap(body, (received) => {
       asked.push(request.url)
-      const reply = tell(request, body, id)
+      const reply = tell(request, Effect.succeed(received), id)
       return request.url === "/wait" ? Effect.zipRight(Deferred.await(go), reply) : reply
     })
   return { respond, asked, go: Deferred.succeed(go, undefined) }

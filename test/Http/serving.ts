@@ -13,7 +13,11 @@ export const get = (path: string, method = "GET") => `${method} ${path} HTTP/1.1
 
 /** Responds with the received body. */
 export const tell: Respond = (_, body) =>
-  Effect.succeed({ status: 200, headers: {}, text: JSON.stringify({ body: body?.toString() ?? "too large" }) })
+  Effect.map(body, (received) => ({
+    status: 200,
+    headers: {},
+    text: JSON.stringify({ body: received?.toString() ?? "too large" })
+  }))
 
 /** What `tell` says about a request without a body. */
 export const empty = /\{"body":""\}$/

@@ -20,7 +20,8 @@ it.scopedLive("hundreds of connections that mean no good keep nobody else from b
       silent: { 408: counts.silent },
       kept: { 200: counts.kept },
       slowHeaders: { 408: counts.slowHeaders },
-      slowBodies: { 408: counts.slowBodies },
+      // Without a key the body is not waited for.
+      slowBodies: { 401: counts.slowBodies },
       oversized: { 431: counts.oversized }
     })
     if (!manyAddresses) return

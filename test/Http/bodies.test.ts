@@ -1,0 +1,126 @@
+import type { Socket } from "node:net"
+import { getHeapStatistics, setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { serveHttp } from "../../src/Http/listener.ts"
+import type { Respond } from "../../src/Http/respond.ts"
+import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
+import { dial } from "../lib/socket.ts"
+import { anyPort, connected, empty, get, lastError, tell } from "./serving.ts"
+
+/** Collects garbage; then bytes of the heap and of what it refers to. */
+const memory = () => {
+  setFlagsFromString("--expose-gc")
+  const collect: () => void = runInNewContext("gc")
+  // The memory of buffers is given back after a collection, and at the latest by the next one.
+  collect()
+  collect()
+  const { external_memory, used_heap_size } = getHeapStatistics()
+  return external_memory + used_heap_size
+}
+
+const post = (rest: string) => `POST / HTTP/1.1\r\nhost: x\r\n${rest}\r\n\r\n`
+const inChunks = post("transfer-encoding: chunked")
+const chunks = (count: number) => "1\r\nx\r\n".repeat(count)
+
+const clients = 50
+
+/** Refuses without asking for the body, at once or after a time that does not end. */
+const refusing =
+  (wait: Effect.Effect<void>): Respond =>
+  (_request, _body, _id, hold = () => Effect.void) =>
+    Effect.as(Effect.zipRight(hold(60_000), wait), { status: 401, headers: {}, text: "{}" })
+
+/** What a server keeps of bodies that have arrived but for their ends, in bytes of each. */
+const keptOf = (respond: Respond, said: string) =>
+  Effect.gen(function* () {
+    const read: Array<Socket> = []
+    const address = yield* serveHttp((request, body, id, hold) => {
+      read.push(request.socket)
+      return respond(request, body, id, hold)
+    }, anyPort)
+    const before = memory()
+    for (let i = 0; i < clients; i++) (yield* dial(address)).write(said)
+    const isRead = () => read.length === clients && read.every(({ bytesRead }) => bytesRead >= said.length)
+    yield* Effect.repeat(eventLoopTurn, { until: isRead })
+    return (memory() - before) / clients
+  })
+
+describe("a body that does not end", () => {
+  it.scopedLive("takes memory by its bytes, in however many pieces it comes", () =>
+    Effect.gen(function* () {
+      const wanting: Respond = (_, body) => Effect.zipRight(body, Effect.never)
+      expect(yield* keptOf(wanting, inChunks + chunks(4_000))).toBeLessThan(32 * 1024)
+    })
+  )
+
+  it.scopedLive("is not kept where it is not asked for", () =>
+    Effect.gen(function* () {
+      const said = `${post("content-length: 65536")}${"x".repeat(65_000)}`
+      expect(yield* keptOf(refusing(Effect.never), said)).toBeLessThan(32 * 1024)
+    })
+  )
+
+  it.scopedLive("in thousands of pieces is refused, whether it is asked for, delayed or answered", () =>
+    Effect.gen(function* () {
+      for (const respond of [tell, refusing(Effect.never)]) {
+        const client = yield* connected(respond)
+        client.write(inChunks + chunks(5_000))
+        const text = yield* client.closed
+        expect(text).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/)
+        expect(lastError(text)).toMatchObject({ code: "BAD_REQUEST", message: expect.stringContaining("small pieces") })
+      }
+      const answered = yield* connected(() => Effect.succeed({ status: 401, headers: {}, text: "{}" }))
+      answered.write(inChunks)
+      yield* answered.received(/401[\s\S]*\{\}$/)
+      answered.write(chunks(5_000))
+      expect(yield* answered.closed).toMatch(/^HTTP\/1.1 401 [\s\S]*\{\}$/)
+    })
+  )
+
+  it.scopedLive("is refused where there is no room for it, and there is again when the others have gone", () =>
+    Effect.gen(function* () {
+      const address = yield* serveHttp(tell, anyPort, { bodies: 8 * 1024 })
+      const half = `${post("content-length: 1000")}${"x".repeat(500)}`
+      const other = yield* dial(address)
+      other.write(half)
+      const probe = yield* dial(address)
+      probe.write(get("/"))
+      yield* probe.received(empty)
+      const one = yield* dial(address)
+      one.write(half)
+      const text = yield* one.closed
+      expect(text).toMatch(/^HTTP\/1.1 503 [\s\S]*retry-after: 1\r\n/)
+      expect(lastError(text)).toMatchObject({ code: "TOO_MANY_CONNECTIONS" })
+      other.write("x".repeat(500))
+      yield* other.received(/"\}$/)
+      other.write(`${half}${"x".repeat(500)}`)
+      yield* other.received(/"\}HTTP[\s\S]*"\}$/)
+    })
+  )
+})
+
+describe("a request", () => {
+  it.scopedLive("is refused before its body arrives, and the connection goes on once it is through", () =>
+    Effect.gen(function* () {
+      const client = yield* connected((request, body, id) =>
+        request.method === "POST" ? Effect.succeed({ status: 403, headers: {}, text: "{}" }) : tell(request, body, id)
+      )
+      client.write(post("content-length: 3"))
+      yield* client.received(/403 [\s\S]*\{\}$/)
+      client.write(`abc${get("/")}`)
+      yield* client.received(empty)
+    })
+  )
+
+  it.scopedLive.each(["HTTP/0.9", "HTTP/2.0", "HTTP/1.2"])("of version %s is refused", (version) =>
+    Effect.gen(function* () {
+      const client = yield* connected(tell)
+      client.write(`GET / ${version}\r\nhost: x\r\n\r\n`)
+      const text = yield* client.closed
+      expect(text).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/)
+      expect(lastError(text)).toMatchObject({ code: "BAD_REQUEST" })
+    })
+  )
+})
