@@ -108,6 +108,9 @@ export const complete = (lock) => {
 /** npm's own order of the packages. */
 const sorted = (packages) => Object.fromEntries(Object.entries(packages).sort(([a], [b]) => a.localeCompare(b, "en")))
 
+/** The name of the package at a place. */
+const nameIn = (place) => place.slice(place.lastIndexOf("node_modules/") + "node_modules/".length)
+
 /**
  * Packages that run a script when they are installed and package.json's allowScripts does not name, and the reverse:
  * npm 11 warns of the first and npm 12 does not run them.
@@ -116,7 +119,7 @@ export const allowScriptsProblems = (lock, { allowScripts = {} }) => {
   const needed = new Set(
     Object.entries(lock.packages)
       .filter(([, entry]) => entry.hasInstallScript)
-      .map(([place]) => place.slice(place.lastIndexOf("node_modules/") + "node_modules/".length))
+      .map(([place]) => nameIn(place))
   )
   return [
     ...[...needed].filter((name) => !(name in allowScripts)).map((name) => `allowScripts lacks ${name}`),
@@ -126,21 +129,57 @@ export const allowScriptsProblems = (lock, { allowScripts = {} }) => {
   ]
 }
 
-/** Where tilld is run: Linux with glibc, on x64 and arm64; it is developed on x64. */
-const isOfServers = ({ cpu = [], dev, libc = [], os = [] }) =>
-  os.includes("linux") && !libc.includes("musl") && (cpu.includes("x64") || (!dev && cpu.includes("arm64")))
-
 /**
- * Packages that npm would install without a hash to hold them against. A mirror that lacks a package of another platform
- * has no hash of it: npm adds that where the registry has it.
+ * The packages that have no hash: for machines on which tilld is neither run nor tested, and not served, in these versions,
+ * by the registry that the lock was made with. npm takes what its own registry says of them, unpinned. When an entry gets
+ * its hash, or goes, it goes from here too.
  */
-export const integrityProblems = (lock) =>
-  Object.entries(lock.packages)
-    .filter(([place, { cpu, dev, integrity, libc, link, optional, os }]) => {
-      const isOfOther = optional && (cpu ?? os) !== undefined && !isOfServers({ cpu, dev, libc, os })
-      return place !== "" && !link && !isOfOther && !/^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity ?? "")
-    })
-    .map(([place]) => `${place} has no integrity hash: remove its entry and run npm install`)
+const withoutHash = [
+  [
+    "@biomejs/cli-",
+    "2.6.8",
+    "android-arm64 android-x64 darwin-arm64 darwin-x64 linux-arm64-musl linux-x64-musl win32-arm64 win32-x64"
+  ],
+  ["@foundry-rs/anvil-", "1.7.1", "darwin-amd64 darwin-arm64 linux-arm64 win32-amd64"],
+  ["@msgpackr-extract/msgpackr-extract-", "3.0.7", "darwin-arm64 darwin-x64 linux-arm win32-x64"],
+  [
+    "@oxc-parser/binding-",
+    "0.156.0",
+    "android-arm-eabi android-arm64 darwin-arm64 darwin-x64 freebsd-x64 linux-arm-gnueabihf linux-arm-musleabihf " +
+      "linux-ppc64-gnu linux-riscv64-gnu linux-riscv64-musl linux-s390x-gnu openharmony-arm64 win32-arm64-msvc " +
+      "win32-ia32-msvc win32-x64-msvc"
+  ],
+  [
+    "@rollup/rollup-",
+    "4.68.5",
+    "android-arm-eabi android-arm64 android-x64 darwin-arm64 darwin-x64 freebsd-arm64 freebsd-x64 linux-arm-gnueabihf " +
+      "linux-arm-musleabihf linux-arm64-musl linux-loong64-gnu linux-loong64-musl linux-ppc64-gnu linux-ppc64-musl " +
+      "linux-riscv64-gnu linux-riscv64-musl linux-s390x-gnu linux-x64-musl openbsd-x64 openharmony-arm64 " +
+      "win32-arm64-msvc win32-ia32-msvc win32-x64-gnu win32-x64-msvc"
+  ]
+].flatMap(([prefix, version, platforms]) => platforms.split(" ").map((platform) => `${prefix}${platform}@${version}`))
+
+/** Packages that npm would install without a hash to hold them against, and exceptions that are not needed. */
+export const integrityProblems = (lock) => {
+  const lacking = Object.entries(lock.packages).filter(
+    ([place, { integrity, link }]) => place !== "" && !link && !/^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity ?? "")
+  )
+  const nameOf = ([place, { version }]) => `${nameIn(place)}@${version}`
+  const excepted = new Set(withoutHash)
+  const names = new Set(lacking.map(nameOf))
+  return [
+    ...lacking
+      .filter((entry) => !(entry[1].optional && excepted.has(nameOf(entry))))
+      .map(
+        (entry) =>
+          `${entry[0]} has no integrity hash: write what npm view ${nameOf(entry)} dist.integrity says; an optional one that ` +
+          "no registry at hand serves goes to withoutHash in scripts/lockfile.mjs"
+      ),
+    ...withoutHash
+      .filter((name) => !names.has(name))
+      .map((name) => `${name} is not without a hash: remove it from withoutHash in scripts/lockfile.mjs`)
+  ]
+}
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const read = (name) => JSON.parse(readFileSync(new URL(`../${name}`, import.meta.url), "utf8"))

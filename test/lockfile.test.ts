@@ -42,13 +42,14 @@ describe("package-lock.json", () => {
     expect(lockfile("--check")).toEqual({ status: 0, output: "" })
   })
 
-  it("is refused without the package of another platform, and is completed again", () => {
+  it("is refused without the package of another platform, and is completed again, but for its hash", () => {
     const place = "node_modules/@esbuild/darwin-arm64"
+    const hash = "npm view @esbuild/darwin-arm64@0.28.2 dist.integrity"
     plant((packages) => delete packages[place])
 
     expect(lockfile("--check")).toMatchObject({ status: 1, output: expect.stringMatching(`${place} .* is missing`) })
-    expect(lockfile().status).toBe(0)
-    expect(lockfile("--check").status).toBe(0)
+    expect(lockfile()).toMatchObject({ status: 1, output: expect.stringContaining(hash) })
+    expect(lockfile("--check")).toMatchObject({ status: 1, output: expect.not.stringContaining("is missing") })
     expect(read().packages[place]).toMatchObject({ cpu: ["arm64"], dev: true, optional: true, os: ["darwin"] })
   })
 
@@ -90,6 +91,44 @@ describe("package-lock.json", () => {
       })
     }
   )
+
+  it("is refused when the package of another platform has no hash, unless it is a listed exception", () => {
+    plant((packages) => delete packages["node_modules/@esbuild/darwin-arm64"]?.["integrity"])
+
+    expect(lockfile("--check")).toEqual({
+      status: 1,
+      output: expect.stringMatching(
+        /^package-lock.json: node_modules\/@esbuild\/darwin-arm64 has no integrity hash: .*\n$/
+      )
+    })
+  })
+
+  it.each<readonly [what: string, change: (entry: Record<string, unknown>) => void]>([
+    ["another version", (entry) => (entry["version"] = "2.6.9")],
+    ["one that is not optional", (entry) => delete entry["optional"]]
+  ])("has exceptions for exact versions of optional packages only: %s", (_, change) => {
+    plant((packages) => change(packages["node_modules/@biomejs/cli-darwin-arm64"] ?? {}))
+
+    expect(lockfile("--check")).toMatchObject({
+      status: 1,
+      output: expect.stringContaining("node_modules/@biomejs/cli-darwin-arm64 has no integrity hash")
+    })
+  })
+
+  it("is refused with an exception for a package that has its hash", () => {
+    plant((packages) => {
+      const integrity = packages["node_modules/viem"]?.["integrity"]
+      packages["node_modules/@rollup/rollup-win32-x64-gnu"] = {
+        ...packages["node_modules/@rollup/rollup-win32-x64-gnu"],
+        integrity
+      }
+    })
+
+    expect(lockfile("--check")).toMatchObject({
+      status: 1,
+      output: expect.stringContaining("@rollup/rollup-win32-x64-gnu@4.68.5 is not without a hash")
+    })
+  })
 
   it("is refused when a package runs an install script that allowScripts does not name", () => {
     plant((packages) => {
