@@ -11,18 +11,35 @@ export const currentBuild = (dist) => {
   return existsSync(stamp) && existsSync(join(dist, "tilld.js")) ? readFileSync(stamp, "utf8") : undefined
 }
 
-/** Node opens all files of the program at once, before any of it runs: only what imports it can say that it may not. */
+/**
+ * SIGUSR1, and `--inspect`, open Node's inspector: a port at which every local user reads the keys in memory. A handler
+ * keeps Node from it, but a signal that came before the handler may still open it while the program is loaded: hence two
+ * looks. Node 22.14 and later can leave the signal alone from the start, as `scripts/release/tilld` has them do.
+ *
+ * Node opens all files of the program at once, before any of it runs: only what imports it can say that it may not.
+ */
 const entry = (name) => `#!/usr/bin/env node
 import { fstatSync } from "node:fs"
+process.on("SIGUSR1", () => undefined)
+const fail = (code, text) => {
+  const { dev, ino } = fstatSync(2)
+  const priority = process.env.JOURNAL_STREAM === \`\${dev}:\${ino}\` ? "<3>" : ""
+  console.error(\`\${priority}tilld: \${text}\`)
+  process.exit(code)
+}
+const inspector = process.features.inspector ? await import("node:inspector") : undefined
+const refuseInspector = () => {
+  if (inspector?.url() === undefined) return
+  fail(1, "Node's inspector is open, and whoever reaches it reads every key: start it again without --inspect, also in NODE_OPTIONS, and send it no SIGUSR1")
+}
+refuseInspector()
 try {
   await import("./builds/${name}/tilld.js")
 } catch (error) {
   if (error.code !== "EMFILE") throw error
-  const { dev, ino } = fstatSync(2)
-  const priority = process.env.JOURNAL_STREAM === \`\${dev}:\${ino}\` ? "<3>" : ""
-  console.error(\`\${priority}tilld: too few file descriptors to start: raise LimitNOFILE of the unit, or ulimit -n, to 1024 or more\`)
-  process.exit(2)
+  fail(2, "too few file descriptors to start: raise LimitNOFILE of the unit, or ulimit -n, to 1024 or more")
 }
+refuseInspector()
 `
 
 /**

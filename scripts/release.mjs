@@ -74,6 +74,7 @@ const stage = (folder, time) => {
   }
   const copy = (path, target = path) => cpSync(join(root, path), join(folder, target), { recursive: true })
 
+  copy("scripts/release/tilld", "bin/tilld")
   const build = `dist/builds/${currentBuild(join(root, "dist"))}`
   for (const file of ["tilld.js", "client.js", "client.d.ts", "checkout.js", "checkout.d.ts"]) copy(`dist/${file}`)
   copy(build)

@@ -15,7 +15,7 @@ import { join } from "node:path"
 import { machines, needed } from "./bindings.mjs"
 import { fail, run } from "./run.mjs"
 
-const executable = /(^|\/)(dist\/tilld\.js|install\.sh|DEBIAN\/(preinst|postinst|prerm|postrm))$/
+const executable = /(^|\/)(bin\/tilld|dist\/tilld\.js|install\.sh|DEBIAN\/(preinst|postinst|prerm|postrm))$/
 
 /** All paths below a folder, relative to it, in order. */
 const pathsIn = (folder) => readdirSync(folder, { recursive: true }).sort()
@@ -87,7 +87,7 @@ export const debianPackage = (file, { arch, bindings, from, maintainer, manifest
     return target
   }
   cpSync(from, place("opt/tilld/packaged"), { recursive: true })
-  symlinkSync("/opt/tilld/current/dist/tilld.js", place("usr/bin/tilld"))
+  symlinkSync("/opt/tilld/current/bin/tilld", place("usr/bin/tilld"))
   cpSync(join(from, "config/tilld.example.toml"), place("etc/tilld/tilld.toml"))
   for (const unit of readdirSync(join(from, "systemd"))) {
     const isUnit = /\.(service|timer)$/.test(unit)

@@ -45,7 +45,7 @@ ln -sfn "$version" /opt/tilld/current.partial
 mv -T /opt/tilld/current.partial /opt/tilld/current
 
 if [ "${1-}" != --packaged ]; then
-  ln -sfn /opt/tilld/current/dist/tilld.js /usr/bin/tilld
+  ln -sfn /opt/tilld/current/bin/tilld /usr/bin/tilld
   install -d -m 0750 -g tilld /etc/tilld
   [ -e /etc/tilld/tilld.toml ] || install -m 0640 -g tilld "$from/config/tilld.example.toml" /etc/tilld/tilld.toml
   for unit in "$from"/systemd/*.service "$from"/systemd/*.timer; do

@@ -31,6 +31,9 @@ export class CopierProgram extends Context.Reference<CopierProgram>()("tilld/Bac
   defaultValue: () => new URL("./copier.js", import.meta.url)
 }) {}
 
+/** Of this process's own flags, the one that leaves SIGUSR1, which opens Node's inspector, alone; older Nodes have none. */
+const flags = process.execArgv.filter((flag) => flag === "--disable-sigusr1")
+
 const ended = {
   error: { code: "", message: "its process has ended: see the kernel's log, there may be too little memory" }
 }
@@ -39,7 +42,7 @@ const ended = {
 export const inChildProcess = (request: CopierRequest): Effect.Effect<Answer> =>
   Effect.flatMap(CopierProgram, (program) =>
     Effect.async((resume) => {
-      const child = fork(fileURLToPath(program), { execArgv: [], stdio: ["ignore", "ignore", "inherit", "ipc"] })
+      const child = fork(fileURLToPath(program), { execArgv: flags, stdio: ["ignore", "ignore", "inherit", "ipc"] })
       child
         .once("message", (answer: Answer) => resume(Effect.succeed(answer)))
         .once("error", ({ message }) => resume(Effect.succeed({ error: { code: "", message } })))

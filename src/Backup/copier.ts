@@ -8,6 +8,9 @@ import { type Manifest, trailerOf } from "./manifest.ts"
 
 // The child process of `childProcess.ts`: what reads a whole database, and blocks. It answers one request.
 
+// Without a handler Node opens its inspector, through which every local user reads this process's memory.
+process.on("SIGUSR1", () => undefined)
+
 const opened = <A>(path: string, use: (database: Database.Database) => A): A => {
   const database = new Database(path, { readonly: true, fileMustExist: true, timeout: 10_000 })
   try {
