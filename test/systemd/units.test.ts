@@ -55,6 +55,22 @@ describe("the units of systemd", () => {
     expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1])).toBeGreaterThanOrEqual(30)
   })
 
+  it("bound the daemon's memory, and have Node end with a message before the kernel kills it", () => {
+    const unit = readFileSync(join(folder, "tilld.service"), "utf8")
+    const mebibytes = (setting: RegExp) => Number(setting.exec(unit)?.[1])
+    const heap = mebibytes(/^Environment=NODE_OPTIONS=--max-old-space-size=(\d+)$/m)
+    const high = mebibytes(/^MemoryHigh=(\d+)M$/m)
+    // What an attack may add, by `npm run test:load`, and as much for the young generation, SQLite and the threads.
+    const outside = 256 + 256
+    expect(heap).toBeGreaterThanOrEqual(512)
+    expect(heap + outside).toBeLessThanOrEqual(high)
+    expect(mebibytes(/^MemoryMax=(\d+)M$/m)).toBeGreaterThan(high)
+  })
+
+  it.each(["tilld.service", "tilld-doctor.service", "tilld-backup.service"])("%s inherits no NODE_OPTIONS", (name) => {
+    expect(readFileSync(join(folder, name), "utf8")).toMatch(/^(UnsetEnvironment=NODE_OPTIONS$|Environment=NODE_OPTIONS=)/m)
+  })
+
   it("restart the daemon for ever, except for what does not mend itself", () => {
     const unit = readFileSync(join(folder, "tilld.service"), "utf8").split("\n")
     for (const line of [
