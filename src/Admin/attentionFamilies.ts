@@ -15,8 +15,8 @@ const named = 100
 
 /** Failing ones first, the longest first; then those that nothing has reached for longest. */
 const byNeed = (one: EndpointOutcome, next: EndpointOutcome): number =>
-  (one.failingSince ?? Number.MAX_SAFE_INTEGER) - (next.failingSince ?? Number.MAX_SAFE_INTEGER) ||
-  (one.deliveredAt ?? 0) - (next.deliveredAt ?? 0)
+  (one.failing?.sequence ?? Number.MAX_SAFE_INTEGER) - (next.failing?.sequence ?? Number.MAX_SAFE_INTEGER) ||
+  (one.delivered?.sequence ?? 0) - (next.delivered?.sequence ?? 0)
 
 const exceptionFamily = (reader: Db) =>
   Effect.map(
@@ -40,7 +40,7 @@ const exceptionFamily = (reader: Db) =>
 const endpointFamilies = (outcomes: ReadonlyArray<EndpointOutcome>, now: number) => {
   const shown = [...outcomes].sort(byNeed).slice(0, named)
   const labelsOf = ({ endpoint, mode }: EndpointOutcome) => ({ endpoint, mode })
-  const isFailing = ({ failingSince }: EndpointOutcome) => failingSince !== undefined
+  const isFailing = ({ failing }: EndpointOutcome) => failing !== undefined
   return [
     gauge(
       "tilld_webhook_failing_endpoints",
@@ -49,13 +49,13 @@ const endpointFamilies = (outcomes: ReadonlyArray<EndpointOutcome>, now: number)
     ),
     gauge(
       "tilld_webhook_endpoint_failing_seconds",
-      `How long ago the first event happened that has not arrived at a failing endpoint. At most ${named} endpoints are shown, the longest failing first.`,
-      shown.map((one) => [labelsOf(one), one.failingSince && Math.max(0, now - one.failingSince) / 1000])
+      `How long ago the first event happened that has not arrived at a failing endpoint, 0 where its time is ahead of the clock: alert where there is a series. At most ${named} endpoints are shown, the longest failing first.`,
+      shown.map((one) => [labelsOf(one), one.failing && Math.max(0, now - one.failing.at) / 1000])
     ),
     gauge(
       "tilld_webhook_endpoint_last_success_timestamp_seconds",
       "When the newest event that has arrived at an endpoint did so, Unix time; of the same endpoints.",
-      shown.map((one) => [labelsOf(one), one.deliveredAt && one.deliveredAt / 1000])
+      shown.map((one) => [labelsOf(one), one.delivered && one.delivered.at / 1000])
     )
   ]
 }

@@ -2,7 +2,7 @@ import { statSync } from "node:fs"
 import { dirname } from "node:path"
 import { Clock, Effect } from "effect"
 import { all as allUsage, type Usage } from "../Auth/UsageRepo.ts"
-import { lastBackupAt } from "../Backup/lastBackup.ts"
+import { backupAge, lastBackupAt } from "../Backup/lastBackup.ts"
 import * as LedgerRepo from "../Chains/ledger/LedgerRepo.ts"
 import { countOpen } from "../Payments/PaymentsRepo.ts"
 import { Settings } from "../Settings.ts"
@@ -86,8 +86,8 @@ const fileFamilies = (path: string, backupAt: number | undefined, now: number): 
   ),
   gauge(
     "tilld_backup_age_seconds",
-    "How long ago the last backup succeeded; left out where none is known.",
-    single(backupAt && Math.max(0, now - backupAt) / 1000)
+    "How long ago the last backup succeeded; left out where none is known, infinite where its time is ahead of the clock.",
+    single(backupAt && backupAge(backupAt, now) / 1000)
   )
 ]
 

@@ -1,6 +1,6 @@
 import { dirname } from "node:path"
 import { Clock, Duration, Effect } from "effect"
-import { lastBackupAt } from "../Backup/lastBackup.ts"
+import { backupAge, lastBackupAt } from "../Backup/lastBackup.ts"
 import { type ChainHealth, Chains } from "../Chains.ts"
 import { networkKey } from "../Domain/Chain.ts"
 import { ExceptionKind } from "../Domain/Exception.ts"
@@ -23,8 +23,6 @@ const oldestBackup = 25 * 60
 /** How far the clock may be behind a chain's, and how old every chain's head may seem, in seconds. */
 const behind = 30
 const ahead = 300
-/** Milliseconds for which an event may not have arrived at an endpoint. */
-const unheard = minutes(2)
 /** Most failing endpoints that are told of one by one, the longest failing first. */
 const mostEndpoints = 20
 
@@ -75,18 +73,17 @@ const ofClock = (chains: ReadonlyArray<ChainHealth>): ReadonlyArray<Condition> =
       ]
 }
 
-const ofEndpoints = (outcomes: ReadonlyArray<EndpointOutcome>, now: number): ReadonlyArray<Condition> =>
+/** How long one has failed is for the patience to say: the times of its events are as wrong as the clock was. */
+const ofEndpoints = (outcomes: ReadonlyArray<EndpointOutcome>): ReadonlyArray<Condition> =>
   outcomes
-    .flatMap(({ endpoint, failingSince, mode }) =>
-      mode === "live" && failingSince !== undefined && now - failingSince > unheard ? [{ endpoint, failingSince }] : []
-    )
-    .sort((one, next) => one.failingSince - next.failingSince)
+    .flatMap(({ endpoint, failing, mode }) => (mode === "live" && failing !== undefined ? [{ endpoint, failing }] : []))
+    .sort((one, next) => one.failing.sequence - next.failing.sequence)
     .slice(0, mostEndpoints)
-    .map(({ endpoint, failingSince }) => ({
+    .map(({ endpoint, failing }) => ({
       key: `endpoint ${endpoint}`,
-      summary: `${endpoint} has received nothing since ${iso(failingSince)}`,
+      summary: `${endpoint} receives nothing: the first event that has not arrived is of ${iso(failing.at)}`,
       remedy: `tilld webhooks list --status failing --endpoint ${endpoint} shows what it answers: tell its merchant`,
-      patience: minutes(1)
+      patience: minutes(3)
     }))
 
 /** What a look finds wrong at the moment. While the store cannot be read, what it said last stands. */
@@ -143,12 +140,12 @@ export const makeConditions = Effect.gen(function* () {
   })
 
   const ofBackup = (last: number | undefined, now: number): ReadonlyArray<Condition> =>
-    last === undefined || now - last <= minutes(oldestBackup)
+    last === undefined || backupAge(last, now) <= minutes(oldestBackup)
       ? []
       : [
           {
             key: "backup",
-            summary: `the last good backup is of ${iso(last)}`,
+            summary: `the last good backup is of ${iso(last)}${last > now ? ", when this machine's clock was ahead" : ""}`,
             remedy: "journalctl -u tilld-backup says why none has been made since",
             patience: 0
           }
@@ -160,7 +157,7 @@ export const makeConditions = Effect.gen(function* () {
     const live = (yield* chains.health).filter(({ mode }) => mode === "live")
     const read = Effect.zipWith(ofExceptions, outcomesOf(reader), (exceptions, outcomes) => [
       ...exceptions,
-      ...ofEndpoints(outcomes, now)
+      ...ofEndpoints(outcomes)
     ])
     stored = yield* Effect.orElseSucceed(read, () => stored)
     return [

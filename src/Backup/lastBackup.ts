@@ -30,6 +30,16 @@ export const lastBackup = (database: string): Effect.Effect<LastBackup | undefin
 export const lastBackupAt = (database: string): Effect.Effect<number | undefined> =>
   Effect.map(lastBackup(database), (last) => last?.madeAt.epochMillis)
 
+/** How far NTP may set a clock back in the ordinary course of things. Milliseconds. */
+const usualStep = 60_000
+
+/**
+ * Milliseconds since the last good backup. One of a time ahead of the clock was made while that was wrong, and may be of any
+ * age: it counts as older than every bound.
+ */
+export const backupAge = (last: number, now: number): number =>
+  last - now > usualStep ? Number.POSITIVE_INFINITY : Math.max(0, now - last)
+
 export const recordBackup = (database: string, made: LastBackup) =>
   Effect.gen(function* () {
     const text = yield* Effect.orDie(Schema.encode(json)(made))

@@ -71,6 +71,8 @@ const paidIndexes = `
     FROM payments WHERE EXISTS (SELECT 1 FROM receipts WHERE payment_id = payments.id AND canonical = 1))
   GROUP BY wallet`
 
+// Lately: after the last delivery of before, in their order. By their times, those that were made while the clock was ahead
+// would be of the last days for as long.
 const failing = `
   SELECT receiver, waiting, failed, since, url,
     (SELECT coalesce(error, 'HTTP ' || status) FROM attempts WHERE delivery = sequence ORDER BY number DESC LIMIT 1) AS reason
@@ -78,7 +80,8 @@ const failing = `
     SELECT coalesce(endpoint_id, 'a webhookUrl') AS receiver, sum(status = 'pending') AS waiting,
       sum(status = 'failed') AS failed, min(created_at) AS since, max(sequence) AS newest
     FROM deliveries
-    WHERE status IN ('pending', 'failed') AND attempts + redeliveries > 0 AND (status = 'pending' OR created_at > ?)
+    WHERE status IN ('pending', 'failed') AND attempts + redeliveries > 0
+      AND (status = 'pending' OR sequence > coalesce((SELECT max(sequence) FROM deliveries WHERE created_at <= ?), 0))
     GROUP BY endpoint_id ORDER BY waiting DESC, failed DESC LIMIT ${mostEndpoints})
   JOIN deliveries ON sequence = newest
   ORDER BY waiting DESC, failed DESC`

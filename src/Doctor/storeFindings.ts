@@ -1,3 +1,4 @@
+import { backupAge } from "../Backup/lastBackup.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 import { recentDays, type StoreFacts } from "./storeFacts.ts"
@@ -86,9 +87,16 @@ export const examineTimes = (
 export const examineBackup = (last: number | undefined, now: number): Finding => {
   const name = "backup"
   if (last === undefined) return warn(name, "none is recorded", "make them by a timer: README, Back up and restore")
-  const hours = (now - last) / 3_600_000
-  const finding = `the last good one is ${hours.toFixed(1)} hours old`
   const remedy = "look at the backup's timer and its log"
+  const hours = backupAge(last, now) / 3_600_000
+  if (hours === Number.POSITIVE_INFINITY) {
+    return warn(
+      name,
+      `the last good one is of ${iso(last)}, when this machine's clock was ahead`,
+      `make one: ${remedy}`
+    )
+  }
+  const finding = `the last good one is ${hours.toFixed(1)} hours old`
   if (hours > lostBackup) return fail(name, finding, remedy)
   return hours > oldBackup ? warn(name, finding, remedy) : ok(name, finding)
 }

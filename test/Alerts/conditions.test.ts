@@ -67,8 +67,10 @@ it.effect.each<readonly [string, World, ReadonlyArray<string>]>([
     },
     ["clock ahead"]
   ],
-  ["an endpoint that failed just now", { endpoints: [["wh_1", "live", failing(now - 120)]] }, []],
-  ["an endpoint that has failed for longer", { endpoints: [["wh_1", "live", failing(now - 121)]] }, ["endpoint wh_1"]],
+  ["a backup of a time to come", { backup: now + 61 }, ["backup"]],
+  ["a backup just before a small step back", { backup: now + 60 }, []],
+  ["an endpoint that fails", { endpoints: [["wh_1", "live", failing(now)]] }, ["endpoint wh_1"]],
+  ["one that fails since a time to come", { endpoints: [["wh_1", "live", failing(now + 500)]] }, ["endpoint wh_1"]],
   [
     "one that something newer has reached",
     { endpoints: [["wh_1", "live", failing(now - 500, ["delivered", 1, now - 400])]] },

@@ -47,10 +47,12 @@ const rows = [
   exception(2, "late"),
   exception(3, "overpaid"),
   exception(4, "overpaid", 5),
+  // The clock was a year ahead then.
+  delivery(5, "failed", 5, now + 365 * day),
+  delivery(4, "failed", 5, now - 20 * day),
   delivery(1, "pending", 2, now - 5),
   delivery(2, "pending", 0, now - 9),
   delivery(3, "failed", 5, now - 2 * day),
-  delivery(4, "failed", 5, now - 20 * day),
   `INSERT INTO attempts (delivery, number, started_at, ended_at, status, error)
    SELECT sequence, number, 1, 2, answer, error
    FROM deliveries, (SELECT 4 AS number, NULL AS answer, 'timeout' AS error UNION ALL SELECT 5, 503, NULL) WHERE id = 'dlv_3'`

@@ -24,12 +24,15 @@ export const seed = (
   )
   db.transaction(() => {
     db.prepare("DELETE FROM exceptions").run()
-    for (const [id, mode, fared] of endpoints) {
-      endpoint.run(id, mode, id.includes("deleted") ? 1 : null)
-      for (const [status, attempts, at] of fared) {
-        const isDone = status === "delivered"
-        delivery.run(mode, id, id, status, attempts, isDone ? null : 4e12, at * 1000, isDone ? at * 1000 + 500 : null)
-      }
+    for (const [id, mode] of endpoints) endpoint.run(id, mode, id.includes("deleted") ? 1 : null)
+    // In the order in which they happened.
+    const all = endpoints
+      .flatMap(([id, mode, fared]) => fared.map((one) => ({ id, mode, one })))
+      .sort((a, b) => a.one[2] - b.one[2])
+    for (const { id, mode, one } of all) {
+      const [status, attempts, at] = one
+      const isDone = status === "delivered"
+      delivery.run(mode, id, id, status, attempts, isDone ? null : 4e12, at * 1000, isDone ? at * 1000 + 500 : null)
     }
     for (const [i, [kind, mode, closed]] of (
       [

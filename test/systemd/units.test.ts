@@ -68,7 +68,9 @@ describe("the units of systemd", () => {
   })
 
   it.each(["tilld.service", "tilld-doctor.service", "tilld-backup.service"])("%s inherits no NODE_OPTIONS", (name) => {
-    expect(readFileSync(join(folder, name), "utf8")).toMatch(/^(UnsetEnvironment=NODE_OPTIONS$|Environment=NODE_OPTIONS=)/m)
+    expect(readFileSync(join(folder, name), "utf8")).toMatch(
+      /^(UnsetEnvironment=NODE_OPTIONS$|Environment=NODE_OPTIONS=)/m
+    )
   })
 
   it("restart the daemon for ever, except for what does not mend itself", () => {

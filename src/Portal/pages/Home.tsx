@@ -14,7 +14,6 @@ import { type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import {
   type Day,
-  dayMillis,
   dayOf,
   dayText,
   durationText,
@@ -223,9 +222,6 @@ const Cut = ({ of: { since } }: { readonly of: Overview }) =>
     </p>
   )
 
-/** Only failures of the last day: an older one says nothing of an endpoint's state. */
-const failingSince = (now: number): number => now - dayMillis
-
 const home = Effect.fnUntraced(function* (viewer: Viewer) {
   const { owner } = viewer
   const reader = yield* Reader
@@ -234,7 +230,7 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
   const health = yield* Effect.flatMap(Chains, (all) => all.health)
   const attention: Attention = {
     exceptions: yield* countOpen(reader, owner, mostExceptions),
-    failing: yield* failingTargets(reader, owner, failingSince(now), 1_000),
+    failing: yield* failingTargets(reader, owner, 1_000),
     chains: health.filter(({ mode, ready }) => mode === owner.mode && !ready)
   }
   const overview = yield* overviewOf(reader, owner, chains, now)

@@ -180,13 +180,16 @@ export interface FailingTarget {
   readonly failing: number
 }
 
-/** Of the newest `limit` deliveries since `since` that are failing: where they go, the most first. */
-export const failingTargets = (db: Db, { account, mode }: Owner, since: number, limit: number) =>
+/**
+ * Of the newest `limit` deliveries that are failing and will be tried again: where they go, the most first. The last retry is a
+ * day later; a failure whose retries are over says nothing of its receiver's state.
+ */
+export const failingTargets = (db: Db, { account, mode }: Owner, limit: number) =>
   db.all<FailingTarget>(
     `SELECT endpoint_id AS endpoint, max(url) AS url, count(*) AS failing FROM (
-       SELECT endpoint_id, url FROM deliveries INDEXED BY deliveries_failing
+       SELECT endpoint_id, url FROM deliveries INDEXED BY deliveries_tried_again
        WHERE account_id = ? AND mode = ? AND status IN ('pending', 'failed') AND attempts + redeliveries > 0
-         AND created_at >= ? ORDER BY created_at DESC LIMIT ?)
+         AND next_attempt_at IS NOT NULL ORDER BY sequence DESC LIMIT ?)
      GROUP BY endpoint_id ORDER BY failing DESC, endpoint_id`,
-    [account, mode, since, limit]
+    [account, mode, limit]
   )

@@ -4,7 +4,8 @@ import type { EndpointId } from "../../Domain/Ids.ts"
 import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
 import type { Db } from "../../Sql.ts"
 
-// How an owner's endpoints are doing, for people. Only reads, by index.
+// How an owner's endpoints are doing, for people. Only reads, by index. What is newer follows from the order of events: by
+// their times, a success while the clock was ahead would hide all failures after it was set back, for as long.
 
 /** Most rows that are counted of anything. */
 export const countLimit = 10_000
@@ -21,14 +22,21 @@ export interface EndpointHealth {
 /** Most endpoints that are looked at together. */
 export const mostEndpoints = 1_000
 
-/** How the newest events of an endpoint fare. Times in Unix milliseconds. */
+/** An event on its way to an endpoint. `at` is in Unix milliseconds, by a clock that may have been wrong. */
+interface EventOutcome {
+  /** Of all events on their way, in the order in which they happened. */
+  readonly sequence: number
+  readonly at: number
+}
+
+/** How the newest events of an endpoint fare. */
 export interface EndpointOutcome {
   readonly endpoint: EndpointId
   readonly mode: Mode
-  /** When the newest event that has arrived did so; undefined before the first. */
-  readonly deliveredAt: number | undefined
-  /** When the first event after that happened of which an attempt has failed; undefined where there is none. */
-  readonly failingSince: number | undefined
+  /** The newest event that has arrived, and when it did; undefined before the first. */
+  readonly delivered: EventOutcome | undefined
+  /** The first event after that of which an attempt has failed, and when it happened; undefined where there is none. */
+  readonly failing: EventOutcome | undefined
 }
 
 interface EndpointRow {
@@ -43,23 +51,18 @@ export const outcomesOf = (db: Db) =>
     Effect.forEach(
       Effect.fnUntraced(function* ({ id, mode }) {
         yield* eventLoopTurn
-        const arrived = yield* db.get<{ at: number; created_at: number }>(
-          `SELECT coalesce(done_at, created_at) AS at, created_at FROM deliveries
-           WHERE endpoint_id = ? AND status = 'delivered' ORDER BY created_at DESC LIMIT 1`,
+        const delivered = yield* db.get<EventOutcome>(
+          `SELECT sequence, coalesce(done_at, created_at) AS at FROM deliveries INDEXED BY deliveries_arrived
+           WHERE endpoint_id = ? AND status = 'delivered' ORDER BY sequence DESC LIMIT 1`,
           [id]
         )
-        const failing = yield* db.get<{ created_at: number }>(
-          `SELECT created_at FROM deliveries INDEXED BY deliveries_failing_endpoint
-           WHERE endpoint_id = ? AND status IN ('pending', 'failed') AND attempts + redeliveries > 0 AND created_at > ?
-           ORDER BY created_at LIMIT 1`,
-          [id, arrived?.created_at ?? 0]
+        const failing = yield* db.get<EventOutcome>(
+          `SELECT sequence, created_at AS at FROM deliveries INDEXED BY deliveries_not_arrived
+           WHERE endpoint_id = ? AND status IN ('pending', 'failed') AND attempts + redeliveries > 0 AND sequence > ?
+           ORDER BY sequence LIMIT 1`,
+          [id, delivered?.sequence ?? 0]
         )
-        const outcome: EndpointOutcome = {
-          endpoint: id,
-          mode,
-          deliveredAt: arrived?.at,
-          failingSince: failing?.created_at
-        }
+        const outcome: EndpointOutcome = { endpoint: id, mode, delivered, failing }
         return outcome
       }),
       { concurrency: 1 }
@@ -76,9 +79,9 @@ export const healthOf = (db: Db, endpoint: EndpointId) =>
   Effect.map(
     db.get<HealthRow>(
       `SELECT
-         (SELECT coalesce(done_at, created_at) FROM deliveries
-          WHERE endpoint_id = ? AND status = 'delivered' ORDER BY created_at DESC, sequence DESC LIMIT 1) AS delivered_at,
-         (SELECT count(*) FROM (SELECT 1 FROM deliveries INDEXED BY deliveries_failing_endpoint
+         (SELECT coalesce(done_at, created_at) FROM deliveries INDEXED BY deliveries_arrived
+          WHERE endpoint_id = ? AND status = 'delivered' ORDER BY sequence DESC LIMIT 1) AS delivered_at,
+         (SELECT count(*) FROM (SELECT 1 FROM deliveries INDEXED BY deliveries_not_arrived
           WHERE endpoint_id = ? AND status IN ('pending', 'failed') AND attempts + redeliveries > 0
           LIMIT ${countLimit})) AS failing,
          (SELECT count(*) FROM (

@@ -21,7 +21,7 @@ const sizes = {
   events: (row: string) =>
     `${onPages(`98 + ${octets(row, "body", "account_id")}`)} + 140 + ${octets(row, "account_id")}`,
   deliveries: (row: string) =>
-    `${onPages(`165 + ${octets(row, "url", "target", "account_id")}`)} + 180 + ${octets(row, "account_id")}`,
+    `${onPages(`165 + ${octets(row, "url", "target", "account_id")}`)} + 220 + ${octets(row, "account_id")}`,
   quotes: (row: string) => `70 + ${octets(row, "body", "account_id")} + 50`,
   endpoints: (row: string) =>
     `${onPages(`60 + ${octets(row, "url", "events", "secret", "previous_secret", "account_id")}`)} + 60`,

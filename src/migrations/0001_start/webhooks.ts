@@ -106,6 +106,13 @@ export const webhooks = [
     WHERE status IN ('pending', 'failed') AND attempts + redeliveries > 0`,
   `CREATE INDEX deliveries_failing_endpoint ON deliveries (endpoint_id, created_at)
     WHERE endpoint_id IS NOT NULL AND status IN ('pending', 'failed') AND attempts + redeliveries > 0`,
+  // How a receiver is doing, by the order of events: their times are as wrong as a clock was.
+  `CREATE INDEX deliveries_arrived ON deliveries (endpoint_id)
+    WHERE endpoint_id IS NOT NULL AND status = 'delivered'`,
+  `CREATE INDEX deliveries_not_arrived ON deliveries (endpoint_id)
+    WHERE endpoint_id IS NOT NULL AND status IN ('pending', 'failed') AND attempts + redeliveries > 0`,
+  `CREATE INDEX deliveries_tried_again ON deliveries (account_id, mode)
+    WHERE status IN ('pending', 'failed') AND attempts + redeliveries > 0 AND next_attempt_at IS NOT NULL`,
   // For deletion by age.
   "CREATE INDEX deliveries_done ON deliveries (done_at) WHERE done_at IS NOT NULL",
 

@@ -1,0 +1,135 @@
+import { expect, it } from "@effect/vitest"
+import { Clock, Effect, Layer, TestClock } from "effect"
+import { attentionFamilies } from "../../src/Admin/attentionFamilies.ts"
+import { look } from "../../src/Alerts/alertState.ts"
+import { nothingSeen } from "../../src/Alerts/Condition.ts"
+import { makeConditions } from "../../src/Alerts/conditions.ts"
+import { Chains } from "../../src/Chains.ts"
+import { Reader } from "../../src/Sql.ts"
+import { Workers } from "../../src/Telemetry/Workers.ts"
+import { failingTargets } from "../../src/Webhooks/queue/DeliveryLogRepo.ts"
+import { healthOf } from "../../src/Webhooks/queue/EndpointHealthRepo.ts"
+import { execute } from "../lib/store.ts"
+import { deliveries, dispatching, merchant, newPayment, publish, untilStored } from "../lib/webhooks.ts"
+import { a, minute, ok, refused, register, scripted } from "../Webhooks/endpoints.ts"
+
+const noChains = Layer.mock(Chains, {
+  health: Effect.succeed([]),
+  exclusively: () => () => Effect.never,
+  wake: () => undefined,
+  behind: () => 0
+})
+
+/** The time, and when a clock that is ahead says that it is. Milliseconds. */
+const now = 1_000 * minute
+const ahead = now + 40 * minute
+
+const live = { ...merchant, mode: "live" } as const
+
+/** One event at a time, if any, which the endpoint takes, or which fails for the first time or for good. */
+type Step = readonly [at: number, what: "arrives" | "fails" | "is given up" | "nothing"]
+
+const answers = { [a]: ok }
+
+const attempt = ([at, what]: Step) =>
+  Effect.gen(function* () {
+    yield* TestClock.setTime(at)
+    if (what === "nothing") return
+    answers[a] = what === "arrives" ? ok : refused
+    yield* publish(yield* newPayment(undefined, live), "pending", at)
+    yield* untilStored(Effect.map(deliveries, (all) => all.every(({ attempts }) => attempts > 0)))
+    if (what !== "is given up") return
+    yield* execute(
+      "UPDATE deliveries SET status = 'failed', attempts = 6, next_attempt_at = NULL, done_at = ? WHERE status = 'pending'",
+      [at]
+    )
+  })
+
+/** The alerts that are open after a look every 15 seconds for ten minutes. */
+const alerts = Effect.gen(function* () {
+  const conditions = yield* makeConditions
+  let state = nothingSeen
+  for (let i = 0; i < 40; i++) {
+    state = look(state, yield* conditions.look, yield* Clock.currentTimeMillis)
+    yield* TestClock.adjust("15 seconds")
+  }
+  return state.seen.filter(({ key, openedAt }) => key.startsWith("endpoint ") && openedAt !== undefined).length
+})
+
+const metrics = Effect.gen(function* () {
+  const families = yield* attentionFamilies(yield* Reader)
+  return families.find(({ name }) => name === "tilld_webhook_endpoint_failing_seconds")?.samples.length
+})
+
+it.scoped.each<readonly [title: string, steps: ReadonlyArray<Step>, failing: 0 | 1]>([
+  [
+    "a success of a clock that was ahead silences no failure",
+    [
+      [ahead, "arrives"],
+      [now, "fails"]
+    ],
+    1
+  ],
+  [
+    "nor do several",
+    [
+      [ahead, "arrives"],
+      [now, "arrives"],
+      [ahead, "arrives"],
+      [now + minute, "fails"]
+    ],
+    1
+  ],
+  [
+    "a failure of a clock that was ahead is told of",
+    [
+      [ahead, "fails"],
+      [now, "fails"]
+    ],
+    1
+  ],
+  [
+    "also where only its retries follow",
+    [
+      [ahead, "fails"],
+      [now, "nothing"]
+    ],
+    1
+  ],
+  [
+    "and is over with the next success",
+    [
+      [ahead, "is given up"],
+      [now, "arrives"]
+    ],
+    0
+  ],
+  [
+    "a failure of a clock that was behind is told of",
+    [
+      [ahead, "arrives"],
+      [now, "fails"],
+      [ahead, "fails"]
+    ],
+    1
+  ],
+  [
+    "nothing is wrong with an endpoint that takes all",
+    [
+      [ahead, "arrives"],
+      [now, "arrives"]
+    ],
+    0
+  ]
+])("%s", ([, steps, failing]) =>
+  dispatching(scripted(answers), function* () {
+    const { id } = yield* register(a, undefined, live)
+    for (const step of steps) yield* attempt(step)
+    const reader = yield* Reader
+    expect(yield* alerts).toBe(failing)
+    expect(yield* metrics).toBe(failing)
+    expect(yield* failingTargets(reader, live, 10)).toHaveLength(failing)
+    const arrived = steps.filter(([, what]) => what === "arrives").at(-1)?.[0]
+    expect((yield* healthOf(reader, id)).deliveredAt).toBe(arrived)
+  }).pipe(Effect.provide(Layer.mergeAll(noChains, Workers.layer)))
+)
