@@ -2,6 +2,7 @@ import { Context, Effect, Layer } from "effect"
 import { AdminApi } from "./Admin/Api.ts"
 import { operatorHealthHandlers } from "./Admin/health.ts"
 import { metricsHandlers } from "./Admin/metrics.ts"
+import { onlyCalledBy } from "./Http/hostNames.ts"
 import { AddressUnavailable, type ListenAddress, ListenFailed, serveHttp } from "./Http/listener.ts"
 import { makeRespond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
@@ -12,9 +13,15 @@ import { type AllHandlers, makeRouter } from "./Http/routes.ts"
  */
 const drainTimeout = 2_000
 
+/** Where it listens, and the names by which it may be called, besides that host, IP addresses and localhost. */
+export interface AdminAddress extends ListenAddress {
+  readonly names: ReadonlyArray<string>
+}
+
 /**
  * The operator's own listener: health with reasons, and metrics for Prometheus. Metrics are not on the public listener:
- * they reveal merchants' endpoints and turnover, and Prometheus scrapes them without a key.
+ * they reveal merchants' endpoints and turnover, and Prometheus scrapes them without a key. So it answers no web page either that
+ * gives its own name this address.
  */
 export class Admin extends Context.Tag("tilld/Admin")<
   Admin,
@@ -24,7 +31,7 @@ export class Admin extends Context.Tag("tilld/Admin")<
   }
 >() {
   /** Listens until its scope closes. */
-  static readonly layer = (wanted: ListenAddress) =>
+  static readonly layer = (wanted: AdminAddress) =>
     Layer.scoped(
       Admin,
       Effect.gen(function* () {
@@ -33,7 +40,8 @@ export class Admin extends Context.Tag("tilld/Admin")<
           metrics: yield* metricsHandlers
         }
         const respond = yield* makeRespond(makeRouter(AdminApi, handlers))
-        const address = yield* serveHttp(respond, wanted, { drainTimeout }).pipe(
+        const named = onlyCalledBy([wanted.host, ...wanted.names], respond)
+        const address = yield* serveHttp(named, wanted, { drainTimeout }).pipe(
           Effect.catchTags({
             ListenFailed: ({ message }) => new ListenFailed({ message: `[admin]: ${message}` }),
             AddressUnavailable: ({ message }) => new AddressUnavailable({ message: `[admin]: ${message}` })

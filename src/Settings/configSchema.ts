@@ -83,7 +83,14 @@ export const File = section({
     trustedProxies: cidrs
   }),
   /** Off unless its section is there. */
-  admin: orUndefined(section({ host: withDefault(nonEmpty, "127.0.0.1"), port: withDefault(port, 9090) })),
+  admin: orUndefined(
+    section({
+      host: withDefault(nonEmpty, "127.0.0.1"),
+      port: withDefault(port, 9090),
+      /** Names by which it may be called, besides its host, IP addresses and localhost. */
+      names: withDefault(listOf("host names", nonEmpty), [])
+    })
+  ),
   database: withDefaults({
     /** Absolute in the settings. */
     path: withDefault(databasePath, defaultDatabase),

@@ -1,8 +1,11 @@
+import type { IncomingMessage } from "node:http"
 import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, Scope, TestClock } from "effect"
 import { Admin } from "../../src/Admin.ts"
 import { Keys, RateLimits } from "../../src/Auth.ts"
 import { Chains } from "../../src/Chains.ts"
+import { noBytes } from "../../src/Http/body.ts"
+import { onlyCalledBy } from "../../src/Http/hostNames.ts"
 import { Idempotency } from "../../src/Http/idempotency.ts"
 import { Prices } from "../../src/Quotes/Prices.ts"
 import { Reader } from "../../src/Sql.ts"
@@ -14,6 +17,30 @@ import { dial } from "../lib/socket.ts"
 const unused = () => {
   throw new Error("nobody asks for it")
 }
+
+it.each([
+  ["127.0.0.1:9090", 200],
+  ["[::1]:9090", 200],
+  ["::1", 421],
+  ["192.0.2.7", 200],
+  ["LOCALHOST.:9090", 200],
+  ["Metrics.internal:9090", 200],
+  ["admin.example", 200],
+  ["evil.example:9090", 421],
+  ["localhost.evil.example", 421],
+  ["127.0.0.1.evil.example", 421],
+  ["127.0.0.1@evil.example", 421],
+  ["", 421],
+  [undefined, 200]
+] as const)("the host name %s gets %d: a page cannot read it by giving its name this address", (host, status) =>
+  Effect.gen(function* () {
+    const respond = onlyCalledBy(["admin.example", "metrics.internal"], () =>
+      Effect.succeed({ status: 200, headers: {}, text: "{}" })
+    )
+    const request = { headers: host === undefined ? {} : { host } } as IncomingMessage
+    expect((yield* respond(request, Effect.succeed(noBytes), "req_1")).status).toBe(status)
+  }).pipe(Effect.runPromise)
+)
 
 it.scoped("an unanswered request delays a shutdown by 2 seconds, since the API may have taken 20 before", () =>
   Effect.gen(function* () {
@@ -36,16 +63,18 @@ it.scoped("an unanswered request delays a shutdown by 2 seconds, since the API m
       testSettingsLayer(":memory:")
     )
     const scope = yield* Scope.make()
-    const admin = Layer.provide(Admin.layer({ host: "127.0.0.1", port: 0 }), services)
+    const admin = Layer.provide(Admin.layer({ host: "127.0.0.1", port: 0, names: ["metrics.internal"] }), services)
     const { address } = yield* Effect.provide(Admin, yield* Layer.buildWithScope(admin, scope))
     const client = yield* dial(address)
-    client.write("GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n")
+    client.write("GET /healthz HTTP/1.1\r\nhost: evil.example\r\n\r\n")
+    yield* client.received(/^HTTP\/1.1 421 [\s\S]*admin.names[\s\S]*\}$/)
+    client.write("GET /readyz HTTP/1.1\r\nhost: metrics.internal\r\n\r\n")
     yield* Deferred.await(asked)
     const stop = yield* Effect.fork(Scope.close(scope, Exit.void))
     yield* TestClock.adjust("1999 millis")
     expect(yield* Fiber.poll(stop)).toMatchObject({ _tag: "None" })
     yield* TestClock.adjust("1 millis")
     yield* Fiber.join(stop)
-    expect(yield* client.closed).toBe("")
+    expect(yield* client.closed).toMatch(/^HTTP\/1.1 421 .*\}$/s)
   })
 )
