@@ -6,6 +6,7 @@
 import { Cause, Effect, Option } from "effect"
 import type { HttpReply } from "./Http/HttpReply.ts"
 import type { Page, PageRequest, Pages } from "./Http/PageHandler.ts"
+import { overloaded } from "./Http/withoutKey.ts"
 import type { AssetRoom } from "./Pages/assets.ts"
 import { StoreUnavailable } from "./Sql.ts"
 
@@ -41,6 +42,17 @@ const failed = (room: AssetRoom, cause: Cause.Cause<StoreUnavailable>, { method,
     return errorPage(room, reply, requestId)
   })
 
+/** Made once for all requests: there are too many of them. */
+const overloadedPage = (room: AssetRoom): Effect.Effect<Effect.Effect<HttpReply>> =>
+  Effect.cached(
+    Effect.map(errorPages, ({ errorPage }) => {
+      const text = "Too many people are asking at the same time. Nothing was done. Try again in a few seconds."
+      const { headers } = overloaded
+      const reply = errorPage(room, { status: 503, title: "Busy at the moment", text, ...(headers && { headers }) })
+      return { ...reply, bytes: Buffer.from(reply.text) }
+    })
+  )
+
 const lazily = <R>({ load, prefix, room }: LazyRoom<R>) =>
   Effect.gen(function* () {
     const respond = yield* Effect.cached(Effect.flatten(Effect.promise(load)))
@@ -52,12 +64,13 @@ const lazily = <R>({ load, prefix, room }: LazyRoom<R>) =>
           Effect.flatMap((answer) => answer(request)),
           Effect.provide(context),
           Effect.catchAllCause((cause) => failed(room, cause, request))
-        )
+        ),
+      overloaded: yield* overloadedPage(room)
     }
     return { prefix, page }
   })
 
-const assetsPage: Page = {
+const assetsPage = (overloaded: Effect.Effect<HttpReply>): Page => ({
   route: { path: "/assets/*", operations: new Set(["GET", "HEAD"]) },
   reply: ({ headers, path, requestId }) =>
     Effect.gen(function* () {
@@ -67,13 +80,14 @@ const assetsPage: Page = {
       if (found !== undefined) return found
       const { errorPage } = yield* errorPages
       return errorPage("checkout", { status: 404, title: "Not found", text: "There is nothing here." }, requestId)
-    })
-}
+    }),
+  overloaded
+})
 
 /** Finds the page of a path among the rooms. */
 export const makePages = <R>(rooms: ReadonlyArray<LazyRoom<R>>): Effect.Effect<Pages, never, R> =>
   Effect.gen(function* () {
     const found = yield* Effect.forEach(rooms, lazily, { concurrency: 1 })
-    const all = [...found, { prefix: "/assets", page: assetsPage }]
+    const all = [...found, { prefix: "/assets", page: assetsPage(yield* overloadedPage("checkout")) }]
     return (path) => all.find(({ prefix }) => isBelow(prefix, path))?.page
   })

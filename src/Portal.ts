@@ -166,6 +166,7 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
         }
         if (path === "/portal/sign-in" && isPost) return yield* signIn(desk, request, form)
         const signedIn = yield* sessionOf(desk.cookie.read(headers))
+        if (signedIn !== undefined) request.recognised(signedIn.session.id)
         if (signedIn !== undefined && isPost && !hasCsrfToken(signedIn.secret, form)) return refuse(texts.forged)
         if (room === "a") return yield* accountPage(request, signedIn, form)
         if (path === "/portal/sign-out" && isPost) return yield* leave(desk, signedIn)

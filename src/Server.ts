@@ -9,7 +9,7 @@ import { RequestLog } from "./Http/RequestLog.ts"
 import { observeRequests } from "./Http/requestMetrics.ts"
 import { makeRespond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
-import { UnauthenticatedBudget } from "./Http/UnauthenticatedBudget.ts"
+import { makeWithoutKey } from "./Http/withoutKey.ts"
 import { makePages } from "./Pages.ts"
 import { exceptionHandlers } from "./Payments/decisions/Http.ts"
 import { paymentHandlers } from "./Payments/Http.ts"
@@ -53,7 +53,7 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
       const observe = yield* observeRequests
       const { note } = yield* RequestLog
       const router = makeRouter(Api, handlers)
-      const respond = yield* makeRespond(router, observe, new UnauthenticatedBudget(), pages, note)
+      const respond = yield* makeRespond(router, observe, yield* makeWithoutKey(), pages, note)
       const isProxy = inRanges(server.trustedProxies)
       const address = yield* serveHttp(respond, { host: server.host, port: server.port }, { isProxy })
       yield* Effect.logInfo("listening").pipe(Effect.annotateLogs({ host: address.host, port: address.port }))

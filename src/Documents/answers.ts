@@ -87,6 +87,7 @@ const beforeTheLimit: ReadonlySet<ErrorCode> = new Set([
   "FORBIDDEN",
   "SHUTTING_DOWN",
   "TOO_MANY_CONNECTIONS",
+  "OVERLOADED",
   "STORE_UNAVAILABLE"
 ])
 
@@ -97,6 +98,7 @@ const withRetryAfter: ReadonlySet<ErrorCode> = new Set([
   "RATE_UNAVAILABLE",
   "SHUTTING_DOWN",
   "TOO_MANY_CONNECTIONS",
+  "OVERLOADED",
   "STORE_UNAVAILABLE"
 ])
 
@@ -169,7 +171,7 @@ const shared: Readonly<Record<string, ReadonlyArray<ErrorCode>>> = {
   PayloadTooLarge: ["PAYLOAD_TOO_LARGE"],
   UnsupportedMediaType: ["UNSUPPORTED_MEDIA_TYPE"],
   RateLimited: ["RATE_LIMITED"],
-  Unavailable: ["SHUTTING_DOWN", "TOO_MANY_CONNECTIONS", "STORE_UNAVAILABLE"]
+  Unavailable: ["SHUTTING_DOWN", "TOO_MANY_CONNECTIONS", "OVERLOADED", "STORE_UNAVAILABLE"]
 }
 
 const failure: Response = {

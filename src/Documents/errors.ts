@@ -152,6 +152,10 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     when: "The connection limit is reached, and every connection has a request in progress. Nothing was done.",
     message: "Too many connections are open, each with a request that is worked on: try again in a moment."
   },
+  OVERLOADED: {
+    when: "Requests without a valid key have used their share of the server's time, and this one has waited for five seconds. Nothing was done; repeat the request after `Retry-After`. A request with a valid key does not wait for them.",
+    message: "Too many requests without a valid key are waiting: try again as soon as Retry-After says."
+  },
   STORE_UNAVAILABLE: {
     when: "The database cannot be written or read, for example because a disk is full. Nothing was changed; repeat the request after `Retry-After`.",
     message: "The store cannot be used at the moment, and nothing was changed: try again soon."

@@ -56,6 +56,7 @@ const codesOf = (declared: ReadonlyArray<ErrorCode>, keyed: boolean, takesBody: 
     "METHOD_NOT_ALLOWED",
     "SHUTTING_DOWN",
     "TOO_MANY_CONNECTIONS",
+    "OVERLOADED",
     ...(keyed ? (["UNAUTHORIZED", "FORBIDDEN", "RATE_LIMITED", "STORE_UNAVAILABLE"] as const) : []),
     ...(takesBody ? (["INVALID_JSON", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"] as const) : []),
     ...declared

@@ -7,8 +7,8 @@ import type { Effect } from "effect"
 import type { Body } from "./body.ts"
 import type { HttpReply } from "./HttpReply.ts"
 
-/** Delays a request by milliseconds. Its connection may be closed meanwhile if another client needs one. */
-export type Hold = (millis: number) => Effect.Effect<void>
+/** Lets a request wait. Its connection may be closed meanwhile if another client needs one. */
+export type Hold = <A>(wait: Effect.Effect<A>) => Effect.Effect<A>
 
 /** A request for a page, with nothing of it checked. */
 export interface PageRequest {
@@ -25,6 +25,8 @@ export interface PageRequest {
   readonly client: string
   readonly requestId: string
   readonly hold: Hold
+  /** Says whose request it is: the next ones with the same cookies take turns as theirs, not as their network's. */
+  readonly recognised: (who: string) => void
 }
 
 /** A path as the metrics name it. */
@@ -39,6 +41,8 @@ export interface Page {
   readonly route: ObservedRoute
   /** Never fails: what goes wrong is a page too. */
   readonly reply: (request: PageRequest) => Effect.Effect<HttpReply>
+  /** Sent instead while there are too many requests. */
+  readonly overloaded: Effect.Effect<HttpReply>
 }
 
 /** Finds the page of a path; undefined when the path is the API's. */

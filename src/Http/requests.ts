@@ -12,6 +12,7 @@ import { hasBody, noBody, receiveBody } from "./body.ts"
 import { makeRefusals, tooManyAtOnce, tooManyBodies, tooManyPieces, unknownVersion } from "./connectionRefusals.ts"
 import type { Connections } from "./connections.ts"
 import { errorReply, type HttpReply, headersOf, newRequestId, type Pieces } from "./HttpReply.ts"
+import type { Hold } from "./PageHandler.ts"
 import type { Respond } from "./respond.ts"
 
 const shuttingDown = new ApiError({
@@ -137,11 +138,11 @@ export const makeRequests = (
     })
   }
 
-  /** Delays a request. Meanwhile its connection counts as waiting, and may be closed in favour of a new one. */
-  const hold: (socket: Duplex, millis: number) => Effect.Effect<void> = (socket, millis) =>
+  /** Lets a request wait. Meanwhile its connection counts as waiting, and may be closed in favour of a new one. */
+  const hold = <A>(socket: Duplex, wait: Effect.Effect<A>): Effect.Effect<A> =>
     Effect.acquireUseRelease(
       Effect.sync(() => connections.held(socket)),
-      () => Effect.sleep(millis),
+      () => wait,
       () => Effect.sync(() => connections.released(socket))
     )
 
@@ -199,9 +200,9 @@ export const makeRequests = (
       return receiving.drop()
     }
     // A request is delayed when it is refused, or after its body: what else it sends is not wanted.
-    const delay = (millis: number) => {
+    const delay: Hold = (wait) => {
       receiving.drop()
-      return hold(socket, millis)
+      return hold(socket, wait)
     }
     const answering = runFork(respond(request, receiving.body, requestId, delay))
     fiber = answering

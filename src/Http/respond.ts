@@ -5,7 +5,7 @@
  * once a request's headers have arrived; the body is received when the checks before it have passed.
  */
 import type { IncomingMessage } from "node:http"
-import { Cause, Clock, Effect, Option } from "effect"
+import { Cause, Effect, Option } from "effect"
 import { forbiddenTo, makeAuthenticate } from "../Auth/authenticate.ts"
 import { FailedAttempts } from "../Auth/FailedAttempts.ts"
 import { shownPrefix } from "../Auth/keyFormat.ts"
@@ -21,25 +21,28 @@ import { clientAddressOf, networkOf } from "./clientAddress.ts"
 import type { HttpAnswer } from "./Handler.ts"
 import { errorReply, type HttpReply, isPieces } from "./HttpReply.ts"
 import { Idempotency, type StoreReplay } from "./idempotency.ts"
-import type { Hold, ObservedRoute, Pages } from "./PageHandler.ts"
+import type { Hold, ObservedRoute, Page, Pages } from "./PageHandler.ts"
+import { RefusalPace } from "./RefusalPace.ts"
 import { loggedRequest, type NoteRequest } from "./RequestLog.ts"
 import type { Observe } from "./requestMetrics.ts"
 import { traceRequests } from "./requestTraces.ts"
 import { unlessKept } from "./revalidation.ts"
-import { allowOf, type Operation, type Route, type Router } from "./routes.ts"
-import type { UnauthenticatedBudget } from "./UnauthenticatedBudget.ts"
+import { allowOf, type Match, type Operation, type Route, type Router } from "./routes.ts"
+import { Visitors } from "./Visitors.ts"
+import { overloaded, type WithoutKey } from "./withoutKey.ts"
 
 const noHost = new ApiError({ code: "BAD_REQUEST", message: "The Host header is missing." })
 
 const manyHosts = new ApiError({ code: "BAD_REQUEST", message: "There is more than one Host header." })
 
-/** Node keeps the first of several. A proxy in front may have looked at another one (RFC 9112, 3.2). */
-const hasOneHost = ({ rawHeaders }: IncomingMessage): boolean => {
+/** Node keeps the first of several Host headers. A proxy in front may have looked at another one (RFC 9112, 3.2). */
+const hostProblem = ({ headers, httpVersion, rawHeaders }: IncomingMessage): ApiError | undefined => {
+  if (headers.host === undefined) return httpVersion === "1.1" ? noHost : undefined
   let hosts = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
     if (rawHeaders[i]?.length === 4 && rawHeaders[i]?.toLowerCase() === "host") hosts += 1
   }
-  return hosts <= 1
+  return hosts > 1 ? manyHosts : undefined
 }
 
 const noRoute = new ApiError({ code: "NOT_FOUND", message: "There is nothing at this path." })
@@ -144,13 +147,13 @@ export type Respond = (
 ) => Effect.Effect<HttpReply>
 
 /**
- * Makes the function that replies. `budget` delays requests without a key, and those beyond a key's rate limit; `pages`
- * answer their paths themselves; `note` logs what a key authenticated.
+ * Makes the function that replies. `withoutKey` gives requests without an accepted key their turns; `pages` answer their
+ * paths themselves; `note` logs what a key authenticated.
  */
 export const makeRespond = Effect.fnUntraced(function* (
   router: Router,
   observe: Observe = () => {},
-  budget?: UnauthenticatedBudget,
+  withoutKey?: WithoutKey,
   pages: Pages = () => undefined,
   note: NoteRequest = () => {}
 ) {
@@ -161,6 +164,8 @@ export const makeRespond = Effect.fnUntraced(function* (
   const clientAddress = clientAddressOf(server.trustedProxies)
   const clock = yield* Effect.clock
   const failures = new FailedAttempts()
+  const refusals = new RefusalPace()
+  const visitors = new Visitors()
   const storeErrors = new LogLimit(storeLogs)
   const refusedKeys = new LogLimit(refusedKeyLogs)
 
@@ -175,7 +180,7 @@ export const makeRespond = Effect.fnUntraced(function* (
       }
       const delay = failures.failed(network, clock.unsafeCurrentTimeMillis())
       if (delay === 0) return yield* error
-      yield* hold(delay)
+      yield* hold(Effect.sleep(delay))
       const { code, message } = error
       return yield* new ApiError({ code, message, headers: { connection: "close" } })
     })
@@ -186,8 +191,29 @@ export const makeRespond = Effect.fnUntraced(function* (
     authenticate(
       headerOf(request, "x-api-key"),
       () => clientAddress(request),
-      (error) => delayFailure(request, requestId, error, hold)
+      (error) => {
+        const failed = delayFailure(request, requestId, error, hold)
+        return atTurn(networkOf(clientAddress(request)), hold, failed, overloaded)
+      }
     )
+
+  /** Work for a request without an accepted key, at its owner's turn. */
+  const atTurn = <A, E>(owner: string, hold: Hold, work: Effect.Effect<A, E>, refused: Effect.Effect<A, E>) =>
+    withoutKey === undefined ? work : withoutKey.run(owner, hold, work, refused)
+
+  const pageOf = (page: Page, request: IncomingMessage, form: Body, requestId: string, hold: Hold) => {
+    const [path, search] = targetOf(request)
+    const { headers, method = "" } = request
+    const client = clientAddress(request)
+    const owner = visitors.ownerOf(headers.cookie, networkOf(client))
+    const recognised = (who: string) => visitors.recognised(headers.cookie, who)
+    const asked = { method, path, search, headers, body: form, client, requestId, hold, recognised }
+    const measured = (reply: HttpReply): HttpReply =>
+      reply.rest === undefined || withoutKey === undefined
+        ? reply
+        : { ...reply, rest: withoutKey.measured(owner, reply.rest) }
+    return atTurn(owner, hold, Effect.map(page.reply(asked), measured), page.overloaded)
+  }
 
   const handle = (
     request: IncomingMessage,
@@ -196,32 +222,32 @@ export const makeRespond = Effect.fnUntraced(function* (
     findings: Findings,
     hold: Hold
   ) =>
-    Effect.gen(function* () {
-      const [path, search] = targetOf(request)
+    Effect.suspend((): Effect.Effect<HttpReply, ApiError | StoreUnavailable> => {
+      const [path] = targetOf(request)
       const page = pages(path)
-      const match = page === undefined ? router(path) : undefined
-      // Before any delay, in which a body that was not asked for is dropped.
-      const form = page !== undefined && request.method === "POST" ? yield* body : noBytes
-      if (budget !== undefined && match?.route.isPublic !== false) {
-        const wait = budget.wait(networkOf(clientAddress(request)), clock.unsafeCurrentTimeMillis())
-        if (wait > 0) yield* hold(wait)
+      findings.route = page?.route
+      const problem = hostProblem(request)
+      if (page !== undefined && problem === undefined) {
+        // Before its turn: a body that was not asked for is dropped while a request waits.
+        const form = request.method === "POST" ? body : Effect.succeed(noBytes)
+        return Effect.flatMap(form, (received) => pageOf(page, request, received, requestId, hold))
       }
-      if (request.headers.host === undefined && request.httpVersion === "1.1") return yield* noHost
-      if (!hasOneHost(request)) return yield* manyHosts
-      if (page !== undefined) {
-        findings.route = page.route
-        const { headers, method = "" } = request
-        return yield* page.reply({
-          method,
-          path,
-          search,
-          headers,
-          body: form,
-          client: clientAddress(request),
-          requestId,
-          hold
-        })
-      }
+      const match = router(path)
+      const work = problem ?? answerOf(match, request, body, requestId, findings, hold)
+      if (match?.route.isPublic === false) return work
+      return atTurn(networkOf(clientAddress(request)), hold, work, overloaded)
+    })
+
+  const answerOf = (
+    match: Match | undefined,
+    request: IncomingMessage,
+    body: Effect.Effect<Body>,
+    requestId: string,
+    findings: Findings,
+    hold: Hold
+  ) =>
+    Effect.gen(function* () {
+      const [, search] = targetOf(request)
       if (match === undefined) return yield* noRoute
       const { params, route } = match
       findings.route = route
@@ -233,8 +259,8 @@ export const makeRespond = Effect.fnUntraced(function* (
         const allowance = limits.spend(key, now)
         findings.headers = limitHeaders(allowance)
         if (!allowance.allowed) {
-          const wait = budget?.wait(key.id, now) ?? 0
-          if (wait > 0) yield* hold(wait)
+          const wait = withoutKey === undefined ? 0 : refusals.wait(key.id, now)
+          if (wait > 0) yield* hold(Effect.sleep(wait))
           return yield* rateLimited(allowance, now + wait)
         }
       }
@@ -277,7 +303,7 @@ export const makeRespond = Effect.fnUntraced(function* (
 
   const traced = yield* traceRequests
 
-  const respond: Respond = (request, body, requestId, hold = Clock.sleep) =>
+  const respond: Respond = (request, body, requestId, hold = (wait) => wait) =>
     Effect.suspend(() => {
       const startedAt = clock.unsafeCurrentTimeNanos()
       const findings: Findings = { startedAt, headers: {}, route: undefined, key: undefined, payload: undefined }

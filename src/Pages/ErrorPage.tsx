@@ -6,26 +6,29 @@ import { pageReply } from "./reply.tsx"
 export interface ErrorText {
   readonly lang?: string
   readonly status: number
+  readonly headers?: Readonly<Record<string, string>>
   readonly title: string
   /** What happened and what to do. */
   readonly text: string
 }
 
-/** A page that says what went wrong; in the log it is found by `requestId`. */
+/** A page that says what went wrong; in the log it is found by `requestId`, unless there is nothing to find. */
 export const errorPage = (
   room: AssetRoom,
-  { lang = "en", status, text, title }: ErrorText,
-  requestId: string
+  { headers, lang = "en", status, text, title }: ErrorText,
+  requestId?: string
 ): HttpReply =>
   pageReply(
     <Document lang={lang} title={title} assets={assets().urls(room)} bodyClass="error-page">
       <main>
         <h1>{title}</h1>
         <p>{text}</p>
-        <p class="request-id">
-          <code>{requestId}</code>
-        </p>
+        {requestId && (
+          <p class="request-id">
+            <code>{requestId}</code>
+          </p>
+        )}
       </main>
     </Document>,
-    { status }
+    { status, ...(headers === undefined ? {} : { headers }) }
   )

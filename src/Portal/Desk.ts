@@ -72,7 +72,7 @@ export const makeDesk = Effect.gen(function* () {
         const network = networkOf(client)
         const wait = failures.book(network, yield* Clock.currentTimeMillis)
         if (wait === undefined) return yield* TooManyWaiting.of(true)
-        if (wait > 0) yield* hold(wait)
+        if (wait > 0) yield* hold(Effect.sleep(wait))
         return yield* Effect.tapError(check, (error) =>
           error instanceof TooManyWaiting || error instanceof StoreUnavailable
             ? Effect.void

@@ -25,7 +25,12 @@ export const delayBefore = (retry: number, error: unknown, random: number): numb
 }
 
 /** Who answers so has changed nothing. */
-const untouched: ReadonlySet<string> = new Set(["SHUTTING_DOWN", "STORE_UNAVAILABLE", "TOO_MANY_CONNECTIONS"])
+const untouched: ReadonlySet<string> = new Set([
+  "SHUTTING_DOWN",
+  "STORE_UNAVAILABLE",
+  "TOO_MANY_CONNECTIONS",
+  "OVERLOADED"
+])
 
 /** Whether the request may have been carried out although it failed. */
 export const mayHaveHappened = (error: unknown): boolean =>

@@ -29,8 +29,8 @@ const clients = 50
 /** Refuses without asking for the body, at once or after a time that does not end. */
 const refusing =
   (wait: Effect.Effect<void>): Respond =>
-  (_request, _body, _id, hold = () => Effect.void) =>
-    Effect.as(Effect.zipRight(hold(60_000), wait), { status: 401, headers: {}, text: "{}" })
+  (_request, _body, _id, hold = (wait) => wait) =>
+    Effect.as(hold(wait), { status: 401, headers: {}, text: "{}" })
 
 /** What a server keeps of bodies that have arrived but for their ends, in bytes of each. */
 const keptOf = (respond: Respond, said: string) =>

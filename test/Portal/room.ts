@@ -70,7 +70,8 @@ export const portalWith = Effect.fnUntraced(function* <R>(routes: ReadonlyArray<
         ...{ method, path, search, client, requestId: "req_1" },
         headers: { host: new URL(at).host, ...headers },
         body: Buffer.from(body),
-        hold: Effect.sleep
+        hold: (wait) => wait,
+        recognised: () => {}
       }
       return Effect.gen(function* () {
         const { rest = Stream.empty, ...reply } = yield* Effect.orDie(room(request))

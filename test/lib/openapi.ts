@@ -84,6 +84,7 @@ const everywhere: ReadonlyArray<ErrorCode> = [
   "INTERNAL",
   "SHUTTING_DOWN",
   "TOO_MANY_CONNECTIONS",
+  "OVERLOADED",
   "STORE_UNAVAILABLE"
 ]
 

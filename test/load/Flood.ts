@@ -3,6 +3,8 @@ import { manyAddresses } from "./Attack.ts"
 /** Connections that ask for something without a key as fast as they are answered, and connect again when they are closed. */
 export interface Flood {
   readonly path: string
+  /** The path is that of a payment's checkout page, which is made before. */
+  readonly isCheckout?: boolean
   /** Sent with each request. */
   readonly headers?: string
   readonly connections: number
@@ -24,6 +26,7 @@ export const floods: Readonly<Record<string, Flood>> = {
   "readiness, by 25 clients": { path: "/readyz", connections, clients, seconds },
   reference: { path: "/docs", connections, seconds },
   document: { path: "/openapi.json", connections, seconds },
+  "checkout pages": { path: "/pay/", isCheckout: true, connections, clients: manyAddresses ? 50 : 1, seconds },
   "nothing there": { path: "/v1/nothing", connections, seconds },
   "guessed keys": { path: "/v1/payments", headers: "x-api-key: svc_test_guess\r\n", connections, seconds }
 }

@@ -1,5 +1,5 @@
 import { Effect, Fiber, Schedule } from "effect"
-import { Pool } from "undici"
+import { Pool, request } from "undici"
 import { quantile } from "../bench/Figure.ts"
 import { memoryOf } from "../bench/memory.ts"
 import { start } from "../bench/processes.ts"
@@ -157,9 +157,22 @@ export const abuse = Effect.fn("test.abuse")(function* (daemon: Shop, counts: Co
   return { ...seen, ...parse<Pick<Report, "outcomes">>(last) } satisfies Report
 })
 
+/** The path of a new payment's page. */
+export const checkoutOf = ({ key, port }: Shop) =>
+  Effect.promise(async () => {
+    const answer = await request(`http://127.0.0.1:${port}/v1/payments`, {
+      method: "POST",
+      headers: { "x-api-key": key, "content-type": "application/json" },
+      body: JSON.stringify({ merchantRef: `order ${++orders}`, amount: "1000000", currency: "USDC", chain: "base" })
+    })
+    const { checkoutUrl } = (await answer.body.json()) as { readonly checkoutUrl: string }
+    return new URL(checkoutUrl).pathname
+  })
+
 /** The same with strangers that ask as fast as they can. */
 export const flood = Effect.fn("test.flood")(function* (daemon: Shop, wanted: Flood, pace: Pace) {
-  const order: FloodOrder = { port: daemon.port, ...wanted }
+  const path = wanted.isCheckout === true ? yield* checkoutOf(daemon) : wanted.path
+  const order: FloodOrder = { port: daemon.port, ...wanted, path }
   const { last, seen } = yield* beside(daemon, "test/load/flooders.ts", order, pace)
   return { ...seen, ...parse<Pick<FloodReport, "answers">>(last) } satisfies FloodReport
 })

@@ -1,7 +1,10 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { quantile } from "../bench/Figure.ts"
 import { type Counts, manyAddresses } from "./Attack.ts"
-import { abuse } from "./abuse.ts"
+import { abuse, flood } from "./abuse.ts"
+import { floods } from "./Flood.ts"
+import { payer } from "./payer.ts"
 import { startShop } from "./Shop.ts"
 
 const counts: Counts = manyAddresses
@@ -30,5 +33,25 @@ it.scopedLive("hundreds of connections that mean no good keep nobody else from b
     expect(report.memory.most - report.memory.before).toBeLessThan(256)
     // Each connection that stayed open would be one more.
     expect(report.sockets.after).toBeLessThanOrEqual(report.sockets.before)
+  })
+)
+
+it.scopedLive("fifty addresses that ask for a payment's page keep no key and no payer waiting", () =>
+  Effect.gen(function* () {
+    const daemon = yield* startShop()
+    const pace = { breath: "20 millis", quietPayments: 100 }
+    const { "checkout pages": wanted } = floods
+    if (wanted === undefined) return yield* Effect.dieMessage("no such flood")
+    const pages = yield* payer(daemon)
+    const seconds = 5
+    const report = yield* flood(daemon, { ...wanted, seconds }, pace)
+    expect([...report.quiet.failures, ...report.underAttack.failures]).toEqual([])
+    const { 200: served = 0 } = report.answers
+    expect(served).toBeGreaterThan(50)
+    expect(report.underAttack.p50).toBeLessThan(20 * report.quiet.p50)
+    const { statuses, waits } = yield* pages
+    expect(new Set(statuses)).toEqual(new Set([200]))
+    // Whoever asks once does not wait as long as those who ask all the time.
+    expect(quantile(waits, 0.5)).toBeLessThan((wanted.connections * seconds * 1_000) / served / 2)
   })
 )

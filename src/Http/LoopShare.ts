@@ -1,0 +1,154 @@
+import { BoundedMap } from "../Domain/BoundedMap.ts"
+
+/** The share of the event loop's time that all owners have together, beside the time in which it is idle. */
+const share = 0.25
+/** Milliseconds of it that they may have saved up. */
+const burst = 50
+/** Requests that may wait, of all owners together. */
+const capacity = 4_096
+/** Owners in memory. */
+const ownersKept = 10_000
+/** What a request costs beside the time that is measured: its bytes are parsed before, and are written after that. */
+const overhead = 0.1
+/** What a request counts for in the order of turns beside its time, which is not known before it has run. */
+const expected = 1
+/** The longest that a request waits. */
+const longestWait = 5_000
+
+/** A request that waits for its turn. */
+export interface Waiting<A> {
+  readonly item: A
+  readonly owner: string
+  /** Its place in the order: what its owner has had before it, on the scale of `#turn`. */
+  readonly tag: number
+  readonly since: number
+}
+
+/**
+ * Divides a share of the event loop's time among the owners of requests. Over any period they use no more than a quarter
+ * of it, the time for which the loop was idle, a burst of 50 ms, and the rest of the request that was running then. Who
+ * comes beyond that waits, and whoever has had least goes first (start-time fair queueing, Goyal et al. 1996): the one
+ * request of an owner overtakes the many of another. Where too many wait, the last in that order gives way, the newest of
+ * whoever asks for most; what has waited for five seconds does so too. A pure data structure: `withoutKey.ts` measures,
+ * and lets requests run. Times in milliseconds.
+ */
+export class LoopShare<A> {
+  /** Last in the order first, so that the next one is taken off the end. */
+  readonly #waiting: Array<Waiting<A>> = []
+  /** The same, those first that have waited longest. */
+  readonly #bySince = new Set<Waiting<A>>()
+  /** By owner, the tag of its next request. One that is not beyond `#turn` says no more than none. */
+  readonly #tags = new BoundedMap<string, number>(ownersKept)
+  readonly #capacity: number
+  /** The tag of the request that ran last. */
+  #turn = 0
+  /** What they may use; not above zero, they wait. */
+  #saved = burst
+  #now: number
+  #idle: number
+
+  /** @param idle for how long the event loop has been idle in all */
+  constructor(now: number, idle: number, most = capacity) {
+    this.#now = now
+    this.#idle = idle
+    this.#capacity = most
+  }
+
+  get size(): number {
+    return this.#waiting.length
+  }
+
+  /** Whether a request may run now. */
+  mayRun(now: number, idle: number): boolean {
+    // Whatever the clock does, the loop was not idle for longer than time has passed.
+    const passed = Math.max(0, now - this.#now)
+    const idled = Math.min(passed, Math.max(0, idle - this.#idle))
+    this.#saved = Math.min(burst, this.#saved + share * passed + idled)
+    this.#now = now
+    this.#idle = idle
+    return this.#saved > 0
+  }
+
+  /** After how long `mayRun` is true again, at the latest. */
+  get due(): number {
+    return Math.max(0, -this.#saved / share)
+  }
+
+  /** Counts a request that runs without waiting. */
+  start(owner: string): void {
+    this.#begin(this.#book(owner))
+  }
+
+  /** Adds a request to those that wait. The one that gives way for it may be itself. */
+  add(owner: string, item: A, now: number): { readonly added: Waiting<A>; readonly dropped: Waiting<A> | undefined } {
+    const added = { item, owner, tag: this.#book(owner), since: now }
+    this.#waiting.splice(this.#placeOf(added.tag), 0, added)
+    this.#bySince.add(added)
+    const dropped = this.size > this.#capacity ? this.#waiting[0] : undefined
+    if (dropped !== undefined) this.remove(dropped)
+    return { added, dropped }
+  }
+
+  /** Takes out the next one that waits, to run it. */
+  next(): A | undefined {
+    const next = this.#waiting.pop()
+    if (next === undefined) return undefined
+    this.#bySince.delete(next)
+    this.#begin(next.tag)
+    return next.item
+  }
+
+  /** Takes out one that waits no more, unless it is out already. */
+  remove(one: Waiting<A>): void {
+    const at = this.#waiting.indexOf(one, this.#placeOf(one.tag))
+    if (at === -1) return
+    this.#waiting.splice(at, 1)
+    this.#bySince.delete(one)
+    // What did not run counts for nothing: whoever is refused a lot does not wait longer for that.
+    this.#tags.set(one.owner, (this.#tags.get(one.owner) ?? expected) - expected)
+  }
+
+  /** Takes out those that have waited too long, `most` of them. */
+  expire(now: number, most: number): ReadonlyArray<A> {
+    const late: Array<A> = []
+    for (const one of this.#bySince) {
+      // A clock that was set back makes none of them wait longer.
+      if (late.length === most || Math.abs(now - one.since) < longestWait) break
+      this.remove(one)
+      late.push(one.item)
+    }
+    return late
+  }
+
+  /** Counts time that a request of the owner has used. */
+  spent(owner: string, time: number): void {
+    this.#saved -= time
+    this.#tags.set(owner, this.#tagOf(owner) + time)
+  }
+
+  #tagOf(owner: string): number {
+    return Math.max(this.#turn, this.#tags.get(owner) ?? 0)
+  }
+
+  #book(owner: string): number {
+    const tag = this.#tagOf(owner)
+    this.#tags.set(owner, tag + expected)
+    return tag
+  }
+
+  #begin(tag: number): void {
+    this.#turn = tag
+    this.#saved -= overhead
+  }
+
+  /** Where one with this tag goes: in the order it comes after those with the same. */
+  #placeOf(tag: number): number {
+    let [from, to] = [0, this.#waiting.length]
+    while (from < to) {
+      const middle = (from + to) >>> 1
+      if ((this.#waiting[middle]?.tag ?? 0) > tag) from = middle + 1
+      else to = middle
+    }
+    return from
+  }
+}
