@@ -4,13 +4,16 @@
  * token is all that is needed and all that is known of whoever asks; it is never logged. Loaded with the first such request.
  */
 import { Clock, Effect } from "effect"
-import { checkoutReply } from "./Checkout/CheckoutPage.tsx"
+import { type CheckoutPageProps, renderCheckout } from "./Checkout/CheckoutPage.tsx"
 import { choiceOf } from "./Checkout/choice.ts"
 import { checkoutTexts, type Language, languageOf } from "./Checkout/languages.ts"
+import { joinedAt } from "./Checkout/moment.ts"
 import { OpenStreams } from "./Checkout/OpenStreams.ts"
+import { RenderedPages } from "./Checkout/RenderedPages.ts"
 import { makeReadPayment } from "./Checkout/readPayment.ts"
-import { makeShopLook } from "./Checkout/shopLook.ts"
+import { lookOf, makeShopLook } from "./Checkout/shopLook.ts"
 import { versionsOf } from "./Checkout/versions.ts"
+import { askOfView, versionOf } from "./Checkout/view.ts"
 import { Outbox } from "./Events/Outbox.ts"
 import { networkOf } from "./Http/clientAddress.ts"
 import type { HttpReply } from "./Http/HttpReply.ts"
@@ -49,8 +52,11 @@ const streamHeaders = {
   "x-accel-buffering": "no"
 }
 
-/** Answers the requests below its prefix. */
-export const makeCheckout = Effect.gen(function* () {
+/** Names everything that a page shows: the view by its version. */
+const keyOf = ({ view: _, ...shown }: CheckoutPageProps): string => JSON.stringify(shown)
+
+/** Answers the requests below its prefix. @param pages where it keeps those that it has rendered */
+export const checkoutWith = Effect.fnUntraced(function* (pages: RenderedPages) {
   const read = yield* makeReadPayment
   const outbox = yield* Outbox
   const looks = yield* makeShopLook
@@ -62,8 +68,9 @@ export const makeCheckout = Effect.gen(function* () {
     const language = languageOf(query.get("lang"), headers["accept-language"])
     if (method !== "GET" && method !== "HEAD") return wrongMethod(requestId)
     const [, token = "", part] = pathPattern.exec(path) ?? []
-    const payment = yield* read.find(token)
-    if (payment === undefined) return notFound(language, requestId)
+    const stored = yield* read.find(token)
+    if (stored === undefined) return notFound(language, requestId)
+    const { payment, shop, worth } = stored
     if (part === "logo" || part === "theme.css") {
       return (yield* looks.partOf(payment.account, part)) ?? notFound(language, requestId)
     }
@@ -73,11 +80,22 @@ export const makeCheckout = Effect.gen(function* () {
       const rest = versionsOf(token, payment, network, read, outbox, streams)
       return { status: 200, headers: streamHeaders, text: "", rest }
     }
-    const view = yield* read.view(payment)
-    const worth = yield* read.worth(payment)
-    const look = yield* looks.lookOf(payment.account, path)
+    const view = yield* read.view(stored)
     const now = yield* Clock.currentTimeMillis
-    return checkoutReply({ view, worth, language, choice: choiceOf(query), look, now })
+    const ask = askOfView(view)
+    const props: CheckoutPageProps = {
+      view,
+      version: versionOf(view),
+      worth,
+      language,
+      choice: choiceOf(query),
+      look: lookOf(shop, path),
+      isHurried: ask !== undefined && now >= ask.shownFrom
+    }
+    const { document, headers: pageHeaders } = pages.of(keyOf(props), () => renderCheckout(props))
+    return { status: 200, headers: pageHeaders, text: "", bytes: joinedAt(document, now, ask?.endsAt ?? now, language) }
   })
   return room
 })
+
+export const makeCheckout = Effect.suspend(() => checkoutWith(new RenderedPages()))

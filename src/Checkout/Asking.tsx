@@ -1,8 +1,8 @@
 /** What somebody needs who is about to pay, in the order of need: how much, on which network, to which address, by which code. */
-import { countdown } from "../Domain/countdown.ts"
 import { plainAmount } from "./amounts.ts"
 import { type Choice, type Code, hrefOf } from "./choice.ts"
 import { LocalTime } from "./LocalTime.tsx"
+import { moment } from "./moment.ts"
 import { Qr } from "./Qr.tsx"
 import type { Ask, CheckoutView } from "./view.ts"
 import type { Wording } from "./wording.ts"
@@ -12,8 +12,8 @@ export interface AskingProps {
   readonly ask: Ask
   readonly wording: Wording
   readonly choice: Choice
-  /** Unix milliseconds. */
-  readonly now: number
+  /** Whether the time is shown that is left. */
+  readonly isHurried: boolean
 }
 
 const groupsOfFour = (address: string): ReadonlyArray<string> =>
@@ -83,11 +83,11 @@ const Deadline = ({ ask: { endsAt }, wording: { language, t } }: AskingProps) =>
   </p>
 )
 
-const TimeLeft = ({ ask: { endsAt, shownFrom }, now, wording: { language, t } }: AskingProps) => (
-  <p class="time-left" hidden={now < shownFrom}>
+const TimeLeft = ({ ask: { endsAt, shownFrom }, isHurried, wording: { t } }: AskingProps) => (
+  <p class="time-left" hidden={!isHurried}>
     {t.timeLeft}{" "}
     <b data-ends={endsAt} data-from={shownFrom}>
-      {countdown(endsAt - now, language)}
+      {moment.left}
     </b>
   </p>
 )

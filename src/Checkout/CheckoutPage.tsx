@@ -1,8 +1,8 @@
 /**
  * The checkout page as a document. Everything that changes is in `<main>`, which the island replaces when the payment's
- * version changes; the live region beside it tells a new headline once.
+ * version changes; the live region beside it tells a new headline once. A page depends on its properties alone: the moment
+ * at which it is sent is left open in it.
  */
-import type { HttpReply } from "../Http/HttpReply.ts"
 import { assets } from "../Pages/assets.ts"
 import { Document } from "../Pages/Document.tsx"
 import { pageReply } from "../Pages/reply.tsx"
@@ -12,9 +12,11 @@ import { type Choice, hrefOf } from "./choice.ts"
 import { Extras } from "./Extras.tsx"
 import { checkoutTexts, type Language, languages } from "./languages.ts"
 import type { ShopLook } from "./look.ts"
+import { cutAtMarks, moment } from "./moment.ts"
 import { Outcome } from "./Outcome.tsx"
+import type { RenderedPage } from "./RenderedPages.ts"
 import type { Worth } from "./readPayment.ts"
-import { type CheckoutView, isFinal, versionOf } from "./view.ts"
+import { askOfView, type CheckoutView, isFinal } from "./view.ts"
 import { type Wording, wordingOf } from "./wording.ts"
 
 /** Seconds until a page reloads itself where no script does, and until a payer is taken back to the shop. */
@@ -23,12 +25,14 @@ const returnAfter = 3
 
 export interface CheckoutPageProps {
   readonly view: CheckoutView
+  /** Of the view. */
+  readonly version: string
   readonly worth: Worth | undefined
   readonly language: Language
   readonly choice: Choice
   readonly look: ShopLook
-  /** Unix milliseconds. */
-  readonly now: number
+  /** Whether so little time is left that the page shows how much. */
+  readonly isHurried: boolean
 }
 
 /** What a page without scripts does by itself. */
@@ -54,10 +58,10 @@ const Shop = ({ look: { logo, name } }: Pick<CheckoutPageProps, "look">) =>
     </header>
   )
 
-const Body = ({ choice, look, now, view, wording, worth }: CheckoutPageProps & { readonly wording: Wording }) => {
+const Body = ({ choice, isHurried, look, view, wording, worth }: CheckoutPageProps & { readonly wording: Wording }) => {
   const { language, network, t } = wording
   const { amount, currency, extras, lags, merchantRef, mode, state } = view
-  const ask = state.kind === "waiting" || state.kind === "partPaid" ? state.ask : undefined
+  const ask = askOfView(view)
   const asked = ask?.due ?? amount
   // What the heading does not say; while something is asked for, of that.
   const terms = [
@@ -75,7 +79,7 @@ const Body = ({ choice, look, now, view, wording, worth }: CheckoutPageProps & {
       {ask === undefined ? (
         <Outcome view={view} wording={wording} look={look} />
       ) : (
-        <Asking view={view} ask={ask} wording={wording} choice={choice} now={now} />
+        <Asking view={view} ask={ask} wording={wording} choice={choice} isHurried={isHurried} />
       )}
       <p class="reference">
         {t.reference}: <bdi>{merchantRef}</bdi>
@@ -106,7 +110,7 @@ const Languages = ({ choice, language }: Pick<CheckoutPageProps, "choice" | "lan
 )
 
 const CheckoutPage = (props: CheckoutPageProps) => {
-  const { choice, language, look, now, view } = props
+  const { choice, language, look, version, view } = props
   const { state } = view
   const wording = wordingOf(view, language)
   const title = state.kind === "waiting" ? wording.headline : `${wording.headline} · ${wording.money(view.amount)}`
@@ -126,9 +130,9 @@ const CheckoutPage = (props: CheckoutPageProps) => {
       <Shop look={look} />
       <main
         class={state.kind}
-        data-version={versionOf(view)}
+        data-version={version}
         data-final={isFinal(view)}
-        data-now={now}
+        data-now={moment.now}
         data-copied={wording.t.copied}
       >
         <Body {...props} wording={wording} />
@@ -140,5 +144,7 @@ const CheckoutPage = (props: CheckoutPageProps) => {
 }
 
 /** The page of a payment, which only the shop's own origins may show in a frame. */
-export const checkoutReply = (props: CheckoutPageProps): HttpReply =>
-  pageReply(<CheckoutPage {...props} />, { frameAncestors: props.look.frameAncestors ?? [] })
+export const renderCheckout = (props: CheckoutPageProps): RenderedPage => {
+  const { headers, text } = pageReply(<CheckoutPage {...props} />, { frameAncestors: props.look.frameAncestors ?? [] })
+  return { headers, document: cutAtMarks(text) }
+}

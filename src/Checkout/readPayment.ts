@@ -1,32 +1,49 @@
 /**
- * Reads what a checkout page shows: the payment and its exceptions, and its receipts only while it is being confirmed and
- * once it is. Called for each page, and by the streams that follow one.
+ * Reads what a checkout page shows: the payment and its exceptions, its receipts only while it is being confirmed and once
+ * it is, its worth and its shop. Called for each page, and by the streams that follow one: what has been read is kept until
+ * the next commit, whatever that changes.
  */
 import { Clock, Duration, Effect, Schema } from "effect"
+import { shopOf } from "../Auth/ShopsRepo.ts"
 import { scan } from "../Chains/ledger/LedgerRepo.ts"
 import { Chains } from "../Chains.ts"
+import { BoundedMap } from "../Domain/BoundedMap.ts"
 import type { ChainName, Mode } from "../Domain/Chain.ts"
 import { Fiat } from "../Domain/Currency.ts"
 import { CheckoutToken } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"
+import type { Shop } from "../Domain/Shop.ts"
 import { paymentObject } from "../Events/paymentObject.ts"
 import { firstOfPayment } from "../Payments/ExceptionListRepo.ts"
 import * as Payments from "../Payments/PaymentsRepo.ts"
 import * as Receipts from "../Payments/ReceiptsRepo.ts"
 import * as Quotes from "../Quotes/QuotesRepo.ts"
 import { Settings } from "../Settings.ts"
+import { dataVersion } from "../Sql/dataVersion.ts"
 import { Reader } from "../Sql.ts"
 import { confirmationsOf } from "./confirmations.ts"
 import { extrasOf } from "./extras.ts"
 import { paidByOf } from "./paidBy.ts"
-import { viewOf } from "./view.ts"
+import { type Facts, viewOf } from "./view.ts"
 
 /** An amount of fiat money, a decimal. */
 export interface Worth {
   readonly amount: string
   readonly currency: Fiat
 }
+
+/** What is stored about a payment. */
+export interface Stored extends Omit<Facts, "lags" | "now"> {
+  /** What the payment was worth when it was made; undefined where that is not known. */
+  readonly worth: Worth | undefined
+  readonly shop: Shop
+  /** The confirmations that it needs. */
+  readonly needed: number
+}
+
+/** Payments that are kept. */
+const capacity = 256
 
 const isToken = Schema.is(CheckoutToken)
 const isFiat = Schema.is(Fiat)
@@ -64,27 +81,6 @@ export const makeReadPayment = Effect.gen(function* () {
       paidByOf(payment, receipts, chainIdIn(payment.mode), rules)
     )
 
-  /** The payment of a token, found by its index; undefined for a token that is malformed or of no payment. */
-  const find = (token: string) => (isToken(token) ? Payments.byCheckoutToken(reader, token) : Effect.succeed(undefined))
-
-  const view = Effect.fnUntraced(function* (payment: Payment) {
-    const network = settings.chains.find(({ chain, mode }) => chain === payment.chain && mode === payment.mode)
-    const health = (yield* chains.health).find(({ chain, mode }) => chain === payment.chain && mode === payment.mode)
-    const needed = network?.confirmations ?? 0
-    const lags = health === undefined || !health.ready || (health.lagBlocks ?? 0) > needed
-    const { exceptions } = yield* firstOfPayment(reader, payment.id, mostExtras)
-    return viewOf({
-      payment,
-      object: paymentObject(payment, settings),
-      confirmations: payment.status === "detecting" ? yield* confirmations(payment, needed) : undefined,
-      extras: extrasOf(payment, exceptions, settings.chains),
-      paidBy: payment.status === "confirmed" ? yield* paidBy(payment) : [],
-      lags,
-      now: yield* Clock.currentTimeMillis
-    })
-  })
-
-  /** What the payment was worth when it was made; undefined where that is not known. */
   const worth = Effect.fnUntraced(function* ({ quoteId, usdValue }: Payment) {
     const quote = quoteId === undefined ? undefined : yield* Quotes.byId(reader, quoteId)
     const quoted = quote && worthOfQuote(quote)
@@ -92,7 +88,50 @@ export const makeReadPayment = Effect.gen(function* () {
     return { amount: usdValue, currency: "USD" } satisfies Worth
   })
 
-  return { find, view, worth }
+  const read = Effect.fnUntraced(function* (payment: Payment) {
+    const network = settings.chains.find(({ chain, mode }) => chain === payment.chain && mode === payment.mode)
+    const needed = network?.confirmations ?? 0
+    const { exceptions } = yield* firstOfPayment(reader, payment.id, mostExtras)
+    const stored: Stored = {
+      payment,
+      object: paymentObject(payment, settings),
+      confirmations: payment.status === "detecting" ? yield* confirmations(payment, needed) : undefined,
+      extras: extrasOf(payment, exceptions, settings.chains),
+      paidBy: payment.status === "confirmed" ? yield* paidBy(payment) : [],
+      worth: yield* worth(payment),
+      shop: yield* shopOf(reader, payment.account),
+      needed
+    }
+    return stored
+  })
+
+  const kept = new BoundedMap<string, Stored>(capacity)
+  let keptAt: number | undefined
+
+  /** The payment of a token, found by its index; undefined for a token that is malformed or of no payment. */
+  const find = Effect.fnUntraced(function* (token: string) {
+    if (!isToken(token)) return undefined
+    // Before anything is read, so that what is committed meanwhile is read again.
+    const version = yield* dataVersion(reader)
+    if (version !== keptAt) kept.clear()
+    keptAt = version
+    const before = kept.get(token)
+    if (before !== undefined) return before
+    const payment = yield* Payments.byCheckoutToken(reader, token)
+    const stored = payment && (yield* read(payment))
+    if (stored !== undefined && keptAt === version) kept.set(token, stored)
+    return stored
+  })
+
+  /** What the page shows of it now. */
+  const view = Effect.fnUntraced(function* (stored: Stored) {
+    const { chain, mode } = stored.payment
+    const health = (yield* chains.health).find((one) => one.chain === chain && one.mode === mode)
+    const lags = health === undefined || !health.ready || (health.lagBlocks ?? 0) > stored.needed
+    return viewOf({ ...stored, lags, now: yield* Clock.currentTimeMillis })
+  })
+
+  return { find, view }
 })
 
 export type ReadPayment = Effect.Effect.Success<typeof makeReadPayment>

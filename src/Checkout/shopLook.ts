@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import { readLogo } from "../Auth/logos.ts"
 import { shopOf } from "../Auth/ShopsRepo.ts"
 import type { AccountId } from "../Domain/Ids.ts"
+import type { Shop } from "../Domain/Shop.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
 import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
@@ -34,22 +35,18 @@ const headers = {
 /** An SVG that is opened by itself could have scripts. */
 const inert = { "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox" }
 
+/** @param path of the payment's page */
+export const lookOf = ({ accent, frameOrigins, logo, name, website }: Shop, path: string): ShopLook => ({
+  ...(name === undefined ? {} : { name }),
+  ...(logo === undefined ? {} : { logo: `${path}/logo` }),
+  ...(accent === undefined ? {} : { style: `${path}/theme.css` }),
+  ...(website === undefined ? {} : { website }),
+  frameAncestors: frameOrigins
+})
+
 export const makeShopLook = Effect.gen(function* () {
   const reader = yield* Reader
   const settings = yield* Settings
-
-  /** @param path of the payment's page */
-  const lookOf = (account: AccountId, path: string) =>
-    Effect.map(
-      shopOf(reader, account),
-      ({ accent, frameOrigins, logo, name, website }): ShopLook => ({
-        ...(name === undefined ? {} : { name }),
-        ...(logo === undefined ? {} : { logo: `${path}/logo` }),
-        ...(accent === undefined ? {} : { style: `${path}/theme.css` }),
-        ...(website === undefined ? {} : { website }),
-        frameAncestors: frameOrigins
-      })
-    )
 
   /** Undefined where it is not there any more, or has become too large. */
   const imageOf = (account: AccountId, logo: string): Effect.Effect<HttpReply | undefined> =>
@@ -74,5 +71,5 @@ export const makeShopLook = Effect.gen(function* () {
     return accent === undefined ? undefined : { status: 200, headers: { ...headers, ...type }, text: themeOf(accent) }
   })
 
-  return { lookOf, partOf }
+  return { partOf }
 })

@@ -46,9 +46,9 @@ export const versionsOf = (
     const next = (shown: Shown | undefined): Effect.Effect<Option.Option<readonly [string, Shown]>, StoreUnavailable> =>
       Effect.gen(function* () {
         if (shown?.isLast === true) return Option.none()
-        const payment = yield* read.find(token)
-        if (payment === undefined) return Option.none()
-        const view = yield* read.view(payment)
+        const stored = yield* read.find(token)
+        if (stored === undefined) return Option.none()
+        const view = yield* read.view(stored)
         const version = versionOf(view)
         if (version !== shown?.version) {
           return Option.some([`data: ${version}\n\n`, { version, isLast: isFinal(view) }] as const)

@@ -146,6 +146,10 @@ export const viewOf = (facts: Facts): CheckoutView => {
 export const isFinal = ({ state: { kind } }: CheckoutView): boolean =>
   kind === "paid" || kind === "expired" || kind === "cancelled" || kind === "failed"
 
+/** What a view asks for; undefined where it asks for nothing. */
+export const askOfView = ({ state }: CheckoutView): Ask | undefined =>
+  state.kind === "waiting" || state.kind === "partPaid" ? state.ask : undefined
+
 /** Names what the page shows: another view has another version. */
 export const versionOf = (view: CheckoutView): string =>
   createHash("sha256")

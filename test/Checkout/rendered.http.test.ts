@@ -1,0 +1,134 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, TestClock } from "effect"
+import { changeShop } from "../../src/Auth/shops.ts"
+import { defaultAccount } from "../../src/Auth.ts"
+import { RenderedPages } from "../../src/Checkout/RenderedPages.ts"
+import { checkoutWith } from "../../src/Checkout.ts"
+import type { PageRequest } from "../../src/Http/PageHandler.ts"
+import { TestApi, testApp } from "../lib/api.ts"
+import { testChain, testRates } from "../lib/settings.ts"
+import { execute } from "../lib/store.ts"
+
+const token = { symbol: "USDC", address: "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913", decimals: 6 } as const
+const app = testApp({ chains: [testChain({ tokens: [token], confirmations: 3 })], rates: testRates({ USDC: "1" }) })
+
+/** A payment of an hour, and what its page says to whoever asks now, in all languages and with both codes. */
+const newPage = Effect.gen(function* () {
+  const { call, newKey } = yield* TestApi
+  const key = yield* newKey()
+  const json = { merchantRef: "order", amount: "25000000", currency: "USDC", chain: "base" }
+  const { body: payment } = yield* call("POST", "/v1/payments", { key, json })
+  const pages = new RenderedPages()
+  const room = yield* checkoutWith(pages)
+  const ask = (search = "") => {
+    const request: PageRequest = {
+      ...{ method: "GET", path: new URL(payment.checkoutUrl).pathname, search, headers: {}, body: Buffer.alloc(0) },
+      ...{ client: "192.0.2.1", requestId: "req_1", hold: (wait) => wait, recognised: () => {} }
+    }
+    return Effect.map(room(request), ({ bytes }) => bytes?.toString() ?? "")
+  }
+  return { ask, payment, rendered: () => pages.size.pages }
+})
+
+/** What a page shows at every moment. */
+const lasting = (page: string): string => page.replace(/data-now="\d+"|\d+:\d\d(?=<)/g, "")
+
+const searches = ["", "?", "lang=de", "lang=de-AT", "code=address", "lang=fr&code=address", "other=1"]
+
+it.effect("a page is rendered once for all who ask, at whatever moment, until it shows something else", () =>
+  Effect.gen(function* () {
+    const { ask, rendered } = yield* newPage
+    const first = yield* Effect.all(
+      Array.from({ length: 50 }, () => ask()),
+      { concurrency: "unbounded" }
+    )
+    expect([new Set(first).size, rendered()]).toEqual([1, 1])
+    yield* TestClock.adjust("10 minutes")
+    expect(lasting(yield* ask()) === lasting(first[0] ?? "")).toBe(true)
+    expect(rendered()).toBe(1)
+    for (const search of [...searches, ...searches]) yield* ask(search)
+    // A choice that the page does not know is none.
+    expect(rendered()).toBe(4)
+  }).pipe(Effect.provide(app))
+)
+
+it.live("no page is older than what it shows", () =>
+  Effect.gen(function* () {
+    const { ask, payment, rendered } = yield* newPage
+    const shown = new Set([lasting(yield* ask())])
+    const change = (name: string, sql: string, ...params: ReadonlyArray<string>) =>
+      Effect.gen(function* () {
+        yield* execute(sql, params)
+        const before = shown.size
+        const page = lasting(yield* ask())
+        shown.add(page)
+        expect([name, shown.size, rendered()]).toEqual([name, before + 1, before + 1])
+        // Asked again it is the same.
+        expect([lasting(yield* ask()) === page, rendered()]).toEqual([true, before + 1])
+      })
+    const { id } = payment
+    yield* change(
+      "an exception",
+      `INSERT INTO exceptions (id, address, key, payment_id, opened_at, mode, kind, chain, currency, amount)
+       VALUES ('exc_1', '0x1', 'k', ?, 1, 'test', 'wrong_token', 'base', 'ETH', '2000000000000000')`,
+      id
+    )
+    yield* change("a refund", "UPDATE exceptions SET sent_back = '1000000000000000'")
+    yield* change("a decision", "UPDATE exceptions SET closed_at = 2, outcome = 'refunded', sent_back = amount")
+    yield* change("a worth", "UPDATE payments SET usd_value = '27' WHERE id = ?", id)
+    yield* change(
+      "a part of the money",
+      "UPDATE payments SET status = 'detecting', amount_received = '20000000' WHERE id = ?",
+      id
+    )
+    yield* change("all of it", "UPDATE payments SET amount_received = '25000000' WHERE id = ?", id)
+    yield* execute("UPDATE payments SET created_head = 1 WHERE id = ?", [id])
+    yield* execute(
+      `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
+         amount, payment_id, canonical, corroborated, seen_at)
+       SELECT chain, mode, '0x1', address, '0', 10, created_at / 1000 + 1, '0x2', 'USDC', '25000000', id, 1, 1, 0
+       FROM payments WHERE id = ?`,
+      [id]
+    )
+    yield* change(
+      "a head",
+      `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number)
+       VALUES ('base', 'test', 0, 10, '0x1', 1, 0)`
+    )
+    yield* change("the next head, which is one more confirmation", "UPDATE scans SET head_number = 11")
+    yield* change(
+      "the end",
+      "UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1 WHERE id = ?",
+      id
+    )
+    yield* change(
+      "a shop's name",
+      "INSERT INTO shops (account_id, name, frame_origins) VALUES (?, 'Tea', '')",
+      defaultAccount
+    )
+    const name = yield* ask()
+    yield* changeShop(defaultAccount, { name: "Coffee" })
+    expect(name).toContain("Tea")
+    expect(yield* ask()).toContain("Coffee")
+  }).pipe(Effect.provide(app))
+)
+
+it.effect("time alone makes the page hurry in the last quarter, and close when it is over", () =>
+  Effect.gen(function* () {
+    const { ask, rendered } = yield* newPage
+    expect(yield* ask()).toContain('class="time-left" hidden')
+    yield* TestClock.adjust("44 minutes")
+    expect(yield* ask()).toContain('class="time-left" hidden')
+    expect(rendered()).toBe(1)
+    yield* TestClock.adjust("61 seconds")
+    const last = yield* ask()
+    expect(last).not.toContain('class="time-left" hidden')
+    expect(last).toContain(">14:59</b>")
+    yield* TestClock.adjust("1 second")
+    expect(yield* ask()).toContain(">14:58</b>")
+    expect(rendered()).toBe(2)
+    yield* TestClock.adjust("15 minutes")
+    expect(yield* ask()).toContain("The time is over")
+    expect(rendered()).toBe(3)
+  }).pipe(Effect.provide(app))
+)
