@@ -1,13 +1,13 @@
-import { Effect, Fiber, Schedule } from "effect"
+import { Duration, Effect, Fiber, Schedule } from "effect"
 import { Pool, request } from "undici"
 import { quantile } from "../bench/Figure.ts"
 import { memoryOf } from "../bench/memory.ts"
 import { start } from "../bench/processes.ts"
 import { openSocketsOf } from "../lib/offlineDaemon.ts"
 import type { Attack, Counts, Outcomes } from "./Attack.ts"
-import type { Answers, Flood, FloodOrder } from "./Flood.ts"
+import { type Answers, type FloodName, type FloodOrder, clients as floodingClients } from "./Flood.ts"
 import type { NeighbourOrder, Tried } from "./Neighbour.ts"
-import type { Shop } from "./Shop.ts"
+import { createStranger, type Shop } from "./Shop.ts"
 
 /** What a well-behaved client has seen. */
 export interface Traffic {
@@ -42,6 +42,8 @@ export interface Report extends Beside {
 
 export interface FloodReport extends Beside {
   readonly answers: Answers
+  /** Memory in MiB after the flood and an ordinary time behind it. */
+  readonly rested: number
 }
 
 export interface NeighbourReport extends Beside {
@@ -157,24 +159,51 @@ export const abuse = Effect.fn("test.abuse")(function* (daemon: Shop, counts: Co
   return { ...seen, ...parse<Pick<Report, "outcomes">>(last) } satisfies Report
 })
 
+/** Ordinary traffic for so long; gives the memory that the daemon has then. */
+export const rest = Effect.fn("test.rest")(function* (daemon: Shop, time: Duration.DurationInput, breath: string) {
+  const until = performance.now() + Duration.toMillis(time)
+  yield* behave(daemon, breath, () => performance.now() < until)
+  return memoryOf(daemon.pid, "now")
+})
+
 /** The path of a new payment's page. */
-export const checkoutOf = ({ key, port }: Shop) =>
+export const checkoutOf = (daemon: Shop) =>
   Effect.promise(async () => {
-    const answer = await request(`http://127.0.0.1:${port}/v1/payments`, {
+    const answer = await request(`http://127.0.0.1:${daemon.port}/v1/payments`, {
       method: "POST",
-      headers: { "x-api-key": key, "content-type": "application/json" },
+      headers: { "x-api-key": daemon.nextKey(), "content-type": "application/json" },
       body: JSON.stringify({ merchantRef: `order ${++orders}`, amount: "1000000", currency: "USDC", chain: "base" })
     })
     const { checkoutUrl } = (await answer.body.json()) as { readonly checkoutUrl: string }
     return new URL(checkoutUrl).pathname
   })
 
-/** The same with strangers that ask as fast as they can. */
-export const flood = Effect.fn("test.flood")(function* (daemon: Shop, wanted: Flood, pace: Pace) {
-  const path = wanted.isCheckout === true ? yield* checkoutOf(daemon) : wanted.path
-  const order: FloodOrder = { port: daemon.port, ...wanted, path }
+/** What strangers need to flood a daemon: a key of their own, and checkout pages. */
+export const strangersOf = Effect.fn("test.strangersOf")(function* (daemon: Shop) {
+  const pages = yield* Effect.replicateEffect(checkoutOf(daemon), floodingClients)
+  return { key: yield* createStranger(daemon), pages }
+})
+
+export type Strangers = Effect.Effect.Success<ReturnType<typeof strangersOf>>
+
+interface FloodPace extends Pace {
+  readonly connections: number
+  readonly seconds: number
+  /** Of ordinary traffic afterwards. */
+  readonly rest: Duration.DurationInput
+}
+
+/** The same with a flood, and what is left of it after a time of ordinary traffic. */
+export const flood = Effect.fn("test.flood")(function* (
+  daemon: Shop,
+  strangers: Strangers,
+  name: FloodName,
+  { connections, rest: restTime, seconds, ...pace }: FloodPace
+) {
+  const order: FloodOrder = { port: daemon.port, name, connections, seconds, ...strangers }
   const { last, seen } = yield* beside(daemon, "test/load/flooders.ts", order, pace)
-  return { ...seen, ...parse<Pick<FloodReport, "answers">>(last) } satisfies FloodReport
+  const rested = yield* rest(daemon, restTime, pace.breath)
+  return { ...seen, rested, ...parse<Pick<FloodReport, "answers">>(last) } satisfies FloodReport
 })
 
 /** The same with hostile neighbours: a provider, a merchant, receivers. */

@@ -1,21 +1,24 @@
 import { connect, type Socket } from "node:net"
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Schedule } from "effect"
 import { manyAddresses } from "./Attack.ts"
-import type { Answers, FloodOrder } from "./Flood.ts"
+import { type Answers, clients, type FloodOrder, floodOf } from "./Flood.ts"
 
-// Strangers that ask as fast as they are answered: node flooders.ts '{"port":…,"path":…}'. Prints a line once they have
+// Whoever floods, in a process of their own: node flooders.ts '{"name":"idle","port":…}'. Prints a line once they have
 // begun, and one when their time is over: what they were answered.
 const order = JSON.parse(process.argv[2] ?? "") as FloodOrder
-const { clients = 1, connections, headers = "", path, pipelined = 1, port, seconds } = order
-const request = `GET ${path} HTTP/1.1\r\nhost: x\r\n${headers}\r\n`
+const { pipelined = 1, says, next } = floodOf(order.name)
 const answers: Record<string, number> = {}
 const open = new Set<Socket>()
 let isOver = false
 
 const headEnd = "\r\n\r\n"
 
-/** Counts answers in a stream of bytes, each by its Content-Length. */
-const counter = (onAnswer: (status: string) => void) => {
+const count = (outcome: string) => {
+  answers[outcome] = (answers[outcome] ?? 0) + 1
+}
+
+/** Counts answers in a stream of bytes, each by its Content-Length. Nothing is counted behind one that has none. */
+const counter = (onAnswer: () => void) => {
   let head = ""
   let left = 0
   return (chunk: Buffer) => {
@@ -35,36 +38,41 @@ const counter = (onAnswer: (status: string) => void) => {
       const text = (head + rest).slice(0, end)
       at += end + headEnd.length - head.length
       head = ""
-      left = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0)
-      onAnswer(text.slice(9, 12))
+      left = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? Number.POSITIVE_INFINITY)
+      count(text.slice(9, 12))
+      onAnswer()
     }
   }
 }
 
-const flood = (client: number) => {
+const flood = (connection: number, text: Buffer) => {
   if (isOver) return
-  const localAddress = manyAddresses ? `127.0.3.${1 + client}` : undefined
-  const socket = connect({ host: "127.0.0.1", port, ...(localAddress === undefined ? {} : { localAddress }) })
+  const localAddress = manyAddresses ? `127.0.3.${1 + (connection % clients)}` : undefined
+  const socket = connect({ host: "127.0.0.1", port: order.port, ...(localAddress && { localAddress }) })
   open.add(socket)
-  const count = counter((status) => {
-    answers[status] = (answers[status] ?? 0) + 1
-    socket.write(request)
+  const again = () => void (next === "ask" && socket.write(text))
+  socket.on("connect", () => {
+    if (next === "reset") socket.write(text, () => socket.resetAndDestroy())
+    else for (let i = 0; i < pipelined; i++) socket.write(text)
   })
-  socket.on("connect", () => socket.write(request.repeat(pipelined)))
-  socket.on("data", count)
+  socket.on("data", counter(again))
   socket.on("error", () => undefined)
   socket.on("close", () => {
     open.delete(socket)
-    setImmediate(flood, client)
+    count("closed")
+    setImmediate(flood, connection, text)
   })
 }
 
-for (let i = 0; i < connections; i++) flood(i % clients)
-process.stdout.write(`${JSON.stringify({ opened: connections })}\n`)
-const end = Effect.sync(() => {
-  isOver = true
-  for (const socket of open) socket.destroy()
-  const said: { readonly answers: Answers } = { answers }
-  process.stdout.write(`${JSON.stringify(said)}\n`)
+for (let i = 0; i < order.connections; i++) flood(i, Buffer.from(says(order, i), "latin1"))
+process.stdout.write(`${JSON.stringify({ opened: order.connections })}\n`)
+
+const drip = Effect.sync(() => {
+  for (const socket of open) if (socket.writable) socket.write("x")
 })
-await Effect.runPromise(Effect.delay(end, Duration.seconds(seconds)))
+const dripping = next === "drip" ? Effect.repeat(drip, Schedule.spaced("1 second")) : Effect.never
+await Effect.runPromise(Effect.timeoutOption(dripping, Duration.seconds(order.seconds)))
+isOver = true
+for (const socket of open) socket.destroy()
+const said: { readonly answers: Answers } = { answers }
+process.stdout.write(`${JSON.stringify(said)}\n`)
