@@ -1,66 +1,96 @@
 import { randomUUID } from "node:crypto"
 import { Either } from "effect"
-import { JsonScan } from "./JsonScan.ts"
+import { type NumberToken, scanJsonText } from "./jsonText.ts"
 
 /** Arrays and objects may be nested this deep. */
 const maxDepth = 64
 
+/** A number may be this long: the largest amount, 2^256 - 1, has 78 digits. */
+const maxNumberLength = 80
+
 /** Replaces a number that a double cannot hold exactly in a parsed text, so that nothing is rounded silently. */
 export const inexact: unique symbol = Symbol("inexact")
 
-/** Numbers that a double may not hold exactly; with up to 15 significant digits it always does. */
-const suspicious = /\d[\d.]{15}|\d[eE]/
+/** Digits that every double holds. */
+const exactDigits = 15
 
-// A string, to skip it, or a number. Correct for every text that JSON.parse accepts.
-const stringOrNumber = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g
+/** The digits without zeros at their end. */
+const significant = (digits: string): string => {
+  let end = digits.length
+  while (digits[end - 1] === "0") end--
+  return digits.slice(0, end)
+}
 
 /** Significant digits and exponent: one form for each value. */
 const canonical = (literal: string): string => {
   const [mantissa = "", exponent = "0"] = literal.toLowerCase().split("e")
   const [integer = "", fraction = ""] = mantissa.replace("-", "").split(".")
   const digits = `${integer}${fraction}`.replace(/^0+/, "")
-  const significant = digits.replace(/0+$/, "")
-  return significant === ""
-    ? "0"
-    : `${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`
+  const kept = significant(digits)
+  return kept === "" ? "0" : `${kept}e${Number(exponent) - fraction.length + digits.length - kept.length}`
 }
 
 /** Whether a double holds the number exactly. */
-const isExact = (literal: string): boolean => canonical(literal) === canonical(String(Number(literal)))
+const isExact = ({ hasExponent, text }: NumberToken): boolean =>
+  (text.length <= exactDigits && !hasExponent) || canonical(text) === canonical(String(Number(text)))
+
+/** The text with other texts in place of some of its numbers. */
+const withNumbers = (text: string, numbers: ReadonlyArray<NumberToken>, replaced: (of: NumberToken) => string) => {
+  let at = 0
+  const pieces = numbers.map((number) => {
+    const before = text.slice(at, number.at)
+    at = number.at + number.text.length
+    return before + replaced(number)
+  })
+  return pieces.join("") + text.slice(at)
+}
 
 // Random for each process, so that no request can contain it.
 const mark = randomUUID()
 
-const parseMarked = (text: string): unknown =>
+const parseMarked = (text: string, numbers: ReadonlyArray<NumberToken>): unknown =>
   JSON.parse(
-    text.replace(stringOrNumber, (found) => (found.startsWith('"') || isExact(found) ? found : `"${mark}"`)),
+    withNumbers(text, numbers, () => `"${mark}"`),
     (_, value) => (value === mark ? inexact : value)
   )
-
-const depthOnly = { bytes: Number.POSITIVE_INFINITY, depth: maxDepth, values: Number.POSITIVE_INFINITY }
-
-/** The number of members of all objects of a text, and whether it is nested deeper than `maxDepth`. */
-const scanOf = (text: string) => {
-  const scan = new JsonScan(depthOnly)
-  const isTooDeep = scan.take(new TextEncoder().encode(text)) !== undefined
-  return { isTooDeep, members: scan.members }
-}
 
 const membersOf = (value: unknown): number => {
   if (typeof value !== "object" || value === null) return 0
   const inner: ReadonlyArray<unknown> = Object.values(value)
-  return inner.reduce((sum: number, one) => sum + membersOf(one), Array.isArray(value) ? 0 : inner.length)
+  let members = Array.isArray(value) ? 0 : inner.length
+  for (const one of inner) if (typeof one === "object") members += membersOf(one)
+  return members
 }
 
-/** Parses a JSON text from outside. Left: what is wrong with it, without quoting it. */
+/** Most inexact numbers that are marked: each of them refuses the body. */
+const mostMarked = 100
+
+/** The first numbers that a double cannot hold exactly. */
+const inexactOf = (numbers: ReadonlyArray<NumberToken>): ReadonlyArray<NumberToken> => {
+  const found: Array<NumberToken> = []
+  for (const number of numbers) {
+    if (isExact(number)) continue
+    found.push(number)
+    if (found.length === mostMarked) break
+  }
+  return found
+}
+
+/** Parses a JSON text from outside. Left: what is wrong with it, without quoting it. Its time is linear in its length. */
 export const parseJson = (text: string): Either.Either<unknown, string> => {
   if (text.trim() === "") return Either.left("The body is empty: send a JSON object.")
-  const { isTooDeep, members } = scanOf(text)
-  if (isTooDeep) return Either.left(`The body is nested deeper than ${maxDepth} levels.`)
+  const { depth, members, numbers } = scanJsonText(text)
+  if (depth > maxDepth) return Either.left(`The body is nested deeper than ${maxDepth} levels.`)
+  // Checked before anything converts the digits.
+  if (numbers.some((number) => number.text.length > maxNumberLength)) {
+    return Either.left(`The body has a number of more than ${maxNumberLength} characters: send amounts as strings.`)
+  }
+  const marked = inexactOf(numbers)
   const parsed = Either.try({
-    try: () => {
+    try: (): unknown => {
+      // First as it is: a mark would hide a number that is none, such as 1.2.3e4.
       const value: unknown = JSON.parse(text)
-      return suspicious.test(text) ? parseMarked(text) : value
+      return marked.length === 0 ? value : parseMarked(text, marked)
     },
     catch: () => "The body is not valid JSON."
   })
@@ -74,11 +104,13 @@ export const parseJson = (text: string): Either.Either<unknown, string> => {
 
 /** Parses a JSON text with its numbers as strings, digit by digit: for amounts that must never become a double. */
 export const parseWithTexts = (text: string): Either.Either<unknown, string> => {
-  if (scanOf(text).isTooDeep) return Either.left(`The text is nested deeper than ${maxDepth} levels.`)
+  const { depth, numbers } = scanJsonText(text)
+  if (depth > maxDepth) return Either.left(`The text is nested deeper than ${maxDepth} levels.`)
   return Either.try({
     try: (): unknown => {
+      // First as it is, for the same reason.
       JSON.parse(text)
-      return JSON.parse(text.replace(stringOrNumber, (found) => (found.startsWith('"') ? found : `"${found}"`)))
+      return JSON.parse(withNumbers(text, numbers, (number) => `"${number.text}"`))
     },
     catch: () => "The text is not valid JSON."
   })

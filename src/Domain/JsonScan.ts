@@ -12,7 +12,6 @@ export type Excess = keyof JsonBounds
 
 const quote = 0x22
 const comma = 0x2c
-const colon = 0x3a
 const openArray = 0x5b
 const backslash = 0x5c
 const closeArray = 0x5d
@@ -35,17 +34,11 @@ export class JsonScan {
   #bytes = 0
   #depth = 0
   #values = 0
-  #members = 0
   #isInString = false
   #isEscaped = false
 
   constructor(bounds: JsonBounds) {
     this.#bounds = bounds
-  }
-
-  /** The number of members of all objects so far; members of one object with the same name each count. */
-  get members(): number {
-    return this.#members
   }
 
   /** Takes the next part. Gives the bound that the text exceeds with it, if any. */
@@ -60,7 +53,6 @@ export class JsonScan {
       const byte = part[at]
       if (byte === quote) this.#isInString = true
       else if (byte === comma) this.#values++
-      else if (byte === colon) this.#members++
       else if (byte === openArray || byte === openObject) {
         this.#values++
         if (++this.#depth > this.#bounds.depth) return "depth"

@@ -18,21 +18,32 @@ const isLonger = (text: string, limit: number): boolean => text.length > limit &
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Faults that a response lists at most: a body may have thousands, and each takes time. */
+/** Faults that a response lists at most: a body may have thousands. */
 const mostFaults = 20
 
-/** Adds the faults of a value to `faults`, up to `mostFaults`. */
-const checkValue = (faults: Array<Fault>, value: unknown, path: ReadonlyArray<PropertyKey>): void => {
-  if (faults.length >= mostFaults) return
+/** Collects the faults of a value: the first ones in full, the others by their number. */
+class Faults {
+  readonly #first: Array<Fault> = []
+  #more = 0
+
+  add(path: ReadonlyArray<PropertyKey>, message: string): void {
+    if (this.#first.length < mostFaults) this.#first.push({ path, message })
+    else this.#more++
+  }
+
+  get listed(): ReadonlyArray<Fault> {
+    return this.#more === 0 ? this.#first : [...this.#first, { path: [], message: `has ${this.#more} problems more` }]
+  }
+}
+
+const checkValue = (faults: Faults, value: unknown, path: ReadonlyArray<PropertyKey>): void => {
   if (value === inexact) {
-    faults.push({ path, message: "is a number that a double cannot hold exactly: send it as a string" })
+    faults.add(path, "is a number that a double cannot hold exactly: send it as a string")
   } else if (typeof value === "string") {
-    if (isLonger(value, maxStringLength)) {
-      faults.push({ path, message: `must have at most ${maxStringLength} characters` })
-    }
+    if (isLonger(value, maxStringLength)) faults.add(path, `must have at most ${maxStringLength} characters`)
   } else if (typeof value === "object" && value !== null) {
     // The outermost object is the first level.
-    if (path.length >= maxDepth) faults.push({ path, message: `must not be nested deeper than ${maxDepth} levels` })
+    if (path.length >= maxDepth) faults.add(path, `must not be nested deeper than ${maxDepth} levels`)
     else if (Array.isArray(value))
       for (const [index, item] of value.entries()) checkValue(faults, item, [...path, index])
     else checkEntries(faults, Object.entries(value), path)
@@ -40,23 +51,23 @@ const checkValue = (faults: Array<Fault>, value: unknown, path: ReadonlyArray<Pr
 }
 
 const checkEntries = (
-  faults: Array<Fault>,
+  faults: Faults,
   entries: ReadonlyArray<readonly [key: string, value: unknown]>,
   path: ReadonlyArray<PropertyKey>
 ): void => {
-  if (entries.length > maxKeys) faults.push({ path, message: `must have at most ${maxKeys} keys` })
+  if (entries.length > maxKeys) faults.add(path, `must have at most ${maxKeys} keys`)
   for (const [key, value] of entries) {
     if (isLonger(key, maxKeyLength)) {
-      faults.push({ path: [...path, key], message: `must have a key of at most ${maxKeyLength} characters` })
+      faults.add([...path, key], `must have a key of at most ${maxKeyLength} characters`)
     }
     checkValue(faults, value, [...path, key])
   }
 }
 
 const faultsOf = (value: unknown): ReadonlyArray<Fault> => {
-  const faults: Array<Fault> = []
+  const faults = new Faults()
   checkValue(faults, value, [])
-  return faults.slice(0, mostFaults)
+  return faults.listed
 }
 
 /** A merchant's own data: a JSON object within bounds, decoded to the JSON text that will be returned. */

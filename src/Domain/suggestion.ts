@@ -17,10 +17,10 @@ const tolerated = (candidate: string): number => (candidate.length < 5 ? 1 : Mat
 
 /** The candidate that `word` was probably meant to be, ignoring case; undefined where none is close. */
 export const closest = (word: string, candidates: ReadonlyArray<string>): string | undefined => {
-  // The work grows with the length, and a word this long is no typing mistake.
-  if (word.length > 100) return undefined
   let best: { readonly candidate: string; readonly edits: number } | undefined
   for (const candidate of candidates) {
+    // At least as many edits as characters more or fewer.
+    if (Math.abs(word.length - candidate.length) > tolerated(candidate)) continue
     const edits = distance(word.toLowerCase(), candidate.toLowerCase())
     if (edits <= tolerated(candidate) && edits < (best?.edits ?? Number.POSITIVE_INFINITY)) {
       best = { candidate, edits }

@@ -57,6 +57,26 @@ describe("numbers", () => {
     )
   })
 
+  it.each([80, 81, 65_000])("of %d digits are refused beyond 80, before their digits are converted", (length) => {
+    const text = `{"amount":1${"0".repeat(length - 2)}1}`
+    const refused = "The body has a number of more than 80 characters: send amounts as strings."
+    expect(parseJson(text)).toEqual(length > 80 ? Either.left(refused) : Either.right({ amount: inexact }))
+    expect(valueOf(`["${"9".repeat(length)}"]`)).toEqual(["9".repeat(length)])
+  })
+
+  it.each(["1.2.3e4567890123456", "1e5e5", "--1", "-", "01e5", "1+1", "1.e400", "12345678901234567890-"])(
+    "%s is none, wherever it stands",
+    (literal) => {
+      expect(parseJson(`{"a":${literal}}`)).toEqual(Either.left("The body is not valid JSON."))
+      expect(parseWithTexts(`{"a":${literal}}`)).toEqual(Either.left("The text is not valid JSON."))
+    }
+  )
+
+  it("that are inexact are marked up to the hundredth, which refuses the body as well", () => {
+    const { n } = valueOf(`{"n":[${Array.from({ length: 3_000 }, () => "1e400").join(",")}]}`) as { n: Array<unknown> }
+    expect(n.filter((one) => one === inexact)).toHaveLength(100)
+  })
+
   it("inside strings are left alone", () => {
     const text = '{"12345678901234567890":"12345678901234567890","a\\"1e400":"\\\\","b":"\\"1e400"}'
     expect(valueOf(text)).toEqual(JSON.parse(text))
