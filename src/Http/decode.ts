@@ -1,23 +1,24 @@
 import type { IncomingHttpHeaders } from "node:http"
 import { Effect, Either, Option, type ParseResult, Predicate, Schema, SchemaAST } from "effect"
 import { CurrentKey } from "../Auth/Api.ts"
-import type { FieldProblem } from "../Domain/ApiError.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
-import { type Fields, problemsOf } from "./validationProblems.ts"
+import { boundUnknown, type Fields, foundBy, type Problems, shorten } from "./validationProblems.ts"
 
 /**
  * Decodes one part of a request, or fails with all its problems. The effect is an `Either` when decoding is synchronous:
  * the caller can then use the result without a fiber.
  */
-export type Decode<In> = (input: In, key: ApiKey | undefined) => Effect.Effect<unknown, ReadonlyArray<FieldProblem>>
+export type Decode<In> = (input: In, key: ApiKey | undefined) => Effect.Effect<unknown, Problems>
 
 const compile = (schema: Schema.Schema.All, kind: Fields["kind"]) => {
   // `HttpApi` erases a schema's context. A few schemas need the request's key.
   const typed = schema as Schema.Schema<unknown, unknown, CurrentKey>
   const decode = Schema.decodeUnknown(typed, { errors: "all", onExcessProperty: "error" })
   const known = SchemaAST.getPropertySignatures(Schema.encodedSchema(typed).ast).map(({ name }) => String(name))
-  const problems = (error: ParseResult.ParseError) => problemsOf(error, { kind, known })
-  const complete: Decode<unknown> = (input, key) => {
+  const names = new Set(known)
+  const complete: Decode<unknown> = (received, key) => {
+    const { input, more } = boundUnknown(received, names)
+    const problems = (error: ParseResult.ParseError) => foundBy(error, { kind, known }, more)
     const decoded = decode(input)
     // Providing a service costs as much as decoding: done only if the schema did not decode without it.
     if (Either.isEither(decoded))
@@ -34,19 +35,24 @@ const noBody: Decode<unknown> = () => Either.void
 const maxItems = 100
 
 /** Checked first, so that a schema does not report a problem for each of tens of thousands of items. */
-const tooLong = (body: unknown): ReadonlyArray<FieldProblem> =>
-  Object.entries(Predicate.isRecord(body) ? body : {}).flatMap(([path, value]) =>
-    Array.isArray(value) && value.length > maxItems ? [{ path, message: `must have at most ${maxItems} items` }] : []
-  )
+const tooLong = (body: unknown, known: ReadonlyArray<string>): Problems | undefined => {
+  if (!Predicate.isRecord(body)) return undefined
+  const first = known.filter((name) => {
+    const value = body[name]
+    return Array.isArray(value) && value.length > maxItems
+  })
+  if (first.length === 0) return undefined
+  return { first: first.map((path) => ({ path, message: `must have at most ${maxItems} items` })), more: 0 }
+}
 
 export const payloadDecoder = (schema: Option.Option<Schema.Schema.All>): Decode<unknown> =>
   Option.match(schema, {
     onNone: () => noBody,
     onSome: (some) => {
-      const { decode } = compile(some, "field")
+      const { decode, known } = compile(some, "field")
       return (body, key) => {
-        const problems = tooLong(body)
-        return problems.length > 0 ? Either.left(problems) : decode(body, key)
+        const problems = tooLong(body, known)
+        return problems === undefined ? decode(body, key) : Either.left(problems)
       }
     }
   })
@@ -73,10 +79,11 @@ const parseSearch = (search: string): Readonly<Record<string, unknown>> => {
 
 // A Schema.Struct({}) would accept any parameter.
 const noParameters: Decode<Readonly<Record<string, unknown>>> = (query) => {
-  const names = Object.keys(query)
-  return names.length === 0
-    ? Either.right(query)
-    : Either.left(names.map((path) => ({ path, message: "is not a query parameter: this endpoint takes none" })))
+  const { input, more } = boundUnknown(query, new Set())
+  const names = Object.keys(input)
+  if (names.length === 0) return Either.right(query)
+  const message = "is not a query parameter: this endpoint takes none"
+  return Either.left({ first: names.map((name) => ({ path: shorten(name), message })), more })
 }
 
 export const queryDecoder = (schema: Option.Option<Schema.Schema.All>): Decode<string> => {

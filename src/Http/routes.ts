@@ -8,11 +8,12 @@ import type { IncomingHttpHeaders } from "node:http"
 import { HttpApi, type HttpApiGroup, HttpApiSchema } from "@effect/platform"
 import { Effect, Either, Option } from "effect"
 import { ApiKeyAuth, requiredPermissions } from "../Auth/Api.ts"
-import { type ApiError, type FieldProblem, invalid } from "../Domain/ApiError.ts"
+import { type ApiError, invalid } from "../Domain/ApiError.ts"
 import type { ApiKey, Permission } from "../Domain/ApiKey.ts"
 import type { CommitWith, StoreUnavailable } from "../Sql.ts"
 import { headersDecoder, payloadDecoder, queryDecoder } from "./decode.ts"
 import type { Handlers, HttpAnswer } from "./Handler.ts"
+import { listOf, type Problems } from "./validationProblems.ts"
 
 type Params = Readonly<Record<string, string>>
 
@@ -77,8 +78,8 @@ type AnyHandlers = Readonly<Record<string, Readonly<Record<string, AnyHandler>>>
 
 type Endpoint = Parameters<Parameters<typeof HttpApi.reflect>[1]["onEndpoint"]>[0]
 
-type Decoded = Effect.Effect<unknown, ReadonlyArray<FieldProblem>>
-type Settled = Either.Either<unknown, ReadonlyArray<FieldProblem>>
+type Decoded = Effect.Effect<unknown, Problems>
+type Settled = Either.Either<unknown, Problems>
 
 /** Whether all parts were decoded synchronously. Then no fiber has to run for them. */
 const areSettled = (parts: readonly [Decoded, Decoded, Decoded]): parts is readonly [Settled, Settled, Settled] =>
@@ -111,7 +112,9 @@ const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handl
           // Sound: the endpoint's schemas have just decoded it to the handler's input type.
           return yield* handler(input as never)
         }
-        return yield* invalid([headers, query, payload].flatMap((part) => (Either.isLeft(part) ? part.left : [])))
+        return yield* invalid(
+          listOf([headers, query, payload].flatMap((part) => (Either.isLeft(part) ? [part.left] : [])))
+        )
       })
   }
 }
