@@ -1,4 +1,5 @@
 import { ParseResult, Schema } from "effect"
+import { inLog } from "./inLog.ts"
 import { inexact } from "./Json.ts"
 
 const maxKeys = 50
@@ -97,4 +98,4 @@ export const Metadata = Schema.transformOrFail(
     },
     encode: (text) => ParseResult.succeed(JSON.parse(text) as unknown)
   }
-)
+).annotations(inLog("hidden"))

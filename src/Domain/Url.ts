@@ -14,5 +14,6 @@ export const parseUrl = (text: string): URL | undefined => {
 export const HttpsUrl = must(
   `be an https URL of at most ${maxUrlLength} characters, without user info`,
   Schema.String.pipe(Schema.filter((text) => parseUrl(text)?.protocol === "https:")),
-  { json: { format: "uri", maxLength: maxUrlLength } }
+  // Its host and path may be a secret of the receiver.
+  { json: { format: "uri", maxLength: maxUrlLength }, log: "hidden" }
 )

@@ -1,4 +1,5 @@
 import { Option, type Schema, SchemaAST } from "effect"
+import { type InLog, inLog } from "./inLog.ts"
 
 interface Documentation {
   /** The purpose of the field, a sentence without its full stop. */
@@ -10,13 +11,15 @@ interface Documentation {
   readonly byDefault?: string | number
   /** JSON Schema keywords that the schema does not have by itself. */
   readonly json?: Readonly<Record<string, unknown>>
+  /** Of a body's field: whether the log of requests may have its value. */
+  readonly log?: InLog
 }
 
 /** A field with a rule. Every fault is answered with the rule, never with the value sent; which its description has too. */
 export const must = <A, I, R>(
   rule: string,
   schema: Schema.Schema<A, I, R>,
-  { about, byDefault, json = {} }: Documentation = {}
+  { about, byDefault, json = {}, log }: Documentation = {}
 ): Schema.Schema<A, I, R> => {
   const description = `${about === undefined ? "" : `${about}. `}Must ${rule}.${
     byDefault === undefined ? "" : ` By default \`${byDefault}\`.`
@@ -24,6 +27,7 @@ export const must = <A, I, R>(
   // A refinement has its keywords, such as minimum, in the annotation that is replaced below.
   const own = Option.getOrElse(SchemaAST.getJSONSchemaAnnotation(schema.ast), () => ({}))
   return schema.annotations({
+    ...(log === undefined ? {} : inLog(log)),
     description,
     jsonSchema: { ...own, ...json, description },
     message: () => ({ message: `must ${rule}`, override: true })

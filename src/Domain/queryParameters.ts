@@ -31,7 +31,8 @@ export const limitParameter = (what: string) =>
 
 export const cursorParameter = Schema.optionalWith(
   must("be given once", Schema.String, {
-    about: "The `cursor` of the page before, with the same filters; it never expires"
+    about: "The `cursor` of the page before, with the same filters; it never expires",
+    log: "hidden"
   }),
   optional
 )
@@ -53,7 +54,8 @@ export const momentParameter = (about: string) =>
   Schema.optionalWith(
     must("be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31", Moment, {
       about,
-      json: { type: "string" }
+      json: { type: "string" },
+      log: "shown"
     }),
     optional
   )

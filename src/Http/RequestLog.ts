@@ -12,7 +12,7 @@ import { Metrics } from "../Telemetry/Metrics.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import type { HttpReply } from "./HttpReply.ts"
 import * as Repo from "./RequestLogRepo.ts"
-import { cutToBytes, redacted } from "./redacted.ts"
+import { cutToBytes, type Redact } from "./redacted.ts"
 
 interface ErrorText {
   readonly error?: { readonly code?: string; readonly message?: string }
@@ -36,18 +36,18 @@ export interface AnsweredRequest {
   /** With parameters by name. */
   readonly path: string
   readonly seconds: number
-  /** The JSON of its body; undefined where there was none. */
-  readonly payload: unknown
+  /** The JSON of its body, with what the log keeps of it; undefined where there was none. */
+  readonly sent: { readonly payload: unknown; readonly redact: Redact } | undefined
 }
 
 export const loggedRequest = (
-  { at, id, key, method, path, payload, seconds }: AnsweredRequest,
+  { at, id, key, method, path, seconds, sent }: AnsweredRequest,
   reply: HttpReply
 ): Repo.LoggedRequest => ({
   ...{ id, at, account: key.account, mode: key.mode, key: key.id, method, path, status: reply.status },
   durationMicros: Math.round(seconds * 1e6),
   ...errorIn(reply),
-  request: payload === undefined ? null : redacted(payload)
+  request: sent === undefined ? null : sent.redact(sent.payload, reply.status < 400)
 })
 
 /** Notes a request of an account. */

@@ -20,7 +20,7 @@ export interface LoggedRequest {
   readonly durationMicros: number
   readonly errorCode: string | null
   readonly errorMessage: string | null
-  /** What it sent, see `redacted`; null for a request without a body. */
+  /** What it sent, see `redactor`; null for a request without a body. */
   readonly request: string | null
 }
 

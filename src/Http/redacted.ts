@@ -1,21 +1,14 @@
+import { Option, Predicate, Schema, SchemaAST } from "effect"
+import { inLogOf } from "../Domain/inLog.ts"
+
 /** Most bytes of a request's body that its log keeps, and most characters of a text in it. */
 const mostBytes = 1024
 const longestText = 64
 
-/** What may be secret, or is the merchant's own. */
-const hidden = /secret|password|token|metadata|webhook_?url|api_?key/i
-
-const keep = (name: string, value: unknown): unknown => {
-  if (hidden.test(name)) return "[redacted]"
-  if (typeof value !== "string") return value
-  // User, path and query of a URL may contain a secret of the merchant, also of one that is mistyped.
-  return cut(value.replace(urls, "$1$2/…"))
-}
-
-const urls = /(https?:\/\/)(?:[^\s/?#]*@)?([^\s/?#]*)\S*/gi
-
-/** Keys and signing secrets, wherever they were put by mistake: in texts and in names of fields. */
+/** Keys and signing secrets, wherever they were put by mistake. */
 const secrets = /\b(svc_(?:live|test)|whsec)_[^"\\\s]+/g
+
+const withoutSecrets = (text: string): string => text.replace(secrets, "$1_[redacted]")
 
 const cut = (text: string): string => (text.length <= longestText ? text : `${text.slice(0, longestText)}…`)
 
@@ -32,9 +25,58 @@ export const cutToBytes = (text: string): string => {
     .slice(0, mostBytes)
 }
 
+/** Most fields that an endpoint does not have of which the log keeps the name. */
+const mostUnknown = 10
+
+/** A name that the endpoint does not have may be a secret itself: of it the log keeps a word's start. */
+const shownName = (name: string): string => {
+  const [word = ""] = /^[A-Za-z_-]{0,12}/.exec(withoutSecrets(name.slice(0, longestText))) ?? []
+  return word === name ? word : `${word}…`
+}
+
+const hidden = JSON.stringify("[redacted]")
+
+/** A field of an endpoint's body. */
+interface Field {
+  /** Its name in JSON. */
+  readonly name: string
+  readonly isShown: boolean
+  readonly isValid: (value: unknown) => boolean
+}
+
+const fieldOf = ({ name, type }: SchemaAST.PropertySignature): readonly [name: string, field: Field] => {
+  const isShown = inLogOf(type) === "shown"
+  // Hidden fields are not decoded: some need the request's key.
+  const decode = isShown ? Schema.decodeUnknownOption(Schema.make<unknown, unknown, never>(type)) : Option.none
+  return [String(name), { name: JSON.stringify(name), isShown, isValid: (value) => Option.isSome(decode(value)) }]
+}
+
+const shownValue = (value: unknown): string =>
+  JSON.stringify(typeof value === "string" ? cut(withoutSecrets(value)) : value)
+
 /**
- * The JSON of a request's body for its log: texts are cut at 64 characters, URLs to their origin, and what may be secret is
- * left out; at most 1,024 bytes, after which it is cut.
+ * The JSON of a request's body for its log: a field's value only where its schema says that the log may have it, and the
+ * value has the form that the schema takes. Of an accepted request every value has it.
  */
-export const redacted = (payload: unknown): string =>
-  cutToBytes((JSON.stringify(payload, keep) ?? "").replace(secrets, "$1_[redacted]"))
+export type Redact = (payload: unknown, isAccepted: boolean) => string
+
+/** Makes the `Redact` of an endpoint that takes this body. */
+export const redactor = (schema: Option.Option<Schema.Schema.All>): Redact => {
+  const fields = Option.match(schema, { onNone: () => [], onSome: ({ ast }) => SchemaAST.getPropertySignatures(ast) })
+  const known = new Map(fields.map(fieldOf))
+  return (payload, isAccepted) => {
+    if (!Predicate.isRecord(payload)) return hidden
+    const members: Array<string> = []
+    let unknown = 0
+    for (const name of Object.keys(payload)) {
+      const field = known.get(name)
+      if (field !== undefined) {
+        const value = payload[name]
+        const isShown = field.isShown && (isAccepted || field.isValid(value))
+        members.push(`${field.name}:${isShown ? shownValue(value) : hidden}`)
+      } else if (++unknown <= mostUnknown) members.push(`${JSON.stringify(shownName(name))}:${hidden}`)
+    }
+    if (unknown > mostUnknown) members.push(`"…":"${unknown - mostUnknown} more"`)
+    return cutToBytes(`{${members.join(",")}}`)
+  }
+}

@@ -23,7 +23,7 @@ import { errorReply, type HttpReply, isPieces } from "./HttpReply.ts"
 import { Idempotency, type StoreReplay } from "./idempotency.ts"
 import type { Hold, ObservedRoute, Page, Pages } from "./PageHandler.ts"
 import { RefusalPace } from "./RefusalPace.ts"
-import { loggedRequest, type NoteRequest } from "./RequestLog.ts"
+import { type AnsweredRequest, loggedRequest, type NoteRequest } from "./RequestLog.ts"
 import type { Observe } from "./requestMetrics.ts"
 import { traceRequests } from "./requestTraces.ts"
 import { unlessKept } from "./revalidation.ts"
@@ -131,7 +131,7 @@ interface Findings {
   headers: Readonly<Record<string, string>>
   route: ObservedRoute | undefined
   key: ApiKey | undefined
-  payload: unknown
+  sent: AnsweredRequest["sent"]
 }
 
 /**
@@ -269,7 +269,7 @@ export const makeRespond = Effect.fnUntraced(function* (
       const forbidden = key && forbiddenTo(key, operation.permissions)
       if (forbidden !== undefined) return yield* forbidden
       const payload = operation.takesBody ? yield* parseBody(request.headers, yield* body) : undefined
-      findings.payload = payload
+      findings.sent = payload === undefined ? undefined : { payload, redact: operation.redact }
       const { headers } = request
       const work = (storeReplay?: StoreReplay) => {
         const replayOf = (answer: HttpAnswer<unknown>) => sharedReplyOf(operation, answer)
@@ -306,7 +306,7 @@ export const makeRespond = Effect.fnUntraced(function* (
   const respond: Respond = (request, body, requestId, hold = (wait) => wait) =>
     Effect.suspend(() => {
       const startedAt = clock.unsafeCurrentTimeNanos()
-      const findings: Findings = { startedAt, headers: {}, route: undefined, key: undefined, payload: undefined }
+      const findings: Findings = { startedAt, headers: {}, route: undefined, key: undefined, sent: undefined }
       const arrived = Effect.map(body, (received) => {
         findings.startedAt = clock.unsafeCurrentTimeNanos()
         return received
@@ -324,12 +324,12 @@ export const makeRespond = Effect.fnUntraced(function* (
           const reply = unlessKept(request, { ...full, headers: Object.assign({}, findings.headers, full.headers) })
           const seconds = Number(clock.unsafeCurrentTimeNanos() - findings.startedAt) / 1e9
           observe(findings.route, request.method, reply.status, seconds)
-          const { key, payload, route } = findings
+          const { key, route, sent } = findings
           if (key !== undefined && route !== undefined) {
             const at = clock.unsafeCurrentTimeMillis()
             const { method = "" } = request
             note(key.account, () =>
-              loggedRequest({ id: requestId, at, key, method, path: route.path, seconds, payload }, reply)
+              loggedRequest({ id: requestId, at, key, method, path: route.path, seconds, sent }, reply)
             )
           }
           return reply

@@ -13,6 +13,7 @@ import type { ApiKey, Permission } from "../Domain/ApiKey.ts"
 import type { CommitWith, StoreUnavailable } from "../Sql.ts"
 import { headersDecoder, payloadDecoder, queryDecoder } from "./decode.ts"
 import type { Handlers, HttpAnswer } from "./Handler.ts"
+import { type Redact, redactor } from "./redacted.ts"
 import { listOf, type Problems } from "./validationProblems.ts"
 
 type Params = Readonly<Record<string, string>>
@@ -37,6 +38,8 @@ export interface Operation {
   /** The permissions that the key needs; empty on public routes. */
   readonly permissions: ReadonlyArray<Permission>
   readonly takesBody: boolean
+  /** What the log of requests keeps of a body. */
+  readonly redact: Redact
   readonly successStatus: number
   /** The Content-Type of its success, unless that is JSON. */
   readonly contentType?: string | undefined
@@ -94,6 +97,7 @@ const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handl
   return {
     permissions: requiredPermissions(mergedAnnotations),
     takesBody: Option.isSome(endpoint.payloadSchema),
+    redact: redactor(endpoint.payloadSchema),
     successStatus,
     contentType: Option.isSome(encoding) && encoding.value.kind === "Text" ? encoding.value.contentType : undefined,
     handle: (received) =>

@@ -7,6 +7,7 @@ import { BaseUnits } from "../Domain/Amount.ts"
 import { errorBody, idempotencyErrors } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
 import { PaymentCurrency } from "../Domain/Currency.ts"
+import { inLog } from "../Domain/inLog.ts"
 import { Metadata } from "../Domain/Metadata.ts"
 import { alternatives, must } from "../Domain/must.ts"
 import { PaymentObject, PaymentStatus } from "../Domain/Payment.ts"
@@ -30,7 +31,7 @@ const merchantRef = (about: string) =>
     "be a string of 1 to 128 printable characters",
     // Control characters, invisible ones and half characters would make two references look like one.
     Schema.String.pipe(Schema.pattern(/^[^\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]{1,128}$/u)),
-    { about, json: { pattern: plainPattern, minLength: 1, maxLength: 128 } }
+    { about, json: { pattern: plainPattern, minLength: 1, maxLength: 128 }, log: "shown" }
   )
 
 const Amount = Schema.transform(
@@ -41,17 +42,21 @@ const Amount = Schema.transform(
   ),
   Schema.BigIntFromSelf,
   { strict: true, decode: BigInt, encode: String }
-)
+).annotations(inLog("shown"))
 
 const Currency = must(`be ${alternatives(PaymentCurrency.literals)}; MATIC is quoted, not taken`, PaymentCurrency, {
-  about: "The token to be paid in"
+  about: "The token to be paid in",
+  log: "shown"
 })
-const Chain = must(`be ${alternatives(ChainName.literals)}`, ChainName, { about: "The chain to be paid on" })
+const Chain = must(`be ${alternatives(ChainName.literals)}`, ChainName, {
+  about: "The chain to be paid on",
+  log: "shown"
+})
 
 const ExpiresIn = must(
   "be an integer from 60 to 86400, in seconds",
   Schema.Number.pipe(Schema.int(), Schema.between(60, 86_400)),
-  { about: "How long there is to pay", byDefault: 3600 }
+  { about: "How long there is to pay", byDefault: 3600, log: "shown" }
 )
 
 const isLocalhost = (url: URL): boolean =>
@@ -68,7 +73,7 @@ const RedirectUrl = must(
       })
     )
   ),
-  { about: "Where the customer goes after paying", json: { format: "uri", maxLength: maxUrlLength } }
+  { about: "Where the customer goes after paying", json: { format: "uri", maxLength: maxUrlLength }, log: "hidden" }
 )
 
 const WebhookUrl = HttpsUrl.annotations({
@@ -81,7 +86,11 @@ const WebhookUrl = HttpsUrl.annotations({
   }
 })
 
-const QuoteId = must("be the id of a quote", Schema.String, { about: "Locks the quote's rate for this payment" })
+const QuoteId = must("be the id of a quote", Schema.String, {
+  about: "Locks the quote's rate for this payment",
+  // The schema takes any text.
+  log: "hidden"
+})
 
 /** What `POST /v1/payments` takes. */
 export const CreatePaymentBody = Schema.Struct({

@@ -7,7 +7,8 @@ import { alternatives, must } from "../Domain/must.ts"
 import { QuoteCurrency, QuoteObject } from "../Domain/Quote.ts"
 import { withStatus } from "../Domain/withStatus.ts"
 
-const currency = (about: string) => must(`be ${alternatives(QuoteCurrency.literals)}`, QuoteCurrency, { about })
+const currency = (about: string) =>
+  must(`be ${alternatives(QuoteCurrency.literals)}`, QuoteCurrency, { about, log: "shown" })
 
 const Amount = must(
   'be a decimal string above 0, such as "100.50", with at most 30 digits before the point and 18 after it',
@@ -16,11 +17,12 @@ const Amount = must(
     // No pattern: two become one that looks ahead, which many tools do not know.
     Schema.filter((text) => /[1-9]/.test(text))
   ),
-  { about: "What is to be converted, in `fromCurrency`, with no more decimals than that has" }
+  { about: "What is to be converted, in `fromCurrency`, with no more decimals than that has", log: "shown" }
 )
 
 const Chain = must(`be ${alternatives(ChainName.literals)}`, ChainName, {
-  about: "The chain that the token is on; when absent ethereum, or the token's only chain"
+  about: "The chain that the token is on; when absent ethereum, or the token's only chain",
+  log: "shown"
 })
 
 /** What `POST /v1/quotes` takes. */

@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
 import { errorBody, idempotencyErrors } from "../Domain/ApiError.ts"
 import { EventKind } from "../Domain/Event.ts"
+import { inLog } from "../Domain/inLog.ts"
 import { alternatives, must } from "../Domain/must.ts"
 import { idPattern, text, timestamp } from "../Domain/textSchemas.ts"
 import { HttpsUrl } from "../Domain/Url.ts"
@@ -18,6 +19,7 @@ const Events = Schema.Array(must(`be ${alternatives(EventKind.literals)}`, Event
       jsonSchema: { minItems: 1, uniqueItems: true }
     })
   )
+  .annotations(inLog("shown"))
 
 const Secret = must(
   "be whsec_ followed by 16 to 256 visible characters",
@@ -25,7 +27,8 @@ const Secret = must(
   {
     about: "Signs what is sent to this endpoint; it is never shown again",
     // Without `\p`, which validators understand with the `u` flag only.
-    json: { pattern: "^whsec_\\S+$", minLength: 22, maxLength: 262 }
+    json: { pattern: "^whsec_\\S+$", minLength: 22, maxLength: 262 },
+    log: "hidden"
   }
 )
 
@@ -45,7 +48,7 @@ const longestOverlap = 604_800
 const OverlapSeconds = must(
   `be an integer from 0 to ${longestOverlap}, in seconds, with a secret`,
   Schema.Number.pipe(Schema.int(), Schema.between(0, longestOverlap)),
-  { about: "How long the former secret also signs", byDefault: 86_400 }
+  { about: "How long the former secret also signs", byDefault: 86_400, log: "shown" }
 )
 
 /** What `PATCH /v1/webhooks/:id` takes. */

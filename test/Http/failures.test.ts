@@ -21,7 +21,13 @@ const respondTo = (handled: ReturnType<Operation["handle"]>) =>
         cause: Cause.pretty(cause)
       })
     })
-    const operation: Operation = { permissions: [], takesBody: false, successStatus: 200, handle: () => handled }
+    const operation: Operation = {
+      permissions: [],
+      takesBody: false,
+      redact: String,
+      successStatus: 200,
+      handle: () => handled
+    }
     const router: Router = () => ({
       route: { path: "/things", isPublic: true, operations: new Map([["GET", operation]]) },
       params: {}

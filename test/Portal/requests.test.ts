@@ -37,6 +37,35 @@ liveSuite(portalApp, "requests in the portal", (test) => {
     expect(found.text.split("/requests/req_")).toHaveLength(2)
   })
 
+  test("of mistaken bodies a viewer reads no secret, neither as a value nor as a name", function* () {
+    const { account, api, base, key, viewer } = yield* openShop
+    const secret = "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318"
+    const bodies = [
+      { merchantRef: "1", private_key: secret, signing_key: secret, Authorization: `Bearer ${secret}` },
+      { currency: secret, chain: `0x${secret}`, amount: [secret], quoteId: secret, metadata: { a: secret } },
+      { webhookUrl: `https://${secret.slice(0, 40)}.example/${secret}`, [secret]: 1, events: secret },
+      [secret],
+      secret
+    ]
+    const ids: Array<string> = []
+    for (const json of bodies) {
+      const { headers, status } = yield* api.call("POST", "/v1/payments", { key, json })
+      expect(status).toBe(400)
+      ids.push(headers["x-request-id"] as string)
+    }
+    yield* api.call("GET", `/v1/payments/${secret}?${secret}=${secret}`, { key })
+    yield* logged(account, 6)
+    for (const id of ids) {
+      const { text } = yield* viewer.get(`${base}/requests/${id}`)
+      expect(text).toContain("[redacted]")
+      expect(text).not.toContain(secret.slice(0, 8))
+    }
+    expect(JSON.stringify(yield* rows("SELECT * FROM requests WHERE account_id = ?", [account]))).not.toContain(
+      secret.slice(0, 8)
+    )
+    expect((yield* viewer.get(`${base}/requests/${ids[0]}`)).text).toContain("signing_key")
+  })
+
   test("another account's requests do not exist", function* () {
     const { admin, base } = yield* openShop
     const other = yield* openShop

@@ -44,7 +44,9 @@ const TxHash = must(
   Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{64}$/)),
   {
     about:
-      "With `refund` the transaction that sent the money back, which is noted as you name it. With `accept` the transaction that paid, where the exception has none: the chain must have it, with its confirmations"
+      "With `refund` the transaction that sent the money back, which is noted as you name it. With `accept` the transaction that paid, where the exception has none: the chain must have it, with its confirmations",
+    // It has the form of a private key.
+    log: "hidden"
   }
 )
 
@@ -52,7 +54,8 @@ const Amount = must(
   "be a string of digits in the smallest unit of what came, without sign or leading zero",
   BaseUnits,
   {
-    about: "With `refund`: how much was sent back; the rest stays open. Needed where the amount may grow, as with dust"
+    about: "With `refund`: how much was sent back; the rest stays open. Needed where the amount may grow, as with dust",
+    log: "shown"
   }
 )
 
@@ -61,14 +64,16 @@ const Note = must(
   Schema.String.pipe(Schema.pattern(notePattern)),
   {
     about: "Kept with the decision, and shown to everybody who sees the exception",
-    json: { pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]+$", minLength: 1, maxLength: 500 }
+    json: { pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]+$", minLength: 1, maxLength: 500 },
+    log: "hidden"
   }
 )
 
 /** What `POST /v1/exceptions/:id/resolve` takes. */
 export const ResolveBody = Schema.Struct({
   action: must(`be ${alternatives(Action.literals)}`, Action, {
-    about: "What you have decided: to take the money, or to send it back, which you have done with your own wallet"
+    about: "What you have decided: to take the money, or to send it back, which you have done with your own wallet",
+    log: "shown"
   }),
   txHash: Schema.optionalWith(TxHash, optional),
   amount: Schema.optionalWith(Amount, optional),

@@ -137,7 +137,10 @@ const one: PortalHandler<Reader> = (viewer, { params }) =>
         ) : (
           <>
             <pre>{request.request}</pre>
-            <p class="hint">Long texts are cut, and what may be secret is left out. Answers are not stored.</p>
+            <p class="hint">
+              Only values that cannot be secret are stored, and only in the form that their field takes. Answers are not
+              stored.
+            </p>
           </>
         )}
       </>

@@ -68,7 +68,10 @@ const FilterParameter = must(`be ${alternatives(DeliveryFilter.literals)}`, Deli
 })
 
 const identifier = (about: string, prefix: string) =>
-  Schema.optionalWith(must(`be an id: ${prefix}_ and letters, digits, _ or -`, Schema.String, { about }), optional)
+  Schema.optionalWith(
+    must(`be an id: ${prefix}_ and letters, digits, _ or -`, Schema.String, { about, log: "hidden" }),
+    optional
+  )
 
 const scope = {
   endpoint: identifier("Only those to this endpoint", "wh"),
@@ -99,7 +102,8 @@ export const RedeliverSomeBody = Schema.Struct({
   status: Schema.optionalWith(
     must(`be ${alternatives(DeliveryFilter.literals)}`, DeliveryFilter, {
       about: "Only deliveries in this state",
-      byDefault: "failing"
+      byDefault: "failing",
+      log: "shown"
     }),
     optional
   ),
