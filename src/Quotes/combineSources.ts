@@ -101,7 +101,7 @@ export const combine = (
   const spread = highest && (difference.value === 0n ? zero : rateOf(difference, lowest.price))
   const tolerance = toleranceOf(symbol)
   if (highest !== undefined && BigDecimal.greaterThan(difference, BigDecimal.multiply(lowest.price, tolerance))) {
-    const limit = showDecimal(BigDecimal.multiply(tolerance, percent)).replace(/\.?0+$/, "")
+    const limit = showDecimal(BigDecimal.multiply(tolerance, percent))
     const [low, high] = [lowest, highest].map(({ price, source }) => `${source} says ${showDecimal(price)}`)
     return { ...none, spread, fresh, reason: `${low} and ${high}, which differ by more than ${limit} %` }
   }

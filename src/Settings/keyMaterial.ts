@@ -8,7 +8,7 @@ const url = /https?:\/\/[^\s"']+/g
 const forms: ReadonlyArray<readonly [pattern: RegExp, what: string]> = [
   [/[xyztuvYZUV]prv[1-9A-HJ-NP-Za-km-z]{20,}/, "an extended private key"],
   [/[0-9a-fA-F]{64}/, "a private key (64 hex digits)"],
-  [/BEGIN [A-Z ]*PRIVATE KEY/, "a private key (PEM)"]
+  [/BEGIN [A-Z ]{0,40}PRIVATE KEY/, "a private key (PEM)"]
 ]
 
 const formOf = (text: string): string | undefined => {

@@ -34,7 +34,7 @@ const textThat = (fits: (value: string) => boolean) => Schema.String.pipe(Schema
 const converted = (fits: (value: string) => boolean, convert: (value: string) => string) =>
   Schema.transform(textThat(fits), Schema.String, { strict: true, decode: convert, encode: (value) => value })
 
-const withoutTrailingSlash = (url: string) => url.replace(/\/+$/, "")
+const withoutTrailingSlash = (url: string) => url.replace(/(?<!\/)\/+$/, "")
 
 export const integer = (min: number, max: number, note = "") =>
   must(`a whole number from ${min} to ${max}${note}`, Schema.Int.pipe(Schema.between(min, max)))

@@ -105,7 +105,7 @@ const exportClient = Layer.effect(
 
 /** @param endpoint the collector's base URL, to which `/v1/traces` and `/v1/logs` are added */
 export const otlpLayer = (endpoint: string) => {
-  const url = (path: string) => `${endpoint.replace(/\/+$/, "")}${path}`
+  const url = (path: string) => `${endpoint.replace(/(?<!\/)\/+$/, "")}${path}`
   const resource = { serviceName: "tilld", serviceVersion: packageJson.version }
   return Layer.merge(
     OtlpLogger.layer({ url: url("/v1/logs"), resource }),

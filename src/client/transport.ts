@@ -37,7 +37,7 @@ const rootOf = (baseUrl: string): string => {
     throw new TypeError("baseUrl must be an absolute http or https URL without query, such as https://pay.example.com")
   }
   if (url.username !== "" || url.password !== "") throw new TypeError("baseUrl must have no user info")
-  return url.origin + url.pathname.replace(/\/+$/, "")
+  return url.origin + url.pathname.replace(/(?<!\/)\/+$/, "")
 }
 
 /** The options with their defaults. What is wrong is told without showing it: it may be a key. */

@@ -77,7 +77,7 @@ export const renderFindings = (findings: ReadonlyArray<Finding>): string =>
   ].join("\n")
 
 const line = ({ finding, name, remedy, status }: Finding): string =>
-  `${status.toUpperCase().padEnd(4)}  ${name}: ${remedy === undefined ? finding : `${finding.replace(/\.+$/, "")}. Remedy: ${remedy}`}`
+  `${status.toUpperCase().padEnd(4)}  ${name}: ${remedy === undefined ? finding : `${finding.replace(/(?<!\.)\.+$/, "")}. Remedy: ${remedy}`}`
 
 /** In the journal a line has its priority: err for what fails, warning for what warns. */
 const forJournal = (text: string): string => text.replace(/^FAIL/gm, "<3>FAIL").replace(/^WARN/gm, "<4>WARN")

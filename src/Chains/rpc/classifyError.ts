@@ -126,7 +126,7 @@ const known: ReadonlyArray<KnownText> = [
   ...[
     // geth, Polygon bor, Arbitrum nitro
     /missing trie node/i,
-    /historical state .*(?:not |un)available/i,
+    /historical state .{0,200}(?:not |un)available/i,
     /state 0x[0-9a-f]+ is not available/i,
     /state histories haven't been fully indexed/i,
     /pruned history unavailable/i,
