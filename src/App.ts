@@ -51,9 +51,8 @@ export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
     Layer.provideMerge(Resolver.layer),
     Layer.provideMerge(
       Layer.mergeAll(
-        Accounts.layer,
+        Layer.provideMerge(RateLimits.layer, Accounts.layer),
         Keys.layer,
-        RateLimits.layer,
         Idempotency.layer,
         RequestLog.layer,
         Housekeeping.layer,

@@ -25,7 +25,14 @@ import { examinePrices } from "./Doctor/prices.ts"
 import { examineProviders, type Seen } from "./Doctor/providers.ts"
 import { examineReadSocket } from "./Doctor/readSocket.ts"
 import { lookAtStore } from "./Doctor/storeFacts.ts"
-import { examineBackup, examineEndpoints, examineExceptions, examineTimes, examineUse } from "./Doctor/storeFindings.ts"
+import {
+  examineBackup,
+  examineEndpoints,
+  examineExceptions,
+  examineQuotas,
+  examineTimes,
+  examineUse
+} from "./Doctor/storeFindings.ts"
 import { modes, networkKey } from "./Domain/Chain.ts"
 import { lossOf } from "./Payments/addresses/lostDatabase.ts"
 import type { ChainSettings, SettingsShape, SettingsSource } from "./Settings.ts"
@@ -80,6 +87,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (
           path,
           daemon !== undefined,
           now,
+          settings.accounts.quotaBytes,
           daemon === undefined ? lossOf({ path, markFolder: mark.folder }) : undefined
         )
       : { facts: undefined, findings: [] }
@@ -115,6 +123,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (
       ? []
       : [
           examineExceptions(facts),
+          ...examineQuotas(facts.usages),
           ...examineEndpoints(facts),
           ...examineUse(facts),
           ...examineTimes(facts, now, isOfNow(now, seen)),

@@ -1,5 +1,10 @@
 import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
+import * as LinksRepo from "./Auth/LoginLinksRepo.ts"
+import { closeAccounts, levelsOf, type QuotaLevel } from "./Auth/quotaLevel.ts"
+import * as SessionsRepo from "./Auth/SessionsRepo.ts"
+import { unusedSince } from "./Auth/sessions.ts"
 import * as UsageRepo from "./Auth/UsageRepo.ts"
+import type { AccountId } from "./Domain/Ids.ts"
 import * as RequestLogRepo from "./Http/RequestLogRepo.ts"
 import * as QuotesRepo from "./Quotes/QuotesRepo.ts"
 import { Settings } from "./Settings.ts"
@@ -7,8 +12,10 @@ import { Reader, type StoreUnavailable, type Tx, Writer } from "./Sql.ts"
 import { Workers } from "./Telemetry/Workers.ts"
 import * as RetentionRepo from "./Webhooks/queue/DeliveryRetentionRepo.ts"
 
-/** How often it runs, and how many rows one command of the writer deletes, so that other writes do not wait long. */
+/** How often it deletes, and how many rows one command of the writer deletes, so that other writes do not wait long. */
 const interval = "1 hour"
+/** How often accounts are compared with their quotas. */
+const quotaInterval = "1 minute"
 const batchSize = 200
 
 /** How far the clock may be ahead of the newest head. Beyond that it may be wrong, and would make all of today old. */
@@ -30,7 +37,8 @@ const mostRequests = 1_000_000
  * Deletes what is older than `retention.deliveries`: finished deliveries with their attempts; events without deliveries,
  * except the newest of each owner; quotes without a payment; deleted endpoints. Payments, their quotes and their
  * transitions are never deleted. Of the log of requests it keeps what `retention.requests` says, and at most a million;
- * beyond that, whoever has most loses the oldest. It also warns of accounts that are close to their quota. `main` runs the worker.
+ * beyond that, whoever has most loses the oldest. Sign-in links and sessions go when they have ended. It also says when an
+ * account comes close to its quota. `main` runs the worker.
  */
 export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
   Housekeeping,
@@ -60,14 +68,23 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
         while (after !== undefined)
       })
 
-      const warn = Effect.gen(function* () {
-        for (const usage of yield* UsageRepo.all(reader)) {
-          if (!UsageRepo.isNearlyFull(usage, quotaBytes)) continue
-          yield* Effect.logWarning("an account has almost stored what it may: raise accounts.quota_bytes").pipe(
-            Effect.annotateLogs({ account: usage.account, bytes: usage.stored + usage.reserved, quota: quotaBytes })
+      let levels: ReadonlyMap<AccountId, QuotaLevel> = new Map()
+      /** Says once when an account comes close to its quota, when it reaches it, and when it has room again. */
+      const watchQuotas = Effect.gen(function* () {
+        const close = closeAccounts(yield* UsageRepo.all(reader, quotaBytes), levels)
+        const before = levels
+        levels = levelsOf(close)
+        for (const { account, level, quota, remedy, stored, summary } of close) {
+          if (before.get(account) === level) continue
+          yield* Effect.logWarning(summary).pipe(Effect.annotateLogs({ account, bytes: stored, quota, remedy }))
+        }
+        for (const account of before.keys()) {
+          if (levels.has(account)) continue
+          yield* Effect.logInfo(`account ${account} has room below its quota again`).pipe(
+            Effect.annotateLogs({ account })
           )
         }
-      })
+      }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))
 
       const clean = Effect.gen(function* () {
         const now = yield* timeOf(reader)
@@ -83,13 +100,18 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
             yield* writer.write(RequestLogRepo.forgetOldest(owner, Math.min(left, batchSize)))
           }
         }
-        yield* warn
+        yield* repeated(LinksRepo.forget(now - LinksRepo.memory, batchSize))
+        yield* repeated(SessionsRepo.forget(unusedSince(now), batchSize))
       }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))
 
       return {
-        run: Effect.zipRight(Effect.repeat(heartbeat(clean), Schedule.spaced(interval)), Effect.never).pipe(
-          Effect.annotateLogs({ service: "housekeeping" })
-        )
+        run: Effect.all(
+          [
+            Effect.repeat(heartbeat(clean), Schedule.spaced(interval)),
+            Effect.repeat(watchQuotas, Schedule.spaced(quotaInterval))
+          ],
+          { concurrency: "unbounded", discard: true }
+        ).pipe(Effect.zipRight(Effect.never), Effect.annotateLogs({ service: "housekeeping" }))
       }
     })
   )

@@ -147,6 +147,9 @@ export class Payments extends Context.Tag("tilld/Payments")<
           const tx = yield* Tx
           const quoteId =
             request.quoteId === undefined ? undefined : yield* lockQuote(owner, request.quoteId, request, now)
+          yield* Effect.tapErrorTag(keepWithin(owner.account, settings.accounts.quotaBytes), "QuotaExceeded", () =>
+            refuseDuplicate(owner, request.merchantRef)
+          )
           const { address, ...source } = yield* addresses.take(tx, owner)
           const payment = yield* Repo.insert(
             tx,
@@ -182,7 +185,6 @@ export class Payments extends Context.Tag("tilld/Payments")<
           }
           yield* outbox.publish(tx, payment, now)
           if (alsoCommit !== undefined) yield* alsoCommit(payment)
-          yield* keepWithin(owner.account, settings.accounts.quotaBytes)
           tx.afterCommit(() => {
             // Before the response, so that a customer who pays at once is seen.
             matchSet.add(owner.mode, address)

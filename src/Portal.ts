@@ -1,9 +1,9 @@
 /**
  * The portal: finds the page of a request below `/portal`, once these have been checked in this order: whether the portal
  * is on, the client's address, a form's origin, the session, its CSRF token, that the person may see the account and mode,
- * the route, the role, and a fresh proof of identity. What a person may not see looks as if it did not exist.
+ * the route, the role, how many forms the person has sent, and a fresh proof of identity. What a person may not see looks as if it did not exist.
  */
-import { Context, Effect, Option, Schema } from "effect"
+import { Clock, Context, Effect, Option, Schema } from "effect"
 import * as AccountsRepo from "./Auth/AccountsRepo.ts"
 import { personName } from "./Auth/auditLog.ts"
 import { isFresh, type SignedIn, sessionOf } from "./Auth/sessions.ts"
@@ -20,6 +20,7 @@ import { seeOther } from "./Pages/reply.tsx"
 import type { PageRoom } from "./Pages.ts"
 import { csrfTokenOf, hasCsrfToken, isSameOrigin } from "./Portal/csrf.ts"
 import { Desk, makeDesk } from "./Portal/Desk.ts"
+import { FormLimit } from "./Portal/formLimit.ts"
 import { login, loginPage } from "./Portal/loginPages.tsx"
 import { matchRoute } from "./Portal/matchRoute.ts"
 import { isForPage, isTooLong, prove } from "./Portal/proof.tsx"
@@ -69,6 +70,12 @@ const texts = {
   }
 } as const satisfies Record<string, ErrorText>
 
+const tooManyForms = (minutes: number): ErrorText => ({
+  status: 429,
+  title: "Too many forms",
+  text: `You have sent as many forms as one person may. Nothing was done: send it again in ${minutes} min.`
+})
+
 /** Whether a person may see an account: an operator every one there is, others their own. */
 const maySee = ({ person }: SignedIn, account: AccountId) =>
   person.role === "operator"
@@ -107,6 +114,7 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
     const desk = yield* makeDesk
     const context = Context.add(yield* Effect.context<R | Reader | Writer>(), Desk, desk)
     const isAllowed = inRanges(settings.portal.allow)
+    const forms = new FormLimit()
 
     const accountPage = (request: PageRequest, signedIn: SignedIn | undefined, form: URLSearchParams) =>
       Effect.gen(function* () {
@@ -127,6 +135,11 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
         const { person, secret, session } = signedIn
         const { params, route } = match
         if (!mayAs(person.role, route.role)) return refuse(texts.role)
+        if (request.method === "POST" && person.role !== "operator") {
+          const now = yield* Clock.currentTimeMillis
+          const until = forms.refusedUntil(person.id, now)
+          if (until !== undefined) return refuse(tooManyForms(Math.ceil((until - now) / 60_000)))
+        }
         const viewer: Viewer = {
           ...{ person: person.id, name: person.name, role: person.role, owner, session: session.id },
           csrf: csrfTokenOf(secret),

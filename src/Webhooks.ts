@@ -118,6 +118,7 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
         const sealed = secrets.seal(Redacted.value(secret), endpointContext(endpoint.id))
         const inserted = insert(endpoint, sealed)
         const stored = commitWith === undefined ? inserted : Effect.zipRight(inserted, commitWith(endpoint))
+        // After it, since what open payments may yet store multiplies by it.
         yield* writer.write(Effect.zipRight(stored, keepWithin(account, quotaBytes)))
         return endpoint
       })

@@ -1,7 +1,8 @@
 import { statSync } from "node:fs"
 import { dirname } from "node:path"
 import { Clock, Effect } from "effect"
-import { all as allUsage, type Usage } from "../Auth/UsageRepo.ts"
+import { shares } from "../Auth/quotaLevel.ts"
+import { all as allUsage, shareOf, type Usage } from "../Auth/UsageRepo.ts"
 import { backupAge, lastBackupAt } from "../Backup/lastBackup.ts"
 import * as LedgerRepo from "../Chains/ledger/LedgerRepo.ts"
 import { countOpen } from "../Payments/PaymentsRepo.ts"
@@ -64,14 +65,29 @@ const webhookFamilies = Effect.fnUntraced(function* (reader: Db, now: number) {
   ]
 })
 
-const accountFamilies = (usages: ReadonlyArray<Usage>, quota: number): ReadonlyArray<Family> => [
-  gauge(
-    "tilld_account_used_bytes",
-    `What an account has stored, and what its open payments may still have to: of the ${named} largest.`,
-    usages.slice(0, named).map(({ account, reserved, stored }) => [{ account }, stored + reserved])
-  ),
-  gauge("tilld_account_quota_bytes", "What one account may store: accounts.quota_bytes.", single(quota))
-]
+/** Of the largest, and of all that are close to their quotas: how many there are must not hide those. */
+const accountFamilies = (usages: ReadonlyArray<Usage>): ReadonlyArray<Family> => {
+  const shown = usages.filter((usage, place) => place < named || shareOf(usage) >= shares.near)
+  const quotas = shown.flatMap(
+    ({ account, quota }): ReadonlyArray<Measured> => (quota === undefined ? [] : [[{ account }, quota]])
+  )
+  return [
+    gauge(
+      "tilld_account_used_bytes",
+      `What an account has stored: of the ${named} largest, and of those close to their quota.`,
+      shown.map(({ account, stored }) => [{ account }, stored])
+    ),
+    gauge("tilld_account_quota_bytes", "What such an account may store; left out where it has no quota.", quotas),
+    gauge(
+      "tilld_account_quota_used_ratio",
+      "How much of its quota such an account has used, with what its open payments may yet store: from 1 on it is refused everything new.",
+      shown.flatMap(
+        (usage): ReadonlyArray<Measured> =>
+          usage.quota === undefined ? [] : [[{ account: usage.account }, shareOf(usage)]]
+      )
+    )
+  ]
+}
 
 /** Of existing files. There is no write-ahead log before the first write. `now` in Unix milliseconds. */
 const fileFamilies = (path: string, backupAt: number | undefined, now: number): ReadonlyArray<Family> => [
@@ -112,7 +128,7 @@ export const makeStoreFamilies = Effect.gen(function* () {
     return [
       ...(yield* webhookFamilies(reader, now)),
       ...(yield* attention),
-      ...accountFamilies(yield* allUsage(reader), accounts.quotaBytes),
+      ...accountFamilies(yield* allUsage(reader, accounts.quotaBytes)),
       gauge(
         "tilld_open_payments",
         `Payments that are pending or detecting. No more than ${openLimit} of a chain are counted.`,

@@ -1,9 +1,12 @@
 import { dirname } from "node:path"
 import { Clock, Duration, Effect } from "effect"
+import { type CloseAccount, closeAccounts, levelsOf, type QuotaLevel } from "../Auth/quotaLevel.ts"
+import * as UsageRepo from "../Auth/UsageRepo.ts"
 import { backupAge, lastBackupAt } from "../Backup/lastBackup.ts"
 import { type ChainHealth, Chains } from "../Chains.ts"
 import { networkKey } from "../Domain/Chain.ts"
 import { ExceptionKind } from "../Domain/Exception.ts"
+import type { AccountId } from "../Domain/Ids.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { countOpenOfKind } from "../Payments/ExceptionListRepo.ts"
 import { Settings } from "../Settings.ts"
@@ -86,12 +89,21 @@ const ofEndpoints = (outcomes: ReadonlyArray<EndpointOutcome>): ReadonlyArray<Co
       patience: minutes(3)
     }))
 
+/** Refused sales wake the operator at once; those that will be refused come as soon as they are likely. */
+const ofQuotas = (accounts: ReadonlyArray<CloseAccount>): ReadonlyArray<Condition> =>
+  accounts.map(({ account, level, remedy, summary }) => ({
+    key: `quota ${level} ${account}`,
+    summary,
+    remedy,
+    patience: 0
+  }))
+
 /** What a look finds wrong at the moment. While the store cannot be read, what it said last stands. */
 export const makeConditions = Effect.gen(function* () {
   const chains = yield* Chains
   const workers = yield* Workers
   const reader = yield* Reader
-  const { database } = yield* Settings
+  const { accounts, database } = yield* Settings
 
   const ofWorkers = Effect.map(workers.health, (health) =>
     health.flatMap(({ name, ready, reason = "it is not ready" }) =>
@@ -151,14 +163,20 @@ export const makeConditions = Effect.gen(function* () {
           }
         ]
 
+  let levels: ReadonlyMap<AccountId, QuotaLevel> = new Map()
+  const quotas = Effect.map(UsageRepo.all(reader, accounts.quotaBytes), (usages) => {
+    const close = closeAccounts(usages, levels)
+    levels = levelsOf(close)
+    return ofQuotas(close)
+  })
+
   let stored: ReadonlyArray<Condition> = []
   const look = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const live = (yield* chains.health).filter(({ mode }) => mode === "live")
-    const read = Effect.zipWith(ofExceptions, outcomesOf(reader), (exceptions, outcomes) => [
-      ...exceptions,
-      ...ofEndpoints(outcomes)
-    ])
+    const read = Effect.gen(function* () {
+      return [...(yield* ofExceptions), ...ofEndpoints(yield* outcomesOf(reader)), ...(yield* quotas)]
+    })
     stored = yield* Effect.orElseSucceed(read, () => stored)
     return [
       ...(yield* ofWorkers),

@@ -1,11 +1,14 @@
 import { Clock, Context, Effect, Layer } from "effect"
-import type { Account } from "../Domain/Account.ts"
-import { WalletInOtherMode } from "../Domain/AccountErrors.ts"
+import type { Account, AccountTerms } from "../Domain/Account.ts"
+import { UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
 import type { Mode } from "../Domain/Chain.ts"
-import { AccountId } from "../Domain/Ids.ts"
+import type { AccountId } from "../Domain/Ids.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import * as Repo from "./AccountsRepo.ts"
 import type { ListPage } from "./listPage.ts"
+import { defaultAccount } from "./UsageRepo.ts"
+
+export { defaultAccount } from "./UsageRepo.ts"
 
 export interface NewAccount {
   readonly id: AccountId
@@ -14,15 +17,15 @@ export interface NewAccount {
   readonly wallets: ReadonlyArray<Repo.AccountWallet>
 }
 
-/** The account that always exists. */
-export const defaultAccount = AccountId.make("default")
+const asConfigured: AccountTerms = { quotaBytes: undefined, perMinute: undefined, perHour: undefined }
 
 const otherMode = (mode: Mode): Mode => (mode === "live" ? "test" : "live")
 
 const insert = Effect.fn("Accounts.insert")(function* (account: NewAccount) {
   const tx = yield* Tx
   const createdAt = yield* Clock.currentTimeMillis
-  const stored = { id: account.id, name: account.name, createdAt, ownWallets: account.wallets.map(({ mode }) => mode) }
+  const ownWallets = account.wallets.map(({ mode }) => mode)
+  const stored: Account = { id: account.id, name: account.name, createdAt, ownWallets, terms: asConfigured }
   yield* Repo.insert(stored)
   for (const wallet of account.wallets) {
     if (yield* Repo.usesWallet(tx, wallet.fingerprint, otherMode(wallet.mode))) {
@@ -30,7 +33,7 @@ const insert = Effect.fn("Accounts.insert")(function* (account: NewAccount) {
     }
     yield* Repo.insertWallet(account.id, wallet)
   }
-  return stored satisfies Account
+  return stored
 })
 
 /** The owners of keys, payments and webhooks. The account `default` is created at the first start. */
@@ -40,6 +43,13 @@ export class Accounts extends Context.Tag("tilld/Auth/Accounts")<
     readonly create: (account: NewAccount) => Effect.Effect<Account, WalletInOtherMode | StoreUnavailable>
     /** A page of all accounts, oldest first. */
     readonly list: (page: ListPage) => Effect.Effect<ReadonlyArray<Account>, StoreUnavailable>
+    /** Changes what an account may do; what is left out stays. In force once it returns. */
+    readonly change: (
+      id: AccountId,
+      change: Partial<AccountTerms>
+    ) => Effect.Effect<Account, UnknownAccount | StoreUnavailable>
+    /** What the operator has said of an account's rate limits, at once: every request asks. */
+    readonly termsOf: (id: AccountId) => AccountTerms
     readonly exists: (id: string) => Effect.Effect<boolean, StoreUnavailable>
   }
 >() {
@@ -50,8 +60,21 @@ export class Accounts extends Context.Tag("tilld/Auth/Accounts")<
       const writer = yield* Writer
       const isThere = yield* Repo.exists(reader, defaultAccount)
       if (!isThere) yield* writer.write(insert({ id: defaultAccount, name: "Default", wallets: [] }))
+      // Of the few accounts that have limits of their own.
+      const own = new Map((yield* Repo.withOwnLimits(reader)).map(({ id, terms }) => [id, terms]))
+      const change = Effect.fn("Accounts.change")(function* (id: AccountId, change: Partial<AccountTerms>) {
+        const tx = yield* Tx
+        const account = yield* Repo.byId(tx, id)
+        if (account === undefined) return yield* UnknownAccount.of(id)
+        const changed: Account = { ...account, terms: { ...account.terms, ...change } }
+        yield* Repo.change(changed)
+        tx.afterCommit(() => void own.set(id, changed.terms))
+        return changed
+      })
       return {
         create: (account: NewAccount) => writer.write(insert(account)),
+        change: (id: AccountId, terms: Partial<AccountTerms>) => writer.write(change(id, terms)),
+        termsOf: (id: AccountId) => own.get(id) ?? asConfigured,
         list: (page: ListPage) => Repo.list(reader, page),
         exists: (id: string) => Repo.exists(reader, id)
       }

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { Account } from "../Domain/Account.ts"
+import type { Account, AccountTerms } from "../Domain/Account.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { type Db, Tx } from "../Sql.ts"
@@ -85,23 +85,55 @@ interface Row {
   readonly created_at: number
   /** Comma-separated, null for none. */
   readonly modes: string | null
+  readonly quota_bytes: number | null
+  readonly per_minute: number | null
+  readonly per_hour: number | null
 }
+
+const columns = `id, name, created_at, (SELECT group_concat(mode) FROM account_wallets WHERE account_id = id) AS modes,
+  quota_bytes, per_minute, per_hour`
+
+const toTerms = (row: Pick<Row, "quota_bytes" | "per_minute" | "per_hour">): AccountTerms => ({
+  quotaBytes: row.quota_bytes ?? undefined,
+  perMinute: row.per_minute ?? undefined,
+  perHour: row.per_hour ?? undefined
+})
+
+const toAccount = (row: Row): Account => ({
+  id: AccountId.make(row.id, true),
+  name: row.name,
+  createdAt: row.created_at,
+  ownWallets: (row.modes ?? "").split(",").filter((mode): mode is Mode => mode !== ""),
+  terms: toTerms(row)
+})
 
 /** A page of all accounts, oldest first. */
 export const list = (db: Db, page: ListPage) => {
   const [isBehind, params] = behind("accounts", page)
   return Effect.map(
-    db.all<Row>(
-      `SELECT id, name, created_at, (SELECT group_concat(mode) FROM account_wallets WHERE account_id = id) AS modes
-       FROM accounts WHERE ${isBehind} ORDER BY created_at, id LIMIT ?`,
-      [...params, page.limit]
-    ),
-    (rows): ReadonlyArray<Account> =>
-      rows.map((row) => ({
-        id: AccountId.make(row.id, true),
-        name: row.name,
-        createdAt: row.created_at,
-        ownWallets: (row.modes ?? "").split(",").filter((mode): mode is Mode => mode !== "")
-      }))
+    db.all<Row>(`SELECT ${columns} FROM accounts WHERE ${isBehind} ORDER BY created_at, id LIMIT ?`, [
+      ...params,
+      page.limit
+    ]),
+    (rows) => rows.map(toAccount)
   )
 }
+
+export const byId = (db: Db, id: string) =>
+  Effect.map(db.get<Row>(`SELECT ${columns} FROM accounts WHERE id = ?`, [id]), (row) => row && toAccount(row))
+
+/** Stores what an account may do. */
+export const change = ({ id, terms: { perHour, perMinute, quotaBytes } }: Account) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("UPDATE accounts SET quota_bytes = ?, per_minute = ?, per_hour = ? WHERE id = ?", [
+      ...[quotaBytes ?? null, perMinute ?? null, perHour ?? null],
+      id
+    ])
+  )
+
+/** The accounts that have rate limits of their own. */
+export const withOwnLimits = (db: Db) =>
+  Effect.map(
+    db.all<Row>(`SELECT ${columns} FROM accounts WHERE per_minute IS NOT NULL OR per_hour IS NOT NULL`),
+    (rows) => rows.map(toAccount)
+  )

@@ -1,6 +1,6 @@
 import { Clock, Context, Data, Duration, Effect, Layer, Redacted } from "effect"
-import { KeyEnded, KeyExists, UnknownAccount } from "../Domain/AccountErrors.ts"
-import type { ApiKey, KeyTerms, Permission } from "../Domain/ApiKey.ts"
+import { KeyEnded, KeyExists, LimitRefused, TooMany, UnknownAccount } from "../Domain/AccountErrors.ts"
+import { type ApiKey, type KeyLimits, type KeyTerms, mostKeys, type Permission } from "../Domain/ApiKey.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import { type AccountId, type ApiKeyId, newApiKeyId } from "../Domain/Ids.ts"
 import { inRanges } from "../Domain/IpRange.ts"
@@ -11,6 +11,7 @@ import * as AccountsRepo from "./AccountsRepo.ts"
 import * as Repo from "./KeysRepo.ts"
 import { hashOf, isKey, newKey } from "./keyFormat.ts"
 import type { ListPage } from "./listPage.ts"
+import type { RateLimit } from "./rateLimitWindows.ts"
 
 export interface NewKey extends Partial<KeyTerms> {
   /** Default: a new random id. Given, it makes a request that is sent twice fail the second time. */
@@ -37,15 +38,59 @@ export class WrongAddress extends Data.TaggedError("WrongAddress")<{
 
 const useInterval = "1 minute"
 
-const insert = Effect.fn("Keys.insert")(function* (request: NewKey, key: Redacted.Redacted<string>) {
-  const tx = yield* Tx
-  const exists = yield* AccountsRepo.exists(tx, request.account)
-  if (!exists) return yield* UnknownAccount.of(request.account)
-  const now = yield* Clock.currentTimeMillis
-  const { expiresIn, id = newApiKeyId(), ips = [], perHour, perMinute, ...rest } = request
+/**
+ * The limits of a key after a change. Without `configured` the operator changes them, and what he gives is what the key has;
+ * an admin of the account may only set lower ones than the key was given or, where it was given none, than are configured.
+ */
+const limitsAfter = (
+  before: Pick<ApiKey, "granted" | "perMinute" | "perHour">,
+  change: Partial<KeyLimits>,
+  configured: RateLimit | undefined
+) =>
+  Effect.gen(function* () {
+    if (configured === undefined) {
+      const granted = { ...before.granted, ...change }
+      const { perHour = granted.perHour, perMinute = granted.perMinute } = change
+      return {
+        granted,
+        perMinute: "perMinute" in change ? perMinute : before.perMinute,
+        perHour: "perHour" in change ? perHour : before.perHour
+      }
+    }
+    for (const limit of ["perMinute", "perHour"] as const) {
+      const most = before.granted[limit] ?? configured[limit]
+      if ((change[limit] ?? 0) <= most) continue
+      return yield* new LimitRefused({ limit, rule: `must be ${most} at most: only the operator raises it` })
+    }
+    const limitOf = (limit: keyof KeyLimits) =>
+      limit in change ? (change[limit] ?? before.granted[limit]) : before[limit]
+    return { granted: before.granted, perMinute: limitOf("perMinute"), perHour: limitOf("perHour") }
+  })
+
+/** Fails where an owner has more working keys than it may; with `isRolled`, more rolled ones. Runs after the change. */
+const keepBelow = Effect.fnUntraced(function* ({ account, mode }: Owner, isRolled: boolean, now: number) {
+  const working = yield* Repo.countWorking(yield* Tx, { account, mode }, isRolled, now)
+  if (working <= mostKeys) return
+  return yield* isRolled ? TooMany.rolledKeys(mostKeys, mode) : TooMany.keys(mostKeys, mode)
+})
+
+const insert = Effect.fn("Keys.insert")(function* (
+  {
+    account,
+    expiresIn,
+    id,
+    ips,
+    mode,
+    name,
+    permissions,
+    ...limits
+  }: Required<Omit<NewKey, "perMinute" | "perHour">> & Pick<ApiKey, "granted" | "perMinute" | "perHour">,
+  key: Redacted.Redacted<string>,
+  now: number
+) {
   const stored: ApiKey = {
-    ...rest,
-    ...{ id, ips, perHour, perMinute },
+    ...{ id, account, mode, name, permissions, ips },
+    ...limits,
     lastFour: Redacted.value(key).slice(-4),
     createdAt: now,
     expiresAt: expiresIn === undefined ? undefined : now + Duration.toMillis(expiresIn),
@@ -55,6 +100,24 @@ const insert = Effect.fn("Keys.insert")(function* (request: NewKey, key: Redacte
   }
   const isNew = yield* Repo.insert(stored, hashOf(Redacted.value(key)))
   return isNew ? stored : yield* new KeyExists({ id })
+})
+
+const noLimits = { granted: { perMinute: undefined, perHour: undefined }, perMinute: undefined, perHour: undefined }
+
+const create = Effect.fn("Keys.create")(function* (
+  request: NewKey,
+  key: Redacted.Redacted<string>,
+  configured: RateLimit | undefined
+) {
+  const exists = yield* AccountsRepo.exists(yield* Tx, request.account)
+  if (!exists) return yield* UnknownAccount.of(request.account)
+  const now = yield* Clock.currentTimeMillis
+  const { id = newApiKeyId(), ips = [], perHour, perMinute } = request
+  const limits = yield* limitsAfter(noLimits, { perMinute, perHour }, configured)
+  const stored = yield* insert({ ...request, id, ips, ...limits }, key, now)
+  // After the insertion, so that a form that was sent twice is told so.
+  yield* keepBelow(request, false, now)
+  return stored
 })
 
 const isExpiredOrRevoked = (key: ApiKey, now: number) =>
@@ -164,13 +227,14 @@ const makeKeys = Effect.gen(function* () {
     changing(id, (key, now) => Effect.as(Repo.revoke(key.id, now), { ...key, revokedAt: key.revokedAt ?? now }))
   )
 
-  const change = Effect.fn("Keys.change")((id: string, given: Partial<KeyTerms>) =>
+  const change = Effect.fn("Keys.change")((id: string, given: Partial<KeyTerms>, configured?: RateLimit) =>
     changing(
       id,
       Effect.fnUntraced(function* (key, now) {
         const ended = endOf(key, now)
         if (ended !== undefined) return yield* ended
-        const changed: ApiKey = { ...key, ...given }
+        const { ips = key.ips, ...limits } = given
+        const changed: ApiKey = { ...key, ips, ...(yield* limitsAfter(key, limits, configured)) }
         yield* Repo.change(changed)
         return changed
       })
@@ -184,15 +248,16 @@ const makeKeys = Effect.gen(function* () {
         if (former.rolledTo !== undefined) return yield* KeyEnded.rolled(former.id, former.rolledTo)
         const ended = endOf(former, now)
         if (ended !== undefined) return yield* ended
-        const { account, createdAt, expiresAt, ips, mode, name, perHour, perMinute, permissions } = former
-        const key = newKey(mode)
-        const expiresIn = expiresAt === undefined ? undefined : Duration.millis(expiresAt - createdAt)
-        const request = { id: to, account, mode, name, permissions, expiresIn, ips, perMinute, perHour }
-        const record = yield* Effect.catchTags(insert(request, key), {
-          UnknownAccount: Effect.die,
-          KeyExists: Effect.die
-        })
+        const key = newKey(former.mode)
+        const expiresIn =
+          former.expiresAt === undefined ? undefined : Duration.millis(former.expiresAt - former.createdAt)
+        const record = yield* Effect.catchTag(
+          insert({ ...former, id: to, expiresIn }, key, now),
+          "KeyExists",
+          Effect.die
+        )
         yield* Repo.roll(rolledAt(former, to, overlap, now))
+        yield* keepBelow(former, true, now)
         return { key, record } satisfies MadeKey
       })
     )
@@ -203,9 +268,9 @@ const makeKeys = Effect.gen(function* () {
   yield* Effect.addFinalizer(() => recordUses)
 
   return {
-    create: Effect.fn("Keys.create")(function* (request: NewKey) {
+    create: Effect.fnUntraced(function* (request: NewKey, configured?: RateLimit) {
       const key = newKey(request.mode)
-      return { key, record: yield* writer.write(insert(request, key)) }
+      return { key, record: yield* writer.write(create(request, key, configured)) }
     }),
     list: (page: ListPage) => Effect.map(Repo.list(reader, page), (keys) => keys.map(withLastUse)),
     listOf: (owner: Owner, page: ListPage) =>
@@ -235,7 +300,11 @@ const makeKeys = Effect.gen(function* () {
 export class Keys extends Context.Tag("tilld/Auth/Keys")<
   Keys,
   {
-    readonly create: (key: NewKey) => Effect.Effect<MadeKey, UnknownAccount | KeyExists | StoreUnavailable>
+    /** `configured` is given where an admin of the account makes it, who may give it lower limits than these only. */
+    readonly create: (
+      key: NewKey,
+      configured?: RateLimit
+    ) => Effect.Effect<MadeKey, UnknownAccount | KeyExists | TooMany | LimitRefused | StoreUnavailable>
     /** A page of all keys, expired and revoked ones too, oldest first. */
     readonly list: (page: ListPage) => Effect.Effect<ReadonlyArray<ApiKey>, StoreUnavailable>
     /** A page of an owner's keys, expired and revoked ones too, newest first. */
@@ -252,12 +321,16 @@ export class Keys extends Context.Tag("tilld/Auth/Keys")<
       id: string,
       to: ApiKeyId,
       overlap: Duration.Duration
-    ) => Effect.Effect<MadeKey | undefined, KeyEnded | StoreUnavailable>
-    /** Changes where a key may be used from, and its limits. Undefined: there is no such key. */
+    ) => Effect.Effect<MadeKey | undefined, KeyEnded | TooMany | StoreUnavailable>
+    /**
+     * Changes where a key may be used from, and its limits. `configured` is given where an admin of the account does it, who
+     * may lower a limit that the operator gave, and no more. Undefined: there is no such key.
+     */
     readonly change: (
       id: string,
-      change: Partial<KeyTerms>
-    ) => Effect.Effect<ApiKey | undefined, KeyEnded | StoreUnavailable>
+      change: Partial<KeyTerms>,
+      configured?: RateLimit
+    ) => Effect.Effect<ApiKey | undefined, KeyEnded | LimitRefused | StoreUnavailable>
     /**
      * The key for the text of a header; undefined when it is unknown, expired or revoked. `from` gives the client's address,
      * and is called only for a key that has a list of them.

@@ -18,6 +18,8 @@ interface Row {
   readonly ips: string | null
   readonly per_minute: number | null
   readonly per_hour: number | null
+  readonly lowered_per_minute: number | null
+  readonly lowered_per_hour: number | null
   readonly created_at: number
   readonly expires_at: number | null
   readonly revoked_at: number | null
@@ -25,8 +27,8 @@ interface Row {
   readonly last_used_at: number | null
 }
 
-const columns = `id, account_id, mode, name, last_four, permissions, ips, per_minute, per_hour, created_at, expires_at,
-  revoked_at, rolled_to, last_used_at`
+const columns = `id, account_id, mode, name, last_four, permissions, ips, per_minute, per_hour,
+  lowered_per_minute, lowered_per_hour, created_at, expires_at, revoked_at, rolled_to, last_used_at`
 
 const toKey = (row: Row): ApiKey => ({
   id: ApiKeyId.make(row.id, true),
@@ -38,8 +40,9 @@ const toKey = (row: Row): ApiKey => ({
     .split(",")
     .filter((text): text is Permission => permissions.some((each) => each === text)),
   ips: row.ips?.split(",") ?? [],
-  perMinute: row.per_minute ?? undefined,
-  perHour: row.per_hour ?? undefined,
+  granted: { perMinute: row.per_minute ?? undefined, perHour: row.per_hour ?? undefined },
+  perMinute: row.lowered_per_minute ?? row.per_minute ?? undefined,
+  perHour: row.lowered_per_hour ?? row.per_hour ?? undefined,
   createdAt: row.created_at,
   expiresAt: row.expires_at ?? undefined,
   revokedAt: row.revoked_at ?? undefined,
@@ -51,13 +54,21 @@ const ipsText = (ips: ApiKey["ips"]) => (ips.length === 0 ? null : ips.join(",")
 
 const orUndefined = (row: Row | undefined) => (row === undefined ? undefined : toKey(row))
 
+/** The four columns of a key's limits: what the operator gave it, and what an admin of its account set below that. */
+const limitColumns = ({ granted, perHour, perMinute }: ApiKey) => [
+  granted.perMinute ?? null,
+  granted.perHour ?? null,
+  perMinute === granted.perMinute ? null : (perMinute ?? null),
+  perHour === granted.perHour ? null : (perHour ?? null)
+]
+
 /** Stores a key. False, and nothing stored, where there is one with its id. */
 export const insert = Effect.fn("KeysRepo.insert")(function* (key: ApiKey, hash: Uint8Array) {
   const tx = yield* Tx
   const stored = yield* tx.get(
-    `INSERT INTO api_keys (id, account_id, mode, name, hash, last_four, permissions, ips, per_minute, per_hour, created_at,
-       expires_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id`,
+    `INSERT INTO api_keys (id, account_id, mode, name, hash, last_four, permissions, ips, per_minute, per_hour,
+       lowered_per_minute, lowered_per_hour, created_at, expires_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id`,
     [
       key.id,
       key.account,
@@ -67,8 +78,7 @@ export const insert = Effect.fn("KeysRepo.insert")(function* (key: ApiKey, hash:
       key.lastFour,
       key.permissions.join(","),
       ipsText(key.ips),
-      key.perMinute ?? null,
-      key.perHour ?? null,
+      ...limitColumns(key),
       key.createdAt,
       key.expiresAt ?? null
     ]
@@ -119,15 +129,24 @@ export const roll = Effect.fn("KeysRepo.roll")(function* ({ expiresAt, id, revok
 })
 
 /** Stores where a key may be used from, and its limits. */
-export const change = Effect.fn("KeysRepo.change")(function* ({ id, ips, perHour, perMinute }: ApiKey) {
+export const change = Effect.fn("KeysRepo.change")(function* (key: ApiKey) {
   const tx = yield* Tx
-  yield* tx.run("UPDATE api_keys SET ips = ?, per_minute = ?, per_hour = ? WHERE id = ?", [
-    ipsText(ips),
-    perMinute ?? null,
-    perHour ?? null,
-    id
-  ])
+  yield* tx.run(
+    `UPDATE api_keys SET ips = ?, per_minute = ?, per_hour = ?, lowered_per_minute = ?, lowered_per_hour = ? WHERE id = ?`,
+    [ipsText(key.ips), ...limitColumns(key), key.id]
+  )
 })
+
+/** How many keys of an owner work at `now`, Unix milliseconds: rolled ones, or those that are not. */
+export const countWorking = (db: Db, { account, mode }: Owner, isRolled: boolean, now: number) =>
+  Effect.map(
+    db.get<{ count: number }>(
+      `SELECT count(*) AS count FROM api_keys WHERE account_id = ? AND mode = ? AND (rolled_to IS NOT NULL) = ?
+         AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`,
+      [account, mode, isRolled ? 1 : 0, now]
+    ),
+    (row) => row?.count ?? 0
+  )
 
 export const recordUse = Effect.fn("KeysRepo.recordUse")(function* (uses: ReadonlyMap<ApiKeyId, number>) {
   const tx = yield* Tx

@@ -19,13 +19,20 @@ interface Row {
 }
 
 /** Used and expired links are kept for this long, so that their page says what became of them. */
-const memory = 24 * 60 * 60_000
+export const memory = 24 * 60 * 60_000
+
+/** The most links of one person. A further one ends the oldest. */
+const most = 20
 
 /** Stores a link, and forgets old ones of the same person. */
 export const insert = (hash: Uint8Array, person: PersonId, expiresAt: number, now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    yield* tx.run("DELETE FROM sign_in_links WHERE person_id = ? AND expires_at < ?", [person, now - memory])
+    yield* tx.run(
+      `DELETE FROM sign_in_links WHERE person_id = ? AND (expires_at < ? OR hash IN
+         (SELECT hash FROM sign_in_links WHERE person_id = ? ORDER BY expires_at DESC, hash LIMIT -1 OFFSET ${most - 1}))`,
+      [person, now - memory, person]
+    )
     yield* tx.run("INSERT INTO sign_in_links (hash, person_id, expires_at) VALUES (?, ?, ?)", [hash, person, expiresAt])
   })
 
@@ -54,3 +61,14 @@ export const end = (person: PersonId, at: number) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run("UPDATE sign_in_links SET used_at = ? WHERE person_id = ? AND used_at IS NULL", [at, person])
   )
+
+/** Deletes up to `limit` links that ended before `until`, Unix milliseconds. Whether there may be more. */
+export const forget = (until: number, limit: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const gone = yield* tx.all(
+      `DELETE FROM sign_in_links WHERE hash IN (SELECT hash FROM sign_in_links WHERE expires_at < ? LIMIT ?) RETURNING 1`,
+      [until, limit]
+    )
+    return gone.length === limit
+  })

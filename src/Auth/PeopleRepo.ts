@@ -49,6 +49,19 @@ export const named = (db: Db, { account, name, role }: Pick<Person, "account" | 
     orUndefined
   )
 
+/** The most people of an account who may sign in. */
+export const mostPeople = 200
+
+/** How many people of an account may sign in. */
+export const countOf = (db: Db, account: AccountId) =>
+  Effect.map(
+    db.get<{ count: number }>(
+      "SELECT count(*) AS count FROM people INDEXED BY people_signing_in WHERE account_id = ? AND disabled_at IS NULL",
+      [account]
+    ),
+    (row) => row?.count ?? 0
+  )
+
 /** A page of the people of an account, or of all; disabled ones too, oldest first. */
 export const list = (db: Db, page: ListPage, account?: AccountId) => {
   const [isBehind, params] = behind("people", page)

@@ -1,22 +1,29 @@
 import { Clock, Context, Effect, Layer, Schedule } from "effect"
 import type { ApiKey } from "../Domain/ApiKey.ts"
-import type { ApiKeyId } from "../Domain/Ids.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, Writer } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
+import { Accounts } from "./Accounts.ts"
+import { accountLimits, configuredLimits } from "./accountLimits.ts"
 import * as Repo from "./RateLimitsRepo.ts"
 import { type Allowance, isForgotten, spend, type Usage, unused } from "./rateLimitWindows.ts"
 
 /** How often usage is stored: the most that is lost when the process is killed. */
 const storeInterval = "1 second"
 
-/** The rate limits of API keys. Usage is counted in memory and stored every second, so that it survives a restart. */
+/**
+ * The rate limits of API keys and of their accounts. Usage is counted in memory and stored every second, so that it survives
+ * a restart.
+ */
 export class RateLimits extends Context.Tag("tilld/Auth/RateLimits")<
   RateLimits,
   {
-    /** Counts a request of the key at `now`, Unix milliseconds. Returns whether it is allowed, and the limit's state. */
+    /**
+     * Counts a request of the key and its account at `now`, Unix milliseconds. Returns whether it is allowed, and the state
+     * of the tightest limit.
+     */
     readonly spend: (
-      key: Pick<ApiKey, "id" | "perMinute" | "perHour">,
+      key: Pick<ApiKey, "id" | "account" | "granted" | "perMinute" | "perHour">,
       now: number
     ) => Allowance & { readonly allowed: boolean }
     /** The worker that stores usage. */
@@ -26,29 +33,40 @@ export class RateLimits extends Context.Tag("tilld/Auth/RateLimits")<
   static readonly layer = Layer.scoped(
     RateLimits,
     Effect.gen(function* () {
-      const { limits } = yield* Settings
+      const settings = yield* Settings
+      const { limits } = settings
+      const configured = configuredLimits(settings)
+      const { termsOf } = yield* Accounts
       const reader = yield* Reader
       const writer = yield* Writer
       const heartbeat = (yield* Workers).worker("limits", storeInterval)
-      // Keys that have made a request within the hour.
-      const usages = new Map<ApiKeyId, Usage>(yield* Repo.all(reader))
-      let changed = new Set<ApiKeyId>()
+      // Keys that have made a request within the hour, and their accounts.
+      const usages = new Map<string, Usage>(yield* Repo.all(reader))
+      let changed = new Set<string>()
+
+      const usageOf = (id: string): Usage => {
+        const known = usages.get(id)
+        if (known !== undefined) return known
+        const usage = unused()
+        usages.set(id, usage)
+        return usage
+      }
 
       const store = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
-        const expired = Array.from(usages, ([key, usage]) => (isForgotten(usage, now) ? [key] : [])).flat()
-        for (const key of expired) usages.delete(key)
-        const keys = changed
+        const expired = Array.from(usages, ([id, usage]) => (isForgotten(usage, now) ? [id] : [])).flat()
+        for (const id of expired) usages.delete(id)
+        const ids = changed
         changed = new Set()
-        if (keys.size === 0 && expired.length === 0) return
-        const kept = Array.from(keys).flatMap((key) => {
-          const usage = usages.get(key)
-          return usage === undefined ? [] : [[key, usage] as const]
+        if (ids.size === 0 && expired.length === 0) return
+        const kept = Array.from(ids).flatMap((id) => {
+          const usage = usages.get(id)
+          return usage === undefined ? [] : [[id, usage] as const]
         })
         yield* writer.write(Repo.replace(kept, expired)).pipe(
           Effect.tapError(() =>
             Effect.sync(() => {
-              for (const key of keys) changed.add(key)
+              for (const id of ids) changed.add(id)
             })
           )
         )
@@ -57,11 +75,29 @@ export class RateLimits extends Context.Tag("tilld/Auth/RateLimits")<
       yield* Effect.addFinalizer(() => store)
 
       return {
-        spend: ({ id, perHour = limits.perHour, perMinute = limits.perMinute }, now) => {
-          const usage = usages.get(id) ?? unused()
-          usages.set(id, usage)
-          const verdict = spend(usage, { perMinute, perHour }, now)
-          if (verdict.allowed) changed.add(id)
+        spend: ({ account, granted, id, perHour, perMinute }, now) => {
+          const mostPerMinute = granted.perMinute ?? limits.perMinute
+          const mostPerHour = granted.perHour ?? limits.perHour
+          const verdict = spend(
+            [
+              {
+                ...{ of: "key", usage: usageOf(id) },
+                limits: {
+                  perMinute: Math.min(perMinute ?? mostPerMinute, mostPerMinute),
+                  perHour: Math.min(perHour ?? mostPerHour, mostPerHour)
+                }
+              },
+              {
+                ...{ of: "account", usage: usageOf(account) },
+                limits: accountLimits(termsOf(account), configured, granted)
+              }
+            ],
+            now
+          )
+          if (verdict.allowed) {
+            changed.add(id)
+            changed.add(account)
+          }
           return verdict
         },
         run: Effect.zipRight(Effect.repeat(heartbeat(store), Schedule.spaced(storeInterval)), Effect.never)

@@ -97,3 +97,14 @@ export const endAll = (person: PersonId, kept: SessionId | undefined) =>
   Effect.flatMap(Tx, (tx) =>
     changes(tx, "DELETE FROM sessions WHERE person_id = ? AND id IS NOT ?", [person, kept ?? null])
   )
+
+/** Deletes up to `limit` sessions that were last used before `until`, Unix milliseconds. Whether there may be more. */
+export const forget = (until: number, limit: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const gone = yield* tx.all(
+      "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE seen_at < ? LIMIT ?) RETURNING 1",
+      [until, limit]
+    )
+    return gone.length === limit
+  })

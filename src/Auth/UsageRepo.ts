@@ -1,48 +1,83 @@
 import { Effect } from "effect"
 import { QuotaExceeded } from "../Domain/AccountErrors.ts"
-import type { AccountId } from "../Domain/Ids.ts"
+import { AccountId } from "../Domain/Ids.ts"
 import { type Db, Tx } from "../Sql.ts"
 
-// The disk usage of accounts. Triggers of the schema maintain the sums; here they are read and compared with the quota.
+// What accounts have stored, and what they may store. Triggers of the schema maintain the sums; here they are read and
+// compared with the quota.
 
-/** The disk usage of an account, in bytes. */
+/** The account that always exists. It is the operator's own: no quota refuses its sales unless the operator sets one. */
+export const defaultAccount = AccountId.make("default")
+
+/** What an account has stored and may store, in bytes. */
 export interface Usage {
   readonly account: AccountId
   readonly stored: number
-  /** What its open payments and unfinished deliveries may still store. */
-  readonly reserved: number
+  /** What its open payments may yet store at most: they always go on, and each event is stored for each endpoint. */
+  readonly promised: number
+  /** Undefined: it may store what the disk holds. */
+  readonly quota: number | undefined
 }
 
-/** Bytes of an attempt with its stored response. The schedule has six attempts. */
-const attempt = 700
+/** How many times its quota an account's rows and what its open payments may yet store may take together. */
+const mostPromised = 4
+
+/** How much of its quota an account has used: from 1 on everything new is refused. 0 where it has none. */
+export const shareOf = ({ promised, quota, stored }: Omit<Usage, "account">): number =>
+  quota === undefined ? 0 : Math.max(stored, (stored + promised) / mostPromised) / quota
+
+/** An account's quota in SQL, or NULL for none. `configured`: `accounts.quota_bytes`. */
+const quotaOf = (account: string, configured: string) =>
+  `(SELECT nullif(coalesce(quota_bytes, iif(id = '${defaultAccount}', 0, ${configured})), 0) FROM accounts WHERE id = ${account})`
+
+/** Whether an account has stored its quota or more, in SQL. */
+export const isFull = (account: string, configured: string) =>
+  `coalesce((SELECT sum(bytes) FROM usage WHERE account_id = ${account}) >= ${quotaOf(account, configured)}, 0)`
+
 /** Bytes of a delivery without its URL, which counts twice: a row of more than half a page takes a whole page. */
 const delivery = 500
-const attemptsEach = 6
+/** Bytes of the six attempts of a schedule, as they are logged beyond the quota: without what the receiver answered. */
+const attempts = 1_200
 /** Events that an open payment may still have: its detection and its end. */
 const eventsEach = 2
 
-const columns = `account_id AS account, sum(bytes) AS stored,
-  sum(unfinished * ${attemptsEach * attempt} + ${eventsEach} * (open_bytes + open_payments *
-    (2 * endpoint_bytes + (endpoints + 1) * ${delivery + attemptsEach * attempt}))) AS reserved`
+const columns = `coalesce(sum(bytes), 0) AS stored, coalesce(sum(${eventsEach} * (open_bytes + open_payments *
+  (2 * endpoint_bytes + endpoints * ${delivery + attempts}))), 0) AS promised`
 
-/** The usage of every account that has stored anything, the largest first. */
-export const all = (db: Db) =>
-  db.all<Usage>(`SELECT ${columns} FROM usage GROUP BY account_id ORDER BY stored + reserved DESC, account_id`)
+export interface UsageRow extends Omit<Usage, "quota"> {
+  readonly quota: number | null
+}
 
-/** The operator is warned at this part of the quota. */
-const alarmAt = 0.8
+const select = (where: string) => `SELECT account_id AS account, ${columns}, ${quotaOf("account_id", "?")} AS quota
+  FROM usage ${where} GROUP BY account_id ORDER BY stored DESC, account_id`
 
-/** Whether the operator should be warned that an account will soon reach its quota. */
-export const isNearlyFull = ({ reserved, stored }: Usage, quota: number): boolean =>
-  stored + reserved >= alarmAt * quota
+/** The rows of every account, those that have stored most first. Its parameter: `accounts.quota_bytes`. */
+export const selectUsages = select("")
+
+export const toUsage = (row: UsageRow): Usage => ({ ...row, quota: row.quota ?? undefined })
+
+/** The usage of every account, those that have stored most first. `configured`: `accounts.quota_bytes`. */
+export const all = (db: Db, configured: number) =>
+  Effect.map(db.all<UsageRow>(selectUsages, [configured]), (rows) => rows.map(toUsage))
+
+const selectUsage = select("WHERE account_id = ?")
+
+/** The usage of one account. */
+export const of = (db: Db, account: AccountId, configured: number) =>
+  Effect.map(
+    db.get<UsageRow>(selectUsage, [configured, account]),
+    (row): Usage => (row === undefined ? { account, stored: 0, promised: 0, quota: undefined } : toUsage(row))
+  )
 
 /**
- * Fails when the account is beyond its quota, in bytes. Runs after the statements that store something, in the same
- * transaction: the failure rolls them back.
+ * Fails when the account has used up its quota. Runs in the transaction that stores something: before it does, so that
+ * payments are refused exactly while `shareOf` is 1 or more; after an endpoint, by which what is promised multiplies.
+ * `configured`: `accounts.quota_bytes`.
  */
-export const keepWithin = (account: AccountId, quota: number) =>
+export const keepWithin = (account: AccountId, configured: number) =>
   Effect.gen(function* () {
-    const tx = yield* Tx
-    const usage = yield* tx.get<Usage>(`SELECT ${columns} FROM usage WHERE account_id = ?`, [account])
-    if (usage !== undefined && usage.stored + usage.reserved > quota) return yield* new QuotaExceeded({ quota })
+    const usage = yield* of(yield* Tx, account, configured)
+    const { quota, stored } = usage
+    if (quota === undefined || shareOf(usage) < 1) return
+    return yield* new QuotaExceeded({ quota, by: stored >= quota ? "rows" : "payments" })
   })

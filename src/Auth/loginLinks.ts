@@ -4,7 +4,7 @@
  */
 import { randomBytes } from "node:crypto"
 import { Clock, Data, Effect, Redacted } from "effect"
-import { UnknownAccount } from "../Domain/AccountErrors.ts"
+import { TooMany, UnknownAccount } from "../Domain/AccountErrors.ts"
 import { newPersonId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import { type Db, Reader, Tx, Writer } from "../Sql.ts"
@@ -39,6 +39,13 @@ export const addLink = Effect.fnUntraced(function* (person: Pick<Person, "id">) 
   return token
 })
 
+/** Fails, in the caller's transaction, where an account has as many people as it may. Operators have no account. */
+export const roomForOne = Effect.fnUntraced(function* (account: Person["account"]) {
+  if (account === undefined) return
+  const count = yield* PeopleRepo.countOf(yield* Tx, account)
+  if (count >= PeopleRepo.mostPeople) return yield* TooMany.people(PeopleRepo.mostPeople)
+})
+
 /**
  * A link for the person with this name, role and account, who is made where there is none. `noted` gets the person in the
  * transaction.
@@ -56,7 +63,7 @@ export const makeLink = Effect.fn("loginLinks.make")(function* (
     const known = yield* PeopleRepo.named(tx, who)
     const createdAt = yield* Clock.currentTimeMillis
     const person = known ?? { ...who, id: newPersonId(), createdAt, disabledAt: undefined }
-    if (known === undefined) yield* PeopleRepo.insert(person)
+    if (known === undefined) yield* Effect.zipRight(roomForOne(who.account), PeopleRepo.insert(person))
     noted(person)
     return { person, token: yield* addLink(person) }
   })

@@ -7,7 +7,7 @@ import type { AccountRole, Person } from "../Domain/Person.ts"
 import { Writer } from "../Sql.ts"
 import { type Actor, audited } from "./auditLog.ts"
 import * as LinksRepo from "./LoginLinksRepo.ts"
-import { addLink, makeLink } from "./loginLinks.ts"
+import { addLink, makeLink, roomForOne } from "./loginLinks.ts"
 import * as Repo from "./PeopleRepo.ts"
 import * as SessionsRepo from "./SessionsRepo.ts"
 
@@ -53,10 +53,11 @@ export const disable = Effect.fn("people.disable")(function* (actor: Actor, { id
 })
 
 /** Lets a disabled person sign in again. */
-export const enable = Effect.fn("people.enable")(function* (actor: Actor, { id, name }: Person) {
+export const enable = Effect.fn("people.enable")(function* (actor: Actor, { account, id, name }: Person) {
   const writer = yield* Writer
   const act = { act: "people enable", detail: { person: id, name } }
-  yield* audited(actor, act, () => writer.write(Repo.disable(id, undefined)))
+  const command = Effect.zipRight(roomForOne(account), Repo.disable(id, undefined))
+  yield* audited(actor, act, () => writer.write(command))
 })
 
 /** Ends all sessions of a person. */

@@ -5,7 +5,7 @@ export interface Window {
   count: number
 }
 
-/** The usage of one key. */
+/** What a key, an account or a person has used. */
 export interface Usage {
   readonly minute: Window
   readonly hour: Window
@@ -16,8 +16,17 @@ export interface RateLimit {
   readonly perHour: number
 }
 
+/** The usage that a request counts in, and its limits. */
+export interface Limited {
+  readonly of: "key" | "account" | "person"
+  readonly usage: Usage
+  readonly limits: RateLimit
+}
+
 /** The state of one window, for the rate limit headers. */
 export interface Allowance {
+  /** Whose window it is. */
+  readonly of: Limited["of"]
   readonly window: "minute" | "hour"
   /** Requests allowed in a window. */
   readonly limit: number
@@ -45,31 +54,49 @@ const renew = (window: Window, length: number, now: number): void => {
   window.count = 0
 }
 
-/**
- * Counts a request at `now`, Unix milliseconds, unless one of the two windows is full: refused requests are not counted.
- * Returns the tighter window: the one with fewer requests left or, if both are full, the one that ends later.
- */
-export const spend = (usage: Usage, limits: RateLimit, now: number): Allowance & { readonly allowed: boolean } => {
+/** Begins windows anew that are over, and says whether both have room. */
+const hasRoom = ({ limits, usage }: Limited, now: number): boolean => {
   renew(usage.minute, minuteMillis, now)
   renew(usage.hour, hourMillis, now)
-  const allowed = usage.minute.count < limits.perMinute && usage.hour.count < limits.perHour
-  if (allowed) {
-    usage.minute.count++
-    usage.hour.count++
-  }
-  const minute: Allowance = {
-    window: "minute",
-    limit: limits.perMinute,
-    remaining: Math.max(0, limits.perMinute - usage.minute.count),
-    resetAt: usage.minute.start + minuteMillis
-  }
-  const hour: Allowance = {
-    window: "hour",
-    limit: limits.perHour,
-    remaining: Math.max(0, limits.perHour - usage.hour.count),
-    resetAt: usage.hour.start + hourMillis
-  }
-  const both = minute.remaining === 0 && hour.remaining === 0
-  const tighter = both ? minute.resetAt >= hour.resetAt : minute.remaining <= hour.remaining
-  return { ...(tighter ? minute : hour), allowed }
+  return usage.minute.count < limits.perMinute && usage.hour.count < limits.perHour
+}
+
+const count = ({ hour, minute }: Usage): void => {
+  minute.count++
+  hour.count++
+}
+
+const tighter = (one: Allowance, next: Allowance): Allowance => {
+  const both = one.remaining === 0 && next.remaining === 0
+  return (both ? one.resetAt >= next.resetAt : one.remaining <= next.remaining) ? one : next
+}
+
+const tightest = ({ limits, of, usage: { hour, minute } }: Limited): Allowance =>
+  tighter(
+    {
+      ...{ of, window: "minute", limit: limits.perMinute },
+      remaining: Math.max(0, limits.perMinute - minute.count),
+      resetAt: minute.start + minuteMillis
+    },
+    {
+      ...{ of, window: "hour", limit: limits.perHour },
+      remaining: Math.max(0, limits.perHour - hour.count),
+      resetAt: hour.start + hourMillis
+    }
+  )
+
+/**
+ * Counts a request at `now`, Unix milliseconds, with each that it counts for, such as its key and the key's account, unless
+ * one of their windows is full: refused requests are not counted. Returns the tightest window: the one with the fewest
+ * requests left or, of several full ones, the one that ends last.
+ */
+export const spend = (
+  limited: readonly [Limited, ...ReadonlyArray<Limited>],
+  now: number
+): Allowance & { readonly allowed: boolean } => {
+  let allowed = true
+  for (const each of limited) allowed = hasRoom(each, now) && allowed
+  if (allowed) for (const { usage } of limited) count(usage)
+  const [first, ...others] = limited
+  return { ...others.reduce((one, next) => tighter(one, tightest(next)), tightest(first)), allowed }
 }

@@ -16,6 +16,9 @@ const hour = 60 * 60_000
 /** Milliseconds without a request, and from the start. */
 const idle = 12 * hour
 const absolute = 7 * 24 * hour
+/** A session that was last used before this has ended, also by its age: it is used no more then. Unix milliseconds. */
+export const unusedSince = (now: number): number => now - idle
+
 /** `seenAt` is stored at most this often. */
 const seenEvery = 60_000
 /** How long a proof of identity counts as fresh, in milliseconds. */

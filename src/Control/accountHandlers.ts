@@ -1,5 +1,6 @@
 import { Duration, Effect, Redacted } from "effect"
 import { walletContext } from "../Auth/AccountsRepo.ts"
+import { accountLimits, configuredLimits } from "../Auth/accountLimits.ts"
 import * as UsageRepo from "../Auth/UsageRepo.ts"
 import { Accounts } from "../Auth.ts"
 import type { Account } from "../Domain/Account.ts"
@@ -9,7 +10,7 @@ import { newAccountId } from "../Domain/Ids.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
 import { Secrets } from "../Secrets.ts"
-import { Settings } from "../Settings.ts"
+import { Settings, type SettingsShape } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
 import { defaultSecrets } from "../Webhooks/DefaultSecrets.ts"
 import { SigningKeys } from "../Webhooks/SigningKeys.ts"
@@ -24,6 +25,14 @@ const accountView = ({ createdAt, id, name, ownWallets }: Account) => ({
   wallets: ownWallets.length === 0 ? ("shared" as const) : ownWallets
 })
 
+/** An account with what it has stored, and what it may do. */
+const listed = (account: Account, usage: UsageRepo.Usage | undefined, settings: SettingsShape) => ({
+  ...accountView(account),
+  usedBytes: usage?.stored ?? 0,
+  ...(usage?.quota === undefined ? {} : { quotaBytes: usage.quota }),
+  ...accountLimits(account.terms, configuredLimits(settings))
+})
+
 export const listAccounts = reading(
   Requests.ListAccounts,
   Effect.fnUntraced(function* (page) {
@@ -32,16 +41,43 @@ export const listAccounts = reading(
     if (after && !(yield* accounts.exists(after))) {
       return yield* new Requests.NotFound({ message: UnknownAccount.of(after).message })
     }
-    const { quotaBytes } = (yield* Settings).accounts
-    const used = new Map(
-      (yield* UsageRepo.all(yield* Reader)).map(({ account, reserved, stored }) => [account, stored + reserved])
-    )
-    return (yield* accounts.list(page)).map((account) => ({
-      ...accountView(account),
-      usedBytes: used.get(account.id) ?? 0,
-      quotaBytes
-    }))
+    const settings = yield* Settings
+    const usages = yield* UsageRepo.all(yield* Reader, settings.accounts.quotaBytes)
+    const usageOf = new Map(usages.map((usage) => [usage.account, usage]))
+    return (yield* accounts.list(page)).map((account) => listed(account, usageOf.get(account.id), settings))
   })
+)
+
+/** The audit log's row of a change of what an account may do; null: as configured. */
+export const accountChange = ({ id, perHour, perMinute, quotaBytes }: Requests.ChangeAccount) => ({
+  act: "accounts change",
+  detail: {
+    account: id,
+    quotaBytes: quotaBytes === null ? "default" : quotaBytes === 0 ? "none" : quotaBytes,
+    perMinute: perMinute === null ? "default" : perMinute,
+    perHour: perHour === null ? "default" : perHour
+  }
+})
+
+/** Changes what an account may do, for whoever administers the installation. */
+export const changeAccount = Effect.fnUntraced(function* ({
+  id,
+  perHour,
+  perMinute,
+  quotaBytes
+}: Requests.ChangeAccount) {
+  const accounts = yield* Accounts
+  const settings = yield* Settings
+  const changed = yield* accounts.change(id, {
+    ...(quotaBytes === undefined ? {} : { quotaBytes: quotaBytes ?? undefined }),
+    ...(perMinute === undefined ? {} : { perMinute: perMinute ?? undefined }),
+    ...(perHour === undefined ? {} : { perHour: perHour ?? undefined })
+  })
+  return listed(changed, yield* UsageRepo.of(yield* Reader, id, settings.accounts.quotaBytes), settings)
+})
+
+export const changeAccountHandler = administering(Requests.ChangeAccount, accountChange, (request) =>
+  changeAccount(request)
 )
 
 /** Seals an extended public key for an account. Fails when the configuration uses that wallet in the other mode. */

@@ -1,5 +1,6 @@
 import { Schema } from "effect"
-import { KeyEnded, UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
+import { highestQuota, leastQuota } from "../Domain/Account.ts"
+import { KeyEnded, TooMany, UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
 import { highestLimits, Permission } from "../Domain/ApiKey.ts"
 import { NetworkTokens } from "../Domain/amountDecimals.ts"
 import { ChainName, Mode } from "../Domain/Chain.ts"
@@ -62,11 +63,14 @@ const AccountView = Schema.Struct({
   wallets: Schema.Union(Schema.Literal("shared"), Schema.Array(Mode))
 })
 
-/** An account with its disk usage in bytes: stored, and reserved for what its open payments may still store. */
+/** An account with what it has stored, in bytes, and what it may do; without `quotaBytes` it has no quota. */
 const ListedAccount = Schema.Struct({
   ...AccountView.fields,
   usedBytes: Schema.Number,
-  quotaBytes: Schema.Number
+  quotaBytes: optional(Schema.Number),
+  /** Requests of all its keys together. */
+  perMinute: Schema.Number,
+  perHour: Schema.Number
 })
 
 export const KeyView = Schema.Struct({
@@ -120,7 +124,7 @@ export class CreateKey extends Schema.TaggedRequest<CreateKey>()("CreateKey", {
     ...keyTerms
   },
   success: MadeKey,
-  failure: Schema.Union(UnknownAccount, StoreUnavailable)
+  failure: Schema.Union(UnknownAccount, TooMany, StoreUnavailable)
 }) {}
 
 export class ListKeys extends Schema.TaggedRequest<ListKeys>()("ListKeys", {
@@ -139,7 +143,7 @@ export class RevokeKey extends Schema.TaggedRequest<RevokeKey>()("RevokeKey", {
 export class RollKey extends Schema.TaggedRequest<RollKey>()("RollKey", {
   payload: { id: Schema.String, overlap: Overlap },
   success: MadeKey,
-  failure: Schema.Union(NotFound, KeyEnded, StoreUnavailable)
+  failure: Schema.Union(NotFound, KeyEnded, TooMany, StoreUnavailable)
 }) {}
 
 /** Changes a key's terms. What is absent stays. */
@@ -157,6 +161,21 @@ export class CreateAccount extends Schema.TaggedRequest<CreateAccount>()("Create
   },
   success: AccountView,
   failure: Schema.Union(WalletInOtherMode, StoreUnavailable)
+}) {}
+
+/** Changes what an account may do. What is absent stays; null: as configured. */
+export class ChangeAccount extends Schema.TaggedRequest<ChangeAccount>()("ChangeAccount", {
+  payload: {
+    id: AccountId,
+    /** 0: no quota. */
+    quotaBytes: optional(
+      Schema.NullOr(Schema.Union(Schema.Literal(0), Schema.Int.pipe(Schema.between(leastQuota, highestQuota))))
+    ),
+    perMinute: limitUpTo(highestLimits.perMinute),
+    perHour: limitUpTo(highestLimits.perHour)
+  },
+  success: ListedAccount,
+  failure: Schema.Union(UnknownAccount, StoreUnavailable)
 }) {}
 
 export class ListAccounts extends Schema.TaggedRequest<ListAccounts>()("ListAccounts", {

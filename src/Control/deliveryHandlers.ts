@@ -63,10 +63,7 @@ const withinQuota = <A, E, R>(order: Effect.Effect<A, E | QuotaExceeded, R>) =>
   Effect.catchIf(
     order,
     (error): error is Extract<E | QuotaExceeded, QuotaExceeded> => error instanceof QuotaExceeded,
-    ({ quota }) =>
-      new Requests.RedeliveryRefused({
-        message: `The account would be beyond its ${quota} bytes: raise accounts.quota_bytes, or send fewer at once`
-      })
+    ({ message }) => new Requests.RedeliveryRefused({ message })
   )
 
 export const redeliverHandler = administering(

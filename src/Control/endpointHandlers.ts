@@ -43,10 +43,7 @@ export const changeEndpoint = administering(
       .pipe(
         Effect.catchTags({
           TargetRefused: ({ message }) => new ChangeRefused({ message: `--url ${message}` }),
-          QuotaExceeded: ({ quota }) =>
-            new ChangeRefused({
-              message: `The account would be beyond its ${quota} bytes: raise accounts.quota_bytes, or delete endpoints`
-            })
+          QuotaExceeded: ({ message }) => new ChangeRefused({ message })
         })
       )
     return changed === undefined ? yield* noEndpoint : endpointView(changed)

@@ -43,6 +43,7 @@ export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string
   [Requests.RollKey._tag, KeyHandlers.rollKey],
   [Requests.ChangeKey._tag, KeyHandlers.changeKey],
   [Requests.ListAccounts._tag, AccountHandlers.listAccounts],
+  [Requests.ChangeAccount._tag, AccountHandlers.changeAccountHandler],
   [ShowShop._tag, showShopHandler],
   [ChangeShop._tag, changeShopHandler],
   [ListAudit._tag, listAudit],

@@ -66,7 +66,7 @@ export const createKey = administering(
     const { account, expiresIn, mode, name, permissions } = request
     const given = { id, account, mode, name, permissions, expiresIn, ...termsOf(request) }
     // The id was drawn for this request.
-    return madeView(yield* Effect.catchTag(keys.create(given), "KeyExists", Effect.die))
+    return madeView(yield* Effect.catchTags(keys.create(given), { KeyExists: Effect.die, LimitRefused: Effect.die }))
   })
 )
 
@@ -106,6 +106,7 @@ export const changeKey = administering(
   (request) => ({ act: "keys change", detail: { key: request.id, ...notedTerms(request) } }),
   Effect.fnUntraced(function* (request) {
     const keys = yield* Keys
-    return keyView(yield* orNotFound(request.id, yield* keys.change(request.id, termsOf(request))))
+    const changed = Effect.catchTag(keys.change(request.id, termsOf(request)), "LimitRefused", Effect.die)
+    return keyView(yield* orNotFound(request.id, yield* changed))
   })
 )

@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
 import { linkPath, makeLink } from "../Auth/loginLinks.ts"
-import { UnknownAccount } from "../Domain/AccountErrors.ts"
+import { TooMany, UnknownAccount } from "../Domain/AccountErrors.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { AccountRole } from "../Domain/Person.ts"
 import { Settings } from "../Settings.ts"
@@ -23,7 +23,7 @@ export class MakeLoginLink extends Schema.TaggedRequest<MakeLoginLink>()("MakeLo
     )
   },
   success: Schema.Struct({ url: Schema.String }),
-  failure: Schema.Union(UnknownAccount, PortalDisabled, StoreUnavailable)
+  failure: Schema.Union(UnknownAccount, TooMany, PortalDisabled, StoreUnavailable)
 }) {}
 
 const accountOf = ({ as }: Pick<MakeLoginLink, "as">) => ("account" in as ? as.account : undefined)

@@ -1,6 +1,7 @@
 import { existsSync, statSync } from "node:fs"
 import type Database from "better-sqlite3"
 import { Either } from "effect"
+import { selectUsages, toUsage, type Usage, type UsageRow } from "../Auth/UsageRepo.ts"
 import { foreignLog } from "../Sql/logOwner.ts"
 import { newestSchema } from "../Sql/migrate.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
@@ -21,6 +22,8 @@ export interface StoreFacts {
   /** Fingerprint of the master key that sealed the database; undefined where nothing is sealed yet. */
   readonly keyFingerprint: string | undefined
   readonly exceptions: ReadonlyArray<{ readonly kind: string; readonly count: number; readonly oldest: number }>
+  /** What each account has stored, and may store. */
+  readonly usages: ReadonlyArray<Usage>
   /** Receivers with deliveries that were tried in vain: those that wait, and those that failed for good lately. */
   readonly failing: ReadonlyArray<{
     readonly receiver: string
@@ -61,6 +64,7 @@ const noFacts: StoreFacts = {
   token: "",
   keyFingerprint: undefined,
   exceptions: [],
+  usages: [],
   failing: [],
   events: { count: 0, recent: 0, oldest: null, newest: null }
 }
@@ -86,7 +90,7 @@ const failing = `
   JOIN deliveries ON sequence = newest
   ORDER BY waiting DESC, failed DESC`
 
-const factsOf = (database: Database.Database, now: number): StoreFacts => {
+const factsOf = (database: Database.Database, now: number, quotaBytes: number): StoreFacts => {
   const all = <Row>(sql: string, ...params: ReadonlyArray<number>) =>
     database.prepare(sql).all(...params) as ReadonlyArray<Row>
   const paid = new Map(
@@ -112,6 +116,7 @@ const factsOf = (database: Database.Database, now: number): StoreFacts => {
     exceptions: all(
       "SELECT kind, count(*) AS count, min(opened_at) AS oldest FROM exceptions WHERE is_open = 1 GROUP BY kind"
     ),
+    usages: all<UsageRow>(selectUsages, quotaBytes).map(toUsage),
     failing: all(failing, now - recentDays * day),
     events
   }
@@ -128,7 +133,7 @@ const schemaOf = (database: Database.Database): number | undefined => {
   )
 }
 
-const lookInto = (path: string, database: Database.Database, now: number): StoreLook => {
+const lookInto = (path: string, database: Database.Database, now: number, quotaBytes: number): StoreLook => {
   const only = (finding: Finding): StoreLook => ({ findings: [finding], facts: undefined })
   const damage = (database.pragma("quick_check(5)") as ReadonlyArray<{ quick_check: string }>)
     .map((row) => row.quick_check)
@@ -155,7 +160,7 @@ const lookInto = (path: string, database: Database.Database, now: number): Store
         ? []
         : [fail(name, `${orphans.length} rows refer to missing rows, such as in ${orphans[0]?.table}`, restoreBackup)])
     ],
-    facts: factsOf(database, now)
+    facts: factsOf(database, now, quotaBytes)
   }
 }
 
@@ -164,9 +169,16 @@ const lookInto = (path: string, database: Database.Database, now: number): Store
  * one finding.
  *
  * @param isOpen whether a daemon has it open
+ * @param quotaBytes as configured
  * @param loss that it is not there although it was, see `lossOf`
  */
-export const lookAtStore = (path: string, isOpen: boolean, now: number, loss?: string): StoreLook => {
+export const lookAtStore = (
+  path: string,
+  isOpen: boolean,
+  now: number,
+  quotaBytes: number,
+  loss?: string
+): StoreLook => {
   if (loss !== undefined) {
     return { findings: [fail(name, loss, "tilld restore FILE with the newest backup")], facts: undefined }
   }
@@ -178,7 +190,7 @@ export const lookAtStore = (path: string, isOpen: boolean, now: number, loss?: s
   return Either.try(() => {
     const foreign = foreignLog(path)
     return foreign === undefined
-      ? readDatabase(path, isOpen, (database) => lookInto(path, database, now))
+      ? readDatabase(path, isOpen, (database) => lookInto(path, database, now, quotaBytes))
       : fail(name, foreign)
   }).pipe(
     Either.match({

@@ -1,3 +1,5 @@
+import { closeAccounts } from "../Auth/quotaLevel.ts"
+import type { Usage } from "../Auth/UsageRepo.ts"
 import { backupAge } from "../Backup/lastBackup.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
@@ -25,6 +27,12 @@ export const examineExceptions = ({ exceptions }: StoreFacts): Finding => {
   const oldest = Math.min(...exceptions.map((each) => each.oldest))
   return warn(name, `open: ${kinds}; the oldest since ${iso(oldest)}`, "decide on them: tilld payments exceptions")
 }
+
+/** Accounts that are close to their quota, or have used it up: their sales are refused. */
+export const examineQuotas = (usages: ReadonlyArray<Usage>): ReadonlyArray<Finding> =>
+  closeAccounts(usages).map(({ level, remedy, summary }) =>
+    level === "full" ? fail("quota", summary, remedy) : warn("quota", summary, remedy)
+  )
 
 /** Receivers that do not take their webhooks. */
 export const examineEndpoints = ({ failing }: StoreFacts): ReadonlyArray<Finding> => {

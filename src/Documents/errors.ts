@@ -1,3 +1,4 @@
+import { QuotaExceeded } from "../Domain/AccountErrors.ts"
 import type { ErrorCode } from "../Domain/ApiError.ts"
 import { examplePayment } from "./examples.ts"
 
@@ -128,7 +129,7 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
       "The transaction 0xc18285c32520a01691427edb4da9a71dae416ff4ebec33007508bd88802ce591 has 3 of the 10 confirmations that base.live asks for: try again later"
   },
   RATE_LIMITED: {
-    when: "The key has used up its requests of the minute or hour. Wait for `Retry-After`.",
+    when: "The key, or the keys of its account together, have used up their requests of the minute or hour: the message says which. Wait for `Retry-After`.",
     message: "This key may make 100 requests a minute: wait as long as Retry-After says.",
     details: { window: "minute", limit: 100 }
   },
@@ -169,9 +170,8 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message: "There is no wallet to receive test payments with: the operator has to configure one."
   },
   QUOTA_EXCEEDED: {
-    when: "The account has reached its storage quota. Its payments and their webhooks continue. Ask the operator for a higher quota, or delete webhook endpoints that you do not need.",
-    message:
-      "This would take the account beyond its 1000000000 bytes; its payments go on. Ask the operator to raise accounts.quota_bytes, or delete webhook endpoints that you do not need: each stores every event."
+    when: "The account has reached its storage quota, or its open payments may yet store several times as much. They and their webhooks continue. Ask the operator for a higher quota, or delete webhook endpoints that you do not need.",
+    message: new QuotaExceeded({ quota: 1_000_000_000, by: "rows" }).message
   }
 }
 

@@ -43,8 +43,44 @@ export class KeyEnded extends Schema.TaggedError<KeyEnded>()("KeyEnded", { messa
 /** A key with the id that was asked for exists already: the request was made twice. Nothing was changed. */
 export class KeyExists extends Data.TaggedError("KeyExists")<{ readonly id: ApiKeyId }> {}
 
-/** The account has stored as much as `accounts.quota_bytes` allows. */
-export class QuotaExceeded extends Data.TaggedError("QuotaExceeded")<{
+/** The account has used up its quota. Nothing was changed. */
+export class QuotaExceeded extends Schema.TaggedError<QuotaExceeded>()("QuotaExceeded", {
   /** Bytes. */
-  readonly quota: number
-}> {}
+  quota: Schema.Number,
+  /** What takes it: what is stored, or what the open payments may yet store. */
+  by: Schema.Literal("rows", "payments")
+}) {
+  override get message() {
+    return this.by === "rows"
+      ? `The account has stored its ${this.quota} bytes; its payments go on. Ask the operator for a higher quota ` +
+          "(tilld accounts change --quota), or delete webhook endpoints that you do not need: each stores every event."
+      : `The open payments of the account may yet store several times its ${this.quota} bytes; they go on. Wait until ` +
+          "some have ended, or delete webhook endpoints that you do not need: each stores every event. The operator may " +
+          "raise the quota (tilld accounts change --quota)."
+  }
+}
+
+/** As many as an account may have. Nothing was changed. */
+export class TooMany extends Schema.TaggedError<TooMany>()("TooMany", { message: Schema.String }) {
+  static readonly keys = (most: number, mode: Mode) =>
+    new TooMany({
+      message: `The account has ${most} working keys in ${mode} mode, as many as it may: revoke one that nothing uses (tilld keys revoke)`
+    })
+  static readonly rolledKeys = (most: number, mode: Mode) =>
+    new TooMany({
+      message: `${most} rolled keys of the account still work in ${mode} mode, as many as may: revoke one of them, or wait for its end`
+    })
+  static readonly people = (most: number) =>
+    new TooMany({ message: `The account has ${most} people, as many as it may: disable somebody who does not use it` })
+}
+
+/** A limit that only the operator may give. Nothing was changed. */
+export class LimitRefused extends Schema.TaggedError<LimitRefused>()("LimitRefused", {
+  limit: Schema.Literal("perMinute", "perHour"),
+  /** What it must be: `must be …`. */
+  rule: Schema.String
+}) {
+  override get message() {
+    return `The limit ${this.limit === "perMinute" ? "a minute" : "an hour"} ${this.rule}`
+  }
+}

@@ -70,13 +70,7 @@ export const invalid = (problems: ReadonlyArray<FieldProblem>) =>
     details: problems
   })
 
-export const quotaExceeded = ({ quota }: QuotaExceeded) =>
-  new ApiError({
-    code: "QUOTA_EXCEEDED",
-    message:
-      `This would take the account beyond its ${quota} bytes; its payments go on. Ask the operator to raise ` +
-      "accounts.quota_bytes, or delete webhook endpoints that you do not need: each stores every event."
-  })
+export const quotaExceeded = ({ message }: QuotaExceeded) => new ApiError({ code: "QUOTA_EXCEEDED", message })
 
 const listedAt = {
   payment: "/v1/payments",

@@ -17,14 +17,19 @@ export const permissions: ReadonlyArray<Permission> = Permission.literals
 /** The most that a limit can be, of the configuration or of one key. */
 export const highestLimits = { perMinute: 1_000_000, perHour: 100_000_000 }
 
-/** What an operator can change of a key. */
-export interface KeyTerms {
+/** The most working keys of an account and mode; and as many that were rolled and still work for their overlap. */
+export const mostKeys = 100
+
+/** Requests in a window of each kind; undefined: as configured. */
+export interface KeyLimits {
+  readonly perMinute: number | undefined
+  readonly perHour: number | undefined
+}
+
+/** What can be changed of a key: where it may be used from, and its limits. */
+export interface KeyTerms extends KeyLimits {
   /** The only CIDR blocks that it may be used from, in canonical form; empty: from everywhere. */
   readonly ips: ReadonlyArray<string>
-  /** Requests a minute; undefined: as configured. */
-  readonly perMinute: number | undefined
-  /** Requests an hour; undefined: as configured. */
-  readonly perHour: number | undefined
 }
 
 /** A key as the store keeps it, without the key itself, which only its owner knows. Times in Unix milliseconds. */
@@ -34,6 +39,8 @@ export interface ApiKey extends KeyTerms {
   readonly mode: Mode
   readonly name: string
   readonly lastFour: string
+  /** The limits that the operator gave it. Its own may be lower: an admin of the account may lower them, and no more. */
+  readonly granted: KeyLimits
   readonly permissions: ReadonlyArray<Permission>
   readonly createdAt: number
   readonly expiresAt: number | undefined

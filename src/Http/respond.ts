@@ -67,7 +67,7 @@ const internal = new ApiError({
   message: "Something went wrong here, not with the request: the operator finds it in the log by this request id."
 })
 
-/** The state of the key's rate limit, on every reply to an authenticated request. */
+/** The state of the tightest limit, of the key or its account, on every reply to an authenticated request. */
 const limitHeaders = ({ limit, remaining, resetAt }: Allowance): Readonly<Record<string, string>> => ({
   "x-ratelimit-limit": String(limit),
   "x-ratelimit-remaining": String(remaining),
@@ -75,10 +75,12 @@ const limitHeaders = ({ limit, remaining, resetAt }: Allowance): Readonly<Record
   "x-ratelimit-reset": String(Math.ceil(resetAt / 1000))
 })
 
-const rateLimited = ({ limit, resetAt, window }: Allowance, now: number) =>
+const rateLimited = ({ limit, of, resetAt, window }: Allowance, now: number) =>
   new ApiError({
     code: "RATE_LIMITED",
-    message: `This key may make ${limit} requests a${window === "hour" ? "n hour" : " minute"}: wait as long as Retry-After says.`,
+    message:
+      `${of === "key" ? "This key" : "All keys of this account together"} may make ${limit} requests ` +
+      `a${window === "hour" ? "n hour" : " minute"}: wait as long as Retry-After says.`,
     details: { window, limit },
     headers: { "retry-after": String(Math.max(1, Math.ceil((resetAt - now) / 1000))) }
   })

@@ -3,6 +3,7 @@
  * tilld reads, is the type of this schema, but for the chains: their sections become a list.
  */
 import { Schema } from "effect"
+import { highestQuota, leastQuota } from "../Domain/Account.ts"
 import { highestLimits } from "../Domain/ApiKey.ts"
 import type { Network } from "../Domain/Chain.ts"
 import type { Erc20 } from "../Domain/Currency.ts"
@@ -123,8 +124,11 @@ export const File = section({
     dustFloorUsd: withDefault(decimal, "0.10")
   }),
   accounts: withDefaults({
-    /** The disk quota of one account. */
-    quotaBytes: withDefault(integer(1_000_000, Number.MAX_SAFE_INTEGER), 1_000_000_000)
+    /** What an account may store, in bytes: every one but `default`, and those that `tilld accounts change` gave their own. */
+    quotaBytes: withDefault(integer(leastQuota, highestQuota), 1_000_000_000),
+    /** Requests of all keys of an account together; unless given, ten times those of one key. */
+    perMinute: orUndefined(integer(1, highestLimits.perMinute)),
+    perHour: orUndefined(integer(1, highestLimits.perHour))
   }),
   webhooks: withDefaults({
     allowTargets: cidrs,

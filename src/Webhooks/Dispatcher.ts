@@ -139,7 +139,9 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
   static readonly layer = Layer.effect(
     Dispatcher,
     Effect.gen(function* () {
-      const { concurrency, concurrencyPerEndpoint } = (yield* Settings).webhooks
+      const settings = yield* Settings
+      const { concurrency, concurrencyPerEndpoint } = settings.webhooks
+      const { quotaBytes } = settings.accounts
       const reader = yield* Reader
       const writer = yield* Writer
       const bell = yield* DeliveryBell
@@ -148,7 +150,7 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
       const attempt = makeAttempt(yield* DeliveryClient, yield* SigningKeys, count, makeDeliveryLog())
 
       const run = Effect.gen(function* () {
-        const queue = new DueQueue({ concurrency, perLane: concurrencyPerEndpoint }, reader, writer)
+        const queue = new DueQueue({ concurrency, perLane: concurrencyPerEndpoint }, reader, writer, quotaBytes)
         const changed = yield* Queue.sliding<void>(1)
 
         const read = (sequence: number) =>

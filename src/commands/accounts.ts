@@ -1,11 +1,15 @@
-import { Command, Options } from "@effect/cli"
+import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
-import { CreateAccount, ListAccounts } from "../Control/controlRequests.ts"
+import { ChangeAccount, CreateAccount, ListAccounts } from "../Control/controlRequests.ts"
+import { highestQuota, leastQuota } from "../Domain/Account.ts"
+import { highestLimits } from "../Domain/ApiKey.ts"
+import { bytesText, parseBytes } from "../Domain/byteSize.ts"
+import { AccountId } from "../Domain/Ids.ts"
 import { keyInValue } from "../Settings/keyMaterial.ts"
 import { walletIdentity } from "../Settings/walletKey.ts"
 import { common, UsageError } from "./commonOptions.ts"
 import { table } from "./Output.ts"
-import { after, limitOf, moreOf, name, pageOf, readInput } from "./options.ts"
+import { after, limitOf, limitOption, moreOf, name, pageOf, readInput, refuse } from "./options.ts"
 import { printResult } from "./result.ts"
 import { shopCommand } from "./shop.ts"
 
@@ -70,34 +74,74 @@ const create = Command.make(
   })
 ).pipe(Command.withDescription("Make an account, which owns keys, payments and webhooks, and print its id"))
 
-const size = (bytes: number) => (bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`)
+type Listed = (typeof ListAccounts.success.Type)[number]
+
+const accountTable = (accounts: ReadonlyArray<Listed>) =>
+  table(
+    ["ID", "NAME", "WALLETS", "CREATED", "USED", "LIMITS"],
+    accounts.map(({ createdAt, id, name, perHour, perMinute, quotaBytes, usedBytes, wallets }) => [
+      id,
+      name,
+      wallets === "shared" ? "shared" : `own: ${wallets.join(", ")}`,
+      createdAt,
+      `${bytesText(usedBytes)}${quotaBytes === undefined ? ", no quota" : ` of ${bytesText(quotaBytes)}`}`,
+      `${perMinute}/min ${perHour}/h`
+    ])
+  )
 
 const list = Command.make("list", { ...common, after: after("accounts"), limit: limitOf(100) }, (options) =>
-  printResult(
-    options,
-    "accounts list",
-    new ListAccounts(pageOf(options)),
-    (accounts) =>
-      table(
-        ["ID", "NAME", "WALLETS", "CREATED", "USED"],
-        accounts.map(({ createdAt, id, name, quotaBytes, usedBytes, wallets }) => [
-          id,
-          name,
-          wallets === "shared" ? "shared" : `own: ${wallets.join(", ")}`,
-          createdAt,
-          `${size(usedBytes)} of ${size(quotaBytes)}`
-        ])
-      ),
-    moreOf(options)
-  )
+  printResult(options, "accounts list", new ListAccounts(pageOf(options)), accountTable, moreOf(options))
 ).pipe(
   Command.withDescription(
-    "Show all accounts, whether each uses its own wallets or shares the configuration's, and what it takes of its quota"
+    "Show all accounts, whether each uses its own wallets or shares the configuration's, what it has stored of its quota, and its rate limits"
   )
 )
 
-/** `tilld accounts`: makes and lists accounts, and changes their checkouts. */
+const quota = Options.text("quota").pipe(
+  Options.withPseudoName("SIZE"),
+  Options.withDescription("What it may store, such as 5GB; none: as much as the disk holds; default: as configured"),
+  Options.mapEffect((text) => {
+    if (text === "default") return Effect.succeed(null)
+    if (text === "none") return Effect.succeed(0)
+    const bytes = parseBytes(text) ?? 0
+    return bytes >= leastQuota && bytes <= highestQuota
+      ? Effect.succeed(bytes)
+      : refuse("--quota must be a size such as 500MB or 5GB, at least 1MB, or none, or default")
+  }),
+  Options.optional
+)
+
+const id = Args.text({ name: "ID" }).pipe(
+  Args.withSchema(AccountId),
+  Args.withDescription("As tilld accounts list shows it: acct_…, or default")
+)
+
+const change = Command.make(
+  "change",
+  {
+    ...common,
+    id,
+    quota,
+    perMinute: limitOption("per-minute", "a minute that all its keys may make together", highestLimits.perMinute),
+    perHour: limitOption("per-hour", "an hour that all its keys may make together", highestLimits.perHour)
+  },
+  Effect.fnUntraced(function* ({ id: account, perHour, perMinute, quota: quotaBytes, ...options }) {
+    const changes = {
+      ...(Option.isSome(quotaBytes) ? { quotaBytes: quotaBytes.value } : {}),
+      ...(Option.isSome(perMinute) ? { perMinute: perMinute.value } : {}),
+      ...(Option.isSome(perHour) ? { perHour: perHour.value } : {})
+    }
+    if (Object.keys(changes).length === 0) {
+      return yield* new UsageError({ message: "Say what to change: --quota, --per-minute or --per-hour" })
+    }
+    yield* printResult(options, "accounts change", new ChangeAccount({ id: account, ...changes }), (changed) =>
+      accountTable([changed])
+    )
+  })
+).pipe(Command.withDescription("Change an account's quota or its rate limits. In force once this returns"))
+
+/** `tilld accounts`: makes and lists accounts, and changes what they may do and their checkouts. */
 export const accountsCommand = Command.make("accounts").pipe(
   Command.withDescription("Accounts"),
-  Command.withSubcommands([create, list, shopCommand])
+  Command.withSubcommands([create, list, change, shopCommand])
 )

@@ -18,6 +18,7 @@ import {
   after,
   durationOption,
   limitOf,
+  limitOption,
   listOption,
   mode,
   moreOf,
@@ -59,25 +60,10 @@ const ips = Options.text("ip").pipe(
   })
 )
 
-/** A limit of one key; null for the configured one; none when it was not given. */
-const limitOption = (option: string, window: string, highest: number) =>
-  Options.text(option).pipe(
-    Options.withPseudoName("N"),
-    Options.withDescription(`Requests ${window} that it may make; default: as configured`),
-    Options.mapEffect((text) => {
-      if (text === "default") return Effect.succeed(null)
-      const number = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0
-      return number >= 1 && number <= highest
-        ? Effect.succeed(number)
-        : refuse(`--${option} must be a whole number from 1 to ${highest}, or default`)
-    }),
-    Options.optional
-  )
-
 const terms = {
   ips,
-  perMinute: limitOption("per-minute", "a minute", highestLimits.perMinute),
-  perHour: limitOption("per-hour", "an hour", highestLimits.perHour)
+  perMinute: limitOption("per-minute", "a minute that it may make", highestLimits.perMinute),
+  perHour: limitOption("per-hour", "an hour that it may make", highestLimits.perHour)
 }
 
 /** What the terms' options say, for a request. */

@@ -171,3 +171,18 @@ export const moment = (option: string) =>
       })
     )
   )
+
+/** A rate limit of a key or an account; null for the configured one; none when it was not given. */
+export const limitOption = (option: string, window: string, highest: number) =>
+  Options.text(option).pipe(
+    Options.withPseudoName("N"),
+    Options.withDescription(`Requests ${window}; default: as configured`),
+    Options.mapEffect((text) => {
+      if (text === "default") return Effect.succeed(null)
+      const number = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0
+      return number >= 1 && number <= highest
+        ? Effect.succeed(number)
+        : refuse(`--${option} must be a whole number from 1 to ${highest}, or default`)
+    }),
+    Options.optional
+  )

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer, TestClock } from "effect"
 import { defaultAccount } from "../../src/Auth/Accounts.ts"
-import { Keys, RateLimits } from "../../src/Auth.ts"
+import { Accounts, Keys, RateLimits } from "../../src/Auth.ts"
 import type { ApiKey, KeyTerms } from "../../src/Domain/ApiKey.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import * as Sql from "../../src/Sql.ts"
@@ -14,11 +14,14 @@ const life = (path: string, refuses = () => false) =>
   Effect.provide(
     RateLimits.layer.pipe(
       Layer.provide(refusingWriter(refuses)),
-      Layer.provideMerge(Keys.layer),
+      Layer.provideMerge(Layer.merge(Keys.layer, Accounts.layer)),
       Layer.provide(testSettingsLayer(path, { limits })),
       Layer.provideMerge(Sql.layer(path))
     )
   )
+
+const inOneLife = <A, E, R>(test: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(temporaryDatabase, (path) => life(path)(test))
 
 const makeKey = (own: Partial<KeyTerms> = {}) =>
   Effect.gen(function* () {
@@ -35,7 +38,7 @@ const spendNow = (key: ApiKey) =>
     return [allowed, remaining]
   })
 
-const stored = rows("SELECT key_id FROM rate_windows")
+const stored = rows("SELECT of_id FROM rate_windows ORDER BY of_id")
 
 it.scoped("the used requests of a key survive a restart, and are deleted after its hour", () =>
   Effect.gen(function* () {
@@ -51,7 +54,7 @@ it.scoped("the used requests of a key survive a restart, and are deleted after i
       expect(yield* spendNow(key)).toEqual([false, 0])
     }).pipe(life(path))
     yield* TestClock.adjust("1 hour")
-    expect(yield* stored.pipe(life(path))).toHaveLength(1)
+    expect(yield* stored.pipe(life(path))).toEqual([{ of_id: "default" }, { of_id: key.id }])
     yield* Effect.gen(function* () {
       expect(yield* stored).toEqual([])
       expect(yield* spendNow(key)).toEqual([true, 2])
@@ -76,7 +79,7 @@ it.scoped("used requests are stored within a second, or as soon as a full disk h
       expect(refused).toBe(1)
       isFull = false
       yield* TestClock.adjust("1 second")
-      yield* Effect.repeat(Effect.zipRight(eventLoopTurn, stored), { until: (found) => found.length === 1 })
+      yield* Effect.repeat(Effect.zipRight(eventLoopTurn, stored), { until: (found) => found.length === 2 })
     }).pipe(life(yield* temporaryDatabase, refuses), Effect.scoped)
   })
 )
@@ -111,4 +114,54 @@ it.scoped("a key has its own limits where it was given any, and the configured o
       ])
     }).pipe(life(yield* temporaryDatabase))
   })
+)
+
+it.scoped("several keys have the account's limit together, across a restart, and the operator sets it at once", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const spent = (keys: ReadonlyArray<ApiKey>) =>
+      Effect.forEach(keys, (key) => Effect.map(spendNow(key), ([allowed]) => allowed), { concurrency: 1 })
+    const keys = yield* Effect.gen(function* () {
+      const made = yield* Effect.replicateEffect(makeKey(), 12)
+      // Ten times a key's three requests a minute, by keys none of which has used up its own.
+      expect(yield* spent([...made, ...made])).toEqual(Array.from({ length: 24 }, () => true))
+      return made
+    }).pipe(life(path))
+    yield* Effect.gen(function* () {
+      expect(yield* spent(keys)).toEqual([
+        ...Array.from({ length: 6 }, () => true),
+        ...Array.from({ length: 6 }, () => false)
+      ])
+      const [last] = keys.slice(-1)
+      if (last === undefined) throw new Error("there is no key")
+      const rateLimits = yield* RateLimits
+      const now = (yield* Effect.clock).unsafeCurrentTimeMillis()
+      expect(rateLimits.spend(last, now)).toMatchObject({ of: "account", window: "minute", limit: 30, remaining: 0 })
+      const accounts = yield* Accounts
+      yield* accounts.change(defaultAccount, { perMinute: 31 })
+      expect(yield* spent([last, last])).toEqual([true, false])
+      yield* accounts.change(defaultAccount, { perMinute: 1_000, perHour: 32 })
+      expect(rateLimits.spend({ ...last, id: (yield* makeKey()).id }, now)).toMatchObject({ allowed: true })
+      expect(rateLimits.spend(last, now)).toMatchObject({ allowed: false, of: "account", window: "hour", limit: 32 })
+    }).pipe(life(path))
+    // What the operator set holds after a restart too.
+    yield* Effect.gen(function* () {
+      expect((yield* Accounts).termsOf(defaultAccount)).toMatchObject({ perMinute: 1_000, perHour: 32 })
+    }).pipe(life(path))
+  })
+)
+
+it.scoped("a key that the operator gave more than accounts have may use it", () =>
+  Effect.gen(function* () {
+    const key = yield* makeKey({ perMinute: 40, perHour: 60 })
+    const verdicts = yield* Effect.replicateEffect(spendNow(key), 41)
+    expect(verdicts.filter(([allowed]) => allowed)).toHaveLength(40)
+    const other = yield* makeKey()
+    expect(yield* spendNow(other)).toEqual([false, 0])
+    const accounts = yield* Accounts
+    // Said of the account itself, it holds for all of its keys.
+    yield* accounts.change(defaultAccount, { perMinute: 2 })
+    yield* TestClock.adjust("1 minute")
+    expect((yield* Effect.replicateEffect(spendNow(key), 3)).map(([allowed]) => allowed)).toEqual([true, true, false])
+  }).pipe(inOneLife)
 )

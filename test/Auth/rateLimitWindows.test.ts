@@ -1,9 +1,19 @@
 import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
-import { hourMillis, isForgotten, minuteMillis, spend, unused } from "../../src/Auth/rateLimitWindows.ts"
+import {
+  hourMillis,
+  isForgotten,
+  minuteMillis,
+  type RateLimit,
+  spend as spendAll,
+  type Usage,
+  unused
+} from "../../src/Auth/rateLimitWindows.ts"
 
 const limits = { perMinute: 3, perHour: 5 }
 const start = 1_700_000_000_000
+
+const spend = (usage: Usage, limits: RateLimit, now: number) => spendAll([{ of: "key", usage, limits }], now)
 
 describe("two fixed windows", () => {
   it("begin with the first request, and show the one with fewer requests left", () => {
@@ -16,6 +26,7 @@ describe("two fixed windows", () => {
     ])
     expect(spend(usage, limits, start + minuteMillis - 1)).toEqual({
       allowed: false,
+      of: "key",
       window: "minute",
       limit: 3,
       remaining: 0,
@@ -27,6 +38,7 @@ describe("two fixed windows", () => {
     expect(spend(usage, limits, next + 1)).toMatchObject({ allowed: true, window: "hour", remaining: 0 })
     expect(spend(usage, limits, next + minuteMillis)).toEqual({
       allowed: false,
+      of: "key",
       window: "hour",
       limit: 5,
       remaining: 0,
@@ -66,4 +78,25 @@ describe("two fixed windows", () => {
         }
       })
     ))
+
+  it("of a key and its account count together: a request that one refuses counts in neither", () => {
+    const account = { of: "account", usage: unused(), limits: { perMinute: 3, perHour: 100 } } as const
+    const keyOf = (perMinute: number) => ({ of: "key", usage: unused(), limits: { perMinute, perHour: 100 } }) as const
+    const [one, next] = [keyOf(2), keyOf(2)]
+    const told = (key: typeof one) => {
+      const { allowed, of, remaining } = spendAll([key, account], start)
+      return [allowed, of, remaining]
+    }
+    expect([told(one), told(one), told(one)]).toEqual([
+      [true, "key", 1],
+      [true, "key", 0],
+      [false, "key", 0]
+    ])
+    expect(account.usage.minute.count).toBe(2)
+    expect([told(next), told(next)]).toEqual([
+      [true, "account", 0],
+      [false, "account", 0]
+    ])
+    expect(next.usage.minute.count).toBe(1)
+  })
 })

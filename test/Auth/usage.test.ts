@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto"
 import { expect, it } from "@effect/vitest"
-import { Effect, Exit } from "effect"
+import { Effect, Either } from "effect"
 import * as UsageRepo from "../../src/Auth/UsageRepo.ts"
 import { QuotaExceeded } from "../../src/Domain/AccountErrors.ts"
 import { newPaymentId } from "../../src/Domain/Ids.ts"
@@ -8,11 +8,11 @@ import type { Payment, PaymentStatus } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import * as Idempotency from "../../src/Http/IdempotencyRepo.ts"
 import * as Payments from "../../src/Payments/PaymentsRepo.ts"
-import { Reader, Tx } from "../../src/Sql.ts"
+import { Reader, Tx, type Writer } from "../../src/Sql.ts"
 import { recordAttempts } from "../../src/Webhooks/queue/DeliveriesRepo.ts"
 import * as RetentionRepo from "../../src/Webhooks/queue/DeliveryRetentionRepo.ts"
 import { someNewPayment } from "../lib/payments.ts"
-import { inTransaction, rows } from "../lib/store.ts"
+import { execute, inTransaction, rows } from "../lib/store.ts"
 import { merchant } from "../lib/webhooks.ts"
 import { onStore, register } from "../Webhooks/endpoints.ts"
 
@@ -24,9 +24,7 @@ const fileBytes = Effect.map(
   ([row]) => row?.bytes ?? 0
 )
 
-const usage = Effect.flatMap(Reader, (reader) =>
-  Effect.map(UsageRepo.all(reader), ([first]) => first ?? { account: "", stored: 0, reserved: 0 })
-)
+const usage = Effect.flatMap(Reader, (reader) => UsageRepo.of(reader, merchant.account, 1e9))
 
 let made = 0
 
@@ -93,100 +91,224 @@ const attempt = (payment: Payment, status: number) =>
         address: "93.184.216.34",
         bodyStart: randomBytes(512).toString("hex")
       }))
-      yield* inTransaction(recordAttempts(ended, 1_700_000_000_100))
+      yield* inTransaction(recordAttempts(ended, 1_700_000_000_100, 1e9))
     }
   })
 
-it.scoped("the storage use of an account is known within 5 %, and decreases with deletions", () =>
-  onStore(function* () {
-    for (const path of ["orders", "books"]) yield* register(`https://shop.example/${path}`)
-    const before = yield* fileBytes
-    const payments: Array<Payment> = []
-    for (let i = 0; i < 400; i++) {
-      const pending = yield* inTransaction(yield* add((i * 37) % 900))
-      const detecting = yield* move(pending, "detecting", i)
-      payments.push(yield* move(detecting, "expired", i))
-      yield* attempt(pending, 200)
-    }
-    const taken = (yield* fileBytes) - before
-    const { reserved, stored } = yield* usage
-    expect(reserved).toBe(0)
-    expect(stored / taken).toBeGreaterThan(0.95)
-    expect(stored / taken).toBeLessThan(1.05)
+const endpointsAt = (...paths: ReadonlyArray<string>) =>
+  Effect.forEach(paths, (path) => register(`https://shop.example/${path}`), { concurrency: 1, discard: true })
 
+/** A payment goes through all of its life; `status` is what its receivers answer. */
+const wholeLife = (payment: Payment, at: number, status = 200) =>
+  Effect.gen(function* () {
+    yield* move(yield* move(payment, "detecting", at), "expired", at)
+    yield* attempt(payment, status)
+  })
+
+const nothingMore = () => Effect.void
+
+it.scoped.each<
+  readonly [
+    name: string,
+    shop: {
+      readonly endpoints?: ReadonlyArray<string>
+      readonly metadata?: (n: number) => number
+      readonly ownUrl?: string
+      readonly afterwards?: (payment: Payment, n: number) => ReturnType<typeof wholeLife>
+    }
+  ]
+>([
+  ["open payments that nobody is told of", {}],
+  [
+    "open payments with metadata and a webhookUrl",
+    { metadata: (n) => (n * 37) % 900, ownUrl: "https://shop.example/hook" }
+  ],
+  ["open payments with metadata of all lengths", { metadata: (n) => (n * 613) % 16_000 }],
+  ["ended payments that nobody is told of", { afterwards: (payment, n) => wholeLife(payment, n) }],
+  [
+    "ended payments with two endpoints",
+    {
+      endpoints: ["orders", "books"],
+      metadata: (n) => (n * 37) % 900,
+      afterwards: (payment, n) => wholeLife(payment, n)
+    }
+  ],
+  [
+    "ended payments with a receiver that fails",
+    { endpoints: ["orders"], afterwards: (payment, n) => wholeLife(payment, n, 500) }
+  ],
+  [
+    "a mix of all of them",
+    {
+      endpoints: ["orders"],
+      metadata: (n) => (n % 10 === 0 ? 8_000 : (n * 37) % 500),
+      ownUrl: "https://shop.example/hook",
+      afterwards: (payment, n) => (n % 3 === 0 ? nothingMore() : wholeLife(payment, n, n % 3 === 1 ? 200 : 500))
+    }
+  ]
+])("what is counted is within a tenth of what the file grows by: %s", ([, shop]) =>
+  onStore(function* () {
+    yield* endpointsAt(...(shop.endpoints ?? []))
+    const before = yield* fileBytes
+    const counted = (yield* usage).stored
+    for (let n = 0; n < 250; n++) {
+      const payment = yield* inTransaction(yield* add(shop.metadata?.(n) ?? 20, shop.ownUrl))
+      yield* shop.afterwards?.(payment, n) ?? nothingMore()
+    }
+    const share = ((yield* usage).stored - counted) / ((yield* fileBytes) - before)
+    expect(share).toBeGreaterThan(0.9)
+    expect(share).toBeLessThan(1.1)
+  })
+)
+
+it.scoped("what is counted decreases with deletions", () =>
+  onStore(function* () {
+    yield* endpointsAt("orders", "books")
+    const before = yield* fileBytes
+    for (let n = 0; n < 400; n++) yield* wholeLife(yield* inTransaction(yield* add((n * 37) % 900)), n)
     const until = Number.MAX_SAFE_INTEGER
     yield* Effect.repeat(inTransaction(RetentionRepo.forgetDeliveries(until, 500)), { while: (more) => more })
     let place: RetentionRepo.RetentionCursor | undefined
     do place = yield* inTransaction(RetentionRepo.forgetEvents(until, place, 500))
     while (place !== undefined)
     yield* Effect.repeat(inTransaction(Idempotency.forget(until, 500)), { while: (more) => more })
-    // Payments and endpoints stay, and the newest event.
-    const left = (yield* fileBytes) - before
-    const now = yield* usage
-    expect(now.stored / left).toBeGreaterThan(0.9)
-    expect(now.stored / left).toBeLessThan(1.15)
+    // Payments and endpoints stay, and the newest event. Pages that are half empty now are not counted.
+    const share = (yield* usage).stored / ((yield* fileBytes) - before)
+    expect(share).toBeGreaterThan(0.8)
+    expect(share).toBeLessThan(1.15)
   })
 )
 
-/** Large enough for a few payments of maximum size. */
-const quota = 40_000_000
+it.scoped("keys, people and the log of what they do are counted too, though they are of no payment", () =>
+  onStore(function* () {
+    const before = yield* fileBytes
+    const inserted = Effect.gen(function* () {
+      const tx = yield* Tx
+      for (let n = 0; n < 2_000; n++) {
+        const random = randomBytes(32)
+        const person = `per_${random.toString("base64url").slice(0, 22)}`
+        const name = `${n} ${"n".repeat((n * 7) % 90)}`
+        yield* tx.run(
+          `INSERT INTO api_keys (id, account_id, mode, name, hash, last_four, permissions, created_at, revoked_at)
+           VALUES (?, 'default', 'test', ?, ?, 'abcd', 'payments:read,payments:write', ?, ?)`,
+          [`key_${person.slice(4)}`, name, random, n, n]
+        )
+        yield* tx.run(
+          "INSERT INTO people (id, name, role, account_id, created_at) VALUES (?, ?, 'viewer', 'default', ?)",
+          [...[person, name], n]
+        )
+        yield* tx.run(
+          `INSERT INTO audit (at, via, who, account_id, act, detail)
+           VALUES (?, 'portal', ?, 'default', 'people invite', json_object('name', ?))`,
+          [n, `${person} Ann`, name]
+        )
+      }
+    })
+    yield* inTransaction(inserted)
+    const share = (yield* usage).stored / ((yield* fileBytes) - before)
+    expect(share).toBeGreaterThan(0.9)
+    expect(share).toBeLessThan(1.1)
+    yield* execute("DELETE FROM people")
+    yield* execute("DELETE FROM api_keys")
+    const left = (yield* usage).stored
+    expect(left).toBeGreaterThan(200_000)
+    expect(left).toBeLessThan(600_000)
+  })
+)
+
+const quota = 2_000_000
 const longUrl = (n: number) => `https://hole${n}.example/${"h".repeat(2_000)}`
+const withQuota = execute("UPDATE accounts SET quota_bytes = ?", [quota])
 
-/** Creates payments of maximum size until one is refused, and returns those that were created. */
-const fill = Effect.gen(function* () {
-  const payments: Array<Payment> = []
-  while (true) {
-    const one = yield* add(16_000, longUrl(99))
-    const exit = yield* Effect.exit(inTransaction(Effect.zipLeft(one, UsageRepo.keepWithin(merchant.account, quota))))
-    if (Exit.isFailure(exit)) return payments
-    payments.push(exit.value)
-  }
-})
+const isRefused = (error: unknown) => error instanceof QuotaExceeded
 
-/** Each payment gets the maximum of later data: two more events, and six attempts of each delivery. */
-const goOn = (payments: ReadonlyArray<Payment>) =>
+/** Repeats until the quota refuses it, and returns what was made. */
+const untilRefused = <A, E, R>(make: (n: number) => Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
-    for (const payment of payments) {
-      const detecting = yield* move(payment, "detecting", 5)
-      yield* move(detecting, "expired", 6)
-      yield* attempt(payment, 500)
+    const made: Array<A> = []
+    while (true) {
+      const result = yield* Effect.either(make(made.length))
+      if (Either.isRight(result)) made.push(result.right)
+      else if (isRefused(result.left)) return made
+      else return yield* Effect.fail(result.left)
     }
   })
 
-it.scoped("the worst that one key can store takes no more than its account's quota, later events included", () =>
+const create = Effect.flatMap(add(0), (one) =>
+  inTransaction(Effect.zipRight(UsageRepo.keepWithin(merchant.account, quota), one))
+)
+
+/** Each receiver answers every attempt with another response. */
+const failAll = (payments: ReadonlyArray<Payment>) =>
+  Effect.forEach(payments, (payment) => wholeLife(payment, 6, 500), { concurrency: 1, discard: true })
+
+type Attack = Effect.Effect<
+  void,
+  unknown,
+  Effect.Effect.Context<ReturnType<typeof register>> | Outbox | Reader | Writer
+>
+
+it.scoped.each<readonly [name: string, attack: Attack]>([
+  [
+    "as many endpoints with as long URLs as there may be, then payments",
+    Effect.gen(function* () {
+      yield* Effect.forEach(
+        Array.from({ length: 50 }, (_, n) => longUrl(n)),
+        (url) => register(url),
+        { concurrency: 1 }
+      )
+      const payments = yield* untilRefused(() => create)
+      expect(payments.length).toBeGreaterThan(5)
+      yield* failAll(payments)
+    })
+  ],
+  [
+    "payments, then endpoints for them",
+    Effect.gen(function* () {
+      const made: Array<Payment> = []
+      while ((yield* usage).stored < quota / 20) made.push(yield* create)
+      yield* untilRefused((n) => register(longUrl(n)))
+      made.push(...(yield* untilRefused(() => create)))
+      yield* failAll(made)
+    })
+  ],
+  [
+    "deliveries that wait, then all of their attempts",
+    Effect.gen(function* () {
+      yield* Effect.forEach(
+        Array.from({ length: 50 }, (_, n) => `https://h${n}.example/`),
+        (url) => register(url),
+        {
+          concurrency: 1
+        }
+      )
+      const payments = yield* untilRefused(() =>
+        Effect.tap(create, (payment) =>
+          Effect.flatMap(move(payment, "detecting", 5), (seen) => move(seen, "expired", 6))
+        )
+      )
+      yield* Effect.forEach(payments, (payment) => attempt(payment, 500), { concurrency: 1 })
+    })
+  ]
+])("the worst that an account can store takes no more than seven times its quota: %s", ([, attack]) =>
   onStore(function* () {
     const before = yield* fileBytes
-    for (let i = 0; i < 50; i++) yield* register(longUrl(i))
-    const payments = yield* fill
-    expect(payments.length).toBeGreaterThan(10)
-    yield* goOn(payments)
+    yield* withQuota
+    yield* Effect.orDie(attack)
     const taken = (yield* fileBytes) - before
-    expect(taken).toBeLessThan(quota)
-    // Not far below it either: the reservation is close to the maximum.
-    expect(taken).toBeGreaterThan(0.5 * quota)
-    expect((yield* usage).reserved).toBe(0)
+    expect(taken).toBeGreaterThan(quota)
+    expect(taken).toBeLessThan(7 * quota)
   })
 )
 
-it.scoped("endpoints registered after the payments are refused at the quota", () =>
+it.scoped("beyond its quota what receivers answer is not kept, and payments go on", () =>
   onStore(function* () {
-    const before = yield* fileBytes
-    const payments = yield* fill
-    const added = yield* Effect.exit(
-      inTransaction(
-        Effect.gen(function* () {
-          const tx = yield* Tx
-          yield* tx.run(
-            `INSERT INTO endpoints (id, account_id, mode, url, events, secret, created_at)
-               VALUES ('wh_1', ?, ?, 'https://a.example/', '["payment.expired"]', x'00', 0)`,
-            [merchant.account, merchant.mode]
-          )
-          yield* UsageRepo.keepWithin(merchant.account, quota)
-        })
-      )
-    )
-    expect(added).toEqual(Exit.fail(new QuotaExceeded({ quota })))
-    yield* goOn(payments)
-    expect((yield* fileBytes) - before).toBeLessThan(quota)
+    yield* endpointsAt("orders")
+    const payment = yield* inTransaction(yield* add(0))
+    yield* execute("UPDATE accounts SET quota_bytes = 1")
+    yield* wholeLife(payment, 6, 500)
+    const kept = yield* rows("SELECT DISTINCT status, body_start, body_of FROM attempts")
+    expect(kept).toEqual([{ status: 500, body_start: null, body_of: null }])
+    expect(yield* rows("SELECT status FROM payments")).toEqual([{ status: "expired" }])
   })
 )

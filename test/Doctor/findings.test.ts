@@ -34,6 +34,7 @@ const nothing: StoreFacts = {
   token: "",
   keyFingerprint: undefined,
   exceptions: [],
+  usages: [],
   failing: [],
   events: { count: 0, recent: 0, oldest: null, newest: null }
 }

@@ -2,6 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { permissions } from "../../src/Domain/ApiKey.ts"
 import { newApiKeyId } from "../../src/Domain/Ids.ts"
+import { signIn, type Visitor } from "../lib/portal.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
 import { openShop, portalApp, valueOf } from "./shop.ts"
@@ -82,6 +83,45 @@ liveSuite(portalApp, "API keys in the portal", (test, it) => {
     expect(changed.status).toBe(303)
     expect((yield* api.call("GET", "/v1/payments", { key })).status).toBe(403)
     expect((yield* admin.get(path)).text).toContain("9 an hour")
+  })
+
+  test("an admin lowers a key's limits, and only an operator raises them", function* () {
+    const { admin, api, base } = yield* openShop
+    const operator = yield* signIn(api)
+    const fields = form({ perMinute: "50" })
+    const key = shownKey((yield* admin.post(`${base}/keys`, fields)).text)
+    const path = `${base}/keys/${fields.get("id")}`
+    const perMinute = Effect.map(
+      api.call("GET", "/v1/payments", { key }),
+      ({ headers }) => headers["x-ratelimit-limit"]
+    )
+    const change = (who: Visitor, to: Readonly<Record<string, string>>) =>
+      Effect.map(who.post(`${path}/terms`, { ips: "", perHour: "", ...to }), ({ status, text }) =>
+        status === 303 ? status : [status, /must be [^<]*/.exec(text)?.[0]]
+      )
+    const tooMuch = (most: number) => [422, `must be ${most} at most: only the operator raises it`]
+    expect(yield* perMinute).toBe("50")
+
+    // The operator has said nothing of this key: its admin may have what is configured.
+    expect(yield* change(admin, { perHour: "1000001" })).toEqual(tooMuch(1_000_000))
+    expect(yield* perMinute).toBe("50")
+    expect(yield* change(admin, { perMinute: "60" })).toBe(303)
+    expect(yield* perMinute).toBe("60")
+
+    expect(yield* change(operator, { perMinute: "80", perHour: "2000000" })).toBe(303)
+    expect(yield* perMinute).toBe("80")
+    expect(yield* change(admin, { perMinute: "81" })).toEqual(tooMuch(80))
+    expect(yield* change(admin, { perMinute: "80", perHour: "2000001" })).toEqual(tooMuch(2_000_000))
+    expect(yield* change(admin, { perMinute: "70" })).toBe(303)
+    // An operator who changes something else does not take what the admin may go back to.
+    expect(yield* change(operator, { perMinute: "70", ips: "127.0.0.1\n::1" })).toBe(303)
+    expect(yield* perMinute).toBe("70")
+    expect(yield* change(admin, { perMinute: "" })).toBe(303)
+    expect(yield* perMinute).toBe("80")
+
+    expect(yield* change(operator, { perMinute: "40" })).toBe(303)
+    expect(yield* change(admin, { perMinute: "41" })).toEqual(tooMuch(40))
+    expect((yield* admin.post(`${base}/keys`, form({ perHour: "1000001" }))).text).toContain(tooMuch(1_000_000)[1])
   })
 
   it.effect.each([

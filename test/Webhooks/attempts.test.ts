@@ -10,7 +10,7 @@ import { a, idOf, onStore, publishMany } from "./endpoints.ts"
 const record = (bodyStart: string, made: number, isRedelivery = false) => {
   const times = { startedAt: 0, endedAt: 1 }
   const outcome = { status: 500, address: "x".repeat(500), bodyStart }
-  return inTransaction(recordAttempts([{ sequence: 1, attempts: made, isRedelivery, ...times, ...outcome }], 1))
+  return inTransaction(recordAttempts([{ sequence: 1, attempts: made, isRedelivery, ...times, ...outcome }], 1, 1e9))
 }
 
 it.scoped(

@@ -259,7 +259,7 @@ it.scoped("a change that is undone, for want of room, signs nothing with its sec
   return dispatching(client, function* () {
     const { id } = yield* register(a)
     const writer = yield* Writer
-    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE usage SET bytes = bytes + 1000000000000")))
+    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE accounts SET quota_bytes = 1")))
     expect(yield* Effect.flip(rotateTo(id, next, Duration.zero))).toMatchObject({ _tag: "QuotaExceeded" })
     yield* publish(yield* newPayment(), "pending")
     yield* untilRecorded(1)
@@ -273,7 +273,9 @@ it.scoped("usage follows a change", () =>
   onStore(function* () {
     const { id } = yield* register(a)
     const reader = yield* Reader
-    const usage = reader.get<{ bytes: number; endpoint_bytes: number }>("SELECT bytes, endpoint_bytes FROM usage")
+    const usage = reader.get<{ bytes: number; endpoint_bytes: number }>(
+      "SELECT bytes, endpoint_bytes FROM usage WHERE mode = 'test'"
+    )
     const before = yield* usage
     yield* change(id, { url: `${a}/${"x".repeat(1_000)}` })
     const longer = yield* usage

@@ -60,7 +60,7 @@ export const testSettings = (path: string, over: Partial<SettingsShape> = {}): S
     lookAhead: 200,
     dustFloorUsd: "0.10"
   },
-  accounts: { quotaBytes: 1_000_000_000 },
+  accounts: { quotaBytes: 1_000_000_000, perMinute: undefined, perHour: undefined },
   webhooks: testWebhooks(),
   rates: testRates(),
   quotes: { serviceFeeBps: 50 },

@@ -1,10 +1,19 @@
-/** The accounts of the installation, for operators: list with what each has stored, switch to one, make one. */
+/**
+ * The accounts of the installation, for operators: list with what each has stored, switch to one, make one, change what one
+ * may do.
+ */
 import { Effect, Either, Schema } from "effect"
+import * as AccountsRepo from "../../Auth/AccountsRepo.ts"
+import { accountLimits, configuredLimits } from "../../Auth/accountLimits.ts"
 import { audited } from "../../Auth/auditLog.ts"
+import type { RateLimit } from "../../Auth/rateLimitWindows.ts"
 import * as UsageRepo from "../../Auth/UsageRepo.ts"
 import { Accounts } from "../../Auth.ts"
-import { accountCreation, makeAccount } from "../../Control/accountHandlers.ts"
-import type { Account } from "../../Domain/Account.ts"
+import { accountChange, accountCreation, changeAccount, makeAccount } from "../../Control/accountHandlers.ts"
+import { ChangeAccount } from "../../Control/controlRequests.ts"
+import { type Account, highestQuota, leastQuota } from "../../Domain/Account.ts"
+import { highestLimits } from "../../Domain/ApiKey.ts"
+import { bytesText, parseBytes } from "../../Domain/byteSize.ts"
 import { modes } from "../../Domain/Chain.ts"
 import { AccountId, newAccountId } from "../../Domain/Ids.ts"
 import { seeOther } from "../../Pages/reply.tsx"
@@ -16,10 +25,10 @@ import { Reader, type Writer } from "../../Sql.ts"
 import { blank, type FormState, PostForm, TextField } from "../components/Form.tsx"
 import { Paging, Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
-import { checked, ifGiven, readName, textOf } from "../fields.ts"
-import { framedReply } from "../framedReply.tsx"
+import { checked, ifGiven, readCount, readName, textOf } from "../fields.ts"
+import { framedReply, missing } from "../framedReply.tsx"
 import { withQuery } from "../query.ts"
-import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { type PortalHandler, type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 
 type Needs = Accounts | Reader | Secrets | Settings | Writer
@@ -29,16 +38,17 @@ const pageSize = 50
 const walletsText = ({ ownWallets }: Account) =>
   ownWallets.length === 0 ? "shared" : `its own: ${ownWallets.join(", ")}`
 
-const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`
+const storedText = ({ quota, stored }: Pick<UsageRepo.Usage, "quota" | "stored">): string =>
+  `${bytesText(stored)}${quota === undefined ? ", no quota" : ` of ${bytesText(quota)}`}`
 
 interface AccountTableProps {
+  readonly viewer: Viewer
   readonly accounts: ReadonlyArray<Account>
-  /** Bytes by account. */
-  readonly used: ReadonlyMap<string, number>
-  readonly quotaBytes: number
+  readonly usages: ReadonlyMap<string, UsageRepo.Usage>
+  readonly configured: RateLimit
 }
 
-const AccountTable = ({ accounts, quotaBytes, used }: AccountTableProps) => (
+const AccountTable = ({ accounts, configured, usages, viewer }: AccountTableProps) => (
   <Table
     caption="Accounts, oldest first"
     rows={accounts}
@@ -65,7 +75,22 @@ const AccountTable = ({ accounts, quotaBytes, used }: AccountTableProps) => (
       {
         name: "Stored",
         numeric: true,
-        cell: ({ id }) => `${megabytes(used.get(id) ?? 0)} of ${megabytes(quotaBytes)}`
+        cell: ({ id }) => storedText(usages.get(id) ?? { stored: 0, quota: undefined })
+      },
+      {
+        name: "Requests",
+        numeric: true,
+        cell: ({ id, name, terms }) => {
+          const { perHour, perMinute } = accountLimits(terms, configured)
+          return (
+            <>
+              {perMinute} a minute, {perHour} an hour{" "}
+              <a href={pathOf(viewer, `/accounts/${id}`)} aria-label={`Change what ${name} may do`}>
+                Change
+              </a>
+            </>
+          )
+        }
       },
       { name: "Made", cell: ({ createdAt }) => <Time at={createdAt} /> }
     ]}
@@ -89,10 +114,10 @@ const NewAccountForm = ({ of, viewer }: { readonly of: FormState; readonly viewe
 const list: PortalHandler<Needs> = (viewer, { query }) =>
   Effect.gen(function* () {
     const accounts = yield* Accounts
-    const { quotaBytes } = (yield* Settings).accounts
+    const settings = yield* Settings
     const after = textOf(query, "after") || undefined
     const found = yield* accounts.list({ after, limit: pageSize + 1 })
-    const usages = yield* UsageRepo.all(yield* Reader)
+    const usages = yield* UsageRepo.all(yield* Reader, settings.accounts.quotaBytes)
     const here = pathOf(viewer, "/accounts")
     const last = found.length > pageSize ? found[pageSize - 1]?.id : undefined
     return framedReply(
@@ -105,14 +130,119 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
           </a>
         </p>
         <AccountTable
+          viewer={viewer}
           accounts={found.slice(0, pageSize)}
-          quotaBytes={quotaBytes}
-          used={new Map(usages.map(({ account, reserved, stored }) => [account, stored + reserved]))}
+          configured={configuredLimits(settings)}
+          usages={new Map(usages.map((usage) => [usage.account, usage]))}
         />
         <Paging first={after && here} next={last && withQuery(here, { after: last })} />
       </>
     )
   })
+
+const termLabels = { quota: "It may store", perMinute: "Requests a minute", perHour: "Requests an hour" }
+
+const TermsForm = ({
+  account,
+  of,
+  viewer
+}: {
+  readonly account: Account
+  readonly of: FormState
+  readonly viewer: Viewer
+}) => (
+  <PostForm
+    of={of}
+    action={pathOf(viewer, `/accounts/${account.id}`)}
+    csrf={viewer.csrf}
+    submit="Change"
+    labels={termLabels}
+  >
+    <TextField
+      of={of}
+      name="quota"
+      label={termLabels.quota}
+      hint="A size such as 500MB or 5GB, or none for no quota. Empty: as configured."
+    />
+    <TextField
+      of={of}
+      name="perMinute"
+      label={termLabels.perMinute}
+      inputMode="numeric"
+      hint="Of all its keys together. Empty: as configured."
+    />
+    <TextField
+      of={of}
+      name="perHour"
+      label={termLabels.perHour}
+      inputMode="numeric"
+      hint="Of all its keys together. Empty: as configured."
+    />
+  </PostForm>
+)
+
+const quotaText = (quota: number | undefined): string => (quota === undefined ? "" : quota === 0 ? "none" : `${quota}`)
+
+const termsOf = ({ terms: { perHour, perMinute, quotaBytes } }: Account): FormState =>
+  blank("account-terms", {
+    quota: quotaText(quotaBytes),
+    perMinute: String(perMinute ?? ""),
+    perHour: String(perHour ?? "")
+  })
+
+/** Bytes; 0 for no quota. */
+const readQuota = (text: string): Either.Either<number, string> => {
+  if (text === "none") return Either.right(0)
+  const bytes = parseBytes(text) ?? 0
+  return bytes >= leastQuota && bytes <= highestQuota
+    ? Either.right(bytes)
+    : Either.left("must be a size such as 500MB or 5GB, at least 1MB, or none")
+}
+
+const termsPage = (viewer: Viewer, account: Account, of: FormState) =>
+  Effect.gen(function* () {
+    const { quotaBytes } = (yield* Settings).accounts
+    const usage = yield* UsageRepo.of(yield* Reader, account.id, quotaBytes)
+    return framedReply(
+      viewer,
+      { section: "/accounts", title: account.name },
+      <>
+        <p>
+          <code>{account.id}</code> has stored {storedText(usage)}.
+        </p>
+        <TermsForm account={account} of={of} viewer={viewer} />
+      </>,
+      of.problems.length > 0 ? 422 : 200
+    )
+  })
+
+/** Handles what is about one account. */
+const ofAccount =
+  (handle: (viewer: Viewer, account: Account, form: URLSearchParams) => ReturnType<PortalHandler<Needs>>) =>
+  (viewer: Viewer, { form, params }: PortalRequest) =>
+    Effect.gen(function* () {
+      const account = yield* AccountsRepo.byId(yield* Reader, params.id ?? "")
+      return account === undefined ? missing(viewer, "/accounts", "account") : yield* handle(viewer, account, form)
+    })
+
+const change = ofAccount((viewer, account, form) =>
+  Effect.gen(function* () {
+    const read = checked({
+      quota: ifGiven(readQuota)(textOf(form, "quota")),
+      perMinute: ifGiven(readCount(highestLimits.perMinute))(textOf(form, "perMinute")),
+      perHour: ifGiven(readCount(highestLimits.perHour))(textOf(form, "perHour"))
+    })
+    if (Either.isLeft(read)) {
+      return yield* termsPage(viewer, account, { id: "account-terms", typed: form, problems: read.left })
+    }
+    const { perHour = null, perMinute = null, quota = null } = read.right
+    const request = new ChangeAccount({ id: account.id, quotaBytes: quota, perMinute, perHour })
+    yield* audited(viewer.actor, accountChange(request), () => changeAccount(request)).pipe(
+      Effect.catchTag("UnknownAccount", Effect.die)
+    )
+    return seeOther(pathOf(viewer, "/accounts"))
+  })
+)
 
 const newAccountPage = (viewer: Viewer, of: FormState, status?: number) =>
   framedReply(
@@ -173,5 +303,12 @@ export const accountRoutes: ReadonlyArray<PortalRoute<Needs>> = [
     role: "operator",
     handle: (viewer) => Effect.sync(() => newAccountPage(viewer, blank("account", { id: newAccountId() })))
   },
-  { method: "POST", path: "/accounts", role: "operator", handle: create }
+  { method: "POST", path: "/accounts", role: "operator", handle: create },
+  {
+    method: "GET",
+    path: "/accounts/:id",
+    role: "operator",
+    handle: ofAccount((viewer, account) => termsPage(viewer, account, termsOf(account)))
+  },
+  { method: "POST", path: "/accounts/:id", role: "operator", fresh: true, handle: change }
 ]

@@ -7,6 +7,7 @@ import * as UsageRepo from "../../Auth/UsageRepo.ts"
 import type { ChainHealth, Chains } from "../../Chains.ts"
 import { type Finding, warn } from "../../Doctor/Finding.ts"
 import { examineDisk } from "../../Doctor/machine.ts"
+import { examineQuotas } from "../../Doctor/storeFindings.ts"
 import { networkKey } from "../../Domain/Chain.ts"
 import { Prices } from "../../Quotes/Prices.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
@@ -89,18 +90,10 @@ const storeFacts = ({ database: { path } }: SettingsShape) => ({
 const findingsOf = Effect.fnUntraced(function* (settings: SettingsShape) {
   const prices = yield* Prices
   const { quotaBytes } = settings.accounts
-  const usages = yield* UsageRepo.all(yield* Reader)
+  const usages = yield* UsageRepo.all(yield* Reader, quotaBytes)
   return [
     yield* examineDisk(settings),
-    ...usages
-      .filter((usage) => UsageRepo.isNearlyFull(usage, quotaBytes))
-      .map(({ account, reserved, stored }) =>
-        warn(
-          `account ${account}`,
-          `it has used ${Math.floor((100 * (stored + reserved)) / quotaBytes)} % of its quota`,
-          "raise accounts.quota_bytes: at 100 % new payments, quotes and endpoints are refused"
-        )
-      ),
+    ...examineQuotas(usages),
     ...prices
       .status()
       .filter(({ price }) => price === undefined)

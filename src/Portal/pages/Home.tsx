@@ -1,7 +1,10 @@
 /** The home page: what needs a person first, then today and the last 30 days. */
 import { Clock, Effect } from "effect"
 import type { ComponentChildren } from "preact"
+import { type CloseAccount, closeAccounts } from "../../Auth/quotaLevel.ts"
+import * as UsageRepo from "../../Auth/UsageRepo.ts"
 import { type ChainHealth, Chains } from "../../Chains.ts"
+import { bytesText } from "../../Domain/byteSize.ts"
 import { countOpen } from "../../Payments/ExceptionListRepo.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
@@ -33,16 +36,23 @@ interface Attention {
   readonly exceptions: number
   readonly failing: ReadonlyArray<FailingTarget>
   readonly chains: ReadonlyArray<ChainHealth>
+  /** How much of its quota the account has used, where that is nearly all. */
+  readonly quota: ReadonlyArray<CloseAccount>
 }
 
 const Needs = ({
-  of: { chains, exceptions, failing },
+  of: { chains, exceptions, failing, quota },
   viewer
 }: {
   readonly of: Attention
   readonly viewer: Viewer
 }) => {
   const items: ReadonlyArray<ComponentChildren> = [
+    ...quota.map(({ level, quota: bytes, stored }) =>
+      level === "full"
+        ? `New payments are refused: the account has stored ${bytesText(stored)} of the ${bytesText(bytes)} that it may. Ask the operator for more room.`
+        : `New payments will soon be refused: the account has stored ${bytesText(stored)} of the ${bytesText(bytes)} that it may. Ask the operator for more room.`
+    ),
     ...(exceptions === 0
       ? []
       : [
@@ -225,13 +235,14 @@ const Cut = ({ of: { since } }: { readonly of: Overview }) =>
 const home = Effect.fnUntraced(function* (viewer: Viewer) {
   const { owner } = viewer
   const reader = yield* Reader
-  const { chains } = yield* Settings
+  const { accounts, chains } = yield* Settings
   const now = yield* Clock.currentTimeMillis
   const health = yield* Effect.flatMap(Chains, (all) => all.health)
   const attention: Attention = {
     exceptions: yield* countOpen(reader, owner, mostExceptions),
     failing: yield* failingTargets(reader, owner, 1_000),
-    chains: health.filter(({ mode, ready }) => mode === owner.mode && !ready)
+    chains: health.filter(({ mode, ready }) => mode === owner.mode && !ready),
+    quota: closeAccounts([yield* UsageRepo.of(reader, owner.account, accounts.quotaBytes)])
   }
   const overview = yield* overviewOf(reader, owner, chains, now)
   const deliveriesSince = (since: number) =>

@@ -64,8 +64,22 @@ const labels = {
   perHour: "Requests an hour"
 }
 
+/** What a limit may be. An admin of the account sets lower ones than the operator has, and no others. */
+const limitHint = ({ role }: Viewer, highest: number, granted: number | undefined): string => {
+  if (mayAs(role, "operator")) return `1 to ${highest}. Empty: as configured.`
+  return granted === undefined
+    ? "At most as configured; the operator may give more. Empty: as configured."
+    : `1 to ${granted}, as the operator set it. Empty: ${granted}.`
+}
+
+interface TermFieldsProps {
+  readonly of: FormState
+  readonly viewer: Viewer
+  readonly granted?: ApiKey["granted"]
+}
+
 /** Where a key may be used from, and how often. */
-const TermFields = ({ of }: { readonly of: FormState }) => (
+const TermFields = ({ granted, of, viewer }: TermFieldsProps) => (
   <>
     <TextArea
       of={of}
@@ -78,14 +92,14 @@ const TermFields = ({ of }: { readonly of: FormState }) => (
       name="perMinute"
       label={labels.perMinute}
       inputMode="numeric"
-      hint={`1 to ${highestLimits.perMinute}. Empty: as configured.`}
+      hint={limitHint(viewer, highestLimits.perMinute, granted?.perMinute)}
     />
     <TextField
       of={of}
       name="perHour"
       label={labels.perHour}
       inputMode="numeric"
-      hint={`1 to ${highestLimits.perHour}. Empty: as configured.`}
+      hint={limitHint(viewer, highestLimits.perHour, granted?.perHour)}
     />
   </>
 )
@@ -113,7 +127,7 @@ export const NewKeyForm = ({ of, viewer }: KeyFormProps) => (
         ["365d", "a year"]
       ]}
     />
-    <TermFields of={of} />
+    <TermFields of={of} viewer={viewer} />
   </PostForm>
 )
 
@@ -199,7 +213,7 @@ const KeyActions = ({ of: key, roll, terms, viewer }: Omit<OneKeyProps, "now">) 
       <section class="card">
         <h2>Change where it works and how often</h2>
         <PostForm of={terms} action={`${path}/terms`} csrf={viewer.csrf} submit="Change" labels={labels}>
-          <TermFields of={terms} />
+          <TermFields of={terms} viewer={viewer} granted={key.granted} />
         </PostForm>
       </section>
       <p>

@@ -3,9 +3,12 @@ import { Clock, Duration, Effect, Either, Redacted, Schema } from "effect"
 import { audited } from "../../Auth/auditLog.ts"
 import { Keys, type MadeKey } from "../../Auth.ts"
 import { mostRanges } from "../../Control/controlRequests.ts"
-import { type ApiKey, highestLimits, permissions } from "../../Domain/ApiKey.ts"
+import type { LimitRefused } from "../../Domain/AccountErrors.ts"
+import type { FieldProblem } from "../../Domain/ApiError.ts"
+import { type ApiKey, highestLimits, type KeyTerms, permissions } from "../../Domain/ApiKey.ts"
 import { ApiKeyId, newApiKeyId } from "../../Domain/Ids.ts"
 import { seeOther } from "../../Pages/reply.tsx"
+import { Settings } from "../../Settings.ts"
 import type { Writer } from "../../Sql.ts"
 import { blank, type FormState, PostForm } from "../components/Form.tsx"
 import { Paging } from "../components/Table.tsx"
@@ -80,7 +83,7 @@ const usedUp = (viewer: Viewer) =>
     409
   )
 
-const create: PortalHandler<Keys | Writer> = (viewer, { form }) =>
+const create: PortalHandler<Keys | Settings | Writer> = (viewer, { form }) =>
   Effect.gen(function* () {
     const read = checked({
       id: readId(textOf(form, "id")),
@@ -97,15 +100,29 @@ const create: PortalHandler<Keys | Writer> = (viewer, { form }) =>
       ...{ key: given.id, ...viewer.owner, name: given.name, permissions: given.permissions, ips, perMinute, perHour },
       expiresIn: expiresIn === undefined ? undefined : Duration.format(expiresIn)
     }
+    const configured = yield* configuredFor(viewer)
+    const refused = (problem: FieldProblem) =>
+      Effect.succeed(newKeyPage(viewer, { id: "key", typed: form, problems: [problem] }, 422))
     return yield* audited(viewer.actor, { act: "keys create", detail }, () =>
-      keys.create({ ...given, ...viewer.owner, expiresIn })
+      keys.create({ ...given, ...viewer.owner, expiresIn }, configured)
     ).pipe(
       Effect.map((made) => madePage(viewer, "Your new key", made)),
-      Effect.catchTags({ KeyExists: () => Effect.succeed(usedUp(viewer)), UnknownAccount: Effect.die })
+      Effect.catchTags({
+        KeyExists: () => Effect.succeed(usedUp(viewer)),
+        LimitRefused: (error) => refused(refusedLimit(error)),
+        TooMany: ({ message }) => refused({ path: "", message }),
+        UnknownAccount: Effect.die
+      })
     )
   })
 
-/** The terms of a key, as its form shows them. */
+/** The limits that an admin may not exceed; none for an operator. */
+const configuredFor = ({ role }: Viewer) =>
+  Effect.map(Settings, ({ limits }) => (mayAs(role, "operator") ? undefined : limits))
+
+const refusedLimit = ({ limit, rule }: LimitRefused) => ({ path: limit, message: rule })
+
+/** The terms of a key, as its form shows them: limits that nobody lowered are as the operator set them. */
 const termsOf = ({ ips, perHour, perMinute }: ApiKey): FormState =>
   blank("terms", { ips: ips.join("\n"), perMinute: String(perMinute ?? ""), perHour: String(perHour ?? "") })
 
@@ -156,21 +173,39 @@ const roll = ofKey<Keys | Writer>(
       Effect.map((made) =>
         made === undefined ? missing(viewer, "/keys", "key") : madePage(viewer, "The key that replaces it", made)
       ),
-      Effect.catchTag("KeyEnded", () => Effect.succeed(ended(viewer)))
+      Effect.catchTags({
+        KeyEnded: () => Effect.succeed(ended(viewer)),
+        TooMany: ({ message }) =>
+          keyPage(viewer, key, undefined, { id: "roll", typed: form, problems: [{ path: "", message }] })
+      })
     )
   })
 )
 
-const change = ofKey<Keys | Writer>(
+/** Without the limits that the form left as it showed them: an operator who changes others does not confirm a lowered one. */
+const changedIn = (key: ApiKey, { ips, ...limits }: KeyTerms): Partial<KeyTerms> => ({
+  ips,
+  ...(limits.perMinute === key.perMinute ? {} : { perMinute: limits.perMinute }),
+  ...(limits.perHour === key.perHour ? {} : { perHour: limits.perHour })
+})
+
+const change = ofKey<Keys | Settings | Writer>(
   Effect.fnUntraced(function* (viewer, key, form) {
+    const refused = (problems: FormState["problems"]) => keyPage(viewer, key, { id: "terms", typed: form, problems })
     const read = checked(termsIn(form))
-    if (Either.isLeft(read)) return yield* keyPage(viewer, key, { id: "terms", typed: form, problems: read.left })
+    if (Either.isLeft(read)) return yield* refused(read.left)
     const keys = yield* Keys
+    const configured = yield* configuredFor(viewer)
     const { ips, perHour = "default", perMinute = "default" } = read.right
     const detail = { key: key.id, ips, perMinute, perHour }
-    return yield* audited(viewer.actor, { act: "keys change", detail }, () => keys.change(key.id, read.right)).pipe(
+    return yield* audited(viewer.actor, { act: "keys change", detail }, () =>
+      keys.change(key.id, changedIn(key, read.right), configured)
+    ).pipe(
       Effect.as(seeOther(pathOf(viewer, `/keys/${key.id}`))),
-      Effect.catchTag("KeyEnded", () => Effect.succeed(ended(viewer)))
+      Effect.catchTags({
+        KeyEnded: () => Effect.succeed(ended(viewer)),
+        LimitRefused: (error) => refused([refusedLimit(error)])
+      })
     )
   })
 )
@@ -206,7 +241,7 @@ const revoke = ofKey<Keys | Writer>(
   })
 )
 
-export const keyRoutes: ReadonlyArray<PortalRoute<Keys | Writer>> = [
+export const keyRoutes: ReadonlyArray<PortalRoute<Keys | Settings | Writer>> = [
   { method: "GET", path: "/keys", role: "viewer", handle: list },
   { method: "GET", path: "/keys/new", role: "admin", handle: open },
   { method: "POST", path: "/keys", role: "admin", fresh: "live", handle: create },

@@ -4,6 +4,7 @@ import { type Actor, personName } from "../../Auth/auditLog.ts"
 import { linkPath } from "../../Auth/loginLinks.ts"
 import * as PeopleRepo from "../../Auth/PeopleRepo.ts"
 import { changeRole, disable, enable, endSessions, type Invited, invite, inviteAgain } from "../../Auth/people.ts"
+import type { TooMany } from "../../Domain/AccountErrors.ts"
 import type { Person, Role } from "../../Domain/Person.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
 import { pageReply, seeOther } from "../../Pages/reply.tsx"
@@ -88,12 +89,14 @@ const inviting = (viewer: Viewer, { form }: PortalRequest) =>
     }
     const account = role === "operator" ? undefined : viewer.owner.account
     // The account of the page is there: the person may see it.
-    const invited = yield* Effect.catchTag(
-      invite(actorFor(viewer, account), { name, role, account }),
-      "UnknownAccount",
-      Effect.die
+    return yield* invite(actorFor(viewer, account), { name, role, account }).pipe(
+      Effect.flatMap((invited) => handedOver(viewer, invited)),
+      Effect.catchTags({
+        UnknownAccount: Effect.die,
+        TooMany: ({ message }) =>
+          shown(viewer, { given: { id: "invite", typed: form, problems: [{ path: "", message }] }, status: 422 })
+      })
     )
-    return yield* handedOver(viewer, invited)
   })
 
 /** The person of a request, if the viewer may act on them: nobody acts on themselves, and only operators on operators. */
@@ -116,13 +119,23 @@ const missing = (viewer: Viewer) =>
 
 /** A form about one person, and back to the list. */
 const about =
-  (act: (actor: Actor, person: Person, form: URLSearchParams) => Effect.Effect<void, StoreUnavailable, Writer>) =>
+  (
+    act: (
+      actor: Actor,
+      person: Person,
+      form: URLSearchParams
+    ) => Effect.Effect<void, StoreUnavailable | TooMany, Writer>
+  ) =>
   (viewer: Viewer, request: PortalRequest) =>
     Effect.gen(function* () {
       const person = yield* personFor(viewer, request)
       if (person === undefined) return missing(viewer)
-      yield* act(actorFor(viewer, person.account), person, request.form)
-      return seeOther(pathOf(viewer, "/people"))
+      return yield* act(actorFor(viewer, person.account), person, request.form).pipe(
+        Effect.as(seeOther(pathOf(viewer, "/people"))),
+        Effect.catchTag("TooMany", ({ message }) =>
+          shown(viewer, { given: { ...blank("invite"), problems: [{ path: "", message }] }, status: 422 })
+        )
+      )
     })
 
 const relink = (viewer: Viewer, request: PortalRequest) =>

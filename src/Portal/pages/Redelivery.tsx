@@ -32,7 +32,7 @@ const overQuota = (viewer: Viewer) =>
   framedReply(
     viewer,
     { section: "/deliveries", title: "No room for more" },
-    <p>The account has stored as much as it may: ask the operator for more room, or send fewer at once.</p>,
+    <p>The account has stored as much as it may: ask the operator for more room.</p>,
     507
   )
 

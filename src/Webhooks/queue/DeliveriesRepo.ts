@@ -5,6 +5,7 @@
  * redeliver.
  */
 import { Duration, Effect } from "effect"
+import { isFull } from "../../Auth/UsageRepo.ts"
 import type { Mode } from "../../Domain/Chain.ts"
 import type { EventKind } from "../../Domain/Event.ts"
 import { type AccountId, DeliveryId, type EndpointId, type EventId, type PaymentId } from "../../Domain/Ids.ts"
@@ -180,13 +181,13 @@ const startOf = (text: string | undefined, bytes: number): string | null => {
 }
 
 // Runs before the delivery's row is updated: its counts are still without this attempt. `number` counts all attempts,
-// redeliveries too. A body that an earlier attempt has is stored once, by reference.
-const logAttempt = (tx: Db, attempt: Attempt) => {
+// redeliveries too. A body that an earlier attempt has is stored once, by reference; of an account beyond its quota none is.
+const logAttempt = (tx: Db, attempt: Attempt, quotaBytes: number) => {
   const body = startOf(attempt.bodyStart, storedBody)
   return tx.run(
     `INSERT INTO attempts (delivery, number, redelivery, started_at, ended_at, address, status, error, body_start, body_of)
-     SELECT sequence, number, ?, ?, ?, ?, ?, ?, iif(same IS NULL, ?, NULL), same FROM (
-       SELECT sequence, attempts + redeliveries + 1 AS number,
+     SELECT sequence, number, ?, ?, ?, ?, ?, ?, iif(same IS NULL AND NOT ${isFull("account_id", "?")}, ?, NULL), same FROM (
+       SELECT sequence, account_id, attempts + redeliveries + 1 AS number,
          (SELECT number FROM attempts WHERE delivery = sequence AND body_start = ?) AS same
        FROM deliveries WHERE sequence = ?)`,
     [
@@ -196,6 +197,7 @@ const logAttempt = (tx: Db, attempt: Attempt) => {
       startOf(attempt.address, storedAddress),
       attempt.status ?? null,
       attempt.error ?? null,
+      quotaBytes,
       body,
       body,
       attempt.sequence
@@ -276,9 +278,9 @@ export const replan = (now: number) =>
   })
 
 /** Stores an attempt and the delivery's next state. */
-const recordAttempt = (tx: Db, attempt: Attempt) =>
+const recordAttempt = (tx: Db, attempt: Attempt, quotaBytes: number) =>
   Effect.zipRight(
-    logAttempt(tx, attempt),
+    logAttempt(tx, attempt, quotaBytes),
     attempt.isRedelivery
       ? Effect.zipRight(advanceRedelivery(tx, attempt), deleteMiddleAttempts(tx, attempt))
       : advance(tx, attempt)
@@ -298,14 +300,16 @@ export const releaseBehind = (sequences: ReadonlyArray<number>, now: number) =>
 
 /**
  * Stores attempts and the next state of their deliveries. Deliveries that waited for a first attempt become due `now`.
+ *
+ * @param quotaBytes as configured: what an account may store before nothing more is kept of what its receivers answer
  */
-export const recordAttempts = (attempts: ReadonlyArray<Attempt>, now: number) =>
+export const recordAttempts = (attempts: ReadonlyArray<Attempt>, now: number, quotaBytes: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     for (const attempt of attempts) {
       const { movedTo, sequence } = attempt
       if (movedTo !== undefined) yield* tx.run("UPDATE deliveries SET url = ? WHERE sequence = ?", [movedTo, sequence])
-      yield* recordAttempt(tx, attempt)
+      yield* recordAttempt(tx, attempt, quotaBytes)
     }
     // A redelivery may come before the first scheduled attempt. It releases the waiting deliveries too.
     yield* releaseBehind(

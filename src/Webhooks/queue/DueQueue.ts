@@ -39,6 +39,7 @@ export class DueQueue {
   readonly #lanes: Lanes
   readonly #reader: Db
   readonly #writer: Writer["Type"]
+  readonly #quotaBytes: number
   readonly #ended: Array<Ended> = []
   /**
    * Lanes that the store lists as due although none of their deliveries is. Their place is corrected with the next write.
@@ -52,10 +53,12 @@ export class DueQueue {
   #steppedAt = never
   #closed = false
 
-  constructor(limits: LaneLimits, reader: Db, writer: Writer["Type"]) {
+  /** @param quotaBytes as configured */
+  constructor(limits: LaneLimits, reader: Db, writer: Writer["Type"], quotaBytes: number) {
     this.#lanes = new Lanes(limits)
     this.#reader = reader
     this.#writer = writer
+    this.#quotaBytes = quotaBytes
   }
 
   /** The next delivery to attempt. Waits for a delivery and a free slot. None: the queue was closed. */
@@ -123,9 +126,10 @@ export class DueQueue {
     const misplaced = [...this.#misplaced]
     const servedLanes = new Set([...batch.map(({ slot }) => slot.lane), ...misplaced])
     const attempts = batch.flatMap(({ attempt }) => attempt ?? [])
+    const quotaBytes = this.#quotaBytes
     const command = Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
-      yield* DeliveriesRepo.recordAttempts(attempts, now)
+      yield* DeliveriesRepo.recordAttempts(attempts, now, quotaBytes)
       yield* splitArrived(
         attempts.flatMap(({ sequence, status }) => (succeeded(status) ? [sequence] : [])),
         now

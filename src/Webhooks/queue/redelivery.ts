@@ -32,8 +32,8 @@ const commit = Effect.fnUntraced(function* <A, E>(
   return yield* writer.write(
     Effect.gen(function* () {
       const to = yield* target
-      const ordered = yield* order(now, to)
       if (to !== undefined) yield* keepWithin(to.account, quotaBytes)
+      const ordered = yield* order(now, to)
       yield* bell.ring
       return ordered
     })
@@ -42,7 +42,7 @@ const commit = Effect.fnUntraced(function* <A, E>(
 
 /**
  * Orders one delivery again, or its event to the endpoint `target` of the same owner. Undefined when there is none of that id.
- * Fails with `QuotaExceeded` when that would be a delivery more than the account may store.
+ * Fails with `QuotaExceeded` when that would be one more delivery of an account that has used up its quota.
  */
 export const redeliver = <E>(
   id: string,

@@ -5,10 +5,14 @@ export const accounts = [
     value TEXT NOT NULL
   ) STRICT, WITHOUT ROWID`,
 
+  // What the operator lets an account do; null: as configured. `quota_bytes`: 0 for no quota.
   `CREATE TABLE accounts (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL,
-    created_at INTEGER NOT NULL
+    created_at INTEGER NOT NULL,
+    quota_bytes INTEGER CHECK (quota_bytes >= 0),
+    per_minute INTEGER CHECK (per_minute > 0),
+    per_hour INTEGER CHECK (per_hour > 0)
   ) STRICT, WITHOUT ROWID`,
 
   // How the checkout of an account looks; without a row like tilld. `frame_origins`: separated by spaces.
@@ -21,6 +25,7 @@ export const accounts = [
     frame_origins TEXT NOT NULL
   ) STRICT, WITHOUT ROWID`,
 
+  // `per_minute`, `per_hour`: what the operator set; null: as configured. `lowered_*`: what an admin of the account set below.
   `CREATE TABLE api_keys (
     id TEXT PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id),
@@ -32,6 +37,8 @@ export const accounts = [
     ips TEXT,
     per_minute INTEGER CHECK (per_minute > 0),
     per_hour INTEGER CHECK (per_hour > 0),
+    lowered_per_minute INTEGER CHECK (lowered_per_minute > 0),
+    lowered_per_hour INTEGER CHECK (lowered_per_hour > 0),
     created_at INTEGER NOT NULL,
     expires_at INTEGER,
     revoked_at INTEGER,
@@ -41,9 +48,11 @@ export const accounts = [
   // The list of an account's.
   "CREATE INDEX api_keys_owner ON api_keys (account_id, mode, created_at)",
 
-  // Request counts of keys that were active within the hour.
+  // Those that may still work, to count them.
+  "CREATE INDEX api_keys_working ON api_keys (account_id, mode, rolled_to, expires_at) WHERE revoked_at IS NULL",
+  // Request counts of keys and accounts that were active within the hour, by their ids.
   `CREATE TABLE rate_windows (
-    key_id TEXT PRIMARY KEY REFERENCES api_keys (id),
+    of_id TEXT PRIMARY KEY,
     minute_start INTEGER NOT NULL,
     minute_count INTEGER NOT NULL,
     hour_start INTEGER NOT NULL,

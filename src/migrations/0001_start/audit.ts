@@ -4,7 +4,7 @@ const appendOnly = (statement: string, when = "") =>
 
 /**
  * The audit log: who did what, when. Rows are never changed or removed; the size of each is bounded. Acts of an account have
- * its id, and with a mode they count towards its quota; an act about the account's people has no mode.
+ * its id and count towards its quota; an act about the account's people has no mode.
  */
 export const audit = [
   `CREATE TABLE audit (

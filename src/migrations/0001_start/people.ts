@@ -14,6 +14,7 @@ export const people = [
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX people_order ON people (created_at, id)",
   "CREATE INDEX people_of_account ON people (account_id, created_at, id)",
+  "CREATE INDEX people_signing_in ON people (account_id) WHERE disabled_at IS NULL",
 
   // One-time links: SHA-256 of 256 random bits. `refused_at`: when a use of it was first refused.
   `CREATE TABLE sign_in_links (
@@ -24,6 +25,7 @@ export const people = [
     refused_at INTEGER
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX sign_in_links_of_person ON sign_in_links (person_id, expires_at)",
+  "CREATE INDEX sign_in_links_age ON sign_in_links (expires_at)",
 
   // SHA-256 of 256 random bits. A session that has ended has no row.
   `CREATE TABLE sessions (
@@ -37,6 +39,7 @@ export const people = [
     address TEXT NOT NULL
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX sessions_of_person ON sessions (person_id, created_at, id)",
+  "CREATE INDEX sessions_age ON sessions (seen_at)",
 
   // scrypt. `sign_in_name` is in its normal form: NFKC, lower case. `realm`: an account's id, see `realmOf`.
   `CREATE TABLE passwords (

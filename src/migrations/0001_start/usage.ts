@@ -1,14 +1,14 @@
 /** Bytes on disk of a row of this size: as many as fit share a page of 4,096 bytes. */
-const shared = (bytes: string) => `4096 / (4080 / ${bytes})`
+const shared = (bytes: string) => `4096 / (4080 / (${bytes}))`
 
 /**
  * The same for rows that may be larger than a page: they overflow into whole pages of 4,092 bytes; the rest stays in the
  * table's page or, where it does not fit, 489 bytes do (https://www.sqlite.org/fileformat2.html, section 1.6).
  */
 const onPages = (bytes: string) =>
-  `(SELECT iif(p <= 4061, ${shared("min(p, 4061)")}, (p - kept + 4091) / 4092 * 4096 + ${shared("kept")})
+  `iif(${bytes} <= 4061, ${shared(bytes)}, (SELECT (p - kept + 4091) / 4092 * 4096 + ${shared("kept")}
     FROM (SELECT p, iif((p - 489) % 4092 + 489 <= 4061, (p - 489) % 4092 + 489, 489) AS kept
-      FROM (SELECT ${bytes} AS p)))`
+      FROM (SELECT ${bytes} AS p))))`
 
 const octets = (row: string, ...columns: ReadonlyArray<string>) =>
   columns.map((column) => `coalesce(octet_length(${row}.${column}), 0)`).join(" + ")
@@ -26,122 +26,120 @@ const sizes = {
   endpoints: (row: string) =>
     `${onPages(`60 + ${octets(row, "url", "events", "secret", "previous_secret", "account_id")}`)} + 60`,
   idempotent_responses: (row: string) =>
-    `${onPages(`80 + ${octets(row, "body", "headers", "key", "account_id")}`)} + 50 + ${octets(row, "key", "account_id")}`
+    `${onPages(`80 + ${octets(row, "body", "headers", "key", "account_id")}`)} + 50 + ${octets(row, "key", "account_id")}`,
+  api_keys: (row: string) => `290 + ${octets(row, "name", "permissions", "ips")} + 2 * ${octets(row, "account_id")}`,
+  people: (row: string) => `125 + ${octets(row, "name")} + 2 * ${octets(row, "account_id")}`,
+  audit: (row: string) => `70 + ${octets(row, "who", "account_id", "act", "detail")}`
 }
 
-/** An account's own act in the audit log, with its index. */
-const auditSize = `70 + ${octets("NEW", "who", "account_id", "act", "detail")}`
+/** What an account's rows without a mode count as: its people, and the acts on them. */
+const noMode = "''"
 
-const counters = ["bytes", "open_payments", "open_bytes", "endpoints", "endpoint_bytes", "unfinished"] as const
-type Change = Partial<Record<(typeof counters)[number], string>>
+/** Whose a row is. Rows of the operator have no account, and change no row of `usage`. */
+const owners: Readonly<Record<string, (row: string) => string>> = {
+  people: (row) => `account_id = ${row}.account_id AND mode = ${noMode}`,
+  audit: (row) => `account_id = ${row}.account_id AND mode = coalesce(${row}.mode, ${noMode})`
+}
 
-/** Adds to an owner's usage; `from` says where the row comes from. */
-const adding = (owner: string, change: Change, from = "WHERE true") =>
-  `INSERT INTO usage (account_id, mode, ${counters.join(", ")})
-   SELECT ${owner}, ${counters.map((counter) => change[counter] ?? "0").join(", ")} ${from}
-   ON CONFLICT (account_id, mode) DO UPDATE SET
-     ${counters.map((counter) => `${counter} = ${counter} + excluded.${counter}`).join(", ")};`
+const ownerOf = (table: string, row: string) =>
+  owners[table]?.(row) ?? `account_id = ${row}.account_id AND mode = ${row}.mode`
+
+type Change = Partial<Record<"bytes" | "open_payments" | "open_bytes" | "endpoints" | "endpoint_bytes", string>>
+
+const adding = (change: Change, owner: string) =>
+  `UPDATE usage SET ${Object.entries(change)
+    .map(([counter, added]) => `${counter} = ${counter} + ${added}`)
+    .join(", ")} WHERE ${owner};`
 
 const trigger = (name: string, when: string, body: string) =>
   `CREATE TRIGGER usage_${name} AFTER ${when} BEGIN ${body} END`
 
-const ownerOf = (row: string) => `${row}.account_id, ${row}.mode`
 const less = (size: string) => `-(${size})`
+const difference = (size: (row: string) => string) => `${size("NEW")} - (${size("OLD")})`
+
+/** What each further event of an open payment will store, with its delivery to the payment's own URL. */
+const payload = (row: string) =>
+  `1380 + 11 * (${octets(row, "metadata", "redirect_url", "merchant_ref", "webhook_url")}) / 10
+    + iif(${row}.webhook_url IS NULL, 0, 1000 + 2 * ${octets(row, "webhook_url")})`
+
+/** What an insertion adds beside the row's bytes. */
+const further: Readonly<Record<string, Change>> = {
+  payments: { open_payments: "(NEW.ended_at IS NULL)", open_bytes: `iif(NEW.ended_at IS NULL, ${payload("NEW")}, 0)` },
+  endpoints: { endpoints: "1", endpoint_bytes: octets("NEW", "url") }
+}
 
 const rowTriggers = Object.entries(sizes).flatMap(([table, size]) => [
-  trigger(`${table}_added`, `INSERT ON ${table}`, adding(ownerOf("NEW"), { bytes: size("NEW") })),
-  trigger(`${table}_gone`, `DELETE ON ${table}`, adding(ownerOf("OLD"), { bytes: less(size("OLD")) }))
+  trigger(
+    `${table}_added`,
+    `INSERT ON ${table}`,
+    adding({ bytes: size("NEW"), ...further[table] }, ownerOf(table, "NEW"))
+  ),
+  trigger(`${table}_gone`, `DELETE ON ${table}`, adding({ bytes: less(size("OLD")) }, ownerOf(table, "OLD")))
 ])
 
-/** What each further event of an open payment will store, with its delivery to the payment's own URL, without attempts. */
-const payload = (row: string) =>
-  `1380 + 11 * (${octets(row, "metadata", "redirect_url", "merchant_ref", "webhook_url")}) / 10 + 2 * ${octets(row, "webhook_url")}`
-
-const attemptSize = (row: string) => shared(`(30 + ${octets(row, "address", "error", "body_start")})`)
-const ofDelivery = (row: string) => `FROM deliveries WHERE sequence = ${row}.delivery`
+const attemptSize = (row: string) => shared(`30 + ${octets(row, "address", "error", "body_start")}`)
+const ofDelivery = (row: string) =>
+  `(account_id, mode) = (SELECT account_id, mode FROM deliveries WHERE sequence = ${row}.delivery)`
 
 /**
- * The disk usage of each account, kept by triggers on the statements that change it, so that nothing is ever counted. It
- * includes what open payments and unfinished deliveries may still have to store, since these always continue. Sums may be
- * wrong by a few percent and must never make a statement fail: they have no CHECK.
+ * What each account has stored, kept by triggers on the statements that change it, so that nothing is ever counted. Beside
+ * it, how much its open payments will yet store at most: `Auth/UsageRepo.ts` says what for. Sums may be wrong by a few
+ * percent and must never make a statement fail: they have no CHECK.
  */
 export const usage = [
   `CREATE TABLE usage (
     account_id TEXT NOT NULL,
-    mode TEXT NOT NULL,
-    bytes INTEGER NOT NULL,
-    open_payments INTEGER NOT NULL,
-    open_bytes INTEGER NOT NULL,
-    endpoints INTEGER NOT NULL,
-    endpoint_bytes INTEGER NOT NULL,
-    unfinished INTEGER NOT NULL,
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test', ${noMode})),
+    bytes INTEGER NOT NULL DEFAULT 0,
+    open_payments INTEGER NOT NULL DEFAULT 0,
+    open_bytes INTEGER NOT NULL DEFAULT 0,
+    endpoints INTEGER NOT NULL DEFAULT 0,
+    endpoint_bytes INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (account_id, mode)
   ) STRICT, WITHOUT ROWID`,
+  // Each account has its rows from the start: to change one takes half of what finding out whether there is one does.
+  trigger(
+    "accounts_added",
+    "INSERT ON accounts",
+    `INSERT INTO usage (account_id, mode) VALUES (NEW.id, 'live'), (NEW.id, 'test'), (NEW.id, ${noMode});`
+  ),
   ...rowTriggers,
   trigger(
     "idempotent_responses_replaced",
     "UPDATE OF body, headers ON idempotent_responses",
-    adding(ownerOf("NEW"), {
-      bytes: `${sizes.idempotent_responses("NEW")} - (${sizes.idempotent_responses("OLD")})`
-    })
+    adding({ bytes: difference(sizes.idempotent_responses) }, ownerOf("idempotent_responses", "NEW"))
   ),
   trigger(
     "endpoints_changed",
     "UPDATE OF url, events, secret, previous_secret ON endpoints",
-    adding(ownerOf("NEW"), {
-      bytes: `${sizes.endpoints("NEW")} - (${sizes.endpoints("OLD")})`,
-      endpoint_bytes: `iif(NEW.deleted_at IS NULL, (${octets("NEW", "url")}) - (${octets("OLD", "url")}), 0)`
-    })
+    adding(
+      {
+        bytes: difference(sizes.endpoints),
+        endpoint_bytes: `iif(NEW.deleted_at IS NULL, (${octets("NEW", "url")}) - (${octets("OLD", "url")}), 0)`
+      },
+      ownerOf("endpoints", "NEW")
+    )
   ),
   trigger(
     "deliveries_moved",
     "UPDATE OF url, target ON deliveries",
-    adding(ownerOf("NEW"), { bytes: `${sizes.deliveries("NEW")} - (${sizes.deliveries("OLD")})` })
-  ),
-  trigger("audit_added", "INSERT ON audit WHEN NEW.mode IS NOT NULL", adding(ownerOf("NEW"), { bytes: auditSize })),
-  trigger(
-    "attempts_added",
-    "INSERT ON attempts",
-    adding("account_id, mode", { bytes: attemptSize("NEW") }, ofDelivery("NEW"))
+    adding({ bytes: difference(sizes.deliveries) }, ownerOf("deliveries", "NEW"))
   ),
   trigger(
-    "attempts_gone",
-    "DELETE ON attempts",
-    adding("account_id, mode", { bytes: less(attemptSize("OLD")) }, ofDelivery("OLD"))
+    "api_keys_changed",
+    "UPDATE OF ips ON api_keys",
+    adding({ bytes: difference(sizes.api_keys) }, ownerOf("api_keys", "NEW"))
   ),
-  trigger(
-    "payments_opened",
-    "INSERT ON payments WHEN NEW.ended_at IS NULL",
-    adding(ownerOf("NEW"), { open_payments: "1", open_bytes: payload("NEW") })
-  ),
+  trigger("attempts_added", "INSERT ON attempts", adding({ bytes: attemptSize("NEW") }, ofDelivery("NEW"))),
+  trigger("attempts_gone", "DELETE ON attempts", adding({ bytes: less(attemptSize("OLD")) }, ofDelivery("OLD"))),
   trigger(
     "payments_ended",
     "UPDATE OF ended_at ON payments WHEN OLD.ended_at IS NULL AND NEW.ended_at IS NOT NULL",
-    adding(ownerOf("NEW"), { open_payments: "-1", open_bytes: less(payload("NEW")) })
-  ),
-  trigger(
-    "endpoints_opened",
-    "INSERT ON endpoints WHEN NEW.deleted_at IS NULL",
-    adding(ownerOf("NEW"), { endpoints: "1", endpoint_bytes: octets("NEW", "url") })
+    adding({ open_payments: "-1", open_bytes: less(payload("NEW")) }, ownerOf("payments", "NEW"))
   ),
   trigger(
     "endpoints_deleted",
     "UPDATE OF deleted_at ON endpoints WHEN OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL",
-    adding(ownerOf("NEW"), { endpoints: "-1", endpoint_bytes: less(octets("NEW", "url")) })
-  ),
-  trigger(
-    "deliveries_begun",
-    "INSERT ON deliveries WHEN NEW.done_at IS NULL",
-    adding(ownerOf("NEW"), { unfinished: "1" })
-  ),
-  trigger(
-    "deliveries_done",
-    "UPDATE OF done_at ON deliveries WHEN OLD.done_at IS NULL AND NEW.done_at IS NOT NULL",
-    adding(ownerOf("NEW"), { unfinished: "-1" })
-  ),
-  trigger(
-    "deliveries_resumed",
-    "UPDATE OF done_at ON deliveries WHEN OLD.done_at IS NOT NULL AND NEW.done_at IS NULL",
-    adding(ownerOf("NEW"), { unfinished: "1" })
+    adding({ endpoints: "-1", endpoint_bytes: less(octets("NEW", "url")) }, ownerOf("endpoints", "NEW"))
   )
 ]

@@ -1,0 +1,26 @@
+import type { AccountTerms } from "../Domain/Account.ts"
+import type { KeyLimits } from "../Domain/ApiKey.ts"
+import type { SettingsShape } from "../Settings.ts"
+import type { RateLimit } from "./rateLimitWindows.ts"
+
+/** An account's rate limit in limits of one key: a shop with several keys never has ten of them at full speed. */
+const keysAtFullSpeed = 10
+
+/** The rate limit of an account of which the operator has said nothing. */
+export const configuredLimits = ({ accounts, limits }: Pick<SettingsShape, "accounts" | "limits">): RateLimit => ({
+  perMinute: accounts.perMinute ?? keysAtFullSpeed * limits.perMinute,
+  perHour: accounts.perHour ?? keysAtFullSpeed * limits.perHour
+})
+
+/**
+ * How many requests all keys of an account may make together: what the operator said, else what is configured and no less
+ * than the limits that the operator gave the key that asks.
+ */
+export const accountLimits = (
+  terms: AccountTerms,
+  configured: RateLimit,
+  granted: Partial<KeyLimits> = {}
+): RateLimit => ({
+  perMinute: terms.perMinute ?? Math.max(configured.perMinute, granted.perMinute ?? 0),
+  perHour: terms.perHour ?? Math.max(configured.perHour, granted.perHour ?? 0)
+})

@@ -1,0 +1,158 @@
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { rows, tempStore } from "../lib/store.ts"
+
+// Everything that an account can make the daemon store has an end: it counts towards the account's quota, or there is a
+// number of it. The tables, their columns and what is counted are read from the schema, so that a new table or column
+// without an answer fails here.
+
+/** Rows of accounts that do not count by themselves, and what limits them. */
+const capped: Readonly<Record<string, string>> = {
+  transitions: "at most a few of each payment, which counts them",
+  searches: "one of each payment, which counts it",
+  lanes: "one of each target that a delivery waits for; the delivery counts it",
+  default_secrets: "one of each account and mode",
+  shops: "one of each account",
+  passwords: "one of each person",
+  passkeys: "20 of each person: test/Auth/passkeys.test.ts",
+  sessions: "20 of each person: test/Auth/peopleCaps.test.ts",
+  sign_in_links: "20 of each person: test/Auth/peopleCaps.test.ts",
+  rate_windows: "one of each account, and of each key, within an hour of its use",
+  requests: "a million in all, those of whoever has most go first: test/Housekeeping.test.ts"
+}
+
+/** What no account makes. */
+const ofOthers: Readonly<Record<string, string>> = {
+  accounts: "the operator makes them",
+  account_wallets: "the operator gives them to an account",
+  wallets: "the operator configures them",
+  alerts: "one row of the operator's",
+  meta: "a few rows of the daemon's",
+  numbering: "one row of the daemon's",
+  migrations: "one row of each version of the schema",
+  usage: "three rows of each account, which the operator makes",
+  scans: "one of each chain",
+  blocks: "of a chain that the operator configures, however many payments there are",
+  balances: "whoever moves money pays the chain for it",
+  receipts: "whoever moves money pays the chain for it",
+  dust_sums: "a few of each address that somebody paid",
+  exceptions: "one of each transaction that somebody paid; a hundred refunds of each, with notes of 500 characters",
+  gap_addresses: "after the restoration of a backup",
+  gap_looks: "after the restoration of a backup"
+}
+
+/** Texts of rows of accounts that the schema does not measure, and why they are short. */
+const short: Readonly<Record<string, string>> = {
+  id: "the daemon draws it",
+  person_id: "the daemon drew it",
+  payment_id: "the daemon drew it",
+  event_id: "the daemon drew it",
+  endpoint_id: "the daemon drew it",
+  quote_id: "the daemon drew it",
+  key_id: "the daemon drew it",
+  rolled_to: "the daemon drew it",
+  of_id: "the daemon drew it",
+  account_id: "the daemon drew it",
+  realm: "an account's id",
+  mode: "live or test",
+  hash: "of a fixed size",
+  body_hash: "of a fixed size",
+  salt: "of a fixed size",
+  secret: "sealed, of 300 characters at most",
+  previous_secret: "sealed, of 300 characters at most",
+  "api_keys.last_four": "four characters",
+  "payments.checkout_token": "the daemon draws it",
+  "payments.amount": "at most 78 digits",
+  "payments.amount_received": "at most 78 digits",
+  "payments.usd_value": "the daemon computes it",
+  "payments.currency": "one of a list",
+  "payments.chain": "one of a list",
+  "payments.address": "of a fixed size",
+  "payments.tx_hash": "of a fixed size",
+  "payments.failure_reason": "one of a list",
+  "events.kind": "one of a list",
+  "events.mode": "live or test",
+  "idempotent_responses.route": "one of a list",
+  "transitions.from_status": "one of a list",
+  "transitions.to_status": "one of a list",
+  "searches.chain": "one of a list",
+  "lanes.target": "its deliveries count it",
+  "sessions.address": "an IP address",
+  "passwords.sign_in_name": "at most 100 characters",
+  "passkeys.public_key": "the form that it comes in has at most 16 KB",
+  "shops.name": "one row: at most 60 characters",
+  "shops.accent": "one row: a colour",
+  "shops.logo": "one row: the name of one of the operator's files",
+  "shops.website": "one row: at most 500 characters",
+  "shops.frame_origins": "one row: at most 10 origins of 255 characters",
+  "requests.method": "one of a list",
+  "requests.path": "one of a list: parameters are named, not given",
+  "requests.error_code": "one of a list"
+}
+
+interface Statement {
+  readonly name: string
+  readonly tbl_name: string
+  readonly sql: string
+}
+
+const ofKind = (kind: "table" | "trigger") =>
+  rows<Statement>(
+    "SELECT name, tbl_name, sql FROM sqlite_schema WHERE type = ? AND name NOT LIKE 'sqlite_%' ORDER BY name",
+    [kind]
+  )
+
+/** The triggers that add a row to what is counted, by table. */
+const counting = Effect.map(
+  ofKind("trigger"),
+  (triggers) =>
+    new Map(
+      triggers
+        .filter(({ sql }) => /AFTER INSERT ON/.test(sql) && /UPDATE usage SET bytes = bytes \+/.test(sql))
+        .map(({ sql, tbl_name }) => [tbl_name, sql])
+    )
+)
+
+it.scoped("every table is counted, capped, or not made by an account", () =>
+  Effect.gen(function* () {
+    const counted = yield* counting
+    const triggers = yield* ofKind("trigger")
+    for (const { name } of yield* ofKind("table")) {
+      const answers = [counted.has(name), name in capped, name in ofOthers]
+      expect([name, answers.filter(Boolean).length]).toEqual([name, 1])
+      // What is counted once is not counted for ever.
+      const isTaken = triggers.some(({ sql, tbl_name }) => tbl_name === name && /AFTER DELETE ON/.test(sql))
+      expect([name, isTaken]).toEqual([name, counted.has(name)])
+    }
+    expect(Array.from(counted.keys()).toSorted()).toEqual(
+      [
+        ...["api_keys", "attempts", "audit", "deliveries", "endpoints", "events", "idempotent_responses", "payments"],
+        ...["people", "quotes"]
+      ].toSorted()
+    )
+  }).pipe(Effect.provide(tempStore))
+)
+
+it.scoped("every text of an account's rows is measured, or bounded by the schema, or short", () =>
+  Effect.gen(function* () {
+    const counted = yield* counting
+    const used = new Set<string>()
+    for (const { name, sql } of yield* ofKind("table")) {
+      if (!counted.has(name) && !(name in capped)) continue
+      const columns = yield* rows<{ name: string; type: string }>("SELECT name, type FROM pragma_table_info(?)", [name])
+      for (const column of columns.filter(({ type }) => type !== "INTEGER")) {
+        const isMeasured = counted.get(name)?.includes(`octet_length(NEW.${column.name})`) ?? false
+        const isBounded =
+          sql.includes(`octet_length(${column.name}) <=`) || new RegExp(`CHECK \\(${column.name} IN \\(`).test(sql)
+        const known = [`${name}.${column.name}`, column.name].find((each) => each in short)
+        if (known !== undefined) used.add(known)
+        expect([`${name}.${column.name}`, isMeasured || isBounded || known !== undefined]).toEqual([
+          `${name}.${column.name}`,
+          true
+        ])
+      }
+    }
+    // No answer outlives its question.
+    expect(Object.keys(short).filter((each) => !used.has(each))).toEqual([])
+  }).pipe(Effect.provide(tempStore))
+)
