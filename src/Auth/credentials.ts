@@ -8,6 +8,7 @@ import { audited, personActor } from "./auditLog.ts"
 import * as PasswordsRepo from "./PasswordsRepo.ts"
 import type { SaltedHash } from "./passwordHash.ts"
 import * as SessionsRepo from "./SessionsRepo.ts"
+import { mostTyped, normalText } from "./typedText.ts"
 
 /**
  * Within which a sign-in name is unique: an account, so that nobody learns the names of another. Operators share the realm
@@ -19,10 +20,10 @@ export const realmOf = (account: AccountId | undefined): AccountId => account ??
 export class SignInNameTaken extends Data.TaggedError("SignInNameTaken") {}
 
 /** A sign-in name in its normal form, by which it is found. */
-export const normalSignInName = (text: string): string => text.normalize("NFKC").trim().toLowerCase()
+export const normalSignInName = (text: string): string => normalText(text).trim().toLowerCase()
 
 /** The least characters of a password, and the most. */
-export const passwordLength = { least: 10, most: 1_000 }
+export const passwordLength = { least: 10, most: mostTyped }
 
 /** The password was changed or removed, or its person disabled, after it was verified. */
 export class PasswordReplaced extends Data.TaggedError("PasswordReplaced") {}

@@ -5,6 +5,7 @@
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto"
 import { Data, Deferred, Effect, FiberId } from "effect"
 import { FairQueue } from "../Domain/FairQueue.ts"
+import { normalText } from "./typedText.ts"
 
 // OWASP Password Storage Cheat Sheet: N = 2^17, r = 8, p = 1.
 const parameters = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 1024 * 1024 }
@@ -44,7 +45,7 @@ export interface PasswordHasher {
 const compute = (password: string, salt: Uint8Array): Effect.Effect<Buffer> =>
   Effect.uninterruptible(
     Effect.async<Buffer>((resume) =>
-      scrypt(password.normalize("NFKC"), salt, hashBytes, parameters, (error, hash) =>
+      scrypt(normalText(password), salt, hashBytes, parameters, (error, hash) =>
         resume(error === null ? Effect.succeed(hash) : Effect.die(error))
       )
     )

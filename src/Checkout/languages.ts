@@ -18,8 +18,11 @@ export const checkoutTexts: Readonly<Record<Language, Texts>> = {
 }
 
 /** By its primary subtag: `de-AT` is German. */
-export const languageOfTag = (tag: string): Language | undefined =>
-  languages.find((language) => language === tag.trim().toLowerCase().split("-")[0])
+export const languageOfTag = (tag: string): Language | undefined => {
+  const [primary = ""] = tag.trim().split("-", 1)
+  const wanted = primary.toLowerCase()
+  return languages.find((language) => language === wanted)
+}
 
 /** The quality of a part of `Accept-Language`, 0 to 1 (RFC 9110, 12.4.2). */
 const qualityOf = (parameter = "q=1"): number => Number(/^\s*q=([01](?:\.\d{0,3})?)\s*$/i.exec(parameter)?.[1] ?? 0)

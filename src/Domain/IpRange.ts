@@ -41,7 +41,7 @@ const networkOf = (address: Address, bits: number): Address =>
  * address, and a block of IPv4-mapped addresses is the IPv4 block. Left: what is wrong with the text, after its name.
  */
 export const canonicalRange = (text: string): Either.Either<string, string> => {
-  const [host = "", prefix, ...more] = text.split("/")
+  const [host = "", prefix, ...more] = text.split("/", 3)
   // Stricter than ipaddr.js, which also takes 127.1, 0177.0.0.1 and zones.
   const family = host.includes("%") ? 0 : isIP(host)
   if (family === 0 || more.length > 0) return Either.left(rule)

@@ -65,6 +65,9 @@ const membersOf = (value: unknown): number => {
 /** Most inexact numbers that are marked: each of them refuses the body. */
 const mostMarked = 100
 
+const hasLongNumber = (numbers: ReadonlyArray<NumberToken>): boolean =>
+  numbers.some(({ text }) => text.length > maxNumberLength)
+
 /** The first numbers that a double cannot hold exactly. */
 const inexactOf = (numbers: ReadonlyArray<NumberToken>): ReadonlyArray<NumberToken> => {
   const found: Array<NumberToken> = []
@@ -82,7 +85,7 @@ export const parseJson = (text: string): Either.Either<unknown, string> => {
   const { depth, members, numbers } = scanJsonText(text)
   if (depth > maxDepth) return Either.left(`The body is nested deeper than ${maxDepth} levels.`)
   // Checked before anything converts the digits.
-  if (numbers.some((number) => number.text.length > maxNumberLength)) {
+  if (hasLongNumber(numbers)) {
     return Either.left(`The body has a number of more than ${maxNumberLength} characters: send amounts as strings.`)
   }
   const marked = inexactOf(numbers)
@@ -106,6 +109,7 @@ export const parseJson = (text: string): Either.Either<unknown, string> => {
 export const parseWithTexts = (text: string): Either.Either<unknown, string> => {
   const { depth, numbers } = scanJsonText(text)
   if (depth > maxDepth) return Either.left(`The text is nested deeper than ${maxDepth} levels.`)
+  if (hasLongNumber(numbers)) return Either.left(`The text has a number of more than ${maxNumberLength} characters.`)
   return Either.try({
     try: (): unknown => {
       // First as it is, for the same reason.

@@ -39,6 +39,9 @@ const folder = () => {
   return `${dist}builds/${readFileSync(`${dist}.inputs`, "utf8")}/assets`
 }
 
+/** Whether an Accept-Encoding header has Brotli in its list. */
+export const takesBrotli = (acceptEncoding: string): boolean => /(^|,)\s*br\s*(,|$)/.test(acceptEncoding)
+
 export interface Assets {
   readonly urls: (room: AssetRoom) => AssetUrls
   /** The asset of a path below `/assets/`; undefined where there is none. */
@@ -69,7 +72,7 @@ const load = (): Assets => {
     reply: (path, acceptEncoding = "") => {
       const asset = assets.get(path)
       if (asset === undefined) return undefined
-      const takesBrotli = /(^|,)\s*br\s*(,|$)/.test(acceptEncoding)
+      const isBrotli = takesBrotli(acceptEncoding)
       return {
         status: 200,
         headers: {
@@ -77,10 +80,10 @@ const load = (): Assets => {
           "cache-control": "public, max-age=31536000, immutable",
           "x-content-type-options": "nosniff",
           vary: "Accept-Encoding",
-          ...(takesBrotli ? { "content-encoding": "br" } : {})
+          ...(isBrotli ? { "content-encoding": "br" } : {})
         },
         text: "",
-        bytes: takesBrotli ? asset.brotli : asset.bytes
+        bytes: isBrotli ? asset.brotli : asset.bytes
       }
     }
   }

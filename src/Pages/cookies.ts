@@ -1,8 +1,5 @@
 /** The value of a cookie; undefined where the request has none of that name. */
 export const cookieOf = (header: string | undefined, name: string): string | undefined => {
-  for (const part of (header ?? "").split(";")) {
-    const [key = "", ...value] = part.trim().split("=")
-    if (key === name) return value.join("=")
-  }
-  return undefined
+  const part = (header ?? "").split(";").find((each) => each.trimStart().startsWith(`${name}=`))
+  return part?.trim().slice(name.length + 1)
 }

@@ -1,5 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto"
 import type { IncomingHttpHeaders } from "node:http"
+import { parseUrl } from "../Domain/Url.ts"
 
 /** What every form of a session sends back: it follows from the session's secret, which no other site can read. */
 export const csrfTokenOf = (secret: string): string => createHmac("sha256", secret).update("csrf").digest("base64url")
@@ -19,8 +20,8 @@ const loopback = new Set(["localhost", "127.0.0.1", "[::1]"])
  */
 export const isSameOrigin = ({ host, origin, ...headers }: IncomingHttpHeaders, publicUrl: string): boolean => {
   if (origin === undefined || origin === "null") return headers["sec-fetch-site"] === "same-origin"
-  if (!URL.canParse(origin)) return false
-  const from = new URL(origin)
+  const from = parseUrl(origin)
+  if (from === undefined) return false
   const own = new URL(publicUrl)
   if (from.protocol !== own.protocol) return false
   const isSafe = from.protocol === "https:" || loopback.has(from.hostname)

@@ -144,3 +144,9 @@ it("a text with its numbers as texts is nested 64 levels at most", () => {
   expect(Either.isRight(nested(64))).toBe(true)
   expect(Either.flip(nested(65)).pipe(Either.getOrThrow)).toContain("64 levels")
 })
+
+it("a text with its numbers as texts has numbers of 80 characters at most", () => {
+  const numbered = (length: number) => parseWithTexts(`[${"1".repeat(length)}]`)
+  expect(numbered(80)).toEqual(Either.right(["1".repeat(80)]))
+  expect(Either.flip(numbered(81)).pipe(Either.getOrThrow)).toContain("80 characters")
+})

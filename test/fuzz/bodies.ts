@@ -1,5 +1,6 @@
 import * as fc from "fast-check"
 import type { JsonSchema, MediaType } from "../../src/Documents/openApi.ts"
+import { worstBodies } from "../lib/worstTexts.ts"
 import { oddTexts, oddValues } from "./bySchema.ts"
 
 type Json = Readonly<Record<string, unknown>>
@@ -43,6 +44,12 @@ const texts = (names: ReadonlyArray<string>): fc.Arbitrary<(text: string) => str
     fc
       .constantFrom(1_000, 64 * 1024 - 400, 64 * 1024 + 1)
       .map((size) => (text: string) => `${text}${" ".repeat(size)}`),
+    // Just below the limit: what takes longest to parse, to check and to refuse.
+    fc.constantFrom(...worstBodies(64 * 1024 - 100)).map(
+      ([, worst]) =>
+        () =>
+          worst
+    ),
     fc.constantFrom(
       (text: string) => `\ufeff${text}`,
       () => "",

@@ -6,6 +6,7 @@ import {
   type OperationObject,
   resolve
 } from "../../src/Documents/openApi.ts"
+import { worstTexts } from "../lib/worstTexts.ts"
 import { bodies } from "./bodies.ts"
 import { bySchema, oddTexts } from "./bySchema.ts"
 
@@ -36,10 +37,14 @@ const oddText = fc.oneof(
 )
 const id = fc.oneof({ weight: 3, arbitrary: known }, { weight: 1, arbitrary: oddText })
 
+/** With the rest of a request below the 16 KiB that its headers may have. */
+const worst = fc.constantFrom(...worstTexts([])(12_000).map(([, text]) => text))
+
 // A byte above 0x7e is Latin-1 to Node; below a space are those that end a header.
 const headerText = fc.oneof(
   fc.constantFrom("", " ", "x".repeat(300), "x".repeat(20_000), "é", "\u0080", "\u0001", "\t", ",", '"'),
-  fc.stringMatching(/^[\x20-\x7e]{0,40}$/)
+  fc.stringMatching(/^[\x20-\x7e]{0,40}$/),
+  worst.filter((text) => /^[\x20-\x7e]*$/.test(text))
 )
 const types = [
   "application/json",
@@ -73,7 +78,7 @@ const queryOf = (
     .filter((one) => one.in === "query")
   const valid = params.map(({ name, schema }) => fc.tuple(fc.constant(name), valueFor(schema).map(String)))
   const names = fc.constantFrom(...params.map(({ name }) => name), "limitt", "__proto__", "")
-  const odd = fc.tuple(names, fc.oneof(oddText, fc.constantFrom("detecting", "0", "101", "1e2", "20 ")))
+  const odd = fc.tuple(names, fc.oneof(oddText, worst, fc.constantFrom("detecting", "0", "101", "1e2", "20 ")))
   const cursor = fc.tuple(fc.constant("cursor"), fc.oneof(known, oddText))
   const some = fc.array(fc.oneof(...valid, ...valid, cursor), { maxLength: 3 })
   return fc.oneof(

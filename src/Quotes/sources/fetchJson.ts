@@ -21,7 +21,7 @@ export type Get = (source: string, url: string) => Effect.Effect<JsonResponse, P
 const text = (header: unknown): string => (typeof header === "string" ? header : "")
 
 /** RFC 9111, 4.2.3: the age of a response that was requested at `asked` and arrived at `came`. All in milliseconds. */
-const ageOf = (headers: Readonly<Record<string, unknown>>, asked: number, came: number): number => {
+export const ageOf = (headers: Readonly<Record<string, unknown>>, asked: number, came: number): number => {
   const date = Date.parse(text(headers.date))
   const apparent = Number.isNaN(date) ? 0 : Math.max(0, came - date)
   const said = /^\d{1,9}$/.test(text(headers.age)) ? Number(headers.age) * 1000 : 0

@@ -1,6 +1,18 @@
 import type { Dice } from "../../sim/Dice.ts"
 
-const literals = ["NaN", "1e400", "-0", "1e-400", "Infinity", "undefined", "{}", '"x"', "01", `1${"0".repeat(400)}`]
+const literals = [
+  "NaN",
+  "1e400",
+  "-0",
+  "1e-400",
+  "Infinity",
+  "undefined",
+  "{}",
+  '"x"',
+  "01",
+  `1${"0".repeat(400)}`,
+  `0.${"0".repeat(60_000)}1`
+]
 const inserts = [
   '"',
   "{",
