@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Duration, Effect, Layer, Redacted, TestClock } from "effect"
+import { Duration, Effect, Layer, Logger, Redacted, TestClock } from "effect"
 import type { EventKind } from "../src/Domain/Event.ts"
 import { Housekeeping } from "../src/Housekeeping.ts"
 import * as QuotesRepo from "../src/Quotes/QuotesRepo.ts"
@@ -251,7 +251,9 @@ test("quotes that no payment names and deleted endpoints go when they are old en
   // Deleted too, and its delivery is not over: that names it.
   yield* run("UPDATE endpoints SET deleted_at = 0 WHERE id = ?", busy.id)
   yield* run("DELETE FROM deliveries WHERE endpoint_id = ?", old.id)
-  const usage = Effect.flatMap(Reader, (reader) => reader.get<{ bytes: number }>("SELECT bytes FROM usage"))
+  const usage = Effect.flatMap(Reader, (reader) =>
+    reader.get<{ bytes: number }>("SELECT sum(bytes) AS bytes FROM usage")
+  )
   const before = (yield* usage)?.bytes ?? 0
   yield* TestClock.setTime(100 * day)
   yield* cleaning(untilStored(Effect.map(count("quotes"), (n) => n === 2)))
@@ -260,4 +262,65 @@ test("quotes that no payment names and deleted endpoints go when they are old en
   expect(yield* ids("quotes")).toEqual([{ id: "used" }, { id: "young" }])
   expect(new Set(yield* ids("endpoints"))).toEqual(new Set([{ id: busy.id }, { id: kept.id }]))
   expect((yield* usage)?.bytes).toBeLessThan(before - 200)
+})
+
+test("sign-in links go a day after their end, and sessions once they have ended", function* () {
+  yield* run(
+    "INSERT INTO people (id, name, role, account_id, created_at) VALUES ('per_1', 'Ann', 'admin', 'default', 0)"
+  )
+  const link = "INSERT INTO sign_in_links (hash, person_id, expires_at, used_at) VALUES (?, 'per_1', ?, ?)"
+  for (const [hash, expiresAt, usedAt] of [
+    ["old", 99 * day - 1, 0],
+    ["used", 99 * day, 0],
+    ["new", 101 * day, 0]
+  ] as const)
+    yield* run(`${link.replace("?", "CAST(? AS BLOB)")}`, hash, expiresAt, usedAt)
+  const hour = day / 24
+  for (const [id, seenAt] of [
+    ["left", 100 * day - 12 * hour - 1],
+    ["here", 100 * day - 12 * hour]
+  ] as const) {
+    yield* run(
+      `INSERT INTO sessions (id, hash, person_id, created_at, seen_at, proof_at, user_agent, address)
+       VALUES (?, CAST(? AS BLOB), 'per_1', 0, ?, 0, '', '')`,
+      id,
+      id,
+      seenAt
+    )
+  }
+  yield* TestClock.setTime(100 * day)
+  yield* cleaning(untilStored(Effect.map(count("sessions"), (n) => n === 1)))
+  const reader = yield* Reader
+  const links = yield* reader.all("SELECT CAST(hash AS TEXT) AS hash FROM sign_in_links ORDER BY hash")
+  expect(links).toEqual([{ hash: "new" }, { hash: "used" }])
+  expect(yield* reader.all("SELECT id FROM sessions")).toEqual([{ id: "here" }])
+})
+
+test("an account that comes to its quota is logged once at 80 %, once at 100 %, and once when it has room", function* () {
+  yield* run("UPDATE accounts SET quota_bytes = iif(id = 'default', 1000000, 0)")
+  const lines: Array<string> = []
+  const logger = Logger.make(({ message }) => void lines.push(String(message)))
+  /** What the log says of a use, after so many looks at it. */
+  const toldAt = (bytes: number, looks = 3) =>
+    Effect.gen(function* () {
+      const before = lines.length
+      yield* run("UPDATE usage SET bytes = iif(mode = 'live', ?, 0)", bytes)
+      for (let look = 0; look < looks; look++) {
+        yield* TestClock.adjust("1 minute")
+        yield* Effect.repeatN(eventLoopTurn, 20)
+      }
+      return lines.slice(before).filter((line) => line.includes("quota"))
+    })
+  yield* cleaning(
+    Effect.gen(function* () {
+      expect(yield* toldAt(799_999)).toEqual([])
+      expect(yield* toldAt(800_000)).toEqual([expect.stringContaining("account default has used 80 % of its quota")])
+      // What goes and comes about the limit is no crossing.
+      expect([yield* toldAt(790_000), yield* toldAt(810_000)]).toEqual([[], []])
+      expect(yield* toldAt(1_000_000)).toEqual([expect.stringContaining("are refused with 507")])
+      expect(yield* toldAt(1_100_000)).toEqual([])
+      expect(yield* toldAt(700_000)).toEqual(["account default has room below its quota again"])
+      expect(yield* toldAt(1_200_000)).toEqual([expect.stringContaining("has used 120 %")])
+    })
+  ).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
 })

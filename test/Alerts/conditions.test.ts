@@ -8,7 +8,7 @@ import * as Sql from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { seed } from "../lib/endpointRows.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
-import { temporaryDatabase } from "../lib/store.ts"
+import { execute, storeAccount, temporaryDatabase } from "../lib/store.ts"
 
 /** Seconds. */
 const now = 1_800_000_000
@@ -25,6 +25,8 @@ interface World {
   /** When the last backup was made. */
   readonly backup?: number
   readonly endpoints?: Parameters<typeof seed>[1]
+  /** What the account has used of its quota. */
+  readonly used?: number
   /** Conditions of workers that hold. */
   readonly workers?: ReadonlyArray<string>
 }
@@ -76,39 +78,47 @@ it.effect.each<readonly [string, World, ReadonlyArray<string>]>([
     { endpoints: [["wh_1", "live", failing(now - 500, ["delivered", 1, now - 400])]] },
     []
   ],
+  ["an account below its quota", { used: 0.799 }, []],
+  ["an account close to its quota", { used: 0.8 }, ["quota near default"]],
+  ["an account that has used its quota", { used: 1 }, ["quota full default"]],
   ["one of test mode", { endpoints: [["wh_1", "test", failing(now - 500)]] }, []],
   [
     "the longest failing twenty of many",
     { endpoints: Array.from({ length: 22 }, (_, i) => [`wh_${i}`, "live", failing(now - 500 - i)] as const) },
     Array.from({ length: 20 }, (_, i) => `endpoint wh_${21 - i}`)
   ]
-])("%s is told of as it should be", ([, { backup, chains = [well], endpoints = [], workers: held = [] }, expected]) =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    yield* TestClock.setTime(now * 1000)
-    yield* Effect.gen(function* () {
-      seed(path, endpoints)
-      if (backup !== undefined) {
-        writeFileSync(`${path}.last-backup`, JSON.stringify({ madeAt: iso(backup), file: "-", sha256: "" }))
-      }
-      const workers = yield* Workers
-      for (const name of held) workers.condition(name, () => "it hangs")
-      const { look } = yield* makeConditions
-      const keys = (yield* look).map(({ key }) => key)
-      expect(keys.filter((key) => !key.startsWith("exceptions"))).toEqual(expected)
-    }).pipe(
-      Effect.provide(
-        Layer.mergeAll(
-          Sql.layer(path),
-          Workers.layer,
-          Layer.mock(Chains, {
-            health: Effect.succeed(chains),
-            exclusively: () => () => Effect.never,
-            wake: () => undefined,
-            behind: () => 0
-          })
-        ).pipe(Layer.provideMerge(testSettingsLayer(path)))
+])(
+  "%s is told of as it should be",
+  ([, { backup, chains = [well], endpoints = [], workers: held = [], used = 0 }, expected]) =>
+    Effect.gen(function* () {
+      const path = yield* temporaryDatabase
+      yield* TestClock.setTime(now * 1000)
+      yield* Effect.gen(function* () {
+        seed(path, endpoints)
+        if (backup !== undefined) {
+          writeFileSync(`${path}.last-backup`, JSON.stringify({ madeAt: iso(backup), file: "-", sha256: "" }))
+        }
+        yield* storeAccount
+        yield* execute("UPDATE accounts SET quota_bytes = 1000000")
+        yield* execute("UPDATE usage SET bytes = iif(mode = 'live', ?, 0)", [1e6 * used])
+        const workers = yield* Workers
+        for (const name of held) workers.condition(name, () => "it hangs")
+        const { look } = yield* makeConditions
+        const keys = (yield* look).map(({ key }) => key)
+        expect(keys.filter((key) => !key.startsWith("exceptions"))).toEqual(expected)
+      }).pipe(
+        Effect.provide(
+          Layer.mergeAll(
+            Sql.layer(path),
+            Workers.layer,
+            Layer.mock(Chains, {
+              health: Effect.succeed(chains),
+              exclusively: () => () => Effect.never,
+              wake: () => undefined,
+              behind: () => 0
+            })
+          ).pipe(Layer.provideMerge(testSettingsLayer(path)))
+        )
       )
-    )
-  }).pipe(Effect.scoped)
+    }).pipe(Effect.scoped)
 )

@@ -3,7 +3,7 @@ import { Deferred, Duration, Effect, Exit, Fiber, Layer, Redacted, Scope, TestCl
 import { hashOf, newKey } from "../../src/Auth/keyFormat.ts"
 import { Accounts, defaultAccount, Keys, type NewKey } from "../../src/Auth.ts"
 import { permissions } from "../../src/Domain/ApiKey.ts"
-import { AccountId } from "../../src/Domain/Ids.ts"
+import { AccountId, newApiKeyId } from "../../src/Domain/Ids.ts"
 import { Reader } from "../../src/Sql.ts"
 import { refusingWriter, tempStore } from "../lib/store.ts"
 
@@ -122,6 +122,34 @@ describe("a key", () => {
       yield* TestClock.adjust("1 minute")
       expect(yield* keys.authenticate(Redacted.value(key), anywhere)).toBeUndefined()
       expect(yield* keys.authenticate(Redacted.value(key), anywhere)).toBeUndefined()
+    }).pipe(Effect.provide(auth))
+  )
+
+  it.effect("is one of a hundred that work; rolled ones are a hundred more, and an ended one makes room", () =>
+    Effect.gen(function* () {
+      const keys = yield* Keys
+      const made = yield* Effect.forEach(Array.from({ length: 100 }), () => keys.create(wanted), { concurrency: 1 })
+      const refused = yield* Effect.flip(keys.create(wanted))
+      expect(refused).toMatchObject({
+        _tag: "TooMany",
+        message: expect.stringContaining("has 100 working keys in test")
+      })
+      // Neither of the other mode, nor of another account.
+      yield* keys.create({ ...wanted, mode: "live" })
+      const roll = (id: string) => keys.roll(id, newApiKeyId(), Duration.hours(1))
+      const [first, ...others] = made
+      for (const { record } of others) yield* roll(record.id)
+      const last = (yield* roll(first?.record.id ?? ""))?.record
+      expect(yield* Effect.flip(roll(last?.id ?? ""))).toMatchObject({
+        message: expect.stringContaining("100 rolled keys")
+      })
+      expect(yield* Effect.flip(keys.create(wanted))).toMatchObject({ _tag: "TooMany" })
+      yield* keys.revoke(last?.id ?? "")
+      yield* keys.create(wanted)
+      // The rolled ones have ended.
+      yield* TestClock.adjust("2 hours")
+      expect(yield* Effect.flip(keys.create(wanted))).toMatchObject({ _tag: "TooMany" })
+      expect(yield* Effect.map(keys.listOf(wanted, { limit: 500 }), (all) => all.length)).toBe(201)
     }).pipe(Effect.provide(auth))
   )
 

@@ -144,6 +144,11 @@ export const samples = [
     detail: { account: /^acct_/, name: "Shop", ownWallets: ["test"] }
   },
   {
+    request: new Requests.ChangeAccount({ id: account, quotaBytes: 0, perMinute: 500, perHour: null }),
+    act: "accounts change",
+    detail: { account, quotaBytes: "none", perMinute: 500, perHour: "default" }
+  },
+  {
     request: new ChangeShop({ account, name: "Corner shop", accent: null, frameOrigins: ["https://shop.example"] }),
     act: "accounts shop",
     detail: { account, name: "Corner shop", frameOrigins: ["https://shop.example"] }

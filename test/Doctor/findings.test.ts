@@ -3,6 +3,7 @@ import { chmodSync, chownSync, mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
+import type { Usage } from "../../src/Auth/UsageRepo.ts"
 import { examinePem, examinePublicUrl } from "../../src/Doctor/certificates.ts"
 import { examineDaemon, examineDown, mayOpen, withoutAnswer } from "../../src/Doctor/daemon.ts"
 import { type Finding, fail, type Status } from "../../src/Doctor/Finding.ts"
@@ -15,9 +16,11 @@ import {
   examineEndpoints,
   examineExceptions,
   examineGrowth,
+  examineQuotas,
   examineTimes,
   examineUse
 } from "../../src/Doctor/storeFindings.ts"
+import { AccountId } from "../../src/Domain/Ids.ts"
 import { type Identity, makeAuthority } from "../../src/Sandbox/Authority.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"
 import { startRawReceiver } from "../lib/rawReceiver.ts"
@@ -54,6 +57,10 @@ const events = (over: Partial<StoreFacts["events"]>) => ({
 /** The whole file grew by 1 MB a day where 7 % of it is of the last 7 days. */
 const disk = (free: number) => ({ free, used: 100e6 })
 
+const used = (stored: number, quota: number | undefined): Usage => ({
+  ...{ account: AccountId.make("acct_1", true), stored, promised: 0, quota }
+})
+
 it.each<[string, () => Finding | ReadonlyArray<Finding>, ReadonlyArray<Status>, RegExp]>([
   ["no exception", () => examineExceptions(nothing), ["ok"], /none is open/],
   [
@@ -61,6 +68,16 @@ it.each<[string, () => Finding | ReadonlyArray<Finding>, ReadonlyArray<Status>, 
     () => examineExceptions({ ...nothing, exceptions }),
     ["warn"],
     /2 late, 1 overpaid; the oldest since 2025-12-31T/
+  ],
+  ["an account without a quota", () => examineQuotas([used(9_000, undefined)]), [], /^$/],
+  ["an account below its quota", () => examineQuotas([used(799, 1_000)]), [], /^$/],
+  ["an account close to its quota", () => examineQuotas([used(800, 1_000)]), ["warn"], /acct_1 has used 80 %/],
+  ["an account at its quota", () => examineQuotas([used(1_000, 1_000)]), ["fail"], /are refused with 507/],
+  [
+    "an account whose open payments may yet store four times its quota",
+    () => examineQuotas([{ ...used(100, 1_000), promised: 3_900 }]),
+    ["fail"],
+    /by what its open payments may yet store/
   ],
   ["no failing endpoint", () => examineEndpoints(nothing), ["ok"], /no delivery waits/],
   [

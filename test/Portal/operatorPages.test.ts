@@ -88,4 +88,43 @@ layer(app, { excludeTestServices: true })("prices, health and accounts in the po
       expect(refused.text).not.toContain(secret)
     })
   )
+
+  it.scoped("an operator changes what an account may do, and its admin may not", () =>
+    Effect.gen(function* () {
+      const { account, admin, api, base, key } = yield* openShop
+      const ada = yield* operator
+      const path = `${base}/accounts/${account}`
+      for (const refused of [yield* admin.get(path), yield* admin.post(path, { perMinute: "9" })]) {
+        expect(refused.status).toBe(403)
+      }
+      const limit = Effect.map(api.call("GET", "/v1/payments", { key }), ({ headers }) => headers["x-ratelimit-limit"])
+      const form = { quota: "2 GB", perMinute: "9", perHour: "" }
+      expect((yield* ada.post(path, form)).status).toBe(303)
+      expect(yield* limit).toBe("9")
+      const page = (yield* ada.get(path)).text
+      expect(page).toContain(" of 2.00 GB")
+      expect([valueOf(page, "quota"), valueOf(page, "perMinute"), valueOf(page, "perHour")]).toEqual([
+        "2000000000",
+        "9",
+        ""
+      ])
+      for (const [over, problem] of [
+        [{ quota: "much" }, "must be a size such as 500MB or 5GB, at least 1MB, or none"],
+        [{ perMinute: "0" }, "must be a whole number from 1 to 1000000"],
+        [{ perHour: "-1" }, "must be a whole number from 1 to 100000000"]
+      ] as const) {
+        const refused = yield* ada.post(path, { ...form, ...over })
+        expect([refused.status, refused.text.includes(problem)]).toEqual([422, true])
+      }
+      expect((yield* ada.post(path, { quota: "none", perMinute: "", perHour: "" })).status).toBe(303)
+      expect((yield* ada.get(path)).text).toContain(", no quota")
+      expect(yield* limit).toBe("1000000")
+      const acts = yield* rows<{ detail: string }>("SELECT detail FROM audit WHERE act = 'accounts change'")
+      expect(acts.map(({ detail }) => JSON.parse(detail))).toEqual([
+        { account, quotaBytes: 2_000_000_000, perMinute: 9, perHour: "default" },
+        { account, quotaBytes: "none", perMinute: "default", perHour: "default" }
+      ])
+      expect((yield* ada.get(`${base}/accounts/acct_0123456789012345678901`)).status).toBe(404)
+    })
+  )
 })

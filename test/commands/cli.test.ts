@@ -110,6 +110,33 @@ liveTest("an account with a wallet of its own, by standard input", function* () 
   expect(JSON.parse(secret.stdout)).toEqual({ secret: expect.stringMatching(/^whsec_/) })
 })
 
+liveTest("an account's quota and limits are changed, each alone, and given back to the configuration", function* () {
+  const { tilld } = yield* furnished
+  const changed = (...options: ReadonlyArray<string>) =>
+    Effect.map(tilld(["accounts", "change", "default", "--json", ...options]), ({ code, stderr, stdout }) => {
+      expect([code, stderr]).toEqual([0, ""])
+      const { perHour, perMinute, quotaBytes } = JSON.parse(stdout)
+      return [quotaBytes, perMinute, perHour]
+    })
+  expect(yield* changed("--quota", "1.5GB")).toEqual([1_500_000_000, 1_000, 10_000])
+  expect(yield* changed("--per-minute", "50", "--per-hour", "70")).toEqual([1_500_000_000, 50, 70])
+  expect(yield* changed("--per-minute", "default", "--quota", "none")).toEqual([undefined, 1_000, 70])
+  const [listed] = JSON.parse((yield* tilld(["accounts", "list", "--json"])).stdout)
+  expect(listed).toMatchObject({ id: "default", perMinute: 1_000, perHour: 70 })
+  for (const [options, problem] of [
+    [["default"], "Say what to change"],
+    [["default", "--quota", "5 apples"], "--quota must be a size such as 500MB or 5GB"],
+    [["default", "--quota", "999kB"], "at least 1MB"],
+    [["default", "--per-minute", "0"], "--per-minute must be a whole number from 1 to 1000000, or default"],
+    [["default", "--per-hour", "1e3"], "--per-hour must be a whole number from 1 to 100000000, or default"]
+  ] as const) {
+    const refused = yield* tilld(["accounts", "change", ...options])
+    expect(refused).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(problem) })
+  }
+  const unknown = yield* tilld(["accounts", "change", "acct_0123456789012345678901", "--quota", "5GB"])
+  expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining("acct_0123456789012345678901") })
+})
+
 liveTest("an extended public key is not for arguments, which every user of the machine sees", function* () {
   const { folder, tilld } = yield* furnished
   const create = (place: string) => tilld(["accounts", "create", "--name", "Shop", "--live-xpub", place])

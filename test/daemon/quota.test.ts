@@ -13,7 +13,7 @@ it.scopedLive("an account that has almost stored what it may is named wherever t
   Effect.gen(function* () {
     const chain = yield* localChain("base")
     const home = yield* makeHome({ chains: new Map([["base", chain]]) })
-    const env = { TILLD_ADMIN__PORT: "0", TILLD_ACCOUNTS__QUOTA_BYTES: String(quota) }
+    const env = { TILLD_ADMIN__PORT: "0", TILLD_LIMITS__PER_MINUTE: "100000", TILLD_LIMITS__PER_HOUR: "100000" }
     const daemon = yield* serve(home, undefined, env)
     const api = yield* makeClient(daemon.url)
     const admin = yield* adminOf(daemon)
@@ -25,6 +25,9 @@ it.scopedLive("an account that has almost stored what it may is named wherever t
     const accountsOf = (from: typeof admin) => Effect.map(from("GET", "/readyz"), ({ body }) => body.accounts)
 
     yield* daemon.hasRead(chain)
+    // It has none of its own accord.
+    const change = ["accounts", "change", "default", "--quota", "1MB", "--config", home.config]
+    expect(yield* tilld(change, { env })).toMatchObject({ code: 0, stdout: expect.stringContaining("1.0 MB") })
     expect(yield* accountsOf(admin)).toEqual([])
     // Nobody listens there: each payment's first event is tried once, and that attempt is stored too.
     const webhookUrl = `https://127.0.0.1:1/${"h".repeat(1_500)}`
@@ -42,7 +45,12 @@ it.scopedLive("an account that has almost stored what it may is named wherever t
     yield* Effect.repeat(attempts, { until: (count) => count === orders, schedule: Schedule.spaced("10 millis") })
     const [usedBytes] = yield* used
     expect(yield* used).toEqual([usedBytes, quota])
-    const named = { account: "default", usedBytes, quotaBytes: quota, reason: expect.stringContaining("quota_bytes") }
+    const named = {
+      account: "default",
+      usedBytes,
+      quotaBytes: quota,
+      reason: expect.stringContaining("tilld accounts change default --quota")
+    }
     expect(yield* accountsOf(admin)).toEqual([named])
     expect((yield* admin("GET", "/readyz")).body.ready).toBe((yield* api("GET", "/readyz")).body.ready)
     const listed = yield* tilld(["accounts", "list", "--json", "--config", home.config], { env })
@@ -52,7 +60,9 @@ it.scopedLive("an account that has almost stored what it may is named wherever t
 
     expect(yield* daemon.end("SIGTERM")).toMatchObject({ code: 0 })
     const again = yield* serve(home, daemon.key, env)
-    const { annotations } = yield* again.logged("an account has almost stored what it may: raise accounts.quota_bytes")
+    const share = Math.floor((100 * usedBytes) / quota)
+    const refused = "at 100 % its new payments, quotes and endpoints are refused with 507"
+    const { annotations } = yield* again.logged(`account default has used ${share} % of its quota: ${refused}`)
     expect(annotations).toMatchObject({ account: "default", bytes: usedBytes, quota })
   })
 )
