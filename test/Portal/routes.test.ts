@@ -9,7 +9,7 @@ const of = (method: string, role: string, fresh?: true | "live") =>
     .sort()
 
 it("a page that is not for every viewer of the account is named here", () => {
-  expect(of("GET", "operator")).toEqual(["/accounts", "/accounts/new", "/health"])
+  expect(of("GET", "operator")).toEqual(["/accounts", "/accounts/:id", "/accounts/new", "/health"])
   expect(of("GET", "admin")).toEqual([
     ...["/audit", "/audit.csv", "/audit.jsonl", "/deliveries/resend-range", "/keys/:id/revoke", "/keys/new"],
     ...["/payments/new", "/people", "/settings", "/simulate", "/webhooks/:id/delete", "/webhooks/new"]
@@ -24,7 +24,8 @@ it("what changes something is for its role, and what can do most harm asks for a
     admin: of("POST", "admin"),
     adminProvenLive: of("POST", "admin", "live"),
     adminProven: of("POST", "admin", true),
-    operator: of("POST", "operator")
+    operator: of("POST", "operator"),
+    operatorProven: of("POST", "operator", true)
   }
   expect(posts).toEqual({
     viewer: ["/me/sessions/revoke", "/me/sessions/revoke-others"],
@@ -43,7 +44,8 @@ it("what changes something is for its role, and what can do most harm asks for a
       ...["/people", "/people/:id/disable", "/people/:id/enable", "/people/:id/link"],
       ...["/people/:id/revoke", "/people/:id/role", "/webhooks/default-secret"]
     ],
-    operator: ["/accounts"]
+    operator: ["/accounts"],
+    operatorProven: ["/accounts/:id"]
   })
   expect(Object.values(posts).flat()).toHaveLength(routes.filter(({ method }) => method === "POST").length)
 })
