@@ -113,7 +113,7 @@ it.scoped.each<
     shop: {
       readonly endpoints?: ReadonlyArray<string>
       readonly metadata?: (n: number) => number
-      readonly ownUrl?: string
+      readonly ownUrl?: (n: number) => string
       readonly afterwards?: (payment: Payment, n: number) => ReturnType<typeof wholeLife>
     }
   ]
@@ -121,8 +121,9 @@ it.scoped.each<
   ["open payments that nobody is told of", {}],
   [
     "open payments with metadata and a webhookUrl",
-    { metadata: (n) => (n * 37) % 900, ownUrl: "https://shop.example/hook" }
+    { metadata: (n) => (n * 37) % 900, ownUrl: () => "https://shop.example/hook" }
   ],
+  ["open payments each with a webhookUrl at an origin of its own", { ownUrl: (n) => `https://shop${n}.example/hook` }],
   ["open payments with metadata of all lengths", { metadata: (n) => (n * 613) % 16_000 }],
   ["ended payments that nobody is told of", { afterwards: (payment, n) => wholeLife(payment, n) }],
   [
@@ -142,7 +143,7 @@ it.scoped.each<
     {
       endpoints: ["orders"],
       metadata: (n) => (n % 10 === 0 ? 8_000 : (n * 37) % 500),
-      ownUrl: "https://shop.example/hook",
+      ownUrl: () => "https://shop.example/hook",
       afterwards: (payment, n) => (n % 3 === 0 ? nothingMore() : wholeLife(payment, n, n % 3 === 1 ? 200 : 500))
     }
   ]
@@ -152,7 +153,7 @@ it.scoped.each<
     const before = yield* fileBytes
     const counted = (yield* usage).stored
     for (let n = 0; n < 250; n++) {
-      const payment = yield* inTransaction(yield* add(shop.metadata?.(n) ?? 20, shop.ownUrl))
+      const payment = yield* inTransaction(yield* add(shop.metadata?.(n) ?? 20, shop.ownUrl?.(n)))
       yield* shop.afterwards?.(payment, n) ?? nothingMore()
     }
     const share = ((yield* usage).stored - counted) / ((yield* fileBytes) - before)
