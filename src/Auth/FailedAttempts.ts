@@ -7,7 +7,7 @@ const longestDelay = 5_000
 /** After this long without a failure the count of a network starts again. */
 const memory = 60_000
 /** The longest that an attempt is held, in milliseconds: beyond it too many of its network are waiting. */
-const longestHold = 4 * longestDelay
+const longestHold = 3 * longestDelay
 /** Networks in memory. */
 const capacity = 10_000
 

@@ -1,10 +1,10 @@
 /**
- * scrypt. One hash takes about 0.4 s of a thread and 128 MiB, so only one is computed at a time. Networks take turns, and
- * when too many attempts wait, those of the network with most of them are refused: none keeps the others out.
+ * scrypt. One hash takes about 0.4 s of a thread and 128 MiB, so only one is computed at a time. Whose turn it is, and who
+ * is refused when too many wait, `PasswordQueue` says.
  */
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto"
-import { Data, Deferred, Effect, FiberId } from "effect"
-import { FairQueue } from "../Domain/FairQueue.ts"
+import { Data, Deferred, Duration, Effect, FiberId } from "effect"
+import { type Claimant, PasswordQueue } from "./PasswordQueue.ts"
 import { normalText } from "./typedText.ts"
 
 // OWASP Password Storage Cheat Sheet: N = 2^17, r = 8, p = 1.
@@ -12,16 +12,31 @@ const parameters = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 1024 * 1024 }
 const hashBytes = 32
 const saltBytes = 16
 
-/** The most attempts that wait, of all networks and of one. */
-const limits = { total: 64, perOwner: 4 }
+/**
+ * Nobody waits for longer, in milliseconds, as far as can be told. The listener closes a connection that is silent for 30
+ * seconds, and an attempt may have been held for 15 before.
+ */
+const longestWait = 12_000
+/**
+ * What a hash takes until it has been seen, at least, and at most, in milliseconds. On a machine that stalls a few are let
+ * in all the same: it is by their hashes that it shows when the machine is well again.
+ */
+const usualPace = 400
+const leastPace = 200
+const mostPace = 3_000
 
 /** Too many attempts are waiting. Nothing was checked. */
-export class TooManyWaiting extends Data.TaggedError("TooManyWaiting")<{ readonly message: string }> {
-  static of(isOfNetwork: boolean) {
-    const why = isOfNetwork
-      ? "Other attempts from your network are still being checked"
-      : "Too many people are signing in"
-    return new TooManyWaiting({ message: `${why}. Try again in a few seconds.` })
+export class TooManyWaiting extends Data.TaggedError("TooManyWaiting")<{
+  readonly message: string
+  /** Whether it is an attempt of somebody who is known. */
+  readonly isKnown: boolean
+}> {
+  static of(those: "theirs" | "all", isKnown = false) {
+    const why =
+      those === "theirs"
+        ? "Other attempts from your network are still being checked"
+        : "Too many people are signing in by password"
+    return new TooManyWaiting({ isKnown, message: `${why}. Try again in a few seconds, or use a passkey or a link.` })
   }
 }
 
@@ -31,12 +46,11 @@ export interface SaltedHash {
 }
 
 export interface PasswordHasher {
-  /** @param network of the client */
-  readonly hash: (password: string, network: string) => Effect.Effect<SaltedHash, TooManyWaiting>
+  readonly hash: (password: string, claimant: Claimant) => Effect.Effect<SaltedHash, TooManyWaiting>
   /** Whether it is the password. Without a stored one it is not, and takes as long. */
   readonly verify: (
     password: string,
-    network: string,
+    claimant: Claimant,
     stored: SaltedHash | undefined
   ) => Effect.Effect<boolean, TooManyWaiting>
 }
@@ -54,51 +68,53 @@ const compute = (password: string, salt: Uint8Array): Effect.Effect<Buffer> =>
 /** Of nobody's password. */
 const decoy: SaltedHash = { salt: randomBytes(saltBytes), hash: randomBytes(hashBytes) }
 
-interface Attempt {
-  readonly network: string
-  /** Done when it is its turn; fails when it gave way to others. */
-  readonly turn: Deferred.Deferred<void, TooManyWaiting>
-}
-
 export const makePasswordHasher = Effect.sync(() => {
-  const queue = new FairQueue<Attempt>(limits)
-  let current: Attempt | undefined
+  /** Each is done when it is its attempt's turn. */
+  const queue = new PasswordQueue<Deferred.Deferred<void>>()
+  let current: Deferred.Deferred<void> | undefined
+  /** Milliseconds that a hash has taken of late. */
+  let pace = usualPace
 
   const goOn = () => {
     current = queue.next()
-    if (current !== undefined) Deferred.unsafeDone(current.turn, Effect.void)
+    if (current !== undefined) Deferred.unsafeDone(current, Effect.void)
   }
 
-  const enter = (network: string) =>
+  const enter = (claimant: Claimant) =>
     Effect.suspend(() => {
-      if (!queue.hasRoomFor(network)) return TooManyWaiting.of(queue.countOf(network) > 0)
-      const attempt: Attempt = { network, turn: Deferred.unsafeMake(FiberId.none) }
-      const gaveWay = queue.add(network, attempt)
-      if (gaveWay !== undefined) {
-        const error = TooManyWaiting.of(queue.countOf(gaveWay.network) > 0)
-        Deferred.unsafeDone(gaveWay.turn, Effect.fail(error))
-      }
+      const refusal = queue.refusal(claimant, Math.floor(longestWait / pace))
+      if (refusal !== undefined) return TooManyWaiting.of(refusal, claimant.isKnown)
+      const turn = Deferred.unsafeMake<void>(FiberId.none)
+      const remove = queue.add(claimant, turn)
       if (current === undefined) goOn()
-      return Effect.succeed(attempt)
+      return Effect.succeed({ turn, remove })
     })
 
-  const leave = (attempt: Attempt) =>
-    Effect.sync(() => {
-      queue.remove(attempt.network, attempt)
-      if (current === attempt) goOn()
+  const paced = <A>(work: Effect.Effect<A>): Effect.Effect<A> =>
+    Effect.map(Effect.timed(work), ([took, result]) => {
+      pace = Math.min(mostPace, Math.max(leastPace, (3 * pace + Duration.toMillis(took)) / 4))
+      return result
     })
 
-  const inTurn = <A>(network: string, work: Effect.Effect<A>): Effect.Effect<A, TooManyWaiting> =>
-    Effect.acquireUseRelease(enter(network), ({ turn }) => Effect.zipRight(Deferred.await(turn), work), leave)
+  const inTurn = <A>(claimant: Claimant, work: Effect.Effect<A>): Effect.Effect<A, TooManyWaiting> =>
+    Effect.acquireUseRelease(
+      enter(claimant),
+      ({ turn }) => Effect.zipRight(Deferred.await(turn), paced(work)),
+      ({ remove, turn }) =>
+        Effect.sync(() => {
+          remove()
+          if (current === turn) goOn()
+        })
+    )
 
   const hasher: PasswordHasher = {
-    hash: (password, network) => {
+    hash: (password, claimant) => {
       const salt = randomBytes(saltBytes)
-      return Effect.map(inTurn(network, compute(password, salt)), (hash) => ({ salt, hash }))
+      return Effect.map(inTurn(claimant, compute(password, salt)), (hash) => ({ salt, hash }))
     },
-    verify: (password, network, stored = decoy) =>
+    verify: (password, claimant, stored = decoy) =>
       Effect.map(
-        inTurn(network, compute(password, stored.salt)),
+        inTurn(claimant, compute(password, stored.salt)),
         (hash) => timingSafeEqual(hash, stored.hash) && stored !== decoy
       )
   }

@@ -11,6 +11,7 @@ import { audited, personActor } from "./auditLog.ts"
 import { hashOf } from "./keyFormat.ts"
 import { isSecret, newSecret } from "./loginLinks.ts"
 import * as Repo from "./SessionsRepo.ts"
+import * as NetworksRepo from "./SignInNetworksRepo.ts"
 
 const hour = 60 * 60_000
 /** Milliseconds without a request, and from the start. */
@@ -30,6 +31,7 @@ const longestAgent = 200
 export interface Visitor {
   readonly userAgent: string
   readonly address: string
+  readonly network: string
   /** The secret of the session that the browser has had, which a sign-in ends. */
   readonly secret: string | undefined
 }
@@ -56,6 +58,7 @@ export const begin = Effect.fnUntraced(function* (person: Person, visitor: Visit
     userAgent: visitor.userAgent.slice(0, longestAgent)
   }
   yield* Repo.insert(session, person.id, hashOf(secret), { idleSince: now - idle, createdSince: now - absolute })
+  yield* NetworksRepo.seen(person.id, visitor.network, now)
   return { secret, session, person } satisfies SignedIn
 })
 

@@ -1,23 +1,17 @@
-export interface QueueLimits {
-  /** The most items of all owners together. */
-  readonly total: number
-  /** The most of one owner; `total` unless given. */
-  readonly perOwner?: number
-}
-
 /**
  * A bounded queue that many owners share fairly. They take turns, and when it is full whoever has most in it loses the
- * newest of it: an owner with nothing in the queue always gets in. Of owners with as many, the one whose turn is next gives
- * way, so that what is let in stays long enough to be reached.
+ * newest of it: an owner with nothing in the queue always gets in. What must not be lost once it has been added is added
+ * only while `size` is below `total`.
  */
 export class FairQueue<A> {
-  readonly #limits: QueueLimits
+  /** The most items of all owners together. */
+  readonly total: number
   /** In the order of their turns; none is empty. */
   readonly #lanes = new Map<string, Array<A>>()
   #size = 0
 
-  constructor(limits: QueueLimits) {
-    this.#limits = limits
+  constructor(total: number) {
+    this.total = total
   }
 
   get size(): number {
@@ -29,16 +23,22 @@ export class FairQueue<A> {
     return this.#lanes.get(owner)?.length ?? 0
   }
 
+  /** How many items have their turn before one that is added now, at most, unless further owners come. */
+  turnsBefore(owner: string): number {
+    const own = this.countOf(owner)
+    let turns = own
+    for (const [other, lane] of this.#lanes) if (other !== owner) turns += Math.min(lane.length, own + 1)
+    return turns
+  }
+
   /** Whether `add` would accept an item of the owner. */
   hasRoomFor(owner: string): boolean {
-    const own = this.countOf(owner)
-    if (own >= (this.#limits.perOwner ?? this.#limits.total)) return false
-    return this.#size < this.#limits.total || own < (this.#longest()?.[1].length ?? 0)
+    return this.#size < this.total || this.countOf(owner) < (this.#longest()?.[1].length ?? 0)
   }
 
   /** Adds an item for which there is room. Returns the one that is dropped for it, if any. */
   add(owner: string, item: A): A | undefined {
-    const longest = this.#size < this.#limits.total ? undefined : this.#longest()
+    const longest = this.#size < this.total ? undefined : this.#longest()
     const dropped = longest?.[1].at(-1)
     if (longest !== undefined && dropped !== undefined) this.remove(longest[0], dropped)
     const lane = this.#lanes.get(owner)
@@ -60,14 +60,15 @@ export class FairQueue<A> {
     return item
   }
 
-  /** Takes an item of an owner out, unless it is out already. */
-  remove(owner: string, item: A): void {
+  /** Takes an item of an owner out, unless it is out already. Whether it was in. */
+  remove(owner: string, item: A): boolean {
     const lane = this.#lanes.get(owner) ?? []
     const at = lane.lastIndexOf(item)
-    if (at === -1) return
+    if (at === -1) return false
     lane.splice(at, 1)
     this.#size -= 1
     if (lane.length === 0) this.#lanes.delete(owner)
+    return true
   }
 
   #longest(): readonly [owner: string, lane: Array<A>] | undefined {

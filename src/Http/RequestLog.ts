@@ -77,7 +77,7 @@ export class RequestLog extends Context.Tag("tilld/Http/RequestLog")<
       const { requestsNotLogged } = yield* Metrics
       const heartbeat = (yield* Workers).worker("request log", "1 second")
       const noted = yield* Queue.sliding<void>(1)
-      const waiting = new FairQueue<Repo.LoggedRequest>({ total: mostASecond })
+      const waiting = new FairQueue<Repo.LoggedRequest>(mostASecond)
 
       const store = Effect.suspend(() => {
         const taken = Array.from({ length: waiting.size }, () => waiting.next()).filter(Predicate.isNotUndefined)

@@ -13,6 +13,15 @@ export const networkOf = (text: string): string => {
     : (address?.toString() ?? text)
 }
 
+/** The network that one operator of many machines is given: an IPv4 /24, or an IPv6 /48. */
+export const wideNetworkOf = (text: string): string => {
+  const address = ipAddressOf(text)
+  if (address === undefined) return text
+  return address instanceof ipaddr.IPv6
+    ? `${ipaddr.IPv6.networkAddressFromCIDR(`${address}/48`)}/48`
+    : `${ipaddr.IPv4.networkAddressFromCIDR(`${address}/24`)}/24`
+}
+
 /**
  * The address of a request's client: the peer of the connection or, when that is one of the operator's own proxies, the
  * last address in `X-Forwarded-For` that is not. Addresses before it could be forged by the client.

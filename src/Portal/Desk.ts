@@ -3,15 +3,17 @@ import { Clock, Context, Effect } from "effect"
 import { noteOf } from "../Auth/auditLog.ts"
 import { Challenges } from "../Auth/Challenges.ts"
 import { FailedAttempts } from "../Auth/FailedAttempts.ts"
+import { type Claimant, knownPerson, strangerAt } from "../Auth/PasswordQueue.ts"
 import { type RelyingParty, relyingPartyId } from "../Auth/passkeys.ts"
 import { makePasswordHasher, type PasswordHasher, TooManyWaiting } from "../Auth/passwordHash.ts"
 import { RefusalSeries } from "../Auth/refusalSeries.ts"
+import * as NetworksRepo from "../Auth/SignInNetworksRepo.ts"
 import type { Visitor } from "../Auth/sessions.ts"
 import type { Person } from "../Domain/Person.ts"
-import { networkOf } from "../Http/clientAddress.ts"
+import { networkOf, wideNetworkOf } from "../Http/clientAddress.ts"
 import type { PageRequest } from "../Http/PageHandler.ts"
 import { Settings } from "../Settings.ts"
-import { StoreUnavailable, Writer } from "../Sql.ts"
+import { Reader, StoreUnavailable, Writer } from "../Sql.ts"
 import { type SessionCookie, sessionCookie } from "./cookie.ts"
 
 export interface DeskShape {
@@ -23,8 +25,16 @@ export interface DeskShape {
   /** The browser of a request. */
   readonly visitorOf: (request: Pick<PageRequest, "client" | "headers">) => Visitor
   /**
+   * Whose turn it is to have a password checked, which is `person`'s if there is one of that name. Known is who has signed in
+   * from the client's network before.
+   */
+  readonly claimantOf: (
+    request: Pick<PageRequest, "client">,
+    person: Person | undefined
+  ) => Effect.Effect<Claimant, StoreUnavailable>
+  /**
    * Runs a check of who somebody is. Its failures count for the client's network, whose next attempts are held before they
-   * are checked: longer with each failure, and one after the other.
+   * are checked: longer with each failure, and one after the other. A stranger's that is not checked, since too many wait, counts too.
    */
   readonly attempt: <A, E, R>(
     request: Pick<PageRequest, "client" | "hold">,
@@ -49,6 +59,7 @@ export const makeDesk = Effect.gen(function* () {
   const failures = new FailedAttempts()
   const refusals = new RefusalSeries()
   const writer = yield* Writer
+  const reader = yield* Reader
   const cookie = sessionCookie(publicUrl)
   const id = relyingPartyId(publicUrl)
   const desk: DeskShape = {
@@ -59,26 +70,40 @@ export const makeDesk = Effect.gen(function* () {
     visitorOf: ({ client, headers }) => ({
       userAgent: headers["user-agent"] ?? "",
       address: client,
+      network: networkOf(client),
       secret: cookie.read(headers)
     }),
+    claimantOf: ({ client }, person) =>
+      Effect.gen(function* () {
+        const network = networkOf(client)
+        const now = yield* Clock.currentTimeMillis
+        // Looked for either way: the time must not tell whether there is such a name.
+        const isKnown = yield* NetworksRepo.isKnown(reader, person?.id ?? "", network, now)
+        return person !== undefined && isKnown && person.disabledAt === undefined
+          ? knownPerson(person, network)
+          : strangerAt(network, wideNetworkOf(client))
+      }),
     noteRefused: (person, { client }, { act, by }) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) =>
         refusals.isNoted(person.id, networkOf(client), now)
           ? Effect.forkDaemon(Effect.ignore(writer.write(noteOf(person, { act, detail: { by, address: client } }))))
           : Effect.void
       ),
-    attempt: ({ client, hold }, check) =>
-      Effect.gen(function* () {
-        const network = networkOf(client)
+    attempt: ({ client, hold }, check) => {
+      const network = networkOf(client)
+      const inTurn = Effect.gen(function* () {
         const wait = failures.book(network, yield* Clock.currentTimeMillis)
-        if (wait === undefined) return yield* TooManyWaiting.of(true)
+        if (wait === undefined) return yield* TooManyWaiting.of("theirs")
         if (wait > 0) yield* hold(Effect.sleep(wait))
-        return yield* Effect.tapError(check, (error) =>
-          error instanceof TooManyWaiting || error instanceof StoreUnavailable
-            ? Effect.void
-            : Effect.map(Clock.currentTimeMillis, (now) => void failures.failed(network, now))
-        )
+        return yield* check
       })
+      return Effect.tapError(inTurn, (error) =>
+        // Of people who are known too many wait only while they, or others of their account, send them.
+        error instanceof StoreUnavailable || (error instanceof TooManyWaiting && error.isKnown)
+          ? Effect.void
+          : Effect.map(Clock.currentTimeMillis, (now) => void failures.failed(network, now))
+      )
+    }
   }
   return desk
 })

@@ -7,12 +7,12 @@ import { audited, personActor } from "../Auth/auditLog.ts"
 import { type PasswordReplaced, stillSet } from "../Auth/credentials.ts"
 import { type LinkRefused, noteRefusal, useLink } from "../Auth/loginLinks.ts"
 import * as PasskeysRepo from "../Auth/PasskeysRepo.ts"
+import { knownPerson } from "../Auth/PasswordQueue.ts"
 import * as PasswordsRepo from "../Auth/PasswordsRepo.ts"
 import { askOptions, checkPasskey, type PasskeyRefused } from "../Auth/passkeys.ts"
 import * as SessionsRepo from "../Auth/SessionsRepo.ts"
 import type { SignedIn } from "../Auth/sessions.ts"
 import type { Person } from "../Domain/Person.ts"
-import { networkOf } from "../Http/clientAddress.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
 import type { PageRequest } from "../Http/PageHandler.ts"
 import { pageReply } from "../Pages/reply.tsx"
@@ -145,7 +145,7 @@ type StoreProof = Effect.Effect<
 >
 
 /** Checks a proof, and gives what stores it. */
-const check = ({ hasher, party }: DeskShape, { client }: PageRequest, { person, session }: SignedIn, proof: Proof) =>
+const check = ({ hasher, party }: DeskShape, { person, session }: SignedIn, proof: Proof) =>
   Effect.gen(function* () {
     const { by, text } = proof
     const ofPerson =
@@ -160,7 +160,7 @@ const check = ({ hasher, party }: DeskShape, { client }: PageRequest, { person, 
     }
     if (by === "password") {
       const stored = yield* PasswordsRepo.ofPerson(yield* Reader, person.id)
-      const isRight = yield* hasher.verify(text, networkOf(client), stored)
+      const isRight = yield* hasher.verify(text, knownPerson(person, session.id), stored)
       if (isRight && stored !== undefined) {
         const store: StoreProof = stillSet(stored)
         return store
@@ -195,7 +195,7 @@ export const prove = (
   const again = (problem: string) =>
     Effect.zipRight(desk.noteRefused(person, request, { act: "portal proof refused", by }), asking(problem))
   const given = Effect.gen(function* () {
-    const store: StoreProof = yield* check(desk, request, signedIn, proof)
+    const store: StoreProof = yield* check(desk, signedIn, proof)
     const writer = yield* Writer
     const proven = SessionsRepo.proven(session.id, yield* Clock.currentTimeMillis)
     const act = { act: "portal proof", detail: { session: session.id, by } }

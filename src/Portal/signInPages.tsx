@@ -12,7 +12,6 @@ import { begin, type SignedIn, signOut } from "../Auth/sessions.ts"
 import { defaultAccount } from "../Auth.ts"
 import { AccountId, newSessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
-import { networkOf } from "../Http/clientAddress.ts"
 import type { PageRequest } from "../Http/PageHandler.ts"
 import { pageReply, seeOther } from "../Pages/reply.tsx"
 import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
@@ -128,7 +127,8 @@ const byPassword = (desk: DeskShape, request: PageRequest, form: URLSearchParams
     const { account, name, next } = typedIn(form)
     const realm = realmOf(Option.getOrUndefined(Schema.decodeOption(AccountId)(account.trim())))
     const found = yield* PasswordsRepo.bySignInName(yield* Reader, realm, normalSignInName(name))
-    const isRight = yield* desk.hasher.verify(form.get("password") ?? "", networkOf(request.client), found)
+    const claimant = yield* desk.claimantOf(request, found?.person)
+    const isRight = yield* desk.hasher.verify(form.get("password") ?? "", claimant, found)
     if (isRight && found !== undefined && found.person.disabledAt === undefined) {
       const entering = { person: found.person, by: "password", next, also: stillSet(found) } as const
       return yield* enter<PasswordReplaced>(desk, request, entering)

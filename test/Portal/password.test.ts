@@ -1,7 +1,11 @@
 import { createHook } from "node:async_hooks"
 import { expect } from "@effect/vitest"
-import { Effect, Fiber, TestClock } from "effect"
+import { Clock, Effect, Fiber, TestClock } from "effect"
+import { knownPerson, strangerAt } from "../../src/Auth/PasswordQueue.ts"
 import { makePasswordHasher, type PasswordHasher } from "../../src/Auth/passwordHash.ts"
+import * as SignInNetworksRepo from "../../src/Auth/SignInNetworksRepo.ts"
+import { PersonId } from "../../src/Domain/Ids.ts"
+import { Reader } from "../../src/Sql.ts"
 import type { Visitor } from "../lib/portal.ts"
 import { liveTest, scopedTest } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
@@ -171,41 +175,50 @@ const attempts = (hasher: PasswordHasher, networks: ReadonlyArray<string>) =>
   Effect.forEach(
     networks,
     (network) =>
-      Effect.zipLeft(Effect.fork(Effect.either(hasher.verify(password, network, undefined))), Effect.yieldNow()),
+      Effect.zipLeft(
+        Effect.fork(Effect.either(hasher.verify(password, strangerAt(network, network), undefined))),
+        Effect.yieldNow()
+      ),
     { concurrency: 1 }
   )
+
+const ada = { id: PersonId.make(`per_${"a".repeat(22)}`), account: undefined }
 
 const joined = <A>(fiber: Fiber.Fiber<A> | undefined) =>
   fiber === undefined ? Effect.dieMessage("no attempt") : Fiber.join(fiber)
 
-liveTest("sixteen networks that fill the queue keep nobody from signing in", function* () {
-  const hasher = yield* makePasswordHasher
-  const crowd = Array.from({ length: 80 }, (_, n) => `network ${n % 16}`)
-  const waiting = yield* attempts(hasher, crowd)
-  const [own, ...newcomers] = yield* attempts(hasher, ["network 3", "newcomer 1", "newcomer 2"])
-  const ofNetwork = { left: { message: expect.stringContaining("from your network") } }
-  expect(yield* joined(own)).toMatchObject(ofNetwork)
-  expect(newcomers.map((newcomer) => newcomer.unsafePoll())).toEqual([null, null])
-  yield* Fiber.interruptAll(waiting)
-  expect(yield* Fiber.joinAll(newcomers)).toMatchObject([{ right: false }, { right: false }])
-})
-
-liveTest("whoever gives way with a single attempt is told of many people, not of their network", function* () {
+liveTest("whoever waits for the hash is served, and a newcomer is refused", function* () {
   const hasher = yield* makePasswordHasher
   const [running, first, ...others] = yield* attempts(
     hasher,
-    Array.from({ length: 66 }, (_, n) => `network ${n}`)
+    Array.from({ length: 33 }, (_, n) => `network ${n}`)
   )
+  const [newcomer, neighbour] = yield* attempts(hasher, ["newcomer", "network 3"])
   const ofAll = { left: { message: expect.stringContaining("Too many people") } }
-  expect(yield* joined(first)).toMatchObject(ofAll)
+  expect([yield* joined(newcomer), yield* joined(neighbour)]).toMatchObject([ofAll, ofAll])
+  const known = yield* Effect.fork(hasher.verify(password, knownPerson(ada, "192.0.2.1"), undefined))
+  yield* Effect.yieldNow()
   yield* Fiber.interruptAll(others)
-  expect(yield* joined(running)).toMatchObject({ right: false })
+  expect([yield* joined(running), yield* Fiber.join(known), yield* joined(first)]).toMatchObject([
+    { right: false },
+    false,
+    { right: false }
+  ])
+})
+
+test("after a hash that took an hour the next attempt is let in", function* () {
+  const hasher = yield* makePasswordHasher
+  const [stalled] = yield* attempts(hasher, ["network 1"])
+  yield* TestClock.adjust("1 hour")
+  expect(yield* joined(stalled)).toMatchObject({ right: false })
+  const [next] = yield* attempts(hasher, ["network 2"])
+  expect(yield* joined(next)).toMatchObject({ right: false })
 })
 
 liveTest("a password is the same in every form of its characters", function* () {
   const hasher = yield* makePasswordHasher
-  const stored = yield* hasher.hash("Ａda ada ada", "192.0.2.1")
-  expect(yield* hasher.verify("Ada ada ada", "192.0.2.1", stored)).toBe(true)
+  const stored = yield* hasher.hash("Ａda ada ada", knownPerson(ada, "192.0.2.1"))
+  expect(yield* hasher.verify("Ada ada ada", strangerAt("192.0.2.1", "192.0.2.0/24"), stored)).toBe(true)
 })
 
 test("sessions are listed, and ended one by one or all others at once", function* () {
@@ -270,4 +283,34 @@ test("a person has at most twenty sessions", function* () {
   }
   expect(yield* rows("SELECT id FROM sessions")).toHaveLength(20)
   expect((yield* first.get(me)).status).toBe(303)
+})
+
+test("where a person has signed in they are known for ninety days, at the newest twenty networks", function* () {
+  const { enter } = yield* portal
+  const reader = yield* Reader
+  yield* enter({ name: "Ada" }, "2001:db8::1")
+  yield* enter({ name: "Eve" }, "192.0.2.1")
+  const people = yield* rows<{ id: string }>("SELECT id FROM people ORDER BY name")
+  const isKnown = (id: string, network: string) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => SignInNetworksRepo.isKnown(reader, id, network, now))
+  const known = (network: string) => Effect.forEach(people, ({ id }) => isKnown(id, network), { concurrency: 1 })
+  expect(yield* known("2001:db8:0:0::/64")).toEqual([true, false])
+  expect(yield* known("192.0.2.1")).toEqual([false, true])
+  yield* TestClock.adjust("90 days")
+  expect(yield* known("192.0.2.1")).toEqual([false, true])
+  yield* TestClock.adjust("1 millis")
+  expect(yield* known("192.0.2.1")).toEqual([false, false])
+
+  for (let n = 0; n <= 20; n++) {
+    yield* TestClock.adjust("1 second")
+    yield* enter({ name: "Ada" }, `192.0.2.${n}`)
+  }
+  expect(yield* Effect.forEach([0, 1, 20], (n) => known(`192.0.2.${n}`), { concurrency: 1 })).toEqual([
+    [false, false],
+    [true, false],
+    [true, false]
+  ])
+  expect(yield* rows("SELECT network FROM sign_in_networks WHERE person_id = ?", [people[0]?.id ?? ""])).toHaveLength(
+    20
+  )
 })

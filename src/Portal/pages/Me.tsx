@@ -2,12 +2,12 @@
 import { Effect } from "effect"
 import { normalSignInName, ownAct, passwordLength, setPassword } from "../../Auth/credentials.ts"
 import * as PasskeysRepo from "../../Auth/PasskeysRepo.ts"
+import { knownPerson } from "../../Auth/PasswordQueue.ts"
 import * as PasswordsRepo from "../../Auth/PasswordsRepo.ts"
 import * as PeopleRepo from "../../Auth/PeopleRepo.ts"
 import { addPasskey, makeOptions } from "../../Auth/passkeys.ts"
 import * as SessionsRepo from "../../Auth/SessionsRepo.ts"
 import type { Person } from "../../Domain/Person.ts"
-import { networkOf } from "../../Http/clientAddress.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
 import { pageReply, seeOther } from "../../Pages/reply.tsx"
 import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
@@ -64,7 +64,7 @@ const problemsOf = (name: string, password: string) => [
     : [{ path: "password", message: `must have ${passwordLength.least} to ${passwordLength.most} characters` }])
 ]
 
-const changePassword = (viewer: Viewer, { client, form }: PortalRequest) =>
+const changePassword = (viewer: Viewer, { form }: PortalRequest) =>
   Effect.gen(function* () {
     const typed = new URLSearchParams({ name: form.get("name") ?? "" })
     const name = normalSignInName(typed.get("name") ?? "")
@@ -74,10 +74,9 @@ const changePassword = (viewer: Viewer, { client, form }: PortalRequest) =>
     const problems = problemsOf(name, password)
     if (problems.length > 0) return yield* show(viewer, { id: "password", typed, problems })
     const { hasher } = yield* Desk
-    return yield* hasher.hash(password, networkOf(client)).pipe(
-      Effect.bindTo("hashed"),
-      Effect.bind("person", () => self(viewer)),
-      Effect.flatMap(({ hashed, person }) => setPassword(person, name, hashed, viewer.session)),
+    const person = yield* self(viewer)
+    return yield* hasher.hash(password, knownPerson(person, viewer.session)).pipe(
+      Effect.flatMap((hashed) => setPassword(person, name, hashed, viewer.session)),
       Effect.as(seeOther(pathOf(viewer, "/me"))),
       Effect.catchTags({
         SignInNameTaken: () => refused("name", "is somebody else's"),

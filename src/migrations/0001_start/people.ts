@@ -41,6 +41,14 @@ export const people = [
   "CREATE INDEX sessions_of_person ON sessions (person_id, created_at, id)",
   "CREATE INDEX sessions_age ON sessions (seen_at)",
 
+  // The networks that each person has signed in from: at most 20, the newest.
+  `CREATE TABLE sign_in_networks (
+    person_id TEXT NOT NULL REFERENCES people (id),
+    network TEXT NOT NULL,
+    seen_at INTEGER NOT NULL,
+    PRIMARY KEY (person_id, network)
+  ) STRICT, WITHOUT ROWID`,
+
   // scrypt. `sign_in_name` is in its normal form: NFKC, lower case. `realm`: an account's id, see `realmOf`.
   `CREATE TABLE passwords (
     person_id TEXT PRIMARY KEY REFERENCES people (id),
