@@ -1,4 +1,5 @@
 import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
+import { week } from "./Auth/descent.ts"
 import * as LinksRepo from "./Auth/LoginLinksRepo.ts"
 import { closeAccounts, levelsOf, type QuotaLevel } from "./Auth/quotaLevel.ts"
 import * as SessionsRepo from "./Auth/SessionsRepo.ts"
@@ -101,7 +102,7 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
           }
         }
         yield* repeated(LinksRepo.forget(now - LinksRepo.memory, batchSize))
-        yield* repeated(SessionsRepo.forget(unusedSince(now), batchSize))
+        yield* repeated(SessionsRepo.endUnused(unusedSince(now), now - week, batchSize))
       }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))
 
       return {

@@ -35,6 +35,12 @@ interface AuditRow {
   readonly detail: string
 }
 
+const toEntry = ({ account_id: account, mode, ...row }: AuditRow): AuditEntry => ({
+  ...row,
+  account: account ?? undefined,
+  mode: mode ?? undefined
+})
+
 export const insert = ({ account, act, at, detail, mode, via, who }: Omit<AuditEntry, "sequence">) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run("INSERT INTO audit (at, via, who, account_id, mode, act, detail) VALUES (?, ?, ?, ?, ?, ?, ?)", [
@@ -69,12 +75,25 @@ export const list = (db: Db, { account, before, limit, since }: AuditFilter) => 
       ...(before === undefined ? [] : [before]),
       limit
     ]),
-    (rows) =>
-      rows.map(({ account_id: account, mode, ...row }): AuditEntry => {
-        return { ...row, account: account ?? undefined, mode: mode ?? undefined }
-      })
+    (rows) => rows.map(toEntry)
   )
 }
+
+/**
+ * The newest acts that made somebody a way into the portal, since `since`, Unix milliseconds.
+ *
+ * @param account whose people; undefined: operators
+ */
+export const waysIn = (db: Db, account: AccountId | undefined, since: number, limit: number) =>
+  Effect.map(
+    db.all<AuditRow>(
+      `SELECT * FROM audit WHERE account_id IS ? AND at >= ?
+         AND act IN ('people invite', 'people link', 'portal password', 'portal passkey')
+       ORDER BY at DESC, sequence DESC LIMIT ?`,
+      [account ?? null, since, limit]
+    ),
+    (rows) => rows.map(toEntry)
+  )
 
 export const exists = (db: Db, sequence: number) =>
   Effect.map(db.get("SELECT 1 FROM audit WHERE sequence = ?", [sequence]), (row) => row !== undefined)

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { PersonId } from "../Domain/Ids.ts"
+import { PersonId, SessionId } from "../Domain/Ids.ts"
 import { type Db, Tx } from "../Sql.ts"
 
 /** A one-time link. Times in Unix milliseconds. */
@@ -9,6 +9,8 @@ export interface LoginLink {
   readonly usedAt: number | undefined
   /** When a use of it was first refused. */
   readonly refusedAt: number | undefined
+  /** The session that it was made in; undefined at a command line. */
+  readonly cameOf: SessionId | undefined
 }
 
 interface Row {
@@ -16,6 +18,7 @@ interface Row {
   readonly expires_at: number
   readonly used_at: number | null
   readonly refused_at: number | null
+  readonly came_of: string | null
 }
 
 /** Used and expired links are kept for this long, so that their page says what became of them. */
@@ -25,7 +28,11 @@ export const memory = 24 * 60 * 60_000
 const most = 20
 
 /** Stores a link, and forgets old ones of the same person. */
-export const insert = (hash: Uint8Array, person: PersonId, expiresAt: number, now: number) =>
+export const insert = (
+  hash: Uint8Array,
+  { cameOf, expiresAt, person }: Pick<LoginLink, "cameOf" | "expiresAt" | "person">,
+  now: number
+) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     yield* tx.run(
@@ -33,18 +40,22 @@ export const insert = (hash: Uint8Array, person: PersonId, expiresAt: number, no
          (SELECT hash FROM sign_in_links WHERE person_id = ? ORDER BY expires_at DESC, hash LIMIT -1 OFFSET ${most - 1}))`,
       [person, now - memory, person]
     )
-    yield* tx.run("INSERT INTO sign_in_links (hash, person_id, expires_at) VALUES (?, ?, ?)", [hash, person, expiresAt])
+    yield* tx.run("INSERT INTO sign_in_links (hash, person_id, expires_at, came_of) VALUES (?, ?, ?, ?)", [
+      ...[hash, person, expiresAt],
+      cameOf ?? null
+    ])
   })
 
 export const byHash = (db: Db, hash: Uint8Array) =>
   Effect.map(
-    db.get<Row>("SELECT person_id, expires_at, used_at, refused_at FROM sign_in_links WHERE hash = ?", [hash]),
+    db.get<Row>("SELECT person_id, expires_at, used_at, refused_at, came_of FROM sign_in_links WHERE hash = ?", [hash]),
     (row): LoginLink | undefined =>
       row && {
         person: PersonId.make(row.person_id, true),
         expiresAt: row.expires_at,
         usedAt: row.used_at ?? undefined,
-        refusedAt: row.refused_at ?? undefined
+        refusedAt: row.refused_at ?? undefined,
+        cameOf: row.came_of === null ? undefined : SessionId.make(row.came_of, true)
       }
   )
 
@@ -72,3 +83,13 @@ export const forget = (until: number, limit: number) =>
     )
     return gone.length === limit
   })
+
+/** Lets the open links that were made in these sessions expire. */
+export const expireOf = (sessions: string, now: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      `UPDATE sign_in_links SET expires_at = ?
+       WHERE came_of IN (SELECT value FROM json_each(?)) AND used_at IS NULL AND expires_at > ?`,
+      [now, sessions, now]
+    )
+  )

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { PersonId } from "../Domain/Ids.ts"
+import { PersonId, SessionId } from "../Domain/Ids.ts"
 import { changes, type Db, Tx } from "../Sql.ts"
 
 /** A WebAuthn credential. Times in Unix milliseconds. */
@@ -14,6 +14,7 @@ export interface Passkey {
   readonly counter: number
   readonly createdAt: number
   readonly lastUsedAt: number | undefined
+  readonly cameOf: SessionId | undefined
 }
 
 interface Row {
@@ -24,6 +25,7 @@ interface Row {
   readonly counter: number
   readonly created_at: number
   readonly last_used_at: number | null
+  readonly came_of: string | null
 }
 
 const toPasskey = (row: Row): Passkey => ({
@@ -33,7 +35,8 @@ const toPasskey = (row: Row): Passkey => ({
   publicKey: row.public_key,
   counter: row.counter,
   createdAt: row.created_at,
-  lastUsedAt: row.last_used_at ?? undefined
+  lastUsedAt: row.last_used_at ?? undefined,
+  cameOf: row.came_of === null ? undefined : SessionId.make(row.came_of, true)
 })
 
 /** The most of one person. */
@@ -52,18 +55,34 @@ export const list = (db: Db, person: PersonId) =>
 export const insert = (passkey: Omit<Passkey, "lastUsedAt">) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(
-      `INSERT INTO passkeys (id, person_id, name, public_key, counter, created_at)
-       VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
-      [...[passkey.id, passkey.person, passkey.name, passkey.publicKey, passkey.counter], passkey.createdAt]
+      `INSERT INTO passkeys (id, person_id, name, public_key, counter, created_at, came_of)
+       VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+      [
+        ...[passkey.id, passkey.person, passkey.name, passkey.publicKey, passkey.counter],
+        ...[passkey.createdAt, passkey.cameOf ?? null]
+      ]
     )
   )
 
-/** @param at Unix milliseconds */
+/**
+ * Whether it is still there.
+ *
+ * @param at Unix milliseconds
+ */
 export const used = (id: string, counter: number, at: number) =>
   Effect.flatMap(Tx, (tx) =>
-    tx.run("UPDATE passkeys SET counter = ?, last_used_at = ? WHERE id = ?", [counter, at, id])
+    changes(tx, "UPDATE passkeys SET counter = ?, last_used_at = ? WHERE id = ?", [counter, at, id])
   )
 
 /** Whether there was one. */
 export const remove = (person: PersonId, id: string) =>
   Effect.flatMap(Tx, (tx) => changes(tx, "DELETE FROM passkeys WHERE person_id = ? AND id = ?", [person, id]))
+
+/** Removes those that came of these sessions and were made since `since`, Unix milliseconds. */
+export const removeOf = (sessions: string, since: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("DELETE FROM passkeys WHERE came_of IN (SELECT value FROM json_each(?)) AND created_at >= ?", [
+      sessions,
+      since
+    ])
+  )

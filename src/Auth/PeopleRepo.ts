@@ -62,6 +62,16 @@ export const countOf = (db: Db, account: AccountId) =>
     (row) => row?.count ?? 0
   )
 
+/** A person of this name and account, of any role: one who is not disabled, if there is one. */
+export const ofName = (db: Db, { account, name }: Pick<Person, "account" | "name">) =>
+  Effect.map(
+    db.get<PersonRow>(
+      `SELECT ${columns} FROM people WHERE account_id IS ? AND name = ? ORDER BY disabled_at IS NOT NULL LIMIT 1`,
+      [account ?? null, name]
+    ),
+    orUndefined
+  )
+
 /** A page of the people of an account, or of all; disabled ones too, oldest first. */
 export const list = (db: Db, page: ListPage, account?: AccountId) => {
   const [isBehind, params] = behind("people", page)

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { type PersonId, SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
-import { changes, type Db, Tx } from "../Sql.ts"
+import { type Db, type StoreUnavailable, Tx } from "../Sql.ts"
 import { type PersonRow, toPerson } from "./PeopleRepo.ts"
 
 /** A session of the portal. Times in Unix milliseconds. */
@@ -14,6 +14,8 @@ export interface Session {
   readonly proofAt: number
   readonly userAgent: string
   readonly address: string
+  /** The session in which the link, password or passkey that began it was made. */
+  readonly cameOf: SessionId | undefined
 }
 
 interface Row {
@@ -23,6 +25,7 @@ interface Row {
   readonly proof_at: number
   readonly user_agent: string
   readonly address: string
+  readonly came_of: string | null
 }
 
 const toSession = (row: Row): Session => ({
@@ -31,17 +34,32 @@ const toSession = (row: Row): Session => ({
   seenAt: row.seen_at,
   proofAt: row.proof_at,
   userAgent: row.user_agent,
-  address: row.address
+  address: row.address,
+  cameOf: row.came_of === null ? undefined : SessionId.make(row.came_of, true)
 })
 
-const columns = "s.id AS session_id, s.created_at AS session_created_at, seen_at, proof_at, user_agent, address"
+const columns =
+  "s.id AS session_id, s.created_at AS session_created_at, seen_at, proof_at, user_agent, address, came_of"
 
 /** The most sessions of one person. A further one ends the one that was used longest ago. */
 const most = 20
 
-/** Stores a session, and forgets the person's expired ones: unused since `idleSince`, or created before `createdSince`. */
+/** Forgets ended sessions of which nothing came that is still there. Of a chain that is the last one. */
+const forget = (establishedBefore: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      `DELETE FROM sessions WHERE hash IS NULL
+         AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.came_of = sessions.id)
+         AND NOT EXISTS (SELECT 1 FROM sign_in_links WHERE came_of = sessions.id)
+         AND NOT EXISTS (SELECT 1 FROM passwords WHERE came_of = sessions.id AND created_at >= ?)
+         AND NOT EXISTS (SELECT 1 FROM passkeys WHERE came_of = sessions.id AND created_at >= ?)`,
+      [establishedBefore, establishedBefore]
+    )
+  )
+
+/** Stores a session, and ends the person's expired ones: unused since `idleSince`, or created before `createdSince`. */
 export const insert = (
-  { address, createdAt, id, proofAt, seenAt, userAgent }: Session,
+  { address, cameOf, createdAt, id, proofAt, seenAt, userAgent }: Session,
   person: PersonId,
   hash: Uint8Array,
   { createdSince, idleSince }: { readonly idleSince: number; readonly createdSince: number }
@@ -49,15 +67,17 @@ export const insert = (
   Effect.gen(function* () {
     const tx = yield* Tx
     yield* tx.run(
-      `DELETE FROM sessions WHERE person_id = ? AND (seen_at < ? OR created_at < ? OR id IN
-         (SELECT id FROM sessions WHERE person_id = ? ORDER BY seen_at DESC, id LIMIT -1 OFFSET ${most - 1}))`,
+      `UPDATE sessions SET hash = NULL WHERE person_id = ? AND hash IS NOT NULL AND (seen_at < ? OR created_at < ? OR id IN
+         (SELECT id FROM sessions WHERE person_id = ? AND hash IS NOT NULL
+          ORDER BY seen_at DESC, id LIMIT -1 OFFSET ${most - 1}))`,
       [person, idleSince, createdSince, person]
     )
     yield* tx.run(
-      `INSERT INTO sessions (id, hash, person_id, created_at, seen_at, proof_at, user_agent, address)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-      [id, hash, person, createdAt, seenAt, proofAt, userAgent, address]
+      `INSERT INTO sessions (id, hash, person_id, created_at, seen_at, proof_at, user_agent, address, came_of)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      [id, hash, person, createdAt, seenAt, proofAt, userAgent, address, cameOf ?? null]
     )
+    yield* forget(createdSince)
   })
 
 /** The session of a secret's hash, with its person. */
@@ -75,7 +95,10 @@ export const byHash = (db: Db, hash: Uint8Array) =>
 /** A person's sessions, oldest first; at most 20. */
 export const list = (db: Db, person: PersonId) =>
   Effect.map(
-    db.all<Row>(`SELECT ${columns} FROM sessions s WHERE person_id = ? ORDER BY s.created_at, s.id`, [person]),
+    db.all<Row>(
+      `SELECT ${columns} FROM sessions s WHERE person_id = ? AND hash IS NOT NULL ORDER BY s.created_at, s.id`,
+      [person]
+    ),
     (rows) => rows.map(toSession)
   )
 
@@ -85,26 +108,85 @@ export const seen = (id: SessionId, at: number) =>
 export const proven = (id: SessionId, at: number) =>
   Effect.flatMap(Tx, (tx) => tx.run("UPDATE sessions SET proof_at = ? WHERE id = ?", [at, id]))
 
-export const endByHash = (hash: Uint8Array) =>
-  Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM sessions WHERE hash = ?", [hash]))
+/** Gives an open session another secret. */
+export const rehash = (id: SessionId, hash: Uint8Array) =>
+  Effect.flatMap(Tx, (tx) => tx.run("UPDATE sessions SET hash = ? WHERE id = ? AND hash IS NOT NULL", [hash, id]))
 
-/** Whether there was one. */
-export const end = (person: PersonId, id: string) =>
-  Effect.flatMap(Tx, (tx) => changes(tx, "DELETE FROM sessions WHERE person_id = ? AND id = ?", [person, id]))
-
-/** Ends all sessions of a person but `kept`. Whether there were any. */
-export const endAll = (person: PersonId, kept: SessionId | undefined) =>
-  Effect.flatMap(Tx, (tx) =>
-    changes(tx, "DELETE FROM sessions WHERE person_id = ? AND id IS NOT ?", [person, kept ?? null])
+/** An open session, in the caller's transaction. */
+export const open = (id: SessionId) =>
+  Effect.map(
+    Effect.flatMap(Tx, (tx) =>
+      tx.get<Row>(`SELECT ${columns} FROM sessions s WHERE id = ? AND hash IS NOT NULL`, [id])
+    ),
+    (row) => row && toSession(row)
   )
 
-/** Deletes up to `limit` sessions that were last used before `until`, Unix milliseconds. Whether there may be more. */
-export const forget = (until: number, limit: number) =>
+/**
+ * Ends up to `limit` sessions that were last used before `until`, Unix milliseconds, and forgets ended ones. Whether there may
+ * be more.
+ */
+export const endUnused = (until: number, establishedBefore: number, limit: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    const gone = yield* tx.all(
-      "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE seen_at < ? LIMIT ?) RETURNING 1",
+    const ended = yield* tx.all(
+      `UPDATE sessions SET hash = NULL
+       WHERE id IN (SELECT id FROM sessions WHERE hash IS NOT NULL AND seen_at < ? LIMIT ?) RETURNING 1`,
       [until, limit]
     )
-    return gone.length === limit
+    yield* forget(establishedBefore)
+    return ended.length === limit
+  })
+
+/** Sessions to start from: the one of a secret's hash, an open one of a person, or all of a person, ended ones too. */
+export type Start = { readonly hash: Uint8Array } | { readonly person: PersonId; readonly id?: string }
+
+const conditionOf = (start: Start) => {
+  if ("hash" in start) return ["hash = ?", [start.hash]] as const
+  const { id, person } = start
+  return id === undefined
+    ? (["person_id = ?", [person]] as const)
+    : (["person_id = ? AND id = ? AND hash IS NOT NULL", [person, id]] as const)
+}
+
+/** The ids of these sessions and of all that came of them, ended ones too: a JSON array; undefined if there are none. */
+export const withDescendants = (start: Start) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const [condition, params] = conditionOf(start)
+    const rows = yield* tx.all<{ readonly id: string }>(
+      `WITH RECURSIVE family (id) AS (
+         SELECT id FROM sessions WHERE ${condition}
+         UNION SELECT s.id FROM family f JOIN sessions s ON s.came_of = f.id)
+       SELECT id FROM family`,
+      params
+    )
+    return rows.length === 0 ? undefined : JSON.stringify(rows.map(({ id }) => id))
+  })
+
+/** The ids of the people whose session it is, or came of, or whose that one came of, and so on; ended ones too. */
+export const lineOf = (db: Db, id: SessionId): Effect.Effect<ReadonlySet<string>, StoreUnavailable> =>
+  Effect.map(
+    db.all<{ readonly person_id: string }>(
+      `WITH RECURSIVE line (id, person_id, came_of) AS (
+         SELECT id, person_id, came_of FROM sessions WHERE id = ?
+         UNION SELECT s.id, s.person_id, s.came_of FROM line l JOIN sessions s ON s.id = l.came_of)
+       SELECT person_id FROM line`,
+      [id]
+    ),
+    (rows) => new Set(rows.map((row) => row.person_id))
+  )
+
+/**
+ * Ends these sessions, a JSON array of ids, but `kept`.
+ *
+ * @param establishedBefore what was made before it, Unix milliseconds, counts as come of nothing
+ */
+export const end = (ids: string, kept: SessionId | undefined, establishedBefore: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    yield* tx.run("UPDATE sessions SET hash = NULL WHERE id IN (SELECT value FROM json_each(?)) AND id IS NOT ?", [
+      ids,
+      kept ?? null
+    ])
+    yield* forget(establishedBefore)
   })

@@ -5,9 +5,10 @@ import type { Person } from "../Domain/Person.ts"
 import { type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import { defaultAccount } from "./Accounts.ts"
 import { audited, personActor } from "./auditLog.ts"
+import { endSessionsOf, origin } from "./descent.ts"
 import * as PasswordsRepo from "./PasswordsRepo.ts"
 import type { SaltedHash } from "./passwordHash.ts"
-import * as SessionsRepo from "./SessionsRepo.ts"
+import { renew, stillOpen } from "./sessions.ts"
 import { mostTyped, normalText } from "./typedText.ts"
 
 /**
@@ -30,31 +31,58 @@ export class PasswordReplaced extends Data.TaggedError("PasswordReplaced") {}
 
 /**
  * Checks in the caller's transaction that a password that was verified is still its person's. Verifying takes its turn, and
- * whoever changes a stolen password must not be overtaken by the thief's attempt.
+ * whoever changes a stolen password must not be overtaken by the thief's attempt. Gives the session that it came of.
  */
 export const stillSet = Effect.fnUntraced(function* ({ hash, person }: PasswordsRepo.Password) {
   const now = yield* PasswordsRepo.ofPerson(yield* Tx, person.id)
   const isSame = now !== undefined && Buffer.compare(now.hash, hash) === 0 && now.person.disabledAt === undefined
   if (!isSame) return yield* new PasswordReplaced()
+  return yield* origin(now)
 })
 
-/** Sets a person's password, and ends their other sessions: whoever knew the old one is out. */
+export interface PasswordChange {
+  readonly signInName: string
+  readonly hashed: SaltedHash
+  /** In which it is set. */
+  readonly session: SessionId
+  readonly address: string
+}
+
+/**
+ * Sets a person's password, and ends their other sessions with what came of any: whoever knew the old one is out. Gives the
+ * new secret of the session.
+ */
 export const setPassword = Effect.fn("credentials.setPassword")(function* (
   person: Person,
-  signInName: string,
-  hashed: SaltedHash,
-  session: SessionId
+  { address, hashed, session, signInName }: PasswordChange
 ) {
   const writer = yield* Writer
   const command = Effect.gen(function* () {
     const tx = yield* Tx
+    const { cameOf } = yield* stillOpen(session)
     const realm = realmOf(person.account)
     const holder = yield* PasswordsRepo.bySignInName(tx, realm, signInName)
     if (holder !== undefined && holder.person.id !== person.id) return yield* new SignInNameTaken()
-    yield* PasswordsRepo.set(realm, { ...hashed, person, signInName }, yield* Clock.currentTimeMillis)
-    yield* SessionsRepo.endAll(person.id, session)
+    // The first one of somebody who has just invited others is no sign that they suspect anybody.
+    const credentials = (yield* PasswordsRepo.ofPerson(tx, person.id)) !== undefined
+    yield* endSessionsOf(person.id, { kept: session, credentials })
+    const createdAt = yield* Clock.currentTimeMillis
+    yield* PasswordsRepo.set(realm, { ...hashed, person, signInName, createdAt, cameOf })
+    return yield* renew(session)
   })
-  const act = { act: "portal password", detail: { signInName } }
+  const act = { act: "portal password", detail: { signInName, address } }
+  return yield* audited(personActor(person), act, () => writer.write(command))
+})
+
+/** Ends all other sessions of a person, and what came of any. Gives the new secret of `session`. */
+export const endOthers = Effect.fn("credentials.endOthers")(function* (person: Person, session: SessionId) {
+  const writer = yield* Writer
+  const command = Effect.gen(function* () {
+    yield* stillOpen(session)
+    yield* endSessionsOf(person.id, { kept: session, credentials: true })
+    return yield* renew(session)
+  })
+  const act = { act: "portal session revoke --others", detail: {} }
   return yield* audited(personActor(person), act, () => writer.write(command))
 })
 

@@ -1,11 +1,12 @@
 /**
  * One-time links into the portal. A link is 256 random bits, of which only the SHA-256 is stored; it works once and for ten
- * minutes, and using it up happens in the writer: of two uses one is refused. `tilld login` and invitations make links.
+ * minutes, and using it up happens in the writer: of two uses one is refused. `tilld login` and admins make links, nobody one for
+ * themself in the portal.
  */
 import { randomBytes } from "node:crypto"
 import { Clock, Data, Effect, Redacted } from "effect"
 import { TooMany, UnknownAccount } from "../Domain/AccountErrors.ts"
-import { newPersonId } from "../Domain/Ids.ts"
+import { newPersonId, type SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import { type Db, Reader, Tx, Writer } from "../Sql.ts"
 import * as AccountsRepo from "./AccountsRepo.ts"
@@ -31,11 +32,16 @@ export const isSecret = (text: string): boolean => /^[\w-]{43}$/.test(text)
 /** Where a link leads, below `server.public_url`. */
 export const linkPath = (token: Redacted.Redacted<string>): string => `/portal/login/${Redacted.value(token)}`
 
-/** Stores a new link of a person, in the caller's transaction. */
-export const addLink = Effect.fnUntraced(function* (person: Pick<Person, "id">) {
+/**
+ * Stores a new link of a person, in the caller's transaction.
+ *
+ * @param cameOf the session that it is made in, with which it ends
+ */
+export const addLink = Effect.fnUntraced(function* (person: Pick<Person, "id">, cameOf?: SessionId) {
   const token = newSecret()
   const now = yield* Clock.currentTimeMillis
-  yield* Repo.insert(hashOf(Redacted.value(token)), person.id, now + linkMinutes * 60_000, now)
+  const link = { person: person.id, expiresAt: now + linkMinutes * 60_000, cameOf }
+  yield* Repo.insert(hashOf(Redacted.value(token)), link, now)
   return token
 })
 
@@ -47,8 +53,8 @@ export const roomForOne = Effect.fnUntraced(function* (account: Person["account"
 })
 
 /**
- * A link for the person with this name, role and account, who is made where there is none. `noted` gets the person in the
- * transaction.
+ * A link for the person with this name, role and account, who is made where there is none: for the command line, whose user
+ * owns the store. `noted` gets the person in the transaction.
  */
 export const makeLink = Effect.fn("loginLinks.make")(function* (
   who: Pick<Person, "account" | "name" | "role">,
@@ -88,13 +94,13 @@ export const personOfLink = Effect.fn("loginLinks.person")(function* (token: str
   return found.reason === undefined ? found.person : yield* new LinkRefused({ reason: found.reason })
 })
 
-/** Uses a link up, in the caller's transaction, and gives its person. */
+/** Uses a link up, in the caller's transaction, and gives its person and the session that it was made in. */
 export const useLink = Effect.fnUntraced(function* (token: string) {
   const now = yield* Clock.currentTimeMillis
   const found = yield* check(yield* Tx, token, now)
   if (found.reason !== undefined) return yield* new LinkRefused({ reason: found.reason })
   yield* Repo.use(found.hash, now)
-  return found.person
+  return { person: found.person, cameOf: found.link.cameOf }
 })
 
 /**

@@ -4,12 +4,15 @@
  * first page that offers a passkey.
  */
 import { Clock, Data, Effect, Schema } from "effect"
+import type { SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import { Reader, Tx, Writer } from "../Sql.ts"
 import { audited, personActor } from "./auditLog.ts"
 import type { Challenges } from "./Challenges.ts"
+import { origin } from "./descent.ts"
 import * as Repo from "./PasskeysRepo.ts"
 import * as PeopleRepo from "./PeopleRepo.ts"
+import { stillOpen } from "./sessions.ts"
 
 /** The site that passkeys are for. */
 export interface RelyingParty {
@@ -114,8 +117,8 @@ const expecting = ({ challenges, id, origin }: RelyingParty, purpose: string, no
 }
 
 /**
- * The passkey of a browser's answer, `text` in JSON, with its person. The counter is stored with `use`, in the transaction
- * that the answer allows.
+ * The person of a passkey's answer, `text` in JSON. The counter is stored with `use`, in the transaction that the answer
+ * allows; it gives the session that the passkey came of.
  */
 export const checkPasskey = Effect.fn("passkeys.check")(function* (party: RelyingParty, purpose: string, text: string) {
   const { verifyAuthenticationResponse } = yield* library
@@ -137,19 +140,32 @@ export const checkPasskey = Effect.fn("passkeys.check")(function* (party: Relyin
   )
   if (!verified) return yield* new PasskeyRefused()
   yield* take
-  return { person, use: Repo.used(passkey.id, authenticationInfo.newCounter, now) }
+  const use = Effect.gen(function* () {
+    // It may have been removed while it was verified.
+    const isThere = yield* Repo.used(passkey.id, authenticationInfo.newCounter, now)
+    return isThere ? yield* origin(passkey) : yield* new PasskeyRefused()
+  })
+  return { person, use }
 })
 
-/** Stores the passkey that a browser made, `text` in JSON. */
+export interface NewPasskey {
+  readonly person: Person
+  readonly name: string
+  /** What the browser sent, in JSON. */
+  readonly text: string
+  readonly address: string
+}
+
+/** Stores the passkey that a browser made in a session. */
 export const addPasskey = Effect.fn("passkeys.add")(function* (
   party: RelyingParty,
-  purpose: string,
-  { name, person, text }: { readonly person: Person; readonly name: string; readonly text: string }
+  session: SessionId,
+  { address, name, person, text }: NewPasskey
 ) {
   const { verifyRegistrationResponse } = yield* library
   const response = yield* sent(Registration, text)
   const now = yield* Clock.currentTimeMillis
-  const { expected, take } = expecting(party, purpose, now)
+  const { expected, take } = expecting(party, session, now)
   const { registrationInfo } = yield* checked(() => verifyRegistrationResponse({ ...expected, response }))
   if (registrationInfo === undefined) return yield* new PasskeyRefused()
   yield* take
@@ -157,11 +173,14 @@ export const addPasskey = Effect.fn("passkeys.add")(function* (
   const writer = yield* Writer
   const command = Effect.gen(function* () {
     const tx = yield* Tx
+    const { cameOf } = yield* stillOpen(session)
     const present = yield* Repo.list(tx, person.id)
     if (present.length >= Repo.mostPasskeys || (yield* Repo.byId(tx, id)) !== undefined) {
       return yield* new PasskeyRefused()
     }
-    yield* Repo.insert({ id, person: person.id, name, publicKey, counter, createdAt: now })
+    yield* Repo.insert({ id, person: person.id, name, publicKey, counter, createdAt: now, cameOf })
   })
-  yield* audited(personActor(person), { act: "portal passkey", detail: { id, name } }, () => writer.write(command))
+  yield* audited(personActor(person), { act: "portal passkey", detail: { id, name, address } }, () =>
+    writer.write(command)
+  )
 })

@@ -2,14 +2,16 @@
  * What is done to people: invited, given another role, disabled. Each act takes effect at once, for sessions that are open
  * too, and is in the audit log. Whoever may do it to whom is decided by the caller.
  */
-import { Clock, Effect, type Redacted } from "effect"
+import { Clock, Data, Effect, type Redacted } from "effect"
+import { newPersonId, type SessionId } from "../Domain/Ids.ts"
 import type { AccountRole, Person } from "../Domain/Person.ts"
-import { Writer } from "../Sql.ts"
+import { Tx, Writer } from "../Sql.ts"
 import { type Actor, audited } from "./auditLog.ts"
+import { endSessionsOf } from "./descent.ts"
 import * as LinksRepo from "./LoginLinksRepo.ts"
-import { addLink, makeLink, roomForOne } from "./loginLinks.ts"
+import { addLink, roomForOne } from "./loginLinks.ts"
 import * as Repo from "./PeopleRepo.ts"
-import * as SessionsRepo from "./SessionsRepo.ts"
+import { stillOpen } from "./sessions.ts"
 
 /** A person with the token of a new link, which is known only now. */
 export interface Invited {
@@ -17,20 +19,49 @@ export interface Invited {
   readonly token: Redacted.Redacted<string>
 }
 
-/** Makes a link for the person with this name, role and account, who is made where there is none. */
+/** Somebody of this name belongs to the account already. Nothing was done. */
+export class PersonExists extends Data.TaggedError("PersonExists")<{ readonly isDisabled: boolean }> {}
+
+/** Where a link is made: in a session, with which it ends, by a client at this address. */
+export interface Where {
+  readonly session: SessionId
+  readonly address: string
+}
+
+/** Makes a person with a link. Whoever is there already is not invited: a new link for somebody says whom it signs in. */
 export const invite = Effect.fn("people.invite")(function* (
   actor: Actor,
-  who: Pick<Person, "account" | "name" | "role">
+  who: Pick<Person, "account" | "name" | "role">,
+  { address, session }: Where
 ) {
-  const act = { act: "people invite", detail: { name: who.name, role: who.role, account: who.account } }
-  return yield* audited(actor, act, (note) => makeLink(who, ({ id }) => note({ person: id })))
+  const writer = yield* Writer
+  const person: Person = {
+    ...{ ...who, id: newPersonId() },
+    ...{ createdAt: yield* Clock.currentTimeMillis, disabledAt: undefined }
+  }
+  const command = Effect.gen(function* () {
+    yield* stillOpen(session)
+    const present = yield* Repo.ofName(yield* Tx, who)
+    if (present !== undefined) return yield* new PersonExists({ isDisabled: present.disabledAt !== undefined })
+    yield* roomForOne(who.account)
+    yield* Repo.insert(person)
+    return yield* addLink(person, session)
+  })
+  const detail = { name: who.name, role: who.role, account: who.account, person: person.id, address }
+  const token = yield* audited(actor, { act: "people invite", detail }, () => writer.write(command))
+  return { person, token } satisfies Invited
 })
 
 /** Makes another link for a person. */
-export const inviteAgain = Effect.fn("people.inviteAgain")(function* (actor: Actor, person: Person) {
+export const inviteAgain = Effect.fn("people.inviteAgain")(function* (
+  actor: Actor,
+  person: Person,
+  { address, session }: Where
+) {
   const writer = yield* Writer
-  const act = { act: "people link", detail: { person: person.id, name: person.name } }
-  const token = yield* audited(actor, act, () => writer.write(addLink(person)))
+  const act = { act: "people link", detail: { person: person.id, name: person.name, address } }
+  const command = Effect.zipRight(stillOpen(session), addLink(person, session))
+  const token = yield* audited(actor, act, () => writer.write(command))
   return { person, token } satisfies Invited
 })
 
@@ -40,13 +71,13 @@ export const changeRole = Effect.fn("people.changeRole")(function* (actor: Actor
   yield* audited(actor, act, () => writer.write(Repo.changeRole(person.id, role)))
 })
 
-/** Ends a person's sessions and links, and lets them sign in no more. */
+/** Ends a person's sessions, what came of them, and their links, and lets them sign in no more. */
 export const disable = Effect.fn("people.disable")(function* (actor: Actor, { id, name }: Person) {
   const writer = yield* Writer
   const command = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     yield* Repo.disable(id, now)
-    yield* SessionsRepo.endAll(id, undefined)
+    yield* endSessionsOf(id, { credentials: true })
     yield* LinksRepo.end(id, now)
   })
   yield* audited(actor, { act: "people disable", detail: { person: id, name } }, () => writer.write(command))
@@ -60,9 +91,9 @@ export const enable = Effect.fn("people.enable")(function* (actor: Actor, { acco
   yield* audited(actor, act, () => writer.write(command))
 })
 
-/** Ends all sessions of a person. */
+/** Ends all sessions of a person, and all that came of them. */
 export const endSessions = Effect.fn("people.endSessions")(function* (actor: Actor, { id, name }: Person) {
   const writer = yield* Writer
   const act = { act: "people revoke", detail: { person: id, name } }
-  yield* audited(actor, act, () => writer.write(SessionsRepo.endAll(id, undefined)))
+  yield* audited(actor, act, () => writer.write(endSessionsOf(id, { credentials: true })))
 })

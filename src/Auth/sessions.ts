@@ -1,13 +1,14 @@
 /**
  * Sessions of the portal: 256 random bits in a cookie, of which only the SHA-256 is stored. One ends twelve hours after its
- * last request and seven days after it began, at sign-out, when it is revoked, or with its person. Every sign-in makes a new
- * one, so that a secret that was planted in a browser is worth nothing.
+ * last request and seven days after it began, at sign-out, when it is revoked, with its person, or with the session that it
+ * came of (see `descent.ts`). Every sign-in makes a new one, so that a secret that was planted in a browser is worth nothing.
  */
-import { Clock, Effect, Redacted } from "effect"
+import { Clock, Data, Effect, Redacted } from "effect"
 import { newSessionId, type SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
-import { Reader, Writer } from "../Sql.ts"
+import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
 import { audited, personActor } from "./auditLog.ts"
+import { endSession, week } from "./descent.ts"
 import { hashOf } from "./keyFormat.ts"
 import { isSecret, newSecret } from "./loginLinks.ts"
 import * as Repo from "./SessionsRepo.ts"
@@ -16,7 +17,7 @@ import * as NetworksRepo from "./SignInNetworksRepo.ts"
 const hour = 60 * 60_000
 /** Milliseconds without a request, and from the start. */
 const idle = 12 * hour
-const absolute = 7 * 24 * hour
+const absolute = week
 /** A session that was last used before this has ended, also by its age: it is used no more then. Unix milliseconds. */
 export const unusedSince = (now: number): number => now - idle
 
@@ -44,16 +45,25 @@ export interface SignedIn {
 }
 
 /** Ends the session of a secret, in the caller's transaction. */
-const endOf = (secret: string | undefined) =>
-  secret !== undefined && isSecret(secret) ? Repo.endByHash(hashOf(secret)) : Effect.void
+const endOf = (secret: string | undefined): Effect.Effect<unknown, StoreUnavailable, Tx> =>
+  secret !== undefined && isSecret(secret) ? endSession({ hash: hashOf(secret) }) : Effect.void
 
-/** Begins a session, in the caller's transaction, with a proof of identity just given. */
-export const begin = Effect.fnUntraced(function* (person: Person, visitor: Visitor, id: SessionId = newSessionId()) {
+/**
+ * Begins a session, in the caller's transaction, with a proof of identity just given.
+ *
+ * @param cameOf the session in which that proof was made
+ */
+export const begin = Effect.fnUntraced(function* (
+  person: Person,
+  visitor: Visitor,
+  { cameOf, id = newSessionId() }: { readonly cameOf?: SessionId | undefined; readonly id?: SessionId } = {}
+) {
   const now = yield* Clock.currentTimeMillis
   const secret = Redacted.value(newSecret())
   yield* endOf(visitor.secret)
   const session: Repo.Session = {
     id,
+    cameOf,
     ...{ createdAt: now, seenAt: now, proofAt: now, address: visitor.address },
     userAgent: visitor.userAgent.slice(0, longestAgent)
   }
@@ -76,6 +86,23 @@ export const sessionOf = Effect.fn("sessions.of")(function* (secret: string | un
     yield* Effect.ignore(writer.write(Repo.seen(session.id, now)))
   }
   return { secret, ...found } satisfies SignedIn
+})
+
+/** The session ended after its request had come. Nothing was done. */
+export class SessionEnded extends Data.TaggedError("SessionEnded") {}
+
+/**
+ * The session, if it is open in the caller's transaction: whatever is made in it must not outlast it because it had to wait.
+ */
+export const stillOpen = Effect.fnUntraced(function* (id: SessionId) {
+  return (yield* Repo.open(id)) ?? (yield* new SessionEnded())
+})
+
+/** Gives an open session another secret, in the caller's transaction: whoever else has the old one is out. */
+export const renew = Effect.fnUntraced(function* (id: SessionId) {
+  const secret = Redacted.value(newSecret())
+  yield* Repo.rehash(id, hashOf(secret))
+  return secret
 })
 
 /** Whether the last proof of identity is fresh. */

@@ -19,7 +19,7 @@ const roleText = ({ account, role }: Person) => (account === undefined ? "an ope
 const refusals: Readonly<Record<LinkRefused["reason"], string>> = {
   unknown: "This is no link of this tilld.",
   used: "This link was used already. If that was not you, tell the operator: it shows in the audit log.",
-  expired: "This link has expired: it works for ten minutes.",
+  expired: "This link has expired: it works for ten minutes, and until whoever made it signs out.",
   disabled: "This person may not sign in any more."
 }
 
@@ -83,10 +83,12 @@ export const login = (desk: DeskShape, request: PageRequest, token: string) =>
     Effect.gen(function* () {
       const person = yield* personOfLink(token)
       const writer = yield* Writer
-      const session = newSessionId()
-      const act = { act: "portal login", detail: { session, by: "link", address: request.client } }
+      const id = newSessionId()
+      const act = { act: "portal login", detail: { session: id, by: "link", address: request.client } }
       const { secret } = yield* audited(personActor(person), act, () =>
-        writer.write(Effect.flatMap(useLink(token), (holder) => begin(holder, desk.visitorOf(request), session)))
+        writer.write(
+          Effect.flatMap(useLink(token), ({ cameOf, person }) => begin(person, desk.visitorOf(request), { id, cameOf }))
+        )
       )
       return seeOther("/portal", { "set-cookie": desk.cookie.set(secret) })
     })

@@ -108,7 +108,7 @@ const ask = (
             label={password === undefined ? "Link" : "Or a link"}
             hint={
               <>
-                A new one for you. {person.account === undefined ? "" : "An admin makes it on the page People. "}
+                A new one for you. {person.account === undefined ? "" : "Another admin makes it on the page People. "}
                 On the server this command prints it: <code>{command(person)}</code>
               </>
             }
@@ -167,10 +167,8 @@ const check = ({ hasher, party }: DeskShape, { person, session }: SignedIn, proo
       }
       return yield* new NotProven({ problem: "This is not your password." })
     }
-    const store: StoreProof = Effect.tap(
-      useLink(text),
-      ofPerson("This is the link of somebody else. It was not used up.")
-    )
+    const isOwn = ofPerson("This is the link of somebody else. It was not used up.")
+    const store: StoreProof = Effect.flatMap(useLink(text), (link) => isOwn(link.person))
     return store
   })
 

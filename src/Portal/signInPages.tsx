@@ -10,7 +10,7 @@ import * as PasswordsRepo from "../Auth/PasswordsRepo.ts"
 import { askOptions, checkPasskey, type PasskeyRefused, type RelyingParty } from "../Auth/passkeys.ts"
 import { begin, type SignedIn, signOut } from "../Auth/sessions.ts"
 import { defaultAccount } from "../Auth.ts"
-import { AccountId, newSessionId } from "../Domain/Ids.ts"
+import { AccountId, newSessionId, type SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import type { PageRequest } from "../Http/PageHandler.ts"
 import { pageReply, seeOther } from "../Pages/reply.tsx"
@@ -93,7 +93,7 @@ export const signInPage = (desk: DeskShape, form: URLSearchParams, problem?: Pro
     )
   })
 
-/** Begins a session for a person who has proven who they are; `also` is committed with it. */
+/** Begins a session for a person who has proven who they are; `also` is committed with it, and gives the session it came of. */
 const enter = <E = never>(
   desk: DeskShape,
   request: PageRequest,
@@ -106,15 +106,15 @@ const enter = <E = never>(
     readonly person: Person
     readonly by: "password" | "passkey"
     readonly next: string | undefined
-    readonly also: Effect.Effect<void, E | StoreUnavailable, Tx>
+    readonly also: Effect.Effect<SessionId | undefined, E | StoreUnavailable, Tx>
   }
 ) =>
   Effect.gen(function* () {
     const writer = yield* Writer
-    const session = newSessionId()
-    const act = { act: "portal login", detail: { session, by, address: request.client } }
+    const id = newSessionId()
+    const act = { act: "portal login", detail: { session: id, by, address: request.client } }
     const { secret } = yield* audited(personActor(person), act, () =>
-      writer.write(Effect.zipRight(also, begin(person, desk.visitorOf(request), session)))
+      writer.write(Effect.flatMap(also, (cameOf) => begin(person, desk.visitorOf(request), { id, cameOf })))
     )
     return seeOther(next ?? "/portal", { "set-cookie": desk.cookie.set(secret) })
   })

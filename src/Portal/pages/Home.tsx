@@ -27,6 +27,7 @@ import {
   shownDays,
   together
 } from "./overview.ts"
+import { WaysIn, waysIn } from "./waysIn.tsx"
 
 /** Above that, "more than" is said. */
 const mostExceptions = 100
@@ -244,6 +245,7 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
     chains: health.filter(({ mode, ready }) => mode === owner.mode && !ready),
     quota: closeAccounts([yield* UsageRepo.of(reader, owner.account, accounts.quotaBytes)])
   }
+  const ways = yield* waysIn(reader, viewer, now)
   const overview = yield* overviewOf(reader, owner, chains, now)
   const deliveriesSince = (since: number) =>
     Effect.all(
@@ -259,6 +261,7 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
     { section: "", title: "Home" },
     <>
       <Needs of={attention} viewer={viewer} />
+      <WaysIn of={ways} viewer={viewer} />
       <h2>Today and the last {shownDays} days</h2>
       <Cut of={overview} />
       <div class="cards">

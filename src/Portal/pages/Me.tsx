@@ -1,6 +1,7 @@
 /** How a person signs in: password, passkeys, and the sessions that are open. */
 import { Effect } from "effect"
-import { normalSignInName, ownAct, passwordLength, setPassword } from "../../Auth/credentials.ts"
+import { endOthers, normalSignInName, ownAct, passwordLength, setPassword } from "../../Auth/credentials.ts"
+import { endSession } from "../../Auth/descent.ts"
 import * as PasskeysRepo from "../../Auth/PasskeysRepo.ts"
 import { knownPerson } from "../../Auth/PasswordQueue.ts"
 import * as PasswordsRepo from "../../Auth/PasswordsRepo.ts"
@@ -64,7 +65,13 @@ const problemsOf = (name: string, password: string) => [
     : [{ path: "password", message: `must have ${passwordLength.least} to ${passwordLength.most} characters` }])
 ]
 
-const changePassword = (viewer: Viewer, { form }: PortalRequest) =>
+/** Back to the page, with the session's new secret. */
+const renewed = (viewer: Viewer, secret: string) =>
+  Effect.map(Desk, ({ cookie }) => seeOther(pathOf(viewer, "/me"), { "set-cookie": cookie.set(secret) }))
+
+const signedOut = () => Effect.succeed(seeOther("/portal/sign-in"))
+
+const changePassword = (viewer: Viewer, { client, form }: PortalRequest) =>
   Effect.gen(function* () {
     const typed = new URLSearchParams({ name: form.get("name") ?? "" })
     const name = normalSignInName(typed.get("name") ?? "")
@@ -76,9 +83,12 @@ const changePassword = (viewer: Viewer, { form }: PortalRequest) =>
     const { hasher } = yield* Desk
     const person = yield* self(viewer)
     return yield* hasher.hash(password, knownPerson(person, viewer.session)).pipe(
-      Effect.flatMap((hashed) => setPassword(person, name, hashed, viewer.session)),
-      Effect.as(seeOther(pathOf(viewer, "/me"))),
+      Effect.flatMap((hashed) =>
+        setPassword(person, { signInName: name, hashed, session: viewer.session, address: client })
+      ),
+      Effect.flatMap((secret) => renewed(viewer, secret)),
       Effect.catchTags({
+        SessionEnded: signedOut,
         SignInNameTaken: () => refused("name", "is somebody else's"),
         TooManyWaiting: ({ message }) => refused("", message)
       })
@@ -87,12 +97,12 @@ const changePassword = (viewer: Viewer, { form }: PortalRequest) =>
 
 /** An act on what is the person's own, and back to the page. */
 const own =
-  (act: string, command: (person: Person, id: string, viewer: Viewer) => Parameters<typeof ownAct>[3]) =>
+  (act: string, command: (person: Person, id: string) => Parameters<typeof ownAct>[3]) =>
   (viewer: Viewer, { form }: PortalRequest) =>
     Effect.gen(function* () {
       const id = form.get("id") ?? ""
       const person = yield* self(viewer)
-      yield* ownAct(person, act, id === "" ? {} : { id }, command(person, id, viewer))
+      yield* ownAct(person, act, id === "" ? {} : { id }, command(person, id))
       return seeOther(pathOf(viewer, "/me"))
     })
 
@@ -132,18 +142,26 @@ const newPasskey = (viewer: Viewer, problem?: string) =>
     )
   })
 
-const makePasskey = (viewer: Viewer, { form }: PortalRequest) =>
+const revokeOthers = (viewer: Viewer) =>
+  Effect.flatMap(self(viewer), (person) => endOthers(person, viewer.session)).pipe(
+    Effect.flatMap((secret) => renewed(viewer, secret)),
+    Effect.catchTag("SessionEnded", signedOut)
+  )
+
+const makePasskey = (viewer: Viewer, { client, form }: PortalRequest) =>
   Effect.gen(function* () {
     const { party } = yield* Desk
     const name = (form.get("name") ?? "").trim() || "Passkey"
     if (party === undefined || !isPrintable(name)) return yield* newPasskey(viewer, "The name is not printable.")
     const person = yield* self(viewer)
-    yield* addPasskey(party, viewer.session, { person, name, text: form.get("passkey") ?? "" })
+    yield* addPasskey(party, viewer.session, { person, name, text: form.get("passkey") ?? "", address: client })
     return seeOther(pathOf(viewer, "/me"))
   }).pipe(
-    Effect.catchTag("PasskeyRefused", () =>
-      newPasskey(viewer, "The passkey was not accepted: it is known already, or it took longer than five minutes.")
-    )
+    Effect.catchTags({
+      SessionEnded: signedOut,
+      PasskeyRefused: () =>
+        newPasskey(viewer, "The passkey was not accepted: it is known already, or it took longer than five minutes.")
+    })
   )
 
 const route = (route: Omit<PortalRoute<Services>, "role">): PortalRoute<Services> => ({ role: "viewer", ...route })
@@ -163,10 +181,7 @@ export const meRoutes: ReadonlyArray<PortalRoute<Services>> = [
   }),
   route({
     ...{ method: "POST", path: "/me/sessions/revoke" },
-    handle: own("portal session revoke", (person, id) => SessionsRepo.end(person.id, id))
+    handle: own("portal session revoke", (person, id) => endSession({ person: person.id, id }))
   }),
-  route({
-    ...{ method: "POST", path: "/me/sessions/revoke-others" },
-    handle: own("portal session revoke --others", (person, _, { session }) => SessionsRepo.endAll(person.id, session))
-  })
+  route({ method: "POST", path: "/me/sessions/revoke-others", handle: revokeOthers })
 ]

@@ -33,7 +33,7 @@ const Password = ({ form, hasPassword, person, viewer }: MeViewProps) => (
     <h2 id="password-title">Password</h2>
     <p>
       {hasPassword
-        ? "You can sign in with a name and a password. A new one ends your other sessions."
+        ? "You can sign in with a name and a password. A new one ends your other sessions, and what came of any: see Sessions."
         : "None yet: with one you sign in without a link."}
     </p>
     <PostForm
@@ -118,7 +118,12 @@ const Sessions = ({ sessions, viewer }: MeViewProps) => (
         }
       ]}
     />
-    {sessions.length > 1 ? act(viewer, "/me/sessions/revoke-others", "End all other sessions") : null}
+    <p class="hint">
+      With a session, and when you sign out, the links end that were made in it, and whoever signed in by one is signed
+      out. If you think that somebody else has used a session of yours, end all others: that also removes the passwords
+      and passkeys which people set within a week after they came in by a link of yours. They need a new link.
+    </p>
+    {act(viewer, "/me/sessions/revoke-others", "End all other sessions")}
   </section>
 )
 

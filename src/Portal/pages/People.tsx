@@ -4,6 +4,7 @@ import { type Actor, personName } from "../../Auth/auditLog.ts"
 import { linkPath } from "../../Auth/loginLinks.ts"
 import * as PeopleRepo from "../../Auth/PeopleRepo.ts"
 import { changeRole, disable, enable, endSessions, type Invited, invite, inviteAgain } from "../../Auth/people.ts"
+import * as SessionsRepo from "../../Auth/SessionsRepo.ts"
 import type { TooMany } from "../../Domain/AccountErrors.ts"
 import type { Person, Role } from "../../Domain/Person.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
@@ -52,11 +53,13 @@ const shown = (
     const page = { limit: pageSize + 1, ...(after === undefined ? {} : { after }) }
     const people = yield* PeopleRepo.list(reader, page, isOperator(viewer) ? undefined : viewer.owner.account)
     const rows = people.slice(0, pageSize)
+    const untouchable = yield* SessionsRepo.lineOf(reader, viewer.session)
     return pageReply(
       <Frame viewer={viewer} section="/people" title="People">
         <PeopleView
           viewer={viewer}
           people={rows}
+          untouchable={untouchable}
           roles={rolesOf(viewer)}
           form={given ?? blank("invite", { role: "viewer" })}
           invited={invited}
@@ -68,42 +71,54 @@ const shown = (
     )
   })
 
+const whereOf = ({ session }: Viewer, address: string) => ({ session, address })
+
+const taken = (isDisabled: boolean): string =>
+  isDisabled
+    ? "is the name of somebody who is disabled: press Enable beside it"
+    : "is the name of somebody who is here: press New link beside it. For you another admin does, or tilld login on the server makes one"
+
 /** The link, which is shown only now. */
 const handedOver = (viewer: Viewer, { person, token }: Invited) =>
   Effect.flatMap(Desk, ({ publicUrl }) =>
     shown(viewer, { invited: { name: person.name, url: publicUrl + linkPath(token) } })
   )
 
-const inviting = (viewer: Viewer, { form }: PortalRequest) =>
+const signedOut = () => Effect.succeed(seeOther("/portal/sign-in"))
+
+const inviting = (viewer: Viewer, { client, form }: PortalRequest) =>
   Effect.gen(function* () {
     const name = (form.get("name") ?? "").trim()
     const role = rolesOf(viewer).find((each) => each === form.get("role"))
+    const refused = (problems: FormState["problems"]) =>
+      shown(viewer, { given: { id: "invite", typed: form, problems }, status: 422 })
     const problems = [
       ...(/^\P{C}+$/u.test(name) && name.length <= 100
         ? []
         : [{ path: "name", message: "must be 1 to 100 printable characters" }]),
       ...(role === undefined ? [{ path: "role", message: `must be one of ${rolesOf(viewer).join(", ")}` }] : [])
     ]
-    if (role === undefined || problems.length > 0) {
-      return yield* shown(viewer, { given: { id: "invite", typed: form, problems }, status: 422 })
-    }
+    if (role === undefined || problems.length > 0) return yield* refused(problems)
     const account = role === "operator" ? undefined : viewer.owner.account
-    // The account of the page is there: the person may see it.
-    return yield* invite(actorFor(viewer, account), { name, role, account }).pipe(
+    return yield* invite(actorFor(viewer, account), { name, role, account }, whereOf(viewer, client)).pipe(
       Effect.flatMap((invited) => handedOver(viewer, invited)),
       Effect.catchTags({
-        UnknownAccount: Effect.die,
-        TooMany: ({ message }) =>
-          shown(viewer, { given: { id: "invite", typed: form, problems: [{ path: "", message }] }, status: 422 })
+        SessionEnded: signedOut,
+        PersonExists: ({ isDisabled }) => refused([{ path: "name", message: taken(isDisabled) }]),
+        TooMany: ({ message }) => refused([{ path: "", message }])
       })
     )
   })
 
-/** The person of a request, if the viewer may act on them: nobody acts on themselves, and only operators on operators. */
+/**
+ * The person of a request, if the viewer may act on them: only operators on operators, and nobody on themself, nor on whoever
+ * let them in. Otherwise whoever has stolen a session could make another person, and by them a link for its owner.
+ */
 const personFor = (viewer: Viewer, { params }: PortalRequest) =>
   Effect.gen(function* () {
-    const person = yield* PeopleRepo.byId(yield* Reader, params.id ?? "")
-    if (person === undefined || person.id === viewer.person) return undefined
+    const reader = yield* Reader
+    const person = yield* PeopleRepo.byId(reader, params.id ?? "")
+    if (person === undefined || (yield* SessionsRepo.lineOf(reader, viewer.session)).has(person.id)) return undefined
     return isOperator(viewer) || person.account === viewer.owner.account ? person : undefined
   })
 
@@ -111,7 +126,8 @@ const missing = (viewer: Viewer) =>
   pageReply(
     <Frame viewer={viewer} section="/people" title="Not found">
       <p>
-        There is no such person, or you may not change them: <a href={pathOf(viewer, "/people")}>see whom you may</a>.
+        There is no such person, or you may not change them, as nobody may themself or whoever let them in:{" "}
+        <a href={pathOf(viewer, "/people")}>see whom you may</a>.
       </p>
     </Frame>,
     { status: 404 }
@@ -142,7 +158,10 @@ const relink = (viewer: Viewer, request: PortalRequest) =>
   Effect.gen(function* () {
     const person = yield* personFor(viewer, request)
     if (person === undefined || person.disabledAt !== undefined) return missing(viewer)
-    return yield* handedOver(viewer, yield* inviteAgain(actorFor(viewer, person.account), person))
+    return yield* inviteAgain(actorFor(viewer, person.account), person, whereOf(viewer, request.client)).pipe(
+      Effect.flatMap((invited) => handedOver(viewer, invited)),
+      Effect.catchTag("SessionEnded", signedOut)
+    )
   })
 
 /** Between the two roles of an account: an operator belongs to none. */

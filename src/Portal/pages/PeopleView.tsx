@@ -10,6 +10,8 @@ import type { Viewer } from "../Viewer.ts"
 export interface PeopleViewProps {
   readonly viewer: Viewer
   readonly people: ReadonlyArray<Person>
+  /** Ids of people whom the viewer may not act on: themself, and whoever let them in. */
+  readonly untouchable: ReadonlySet<string>
   /** The roles that the viewer may give. */
   readonly roles: ReadonlyArray<Role>
   readonly form: FormState
@@ -19,13 +21,18 @@ export interface PeopleViewProps {
   readonly next: string | undefined
 }
 
-const Acts = ({ person, viewer }: { readonly person: Person; readonly viewer: Viewer }) => {
+const Acts = ({
+  person,
+  untouchable,
+  viewer
+}: Pick<PeopleViewProps, "untouchable" | "viewer"> & { readonly person: Person }) => {
   const act = (path: "disable" | "enable" | "link" | "revoke" | "role", text: string, fields = {}) => (
     <Act action={pathOf(viewer, `/people/${person.id}/${path}`)} csrf={viewer.csrf} fields={fields}>
       {text} <span class="visually-hidden">{person.name}</span>
     </Act>
   )
   if (person.id === viewer.person) return <>you</>
+  if (untouchable.has(person.id)) return <>let you in</>
   if (person.disabledAt !== undefined) return act("enable", "Enable")
   return (
     <div class="acts">
@@ -41,7 +48,8 @@ const Acts = ({ person, viewer }: { readonly person: Person; readonly viewer: Vi
 const Invited = ({ name, url }: { readonly name: string; readonly url: string }) => (
   <Notice tone="good">
     <p>
-      Hand this link to {name}. It is shown only now, works once, and for {linkMinutes} minutes:
+      Hand this link to {name}. It is shown only now, works once, and for {linkMinutes} minutes, unless you sign out
+      before:
     </p>
     <p>
       <CopyText text={url} />
@@ -49,7 +57,7 @@ const Invited = ({ name, url }: { readonly name: string; readonly url: string })
   </Notice>
 )
 
-export const PeopleView = ({ first, form, invited, next, people, roles, viewer }: PeopleViewProps) => (
+export const PeopleView = ({ first, form, invited, next, people, roles, untouchable, viewer }: PeopleViewProps) => (
   <>
     {invited === undefined ? null : <Invited {...invited} />}
     <Table
@@ -62,7 +70,7 @@ export const PeopleView = ({ first, form, invited, next, people, roles, viewer }
         { name: "Role", cell: ({ account, role }) => (account === undefined ? role : `${role} of ${account}`) },
         { name: "Since", cell: ({ createdAt }) => <Time at={createdAt} /> },
         { name: "State", cell: ({ disabledAt }) => <Status of={disabledAt === undefined ? "active" : "disabled"} /> },
-        { name: "Change", cell: (person) => <Acts viewer={viewer} person={person} /> }
+        { name: "Change", cell: (person) => <Acts viewer={viewer} person={person} untouchable={untouchable} /> }
       ]}
     />
     <Paging first={first} next={next} />

@@ -16,30 +16,36 @@ export const people = [
   "CREATE INDEX people_of_account ON people (account_id, created_at, id)",
   "CREATE INDEX people_signing_in ON people (account_id) WHERE disabled_at IS NULL",
 
-  // One-time links: SHA-256 of 256 random bits. `refused_at`: when a use of it was first refused.
+  // One-time links: SHA-256 of 256 random bits. `refused_at`: when a use of it was first refused. `came_of`, here and below:
+  // the session that it was made in, or was signed in by what was made in; null for what the command line made.
   `CREATE TABLE sign_in_links (
     hash BLOB PRIMARY KEY,
     person_id TEXT NOT NULL REFERENCES people (id),
     expires_at INTEGER NOT NULL,
     used_at INTEGER,
-    refused_at INTEGER
+    refused_at INTEGER,
+    came_of TEXT
   ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX sign_in_links_of_session ON sign_in_links (came_of) WHERE came_of IS NOT NULL",
   "CREATE INDEX sign_in_links_of_person ON sign_in_links (person_id, expires_at)",
   "CREATE INDEX sign_in_links_age ON sign_in_links (expires_at)",
 
-  // SHA-256 of 256 random bits. A session that has ended has no row.
+  // SHA-256 of 256 random bits. A session that has ended has no hash, and a row only while something came of it.
   `CREATE TABLE sessions (
     id TEXT PRIMARY KEY,
-    hash BLOB NOT NULL UNIQUE,
+    hash BLOB UNIQUE,
     person_id TEXT NOT NULL REFERENCES people (id),
     created_at INTEGER NOT NULL,
     seen_at INTEGER NOT NULL,
     proof_at INTEGER NOT NULL,
     user_agent TEXT NOT NULL CHECK (octet_length(user_agent) <= 800),
-    address TEXT NOT NULL
+    address TEXT NOT NULL,
+    came_of TEXT
   ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX sessions_of_session ON sessions (came_of) WHERE came_of IS NOT NULL",
+  "CREATE INDEX sessions_ended ON sessions (id) WHERE hash IS NULL",
   "CREATE INDEX sessions_of_person ON sessions (person_id, created_at, id)",
-  "CREATE INDEX sessions_age ON sessions (seen_at)",
+  "CREATE INDEX sessions_age ON sessions (seen_at) WHERE hash IS NOT NULL",
 
   // The networks that each person has signed in from: at most 20, the newest.
   `CREATE TABLE sign_in_networks (
@@ -57,8 +63,10 @@ export const people = [
     salt BLOB NOT NULL,
     hash BLOB NOT NULL,
     created_at INTEGER NOT NULL,
+    came_of TEXT,
     UNIQUE (realm, sign_in_name)
   ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX passwords_of_session ON passwords (came_of) WHERE came_of IS NOT NULL",
 
   // WebAuthn credentials: the id in base64url, the public key as COSE.
   `CREATE TABLE passkeys (
@@ -68,7 +76,9 @@ export const people = [
     public_key BLOB NOT NULL,
     counter INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
-    last_used_at INTEGER
+    last_used_at INTEGER,
+    came_of TEXT
   ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX passkeys_of_session ON passkeys (came_of) WHERE came_of IS NOT NULL",
   "CREATE INDEX passkeys_of_person ON passkeys (person_id, created_at, id)"
 ]

@@ -1,0 +1,52 @@
+/**
+ * What came of a session: the links that were made in it, the sessions that those began, the links made there, and so on.
+ * It ends with the session, so that whoever has stolen one makes no way in that outlasts it. A password or a passkey that was
+ * set in a session that came of another one came of that one too, for a week: then it counts as its person's own.
+ */
+import { Clock, Effect } from "effect"
+import type { PersonId, SessionId } from "../Domain/Ids.ts"
+import * as LinksRepo from "./LoginLinksRepo.ts"
+import * as PasskeysRepo from "./PasskeysRepo.ts"
+import * as PasswordsRepo from "./PasswordsRepo.ts"
+import * as SessionsRepo from "./SessionsRepo.ts"
+
+/** The longest that a session lasts, and that a password or a passkey counts as come of one, in milliseconds. */
+export const week = 7 * 24 * 60 * 60_000
+
+/** The session that a password or a passkey came of, in so far as it still counts. */
+export const origin = ({ cameOf, createdAt }: { readonly cameOf: SessionId | undefined; readonly createdAt: number }) =>
+  Effect.map(Clock.currentTimeMillis, (now) => (createdAt >= now - week ? cameOf : undefined))
+
+const end = Effect.fnUntraced(function* (ids: string, kept: SessionId | undefined) {
+  const now = yield* Clock.currentTimeMillis
+  yield* LinksRepo.expireOf(ids, now)
+  yield* SessionsRepo.end(ids, kept, now - week)
+})
+
+/**
+ * Ends an open session with the sessions and links that came of it, in the caller's transaction. Whether there was one.
+ * Passwords and passkeys stay: an admin who signs out in the evening locks nobody out whom they invited in the morning.
+ */
+export const endSession = Effect.fnUntraced(function* (start: Exclude<SessionsRepo.Start, { readonly id?: never }>) {
+  const ids = yield* SessionsRepo.withDescendants(start)
+  if (ids !== undefined) yield* end(ids, undefined)
+  return ids !== undefined
+})
+
+/**
+ * Ends all sessions of a person but `kept`, with the sessions and links that came of any of them, in the caller's
+ * transaction; `credentials`: with the passwords and passkeys too.
+ */
+export const endSessionsOf = Effect.fnUntraced(function* (
+  person: PersonId,
+  { credentials, kept }: { readonly kept?: SessionId; readonly credentials: boolean }
+) {
+  const ids = yield* SessionsRepo.withDescendants({ person })
+  if (ids === undefined) return
+  if (credentials) {
+    const since = (yield* Clock.currentTimeMillis) - week
+    yield* PasswordsRepo.removeOf(ids, since)
+    yield* PasskeysRepo.removeOf(ids, since)
+  }
+  yield* end(ids, kept)
+})

@@ -1,0 +1,191 @@
+/** What comes of a stolen session: nothing that outlasts it. */
+import { expect } from "@effect/vitest"
+import { Effect, Fiber, TestClock } from "effect"
+import { newLink, type Visitor } from "../lib/portal.ts"
+import { scopedTest } from "../lib/scopedTest.ts"
+import { rows } from "../lib/store.ts"
+import { portal, portalStore } from "./room.ts"
+
+const test = scopedTest(portalStore())
+const shop = "/portal/a/shop/test"
+const password = "correct horse battery"
+
+const idOf = (name: string) =>
+  Effect.map(rows<{ id: string }>("SELECT id FROM people WHERE name = ?", [name]), ([person]) => person?.id ?? "none")
+
+const linkIn = (text: string) => /\/portal\/login\/[\w-]{43}/.exec(text)?.[0] ?? "no link"
+
+const invited = (by: Visitor, name: string, role = "admin") =>
+  Effect.map(by.post(`${shop}/people`, { name, role }), ({ text }) => linkIn(text))
+
+const isIn = (visitor: Visitor) => Effect.map(visitor.get(`${shop}/me`), ({ status }) => status === 200)
+
+const setPassword = (visitor: Visitor, name: string, text = password) =>
+  visitor.post(`${shop}/me/password`, { name, password: text })
+
+const signIn = (visitor: Visitor, name: string) =>
+  Effect.map(visitor.post("/portal/sign-in", { account: "shop", name, password }), ({ status }) => status === 303)
+
+/** A thief's browser with the victim's cookie. */
+const copyOf = (thief: Visitor, victim: Visitor) => {
+  for (const [name, value] of victim.cookies) thief.cookies.set(name, value)
+  return thief
+}
+
+test("a name that is there is not invited, one's own least of all: no link is made", function* () {
+  const { enter } = yield* portal
+  const grace = yield* enter({ account: "shop", name: "Grace" })
+  yield* enter({ account: "shop", name: "Vera", role: "viewer" })
+  for (const [name, role] of [
+    ["Grace", "admin"],
+    ["Grace", "viewer"],
+    [" Vera ", "viewer"],
+    ["Vera", "admin"]
+  ] as const) {
+    const refused = yield* grace.post(`${shop}/people`, { name, role })
+    expect(refused).toMatchObject({ status: 422, text: expect.stringContaining("press New link beside it") })
+    expect(refused.text).not.toContain("/portal/login/")
+  }
+  const disabled = yield* idOf("Vera")
+  yield* grace.post(`${shop}/people/${disabled}/disable`)
+  expect((yield* grace.post(`${shop}/people`, { name: "Vera", role: "viewer" })).text).toContain("press Enable")
+  expect(yield* rows("SELECT name FROM people ORDER BY name")).toEqual([{ name: "Grace" }, { name: "Vera" }])
+  // The same name of another account is somebody else.
+  const root = yield* enter({ name: "Root" })
+  expect((yield* root.post("/portal/a/default/test/people", { name: "Grace", role: "admin" })).status).toBe(200)
+})
+
+test("nobody makes a link for whoever's session theirs came of, by however many people", function* () {
+  const { enter, visitor } = yield* portal
+  const grace = yield* enter({ account: "shop", name: "Grace" })
+  yield* enter({ account: "shop", name: "Ada" })
+  const mallory = visitor()
+  yield* mallory.post(yield* invited(grace, "Mallory"))
+  const maud = visitor()
+  yield* maud.post(yield* invited(mallory, "Maud"))
+  const about = (by: Visitor, name: string, act: string) =>
+    Effect.flatMap(idOf(name), (id) => by.post(`${shop}/people/${id}/${act}`, { role: "viewer" }))
+  for (const by of [mallory, maud]) {
+    for (const act of ["link", "disable", "role", "revoke"]) expect((yield* about(by, "Grace", act)).status).toBe(404)
+    expect((yield* by.get(`${shop}/people`)).text).toContain("let you in")
+  }
+  expect((yield* about(maud, "Mallory", "link")).status).toBe(404)
+  expect((yield* about(maud, "Ada", "link")).status).toBe(200)
+  // By the password that was set there neither, though the session that it came of is over.
+  yield* setPassword(mallory, "mallory")
+  yield* grace.post("/portal/sign-out")
+  expect(yield* signIn(mallory, "mallory")).toBe(true)
+  expect((yield* about(mallory, "Grace", "link")).status).toBe(404)
+  // After a week it is Mallory's own.
+  yield* TestClock.adjust("8 days")
+  expect(yield* signIn(mallory, "mallory")).toBe(true)
+  expect((yield* about(mallory, "Grace", "link")).status).toBe(200)
+})
+
+test("a sign-out ends the sessions and links that came of the session, and of those, and no others", function* () {
+  const { enter, visitor } = yield* portal
+  const grace = yield* enter({ account: "shop", name: "Grace" })
+  const phone = yield* enter({ account: "shop", name: "Grace" })
+  const ada = yield* enter({ account: "shop", name: "Ada" })
+  const thief = copyOf(visitor("198.51.100.7"), grace)
+  const unused = yield* invited(thief, "Mallory")
+  const mona = visitor()
+  yield* mona.post(yield* invited(thief, "Mona"))
+  const asAda = visitor()
+  yield* asAda.post(linkIn((yield* mona.post(`${shop}/people/${yield* idOf("Ada")}/link`)).text))
+  const max = visitor()
+  yield* max.post(yield* invited(asAda, "Max"))
+  const later = yield* invited(max, "Moll")
+  const ofPhone = yield* invited(phone, "Vera")
+  expect(yield* Effect.all([mona, asAda, max].map(isIn))).toEqual([true, true, true])
+
+  yield* grace.post("/portal/sign-out")
+  expect(yield* Effect.all([thief, mona, asAda, max, ada, phone].map(isIn))).toEqual([
+    ...[false, false, false, false],
+    ...[true, true]
+  ])
+  expect((yield* visitor().post(unused)).text).toContain("until whoever made it signs out")
+  expect((yield* visitor().post(later)).status).toBe(410)
+  expect((yield* visitor().post(ofPhone)).status).toBe(303)
+  // Of sessions that have ended, and of which nothing is left, nothing is kept.
+  yield* TestClock.adjust("8 days")
+  for (const name of ["Grace", "Ada", "Mona", "Max", "Mallory", "Moll", "Vera"])
+    yield* newLink({ account: "shop", name })
+  for (let n = 0; n < 5; n++) yield* enter({ account: "shop", name: "Ada" })
+  expect(yield* rows("SELECT id FROM sessions WHERE hash IS NULL")).toEqual([])
+})
+
+test("a session that is signed in anew, or that expires, hides nothing of what came of it", function* () {
+  const { enter, visitor } = yield* portal
+  const grace = yield* enter({ account: "shop", name: "Grace" })
+  const mona = visitor()
+  yield* mona.post(yield* invited(grace, "Mona"))
+  // The link that Mona makes is used in the browser of her own session, which it ends.
+  yield* mona.post(yield* invited(mona, "Max"))
+  expect(yield* isIn(mona)).toBe(true)
+  const max = mona
+  yield* TestClock.adjust("11 hours")
+  expect(yield* isIn(max)).toBe(true)
+  yield* TestClock.adjust("2 hours")
+  // Grace's session has expired by now, and the next one forgets it.
+  const again = yield* enter({ account: "shop", name: "Grace" })
+  expect(yield* isIn(max)).toBe(true)
+  yield* again.post(`${shop}/me/sessions/revoke-others`)
+  expect(yield* isIn(max)).toBe(false)
+})
+
+for (const act of ["a new password", "ending all other sessions"] as const) {
+  test(`${act} ends all that came of any session: links, sessions, passwords; and the thief's copy of this one`, function* () {
+    const { enter, visitor } = yield* portal
+    const grace = yield* enter({ account: "shop", name: "Grace" })
+    yield* setPassword(grace, "grace")
+    const left = yield* enter({ account: "shop", name: "Grace" })
+    const mona = visitor()
+    yield* mona.post(yield* invited(left, "Mona"))
+    yield* setPassword(mona, "mona")
+    // Grace signs out as every evening: Mona, whom she has invited, can sign in.
+    yield* left.post("/portal/sign-out")
+    expect(yield* isIn(mona)).toBe(false)
+    expect(yield* signIn(mona, "mona")).toBe(true)
+    const max = visitor()
+    yield* max.post(yield* invited(mona, "Max"))
+    const thief = copyOf(visitor("198.51.100.7"), grace)
+    const unused = yield* invited(thief, "Mallory")
+
+    yield* TestClock.adjust("1 minute")
+    const done = yield* act === "a new password"
+      ? setPassword(grace, "grace", "another horse battery")
+      : grace.post(`${shop}/me/sessions/revoke-others`)
+    expect(done.status).toBe(303)
+    expect(yield* Effect.all([grace, thief, mona, max].map(isIn))).toEqual([true, false, false, false])
+    expect((yield* visitor().post(unused)).status).toBe(410)
+    expect(yield* signIn(mona, "mona")).toBe(false)
+    // Her first steps work on: the form's token is the new session's.
+    expect((yield* grace.post(`${shop}/me/sessions/revoke-others`)).status).toBe(303)
+  })
+}
+
+test("a first password locks nobody out who was just invited, and after a week no act does", function* () {
+  const { enter, visitor } = yield* portal
+  const grace = yield* enter({ account: "shop", name: "Grace" })
+  const vera = visitor()
+  yield* vera.post(yield* invited(grace, "Vera", "viewer"))
+  yield* setPassword(vera, "vera")
+  yield* setPassword(grace, "grace")
+  expect(yield* signIn(vera, "vera")).toBe(true)
+  yield* TestClock.adjust("8 days")
+  const again = yield* enter({ account: "shop", name: "Grace" })
+  yield* again.post(`${shop}/me/sessions/revoke-others`)
+  expect(yield* signIn(vera, "vera")).toBe(true)
+})
+
+test("a password that waits for its hash while its session ends is not set", function* () {
+  const { enter, visitor } = yield* portal
+  const grace = yield* enter({ account: "shop", name: "Grace" })
+  const thief = copyOf(visitor("198.51.100.7"), grace)
+  const setting = yield* Effect.fork(setPassword(thief, "thief"))
+  yield* TestClock.adjust("1 millis")
+  yield* grace.post("/portal/sign-out")
+  expect(yield* Fiber.join(setting)).toMatchObject({ status: 303, headers: { location: "/portal/sign-in" } })
+  expect(yield* rows("SELECT * FROM passwords")).toEqual([])
+})
