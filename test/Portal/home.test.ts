@@ -1,12 +1,13 @@
 import { expect } from "@effect/vitest"
+import { Clock } from "effect"
 import { defaultAccount } from "../../src/Auth.ts"
 import { dayMillis, dayOf, durationText, median, overviewOf, together } from "../../src/Portal/pages/overview.ts"
 import { Reader } from "../../src/Sql.ts"
 import { storeLateMoney } from "../lib/exceptions.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
-import { execute } from "../lib/store.ts"
+import { execute, rows } from "../lib/store.ts"
 import { explained } from "../lib/webhooks.ts"
-import { admin, crowdSql, home, makePayment, shop, usdc, viewer } from "./pages.ts"
+import { admin, crowdSql, home, makePayment, shop, somebody, usdc, viewer } from "./pages.ts"
 
 const networks = [{ chain: "base", mode: "test", tokens: [usdc] }] as const
 const owner = { account: defaultAccount, mode: "test" } as const
@@ -31,6 +32,37 @@ liveSuite(shop, "the portal's home page", (test) => {
     const live = needs((yield* ada.get("/portal/a/default/live")).text)
     expect(live).not.toContain("exception")
     expect(live).not.toContain("failing")
+  })
+
+  test("tells admins for a week who was given a way in, by whom, when and from which address", function* () {
+    const ada = yield* admin
+    const ways = (text: string) => /<h2 id="ways-in">.*?<\/section>/s.exec(text)?.[0] ?? ""
+    expect(ways((yield* ada.get(home)).text)).toBe("")
+    yield* ada.post(`${home}/people`, { name: "Eve <b>", role: "admin" })
+    const [eve] = yield* rows<{ id: string }>("SELECT id FROM people WHERE name = 'Eve <b>'")
+    yield* ada.post(`${home}/people/${eve?.id}/link`)
+    yield* ada.post(`${home}/me/password`, { name: "ada", password: "correct horse battery" })
+    yield* execute(
+      `INSERT INTO audit (at, via, who, account_id, act, detail) VALUES
+         (?, 'portal', 'per_1 Ida', 'default', 'portal passkey', '{"name":"phone","address":"192.0.2.1"}'),
+         (? - 8 * 86400000, 'portal', 'per_1 Old', 'default', 'portal passkey', '{"name":"old"}'),
+         (?, 'portal', 'per_1 Root', NULL, 'portal password', '{"address":"192.0.2.2"}'),
+         (?, 'portal', 'per_1 Sue', 'other', 'portal password', '{"address":"192.0.2.3"}')`,
+      Array(4).fill(yield* Clock.currentTimeMillis)
+    )
+    const told = ways((yield* (yield* somebody({ account: "default", name: "Grace" })).get(home)).text)
+    for (const said of [
+      "Ada invited Eve &lt;b",
+      "Ada made a link for Eve",
+      "Ada set a password",
+      "Ida made the passkey phone"
+    ]) {
+      expect(told).toContain(said)
+    }
+    expect(told).toMatch(/Ada invited [^<]*<code>127\.0\.0\.1<\/code>, <time/)
+    expect(told).not.toMatch(/Old|Root|Sue/)
+    expect(ways((yield* (yield* somebody()).get(home)).text)).toMatch(/Root set a password/)
+    expect(ways((yield* (yield* viewer).get(home)).text)).toBe("")
   })
 
   test("sums up today and thirty days, with charts that have their numbers as tables", function* () {
