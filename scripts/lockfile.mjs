@@ -129,57 +129,16 @@ export const allowScriptsProblems = (lock, { allowScripts = {} }) => {
   ]
 }
 
-/**
- * The packages that have no hash: for machines on which tilld is neither run nor tested, and not served, in these versions,
- * by the registry that the lock was made with. npm takes what its own registry says of them, unpinned. When an entry gets
- * its hash, or goes, it goes from here too.
- */
-const withoutHash = [
-  [
-    "@biomejs/cli-",
-    "2.6.8",
-    "android-arm64 android-x64 darwin-arm64 darwin-x64 linux-arm64-musl linux-x64-musl win32-arm64 win32-x64"
-  ],
-  ["@foundry-rs/anvil-", "1.7.1", "darwin-amd64 darwin-arm64 linux-arm64 win32-amd64"],
-  ["@msgpackr-extract/msgpackr-extract-", "3.0.7", "darwin-arm64 darwin-x64 linux-arm win32-x64"],
-  [
-    "@oxc-parser/binding-",
-    "0.156.0",
-    "android-arm-eabi android-arm64 darwin-arm64 darwin-x64 freebsd-x64 linux-arm-gnueabihf linux-arm-musleabihf " +
-      "linux-ppc64-gnu linux-riscv64-gnu linux-riscv64-musl linux-s390x-gnu openharmony-arm64 win32-arm64-msvc " +
-      "win32-ia32-msvc win32-x64-msvc"
-  ],
-  [
-    "@rollup/rollup-",
-    "4.68.5",
-    "android-arm-eabi android-arm64 android-x64 darwin-arm64 darwin-x64 freebsd-arm64 freebsd-x64 linux-arm-gnueabihf " +
-      "linux-arm-musleabihf linux-arm64-musl linux-loong64-gnu linux-loong64-musl linux-ppc64-gnu linux-ppc64-musl " +
-      "linux-riscv64-gnu linux-riscv64-musl linux-s390x-gnu linux-x64-musl openbsd-x64 openharmony-arm64 " +
-      "win32-arm64-msvc win32-ia32-msvc win32-x64-gnu win32-x64-msvc"
-  ]
-].flatMap(([prefix, version, platforms]) => platforms.split(" ").map((platform) => `${prefix}${platform}@${version}`))
-
-/** Packages that npm would install without a hash to hold them against, and exceptions that are not needed. */
-export const integrityProblems = (lock) => {
-  const lacking = Object.entries(lock.packages).filter(
-    ([place, { integrity, link }]) => place !== "" && !link && !/^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity ?? "")
-  )
-  const nameOf = ([place, { version }]) => `${nameIn(place)}@${version}`
-  const excepted = new Set(withoutHash)
-  const names = new Set(lacking.map(nameOf))
-  return [
-    ...lacking
-      .filter((entry) => !(entry[1].optional && excepted.has(nameOf(entry))))
-      .map(
-        (entry) =>
-          `${entry[0]} has no integrity hash: write what npm view ${nameOf(entry)} dist.integrity says; an optional one that ` +
-          "no registry at hand serves goes to withoutHash in scripts/lockfile.mjs"
-      ),
-    ...withoutHash
-      .filter((name) => !names.has(name))
-      .map((name) => `${name} is not without a hash: remove it from withoutHash in scripts/lockfile.mjs`)
-  ]
-}
+/** Packages that npm would install without a hash to hold them against. */
+export const integrityProblems = (lock) =>
+  Object.entries(lock.packages)
+    .filter(
+      ([place, { integrity, link }]) => place !== "" && !link && !/^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity ?? "")
+    )
+    .map(
+      ([place, { version }]) =>
+        `${place} has no integrity hash: write what npm view ${nameIn(place)}@${version} dist.integrity says`
+    )
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const read = (name) => JSON.parse(readFileSync(new URL(`../${name}`, import.meta.url), "utf8"))

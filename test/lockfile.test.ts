@@ -92,7 +92,7 @@ describe("package-lock.json", () => {
     }
   )
 
-  it("is refused when the package of another platform has no hash, unless it is a listed exception", () => {
+  it("is refused when the package of another platform has no hash", () => {
     plant((packages) => delete packages["node_modules/@esbuild/darwin-arm64"]?.["integrity"])
 
     expect(lockfile("--check")).toEqual({
@@ -100,33 +100,6 @@ describe("package-lock.json", () => {
       output: expect.stringMatching(
         /^package-lock.json: node_modules\/@esbuild\/darwin-arm64 has no integrity hash: .*\n$/
       )
-    })
-  })
-
-  it.each<readonly [what: string, change: (entry: Record<string, unknown>) => void]>([
-    ["another version", (entry) => (entry["version"] = "2.6.9")],
-    ["one that is not optional", (entry) => delete entry["optional"]]
-  ])("has exceptions for exact versions of optional packages only: %s", (_, change) => {
-    plant((packages) => change(packages["node_modules/@biomejs/cli-darwin-arm64"] ?? {}))
-
-    expect(lockfile("--check")).toMatchObject({
-      status: 1,
-      output: expect.stringContaining("node_modules/@biomejs/cli-darwin-arm64 has no integrity hash")
-    })
-  })
-
-  it("is refused with an exception for a package that has its hash", () => {
-    plant((packages) => {
-      const integrity = packages["node_modules/viem"]?.["integrity"]
-      packages["node_modules/@rollup/rollup-win32-x64-gnu"] = {
-        ...packages["node_modules/@rollup/rollup-win32-x64-gnu"],
-        integrity
-      }
-    })
-
-    expect(lockfile("--check")).toMatchObject({
-      status: 1,
-      output: expect.stringContaining("@rollup/rollup-win32-x64-gnu@4.68.5 is not without a hash")
     })
   })
 
