@@ -29,7 +29,9 @@ test("a person has twenty links and twenty sessions: a further one ends the olde
   for (let n = 0; n < 25; n++) {
     yield* TestClock.adjust("1 second")
     const { person } = yield* makeLink(admin("Ann"))
-    yield* inTransaction(sessions.begin(person, { userAgent: "a", address: "192.0.2.1", network: "192.0.2.1", secret: undefined }))
+    yield* inTransaction(
+      sessions.begin(person, { userAgent: "a", address: "192.0.2.1", network: "192.0.2.1", secret: undefined })
+    )
   }
   yield* makeLink(admin("Ben"))
   expect([yield* count("sign_in_links"), yield* count("sessions")]).toEqual([21, 20])
