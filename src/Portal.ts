@@ -105,6 +105,12 @@ const kept = (reply: HttpReply): HttpReply => ({
   headers: { ...reply.headers, "cache-control": "no-store", "referrer-policy": "same-origin" }
 })
 
+/** A sign-in that has begun a session makes its network a known one. */
+const recognising = <E, R>(request: PageRequest, reply: Effect.Effect<HttpReply, E, R>) =>
+  Effect.tap(reply, ({ headers }) => {
+    if (headers["set-cookie"] !== undefined) request.recognised()
+  })
+
 type Services = RouteServices | Reader | Writer
 
 /** Answers the requests below its prefix. `routes` are those of an account's pages. */
@@ -175,9 +181,9 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
         if (isPost && !isSameOrigin(headers, desk.publicUrl)) return refuse(texts.forged)
         const [, , room = "", token = "", ...more] = path.split("/")
         if (room === "login" && more.length === 0) {
-          return yield* isPost ? login(desk, request, token) : loginPage(desk, request, token)
+          return yield* isPost ? recognising(request, login(desk, request, token)) : loginPage(desk, request, token)
         }
-        if (path === "/portal/sign-in" && isPost) return yield* signIn(desk, request, form)
+        if (path === "/portal/sign-in" && isPost) return yield* recognising(request, signIn(desk, request, form))
         const signedIn = yield* sessionOf(desk.cookie.read(headers))
         if (signedIn !== undefined) request.recognised(signedIn.session.id)
         if (signedIn !== undefined && isPost && !hasCsrfToken(signedIn.secret, form)) return refuse(texts.forged)

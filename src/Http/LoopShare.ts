@@ -12,15 +12,26 @@ const ownersKept = 10_000
 const overhead = 0.1
 /** What a request counts for in the order of turns beside its time, which is not known before it has run. */
 const expected = 1
+/** What an owner may have had more than others and still come before them: a page with its style and scripts. */
+const headStart = 10
 /** The longest that a request waits. */
 const longestWait = 5_000
+
+/** Whose a request is. */
+export interface Owner {
+  readonly name: string
+  /** By how much more than another one it may have in the same time. */
+  readonly weight: number
+}
 
 /** A request that waits for its turn. */
 export interface Waiting<A> {
   readonly item: A
-  readonly owner: string
-  /** Its place in the order: what its owner has had before it, on the scale of `#turn`. */
+  readonly owner: Owner
+  /** Its place in the order: what its owner has had before it beyond the head start, on the scale of `#turn`. */
   readonly tag: number
+  /** Of two with the same tag the one with the lower rank comes first: whoever is known, then whoever has had less. */
+  readonly rank: number
   readonly since: number
 }
 
@@ -28,7 +39,7 @@ export interface Waiting<A> {
  * Divides a share of the event loop's time among the owners of requests. Over any period they use no more than a quarter
  * of it, the time for which the loop was idle, a burst of 50 ms, and the rest of the request that was running then. Who
  * comes beyond that waits, and whoever has had least goes first (start-time fair queueing, Goyal et al. 1996): the one
- * request of an owner overtakes the many of another. Where too many wait, the last in that order gives way, the newest of
+ * request of an owner overtakes the many of another, and so do the few that make up a page. Where too many wait, the last in that order gives way, the newest of
  * whoever asks for most; what has waited for five seconds does so too. A pure data structure: `withoutKey.ts` measures,
  * and lets requests run. Times in milliseconds.
  */
@@ -75,14 +86,14 @@ export class LoopShare<A> {
   }
 
   /** Counts a request that runs without waiting. */
-  start(owner: string): void {
-    this.#begin(this.#book(owner))
+  start(owner: Owner): void {
+    this.#begin(this.#book(owner).tag)
   }
 
   /** Adds a request to those that wait. The one that gives way for it may be itself. */
-  add(owner: string, item: A, now: number): { readonly added: Waiting<A>; readonly dropped: Waiting<A> | undefined } {
-    const added = { item, owner, tag: this.#book(owner), since: now }
-    this.#waiting.splice(this.#placeOf(added.tag), 0, added)
+  add(owner: Owner, item: A, now: number): { readonly added: Waiting<A>; readonly dropped: Waiting<A> | undefined } {
+    const added = { item, owner, ...this.#book(owner), since: now }
+    this.#waiting.splice(this.#placeOf(added), 0, added)
     this.#bySince.add(added)
     const dropped = this.size > this.#capacity ? this.#waiting[0] : undefined
     if (dropped !== undefined) this.remove(dropped)
@@ -100,12 +111,13 @@ export class LoopShare<A> {
 
   /** Takes out one that waits no more, unless it is out already. */
   remove(one: Waiting<A>): void {
-    const at = this.#waiting.indexOf(one, this.#placeOf(one.tag))
+    const at = this.#waiting.indexOf(one, this.#placeOf(one))
     if (at === -1) return
     this.#waiting.splice(at, 1)
     this.#bySince.delete(one)
     // What did not run counts for nothing: whoever is refused a lot does not wait longer for that.
-    this.#tags.set(one.owner, (this.#tags.get(one.owner) ?? expected) - expected)
+    const { name, weight } = one.owner
+    this.#tags.set(name, (this.#tags.get(name) ?? 0) - expected / weight)
   }
 
   /** Takes out those that have waited too long, `most` of them. */
@@ -121,19 +133,19 @@ export class LoopShare<A> {
   }
 
   /** Counts time that a request of the owner has used. */
-  spent(owner: string, time: number): void {
+  spent({ name, weight }: Owner, time: number): void {
     this.#saved -= time
-    this.#tags.set(owner, this.#tagOf(owner) + time)
+    this.#tags.set(name, this.#hadBy(name) + time / weight)
   }
 
-  #tagOf(owner: string): number {
-    return Math.max(this.#turn, this.#tags.get(owner) ?? 0)
+  #hadBy(name: string): number {
+    return Math.max(this.#turn, this.#tags.get(name) ?? 0)
   }
 
-  #book(owner: string): number {
-    const tag = this.#tagOf(owner)
-    this.#tags.set(owner, tag + expected)
-    return tag
+  #book({ name, weight }: Owner): Pick<Waiting<A>, "rank" | "tag"> {
+    const had = this.#hadBy(name)
+    this.#tags.set(name, had + expected / weight)
+    return { tag: Math.max(this.#turn, had - headStart), rank: had - weight }
   }
 
   #begin(tag: number): void {
@@ -141,12 +153,14 @@ export class LoopShare<A> {
     this.#saved -= overhead
   }
 
-  /** Where one with this tag goes: in the order it comes after those with the same. */
-  #placeOf(tag: number): number {
+  /** Where this one goes: in the order it comes after those that are equal to it. */
+  #placeOf({ rank, tag }: Pick<Waiting<A>, "rank" | "tag">): number {
     let [from, to] = [0, this.#waiting.length]
     while (from < to) {
       const middle = (from + to) >>> 1
-      if ((this.#waiting[middle]?.tag ?? 0) > tag) from = middle + 1
+      const other = this.#waiting[middle]
+      const isLater = other !== undefined && (other.tag > tag || (other.tag === tag && other.rank > rank))
+      if (isLater) from = middle + 1
       else to = middle
     }
     return from

@@ -25,8 +25,11 @@ export interface PageRequest {
   readonly client: string
   readonly requestId: string
   readonly hold: Hold
-  /** Says whose request it is: the next ones with the same cookies take turns as theirs, not as their network's. */
-  readonly recognised: (who: string) => void
+  /**
+   * Says that somebody is known: the next requests of their network have the weight of a known one. With `who`, those with
+   * the same cookies take turns as theirs, wherever they come from.
+   */
+  readonly recognised: (who?: string) => void
 }
 
 /** A path as the metrics name it. */

@@ -1,23 +1,35 @@
 import { createHash } from "node:crypto"
 import { BoundedMap } from "../Domain/BoundedMap.ts"
+import type { Owner } from "./LoopShare.ts"
 
 /** Those in memory. */
 const capacity = 10_000
 
+/** A person who has signed in has as much as so many networks of strangers: a flood by these must not end their work. */
+const knownWeight = 100
+
 const hashOf = (cookies: string): string => createHash("sha256").update(cookies).digest("base64url")
+
+/** A network of which nobody is known. */
+export const stranger = (network: string): Owner => ({ name: network, weight: 1 })
 
 /**
  * Whose requests without a key are whose: those of one network, unless a page has recognised somebody by their cookies,
- * who then owns theirs, wherever they come from. A cookie that nobody has checked counts for nothing.
+ * who then owns theirs, wherever they come from. A cookie that nobody has checked counts for nothing. A network from which
+ * somebody was recognised has the weight of a known one, so that its people can sign in again.
  */
 export class Visitors {
   readonly #known = new BoundedMap<string, string>(capacity)
+  readonly #networks = new BoundedMap<string, true>(capacity)
 
-  recognised(cookies: string | undefined, who: string): void {
-    if (cookies !== undefined) this.#known.set(hashOf(cookies), who)
+  recognised(cookies: string | undefined, network: string, who: string | undefined): void {
+    this.#networks.set(network, true)
+    if (cookies !== undefined && who !== undefined) this.#known.set(hashOf(cookies), who)
   }
 
-  ownerOf(cookies: string | undefined, network: string): string {
-    return (cookies === undefined ? undefined : this.#known.get(hashOf(cookies))) ?? network
+  ownerOf(cookies: string | undefined, network: string): Owner {
+    const who = cookies === undefined ? undefined : this.#known.get(hashOf(cookies))
+    if (who !== undefined) return { name: who, weight: knownWeight }
+    return this.#networks.get(network) ? { name: network, weight: knownWeight } : stranger(network)
   }
 }

@@ -21,6 +21,7 @@ import { clientAddressOf, networkOf } from "./clientAddress.ts"
 import type { HttpAnswer } from "./Handler.ts"
 import { errorReply, type HttpReply, isPieces } from "./HttpReply.ts"
 import { Idempotency, type StoreReplay } from "./idempotency.ts"
+import type { Owner } from "./LoopShare.ts"
 import type { Hold, ObservedRoute, Page, Pages } from "./PageHandler.ts"
 import { RefusalPace } from "./RefusalPace.ts"
 import { type AnsweredRequest, loggedRequest, type NoteRequest } from "./RequestLog.ts"
@@ -28,7 +29,7 @@ import type { Observe } from "./requestMetrics.ts"
 import { traceRequests } from "./requestTraces.ts"
 import { unlessKept } from "./revalidation.ts"
 import { allowOf, type Match, type Operation, type Route, type Router } from "./routes.ts"
-import { Visitors } from "./Visitors.ts"
+import { stranger, Visitors } from "./Visitors.ts"
 import { overloaded, type WithoutKey } from "./withoutKey.ts"
 
 const noHost = new ApiError({ code: "BAD_REQUEST", message: "The Host header is missing." })
@@ -195,20 +196,21 @@ export const makeRespond = Effect.fnUntraced(function* (
       () => clientAddress(request),
       (error) => {
         const failed = delayFailure(request, requestId, error, hold)
-        return atTurn(networkOf(clientAddress(request)), hold, failed, overloaded)
+        return atTurn(stranger(networkOf(clientAddress(request))), hold, failed, overloaded)
       }
     )
 
   /** Work for a request without an accepted key, at its owner's turn. */
-  const atTurn = <A, E>(owner: string, hold: Hold, work: Effect.Effect<A, E>, refused: Effect.Effect<A, E>) =>
+  const atTurn = <A, E>(owner: Owner, hold: Hold, work: Effect.Effect<A, E>, refused: Effect.Effect<A, E>) =>
     withoutKey === undefined ? work : withoutKey.run(owner, hold, work, refused)
 
   const pageOf = (page: Page, request: IncomingMessage, form: Body, requestId: string, hold: Hold) => {
     const [path, search] = targetOf(request)
     const { headers, method = "" } = request
     const client = clientAddress(request)
-    const owner = visitors.ownerOf(headers.cookie, networkOf(client))
-    const recognised = (who: string) => visitors.recognised(headers.cookie, who)
+    const network = networkOf(client)
+    const owner = visitors.ownerOf(headers.cookie, network)
+    const recognised = (who?: string) => visitors.recognised(headers.cookie, network, who)
     const asked = { method, path, search, headers, body: form, client, requestId, hold, recognised }
     const measured = (reply: HttpReply): HttpReply =>
       reply.rest === undefined || withoutKey === undefined
@@ -237,7 +239,7 @@ export const makeRespond = Effect.fnUntraced(function* (
       const match = router(path)
       const work = problem ?? answerOf(match, request, body, requestId, findings, hold)
       if (match?.route.isPublic === false) return work
-      return atTurn(networkOf(clientAddress(request)), hold, work, overloaded)
+      return atTurn(stranger(networkOf(clientAddress(request))), hold, work, overloaded)
     })
 
   const answerOf = (

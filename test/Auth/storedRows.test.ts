@@ -17,6 +17,7 @@ const capped: Readonly<Record<string, string>> = {
   passkeys: "20 of each person: test/Auth/passkeys.test.ts",
   sessions: "20 of each person: test/Auth/peopleCaps.test.ts",
   sign_in_links: "20 of each person: test/Auth/peopleCaps.test.ts",
+  sign_in_networks: "20 of each person: test/Portal/password.test.ts",
   rate_windows: "one of each account, and of each key, within an hour of its use",
   requests: "a million in all, those of whoever has most go first: test/Housekeeping.test.ts"
 }
@@ -43,6 +44,8 @@ const ofOthers: Readonly<Record<string, string>> = {
 
 /** Texts of rows of accounts that the schema does not measure, and why they are short. */
 const short: Readonly<Record<string, string>> = {
+  came_of: "an id of a session",
+  "sign_in_networks.network": "an IP network",
   id: "the daemon draws it",
   person_id: "the daemon drew it",
   payment_id: "the daemon drew it",

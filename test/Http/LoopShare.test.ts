@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
-import { LoopShare } from "../../src/Http/LoopShare.ts"
+import { LoopShare, type Owner } from "../../src/Http/LoopShare.ts"
 
 /** What happens to a share: time passes, of which the loop is idle for a part, and a request comes. */
 const step = fc.record({
@@ -9,6 +9,8 @@ const step = fc.record({
   owner: fc.constantFrom("a", "b", "c"),
   cost: fc.double({ min: 0.1, max: 20, noNaN: true })
 })
+
+const stranger = (name: string): Owner => ({ name, weight: 1 })
 
 const owners = fc.array(fc.constantFrom("a", "b", "c", "d"), { maxLength: 60 })
 
@@ -24,7 +26,7 @@ describe("the share of requests without a key", () => {
         let [now, idle] = [0, 0]
         const runs: Array<{ readonly at: number; readonly idle: number; readonly cost: number }> = []
         const run = (owner: string, cost: number) => {
-          share.spent(owner, cost)
+          share.spent(stranger(owner), cost)
           runs.push({ at: now, idle, cost })
         }
         for (const { cost, idle: part, owner, passed } of steps) {
@@ -32,9 +34,9 @@ describe("the share of requests without a key", () => {
           idle += passed * part
           while (share.size > 0 && share.mayRun(now, idle)) run("a", share.next() ?? 0)
           if (share.size === 0 && share.mayRun(now, idle)) {
-            share.start(owner)
+            share.start(stranger(owner))
             run(owner, cost)
-          } else share.add(owner, cost, now)
+          } else share.add(stranger(owner), cost, now)
         }
         for (const [first, from] of runs.entries()) {
           let used = 0
@@ -49,10 +51,10 @@ describe("the share of requests without a key", () => {
   it("is used up to that: nobody waits while there is time", () => {
     const share = new LoopShare<string>(0, 0)
     expect(share.mayRun(0, 0)).toBe(true)
-    share.spent("a", 60)
+    share.spent(stranger("a"), 60)
     expect([share.mayRun(39, 0), share.due]).toEqual([false, 1])
     expect(share.mayRun(41, 0)).toBe(true)
-    share.spent("a", 60)
+    share.spent(stranger("a"), 60)
     expect(share.mayRun(100, 0)).toBe(false)
     // The loop had nothing else to do.
     expect(share.mayRun(150, 50)).toBe(true)
@@ -62,7 +64,7 @@ describe("the share of requests without a key", () => {
     fc.assert(
       fc.property(owners, owners, (before, after) => {
         const share = new LoopShare<string>(0, 0)
-        for (const owner of [...before, "new", ...after]) share.add(owner, owner, 0)
+        for (const owner of [...before, "new", ...after]) share.add(stranger(owner), owner, 0)
         const order = rest(share)
         expect(order.toSorted()).toEqual([...before, "new", ...after].toSorted())
         const earlier = order.slice(0, order.indexOf("new"))
@@ -72,11 +74,11 @@ describe("the share of requests without a key", () => {
 
   it("goes by time, not by number", () => {
     const share = new LoopShare<string>(0, 0)
-    share.start("dear")
-    share.spent("dear", 9.5)
+    share.start(stranger("dear"))
+    share.spent(stranger("dear"), 9.5)
     for (let i = 0; i < 20; i++) {
-      share.add("dear", "dear", 0)
-      share.add("cheap", "cheap", 0)
+      share.add(stranger("dear"), "dear", 0)
+      share.add(stranger("cheap"), "cheap", 0)
     }
     expect(
       rest(share)
@@ -85,33 +87,63 @@ describe("the share of requests without a key", () => {
     ).toEqual([])
   })
 
+  it("lets the requests that make up a page come before the many of others", () => {
+    const share = new LoopShare<string>(0, 0)
+    for (let i = 0; i < 50; i++) {
+      for (const owner of ["a", "b", "c"]) share.add(stranger(owner), owner, 0)
+    }
+    for (let i = 0; i < 60; i++) share.next()
+    for (let i = 0; i < 5; i++) share.add(stranger("new"), "new", 0)
+    expect(
+      rest(share)
+        .slice(0, 9)
+        .filter((owner) => owner === "new")
+    ).toHaveLength(5)
+  })
+
+  it("is by weight: somebody who is known goes on while hundreds of strangers ask for all they get", () => {
+    const share = new LoopShare<string>(0, 0)
+    const known = { name: "known", weight: 100 }
+    const served: Array<string | undefined> = []
+    for (let i = 0; i < 300; i++) for (let j = 0; j < 13; j++) share.add(stranger(`${i}`), `${i}`, 0)
+    for (let round = 0; round < 20; round++) {
+      share.add(known, "known", 0)
+      for (let i = 0; i < 4; i++) {
+        const owner = share.next()
+        served.push(owner)
+        if (owner !== undefined) share.spent(owner === "known" ? known : stranger(owner), 20)
+      }
+    }
+    expect(served.filter((owner) => owner === "known")).toHaveLength(20)
+  })
+
   it("keeps so many waiting: the newest of whoever has most give way, and one who asks once is let in", () => {
     const share = new LoopShare<string>(0, 0, 30)
     const dropped: Array<string | undefined> = []
     for (let i = 0; i < 20; i++) {
-      for (const owner of ["a", "b", "c"]) dropped.push(share.add(owner, `${owner} ${i}`, 0).dropped?.item)
+      for (const owner of ["a", "b", "c"]) dropped.push(share.add(stranger(owner), `${owner} ${i}`, 0).dropped?.item)
     }
     expect(share.size).toBe(30)
     expect(dropped.slice(0, 30).every((one) => one === undefined)).toBe(true)
-    expect(share.add("new", "new", 0).dropped?.item).toMatch(/^[abc] 9$/)
+    expect(share.add(stranger("new"), "new", 0).dropped?.item).toMatch(/^[abc] 9$/)
     expect(rest(share).slice(0, 4)).toContain("new")
   })
 
   it("refuses whoever has waited for five seconds, also by a clock that was set back, and holds nothing against them", () => {
     const share = new LoopShare<string>(0, 0)
-    for (let i = 0; i < 100; i++) share.add("a", `a ${i}`, 1_000 + i)
+    for (let i = 0; i < 100; i++) share.add(stranger("a"), `a ${i}`, 1_000 + i)
     expect(share.expire(5_999, 200)).toEqual([])
     expect(share.expire(6_098, 90)).toHaveLength(90)
     expect(share.expire(6_098, 90)).toHaveLength(9)
     expect(share.expire(-4_000, 90)).toEqual(["a 99"])
-    share.add("a", "a", 0)
-    share.add("b", "b", 0)
+    share.add(stranger("a"), "a", 0)
+    share.add(stranger("b"), "b", 0)
     expect(rest(share)).toEqual(["a", "b"])
   })
 
   it("gives nothing away when the clock jumps", () => {
     const share = new LoopShare<string>(1_000, 1_000)
-    share.spent("a", 60)
+    share.spent(stranger("a"), 60)
     expect(share.mayRun(0, 1_500)).toBe(false)
     expect(share.mayRun(0, 9_000)).toBe(false)
     expect(share.mayRun(41, 9_000)).toBe(true)
@@ -119,8 +151,8 @@ describe("the share of requests without a key", () => {
 
   it("forgets one that went away", () => {
     const share = new LoopShare<string>(0, 0)
-    const { added } = share.add("a", "a", 0)
-    share.add("a", "b", 0)
+    const { added } = share.add(stranger("a"), "a", 0)
+    share.add(stranger("a"), "b", 0)
     share.remove(added)
     share.remove(added)
     expect([share.size, share.expire(6_000, 90), share.size]).toEqual([1, ["b"], 0])

@@ -4,6 +4,7 @@ import { serveHttp } from "../../src/Http/listener.ts"
 import type { Hold } from "../../src/Http/PageHandler.ts"
 import { RefusalPace } from "../../src/Http/RefusalPace.ts"
 import type { Respond } from "../../src/Http/respond.ts"
+import { stranger } from "../../src/Http/Visitors.ts"
 import { makeWithoutKey } from "../../src/Http/withoutKey.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { type Answered, TestApi, testApp } from "../lib/api.ts"
@@ -26,7 +27,7 @@ const busyLoop = Effect.gen(function* () {
   /** A request of an owner that takes so many milliseconds. */
   const ask = (owner: string, cost = 10) =>
     turns.run(
-      owner,
+      stranger(owner),
       hold,
       Effect.sync(() => {
         worked += cost
