@@ -13,7 +13,8 @@ export const headers = {
     example: "req_q3LmJ8kPzQ1v6ySFhS9X0w"
   },
   "X-RateLimit-Limit": {
-    description: "The limit of the window with fewer requests left: a minute or an hour.",
+    description:
+      "The limit of the window with the fewest requests left: a minute or an hour, of the key or its account.",
     required: true,
     schema: integer(1),
     example: 100
