@@ -1,6 +1,10 @@
 /** What comes of a stolen session: nothing that outlasts it. */
 import { expect } from "@effect/vitest"
-import { Effect, Fiber, TestClock } from "effect"
+import { Clock, Effect, Fiber, TestClock } from "effect"
+import { week } from "../../src/Auth/descent.ts"
+import * as SessionsRepo from "../../src/Auth/SessionsRepo.ts"
+import { unusedSince } from "../../src/Auth/sessions.ts"
+import { Writer } from "../../src/Sql.ts"
 import { newLink, type Visitor } from "../lib/portal.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { rows } from "../lib/store.ts"
@@ -127,7 +131,11 @@ test("a session that is signed in anew, or that expires, hides nothing of what c
   yield* TestClock.adjust("11 hours")
   expect(yield* isIn(max)).toBe(true)
   yield* TestClock.adjust("2 hours")
-  // Grace's session has expired by now, and the next one forgets it.
+  // Grace's session has expired by now: housekeeping ends it, and so does the next one.
+  const now = yield* Clock.currentTimeMillis
+  const writer = yield* Writer
+  yield* writer.write(SessionsRepo.endUnused(unusedSince(now), now - week, 100))
+  expect(yield* rows("SELECT id FROM sessions WHERE hash IS NULL")).toHaveLength(2)
   const again = yield* enter({ account: "shop", name: "Grace" })
   expect(yield* isIn(max)).toBe(true)
   yield* again.post(`${shop}/me/sessions/revoke-others`)
