@@ -17,7 +17,7 @@ const store = (...payments: ReadonlyArray<Partial<NewPayment>>) =>
   inTransaction(
     Effect.gen(function* () {
       const tx = yield* Tx
-      yield* tx.run("INSERT INTO accounts VALUES ('default', 'Default', 0), ('shop', 'Shop', 0)")
+      yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES ('default', 'Default', 0), ('shop', 'Shop', 0)")
       yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 10)")
       return yield* Effect.forEach(
         payments,

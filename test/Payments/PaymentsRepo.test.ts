@@ -22,7 +22,9 @@ it.scoped(
       writer.write(
         Effect.gen(function* () {
           const tx = yield* Tx
-          yield* tx.run("INSERT INTO accounts VALUES ('default', 'Default', 0), ('shop', 'Shop', 0)")
+          yield* tx.run(
+            "INSERT INTO accounts (id, name, created_at) VALUES ('default', 'Default', 0), ('shop', 'Shop', 0)"
+          )
           yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 10)")
           const payments = owners.map((owner, n) =>
             someNewPayment({ ...owner, id: newPaymentId(n), address: `0x${n}`, merchantRef: "order" })

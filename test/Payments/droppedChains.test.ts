@@ -26,7 +26,7 @@ liveTest(
       yield* writer.write(
         Effect.gen(function* () {
           const tx = yield* Tx
-          yield* tx.run("INSERT INTO accounts VALUES ('a', 'A', 0)")
+          yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES ('a', 'A', 0)")
           yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 9)")
           yield* insert(1, "pending", "base")
           yield* insert(2, "detecting", "base")

@@ -78,7 +78,7 @@ export const startWith = Effect.fnUntraced(function* (over: Partial<NewPayment> 
   const payment = yield* writer.write(
     Effect.gen(function* () {
       const tx = yield* Tx
-      yield* tx.run("INSERT INTO accounts VALUES ('default', 'default', 0)")
+      yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES ('default', 'default', 0)")
       yield* tx.run("INSERT INTO wallets (fingerprint, next_index, account_number) VALUES (?, 1, 3)", [wallet])
       yield* LedgerRepo.startScan(network, block(100), undefined)
       const stored = yield* Repo.insert(tx, someNewPayment({ address, createdAt, expiresAt, ...over }), {

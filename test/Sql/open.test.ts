@@ -68,7 +68,9 @@ it.live("foreign keys are enforced and tables are strict", () =>
         Effect.map((exit) => (Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "accepted"))
       )
     expect(yield* attempt("INSERT INTO account_wallets VALUES ('nobody', 'test', 'f', x'00')")).toMatch(/FOREIGN KEY/)
-    expect(yield* attempt("INSERT INTO accounts VALUES ('a', 'A', 'yesterday')")).toMatch(/cannot store TEXT/)
+    expect(yield* attempt("INSERT INTO accounts (id, name, created_at) VALUES ('a', 'A', 'yesterday')")).toMatch(
+      /cannot store TEXT/
+    )
   }).pipe(Effect.scoped)
 )
 

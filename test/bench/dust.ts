@@ -45,7 +45,7 @@ const start = Effect.flatMap(Writer, (writer) =>
   writer.write(
     Effect.gen(function* () {
       const tx = yield* Tx
-      yield* tx.run("INSERT INTO accounts VALUES ('default', 'default', 0)")
+      yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES ('default', 'default', 0)")
       yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 1)")
       yield* LedgerRepo.startScan(network, block(first), undefined)
       const asked = { amount: 10n ** 12n, currency: "USDC", expiresAt: 10 ** 12 } as const

@@ -15,7 +15,7 @@ await Effect.runPromise(Effect.provide(Effect.void, Sql.layer(path)))
 const db = new Database(path)
 const pragmas = ["journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "temp_store = MEMORY"]
 for (const pragma of [...pragmas, "wal_autocheckpoint = 4000"]) db.pragma(pragma)
-db.exec("INSERT INTO accounts VALUES ('default', 'default', 0) ON CONFLICT DO NOTHING")
+db.exec("INSERT INTO accounts (id, name, created_at) VALUES ('default', 'default', 0) ON CONFLICT DO NOTHING")
 db.exec("INSERT INTO wallets (fingerprint, next_index) VALUES ('reference', 0) ON CONFLICT DO NOTHING")
 
 const nextIndex = db.prepare(

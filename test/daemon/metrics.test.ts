@@ -241,6 +241,8 @@ describe("README", () => {
         const labelsOf = new Map(told.map(([, name = "", labels = ""]) => [name, labels]))
         // Of no two sources, of who has stored nothing, and of what has not been asked for yet, there is nothing to show.
         const mayBeAbsent = [
+          "tilld_account_quota_bytes",
+          "tilld_account_quota_used_ratio",
           "tilld_account_used_bytes",
           "tilld_price_spread_ratio",
           "tilld_backup_age_seconds",

@@ -51,7 +51,7 @@ liveTest("accounts that share a wallet, and are first paid in one commit, jump o
     const sealed = seal(liveXpub, walletContext(again.account, "test"))
     yield* writer.write(
       Effect.zipRight(
-        Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO accounts VALUES ('again', 'Again', 0)")),
+        Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO accounts (id, name, created_at) VALUES ('again', 'Again', 0)")),
         insertWallet(again.account, { mode: "test", fingerprint, sealed })
       )
     )

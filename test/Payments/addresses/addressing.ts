@@ -66,7 +66,7 @@ export const addShop = (xpub: string, mode: Mode = "test") =>
     yield* writer.write(
       Effect.gen(function* () {
         const tx = yield* Tx
-        yield* tx.run("INSERT INTO accounts VALUES ('shop', 'Shop', 0)")
+        yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES ('shop', 'Shop', 0)")
         const sealed = secrets.seal(xpub, walletContext(shop.account, mode))
         yield* insertWallet(shop.account, { mode, fingerprint: hdWallet(xpub).fingerprint, sealed })
       })

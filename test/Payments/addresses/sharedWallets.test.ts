@@ -19,7 +19,9 @@ const start = (own: ReadonlyArray<readonly [id: string, mode: "live" | "test", x
       const { write } = yield* Writer
       for (const [id, mode, xpub] of own) {
         const { fingerprint } = hdWallet(xpub)
-        const make = Effect.flatMap(Tx, (tx) => tx.run("INSERT OR IGNORE INTO accounts VALUES (?, 'Shop', 0)", [id]))
+        const make = Effect.flatMap(Tx, (tx) =>
+          tx.run("INSERT OR IGNORE INTO accounts (id, name, created_at) VALUES (?, 'Shop', 0)", [id])
+        )
         const sealed = new Uint8Array([1])
         yield* write(Effect.zipRight(make, insertWallet(AccountId.make(id), { mode, fingerprint, sealed })))
       }
