@@ -47,7 +47,7 @@ it.scopedLive("many addresses that ask for a payment's page keep no key and no p
     const { 200: served = 0 } = report.answers
     expect(served).toBeGreaterThan(50)
     expect(report.underAttack.p50).toBeLessThan(20 * report.quiet.p50)
-    const { statuses, waits } = yield* pages
+    const { statuses, waits } = yield* pages.seen
     expect(new Set(statuses)).toEqual(new Set([200]))
     // Whoever asks once does not wait as long as those who ask all the time.
     expect(quantile(waits, 0.5)).toBeLessThan((pace.connections * pace.seconds * 1_000) / served / 2)

@@ -4,7 +4,7 @@ import { manyAddresses } from "./Attack.ts"
 import { checkoutOf } from "./abuse.ts"
 import type { Shop } from "./Shop.ts"
 
-/** Somebody who looks at their payment's page twice a second, from an address of their own; the inner effect ends it. */
+/** Somebody who looks at their payment's page twice a second, from an address of their own. `seen` ends it. */
 export const payer = Effect.fn("test.payer")(function* (daemon: Shop) {
   const path = yield* checkoutOf(daemon)
   const client = yield* Effect.acquireRelease(
@@ -23,5 +23,5 @@ export const payer = Effect.fn("test.payer")(function* (daemon: Shop) {
     waits.push(performance.now() - began)
   })
   const looking = yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced("500 millis")))
-  return Effect.map(Fiber.interrupt(looking), () => ({ statuses, waits }))
+  return { seen: Effect.as(Fiber.interrupt(looking), { statuses, waits }) }
 })
