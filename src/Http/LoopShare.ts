@@ -39,9 +39,9 @@ export interface Waiting<A> {
  * Divides a share of the event loop's time among the owners of requests. Over any period they use no more than a quarter
  * of it, the time for which the loop was idle, a burst of 50 ms, and the rest of the request that was running then. Who
  * comes beyond that waits, and whoever has had least goes first (start-time fair queueing, Goyal et al. 1996): the one
- * request of an owner overtakes the many of another, and so do the few that make up a page. Where too many wait, the last in that order gives way, the newest of
- * whoever asks for most; what has waited for five seconds does so too. A pure data structure: `withoutKey.ts` measures,
- * and lets requests run. Times in milliseconds.
+ * request of an owner overtakes the many of another, and so do the few that make up a page. Where too many wait, the last in
+ * that order gives way, the newest of whoever asks for most; what has waited for five seconds does so too. A pure data
+ * structure: `withoutKey.ts` measures, and lets requests run. Times in milliseconds.
  */
 export class LoopShare<A> {
   /** Last in the order first, so that the next one is taken off the end. */

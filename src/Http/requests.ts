@@ -1,7 +1,8 @@
 /**
  * Runs a fiber for each request once its headers have arrived: calls `respond`, which receives the body if it wants it,
- * writes the reply, and follows a streamed body to its end. Interrupts a fiber when its client goes away, drops clients that do not read their reply, refuses pipelined
- * floods, and replies 503 at a shutdown. `listener.ts` connects it to Node's listener; `connections.ts` keeps the limits.
+ * writes the reply, and follows a streamed body to its end. Interrupts a fiber when its client goes away, drops clients
+ * that do not read their reply, refuses pipelined floods, and replies 503 at a shutdown. `listener.ts` connects it to
+ * Node's listener; `connections.ts` keeps the limits.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
