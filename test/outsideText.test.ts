@@ -37,7 +37,7 @@ import type { PageRequest } from "../src/Http/PageHandler.ts"
 import { redactor } from "../src/Http/redacted.ts"
 import { unlessKept } from "../src/Http/revalidation.ts"
 import { makeRouter } from "../src/Http/routes.ts"
-import { listOf, type Problems } from "../src/Http/validationProblems.ts"
+import { fieldProblemsOf, type Problems } from "../src/Http/validationProblems.ts"
 import { takesBrotli } from "../src/Pages/assets.ts"
 import { cookieOf } from "../src/Pages/cookies.ts"
 import { readForm } from "../src/Pages/form.ts"
@@ -49,7 +49,7 @@ import { matchRoute } from "../src/Portal/matchRoute.ts"
 import { nextPath } from "../src/Portal/nextPath.ts"
 import { givenOf } from "../src/Portal/query.ts"
 import { makeCoinbase } from "../src/Quotes/sources/coinbase.ts"
-import { ageOf, type Get } from "../src/Quotes/sources/fetchJson.ts"
+import { answerAgeOf, type Get } from "../src/Quotes/sources/fetchJson.ts"
 import { makeKraken } from "../src/Quotes/sources/kraken.ts"
 import type { PriceSource } from "../src/Quotes/sources/PriceSource.ts"
 import { keyInValue } from "../src/Settings/keyMaterial.ts"
@@ -68,7 +68,7 @@ const json = { "content-type": "application/json" }
 const run = (effect: Effect.Effect<unknown, unknown>) => Effect.runSync(Effect.either(effect))
 
 const refused = (decoded: ReturnType<typeof run>) =>
-  Either.isLeft(decoded) ? errorReply(invalid(listOf([decoded.left as Problems])), "req_1").text : ""
+  Either.isLeft(decoded) ? errorReply(invalid(fieldProblemsOf([decoded.left as Problems])), "req_1").text : ""
 
 const bodies: Array<readonly [string, Option.Option<Schema.Schema.All>]> = []
 const queries: Array<readonly [string, Option.Option<Schema.Schema.All>]> = []
@@ -222,8 +222,8 @@ const comparedHeaders = ["content-length", "idempotency-key", "last-event-id", "
 
 /** Headers of responses. */
 const responseHeaders: Readonly<Record<string, Parser[1]>> = {
-  age: (text) => ageOf({ age: text }, 0, 0),
-  date: (text) => ageOf({ date: text }, 0, 0),
+  age: (text) => answerAgeOf({ age: text }, 0, 0),
+  date: (text) => answerAgeOf({ date: text }, 0, 0),
   "retry-after": (text) => retryAfterOf(429, text, 0)
 }
 

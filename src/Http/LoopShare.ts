@@ -18,7 +18,7 @@ const headStart = 10
 const longestWait = 5_000
 
 /** Whose a request is. */
-export interface Owner {
+export interface Sharer {
   readonly name: string
   /** By how much more than another one it may have in the same time. */
   readonly weight: number
@@ -27,7 +27,7 @@ export interface Owner {
 /** A request that waits for its turn. */
 export interface Waiting<A> {
   readonly item: A
-  readonly owner: Owner
+  readonly owner: Sharer
   /** Its place in the order: what its owner has had before it beyond the head start, on the scale of `#turn`. */
   readonly tag: number
   /** Of two with the same tag the one with the lower rank comes first: whoever is known, then whoever has had less. */
@@ -42,6 +42,9 @@ export interface Waiting<A> {
  * request of an owner overtakes the many of another, and so do the few that make up a page. Where too many wait, the last in
  * that order gives way, the newest of whoever asks for most; what has waited for five seconds does so too. A pure data
  * structure: `withoutKey.ts` measures, and lets requests run. Times in milliseconds.
+ *
+ * Requests are measured to their ends, so that strangers may use up in advance what all have for seconds: many that were
+ * held back go on at once. Therefore whoever is known waits for their turn, but not for time.
  */
 export class LoopShare<A> {
   /** Last in the order first, so that the next one is taken off the end. */
@@ -69,15 +72,20 @@ export class LoopShare<A> {
     return this.#waiting.length
   }
 
-  /** Whether a request may run now. */
-  mayRun(now: number, idle: number): boolean {
+  /**
+   * Whether a request may run now: the next one that waits, or one of `comes` where none does. Whoever is known does not
+   * wait for what others have used up, unless they have had more than others, by their weight, and the head start.
+   */
+  mayRun(now: number, idle: number, comes?: Sharer): boolean {
     // Whatever the clock does, the loop was not idle for longer than time has passed.
     const passed = Math.max(0, now - this.#now)
     const idled = Math.min(passed, Math.max(0, idle - this.#idle))
     this.#saved = Math.min(burst, this.#saved + share * passed + idled)
     this.#now = now
     this.#idle = idle
-    return this.#saved > 0
+    return (
+      this.#saved > 0 || this.#isOwed(this.#waiting.at(-1) ?? (comes && { owner: comes, ...this.#placeFor(comes) }))
+    )
   }
 
   /** After how long `mayRun` is true again, at the latest. */
@@ -86,12 +94,12 @@ export class LoopShare<A> {
   }
 
   /** Counts a request that runs without waiting. */
-  start(owner: Owner): void {
+  start(owner: Sharer): void {
     this.#begin(this.#book(owner).tag)
   }
 
   /** Adds a request to those that wait. The one that gives way for it may be itself. */
-  add(owner: Owner, item: A, now: number): { readonly added: Waiting<A>; readonly dropped: Waiting<A> | undefined } {
+  add(owner: Sharer, item: A, now: number): { readonly added: Waiting<A>; readonly dropped: Waiting<A> | undefined } {
     const added = { item, owner, ...this.#book(owner), since: now }
     this.#waiting.splice(this.#placeOf(added), 0, added)
     this.#bySince.add(added)
@@ -133,7 +141,7 @@ export class LoopShare<A> {
   }
 
   /** Counts time that a request of the owner has used. */
-  spent({ name, weight }: Owner, time: number): void {
+  spent({ name, weight }: Sharer, time: number): void {
     this.#saved -= time
     this.#tags.set(name, this.#hadBy(name) + time / weight)
   }
@@ -142,10 +150,19 @@ export class LoopShare<A> {
     return Math.max(this.#turn, this.#tags.get(name) ?? 0)
   }
 
-  #book({ name, weight }: Owner): Pick<Waiting<A>, "rank" | "tag"> {
+  #isOwed(next: Pick<Waiting<A>, "owner" | "tag"> | undefined): boolean {
+    return next !== undefined && next.owner.weight > 1 && next.tag <= this.#turn
+  }
+
+  #placeFor({ name, weight }: Sharer): Pick<Waiting<A>, "rank" | "tag"> {
     const had = this.#hadBy(name)
-    this.#tags.set(name, had + expected / weight)
     return { tag: Math.max(this.#turn, had - headStart), rank: had - weight }
+  }
+
+  #book(owner: Sharer): Pick<Waiting<A>, "rank" | "tag"> {
+    const place = this.#placeFor(owner)
+    this.#tags.set(owner.name, this.#hadBy(owner.name) + expected / owner.weight)
+    return place
   }
 
   #begin(tag: number): void {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { BoundedMap } from "../Domain/BoundedMap.ts"
-import type { Owner } from "./LoopShare.ts"
+import type { Sharer } from "./LoopShare.ts"
 
 /** Those in memory. */
 const capacity = 10_000
@@ -11,7 +11,7 @@ const knownWeight = 100
 const hashOf = (cookies: string): string => createHash("sha256").update(cookies).digest("base64url")
 
 /** A network of which nobody is known. */
-export const stranger = (network: string): Owner => ({ name: network, weight: 1 })
+export const stranger = (network: string): Sharer => ({ name: network, weight: 1 })
 
 /**
  * Whose requests without a key are whose: those of one network, unless a page has recognised somebody by their cookies,
@@ -27,9 +27,10 @@ export class Visitors {
     if (cookies !== undefined && who !== undefined) this.#known.set(hashOf(cookies), who)
   }
 
-  ownerOf(cookies: string | undefined, network: string): Owner {
+  /** A known network is another owner than before, so that what strangers there have used counts for none of its people. */
+  ownerOf(cookies: string | undefined, network: string): Sharer {
     const who = cookies === undefined ? undefined : this.#known.get(hashOf(cookies))
     if (who !== undefined) return { name: who, weight: knownWeight }
-    return this.#networks.get(network) ? { name: network, weight: knownWeight } : stranger(network)
+    return this.#networks.get(network) ? { name: `known ${network}`, weight: knownWeight } : stranger(network)
   }
 }

@@ -21,7 +21,7 @@ import { clientAddressOf, networkOf } from "./clientAddress.ts"
 import type { HttpAnswer } from "./Handler.ts"
 import { errorReply, type HttpReply, isPieces } from "./HttpReply.ts"
 import { Idempotency, type StoreReplay } from "./idempotency.ts"
-import type { Owner } from "./LoopShare.ts"
+import type { Sharer } from "./LoopShare.ts"
 import type { Hold, ObservedRoute, Page, Pages } from "./PageHandler.ts"
 import { RefusalPace } from "./RefusalPace.ts"
 import { type AnsweredRequest, loggedRequest, type NoteRequest } from "./RequestLog.ts"
@@ -201,7 +201,7 @@ export const makeRespond = Effect.fnUntraced(function* (
     )
 
   /** Work for a request without an accepted key, at its owner's turn. */
-  const atTurn = <A, E>(owner: Owner, hold: Hold, work: Effect.Effect<A, E>, refused: Effect.Effect<A, E>) =>
+  const atTurn = <A, E>(owner: Sharer, hold: Hold, work: Effect.Effect<A, E>, refused: Effect.Effect<A, E>) =>
     withoutKey === undefined ? work : withoutKey.run(owner, hold, work, refused)
 
   const pageOf = (page: Page, request: IncomingMessage, form: Body, requestId: string, hold: Hold) => {

@@ -14,7 +14,7 @@ import type { CommitWith, StoreUnavailable } from "../Sql.ts"
 import { headersDecoder, payloadDecoder, queryDecoder } from "./decode.ts"
 import type { Handlers, HttpAnswer } from "./Handler.ts"
 import { type Redact, redactor } from "./redacted.ts"
-import { listOf, type Problems } from "./validationProblems.ts"
+import { fieldProblemsOf, type Problems } from "./validationProblems.ts"
 
 type Params = Readonly<Record<string, string>>
 
@@ -117,7 +117,7 @@ const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handl
           return yield* handler(input as never)
         }
         return yield* invalid(
-          listOf([headers, query, payload].flatMap((part) => (Either.isLeft(part) ? [part.left] : [])))
+          fieldProblemsOf([headers, query, payload].flatMap((part) => (Either.isLeft(part) ? [part.left] : [])))
         )
       })
   }

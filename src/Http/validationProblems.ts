@@ -15,7 +15,7 @@ export interface Problems {
 }
 
 /** The problems of all parts of a request, for its response. */
-export const listOf = (parts: ReadonlyArray<Problems>): ReadonlyArray<FieldProblem> => {
+export const fieldProblemsOf = (parts: ReadonlyArray<Problems>): ReadonlyArray<FieldProblem> => {
   const all = parts.flatMap(({ first }) => first)
   const listed = all.slice(0, maxProblems)
   const more = parts.reduce((sum, part) => sum + part.more, all.length - listed.length)
@@ -83,4 +83,4 @@ export const foundBy = (error: ParseResult.ParseError, fields: Fields, more: num
 
 /** The problems that a schema found, for a page. */
 export const problemsOf = (error: ParseResult.ParseError, fields: Fields): ReadonlyArray<FieldProblem> =>
-  listOf([foundBy(error, fields, 0)])
+  fieldProblemsOf([foundBy(error, fields, 0)])

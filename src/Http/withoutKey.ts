@@ -9,7 +9,7 @@ import { Effect, FiberRef, Runtime, type Scheduler, Stream } from "effect"
 import { defaultScheduler } from "effect/Scheduler"
 import { ApiError } from "../Domain/ApiError.ts"
 import type { Pieces } from "./HttpReply.ts"
-import { LoopShare, type Owner } from "./LoopShare.ts"
+import { LoopShare, type Sharer } from "./LoopShare.ts"
 import type { Hold } from "./PageHandler.ts"
 
 export const overloaded = new ApiError({
@@ -35,13 +35,13 @@ interface Turn {
 export interface WithoutKey {
   /** Lets `work` run at its owner's turn; `refused` when too many are before it. */
   readonly run: <A, E>(
-    owner: Owner,
+    owner: Sharer,
     hold: Hold,
     work: Effect.Effect<A, E>,
     refused: Effect.Effect<A, E>
   ) => Effect.Effect<A, E>
   /** A streamed body whose pieces count for the owner. They do not wait: streams are limited by their number. */
-  readonly measured: (owner: Owner, rest: Pieces) => Pieces
+  readonly measured: (owner: Sharer, rest: Pieces) => Pieces
 }
 
 /** The time and for how much of it the event loop has been idle, milliseconds since some moment. */
@@ -96,7 +96,7 @@ export const makeWithoutKey = Effect.fnUntraced(function* (time?: LoopTime) {
   }
 
   /** Measures the stretches of a fiber, each from where it is resumed to where it waits again. */
-  const schedulerOf = (owner: Owner): Scheduler.Scheduler => ({
+  const schedulerOf = (owner: Sharer): Scheduler.Scheduler => ({
     shouldYield: (fiber) => defaultScheduler.shouldYield(fiber),
     scheduleTask: (task, priority, fiber) => {
       const stretch = () => {
@@ -112,7 +112,7 @@ export const makeWithoutKey = Effect.fnUntraced(function* (time?: LoopTime) {
     }
   })
 
-  const turnOf = (owner: Owner) =>
+  const turnOf = (owner: Sharer) =>
     Effect.async<boolean>((resume) => {
       const turn = { run: () => resume(Effect.succeed(true)), refuse: () => resume(Effect.succeed(false)) }
       const { added, dropped } = share.add(owner, turn, now())
@@ -124,7 +124,7 @@ export const makeWithoutKey = Effect.fnUntraced(function* (time?: LoopTime) {
   const withoutKey: WithoutKey = {
     run: (owner, hold, work, refused) =>
       Effect.suspend(() => {
-        const mayRun = share.mayRun(now(), idle())
+        const mayRun = share.mayRun(now(), idle(), owner)
         if (!mayRun || isStarting || share.size > 0) {
           const turn = mayRun && share.size < soon ? turnOf(owner) : hold(turnOf(owner))
           return Effect.flatMap(turn, (hasCome) => (hasCome ? work : refused))

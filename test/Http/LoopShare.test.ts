@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
-import { LoopShare, type Owner } from "../../src/Http/LoopShare.ts"
+import { LoopShare, type Sharer } from "../../src/Http/LoopShare.ts"
 
 /** What happens to a share: time passes, of which the loop is idle for a part, and a request comes. */
 const step = fc.record({
@@ -10,7 +10,7 @@ const step = fc.record({
   cost: fc.double({ min: 0.1, max: 20, noNaN: true })
 })
 
-const stranger = (name: string): Owner => ({ name, weight: 1 })
+const stranger = (name: string): Sharer => ({ name, weight: 1 })
 
 const owners = fc.array(fc.constantFrom("a", "b", "c", "d"), { maxLength: 60 })
 
@@ -58,6 +58,25 @@ describe("the share of requests without a key", () => {
     expect(share.mayRun(100, 0)).toBe(false)
     // The loop had nothing else to do.
     expect(share.mayRun(150, 50)).toBe(true)
+  })
+
+  it("lets nobody who is known wait for what strangers have used up, until they have had their own part", () => {
+    const known: Sharer = { name: "known", weight: 100 }
+    const share = new LoopShare<string>(0, 0)
+    share.start(stranger("a"))
+    share.spent(stranger("a"), 30_000)
+    expect(share.mayRun(1, 0, stranger("b"))).toBe(false)
+    expect(share.mayRun(1, 0, known)).toBe(true)
+    share.add(stranger("b"), "of a stranger", 1)
+    expect(share.mayRun(1, 0)).toBe(false)
+    share.add(known, "of somebody known", 1)
+    expect(share.mayRun(1, 0)).toBe(true)
+    expect(share.next()).toBe("of somebody known")
+    expect(share.mayRun(1, 0)).toBe(false)
+    // A head start of 10 ms, a hundred times.
+    share.spent(known, 1_000)
+    share.add(known, "again", 1)
+    expect(share.mayRun(1, 0)).toBe(false)
   })
 
   it("gives everybody their turn, and nobody a second one before it", () =>

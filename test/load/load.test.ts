@@ -54,7 +54,7 @@ it.scopedLive("many addresses that ask for a payment's page keep no key and no p
   })
 )
 
-const floodPace = { connections: 160, seconds: 3, rest: "1 second", breath: "20 millis", quietPayments: 40 } as const
+const floodPace = { connections: 160, seconds: 2, rest: "500 millis", breath: "20 millis", quietPayments: 24 } as const
 /** Tries that a flood has to stay below: a busy machine has bad moments of its own. */
 const tries = 3
 /** In what it is in peace just before. The flooding process takes its share of the machine, too. */

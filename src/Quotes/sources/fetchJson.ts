@@ -21,7 +21,7 @@ export type Get = (source: string, url: string) => Effect.Effect<JsonResponse, P
 const text = (header: unknown): string => (typeof header === "string" ? header : "")
 
 /** RFC 9111, 4.2.3: the age of a response that was requested at `asked` and arrived at `came`. All in milliseconds. */
-export const ageOf = (headers: Readonly<Record<string, unknown>>, asked: number, came: number): number => {
+export const answerAgeOf = (headers: Readonly<Record<string, unknown>>, asked: number, came: number): number => {
   const date = Date.parse(text(headers.date))
   const apparent = Number.isNaN(date) ? 0 : Math.max(0, came - date)
   const said = /^\d{1,9}$/.test(text(headers.age)) ? Number(headers.age) * 1000 : 0
@@ -72,6 +72,6 @@ export const makeGet: Effect.Effect<Get, never, Scope.Scope> = Effect.map(
         onNone: () => failed("its answer is no JSON"),
         onSome: Effect.succeed
       })
-      return { json, observedAt: came - ageOf(headers, asked, came) }
+      return { json, observedAt: came - answerAgeOf(headers, asked, came) }
     })
 )
