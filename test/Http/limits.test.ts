@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { Accounts, defaultAccount } from "../../src/Auth.ts"
 import { clientAddressOf } from "../../src/Http/clientAddress.ts"
 import { TestApi, testApp } from "../lib/api.ts"
 import { testSettings } from "../lib/settings.ts"
@@ -60,6 +61,24 @@ describe("the rate limits of a key", () => {
         expect(refused.body.error.requestId).toBe(refused.headers["x-request-id"])
       }
       expect((yield* api.call("GET", "/v1/payments", { key: other })).status).toBe(200)
+    }).pipe(app(2, 1000))
+  )
+
+  it.live("are beside the account's, and a refusal says whose was reached", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const keys = yield* Effect.replicateEffect(api.newKey(), 3)
+      yield* Effect.flatMap(Accounts, (accounts) => accounts.change(defaultAccount, { perMinute: 3 }))
+      const first = keys[0] ?? ""
+      for (let i = 0; i < 2; i++) yield* api.call("GET", "/v1/payments", { key: first })
+      const ofKey = yield* api.call("GET", "/v1/payments", { key: first })
+      expect([ofKey.status, limitOf(ofKey)]).toEqual([429, ["2", "0"]])
+      expect(ofKey.body.error.message).toMatch(/^This key may make 2 requests a minute:/)
+      const last = yield* api.call("GET", "/v1/payments", { key: keys[1] ?? "" })
+      expect([last.status, limitOf(last)]).toEqual([200, ["3", "0"]])
+      const ofAccount = yield* api.call("GET", "/v1/payments", { key: keys[2] ?? "" })
+      expect([ofAccount.status, limitOf(ofAccount)]).toEqual([429, ["3", "0"]])
+      expect(ofAccount.body.error.message).toMatch(/^All keys of this account together may make 3 requests a minute:/)
     }).pipe(app(2, 1000))
   )
 })

@@ -57,6 +57,22 @@ test("an admin makes no operator, and acts on nobody of another account, on no o
   expect(yield* named("Ops")).toMatchObject([{ role: "operator" }])
 })
 
+test("an account has so many people, and one more has room once one is disabled", function* () {
+  const { enter } = yield* portal
+  const grace = yield* enter({ account: "shop", name: "Grace" })
+  yield* execute(
+    `WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+    INSERT INTO people (id, name, role, account_id, created_at) SELECT 'per_' || i, 'Guest ' || i, 'viewer', 'shop', 0 FROM n`
+  )
+  const invite = () => grace.post(`${shop}/people`, { name: "Vera", role: "viewer" })
+  const refused = yield* invite()
+  expect(refused.status).toBe(422)
+  expect(refused.text).toContain("The account has 200 people, as many as it may: disable somebody who does not use it")
+  expect(yield* named("Vera")).toEqual([])
+  expect((yield* grace.post(`${shop}/people/per_7/disable`)).status).toBe(303)
+  expect((yield* invite()).status).toBe(200)
+})
+
 test("another role holds at once for an open session", function* () {
   const { enter } = yield* portal
   const grace = yield* enter({ account: "shop", name: "Grace" })
