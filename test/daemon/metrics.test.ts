@@ -239,11 +239,10 @@ describe("README", () => {
         const rows = section.split("\n").filter((line) => line.startsWith("| `tilld_"))
         const told = rows.flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`(tilld_\w+)(?:\{([\w,]+)\})?`/g)])
         const labelsOf = new Map(told.map(([, name = "", labels = ""]) => [name, labels]))
-        // Of no two sources, of who has stored nothing, and of what has not been asked for yet, there is nothing to show.
+        // Of no two sources, of no quota, and of what has not been asked for yet, there is nothing to show.
         const mayBeAbsent = [
           "tilld_account_quota_bytes",
           "tilld_account_quota_used_ratio",
-          "tilld_account_used_bytes",
           "tilld_price_spread_ratio",
           "tilld_backup_age_seconds",
           "tilld_webhook_endpoint_failing_seconds",
