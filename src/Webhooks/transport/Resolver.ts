@@ -13,11 +13,12 @@ export interface NameSources {
   readonly hostsFile: string
   /** Name servers, `address` or `address:port`; undefined: those of the system. */
   readonly servers: ReadonlyArray<string> | undefined
+  /** Milliseconds that a name server has, twice that at the second try. It is c-ares that waits, by the machine's own time. */
+  readonly timeout?: number
 }
 
-/** The deadline of a look-up, and c-ares' options: milliseconds per name server, doubled at the second try. */
+/** The deadline of a look-up. */
 const deadline = "5 seconds"
-const server = { timeout: 1_500, tries: 2 }
 
 /** hosts(5): an address, then its names; a name may have several lines. */
 const addressesIn = (hosts: string, name: string): ReadonlyArray<string> =>
@@ -26,11 +27,13 @@ const addressesIn = (hosts: string, name: string): ReadonlyArray<string> =>
     return names.some((alias) => alias.toLowerCase() === name) ? [address] : []
   })
 
-const query = (name: string, family: "resolve4" | "resolve6", servers: NameSources["servers"]): ReturnType<Resolve> =>
+type Family = "resolve4" | "resolve6"
+
+const query = (name: string, family: Family, { servers, timeout = 1_500 }: NameSources): ReturnType<Resolve> =>
   Effect.tryPromise({
     try: (signal) => {
       // One resolver per query: only so can a query be cancelled by itself. It also reads the system's name servers anew.
-      const resolver = new dns.Resolver(server)
+      const resolver = new dns.Resolver({ timeout, tries: 2 })
       if (servers !== undefined) resolver.setServers(servers)
       signal.addEventListener("abort", () => resolver.cancel())
       return resolver[family](name)
@@ -45,18 +48,18 @@ const query = (name: string, family: "resolve4" | "resolve6", servers: NameSourc
  * and Node runs only two at a time, so that a few names whose servers are dead would delay all others.
  */
 export class Resolver extends Context.Tag("tilld/Webhooks/Resolver")<Resolver, { readonly resolve: Resolve }>() {
-  static readonly from = ({ hostsFile, servers }: NameSources) =>
+  static readonly from = (sources: NameSources) =>
     Layer.succeed(Resolver, {
       resolve: Effect.fn("Resolver.resolve")(function* (name: string) {
         const hosts = yield* Effect.orElseSucceed(
-          Effect.tryPromise(() => readFile(hostsFile, "utf8")),
+          Effect.tryPromise(() => readFile(sources.hostsFile, "utf8")),
           () => ""
         )
         const known = addressesIn(hosts, name)
         if (known.length > 0) return known
         // A failure for one address family does not affect the other.
         const [four, six] = yield* Effect.all(
-          [Effect.either(query(name, "resolve4", servers)), Effect.either(query(name, "resolve6", servers))],
+          [Effect.either(query(name, "resolve4", sources)), Effect.either(query(name, "resolve6", sources))],
           { concurrency: 2 }
         )
         const found = [four, six].flatMap(Either.getOrElse((): ReadonlyArray<string> => []))
