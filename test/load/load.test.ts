@@ -57,7 +57,10 @@ it.scopedLive("many addresses that ask for a payment's page keep no key and no p
 const floodPace = { connections: 160, seconds: 2, rest: "500 millis", breath: "20 millis", quietPayments: 24 } as const
 /** Tries that a flood has to stay below: a busy machine has bad moments of its own. */
 const tries = 3
-/** In what it is in peace just before. The flooding process takes its share of the machine, too. */
+/**
+ * The time that half of the others' requests take, in that of peace just before. The flooding process takes its share of the
+ * machine, too; what is judged by the slowest is measured by `npm run test:load`.
+ */
 const mostRatio = 10
 /** The memory at most and behind a flood, in that before it. The heap grows by what it has room for, and is cleaned later. */
 const mostMemory = 1.7
@@ -67,21 +70,26 @@ const faultsOf = ({ memory, quiet, rested, sockets, underAttack }: FloodReport, 
   ...quiet.failures,
   ...underAttack.failures,
   ...(underAttack.payments === 0 ? ["nobody else was served"] : []),
-  ...(underAttack.p99 > mostRatio * quiet.p99 ? [`p99 ${quiet.p99} ms in peace, ${underAttack.p99} ms under it`] : []),
+  ...(underAttack.p50 > mostRatio * quiet.p50 ? [`p50 ${quiet.p50} ms in peace, ${underAttack.p50} ms under it`] : []),
   ...(Math.max(memory.most, rested) > mostMemory * before
     ? [`${before} MiB before, ${memory.most} at most, ${rested} after`]
     : []),
   ...(sockets.after > sockets.before ? ["connections are left"] : [])
 ]
 
-// All on one daemon, as one that is attacked again and again.
-it.scopedLive("no way to flood the daemon takes its memory, or the time of those who behave", () =>
+const held = ["idle", "slow headers", "slow bodies", "tiny chunks", "tiny chunks with a key", "big headers", "streams"]
+
+// Several on one daemon, as one that is attacked again and again.
+it.scopedLive.each([
+  ["to send", floodNames.filter((name) => held.includes(name))],
+  ["to ask", floodNames.filter((name) => !held.includes(name))]
+] as const)("no way %s without end takes the daemon's memory, or the time of those who behave", ([, names]) =>
   Effect.gen(function* () {
     const daemon = yield* startShop()
     const strangers = yield* strangersOf(daemon)
     yield* rest(daemon, "2 seconds", "1 millis")
     const faults: Record<string, ReadonlyArray<string>> = {}
-    for (const name of floodNames) {
+    for (const name of names) {
       let before = Number.NaN
       for (let left = tries; left > 0; left--) {
         const seen = yield* flood(daemon, strangers, name, floodPace)
