@@ -1,9 +1,11 @@
+import type { IncomingMessage } from "node:http"
 import { Context, Effect, Layer } from "effect"
 import { healthHandlers } from "./Admin/readiness.ts"
 import { Api } from "./Api.ts"
 import { documentHandlers } from "./Documents/Http.ts"
 import { inRanges } from "./Domain/IpRange.ts"
 import { eventHandlers } from "./Events/Http.ts"
+import { clientAddressOf, networkOf } from "./Http/clientAddress.ts"
 import { type ListenAddress, serveHttp } from "./Http/listener.ts"
 import { RequestLog } from "./Http/RequestLog.ts"
 import { observeRequests } from "./Http/requestMetrics.ts"
@@ -55,7 +57,9 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
       const router = makeRouter(Api, handlers)
       const respond = yield* makeRespond(router, observe, yield* makeWithoutKey(), pages, note)
       const isProxy = inRanges(server.trustedProxies)
-      const address = yield* serveHttp(respond, { host: server.host, port: server.port }, { isProxy })
+      const clientAddress = clientAddressOf(server.trustedProxies)
+      const clientOf = (request: IncomingMessage) => networkOf(clientAddress(request))
+      const address = yield* serveHttp(respond, { host: server.host, port: server.port }, { isProxy, clientOf })
       yield* Effect.logInfo("listening").pipe(Effect.annotateLogs({ host: address.host, port: address.port }))
       return { address }
     })

@@ -4,7 +4,7 @@
  * closed in favour of a new one; at the limit of all, the one that has waited longest of the client with most connections. So
  * neither idle connections nor slow requests keep others out, and who has few connections keeps them, however many others
  * come. A connection whose request is being worked on is never closed; one whose request is held back to slow its client
- * down counts as waiting. The bytes of request bodies are bounded here too. A pure data structure: `listener.ts` and
+ * down counts as waiting. A pure data structure: `listener.ts` and
  * `requests.ts` report events to it and close what it evicts.
  */
 import { networkOf } from "./clientAddress.ts"
@@ -17,11 +17,6 @@ export interface ConnectionLimits {
   readonly perClient: number
   /** Bytes of replies that one client has not taken yet. The last reply may exceed it. */
   readonly unreadPerClient: number
-  /**
-   * Bytes of request bodies that are kept for all clients together, until the requests have their replies. One client may have
-   * an eighth of what is still free: however many take that, there is room for another one.
-   */
-  readonly bodies: number
   /** The operator's own proxies carry connections of many clients: only the limits of all apply to them. */
   readonly isProxy: (address: string) => boolean
 }
@@ -31,8 +26,6 @@ interface Client<C> {
   open: number
   /** Bytes of replies that it has not taken. */
   unread: number
-  /** Bytes of its requests' bodies. */
-  kept: number
   /** Whether a request of it had a reply, on a connection that is open or since which one always was. */
   served: boolean
   readonly isProxy: boolean
@@ -48,15 +41,10 @@ interface Open<C> {
   held: number
   /** Bytes of replies that have not been taken. */
   unread: number
-  /** Bytes of requests' bodies. */
-  kept: number
 }
 
 /** Whether a new connection is admitted, and which waiting connection it replaces, if any. */
 export type Admission<C> = { readonly admitted: true; readonly evicted: C | undefined } | { readonly admitted: false }
-
-/** One client's part of the bytes that are free for bodies. */
-const bodyShare = 1 / 8
 
 /** Who gives way first: whoever has most connections and, of those with as many, whoever was not served yet. */
 const greed = ({ isProxy, open, served }: Client<unknown>): number =>
@@ -67,7 +55,6 @@ export class Connections<C> {
   readonly #limits: ConnectionLimits
   readonly #clients = new Map<string, Client<C>>()
   readonly #open = new Map<C, Open<C>>()
-  #kept = 0
 
   constructor(limits: ConnectionLimits) {
     this.#limits = limits
@@ -80,7 +67,7 @@ export class Connections<C> {
     // A proxy is one by its exact address, not by its network.
     const id = isProxy ? address : name
     const known = this.#clients.get(id)
-    const client = known ?? { name: id, open: 0, unread: 0, kept: 0, served: false, isProxy, waiting: new Set<C>() }
+    const client = known ?? { name: id, open: 0, unread: 0, served: false, isProxy, waiting: new Set<C>() }
     const hasTooMany = client.open >= this.#limits.perClient && !isProxy
     let evicted: C | undefined
     if (hasTooMany || this.#open.size >= this.#limits.total) {
@@ -91,7 +78,7 @@ export class Connections<C> {
     }
     client.open += 1
     this.#clients.set(id, client)
-    this.#open.set(connection, { client, working: 0, held: 0, unread: 0, kept: 0 })
+    this.#open.set(connection, { client, working: 0, held: 0, unread: 0 })
     this.#wait(connection, client)
     return { admitted: true, evicted }
   }
@@ -164,39 +151,15 @@ export class Connections<C> {
     open.client.unread -= bytes
   }
 
-  /** Adds bytes of a body that are kept; false when there is no room for them. */
-  keeps(connection: C, bytes: number): boolean {
-    const open = this.#open.get(connection)
-    if (open === undefined) return false
-    const { client } = open
-    const free = this.#limits.bodies - this.#kept
-    if (client.isProxy ? bytes > free : client.kept + bytes > free * bodyShare) return false
-    this.#add(open, bytes)
-    return true
-  }
-
-  /** Bytes that were kept are no longer. */
-  dropped(connection: C, bytes: number): void {
-    const open = this.#open.get(connection)
-    if (open !== undefined) this.#add(open, -bytes)
-  }
-
   closed(connection: C): void {
     const open = this.#open.get(connection)
     if (open === undefined) return
     const { client } = open
     client.unread -= open.unread
-    this.#add(open, -open.kept)
     this.#open.delete(connection)
     client.waiting.delete(connection)
     client.open -= 1
     if (client.open === 0) this.#clients.delete(client.name)
-  }
-
-  #add(open: Open<C>, bytes: number): void {
-    open.kept += bytes
-    open.client.kept += bytes
-    this.#kept += bytes
   }
 
   /** The greediest client that has a connection that waits. Looks at all of them: called at the limit only. */

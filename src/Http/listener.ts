@@ -1,7 +1,7 @@
 /**
  * The listener: Node's HTTP server with its time-outs and connection limits, and an orderly shutdown. Requests go to
- * `requests.ts`; errors of Node's parser and refused connections get a JSON reply from `connectionRefusals.ts`. `Server.ts` and the
- * admin listener call `serveHttp`.
+ * `requests.ts`; errors of Node's parser and refused connections get a JSON reply from `connectionRefusals.ts`. `Server.ts`
+ * and the admin listener call `serveHttp`.
  */
 import { createServer, type Server } from "node:http"
 import { Server as NetServer } from "node:net"
@@ -10,9 +10,10 @@ import { Data, Effect, Runtime } from "effect"
 import { LogLimit } from "../Telemetry/LogLimit.ts"
 import { retryPatiently } from "../Telemetry/patience.ts"
 import { Workers } from "../Telemetry/Workers.ts"
+import { networkOf } from "./clientAddress.ts"
 import { noTunnels, tooManyConnections } from "./connectionRefusals.ts"
 import { type ConnectionLimits, Connections } from "./connections.ts"
-import { makeRequests } from "./requests.ts"
+import { makeRequests, type RequestLimits } from "./requests.ts"
 import type { Respond } from "./respond.ts"
 
 export interface ListenAddress {
@@ -34,15 +35,13 @@ const passing: Readonly<Record<string, string>> = {
 }
 
 /** Limits of the listener. Times in milliseconds. */
-export interface Front extends ConnectionLimits {
+export interface Front extends ConnectionLimits, RequestLimits {
   /**
    * From the first byte of a request, or from the start of a connection that sends nothing, to the end of the headers.
    */
   readonly headersTimeout: number
   /** From the same start to the end of the request's body. */
   readonly requestTimeout: number
-  /** Longest time without a byte in either direction while a request waits for its reply or a reply for its client. */
-  readonly answerTimeout: number
   /** How often Node looks for connections that have exceeded a time-out. */
   readonly connectionsCheckingInterval: number
   /** How long a shutdown waits for requests in flight. */
@@ -62,7 +61,8 @@ const defaults: Front = {
   unreadPerClient: 16 * 1024 * 1024,
   // For one client alone 56 of the largest.
   bodies: 32 * 1024 * 1024,
-  isProxy: () => false
+  isProxy: () => false,
+  clientOf: ({ socket }) => networkOf(socket.remoteAddress ?? "")
 }
 
 // Proxies keep an idle connection for a minute. The server must not be the one that closes first.
@@ -114,7 +114,7 @@ export const serveHttp = Effect.fnUntraced(function* (
   const front = { ...defaults, ...over }
   const connections = new Connections<Duplex>(front)
   const runtime = yield* Effect.runtime<never>()
-  const requests = makeRequests(respond, runtime, connections, front.answerTimeout)
+  const requests = makeRequests(respond, runtime, connections, front)
   const { answerTimeout, connectionsCheckingInterval, headersTimeout, requestTimeout } = front
   const times = { headersTimeout, requestTimeout, connectionsCheckingInterval, keepAliveTimeout }
   // `respond` checks the Host header, and replies in JSON.

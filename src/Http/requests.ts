@@ -9,6 +9,7 @@ import type { Duplex } from "node:stream"
 import { Effect, Exit, type Fiber, FiberId, Runtime, RuntimeFlags, Stream } from "effect"
 import { ApiError } from "../Domain/ApiError.ts"
 import { eventLoopTurn } from "../Sql/eventLoopTurn.ts"
+import { BodyRoom } from "./BodyRoom.ts"
 import { hasBody, noBody, receiveBody } from "./body.ts"
 import { makeRefusals, tooManyAtOnce, tooManyBodies, tooManyPieces, unknownVersion } from "./connectionRefusals.ts"
 import type { Connections } from "./connections.ts"
@@ -74,6 +75,18 @@ const writePiece = (response: ServerResponse, piece: string, patience: number) =
     return Effect.sync(() => response.off("drain", onDrain))
   }).pipe(Effect.timeoutTo({ duration: patience, onSuccess: () => {}, onTimeout: () => void response.destroy() }))
 
+export interface RequestLimits {
+  /**
+   * Milliseconds in which a client has to take a reply, or a piece of a stream; the longest without a byte in either direction
+   * while a request waits for its reply.
+   */
+  readonly answerTimeout: number
+  /** Bytes of request bodies that are kept for all clients together. */
+  readonly bodies: number
+  /** Whose a request's body is. */
+  readonly clientOf: (request: IncomingMessage) => string
+}
+
 /** A reply with a streamed body. */
 type Streamed = Pick<HttpReply, "headers"> & { readonly rest: Pieces }
 
@@ -94,15 +107,14 @@ const writeRest = (response: ServerResponse, { headers, rest }: Streamed, patien
 
 /**
  * Makes the handler of Node's "request" events, with what `listener.ts` needs to refuse connections and to shut down.
- *
- * @param patience milliseconds in which a client has to take a reply, or a piece of a stream
  */
 export const makeRequests = (
   respond: Respond,
   runtime: Runtime.Runtime<never>,
   connections: Connections<Duplex>,
-  patience: number
+  { answerTimeout: patience, bodies, clientOf }: RequestLimits
 ) => {
+  const room = new BodyRoom(bodies)
   // Without Effect's fiber metrics: they are not exported, and they cost 5 % of a request's time.
   const runFork = Runtime.runFork(Runtime.disableRuntimeFlag(runtime, RuntimeFlags.RuntimeMetrics))
   const refusals = makeRefusals(runFork, connections)
@@ -165,20 +177,22 @@ export const makeRequests = (
       return follows
     }
     let fiber: Fiber.RuntimeFiber<unknown> | undefined
-    /** Bytes of the body that are kept until the reply is sent. */
+    /** Bytes of the body that are kept until the reply is sent, and of which client. */
     let kept = 0
+    let client = ""
     unanswered += 1
     connections.heard(socket)
     refusals.note(request, response)
     onceClosed(socket, response, () => {
       unanswered -= 1
       if (unanswered === 0) onNone?.()
-      if (kept > 0) connections.dropped(socket, kept)
+      if (kept > 0) room.giveBack(client, kept)
       // The client has gone away.
       if (!response.writableFinished) fiber?.unsafeInterruptAsFork(FiberId.none)
     })
     const reserve = (bytes: number) => {
-      const isKept = connections.keeps(socket, bytes)
+      if (kept === 0) client = clientOf(request)
+      const isKept = room.take(client, bytes)
       if (isKept) kept += bytes
       else refusals.refuseRest(tooManyBodies, socket)
       return isKept

@@ -6,6 +6,8 @@ import { Effect } from "effect"
 import { serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
+import { TestApi, testApp } from "../lib/api.ts"
+import { testSettings } from "../lib/settings.ts"
 import { dial } from "../lib/socket.ts"
 import { anyPort, connected, empty, get, lastError, tell } from "./serving.ts"
 
@@ -25,6 +27,8 @@ const inChunks = post("transfer-encoding: chunked")
 const chunks = (count: number) => "1\r\nx\r\n".repeat(count)
 
 const clients = 50
+
+const behindProxy = testApp({ server: { ...testSettings("").server, trustedProxies: ["127.0.0.1/32"] } })
 
 /** Refuses without asking for the body, at once or after a time that does not end. */
 const refusing =
@@ -98,6 +102,25 @@ describe("a body that does not end", () => {
       other.write(`${half}${"x".repeat(500)}`)
       yield* other.received(/"\}HTTP[\s\S]*"\}$/)
     })
+  )
+})
+
+describe("bodies that come through a proxy", () => {
+  it.scopedLive("count for the clients behind it", () =>
+    Effect.gen(function* () {
+      const { host, port } = yield* TestApi
+      const form = (client: string) =>
+        `POST /portal/sign-in HTTP/1.1\r\nhost: x\r\nx-forwarded-for: ${client}\r\ncontent-length: 60000\r\n\r\n${"x".repeat(50_000)}`
+      const stranger = Array.from({ length: 80 }, () => form("203.0.113.9"))
+      const connections = yield* Effect.forEach(stranger, (said) =>
+        Effect.tap(dial({ host, port }), (connection) => Effect.sync(() => connection.write(said)))
+      )
+      yield* Effect.raceAll(connections.map(({ received }) => received(/^HTTP\/1.1 503 [\s\S]*TOO_MANY_CONNECTIONS/)))
+      const other = yield* dial({ host, port })
+      other.write(`${form("203.0.113.10")}${"x".repeat(10_000)}`)
+      yield* other.received(/^HTTP\/1.1 4(?!29)\d\d /)
+      // The connections end first: a shutdown waits for what they have begun to say.
+    }).pipe(Effect.scoped, Effect.provide(behindProxy))
   )
 })
 

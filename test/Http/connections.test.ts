@@ -6,7 +6,6 @@ const limits = {
   total: 8,
   perClient: 3,
   unreadPerClient: 10,
-  bodies: 800,
   isProxy: (address: string) => address === "10.0.0.1"
 }
 const addresses = [
@@ -163,52 +162,6 @@ describe("connections", () => {
     ])
   })
 
-  it("of however many clients leave room for the body of another one", () => {
-    const bodies = 32 * 1024 * 1024
-    const connections = new Connections<number>({ ...limits, bodies, total: 5_000 })
-    const keep = (connection: number) => {
-      let bytes = 0
-      while (bytes < 64 * 1024 && connections.keeps(connection, 1024)) bytes += 1024
-      return bytes
-    }
-    const most = Array.from({ length: 100 }, (_, client) => {
-      let bytes = 0
-      for (let i = 0; i < 3; i++) {
-        const connection = client * 3 + i
-        connections.admit(connection, `198.51.100.${client}`)
-        bytes += keep(connection)
-      }
-      return bytes
-    })
-    expect(Math.max(...most)).toBe(3 * 64 * 1024)
-    connections.admit(-1, "192.0.2.1")
-    expect(keep(-1)).toBe(64 * 1024)
-    connections.dropped(-1, 64 * 1024)
-    expect(keep(-1)).toBe(64 * 1024)
-  })
-
-  it("keep bodies within the bytes of all and a share of one client, and give them back when they close", () => {
-    const connections = new Connections<string>(limits)
-    const room = (connection: string) => {
-      let bytes = 0
-      while (connections.keeps(connection, 1)) bytes += 1
-      return bytes
-    }
-    connections.admit("one", "192.0.2.1")
-    expect(room("one")).toBe(89)
-    connections.admit("two", "192.0.2.1")
-    expect(room("two")).toBe(0)
-    connections.admit("proxy", "10.0.0.1")
-    expect(room("proxy")).toBe(limits.bodies - 89)
-    connections.admit("other", "192.0.2.2")
-    expect(room("other")).toBe(0)
-    connections.closed("proxy")
-    expect(room("other")).toBe(79)
-    connections.closed("one")
-    expect(room("two")).toBe(80)
-    expect(connections.keeps("gone", 1)).toBe(false)
-  })
-
   it("of a client with too many unread bytes are reported, until it reads some or closes some", () => {
     const connections = new Connections<string>(limits)
     connections.admit("one", "192.0.2.1")
@@ -233,7 +186,7 @@ describe("connections", () => {
 
   it("of a trusted proxy are exempt by its exact address, not by its network", () => {
     const connections = new Connections<string>({
-      ...{ total: 8, perClient: 2, unreadPerClient: 10, bodies: 800 },
+      ...{ total: 8, perClient: 2, unreadPerClient: 10 },
       isProxy: (address) => address === "2001:db8::2"
     })
     for (const client of ["one", "two"]) {

@@ -1,0 +1,34 @@
+/** One client's part of the bytes that are free. */
+const share = 1 / 8
+
+/**
+ * Room for the bytes of request bodies that are kept until the requests have their replies. One client may have an eighth of
+ * what is still free: however many take that, there is room for another one. A client is who sent a request, not the proxy
+ * that it came through.
+ */
+export class BodyRoom {
+  #free: number
+  readonly #kept = new Map<string, number>()
+
+  /** @param bytes for all clients together */
+  constructor(bytes: number) {
+    this.#free = bytes
+  }
+
+  /** Takes room for bytes of a client; false when there is none for them. */
+  take(client: string, bytes: number): boolean {
+    const kept = (this.#kept.get(client) ?? 0) + bytes
+    if (kept > this.#free * share) return false
+    this.#free -= bytes
+    this.#kept.set(client, kept)
+    return true
+  }
+
+  /** Gives back room that was taken. */
+  giveBack(client: string, bytes: number): void {
+    const kept = (this.#kept.get(client) ?? 0) - bytes
+    this.#free += bytes
+    if (kept > 0) this.#kept.set(client, kept)
+    else this.#kept.delete(client)
+  }
+}
