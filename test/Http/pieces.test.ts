@@ -156,8 +156,8 @@ it.scoped("unread responses of one client are limited in bytes, without effect o
     const respond: Respond = ({ url }) =>
       Effect.succeed({ status: 200, headers: {}, text: url === "/long" ? text : "short" })
     const address = yield* serveHttp(respond, anyPort)
-    const unread = yield* Effect.replicateEffect(dial(address), 2)
-    for (const client of unread) {
+    for (let i = 0; i < 2; i++) {
+      const client = yield* dial(address)
       client.write(get("/long"))
       yield* client.received(/200 OK/)
       client.pause()
