@@ -416,7 +416,9 @@ const faultsOf = async ([name, parse]: Parser, texts: (length: number) => Readon
   for (const [i, [what, text]] of texts(long).entries()) {
     // Vitest hears of a worker's life in a turn of the event loop only.
     await eventLoopTurn()
-    const found = await fault(parse, (length) => (length === long ? text : (texts(length)[i]?.[1] ?? "")), harmless)
+    const measure = () => fault(parse, (length) => (length === long ? text : (texts(length)[i]?.[1] ?? "")), harmless)
+    // A busy machine has bad moments of its own; what is not linear is found again.
+    const found = (await measure()) && (await measure())
     if (found !== undefined) faults.push(`${name}, ${what}: ${found}`)
   }
   return faults

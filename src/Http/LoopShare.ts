@@ -44,7 +44,7 @@ export interface Waiting<A> {
  * structure: `withoutKey.ts` measures, and lets requests run. Times in milliseconds.
  *
  * Requests are measured to their ends, so that strangers may use up in advance what all have for seconds: many that were
- * held back go on at once. Therefore whoever is known waits for their turn, but not for time.
+ * held back go on at once. Therefore those who are known have a second share, of a quarter too, for when the first is used up.
  */
 export class LoopShare<A> {
   /** Last in the order first, so that the next one is taken off the end. */
@@ -58,6 +58,8 @@ export class LoopShare<A> {
   #turn = 0
   /** What they may use; not above zero, they wait. */
   #saved = burst
+  /** What those who are known may use all the same: as much again, however many sessions they have. */
+  #reserved = burst
   #now: number
   #idle: number
 
@@ -81,6 +83,7 @@ export class LoopShare<A> {
     const passed = Math.max(0, now - this.#now)
     const idled = Math.min(passed, Math.max(0, idle - this.#idle))
     this.#saved = Math.min(burst, this.#saved + share * passed + idled)
+    this.#reserved = Math.min(burst, this.#reserved + share * passed)
     this.#now = now
     this.#idle = idle
     return (
@@ -143,6 +146,7 @@ export class LoopShare<A> {
   /** Counts time that a request of the owner has used. */
   spent({ name, weight }: Sharer, time: number): void {
     this.#saved -= time
+    if (weight > 1) this.#reserved -= time
     this.#tags.set(name, this.#hadBy(name) + time / weight)
   }
 
@@ -151,7 +155,7 @@ export class LoopShare<A> {
   }
 
   #isOwed(next: Pick<Waiting<A>, "owner" | "tag"> | undefined): boolean {
-    return next !== undefined && next.owner.weight > 1 && next.tag <= this.#turn
+    return next !== undefined && this.#reserved > 0 && next.owner.weight > 1 && next.tag <= this.#turn
   }
 
   #placeFor({ name, weight }: Sharer): Pick<Waiting<A>, "rank" | "tag"> {

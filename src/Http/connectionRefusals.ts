@@ -34,6 +34,11 @@ export const tooManyAtOnce = new ApiError({
   message: "Too many requests came on this connection without waiting for an answer: the rest was not looked at."
 })
 
+export const tooManyHeaders = new ApiError({
+  code: "HEADERS_TOO_LARGE",
+  message: "The request has more than 100 headers."
+})
+
 export const tooManyPieces = new ApiError({
   code: "BAD_REQUEST",
   message: "The body came in thousands of small pieces: send it in larger chunks."

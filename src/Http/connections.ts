@@ -72,7 +72,9 @@ export class Connections<C> {
     let evicted: C | undefined
     if (hasTooMany || this.#open.size >= this.#limits.total) {
       const loser = hasTooMany ? client : this.#greediest()
-      ;[evicted] = loser?.waiting ?? []
+      // Whoever has more gets no further connection at the cost of one who has few.
+      const isGreedier = !hasTooMany && loser !== undefined && greed(client) > greed(loser)
+      ;[evicted] = isGreedier ? [] : (loser?.waiting ?? [])
       if (evicted === undefined) return { admitted: false }
       this.closed(evicted)
     }
@@ -104,7 +106,8 @@ export class Connections<C> {
     const open = this.#open.get(connection)
     if (open === undefined) return
     open.working += 1
-    this.#work(connection, open.client)
+    // The body of one that is held back may arrive meanwhile.
+    if (open.working > open.held) this.#work(connection, open.client)
   }
 
   /** A request that `began` is held back. Its connection may be evicted meanwhile. */

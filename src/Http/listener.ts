@@ -120,6 +120,8 @@ export const serveHttp = Effect.fnUntraced(function* (
   // `respond` checks the Host header, and replies in JSON.
   const server = createServer({ ...times, requireHostHeader: false }, requests.take)
   server.timeout = answerTimeout
+  // Node would leave out those beyond a number, and obey them all the same: a client could hide headers from all checks.
+  server.maxHeadersCount = 0
   server.maxConnections = front.total + refusalReserve
   server.on("connection", (socket) => {
     const admission = connections.admit(socket, socket.remoteAddress ?? "")

@@ -11,7 +11,14 @@ import { ApiError } from "../Domain/ApiError.ts"
 import { eventLoopTurn } from "../Sql/eventLoopTurn.ts"
 import { BodyRoom } from "./BodyRoom.ts"
 import { hasBody, noBody, receiveBody } from "./body.ts"
-import { makeRefusals, tooManyAtOnce, tooManyBodies, tooManyPieces, unknownVersion } from "./connectionRefusals.ts"
+import {
+  makeRefusals,
+  tooManyAtOnce,
+  tooManyBodies,
+  tooManyHeaders,
+  tooManyPieces,
+  unknownVersion
+} from "./connectionRefusals.ts"
 import type { Connections } from "./connections.ts"
 import { errorReply, type HttpReply, headersOf, newRequestId, type Pieces } from "./HttpReply.ts"
 import type { Hold } from "./PageHandler.ts"
@@ -25,6 +32,9 @@ const shuttingDown = new ApiError({
 
 /** Most requests that a client may send on one connection without waiting for a reply. */
 const maxPipelined = 32
+
+/** Most headers of a request. Each costs time before it is known whose request it is; browsers and proxies send a third. */
+const maxHeaders = 100
 
 /** Node's parser also takes HTTP/0.9 and HTTP/2.0 in a request line, which are other protocols. */
 const versions = new Set(["1.1", "1.0"])
@@ -162,6 +172,7 @@ export const makeRequests = (
   const take = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request
     if (refusals.isRefused(socket)) return
+    if (request.rawHeaders.length > 2 * maxHeaders) return refusals.refuse(tooManyHeaders, socket)
     if (!versions.has(request.httpVersion)) return refusals.refuse(unknownVersion, socket)
     // Behind a delayed request none is accepted: all would be delayed, and each costs memory.
     if (connections.isHeld(socket) || connections.working(socket) >= maxPipelined) {

@@ -73,10 +73,16 @@ describe("the share of requests without a key", () => {
     expect(share.mayRun(1, 0)).toBe(true)
     expect(share.next()).toBe("of somebody known")
     expect(share.mayRun(1, 0)).toBe(false)
+    // Other sessions of theirs have no more.
+    share.spent(known, 60)
+    share.add({ name: "another", weight: 100 }, "again", 1)
+    expect([share.mayRun(1, 0), share.mayRun(38, 0)]).toEqual([false, false])
+    expect(share.mayRun(42, 0)).toBe(true)
     // A head start of 10 ms, a hundred times.
     share.spent(known, 1_000)
-    share.add(known, "again", 1)
-    expect(share.mayRun(1, 0)).toBe(false)
+    share.next()
+    share.add(known, "once more", 42)
+    expect(share.mayRun(60_000, 0)).toBe(false)
   })
 
   it("gives everybody their turn, and nobody a second one before it", () =>

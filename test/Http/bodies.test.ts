@@ -137,6 +137,16 @@ describe("a request", () => {
     })
   )
 
+  it.scopedLive.each([101, 1_100])("with %d headers is refused, whatever would be hidden behind them", (count) =>
+    Effect.gen(function* () {
+      const client = yield* connected(tell)
+      client.write(`GET / HTTP/1.1\r\nhost: x\r\n${"x-b: \r\n".repeat(count - 1)}\r\n`)
+      const text = yield* client.closed
+      expect(text).toMatch(/^HTTP\/1.1 431 /)
+      expect(lastError(text)).toMatchObject({ code: "HEADERS_TOO_LARGE" })
+    })
+  )
+
   it.scopedLive.each(["HTTP/0.9", "HTTP/2.0", "HTTP/1.2"])("of version %s is refused", (version) =>
     Effect.gen(function* () {
       const client = yield* connected(tell)
