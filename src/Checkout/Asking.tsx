@@ -2,7 +2,7 @@
 import { plainAmount } from "./amounts.ts"
 import { type Choice, type Code, hrefOf } from "./choice.ts"
 import { LocalTime } from "./LocalTime.tsx"
-import { placeholder } from "./moment.ts"
+import { mark } from "./moment.ts"
 import { Qr } from "./Qr.tsx"
 import type { Ask, CheckoutView } from "./view.ts"
 import type { Wording } from "./wording.ts"
@@ -87,7 +87,7 @@ const TimeLeft = ({ ask: { endsAt, shownFrom }, isHurried, wording: { t } }: Ask
   <p class="time-left" hidden={!isHurried}>
     {t.timeLeft}{" "}
     <b data-ends={endsAt} data-from={shownFrom}>
-      {placeholder.left}
+      {mark.left}
     </b>
   </p>
 )

@@ -12,7 +12,7 @@ import { type Choice, hrefOf } from "./choice.ts"
 import { Extras } from "./Extras.tsx"
 import { checkoutTexts, type Language, languages } from "./languages.ts"
 import type { ShopLook } from "./look.ts"
-import { cutAtMarks, placeholder } from "./moment.ts"
+import { cutAtMarks, mark } from "./moment.ts"
 import { Outcome } from "./Outcome.tsx"
 import type { RenderedPage } from "./RenderedPages.ts"
 import type { Worth } from "./readPayment.ts"
@@ -132,7 +132,7 @@ const CheckoutPage = (props: CheckoutPageProps) => {
         class={state.kind}
         data-version={version}
         data-final={isFinal(view)}
-        data-now={placeholder.now}
+        data-now={mark.now}
         data-copied={wording.t.copied}
       >
         <Body {...props} wording={wording} />

@@ -9,8 +9,7 @@ import type { Language } from "./languages.ts"
 export type Cut = ReadonlyArray<Buffer | "now" | "left">
 
 // No text that is shown may have a NUL, and HTML has none.
-const mark = { now: "\0now\0", left: "\0left\0" } as const
-export const placeholder: Readonly<Record<keyof typeof mark, string>> = mark
+export const mark = { now: "\0now\0", left: "\0left\0" } as const
 
 export const cutAtMarks = (document: string): Cut =>
   document.split(/\0(now|left)\0/).map((part, i) => (i % 2 === 0 ? Buffer.from(part) : part === "now" ? "now" : "left"))

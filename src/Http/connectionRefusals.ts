@@ -34,9 +34,12 @@ export const tooManyAtOnce = new ApiError({
   message: "Too many requests came on this connection without waiting for an answer: the rest was not looked at."
 })
 
+/** Most headers of a request. Each costs time before it is known whose request it is; browsers and proxies send a third. */
+export const maxHeaders = 100
+
 export const tooManyHeaders = new ApiError({
   code: "HEADERS_TOO_LARGE",
-  message: "The request has more than 100 headers."
+  message: `The request has more than ${maxHeaders} headers.`
 })
 
 export const tooManyPieces = new ApiError({

@@ -4,8 +4,8 @@
  * closed in favour of a new one; at the limit of all, the one that has waited longest of the client with most connections. So
  * neither idle connections nor slow requests keep others out, and who has few connections keeps them, however many others
  * come. A connection whose request is being worked on is never closed; one whose request is held back to slow its client
- * down counts as waiting. A pure data structure: `listener.ts` and
- * `requests.ts` report events to it and close what it evicts.
+ * down counts as waiting. A pure data structure: `listener.ts` and `requests.ts` report events to it and close what it
+ * evicts.
  */
 import { networkOf } from "./clientAddress.ts"
 

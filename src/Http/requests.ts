@@ -13,6 +13,7 @@ import { BodyRoom } from "./BodyRoom.ts"
 import { hasBody, noBody, receiveBody } from "./body.ts"
 import {
   makeRefusals,
+  maxHeaders,
   tooManyAtOnce,
   tooManyBodies,
   tooManyHeaders,
@@ -32,9 +33,6 @@ const shuttingDown = new ApiError({
 
 /** Most requests that a client may send on one connection without waiting for a reply. */
 const maxPipelined = 32
-
-/** Most headers of a request. Each costs time before it is known whose request it is; browsers and proxies send a third. */
-const maxHeaders = 100
 
 /** Node's parser also takes HTTP/0.9 and HTTP/2.0 in a request line, which are other protocols. */
 const versions = new Set(["1.1", "1.0"])

@@ -162,6 +162,30 @@ describe("connections", () => {
     ])
   })
 
+  it("of whoever has few are not closed for one who has more", () => {
+    const connections = new Connections<string>({ ...limits, total: 4, perClient: 8 })
+    connections.admit("idle", "192.0.2.1")
+    for (const one of ["a", "b", "c"]) {
+      connections.admit(one, "198.51.100.1")
+      connections.began(one)
+    }
+    expect(connections.admit("d", "198.51.100.1")).toEqual({ admitted: false })
+    // A newcomer has fewer.
+    expect(connections.admit("new", "192.0.2.2")).toEqual({ admitted: true, evicted: "idle" })
+  })
+
+  it("whose request is held back may be replaced, also when its body has arrived meanwhile", () => {
+    const connections = new Connections<string>({ ...limits, total: 1 })
+    connections.admit("one", "192.0.2.1")
+    connections.held("one")
+    connections.began("one")
+    expect(connections.admit("two", "192.0.2.2")).toEqual({ admitted: true, evicted: "one" })
+    connections.held("two")
+    connections.began("two")
+    connections.released("two")
+    expect(connections.admit("three", "192.0.2.3")).toEqual({ admitted: false })
+  })
+
   it("of a client with too many unread bytes are reported, until it reads some or closes some", () => {
     const connections = new Connections<string>(limits)
     connections.admit("one", "192.0.2.1")
