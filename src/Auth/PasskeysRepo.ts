@@ -41,6 +41,9 @@ const toPasskey = (row: Row): Passkey => ({
 
 /** The most of one person. */
 export const mostPasskeys = 20
+/** The longest id, and the longest public key in bytes: those of authenticators are shorter. */
+export const longestId = 1_400
+export const longestKey = 2_048
 
 export const byId = (db: Db, id: string) =>
   Effect.map(db.get<Row>("SELECT * FROM passkeys WHERE id = ?", [id]), (row) => row && toPasskey(row))
@@ -77,6 +80,10 @@ export const used = (id: string, counter: number, at: number) =>
 /** Whether there was one. */
 export const remove = (person: PersonId, id: string) =>
   Effect.flatMap(Tx, (tx) => changes(tx, "DELETE FROM passkeys WHERE person_id = ? AND id = ?", [person, id]))
+
+/** Removes all of a person. */
+export const removeAll = (person: PersonId) =>
+  Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM passkeys WHERE person_id = ?", [person]))
 
 /** Removes those that came of these sessions and were made since `since`, Unix milliseconds. */
 export const removeOf = (sessions: string, since: number) =>

@@ -25,6 +25,10 @@ export const seen = (person: PersonId, network: string, now: number) =>
     )
   })
 
+/** Forgets the networks of a person. */
+export const forget = (person: PersonId) =>
+  Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM sign_in_networks WHERE person_id = ?", [person]))
+
 /** Whether the person with this id has signed in from a network. */
 export const isKnown = (db: Db, person: string, network: string, now: number) =>
   Effect.map(

@@ -6,6 +6,7 @@
 import { Clock, Data, Effect, Schema } from "effect"
 import type { SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
+import { Settings } from "../Settings.ts"
 import { Reader, Tx, Writer } from "../Sql.ts"
 import { audited, personActor } from "./auditLog.ts"
 import type { Challenges } from "./Challenges.ts"
@@ -13,6 +14,7 @@ import { origin } from "./descent.ts"
 import * as Repo from "./PasskeysRepo.ts"
 import * as PeopleRepo from "./PeopleRepo.ts"
 import { stillOpen } from "./sessions.ts"
+import { keepWithin } from "./UsageRepo.ts"
 
 /** The site that passkeys are for. */
 export interface RelyingParty {
@@ -76,7 +78,7 @@ const Base64Url = Schema.String.pipe(Schema.pattern(/^[\w-]+$/), Schema.maxLengt
 const credential = <Fields extends Schema.Struct.Fields>(response: Fields) =>
   Schema.parseJson(
     Schema.Struct({
-      id: Base64Url.pipe(Schema.maxLength(1_400)),
+      id: Base64Url.pipe(Schema.maxLength(Repo.longestId)),
       rawId: Base64Url,
       type: Schema.Literal("public-key"),
       response: Schema.Struct({ clientDataJSON: Base64Url, ...response })
@@ -168,8 +170,11 @@ export const addPasskey = Effect.fn("passkeys.add")(function* (
   const { expected, take } = expecting(party, session, now)
   const { registrationInfo } = yield* checked(() => verifyRegistrationResponse({ ...expected, response }))
   if (registrationInfo === undefined) return yield* new PasskeyRefused()
-  yield* take
   const { counter, id, publicKey } = registrationInfo.credential
+  // Both as the browser sent them: the id may be another than the answer's, and the key may have fields of any length.
+  if (id.length > Repo.longestId || publicKey.length > Repo.longestKey) return yield* new PasskeyRefused()
+  yield* take
+  const { quotaBytes } = (yield* Settings).accounts
   const writer = yield* Writer
   const command = Effect.gen(function* () {
     const tx = yield* Tx
@@ -178,6 +183,7 @@ export const addPasskey = Effect.fn("passkeys.add")(function* (
     if (present.length >= Repo.mostPasskeys || (yield* Repo.byId(tx, id)) !== undefined) {
       return yield* new PasskeyRefused()
     }
+    if (person.account !== undefined) yield* keepWithin(person.account, quotaBytes)
     yield* Repo.insert({ id, person: person.id, name, publicKey, counter, createdAt: now, cameOf })
   })
   yield* audited(personActor(person), { act: "portal passkey", detail: { id, name, address } }, () =>

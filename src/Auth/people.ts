@@ -10,7 +10,10 @@ import { type Actor, audited } from "./auditLog.ts"
 import { endSessionsOf } from "./descent.ts"
 import * as LinksRepo from "./LoginLinksRepo.ts"
 import { addLink, roomForOne } from "./loginLinks.ts"
+import * as PasskeysRepo from "./PasskeysRepo.ts"
+import * as PasswordsRepo from "./PasswordsRepo.ts"
 import * as Repo from "./PeopleRepo.ts"
+import * as NetworksRepo from "./SignInNetworksRepo.ts"
 import { stillOpen } from "./sessions.ts"
 
 /** A person with the token of a new link, which is known only now. */
@@ -71,7 +74,10 @@ export const changeRole = Effect.fn("people.changeRole")(function* (actor: Actor
   yield* audited(actor, act, () => writer.write(Repo.changeRole(person.id, role)))
 })
 
-/** Ends a person's sessions, what came of them, and their links, and lets them sign in no more. */
+/**
+ * Ends a person's sessions, what came of them, and their links, and lets them sign in no more. Nothing of how they signed in
+ * is kept: an account can have disabled people without number. Enabled again they need a new link.
+ */
 export const disable = Effect.fn("people.disable")(function* (actor: Actor, { id, name }: Person) {
   const writer = yield* Writer
   const command = Effect.gen(function* () {
@@ -79,11 +85,14 @@ export const disable = Effect.fn("people.disable")(function* (actor: Actor, { id
     yield* Repo.disable(id, now)
     yield* endSessionsOf(id, { credentials: true })
     yield* LinksRepo.end(id, now)
+    yield* PasswordsRepo.remove(id)
+    yield* PasskeysRepo.removeAll(id)
+    yield* NetworksRepo.forget(id)
   })
   yield* audited(actor, { act: "people disable", detail: { person: id, name } }, () => writer.write(command))
 })
 
-/** Lets a disabled person sign in again. */
+/** Lets a disabled person sign in again, by a link that is made next. */
 export const enable = Effect.fn("people.enable")(function* (actor: Actor, { account, id, name }: Person) {
   const writer = yield* Writer
   const act = { act: "people enable", detail: { person: id, name } }

@@ -1,12 +1,25 @@
 import { expect, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { rows, tempStore } from "../lib/store.ts"
+import { Clock, Effect, TestClock } from "effect"
+import { week } from "../../src/Auth/descent.ts"
+import * as LinksRepo from "../../src/Auth/LoginLinksRepo.ts"
+import { addLink, makeLink } from "../../src/Auth/loginLinks.ts"
+import { disable } from "../../src/Auth/people.ts"
+import * as SessionsRepo from "../../src/Auth/SessionsRepo.ts"
+import * as NetworksRepo from "../../src/Auth/SignInNetworksRepo.ts"
+import { begin, unusedSince } from "../../src/Auth/sessions.ts"
+import type { Person } from "../../src/Domain/Person.ts"
+import type { Reader, Writer } from "../../src/Sql.ts"
+import { execute, inTransaction, rows, tempStore } from "../lib/store.ts"
+import { portalStore, shop } from "../Portal/room.ts"
 
 // Everything that an account can make the daemon store has an end: it counts towards the account's quota, or there is a
 // number of it. The tables, their columns and what is counted are read from the schema, so that a new table or column
 // without an answer fails here.
 
-/** Rows of accounts that do not count by themselves, and what limits them. */
+/**
+ * Rows of accounts that do not count by themselves, and what limits them. A number of each person does, since an account has
+ * 200 people who are not disabled, and of the others nothing is left: see below.
+ */
 const capped: Readonly<Record<string, string>> = {
   transitions: "at most a few of each payment, which counts them",
   searches: "one of each payment, which counts it",
@@ -14,7 +27,6 @@ const capped: Readonly<Record<string, string>> = {
   default_secrets: "one of each account and mode",
   shops: "one of each account",
   passwords: "one of each person",
-  passkeys: "20 of each person: test/Auth/passkeys.test.ts",
   sessions: "20 of each person: test/Auth/peopleCaps.test.ts",
   sign_in_links: "20 of each person: test/Auth/peopleCaps.test.ts",
   sign_in_networks: "20 of each person: test/Portal/password.test.ts",
@@ -82,7 +94,6 @@ const short: Readonly<Record<string, string>> = {
   "lanes.target": "its deliveries count it",
   "sessions.address": "an IP address",
   "passwords.sign_in_name": "at most 100 characters",
-  "passkeys.public_key": "the form that it comes in has at most 16 KB",
   "shops.name": "one row: at most 60 characters",
   "shops.accent": "one row: a colour",
   "shops.logo": "one row: the name of one of the operator's files",
@@ -130,7 +141,7 @@ it.scoped("every table is counted, capped, or not made by an account", () =>
     expect(Array.from(counted.keys()).toSorted()).toEqual(
       [
         ...["api_keys", "attempts", "audit", "deliveries", "endpoints", "events", "idempotent_responses", "payments"],
-        ...["people", "quotes"]
+        ...["passkeys", "people", "quotes"]
       ].toSorted()
     )
   }).pipe(Effect.provide(tempStore))
@@ -158,4 +169,50 @@ it.scoped("every text of an account's rows is measured, or bounded by the schema
     // No answer outlives its question.
     expect(Object.keys(short).filter((each) => !used.has(each))).toEqual([])
   }).pipe(Effect.provide(tempStore))
+)
+
+const day = 24 * 60 * 60_000
+
+/** Stores rows of a person, by table: of each that has a person's id. */
+const rowsOf: Readonly<Record<string, (person: Person) => Effect.Effect<unknown, unknown, Reader | Writer>>> = {
+  passkeys: ({ id }) =>
+    execute(
+      "INSERT INTO passkeys (id, person_id, name, public_key, counter, created_at) VALUES ('phone', ?, 'phone', x'00', 0, 0)",
+      [id]
+    ),
+  passwords: ({ id }) =>
+    execute(
+      `INSERT INTO passwords (person_id, realm, sign_in_name, salt, hash, created_at)
+       VALUES (?, 'shop', 'ann', x'00', x'00', 0)`,
+      [id]
+    ),
+  sessions: (person) =>
+    inTransaction(begin(person, { userAgent: "a", address: "192.0.2.1", network: "192.0.2.1", secret: undefined })),
+  sign_in_links: (person) => inTransaction(addLink(person)),
+  sign_in_networks: ({ id }) => inTransaction(NetworksRepo.seen(id, "198.51.100.7", 0))
+}
+
+it.scoped("a day after a person is disabled nothing is left of what a person has a number of", () =>
+  Effect.gen(function* () {
+    const { person } = yield* makeLink({ name: "Ann", role: "admin", account: shop })
+    const tables: Array<string> = []
+    for (const { name } of yield* ofKind("table")) {
+      const columns = yield* rows<{ name: string }>("SELECT name FROM pragma_table_info(?)", [name])
+      if (columns.some((column) => column.name === "person_id")) tables.push(name)
+    }
+    expect(tables.toSorted()).toEqual(Object.keys(rowsOf).toSorted())
+    const left = Effect.forEach(tables, (table) =>
+      Effect.map(rows(`SELECT 1 FROM ${table} WHERE person_id = ?`, [person.id]), ({ length }) => [table, length > 0])
+    )
+    yield* TestClock.setTime(30 * day)
+    for (const store of Object.values(rowsOf)) yield* store(person)
+    expect(yield* left).toEqual(tables.map((table) => [table, true]))
+    yield* disable({ via: "portal", who: "Grace", account: shop }, person)
+    // What housekeeping does within the hour.
+    yield* TestClock.adjust(day + 60 * 60_000)
+    const now = yield* Clock.currentTimeMillis
+    yield* inTransaction(LinksRepo.forget(now - LinksRepo.memory, 100))
+    yield* inTransaction(SessionsRepo.endUnused(unusedSince(now), now - week, 100))
+    expect(yield* left).toEqual(tables.map((table) => [table, false]))
+  }).pipe(Effect.provide(portalStore()))
 )

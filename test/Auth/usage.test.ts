@@ -180,7 +180,7 @@ it.scoped("what is counted decreases with deletions", () =>
   })
 )
 
-it.scoped("keys, people and the log of what they do are counted too, though they are of no payment", () =>
+it.scoped("keys, people, passkeys and the log of what they do are counted too, though they are of no payment", () =>
   onStore(function* () {
     const before = yield* fileBytes
     const inserted = Effect.gen(function* () {
@@ -199,6 +199,10 @@ it.scoped("keys, people and the log of what they do are counted too, though they
           [...[person, name], n]
         )
         yield* tx.run(
+          `INSERT INTO passkeys (id, person_id, name, public_key, counter, created_at) VALUES (?, ?, ?, ?, 0, ?)`,
+          [randomBytes(32).toString("base64url"), person, name, randomBytes(n % 10 === 0 ? 2_048 : 77), n]
+        )
+        yield* tx.run(
           `INSERT INTO audit (at, via, who, account_id, act, detail)
            VALUES (?, 'portal', ?, 'default', 'people invite', json_object('name', ?))`,
           [n, `${person} Ann`, name]
@@ -209,6 +213,7 @@ it.scoped("keys, people and the log of what they do are counted too, though they
     const share = (yield* usage).stored / ((yield* fileBytes) - before)
     expect(share).toBeGreaterThan(0.9)
     expect(share).toBeLessThan(1.1)
+    yield* execute("DELETE FROM passkeys")
     yield* execute("DELETE FROM people")
     yield* execute("DELETE FROM api_keys")
     const left = (yield* usage).stored

@@ -87,7 +87,12 @@ export const portalWith = Effect.fnUntraced(function* <R>(routes: ReadonlyArray<
 })
 
 /** The portal with pages that say who sees them. */
-export const portal = portalWith<Reader | Secrets | Writer>([...routes, ...meRoutes, ...peopleRoutes, ...auditRoutes])
+export const portal = portalWith<Reader | Secrets | Settings | Writer>([
+  ...routes,
+  ...meRoutes,
+  ...peopleRoutes,
+  ...auditRoutes
+])
 
 /** Text as Preact escapes it, as it was before. */
 export const unescaped = (text: string): string =>

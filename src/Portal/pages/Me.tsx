@@ -11,6 +11,7 @@ import * as SessionsRepo from "../../Auth/SessionsRepo.ts"
 import type { Person } from "../../Domain/Person.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
 import { pageReply, seeOther } from "../../Pages/reply.tsx"
+import type { Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
 import { blank, type FormState, TextField } from "../components/Form.tsx"
 import { Desk } from "../Desk.ts"
@@ -20,7 +21,7 @@ import { type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 import { MeView } from "./MeView.tsx"
 
-type Services = Desk | Reader | Writer
+type Services = Desk | Reader | Settings | Writer
 
 /** The person who looks at the page. Their row is never deleted. */
 const self = (viewer: Viewer) =>
@@ -159,6 +160,7 @@ const makePasskey = (viewer: Viewer, { client, form }: PortalRequest) =>
   }).pipe(
     Effect.catchTags({
       SessionEnded: signedOut,
+      QuotaExceeded: ({ message }) => newPasskey(viewer, message),
       PasskeyRefused: () =>
         newPasskey(viewer, "The passkey was not accepted: it is known already, or it took longer than five minutes.")
     })

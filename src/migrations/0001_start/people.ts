@@ -73,7 +73,7 @@ export const people = [
     id TEXT PRIMARY KEY CHECK (octet_length(id) <= 1400),
     person_id TEXT NOT NULL REFERENCES people (id),
     name TEXT NOT NULL CHECK (octet_length(name) <= 400),
-    public_key BLOB NOT NULL,
+    public_key BLOB NOT NULL CHECK (octet_length(public_key) <= 2048),
     counter INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     last_used_at INTEGER,

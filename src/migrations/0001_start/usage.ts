@@ -10,6 +10,12 @@ const onPages = (bytes: string) =>
     FROM (SELECT p, iif((p - 489) % 4092 + 489 <= 4061, (p - 489) % 4092 + 489, 489) AS kept
       FROM (SELECT ${bytes} AS p))))`
 
+/**
+ * The same for a row of up to two pages in a B-tree without rowids, be it a table or an index: of more than 1,002 bytes 489
+ * stay there, and the rest takes a page.
+ */
+const inKeyOrder = (bytes: string) => `iif(${bytes} <= 1002, ${bytes}, 489 + 4096)`
+
 const octets = (row: string, ...columns: ReadonlyArray<string>) =>
   columns.map((column) => `coalesce(octet_length(${row}.${column}), 0)`).join(" + ")
 
@@ -29,15 +35,19 @@ const sizes = {
     `${onPages(`80 + ${octets(row, "body", "headers", "key", "account_id")}`)} + 50 + ${octets(row, "key", "account_id")}`,
   api_keys: (row: string) => `290 + ${octets(row, "name", "permissions", "ips")} + 2 * ${octets(row, "account_id")}`,
   people: (row: string) => `125 + ${octets(row, "name")} + 2 * ${octets(row, "account_id")}`,
+  passkeys: (row: string) =>
+    `${inKeyOrder(`110 + ${octets(row, "id", "name", "public_key")}`)} 
+      + (1 + (${row}.came_of IS NOT NULL)) * ${inKeyOrder(`60 + ${octets(row, "id")}`)}`,
   audit: (row: string) => `70 + ${octets(row, "who", "account_id", "act", "detail")}`
 }
 
-/** What an account's rows without a mode count as: its people, and the acts on them. */
+/** What an account's rows without a mode count as: its people, their passkeys, and the acts on them. */
 const noMode = "''"
 
 /** Whose a row is. Rows of the operator have no account, and change no row of `usage`. */
 const owners: Readonly<Record<string, (row: string) => string>> = {
   people: (row) => `account_id = ${row}.account_id AND mode = ${noMode}`,
+  passkeys: (row) => `account_id = (SELECT account_id FROM people WHERE id = ${row}.person_id) AND mode = ${noMode}`,
   audit: (row) => `account_id = ${row}.account_id AND mode = coalesce(${row}.mode, ${noMode})`
 }
 
