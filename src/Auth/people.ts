@@ -68,9 +68,16 @@ export const inviteAgain = Effect.fn("people.inviteAgain")(function* (
   return { person, token } satisfies Invited
 })
 
-export const changeRole = Effect.fn("people.changeRole")(function* (actor: Actor, person: Person, role: AccountRole) {
+/** @param address of the client */
+export const changeRole = Effect.fn("people.changeRole")(function* (
+  actor: Actor,
+  person: Person,
+  role: AccountRole,
+  address: string
+) {
   const writer = yield* Writer
-  const act = { act: "people role", detail: { person: person.id, name: person.name, from: person.role, to: role } }
+  const detail = { person: person.id, name: person.name, from: person.role, to: role, address }
+  const act = { act: "people role", detail }
   yield* audited(actor, act, () => writer.write(Repo.changeRole(person.id, role)))
 })
 
@@ -92,10 +99,18 @@ export const disable = Effect.fn("people.disable")(function* (actor: Actor, { id
   yield* audited(actor, { act: "people disable", detail: { person: id, name } }, () => writer.write(command))
 })
 
-/** Lets a disabled person sign in again, by a link that is made next. */
-export const enable = Effect.fn("people.enable")(function* (actor: Actor, { account, id, name }: Person) {
+/**
+ * Lets a disabled person sign in again, by a link that is made next.
+ *
+ * @param address of the client
+ */
+export const enable = Effect.fn("people.enable")(function* (
+  actor: Actor,
+  { account, id, name }: Person,
+  address: string
+) {
   const writer = yield* Writer
-  const act = { act: "people enable", detail: { person: id, name } }
+  const act = { act: "people enable", detail: { person: id, name, address } }
   const command = Effect.zipRight(roomForOne(account), Repo.disable(id, undefined))
   yield* audited(actor, act, () => writer.write(command))
 })

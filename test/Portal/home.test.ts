@@ -1,7 +1,12 @@
 import { expect } from "@effect/vitest"
 import { Clock } from "effect"
+import { h } from "preact"
+import { render } from "preact-render-to-string"
 import { defaultAccount } from "../../src/Auth.ts"
+import { AccountId } from "../../src/Domain/Ids.ts"
 import { dayMillis, dayOf, durationText, median, overviewOf, together } from "../../src/Portal/pages/overview.ts"
+import { WaysIn, waysIn } from "../../src/Portal/pages/waysIn.tsx"
+import type { Viewer } from "../../src/Portal/Viewer.ts"
 import { Reader } from "../../src/Sql.ts"
 import { storeLateMoney } from "../lib/exceptions.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
@@ -41,6 +46,11 @@ liveSuite(shop, "the portal's home page", (test) => {
     yield* ada.post(`${home}/people`, { name: "Eve <b>", role: "admin" })
     const [eve] = yield* rows<{ id: string }>("SELECT id FROM people WHERE name = 'Eve <b>'")
     yield* ada.post(`${home}/people/${eve?.id}/link`)
+    const gus = yield* somebody({ account: "default", name: "Gus" })
+    for (const act of ["role", "disable", "enable"]) {
+      yield* gus.post(`${home}/people/${eve?.id}/${act}`, { role: "viewer" })
+    }
+    yield* gus.post(`${home}/people/${eve?.id}/role`, { role: "admin" })
     yield* ada.post(`${home}/me/password`, { name: "ada", password: "correct horse battery" })
     yield* execute(
       `INSERT INTO audit (at, via, who, account_id, act, detail) VALUES
@@ -55,14 +65,54 @@ liveSuite(shop, "the portal's home page", (test) => {
       "Ada invited Eve &lt;b",
       "Ada made a link for Eve",
       "Ada set a password",
+      "Gus made Eve &lt;b> a viewer",
+      "Gus enabled Eve &lt;b> again",
+      "Gus made Eve &lt;b> an admin",
       "Ida made the passkey phone"
     ]) {
       expect(told).toContain(said)
     }
-    expect(told).toMatch(/Ada invited [^<]*<code>127\.0\.0\.1<\/code>, <time/)
+    for (const act of ["Ada invited", "Gus enabled", "Gus made"]) {
+      expect(told).toMatch(new RegExp(`${act} [^<]*<code>127\\.0\\.0\\.1</code>, <time`))
+    }
     expect(told).not.toMatch(/Old|Root|Sue/)
     expect(ways((yield* (yield* somebody()).get(home)).text)).toMatch(/Root set a password/)
     expect(ways((yield* (yield* viewer).get(home)).text)).toBe("")
+  })
+
+  test("tells of each person's new ways in, however many one of them makes, by the index of the week's", function* () {
+    const account = AccountId.make("crowded")
+    const at = yield* Clock.currentTimeMillis
+    const add = (who: string, act: string, ago: number, count = 1) =>
+      execute(
+        `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
+         INSERT INTO audit (at, via, who, account_id, act, detail)
+         SELECT ? + n, 'portal', ?, ?, ?, '{"name":"Vera","address":"192.0.2.1"}' FROM numbers`,
+        [count, at - ago * dayMillis, who, account, act]
+      )
+    yield* add("per_1 Ann", "people invite", 6)
+    yield* add("per_2 Max", "people link", 5, 3_000)
+    yield* add("per_2 Max", "people enable", 0.5, 2)
+    yield* add("per_3 Old", "people enable", 8)
+    yield* add("per_3 Old", "keys create", 1)
+    const reader = yield* Reader
+    const steps: Array<string> = []
+    const viewer = { owner: { account, mode: "test" }, role: "admin" } as Viewer
+    const told = yield* waysIn(explained(reader, reader, steps), viewer, at)
+    expect(told.map((acts) => acts.map(({ act, who }) => `${who}: ${act}`))).toEqual([
+      [...Array(2).fill("per_2 Max: people enable"), ...Array(18).fill("per_2 Max: people link")],
+      ["per_1 Ann: people invite"]
+    ])
+    const searches = new Set(steps.filter((step) => step.includes(" audit ")))
+    for (const step of searches) {
+      expect(step).toMatch(
+        /^SEARCH audit USING (COVERING )?INDEX audit_ways_in \(account_id=\? AND <expr>=\? AND who[=>]\?/
+      )
+    }
+    expect(searches.size).toBeGreaterThan(2)
+    const page = render(h(WaysIn, { of: told, viewer }))
+    expect(page).toContain("and at least 17 more by Max")
+    expect(page.match(/by Ann|Ann invited/g)).toEqual(["Ann invited"])
   })
 
   test("sums up today and thirty days, with charts that have their numbers as tables", function* () {

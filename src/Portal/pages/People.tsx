@@ -139,14 +139,14 @@ const about =
     act: (
       actor: Actor,
       person: Person,
-      form: URLSearchParams
+      request: PortalRequest
     ) => Effect.Effect<void, StoreUnavailable | TooMany, Writer>
   ) =>
   (viewer: Viewer, request: PortalRequest) =>
     Effect.gen(function* () {
       const person = yield* personFor(viewer, request)
       if (person === undefined) return missing(viewer)
-      return yield* act(actorFor(viewer, person.account), person, request.form).pipe(
+      return yield* act(actorFor(viewer, person.account), person, request).pipe(
         Effect.as(seeOther(pathOf(viewer, "/people"))),
         Effect.catchTag("TooMany", ({ message }) =>
           shown(viewer, { given: { ...blank("invite"), problems: [{ path: "", message }] }, status: 422 })
@@ -165,10 +165,10 @@ const relink = (viewer: Viewer, request: PortalRequest) =>
   })
 
 /** Between the two roles of an account: an operator belongs to none. */
-const rerole = (actor: Actor, person: Person, form: URLSearchParams) => {
+const rerole = (actor: Actor, person: Person, { client, form }: PortalRequest) => {
   const role = form.get("role")
   const isOther = person.role !== "operator" && role !== person.role
-  return isOther && (role === "admin" || role === "viewer") ? changeRole(actor, person, role) : Effect.void
+  return isOther && (role === "admin" || role === "viewer") ? changeRole(actor, person, role, client) : Effect.void
 }
 
 const acting = (path: string, handle: PortalRoute<Services>["handle"]): PortalRoute<Services> => ({
@@ -184,6 +184,9 @@ export const peopleRoutes: ReadonlyArray<PortalRoute<Services>> = [
   acting("/people/:id/link", relink),
   acting("/people/:id/role", about(rerole)),
   acting("/people/:id/disable", about(disable)),
-  acting("/people/:id/enable", about(enable)),
+  acting(
+    "/people/:id/enable",
+    about((actor, person, { client }) => enable(actor, person, client))
+  ),
   acting("/people/:id/revoke", about(endSessions))
 ]

@@ -3,6 +3,7 @@
  * acts in its person's name.
  */
 import { Effect } from "effect"
+import { Fragment } from "preact"
 import * as AuditRepo from "../../Auth/AuditRepo.ts"
 import { week } from "../../Auth/descent.ts"
 import type { Db } from "../../Sql.ts"
@@ -10,19 +11,23 @@ import { Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 
-/** More are in the audit log. */
-const most = 10
+/** People whose acts are told of, and of each how many are read, and told. More are in the audit log. */
+const most = { people: 10, acts: 20 }
+const mostTold = 3
 
-/** Those of the last week, newest first: of the page's account, and for operators of operators too. */
+/**
+ * Those of the last week, of each person who made some, newest first: of the page's account, and for operators of operators
+ * too.
+ */
 export const waysIn = (reader: Db, { owner, role }: Viewer, now: number) => {
   const whose = mayAs(role, "operator") ? [owner.account, undefined] : mayAs(role, "admin") ? [owner.account] : []
   return Effect.map(
     Effect.forEach(whose, (account) => AuditRepo.waysIn(reader, account, now - week, most), { concurrency: 1 }),
-    (acts) =>
-      acts
+    (people) =>
+      people
         .flat()
-        .sort((a, b) => b.at - a.at || b.sequence - a.sequence)
-        .slice(0, most)
+        .sort(([a], [b]) => (b?.at ?? 0) - (a?.at ?? 0))
+        .slice(0, most.people)
   )
 }
 
@@ -33,28 +38,44 @@ const said = ({ act, who }: AuditRepo.AuditEntry, detail: Readonly<Record<string
   const by = nameOf(who)
   if (act === "people invite") return `${by} invited ${detail.name} as ${detail.role}`
   if (act === "people link") return `${by} made a link for ${detail.name}`
+  if (act === "people enable") return `${by} enabled ${detail.name} again`
+  if (act === "people role") return `${by} made ${detail.name} ${detail.to === "admin" ? "an admin" : "a viewer"}`
   return act === "portal password" ? `${by} set a password` : `${by} made the passkey ${detail.name}`
 }
+
+const WayIn = ({ entry }: { readonly entry: AuditRepo.AuditEntry }) => {
+  const detail: Readonly<Record<string, unknown>> = JSON.parse(entry.detail)
+  return (
+    <li>
+      {said(entry, detail)}, from <code>{String(detail.address)}</code>, <Time at={entry.at} />
+    </li>
+  )
+}
+
+/** How many further acts of a person there are. */
+const more = (acts: ReadonlyArray<AuditRepo.AuditEntry>): string =>
+  `${acts.length < most.acts ? "" : "at least "}${acts.length - mostTold} more by ${nameOf(acts[0]?.who ?? "")}`
 
 export const WaysIn = ({
   of,
   viewer
 }: {
-  readonly of: ReadonlyArray<AuditRepo.AuditEntry>
+  /** Of each person. */
+  readonly of: ReadonlyArray<ReadonlyArray<AuditRepo.AuditEntry>>
   readonly viewer: Viewer
 }) =>
   of.length === 0 ? null : (
     <section aria-labelledby="ways-in">
       <h2 id="ways-in">New ways in</h2>
       <ul class="needs card">
-        {of.map((entry) => {
-          const detail: Readonly<Record<string, unknown>> = JSON.parse(entry.detail)
-          return (
-            <li key={entry.sequence}>
-              {said(entry, detail)}, from <code>{String(detail.address)}</code>, <Time at={entry.at} />
-            </li>
-          )
-        })}
+        {of.map((acts) => (
+          <Fragment key={acts[0]?.sequence}>
+            {acts.slice(0, mostTold).map((entry) => (
+              <WayIn key={entry.sequence} entry={entry} />
+            ))}
+            {acts.length > mostTold ? <li>and {more(acts)}</li> : null}
+          </Fragment>
+        ))}
       </ul>
       <p class="hint">
         Of the last week; all are in the <a href={pathOf(viewer, "/audit")}>audit log</a>. If one should not be there,
