@@ -4,7 +4,7 @@ import { Settings } from "../Settings.ts"
 import { Reader, Writer } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import { Accounts } from "./Accounts.ts"
-import { accountLimits, configuredLimits } from "./accountLimits.ts"
+import { accountLimits, configuredLimits, sharing } from "./accountLimits.ts"
 import * as Repo from "./RateLimitsRepo.ts"
 import { type Allowance, isForgotten, spend, type Usage, unused } from "./rateLimitWindows.ts"
 
@@ -19,11 +19,11 @@ export class RateLimits extends Context.Tag("tilld/Auth/RateLimits")<
   RateLimits,
   {
     /**
-     * Counts a request of the key and its account at `now`, Unix milliseconds. Returns whether it is allowed, and the state
-     * of the tightest limit.
+     * Counts a request of the key and its account's keys at `now`, Unix milliseconds. Returns whether it is allowed, and the
+     * state of the tightest limit.
      */
     readonly spend: (
-      key: Pick<ApiKey, "id" | "account" | "granted" | "perMinute" | "perHour">,
+      key: Pick<ApiKey, "id" | "account" | "mode" | "granted" | "perMinute" | "perHour">,
       now: number
     ) => Allowance & { readonly allowed: boolean }
     /** The worker that stores usage. */
@@ -40,7 +40,7 @@ export class RateLimits extends Context.Tag("tilld/Auth/RateLimits")<
       const reader = yield* Reader
       const writer = yield* Writer
       const heartbeat = (yield* Workers).worker("limits", storeInterval)
-      // Keys that have made a request within the hour, and their accounts.
+      // Of keys that have made a request within the hour, and of those that share a limit.
       const usages = new Map<string, Usage>(yield* Repo.all(reader))
       let changed = new Set<string>()
 
@@ -75,7 +75,10 @@ export class RateLimits extends Context.Tag("tilld/Auth/RateLimits")<
       yield* Effect.addFinalizer(() => store)
 
       return {
-        spend: ({ account, granted, id, perHour, perMinute }, now) => {
+        spend: (key, now) => {
+          const { granted, id, perHour, perMinute } = key
+          const terms = termsOf(key.account)
+          const together = sharing(terms, key)
           const mostPerMinute = granted.perMinute ?? limits.perMinute
           const mostPerHour = granted.perHour ?? limits.perHour
           const verdict = spend(
@@ -88,15 +91,15 @@ export class RateLimits extends Context.Tag("tilld/Auth/RateLimits")<
                 }
               },
               {
-                ...{ of: "account", usage: usageOf(account) },
-                limits: accountLimits(termsOf(account), configured, granted)
+                ...{ of: "account", usage: usageOf(together) },
+                limits: accountLimits(terms, configured, granted)
               }
             ],
             now
           )
           if (verdict.allowed) {
             changed.add(id)
-            changed.add(account)
+            changed.add(together)
           }
           return verdict
         },

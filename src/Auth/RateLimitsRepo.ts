@@ -10,7 +10,7 @@ interface Row {
   readonly hour_count: number
 }
 
-/** The stored usage of every key and account that was active lately, by its id. */
+/** The stored usage of every key, and of those that share a limit, that were active lately. */
 export const all = (db: Db) =>
   Effect.map(
     db.all<Row>("SELECT of_id, minute_start, minute_count, hour_start, hour_count FROM rate_windows"),
@@ -24,7 +24,7 @@ export const all = (db: Db) =>
       ])
   )
 
-/** Stores the usage of some keys and accounts, and deletes that of `expired` ones. */
+/** Stores the usage of some keys, and of those that share a limit, and deletes that of `expired` ones. */
 export const replace = (usages: Iterable<readonly [string, Usage]>, expired: Iterable<string>) =>
   Effect.gen(function* () {
     const tx = yield* Tx

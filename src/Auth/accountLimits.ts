@@ -1,5 +1,5 @@
 import type { AccountTerms } from "../Domain/Account.ts"
-import type { KeyLimits } from "../Domain/ApiKey.ts"
+import type { ApiKey, KeyLimits } from "../Domain/ApiKey.ts"
 import type { SettingsShape } from "../Settings.ts"
 import type { RateLimit } from "./rateLimitWindows.ts"
 
@@ -13,8 +13,8 @@ export const configuredLimits = ({ accounts, limits }: Pick<SettingsShape, "acco
 })
 
 /**
- * How many requests all keys of an account may make together: what the operator said, else what is configured and no less
- * than the limits that the operator gave the key that asks.
+ * How many requests all keys of an account may make together in a mode: what the operator said, else what is configured and
+ * no less than the limits that the operator gave the key that asks.
  */
 export const accountLimits = (
   terms: AccountTerms,
@@ -24,3 +24,17 @@ export const accountLimits = (
   perMinute: terms.perMinute ?? Math.max(configured.perMinute, granted.perMinute ?? 0),
   perHour: terms.perHour ?? Math.max(configured.perHour, granted.perHour ?? 0)
 })
+
+/**
+ * Names the keys together with which a key has its account's limit: those of its mode, so that test requests stop no live
+ * ones. Where the operator has not said what the account has, keys that were given limits of their own count apart: those
+ * with the same ones together, so that rolling a key gives them no second time.
+ */
+export const sharing = (
+  { perHour, perMinute }: AccountTerms,
+  { account, granted, mode }: Pick<ApiKey, "account" | "granted" | "mode">
+): string => {
+  const isSaid = perMinute !== undefined || perHour !== undefined
+  const apart: Partial<KeyLimits> = isSaid ? {} : granted
+  return [account, mode, apart.perMinute, apart.perHour].join("/")
+}

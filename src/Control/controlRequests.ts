@@ -68,7 +68,7 @@ const ListedAccount = Schema.Struct({
   ...AccountView.fields,
   usedBytes: Schema.Number,
   quotaBytes: optional(Schema.Number),
-  /** Requests of all its keys together. */
+  /** Requests of all its keys together, in each mode. */
   perMinute: Schema.Number,
   perHour: Schema.Number
 })

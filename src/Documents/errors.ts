@@ -129,7 +129,7 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
       "The transaction 0xc18285c32520a01691427edb4da9a71dae416ff4ebec33007508bd88802ce591 has 3 of the 10 confirmations that base.live asks for: try again later"
   },
   RATE_LIMITED: {
-    when: "The key, or the keys of its account together, have used up their requests of the minute or hour: the message says which. Wait for `Retry-After`.",
+    when: "The key, or the keys of its account and mode together, have used up their requests of the minute or hour: the message says which. Wait for `Retry-After`.",
     message: "This key may make 100 requests a minute: wait as long as Retry-After says.",
     details: { window: "minute", limit: 100 }
   },

@@ -54,7 +54,7 @@ A path that does not exist is a 404 \`NOT_FOUND\`, with or without a key.
 ## Rate limits
 
 A key may make ${limits.perMinute.toLocaleString("en")} requests a minute and ${limits.perHour.toLocaleString("en")} an hour, unless the operator has given it
-other limits; all keys of an account together ten times that, or what the operator says. Each window starts with the first request in it.
+other limits; all keys of an account in a mode together ten times that, or what the operator says. Each window starts with the first request in it.
 \`X-RateLimit-Limit\`, \`X-RateLimit-Remaining\` and \`X-RateLimit-Reset\` (Unix seconds) on every response to a key show the
 window with the fewest requests left, of the key or its account. Beyond a limit comes 429, which says whose it is,
 with \`Retry-After\` in seconds; these refusals do not count.

@@ -9,7 +9,7 @@ export const highestQuota = Number.MAX_SAFE_INTEGER
 export interface AccountTerms {
   /** Bytes that it may store; 0: as many as the disk holds. */
   readonly quotaBytes: number | undefined
-  /** Requests of all its keys together. */
+  /** Requests of all its keys together, in each mode. */
   readonly perMinute: number | undefined
   readonly perHour: number | undefined
 }

@@ -126,7 +126,7 @@ export const File = section({
   accounts: withDefaults({
     /** What an account may store, in bytes: every one but `default`, and those that `tilld accounts change` gave their own. */
     quotaBytes: withDefault(integer(leastQuota, highestQuota), 1_000_000_000),
-    /** Requests of all keys of an account together; unless given, ten times those of one key. */
+    /** Requests of all keys of an account together, in each mode; unless given, ten times those of one key. */
     perMinute: orUndefined(integer(1, highestLimits.perMinute)),
     perHour: orUndefined(integer(1, highestLimits.perHour))
   }),

@@ -122,8 +122,12 @@ const change = Command.make(
     ...common,
     id,
     quota,
-    perMinute: limitOption("per-minute", "a minute that all its keys may make together", highestLimits.perMinute),
-    perHour: limitOption("per-hour", "an hour that all its keys may make together", highestLimits.perHour)
+    perMinute: limitOption(
+      "per-minute",
+      "a minute that all its keys may make together in each mode",
+      highestLimits.perMinute
+    ),
+    perHour: limitOption("per-hour", "an hour that all its keys may make together in each mode", highestLimits.perHour)
   },
   Effect.fnUntraced(function* ({ id: account, perHour, perMinute, quota: quotaBytes, ...options }) {
     const changes = {

@@ -1,8 +1,9 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Layer, TestClock } from "effect"
+import { Duration, Effect, Layer, TestClock } from "effect"
 import { defaultAccount } from "../../src/Auth/Accounts.ts"
 import { Accounts, Keys, RateLimits } from "../../src/Auth.ts"
 import type { ApiKey, KeyTerms } from "../../src/Domain/ApiKey.ts"
+import { newApiKeyId } from "../../src/Domain/Ids.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import * as Sql from "../../src/Sql.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
@@ -23,7 +24,7 @@ const life = (path: string, refuses = () => false) =>
 const inOneLife = <A, E, R>(test: Effect.Effect<A, E, R>) =>
   Effect.flatMap(temporaryDatabase, (path) => life(path)(test))
 
-const makeKey = (own: Partial<KeyTerms> = {}) =>
+const makeKey = (own: Partial<KeyTerms & Pick<ApiKey, "mode">> = {}) =>
   Effect.gen(function* () {
     yield* storeAccount
     const keys = yield* Keys
@@ -54,7 +55,7 @@ it.scoped("the used requests of a key survive a restart, and are deleted after i
       expect(yield* spendNow(key)).toEqual([false, 0])
     }).pipe(life(path))
     yield* TestClock.adjust("1 hour")
-    expect(yield* stored.pipe(life(path))).toEqual([{ of_id: "default" }, { of_id: key.id }])
+    expect(yield* stored.pipe(life(path))).toEqual([{ of_id: "default/test//" }, { of_id: key.id }])
     yield* Effect.gen(function* () {
       expect(yield* stored).toEqual([])
       expect(yield* spendNow(key)).toEqual([true, 2])
@@ -151,14 +152,37 @@ it.scoped("several keys have the account's limit together, across a restart, and
   })
 )
 
-it.scoped("a key that the operator gave more than accounts have may use it", () =>
+it.scoped("test requests use up nothing of the live ones, whichever keys make them", () =>
   Effect.gen(function* () {
-    const key = yield* makeKey({ perMinute: 40, perHour: 60 })
-    const verdicts = yield* Effect.replicateEffect(spendNow(key), 41)
-    expect(verdicts.filter(([allowed]) => allowed)).toHaveLength(40)
-    const other = yield* makeKey()
-    expect(yield* spendNow(other)).toEqual([false, 0])
+    const ofTest = yield* Effect.replicateEffect(makeKey(), 12)
+    for (const key of [...ofTest, ...ofTest, ...ofTest]) yield* spendNow(key)
+    expect(yield* spendNow(yield* makeKey())).toEqual([false, 0])
+    const live = yield* Effect.replicateEffect(makeKey({ mode: "live" }), 11)
+    const verdicts = yield* Effect.forEach([...live, ...live, ...live], spendNow)
+    expect(verdicts.filter(([allowed]) => allowed)).toHaveLength(30)
+  }).pipe(inOneLife)
+)
+
+it.scoped("a key that the operator gave more than accounts have may use it, beside the account's other keys", () =>
+  Effect.gen(function* () {
     const accounts = yield* Accounts
+    const keys = yield* Keys
+    const key = yield* makeKey({ perMinute: 40, perHour: 60 })
+    const allowedOf = (key: ApiKey, count: number) =>
+      Effect.map(
+        Effect.replicateEffect(spendNow(key), count),
+        (verdicts) => verdicts.filter(([allowed]) => allowed).length
+      )
+    expect(yield* allowedOf(key, 41)).toBe(40)
+    // Its requests are none of the others', nor theirs its: each has its three, up to thirty together.
+    const others = yield* Effect.replicateEffect(makeKey(), 11)
+    expect(yield* Effect.forEach(others, (other) => allowedOf(other, 4))).toEqual([...Array(10).fill(3), 0])
+    const another = yield* makeKey({ perMinute: 4 })
+    expect(yield* allowedOf(another, 5)).toBe(4)
+    // Rolled it is given once, not twice.
+    const rolled = yield* keys.roll(key.id, newApiKeyId(), Duration.hours(1))
+    if (rolled === undefined) throw new Error("there is no key")
+    expect(yield* spendNow(rolled.record)).toEqual([false, 0])
     // Said of the account itself, it holds for all of its keys.
     yield* accounts.change(defaultAccount, { perMinute: 2 })
     yield* TestClock.adjust("1 minute")

@@ -30,7 +30,8 @@ const capped: Readonly<Record<string, string>> = {
   sessions: "20 of each person: test/Auth/peopleCaps.test.ts",
   sign_in_links: "20 of each person: test/Auth/peopleCaps.test.ts",
   sign_in_networks: "20 of each person: test/Portal/password.test.ts",
-  rate_windows: "one of each account, and of each key, within an hour of its use",
+  rate_windows:
+    "one of each key, of each account and mode, and of each limit given to a key, within an hour of its use",
   requests: "a million in all, those of whoever has most go first: test/Housekeeping.test.ts"
 }
 

@@ -169,14 +169,14 @@ const TermsForm = ({
       name="perMinute"
       label={termLabels.perMinute}
       inputMode="numeric"
-      hint="Of all its keys together. Empty: as configured."
+      hint="Of all its keys together, in each mode. Empty: as configured."
     />
     <TextField
       of={of}
       name="perHour"
       label={termLabels.perHour}
       inputMode="numeric"
-      hint="Of all its keys together. Empty: as configured."
+      hint="Of all its keys together, in each mode. Empty: as configured."
     />
   </PostForm>
 )

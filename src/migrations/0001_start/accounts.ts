@@ -50,7 +50,7 @@ export const accounts = [
 
   // Those that may still work, to count them.
   "CREATE INDEX api_keys_working ON api_keys (account_id, mode, rolled_to, expires_at) WHERE revoked_at IS NULL",
-  // Request counts of keys and accounts that were active within the hour, by their ids.
+  // Request counts of keys that were active within the hour, by their ids, and of an account's keys that share a limit.
   `CREATE TABLE rate_windows (
     of_id TEXT PRIMARY KEY,
     minute_start INTEGER NOT NULL,
