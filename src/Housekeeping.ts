@@ -1,8 +1,7 @@
 import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
-import { week } from "./Auth/descent.ts"
+import { endSessions } from "./Auth/descent.ts"
 import * as LinksRepo from "./Auth/LoginLinksRepo.ts"
 import { closeAccounts, levelsOf, type QuotaLevel } from "./Auth/quotaLevel.ts"
-import * as SessionsRepo from "./Auth/SessionsRepo.ts"
 import { unusedSince } from "./Auth/sessions.ts"
 import * as UsageRepo from "./Auth/UsageRepo.ts"
 import type { AccountId } from "./Domain/Ids.ts"
@@ -102,7 +101,7 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
           }
         }
         yield* repeated(LinksRepo.forget(now - LinksRepo.memory, batchSize))
-        yield* repeated(SessionsRepo.endUnused(unusedSince(now), now - week, batchSize))
+        yield* repeated(endSessions({ idleSince: unusedSince(now), limit: batchSize }))
       }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))
 
       return {

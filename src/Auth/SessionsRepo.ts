@@ -44,41 +44,18 @@ const columns =
 /** The most sessions of one person. A further one ends the one that was used longest ago. */
 const most = 20
 
-/** Forgets ended sessions of which nothing came that is still there. Of a chain that is the last one. */
-const forget = (establishedBefore: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `DELETE FROM sessions WHERE hash IS NULL
-         AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.came_of = sessions.id)
-         AND NOT EXISTS (SELECT 1 FROM sign_in_links WHERE came_of = sessions.id)
-         AND NOT EXISTS (SELECT 1 FROM passwords WHERE came_of = sessions.id AND created_at >= ?)
-         AND NOT EXISTS (SELECT 1 FROM passkeys WHERE came_of = sessions.id AND created_at >= ?)`,
-      [establishedBefore, establishedBefore]
-    )
-  )
-
-/** Stores a session, and ends the person's expired ones: unused since `idleSince`, or created before `createdSince`. */
 export const insert = (
   { address, cameOf, createdAt, id, proofAt, seenAt, userAgent }: Session,
   person: PersonId,
-  hash: Uint8Array,
-  { createdSince, idleSince }: { readonly idleSince: number; readonly createdSince: number }
+  hash: Uint8Array
 ) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    yield* tx.run(
-      `UPDATE sessions SET hash = NULL WHERE person_id = ? AND hash IS NOT NULL AND (seen_at < ? OR created_at < ? OR id IN
-         (SELECT id FROM sessions WHERE person_id = ? AND hash IS NOT NULL
-          ORDER BY seen_at DESC, id LIMIT -1 OFFSET ${most - 1}))`,
-      [person, idleSince, createdSince, person]
-    )
-    yield* tx.run(
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
       `INSERT INTO sessions (id, hash, person_id, created_at, seen_at, proof_at, user_agent, address, came_of)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       [id, hash, person, createdAt, seenAt, proofAt, userAgent, address, cameOf ?? null]
     )
-    yield* forget(createdSince)
-  })
+  )
 
 /** The session of a secret's hash, with its person. */
 export const byHash = (db: Db, hash: Uint8Array) =>
@@ -122,33 +99,43 @@ export const open = (id: SessionId) =>
   )
 
 /**
- * Ends up to `limit` sessions that were last used before `until`, Unix milliseconds, and forgets ended ones. Whether there may
- * be more.
+ * Open sessions to start from: the one of a secret's hash, one of a person, those of a person that are over or make room for a
+ * further one, or up to `limit` of all that are over. Over is what was last used before `idleSince`, or created before
+ * `createdSince`, Unix milliseconds.
  */
-export const endUnused = (until: number, establishedBefore: number, limit: number) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    const ended = yield* tx.all(
-      `UPDATE sessions SET hash = NULL
-       WHERE id IN (SELECT id FROM sessions WHERE hash IS NOT NULL AND seen_at < ? LIMIT ?) RETURNING 1`,
-      [until, limit]
-    )
-    yield* forget(establishedBefore)
-    return ended.length === limit
-  })
+export type OpenStart =
+  | { readonly hash: Uint8Array }
+  | { readonly person: PersonId; readonly id: string }
+  | { readonly person: PersonId; readonly idleSince: number; readonly createdSince: number }
+  | { readonly idleSince: number; readonly limit: number }
 
-/** Sessions to start from: the one of a secret's hash, an open one of a person, or all of a person, ended ones too. */
-export type Start = { readonly hash: Uint8Array } | { readonly person: PersonId; readonly id?: string }
+/** Open sessions, or all of a person, ended ones too. */
+type Start = OpenStart | { readonly person: PersonId }
 
-const conditionOf = (start: Start) => {
-  if ("hash" in start) return ["hash = ?", [start.hash]] as const
-  const { id, person } = start
-  return id === undefined
-    ? (["person_id = ?", [person]] as const)
-    : (["person_id = ? AND id = ? AND hash IS NOT NULL", [person, id]] as const)
+const conditionOf = (
+  start: Start
+): readonly [condition: string, params: ReadonlyArray<string | number | Uint8Array>] => {
+  if ("hash" in start) return ["hash = ?", [start.hash]]
+  if ("limit" in start) {
+    const { idleSince, limit } = start
+    return ["id IN (SELECT id FROM sessions WHERE hash IS NOT NULL AND seen_at < ? LIMIT ?)", [idleSince, limit]]
+  }
+  const { person } = start
+  if ("createdSince" in start) {
+    const { createdSince, idleSince } = start
+    return [
+      `person_id = ? AND hash IS NOT NULL AND (seen_at < ? OR created_at < ? OR id IN
+         (SELECT id FROM sessions WHERE person_id = ? AND hash IS NOT NULL
+          ORDER BY seen_at DESC, id LIMIT -1 OFFSET ${most - 1}))`,
+      [person, idleSince, createdSince, person]
+    ]
+  }
+  return "id" in start
+    ? ["person_id = ? AND id = ? AND hash IS NOT NULL", [person, start.id]]
+    : ["person_id = ?", [person]]
 }
 
-/** The ids of these sessions and of all that came of them, ended ones too: a JSON array; undefined if there are none. */
+/** The ids of these sessions and of all that came of them, ended ones too. */
 export const withDescendants = (start: Start) =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -160,7 +147,7 @@ export const withDescendants = (start: Start) =>
        SELECT id FROM family`,
       params
     )
-    return rows.length === 0 ? undefined : JSON.stringify(rows.map(({ id }) => id))
+    return rows.map(({ id }) => id)
   })
 
 /** The ids of the people whose session it is, or came of, or whose that one came of, and so on; ended ones too. */
@@ -174,6 +161,19 @@ export const lineOf = (db: Db, id: SessionId): Effect.Effect<ReadonlySet<string>
       [id]
     ),
     (rows) => new Set(rows.map((row) => row.person_id))
+  )
+
+/** Forgets ended sessions of which nothing came that is still there. Of a chain that is the last one. */
+const forget = (establishedBefore: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      `DELETE FROM sessions WHERE hash IS NULL
+         AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.came_of = sessions.id)
+         AND NOT EXISTS (SELECT 1 FROM sign_in_links WHERE came_of = sessions.id)
+         AND NOT EXISTS (SELECT 1 FROM passwords WHERE came_of = sessions.id AND created_at >= ?)
+         AND NOT EXISTS (SELECT 1 FROM passkeys WHERE came_of = sessions.id AND created_at >= ?)`,
+      [establishedBefore, establishedBefore]
+    )
   )
 
 /**

@@ -24,13 +24,13 @@ const end = Effect.fnUntraced(function* (ids: string, kept: SessionId | undefine
 })
 
 /**
- * Ends an open session with the sessions and links that came of it, in the caller's transaction. Whether there was one.
+ * Ends open sessions with the sessions and links that came of them, in the caller's transaction. Whether there were any.
  * Passwords and passkeys stay: an admin who signs out in the evening locks nobody out whom they invited in the morning.
  */
-export const endSession = Effect.fnUntraced(function* (start: Exclude<SessionsRepo.Start, { readonly id?: never }>) {
+export const endSessions = Effect.fnUntraced(function* (start: SessionsRepo.OpenStart) {
   const ids = yield* SessionsRepo.withDescendants(start)
-  if (ids !== undefined) yield* end(ids, undefined)
-  return ids !== undefined
+  yield* end(JSON.stringify(ids), undefined)
+  return ids.length > 0
 })
 
 /**
@@ -41,8 +41,7 @@ export const endSessionsOf = Effect.fnUntraced(function* (
   person: PersonId,
   { credentials, kept }: { readonly kept?: SessionId; readonly credentials: boolean }
 ) {
-  const ids = yield* SessionsRepo.withDescendants({ person })
-  if (ids === undefined) return
+  const ids = JSON.stringify(yield* SessionsRepo.withDescendants({ person }))
   if (credentials) {
     const since = (yield* Clock.currentTimeMillis) - week
     yield* PasswordsRepo.removeOf(ids, since)

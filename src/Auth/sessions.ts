@@ -4,11 +4,11 @@
  * came of (see `descent.ts`). Every sign-in makes a new one, so that a secret that was planted in a browser is worth nothing.
  */
 import { Clock, Data, Effect, Redacted } from "effect"
-import { newSessionId, type SessionId } from "../Domain/Ids.ts"
+import type { SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
 import { audited, personActor } from "./auditLog.ts"
-import { endSession, week } from "./descent.ts"
+import { endSessions, week } from "./descent.ts"
 import { hashOf } from "./keyFormat.ts"
 import { isSecret, newSecret } from "./loginLinks.ts"
 import * as Repo from "./SessionsRepo.ts"
@@ -46,28 +46,32 @@ export interface SignedIn {
 
 /** Ends the session of a secret, in the caller's transaction. */
 const endOf = (secret: string | undefined): Effect.Effect<unknown, StoreUnavailable, Tx> =>
-  secret !== undefined && isSecret(secret) ? endSession({ hash: hashOf(secret) }) : Effect.void
+  secret !== undefined && isSecret(secret) ? endSessions({ hash: hashOf(secret) }) : Effect.void
 
 /**
- * Begins a session, in the caller's transaction, with a proof of identity just given.
+ * Begins a session, in the caller's transaction, with a proof of identity just given. The one that the browser has had ends
+ * first, and what came of it: a link that was made in it would begin one that nothing ends with it.
  *
- * @param cameOf the session in which that proof was made
+ * @param prove uses the proof up, and gives the session in which it was made
  */
-export const begin = Effect.fnUntraced(function* (
+export const begin = Effect.fnUntraced(function* <E = never>(
   person: Person,
   visitor: Visitor,
-  { cameOf, id = newSessionId() }: { readonly cameOf?: SessionId | undefined; readonly id?: SessionId } = {}
+  id: SessionId,
+  prove: Effect.Effect<SessionId | undefined, E | StoreUnavailable, Tx>
 ) {
+  yield* endOf(visitor.secret)
+  const cameOf = yield* prove
   const now = yield* Clock.currentTimeMillis
   const secret = Redacted.value(newSecret())
-  yield* endOf(visitor.secret)
+  yield* endSessions({ person: person.id, idleSince: now - idle, createdSince: now - absolute })
   const session: Repo.Session = {
     id,
     cameOf,
     ...{ createdAt: now, seenAt: now, proofAt: now, address: visitor.address },
     userAgent: visitor.userAgent.slice(0, longestAgent)
   }
-  yield* Repo.insert(session, person.id, hashOf(secret), { idleSince: now - idle, createdSince: now - absolute })
+  yield* Repo.insert(session, person.id, hashOf(secret))
   yield* NetworksRepo.seen(person.id, visitor.network, now)
   return { secret, session, person } satisfies SignedIn
 })

@@ -19,7 +19,8 @@ const roleText = ({ account, role }: Person) => (account === undefined ? "an ope
 const refusals: Readonly<Record<LinkRefused["reason"], string>> = {
   unknown: "This is no link of this tilld.",
   used: "This link was used already. If that was not you, tell the operator: it shows in the audit log.",
-  expired: "This link has expired: it works for ten minutes, and until whoever made it signs out.",
+  expired:
+    "This link has expired: it works for ten minutes, until whoever made it signs out, and not in the browser in which it was made.",
   disabled: "This person may not sign in any more."
 }
 
@@ -85,10 +86,9 @@ export const login = (desk: DeskShape, request: PageRequest, token: string) =>
       const writer = yield* Writer
       const id = newSessionId()
       const act = { act: "portal login", detail: { session: id, by: "link", address: request.client } }
+      const using = Effect.map(useLink(token), ({ cameOf }) => cameOf)
       const { secret } = yield* audited(personActor(person), act, () =>
-        writer.write(
-          Effect.flatMap(useLink(token), ({ cameOf, person }) => begin(person, desk.visitorOf(request), { id, cameOf }))
-        )
+        writer.write(begin(person, desk.visitorOf(request), id, using))
       )
       return seeOther("/portal", { "set-cookie": desk.cookie.set(secret) })
     })

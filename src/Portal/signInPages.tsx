@@ -114,7 +114,7 @@ const enter = <E = never>(
     const id = newSessionId()
     const act = { act: "portal login", detail: { session: id, by, address: request.client } }
     const { secret } = yield* audited(personActor(person), act, () =>
-      writer.write(Effect.flatMap(also, (cameOf) => begin(person, desk.visitorOf(request), { id, cameOf })))
+      writer.write(begin(person, desk.visitorOf(request), id, also))
     )
     return seeOther(next ?? "/portal", { "set-cookie": desk.cookie.set(secret) })
   })

@@ -2,6 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { makeLink } from "../../src/Auth/loginLinks.ts"
 import * as sessions from "../../src/Auth/sessions.ts"
+import { newSessionId } from "../../src/Domain/Ids.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { execute, inTransaction, rows } from "../lib/store.ts"
 import { portalStore, shop } from "../Portal/room.ts"
@@ -29,9 +30,8 @@ test("a person has twenty links and twenty sessions: a further one ends the olde
   for (let n = 0; n < 25; n++) {
     yield* TestClock.adjust("1 second")
     const { person } = yield* makeLink(admin("Ann"))
-    yield* inTransaction(
-      sessions.begin(person, { userAgent: "a", address: "192.0.2.1", network: "192.0.2.1", secret: undefined })
-    )
+    const visitor = { userAgent: "a", address: "192.0.2.1", network: "192.0.2.1", secret: undefined }
+    yield* inTransaction(sessions.begin(person, visitor, newSessionId(), Effect.succeed(undefined)))
   }
   yield* makeLink(admin("Ben"))
   expect([yield* count("sign_in_links"), yield* count("sessions")]).toEqual([21, 20])

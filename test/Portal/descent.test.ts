@@ -1,8 +1,7 @@
 /** What comes of a stolen session: nothing that outlasts it. */
 import { expect } from "@effect/vitest"
 import { Clock, Effect, Fiber, TestClock } from "effect"
-import { week } from "../../src/Auth/descent.ts"
-import * as SessionsRepo from "../../src/Auth/SessionsRepo.ts"
+import { endSessions } from "../../src/Auth/descent.ts"
 import { unusedSince } from "../../src/Auth/sessions.ts"
 import { Writer } from "../../src/Sql.ts"
 import { newLink, type Visitor } from "../lib/portal.ts"
@@ -119,27 +118,62 @@ test("a sign-out ends the sessions and links that came of the session, and of th
   expect(yield* rows("SELECT id FROM sessions WHERE hash IS NULL")).toEqual([])
 })
 
-test("a session that is signed in anew, or that expires, hides nothing of what came of it", function* () {
+test("a link begins no session in the browser in which it was made, nor in one that it came of", function* () {
+  const { enter, visitor } = yield* portal
+  const grace = yield* enter({ account: "shop", name: "Grace" })
+  const thief = copyOf(visitor("198.51.100.7"), grace)
+  const mona = visitor()
+  yield* mona.post(yield* invited(grace, "Mona"))
+  for (const link of [yield* invited(thief, "Max"), yield* invited(mona, "Moll")]) {
+    expect(yield* thief.post(link)).toMatchObject({
+      status: 410,
+      text: expect.stringContaining("not in the browser in which it was made")
+    })
+  }
+  // Nothing was done: the browser's session is open, and the link works elsewhere.
+  expect(yield* Effect.all([grace, mona].map(isIn))).toEqual([true, true])
+  const max = visitor()
+  yield* max.post(yield* invited(thief, "Maud"))
+  expect(yield* isIn(max)).toBe(true)
+  yield* grace.post("/portal/sign-out")
+  expect(yield* isIn(max)).toBe(false)
+})
+
+test("a sign-in in the browser of a session ends what came of that one", function* () {
   const { enter, visitor } = yield* portal
   const grace = yield* enter({ account: "shop", name: "Grace" })
   const mona = visitor()
   yield* mona.post(yield* invited(grace, "Mona"))
-  // The link that Mona makes is used in the browser of her own session, which it ends.
-  yield* mona.post(yield* invited(mona, "Max"))
-  expect(yield* isIn(mona)).toBe(true)
-  const max = mona
+  yield* grace.post(yield* newLink({ account: "shop", name: "Grace" }))
+  expect(yield* Effect.all([grace, mona].map(isIn))).toEqual([true, false])
+})
+
+test("twelve idle hours end a session with what came of it", function* () {
+  const { enter, visitor } = yield* portal
+  const grace = yield* enter({ account: "shop", name: "Grace" })
+  const mona = visitor()
+  yield* mona.post(yield* invited(grace, "Mona"))
   yield* TestClock.adjust("11 hours")
-  expect(yield* isIn(max)).toBe(true)
-  yield* TestClock.adjust("2 hours")
-  // Grace's session has expired by now: housekeeping ends it, and so does the next one.
-  const now = yield* Clock.currentTimeMillis
+  expect(yield* isIn(mona)).toBe(true)
+  yield* TestClock.adjust("61 minutes")
   const writer = yield* Writer
-  yield* writer.write(SessionsRepo.endUnused(unusedSince(now), now - week, 100))
-  expect(yield* rows("SELECT id FROM sessions WHERE hash IS NULL")).toHaveLength(2)
-  const again = yield* enter({ account: "shop", name: "Grace" })
-  expect(yield* isIn(max)).toBe(true)
-  yield* again.post(`${shop}/me/sessions/revoke-others`)
-  expect(yield* isIn(max)).toBe(false)
+  const housekeeping = endSessions({ idleSince: unusedSince(yield* Clock.currentTimeMillis), limit: 100 })
+  expect(yield* writer.write(housekeeping)).toBe(true)
+  expect(yield* isIn(mona)).toBe(false)
+  expect(yield* writer.write(housekeeping)).toBe(false)
+})
+
+test("a person's further session ends the one that makes room, with what came of it", function* () {
+  const { enter, visitor } = yield* portal
+  const grace = yield* enter({ account: "shop", name: "Grace" })
+  const mona = visitor()
+  yield* mona.post(yield* invited(grace, "Mona"))
+  yield* TestClock.adjust("30 seconds")
+  for (let n = 0; n < 19; n++) yield* enter({ account: "shop", name: "Grace" })
+  // Used within a minute of its sign-in, a session still counts as used then.
+  expect(yield* Effect.all([grace, mona].map(isIn))).toEqual([true, true])
+  yield* enter({ account: "shop", name: "Grace" })
+  expect(yield* Effect.all([grace, mona].map(isIn))).toEqual([false, false])
 })
 
 for (const act of ["a new password", "ending all other sessions"] as const) {

@@ -28,8 +28,11 @@ it("what changes something is for its role, and what can do most harm asks for a
     operatorProven: of("POST", "operator", true)
   }
   expect(posts).toEqual({
-    viewer: ["/me/sessions/revoke", "/me/sessions/revoke-others"],
-    viewerProven: ["/me/passkeys", "/me/passkeys/remove", "/me/password", "/me/password/remove"],
+    viewer: ["/me/sessions/revoke"],
+    viewerProven: [
+      ...["/me/passkeys", "/me/passkeys/remove", "/me/password", "/me/password/remove"],
+      "/me/sessions/revoke-others"
+    ],
     admin: [
       ...["/deliveries/:id/resend", "/deliveries/resend", "/deliveries/resend-range", "/keys/:id/revoke"],
       ...["/payments/:id/cancel", "/payments/new", "/settings", "/simulate/new", "/simulate/pay", "/simulate/reorg"],
