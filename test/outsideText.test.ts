@@ -360,16 +360,17 @@ const plain = harmlessText(long)
 
 /**
  * A parser may take this many times as long as it takes for a harmless text of the same length, or as looking at each of
- * its characters takes if that is longer; of quadratic time it would be tens of thousands.
+ * its characters takes if that is longer: a few milliseconds for what a request may have. Of quadratic time it would be tens of
+ * thousands.
  */
-const mostTimes = 4_000
+const mostTimes = 100
 /**
  * Four times the text takes 4 times as long if the time is linear, 16 times if it is quadratic. Where garbage is collected
  * for the longer text alone it may be more: then the next step of 4 decides.
  */
 const mostGrowth = 12
 /** Times as long as harmless work from which on growth can be measured. */
-const measurable = 100
+const measurable = 25
 const tries = 12
 /** Milliseconds after which two tries are enough. */
 const patience = 500

@@ -27,14 +27,20 @@ export const languageOfTag = (tag: string): Language | undefined => {
 /** The quality of a part of `Accept-Language`, 0 to 1 (RFC 9110, 12.4.2). */
 const qualityOf = (parameter = "q=1"): number => Number(/^\s*q=([01](?:\.\d{0,3})?)\s*$/i.exec(parameter)?.[1] ?? 0)
 
+/** Most characters of `Accept-Language` that are looked at; browsers send a tenth. */
+const longestHeader = 1_024
+
 /** What the link names, else the language that the browser prefers of those there are, else English. */
 export const languageOf = (named: string | null, acceptLanguage = ""): Language => {
   const byLink = languageOfTag(named ?? "")
   if (byLink !== undefined) return byLink
-  const wanted = acceptLanguage.split(",").flatMap((part) => {
-    const [tag = "", parameter] = part.split(";")
-    const language = languageOfTag(tag)
-    return language === undefined ? [] : [{ language, quality: qualityOf(parameter) }]
-  })
+  const wanted = acceptLanguage
+    .slice(0, longestHeader)
+    .split(",")
+    .flatMap((part) => {
+      const [tag = "", parameter] = part.split(";")
+      const language = languageOfTag(tag)
+      return language === undefined ? [] : [{ language, quality: qualityOf(parameter) }]
+    })
   return wanted.filter(({ quality }) => quality > 0).sort((a, b) => b.quality - a.quality)[0]?.language ?? "en"
 }

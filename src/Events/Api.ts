@@ -13,9 +13,16 @@ const Messages = Schema.declare((body): body is Stream.Stream<string> =>
   [HttpApiSchema.AnnotationEncoding]: { kind: "Text", contentType: "text/event-stream" }
 })
 
+/** Each kind once. */
+const mostCharacters = EventKind.literals.join().length
+
 const Kinds = must(
   `be kinds of events, separated by commas: ${alternatives(EventKind.literals)}`,
-  Schema.compose(Schema.split(","), Schema.Array(EventKind), { strict: false }),
+  Schema.String.pipe(
+    Schema.maxLength(mostCharacters),
+    Schema.compose(Schema.split(",")),
+    Schema.compose(Schema.Array(EventKind), { strict: false })
+  ),
   { about: "Only these kinds; otherwise all that report a payment's new status", json: { type: "string" } }
 )
 

@@ -10,13 +10,32 @@ import { boundUnknown, type Fields, foundBy, type Problems, shorten } from "./va
  */
 export type Decode<In> = (input: In, key: ApiKey | undefined) => Effect.Effect<unknown, Problems>
 
+/** Most items that any field of a body takes, and most characters that any header or parameter takes. */
+const most = { items: 100, characters: 1_024 } as const
+
+const sizeOf = {
+  items: (value: unknown) => (Array.isArray(value) ? value.length : 0),
+  characters: (value: unknown) => (typeof value === "string" ? value.length : 0)
+} as const
+
+/** Checked first, so that a schema does not look for problems in tens of thousands of items. */
+const tooLong = (input: unknown, known: ReadonlyArray<string>, unit: keyof typeof most): Problems | undefined => {
+  if (!Predicate.isRecord(input)) return undefined
+  const first = known.filter((name) => sizeOf[unit](input[name]) > most[unit])
+  if (first.length === 0) return undefined
+  return { first: first.map((path) => ({ path, message: `must have at most ${most[unit]} ${unit}` })), more: 0 }
+}
+
 const compile = (schema: Schema.Schema.All, kind: Fields["kind"]) => {
+  const unit = kind === "field" ? "items" : "characters"
   // `HttpApi` erases a schema's context. A few schemas need the request's key.
   const typed = schema as Schema.Schema<unknown, unknown, CurrentKey>
   const decode = Schema.decodeUnknown(typed, { errors: "all", onExcessProperty: "error" })
   const known = SchemaAST.getPropertySignatures(Schema.encodedSchema(typed).ast).map(({ name }) => String(name))
   const names = new Set(known)
   const complete: Decode<unknown> = (received, key) => {
+    const excess = tooLong(received, known, unit)
+    if (excess !== undefined) return Either.left(excess)
     const { input, more } = boundUnknown(received, names)
     const problems = (error: ParseResult.ParseError) => foundBy(error, { kind, known }, more)
     const decoded = decode(input)
@@ -31,30 +50,10 @@ const compile = (schema: Schema.Schema.All, kind: Fields["kind"]) => {
 
 const noBody: Decode<unknown> = () => Either.void
 
-/** Most items that any field takes. */
-const maxItems = 100
-
-/** Checked first, so that a schema does not report a problem for each of tens of thousands of items. */
-const tooLong = (body: unknown, known: ReadonlyArray<string>): Problems | undefined => {
-  if (!Predicate.isRecord(body)) return undefined
-  const first = known.filter((name) => {
-    const value = body[name]
-    return Array.isArray(value) && value.length > maxItems
-  })
-  if (first.length === 0) return undefined
-  return { first: first.map((path) => ({ path, message: `must have at most ${maxItems} items` })), more: 0 }
-}
-
 export const payloadDecoder = (schema: Option.Option<Schema.Schema.All>): Decode<unknown> =>
   Option.match(schema, {
     onNone: () => noBody,
-    onSome: (some) => {
-      const { decode, known } = compile(some, "field")
-      return (body, key) => {
-        const problems = tooLong(body, known)
-        return problems === undefined ? decode(body, key) : Either.left(problems)
-      }
-    }
+    onSome: (some) => compile(some, "field").decode
   })
 
 const noHeaders: Decode<IncomingHttpHeaders> = () => Either.right({})
@@ -86,10 +85,18 @@ const noParameters: Decode<Readonly<Record<string, unknown>>> = (query) => {
   return Either.left({ first: names.map((name) => ({ path: shorten(name), message })), more })
 }
 
+/** Most characters of a query: decoding escapes that are none takes microseconds each. */
+const longestQuery = 4_096
+
+const queryTooLong: Problems = {
+  first: [{ path: "", message: `the query must have at most ${longestQuery} characters` }],
+  more: 0
+}
+
 export const queryDecoder = (schema: Option.Option<Schema.Schema.All>): Decode<string> => {
   const decode = Option.match(schema, {
     onNone: () => noParameters,
     onSome: (some) => compile(some, "query parameter").decode
   })
-  return (search, key) => decode(parseSearch(search), key)
+  return (search, key) => (search.length > longestQuery ? Either.left(queryTooLong) : decode(parseSearch(search), key))
 }
