@@ -26,17 +26,13 @@ const leastPace = 200
 const mostPace = 3_000
 
 /** Too many attempts are waiting. Nothing was checked. */
-export class TooManyWaiting extends Data.TaggedError("TooManyWaiting")<{
-  readonly message: string
-  /** Whether it is an attempt of somebody who is known. */
-  readonly isKnown: boolean
-}> {
-  static of(those: "theirs" | "all", isKnown = false) {
+export class TooManyWaiting extends Data.TaggedError("TooManyWaiting")<{ readonly message: string }> {
+  static of(those: "theirs" | "all") {
     const why =
       those === "theirs"
         ? "Other attempts from your network are still being checked"
         : "Too many people are signing in by password"
-    return new TooManyWaiting({ isKnown, message: `${why}. Try again in a few seconds, or use a passkey or a link.` })
+    return new TooManyWaiting({ message: `${why}. Try again in a few seconds, or use a passkey or a link.` })
   }
 }
 
@@ -83,7 +79,7 @@ export const makePasswordHasher = Effect.sync(() => {
   const enter = (claimant: Claimant) =>
     Effect.suspend(() => {
       const refusal = queue.refusal(claimant, Math.floor(longestWait / pace))
-      if (refusal !== undefined) return TooManyWaiting.of(refusal, claimant.isKnown)
+      if (refusal !== undefined) return TooManyWaiting.of(refusal)
       const turn = Deferred.unsafeMake<void>(FiberId.none)
       const remove = queue.add(claimant, turn)
       if (current === undefined) goOn()

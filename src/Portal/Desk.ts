@@ -33,13 +33,23 @@ export interface DeskShape {
     person: Person | undefined
   ) => Effect.Effect<Claimant, StoreUnavailable>
   /**
-   * Runs a check of who somebody is. Its failures count for the client's network, whose next attempts are held before they
-   * are checked: longer with each failure, and one after the other. A stranger's that is not checked, since too many wait, counts too.
+   * Runs a check of a password. Its failures count for who tries, whose next attempts are held before they are checked: longer
+   * with each failure, and one after the other. A person who is known is held for their own attempts at their own network alone,
+   * so that nobody beside them keeps them out. A stranger's attempt that is not checked, since too many wait, counts too.
    */
-  readonly attempt: <A, E, R>(
-    request: Pick<PageRequest, "client" | "hold">,
+  readonly guess: <A, E, R>(
+    request: Pick<PageRequest, "hold">,
+    claimant: Claimant,
     check: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | TooManyWaiting, R>
+  /**
+   * Runs a check of a link or a passkey. Nobody guesses one, so it is checked at once, however many others have failed: the
+   * reply to a failure is what is late.
+   */
+  readonly unguessable: <A, E, R>(
+    request: Pick<PageRequest, "client" | "hold">,
+    check: Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E, R>
   /**
    * Puts a refused password or proof of a person into the audit log, if it is the first of a series. The reply does not
    * wait for it: names that nobody has are in no log, and the time must not tell them apart.
@@ -89,21 +99,29 @@ export const makeDesk = Effect.gen(function* () {
           ? Effect.forkDaemon(Effect.ignore(writer.write(noteOf(person, { act, detail: { by, address: client } }))))
           : Effect.void
       ),
-    attempt: ({ client, hold }, check) => {
-      const network = networkOf(client)
+    guess: ({ hold }, { isKnown, owners }, check) => {
+      const place = owners.at(-1) ?? ""
       const inTurn = Effect.gen(function* () {
-        const wait = failures.book(network, yield* Clock.currentTimeMillis)
+        const wait = failures.book(place, yield* Clock.currentTimeMillis)
         if (wait === undefined) return yield* TooManyWaiting.of("theirs")
         if (wait > 0) yield* hold(Effect.sleep(wait))
         return yield* check
       })
       return Effect.tapError(inTurn, (error) =>
         // Of people who are known too many wait only while they, or others of their account, send them.
-        error instanceof StoreUnavailable || (error instanceof TooManyWaiting && error.isKnown)
+        error instanceof StoreUnavailable || (error instanceof TooManyWaiting && isKnown)
           ? Effect.void
-          : Effect.map(Clock.currentTimeMillis, (now) => void failures.failed(network, now))
+          : Effect.map(Clock.currentTimeMillis, (now) => void failures.failed(place, now))
       )
-    }
+    },
+    unguessable: ({ client, hold }, check) =>
+      Effect.tapError(check, (error) =>
+        Effect.gen(function* () {
+          if (error instanceof StoreUnavailable) return
+          const delay = failures.failed(networkOf(client), yield* Clock.currentTimeMillis)
+          if (delay > 0) yield* hold(Effect.sleep(delay))
+        })
+      )
   }
   return desk
 })

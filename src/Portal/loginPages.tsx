@@ -2,7 +2,6 @@
 import { Effect } from "effect"
 import { audited, personActor } from "../Auth/auditLog.ts"
 import { type LinkRefused, noteRefusal, personOfLink, useLink } from "../Auth/loginLinks.ts"
-import type { TooManyWaiting } from "../Auth/passwordHash.ts"
 import { begin } from "../Auth/sessions.ts"
 import { newSessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
@@ -38,22 +37,13 @@ const refused = (request: PageRequest, token: string, { reason }: LinkRefused) =
     )
   })
 
-const busy = (request: PageRequest, { message }: TooManyWaiting) =>
-  Effect.succeed(errorPage("portal", { status: 429, title: "Not yet", text: message }, request.requestId))
-
-/** Looks at a link or uses it, as an attempt to sign in. */
+/** Looks at a link or uses it. */
 const attempt = (
   desk: DeskShape,
   request: PageRequest,
   token: string,
   use: Effect.Effect<HttpReply, LinkRefused | StoreUnavailable, Reader | Writer>
-) =>
-  desk.attempt(request, use).pipe(
-    Effect.catchTags({
-      LinkRefused: (error) => refused(request, token, error),
-      TooManyWaiting: (error) => busy(request, error)
-    })
-  )
+) => Effect.catchTag(desk.unguessable(request, use), "LinkRefused", (error) => refused(request, token, error))
 
 /** GET: says whom the link signs in. */
 export const loginPage = (desk: DeskShape, request: PageRequest, token: string) =>

@@ -7,7 +7,7 @@ import { audited, personActor } from "../Auth/auditLog.ts"
 import { type PasswordReplaced, stillSet } from "../Auth/credentials.ts"
 import { type LinkRefused, noteRefusal, useLink } from "../Auth/loginLinks.ts"
 import * as PasskeysRepo from "../Auth/PasskeysRepo.ts"
-import { knownPerson } from "../Auth/PasswordQueue.ts"
+import { type Claimant, knownPerson } from "../Auth/PasswordQueue.ts"
 import * as PasswordsRepo from "../Auth/PasswordsRepo.ts"
 import { askOptions, checkPasskey, type PasskeyRefused } from "../Auth/passkeys.ts"
 import * as SessionsRepo from "../Auth/SessionsRepo.ts"
@@ -144,10 +144,9 @@ type StoreProof = Effect.Effect<
   Tx
 >
 
-/** Checks a proof, and gives what stores it. */
-const check = ({ hasher, party }: DeskShape, { person, session }: SignedIn, proof: Proof) =>
+/** Checks a proof by `claimant`, and gives what stores it. */
+const check = ({ hasher, party }: DeskShape, { person, session }: SignedIn, claimant: Claimant, { by, text }: Proof) =>
   Effect.gen(function* () {
-    const { by, text } = proof
     const ofPerson =
       (problem: string) =>
       ({ id }: Person) =>
@@ -160,7 +159,7 @@ const check = ({ hasher, party }: DeskShape, { person, session }: SignedIn, proo
     }
     if (by === "password") {
       const stored = yield* PasswordsRepo.ofPerson(yield* Reader, person.id)
-      const isRight = yield* hasher.verify(text, knownPerson(person, session.id), stored)
+      const isRight = yield* hasher.verify(text, claimant, stored)
       if (isRight && stored !== undefined) {
         const store: StoreProof = stillSet(stored)
         return store
@@ -192,15 +191,16 @@ export const prove = (
   const { person, session } = signedIn
   const again = (problem: string) =>
     Effect.zipRight(desk.noteRefused(person, request, { act: "portal proof refused", by }), asking(problem))
+  const claimant = knownPerson(person, session.id)
   const given = Effect.gen(function* () {
-    const store: StoreProof = yield* check(desk, signedIn, proof)
+    const store: StoreProof = yield* check(desk, signedIn, claimant, proof)
     const writer = yield* Writer
     const proven = SessionsRepo.proven(session.id, yield* Clock.currentTimeMillis)
     const act = { act: "portal proof", detail: { session: session.id, by } }
     yield* audited(personActor(person), act, () => writer.write(Effect.zipRight(store, proven)))
     return { form: typedIn(form) }
   })
-  return desk.attempt(request, given).pipe(
+  return (by === "password" ? desk.guess(request, claimant, given) : desk.unguessable(request, given)).pipe(
     Effect.catchTags({
       NotProven: ({ problem }) => again(problem),
       PasswordReplaced: () => again("Your password was changed meanwhile."),

@@ -128,36 +128,40 @@ const byPassword = (desk: DeskShape, request: PageRequest, form: URLSearchParams
     const realm = realmOf(Option.getOrUndefined(Schema.decodeOption(AccountId)(account.trim())))
     const found = yield* PasswordsRepo.bySignInName(yield* Reader, realm, normalSignInName(name))
     const claimant = yield* desk.claimantOf(request, found?.person)
-    const isRight = yield* desk.hasher.verify(form.get("password") ?? "", claimant, found)
-    if (isRight && found !== undefined && found.person.disabledAt === undefined) {
-      const entering = { person: found.person, by: "password", next, also: stillSet(found) } as const
-      return yield* enter<PasswordReplaced>(desk, request, entering)
-    }
-    if (found !== undefined) {
-      yield* desk.noteRefused(found.person, request, { act: "portal login refused", by: "password" })
-    }
-    return yield* new NotSignedIn()
+    const check = Effect.gen(function* () {
+      const isRight = yield* desk.hasher.verify(form.get("password") ?? "", claimant, found)
+      if (isRight && found !== undefined && found.person.disabledAt === undefined) {
+        const entering = { person: found.person, by: "password", next, also: stillSet(found) } as const
+        return yield* enter<PasswordReplaced>(desk, request, entering)
+      }
+      if (found !== undefined) {
+        yield* desk.noteRefused(found.person, request, { act: "portal login refused", by: "password" })
+      }
+      return yield* new NotSignedIn()
+    })
+    return yield* desk.guess(request, claimant, check)
   })
 
-const byPasskey = (desk: DeskShape, request: PageRequest, form: URLSearchParams, party: RelyingParty) =>
-  Effect.gen(function* () {
+const byPasskey = (desk: DeskShape, request: PageRequest, form: URLSearchParams, party: RelyingParty) => {
+  const check = Effect.gen(function* () {
     const { person, use } = yield* checkPasskey(party, purpose, form.get("passkey") ?? "")
     return yield* enter<PasskeyRefused>(desk, request, { person, by: "passkey", next: typedIn(form).next, also: use })
   })
+  return desk.unguessable(request, check)
+}
 
 /** POST: begins a session, or shows the page again. */
 export const signIn = (desk: DeskShape, request: PageRequest, form: URLSearchParams) => {
   const again = (problem: Problem) => signInPage(desk, form, problem)
   const { party } = desk
-  const attempt = Effect.gen(function* () {
-    const isPasskey = (form.get("passkey") ?? "") !== "" && party !== undefined
-    return yield* isPasskey ? byPasskey(desk, request, form, party) : byPassword(desk, request, form)
-  })
-  return desk.attempt(request, attempt).pipe(
+  const isPasskey = (form.get("passkey") ?? "") !== "" && party !== undefined
+  if (isPasskey) {
+    return Effect.catchTag(byPasskey(desk, request, form, party), "PasskeyRefused", () => again(wrongPasskey))
+  }
+  return byPassword(desk, request, form).pipe(
     Effect.catchTags({
       NotSignedIn: () => again(wrong),
       PasswordReplaced: () => again(wrong),
-      PasskeyRefused: () => again(wrongPasskey),
       TooManyWaiting: ({ message }) => again({ status: 429, text: message })
     })
   )

@@ -6,7 +6,7 @@ import { makePasswordHasher, type PasswordHasher } from "../../src/Auth/password
 import * as SignInNetworksRepo from "../../src/Auth/SignInNetworksRepo.ts"
 import { PersonId } from "../../src/Domain/Ids.ts"
 import { Reader } from "../../src/Sql.ts"
-import type { Visitor } from "../lib/portal.ts"
+import { newLink, type Visitor } from "../lib/portal.ts"
 import { liveTest, scopedTest } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
 import { portal, portalStore } from "./room.ts"
@@ -112,17 +112,32 @@ const fiveFailures = (visitor: Visitor) =>
 test("guesses of a network are held before they are hashed, one after the other, and nobody else's password", function* () {
   const { enter, visitor } = yield* portal
   yield* setPassword(yield* enter(), "ada")
+  // From the network that she has signed in from, too, and by names that are nobody's.
   yield* fiveFailures(visitor())
   const hashes = yield* scryptCalls
-  const guesses = yield* Effect.replicateEffect(Effect.fork(signInAs(visitor(), "ada", "wrong wrong wrong")), 2)
+  const guesses = yield* Effect.replicateEffect(Effect.fork(signInAs(visitor(), "adb", "wrong wrong wrong")), 2)
   yield* Effect.yieldNow()
-  expect((yield* signInAs(visitor("198.51.100.7"), "ada", password)).status).toBe(303)
+  expect((yield* signInAs(visitor(), "ada", password)).status).toBe(303)
   expect([hashes(), ...guesses.map((guess) => guess.unsafePoll())]).toEqual([1, null, null])
   for (const [n, guess] of guesses.entries()) {
     yield* TestClock.adjust("250 millis")
     expect((yield* Fiber.join(guess)).status).toBe(403)
     expect(hashes()).toBe(n + 2)
   }
+})
+
+test("guesses for a person from a network of theirs are held, and others of that network are not", function* () {
+  const { enter, visitor } = yield* portal
+  yield* setPassword(yield* enter(), "ada")
+  yield* setPassword(yield* enter({ name: "Ben" }), "ben")
+  for (let n = 0; n < 5; n++) yield* signInAs(visitor(), "ada", "wrong wrong wrong")
+  const guess = yield* Effect.fork(signInAs(visitor(), "ada", password))
+  yield* Effect.yieldNow()
+  expect((yield* signInAs(visitor(), "ben", password)).status).toBe(303)
+  expect((yield* visitor().post(yield* newLink())).status).toBe(303)
+  expect(guess.unsafePoll()).toBeNull()
+  yield* TestClock.adjust("250 millis")
+  expect((yield* Fiber.join(guess)).status).toBe(303)
 })
 
 test("a wrong name, a wrong password and a disabled person's cost one hash each", function* () {
