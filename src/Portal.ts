@@ -18,9 +18,9 @@ import { type ErrorText, errorPage } from "./Pages/ErrorPage.tsx"
 import { mostFields, readForm } from "./Pages/form.ts"
 import { seeOther } from "./Pages/reply.tsx"
 import type { PageRoom } from "./Pages.ts"
+import { ActLimit, formLimits } from "./Portal/ActLimit.ts"
 import { csrfTokenOf, hasCsrfToken, isSameOrigin } from "./Portal/csrf.ts"
 import { Desk, makeDesk } from "./Portal/Desk.ts"
-import { FormLimit } from "./Portal/formLimit.ts"
 import { login, loginPage } from "./Portal/loginPages.tsx"
 import { matchRoute } from "./Portal/matchRoute.ts"
 import { isForPage, isTooLong, prove } from "./Portal/proof.tsx"
@@ -73,7 +73,7 @@ const texts = {
 const tooManyForms = (minutes: number): ErrorText => ({
   status: 429,
   title: "Too many forms",
-  text: `You have sent as many forms as one person may. Nothing was done: send it again in ${minutes} min.`
+  text: `You, or the people of your account, have sent too many. Nothing was done: send it again in ${minutes} min.`
 })
 
 /** Whether a person may see an account: an operator every one there is, others their own. */
@@ -120,7 +120,7 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
     const desk = yield* makeDesk
     const context = Context.add(yield* Effect.context<R | Reader | Writer>(), Desk, desk)
     const isAllowed = inRanges(settings.portal.allow)
-    const forms = new FormLimit()
+    const forms = new ActLimit(formLimits)
 
     const accountPage = (request: PageRequest, signedIn: SignedIn | undefined, form: URLSearchParams) =>
       Effect.gen(function* () {
@@ -141,9 +141,9 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
         const { person, secret, session } = signedIn
         const { params, route } = match
         if (!mayAs(person.role, route.role)) return refuse(texts.role)
-        if (request.method === "POST" && person.role !== "operator") {
+        if (request.method === "POST") {
           const now = yield* Clock.currentTimeMillis
-          const until = forms.refusedUntil(person.id, now)
+          const until = forms.refusedUntil(person, now)
           if (until !== undefined) return refuse(tooManyForms(Math.ceil((until - now) / 60_000)))
         }
         const viewer: Viewer = {

@@ -1,5 +1,5 @@
 /** What the pages of the portal share while it runs. */
-import { Clock, Context, Effect } from "effect"
+import { Clock, Context, Data, Effect } from "effect"
 import { noteOf } from "../Auth/auditLog.ts"
 import { Challenges } from "../Auth/Challenges.ts"
 import { FailedAttempts } from "../Auth/FailedAttempts.ts"
@@ -14,7 +14,11 @@ import { networkOf, wideNetworkOf } from "../Http/clientAddress.ts"
 import type { PageRequest } from "../Http/PageHandler.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, StoreUnavailable, Writer } from "../Sql.ts"
+import { ActLimit, signInLimits } from "./ActLimit.ts"
 import { type SessionCookie, sessionCookie } from "./cookie.ts"
+
+/** A person, or the people of their account, have signed in as often as they may. Nothing was done. */
+export class TooManySignIns extends Data.TaggedError("TooManySignIns")<{ readonly message: string }> {}
 
 export interface DeskShape {
   readonly publicUrl: string
@@ -50,6 +54,8 @@ export interface DeskShape {
     request: Pick<PageRequest, "client" | "hold">,
     check: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R>
+  /** Counts a sign-in of a person who has proven who they are, before a session begins. */
+  readonly admit: (person: Person) => Effect.Effect<void, TooManySignIns>
   /**
    * Puts a refused password or proof of a person into the audit log, if it is the first of a series. The reply does not
    * wait for it: names that nobody has are in no log, and the time must not tell them apart.
@@ -68,6 +74,7 @@ export const makeDesk = Effect.gen(function* () {
   const { publicUrl } = (yield* Settings).server
   const failures = new FailedAttempts()
   const refusals = new RefusalSeries()
+  const signIns = new ActLimit(signInLimits)
   const writer = yield* Writer
   const reader = yield* Reader
   const cookie = sessionCookie(publicUrl)
@@ -99,6 +106,14 @@ export const makeDesk = Effect.gen(function* () {
           ? Effect.forkDaemon(Effect.ignore(writer.write(noteOf(person, { act, detail: { by, address: client } }))))
           : Effect.void
       ),
+    admit: (person) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const until = signIns.refusedUntil(person, now)
+        if (until === undefined) return Effect.void
+        const minutes = Math.ceil((until - now) / 60_000)
+        const message = `You, or the people of your account, have signed in too often. Try again in ${minutes} min.`
+        return new TooManySignIns({ message })
+      }),
     guess: ({ hold }, { isKnown, owners }, check) => {
       const place = owners.at(-1) ?? ""
       const inTurn = Effect.gen(function* () {

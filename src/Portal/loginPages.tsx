@@ -10,7 +10,7 @@ import type { PageRequest } from "../Http/PageHandler.ts"
 import { errorPage } from "../Pages/ErrorPage.tsx"
 import { pageReply, seeOther } from "../Pages/reply.tsx"
 import { type Reader, type StoreUnavailable, Writer } from "../Sql.ts"
-import type { DeskShape } from "./Desk.ts"
+import type { DeskShape, TooManySignIns } from "./Desk.ts"
 import { Outside } from "./Outside.tsx"
 
 const roleText = ({ account, role }: Person) => (account === undefined ? "an operator" : `${role} of ${account}`)
@@ -42,8 +42,13 @@ const attempt = (
   desk: DeskShape,
   request: PageRequest,
   token: string,
-  use: Effect.Effect<HttpReply, LinkRefused | StoreUnavailable, Reader | Writer>
-) => Effect.catchTag(desk.unguessable(request, use), "LinkRefused", (error) => refused(request, token, error))
+  use: Effect.Effect<HttpReply, LinkRefused | TooManySignIns | StoreUnavailable, Reader | Writer>
+) =>
+  Effect.catchTags(desk.unguessable(request, use), {
+    LinkRefused: (error) => refused(request, token, error),
+    TooManySignIns: ({ message }) =>
+      Effect.succeed(errorPage("portal", { status: 429, title: "Not yet", text: message }, request.requestId))
+  })
 
 /** GET: says whom the link signs in. */
 export const loginPage = (desk: DeskShape, request: PageRequest, token: string) =>
@@ -73,6 +78,7 @@ export const login = (desk: DeskShape, request: PageRequest, token: string) =>
     token,
     Effect.gen(function* () {
       const person = yield* personOfLink(token)
+      yield* desk.admit(person)
       const writer = yield* Writer
       const id = newSessionId()
       const act = { act: "portal login", detail: { session: id, by: "link", address: request.client } }

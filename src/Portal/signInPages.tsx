@@ -110,6 +110,7 @@ const enter = <E = never>(
   }
 ) =>
   Effect.gen(function* () {
+    yield* desk.admit(person)
     const writer = yield* Writer
     const id = newSessionId()
     const act = { act: "portal login", detail: { session: id, by, address: request.client } }
@@ -155,16 +156,19 @@ export const signIn = (desk: DeskShape, request: PageRequest, form: URLSearchPar
   const again = (problem: Problem) => signInPage(desk, form, problem)
   const { party } = desk
   const isPasskey = (form.get("passkey") ?? "") !== "" && party !== undefined
+  const later = ({ message }: { readonly message: string }) => again({ status: 429, text: message })
   if (isPasskey) {
-    return Effect.catchTag(byPasskey(desk, request, form, party), "PasskeyRefused", () => again(wrongPasskey))
-  }
-  return byPassword(desk, request, form).pipe(
-    Effect.catchTags({
-      NotSignedIn: () => again(wrong),
-      PasswordReplaced: () => again(wrong),
-      TooManyWaiting: ({ message }) => again({ status: 429, text: message })
+    return Effect.catchTags(byPasskey(desk, request, form, party), {
+      PasskeyRefused: () => again(wrongPasskey),
+      TooManySignIns: later
     })
-  )
+  }
+  return Effect.catchTags(byPassword(desk, request, form), {
+    NotSignedIn: () => again(wrong),
+    PasswordReplaced: () => again(wrong),
+    TooManySignIns: later,
+    TooManyWaiting: later
+  })
 }
 
 /** Ends the session. What the browser still shows of it is not to be shown again. */

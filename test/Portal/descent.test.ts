@@ -168,10 +168,11 @@ test("a person's further session ends the one that makes room, with what came of
   const grace = yield* enter({ account: "shop", name: "Grace" })
   const mona = visitor()
   yield* mona.post(yield* invited(grace, "Mona"))
-  yield* TestClock.adjust("30 seconds")
-  for (let n = 0; n < 19; n++) yield* enter({ account: "shop", name: "Grace" })
-  // Used within a minute of its sign-in, a session still counts as used then.
-  expect(yield* Effect.all([grace, mona].map(isIn))).toEqual([true, true])
+  for (let n = 0; n < 19; n++) {
+    if (n % 9 === 0) yield* TestClock.adjust("1 minute")
+    yield* enter({ account: "shop", name: "Grace" })
+  }
+  expect(yield* isIn(mona)).toBe(true)
   yield* enter({ account: "shop", name: "Grace" })
   expect(yield* Effect.all([grace, mona].map(isIn))).toEqual([false, false])
 })

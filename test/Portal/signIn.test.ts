@@ -87,6 +87,19 @@ test("after failed attempts a link that is none is answered late, and a right on
   expect((yield* Fiber.join(sixth)).status).toBe(404)
 })
 
+test("a person signs in ten times a minute: a further link is not used up, and works later", function* () {
+  const { visitor } = yield* portal
+  const link = () => newLink({ account: "shop", name: "Ann" })
+  for (let n = 0; n < 10; n++) expect((yield* visitor().post(yield* link())).status).toBe(303)
+  const further = yield* link()
+  expect(yield* visitor().post(further)).toMatchObject({ status: 429, text: expect.stringContaining("in 1 min") })
+  // Nobody else, and no operator, has to wait.
+  expect((yield* visitor().post(yield* newLink({ account: "shop", name: "Ben" }))).status).toBe(303)
+  yield* TestClock.adjust("1 minute")
+  expect((yield* visitor().post(further)).status).toBe(303)
+  expect((yield* acts).length).toBe(12)
+})
+
 test("signing in makes a new session, and ends the one that the browser brought", function* () {
   const { enter, visitor } = yield* portal
   const planted = visitor()

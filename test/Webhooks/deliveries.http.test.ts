@@ -228,7 +228,7 @@ layer(app, { excludeTestServices: true })("deliveries over HTTP", (it) => {
     })
   )
 
-  it.effect("deliveries that `to` adds count towards the quota", () =>
+  it.effect("an account that has used up its quota sends nothing again: each attempt is a row", () =>
     Effect.gen(function* () {
       const { account, api, key, list, register } = yield* shop(1)
       const to = yield* register("b")
@@ -239,6 +239,8 @@ layer(app, { excludeTestServices: true })("deliveries over HTTP", (it) => {
       const many = yield* api.call("POST", "/v1/deliveries/redeliver", { key, json: { to, status: "pending" } })
       expect(many.status).toBe(507)
       expect((yield* list()).body.data).toHaveLength(1)
+      expect((yield* api.call("POST", `/v1/deliveries/${id}/redeliver`, { key, json: {} })).status).toBe(507)
+      yield* onStore("UPDATE usage SET bytes = bytes - 1000000000 WHERE account_id = ?", account)
       expect((yield* api.call("POST", `/v1/deliveries/${id}/redeliver`, { key, json: {} })).body.result).toBe("due")
     })
   )

@@ -73,7 +73,11 @@ const resendOne: PortalHandler<Needs> = (viewer, { form, params: { id = "" } }) 
     const found = yield* LogRepo.ofOwner(yield* Reader, viewer.owner, id)
     if (found === undefined || Either.isLeft(target)) return missing(viewer, "/deliveries", "delivery or endpoint")
     const to = target.right
-    const ordered = yield* administer(viewer, { delivery: id, to: to?.id }, redeliver(id, targetOf(viewer, to)))
+    const ordered = yield* administer(
+      viewer,
+      { delivery: id, to: to?.id },
+      redeliver(viewer.owner.account, id, targetOf(viewer, to))
+    )
     if (ordered === undefined) return missing(viewer, "/deliveries", "delivery")
     return seeOther(withQuery(pathOf(viewer, `/deliveries/${ordered.id}`), { [ordered.result]: "1" }))
   }).pipe(Effect.catchTags(refusals(viewer)))
@@ -84,7 +88,11 @@ const resendChosen: PortalHandler<Needs> = (viewer, { form }) =>
     const counts = { ordered: 0, due: 0, refused: 0 }
     for (const id of new Set(form.getAll("id").slice(0, mostChosen))) {
       if ((yield* LogRepo.ofOwner(reader, viewer.owner, id)) === undefined) continue
-      const ordered = yield* administer(viewer, { delivery: id }, redeliver(id, targetOf(viewer, undefined)))
+      const ordered = yield* administer(
+        viewer,
+        { delivery: id },
+        redeliver(viewer.owner.account, id, targetOf(viewer, undefined))
+      )
       if (ordered !== undefined) counts[ordered.result] += 1
     }
     const query = Object.fromEntries(

@@ -4,6 +4,7 @@
  */
 import { Clock, Effect } from "effect"
 import { keepWithin } from "../../Auth/UsageRepo.ts"
+import type { AccountId } from "../../Domain/Ids.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import { Settings } from "../../Settings.ts"
 import { type CommitWith, type StoreUnavailable, type Tx, Writer } from "../../Sql.ts"
@@ -20,8 +21,9 @@ const orderedAtOnce = 500
  */
 export type FindTarget<E> = Effect.Effect<Endpoint | undefined, E, Tx>
 
-/** Stores an order and wakes the dispatcher. Deliveries that it adds, to the endpoint `to`, count towards its owner's quota. */
+/** Stores an order and wakes the dispatcher. Each attempt is a row of the account, which is kept within its quota. */
 const commit = Effect.fnUntraced(function* <A, E>(
+  account: AccountId,
   target: FindTarget<E>,
   order: (now: number, to: Endpoint | undefined) => Effect.Effect<A, StoreUnavailable, Tx>
 ) {
@@ -31,8 +33,8 @@ const commit = Effect.fnUntraced(function* <A, E>(
   const now = yield* Clock.currentTimeMillis
   return yield* writer.write(
     Effect.gen(function* () {
+      yield* keepWithin(account, quotaBytes)
       const to = yield* target
-      if (to !== undefined) yield* keepWithin(to.account, quotaBytes)
       const ordered = yield* order(now, to)
       yield* bell.ring
       return ordered
@@ -42,14 +44,15 @@ const commit = Effect.fnUntraced(function* <A, E>(
 
 /**
  * Orders one delivery again, or its event to the endpoint `target` of the same owner. Undefined when there is none of that id.
- * Fails with `QuotaExceeded` when that would be one more delivery of an account that has used up its quota.
+ * Fails with `QuotaExceeded` when its account has used up its quota.
  */
 export const redeliver = <E>(
+  account: AccountId,
   id: string,
   target: FindTarget<E>,
   commitWith: CommitWith<RedeliveryRepo.Ordered> = () => Effect.void
 ) =>
-  commit(target, (now, to) =>
+  commit(account, target, (now, to) =>
     Effect.tap(RedeliveryRepo.redeliver(id, now, to), (ordered) =>
       ordered === undefined || ordered.result === "refused" ? Effect.void : commitWith(ordered)
     )
@@ -65,6 +68,6 @@ export const redeliverPage = <E>(
   after: RedeliveryRepo.RedeliveryCursor | undefined,
   commitWith: CommitWith<RangePage> = () => Effect.void
 ) =>
-  commit(target, (now, to) =>
+  commit(selection.owner.account, target, (now, to) =>
     Effect.tap(RedeliveryRepo.redeliverSome(selection, after, orderedAtOnce, now, to), commitWith)
   )
