@@ -6,6 +6,7 @@ import { Challenges } from "../../src/Auth/Challenges.ts"
 import { makeLink } from "../../src/Auth/loginLinks.ts"
 import { Assertion, addPasskey, type RelyingParty, relyingPartyId } from "../../src/Auth/passkeys.ts"
 import { begin } from "../../src/Auth/sessions.ts"
+import { newSessionId } from "../../src/Domain/Ids.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { execute, inTransaction, rows } from "../lib/store.ts"
 import { portalStore, shop } from "../Portal/room.ts"
@@ -96,7 +97,7 @@ const registration = (challenge: string, id: Uint8Array, key: Uint8Array) => {
 const maker = Effect.gen(function* () {
   const { person } = yield* makeLink({ name: "Ann", role: "viewer", account: shop })
   const visitor = { userAgent: "a", address: "192.0.2.1", network: "192.0.2.1", secret: undefined }
-  const { session } = yield* inTransaction(begin(person, visitor))
+  const { session } = yield* inTransaction(begin(person, visitor, newSessionId(), Effect.succeed(undefined)))
   return (id: number, key: number) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const text = registration(party.challenges.issue(session.id, now), randomBytes(id), publicKey(key))

@@ -1,12 +1,12 @@
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, TestClock } from "effect"
-import { week } from "../../src/Auth/descent.ts"
+import { endSessions } from "../../src/Auth/descent.ts"
 import * as LinksRepo from "../../src/Auth/LoginLinksRepo.ts"
 import { addLink, makeLink } from "../../src/Auth/loginLinks.ts"
 import { disable } from "../../src/Auth/people.ts"
-import * as SessionsRepo from "../../src/Auth/SessionsRepo.ts"
 import * as NetworksRepo from "../../src/Auth/SignInNetworksRepo.ts"
 import { begin, unusedSince } from "../../src/Auth/sessions.ts"
+import { newSessionId } from "../../src/Domain/Ids.ts"
 import type { Person } from "../../src/Domain/Person.ts"
 import type { Reader, Writer } from "../../src/Sql.ts"
 import { execute, inTransaction, rows, tempStore } from "../lib/store.ts"
@@ -187,8 +187,10 @@ const rowsOf: Readonly<Record<string, (person: Person) => Effect.Effect<unknown,
        VALUES (?, 'shop', 'ann', x'00', x'00', 0)`,
       [id]
     ),
-  sessions: (person) =>
-    inTransaction(begin(person, { userAgent: "a", address: "192.0.2.1", network: "192.0.2.1", secret: undefined })),
+  sessions: (person) => {
+    const visitor = { userAgent: "a", address: "192.0.2.1", network: "192.0.2.1", secret: undefined }
+    return inTransaction(begin(person, visitor, newSessionId(), Effect.succeed(undefined)))
+  },
   sign_in_links: (person) => inTransaction(addLink(person)),
   sign_in_networks: ({ id }) => inTransaction(NetworksRepo.seen(id, "198.51.100.7", 0))
 }
@@ -213,7 +215,7 @@ it.scoped("a day after a person is disabled nothing is left of what a person has
     yield* TestClock.adjust(day + 60 * 60_000)
     const now = yield* Clock.currentTimeMillis
     yield* inTransaction(LinksRepo.forget(now - LinksRepo.memory, 100))
-    yield* inTransaction(SessionsRepo.endUnused(unusedSince(now), now - week, 100))
+    yield* inTransaction(endSessions({ idleSince: unusedSince(now), limit: 100 }))
     expect(yield* left).toEqual(tables.map((table) => [table, false]))
   }).pipe(Effect.provide(portalStore()))
 )
