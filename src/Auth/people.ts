@@ -5,6 +5,7 @@
 import { Clock, Data, Effect, type Redacted } from "effect"
 import { newPersonId, type SessionId } from "../Domain/Ids.ts"
 import type { AccountRole, Person } from "../Domain/Person.ts"
+import { Settings } from "../Settings.ts"
 import { Tx, Writer } from "../Sql.ts"
 import { type Actor, audited } from "./auditLog.ts"
 import { endSessionsOf } from "./descent.ts"
@@ -15,6 +16,7 @@ import * as PasswordsRepo from "./PasswordsRepo.ts"
 import * as Repo from "./PeopleRepo.ts"
 import * as NetworksRepo from "./SignInNetworksRepo.ts"
 import { stillOpen } from "./sessions.ts"
+import { keepWithin } from "./UsageRepo.ts"
 
 /** A person with the token of a new link, which is known only now. */
 export interface Invited {
@@ -31,13 +33,14 @@ export interface Where {
   readonly address: string
 }
 
-/** Makes a person with a link. Whoever is there already is not invited: a new link for somebody says whom it signs in. */
+/** Makes a person with a link, within the account's quota. Whoever is there already is not invited: a new link for somebody says whom it signs in. */
 export const invite = Effect.fn("people.invite")(function* (
   actor: Actor,
   who: Pick<Person, "account" | "name" | "role">,
   { address, session }: Where
 ) {
   const writer = yield* Writer
+  const { quotaBytes } = (yield* Settings).accounts
   const person: Person = {
     ...{ ...who, id: newPersonId() },
     ...{ createdAt: yield* Clock.currentTimeMillis, disabledAt: undefined }
@@ -47,6 +50,7 @@ export const invite = Effect.fn("people.invite")(function* (
     const present = yield* Repo.ofName(yield* Tx, who)
     if (present !== undefined) return yield* new PersonExists({ isDisabled: present.disabledAt !== undefined })
     yield* roomForOne(who.account)
+    if (who.account !== undefined) yield* keepWithin(who.account, quotaBytes)
     yield* Repo.insert(person)
     return yield* addLink(person, session)
   })

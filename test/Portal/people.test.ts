@@ -73,6 +73,19 @@ test("an account has so many people, and one more has room once one is disabled"
   expect((yield* invite()).status).toBe(200)
 })
 
+test("an account that has used up its quota invites nobody", function* () {
+  const { enter } = yield* portal
+  const grace = yield* enter({ account: "shop", name: "Grace" })
+  const invite = () => grace.post(`${shop}/people`, { name: "Vera", role: "viewer" })
+  yield* execute("UPDATE usage SET bytes = bytes + 1000000000 WHERE account_id = 'shop'")
+  const refused = yield* invite()
+  expect(refused.status).toBe(422)
+  expect(refused.text).toContain("The account has stored its 1000000000 bytes")
+  expect(yield* named("Vera")).toEqual([])
+  yield* execute("UPDATE usage SET bytes = bytes - 1000000000 WHERE account_id = 'shop'")
+  expect((yield* invite()).status).toBe(200)
+})
+
 test("another role holds at once for an open session", function* () {
   const { enter } = yield* portal
   const grace = yield* enter({ account: "shop", name: "Grace" })

@@ -9,6 +9,7 @@ import type { TooMany } from "../../Domain/AccountErrors.ts"
 import type { Person, Role } from "../../Domain/Person.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
 import { pageReply, seeOther } from "../../Pages/reply.tsx"
+import type { Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
 import { blank, type FormState } from "../components/Form.tsx"
 import { Desk } from "../Desk.ts"
@@ -17,7 +18,7 @@ import { type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { PeopleView } from "./PeopleView.tsx"
 
-type Services = Desk | Reader | Writer
+type Services = Desk | Settings | Reader | Writer
 
 const pageSize = 50
 
@@ -105,7 +106,8 @@ const inviting = (viewer: Viewer, { client, form }: PortalRequest) =>
       Effect.catchTags({
         SessionEnded: signedOut,
         PersonExists: ({ isDisabled }) => refused([{ path: "name", message: taken(isDisabled) }]),
-        TooMany: ({ message }) => refused([{ path: "", message }])
+        TooMany: ({ message }) => refused([{ path: "", message }]),
+        QuotaExceeded: ({ message }) => refused([{ path: "", message }])
       })
     )
   })
