@@ -10,8 +10,8 @@ const longestWait = 5_000
 const capacity = 10_000
 
 /**
- * A token bucket for the refusals of a key that goes on beyond its rate limit. Those beyond 10 a second are delayed by up
- * to five seconds, so that they take no time from keys that keep to their rate.
+ * A token bucket for the refusals of a key that goes on beyond its rate limit, or of a network that floods. Those beyond 10 a
+ * second are delayed by up to five seconds, so that they take no time from others.
  */
 export class RefusalPace {
   /** By key, when the refusals it has had are paid for at the rate, Unix milliseconds. */

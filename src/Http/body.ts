@@ -9,12 +9,6 @@ const maxBytes = 64 * 1024
 /** Memory of a body that arrives in several pieces, at first. It doubles as it fills. */
 const firstCapacity = 1024
 
-/**
- * The most pieces in which a body may arrive: chunks, or TCP segments. Each takes the event loop a microsecond or more, however
- * small it is. The largest body in segments of the smallest usual size has 120.
- */
-const maxPieces = 4096
-
 /** A request's body; undefined when it was larger than the limit. */
 export type Body = Buffer | undefined
 
@@ -24,8 +18,8 @@ export const noBytes = Buffer.alloc(0)
 export interface Arrival {
   /** Takes room for bytes that are kept. False: there is none, and the request is refused. */
   readonly reserve: (bytes: number) => boolean
-  /** The body came in more than `maxPieces`. Nothing more of it is looked at. */
-  readonly onTooManyPieces: () => void
+  /** A piece of so many bytes has come, whether or not it is kept. */
+  readonly onPiece: (bytes: number) => void
 }
 
 /** A request's body, as far as it is wanted. */
@@ -50,17 +44,18 @@ export const noBody: Receiving = { body: Effect.succeed(noBytes), drop: () => {}
 /**
  * Until the body is asked for, nothing of it is read: whoever has no key, or may not do what is asked, has nothing kept.
  */
-export const receiveBody = (request: IncomingMessage, { onTooManyPieces, reserve }: Arrival): Receiving => {
-  let pieces = 0
+export const receiveBody = (request: IncomingMessage, { onPiece, reserve }: Arrival): Receiving => {
   let isRead = false
-  const count = () => {
-    pieces += 1
-    if (pieces > maxPieces) onTooManyPieces()
+  // Here the parser delivers them. "data" events come later, when it is through with thousands.
+  const push = request.push.bind(request)
+  request.push = (piece, encoding) => {
+    if (piece !== null) onPiece(piece.length)
+    return push(piece, encoding)
   }
   const drop = () => {
     if (isRead) return
     isRead = true
-    request.on("data", count)
+    request.resume()
   }
   const body = Effect.async<Body>((resume) => {
     isRead = true
@@ -73,11 +68,10 @@ export const receiveBody = (request: IncomingMessage, { onTooManyPieces, reserve
     }
     const tooLarge = () => {
       stop()
-      request.on("data", count)
+      request.resume()
       resume(Effect.succeed(undefined))
     }
     const onData = (piece: Buffer) => {
-      count()
       const before = size
       size += piece.length
       if (size > maxBytes) return tooLarge()

@@ -6,10 +6,12 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http"
 import { Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { Effect, type Fiber, FiberId } from "effect"
+import { Clock, Effect, type Fiber, FiberId } from "effect"
 import { ApiError, type ErrorCode } from "../Domain/ApiError.ts"
+import { networkOf } from "./clientAddress.ts"
 import type { Connections } from "./connections.ts"
 import { errorReply, headersOf, newRequestId } from "./HttpReply.ts"
+import { RefusalPace } from "./RefusalPace.ts"
 
 const parserErrors: Readonly<Record<string, readonly [code: ErrorCode, message: string]>> = {
   HPE_HEADER_OVERFLOW: ["HEADERS_TOO_LARGE", "The request's headers are too large."],
@@ -44,7 +46,7 @@ export const tooManyHeaders = new ApiError({
 
 export const tooManyPieces = new ApiError({
   code: "BAD_REQUEST",
-  message: "The body came in thousands of small pieces: send it in larger chunks."
+  message: "The body came in hundreds of small pieces: send it in larger chunks."
 })
 
 export const tooManyBodies = new ApiError({
@@ -63,13 +65,32 @@ export const noTunnels = new ApiError({
   message: "This server is not a proxy: it takes no CONNECT."
 })
 
+/** Instead of an error: the request that is refused has its reply, which is to arrive. */
+const answered = "answered"
+
+/**
+ * What only floods come to. Each such connection costs half a millisecond or more, and whoever floods opens the next one when
+ * one is refused: their refusals are delayed, and their connections may be closed in favour of new ones meanwhile.
+ */
+const paced = new Set<ApiError | typeof answered>([tooManyPieces, tooManyAtOnce])
+
 /** How long a refused client has to read the reply before the connection is closed. */
 const readTime = "1 second"
 
-const drop = () => {}
+/** Bytes of a refused client that are dropped: twice the largest body, which it may be sending before it reads. */
+const mostDropped = 128 * 1024
 
-/** From now on reads and drops what the client sends: with unread data the connection would be reset. */
-export const stopListening = (socket: Duplex): void => {
+/**
+ * From now on nothing that the client sends is parsed. So much is read and dropped, since a connection that is closed with
+ * unread data is reset, and the client might lose its reply (RFC 9112, 9.6). Whoever sends more is not read any further:
+ * reading costs time too.
+ */
+const stopListening = (socket: Duplex): void => {
+  let left = mostDropped
+  const drop = ({ length }: Buffer) => {
+    left -= length
+    if (left <= 0) socket.pause()
+  }
   socket.removeAllListeners("data").on("data", drop).resume()
 }
 
@@ -77,8 +98,12 @@ export const stopListening = (socket: Duplex): void => {
  * Replies without a request, and ends the connection. False when the socket is no longer writable: the caller closes the
  * connection at once then, and otherwise after the client has had time to read.
  */
-export const dismiss = (socket: Duplex, error: ApiError): boolean => {
+const dismiss = (socket: Duplex, error: ApiError | typeof answered): boolean => {
   if (!(socket instanceof Socket) || !socket.writable) return false
+  if (error === answered) {
+    socket.end()
+    return true
+  }
   const requestId = newRequestId()
   const reply = errorReply(error, requestId)
   const headers = Object.entries(headersOf(reply, requestId, true))
@@ -86,6 +111,9 @@ export const dismiss = (socket: Duplex, error: ApiError): boolean => {
   socket.end(`${lines.join("\r\n")}\r\n\r\n${reply.text}`)
   return true
 }
+
+const networkOfPeer = (socket: Duplex): string =>
+  networkOf((socket instanceof Socket ? socket.remoteAddress : undefined) ?? "")
 
 type Exchange = Readonly<{ request: IncomingMessage; response: ServerResponse }>
 
@@ -95,24 +123,25 @@ export const makeRefusals = (
   connections: Connections<Duplex>
 ) => {
   const latest = new WeakMap<Duplex, Exchange>()
-  /** The error to reply with; undefined once it is sent. */
-  const refused = new WeakMap<Duplex, ApiError | undefined>()
+  const pace = new RefusalPace()
+  /** The error to reply with; undefined once the connection is ended. */
+  const refused = new WeakMap<Duplex, ApiError | typeof answered | undefined>()
+
+  const turn = (socket: Duplex) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.sleep(pace.wait(networkOfPeer(socket), now)))
 
   const goOn = (socket: Duplex) => {
     const error = refused.get(socket)
     if (error === undefined || connections.working(socket) > 0) return
     refused.set(socket, undefined)
-    if (!dismiss(socket, error)) return void socket.destroy()
-    const fiber = runFork(
-      Effect.delay(
-        Effect.sync(() => socket.destroy()),
-        readTime
-      )
+    const end = Effect.suspend(() => (dismiss(socket, error) ? Effect.sleep(readTime) : Effect.void)).pipe(
+      Effect.zipRight(Effect.sync(() => socket.destroy()))
     )
+    const fiber = runFork(paced.has(error) ? Effect.zipRight(turn(socket), end) : end)
     socket.once("close", () => fiber.unsafeInterruptAsFork(FiberId.none))
   }
 
-  const refuse = (error: ApiError, socket: Duplex) => {
+  const refuse = (error: ApiError | typeof answered, socket: Duplex) => {
     refused.set(socket, error)
     stopListening(socket)
     goOn(socket)
@@ -124,8 +153,8 @@ export const makeRefusals = (
     if (refused.has(socket) && connections.working(socket) > 0) return
     const { request, response } = latest.get(socket) ?? {}
     const isAnswered = request?.complete === false && response?.headersSent
-    if (refused.has(socket) || isAnswered) return void socket.destroy()
-    refuse(error, socket)
+    if (refused.has(socket) || (isAnswered && !response.writableEnded)) return void socket.destroy()
+    refuse(isAnswered ? answered : error, socket)
   }
 
   return {

@@ -9,6 +9,15 @@
  */
 import { networkOf } from "./clientAddress.ts"
 
+/**
+ * The most small pieces in which bodies may arrive on a connection before it gets a reply: chunks, or TCP segments. Each takes
+ * the event loop a microsecond or more, however small it is. Of all bodies together, since one read may bring many requests.
+ */
+const maxPieces = 512
+
+/** Bytes of a piece that is not small: the smallest usual TCP segment has 536, so no slow link makes smaller ones. */
+const largePiece = 128
+
 /** Limits for connections that are open at the same time. */
 export interface ConnectionLimits {
   /** Connections of all clients together. */
@@ -39,6 +48,10 @@ interface Open<C> {
   working: number
   /** Those of them that are held back. */
   held: number
+  /** Requests whose headers have arrived, and whose replies are not through. */
+  unanswered: number
+  /** Small pieces of bodies that have come since the last reply. */
+  pieces: number
   /** Bytes of replies that have not been taken. */
   unread: number
 }
@@ -80,7 +93,7 @@ export class Connections<C> {
     }
     client.open += 1
     this.#clients.set(id, client)
-    this.#open.set(connection, { client, working: 0, held: 0, unread: 0 })
+    this.#open.set(connection, { client, working: 0, held: 0, unanswered: 0, pieces: 0, unread: 0 })
     this.#wait(connection, client)
     return { admitted: true, evicted }
   }
@@ -90,6 +103,11 @@ export class Connections<C> {
     return this.#open.get(connection)?.working ?? 0
   }
 
+  /** How many of a connection's requests wait for a reply, however much of them has arrived. */
+  unanswered(connection: C): number {
+    return this.#open.get(connection)?.unanswered ?? 0
+  }
+
   /** Whether a request of the connection is held back. */
   isHeld(connection: C): boolean {
     return (this.#open.get(connection)?.held ?? 0) > 0
@@ -97,8 +115,26 @@ export class Connections<C> {
 
   /** The headers of a request have arrived: its connection goes to the end of the order of waiting. */
   heard(connection: C): void {
-    const client = this.#open.get(connection)?.client
-    if (client?.waiting.has(connection)) this.#wait(connection, client)
+    const open = this.#open.get(connection)
+    if (open === undefined) return
+    open.unanswered += 1
+    if (open.client.waiting.has(connection)) this.#wait(connection, open.client)
+  }
+
+  /** The reply to a request that was `heard` is through. */
+  replied(connection: C): void {
+    const open = this.#open.get(connection)
+    if (open === undefined) return
+    open.unanswered -= 1
+    open.pieces = 0
+  }
+
+  /** A piece of a body has arrived, of so many bytes; false when there were too many that are small. */
+  piece(connection: C, bytes: number): boolean {
+    const open = this.#open.get(connection)
+    if (open === undefined || bytes >= largePiece) return true
+    open.pieces += 1
+    return open.pieces <= maxPieces
   }
 
   /** A whole request has arrived. */
@@ -106,8 +142,7 @@ export class Connections<C> {
     const open = this.#open.get(connection)
     if (open === undefined) return
     open.working += 1
-    // The body of one that is held back may arrive meanwhile.
-    if (open.working > open.held) this.#work(connection, open.client)
+    this.#place(connection, open)
   }
 
   /** A request that `began` is held back. Its connection may be evicted meanwhile. */
@@ -115,7 +150,7 @@ export class Connections<C> {
     const open = this.#open.get(connection)
     if (open === undefined) return
     open.held += 1
-    if (open.working === open.held) this.#wait(connection, open.client)
+    this.#place(connection, open)
   }
 
   /** A request that was `held` is worked on again. */
@@ -123,7 +158,7 @@ export class Connections<C> {
     const open = this.#open.get(connection)
     if (open === undefined) return
     open.held -= 1
-    if (open.working > open.held) this.#work(connection, open.client)
+    this.#place(connection, open)
   }
 
   /** A request that `began` has its reply. */
@@ -132,7 +167,7 @@ export class Connections<C> {
     if (open === undefined) return
     open.working -= 1
     open.client.served = true
-    if (open.working === open.held) this.#wait(connection, open.client)
+    this.#place(connection, open)
   }
 
   /** Adds bytes of a reply that the client has not taken yet; false when it had left too many already. */
@@ -175,8 +210,10 @@ export class Connections<C> {
     return greediest
   }
 
-  #work(connection: C, client: Client<C>): void {
-    client.waiting.delete(connection)
+  #place(connection: C, { client, held, working }: Open<C>): void {
+    // The body of a request that is held back may not be here yet.
+    if (working > held) client.waiting.delete(connection)
+    else this.#wait(connection, client)
   }
 
   /** To the end of the order of waiting. */

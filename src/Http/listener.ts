@@ -13,6 +13,7 @@ import { Workers } from "../Telemetry/Workers.ts"
 import { networkOf } from "./clientAddress.ts"
 import { noTunnels, tooManyConnections } from "./connectionRefusals.ts"
 import { type ConnectionLimits, Connections } from "./connections.ts"
+import { parseInSlices } from "./parseInSlices.ts"
 import { makeRequests, type RequestLimits } from "./requests.ts"
 import type { Respond } from "./respond.ts"
 
@@ -128,6 +129,7 @@ export const serveHttp = Effect.fnUntraced(function* (
     if (!admission.admitted) return requests.refuse(tooManyConnections, socket)
     admission.evicted?.destroy()
     socket.once("close", () => connections.closed(socket))
+    parseInSlices(socket, () => requests.isRefused(socket))
   })
   server.on("clientError", requests.refuseUnread)
   const acceptErrors = new LogLimit({ perKey: 1, inAll: 10 })

@@ -173,7 +173,7 @@ export const makeRequests = (
     if (request.rawHeaders.length > 2 * maxHeaders) return refusals.refuse(tooManyHeaders, socket)
     if (!versions.has(request.httpVersion)) return refusals.refuse(unknownVersion, socket)
     // Behind a delayed request none is accepted: all would be delayed, and each costs memory.
-    if (connections.isHeld(socket) || connections.working(socket) >= maxPipelined) {
+    if (connections.isHeld(socket) || connections.unanswered(socket) >= maxPipelined) {
       return refusals.refuse(tooManyAtOnce, socket)
     }
     const requestId = newRequestId()
@@ -194,6 +194,7 @@ export const makeRequests = (
     refusals.note(request, response)
     onceClosed(socket, response, () => {
       unanswered -= 1
+      connections.replied(socket)
       if (unanswered === 0) onNone?.()
       if (kept > 0) room.giveBack(client, kept)
       // The client has gone away.
@@ -206,8 +207,10 @@ export const makeRequests = (
       else refusals.refuseRest(tooManyBodies, socket)
       return isKept
     }
-    const onTooManyPieces = () => refusals.refuseRest(tooManyPieces, socket)
-    const receiving = hasBody(request) ? receiveBody(request, { reserve, onTooManyPieces }) : noBody
+    const onPiece = (bytes: number) => {
+      if (!connections.piece(socket, bytes) && !refusals.isRefused(socket)) refusals.refuseRest(tooManyPieces, socket)
+    }
+    const receiving = hasBody(request) ? receiveBody(request, { reserve, onPiece }) : noBody
     const begin = () => {
       // The reply came before the end of a body that was not wanted.
       if (response.writableEnded) return
@@ -242,6 +245,7 @@ export const makeRequests = (
   return {
     take,
     refuse: refusals.refuse,
+    isRefused: refusals.isRefused,
     refuseUnread: refusals.refuseUnread,
     /** From now on new requests get 503, and streams end. */
     refuseNew: Effect.sync(() => {

@@ -2,7 +2,7 @@ import type { Socket } from "node:net"
 import { getHeapStatistics, setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber, Option, TestClock } from "effect"
 import { serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
@@ -55,7 +55,7 @@ describe("a body that does not end", () => {
   it.scopedLive("takes memory by its bytes, in however many pieces it comes", () =>
     Effect.gen(function* () {
       const wanting: Respond = (_, body) => Effect.zipRight(body, Effect.never)
-      expect(yield* keptOf(wanting, inChunks + chunks(4_000))).toBeLessThan(32 * 1024)
+      expect(yield* keptOf(wanting, inChunks + chunks(500))).toBeLessThan(32 * 1024)
     })
   )
 
@@ -66,11 +66,11 @@ describe("a body that does not end", () => {
     })
   )
 
-  it.scopedLive("in thousands of pieces is refused, whether it is asked for, delayed or answered", () =>
+  it.scopedLive("in hundreds of small pieces is refused, whether it is asked for, delayed or answered", () =>
     Effect.gen(function* () {
       for (const respond of [tell, refusing(Effect.never)]) {
         const client = yield* connected(respond)
-        client.write(inChunks + chunks(5_000))
+        client.write(inChunks + chunks(1_000))
         const text = yield* client.closed
         expect(text).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/)
         expect(lastError(text)).toMatchObject({ code: "BAD_REQUEST", message: expect.stringContaining("small pieces") })
@@ -78,8 +78,62 @@ describe("a body that does not end", () => {
       const answered = yield* connected(() => Effect.succeed({ status: 401, headers: {}, text: "{}" }))
       answered.write(inChunks)
       yield* answered.received(/401[\s\S]*\{\}$/)
-      answered.write(chunks(5_000))
+      answered.write(chunks(1_000))
       expect(yield* answered.closed).toMatch(/^HTTP\/1.1 401 [\s\S]*\{\}$/)
+    })
+  )
+
+  it.scopedLive("is not parsed further once it is refused, and read as far as an honest client sends", () =>
+    Effect.gen(function* () {
+      let pieces = 0
+      let read = () => 0
+      const client = yield* connected((request, body, id) => {
+        read = () => request.socket.bytesRead
+        const push = request.push.bind(request)
+        request.push = (piece, encoding) => {
+          pieces += 1
+          return push(piece, encoding)
+        }
+        return tell(request, body, id)
+      })
+      client.write(inChunks + chunks(500_000))
+      expect(yield* client.closed).toMatch(/^HTTP\/1.1 400 /)
+      // A slice of 1 KiB has 170 more.
+      expect(pieces).toBeGreaterThan(512)
+      expect(pieces).toBeLessThan(700)
+      expect(read()).toBeLessThan(512 * 1024)
+    })
+  )
+
+  it.scoped("in small pieces is refused at once 50 times of one address, then 10 times a second", () =>
+    Effect.gen(function* () {
+      const read: Array<Socket> = []
+      const address = yield* serveHttp((request, body, id) => {
+        read.push(request.socket)
+        return tell(request, body, id)
+      }, anyPort)
+      const send = Effect.tap(dial(address), ({ write }) => write(inChunks + chunks(600)))
+      for (let i = 0; i < 50; i++) yield* (yield* send).received(/^HTTP\/1.1 400 /)
+      const late = yield* Effect.flatMap(send, ({ received }) => Effect.fork(received(/^HTTP\/1.1 400 /)))
+      yield* Effect.repeat(eventLoopTurn, { until: () => (read[50]?.bytesRead ?? 0) > 3_600 })
+      yield* Effect.repeatN(eventLoopTurn, 50)
+      expect(Option.isNone(yield* Fiber.poll(late))).toBe(true)
+      yield* TestClock.adjust("100 millis")
+      yield* Fiber.join(late)
+    })
+  )
+
+  it.scopedLive("counts together with others that have no reply", () =>
+    Effect.gen(function* () {
+      let asked = 0
+      const client = yield* connected((request, body, id) => {
+        asked += 1
+        return tell(request, body, id)
+      })
+      client.write(`${inChunks}${chunks(100)}0\r\n\r\n`.repeat(20))
+      const text = yield* client.closed
+      expect(asked).toBe(6)
+      expect(lastError(text)).toMatchObject({ code: "BAD_REQUEST", message: expect.stringContaining("small pieces") })
     })
   )
 

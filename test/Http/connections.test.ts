@@ -186,6 +186,17 @@ describe("connections", () => {
     expect(connections.admit("three", "192.0.2.3")).toEqual({ admitted: false })
   })
 
+  it("get 512 small pieces of bodies for each reply", () => {
+    const connections = new Connections<string>(limits)
+    connections.admit("one", "192.0.2.1")
+    connections.heard("one")
+    for (let i = 0; i < 512; i++) expect(connections.piece("one", i % 128)).toBe(true)
+    connections.heard("one")
+    expect([connections.piece("one", 128), connections.piece("one", 127)]).toEqual([true, false])
+    connections.replied("one")
+    expect([connections.piece("one", 1), connections.unanswered("one")]).toEqual([true, 1])
+  })
+
   it("of a client with too many unread bytes are reported, until it reads some or closes some", () => {
     const connections = new Connections<string>(limits)
     connections.admit("one", "192.0.2.1")
@@ -234,6 +245,8 @@ describe("connections", () => {
     connections.released("old")
     connections.answered("old")
     connections.heard("old")
+    connections.replied("old")
+    expect([connections.piece("old", 1), connections.unanswered("old")]).toEqual([true, 0])
     expect(connections.unread("old", 1_000)).toBe(true)
     connections.taken("old", 1_000)
     connections.closed("old")

@@ -1,0 +1,21 @@
+import type { Socket } from "node:net"
+
+/** Bytes that are parsed before it is looked whether to go on: the length of an ordinary request. */
+const slice = 1024
+
+/**
+ * Hands what a connection receives to Node's parser little by little, until the connection is refused. The parser cannot be
+ * stopped while it is at a read, and one read of 64 KiB may hold thousands of chunks or requests: tens of milliseconds of the
+ * event loop for every connection that a flood opens again. Node's parser reads the socket itself, past its "data" events,
+ * until somebody else listens for them.
+ */
+export const parseInSlices = (socket: Socket, isRefused: () => boolean): void => {
+  const parsers = socket.listeners("data")
+  socket.removeAllListeners("data").on("data", (bytes: Buffer) => {
+    for (let at = 0; at < bytes.length && !socket.destroyed && !isRefused(); at += slice) {
+      // Too much is unread: of replies by the client, or of a body here.
+      if (socket.isPaused()) return void socket.unshift(bytes.subarray(at))
+      for (const parse of parsers) parse.call(socket, bytes.subarray(at, at + slice))
+    }
+  })
+}
