@@ -1,6 +1,6 @@
 /**
  * Which connections are open, and which one is closed when a limit is reached. A connection *waits* while the server
- * waits for its client: it is idle, or a request is arriving. At its client's limit the connection that has waited longest is
+ * waits for its client: it is idle, a request is arriving, or a reply has not been taken. At its client's limit the connection that has waited longest is
  * closed in favour of a new one; at the limit of all, the one that has waited longest of the client with most connections. So
  * neither idle connections nor slow requests keep others out, and who has few connections keeps them, however many others
  * come. A connection whose request is being worked on is never closed; one whose request is held back to slow its client
@@ -48,6 +48,8 @@ interface Open<C> {
   working: number
   /** Those of them that are held back. */
   held: number
+  /** Those of them whose replies were handed over whole, and are not taken yet. */
+  sent: number
   /** Requests whose headers have arrived, and whose replies are not through. */
   unanswered: number
   /** Small pieces of bodies that have come since the last reply. */
@@ -93,12 +95,12 @@ export class Connections<C> {
     }
     client.open += 1
     this.#clients.set(id, client)
-    this.#open.set(connection, { client, working: 0, held: 0, unanswered: 0, pieces: 0, unread: 0 })
+    this.#open.set(connection, { client, working: 0, held: 0, sent: 0, unanswered: 0, pieces: 0, unread: 0 })
     this.#wait(connection, client)
     return { admitted: true, evicted }
   }
 
-  /** How many of a connection's requests are being worked on. */
+  /** How many of a connection's requests have no reply that was taken. */
   working(connection: C): number {
     return this.#open.get(connection)?.working ?? 0
   }
@@ -161,11 +163,20 @@ export class Connections<C> {
     this.#place(connection, open)
   }
 
-  /** A request that `began` has its reply. */
+  /** The reply to a request that `began` was handed over whole: its client has to take it. */
+  sent(connection: C): void {
+    const open = this.#open.get(connection)
+    if (open === undefined) return
+    open.sent += 1
+    this.#place(connection, open)
+  }
+
+  /** A reply that was `sent` has been taken. */
   answered(connection: C): void {
     const open = this.#open.get(connection)
     if (open === undefined) return
     open.working -= 1
+    open.sent -= 1
     open.client.served = true
     this.#place(connection, open)
   }
@@ -210,9 +221,9 @@ export class Connections<C> {
     return greediest
   }
 
-  #place(connection: C, { client, held, working }: Open<C>): void {
+  #place(connection: C, { client, held, sent, working }: Open<C>): void {
     // The body of a request that is held back may not be here yet.
-    if (working > held) client.waiting.delete(connection)
+    if (working > held + sent) client.waiting.delete(connection)
     else this.#wait(connection, client)
   }
 

@@ -131,10 +131,13 @@ export const makeRequests = (
   let onNone: (() => void) | undefined
   const streaming = new Set<Fiber.RuntimeFiber<void>>()
 
-  const follow = (response: ServerResponse, reply: Streamed) => {
+  const follow = (response: ServerResponse, reply: Streamed, onEnd: () => void) => {
     const fiber = runFork(writeRest(response, reply, patience))
     streaming.add(fiber)
-    fiber.addObserver(() => streaming.delete(fiber))
+    fiber.addObserver(() => {
+      streaming.delete(fiber)
+      onEnd()
+    })
     return fiber
   }
 
@@ -177,12 +180,21 @@ export const makeRequests = (
       return refusals.refuse(tooManyAtOnce, socket)
     }
     const requestId = newRequestId()
+    let stage: "arriving" | "working" | "sent" = "arriving"
+    const sent = () => {
+      if (stage !== "working") return
+      stage = "sent"
+      connections.sent(socket)
+    }
     const send = (reply: HttpReply) => {
       // What is left of the request was refused, and that was its reply.
       if (!request.complete && refusals.isRefused(socket)) return false
       const follows = write(response, reply, requestId, closing)
       // Usually the system's buffer takes the whole reply at once, and nothing is left to watch.
-      if (!follows && response.socket?.writableLength !== 0) dropUnlessTaken(response)
+      if (!follows && response.socket?.writableLength !== 0) {
+        sent()
+        dropUnlessTaken(response)
+      }
       return follows
     }
     let fiber: Fiber.RuntimeFiber<unknown> | undefined
@@ -214,8 +226,10 @@ export const makeRequests = (
     const begin = () => {
       // The reply came before the end of a body that was not wanted.
       if (response.writableEnded) return
+      stage = "working"
       connections.began(socket)
       onceClosed(socket, response, () => {
+        sent()
         connections.answered(socket)
         refusals.goOn(socket)
       })
@@ -237,7 +251,7 @@ export const makeRequests = (
       const isTooLate = Exit.isFailure(exit) || (closing && exit.value.rest !== undefined)
       const reply = isTooLate ? errorReply(shuttingDown, requestId) : exit.value
       const { headers, rest } = reply
-      if (send(reply) && rest !== undefined) fiber = follow(response, { headers, rest })
+      if (send(reply) && rest !== undefined) fiber = follow(response, { headers, rest }, sent)
       receiving.drop()
     })
   }

@@ -26,7 +26,10 @@ interface Modelled {
   since: number
   working: number
   held: number
+  sent: number
 }
+
+const isWaiting = ({ held, sent, working }: Modelled) => working === held + sent
 
 interface ModelledClient {
   readonly first: number
@@ -56,7 +59,7 @@ class Model {
   #greediest() {
     const greedOf = ([client, { served }]: readonly [number, ModelledClient]) =>
       (client === proxy ? 0 : this.#ownOf(client).length) * 2 + (served ? 0 : 1)
-    const all = [...this.#clients].filter(([client]) => this.#ownOf(client).some(([, one]) => one.working === one.held))
+    const all = [...this.#clients].filter(([client]) => this.#ownOf(client).some(([, one]) => isWaiting(one)))
     return all.sort((a, b) => greedOf(b) - greedOf(a) || a[1].first - b[1].first)[0]?.[0]
   }
 
@@ -67,7 +70,7 @@ class Model {
     if (isAtLimit || this.open.size >= limits.total) {
       const loser = isAtLimit ? client : this.#greediest()
       const [longest] = this.#ownOf(loser ?? -1)
-        .filter(([, one]) => one.working === one.held)
+        .filter(([, one]) => isWaiting(one))
         .sort(([, a], [, b]) => a.since - b.since)
       if (longest === undefined) return { admitted: false }
       evicted = longest[0]
@@ -76,32 +79,71 @@ class Model {
     const served = this.#clients.get(client)?.served ?? false
     if (evicted !== undefined) this.#forget()
     this.#clients.set(client, this.#clients.get(client) ?? { first: this.#time, served })
-    this.open.set(connection, { client, since: this.#time++, working: 0, held: 0 })
+    this.open.set(connection, { client, since: this.#time++, working: 0, held: 0, sent: 0 })
     return { admitted: true, evicted }
   }
 
-  touch(connection: number, work: number) {
+  #change(connection: number, isPossible: (one: Modelled) => boolean, change: (one: Modelled) => void) {
     const one = this.open.get(connection)
-    if (one === undefined || (work < 0 && one.working === one.held)) return false
-    one.working += work
-    const client = this.#clients.get(one.client)
-    if (work < 0 && client !== undefined) client.served = true
-    if (one.working === one.held) one.since = this.#time++
+    if (one === undefined || !isPossible(one)) return false
+    change(one)
+    if (isWaiting(one)) one.since = this.#time++
     return true
   }
 
+  heard(connection: number) {
+    return this.#change(
+      connection,
+      () => true,
+      () => {}
+    )
+  }
+
+  began(connection: number) {
+    return this.#change(
+      connection,
+      () => true,
+      (one) => one.working++
+    )
+  }
+
+  send(connection: number) {
+    return this.#change(
+      connection,
+      (one) => !isWaiting(one),
+      (one) => one.sent++
+    )
+  }
+
+  answer(connection: number) {
+    return this.#change(
+      connection,
+      ({ sent }) => sent > 0,
+      (one) => {
+        one.working -= 1
+        one.sent -= 1
+        const client = this.#clients.get(one.client)
+        if (client !== undefined) client.served = true
+      }
+    )
+  }
+
   hold(connection: number, held: number) {
-    const one = this.open.get(connection)
-    if (one === undefined || (held < 0 ? one.held === 0 : one.working === one.held)) return false
-    one.held += held
-    if (one.working === one.held) one.since = this.#time++
-    return true
+    return this.#change(
+      connection,
+      (one) => (held < 0 ? one.held > 0 : !isWaiting(one)),
+      (one) => {
+        one.held += held
+      }
+    )
   }
 }
 
 const steps = fc.array(
   fc.tuple(
-    fc.constantFrom("admit", "admit", "heard", "began", "began", "held", "held", "released", "answered", "closed"),
+    fc.constantFrom(
+      ...["admit", "admit", "heard", "began", "began", "held", "held", "released", "sent", "sent", "answered", "closed"]
+    ),
     fc.nat(99)
   ),
   { maxLength: 200 }
@@ -119,9 +161,10 @@ describe("connections", () => {
             expect(connections.admit(at, addresses[which] ?? "")).toEqual(model.admit(at, clients[which] ?? 0))
           } else {
             const connection = [...model.open.keys()][pick % Math.max(1, model.open.size)] ?? -1
-            if (step === "heard" && model.touch(connection, 0)) connections.heard(connection)
-            if (step === "began" && model.touch(connection, 1)) connections.began(connection)
-            if (step === "answered" && model.touch(connection, -1)) connections.answered(connection)
+            if (step === "heard" && model.heard(connection)) connections.heard(connection)
+            if (step === "began" && model.began(connection)) connections.began(connection)
+            if (step === "sent" && model.send(connection)) connections.sent(connection)
+            if (step === "answered" && model.answer(connection)) connections.answered(connection)
             if (step === "held" && model.hold(connection, 1)) connections.held(connection)
             if (step === "released" && model.hold(connection, -1)) connections.released(connection)
             if (step === "closed" && model.open.delete(connection)) connections.closed(connection)
@@ -139,6 +182,7 @@ describe("connections", () => {
     const honest = ["idle", "upload"]
     for (const one of honest) connections.admit(one, "192.0.2.1")
     connections.began("idle")
+    connections.sent("idle")
     connections.answered("idle")
     const evicted = Array.from({ length: 2_000 }, (_, i) => {
       const admission = connections.admit(`flood ${i}`, `198.51.100.${i % 16}`)
@@ -152,6 +196,7 @@ describe("connections", () => {
     const connections = new Connections<string>({ ...limits, total: 3 })
     connections.admit("served", "192.0.2.1")
     connections.began("served")
+    connections.sent("served")
     connections.answered("served")
     const evicted = ["a", "b", "c", "d"].map((one, i) => connections.admit(one, `198.51.100.${i}`))
     expect(evicted.map((admission) => admission.admitted && admission.evicted)).toEqual([
@@ -184,6 +229,18 @@ describe("connections", () => {
     connections.began("two")
     connections.released("two")
     expect(connections.admit("three", "192.0.2.3")).toEqual({ admitted: false })
+  })
+
+  it("whose reply was handed over may be replaced while another one is not worked on", () => {
+    const connections = new Connections<string>({ ...limits, total: 1 })
+    connections.admit("one", "192.0.2.1")
+    connections.began("one")
+    connections.began("one")
+    connections.sent("one")
+    expect(connections.admit("two", "192.0.2.2")).toEqual({ admitted: false })
+    connections.sent("one")
+    expect(connections.working("one")).toBe(2)
+    expect(connections.admit("two", "192.0.2.2")).toEqual({ admitted: true, evicted: "one" })
   })
 
   it("get 512 small pieces of bodies for each reply", () => {
@@ -243,6 +300,7 @@ describe("connections", () => {
     connections.began("old")
     connections.held("old")
     connections.released("old")
+    connections.sent("old")
     connections.answered("old")
     connections.heard("old")
     connections.replied("old")

@@ -50,6 +50,22 @@ describe("a client at its connection limit", () => {
     })
   )
 
+  it.scopedLive("loses one whose client does not read its reply", () =>
+    Effect.gen(function* () {
+      const text = "x".repeat(64 * 1024 * 1024)
+      const address = yield* serveHttp(() => Effect.succeed({ status: 200, headers: {}, text }), anyPort, {
+        perClient: 1
+      })
+      const lazy = yield* dial(address)
+      lazy.write(get("/"))
+      yield* lazy.received(/200 OK/)
+      lazy.pause()
+      const other = yield* dial(address)
+      other.write(get("/"))
+      yield* other.received(/^HTTP\/1.1 200 /)
+    })
+  )
+
   it.scopedLive("loses an idle connection before one whose request is arriving", () =>
     Effect.gen(function* () {
       const address = yield* serveHttp(tell, anyPort, { perClient: 2 })
