@@ -1,5 +1,5 @@
 import { Duration, Effect, Fiber, Schedule } from "effect"
-import { Pool, request } from "undici"
+import { Client, type Dispatcher, Pool, request } from "undici"
 import { quantile } from "../bench/Figure.ts"
 import { memoryOf } from "../bench/memory.ts"
 import { start } from "../bench/processes.ts"
@@ -15,9 +15,12 @@ export interface Traffic {
   readonly payments: number
   /** Anything but a 201 or a 200. */
   readonly failures: ReadonlyArray<string>
-  /** Of one request, milliseconds. */
+  /** Of one request on a connection that is kept, milliseconds. */
   readonly p50: number
   readonly p99: number
+  /** Of one on a new connection. */
+  readonly newP50: number
+  readonly newP99: number
   /** Of a POST, milliseconds. */
   readonly postP99: number
   /** Webhooks that arrived, and those that are missing ten seconds after the last payment. */
@@ -58,23 +61,33 @@ interface Pace {
 const clients = 4
 let orders = 0
 
-/** Clients that make a payment and read it, again and again, with a breath in between, as long as `goesOn` says. */
+/**
+ * Clients that make a payment and read it, again and again, with a breath in between, as long as `goesOn` says. Every other one
+ * is read on a new connection.
+ */
 const behave = ({ arrived, nextKey, port }: Shop, breath: string, goesOn: (payments: number) => boolean) =>
   Effect.gen(function* () {
+    const origin = `http://127.0.0.1:${port}`
     const pool = yield* Effect.acquireRelease(
-      Effect.sync(() => new Pool(`http://127.0.0.1:${port}`, { connections: clients })),
+      Effect.sync(() => new Pool(origin, { connections: clients })),
       (pool) => Effect.promise(() => pool.destroy())
     )
-    const latencies: Readonly<Record<"GET" | "POST", Array<number>>> = { GET: [], POST: [] }
+    const latencies: Readonly<Record<"GET" | "POST" | "new", Array<number>>> = { GET: [], POST: [], new: [] }
     const failures: Array<string> = []
     const promised: Array<readonly [id: string, at: number]> = []
     let payments = 0
-    const call = async (method: "GET" | "POST", path: string, expected: number, body?: string) => {
+    const call = async (
+      method: "GET" | "POST",
+      path: string,
+      expected: number,
+      body?: string,
+      by: Dispatcher = pool
+    ) => {
       const began = performance.now()
       const headers = { "x-api-key": nextKey(), ...(body === undefined ? {} : { "content-type": "application/json" }) }
-      const response = await pool.request({ method, path, headers, body: body ?? null })
+      const response = await by.request({ method, path, headers, body: body ?? null })
       const text = await response.body.text()
-      latencies[method].push(performance.now() - began)
+      latencies[by === pool ? method : "new"].push(performance.now() - began)
       if (response.statusCode !== expected) throw new Error(`${method} ${path}: ${response.statusCode} ${text}`)
       return JSON.parse(text) as { readonly id: string }
     }
@@ -83,7 +96,8 @@ const behave = ({ arrived, nextKey, port }: Shop, breath: string, goesOn: (payme
         const order = { merchantRef: `order ${++orders}`, amount: "1000000", currency: "USDC", chain: "base" }
         const { id } = await call("POST", "/v1/payments", 201, JSON.stringify(order))
         promised.push([id, performance.now()])
-        await call("GET", `/v1/payments/${id}`, 200)
+        const newcomer = payments % 2 === 1 ? new Client(origin) : undefined
+        await call("GET", `/v1/payments/${id}`, 200, undefined, newcomer).finally(() => newcomer?.destroy())
         payments += 1
       } catch (error) {
         failures.push(String(error))
@@ -106,6 +120,8 @@ const behave = ({ arrived, nextKey, port }: Shop, breath: string, goesOn: (payme
       failures,
       p50: quantile(all, 0.5),
       p99: quantile(all, 0.99),
+      newP50: quantile(latencies.new, 0.5),
+      newP99: quantile(latencies.new, 0.99),
       postP99: quantile(latencies.POST, 0.99),
       deliveries: came.length,
       missing: waits.length - came.length,

@@ -71,6 +71,9 @@ const faultsOf = ({ memory, quiet, rested, sockets, underAttack }: FloodReport, 
   ...underAttack.failures,
   ...(underAttack.payments === 0 ? ["nobody else was served"] : []),
   ...(underAttack.p50 > mostRatio * quiet.p50 ? [`p50 ${quiet.p50} ms in peace, ${underAttack.p50} ms under it`] : []),
+  ...(underAttack.newP50 > mostRatio * quiet.newP50
+    ? [`on new connections ${quiet.newP50} ms in peace, ${underAttack.newP50} ms under it`]
+    : []),
   ...(Math.max(memory.most, rested) > mostMemory * before
     ? [`${before} MiB before, ${memory.most} at most, ${rested} after`]
     : []),

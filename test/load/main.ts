@@ -55,9 +55,10 @@ const fitting = (counts: Counts): Counts => {
   return Object.fromEntries(sorts.map((sort) => [sort, Math.floor(counts[sort] * share)])) as Record<Sort, number>
 }
 
-const told = (name: string, { deliveries, deliveryP99, missing, p50, p99, payments, postP99 }: Traffic) =>
+const told = (name: string, { deliveries, deliveryP99, missing, newP99, p50, p99, payments, postP99 }: Traffic) =>
   say(
-    `${name}: ${payments} payments made and read, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, of POSTs ${postP99.toFixed(1)} ms; ` +
+    `${name}: ${payments} payments made and read, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, of POSTs ${postP99.toFixed(1)} ms, ` +
+      `on new connections ${newP99.toFixed(1)} ms; ` +
       `${deliveries} webhooks arrived, p99 ${deliveryP99.toFixed(1)} ms, ${missing} missing`
   )
 
@@ -113,18 +114,19 @@ const judgeFlood = ({ quiet, rested, sockets, underAttack }: FloodReport, before
     ...quiet.failures,
     ...underAttack.failures,
     ...(underAttack.p99 > mostP99 ? [`the others' p99 is ${underAttack.p99.toFixed(0)} ms`] : []),
+    ...(underAttack.newP99 > mostP99 ? [`on new connections it is ${underAttack.newP99.toFixed(0)} ms`] : []),
     ...(rested > before * mostLeft ? [`${rested.toFixed(0)} MiB are left of ${before.toFixed(0)}`] : []),
     ...(sockets.after > sockets.before ? ["connections are left"] : []),
     ...(quiet.missing + underAttack.missing > 0 ? ["webhooks are missing"] : []),
     ...(underAttack.payments === 0 ? ["nobody was served"] : [])
   ].slice(0, 5)
 
-const columns = ["", "quiet p99", "p50", "p99 ms", "before", "most", "after MiB", "answers"]
+const columns = ["", "quiet p99", "p50", "p99", "new p99 ms", "before", "most", "after MiB", "answers"]
 const row = (cells: ReadonlyArray<string>): string =>
-  cells.map((cell, i) => (i === 0 ? cell.padEnd(24) : i === 7 ? ` ${cell}` : cell.padStart(10))).join("")
+  cells.map((cell, i) => (i === 0 ? cell.padEnd(24) : i === 8 ? ` ${cell}` : cell.padStart(11))).join("")
 
 const floodRow = (name: string, { answers, memory, quiet, rested, underAttack }: FloodReport): string => {
-  const figures = [quiet.p99, underAttack.p50, underAttack.p99, memory.before, memory.most, rested]
+  const figures = [quiet.p99, underAttack.p50, underAttack.p99, underAttack.newP99, memory.before, memory.most, rested]
   return row([name, ...figures.map((figure) => figure.toFixed(0)), answered(answers)])
 }
 
