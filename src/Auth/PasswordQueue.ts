@@ -35,9 +35,12 @@ export const strangerAt = (network: string, wide: string): Claimant => ({
 
 /** The most that wait, whatever the time; the turns are fewer. */
 const total = 512
-/** The most of a person who is known, of them at one place, and of a network of which nothing is known. */
-const mostOfPerson = 24
-const mostOfPlace = 12
+/**
+ * The most of a person who is known, of them at one place, and of a network of which nothing is known. Others of the same
+ * account wait for a person's.
+ */
+const mostOfPerson = 8
+const mostOfPlace = 4
 const mostOfNetwork = 4
 /** After so many turns of people who are known, a stranger who waits is next. */
 const knownInARow = 7
