@@ -1,11 +1,11 @@
 /**
  * Which connections are open, and which one is closed when a limit is reached. A connection *waits* while the server
- * waits for its client: it is idle, a request is arriving, or a reply has not been taken. At its client's limit the connection that has waited longest is
- * closed in favour of a new one; at the limit of all, the one that has waited longest of the client with most connections. So
- * neither idle connections nor slow requests keep others out, and who has few connections keeps them, however many others
- * come. A connection whose request is being worked on is never closed; one whose request is held back to slow its client
- * down counts as waiting. A pure data structure: `listener.ts` and `requests.ts` report events to it and close what it
- * evicts.
+ * waits for its client: it is idle, a request is arriving, or a reply has not been taken. At its client's limit the connection
+ * that has waited longest is closed in favour of a new one; at the limit of all, the one that has waited longest of the client
+ * with most connections. So neither idle connections nor slow clients keep others out, and who has few connections keeps them,
+ * however many others come. A connection whose request is being worked on is never closed; one whose request is held back to
+ * slow its client down counts as waiting. A pure data structure: `listener.ts` and `requests.ts` report events to it and close
+ * what it evicts.
  */
 import { networkOf } from "./clientAddress.ts"
 
