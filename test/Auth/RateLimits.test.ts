@@ -189,3 +189,15 @@ it.scoped("a key that the operator gave more than accounts have may use it, besi
     expect((yield* Effect.replicateEffect(spendNow(key), 3)).map(([allowed]) => allowed)).toEqual([true, true, false])
   }).pipe(inOneLife)
 )
+
+it.scoped.each([{ perMinute: 2 }, { perHour: 2 }])(
+  "what is said of an account holds for all its keys together: %j",
+  (said) =>
+    Effect.gen(function* () {
+      const given = yield* makeKey({ perMinute: 40, perHour: 60 })
+      const keys = [given, yield* makeKey(), yield* makeKey({ perMinute: 4 })]
+      yield* Effect.flatMap(Accounts, (accounts) => accounts.change(defaultAccount, said))
+      const verdicts = yield* Effect.forEach(keys, spendNow, { concurrency: 1 })
+      expect(verdicts.map(([allowed]) => allowed)).toEqual([true, true, false])
+    }).pipe(inOneLife)
+)
