@@ -1,7 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Effect } from "effect"
+import { Deferred, Effect, Fiber, Option, Stream, TestClock } from "effect"
 import { serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
+import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { dial } from "../lib/socket.ts"
 import { anyPort, connected, empty, get, lastError, statuses, tell } from "./serving.ts"
 
@@ -60,6 +61,31 @@ describe("a client at its connection limit", () => {
       lazy.write(get("/"))
       yield* lazy.received(/200 OK/)
       lazy.pause()
+      const other = yield* dial(address)
+      other.write(get("/"))
+      yield* other.received(/^HTTP\/1.1 200 /)
+    })
+  )
+
+  it.scopedLive("loses one whose client does not read the end of a stream", () =>
+    Effect.gen(function* () {
+      const ended = yield* Deferred.make<void>()
+      const respond: Respond = ({ socket, url }) => {
+        // It ends once the system takes no more, before as much is left that it would wait for its client.
+        const rest = Stream.make("x".repeat(4096)).pipe(
+          Stream.forever,
+          Stream.takeUntil(() => socket.writableLength > 0),
+          Stream.ensuring(Deferred.succeed(ended, undefined))
+        )
+        return Effect.succeed({ status: 200, headers: {}, text: "", ...(url === "/stream" ? { rest } : {}) })
+      }
+      const address = yield* serveHttp(respond, anyPort, { perClient: 1 })
+      const lazy = yield* dial(address)
+      lazy.write(get("/stream"))
+      yield* lazy.received(/200 OK/)
+      lazy.pause()
+      yield* Deferred.await(ended)
+      yield* Effect.repeatN(eventLoopTurn, 50)
       const other = yield* dial(address)
       other.write(get("/"))
       yield* other.received(/^HTTP\/1.1 200 /)
@@ -155,6 +181,23 @@ describe("on one connection", () => {
       expect(asked.length).toBeGreaterThanOrEqual(32)
       expect(asked.length).toBeLessThanOrEqual(33)
       expect(lastError(text).message).toContain("Too many requests came on this connection")
+    })
+  )
+
+  it.scoped("too many pipelined requests are refused at once 50 times of one address, then 10 times a second", () =>
+    Effect.gen(function* () {
+      const address = yield* serveHttp(tell, anyPort)
+      const accepted = `${get("/").repeat(31)}POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nlast`
+      const send = Effect.tap(dial(address), ({ write }) => write(`${accepted}${get("/")}`))
+      for (let i = 0; i < 50; i++) yield* (yield* send).received(/HTTP\/1.1 400 /)
+      const last = yield* send
+      const late = yield* Effect.fork(last.received(/HTTP\/1.1 400 /))
+      // The replies to those that were accepted do not wait.
+      yield* last.received(/\{"body":"last"\}/)
+      yield* Effect.repeatN(eventLoopTurn, 50)
+      expect(Option.isNone(yield* Fiber.poll(late))).toBe(true)
+      yield* TestClock.adjust("100 millis")
+      yield* Fiber.join(late)
     })
   )
 })
