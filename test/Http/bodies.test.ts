@@ -157,6 +157,17 @@ describe("a body that does not end", () => {
       yield* other.received(/"\}HTTP[\s\S]*"\}$/)
     })
   )
+
+  it.scopedLive.each([
+    [16, 503],
+    [20, 200]
+  ] as const)("takes room for the memory that it has, which doubles: of %d KiB: %d", ([room, status]) =>
+    Effect.gen(function* () {
+      const client = yield* connected(tell, { bodies: room * 1024 })
+      client.write(`${inChunks}3e8\r\n${"x".repeat(1000)}\r\n64\r\n${"x".repeat(100)}\r\n0\r\n\r\n`)
+      expect(yield* client.received(/\}$/)).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    })
+  )
 })
 
 describe("bodies that come through a proxy", () => {
