@@ -2,6 +2,7 @@
 import { expect } from "@effect/vitest"
 import { Clock, Effect, Fiber, TestClock } from "effect"
 import { endSessions } from "../../src/Auth/descent.ts"
+import * as LinksRepo from "../../src/Auth/LoginLinksRepo.ts"
 import { unusedSince } from "../../src/Auth/sessions.ts"
 import { Writer } from "../../src/Sql.ts"
 import { newLink, type Visitor } from "../lib/portal.ts"
@@ -83,6 +84,29 @@ test("nobody makes a link for whoever's session theirs came of, by however many 
   yield* TestClock.adjust("8 days")
   expect(yield* signIn(mallory, "mallory")).toBe(true)
   expect((yield* about(mallory, "Grace", "link")).status).toBe(200)
+})
+
+test("whose session a password came of is known after that has ended, when the link to it is forgotten too", function* () {
+  const { enter, visitor } = yield* portal
+  const grace = yield* enter({ account: "shop", name: "Grace" })
+  const mallory = visitor()
+  yield* mallory.post(yield* invited(grace, "Mallory"))
+  yield* setPassword(mallory, "mallory")
+  for (let n = 0; n < 3; n++) {
+    yield* TestClock.adjust("10 hours")
+    expect(yield* isIn(grace)).toBe(true)
+  }
+  const writer = yield* Writer
+  yield* writer.write(LinksRepo.forget((yield* Clock.currentTimeMillis) - LinksRepo.memory, 100))
+  expect(yield* rows("SELECT * FROM sign_in_links")).toEqual([])
+  yield* grace.post("/portal/sign-out")
+  expect(yield* signIn(mallory, "mallory")).toBe(true)
+  expect((yield* mallory.post(`${shop}/people/${yield* idOf("Grace")}/link`)).status).toBe(404)
+  // It ends with all that came of Grace's sessions.
+  const again = yield* enter({ account: "shop", name: "Grace" })
+  yield* again.post(`${shop}/me/sessions/revoke-others`)
+  expect(yield* isIn(mallory)).toBe(false)
+  expect(yield* signIn(mallory, "mallory")).toBe(false)
 })
 
 test("a sign-out ends the sessions and links that came of the session, and of those, and no others", function* () {
