@@ -300,6 +300,19 @@ test("a person has at most twenty sessions", function* () {
   expect((yield* first.get(me)).status).toBe(303)
 })
 
+test("of twenty sessions the one that was used longest ago makes room, whichever is the oldest", function* () {
+  const { enter } = yield* portal
+  const used = yield* enter()
+  yield* TestClock.adjust("1 second")
+  const idle = yield* enter()
+  yield* TestClock.adjust("1 second")
+  for (let n = 0; n < 18; n++) yield* enter()
+  yield* TestClock.adjust("2 minutes")
+  expect((yield* used.get(me)).status).toBe(200)
+  yield* enter()
+  expect([(yield* used.get(me)).status, (yield* idle.get(me)).status]).toEqual([200, 303])
+})
+
 test("where a person has signed in they are known for ninety days, at the newest twenty networks", function* () {
   const { enter } = yield* portal
   const reader = yield* Reader
