@@ -105,6 +105,23 @@ layer(testApp(), { excludeTestServices: true })("the checks of a request, in ord
     })
   )
 
+  it.effect("a query of more than 4096 characters is refused as a whole, of an endpoint without parameters too", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const problemsOf = (path: string, length: number) =>
+        Effect.map(
+          api.call("GET", `${path}?${"%zz&".repeat(1_024)}=`.slice(0, path.length + 1 + length), { key }),
+          ({ body, status }) => [status, body.error.details]
+        )
+      const tooLong = { path: "", message: "the query must have at most 4096 characters" }
+      for (const path of ["/v1/payments", "/healthz"]) {
+        expect(yield* problemsOf(path, 4_097), path).toEqual([400, [tooLong]])
+        expect(yield* problemsOf(path, 4_096), path).toEqual([400, [expect.objectContaining({ path: "%zz" })]])
+      }
+    })
+  )
+
   it.effect("an HTTP/1.1 request needs a Host, and may have one in its target", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
