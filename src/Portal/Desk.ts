@@ -70,6 +70,9 @@ export interface DeskShape {
 /** For the handlers of routes; `Portal.ts` provides it. */
 export class Desk extends Context.Tag("tilld/Portal/Desk")<Desk, DeskShape>() {}
 
+/** What was given may be right. */
+const isNoFailure = (error: unknown): boolean => error instanceof StoreUnavailable || error instanceof TooManySignIns
+
 export const makeDesk = Effect.gen(function* () {
   const { publicUrl } = (yield* Settings).server
   const failures = new FailedAttempts()
@@ -124,7 +127,7 @@ export const makeDesk = Effect.gen(function* () {
       })
       return Effect.tapError(inTurn, (error) =>
         // Of people who are known too many wait only while they, or others of their account, send them.
-        error instanceof StoreUnavailable || (error instanceof TooManyWaiting && isKnown)
+        isNoFailure(error) || (error instanceof TooManyWaiting && isKnown)
           ? Effect.void
           : Effect.map(Clock.currentTimeMillis, (now) => void failures.failed(place, now))
       )
@@ -132,7 +135,7 @@ export const makeDesk = Effect.gen(function* () {
     unguessable: ({ client, hold }, check) =>
       Effect.tapError(check, (error) =>
         Effect.gen(function* () {
-          if (error instanceof StoreUnavailable) return
+          if (isNoFailure(error)) return
           const delay = failures.failed(networkOf(client), yield* Clock.currentTimeMillis)
           if (delay > 0) yield* hold(Effect.sleep(delay))
         })
