@@ -145,6 +145,7 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
           const now = yield* Clock.currentTimeMillis
           const until = forms.refusedUntil(person, now)
           if (until !== undefined) return refuse(tooManyForms(Math.ceil((until - now) / 60_000)))
+          forms.count(person, now)
         }
         const viewer: Viewer = {
           ...{ person: person.id, name: person.name, role: person.role, owner, session: session.id },

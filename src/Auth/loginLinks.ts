@@ -88,10 +88,11 @@ const check = Effect.fnUntraced(function* (db: Db, token: string, now: number) {
   return { reason: undefined, hash, link, person }
 })
 
-/** The person whom a link would sign in. It is not used up. */
+/** The person whom a link would sign in, and whether a command made it. It is not used up. */
 export const personOfLink = Effect.fn("loginLinks.person")(function* (token: string) {
   const found = yield* check(yield* Reader, token, yield* Clock.currentTimeMillis)
-  return found.reason === undefined ? found.person : yield* new LinkRefused({ reason: found.reason })
+  if (found.reason !== undefined) return yield* new LinkRefused({ reason: found.reason })
+  return { person: found.person, isOfCommand: found.link.cameOf === undefined }
 })
 
 /** Uses a link up, in the caller's transaction, and gives its person and the session that it was made in. */

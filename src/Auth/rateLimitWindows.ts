@@ -85,18 +85,30 @@ const tightest = ({ limits, of, usage: { hour, minute } }: Limited): Allowance =
     }
   )
 
-/**
- * Counts a request at `now`, Unix milliseconds, with each that it counts for, such as its key and the key's account, unless
- * one of their windows is full: refused requests are not counted. Returns the tightest window: the one with the fewest
- * requests left or, of several full ones, the one that ends last.
- */
-export const spend = (
-  limited: readonly [Limited, ...ReadonlyArray<Limited>],
-  now: number
-): Allowance & { readonly allowed: boolean } => {
+/** What is counted together: by a request for its key and the key's account, by a person for their account too. */
+type Counted = readonly [Limited, ...ReadonlyArray<Limited>]
+
+const haveRoom = (limited: Counted, now: number): boolean => {
   let allowed = true
   for (const each of limited) allowed = hasRoom(each, now) && allowed
+  return allowed
+}
+
+const tightestOf = ([first, ...others]: Counted): Allowance =>
+  others.reduce((one, next) => tighter(one, tightest(next)), tightest(first))
+
+/** Whether one more fits at `now`, Unix milliseconds, and the tightest window. Nothing is counted. */
+export const look = (limited: Counted, now: number): Allowance & { readonly allowed: boolean } => {
+  const allowed = haveRoom(limited, now)
+  return { ...tightestOf(limited), allowed }
+}
+
+/**
+ * Counts a request at `now`, Unix milliseconds, unless one of the windows is full: refused requests are not counted. Returns
+ * the tightest window: the one with the fewest requests left or, of several full ones, the one that ends last.
+ */
+export const spend = (limited: Counted, now: number): Allowance & { readonly allowed: boolean } => {
+  const allowed = haveRoom(limited, now)
   if (allowed) for (const { usage } of limited) count(usage)
-  const [first, ...others] = limited
-  return { ...others.reduce((one, next) => tighter(one, tightest(next)), tightest(first)), allowed }
+  return { ...tightestOf(limited), allowed }
 }

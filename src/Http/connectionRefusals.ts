@@ -49,6 +49,14 @@ export const tooManyPieces = new ApiError({
   message: "The body came in hundreds of small pieces: send it in larger chunks."
 })
 
+export const tooManyBytes = new ApiError({ code: "PAYLOAD_TOO_LARGE", message: "The body is larger than 64 KiB." })
+
+/** Blank lines and whatever else has no end are told of as what may be long at their place. */
+export const tooMuchFiller = new ApiError({
+  code: "HEADERS_TOO_LARGE",
+  message: "The headers or trailers of the request are too large."
+})
+
 export const tooManyBodies = new ApiError({
   code: "TOO_MANY_CONNECTIONS",
   message: "Too many large bodies are under way from this client: try again in a moment.",
@@ -72,7 +80,10 @@ const answered = "answered"
  * What only floods come to. Each such connection costs half a millisecond or more, and whoever floods opens the next one when
  * one is refused: their refusals are delayed, and their connections may be closed in favour of new ones meanwhile.
  */
-const paced = new Set<ApiError | typeof answered>([tooManyPieces, tooManyAtOnce])
+const paced = new Set<ApiError | typeof answered>([
+  ...[tooManyPieces, tooManyAtOnce, tooManyHeaders, tooManyBytes, tooMuchFiller],
+  answered
+])
 
 /** How long a refused client has to read the reply before the connection is closed. */
 const readTime = "1 second"
@@ -162,6 +173,11 @@ export const makeRefusals = (
     refuse,
     isRefused: (socket: Duplex) => refused.has(socket),
     note: (request: IncomingMessage, response: ServerResponse) => latest.set(request.socket, { request, response }),
+    /** The request is through, or its reply: with both, nothing of it is kept any longer, least of all its trailers. */
+    forget: (socket: Duplex) => {
+      const { request, response } = latest.get(socket) ?? {}
+      if (request?.complete && response?.writableFinished) latest.delete(socket)
+    },
     refuseRest,
     /** For Node's "clientError": a request that could not be read, before its headers or within its body. */
     refuseUnread: (error: NodeJS.ErrnoException, socket: Duplex) => {

@@ -15,6 +15,15 @@ import { networkOf } from "./clientAddress.ts"
  */
 const maxPieces = 512
 
+/** Bytes from one request's headers to the next ones: the largest body in chunks, and large headers. */
+const mostBytes = 96 * 1024
+
+/**
+ * Bytes that are neither a request's headers nor a piece of its body: the largest headers that Node takes. Blank lines,
+ * zeros before a chunk's length, its extensions and trailers have no end of their own.
+ */
+const mostFiller = 17 * 1024
+
 /** Bytes of a piece that is not small: the smallest usual TCP segment has 536, so no slow link makes smaller ones. */
 const largePiece = 128
 
@@ -54,6 +63,9 @@ interface Open<C> {
   unanswered: number
   /** Small pieces of bodies that have come since the last reply. */
   pieces: number
+  /** Bytes that have come since the last headers, and since those or the last piece of a body. */
+  bytes: number
+  filler: number
   /** Bytes of replies that have not been taken. */
   unread: number
 }
@@ -95,7 +107,8 @@ export class Connections<C> {
     }
     client.open += 1
     this.#clients.set(id, client)
-    this.#open.set(connection, { client, working: 0, held: 0, sent: 0, unanswered: 0, pieces: 0, unread: 0 })
+    const counts = { working: 0, held: 0, sent: 0, unanswered: 0, pieces: 0, bytes: 0, filler: 0, unread: 0 }
+    this.#open.set(connection, { client, ...counts })
     this.#wait(connection, client)
     return { admitted: true, evicted }
   }
@@ -120,6 +133,8 @@ export class Connections<C> {
     const open = this.#open.get(connection)
     if (open === undefined) return
     open.unanswered += 1
+    open.bytes = 0
+    open.filler = 0
     if (open.client.waiting.has(connection)) this.#wait(connection, open.client)
   }
 
@@ -134,9 +149,20 @@ export class Connections<C> {
   /** A piece of a body has arrived, of so many bytes; false when there were too many that are small. */
   piece(connection: C, bytes: number): boolean {
     const open = this.#open.get(connection)
-    if (open === undefined || bytes >= largePiece) return true
+    if (open === undefined) return true
+    open.filler = 0
+    if (bytes >= largePiece) return true
     open.pieces += 1
     return open.pieces <= maxPieces
+  }
+
+  /** Bytes have arrived, and are to be parsed. What there is too much of, if anything: of the request, or of filler. */
+  arrived(connection: C, bytes: number): "bytes" | "filler" | undefined {
+    const open = this.#open.get(connection)
+    if (open === undefined) return undefined
+    open.bytes += bytes
+    open.filler += bytes
+    return open.filler > mostFiller ? "filler" : open.bytes > mostBytes ? "bytes" : undefined
   }
 
   /** A whole request has arrived. */

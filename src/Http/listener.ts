@@ -129,7 +129,7 @@ export const serveHttp = Effect.fnUntraced(function* (
     if (!admission.admitted) return requests.refuse(tooManyConnections, socket)
     admission.evicted?.destroy()
     socket.once("close", () => connections.closed(socket))
-    parseInSlices(socket, () => requests.isRefused(socket))
+    parseInSlices(socket, (bytes) => requests.isWanted(socket, bytes))
   })
   server.on("clientError", requests.refuseUnread)
   const acceptErrors = new LogLimit({ perKey: 1, inAll: 10 })

@@ -8,14 +8,18 @@ const slice = 1024
  * stopped while it is at a read, and one read of 64 KiB may hold thousands of chunks or requests: tens of milliseconds of the
  * event loop for every connection that a flood opens again. Node's parser reads the socket itself, past its "data" events,
  * until somebody else listens for them.
+ *
+ * @param isWanted told of the bytes that are parsed next; false once the connection is refused
  */
-export const parseInSlices = (socket: Socket, isRefused: () => boolean): void => {
+export const parseInSlices = (socket: Socket, isWanted: (bytes: number) => boolean): void => {
   const parsers = socket.listeners("data")
   socket.removeAllListeners("data").on("data", (bytes: Buffer) => {
-    for (let at = 0; at < bytes.length && !socket.destroyed && !isRefused(); at += slice) {
+    for (let at = 0; at < bytes.length && !socket.destroyed; at += slice) {
       // Too much is unread: of replies by the client, or of a body here.
       if (socket.isPaused()) return void socket.unshift(bytes.subarray(at))
-      for (const parse of parsers) parse.call(socket, bytes.subarray(at, at + slice))
+      const next = bytes.subarray(at, at + slice)
+      if (!isWanted(next.length)) return
+      for (const parse of parsers) parse.call(socket, next)
     }
   })
 }

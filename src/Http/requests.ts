@@ -16,8 +16,10 @@ import {
   maxHeaders,
   tooManyAtOnce,
   tooManyBodies,
+  tooManyBytes,
   tooManyHeaders,
   tooManyPieces,
+  tooMuchFiller,
   unknownVersion
 } from "./connectionRefusals.ts"
 import type { Connections } from "./connections.ts"
@@ -40,19 +42,24 @@ const versions = new Set(["1.1", "1.0"])
 /** The callbacks of a connection's requests, to run when it closes. */
 const closeCallbacks = new WeakMap<Duplex, Set<() => void>>()
 
+// Apart from `onceClosed`: the socket's listener would keep what that one's first caller refers to, a request among it.
+const callbacksOf = (socket: Duplex): Set<() => void> => {
+  const known = closeCallbacks.get(socket)
+  if (known !== undefined) return known
+  const callbacks = new Set<() => void>()
+  closeCallbacks.set(socket, callbacks)
+  socket.once("close", () => {
+    for (const call of [...callbacks]) call()
+  })
+  return callbacks
+}
+
 /**
  * Calls back once the response is sent or the connection has closed. A pipelined response that waits behind another gets
  * no "close" event of its own when the connection closes.
  */
 const onceClosed = (socket: Duplex, response: ServerResponse, then: () => void): void => {
-  const known = closeCallbacks.get(socket)
-  const waiting = known ?? new Set()
-  if (known === undefined) {
-    closeCallbacks.set(socket, waiting)
-    socket.once("close", () => {
-      for (const end of [...waiting]) end()
-    })
-  }
+  const waiting = callbacksOf(socket)
   const end = () => {
     if (waiting.delete(end)) then()
   }
@@ -207,6 +214,7 @@ export const makeRequests = (
     onceClosed(socket, response, () => {
       unanswered -= 1
       connections.replied(socket)
+      refusals.forget(socket)
       if (unanswered === 0) onNone?.()
       if (kept > 0) room.giveBack(client, kept)
       // The client has gone away.
@@ -235,7 +243,13 @@ export const makeRequests = (
       })
     }
     if (receiving === noBody) begin()
-    else request.once("end", begin)
+    else
+      request.once("end", () => {
+        // Nobody reads them, and there may be thousands.
+        request.rawTrailers = []
+        refusals.forget(socket)
+        begin()
+      })
     if (closing) {
       send(errorReply(shuttingDown, requestId))
       return receiving.drop()
@@ -259,7 +273,13 @@ export const makeRequests = (
   return {
     take,
     refuse: refusals.refuse,
-    isRefused: refusals.isRefused,
+    /** Bytes of a connection are parsed next, unless it is refused. */
+    isWanted: (socket: Duplex, bytes: number): boolean => {
+      if (refusals.isRefused(socket)) return false
+      const excess = connections.arrived(socket, bytes)
+      if (excess !== undefined) refusals.refuseRest(excess === "bytes" ? tooManyBytes : tooMuchFiller, socket)
+      return excess === undefined
+    },
     refuseUnread: refusals.refuseUnread,
     /** From now on new requests get 503, and streams end. */
     refuseNew: Effect.sync(() => {

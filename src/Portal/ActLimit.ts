@@ -1,5 +1,6 @@
-import { type RateLimit, spend, type Usage, unused } from "../Auth/rateLimitWindows.ts"
+import { look, type RateLimit, spend, type Usage, unused } from "../Auth/rateLimitWindows.ts"
 import { BoundedMap } from "../Domain/BoundedMap.ts"
+import type { AccountId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 
 /** More people or accounts than act within an hour. */
@@ -29,17 +30,23 @@ export class ActLimit {
     return usage
   }
 
-  /** Counts an act at `now`. Where it is one too many: when the next is taken. Times in Unix milliseconds. */
-  refusedUntil({ account, id }: Pick<Person, "account" | "id">, now: number): number | undefined {
-    if (account === undefined) return undefined
-    const { allowed, resetAt } = spend(
-      [
-        { of: "person", usage: this.#usageOf(id), limits: this.#limits.person },
-        { of: "account", usage: this.#usageOf(`account ${account}`), limits: this.#limits.account }
-      ],
-      now
-    )
+  #limited({ id }: Pick<Person, "id">, account: AccountId) {
+    return [
+      { of: "person", usage: this.#usageOf(id), limits: this.#limits.person },
+      { of: "account", usage: this.#usageOf(`account ${account}`), limits: this.#limits.account }
+    ] as const
+  }
+
+  /** When the next act is taken, if one at `now` were too many. Nothing is counted. Times in Unix milliseconds. */
+  refusedUntil(person: Pick<Person, "account" | "id">, now: number): number | undefined {
+    if (person.account === undefined) return undefined
+    const { allowed, resetAt } = look(this.#limited(person, person.account), now)
     return allowed ? undefined : resetAt
+  }
+
+  /** Counts an act. */
+  count(person: Pick<Person, "account" | "id">, now: number): void {
+    if (person.account !== undefined) spend(this.#limited(person, person.account), now)
   }
 }
 

@@ -54,8 +54,11 @@ export interface DeskShape {
     request: Pick<PageRequest, "client" | "hold">,
     check: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R>
-  /** Counts a sign-in of a person who has proven who they are, before a session begins. */
-  readonly admit: (person: Person) => Effect.Effect<void, TooManySignIns>
+  /**
+   * Begins a session of a person who has proven who they are, unless they have begun too many. One that is not begun does not
+   * count: whoever holds a link that does not work for them keeps its person out with it otherwise.
+   */
+  readonly admit: <A, E, R>(person: Person, enter: Effect.Effect<A, E, R>) => Effect.Effect<A, E | TooManySignIns, R>
   /**
    * Puts a refused password or proof of a person into the audit log, if it is the first of a series. The reply does not
    * wait for it: names that nobody has are in no log, and the time must not tell them apart.
@@ -109,13 +112,14 @@ export const makeDesk = Effect.gen(function* () {
           ? Effect.forkDaemon(Effect.ignore(writer.write(noteOf(person, { act, detail: { by, address: client } }))))
           : Effect.void
       ),
-    admit: (person) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    admit: (person, enter) =>
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
         const until = signIns.refusedUntil(person, now)
-        if (until === undefined) return Effect.void
+        if (until === undefined) return yield* Effect.tap(enter, () => Effect.sync(() => signIns.count(person, now)))
         const minutes = Math.ceil((until - now) / 60_000)
         const message = `You, or the people of your account, have signed in too often. Try again in ${minutes} min.`
-        return new TooManySignIns({ message })
+        return yield* new TooManySignIns({ message })
       }),
     guess: ({ hold }, { isKnown, owners }, check) => {
       const place = owners.at(-1) ?? ""

@@ -110,13 +110,13 @@ const enter = <E = never>(
   }
 ) =>
   Effect.gen(function* () {
-    yield* desk.admit(person)
     const writer = yield* Writer
     const id = newSessionId()
     const act = { act: "portal login", detail: { session: id, by, address: request.client } }
-    const { secret } = yield* audited(personActor(person), act, () =>
+    const entering = audited(personActor(person), act, () =>
       writer.write(begin(person, desk.visitorOf(request), id, also))
     )
+    const { secret } = yield* desk.admit(person, entering)
     return seeOther(next ?? "/portal", { "set-cookie": desk.cookie.set(secret) })
   })
 

@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import type { Socket } from "node:net"
 import { getHeapStatistics, setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
@@ -25,6 +26,17 @@ const memory = () => {
 const post = (rest: string) => `POST / HTTP/1.1\r\nhost: x\r\n${rest}\r\n\r\n`
 const inChunks = post("transfer-encoding: chunked")
 const chunks = (count: number) => "1\r\nx\r\n".repeat(count)
+
+/** The server's ends of all connections that are made from now on. */
+const acceptedSockets = Effect.acquireRelease(
+  Effect.sync(() => {
+    const sockets: Array<Socket> = []
+    const note = (message: unknown) => void sockets.push((message as { readonly socket: Socket }).socket)
+    subscribe("net.server.socket", note)
+    return { sockets, note }
+  }),
+  ({ note }) => Effect.sync(() => unsubscribe("net.server.socket", note))
+).pipe(Effect.map(({ sockets }) => sockets))
 
 const clients = 50
 
@@ -102,6 +114,46 @@ describe("a body that does not end", () => {
       expect(pieces).toBeGreaterThan(512)
       expect(pieces).toBeLessThan(700)
       expect(read()).toBeLessThan(512 * 1024)
+    })
+  )
+
+  const megabytes = 4 * 1024 * 1024
+  const endless = (begin: string, unit: string) => begin + unit.repeat(megabytes / unit.length)
+  const tooLarge = /^HTTP\/1.1 200 [^{]*\{"body":"too large"\}$/
+  const refused = /^HTTP\/1.1 431 /
+
+  it.scopedLive.each([
+    ["a body that is too large by its length", endless(post(`content-length: ${2 * megabytes}`), "x"), tooLarge],
+    ["chunks of a good size", endless(inChunks, `80\r\n${"x".repeat(128)}\r\n`), /^HTTP\/1.1 413 /],
+    ["zeros before the length of a chunk", endless(inChunks, "0"), refused],
+    ["an extension of a chunk", endless(`${inChunks}1;`, "x"), /^HTTP\/1.1 413 /],
+    ["trailers", endless(`${inChunks}0\r\n`, "a:\r\n"), refused],
+    ["headers", endless("GET / HTTP/1.1\r\nhost: x\r\n", "a:\r\n"), refused],
+    ["blank lines before a request", endless("", "\r\n"), refused],
+    ["blank lines after a reply", endless(get("/"), "\r\n"), /^HTTP\/1.1 200 [^{]*\{"body":""\}(HTTP\/1.1 431 .*)?$/s]
+  ] as const)("of any kind is read no further than it may have a use: %s", ([, said, answer]) =>
+    Effect.gen(function* () {
+      const sockets = yield* acceptedSockets
+      const client = yield* connected(tell)
+      client.write(said)
+      expect(yield* client.closed).toMatch(answer)
+      expect(sockets.map(({ bytesRead }) => bytesRead < 512 * 1024)).toEqual([true])
+    })
+  )
+
+  it.scopedLive("leaves nothing behind at a connection that stays open", () =>
+    Effect.gen(function* () {
+      const address = yield* serveHttp(tell, anyPort)
+      const send = Effect.gen(function* () {
+        const client = yield* dial(address)
+        client.write(`${inChunks}0\r\n${"a:\r\n".repeat(4_000)}\r\n`)
+        yield* client.received(empty)
+      })
+      // What the first ones of a process take is not theirs.
+      yield* Effect.repeatN(send, clients - 1)
+      const before = memory()
+      yield* Effect.repeatN(send, clients - 1)
+      expect((memory() - before) / clients).toBeLessThan(20 * 1024)
     })
   )
 

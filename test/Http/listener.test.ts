@@ -26,7 +26,7 @@ describe("request bodies", () => {
       const chunk = `1000\r\n${"x".repeat(4096)}\r\n`
       client.write(`POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${chunk.repeat(17)}`)
       yield* client.received(/\{"body":"too large"\}$/)
-      client.write(`${chunk.repeat(1_000)}0\r\n\r\n${get("/")}`)
+      client.write(`${chunk.repeat(4)}0\r\n\r\n${get("/")}`)
       yield* client.received(/\{"body":"too large"\}HTTP\/1.1 200 OK[\s\S]*\{"body":""\}$/)
     })
   )

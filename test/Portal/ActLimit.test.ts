@@ -10,7 +10,11 @@ const person = (id: string, account?: string) => ({
 })
 
 const sender = (limit: ActLimit) => (who: ReturnType<typeof person>, at: number, count: number) =>
-  Array.from({ length: count }, () => limit.refusedUntil(who, at)).filter((until) => until === undefined).length
+  Array.from({ length: count }, () => {
+    const until = limit.refusedUntil(who, at)
+    if (until === undefined) limit.count(who, at)
+    return until
+  }).filter((until) => until === undefined).length
 
 it("a person sends 60 forms a minute and 600 an hour, whatever others do", () => {
   const forms = new ActLimit(formLimits)
