@@ -1,10 +1,18 @@
 import { Clock, Context, Data, Duration, Effect, Layer, Redacted } from "effect"
-import { KeyEnded, KeyExists, LimitRefused, TooMany, UnknownAccount } from "../Domain/AccountErrors.ts"
+import {
+  KeyEnded,
+  KeyExists,
+  LimitRefused,
+  type QuotaExceeded,
+  TooMany,
+  UnknownAccount
+} from "../Domain/AccountErrors.ts"
 import { type ApiKey, type KeyLimits, type KeyTerms, mostKeys, type Permission } from "../Domain/ApiKey.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import { type AccountId, type ApiKeyId, newApiKeyId } from "../Domain/Ids.ts"
 import { inRanges } from "../Domain/IpRange.ts"
 import type { Owner } from "../Domain/Owner.ts"
+import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import * as AccountsRepo from "./AccountsRepo.ts"
@@ -12,6 +20,7 @@ import * as Repo from "./KeysRepo.ts"
 import { hashOf, isKey, newKey } from "./keyFormat.ts"
 import type { ListPage } from "./listPage.ts"
 import type { RateLimit } from "./rateLimitWindows.ts"
+import { keepWithin } from "./UsageRepo.ts"
 
 export interface NewKey extends Partial<KeyTerms> {
   /** Default: a new random id. Given, it makes a request that is sent twice fail the second time. */
@@ -67,8 +76,17 @@ const limitsAfter = (
     return { granted: before.granted, perMinute: limitOf("perMinute"), perHour: limitOf("perHour") }
   })
 
-/** Fails where an owner has more working keys than it may; with `isRolled`, more rolled ones. Runs after the change. */
-const keepBelow = Effect.fnUntraced(function* ({ account, mode }: Owner, isRolled: boolean, now: number) {
+/**
+ * Fails where an owner has more working keys than it may, or, with `isRolled`, more rolled ones, and where its account has used
+ * up its quota: keys are never deleted. Runs after the change.
+ */
+const keepBelow = Effect.fnUntraced(function* (
+  { account, mode }: Owner,
+  isRolled: boolean,
+  now: number,
+  quotaBytes: number
+) {
+  yield* keepWithin(account, quotaBytes)
   const working = yield* Repo.countWorking(yield* Tx, { account, mode }, isRolled, now)
   if (working <= mostKeys) return
   return yield* isRolled ? TooMany.rolledKeys(mostKeys, mode) : TooMany.keys(mostKeys, mode)
@@ -107,7 +125,8 @@ const noLimits = { granted: { perMinute: undefined, perHour: undefined }, perMin
 const create = Effect.fn("Keys.create")(function* (
   request: NewKey,
   key: Redacted.Redacted<string>,
-  configured: RateLimit | undefined
+  configured: RateLimit | undefined,
+  quotaBytes: number
 ) {
   const exists = yield* AccountsRepo.exists(yield* Tx, request.account)
   if (!exists) return yield* UnknownAccount.of(request.account)
@@ -116,7 +135,7 @@ const create = Effect.fn("Keys.create")(function* (
   const limits = yield* limitsAfter(noLimits, { perMinute, perHour }, configured)
   const stored = yield* insert({ ...request, id, ips, ...limits }, key, now)
   // After the insertion, so that a form that was sent twice is told so.
-  yield* keepBelow(request, false, now)
+  yield* keepBelow(request, false, now, quotaBytes)
   return stored
 })
 
@@ -146,6 +165,7 @@ interface Known {
 }
 
 const makeKeys = Effect.gen(function* () {
+  const { quotaBytes } = (yield* Settings).accounts
   const reader = yield* Reader
   const writer = yield* Writer
   const heartbeat = (yield* Workers).worker("keys", useInterval)
@@ -257,7 +277,7 @@ const makeKeys = Effect.gen(function* () {
           Effect.die
         )
         yield* Repo.roll(rolledAt(former, to, overlap, now))
-        yield* keepBelow(former, true, now)
+        yield* keepBelow(former, true, now, quotaBytes)
         return { key, record } satisfies MadeKey
       })
     )
@@ -270,7 +290,7 @@ const makeKeys = Effect.gen(function* () {
   return {
     create: Effect.fnUntraced(function* (request: NewKey, configured?: RateLimit) {
       const key = newKey(request.mode)
-      return { key, record: yield* writer.write(create(request, key, configured)) }
+      return { key, record: yield* writer.write(create(request, key, configured, quotaBytes)) }
     }),
     list: (page: ListPage) => Effect.map(Repo.list(reader, page), (keys) => keys.map(withLastUse)),
     listOf: (owner: Owner, page: ListPage) =>
@@ -304,7 +324,7 @@ export class Keys extends Context.Tag("tilld/Auth/Keys")<
     readonly create: (
       key: NewKey,
       configured?: RateLimit
-    ) => Effect.Effect<MadeKey, UnknownAccount | KeyExists | TooMany | LimitRefused | StoreUnavailable>
+    ) => Effect.Effect<MadeKey, UnknownAccount | KeyExists | TooMany | QuotaExceeded | LimitRefused | StoreUnavailable>
     /** A page of all keys, expired and revoked ones too, oldest first. */
     readonly list: (page: ListPage) => Effect.Effect<ReadonlyArray<ApiKey>, StoreUnavailable>
     /** A page of an owner's keys, expired and revoked ones too, newest first. */
@@ -321,7 +341,7 @@ export class Keys extends Context.Tag("tilld/Auth/Keys")<
       id: string,
       to: ApiKeyId,
       overlap: Duration.Duration
-    ) => Effect.Effect<MadeKey | undefined, KeyEnded | TooMany | StoreUnavailable>
+    ) => Effect.Effect<MadeKey | undefined, KeyEnded | TooMany | QuotaExceeded | StoreUnavailable>
     /**
      * Changes where a key may be used from, and its limits. `configured` is given where an admin of the account does it, who
      * may lower a limit that the operator gave, and no more. Undefined: there is no such key.

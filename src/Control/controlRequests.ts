@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { highestQuota, leastQuota } from "../Domain/Account.ts"
-import { KeyEnded, TooMany, UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
+import { KeyEnded, QuotaExceeded, TooMany, UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
 import { highestLimits, Permission } from "../Domain/ApiKey.ts"
 import { NetworkTokens } from "../Domain/amountDecimals.ts"
 import { ChainName, Mode } from "../Domain/Chain.ts"
@@ -124,7 +124,7 @@ export class CreateKey extends Schema.TaggedRequest<CreateKey>()("CreateKey", {
     ...keyTerms
   },
   success: MadeKey,
-  failure: Schema.Union(UnknownAccount, TooMany, StoreUnavailable)
+  failure: Schema.Union(UnknownAccount, TooMany, QuotaExceeded, StoreUnavailable)
 }) {}
 
 export class ListKeys extends Schema.TaggedRequest<ListKeys>()("ListKeys", {
@@ -143,7 +143,7 @@ export class RevokeKey extends Schema.TaggedRequest<RevokeKey>()("RevokeKey", {
 export class RollKey extends Schema.TaggedRequest<RollKey>()("RollKey", {
   payload: { id: Schema.String, overlap: Overlap },
   success: MadeKey,
-  failure: Schema.Union(NotFound, KeyEnded, TooMany, StoreUnavailable)
+  failure: Schema.Union(NotFound, KeyEnded, TooMany, QuotaExceeded, StoreUnavailable)
 }) {}
 
 /** Changes a key's terms. What is absent stays. */

@@ -5,6 +5,7 @@ import { Accounts, defaultAccount, Keys, type NewKey } from "../../src/Auth.ts"
 import { permissions } from "../../src/Domain/ApiKey.ts"
 import { AccountId, newApiKeyId } from "../../src/Domain/Ids.ts"
 import { Reader } from "../../src/Sql.ts"
+import { testSettingsLayer } from "../lib/settings.ts"
 import { refusingWriter, tempStore } from "../lib/store.ts"
 
 const wanted: NewKey = { account: defaultAccount, mode: "test", name: "shop", permissions, expiresIn: undefined }
@@ -36,7 +37,11 @@ const watchedReader = Layer.effect(
 )
 
 const store = watchedReader.pipe(Layer.provideMerge(tempStore), Layer.provideMerge(Watch.Default))
-const auth = Keys.layer.pipe(Layer.provideMerge(Accounts.layer), Layer.provideMerge(store))
+const auth = Keys.layer.pipe(
+  Layer.provideMerge(Accounts.layer),
+  Layer.provideMerge(store),
+  Layer.provide(testSettingsLayer(""))
+)
 
 describe("a key", () => {
   it.effect("authenticates its account, and is not in the store", () =>
@@ -176,7 +181,8 @@ describe("the last use of a key", () => {
             return full
           })
         ),
-        Layer.provide(Layer.succeedContext(base))
+        Layer.provide(Layer.succeedContext(base)),
+        Layer.provide(testSettingsLayer(""))
       )
       const keys = yield* Effect.provide(Keys, yield* Layer.buildWithScope(counted, scope))
       const lastUse = Effect.gen(function* () {

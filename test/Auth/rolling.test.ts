@@ -3,9 +3,14 @@ import { Duration, Effect, HashMap, Layer, Logger, Redacted, TestClock } from "e
 import { makeAuthenticate } from "../../src/Auth/authenticate.ts"
 import { Accounts, defaultAccount, Keys, type NewKey } from "../../src/Auth.ts"
 import { type ApiKeyId, newApiKeyId } from "../../src/Domain/Ids.ts"
+import { testSettingsLayer } from "../lib/settings.ts"
 import { rows, tempStore } from "../lib/store.ts"
 
-const auth = Keys.layer.pipe(Layer.provideMerge(Accounts.layer), Layer.provideMerge(tempStore))
+const auth = Keys.layer.pipe(
+  Layer.provideMerge(Accounts.layer),
+  Layer.provideMerge(tempStore),
+  Layer.provide(testSettingsLayer(""))
+)
 
 const wanted: NewKey = {
   account: defaultAccount,

@@ -44,6 +44,23 @@ liveSuite(portalApp, "API keys in the portal", (test, it) => {
     expect(JSON.parse(acts[0]?.detail ?? "")).toMatchObject({ key: id, name: "server", perMinute: 7 })
   })
 
+  test("an account that has used up its quota makes and rolls none, and can revoke what it has", function* () {
+    const { account, admin, base } = yield* openShop
+    const fields = form()
+    yield* admin.post(`${base}/keys`, fields)
+    const path = `${base}/keys/${fields.get("id")}`
+    yield* execute("UPDATE usage SET bytes = bytes + 1000000000 WHERE account_id = ?", [account])
+    for (const refused of [
+      yield* admin.post(`${base}/keys`, form()),
+      yield* admin.post(`${path}/roll`, { overlap: "0s" })
+    ]) {
+      expect(refused.text).toContain("The account has stored its 1000000000 bytes")
+      expect(shownKey(refused.text)).toBe("")
+    }
+    expect(yield* rows("SELECT 1 FROM api_keys WHERE account_id = ? AND name = 'server'", [account])).toHaveLength(1)
+    expect((yield* admin.post(`${path}/revoke`)).status).toBe(303)
+  })
+
   test("a rolled key works beside its replacement, which is shown once, and a second roll is refused", function* () {
     const { admin, api, base } = yield* openShop
     const fields = form({ ips: "127.0.0.1\n::1" })

@@ -34,6 +34,9 @@ const asks = (path: string, pipelined = 1): Flood => ({ says: () => get(path), n
 /** Text, since a body of so many chunks is not to be made for each connection. The last chunk never comes. */
 const tinyChunks = "1\r\n \r\n".repeat(65_000)
 
+/** More than a request may have. */
+const padding = "x".repeat(128 * 1024)
+
 /** All ways. A daemon that stands one of them must stand them all. */
 export const floods = {
   idle: { says: () => "", next: "wait" },
@@ -42,6 +45,12 @@ export const floods = {
   "tiny chunks": { says: () => `${post("transfer-encoding: chunked\r\n\r\n")}${tinyChunks}`, next: "wait" },
   "tiny chunks with a key": {
     says: ({ key }) => `${post(`x-api-key: ${key}\r\ntransfer-encoding: chunked\r\n\r\n`)}${tinyChunks}`,
+    next: "wait"
+  },
+  "endless bodies": { says: () => `${post("content-length: 99999999999\r\n\r\n")}${padding}`, next: "wait" },
+  "blank lines": { says: () => get("/v1/nothing") + "\r\n".repeat(64 * 1024), next: "wait" },
+  trailers: {
+    says: () => `${post("transfer-encoding: chunked\r\n\r\n")}0\r\n${"a:\r\n".repeat(16_000)}\r\n`,
     next: "wait"
   },
   "unknown keys": {

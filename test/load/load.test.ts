@@ -80,7 +80,10 @@ const faultsOf = ({ memory, quiet, rested, sockets, underAttack }: FloodReport, 
   ...(sockets.after > sockets.before ? ["connections are left"] : [])
 ]
 
-const held = ["idle", "slow headers", "slow bodies", "tiny chunks", "tiny chunks with a key", "big headers", "streams"]
+const held = [
+  ...["idle", "slow headers", "slow bodies", "tiny chunks", "tiny chunks with a key"],
+  ...["endless bodies", "blank lines", "trailers", "big headers", "streams"]
+]
 
 // Several on one daemon, as one that is attacked again and again.
 it.scopedLive.each([

@@ -111,6 +111,7 @@ const create: PortalHandler<Keys | Settings | Writer> = (viewer, { form }) =>
         KeyExists: () => Effect.succeed(usedUp(viewer)),
         LimitRefused: (error) => refused(refusedLimit(error)),
         TooMany: ({ message }) => refused({ path: "", message }),
+        QuotaExceeded: ({ message }) => refused({ path: "", message }),
         UnknownAccount: Effect.die
       })
     )
@@ -169,14 +170,16 @@ const roll = ofKey<Keys | Writer>(
     const to = newApiKeyId()
     const { overlap } = read.right
     const detail = { key: key.id, to, overlap: Duration.format(overlap) }
+    const refused = ({ message }: { readonly message: string }) =>
+      keyPage(viewer, key, undefined, { id: "roll", typed: form, problems: [{ path: "", message }] })
     return yield* audited(viewer.actor, { act: "keys roll", detail }, () => keys.roll(key.id, to, overlap)).pipe(
       Effect.map((made) =>
         made === undefined ? missing(viewer, "/keys", "key") : madePage(viewer, "The key that replaces it", made)
       ),
       Effect.catchTags({
         KeyEnded: () => Effect.succeed(ended(viewer)),
-        TooMany: ({ message }) =>
-          keyPage(viewer, key, undefined, { id: "roll", typed: form, problems: [{ path: "", message }] })
+        TooMany: refused,
+        QuotaExceeded: refused
       })
     )
   })
