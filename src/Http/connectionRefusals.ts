@@ -134,7 +134,7 @@ export const makeRefusals = (
   connections: Connections<Duplex>
 ) => {
   const latest = new WeakMap<Duplex, Exchange>()
-  const pace = new RefusalPace()
+  const pace = new RefusalPace(10, 2)
   /** The error to reply with; undefined once the connection is ended. */
   const refused = new WeakMap<Duplex, ApiError | typeof answered | undefined>()
 

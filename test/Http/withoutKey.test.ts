@@ -102,7 +102,7 @@ const waits = (pace: RefusalPace, key: string, now: number, count: number) =>
 
 describe("a key that exceeds its rate", () => {
   it("gets 50 refusals at once, then 10 a second, each after at most 5 seconds", () => {
-    const pace = new RefusalPace()
+    const pace = new RefusalPace(50, 10)
     expect(waits(pace, "key_1", 0, 53)).toEqual([...Array.from({ length: 50 }, () => 0), 100, 200, 300])
     expect(waits(pace, "key_2", 0, 1)).toEqual([0])
     expect(waits(pace, "key_1", 0, 1_000).at(-1)).toBe(5_000)
@@ -112,7 +112,7 @@ describe("a key that exceeds its rate", () => {
   })
 
   it("does not wait longer after the clock was set back", () => {
-    const pace = new RefusalPace()
+    const pace = new RefusalPace(50, 10)
     waits(pace, "key_1", 86_400_000, 1)
     expect(waits(pace, "key_1", 0, 1)).toEqual([5_000])
     expect(waits(pace, "key_1", 10_000, 2)).toEqual([0, 0])
