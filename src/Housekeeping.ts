@@ -1,5 +1,5 @@
 import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
-import { endSessions } from "./Auth/descent.ts"
+import { endOpenSessions } from "./Auth/descent.ts"
 import * as LinksRepo from "./Auth/LoginLinksRepo.ts"
 import { closeAccounts, levelsOf, type QuotaLevel } from "./Auth/quotaLevel.ts"
 import { unusedSince } from "./Auth/sessions.ts"
@@ -101,7 +101,7 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
           }
         }
         yield* repeated(LinksRepo.forget(now - LinksRepo.memory, batchSize))
-        yield* repeated(endSessions({ idleSince: unusedSince(now), limit: batchSize }))
+        yield* repeated(endOpenSessions({ idleSince: unusedSince(now), limit: batchSize }))
       }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))
 
       return {

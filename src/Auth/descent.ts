@@ -27,7 +27,7 @@ const end = Effect.fnUntraced(function* (ids: string, kept: SessionId | undefine
  * Ends open sessions with the sessions and links that came of them, in the caller's transaction. Whether there were any.
  * Passwords and passkeys stay: an admin who signs out in the evening locks nobody out whom they invited in the morning.
  */
-export const endSessions = Effect.fnUntraced(function* (start: SessionsRepo.OpenStart) {
+export const endOpenSessions = Effect.fnUntraced(function* (start: SessionsRepo.OpenStart) {
   const ids = yield* SessionsRepo.withDescendants(start)
   yield* end(JSON.stringify(ids), undefined)
   return ids.length > 0

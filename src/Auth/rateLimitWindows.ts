@@ -98,7 +98,7 @@ const tightestOf = ([first, ...others]: Counted): Allowance =>
   others.reduce((one, next) => tighter(one, tightest(next)), tightest(first))
 
 /** Whether one more fits at `now`, Unix milliseconds, and the tightest window. Nothing is counted. */
-export const look = (limited: Counted, now: number): Allowance & { readonly allowed: boolean } => {
+export const allowanceOf = (limited: Counted, now: number): Allowance & { readonly allowed: boolean } => {
   const allowed = haveRoom(limited, now)
   return { ...tightestOf(limited), allowed }
 }

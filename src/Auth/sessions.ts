@@ -8,7 +8,7 @@ import type { SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
 import { audited, personActor } from "./auditLog.ts"
-import { endSessions, week } from "./descent.ts"
+import { endOpenSessions, week } from "./descent.ts"
 import { hashOf } from "./keyFormat.ts"
 import { isSecret, newSecret } from "./loginLinks.ts"
 import * as Repo from "./SessionsRepo.ts"
@@ -46,7 +46,7 @@ export interface SignedIn {
 
 /** Ends the session of a secret, in the caller's transaction. */
 const endOf = (secret: string | undefined): Effect.Effect<unknown, StoreUnavailable, Tx> =>
-  secret !== undefined && isSecret(secret) ? endSessions({ hash: hashOf(secret) }) : Effect.void
+  secret !== undefined && isSecret(secret) ? endOpenSessions({ hash: hashOf(secret) }) : Effect.void
 
 /**
  * Begins a session, in the caller's transaction, with a proof of identity just given. The one that the browser has had ends
@@ -64,7 +64,7 @@ export const begin = Effect.fnUntraced(function* <E = never>(
   const cameOf = yield* prove
   const now = yield* Clock.currentTimeMillis
   const secret = Redacted.value(newSecret())
-  yield* endSessions({ person: person.id, idleSince: now - idle, createdSince: now - absolute })
+  yield* endOpenSessions({ person: person.id, idleSince: now - idle, createdSince: now - absolute })
   const session: Repo.Session = {
     id,
     cameOf,

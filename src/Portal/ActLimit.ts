@@ -1,4 +1,4 @@
-import { look, type RateLimit, spend, type Usage, unused } from "../Auth/rateLimitWindows.ts"
+import { allowanceOf, type RateLimit, spend, type Usage, unused } from "../Auth/rateLimitWindows.ts"
 import { BoundedMap } from "../Domain/BoundedMap.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
@@ -40,7 +40,7 @@ export class ActLimit {
   /** When the next act is taken, if one at `now` were too many. Nothing is counted. Times in Unix milliseconds. */
   refusedUntil(person: Pick<Person, "account" | "id">, now: number): number | undefined {
     if (person.account === undefined) return undefined
-    const { allowed, resetAt } = look(this.#limited(person, person.account), now)
+    const { allowed, resetAt } = allowanceOf(this.#limited(person, person.account), now)
     return allowed ? undefined : resetAt
   }
 

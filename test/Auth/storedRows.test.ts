@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, TestClock } from "effect"
-import { endSessions } from "../../src/Auth/descent.ts"
+import { endOpenSessions } from "../../src/Auth/descent.ts"
 import * as LinksRepo from "../../src/Auth/LoginLinksRepo.ts"
 import { addLink, makeLink } from "../../src/Auth/loginLinks.ts"
 import { disable } from "../../src/Auth/people.ts"
@@ -215,7 +215,7 @@ it.scoped("a day after a person is disabled nothing is left of what a person has
     yield* TestClock.adjust(day + 60 * 60_000)
     const now = yield* Clock.currentTimeMillis
     yield* inTransaction(LinksRepo.forget(now - LinksRepo.memory, 100))
-    yield* inTransaction(endSessions({ idleSince: unusedSince(now), limit: 100 }))
+    yield* inTransaction(endOpenSessions({ idleSince: unusedSince(now), limit: 100 }))
     expect(yield* left).toEqual(tables.map((table) => [table, false]))
   }).pipe(Effect.provide(portalStore()))
 )

@@ -1,7 +1,7 @@
 /** What comes of a stolen session: nothing that outlasts it. */
 import { expect } from "@effect/vitest"
 import { Clock, Effect, Fiber, TestClock } from "effect"
-import { endSessions } from "../../src/Auth/descent.ts"
+import { endOpenSessions } from "../../src/Auth/descent.ts"
 import * as LinksRepo from "../../src/Auth/LoginLinksRepo.ts"
 import { unusedSince } from "../../src/Auth/sessions.ts"
 import { Writer } from "../../src/Sql.ts"
@@ -181,7 +181,7 @@ test("twelve idle hours end a session with what came of it", function* () {
   expect(yield* isIn(mona)).toBe(true)
   yield* TestClock.adjust("61 minutes")
   const writer = yield* Writer
-  const housekeeping = endSessions({ idleSince: unusedSince(yield* Clock.currentTimeMillis), limit: 100 })
+  const housekeeping = endOpenSessions({ idleSince: unusedSince(yield* Clock.currentTimeMillis), limit: 100 })
   expect(yield* writer.write(housekeeping)).toBe(true)
   expect(yield* isIn(mona)).toBe(false)
   expect(yield* writer.write(housekeeping)).toBe(false)

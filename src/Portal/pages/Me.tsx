@@ -1,7 +1,7 @@
 /** How a person signs in: password, passkeys, and the sessions that are open. */
 import { Effect } from "effect"
 import { endOthers, normalSignInName, ownAct, passwordLength, setPassword } from "../../Auth/credentials.ts"
-import { endSessions } from "../../Auth/descent.ts"
+import { endOpenSessions } from "../../Auth/descent.ts"
 import * as PasskeysRepo from "../../Auth/PasskeysRepo.ts"
 import { knownPerson } from "../../Auth/PasswordQueue.ts"
 import * as PasswordsRepo from "../../Auth/PasswordsRepo.ts"
@@ -183,7 +183,7 @@ export const meRoutes: ReadonlyArray<PortalRoute<Services>> = [
   }),
   route({
     ...{ method: "POST", path: "/me/sessions/revoke" },
-    handle: own("portal session revoke", (person, id) => endSessions({ person: person.id, id }))
+    handle: own("portal session revoke", (person, id) => endOpenSessions({ person: person.id, id }))
   }),
   route({ method: "POST", path: "/me/sessions/revoke-others", fresh: true, handle: revokeOthers })
 ]
