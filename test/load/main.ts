@@ -31,7 +31,7 @@ const mostWait = 1_000
 const mostMemory = 256
 /** The p99 of others' requests under a flood, milliseconds, whatever the flood. */
 const mostP99 = 250
-/** The memory a minute after a flood, in that before it. */
+/** The least memory in the minute after a flood, in that of a minute before it. */
 const mostLeft = 1.15
 const floodPace = { connections: 400, seconds: 60, rest: "1 minute", breath: "50 millis", quietPayments: 500 } as const
 
@@ -125,23 +125,22 @@ const columns = ["", "quiet p99", "p50", "p99", "new p99 ms", "before", "most", 
 const row = (cells: ReadonlyArray<string>): string =>
   cells.map((cell, i) => (i === 0 ? cell.padEnd(24) : i === 8 ? ` ${cell}` : cell.padStart(11))).join("")
 
-const floodRow = (name: string, { answers, memory, quiet, rested, underAttack }: FloodReport): string => {
-  const figures = [quiet.p99, underAttack.p50, underAttack.p99, underAttack.newP99, memory.before, memory.most, rested]
+const floodRow = (name: string, { answers, memory, quiet, rested, underAttack }: FloodReport, before: number) => {
+  const figures = [quiet.p99, underAttack.p50, underAttack.p99, underAttack.newP99, before, memory.most, rested]
   return row([name, ...figures.map((figure) => figure.toFixed(0)), answered(answers)])
 }
 
-/** A flood, tried again while something is wrong, as often as there are tries; gives what is wrong with the last. */
-const floodOne = Effect.fnUntraced(function* (daemon: Shop, strangers: Strangers, name: FloodName) {
-  let failures: ReadonlyArray<string> = []
-  let before = Number.NaN
-  for (let left = tries; left > 0; left--) {
+/**
+ * A flood, tried again while something is wrong, as often as there are tries; gives what is wrong with the last, and the memory
+ * that it leaves.
+ */
+const floodOne = Effect.fnUntraced(function* (daemon: Shop, strangers: Strangers, name: FloodName, before: number) {
+  for (let left = tries; ; left--) {
     const seen = yield* flood(daemon, strangers, name, floodPace)
-    if (Number.isNaN(before)) before = seen.memory.before
-    say(floodRow(name, seen))
-    failures = judgeFlood(seen, before)
-    if (failures.length === 0) break
+    say(floodRow(name, seen, before))
+    const failures = judgeFlood(seen, before).map((failure) => `${name}: ${failure}`)
+    if (failures.length === 0 || left === 1) return { failures, rested: seen.rested }
   }
-  return failures.map((failure) => `${name}: ${failure}`)
 })
 
 /** A daemon whose merchant makes more payments than the default quota has room for. */
@@ -152,8 +151,15 @@ const flooded = Effect.fnUntraced(function* (names: ReadonlyArray<FloodName>) {
   const strangers = yield* strangersOf(daemon)
   // What a start and a first load take is not of a flood.
   yield* rest(daemon, "1 minute", "5 millis")
+  let before = yield* rest(daemon, floodPace.rest, floodPace.breath)
   say(row(columns))
-  return (yield* Effect.forEach(names, (name) => floodOne(daemon, strangers, name), { concurrency: 1 })).flat()
+  const found: Array<string> = []
+  for (const name of names) {
+    const { failures, rested } = yield* floodOne(daemon, strangers, name, before)
+    found.push(...failures)
+    before = rested
+  }
+  return found
 }, Effect.scoped)
 
 const strangers = Effect.gen(function* () {
