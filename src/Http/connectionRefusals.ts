@@ -7,23 +7,27 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:ht
 import { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { Clock, Effect, type Fiber, FiberId } from "effect"
-import { ApiError, type ErrorCode } from "../Domain/ApiError.ts"
+import { ApiError } from "../Domain/ApiError.ts"
 import { networkOf } from "./clientAddress.ts"
 import type { Connections } from "./connections.ts"
 import { errorReply, headersOf, newRequestId } from "./HttpReply.ts"
 import { RefusalPace } from "./RefusalPace.ts"
 
-const parserErrors: Readonly<Record<string, readonly [code: ErrorCode, message: string]>> = {
-  HPE_HEADER_OVERFLOW: ["HEADERS_TOO_LARGE", "The request's headers are too large."],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: ["PAYLOAD_TOO_LARGE", "The extensions of the body's chunks are too large."],
-  ERR_HTTP_REQUEST_TIMEOUT: ["REQUEST_TIMEOUT", "The request did not arrive in time."]
+const tooLate = new ApiError({ code: "REQUEST_TIMEOUT", message: "The request did not arrive in time." })
+
+const malformed = new ApiError({ code: "BAD_REQUEST", message: "This is not a well-formed HTTP request." })
+
+const parserErrors: Readonly<Record<string, ApiError>> = {
+  HPE_HEADER_OVERFLOW: new ApiError({ code: "HEADERS_TOO_LARGE", message: "The request's headers are too large." }),
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: new ApiError({
+    code: "PAYLOAD_TOO_LARGE",
+    message: "The extensions of the body's chunks are too large."
+  }),
+  ERR_HTTP_REQUEST_TIMEOUT: tooLate
 }
 
 /** The error that replaces Node's own 400, 408, 413 or 431. */
-export const refusalOf = ({ code = "" }: NodeJS.ErrnoException): ApiError => {
-  const [known, message] = parserErrors[code] ?? ["BAD_REQUEST", "This is not a well-formed HTTP request."]
-  return new ApiError({ code: known, message })
-}
+const refusalOf = ({ code = "" }: NodeJS.ErrnoException): ApiError => parserErrors[code] ?? malformed
 
 export const tooManyConnections = new ApiError({
   code: "TOO_MANY_CONNECTIONS",
@@ -77,13 +81,11 @@ export const noTunnels = new ApiError({
 const answered = "answered"
 
 /**
- * What only floods come to. Each such connection costs half a millisecond or more, and whoever floods opens the next one when
- * one is refused: their refusals are delayed, and their connections may be closed in favour of new ones meanwhile.
+ * What is told at once: it is of an honest client's bad moment, and waiting would keep the connection. Everything else only floods
+ * come to often. Each such connection costs half a millisecond or more, and whoever floods opens the next one when one is refused:
+ * those refusals are delayed, and their connections may be closed in favour of new ones meanwhile.
  */
-const paced = new Set<ApiError | typeof answered>([
-  ...[tooManyPieces, tooManyAtOnce, tooManyHeaders, tooManyBytes, tooMuchFiller],
-  answered
-])
+const unpaced = new Set<ApiError | typeof answered>([tooManyConnections, tooManyBodies, tooLate])
 
 /** How long a refused client has to read the reply before the connection is closed. */
 const readTime = "1 second"
@@ -148,7 +150,7 @@ export const makeRefusals = (
     const end = Effect.suspend(() => (dismiss(socket, error) ? Effect.sleep(readTime) : Effect.void)).pipe(
       Effect.zipRight(Effect.sync(() => socket.destroy()))
     )
-    const fiber = runFork(paced.has(error) ? Effect.zipRight(turn(socket), end) : end)
+    const fiber = runFork(unpaced.has(error) ? end : Effect.zipRight(turn(socket), end))
     socket.once("close", () => fiber.unsafeInterruptAsFork(FiberId.none))
   }
 

@@ -157,24 +157,6 @@ describe("a body that does not end", () => {
     })
   )
 
-  it.scoped("in small pieces is refused at once ten times of one address, then twice a second", () =>
-    Effect.gen(function* () {
-      const read: Array<Socket> = []
-      const address = yield* serveHttp((request, body, id) => {
-        read.push(request.socket)
-        return tell(request, body, id)
-      }, anyPort)
-      const send = Effect.tap(dial(address), ({ write }) => write(inChunks + chunks(600)))
-      for (let i = 0; i < 10; i++) yield* (yield* send).received(/^HTTP\/1.1 400 /)
-      const late = yield* Effect.flatMap(send, ({ received }) => Effect.fork(received(/^HTTP\/1.1 400 /)))
-      yield* Effect.repeat(eventLoopTurn, { until: () => (read[10]?.bytesRead ?? 0) > 3_600 })
-      yield* Effect.repeatN(eventLoopTurn, 50)
-      expect(Option.isNone(yield* Fiber.poll(late))).toBe(true)
-      yield* TestClock.adjust("500 millis")
-      yield* Fiber.join(late)
-    })
-  )
-
   it.scopedLive("counts together with others that have no reply", () =>
     Effect.gen(function* () {
       let asked = 0
@@ -221,6 +203,26 @@ describe("a body that does not end", () => {
     })
   )
 })
+
+it.scoped.each([
+  ["a body in small pieces", inChunks + chunks(600), 400],
+  ["headers that are too large", `GET / HTTP/1.1\r\nhost: x\r\nx-large: ${"x".repeat(20_000)}`, 431],
+  ["what is no HTTP", "EHLO localhost\r\n".repeat(10), 400]
+] as const)("%s is refused at once ten times of one address, then twice a second", ([, said, status]) =>
+  Effect.gen(function* () {
+    const sockets = yield* acceptedSockets
+    const address = yield* serveHttp(tell, anyPort)
+    const refused = new RegExp(`^HTTP/1.1 ${status} `)
+    const send = Effect.tap(dial(address), ({ write }) => write(said))
+    for (let i = 0; i < 10; i++) yield* (yield* send).received(refused)
+    const late = yield* Effect.flatMap(send, ({ received }) => Effect.fork(received(refused)))
+    yield* Effect.repeat(eventLoopTurn, { until: () => (sockets[10]?.bytesRead ?? 0) >= Math.min(said.length, 16_384) })
+    yield* Effect.repeatN(eventLoopTurn, 50)
+    expect(Option.isNone(yield* Fiber.poll(late))).toBe(true)
+    yield* TestClock.adjust("500 millis")
+    yield* Fiber.join(late)
+  })
+)
 
 describe("bodies that come through a proxy", () => {
   it.scopedLive("count for the clients behind it", () =>
