@@ -94,6 +94,16 @@ const readTime = "1 second"
 const mostDropped = 128 * 1024
 
 /**
+ * Nothing more is read. A socket that is paused reads once more, and keeps those 64 KiB: with thousands that wait for their refusals
+ * that is what a flood would leave in memory. Node has no other public way.
+ */
+const stopReading = (socket: Duplex): void => {
+  const { _handle: handle } = socket as Duplex & { readonly _handle?: { readonly readStop?: () => void } }
+  if (handle?.readStop === undefined) socket.pause()
+  else handle.readStop()
+}
+
+/**
  * From now on nothing that the client sends is parsed. So much is read and dropped, since a connection that is closed with
  * unread data is reset, and the client might lose its reply (RFC 9112, 9.6). Whoever sends more is not read any further:
  * reading costs time too.
@@ -102,7 +112,7 @@ const stopListening = (socket: Duplex): void => {
   let left = mostDropped
   const drop = ({ length }: Buffer) => {
     left -= length
-    if (left <= 0) socket.pause()
+    if (left <= 0) stopReading(socket)
   }
   socket.removeAllListeners("data").on("data", drop).resume()
 }

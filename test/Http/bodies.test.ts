@@ -204,6 +204,24 @@ describe("a body that does not end", () => {
   )
 })
 
+it.scoped("a connection that waits for its refusal keeps nothing of what it goes on to send", () =>
+  Effect.gen(function* () {
+    const sockets = yield* acceptedSockets
+    const address = yield* serveHttp(tell, anyPort)
+    const before = memory()
+    const said = inChunks + chunks(35_000)
+    for (let i = 0; i < clients; i++) (yield* dial(address)).write(said)
+    // The first ten have their refusals at once.
+    const waiting = () => sockets.slice(10)
+    const isRead = () => sockets.length === clients && waiting().every(({ bytesRead }) => bytesRead >= 128 * 1024)
+    yield* Effect.repeat(eventLoopTurn, { until: isRead })
+    yield* Effect.repeatN(eventLoopTurn, 100)
+    expect(waiting().every(({ bytesRead }) => bytesRead < 384 * 1024)).toBe(true)
+    // Both ends of a connection are here.
+    expect((memory() - before) / clients).toBeLessThan(64 * 1024)
+  })
+)
+
 it.scoped.each([
   ["a body in small pieces", inChunks + chunks(600), 400],
   ["headers that are too large", `GET / HTTP/1.1\r\nhost: x\r\nx-large: ${"x".repeat(20_000)}`, 431],

@@ -19,7 +19,7 @@ import { neighbours } from "./Neighbour.ts"
 import { createStranger, type Shop, startShop } from "./Shop.ts"
 
 // `npm run test:load`: thousands of connections that mean no good, a minute of each way to flood a daemon, and hostile
-// neighbours, against a daemon that goes on serving. `npm run test:load -- idle "slow bodies"`: these floods alone.
+// neighbours, against a daemon that goes on serving. `npm run test:load -- strangers idle "slow bodies"`: these alone.
 
 /** The p99 of a POST under attack, in that of one in peace just before. */
 const mostRatio = 3
@@ -169,8 +169,9 @@ const strangers = Effect.gen(function* () {
   const seen = abuse(daemon, counts, { breath: "5 millis", quietPayments: 4_000 })
   const found = yield* persistently(seen, ({ outcomes }) => {
     for (const sort of sorts) say(`${counts[sort]} ${sort}: ${answered(outcomes[sort])}`)
-    const isRefused = Object.keys(outcomes.oversized).every((outcome) => outcome === "431")
-    return isRefused ? [] : ["oversized headers: not all 431"]
+    // Repeated refusals are delayed, and connections that wait give way to new ones.
+    const { 431: refused = 0, closed = 0 } = outcomes.oversized
+    return refused > 0 && refused + closed === counts.oversized ? [] : ["oversized headers: not all refused"]
   })
   return found
 }).pipe(Effect.scoped)
@@ -208,11 +209,14 @@ const hostile = Effect.gen(function* () {
 }).pipe(Effect.scoped)
 
 const main = Effect.gen(function* () {
-  const names = floodNames.filter((name) => process.argv.includes(name))
-  const failures =
-    names.length > 0
-      ? yield* flooded(names)
-      : [...(yield* hostile), ...(yield* strangers), ...(yield* flooded(floodNames))]
+  const words = process.argv.slice(2)
+  const isWanted = (name: string) => words.length === 0 || words.includes(name)
+  const names = floodNames.filter(isWanted)
+  const failures = [
+    ...(isWanted("neighbours") ? yield* hostile : []),
+    ...(isWanted("strangers") ? yield* strangers : []),
+    ...(names.length > 0 ? yield* flooded(names) : [])
+  ]
   for (const failure of failures) say(`FAILED: ${failure}`)
   say(failures.length === 0 ? "everybody else was served, and everything has ended" : `${failures.length} failed`)
   process.exitCode = failures.length === 0 ? 0 : 1
