@@ -8,6 +8,7 @@ import { createRequire } from "node:module"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { currentBuild, placeBuild } from "./builds.mjs"
+import { guideFiles } from "./guideFiles.mjs"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const require = createRequire(import.meta.url)
@@ -35,9 +36,11 @@ const inputs = () => {
     "tsconfig.json",
     "scripts/build.mjs",
     "scripts/builds.mjs",
-    "scripts/declarations.mjs"
+    "scripts/declarations.mjs",
+    "scripts/guide.mjs"
   ])
     add(file)
+  for (const file of guideFiles(root)) add(file)
   return hash.digest("hex").slice(0, 16)
 }
 
@@ -55,6 +58,7 @@ if (!quiet) {
 
 const { build } = await import("esbuild")
 const { declarations } = await import("./declarations.mjs")
+const { guide } = await import("./guide.mjs")
 
 // What the index of undici does for these three, without fetch, WebSocket, caches and mocks: a quarter of the bundle.
 const clients = `
@@ -212,6 +216,7 @@ try {
     await build({ ...checkout, outdir: beside }),
     await build({ ...assets, outdir: join(folder, "assets") })
   ]
+  writeFileSync(join(root, folder, "assets/guide.json"), JSON.stringify(guide(root)))
   writeFileSync(join(root, folder, "packages.json"), JSON.stringify(packagesIn(results)))
   writeFileSync(join(root, beside, "client.d.ts"), declarations(join(root, "src/client/index.ts")))
   writeFileSync(join(root, beside, "checkout.d.ts"), declarations(join(root, "src/client/checkout.ts")))

@@ -78,7 +78,16 @@ const stage = (folder, time) => {
   const build = `dist/builds/${currentBuild(join(root, "dist"))}`
   for (const file of ["tilld.js", "client.js", "client.d.ts", "checkout.js", "checkout.d.ts"]) copy(`dist/${file}`)
   copy(build)
-  const files = git("ls-files", "systemd", "config", "CHANGELOG.md", "LICENSE", "README.md", "SECURITY.md").split("\n")
+  const files = git(
+    "ls-files",
+    "systemd",
+    "config",
+    "CHANGELOG.md",
+    "LICENSE",
+    "README.md",
+    "SECURITY.md",
+    "docs"
+  ).split("\n")
   const isForDevelopment = /^config\/(tools\/|sandbox\.toml$)/
   for (const file of files) if (!isForDevelopment.test(file)) copy(file)
   for (const [name, parts] of Object.entries(modules)) {

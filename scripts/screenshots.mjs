@@ -1,11 +1,12 @@
 // Pictures of every page and state, on a desktop and a phone, in light and dark, in the folder .screenshots. Runs the
 // sandbox, which needs its ports: npm run screenshots [-- WORD …] takes only pictures whose names contain a word, and
-// npm run screenshots -- --readme those of the README, in .github/pictures.
+// npm run screenshots -- --readme those of README and docs, in docs/pictures.
 import { spawn, spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, rmSync } from "node:fs"
+import { mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { chromium } from "playwright-core"
+import "./typescript.mjs"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const tilld = join(root, "dist/tilld.js")
@@ -13,16 +14,14 @@ const folder = join(root, ".screenshots")
 const words = process.argv.slice(2)
 const forReadme = words.includes("--readme")
 
-const executablePath = [process.env.CHROMIUM_PATH, "/usr/bin/chromium", chromium.executablePath()].find(
-  (path) => path && existsSync(path)
-)
-if (executablePath === undefined) {
-  console.error("There is no Chromium: apt-get install chromium, or set CHROMIUM_PATH.")
-  process.exit(1)
-}
-
 // A payment on optimism stays between seen and confirmed while its pictures are taken.
-const env = { ...process.env, TILLD_CHAINS__OPTIMISM__TEST__CONFIRMATIONS: forReadme ? "12" : "600" }
+const env = {
+  ...process.env,
+  TILLD_CHAINS__OPTIMISM__TEST__CONFIRMATIONS: forReadme ? "12" : "600",
+  // It asks twice a second for what it waits for.
+  TILLD_LIMITS__PER_MINUTE: "10000",
+  TILLD_LIMITS__PER_HOUR: "100000"
+}
 const sandbox = spawn(process.execPath, [tilld, "sandbox"], { cwd: root, env, stdio: ["ignore", "pipe", "inherit"] })
 let output = ""
 await new Promise((resolve, reject) => {
@@ -76,21 +75,23 @@ const looks = [
   { name: "phone-dark", options: { viewport: { width: 360, height: 740 }, colorScheme: "dark", deviceScaleFactor: 2 } }
 ]
 
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] })
+const { launchOptions } = await import("../test/lib/browserPlace.ts")
+const browser = await chromium.launch(launchOptions())
 const contexts = []
 for (const look of looks)
   contexts.push({ ...look, context: await browser.newContext({ locale: "en-US", ...look.options }) })
 
 let taken = 0
 
-/** What the README shows: small, in one look. */
+/** What README and docs show: small, in one look; a phone's in that of a phone. */
 const shown = {
+  "checkout-phone": [360, 740],
   "checkout-waiting": [420, 940],
   "checkout-seen": [420, 440],
   "portal-home": [900, 500],
   "portal-payment": [760, 420]
 }
-const pictures = join(root, ".github/pictures")
+const pictures = join(root, "docs/pictures")
 const readmePicture = async (name, url) => {
   const [width, height] = shown[name] ?? []
   if (width === undefined) return
@@ -129,7 +130,9 @@ try {
   const failing = await payment({ expiresIn: 60 })
   pay(failing.id, "--part", "half")
 
-  await picture("checkout-waiting", (await payment()).checkoutUrl)
+  const waiting = await payment()
+  await picture("checkout-waiting", waiting.checkoutUrl)
+  if (forReadme) await picture("checkout-phone", waiting.checkoutUrl)
   const native = { amount: "20000000000000000", currency: "ETH", chain: "ethereum" }
   await picture("checkout-waiting-german", `${(await payment(native)).checkoutUrl}?lang=de`)
   const cancelled = await payment()
@@ -153,6 +156,11 @@ try {
   await page.goto(portal)
   await page.click("main button")
   const home = page.url()
+  await page.goto(`${home}/me`)
+  await page.getByLabel("Sign-in name").fill("ada")
+  await page.getByRole("textbox", { name: "Password" }).fill("correct horse battery")
+  await page.getByRole("button", { name: "Set a password" }).click()
+  await page.waitForLoadState("load")
   const cookies = await first.cookies()
   for (const { context } of contexts.slice(1)) await context.addCookies(cookies)
   const sections = await page.$$eval("nav a", (links) => links.map(({ href }) => href))

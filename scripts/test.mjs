@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
+import "./typescript.mjs"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const started = performance.now()
@@ -54,7 +55,8 @@ const checks = [
     ? [["contracts", "node", "scripts/contracts.mjs", "--check"]]
     : []),
   ["build", "node", "scripts/build.mjs", "--quiet"],
-  ["api document", "node", "scripts/openapi.mjs", "--lint"]
+  ["api document", "node", "scripts/openapi.mjs", "--lint"],
+  ["generated documentation", "node", "scripts/docs.mjs", "--check"]
 ]
 
 let passed = 0
@@ -78,6 +80,12 @@ const check = async ([name, command, ...args]) => {
 process.on("SIGINT", () => signal("SIGINT"))
 
 try {
+  const { missing, packages } = await import("../test/lib/programs.ts")
+  const { browserPlace } = await import("../test/lib/browserPlace.ts")
+  const { executablePath, from } = browserPlace()
+  console.log(`Node ${process.version}; Chromium of ${from}: ${executablePath}`)
+  const lacking = missing().map((program) => `${program} (apt-get install ${packages[program]})`)
+  if (lacking.length > 0) console.log(`Missing here: ${lacking.join(", ")}`)
   // The longest check takes one core, beside the others and the first suites.
   const typesAndEffects = check(["types and effects", "node", "--max-semi-space-size=64", "scripts/effect.mjs"])
   for (const next of checks) await check(next)
@@ -95,7 +103,7 @@ try {
   })
   const counts = existsSync(report)
     ? JSON.parse(readFileSync(report, "utf8"))
-    : { passed: 0, failed: 0, skipped: 0, done: false }
+    : { passed: 0, failed: 0, skipped: 0, left: {}, done: false }
   rmSync(folder, { recursive: true, force: true })
 
   passed += counts.passed
@@ -109,6 +117,10 @@ try {
   // A filter by name skips the rest on purpose.
   const filtered = args.some((arg) => arg === "-t" || arg.startsWith("--testNamePattern"))
   if (counts.skipped > 0 && !filtered) alsoFailed(counts.skipped, `${counts.skipped} skipped tests`)
+  const left = Object.entries(counts.left).map(([reason, count]) => `${count} tests ${reason}`)
+  for (const each of left) console.log(`Not run here: ${each}`)
+  // Whoever tests each change for everybody has it all.
+  if (process.env.CI === "true") for (const each of left) alsoFailed(1, each)
   if (!counts.done) alsoFailed(1, "vitest did not finish")
   else if (counts.passed + counts.failed === 0) alsoFailed(1, "no test ran")
   else if (!ok && counts.failed === 0) alsoFailed(1, "vitest exited with an error")

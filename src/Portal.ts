@@ -23,7 +23,7 @@ import { csrfTokenOf, hasCsrfToken, isSameOrigin } from "./Portal/csrf.ts"
 import { Desk, makeDesk } from "./Portal/Desk.ts"
 import { login, loginPage } from "./Portal/loginPages.tsx"
 import { matchRoute } from "./Portal/matchRoute.ts"
-import { isForPage, isTooLong, prove } from "./Portal/proof.tsx"
+import { askedBeforeActs, asking, bringsProof, isForPage, isTooLong, prove } from "./Portal/proof.tsx"
 import { type PortalRoute, pathOf } from "./Portal/route.ts"
 import { routes as allRoutes } from "./Portal/routes.ts"
 import { leave, signIn, signInPage, signInPath } from "./Portal/signInPages.tsx"
@@ -154,8 +154,10 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
         }
         let typed = form
         const asksProof = route.fresh === true || (route.fresh === "live" && owner.mode === "live")
-        if (asksProof && !(yield* isFresh(signedIn))) {
-          if (isTooLong(form)) return refuse(texts.longProof)
+        const needsProof = asksProof && !(yield* isFresh(signedIn))
+        if (needsProof && isTooLong(form)) return refuse(texts.longProof)
+        const asksFirst = route.checksFirst !== true || method !== "POST" || bringsProof(form)
+        if (needsProof && asksFirst) {
           const proof = yield* prove(desk, request, signedIn, form)
           if ("asks" in proof) return proof.asks
           typed = proof.form
@@ -165,9 +167,11 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
           return seeOther(request.search === "" ? request.path : `${request.path}?${request.search}`)
         }
         const query = new URLSearchParams(request.search)
-        return yield* route.handle(viewer, {
+        const handled = route.handle(viewer, {
           ...{ params, query, form: typed, client: request.client, requestId: request.requestId }
         })
+        if (!needsProof || asksFirst) return yield* handled
+        return yield* askedBeforeActs(handled, asking(desk, request, signedIn, form))
       })
 
     const respond = (request: PageRequest) =>

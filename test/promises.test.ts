@@ -4,8 +4,7 @@ import { expect, it } from "vitest"
 import packageJson from "../package.json" with { type: "json" }
 import { root } from "./lib/tilld.ts"
 
-const [, chapter = ""] = readFileSync(join(root, "README.md"), "utf8").split("\n## What is promised")
-const rows = chapter.split("\n## ", 1)[0]?.match(/^\| (?!Promised|-).*$/gm) ?? []
+const rows = readFileSync(join(root, "docs/promises.md"), "utf8").match(/^\| (?!Promised|-).*$/gm) ?? []
 
 /** Whether what a promise is tested by is there: a test by its title, a script, or another document. */
 const isThere = (shown: string): boolean => {
@@ -13,7 +12,7 @@ const isThere = (shown: string): boolean => {
   if (file !== undefined) return readFileSync(join(root, "test", file), "utf8").includes(title)
   const [, script] = /^`npm run (\S+)`$/.exec(shown) ?? []
   if (script !== undefined) return script in packageJson.scripts
-  const [, document = "nowhere"] = /\]\(([\w.]+)#/.exec(shown) ?? []
+  const [, document = "nowhere"] = /\]\(\.\.\/([\w.]+)#/.exec(shown) ?? []
   return existsSync(join(root, document))
 }
 

@@ -19,9 +19,8 @@ import type { Worth } from "./readPayment.ts"
 import { askOfView, type CheckoutView, isFinal } from "./view.ts"
 import { type Wording, wordingOf } from "./wording.ts"
 
-/** Seconds until a page reloads itself where no script does, and until a payer is taken back to the shop. */
+/** Seconds until a page reloads itself where no script does. */
 const reloadAfter = 10
-const returnAfter = 3
 
 export interface CheckoutPageProps {
   readonly view: CheckoutView
@@ -36,19 +35,12 @@ export interface CheckoutPageProps {
 }
 
 /** What a page without scripts does by itself. */
-const Refresh = ({ view }: Pick<CheckoutPageProps, "view">) => {
-  const { state } = view
-  const returnTo = state.kind === "paid" ? state.returnTo : undefined
-  if (isFinal(view) && returnTo === undefined) return undefined
-  return (
+const Refresh = ({ view }: Pick<CheckoutPageProps, "view">) =>
+  isFinal(view) ? undefined : (
     <noscript>
-      <meta
-        http-equiv="refresh"
-        content={returnTo === undefined ? `${reloadAfter}` : `${returnAfter}; url=${returnTo}`}
-      />
+      <meta http-equiv="refresh" content={`${reloadAfter}`} />
     </noscript>
   )
-}
 
 const Shop = ({ look: { logo, name } }: Pick<CheckoutPageProps, "look">) =>
   name === undefined && logo === undefined ? undefined : (
@@ -130,6 +122,7 @@ const CheckoutPage = (props: CheckoutPageProps) => {
       <Shop look={look} />
       <main
         class={state.kind}
+        data-state={state.kind}
         data-version={version}
         data-final={isFinal(view)}
         data-now={mark.now}

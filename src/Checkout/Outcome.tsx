@@ -1,7 +1,7 @@
 /** What has become of a payment that nobody is asked to pay for at the moment, and what to do. */
 import type { ShopLook } from "./look.ts"
 import { ReceiptFacts } from "./ReceiptFacts.tsx"
-import type { CheckoutState, CheckoutView, Confirmations } from "./view.ts"
+import { type CheckoutState, type CheckoutView, type Confirmations, isTooLate } from "./view.ts"
 import type { Wording } from "./wording.ts"
 
 export interface OutcomeProps {
@@ -53,7 +53,14 @@ const Paid = (props: OutcomeProps & { readonly state: Extract<CheckoutState, { r
         <ToShop {...props} />
       ) : (
         <>
-          <p class="returning">{t.returning}</p>
+          {props.view.extras.length === 0 && (
+            <p class="returning" hidden>
+              {t.returning}{" "}
+              <button type="button" id="stay">
+                {t.stay}
+              </button>
+            </p>
+          )}
           <p>
             <a id="back" class="button" href={state.returnTo} target="_top">
               {t.backToShop}
@@ -92,7 +99,7 @@ export const Outcome = (props: OutcomeProps) => {
     case "cancelled":
       return (
         <>
-          <p>{t[state.kind]}</p>
+          <p>{isTooLate(view) ? t.tooLate : t[state.kind]}</p>
           {extras.length === 0 && <p>{t.sentAnyway}</p>}
           <ToShop {...props} />
         </>

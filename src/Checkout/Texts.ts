@@ -13,7 +13,7 @@ export type FailedFor = Exclude<FailureReason, "cancelled">
 export interface Texts {
   /** The language in its own words. */
   readonly name: string
-  readonly headline: Readonly<Record<Exclude<StateKind, "waiting" | "partPaid">, string>> & {
+  readonly headline: Readonly<Record<Exclude<StateKind, "waiting" | "partPaid"> | "tooLate", string>> & {
     readonly waiting: (amount: string, network: string) => string
     readonly partPaid: (missing: string) => string
   }
@@ -42,7 +42,9 @@ export interface Texts {
   readonly lastCheck: string
   readonly closing: string
   readonly paid: string
+  /** Said of a payment that was paid while its page was open, with a button that stays. */
   readonly returning: string
+  readonly stay: string
   readonly backToShop: string
   readonly expired: string
   readonly cancelled: string
@@ -52,6 +54,8 @@ export interface Texts {
     currency: string,
     network: string
   ) => Readonly<Record<FailedFor, string>>
+  /** Of an expired payment whose money came after its time. */
+  readonly tooLate: string
   /** Of payments that ended, and where no money is known to have come. */
   readonly sentAnyway: string
   /** What to do with money that came. */
@@ -82,6 +86,9 @@ export interface WalletTexts {
   readonly pay: string
   readonly confirm: string
   readonly sent: string
+  /** The heading once it is sent and not seen yet, and the button that shows again how to pay. */
+  readonly waiting: string
+  readonly again: string
   readonly declined: string
   readonly unknownNetwork: string
   readonly failed: string

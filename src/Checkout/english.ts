@@ -9,6 +9,7 @@ export const english: Texts = {
     closing: "The time is over",
     paid: "Paid",
     expired: "This payment has expired",
+    tooLate: "Your payment came too late",
     cancelled: "This payment was cancelled",
     failed: "This payment is not complete",
     unavailable: "This payment cannot be made at the moment"
@@ -37,7 +38,8 @@ export const english: Texts = {
   closing:
     "Do not send anything any more. If you have just paid, wait a moment: what was sent in time counts, and this page will show it.",
   paid: "Your payment is complete.",
-  returning: "You are taken back to the shop in three seconds.",
+  returning: "You are taken back to the shop in ten seconds.",
+  stay: "Stay on this page",
   backToShop: "Back to the shop",
   expired:
     "No payment was seen in time. Do not send anything to this address any more: start again in the shop for a new payment.",
@@ -49,6 +51,7 @@ export const english: Texts = {
     reorged: `${network} has undone the transaction that paid. Look in your wallet whether it was sent again, and ask the shop before you pay once more.`,
     abandoned: `The shop does not follow ${network} any more. Do not send anything to this address; if you have paid, ask the shop.`
   }),
+  tooLate: "Do not pay again.",
   sentAnyway: "If you have sent money, it is at an address of the shop: contact the shop, and quote this reference.",
   contact: (shop) => `Contact ${shop ?? "the shop"}, and quote this reference.`,
   extra: {
@@ -81,6 +84,8 @@ export const english: Texts = {
     pay: "Pay with {wallet}",
     confirm: "Confirm the payment in {wallet}.",
     sent: "Sent. Transaction:",
+    waiting: "Sent: waiting for the network",
+    again: "Show how to pay",
     declined: "Declined in {wallet}: nothing was sent.",
     unknownNetwork: "{wallet} does not know this network. Add it there, and try again.",
     failed: "{wallet} could not send the payment. Check the network and your balance there, and try again."

@@ -9,6 +9,7 @@ export const french: Texts = {
     closing: "Le délai est écoulé",
     paid: "Payé",
     expired: "Ce paiement a expiré",
+    tooLate: "Votre paiement est arrivé trop tard",
     cancelled: "Ce paiement a été annulé",
     failed: "Ce paiement n’est pas complet",
     unavailable: "Ce paiement est impossible pour le moment"
@@ -37,7 +38,8 @@ export const french: Texts = {
   closing:
     "N’envoyez plus rien. Si vous venez de payer, patientez un instant : ce qui a été envoyé à temps compte, et cette page l’affichera.",
   paid: "Votre paiement est complet.",
-  returning: "Vous retournez à la boutique dans trois secondes.",
+  returning: "Vous retournez à la boutique dans dix secondes.",
+  stay: "Rester sur cette page",
   backToShop: "Retour à la boutique",
   expired:
     "Aucun paiement n’a été détecté à temps. N’envoyez plus rien à cette adresse : recommencez dans la boutique pour obtenir un nouveau paiement.",
@@ -49,6 +51,7 @@ export const french: Texts = {
     reorged: `${network} a annulé la transaction qui avait payé. Vérifiez dans votre portefeuille si elle a été renvoyée, et demandez à la boutique avant de payer de nouveau.`,
     abandoned: `La boutique ne suit plus ${network}. N’envoyez rien à cette adresse ; si vous avez payé, demandez à la boutique.`
   }),
+  tooLate: "Ne payez pas une deuxième fois.",
   sentAnyway:
     "Si vous avez envoyé de l’argent, il est à une adresse de la boutique : contactez-la et indiquez cette référence.",
   contact: (shop) => `Contactez ${shop ?? "la boutique"} et indiquez cette référence.`,
@@ -82,6 +85,8 @@ export const french: Texts = {
     pay: "Payer avec {wallet}",
     confirm: "Confirmez le paiement dans {wallet}.",
     sent: "Envoyé. Transaction :",
+    waiting: "Envoyé : en attente du réseau",
+    again: "Montrer comment payer",
     declined: "Refusé dans {wallet} : rien n’a été envoyé.",
     unknownNetwork: "{wallet} ne connaît pas ce réseau. Ajoutez-le là-bas, puis réessayez.",
     failed: "{wallet} n’a pas pu envoyer le paiement. Vérifiez-y le réseau et votre solde, puis réessayez."

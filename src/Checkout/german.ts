@@ -9,6 +9,7 @@ export const german: Texts = {
     closing: "Die Zeit ist abgelaufen",
     paid: "Bezahlt",
     expired: "Diese Zahlung ist abgelaufen",
+    tooLate: "Ihre Zahlung kam zu spät",
     cancelled: "Diese Zahlung wurde storniert",
     failed: "Diese Zahlung ist nicht vollständig",
     unavailable: "Diese Zahlung ist im Moment nicht möglich"
@@ -37,7 +38,8 @@ export const german: Texts = {
   closing:
     "Senden Sie nichts mehr. Haben Sie gerade bezahlt, warten Sie einen Moment: Was rechtzeitig gesendet wurde, zählt und erscheint hier.",
   paid: "Ihre Zahlung ist vollständig.",
-  returning: "In drei Sekunden geht es zurück zum Shop.",
+  returning: "In zehn Sekunden geht es zurück zum Shop.",
+  stay: "Auf dieser Seite bleiben",
   backToShop: "Zurück zum Shop",
   expired:
     "Es wurde rechtzeitig keine Zahlung gesehen. Senden Sie nichts mehr an diese Adresse: Beginnen Sie im Shop neu, um eine neue Zahlung zu erhalten.",
@@ -49,6 +51,7 @@ export const german: Texts = {
     reorged: `${network} hat die Transaktion, die bezahlt hat, rückgängig gemacht. Sehen Sie in Ihrer Wallet nach, ob sie erneut gesendet wurde, und fragen Sie den Shop, bevor Sie noch einmal zahlen.`,
     abandoned: `Der Shop verfolgt ${network} nicht mehr. Senden Sie nichts an diese Adresse; haben Sie bezahlt, fragen Sie den Shop.`
   }),
+  tooLate: "Zahlen Sie nicht noch einmal.",
   sentAnyway:
     "Haben Sie Geld gesendet, liegt es auf einer Adresse des Shops: Wenden Sie sich an den Shop und nennen Sie diese Referenz.",
   contact: (shop) => `Wenden Sie sich an ${shop ?? "den Shop"} und nennen Sie diese Referenz.`,
@@ -85,6 +88,8 @@ export const german: Texts = {
     pay: "Mit {wallet} zahlen",
     confirm: "Bestätigen Sie die Zahlung in {wallet}.",
     sent: "Gesendet. Transaktion:",
+    waiting: "Gesendet: warten auf das Netzwerk",
+    again: "Zeigen, wie man zahlt",
     declined: "In {wallet} abgelehnt: Es wurde nichts gesendet.",
     unknownNetwork: "{wallet} kennt dieses Netzwerk nicht. Fügen Sie es dort hinzu und versuchen Sie es erneut.",
     failed:

@@ -9,6 +9,7 @@ export const portuguese: Texts = {
     closing: "O tempo terminou",
     paid: "Pago",
     expired: "Este pagamento expirou",
+    tooLate: "O seu pagamento chegou tarde demais",
     cancelled: "Este pagamento foi cancelado",
     failed: "Este pagamento não está completo",
     unavailable: "Este pagamento não é possível de momento"
@@ -37,7 +38,8 @@ export const portuguese: Texts = {
   closing:
     "Não envie mais nada. Se acabou de pagar, aguarde um momento: o que foi enviado a tempo conta, e aparecerá nesta página.",
   paid: "O seu pagamento está completo.",
-  returning: "Volta à loja dentro de três segundos.",
+  returning: "Volta à loja dentro de dez segundos.",
+  stay: "Ficar nesta página",
   backToShop: "Voltar à loja",
   expired:
     "Nenhum pagamento foi detetado a tempo. Não envie mais nada para este endereço: recomece na loja para obter um novo pagamento.",
@@ -49,6 +51,7 @@ export const portuguese: Texts = {
     reorged: `${network} anulou a transação que pagou. Veja na sua carteira se foi enviada de novo, e pergunte à loja antes de pagar outra vez.`,
     abandoned: `A loja já não acompanha ${network}. Não envie nada para este endereço; se pagou, pergunte à loja.`
   }),
+  tooLate: "Não pague outra vez.",
   sentAnyway: "Se enviou dinheiro, está num endereço da loja: contacte a loja e indique esta referência.",
   contact: (shop) => `Contacte ${shop ?? "a loja"} e indique esta referência.`,
   extra: {
@@ -81,6 +84,8 @@ export const portuguese: Texts = {
     pay: "Pagar com {wallet}",
     confirm: "Confirme o pagamento em {wallet}.",
     sent: "Enviado. Transação:",
+    waiting: "Enviado: à espera da rede",
+    again: "Mostrar como pagar",
     declined: "Recusado em {wallet}: nada foi enviado.",
     unknownNetwork: "{wallet} não conhece esta rede. Adicione-a lá e tente de novo.",
     failed: "{wallet} não conseguiu enviar o pagamento. Verifique lá a rede e o saldo e tente de novo."

@@ -9,6 +9,7 @@ export const spanish: Texts = {
     closing: "El tiempo ha terminado",
     paid: "Pagado",
     expired: "Este pago ha caducado",
+    tooLate: "Su pago llegó demasiado tarde",
     cancelled: "Este pago se ha cancelado",
     failed: "Este pago no está completo",
     unavailable: "Este pago no es posible por el momento"
@@ -37,7 +38,8 @@ export const spanish: Texts = {
   closing:
     "No envíe nada más. Si acaba de pagar, espere un momento: lo que se envió a tiempo cuenta y aparecerá en esta página.",
   paid: "Su pago está completo.",
-  returning: "Volverá a la tienda en tres segundos.",
+  returning: "Volverá a la tienda en diez segundos.",
+  stay: "Quedarse en esta página",
   backToShop: "Volver a la tienda",
   expired:
     "No se ha detectado ningún pago a tiempo. No envíe nada más a esta dirección: vuelva a empezar en la tienda para obtener un pago nuevo.",
@@ -49,6 +51,7 @@ export const spanish: Texts = {
     reorged: `${network} ha deshecho la transacción que pagó. Mire en su monedero si se ha vuelto a enviar y pregunte a la tienda antes de pagar otra vez.`,
     abandoned: `La tienda ya no sigue ${network}. No envíe nada a esta dirección; si ha pagado, pregunte a la tienda.`
   }),
+  tooLate: "No pague otra vez.",
   sentAnyway:
     "Si ha enviado dinero, está en una dirección de la tienda: póngase en contacto con ella e indique esta referencia.",
   contact: (shop) => `Póngase en contacto con ${shop ?? "la tienda"} e indique esta referencia.`,
@@ -82,6 +85,8 @@ export const spanish: Texts = {
     pay: "Pagar con {wallet}",
     confirm: "Confirme el pago en {wallet}.",
     sent: "Enviado. Transacción:",
+    waiting: "Enviado: a la espera de la red",
+    again: "Mostrar cómo pagar",
     declined: "Rechazado en {wallet}: no se ha enviado nada.",
     unknownNetwork: "{wallet} no conoce esta red. Añádala allí e inténtelo de nuevo.",
     failed: "{wallet} no ha podido enviar el pago. Compruebe allí la red y su saldo e inténtelo de nuevo."

@@ -146,6 +146,10 @@ export const viewOf = (facts: Facts): CheckoutView => {
 export const isFinal = ({ state: { kind } }: CheckoutView): boolean =>
   kind === "paid" || kind === "expired" || kind === "cancelled" || kind === "failed"
 
+/** Whether money for an expired payment came after its time. */
+export const isTooLate = ({ extras, state }: CheckoutView): boolean =>
+  state.kind === "expired" && extras.some(({ kind }) => kind === "late" || kind === "found_late")
+
 /** What a view asks for; undefined where it asks for nothing. */
 export const askOfView = ({ state }: CheckoutView): Ask | undefined =>
   state.kind === "waiting" || state.kind === "partPaid" ? state.ask : undefined

@@ -3,7 +3,7 @@ import type { ChainName } from "../Domain/Chain.ts"
 import { amountText, countText } from "./amounts.ts"
 import { checkoutTexts, type Language } from "./languages.ts"
 import type { Texts } from "./Texts.ts"
-import type { CheckoutView } from "./view.ts"
+import { type CheckoutView, isTooLate } from "./view.ts"
 
 /** As wallets name them. */
 export const networkNames: Readonly<Record<ChainName, string>> = {
@@ -25,11 +25,13 @@ export interface Wording {
   readonly headline: string
 }
 
-export const wordingOf = ({ chain, currency, decimals, state, amount }: CheckoutView, language: Language): Wording => {
+export const wordingOf = (view: CheckoutView, language: Language): Wording => {
+  const { amount, chain, currency, decimals, state } = view
   const t = checkoutTexts[language]
   const network = networkNames[chain]
   const money = (units: bigint) => amountText(units, decimals, currency, language)
   const headline = () => {
+    if (isTooLate(view)) return t.headline.tooLate
     if (state.kind === "waiting") return t.headline.waiting(money(amount), network)
     return state.kind === "partPaid" ? t.headline.partPaid(money(state.ask.due)) : t.headline[state.kind]
   }

@@ -100,7 +100,7 @@ export const examineDisk = ({ database: { path } }: SettingsShape) =>
     return free < Math.max(littleSpace, 2 * used) ? warn("disk", finding, remedy) : ok("disk", finding)
   })
 
-/** The file that the unit passes as the key, as README has it: beside the configuration. */
+/** The file that the unit passes as the key, as docs/install.md has it: beside the configuration. */
 const unitKeyOf = (source: SettingsSource): string => join(dirname(resolve(source.path)), "master-key")
 
 /** The key that a start would get: where this command has been given none, it is the unit's, which root can read. */

@@ -94,7 +94,7 @@ export const examineTimes = (
 /** The age of the last good backup, Unix milliseconds; undefined where none is recorded. */
 export const examineBackup = (last: number | undefined, now: number): Finding => {
   const name = "backup"
-  if (last === undefined) return warn(name, "none is recorded", "make them by a timer: README, Back up and restore")
+  if (last === undefined) return warn(name, "none is recorded", "make them by a timer: docs/backup.md")
   const remedy = "look at the backup's timer and its log"
   const hours = backupAge(last, now) / 3_600_000
   if (hours === Number.POSITIVE_INFINITY) {

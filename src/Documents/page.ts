@@ -93,7 +93,7 @@ ${navigation(document, guide)}
 <main id="main">
 <header><h1>${info.title} <span class="version">${info.version}</span></h1>
 <p class="lead">${info.summary}</p>
-<p>${servers.map(({ url }) => html`Base address <code>${url}</code>`)} · <a href="openapi.json">OpenAPI 3.1</a> · licence ${info.license.name}</p></header>
+<p>${servers.map(({ url }) => html`Base address <code>${url}</code>`)} · <a href="guide/index">Guide</a> · <a href="openapi.json">OpenAPI 3.1</a> · licence ${info.license.name}</p></header>
 ${prose(introduction)}
 ${guide.map(
   ({ id, text, title }) =>

@@ -22,17 +22,21 @@ export interface ListenAddress {
   readonly port: number
 }
 
-/** The address can never be listened on: a privileged port, or a host that does not exist. */
+/** The address can never be listened on: a privileged port. */
 export class ListenFailed extends Data.TaggedError("ListenFailed")<{ readonly message: string }> {}
 
-/** The port is taken, or the host is not (yet) one of this machine. A later try may succeed. */
+/** The port is taken, or the host is not (yet) known, or not one of this machine. A later try may succeed. */
 export class AddressUnavailable extends Data.TaggedError("AddressUnavailable")<{ readonly message: string }> {}
+
+// Without a name server in reach the system says EAI_AGAIN even of a name that nobody has.
+const unresolved = "the host's name cannot be resolved: give its address, or wait for the name server"
 
 /** Why an address may be free later, by the system's code. */
 const passing: Readonly<Record<string, string>> = {
   EADDRINUSE: "the port is taken: end what listens there (ss -ltnp shows it), or choose another",
   EADDRNOTAVAIL: "this machine has no such address (yet): correct the host, or wait for its network",
-  EAI_AGAIN: "the host's name cannot be resolved now: give its address"
+  EAI_AGAIN: unresolved,
+  ENOTFOUND: unresolved
 }
 
 /** Limits of the listener. Times in milliseconds. */

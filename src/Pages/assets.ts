@@ -31,7 +31,7 @@ const contentTypes: Readonly<Record<string, string>> = {
 export const assetsPath = "/assets/"
 
 /** Beside the bundle's chunks; run from the sources, in what the last build made. */
-const folder = () => {
+export const assetsFolder = (): string => {
   const beside = fileURLToPath(new URL("../assets/", import.meta.url))
   if (existsSync(beside)) return beside
   const dist = fileURLToPath(new URL("../../dist/", import.meta.url))
@@ -49,7 +49,7 @@ export interface Assets {
 }
 
 const load = (): Assets => {
-  const from = folder()
+  const from = assetsFolder()
   const assets = new Map<string, Asset>()
   const paths = new Map<string, string>()
   for (const name of readdirSync(from)) {

@@ -9,24 +9,26 @@ interface Section {
   readonly path: string
   readonly name: string
   readonly role: Role
+  /** The page of the documentation that is about it. */
+  readonly guide: string
 }
 
 /** The navigation, in its order. */
 const sections = [
-  { path: "", name: "Home", role: "viewer" },
-  { path: "/payments", name: "Payments", role: "viewer" },
-  { path: "/exceptions", name: "Exceptions", role: "viewer" },
-  { path: "/deliveries", name: "Deliveries", role: "viewer" },
-  { path: "/webhooks", name: "Webhooks", role: "viewer" },
-  { path: "/keys", name: "API keys", role: "viewer" },
-  { path: "/requests", name: "Requests", role: "viewer" },
-  { path: "/quotes", name: "Prices", role: "viewer" },
-  { path: "/simulate", name: "Simulate", role: "admin" },
-  { path: "/settings", name: "Settings", role: "admin" },
-  { path: "/audit", name: "Audit log", role: "admin" },
-  { path: "/health", name: "Health", role: "operator" },
-  { path: "/accounts", name: "Accounts", role: "operator" },
-  { path: "/people", name: "People", role: "admin" }
+  { path: "", name: "Home", role: "viewer", guide: "portal" },
+  { path: "/payments", name: "Payments", role: "viewer", guide: "integrate" },
+  { path: "/exceptions", name: "Exceptions", role: "viewer", guide: "exceptions" },
+  { path: "/deliveries", name: "Deliveries", role: "viewer", guide: "deliveries" },
+  { path: "/webhooks", name: "Webhooks", role: "viewer", guide: "webhooks" },
+  { path: "/keys", name: "API keys", role: "viewer", guide: "keys" },
+  { path: "/requests", name: "Requests", role: "viewer", guide: "deliveries" },
+  { path: "/quotes", name: "Prices", role: "viewer", guide: "prices" },
+  { path: "/simulate", name: "Simulate", role: "admin", guide: "sandbox" },
+  { path: "/settings", name: "Settings", role: "admin", guide: "checkout" },
+  { path: "/audit", name: "Audit log", role: "admin", guide: "access" },
+  { path: "/health", name: "Health", role: "operator", guide: "monitoring" },
+  { path: "/accounts", name: "Accounts", role: "operator", guide: "keys" },
+  { path: "/people", name: "People", role: "admin", guide: "portal" }
 ] as const satisfies ReadonlyArray<Section>
 
 export type SectionPath = (typeof sections)[number]["path"]
@@ -40,6 +42,9 @@ export interface FrameProps {
 }
 
 const otherMode = ({ owner }: Viewer) => (owner.mode === "live" ? "test" : "live")
+
+const guideOf = (section: FrameProps["section"]): string =>
+  sections.find(({ path }) => path === section)?.guide ?? "portal"
 
 /** A page of the portal. Its `<h1>` is the title. */
 export const Frame = ({ children, section, title, viewer }: FrameProps) => (
@@ -85,6 +90,9 @@ export const Frame = ({ children, section, title, viewer }: FrameProps) => (
     <main id="main">
       <h1>{title}</h1>
       {children}
+      <p class="guide">
+        <a href={`/guide/${guideOf(section)}`}>Guide to this page</a>
+      </p>
     </main>
   </Document>
 )

@@ -9,7 +9,7 @@ export interface OutsideProps {
 
 /** A page of the portal for whoever is not signed in. Its `<h1>` is the title. */
 export const Outside = ({ children, title }: OutsideProps) => (
-  <Document lang="en" title={`${title} · tilld`} assets={assets().urls("portal")} bodyClass="plain">
+  <Document lang="en" title={`${title} · tilld`} assets={assets().urls("portal")} bodyClass="outside">
     <main>
       <p class="brand">tilld</p>
       <h1>{title}</h1>

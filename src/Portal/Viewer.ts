@@ -1,5 +1,5 @@
 import type { Actor } from "../Auth/auditLog.ts"
-import type { SessionId } from "../Domain/Ids.ts"
+import type { PersonId, SessionId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import type { Role } from "../Domain/Person.ts"
 
@@ -13,7 +13,7 @@ export const mayAs = (role: Role, least: Role): boolean => ranks[role] >= ranks[
 /** Whoever looks at a page, with the account and mode that the page is about. */
 export interface Viewer {
   /** Id of the person. */
-  readonly person: string
+  readonly person: PersonId
   readonly name: string
   readonly role: Role
   /** The account and mode of the page; one that the person may see. */

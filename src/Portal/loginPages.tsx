@@ -62,8 +62,10 @@ export const loginPage = (desk: DeskShape, request: PageRequest, token: string) 
           <p>
             This link signs you in as <strong>{person.name}</strong>, {roleText(person)}.
           </p>
-          <form method="post">
-            <button type="submit">Sign in</button>
+          <form method="post" class="fields">
+            <p class="actions">
+              <button type="submit">Sign in</button>
+            </p>
           </form>
         </Outside>
       )

@@ -2,8 +2,8 @@
  * A fresh proof of identity, before what can do most harm. The page that asks for it posts to where the form was going, with
  * what was typed in hidden fields, and then it goes on there.
  */
-import { Clock, Data, Effect } from "effect"
-import { audited, personActor } from "../Auth/auditLog.ts"
+import { Clock, Data, Effect, Option } from "effect"
+import { audited, beforeActs, personActor } from "../Auth/auditLog.ts"
 import { type PasswordReplaced, stillSet } from "../Auth/credentials.ts"
 import { type LinkRefused, noteRefusal, useLink } from "../Auth/loginLinks.ts"
 import * as PasskeysRepo from "../Auth/PasskeysRepo.ts"
@@ -36,6 +36,22 @@ const typedIn = (form: URLSearchParams): URLSearchParams => {
   return rest
 }
 
+/** Whether a form brings a proof. */
+export const bringsProof = (form: URLSearchParams): boolean =>
+  ["proof_password", "proof_link", "proof_passkey"].some((name) => (form.get(name) ?? "").trim() !== "")
+
+/** What an act is stopped by that needs a proof first. */
+const proofNeeded = Symbol("a proof of identity is needed")
+
+/** Lets a handler check its form, and gives `ask` in place of its answer where it would then act. */
+export const askedBeforeActs = <E, R, E2, R2>(
+  handled: Effect.Effect<HttpReply, E, R>,
+  ask: Effect.Effect<HttpReply, E2, R2>
+): Effect.Effect<HttpReply, E | E2, R | R2> =>
+  Effect.locally(handled, beforeActs, Effect.die(proofNeeded)).pipe(
+    Effect.catchSomeDefect((defect) => (defect === proofNeeded ? Option.some(ask) : Option.none()))
+  )
+
 /** Characters that the page keeps: escaped, one takes up to six bytes. */
 const mostTyped = 16_384
 
@@ -57,7 +73,8 @@ const command = ({ account, name, role }: Person): string =>
     `--name ${quoted(name)}`
   ].join(" ")
 
-const ask = (
+/** The page that asks for a proof. */
+export const asking = (
   desk: DeskShape,
   request: PageRequest,
   { person, secret, session }: SignedIn,
@@ -108,8 +125,13 @@ const ask = (
             label={password === undefined ? "Link" : "Or a link"}
             hint={
               <>
-                A new one for you. {person.account === undefined ? "" : "Another admin makes it on the page People. "}
-                On the server this command prints it: <code>{command(person)}</code>
+                {password === undefined && options === undefined
+                  ? "You have set neither a password nor a passkey, so it takes a new link for you: put its address here. "
+                  : "A new one for you. "}
+                {person.account === undefined
+                  ? "On the server this command prints it: "
+                  : "Another admin of your account makes it on the page People, or whoever runs this tilld by "}
+                <code>{command(person)}</code>
               </>
             }
           />
@@ -184,13 +206,13 @@ export const prove = (
   StoreUnavailable,
   Reader | Writer
 > => {
-  const asking = (problem?: string) => Effect.map(ask(desk, request, signedIn, form, problem), (asks) => ({ asks }))
+  const ask = (problem?: string) => Effect.map(asking(desk, request, signedIn, form, problem), (asks) => ({ asks }))
   const proof = proofIn(desk, form)
-  if (proof === undefined) return asking()
+  if (proof === undefined) return ask()
   const { by } = proof
   const { person, session } = signedIn
   const again = (problem: string) =>
-    Effect.zipRight(desk.noteRefused(person, request, { act: "portal proof refused", by }), asking(problem))
+    Effect.zipRight(desk.noteRefused(person, request, { act: "portal proof refused", by }), ask(problem))
   const claimant = knownPerson(person, session.id)
   const given = Effect.gen(function* () {
     const store: StoreProof = yield* check(desk, signedIn, claimant, proof)
@@ -210,7 +232,7 @@ export const prove = (
           noteRefusal(proof.text, request.client),
           again("This link does not work any more, or never did.")
         ),
-      TooManyWaiting: ({ message }) => asking(message)
+      TooManyWaiting: ({ message }) => ask(message)
     })
   )
 }

@@ -1,6 +1,6 @@
 /**
  * What a page of the portal is made of. `Portal.ts` finds the route of a request, and calls it only once the session, the
- * role, a form's CSRF token and, where asked for, a fresh proof of identity have been checked.
+ * role, and a form's CSRF token have been checked.
  */
 import type { Effect } from "effect"
 import type { HttpReply } from "../Http/HttpReply.ts"
@@ -28,6 +28,8 @@ export interface PortalRoute<R> {
   readonly role: Role
   /** Needs a proof of identity of the last five minutes; `live`: in that mode only. */
   readonly fresh?: true | "live"
+  /** The proof is asked for once the form is in order: whatever the handler does is done by `audited`, which stops it there. */
+  readonly checksFirst?: true
   readonly handle: PortalHandler<R>
 }
 

@@ -8,7 +8,7 @@ const commitBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25
 
 /**
  * Counters and histograms that are updated where things happen, from the start of the process. Values that can be read on
- * demand are not here but in the handlers of /metrics. The README lists all metrics.
+ * demand are not here but in the handlers of /metrics. docs/monitoring.md lists all metrics.
  */
 const makeInstruments = () => ({
   httpRequests: new Counter({

@@ -25,7 +25,8 @@ const closeStyle = {
   height: "44px",
   font: "24px sans-serif"
 }
-const bareStyle = { border: "0", background: "none", color: "inherit", cursor: "pointer" }
+// System colours, as of what it lies on: the shop's own text may have the colour of the checkout's ground.
+const bareStyle = { border: "0", borderRadius: "22px", background: "Canvas", color: "CanvasText", cursor: "pointer" }
 const dialogStyle = {
   ...{ padding: "0", border: "0", borderRadius: "12px", margin: "auto", overflow: "hidden" },
   ...{ width: "min(480px, 100vw)", height: "min(920px, 100dvh)", maxWidth: "100vw", maxHeight: "100dvh" }

@@ -192,17 +192,39 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
     yield* Effect.promise(() => page.locator(".deadline", { hasText: /Mar 17, 2030, 1:46.PM EDT/ }).waitFor())
   })
 
-  test("leads back to the shop when it is paid, by itself and at once", function* () {
-    const redirectUrl = "https://shop.example/thanks?order=5"
-    const { open, payment, strayed } = yield* checkout(states.paid, { redirectUrl })
-    const page = yield* open
-    const expected = `${redirectUrl}&paymentId=${payment.id}`
+  const redirectUrl = "https://shop.example/thanks?order=5"
+
+  test("leads back to the shop once it is paid while it is open, unless the payer stays", function* () {
+    const { context, open, payment, strayed } = yield* checkout("", { redirectUrl })
+    yield* Effect.promise(() => context.route("**/events", (route) => route.fulfill({ status: 429 })))
+    const [page, staying] = [yield* open, yield* open]
+    yield* Effect.promise(() => Promise.all([page, staying].map((each) => each.clock.install())))
+    yield* execute(`UPDATE payments SET ${states.paid} WHERE id = ?`, [payment.id])
     yield* Effect.promise(async () => {
-      const link = page.getByRole("link", { name: "Back to the shop" })
-      expect(await link.getAttribute("href")).toBe(expected)
-      await page.waitForEvent("requestfailed")
+      await Promise.all([page, staying].map((each) => heading(each, "Paid").waitFor()))
+      await staying.getByRole("button", { name: "Stay on this page" }).click()
+      expect(await staying.locator(".returning").isVisible()).toBe(false)
+      await staying.clock.runFor(60_000)
+      expect(strayed).toEqual([])
+      const leaves = page.waitForEvent("requestfailed")
+      await page.clock.runFor(10_000)
+      await leaves
     })
-    expect(strayed).toEqual([expected])
+    expect(strayed).toEqual([`${redirectUrl}&paymentId=${payment.id}`])
+  })
+
+  test("of a payment that was paid before stays, with a link to the shop", function* () {
+    const { context, payment, strayed, url } = yield* checkout(states.paid, { redirectUrl })
+    yield* Effect.promise(async () => {
+      const page = await context.newPage()
+      await page.clock.install()
+      await page.goto(url)
+      await page.clock.runFor(60_000)
+      expect(await page.locator(".returning").isVisible()).toBe(false)
+      const link = page.getByRole("link", { name: "Back to the shop" })
+      expect(await link.getAttribute("href")).toBe(`${redirectUrl}&paymentId=${payment.id}`)
+    })
+    expect(strayed).toEqual([])
   })
 
   const account = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
@@ -239,7 +261,27 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
     const word = (digits: string) => digits.padStart(64, "0")
     const data = `0xa9059cbb${word(payment.address.slice(2).toLowerCase())}${word((25_000_000).toString(16))}`
     expect(transaction?.params).toEqual([{ from: account, to: payment.tokenContract, value: "0x0", data }])
-    expect(yield* Effect.promise(() => page.locator(".wallets a, .wallets button").count())).toBe(0)
+    expect(yield* Effect.promise(() => page.locator(".wallets a").count())).toBe(0)
+  })
+
+  test("asks for nothing once a wallet has sent it, also when it is loaded again, unless the payer wants to", function* () {
+    const { page, pay } = yield* withWallet(granted)
+    yield* pay
+    yield* Effect.promise(async () => {
+      const asks = page.locator(".network, .codes, dl, .open")
+      for (const load of [() => Promise.resolve(null), () => page.reload()]) {
+        await load()
+        await heading(page, "Sent: waiting for the network").waitFor()
+        expect(await asks.filter({ visible: true }).count()).toBe(0)
+        expect(await page.getByRole("button", { name: /^Pay with/ }).count()).toBe(0)
+        expect(await page.locator(".wallets code").textContent()).toBe(hash)
+      }
+      await page.getByRole("button", { name: "Show how to pay" }).click()
+      await heading(page, /^Pay 25/).waitFor()
+      expect(await asks.filter({ visible: true }).count()).toBe(4)
+      await page.reload()
+      await page.getByRole("button", { name: "Pay with Fox <b>" }).waitFor()
+    })
   })
 
   test("has a wallet send the chain's own coin to the address itself", function* () {

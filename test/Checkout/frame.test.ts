@@ -26,9 +26,9 @@ const shopPage = (checkoutUrl: string) => `<!doctype html><title>Shop</title>
   checkoutButtons(document, { onPaid: () => told("paid"), onClose: (status) => told("closed " + status) })
 </script>`
 
-/** The snippet of the README, in a page. */
+/** The snippet of docs/checkout.md, in a page. */
 const readmePage = (checkoutUrl: string) => {
-  const [, snippet = ""] = /^```html\n([\s\S]*?)^```$/m.exec(readFileSync(join(root, "README.md"), "utf8")) ?? []
+  const [, snippet = ""] = /^```html\n([\s\S]*?)^```$/m.exec(readFileSync(join(root, "docs/checkout.md"), "utf8")) ?? []
   return `<!doctype html><title>Shop</title>${snippet.replace("CHECKOUT_URL", checkoutUrl)}`
 }
 
@@ -91,7 +91,7 @@ liveSuite(Layer.provideMerge(Chromium.layer, testApp()), "the checkout over a sh
     expect(told).toEqual(["closed expired", "closed expired"])
   })
 
-  test("brings the customer to the shop's next page once it is paid, as README has it", function* () {
+  test("brings the customer to the shop's next page once it is paid, as docs/checkout.md has it", function* () {
     const { page, payment } = yield* customer((shop) => shop, readmePage)
     const paid = "status = 'confirmed', confirmed_at = 1, ended_at = 1"
     yield* execute(`UPDATE payments SET ${paid} WHERE id = ?`, [payment.id])
@@ -111,6 +111,26 @@ liveSuite(Layer.provideMerge(Chromium.layer, testApp()), "the checkout over a sh
       return frameOf(page).locator("main").count()
     })
     expect(refused).toBe(0)
+  })
+
+  test("has a cross that is seen, whatever the colours of the shop and of the checkout", function* () {
+    const { page } = yield* customer((shop) => shop)
+    yield* Effect.promise(async () => {
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.emulateMedia({ colorScheme })
+        await page.evaluate(() => Object.assign(document.body.style, { color: "#0f1216", colorScheme: "light dark" }))
+        await page.getByRole("link", { name: "Pay with crypto" }).click()
+        const { color, ground } = await page.getByRole("button", { name: "Close" }).evaluate((button) => {
+          const { backgroundColor, color } = getComputedStyle(button)
+          return { color, ground: backgroundColor }
+        })
+        const light = (text: string) =>
+          (text.match(/\d+/g) ?? []).slice(0, 3).reduce((sum, each) => sum + Number(each), 0)
+        expect(Math.abs(light(color) - light(ground))).toBeGreaterThan(500)
+        await page.keyboard.press("Escape")
+        await page.locator("dialog").waitFor({ state: "detached" })
+      }
+    })
   })
 
   test("weighs at most 3 KB for the shop", function* () {

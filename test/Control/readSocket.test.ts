@@ -191,7 +191,7 @@ it("the systemd unit may write to the folder of the read-only socket", () => {
   )
   expect(folders).toMatch(/^d \/run\/tilld 2750 tilld tilld-read -$/m)
   expect(unit).toMatch(/^ReadWritePaths=-\/run\/tilld$/m)
-  expect(readFileSync(join(root, "README.md"), "utf8")).toContain('read_socket = "/run/tilld/read.sock"')
+  expect(readFileSync(join(root, "docs/access.md"), "utf8")).toContain('read_socket = "/run/tilld/read.sock"')
 })
 
 /** Runs the command as another user. */

@@ -219,6 +219,7 @@ it.scoped("a connection that waits for its refusal keeps nothing of what it goes
     expect(waiting().every(({ bytesRead }) => bytesRead < 384 * 1024)).toBe(true)
     // Both ends of a connection are here.
     expect((memory() - before) / clients).toBeLessThan(64 * 1024)
+    yield* TestClock.adjust("10 seconds")
   })
 )
 

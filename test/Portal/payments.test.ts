@@ -147,7 +147,14 @@ liveSuite(shop, "the portal's payments", (test) => {
   test("are cancelled while they are pending, with a row in the audit log", function* () {
     const ada = yield* admin
     const { id } = yield* makePayment()
-    expect((yield* ada.get(`${home}/payments/${id}`)).text).toContain("Cancel the payment")
+    // One click asks, another one does it.
+    const shown = yield* ada.get(`${home}/payments/${id}`)
+    expect(shown.text).toContain(`<a href="${home}/payments/${id}/cancel">Cancel the payment</a>`)
+    expect(shown.text).not.toContain(`action="${home}/payments/${id}/cancel"`)
+    const asked = yield* ada.get(`${home}/payments/${id}/cancel`)
+    expect(asked.text).toContain(`action="${home}/payments/${id}/cancel"`)
+    expect(asked.text).toContain("Keep it")
+    expect((yield* ada.get(`${home}/payments/${id}`)).text).toContain("pending")
     const done = yield* ada.post(`${home}/payments/${id}/cancel`)
     expect(done.headers.location).toBe(`${home}/payments/${id}?done=cancelled`)
     const after = yield* ada.get(`${home}/payments/${id}?done=cancelled`)

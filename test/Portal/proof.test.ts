@@ -51,6 +51,25 @@ test("later a new link proves it, and the form goes on with what was typed", fun
   expect((yield* ada.post(roles, { ...typed, proof_link: link })).status).toBe(403)
 })
 
+test("is asked for once the form is in order, and the act is carried out only with it", function* () {
+  const { enter } = yield* portal
+  const ada = yield* enter()
+  const acts = "/portal/a/default/test/acts"
+  const done = rows("SELECT act FROM audit WHERE act = 'test act'")
+  yield* TestClock.adjust("1 hour")
+  expect(yield* ada.post(acts, {})).toMatchObject({ status: 422, text: expect.stringContaining("must be ticked") })
+  const asked = yield* ada.post(acts, { tick: "yes" })
+  expect(asked.text).toContain("Is it still you?")
+  expect(asked.text).toContain("You have set neither a password nor a passkey")
+  expect(yield* done).toEqual([])
+  const refused = yield* ada.post(acts, { ...hidden(asked.text), proof_link: "/portal/login/x" })
+  expect(refused.status).toBe(403)
+  expect(yield* done).toEqual([])
+  const proven = yield* ada.post(acts, { ...hidden(asked.text), proof_link: yield* newLink() })
+  expect(proven.text).toContain("acted")
+  expect(yield* done).toHaveLength(1)
+})
+
 test("somebody else's link proves nothing, and stays unused", function* () {
   const { enter, visitor } = yield* portal
   const ada = yield* enter({ name: "Ada" })

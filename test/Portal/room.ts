@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto"
 import { Effect, Layer, Redacted, Stream } from "effect"
 import { h } from "preact"
+import { audited } from "../../src/Auth/auditLog.ts"
 import { Accounts } from "../../src/Auth.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import type { PageRequest } from "../../src/Http/PageHandler.ts"
@@ -32,7 +33,16 @@ const page = (method: "GET" | "POST", path: string, more: Partial<PortalRoute<ne
   ...more
 })
 
-const routes = [
+/** Acts, unless its form is wrong. */
+const acting: PortalRoute<Writer>["handle"] = ({ actor }, { form }) =>
+  form.get("tick") === "yes"
+    ? Effect.as(
+        audited(actor, { act: "test act", detail: {} }, () => Effect.void),
+        pageReply(h("p", {}, "acted"))
+      )
+    : Effect.succeed(pageReply(h("p", {}, "must be ticked"), { status: 422 }))
+
+const routes: ReadonlyArray<PortalRoute<Writer>> = [
   page("GET", ""),
   page("GET", "/things"),
   page("GET", "/things/new"),
@@ -40,7 +50,8 @@ const routes = [
   page("POST", "/things", { role: "admin" }),
   page("GET", "/health", { role: "operator" }),
   page("GET", "/roles", { role: "admin", fresh: true }),
-  page("POST", "/roles", { role: "admin", fresh: true })
+  page("POST", "/roles", { role: "admin", fresh: true }),
+  { method: "POST", path: "/acts", role: "admin", fresh: true, checksFirst: true, handle: acting }
 ]
 
 export const shop = AccountId.make("shop")

@@ -12,7 +12,15 @@ it("a page that is not for every viewer of the account is named here", () => {
   expect(of("GET", "operator")).toEqual(["/accounts", "/accounts/:id", "/accounts/new", "/health"])
   expect(of("GET", "admin")).toEqual([
     ...["/audit", "/audit.csv", "/audit.jsonl", "/deliveries/resend-range", "/keys/:id/revoke", "/keys/new"],
-    ...["/payments/new", "/people", "/settings", "/simulate", "/webhooks/:id/delete", "/webhooks/new"]
+    ...[
+      "/payments/:id/cancel",
+      "/payments/new",
+      "/people",
+      "/settings",
+      "/simulate",
+      "/webhooks/:id/delete",
+      "/webhooks/new"
+    ]
   ])
   expect(of("GET", "viewer", true)).toEqual(["/me/passkeys/new"])
 })
@@ -39,13 +47,12 @@ it("what changes something is for its role, and what can do most harm asks for a
       "/webhooks/:id/test"
     ],
     adminProvenLive: [
-      ...["/keys", "/keys/:id/roll", "/keys/:id/terms"],
-      ...["/webhooks", "/webhooks/:id", "/webhooks/:id/delete", "/webhooks/:id/secret"]
+      ...["/exceptions/:id/accept", "/exceptions/:id/refund", "/keys", "/keys/:id/roll", "/keys/:id/terms"],
+      ...["/webhooks", "/webhooks/:id", "/webhooks/:id/delete", "/webhooks/:id/secret", "/webhooks/default-secret"]
     ],
     adminProven: [
-      ...["/exceptions/:id/accept", "/exceptions/:id/refund"],
       ...["/people", "/people/:id/disable", "/people/:id/enable", "/people/:id/link"],
-      ...["/people/:id/revoke", "/people/:id/role", "/webhooks/default-secret"]
+      ...["/people/:id/revoke", "/people/:id/role"]
     ],
     operator: ["/accounts"],
     operatorProven: ["/accounts/:id"]

@@ -4,7 +4,8 @@ import axe from "axe-core"
 import { Effect, Layer } from "effect"
 import { type CDPSession, chromium, type Page } from "playwright-core"
 import { TestApi, testApp } from "../lib/api.ts"
-import { executable, visitor } from "../lib/browser.ts"
+import { visitor } from "../lib/browser.ts"
+import { launchOptions } from "../lib/browserPlace.ts"
 import { bring, newLink, signIn } from "../lib/portal.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testSettings } from "../lib/settings.ts"
@@ -118,8 +119,7 @@ liveSuite(app, "the portal in a browser", (test) => {
     const launched = yield* Effect.acquireRelease(
       Effect.promise(() =>
         chromium.launch({
-          executablePath: executable(),
-          args: ["--no-sandbox", "--disable-dev-shm-usage"],
+          ...launchOptions(),
           ignoreDefaultArgs: ["--disable-back-forward-cache"]
         })
       ),
@@ -168,6 +168,42 @@ liveSuite(app, "the portal in a browser", (test) => {
       await page.getByRole("textbox", { name: "Password" }).fill("correct horse battery")
       await page.getByRole("button", { name: "Sign in" }).click()
       await page.waitForURL(`${url}/portal/a/default/test`)
+    })
+  })
+
+  test("the pages before signing in, and that which asks for a proof, are cards in the middle", function* () {
+    const { go, page } = yield* at()
+    const isCard = async () => {
+      const { background, bottom, left, padding, right } = await page.locator("main").evaluate((main) => {
+        const { backgroundColor, borderBottomWidth, paddingLeft } = getComputedStyle(main)
+        const { left, right } = main.getBoundingClientRect()
+        return {
+          background: backgroundColor,
+          bottom: borderBottomWidth,
+          left,
+          padding: paddingLeft,
+          right: innerWidth - right
+        }
+      })
+      expect(Math.abs(left - right)).toBeLessThan(2)
+      expect(left).toBeGreaterThan(100)
+      expect([bottom, padding, background]).toEqual(["1px", "32px", expect.not.stringContaining("rgba(0, 0, 0, 0)")])
+    }
+    const link = yield* newLink({ name: "Cara" })
+    yield* Effect.promise(async () => {
+      await page.setViewportSize({ width: 1280, height: 900 })
+      await go("/portal/sign-in")
+      await isCard()
+      await go(link)
+      await isCard()
+      await page.getByRole("button", { name: "Sign in" }).click()
+      await page.getByText("You have neither a password nor a passkey").waitFor()
+    })
+    yield* execute("UPDATE sessions SET proof_at = 0")
+    yield* Effect.promise(async () => {
+      await go("/portal/a/default/test/me/passkeys/new")
+      await page.getByRole("heading", { name: "Is it still you?" }).waitFor()
+      await isCard()
     })
   })
 

@@ -1,6 +1,11 @@
 import { expect } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
+import { EndpointId } from "../../src/Domain/Ids.ts"
+import { Secrets } from "../../src/Secrets.ts"
+import { Reader } from "../../src/Sql.ts"
 import { defaultSecrets } from "../../src/Webhooks/DefaultSecrets.ts"
+import * as EndpointsRepo from "../../src/Webhooks/queue/EndpointsRepo.ts"
+import { endpointContext } from "../../src/Webhooks/SigningKeys.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
 import { failOnce, openShop, portalApp, valueOf } from "./shop.ts"
@@ -8,17 +13,29 @@ import { failOnce, openShop, portalApp, valueOf } from "./shop.ts"
 const target = (url: string, secret = "whsec_0123456789abcdef") =>
   new URLSearchParams({ url, secret, events: "payment.created" })
 
+/** The secret that a page shows once. */
+const shownSecret = (text: string) => /<input id="new-secret"[^>]* value="(whsec_[^"]+)"/.exec(text)?.[1]
+
+/** The secret that signs for an endpoint, as it is stored. */
+const secretInForce = (id: string) =>
+  Effect.gen(function* () {
+    const endpoint = EndpointId.make(id)
+    const pair = yield* EndpointsRepo.sealedPair(yield* Reader, endpoint)
+    const secrets = yield* Secrets
+    return pair && Redacted.value(secrets.open(pair.secret, endpointContext(endpoint)))
+  })
+
 liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
-  test("an endpoint that was added in the portal is the API's, with the secret that its form drew", function* () {
+  test("an endpoint that was added in the portal is the API's, and its secret in force is shown, once", function* () {
     const { account, admin, api, base, key } = yield* openShop
-    const opened = yield* admin.get(`${base}/webhooks/new`)
-    const secret = valueOf(opened.text, "secret")
-    expect(secret).toMatch(/^whsec_[\w+/]{43}=$/)
-    const added = yield* admin.post(`${base}/webhooks`, target("https://192.0.2.1/hook", secret))
-    expect(added.status).toBe(303)
+    expect(valueOf((yield* admin.get(`${base}/webhooks/new`)).text, "secret")).toBe("")
+    const added = yield* admin.post(`${base}/webhooks`, target("https://192.0.2.1/hook", ""))
+    expect(added.status).toBe(200)
+    const secret = shownSecret(added.text)
     const { body } = yield* api.call("GET", "/v1/webhooks", { key })
+    expect(secret).toBe(yield* secretInForce(body.data[0].id))
     expect(body.data).toEqual([expect.objectContaining({ url: "https://192.0.2.1/hook", events: ["payment.created"] })])
-    expect(added.headers.location).toBe(`${base}/webhooks/${body.data[0].id}`)
+    expect(added.text).toContain(`href="${base}/webhooks/${body.data[0].id}"`)
     const page = yield* admin.get(`${base}/webhooks/${body.data[0].id}`)
     expect(page.text).not.toContain(secret)
     const acts = yield* rows<{ act: string; detail: string }>("SELECT act, detail FROM audit WHERE account_id = ?", [
@@ -74,13 +91,19 @@ liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
     expect(refused.status).toBe(422)
     expect(valueOf(refused.text, "url")).toBe("https://127.0.0.2/")
 
-    const drawn = () => Effect.map(admin.get(path), ({ text }) => valueOf(text, "secret"))
-    const [first, second] = [yield* drawn(), yield* drawn()]
-    expect(first).not.toBe(second)
-    expect((yield* admin.post(`${path}/secret`, { secret: first, overlap: "24h" })).status).toBe(303)
-    const early = yield* admin.post(`${path}/secret`, { secret: second, overlap: "24h" })
+    const id = path.slice(path.lastIndexOf("/") + 1)
+    const rotated = yield* admin.post(`${path}/secret`, { secret: "", overlap: "24h" })
+    expect(rotated.status).toBe(200)
+    expect(shownSecret(rotated.text)).toBe(yield* secretInForce(id))
+    expect(rotated.text).toContain("The former secret also signs until")
+    const early = yield* admin.post(`${path}/secret`, { secret: "", overlap: "24h" })
     expect(early).toMatchObject({ status: 422, text: expect.stringContaining("still signs until") })
-    expect((yield* admin.post(`${path}/secret`, { secret: second, overlap: "0s" })).status).toBe(303)
+    const own = "whsec_of_my_own_0123456789"
+    const again = yield* admin.post(`${path}/secret`, { secret: own, overlap: "0s" })
+    expect(shownSecret(again.text)).toBe(own)
+    expect(again.text).toContain("The former secret signs no more")
+    expect(yield* secretInForce(id)).toBe(own)
+    for (const page of [path, `${base}/webhooks`]) expect((yield* admin.get(page)).text).not.toContain("whsec_of")
   })
 
   test("a test message shows what the receiver answered, or why it did not", function* () {
@@ -170,7 +193,5 @@ liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
 
     expect((yield* viewer.get(path)).text).not.toContain(`action="${path}"`)
     expect((yield* viewer.post(path, { overlap: "0s" })).status).toBe(403)
-    yield* execute("UPDATE sessions SET proof_at = 0")
-    expect((yield* admin.post(path, { overlap: "0s" })).text).toContain("Is it still you?")
   })
 })

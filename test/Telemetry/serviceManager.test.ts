@@ -1,6 +1,7 @@
-import { expect, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Logger, TestClock } from "effect"
 import { notifyServiceManager } from "../../src/Telemetry/serviceManager.ts"
+import { needs } from "../lib/needs.ts"
 import { notifySocket } from "../lib/notifySocket.ts"
 
 const socket = { NOTIFY_SOCKET: "/nowhere" }
@@ -67,22 +68,26 @@ it.effect("that it cannot be said is one warning", () =>
   })
 )
 
-it.scopedLive("is heard at a real socket, and goes on without systemd-notify", () =>
-  Effect.gen(function* () {
-    const { env, line } = yield* notifySocket
-    const heard = yield* Effect.fork(notifyServiceManager({ ...env, WATCHDOG_USEC: "100000" }, Effect.void))
-    yield* line("READY=1")
-    yield* line("WATCHDOG=1")
-    yield* Fiber.interrupt(heard)
-    yield* line("STOPPING=1")
+describe("the service manager", () => {
+  needs("perl", "systemd-notify")
 
-    const warned = yield* Deferred.make<unknown>()
-    const logger = Logger.make(({ message }) => Deferred.unsafeDone(warned, Effect.succeed(message)))
-    const unheard = yield* notifyServiceManager({ ...env, PATH: "/nowhere" }, Effect.void).pipe(
-      Effect.provide(Logger.replace(Logger.defaultLogger, logger)),
-      Effect.fork
-    )
-    expect(yield* Deferred.await(warned)).toEqual([expect.stringContaining("ENOENT")])
-    expect(yield* Fiber.poll(unheard)).toMatchObject({ _tag: "None" })
-  })
-)
+  it.scopedLive("is heard at a real socket, and goes on without systemd-notify", () =>
+    Effect.gen(function* () {
+      const { env, line } = yield* notifySocket
+      const heard = yield* Effect.fork(notifyServiceManager({ ...env, WATCHDOG_USEC: "100000" }, Effect.void))
+      yield* line("READY=1")
+      yield* line("WATCHDOG=1")
+      yield* Fiber.interrupt(heard)
+      yield* line("STOPPING=1")
+
+      const warned = yield* Deferred.make<unknown>()
+      const logger = Logger.make(({ message }) => Deferred.unsafeDone(warned, Effect.succeed(message)))
+      const unheard = yield* notifyServiceManager({ ...env, PATH: "/nowhere" }, Effect.void).pipe(
+        Effect.provide(Logger.replace(Logger.defaultLogger, logger)),
+        Effect.fork
+      )
+      expect(yield* Deferred.await(warned)).toEqual([expect.stringContaining("ENOENT")])
+      expect(yield* Fiber.poll(unheard)).toMatchObject({ _tag: "None" })
+    })
+  )
+})

@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { adminOf } from "../lib/admin.ts"
 import { type Answered, makeClient } from "../lib/api.ts"
 import { localChain, makeHome, serve } from "../lib/daemon.ts"
+import { needs } from "../lib/needs.ts"
 import { notifySocket } from "../lib/notifySocket.ts"
 import { silentListener } from "../lib/silentListener.ts"
 import { startTilld } from "../lib/tilld.ts"
@@ -86,6 +87,10 @@ describe("the operator's listener", () => {
       if (existsSync("/proc/net/tcp")) expect(listeningPorts(daemon.pid)).toEqual([Number(new URL(daemon.url).port)])
     })
   )
+})
+
+describe("the operator's listener and systemd", () => {
+  needs("perl", "systemd-notify")
 
   it.scopedLive(
     "whose port is taken is waited for, and the log names it; systemd hears of readiness once it is there",

@@ -9,6 +9,7 @@ import { makeClient } from "../lib/api.ts"
 import { confirmations, localChain, makeHome, pay, serve } from "../lib/daemon.ts"
 import { startFaultProxy } from "../lib/faultProxy.ts"
 import { makeInbox } from "../lib/inbox.ts"
+import { needs } from "../lib/needs.ts"
 import { readScrape, type Scrape } from "../lib/prometheus.ts"
 import { root } from "../lib/tilld.ts"
 
@@ -210,9 +211,13 @@ interface Dashboard {
   }>
 }
 
-describe("README", () => {
+describe("docs/monitoring.md", () => {
+  needs("curl")
+
   const section =
-    readFileSync(join(root, "README.md"), "utf8").split("## Monitor with Prometheus\n")[1]?.split("\n## ")[0] ?? ""
+    readFileSync(join(root, "docs/monitoring.md"), "utf8")
+      .split("## Monitor with Prometheus\n")[1]
+      ?.split("\n## ")[0] ?? ""
   const block = (language: string) =>
     [...section.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, "gm"))].map(([, code = ""]) => code)
 

@@ -1,35 +1,11 @@
-/**
- * A real browser for tests of pages: the Chromium named by CHROMIUM_PATH, the system's, or Playwright's own. Every request
- * that leaves the origin under test is refused and noted.
- */
-import { existsSync } from "node:fs"
+/** A real browser for tests of pages. Every request that leaves the origin under test is refused and noted. */
 import { Context, Effect, Layer } from "effect"
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium } from "playwright-core"
-
-const places = () => [
-  // @effect-diagnostics-next-line processEnv:off
-  process.env.CHROMIUM_PATH ?? "",
-  "/usr/bin/chromium",
-  "/usr/bin/google-chrome",
-  chromium.executablePath()
-]
-
-/** The path of the browser. Throws where there is none. */
-export const executable = () => {
-  const found = places().find((path) => path !== "" && existsSync(path))
-  if (found === undefined) {
-    throw new Error(
-      "The pages are tested in Chromium, and there is none: apt-get install chromium, or npx playwright-core install chromium, or set CHROMIUM_PATH."
-    )
-  }
-  return found
-}
+import { launchOptions } from "./browserPlace.ts"
 
 /** A headless Chromium, closed with the scope. */
 export const browser = Effect.acquireRelease(
-  Effect.promise(() =>
-    chromium.launch({ executablePath: executable(), args: ["--no-sandbox", "--disable-dev-shm-usage"] })
-  ),
+  Effect.promise(() => chromium.launch(launchOptions())),
   (launched) => Effect.promise(() => launched.close())
 )
 

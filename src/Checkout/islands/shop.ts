@@ -16,8 +16,8 @@ const statuses: Readonly<Record<string, string>> = {
 export const isFramed = window.parent !== window
 
 /** Only origins that the shop has named can frame the page, and a status is all they are told. */
-export const tellShop = ({ className }: HTMLElement): void => {
-  if (isFramed) window.parent.postMessage({ tilld: "checkout", status: statuses[className] }, "*")
+export const tellShop = ({ dataset: { state = "" } }: HTMLElement): void => {
+  if (isFramed) window.parent.postMessage({ tilld: "checkout", status: statuses[state] }, "*")
 }
 
 /** The Escape key closes the checkout over a shop's page also while the checkout has the focus. */

@@ -9,6 +9,8 @@ interface Texts {
   readonly pay: string
   readonly confirm: string
   readonly sent: string
+  readonly waiting: string
+  readonly again: string
   readonly declined: string
   readonly unknownNetwork: string
   readonly failed: string
@@ -26,6 +28,25 @@ const store = createStore()
 
 /** Hashes of what was sent for an ask, so that a page that is replaced does not ask for the same money twice. */
 const sent = new Map<string, string>()
+
+/** They are kept for as long as the tab is, so that neither does one that is loaded again. */
+const storageKey = `sent ${location.pathname}`
+
+const keep = (): void => {
+  try {
+    sessionStorage.setItem(storageKey, JSON.stringify([...sent]))
+  } catch {
+    // In a frame the browser may refuse to keep anything.
+  }
+}
+
+const restore = (): void => {
+  try {
+    for (const [ask, hash] of JSON.parse(sessionStorage.getItem(storageKey) ?? "[]")) sent.set(ask, hash)
+  } catch {
+    // See `keep`.
+  }
+}
 
 const codeOf = (error: unknown): unknown =>
   typeof error === "object" && error !== null && "code" in error ? error.code : undefined
@@ -63,6 +84,7 @@ const payWith = async ({ info: { name }, provider }: EIP6963ProviderDetail, plac
   say(named(t.confirm, name))
   try {
     sent.set(askOf(place), await send(provider as Provider, place))
+    keep()
     isAsking = false
     say(t.sent)
   } catch (error) {
@@ -79,7 +101,16 @@ const contentOf = (place: HTMLElement): ReadonlyArray<HTMLElement> => {
   if (hash !== undefined) {
     const line = element("p", `${t.sent} `)
     line.append(element("code", hash))
-    return [line]
+    // A wallet may give up what it has sent.
+    const again = element("button", t.again)
+    again.type = "button"
+    again.addEventListener("click", () => {
+      sent.delete(askOf(place))
+      keep()
+      status = ""
+      offerWallets(document)
+    })
+    return [line, again]
   }
   const buttons = store.getProviders().map((wallet) => {
     const button = element("button", named(t.pay, wallet.info.name))
@@ -92,13 +123,27 @@ const contentOf = (place: HTMLElement): ReadonlyArray<HTMLElement> => {
   return status === "" ? buttons : [...buttons, element("p", status)]
 }
 
+/** Once it is sent the page asks for nothing, until something is seen: what it asked for is hidden. */
+const hideAsk = (place: HTMLElement): void => {
+  const main = place.closest("main")
+  const heading = main?.querySelector("h1")
+  if (!main || !heading) return
+  heading.dataset["asked"] ??= heading.textContent ?? ""
+  const isSent = sent.has(askOf(place))
+  const { waiting } = JSON.parse(place.dataset["texts"] ?? "{}") as Texts
+  main.classList.toggle("sent", isSent)
+  heading.textContent = isSent ? waiting : (heading.dataset["asked"] ?? "")
+}
+
 /** Puts the wallets where the page has a place for them; those that announce themselves later come then. */
 export const offerWallets = (within: ParentNode): void => {
   const place = within.querySelector<HTMLElement>(".wallets")
   if (place === null) return
   const focused = place.contains(document.activeElement) ? document.activeElement?.id : undefined
   place.replaceChildren(...contentOf(place))
+  hideAsk(place)
   if (focused !== undefined && focused !== "") document.getElementById(focused)?.focus()
 }
 
+restore()
 store.subscribe(() => offerWallets(document))

@@ -310,5 +310,5 @@ export const accountRoutes: ReadonlyArray<PortalRoute<Needs>> = [
     role: "operator",
     handle: ofAccount((viewer, account) => termsPage(viewer, account, termsOf(account)))
   },
-  { method: "POST", path: "/accounts/:id", role: "operator", fresh: true, handle: change }
+  { method: "POST", path: "/accounts/:id", role: "operator", fresh: true, checksFirst: true, handle: change }
 ]

@@ -1,15 +1,15 @@
 /** The account's default secret, which signs deliveries to payments' own webhookUrls: since when, and a new one. */
-import { Clock, Duration, Effect, Either, Redacted } from "effect"
+import { Clock, Duration, Effect, Either } from "effect"
 import { audited } from "../../Auth/auditLog.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { ageOf, type DefaultSecretAge } from "../../Webhooks/DefaultSecrets.ts"
 import { SigningKeys } from "../../Webhooks/SigningKeys.ts"
 import type { SecretPair } from "../../Webhooks/secretPair.ts"
-import { CopyField } from "../components/CopyField.tsx"
 import { blank, type FormState, PostForm, Select } from "../components/Form.tsx"
+import { NewSecret } from "../components/NewSecret.tsx"
 import { Facts } from "../components/Table.tsx"
-import { Notice, Time } from "../components/values.tsx"
+import { Time } from "../components/values.tsx"
 import { readDuration, textOf } from "../fields.ts"
 import { framedReply } from "../framedReply.tsx"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
@@ -79,24 +79,13 @@ const shownOnce = (viewer: Viewer, { current, previous }: SecretPair) =>
   framedReply(
     viewer,
     page,
-    <>
-      <Notice tone="warning">
-        <p>This is the only time that the secret is shown. Put it into your receiver now.</p>
-      </Notice>
-      <CopyField id="new-secret" label="The default secret" value={Redacted.value(current)} />
-      <p>
-        {previous === undefined ? (
-          "The former secret signs no more."
-        ) : (
-          <>
-            The former secret also signs until <Time at={previous.until} />.
-          </>
-        )}
-      </p>
-      <p>
-        <a href={pathOf(viewer, "/webhooks")}>I have kept it: to the list</a>
-      </p>
-    </>
+    <NewSecret
+      label="The default secret"
+      secret={current}
+      formerUntil={previous?.until}
+      href={pathOf(viewer, "/webhooks")}
+      onward="to the list"
+    />
   )
 
 const rotate: PortalHandler<Needs> = (viewer, { form }) =>
@@ -124,5 +113,5 @@ const rotate: PortalHandler<Needs> = (viewer, { form }) =>
 
 export const defaultSecretRoutes: ReadonlyArray<PortalRoute<Needs>> = [
   { method: "GET", path, role: "viewer", handle: (viewer) => show(viewer) },
-  { method: "POST", path, role: "admin", fresh: true, handle: rotate }
+  { method: "POST", path, role: "admin", fresh: "live", checksFirst: true, handle: rotate }
 ]

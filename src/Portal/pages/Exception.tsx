@@ -134,6 +134,20 @@ const decided =
 
 export const exceptionRoutes: ReadonlyArray<PortalRoute<Deciding>> = [
   { method: "GET", path: "/exceptions/:id", role: "viewer", handle: show },
-  { method: "POST", path: "/exceptions/:id/accept", role: "admin", fresh: true, handle: decided("accept") },
-  { method: "POST", path: "/exceptions/:id/refund", role: "admin", fresh: true, handle: decided("refund") }
+  {
+    method: "POST",
+    path: "/exceptions/:id/accept",
+    role: "admin",
+    fresh: "live",
+    checksFirst: true,
+    handle: decided("accept")
+  },
+  {
+    method: "POST",
+    path: "/exceptions/:id/refund",
+    role: "admin",
+    fresh: "live",
+    checksFirst: true,
+    handle: decided("refund")
+  }
 ]

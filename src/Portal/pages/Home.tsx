@@ -1,6 +1,8 @@
 /** The home page: what needs a person first, then today and the last 30 days. */
 import { Clock, Effect } from "effect"
 import type { ComponentChildren } from "preact"
+import * as PasskeysRepo from "../../Auth/PasskeysRepo.ts"
+import * as PasswordsRepo from "../../Auth/PasswordsRepo.ts"
 import { type CloseAccount, closeAccounts } from "../../Auth/quotaLevel.ts"
 import * as UsageRepo from "../../Auth/UsageRepo.ts"
 import { type ChainHealth, Chains } from "../../Chains.ts"
@@ -99,12 +101,13 @@ const Needs = ({
 
 interface Deliveries {
   readonly delivered: number
-  readonly failed: number
+  /** Tried, and not arrived: those that are tried again are among them. */
+  readonly failing: number
 }
 
-const share = ({ delivered, failed }: Deliveries): string => {
-  const all = delivered + failed
-  // Rounded down: 100 % is said only where none has failed.
+const share = ({ delivered, failing }: Deliveries): string => {
+  const all = delivered + failing
+  // Rounded down: 100 % is said only where none is failing.
   return all === 0 ? "none yet" : `${Math.floor((1000 * delivered) / all) / 10} % of ${all}`
 }
 
@@ -146,7 +149,7 @@ const Period = ({
           <dd>{middle === undefined ? "none yet" : durationText(middle)}</dd>
         </div>
         <div>
-          <dt>Deliveries that succeeded</dt>
+          <dt>Deliveries that have arrived, of those tried</dt>
           <dd>{share(deliveries)}</dd>
         </div>
       </dl>
@@ -233,6 +236,16 @@ const Cut = ({ of: { since } }: { readonly of: Overview }) =>
     </p>
   )
 
+/** Whoever came by a link, and has no other way to come again or to prove who they are. */
+const LinkOnly = ({ viewer }: { readonly viewer: Viewer }) => (
+  <Notice tone="warning">
+    <p>
+      You have neither a password nor a passkey: <a href={pathOf(viewer, "/me")}>set one now</a>. Without one you need a
+      new link to sign in again, and five minutes from now for what can do most harm.
+    </p>
+  </Notice>
+)
+
 const home = Effect.fnUntraced(function* (viewer: Viewer) {
   const { owner } = viewer
   const reader = yield* Reader
@@ -245,13 +258,16 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
     chains: health.filter(({ mode, ready }) => mode === owner.mode && !ready),
     quota: closeAccounts([yield* UsageRepo.of(reader, owner.account, accounts.quotaBytes)])
   }
+  const hasCredentials =
+    (yield* PasswordsRepo.ofPerson(reader, viewer.person)) !== undefined ||
+    (yield* PasskeysRepo.list(reader, viewer.person)).length > 0
   const ways = yield* waysIn(reader, viewer, now)
   const overview = yield* overviewOf(reader, owner, chains, now)
   const deliveriesSince = (since: number) =>
     Effect.all(
       {
         delivered: countSince(reader, owner, "delivered", since, mostDeliveries),
-        failed: countSince(reader, owner, "failed", since, mostDeliveries)
+        failing: countSince(reader, owner, "failing", since, mostDeliveries)
       },
       { concurrency: 1 }
     )
@@ -260,6 +276,7 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
     viewer,
     { section: "", title: "Home" },
     <>
+      {hasCredentials ? null : <LinkOnly viewer={viewer} />}
       <Needs of={attention} viewer={viewer} />
       <WaysIn of={ways} viewer={viewer} />
       <h2>Today and the last {shownDays} days</h2>

@@ -247,10 +247,10 @@ const revoke = ofKey<Keys | Writer>(
 export const keyRoutes: ReadonlyArray<PortalRoute<Keys | Settings | Writer>> = [
   { method: "GET", path: "/keys", role: "viewer", handle: list },
   { method: "GET", path: "/keys/new", role: "admin", handle: open },
-  { method: "POST", path: "/keys", role: "admin", fresh: "live", handle: create },
+  { method: "POST", path: "/keys", role: "admin", fresh: "live", checksFirst: true, handle: create },
   { method: "GET", path: "/keys/:id", role: "viewer", handle: ofKey((viewer, key) => keyPage(viewer, key)) },
-  { method: "POST", path: "/keys/:id/roll", role: "admin", fresh: "live", handle: roll },
-  { method: "POST", path: "/keys/:id/terms", role: "admin", fresh: "live", handle: change },
+  { method: "POST", path: "/keys/:id/roll", role: "admin", fresh: "live", checksFirst: true, handle: roll },
+  { method: "POST", path: "/keys/:id/terms", role: "admin", fresh: "live", checksFirst: true, handle: change },
   { method: "GET", path: "/keys/:id/revoke", role: "admin", handle: confirmRevocation },
   { method: "POST", path: "/keys/:id/revoke", role: "admin", handle: revoke }
 ]

@@ -113,15 +113,7 @@ const Actions = ({ payment, settings, viewer }: PaymentPage) => {
           Pay it on the local chain
         </a>
       ) : null}
-      {isPending ? (
-        <PostForm
-          of={blank("cancel")}
-          action={pathOf(viewer, `/payments/${payment.id}/cancel`)}
-          csrf={viewer.csrf}
-          submit="Cancel the payment"
-          dangerous
-        />
-      ) : null}
+      {isPending ? <a href={pathOf(viewer, `/payments/${payment.id}/cancel`)}>Cancel the payment</a> : null}
     </div>
   )
 }
@@ -217,6 +209,34 @@ const show: PortalHandler<Services> = (viewer, { params: { id = "" }, query }) =
   return pageOf(viewer, id, text === undefined ? undefined : { text, tone: "good" })
 }
 
+const confirmCancel: PortalHandler<Services> = (viewer, { params: { id = "" } }) =>
+  Effect.gen(function* () {
+    const found = yield* (yield* Payments).get(viewer.owner, id)
+    if (found === undefined) return missing(viewer, section, "payment")
+    const here = pathOf(viewer, `/payments/${found.payment.id}`)
+    return framedReply(
+      viewer,
+      { section, title: "Cancel this payment?" },
+      <>
+        <p>
+          {found.payment.merchantRef} expires now, and its page asks for nothing any more. Its address stays watched:
+          money that still comes becomes an exception. This cannot be undone.
+        </p>
+        <PostForm
+          of={blank("cancel")}
+          action={`${here}/cancel`}
+          csrf={viewer.csrf}
+          submit="Cancel the payment"
+          dangerous
+        >
+          <p>
+            <a href={here}>Keep it</a>
+          </p>
+        </PostForm>
+      </>
+    )
+  })
+
 const cancel: PortalHandler<Services | Writer> = (viewer, { params: { id = "" } }) =>
   Effect.gen(function* () {
     const payments = yield* Payments
@@ -229,5 +249,6 @@ const cancel: PortalHandler<Services | Writer> = (viewer, { params: { id = "" } 
 
 export const paymentRoutes: ReadonlyArray<PortalRoute<Services | Writer>> = [
   { method: "GET", path: "/payments/:id", role: "viewer", handle: show },
+  { method: "GET", path: "/payments/:id/cancel", role: "admin", handle: confirmCancel },
   { method: "POST", path: "/payments/:id/cancel", role: "admin", handle: cancel }
 ]

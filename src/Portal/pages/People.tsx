@@ -174,7 +174,7 @@ const rerole = (actor: Actor, person: Person, { client, form }: PortalRequest) =
 }
 
 const acting = (path: string, handle: PortalRoute<Services>["handle"]): PortalRoute<Services> => ({
-  ...{ method: "POST", path, role: "admin", fresh: true, handle }
+  ...{ method: "POST", path, role: "admin", fresh: true, checksFirst: true, handle }
 })
 
 export const peopleRoutes: ReadonlyArray<PortalRoute<Services>> = [

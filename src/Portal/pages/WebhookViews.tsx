@@ -89,8 +89,8 @@ const SecretField = ({ of }: { readonly of: FormState }) => (
     of={of}
     name="secret"
     label={labels.secret}
-    hint="A new one, drawn for you. Put it into your receiver now: it is stored sealed, and never shown again. Or give one of your own: whsec_ and 16 to 256 visible characters."
-    required
+    hint="Leave it empty for a new one, which the next page shows, once. Or give one of your own: whsec_ and 16 to 256 visible characters."
+    autocomplete="off"
   />
 )
 

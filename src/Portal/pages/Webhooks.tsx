@@ -2,7 +2,7 @@
 import { Effect, Either, Redacted } from "effect"
 import { type Act, audited } from "../../Auth/auditLog.ts"
 import { EventKind } from "../../Domain/Event.ts"
-import { newEndpointId } from "../../Domain/Ids.ts"
+import { type EndpointId, newEndpointId } from "../../Domain/Ids.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import { parseUrl } from "../../Domain/Url.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
@@ -18,6 +18,7 @@ import { sendTest } from "../../Webhooks/testDelivery.ts"
 import type { DeliveryClient } from "../../Webhooks/transport/DeliveryClient.ts"
 import { type EndpointChange, Webhooks } from "../../Webhooks.ts"
 import { blank, type FormState, PostForm } from "../components/Form.tsx"
+import { NewSecret, type NewSecretProps } from "../components/NewSecret.tsx"
 import { Notice } from "../components/values.tsx"
 import { checked, readDuration, readSome, textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
@@ -74,7 +75,6 @@ const newEndpointPage = (viewer: Viewer, of: FormState, status?: number) =>
 const open: PortalHandler<never> = (viewer) =>
   Effect.sync(() => {
     const typed = new URLSearchParams(EventKind.literals.slice(0, 5).map((kind) => ["events", kind]))
-    typed.set("secret", Redacted.value(freshSecret()))
     return newEndpointPage(viewer, { id: "endpoint", typed, problems: [] })
   })
 
@@ -88,15 +88,30 @@ const readUrl = (text: string): Either.Either<string, string> =>
     ? Either.right(text)
     : Either.left("must be an https URL of at most 2,048 characters, without user and password")
 
+/** What was typed, or else a new one. */
 const readSecret = (text: string): Either.Either<Redacted.Redacted<string>, string> =>
-  /^whsec_[^\s\p{C}]{16,256}$/u.test(text)
-    ? Either.right(Redacted.make(text))
-    : Either.left("must be whsec_ followed by 16 to 256 visible characters")
+  text === ""
+    ? Either.right(freshSecret())
+    : /^whsec_[^\s\p{C}]{16,256}$/u.test(text)
+      ? Either.right(Redacted.make(text))
+      : Either.left("must be whsec_ followed by 16 to 256 visible characters")
 
 /** Only the host is logged: the rest of a URL may contain a secret of the merchant. */
 const hostOf = (url: string | undefined) => (url !== undefined && URL.canParse(url) ? new URL(url).host : undefined)
 
 const quotaProblem = { path: "", message: "The account has stored as much as it may: ask the operator for more room." }
+
+/** What signs an endpoint's deliveries from now on. The answer to the form, so that it is never asked for by itself. */
+const secretPage = (
+  viewer: Viewer,
+  id: EndpointId,
+  shown: Pick<NewSecretProps, "secret" | "formerUntil" | "isFirst">
+): HttpReply =>
+  framedReply(
+    viewer,
+    { section: "/webhooks", title: shown.isFirst ? "The endpoint is added" : "The secret is rotated" },
+    <NewSecret {...shown} label="Signing secret" href={pathOf(viewer, `/webhooks/${id}`)} onward="to the endpoint" />
+  )
 
 const create: PortalHandler<Needs> = (viewer, { form }) =>
   Effect.gen(function* () {
@@ -110,7 +125,7 @@ const create: PortalHandler<Needs> = (viewer, { form }) =>
     return yield* audited(viewer.actor, { act: "webhooks register", detail }, () =>
       webhooks.create(viewer.owner, { ...read.right, id })
     ).pipe(
-      Effect.as(seeOther(pathOf(viewer, `/webhooks/${id}`))),
+      Effect.as(secretPage(viewer, id, { secret: read.right.secret, formerUntil: undefined, isFirst: true })),
       Effect.catchTags({
         TargetRefused: ({ message }) => Effect.succeed(refused([{ path: "url", message }])),
         TooManyEndpoints: ({ limit }) =>
@@ -143,7 +158,7 @@ const endpointPage = (viewer: Viewer, endpoint: Endpoint, { rotation, target, te
         viewer={viewer}
         seen={seen}
         target={target ?? targetOf(endpoint)}
-        rotation={rotation ?? blank("rotation", { secret: Redacted.value(freshSecret()), overlap: "24h" })}
+        rotation={rotation ?? blank("rotation", { overlap: "24h" })}
         tested={tested}
       />,
       target === undefined && rotation === undefined ? 200 : 422
@@ -161,20 +176,21 @@ const ofEndpoint =
       return endpoint === undefined ? missing(viewer, "/webhooks", "endpoint") : yield* handle(viewer, endpoint, form)
     })
 
-/** Changes an endpoint; `refused` shows the form again. */
+/** Changes an endpoint, and shows it; `refused` shows the form again. */
 const changed = Effect.fnUntraced(function* (
   viewer: Viewer,
   { id }: Endpoint,
   change: EndpointChange,
   detail: Act["detail"],
-  refused: (problem: FormState["problems"][number]) => Effect.Effect<HttpReply, StoreUnavailable, Needs>
+  refused: (problem: FormState["problems"][number]) => Effect.Effect<HttpReply, StoreUnavailable, Needs>,
+  after: Effect.Effect<HttpReply, StoreUnavailable, Needs> = Effect.succeed(seeOther(pathOf(viewer, `/webhooks/${id}`)))
 ) {
   const webhooks = yield* Webhooks
   return yield* audited(viewer.actor, { act: "webhooks change", detail: { endpoint: id, ...detail } }, () =>
     webhooks.change(viewer.owner, id, change)
   ).pipe(
-    Effect.map((endpoint) =>
-      endpoint === undefined ? missing(viewer, "/webhooks", "endpoint") : seeOther(pathOf(viewer, `/webhooks/${id}`))
+    Effect.flatMap((endpoint) =>
+      endpoint === undefined ? Effect.succeed(missing(viewer, "/webhooks", "endpoint")) : after
     ),
     Effect.catchTags({
       TargetRefused: ({ message }) => refused({ path: "url", message }),
@@ -210,7 +226,12 @@ const rotate = ofEndpoint((viewer, endpoint, form) => {
     overlap: readDuration(longestOverlap)(textOf(form, "overlap"))
   })
   if (Either.isLeft(read)) return refused(read.left)
-  return changed(viewer, endpoint, read.right, { secret: "replaced" }, (problem) => refused([problem]))
+  const { secret } = read.right
+  const shown = Effect.gen(function* () {
+    const pair = yield* EndpointsRepo.sealedPair(yield* Reader, endpoint.id)
+    return secretPage(viewer, endpoint.id, { secret, formerUntil: pair?.previous_until ?? undefined })
+  })
+  return changed(viewer, endpoint, read.right, { secret: "replaced" }, (problem) => refused([problem]), shown)
 })
 
 const test = ofEndpoint((viewer, endpoint) =>
@@ -273,7 +294,7 @@ const remove = ofEndpoint((viewer, { id }) =>
 export const webhookRoutes: ReadonlyArray<PortalRoute<Needs>> = [
   { method: "GET", path: "/webhooks", role: "viewer", handle: list },
   { method: "GET", path: "/webhooks/new", role: "admin", handle: open },
-  { method: "POST", path: "/webhooks", role: "admin", fresh: "live", handle: create },
+  { method: "POST", path: "/webhooks", role: "admin", fresh: "live", checksFirst: true, handle: create },
   ...defaultSecretRoutes,
   {
     method: "GET",
@@ -281,9 +302,9 @@ export const webhookRoutes: ReadonlyArray<PortalRoute<Needs>> = [
     role: "viewer",
     handle: ofEndpoint((viewer, endpoint) => endpointPage(viewer, endpoint))
   },
-  { method: "POST", path: "/webhooks/:id", role: "admin", fresh: "live", handle: change },
+  { method: "POST", path: "/webhooks/:id", role: "admin", fresh: "live", checksFirst: true, handle: change },
   { method: "POST", path: "/webhooks/:id/test", role: "admin", handle: test },
-  { method: "POST", path: "/webhooks/:id/secret", role: "admin", fresh: "live", handle: rotate },
+  { method: "POST", path: "/webhooks/:id/secret", role: "admin", fresh: "live", checksFirst: true, handle: rotate },
   { method: "GET", path: "/webhooks/:id/delete", role: "admin", handle: confirmDeletion },
   { method: "POST", path: "/webhooks/:id/delete", role: "admin", fresh: "live", handle: remove }
 ]

@@ -161,13 +161,24 @@ export const ofOwner = (db: Db, { account, mode }: Owner, id: string) =>
     delivery?.account === account && delivery.mode === mode ? delivery : undefined
   )
 
-/** The number of an owner's deliveries in that status, created at `since` or later, counted up to `limit`. */
-export const countSince = (db: Db, { account, mode }: Owner, status: DeliveryStatus, since: number, limit: number) =>
+const counted = {
+  delivered: "INDEXED BY deliveries_list WHERE status = 'delivered'",
+  failing: "INDEXED BY deliveries_failing WHERE status IN ('pending', 'failed') AND attempts + redeliveries > 0"
+} as const satisfies Partial<Readonly<Record<DeliveryFilter, string>>>
+
+/** The number of an owner's deliveries that have arrived, or were tried and have not, created at `since` or later, counted up to `limit`. */
+export const countSince = (
+  db: Db,
+  { account, mode }: Owner,
+  which: keyof typeof counted,
+  since: number,
+  limit: number
+) =>
   Effect.map(
     db.get<{ count: number }>(
-      `SELECT count(*) AS count FROM (SELECT 1 FROM deliveries INDEXED BY deliveries_list
-         WHERE account_id = ? AND mode = ? AND status = ? AND created_at >= ? LIMIT ?)`,
-      [account, mode, status, since, limit]
+      `SELECT count(*) AS count FROM (SELECT 1 FROM deliveries ${counted[which]}
+         AND account_id = ? AND mode = ? AND created_at >= ? LIMIT ?)`,
+      [account, mode, since, limit]
     ),
     (row) => row?.count ?? 0
   )

@@ -1,19 +1,26 @@
 import { spawnSync } from "node:child_process"
-import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { dirname, join, relative } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Chains, FiveChains, localChain, makeHome, pay, serve } from "./lib/daemon.ts"
+import { needs } from "./lib/needs.ts"
 import { folderWithTilld } from "./lib/packed.ts"
+import type { Program } from "./lib/programs.ts"
 import { liveTest } from "./lib/scopedTest.ts"
 import { temporaryFolder } from "./lib/store.ts"
-import { PATH, root, start, startTilld, tilld, tilldJson } from "./lib/tilld.ts"
+import { PATH, root, start, startTilld, tilldJson } from "./lib/tilld.ts"
 
-const readme = readFileSync(join(root, "README.md"), "utf8")
+const docs = readdirSync(join(root, "docs")).filter((file) => file.endsWith(".md"))
+const files = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", ...docs.map((file) => `docs/${file}`)]
+const pages = new Map(files.map((file) => [file, readFileSync(join(root, file), "utf8")]))
+const textOf = (file: string) => pages.get(file) ?? expect.fail(`there is no ${file}`)
 
-/** The code blocks of a language under a heading. */
-const blocks = (heading: string, language: string): ReadonlyArray<string> => {
-  const section = readme.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? ""
+/** The code blocks of a language on a page, or in its section under a heading. */
+const blocks = (file: string, language: string, heading?: string): ReadonlyArray<string> => {
+  const page = textOf(file)
+  const section =
+    heading === undefined ? page : (page.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? "")
   return [...section.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].flatMap(([, found, code = ""]) =>
     found === language ? [code] : []
   )
@@ -38,10 +45,17 @@ const startDaemon = Effect.fn("startDaemon")(function* (chains: Chains) {
 const vectorsFile = join(root, "test/vectors/webhook.json")
 const vectors: ReadonlyArray<{ readonly valid: boolean }> = JSON.parse(readFileSync(vectorsFile, "utf8"))
 
+interface Language {
+  /** What has to be installed besides Node. */
+  readonly needed: Program | undefined
+  readonly run: ReadonlyArray<string>
+  readonly files: (code: string) => Readonly<Record<string, string>>
+}
+
 /** How a language's function is run: the files around it, and a program that prints what it says of each vector. */
-const languages = {
+const languages: Readonly<Record<string, Language>> = {
   js: {
-    asksFor: ["node", "--version"],
+    needed: undefined,
     run: ["node", "main.mjs", vectorsFile],
     files: (code: string) => ({
       "verify.mjs": code,
@@ -52,7 +66,7 @@ const languages = {
     })
   },
   python: {
-    asksFor: ["python3", "--version"],
+    needed: "python3",
     run: ["python3", "main.py", vectorsFile],
     files: (code: string) => ({
       "verify.py": code,
@@ -65,7 +79,7 @@ print(json.dumps([is_from_tilld(v["body"].encode(), v["signature"], v["secret"])
     })
   },
   php: {
-    asksFor: ["php", "--version"],
+    needed: "php",
     run: ["php", "main.php", vectorsFile],
     files: (code: string) => ({
       "verify.php": `<?php\n${code}`,
@@ -76,7 +90,7 @@ print(json.dumps([is_from_tilld(v["body"].encode(), v["signature"], v["secret"])
     })
   },
   go: {
-    asksFor: ["go", "version"],
+    needed: "go",
     run: ["go", "run", ".", vectorsFile],
     files: (code: string) => ({
       "go.mod": "module verify\n",
@@ -96,21 +110,13 @@ print(json.dumps([is_from_tilld(v["body"].encode(), v["signature"], v["secret"])
   }
 }
 
-/** Runs a program that may not be installed: undefined then. */
-const runIn = (cwd: string, [command = "", ...args]: ReadonlyArray<string>) => {
-  const { error, status, stderr, stdout } = spawnSync(command, args, {
-    cwd,
-    encoding: "utf8",
-    env: { PATH, HOME: cwd }
-  })
-  return error === undefined ? { status, stderr, stdout } : undefined
-}
+describe("the documentation", () => {
+  needs("bash", "curl", "openssl")
 
-describe("README", () => {
   it.scopedLive("its API commands work unchanged", () =>
     Effect.gen(function* () {
       const env = yield* startDaemon(yield* FiveChains)
-      const commands = [...blocks("Call the HTTP API", "sh"), ...blocks("Receive webhooks", "sh")]
+      const commands = [...blocks("docs/integrate.md", "sh"), ...blocks("docs/webhooks.md", "sh")]
       expect(commands.length).toBeGreaterThan(3)
       const run = (script: string) => {
         const { status, stderr, stdout } = spawnSync("bash", ["-euo", "pipefail", "-c", script], {
@@ -128,20 +134,20 @@ describe("README", () => {
         .filter((line) => line !== "")
         .map((line) => JSON.parse(line))
       expect(answers.filter((answer) => "error" in answer)).toEqual([])
-      const [example = ""] = blocks("Call the HTTP API", "json")
+      const [example = ""] = blocks("docs/integrate.md", "json")
       expect(Object.keys(answers[0])).toEqual(Object.keys(JSON.parse(example)))
       const ids = answers.map((answer) => String(answer.id ?? "list").replace(/_.*/, ""))
       expect(ids).toEqual(["pay", "pay", "list", "list", "pay", "list", "quote", "wh", "list", "list"])
 
-      const [, pay = "", ...others] = blocks("Try it in the sandbox", "sh")
+      const [, pay = "", ...others] = blocks("docs/sandbox.md", "sh")
       expect(others).toEqual([])
       const paid = run(`PAYMENT=${answers[0].id}\n${pay}`)
       expect(paid.match(/^Sent .* in 0x[0-9a-f]{64}\nTo expect: .*(?:missing|confirmed|wrong_chain)/gm)).toHaveLength(3)
 
-      const [keys = "", ...rest] = blocks("Manage API keys", "sh")
+      const [keys = "", ...rest] = blocks("docs/keys.md", "sh")
       expect(rest).toEqual([])
       const listed = run(`tilld() { '${process.execPath}' dist/tilld.js "$@"; }\n${keys}`)
-      const [shop = "", ...more] = blocks("Send customers to the checkout page", "sh")
+      const [shop = "", ...more] = blocks("docs/checkout.md", "sh")
       expect(more).toEqual([])
       const logos = join(dirname(env.TILLD_CONFIG), "logos")
       mkdirSync(logos)
@@ -161,7 +167,7 @@ describe("README", () => {
       yield* chain.mine(20)
       yield* daemon.hasRead(chain)
       const refund = `0x${"a".repeat(64)}`
-      const [script = ""] = blocks("Decide on money that fits no payment", "sh")
+      const [script = ""] = blocks("docs/exceptions.md", "sh")
       const { status, stderr, stdout } = spawnSync("bash", ["-euo", "pipefail", "-c", script], {
         encoding: "utf8",
         stdio: ["ignore", "pipe", "pipe"],
@@ -199,7 +205,7 @@ describe("README", () => {
         expect({ status, stderr }).toEqual({ status: 0, stderr: "" })
         return stdout
       }
-      const [once = "", hourly = "", back = "", ...more] = blocks("Back up and restore", "sh")
+      const [once = "", hourly = "", back = "", ...more] = blocks("docs/backup.md", "sh")
       expect(more).toEqual([])
       expect(run(once)).toMatch(/^Backup .*, 1 payments, SHA-256 [0-9a-f]{64}\n\{"tilld":.*"highestIndex":0.*\}\n$/)
       expect(run(hourly)).toMatch(/^Backup .*\/tilld-[0-9a-f]{8}-\d{8}T\d{6}Z\.db: /)
@@ -213,7 +219,7 @@ describe("README", () => {
   liveTest("its client examples work unchanged where only tilld is installed", function* () {
     const env = yield* startDaemon(new Map([["polygon", yield* localChain("polygon")]]))
     const cwd = yield* folderWithTilld
-    const code = blocks("Use the client for Node", "js")
+    const code = blocks("docs/client.md", "js")
     expect(code.length).toBe(4)
     writeFileSync(join(cwd, "shop.mjs"), code.join("\n"))
     writeFileSync(
@@ -253,48 +259,141 @@ describe("README", () => {
     ])
   })
 
-  // Python and Node are on every machine that builds this; PHP and Go are run where they are.
-  liveTest("its verification functions accept only valid signatures, in every installed language", function* () {
-    const ran: Array<string> = []
-    for (const [language, { asksFor, files, run }] of Object.entries(languages)) {
-      const cwd = yield* temporaryFolder
-      const [code = expect.fail(`no ${language}`), ...more] = blocks("Verify a signature in your language", language)
+  liveTest(
+    "README's first payment sends the customer to the checkout page, and ships once it is confirmed",
+    function* () {
+      const env = yield* startDaemon(
+        new Map([
+          ["polygon", yield* localChain("polygon")],
+          ["base", yield* localChain("base")]
+        ])
+      )
+      const cwd = yield* folderWithTilld
+      const [code = "", ...more] = blocks("README.md", "js")
       expect(more).toEqual([])
-      if (runIn(cwd, asksFor)?.status !== 0) continue
-      for (const [name, text] of Object.entries(files(code))) writeFileSync(join(cwd, name), text)
-      const ended = runIn(cwd, run)
-      expect(ended?.stderr).toBe("")
-      expect(JSON.parse(ended?.stdout ?? ""), language).toEqual(vectors.map(({ valid }) => valid))
-      ran.push(language)
+      writeFileSync(join(cwd, "shop.mjs"), code)
+      writeFileSync(
+        join(cwd, "main.mjs"),
+        `import { createHmac } from "node:crypto"
+        process.env.WEBHOOK_SECRET = "whsec_" + Buffer.alloc(32, 7).toString("base64")
+        const { checkout, hook } = await import("./shop.mjs")
+        const sent = await checkout("order-9")
+        const { pathname } = new URL(sent.headers.get("location"))
+        console.log(sent.status, pathname, (await fetch(process.env.TILLD + pathname)).status)
+        const at = Math.floor(Date.now() / 1000)
+        for (const event of ["payment.detecting", "payment.confirmed"]) {
+          const body = JSON.stringify({ id: "evt_1", event, createdAt: new Date().toISOString(), data: { id: "pay_1", merchantRef: "order-9" } })
+          const hmac = (key, text, form) => createHmac("sha256", key).update(text).digest(form)
+          const headers = {
+            "x-service-signature": hmac(process.env.WEBHOOK_SECRET, body, "hex"),
+            "webhook-id": "evt_1",
+            "webhook-timestamp": String(at),
+            "webhook-signature": "v1," + hmac(Buffer.alloc(32, 7), \`evt_1.\${at}.\${body}\`, "base64")
+          }
+          const request = new Request("http://shop.example", { method: "POST", headers, body })
+          console.log((await hook(request, async (order) => console.log("ships", order))).status)
+        }`
+      )
+      const { ended } = yield* start(process.execPath, ["main.mjs"], { cwd, env })
+      const { stderr, stdout } = yield* ended
+      expect(stderr).toBe("")
+      expect(stdout.split("\n")).toEqual([
+        expect.stringMatching(/^303 \/pay\/\S+ 200$/),
+        "204",
+        "ships order-9",
+        "204",
+        ""
+      ])
     }
-    expect(ran.slice(0, 2)).toEqual(["js", "python"])
-  })
+  )
 
-  it("its pictures are there, and small", () => {
-    const pictures = [...readme.matchAll(/\.github\/pictures\/[\w-]+\.png/g)].map(([path]) => path)
-    expect(pictures).toHaveLength(4)
-    for (const picture of pictures) expect(statSync(join(root, picture)).size, picture).toBeLessThanOrEqual(60_000)
-  })
+  describe.each(Object.entries(languages))(
+    "its function that verifies signatures in %s",
+    (language, { files, needed, run }) => {
+      if (needed !== undefined) needs(needed)
 
-  it("every npm script and every command that it names exists", async () => {
-    const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
-    const named = [...readme.matchAll(/npm (?:run )?([a-z:]+)/g)].map(([, name = ""]) => name)
-    for (const name of named.filter((each) => !["pack", "prune"].includes(each))) expect(scripts).toHaveProperty(name)
-
-    const commands = [...readme.matchAll(/^\| `tilld ([^`]+)` +\|/gm)].flatMap(([, usage = ""]) => {
-      const [group = "", ...rest] = usage.replaceAll("\\|", "|").split(" ")
-      const leaves = rest
-        .join(" ")
-        .split("|")
-        .map((leaf) => leaf.trim())
-      return leaves.map((leaf) => [group, leaf].filter((word) => word !== ""))
-    })
-    expect(commands.length).toBeGreaterThan(8)
-    const failed = await Effect.runPromise(
-      Effect.filter(commands, (command) => Effect.map(tilld([...command, "--help"]), ({ code }) => code !== 0), {
-        concurrency: 2
+      liveTest("accepts only valid ones", function* () {
+        const cwd = yield* temporaryFolder
+        const [code = expect.fail(`no ${language}`), ...more] = blocks(
+          "docs/webhooks.md",
+          language,
+          "Verify a signature in your language"
+        )
+        expect(more).toEqual([])
+        for (const [name, text] of Object.entries(files(code))) writeFileSync(join(cwd, name), text)
+        const [command = "", ...args] = run
+        const ended = spawnSync(command, args, { cwd, encoding: "utf8", env: { PATH, HOME: cwd } })
+        expect(ended.stderr).toBe("")
+        expect(JSON.parse(ended.stdout)).toEqual(vectors.map(({ valid }) => valid))
       })
+    }
+  )
+
+  it("README is a front page, no page is long, and no heading is there twice", () => {
+    const lines = (file: string) => textOf(file).split("\n").length - 1
+    expect(lines("README.md")).toBeLessThanOrEqual(150)
+    expect(docs.filter((file) => lines(`docs/${file}`) > 250)).toEqual([])
+    const headings = files
+      .filter((file) => file !== "CHANGELOG.md")
+      .flatMap(
+        (file) =>
+          textOf(file)
+            .replace(/^```[\s\S]*?^```$/gm, "")
+            .match(/^#+ .*$/gm) ?? []
+      )
+      .map((heading) => heading.replace(/^#+ /, ""))
+    expect(headings.filter((heading, i) => headings.indexOf(heading) < i)).toEqual([])
+  })
+
+  it("every page is in the index, and every link leads to a file and a heading that are there", () => {
+    const anchors = new Map(
+      files.map((file) => [
+        file,
+        new Set(
+          [...textOf(file).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
+            heading
+              .toLowerCase()
+              .replace(/[^\w\- ]/g, "")
+              .replaceAll(" ", "-")
+          )
+        )
+      ])
     )
-    expect(failed).toEqual([])
+    const links = files.flatMap((file) =>
+      [...textOf(file).matchAll(/\]\(([^)\s]+)\)|<img src="([^"]+)"/g)].map(([, link, picture]) => ({
+        file,
+        link: link ?? picture ?? ""
+      }))
+    )
+    const broken = links.filter(({ file, link }) => {
+      if (/^https:/.test(link)) return false
+      const [path = "", anchor] = link.split("#")
+      const target = path === "" ? file : relative(root, join(root, dirname(file), path))
+      if (!existsSync(join(root, target))) return true
+      return anchor !== undefined && anchors.get(target)?.has(anchor) !== true
+    })
+    expect(broken).toEqual([])
+    const indexed = new Set(links.filter(({ file }) => file === "docs/index.md").map(({ link }) => link))
+    expect(docs.filter((file) => file !== "index.md" && !indexed.has(file))).toEqual([])
+  })
+
+  it("its pictures are small, and those of README have 120 KB together", () => {
+    const sizes = (text: string) =>
+      [...text.matchAll(/pictures\/[\w-]+\.png/g)].map(([path]) => statSync(join(root, "docs", path)).size)
+    const all = files.flatMap((file) => sizes(textOf(file)))
+    expect(all.length).toBeGreaterThan(4)
+    for (const size of all) expect(size).toBeLessThanOrEqual(60_000)
+    expect(sizes(textOf("README.md")).reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(120_000)
+  })
+
+  it("every npm script that it names exists", () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+    const named = files.flatMap((file) =>
+      [...textOf(file).matchAll(/npm (?:run )?([a-z:]+)/g)].map(([, name = ""]) => name)
+    )
+    expect(named.length).toBeGreaterThan(10)
+    for (const name of named.filter((each) => !["ci", "pack", "prune", "packages"].includes(each))) {
+      expect(scripts).toHaveProperty(name)
+    }
   })
 })

@@ -1,0 +1,213 @@
+// Writes the generated parts of docs/: the commands and their options as --help has them, and the keys of the configuration
+// as the schema and config/tilld.example.toml have them. With --check: fails where a page says something else. Needs a build.
+import { spawn } from "node:child_process"
+import { readFileSync, writeFileSync } from "node:fs"
+import { cpus } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import "./typescript.mjs"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+const read = (file) => readFileSync(join(root, file), "utf8")
+
+/** A bar would end a table's cell. */
+const cell = (text) => text.replaceAll("|", "\\|")
+const code = (text) => `\`${cell(text)}\``
+const line = (cells) => `| ${cells.join(" | ")} |`
+const table = (head, rows) => [head, head.map(() => "---"), ...rows].map(line).join("\n")
+
+const help = (words) =>
+  new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [join(root, "dist/tilld.js"), ...words, "--help"], { env: {} })
+    let text = ""
+    child.stdout.on("data", (bytes) => (text += bytes))
+    child.on("close", (status) =>
+      status === 0 ? resolve(text) : reject(new Error(`tilld ${words.join(" ")} --help: ${status}`))
+    )
+  })
+
+/** The sections of a help page by their headings, as lines. */
+const sections = (text) =>
+  Object.fromEntries(
+    text
+      .split(/^(?=[A-Z]+$)/m)
+      .slice(1)
+      .map((part) => [
+        part.split("\n", 1)[0],
+        part
+          .split("\n")
+          .slice(1)
+          .filter((line) => line.trim() !== "")
+      ])
+  )
+
+/** Pairs of a line at the least indent and the lines under it, as one text. */
+const definitions = (lines) => {
+  const found = []
+  for (const line of lines) {
+    if (/^ {2}\S/.test(line)) found.push([line.trim(), []])
+    else found.at(-1)[1].push(line.trim())
+  }
+  return found.map(([name, text]) => [name, text.join(" ")])
+}
+
+const joined = (lines) => lines.map((line) => line.trim()).join(" ")
+
+/** Every command that is none of a group only, with its usage, what it does, and its options. */
+const readCommands = async () => {
+  const names = sections(await help([])).COMMANDS.flatMap(
+    (line) => /^ {2}(\S+(?: \S+)?)(?: {2,}|$)/.exec(line)?.[1] ?? []
+  )
+  const groups = new Set(names.flatMap((name) => (name.includes(" ") ? [name.split(" ")[0]] : [])))
+  const commands = []
+  const left = [...names]
+  const next = async () => {
+    for (let name = left.shift(); name !== undefined; name = left.shift()) {
+      const { DESCRIPTION = [], OPTIONS = [], USAGE = [] } = sections(await help(name.split(" ")))
+      const usage = joined(USAGE).replace(/ \[--(config FILE|json)\]/g, "")
+      // A group that does nothing by itself.
+      if (groups.has(name) && OPTIONS.length === 0) continue
+      commands.push({ at: names.indexOf(name), name, usage, does: joined(DESCRIPTION), options: definitions(OPTIONS) })
+    }
+  }
+  await Promise.all(cpus().map(next))
+  return commands.sort((a, b) => a.at - b.at)
+}
+
+const commandsPart = async () => {
+  const commands = await readCommands()
+  const meanings = new Map()
+  for (const { name, options } of commands) {
+    for (const [option, means] of options) {
+      const by = meanings.get(option) ?? new Map()
+      by.set(means, [...(by.get(means) ?? []), name])
+      meanings.set(option, by)
+    }
+  }
+  const everywhere = commands.length / 2
+  const rows = [...meanings]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([option, by]) =>
+      [...by].map(([means, of]) => [
+        code(option),
+        cell(means),
+        of.length > everywhere ? "most" : of.map(code).join(", ")
+      ])
+    )
+  return `${table(
+    ["command", "does"],
+    commands.map(({ does, usage }) => [code(usage), cell(does)])
+  )}
+
+## Every option
+
+${table(["option", "means", "of"], rows)}
+`
+}
+
+/** The keys of the example with their values, and what the comments beside and above them say. */
+const readExample = () => {
+  const keys = []
+  let section = ""
+  let above = []
+  let aboveSection = ""
+  for (const line of read("config/tilld.example.toml").split("\n")) {
+    const comment = /^# ?(.*)$/.exec(line)?.[1]
+    const key = /^(?:# )?(\w+) = (".*?"|\[.*?\]|[^#]*?)(?: +# (.*))?$/.exec(line)
+    const head = /^\[+([\w.]+)\]+(?: +# (.*))?$/.exec(line)
+    if (key) {
+      const [, name, value, beside = ""] = key
+      keys.push({ section, name, value: value.trim(), says: [...above, beside].join(" ").trim(), of: aboveSection })
+      above = []
+      aboveSection = ""
+    } else if (head) {
+      section = head[1]
+      aboveSection = [...above, head[2] ?? ""].join(" ").trim()
+      above = []
+    } else if (comment !== undefined) above.push(comment)
+    else if (/^ +# /.test(line)) keys.at(-1).says += ` ${line.trim().slice(2)}`
+    else above = []
+  }
+  return keys
+}
+
+/** What the schema takes at each key of the file. */
+const readSchema = async () => {
+  const [{ SchemaAST: AST }, { File }] = await Promise.all([
+    import("effect"),
+    import("../src/Settings/configSchema.ts")
+  ])
+  const forms = new Map()
+  const descriptionOf = (ast) => ast.annotations[AST.DescriptionAnnotationId]
+  const walk = (ast, path) => {
+    const said = descriptionOf(ast)
+    if (typeof said === "string" && said.startsWith("must be ")) return forms.set(path, said.slice("must be ".length))
+    if (AST.isTransformation(ast)) return walk(ast.from, path)
+    if (AST.isRefinement(ast)) return walk(ast.from, path)
+    if (AST.isUnion(ast)) {
+      for (const type of ast.types) if (!AST.isUndefinedKeyword(type)) walk(type, path)
+      return
+    }
+    if (AST.isSuspend(ast)) return walk(ast.f(), path)
+    if (AST.isTypeLiteral(ast)) {
+      for (const { name, type } of ast.propertySignatures) walk(type, path === "" ? name : `${path}.${name}`)
+      return
+    }
+    throw new Error(`${path}: ${ast._tag}`)
+  }
+  walk(File.ast, "")
+  return forms
+}
+
+/** A key's path without the names of one chain, mode or currency: their keys are the same. */
+const general = (path) =>
+  path
+    .replace(/^chains\.\w+\.\w+/, "chains.CHAIN.MODE")
+    .replace(/tokens\.\w+/, "tokens.TOKEN")
+    .replace(/^rates\.fixed\.\w+/, "rates.fixed.CURRENCY")
+
+/** What tilld knows of the public networks by itself. */
+const presetKeys = new Set(["chain_id", "confirmations", "poll_interval", "address", "decimals"])
+
+const configurationPart = async () => {
+  const forms = new Map([...(await readSchema())].map(([path, form]) => [general(path), form]))
+  const given = new Set(["chains.CHAIN.MODE.policy"])
+  const sections = new Map()
+  for (const { name, of, says, section, value } of readExample()) {
+    const [path, key] = general(`${section}.${name}`)
+      .match(/(.*)\.(\w+)$/)
+      .slice(1)
+    const known = sections.get(path) ?? { of, rows: new Map() }
+    const form = forms.get(`${path}.${key}`) ?? (path.endsWith(".policy") ? "" : undefined)
+    if (form === undefined) throw new Error(`config/tilld.example.toml has ${path}.${key}, the schema has not`)
+    given.add(`${path}.${key}`)
+    const needed = says.startsWith("NEEDED") || of.startsWith("NEEDED") || key === "rpc_urls"
+    const preset = path.startsWith("chains.") && presetKeys.has(key)
+    const otherwise = needed ? "needed" : preset ? "of the public network" : code(value)
+    const means = says.replace(/^NEEDED: /, "")
+    if (!known.rows.has(key)) known.rows.set(key, [code(key), otherwise, cell(form), cell(means)])
+    sections.set(path, known)
+  }
+  const missing = [...forms.keys()].filter((path) => !given.has(path))
+  if (missing.length > 0) throw new Error(`config/tilld.example.toml lacks ${missing.join(", ")}`)
+  return [...sections]
+    .map(([path, { of, rows }]) =>
+      [`## \`[${path}]\``, of, table(["key", "default", "form", "means"], [...rows.values()])]
+        .filter((part) => part !== "")
+        .join("\n\n")
+    )
+    .join("\n\n")
+}
+
+const marker = "<!-- The rest is generated: npm run docs -->"
+const parts = { "docs/commands.md": commandsPart, "docs/configuration.md": configurationPart }
+const isCheck = process.argv.includes("--check")
+for (const [file, part] of Object.entries(parts)) {
+  const [written = ""] = read(file).split(marker)
+  const text = `${written}${marker}\n\n${(await part()).trim()}\n`
+  if (text === read(file)) continue
+  if (isCheck) {
+    console.error(`${file} is out of date: npm run docs`)
+    process.exitCode = 1
+  } else writeFileSync(join(root, file), text)
+}
