@@ -77,7 +77,11 @@ describe("the reference page", () => {
   it("has no broken links", () => {
     const targets = attributes("href")
     for (const target of targets.filter((href) => href.startsWith("#"))) expect(ids).toContain(target.slice(1))
-    expect(targets.filter((href) => !href.startsWith("#")).sort()).toEqual(["docs/style.css", "guide/index", "openapi.json"])
+    expect(targets.filter((href) => !href.startsWith("#")).sort()).toEqual([
+      "docs/style.css",
+      "guide/index",
+      "openapi.json"
+    ])
   })
 
   it("loads only its stylesheet, and runs nothing", () => {

@@ -29,7 +29,6 @@ const unpack = (folder: string): void => {
   const partial = `${folder}.${process.pid}`
   mkdirSync(partial, { recursive: true })
   const script = 'import browser from "@sparticuz/chromium"; await browser.executablePath()'
-  // @effect-diagnostics-next-line processEnv:off
   const env = { ...process.env, TMPDIR: partial, AWS_EXECUTION_ENV: "AWS_Lambda_nodejs22.x" }
   const args = ["--input-type=module", "-e", script]
   const { status, stderr } = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8", env })
@@ -77,7 +76,6 @@ const ofPlaywright = (): BrowserPlace => {
 let found: BrowserPlace | undefined
 
 const find = (): BrowserPlace => {
-  // @effect-diagnostics-next-line processEnv:off
   const { CHROMIUM_PATH: named = "" } = process.env
   if (named !== "" && named !== "npm") return { executablePath: named, from: "CHROMIUM_PATH", env: {} }
   const executablePath = named === "npm" ? undefined : system.find((path) => existsSync(path))
@@ -94,7 +92,6 @@ export const launchOptions = () => {
   return {
     executablePath,
     args: ["--no-sandbox", "--disable-dev-shm-usage"],
-    // @effect-diagnostics-next-line processEnv:off
     env: { ...process.env, ...env }
   }
 }

@@ -19,7 +19,6 @@ export type Program = keyof typeof packages
 
 /** Whether a program is on the path. */
 export const isHere = (program: Program): boolean =>
-  // @effect-diagnostics-next-line processEnv:off
   (process.env.PATH ?? "").split(delimiter).some((folder) => folder !== "" && existsSync(join(folder, program)))
 
 /** Those that are missing here. */
