@@ -156,10 +156,10 @@ const beside = Effect.fnUntraced(function* (
   isOver = true
   const underAttack = yield* Fiber.join(traffic)
   const sockets = Effect.sync(() => openSocketsOf(daemon.pid) ?? Number.NaN)
-  // The well-behaved client's connections too take a moment to end.
+  // A refused connection waits for its refusal, five seconds at most, and one more for its client to read it.
   const after = yield* Effect.retry(
     Effect.filterOrFail(sockets, (open) => !(open > before.sockets)),
-    Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(100))
+    Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(200))
   ).pipe(Effect.orElse(() => sockets))
   const seen: Beside = {
     quiet,
