@@ -199,8 +199,21 @@ const configurationPart = async () => {
     .join("\n\n")
 }
 
+const errorsPart = async () => {
+  const [{ meanings }, { statusOf }] = await Promise.all([
+    import("../src/Documents/errors.ts"),
+    import("../src/Domain/ApiError.ts")
+  ])
+  const rows = Object.entries(meanings).map(([name, { when }]) => [code(name), `${statusOf[name]}`, cell(when)])
+  return table(["code", "status", "when, and what to do"], rows)
+}
+
 const marker = "<!-- The rest is generated: npm run docs -->"
-const parts = { "docs/commands.md": commandsPart, "docs/configuration.md": configurationPart }
+const parts = {
+  "docs/commands.md": commandsPart,
+  "docs/configuration.md": configurationPart,
+  "docs/errors.md": errorsPart
+}
 const isCheck = process.argv.includes("--check")
 for (const [file, part] of Object.entries(parts)) {
   const [written = ""] = read(file).split(marker)
