@@ -26,7 +26,7 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message: "The cursor is not one of this list: take it from the page before, with the same filters."
   },
   BAD_REQUEST: {
-    when: "This is not a well-formed HTTP request, or it has no `Host`, or it is a `CONNECT`, or its connection had more than 32 unanswered requests.",
+    when: "This is not a well-formed HTTP request, or it has no `Host`, or it is a `CONNECT`, or its connection had more than 32 unanswered requests, or its body came in hundreds of small pieces.",
     message: "The Host header is missing."
   },
   UNAUTHORIZED: {
@@ -138,7 +138,7 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message: "The account has 20 streams of events open, as many as there may be: close one first."
   },
   HEADERS_TOO_LARGE: {
-    when: "The request's headers are larger than 16 KiB.",
+    when: "The request's headers are larger than 16 KiB, are more than 100, or its trailers are too large.",
     message: "The request's headers are too large."
   },
   INTERNAL: {
@@ -150,7 +150,7 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message: "The server is shutting down: try again in a moment."
   },
   TOO_MANY_CONNECTIONS: {
-    when: "The connection limit is reached, and every connection has a request in progress. Nothing was done.",
+    when: "The connection limit is reached, and every connection has a request in progress; or the client sends too many large bodies at once. Nothing was done.",
     message: "Too many connections are open, each with a request that is worked on: try again in a moment."
   },
   OVERLOADED: {
