@@ -183,20 +183,39 @@ const configurationPart = async () => {
     given.add(`${path}.${key}`)
     const needed = says.startsWith("NEEDED") || of.startsWith("NEEDED") || key === "rpc_urls"
     const preset = path.startsWith("chains.") && presetKeys.has(key)
-    const otherwise = needed ? "needed" : preset ? "of the public network" : code(value)
+    const otherwise = needed ? "needed" : preset ? "[of the public network](#the-public-networks)" : code(value)
     const means = says.replace(/^NEEDED: /, "")
     if (!known.rows.has(key)) known.rows.set(key, [code(key), otherwise, cell(form), cell(means)])
     sections.set(path, known)
   }
   const missing = [...forms.keys()].filter((path) => !given.has(path))
   if (missing.length > 0) throw new Error(`config/tilld.example.toml lacks ${missing.join(", ")}`)
-  return [...sections]
-    .map(([path, { of, rows }]) =>
-      [`## \`[${path}]\``, of, table(["key", "default", "form", "means"], [...rows.values()])]
-        .filter((part) => part !== "")
-        .join("\n\n")
-    )
-    .join("\n\n")
+  const keys = [...sections].map(([path, { of, rows }]) =>
+    [`## \`[${path}]\``, of, table(["key", "default", "form", "means"], [...rows.values()])]
+      .filter((part) => part !== "")
+      .join("\n\n")
+  )
+  return [...keys, await networksPart()].join("\n\n")
+}
+
+const networksPart = async () => {
+  const [{ presets }, { chainTraits }] = await Promise.all([
+    import("../src/Settings/publicNetworks.ts"),
+    import("../src/Domain/Chain.ts")
+  ])
+  const rows = ["live", "test"].flatMap((mode) =>
+    Object.entries(chainTraits).map(([chain, { confirmations, nativeToken, pollInterval }]) => {
+      const { chainId, name, tokens } = presets[mode][chain]
+      const coin = nativeToken === "ETH" ? [nativeToken] : []
+      const taken = [...coin, ...Object.keys(tokens)].join(", ")
+      return [code(`${chain}.${mode}`), name, `${chainId}`, `${confirmations}`, pollInterval, taken]
+    })
+  )
+  return `## The public networks
+
+${table(["section", "network", "chain_id", "confirmations", "poll_interval", "takes"], rows)}
+
+Another ERC-20 token than USDC, USDT, DAI and WBTC is a change of the code.`
 }
 
 const errorsPart = async () => {
