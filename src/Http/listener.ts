@@ -84,6 +84,12 @@ const refusalReserve = 256
  */
 const lastRequestsTime = "100 millis"
 
+/**
+ * Connections that the system keeps until they are accepted; it takes fewer where `net.core.somaxconn` is lower. Beyond it a
+ * client hears nothing, and asks again after a second: one turn of the event loop in a flood brings more than Node's 511.
+ */
+const backlog = 4_096
+
 const listen = (server: Server, { host, port }: ListenAddress) =>
   Effect.async<ListenAddress, ListenFailed | AddressUnavailable>((resume) => {
     const onError = (error: NodeJS.ErrnoException) => {
@@ -98,7 +104,7 @@ const listen = (server: Server, { host, port }: ListenAddress) =>
       const address = server.address()
       resume(Effect.succeed({ host, port: typeof address === "object" && address !== null ? address.port : port }))
     }
-    server.once("error", onError).once("listening", onListening).listen({ host, port })
+    server.once("error", onError).once("listening", onListening).listen({ host, port, backlog })
   })
 
 const connectionsOf = (server: Server) =>
@@ -128,8 +134,12 @@ export const serveHttp = Effect.fnUntraced(function* (
   // Node would leave out those beyond a number, and obey them all the same: a client could hide headers from all checks.
   server.maxHeadersCount = 0
   server.maxConnections = front.total + refusalReserve
-  server.on("connection", (socket) => {
-    const admission = connections.admit(socket, socket.remoteAddress ?? "")
+  const [serveConnection] = server.listeners("connection")
+  server.removeAllListeners("connection").on("connection", (socket) => {
+    // It was reset before it was accepted. A flood of such costs little without a parser for each.
+    if (socket.remoteAddress === undefined) return socket.destroy()
+    serveConnection?.call(server, socket)
+    const admission = connections.admit(socket, socket.remoteAddress)
     if (!admission.admitted) return requests.refuse(tooManyConnections, socket)
     admission.evicted?.destroy()
     socket.once("close", () => connections.closed(socket))
