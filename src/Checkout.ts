@@ -7,7 +7,7 @@ import { Clock, Effect } from "effect"
 import { type CheckoutPageProps, renderCheckout } from "./Checkout/CheckoutPage.tsx"
 import { choiceOf } from "./Checkout/choice.ts"
 import { checkoutTexts, type Language, languageOf } from "./Checkout/languages.ts"
-import { joinedAt } from "./Checkout/moment.ts"
+import { piecesAt } from "./Checkout/moment.ts"
 import { OpenStreams } from "./Checkout/OpenStreams.ts"
 import { RenderedPages } from "./Checkout/RenderedPages.ts"
 import { makeReadPayment } from "./Checkout/readPayment.ts"
@@ -93,7 +93,7 @@ export const checkoutWith = Effect.fnUntraced(function* (pages: RenderedPages) {
       isHurried: ask !== undefined && now >= ask.shownFrom
     }
     const { document, headers: pageHeaders } = pages.of(keyOf(props), () => renderCheckout(props))
-    return { status: 200, headers: pageHeaders, text: "", bytes: joinedAt(document, now, ask?.endsAt ?? now, language) }
+    return { status: 200, headers: pageHeaders, text: "", bytes: piecesAt(document, now, ask?.endsAt ?? now, language) }
   })
   return room
 })

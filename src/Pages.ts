@@ -49,7 +49,7 @@ const overloadedPage = (room: AssetRoom): Effect.Effect<Effect.Effect<HttpReply>
       const text = "Too many people are asking at the same time. Nothing was done. Try again in a few seconds."
       const { headers } = overloaded
       const reply = errorPage(room, { status: 503, title: "Busy at the moment", text, ...(headers && { headers }) })
-      return { ...reply, bytes: Buffer.from(reply.text) }
+      return { ...reply, bytes: [Buffer.from(reply.text)] }
     })
   )
 

@@ -14,8 +14,8 @@ export const mark = { now: "\0now\0", left: "\0left\0" } as const
 export const cutAtMarks = (document: string): Cut =>
   document.split(/\0(now|left)\0/).map((part, i) => (i % 2 === 0 ? Buffer.from(part) : part === "now" ? "now" : "left"))
 
-/** The document at `now`; `endsAt` is when the time is over. Unix milliseconds. */
-export const joinedAt = (cut: Cut, now: number, endsAt: number, language: Language): Buffer => {
+/** The pieces of the document at `now`; `endsAt` is when the time is over. Unix milliseconds. */
+export const piecesAt = (cut: Cut, now: number, endsAt: number, language: Language): ReadonlyArray<Buffer> => {
   const shown = { now: () => `${now}`, left: () => countdown(endsAt - now, language) }
-  return Buffer.concat(cut.map((part) => (typeof part === "string" ? Buffer.from(shown[part]()) : part)))
+  return cut.map((part) => (typeof part === "string" ? Buffer.from(shown[part]()) : part))
 }

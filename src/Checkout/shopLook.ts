@@ -56,7 +56,7 @@ export const makeShopLook = Effect.gen(function* () {
         status: 200,
         headers: { ...headers, ...inert, "content-type": imageTypes[extname(logo).toLowerCase()] ?? "" },
         text: "",
-        bytes
+        bytes: [bytes]
       })),
       Effect.catchTag("LogoRefused", ({ message }) =>
         Effect.as(Effect.annotateLogs(Effect.logWarning(message), { account, logo }), undefined)

@@ -8,8 +8,8 @@ export interface HttpReply {
   readonly headers: Readonly<Record<string, string>>
   /** JSON, unless `content-type` differs. */
   readonly text: string
-  /** `text` in UTF-8, when it is sent to many clients. */
-  readonly bytes?: Buffer
+  /** `text` in UTF-8, in pieces of which some are sent to many clients. */
+  readonly bytes?: ReadonlyArray<Buffer>
   /** A streamed body. */
   readonly rest?: Pieces
 }
@@ -28,16 +28,16 @@ export const errorReply = ({ code, details, headers = {}, message }: ApiError, r
   return { status: statusOf[code], headers, text: JSON.stringify({ error }) }
 }
 
+const lengthOf = ({ bytes, text }: HttpReply): number =>
+  bytes === undefined ? Buffer.byteLength(text) : bytes.reduce((sum, { length }) => sum + length, 0)
+
 /** The headers of a response. No cache may store a response unless the reply allows it. */
-export const headersOf = (
-  { bytes, headers, rest, status, text }: HttpReply,
-  requestId: string,
-  closing: boolean
-): Readonly<Record<string, string>> => {
+export const headersOf = (reply: HttpReply, requestId: string, closing: boolean): Readonly<Record<string, string>> => {
+  const { headers, rest, status } = reply
   const all: Record<string, string> = { "cache-control": "no-store", "x-request-id": requestId }
   // A 304 has no body.
   if (status !== 304) all["content-type"] = "application/json"
-  if (status !== 304 && rest === undefined) all["content-length"] = String(bytes?.length ?? Buffer.byteLength(text))
+  if (status !== 304 && rest === undefined) all["content-length"] = String(lengthOf(reply))
   Object.assign(all, headers)
   if (closing) all.connection = "close"
   return all

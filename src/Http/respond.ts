@@ -121,7 +121,7 @@ const sharedReplyOf = (operation: Operation, answer: HttpAnswer<unknown>): HttpR
   const cached = encoded.get(answer)
   if (cached !== undefined) return cached
   const reply = replyOf(operation, answer)
-  const shared = { ...reply, bytes: Buffer.from(reply.text) }
+  const shared = { ...reply, bytes: [Buffer.from(reply.text)] }
   encoded.set(answer, shared)
   return shared
 }

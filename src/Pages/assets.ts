@@ -83,7 +83,7 @@ const load = (): Assets => {
           ...(isBrotli ? { "content-encoding": "br" } : {})
         },
         text: "",
-        bytes: isBrotli ? asset.brotli : asset.bytes
+        bytes: [isBrotli ? asset.brotli : asset.bytes]
       }
     }
   }

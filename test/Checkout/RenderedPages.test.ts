@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { cutAtMarks, joinedAt, mark } from "../../src/Checkout/moment.ts"
+import { cutAtMarks, mark, piecesAt } from "../../src/Checkout/moment.ts"
 import { type RenderedPage, RenderedPages } from "../../src/Checkout/RenderedPages.ts"
 
 const page = (bytes: number): RenderedPage => ({ headers: {}, document: [Buffer.alloc(bytes)] })
@@ -43,6 +43,7 @@ describe("rendered pages", () => {
 
 it("one rendering serves every moment", () => {
   const cut = cutAtMarks(`<main data-now="${mark.now}">é ${mark.left}</main>`)
-  expect(joinedAt(cut, 1_000, 66_000, "en").toString()).toBe('<main data-now="1000">é 1:05</main>')
-  expect(joinedAt(cut, 60_001, 66_000, "en").toString()).toBe('<main data-now="60001">é 0:06</main>')
+  const shownAt = (now: number) => Buffer.concat([...piecesAt(cut, now, 66_000, "en")]).toString()
+  expect(shownAt(1_000)).toBe('<main data-now="1000">é 1:05</main>')
+  expect(shownAt(60_001)).toBe('<main data-now="60001">é 0:06</main>')
 })
