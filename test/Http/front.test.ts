@@ -202,6 +202,20 @@ describe("on one connection", () => {
   )
 })
 
+it.scoped("what may be an honest client's bad moment is told at once, however many refusals its address had", () =>
+  Effect.gen(function* () {
+    const { respond } = yield* waiting
+    const address = yield* serveHttp(respond, anyPort, { ...soon, perClient: 2 })
+    const send = (said: string) => Effect.tap(dial(address), ({ write }) => write(said))
+    for (let i = 0; i < 10; i++) yield* (yield* send("NONSENSE\r\n\r\n")).received(/^HTTP\/1.1 400 /)
+    const late = yield* Effect.flatMap(send("NONSENSE\r\n\r\n"), ({ received }) => Effect.fork(received(/400 /)))
+    yield* (yield* dial(address)).received(/^HTTP\/1.1 408 /)
+    expect(Option.isNone(yield* Fiber.poll(late))).toBe(true)
+    for (let i = 0; i < 2; i++) yield* (yield* send(`${get("/")}${get("/wait")}`)).received(empty)
+    yield* (yield* dial(address)).received(/^HTTP\/1.1 503 /)
+  })
+)
+
 const malformed = "This is not a well-formed HTTP request."
 const chunked = "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
 
