@@ -51,6 +51,14 @@ test("later a new link proves it, and the form goes on with what was typed", fun
   expect((yield* ada.post(roles, { ...typed, proof_link: link })).status).toBe(403)
 })
 
+test("the command that makes a link has the name as one word, whatever is in it", function* () {
+  const { enter } = yield* portal
+  const eve = yield* enter({ name: `O'Hara; echo $(id) "` })
+  yield* TestClock.adjust("1 hour")
+  const asked = yield* eve.post(roles, typed)
+  expect(unescaped(asked.text)).toContain(`<code>tilld login --name 'O'\\''Hara; echo $(id) "'</code>`)
+})
+
 test("is asked for once the form is in order, and the act is carried out only with it", function* () {
   const { enter } = yield* portal
   const ada = yield* enter()
