@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Clock } from "effect"
+import { Clock, Effect } from "effect"
 import { h } from "preact"
 import { render } from "preact-render-to-string"
 import { defaultAccount } from "../../src/Auth.ts"
@@ -40,6 +40,32 @@ liveSuite(shop, "the portal's home page", (test) => {
     const live = needs((yield* ada.get("/portal/a/default/live")).text)
     expect(live).not.toContain("exception")
     expect(live).not.toContain("failing")
+  })
+
+  test("counts the deliveries of its account and mode: of today, and of thirty days", function* () {
+    const ada = yield* admin
+    yield* execute("DELETE FROM deliveries")
+    const { id } = yield* makePayment({ webhookUrl: "https://shop.example/hook" })
+    const delivered = (text: string) =>
+      ["Today (UTC)", "30 days"].map((name) => {
+        const [, card = ""] = text.split(`<section class="card" aria-label="${name}">`)
+        return /<dt>Deliveries that have arrived, of those tried<\/dt><dd>(.*?)<\/dd>/.exec(card)?.[1]
+      })
+    const shown = (mode: string) => Effect.map(ada.get(`/portal/a/default/${mode}`), ({ text }) => delivered(text))
+    const at = yield* Clock.currentTimeMillis
+    const made = (days: number) =>
+      execute(
+        `UPDATE deliveries SET status = 'delivered', next_attempt_at = NULL, done_at = 1, attempts = 1, created_at = ?
+         WHERE payment_id = ?`,
+        [at - days * dayMillis, id]
+      )
+    yield* made(0)
+    expect(yield* shown("test")).toEqual(["100 % of 1", "100 % of 1"])
+    expect(yield* shown("live")).toEqual(["none yet", "none yet"])
+    yield* made(28)
+    expect(yield* shown("test")).toEqual(["none yet", "100 % of 1"])
+    yield* made(31)
+    expect(yield* shown("test")).toEqual(["none yet", "none yet"])
   })
 
   test("tells admins for a week who was given a way in, by whom, when and from which address", function* () {

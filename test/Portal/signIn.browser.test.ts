@@ -73,6 +73,8 @@ liveSuite(app, "the portal in a browser", (test) => {
       await page.getByRole("button", { name: "Sign out" }).click()
       await page.getByRole("button", { name: "Sign in with a passkey" }).click()
       await page.waitForURL(`${url}/portal/a/default/test`)
+      await page.getByRole("heading", { name: "Needs a person" }).waitFor()
+      expect(await page.getByText("You have neither a password nor a passkey").count()).toBe(0)
       await go(me)
       expect(await page.getByRole("heading", { level: 1 }).textContent()).toBe("Ada")
     })
@@ -168,6 +170,8 @@ liveSuite(app, "the portal in a browser", (test) => {
       await page.getByRole("textbox", { name: "Password" }).fill("correct horse battery")
       await page.getByRole("button", { name: "Sign in" }).click()
       await page.waitForURL(`${url}/portal/a/default/test`)
+      await page.getByRole("heading", { name: "Needs a person" }).waitFor()
+      expect(await page.getByText("You have neither a password nor a passkey").count()).toBe(0)
     })
   })
 
