@@ -204,6 +204,12 @@ liveSuite(app, "the checkout page", (test, it) => {
       "status = 'expired'",
       "'late', 'base', 'USDC', '25000000'",
       "Your payment came too late 25 USDC on Base · about $25.00 25 USDC arrived after the time was over."
+    ],
+    [
+      "in time, and was seen too late",
+      "status = 'expired'",
+      "'found_late', 'base', 'USDC', '25000000'",
+      "25 USDC was seen only after this payment had ended."
     ]
   ] as const)("tells of money that came %s, where it is, and what to do", ([, change, values, said]) =>
     Effect.gen(function* () {
