@@ -201,14 +201,19 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
       const page = yield* open
       yield* Effect.promise(() => page.clock.install())
       yield* execute(`UPDATE payments SET ${states.paid} WHERE id = ?`, [payment.id])
+      const told: Array<string> = []
       yield* Effect.promise(async () => {
         await heading(page, "Paid").waitFor()
         const leaves = stays ? undefined : page.waitForEvent("requestfailed")
         if (stays) await page.getByRole("button", { name: "Stay on this page" }).click()
         expect(await page.locator(".returning").isVisible()).toBe(!stays)
+        // Told at once, before the browser asks for anything.
+        await page.evaluate("navigation.addEventListener('navigate', () => console.log('the page is left'))")
+        page.on("console", (message) => told.push(message.text()))
         await page.clock.runFor(60_000)
         await leaves
       })
+      expect(told.includes("the page is left")).toBe(!stays)
       expect(strayed).toEqual(stays ? [] : [`${redirectUrl}&paymentId=${payment.id}`])
     }
   })
@@ -281,6 +286,23 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
       expect(await asks.filter({ visible: true }).count()).toBe(4)
       await page.reload()
       await page.getByRole("button", { name: "Pay with Fox <b>" }).waitFor()
+    })
+  })
+
+  test("asks for another payment of the same amount in the same tab as if nothing was sent", function* () {
+    const over = { currency: "ETH", amount: "1000000000000000001" }
+    const other = yield* checkout("", over)
+    const { page, pay } = yield* withWallet(granted, over)
+    yield* pay
+    yield* Effect.promise(async () => {
+      const sent = heading(page, "Sent: waiting for the network")
+      await sent.waitFor()
+      const first = page.url()
+      await page.goto(other.url)
+      await page.getByRole("button", { name: "Pay with Fox <b>" }).waitFor()
+      expect(await heading(page, /^Pay 1\.0/).count()).toBe(1)
+      await page.goto(first)
+      await sent.waitFor()
     })
   })
 
