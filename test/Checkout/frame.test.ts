@@ -10,6 +10,7 @@ import { changeShop } from "../../src/Auth/shops.ts"
 import { defaultAccount } from "../../src/Auth.ts"
 import { TestApi, testApp } from "../lib/api.ts"
 import { Chromium, visitorOf } from "../lib/browser.ts"
+import { injectWallet, type WalletAnswer } from "../lib/injectedWallet.ts"
 import { root } from "../lib/processes.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { execute } from "../lib/store.ts"
@@ -32,8 +33,11 @@ const readmePage = (checkoutUrl: string) => {
   return `<!doctype html><title>Shop</title>${snippet.replace("CHECKOUT_URL", checkoutUrl)}`
 }
 
-/** The shop's server: a page at every path, and the script. Returns its origin, which browsers call another one. */
-const startShop = (page: string) =>
+/**
+ * The shop's server: a page at every path, and the script. Returns its origin, which browsers call another one: of another site
+ * than the checkout as `localhost`, and of the same one as `127.0.0.1`.
+ */
+const startShop = (page: string, host: "localhost" | "127.0.0.1") =>
   Effect.acquireRelease(
     Effect.async<Server>((resume) => {
       const server = createServer(({ url }, response) => {
@@ -42,19 +46,30 @@ const startShop = (page: string) =>
       }).listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
     }),
     (server) => Effect.sync(() => server.close().closeAllConnections())
-  ).pipe(Effect.map((server) => `http://localhost:${(server.address() as AddressInfo).port}`))
+  ).pipe(Effect.map((server) => `http://${host}:${(server.address() as AddressInfo).port}`))
+
+/** What the customer's wallet says. */
+const answers: Readonly<Record<string, WalletAnswer>> = {
+  eth_requestAccounts: { result: ["0x70997970C51812dc3A010C7d01b50e0d17dc79C8"] },
+  wallet_switchEthereumChain: { result: null },
+  eth_sendTransaction: { result: `0x${"ab".repeat(32)}` }
+}
 
 let orders = 0
 
 /** A customer at a shop before a payment of ETH. `named`: the origins that the account names, given the shop's. */
-const customer = (named: (shop: string) => string, pageOf = shopPage) =>
+const customer = (
+  named: (shop: string) => string,
+  pageOf = shopPage,
+  shopHost: "localhost" | "127.0.0.1" = "localhost"
+) =>
   Effect.gen(function* () {
     const { call, host, newKey, port } = yield* TestApi
     const key = yield* newKey()
     const json = { merchantRef: `order ${++orders}`, amount: "1000", currency: "ETH", chain: "base" }
     const { body: payment } = yield* call("POST", "/v1/payments", { key, json })
     const at = `http://${host}:${port}`
-    const shop = yield* startShop(pageOf(at + new URL(payment.checkoutUrl).pathname))
+    const shop = yield* startShop(pageOf(at + new URL(payment.checkoutUrl).pathname), shopHost)
     yield* changeShop(defaultAccount, { frameOrigins: [named(shop)] })
     const { context } = yield* visitorOf(at)
     const page = yield* Effect.promise(async () => {
@@ -64,7 +79,7 @@ const customer = (named: (shop: string) => string, pageOf = shopPage) =>
       return opened
     })
     const cancel = call("POST", `/v1/payments/${payment.id}/cancel`, { key })
-    return { cancel, page, payment }
+    return { cancel, context, page, payment }
   })
 
 const frameOf = (page: Page) => page.frameLocator("dialog iframe")
@@ -89,6 +104,28 @@ liveSuite(Layer.provideMerge(Chromium.layer, testApp()), "the checkout over a sh
       return page.locator("li").allTextContents()
     })
     expect(told).toEqual(["closed expired", "closed expired"])
+  })
+
+  test("tells the shop that it is pending also once a wallet has sent it, and it is opened again", function* () {
+    // Over a page of another site the browser keeps nothing for the checkout.
+    const { context, page } = yield* customer((shop) => shop, shopPage, "127.0.0.1")
+    const told = yield* Effect.promise(async () => {
+      await injectWallet(context, "Fox", async ({ method }) => answers[method] ?? { code: -32601 })
+      const sent = frameOf(page).getByRole("heading", { level: 1, name: "Sent: waiting for the network" })
+      const open = () => page.getByRole("link", { name: "Pay with crypto" }).click()
+      const close = async () => {
+        await sent.waitFor()
+        await page.getByRole("button", { name: "Close" }).click()
+        await page.locator("dialog").waitFor({ state: "detached" })
+      }
+      await open()
+      await frameOf(page).getByRole("button", { name: "Pay with Fox" }).click()
+      await close()
+      await open()
+      await close()
+      return page.locator("li").allTextContents()
+    })
+    expect(told).toEqual(["closed pending", "closed pending"])
   })
 
   test("brings the customer to the shop's next page once it is paid, as docs/checkout.md has it", function* () {
