@@ -1,27 +1,37 @@
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { expect, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Redacted } from "effect"
+import { Clock, DateTime, Duration, Effect, Redacted } from "effect"
 import { makeClient } from "../../src/Chains/rpc/Rpc.ts"
 import { examineClock, isOfNow } from "../../src/Doctor/machine.ts"
 import { testSettings } from "../lib/settings.ts"
 
-/** A server with a right clock, which it sends with each response. */
-const rightClock = Effect.acquireRelease(
-  Effect.async<ReturnType<typeof createServer>>((resume) => {
-    const server = createServer((_, response) => response.end())
-    server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
-  }),
-  (server) => Effect.async<void>((resume) => void server.close(() => resume(Effect.void)))
-)
+/** A server that sends the time with each response, so many seconds ahead of this machine's. */
+const clockAhead = (seconds: number) =>
+  Effect.acquireRelease(
+    Effect.flatMap(Effect.clock, (clock) =>
+      Effect.async<ReturnType<typeof createServer>>((resume) => {
+        const date = () =>
+          DateTime.toDateUtc(DateTime.unsafeMake(clock.unsafeCurrentTimeMillis() + seconds * 1000)).toUTCString()
+        const server = createServer((_, response) => response.setHeader("date", date()).end())
+        server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+      })
+    ),
+    (server) => Effect.async<void>((resume) => void server.close(() => resume(Effect.void)))
+  )
 
 it.scopedLive.each([
-  [30, "ok", /newest block -\d+ s old/],
-  [600, "warn", /newest block is \d+ s ahead of it, and the providers' clocks agree with it$/],
-  [1_200, "fail", /more than payments.clock_tolerance, so that the chain is not read/]
-] as const)("a block %d seconds ahead of a right clock: %s", ([seconds, status, finding]) =>
+  [30, 0, "ok", /newest block -\d+ s old/],
+  [600, 0, "warn", /newest block is \d+ s ahead of it, and the providers' clocks agree with it$/],
+  [1_200, 0, "fail", /more than payments.clock_tolerance, so that the chain is not read/],
+  // This machine's clock is wrong, and not the chain's.
+  [600, 600, "fail", /newest block is \d+ s ahead of it$/],
+  [600, -600, "fail", /newest block is \d+ s ahead of it$/],
+  [30, 90, "fail", /^(89|90|91)\.\d s behind the providers' clocks, newest block -\d+ s old$/],
+  [30, 30, "warn", /^(29|30|31)\.\d s behind the providers' clocks/]
+] as const)("a block %d seconds ahead of the clock, and providers %d: %s", ([seconds, ahead, status, finding]) =>
   Effect.gen(function* () {
-    const { port } = (yield* rightClock).address() as AddressInfo
+    const { port } = (yield* clockAhead(ahead)).address() as AddressInfo
     const settings = testSettings("")
     const tolerant = { ...settings, payments: { ...settings.payments, clockTolerance: Duration.minutes(15) } }
     const client = makeClient({
