@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -397,3 +397,43 @@ describe("the documentation", () => {
     }
   })
 })
+
+/** What a program says that has one command, whose option has a bar in its text. */
+const help = `
+import process from "node:process"
+const isCommand = process.argv[2] === "serve"
+console.log(isCommand
+  ? "USAGE\\n\\n$ serve [--port N]\\n\\nDESCRIPTION\\n\\nRuns.\\n\\nOPTIONS\\n\\n  --port N\\n    One of 1|2."
+  : "USAGE\\n\\n$ tilld\\n\\nCOMMANDS\\n\\n  serve  Runs.")
+`
+
+liveTest(
+  "the generated parts are written, and a check fails where one is out of date, and writes nothing",
+  function* () {
+    const folder = yield* temporaryFolder
+    for (const place of ["config", "node_modules", "package.json", "src"])
+      symlinkSync(join(root, place), join(folder, place))
+    cpSync(join(root, "docs"), join(folder, "docs"), { recursive: true })
+    for (const file of ["docs.mjs", "typescript.mjs", "typescript-hooks.mjs"]) {
+      cpSync(join(root, "scripts", file), join(folder, "scripts", file))
+    }
+    mkdirSync(join(folder, "dist"))
+    writeFileSync(join(folder, "dist/tilld.js"), help)
+    const generate = (...args: ReadonlyArray<string>) => {
+      const { status, stderr } = spawnSync(process.execPath, [join(folder, "scripts/docs.mjs"), ...args], {
+        encoding: "utf8",
+        env: { PATH }
+      })
+      return { status, stderr }
+    }
+    const page = (name: string) => join(folder, "docs", name)
+    expect(generate()).toEqual({ status: 0, stderr: "" })
+    expect(readFileSync(page("commands.md"), "utf8")).toContain("| `--port N` | One of 1\\|2. | most |")
+    expect(readFileSync(page("errors.md"), "utf8")).toBe(textOf("docs/errors.md"))
+    expect(generate("--check")).toEqual({ status: 0, stderr: "" })
+    const old = textOf("docs/errors.md").replace("| 429 |", "| 430 |")
+    writeFileSync(page("errors.md"), old)
+    expect(generate("--check")).toEqual({ status: 1, stderr: "docs/errors.md is out of date: npm run docs\n" })
+    expect(readFileSync(page("errors.md"), "utf8")).toBe(old)
+  }
+)
