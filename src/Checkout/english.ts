@@ -9,7 +9,7 @@ export const english: Texts = {
     closing: "The time is over",
     paid: "Paid",
     expired: "This payment has expired",
-    tooLate: "Your payment came too late",
+    tooLate: "Your payment was seen too late",
     cancelled: "This payment was cancelled",
     failed: "This payment is not complete",
     unavailable: "This payment cannot be made at the moment"

@@ -9,7 +9,7 @@ export const french: Texts = {
     closing: "Le délai est écoulé",
     paid: "Payé",
     expired: "Ce paiement a expiré",
-    tooLate: "Votre paiement est arrivé trop tard",
+    tooLate: "Votre paiement a été détecté trop tard",
     cancelled: "Ce paiement a été annulé",
     failed: "Ce paiement n’est pas complet",
     unavailable: "Ce paiement est impossible pour le moment"

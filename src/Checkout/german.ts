@@ -9,7 +9,7 @@ export const german: Texts = {
     closing: "Die Zeit ist abgelaufen",
     paid: "Bezahlt",
     expired: "Diese Zahlung ist abgelaufen",
-    tooLate: "Ihre Zahlung kam zu spät",
+    tooLate: "Ihre Zahlung wurde zu spät gesehen",
     cancelled: "Diese Zahlung wurde storniert",
     failed: "Diese Zahlung ist nicht vollständig",
     unavailable: "Diese Zahlung ist im Moment nicht möglich"

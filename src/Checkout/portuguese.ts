@@ -9,7 +9,7 @@ export const portuguese: Texts = {
     closing: "O tempo terminou",
     paid: "Pago",
     expired: "Este pagamento expirou",
-    tooLate: "O seu pagamento chegou tarde demais",
+    tooLate: "O seu pagamento foi detetado tarde demais",
     cancelled: "Este pagamento foi cancelado",
     failed: "Este pagamento não está completo",
     unavailable: "Este pagamento não é possível de momento"

@@ -9,7 +9,7 @@ export const spanish: Texts = {
     closing: "El tiempo ha terminado",
     paid: "Pagado",
     expired: "Este pago ha caducado",
-    tooLate: "Su pago llegó demasiado tarde",
+    tooLate: "Su pago se detectó demasiado tarde",
     cancelled: "Este pago se ha cancelado",
     failed: "Este pago no está completo",
     unavailable: "Este pago no es posible por el momento"

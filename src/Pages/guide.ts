@@ -69,7 +69,9 @@ export const makeGuide: Effect.Effect<PageRoom> = Effect.sync(() => {
         }
         return errorPage("checkout", text, requestId)
       }
-      const found = pages.get(path === "/guide" ? "index" : path.slice("/guide/".length))
+      // Links are relative, so that they work behind a proxy that serves tilld below a path.
+      if (path === "/guide") return { status: 302, headers: { location: "guide/index" }, text: "" }
+      const found = pages.get(path.slice("/guide/".length))
       return (
         found ?? errorPage("checkout", { status: 404, title: "Not found", text: "There is no such page." }, requestId)
       )

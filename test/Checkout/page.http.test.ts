@@ -203,7 +203,7 @@ liveSuite(app, "the checkout page", (test, it) => {
       "too late",
       "status = 'expired'",
       "'late', 'base', 'USDC', '25000000'",
-      "Your payment came too late 25 USDC on Base · about $25.00 25 USDC arrived after the time was over."
+      "Your payment was seen too late 25 USDC on Base · about $25.00 25 USDC arrived after the time was over."
     ],
     [
       "in time, and was seen too late",

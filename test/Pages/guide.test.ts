@@ -52,11 +52,13 @@ liveSuite(testApp(), "the documentation that a daemon serves", (test) => {
   })
 
   test("begins with the index, is not sent again to whoever has it, and is a 404 elsewhere", function* () {
-    const index = yield* get("/guide")
+    const start = yield* get("/guide")
+    expect([start.status, start.headers["location"]]).toEqual([302, "guide/index"])
+    const index = yield* get("/guide/index")
     expect(index.text).toContain("All pages")
     const etag = String(index.headers["etag"])
     expect((yield* get("/guide/index", { "if-none-match": etag })).status).toBe(304)
-    for (const path of ["/guide/nothing", "/guide/..%2f..%2fpackage", "/guide/__proto__"]) {
+    for (const path of ["/guide/", "/guide/nothing", "/guide/..%2f..%2fpackage", "/guide/__proto__"]) {
       expect((yield* get(path)).status).toBe(404)
     }
     expect(linksOf((yield* get("/docs")).text)).toContain("guide/index")
