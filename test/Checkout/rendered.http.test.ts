@@ -25,7 +25,7 @@ const newPage = Effect.gen(function* () {
       ...{ method: "GET", path: new URL(payment.checkoutUrl).pathname, search, headers: {}, body: Buffer.alloc(0) },
       ...{ client: "192.0.2.1", requestId: "req_1", hold: (wait) => wait, recognised: () => {} }
     }
-    return Effect.map(room(request), ({ bytes }) => bytes?.toString() ?? "")
+    return Effect.map(room(request), ({ bytes = [] }) => Buffer.concat([...bytes]).toString())
   }
   return { ask, payment, rendered: () => pages.size.pages }
 })
