@@ -1,4 +1,4 @@
-import { Clock, Context, Data, Duration, Effect, Layer, Redacted } from "effect"
+import { Clock, Context, Data, Duration, Effect, Either, Layer, Redacted } from "effect"
 import {
   KeyEnded,
   KeyExists,
@@ -186,32 +186,38 @@ const makeKeys = Effect.gen(function* () {
       })
     })
 
-  const use = ({ isListed, key }: Known, cacheKey: string, from: () => string) => {
+  const use = (
+    { isListed, key }: Known,
+    cacheKey: string,
+    from: () => string
+  ): Either.Either<ApiKey | undefined, WrongAddress> => {
     const now = clock.unsafeCurrentTimeMillis()
     if (isExpiredOrRevoked(key, now)) {
       live.delete(cacheKey)
-      return Effect.succeed(undefined)
+      return Either.right(undefined)
     }
     if (key.ips.length > 0) {
       const address = from()
-      if (!isListed(address)) return new WrongAddress({ key: key.id, address })
+      if (!isListed(address)) return Either.left(new WrongAddress({ key: key.id, address }))
     }
     uses.set(key.id, now)
-    return Effect.succeed(key)
+    return Either.right(key)
   }
 
-  const authenticate = (presented: string, from: () => string) =>
-    Effect.suspend((): Effect.Effect<ApiKey | undefined, WrongAddress | StoreUnavailable> => {
-      if (!isKey(presented)) return Effect.succeed(undefined)
-      const hash = hashOf(presented)
-      const cacheKey = hash.toString("latin1")
-      const known = live.get(cacheKey)
-      return known === undefined
-        ? Effect.flatMap(find(hash, cacheKey), (found) =>
-            found === undefined ? Effect.succeed(undefined) : use(found, cacheKey, from)
-          )
-        : use(known, cacheKey, from)
-    })
+  const authenticate = (
+    presented: string,
+    from: () => string
+  ): Effect.Effect<ApiKey | undefined, WrongAddress | StoreUnavailable> => {
+    if (!isKey(presented)) return Either.right(undefined)
+    const hash = hashOf(presented)
+    const cacheKey = hash.toString("latin1")
+    const known = live.get(cacheKey)
+    return known === undefined
+      ? Effect.flatMap(find(hash, cacheKey), (found) =>
+          found === undefined ? Either.right(undefined) : use(found, cacheKey, from)
+        )
+      : use(known, cacheKey, from)
+  }
 
   const recordUses = Effect.suspend(() => {
     const recorded = uses
@@ -353,7 +359,7 @@ export class Keys extends Context.Tag("tilld/Auth/Keys")<
     ) => Effect.Effect<ApiKey | undefined, KeyEnded | LimitRefused | StoreUnavailable>
     /**
      * The key for the text of a header; undefined when it is unknown, expired or revoked. `from` gives the client's address,
-     * and is called only for a key that has a list of them.
+     * and is called only for a key that has a list of them. It is an `Either`, unless the store has to be asked.
      */
     readonly authenticate: (
       presented: string,

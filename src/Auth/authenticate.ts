@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Either } from "effect"
 import { Keys } from "../Auth.ts"
 import { ApiError } from "../Domain/ApiError.ts"
 import type { ApiKey, Permission } from "../Domain/ApiKey.ts"
@@ -10,7 +10,7 @@ type Refuse = (error: ApiError) => Effect.Effect<never, ApiError>
 
 /**
  * Finds the key of an `X-API-Key` header. When it is missing or invalid, or may not be used from the client's address,
- * fails by way of `refuse`.
+ * fails by way of `refuse`. An `Either`, unless the store has to be asked or the key is refused.
  */
 export type Authenticate = (
   header: string | undefined,
@@ -39,23 +39,24 @@ export const makeAuthenticate: Effect.Effect<Authenticate, never, Keys> = Effect
 
   return (header, clientAddress, refuse) => {
     if (header === undefined) return refuse(unauthorized("The API key is missing: send it in the X-API-Key header."))
-    return Effect.flatMap(keys.authenticate(header, clientAddress), (key) =>
-      key === undefined
-        ? refuse(
-            unauthorized(
-              "The API key is invalid, revoked or has expired: tilld keys list shows the keys that there are."
-            )
-          )
-        : Effect.succeed(key)
-    ).pipe(
-      Effect.catchTag("WrongAddress", (wrong) =>
-        Effect.zipRight(logWrongAddress(wrong), refuse(forbiddenFrom(wrong.address)))
-      )
+    const refuseWrong = (wrong: WrongAddress) =>
+      Effect.zipRight(logWrongAddress(wrong), refuse(forbiddenFrom(wrong.address)))
+    const found = keys.authenticate(header, clientAddress)
+    if (Either.isEither(found) && Either.isRight(found) && found.right !== undefined) {
+      // Sound: an Either is the effect of its own type.
+      return found as Either.Either<ApiKey>
+    }
+    return Effect.flatMap(found, (key) => (key === undefined ? refuse(invalid) : Effect.succeed(key))).pipe(
+      Effect.catchTag("WrongAddress", refuseWrong)
     )
   }
 })
 
 const unauthorized = (message: string) => new ApiError({ code: "UNAUTHORIZED", message })
+
+const invalid = unauthorized(
+  "The API key is invalid, revoked or has expired: tilld keys list shows the keys that there are."
+)
 
 const forbiddenFrom = (address: string) =>
   new ApiError({

@@ -99,14 +99,17 @@ export const receiveBody = (request: IncomingMessage, { onPiece, reserve }: Arri
 
 const json = /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i
 
-const unsupported = (message: string) => new ApiError({ code: "UNSUPPORTED_MEDIA_TYPE", message })
+const tooLarge = new ApiError({
+  code: "PAYLOAD_TOO_LARGE",
+  message: `The body is larger than ${maxBytes / 1024} KiB.`
+})
+
+const unsupported = (message: string) => Either.left(new ApiError({ code: "UNSUPPORTED_MEDIA_TYPE", message }))
 
 /** The JSON value of a body. Where there is none, its type need not be declared: it counts as an object without fields. */
-export const parseBody = (headers: IncomingHttpHeaders, body: Body): Effect.Effect<unknown, ApiError> => {
-  if (body === undefined) {
-    return new ApiError({ code: "PAYLOAD_TOO_LARGE", message: `The body is larger than ${maxBytes / 1024} KiB.` })
-  }
-  if (body.length === 0) return Effect.succeed({})
+export const parseBody = (headers: IncomingHttpHeaders, body: Body): Either.Either<unknown, ApiError> => {
+  if (body === undefined) return Either.left(tooLarge)
+  if (body.length === 0) return Either.right({})
   if (!json.test(headers["content-type"] ?? "")) {
     return unsupported("The body must be JSON in UTF-8: send Content-Type: application/json.")
   }

@@ -143,6 +143,22 @@ export const makeRequests = (
   let unanswered = 0
   let onNone: (() => void) | undefined
   const streaming = new Set<Fiber.RuntimeFiber<void>>()
+  /** Replies that were there as soon as their requests had been read. */
+  let ready: Array<() => void> = []
+
+  const sendReady = () => {
+    const sends = ready
+    ready = []
+    for (const send of sends) send()
+  }
+
+  /**
+   * Sends once the event loop has read whatever has come. Each reply is a system call that wakes its client: between the requests of
+   * a turn, these take twice the time.
+   */
+  const sendSoon = (send: () => void) => {
+    if (ready.push(send) === 1) setImmediate(sendReady)
+  }
 
   const follow = (response: ServerResponse, reply: Streamed, onEnd: () => void) => {
     const fiber = runFork(writeRest(response, reply, patience))
@@ -267,13 +283,16 @@ export const makeRequests = (
     }
     const answering = runFork(respond(request, receiving.body, requestId, delay))
     fiber = answering
-    answering.addObserver((exit) => {
+    const finish = (exit: Exit.Exit<HttpReply>) => {
       const isTooLate = Exit.isFailure(exit) || (closing && exit.value.rest !== undefined)
       const reply = isTooLate ? errorReply(shuttingDown, requestId) : exit.value
       const { headers, rest } = reply
       if (send(reply) && rest !== undefined) fiber = follow(response, { headers, rest }, sent)
       receiving.drop()
-    })
+    }
+    const exit = answering.unsafePoll()
+    if (exit === null) answering.addObserver(finish)
+    else sendSoon(() => finish(exit))
   }
 
   return {

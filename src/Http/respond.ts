@@ -5,7 +5,7 @@
  * once a request's headers have arrived; the body is received when the checks before it have passed.
  */
 import type { IncomingMessage } from "node:http"
-import { Cause, Effect, Option } from "effect"
+import { Cause, Effect, Either, Option } from "effect"
 import { forbiddenTo, makeAuthenticate } from "../Auth/authenticate.ts"
 import { FailedAttempts } from "../Auth/FailedAttempts.ts"
 import { shownPrefix } from "../Auth/keyFormat.ts"
@@ -102,6 +102,14 @@ const targetOf = ({ url = "/" }: IncomingMessage): readonly [path: string, searc
 const headerOf = ({ headers }: IncomingMessage, name: string): string | undefined => {
   const value = headers[name]
   return typeof value === "string" ? value : undefined
+}
+
+/** Goes on with what is there already, without a fiber's steps: most checks need to wait for nothing. */
+const settled = <A, E, B, E2>(checked: Effect.Effect<A, E>, next: (value: A) => Effect.Effect<B, E2>) => {
+  if (!Either.isEither(checked)) return Effect.flatMap(checked, next)
+  // Sound: an Either is the effect of its own type.
+  const either = checked as Either.Either<A, E>
+  return Either.isRight(either) ? next(either.right) : Either.left(either.left)
 }
 
 const replyOf = (
@@ -242,6 +250,46 @@ export const makeRespond = Effect.fnUntraced(function* (
       return atTurn(stranger(networkOf(clientAddress(request))), hold, work, overloaded)
     })
 
+  /** The checks between the key and the body: an `Either`, unless the refusal is delayed. */
+  const allowed = (request: IncomingMessage, route: Route, key: ApiKey | undefined, findings: Findings, hold: Hold) => {
+    if (key !== undefined) {
+      // Every authenticated request counts, also one that fails a later check.
+      const now = clock.unsafeCurrentTimeMillis()
+      const allowance = limits.spend(key, now)
+      findings.headers = limitHeaders(allowance)
+      if (!allowance.allowed) {
+        const wait = withoutKey === undefined ? 0 : refusals.wait(key.id, now)
+        const refusal = rateLimited(allowance, now + wait)
+        return wait > 0 ? Effect.zipRight(hold(Effect.sleep(wait)), refusal) : Either.left(refusal)
+      }
+    }
+    const operation = route.operations.get(request.method ?? "")
+    if (operation === undefined) return Either.left(methodNotAllowed(route))
+    const forbidden = key && forbiddenTo(key, operation.permissions)
+    return forbidden === undefined ? Either.right(operation) : Either.left(forbidden)
+  }
+
+  /** Handles a request that has passed the checks. */
+  const answerTo = (
+    request: IncomingMessage,
+    { params, route }: Match,
+    operation: Operation,
+    payload: unknown,
+    { key }: Findings
+  ) => {
+    const { headers } = request
+    const work = (storeReplay?: StoreReplay) => {
+      const replayOf = (answer: HttpAnswer<unknown>) => sharedReplyOf(operation, answer)
+      const kept = storeReplay && ((answer: HttpAnswer<unknown>) => storeReplay(replayOf(answer)))
+      const [, search] = targetOf(request)
+      return Effect.map(operation.handle({ key, path: params, search, headers, payload, storeReplay: kept }), replayOf)
+    }
+    const idempotencyKey = operation.takesBody ? headerOf(request, "idempotency-key") : undefined
+    return key === undefined || idempotencyKey === undefined
+      ? work()
+      : idempotency.once(key, scopeOf(request.method ?? "", route, params), idempotencyKey, payload, work)
+  }
+
   const answerOf = (
     match: Match | undefined,
     request: IncomingMessage,
@@ -249,45 +297,24 @@ export const makeRespond = Effect.fnUntraced(function* (
     requestId: string,
     findings: Findings,
     hold: Hold
-  ) =>
-    Effect.gen(function* () {
-      const [, search] = targetOf(request)
-      if (match === undefined) return yield* noRoute
-      const { params, route } = match
-      findings.route = route
-      const key = route.isPublic ? undefined : yield* authenticated(request, requestId, hold)
+  ): Effect.Effect<HttpReply, ApiError | StoreUnavailable> => {
+    if (match === undefined) return noRoute
+    const { route } = match
+    findings.route = route
+    const authentication = route.isPublic ? Either.right(undefined) : authenticated(request, requestId, hold)
+    return settled(authentication, (key) => {
       findings.key = key
-      if (key !== undefined) {
-        // Every authenticated request counts, also one that fails a later check.
-        const now = clock.unsafeCurrentTimeMillis()
-        const allowance = limits.spend(key, now)
-        findings.headers = limitHeaders(allowance)
-        if (!allowance.allowed) {
-          const wait = withoutKey === undefined ? 0 : refusals.wait(key.id, now)
-          if (wait > 0) yield* hold(Effect.sleep(wait))
-          return yield* rateLimited(allowance, now + wait)
-        }
-      }
-      const operation = route.operations.get(request.method ?? "")
-      if (operation === undefined) return yield* methodNotAllowed(route)
-      const forbidden = key && forbiddenTo(key, operation.permissions)
-      if (forbidden !== undefined) return yield* forbidden
-      const payload = operation.takesBody ? yield* parseBody(request.headers, yield* body) : undefined
-      findings.sent = payload === undefined ? undefined : { payload, redact: operation.redact }
-      const { headers } = request
-      const work = (storeReplay?: StoreReplay) => {
-        const replayOf = (answer: HttpAnswer<unknown>) => sharedReplyOf(operation, answer)
-        const kept = storeReplay && ((answer: HttpAnswer<unknown>) => storeReplay(replayOf(answer)))
-        return Effect.map(
-          operation.handle({ key, path: params, search, headers, payload, storeReplay: kept }),
-          replayOf
+      return settled(allowed(request, route, key, findings, hold), (operation) => {
+        if (!operation.takesBody) return answerTo(request, match, operation, undefined, findings)
+        return Effect.flatMap(body, (received) =>
+          settled(parseBody(request.headers, received), (payload) => {
+            findings.sent = { payload, redact: operation.redact }
+            return answerTo(request, match, operation, payload, findings)
+          })
         )
-      }
-      const idempotencyKey = operation.takesBody ? headerOf(request, "idempotency-key") : undefined
-      return key === undefined || idempotencyKey === undefined
-        ? yield* work()
-        : yield* idempotency.once(key, scopeOf(request.method ?? "", route, params), idempotencyKey, payload, work)
+      })
     })
+  }
 
   const replyTo = (cause: Cause.Cause<ApiError | StoreUnavailable>, request: IncomingMessage, requestId: string) => {
     const error = Option.getOrUndefined(Cause.failureOption(cause))
@@ -315,30 +342,24 @@ export const makeRespond = Effect.fnUntraced(function* (
         findings.startedAt = clock.unsafeCurrentTimeNanos()
         return received
       })
-      return Effect.map(
-        traced(
-          Effect.catchAllCause(handle(request, arrived, requestId, findings, hold), (cause) =>
-            replyTo(cause, request, requestId)
-          ),
-          request,
-          requestId,
-          findings
-        ),
-        (full): HttpReply => {
-          const reply = unlessKept(request, { ...full, headers: Object.assign({}, findings.headers, full.headers) })
-          const seconds = Number(clock.unsafeCurrentTimeNanos() - findings.startedAt) / 1e9
-          observe(findings.route, request.method, reply.status, seconds)
-          const { key, route, sent } = findings
-          if (key !== undefined && route !== undefined) {
-            const at = clock.unsafeCurrentTimeMillis()
-            const { method = "" } = request
-            note(key.account, () =>
-              loggedRequest({ id: requestId, at, key, method, path: route.path, seconds, sent }, reply)
-            )
-          }
-          return reply
+      const finish = (full: HttpReply): HttpReply => {
+        const reply = unlessKept(request, { ...full, headers: Object.assign({}, findings.headers, full.headers) })
+        const seconds = Number(clock.unsafeCurrentTimeNanos() - findings.startedAt) / 1e9
+        observe(findings.route, request.method, reply.status, seconds)
+        const { key, route, sent } = findings
+        if (key !== undefined && route !== undefined) {
+          const at = clock.unsafeCurrentTimeMillis()
+          const { method = "" } = request
+          note(key.account, () =>
+            loggedRequest({ id: requestId, at, key, method, path: route.path, seconds, sent }, reply)
+          )
         }
+        return reply
+      }
+      const replied = Effect.catchAllCause(handle(request, arrived, requestId, findings, hold), (cause) =>
+        replyTo(cause, request, requestId)
       )
+      return Effect.map(traced(replied, request, requestId, findings), finish)
     })
   return respond
 })
