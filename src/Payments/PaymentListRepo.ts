@@ -4,10 +4,10 @@
  */
 import { Effect } from "effect"
 import { toChecksummed } from "../Domain/Address.ts"
-import { type ChainName, modes } from "../Domain/Chain.ts"
+import { ChainName, modes } from "../Domain/Chain.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
-import type { FailureReason, PaymentStatus } from "../Domain/Payment.ts"
+import { type FailureReason, PaymentStatus } from "../Domain/Payment.ts"
 import type { Db, Param } from "../Sql.ts"
 import { columns, fromRow, type PaymentRow } from "./PaymentsRepo.ts"
 
@@ -53,16 +53,27 @@ const ofTransaction = (txHash: string): Condition => [
 ]
 
 /**
- * Where the rows come from. By status and chain every combination has its own index, so that a page costs the same whatever
- * the table holds. The index is named: after an ANALYZE, SQLite might prefer to search all rows of a rare chain for a
- * status. A reference and an address are unique, and have the index of that.
+ * Where the rows come from, in the order of a page, so that it costs the same whatever the table holds. The index is named:
+ * after an ANALYZE, SQLite might prefer to search all rows of a rare chain for a status. A reference and an address are
+ * unique, and have the index of that.
  */
 const sourceOf = ({ address, cancelled, chain, merchantRef, status, txHash }: ListFilter): Condition => {
   if (txHash !== undefined) return ofTransaction(txHash)
   if (address !== undefined || merchantRef !== undefined) return ["payments"]
-  const by = { _cancelled: cancelled, _status: status, _chain: chain }
-  const filters = Object.entries(by).flatMap(([name, value]) => (value === undefined ? [] : [name]))
-  return [`payments INDEXED BY payments_list${filters.join("")}`]
+  if (cancelled) return [`payments INDEXED BY payments_list_cancelled${chain === undefined ? "" : "_chain"}`]
+  return [`payments INDEXED BY payments_list${status === undefined && chain === undefined ? "" : "_status_chain"}`]
+}
+
+/** Whether a page is of a status on every chain, or of a chain in every status. */
+const isMerged = ({ address, cancelled, chain, merchantRef, status, txHash }: ListFilter): boolean =>
+  (status === undefined) !== (chain === undefined) && !cancelled && (address ?? merchantRef ?? txHash) === undefined
+
+/** The ranges of its index that a page is merged of, as conditions; one without any where it is one range. */
+const rangesOf = (filter: ListFilter): ReadonlyArray<ReadonlyArray<Condition>> => {
+  if (!isMerged(filter)) return [[]]
+  return filter.status === undefined
+    ? PaymentStatus.literals.map((status) => equal("status", status))
+    : ChainName.literals.map((chain) => equal("chain", chain))
 }
 
 const equal = (column: string, value: string | undefined): ReadonlyArray<Condition> =>
@@ -86,14 +97,18 @@ export const list = (db: Db, owner: Owner, filter: ListFilter) => {
     ...(below === undefined ? [] : [["(created_at, sequence) < (?, ?)", below.createdAt, below.sequence] as const])
   ]
   const [from] = source
-  return Effect.map(
-    db.all<PaymentRow>(
-      `SELECT ${columns} FROM ${from} WHERE ${conditions.map(([sql]) => sql).join(" AND ")}
-       ORDER BY created_at DESC, sequence DESC LIMIT ?`,
-      [...[source, ...conditions].flatMap(([, ...params]) => params), limit]
-    ),
-    (rows) => rows.map(fromRow)
-  )
+  const order = "ORDER BY created_at DESC, sequence DESC LIMIT ?"
+  const ranges = rangesOf(filter).map((range) => [...conditions, ...range])
+  const selects = ranges.map((range) => `WHERE ${range.map(([sql]) => sql).join(" AND ")}`)
+  const params = [source, ...ranges.flat()].flatMap(([, ...given]) => given)
+  // SQLite merges ranges that are in order, and reads no more of each than it needs: here only from the index.
+  const merged = selects.map((where) => `SELECT sequence, created_at FROM ${from} ${where}`).join("\nUNION ALL ")
+  const sql =
+    selects.length === 1
+      ? `SELECT ${columns} FROM ${from} ${selects.join()} ${order}`
+      : `SELECT ${columns} FROM payments
+         WHERE sequence IN (SELECT sequence FROM (${merged} ${order})) ORDER BY created_at DESC, sequence DESC`
+  return Effect.map(db.all<PaymentRow>(sql, [...params, limit]), (rows) => rows.map(fromRow))
 }
 
 /** What became of a payment, for sums. */

@@ -23,7 +23,7 @@ const octets = (row: string, ...columns: ReadonlyArray<string>) =>
 const sizes = {
   payments: (row: string) =>
     `${onPages(`302 + ${octets(row, "metadata", "webhook_url", "redirect_url", "merchant_ref", "account_id", "wallet")}`)}
-      + 375 + 5 * ${octets(row, "account_id")} + ${octets(row, "merchant_ref", "wallet")}`,
+      + 300 + 3 * ${octets(row, "account_id")} + ${octets(row, "merchant_ref", "wallet")}`,
   events: (row: string) =>
     `${onPages(`98 + ${octets(row, "body", "account_id")}`)} + 140 + ${octets(row, "account_id")}`,
   deliveries: (row: string) =>
