@@ -9,7 +9,7 @@ import { keepWithin } from "./Auth/UsageRepo.ts"
 import { WatchedAddresses } from "./Chains/ledger/WatchedAddresses.ts"
 import { Chains } from "./Chains.ts"
 import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
-import type { Accounted } from "./Domain/AccountedPayment.ts"
+import type { Accounted, AccountedPayment } from "./Domain/AccountedPayment.ts"
 import { type Mode, networkKey } from "./Domain/Chain.ts"
 import type { CreatePayment } from "./Domain/CreatePayment.ts"
 import { decimalsOf, nativeToken, PaymentCurrency } from "./Domain/Currency.ts"
@@ -52,6 +52,11 @@ export type CreateError =
   | QuotaExceeded
   | StoreUnavailable
 
+/** A new payment, and as its merchant sees it: its event has it already. */
+export interface Created extends Payment {
+  readonly object: AccountedPayment
+}
+
 export interface PaymentsPage {
   /** Newest first. */
   readonly data: ReadonlyArray<Accounted>
@@ -67,8 +72,8 @@ export class Payments extends Context.Tag("tilld/Payments")<
     readonly create: (
       owner: Owner,
       request: CreatePayment,
-      alsoCommit?: CommitWith<Payment>
-    ) => Effect.Effect<Payment, CreateError>
+      alsoCommit?: CommitWith<Created>
+    ) => Effect.Effect<Created, CreateError>
     readonly get: (owner: Owner, id: string) => Effect.Effect<Accounted | undefined, StoreUnavailable>
     /** See `cancelPayment`; `alsoCommit` as for `create`. */
     readonly cancel: (
@@ -142,7 +147,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
         // First: a repeated request must get the existing payment, not the error that its quote is used.
         Effect.zipRight(refuseDuplicate(owner, request.merchantRef), quotes.lock(owner, quoteId, request, now))
 
-      const store = (owner: Owner, request: CreatePayment, now: number, alsoCommit?: CommitWith<Payment>) =>
+      const store = (owner: Owner, request: CreatePayment, now: number, alsoCommit?: CommitWith<Created>) =>
         Effect.gen(function* () {
           const tx = yield* Tx
           const quoteId =
@@ -183,22 +188,22 @@ export class Payments extends Context.Tag("tilld/Payments")<
             yield* refuseDuplicate(owner, request.merchantRef)
             return yield* Effect.dieMessage(`a merchantRef of ${owner.account} conflicts with no payment`)
           }
-          yield* outbox.publish(tx, payment, now)
-          if (alsoCommit !== undefined) yield* alsoCommit(payment)
+          const created = { ...payment, object: yield* outbox.publish(tx, payment, now) }
+          if (alsoCommit !== undefined) yield* alsoCommit(created)
           tx.afterCommit(() => {
             // Before the response, so that a customer who pays at once is seen.
             matchSet.add(owner.mode, address)
             chains.wake({ chain: request.chain, mode: owner.mode })
             payments.add(["created"])
           })
-          return payment
+          return created
         })
 
       // Without a span: making one, even without an exporter, takes as long as the rest.
       const create = Effect.fnUntraced(function* (
         owner: Owner,
         request: CreatePayment,
-        alsoCommit?: CommitWith<Payment>
+        alsoCommit?: CommitWith<Created>
       ) {
         // All problems at once.
         const { webhookUrl } = request

@@ -5,7 +5,7 @@
  * back. Called by `Payments.create` and `storeTransitions`; the event streams listen here.
  */
 import { Context, Effect, Layer, Queue, type Scope } from "effect"
-import { type ShownExceptions, withExceptions } from "../Domain/AccountedPayment.ts"
+import { type AccountedPayment, type ShownExceptions, withExceptions } from "../Domain/AccountedPayment.ts"
 import { type EventKind, kindOf, type WebhookEvent } from "../Domain/Event.ts"
 import type { PaymentException } from "../Domain/Exception.ts"
 import { toExceptionObject } from "../Domain/ExceptionObject.ts"
@@ -31,7 +31,8 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
   Outbox,
   {
     /**
-     * Stores an event with the state that `payment` has now, and its deliveries. `at` in Unix milliseconds.
+     * Stores an event with the state that `payment` has now, and its deliveries. `at` in Unix milliseconds. Gives the payment
+     * as the event shows it.
      *
      * @param kind that of the payment's status unless given
      */
@@ -41,7 +42,7 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
       at: number,
       kind?: EventKind,
       told?: Told
-    ) => Effect.Effect<void, StoreUnavailable>
+    ) => Effect.Effect<AccountedPayment, StoreUnavailable>
     /**
      * Listens until the scope closes. The inner effect waits until further events of the owner, or of the one payment, have
      * been committed.
@@ -68,11 +69,12 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
           exception === undefined
             ? eventId(payment.id, kind, yield* ordinalOf(tx, payment, kind))
             : exceptionEventId(payment.id, exception.id, exception.revision)
+        const data = withExceptions(paymentObject(payment, settings), shown)
         const event: WebhookEvent = {
           id,
           event: kind,
           createdAt: iso(at),
-          data: withExceptions(paymentObject(payment, settings), shown),
+          data,
           ...(about === undefined ? {} : { exception: about })
         }
         yield* tx.run(
@@ -89,6 +91,7 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
           at
         )
         if (deliveries > 0) yield* Effect.provideService(ring, Tx, tx)
+        return data
       })
 
       return { publish, listen: listeners.listen }

@@ -33,28 +33,13 @@ const columns = `id, at, account_id AS account, mode, key_id AS key, method, pat
  */
 export const insert = (rows: ReadonlyArray<LoggedRequest>) =>
   Effect.flatMap(Tx, (tx) =>
-    Effect.forEach(
-      rows,
-      (row) =>
-        tx.run(
-          `INSERT INTO requests (id, at, account_id, mode, key_id, method, path, status, duration_us, error_code,
-             error_message, request) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-          [
-            row.id,
-            row.at,
-            row.account,
-            row.mode,
-            row.key,
-            row.method,
-            row.path,
-            row.status,
-            row.durationMicros,
-            row.errorCode,
-            row.errorMessage,
-            row.request
-          ]
-        ),
-      { concurrency: 1, discard: true }
+    tx.runEach(
+      `INSERT INTO requests (id, at, account_id, mode, key_id, method, path, status, duration_us, error_code,
+         error_message, request) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      rows.map((row) => [
+        ...[row.id, row.at, row.account, row.mode, row.key, row.method, row.path, row.status, row.durationMicros],
+        ...[row.errorCode, row.errorMessage, row.request]
+      ])
     )
   )
 

@@ -2,12 +2,11 @@ import { Effect } from "effect"
 import { type Accounted, withExceptions } from "../Domain/AccountedPayment.ts"
 import { ApiError, type FieldProblem, invalid, notFound, quotaExceeded } from "../Domain/ApiError.ts"
 import { alternatives } from "../Domain/must.ts"
-import type { Payment } from "../Domain/Payment.ts"
 import type { PaymentNotPending } from "../Domain/PaymentErrors.ts"
 import { paymentObject } from "../Events/paymentObject.ts"
 import { invalidCursor, makeCursors } from "../Http/cursor.ts"
 import { answer, type Handlers, storeReplayAs } from "../Http/Handler.ts"
-import { type CreateError, type NotOffered, Payments } from "../Payments.ts"
+import { type Created, type CreateError, type NotOffered, Payments } from "../Payments.ts"
 import { Secrets } from "../Secrets.ts"
 import { Settings } from "../Settings.ts"
 import type { StoreUnavailable } from "../Sql.ts"
@@ -69,10 +68,7 @@ export const paymentHandlers = Effect.gen(function* () {
   const cursors = makeCursors(yield* Secrets)
   const settings = yield* Settings
 
-  const created = (payment: Payment) => ({
-    ...answer(paymentObject(payment, settings)),
-    headers: { location: `/v1/payments/${payment.id}` }
-  })
+  const created = ({ id, object }: Created) => answer(object, { headers: { location: `/v1/payments/${id}` } })
   const accounted = ({ payment, ...exceptions }: Accounted) => ({
     ...withExceptions(paymentObject(payment, settings), exceptions),
     ...(payment.redirectUrl === undefined ? {} : { redirectUrl: payment.redirectUrl })

@@ -25,6 +25,8 @@ export interface Db {
     params?: ReadonlyArray<Param>
   ) => Effect.Effect<Row | undefined, StoreUnavailable>
   readonly run: (sql: string, params?: ReadonlyArray<Param>) => Effect.Effect<void, StoreUnavailable>
+  /** The same statement for each of many rows. */
+  readonly runEach: (sql: string, rows: ReadonlyArray<ReadonlyArray<Param>>) => Effect.Effect<void, StoreUnavailable>
   /** The number of statements run so far that may have changed the database. */
   readonly writes: () => number
 }
@@ -109,6 +111,11 @@ export const fromDatabase = (database: Database.Database, damaged: (cause: unkno
     get: <Row extends object>(sql: string, params: ReadonlyArray<Param> = []) =>
       attempt(() => prepare(sql).get(params) as Row | undefined),
     run: (sql, params = []) => attempt(() => void prepare(sql).run(params)),
+    runEach: (sql, rows) =>
+      attempt(() => {
+        const statement = prepare(sql)
+        for (const params of rows) statement.run(params)
+      }),
     writes: () => writes
   }
 }

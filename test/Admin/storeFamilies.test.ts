@@ -108,7 +108,13 @@ it.scopedLive("an unreadable store is reported, and the other metrics remain", (
     const broken = new StoreUnavailable({ code: "SQLITE_IOERR", message: "the disk" })
     const path = yield* temporaryDatabase
     const families = yield* Effect.flatMap(makeStoreFamilies, (read) => read()).pipe(
-      Effect.provideService(Reader, { all: () => broken, get: () => broken, run: () => broken, writes: () => 0 }),
+      Effect.provideService(Reader, {
+        all: () => broken,
+        get: () => broken,
+        run: () => broken,
+        runEach: () => broken,
+        writes: () => 0
+      }),
       Effect.provide(testSettingsLayer(path))
     )
     const scrape = readScrape(exposition(families))

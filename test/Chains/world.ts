@@ -23,6 +23,7 @@ import { Chains } from "../../src/Chains.ts"
 import { newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts"
 import type { NewPayment, PaymentStatus } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
+import { paymentObject } from "../../src/Events/paymentObject.ts"
 import * as Payments from "../../src/Payments/PaymentsRepo.ts"
 import { settlementLayer } from "../../src/Payments/Settlement.ts"
 import { type ChainSettings, Settings, type SettingsShape } from "../../src/Settings.ts"
@@ -116,7 +117,11 @@ export const realSettlement = Layer.effect(
     Layer.effect(
       Outbox,
       Effect.map(Announced, (announced) => ({
-        publish: (_, payment) => Effect.sync(() => void announced.push(payment.status)),
+        publish: (_, payment) =>
+          Effect.sync(() => {
+            announced.push(payment.status)
+            return paymentObject(payment, testSettings(""))
+          }),
         listen: () => Effect.succeed(Effect.never)
       }))
     )

@@ -176,6 +176,7 @@ export class Life {
       all: (sql, params) => unlessGone(db.all(sql, params)),
       get: (sql, params) => unlessGone(db.get(sql, params)),
       run: (sql, params) => unlessGone(sql === "COMMIT" ? this.#commit(db) : db.run(sql, params)),
+      runEach: (sql, rows) => unlessGone(db.runEach(sql, rows)),
       writes: db.writes
     }
   }
