@@ -1,16 +1,8 @@
 import { writeSync } from "node:fs"
-import { stripVTControlCharacters } from "node:util"
-import { CliConfig, Command, ValidationError } from "@effect/cli"
-import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Chunk, type Console, Effect, Exit, Layer, Logger, LogLevel, Option } from "effect"
-import packageJson from "../package.json" with { type: "json" }
 import { claimedUser, Invocation } from "./Control/Invocation.ts"
-import { withDashLast } from "./commands/backup.ts"
-import { formatHelp } from "./commands/help.ts"
 import { complain } from "./commands/Output.ts"
-import { formatProblem, helpFor } from "./commands/usage.ts"
-import { commandNames, tilld } from "./commands.ts"
 import { isDamage } from "./Sql/Db.ts"
 import { nativeProblem } from "./Sql/nativeParts.ts"
 import { isJournal, withPriority } from "./Telemetry/journal.ts"
@@ -51,18 +43,12 @@ const journal = isJournal(process.env)
 const complainOfError = (text: string) => complain(journal ? withPriority(LogLevel.Error, text) : text)
 
 /** Prints why a command failed, and gives the exit code. */
-const explain = (
-  cause: Cause.Cause<{ readonly _tag: string; readonly message: string } | ValidationError.ValidationError>
-): Effect.Effect<number> => {
+const explain = (cause: Cause.Cause<{ readonly _tag: string; readonly message: string }>): Effect.Effect<number> => {
   const error = Option.getOrUndefined(Cause.failureOption(cause))
   if (error === undefined) {
     const text = Cause.pretty(cause)
     const unmended = isOfDamage(cause) ? damaged : nativeProblem(text)
     return Effect.as(complainOfError(`tilld: ${unmended ?? text}`), unmended === undefined ? 1 : 2)
-  }
-  // @effect/cli has printed its own errors already.
-  if (ValidationError.isValidationError(error)) {
-    return Effect.as(complain(`See ${helpFor(process.argv.slice(2), commandNames)}`), 2)
   }
   return Effect.as(complainOfError(`tilld: ${error.message}`), usage.has(error._tag) ? 2 : 1)
 }
@@ -76,30 +62,43 @@ process.stdout.on("error", ({ code, message }: NodeJS.ErrnoException) => {
   standardError.write(Buffer.from(`tilld: standard output: ${message}\n`))
 })
 
-// @effect/cli colours its help and its errors on every output. Colours are for terminals.
-const forTerminals = (console: Console.Console): Console.Console => {
+/** The options of `tilld serve`, where the words are these and nothing else. */
+const serveOptions = ([command, ...words]: ReadonlyArray<string>) => {
+  if (command !== "serve") return undefined
+  let config: string | undefined
+  let newDatabase = false
+  for (const [i, word] of words.entries()) {
+    if (word === "--new-database") newDatabase = true
+    else if (word.startsWith("--config=")) config = word.slice("--config=".length)
+    else if (words[i - 1] === "--config") config = word
+    else if (word !== "--config" || words[i + 1] === undefined || words[i + 1]?.startsWith("-")) return undefined
+  }
+  return { config, newDatabase }
+}
+
+// The daemon starts without the parser of the command line, which would take a third of its start. Whatever is not just its
+// options, help and mistakes too, is for the parser.
+const options = serveOptions(process.argv.slice(2))
+const command =
+  options === undefined
+    ? (await import("./commands/commandLine.ts")).commandLine(process.argv)
+    : Effect.as((await import("./commands/serving.ts")).serve(options.config, options.newDatabase), 0)
+
+/** Node's own console fails where the reader of standard error has ended. */
+const onStandardError = (console: Console.Console): Console.Console => {
   const unsafe = consoleOn(standardError)
-  const words = process.argv.slice(2)
-  const plain = (args: ReadonlyArray<unknown>) => args.map((arg) => stripVTControlCharacters(String(arg)))
-  const help = (args: ReadonlyArray<unknown>) => args.map((arg) => formatHelp(String(arg), words))
-  const problem = (args: ReadonlyArray<unknown>) => args.map((arg) => formatProblem(String(arg), words, commandNames))
   return {
     ...console,
     unsafe,
-    log: (...args) => Effect.sync(() => unsafe.log(...(process.stdout.isTTY ? help(args) : plain(help(args))))),
-    error: (...args) =>
-      Effect.sync(() => unsafe.error(...(process.stderr.isTTY ? problem(args) : plain(problem(args)))))
+    log: (...args) => Effect.sync(() => unsafe.log(...args)),
+    error: (...args) => Effect.sync(() => unsafe.error(...args))
   }
 }
 
-const program = Command.run(tilld, { name: "tilld", version: packageJson.version })(withDashLast(process.argv)).pipe(
-  Effect.as(0),
-  Effect.catchAllCause(explain),
-  (run) => Effect.flatMap(Effect.console, (console) => Effect.withConsole(run, forTerminals(console))),
+const program = Effect.catchAllCause(command, explain).pipe(
+  (run) => Effect.flatMap(Effect.console, (console) => Effect.withConsole(run, onStandardError(console))),
   Effect.provide(
     Layer.mergeAll(
-      NodeContext.layer,
-      CliConfig.layer({ showBuiltIns: false }),
       // The only place that reads the environment.
       Layer.succeed(StandardError, standardError),
       Layer.succeed(Invocation, { env: process.env, user: claimedUser(process.env) }),

@@ -3,17 +3,10 @@ import { Data, Effect, Option } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
 import { load, type SettingsInvalid, type SettingsShape } from "../Settings.ts"
 import type { ControlTarget } from "./askDaemon.ts"
+import { configPathOf } from "./invoked.ts"
 
 /** The command line asks for something impossible: exit 2. */
 export class UsageError extends Data.TaggedError("UsageError")<{ readonly message: string }> {}
-
-/** Makes a signal a success, exit 0: for commands that run until they are stopped. Any other command was cut short. */
-export const untilStopped = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.onInterrupt(effect, () =>
-    Effect.sync(() => {
-      process.exitCode = 0
-    })
-  )
 
 /** Options of every command. @effect/cli accepts an option only at the command that declares it. */
 export const common = {
@@ -33,9 +26,9 @@ export interface Common {
   readonly json: boolean
 }
 
-/** Path of the configuration: `--config`, else `TILLD_CONFIG`, else config/tilld.toml in the working folder. */
+/** Path of the configuration: `--config`, or what stands for it. */
 export const configPath = ({ config }: Pick<Common, "config">): Effect.Effect<string, never, Invocation> =>
-  Effect.map(Invocation, ({ env }) => Option.getOrElse(config, () => env.TILLD_CONFIG || "config/tilld.toml"))
+  configPathOf(Option.getOrUndefined(config))
 
 /** The configuration that the command line and the environment name. */
 export const loadSettings = (

@@ -1,7 +1,7 @@
 import { Command, Options } from "@effect/cli"
 import { Effect } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
-import { untilStopped } from "./commonOptions.ts"
+import { untilStopped } from "./invoked.ts"
 import { sandboxConfig, sandboxConfigPath } from "./localChain.ts"
 import { sandboxPay } from "./sandboxPay.ts"
 

@@ -1,12 +1,11 @@
 import { Command, Options } from "@effect/cli"
-import { Effect } from "effect"
-import { Invocation } from "../Control/Invocation.ts"
-import { common, configPath, untilStopped } from "./commonOptions.ts"
+import { Effect, Option } from "effect"
+import { common } from "./commonOptions.ts"
 
 /** The daemon is loaded only here: no other command should wait for all of its modules. */
-const daemon = Effect.promise(() => import("../main.ts"))
+const daemon = Effect.promise(() => import("./serving.ts"))
 
-/** `tilld serve`: runs the daemon until SIGTERM. */
+/** `tilld serve`, where the entry has not begun it already. */
 export const serveCommand = Command.make(
   "serve",
   {
@@ -15,9 +14,5 @@ export const serveCommand = Command.make(
       Options.withDescription("Begin with an empty database although the one that gave out addresses is missing")
     )
   },
-  Effect.fnUntraced(function* (options) {
-    const { env } = yield* Invocation
-    const { runDaemon: serve } = yield* daemon
-    yield* serve({ path: yield* configPath(options), env }, options.newDatabase)
-  }, untilStopped)
+  ({ config, newDatabase }) => Effect.flatMap(daemon, ({ serve }) => serve(Option.getOrUndefined(config), newDatabase))
 ).pipe(Command.withDescription("Run the daemon until SIGTERM"))
