@@ -11,6 +11,8 @@ import type { HdWallet } from "./hdWallet.ts"
 
 /** Addresses derived ahead, so that a burst of payments does not wait for elliptic curve arithmetic. */
 const depth = 1000
+/** The same before a burst: a start waits for them. */
+const calmDepth = 256
 /** Addresses that a refill derives, in about four milliseconds, before it yields the event loop: as many as a busy turn takes. */
 const batch = 64
 /** Starting a thread takes as long as deriving this many addresses. */
@@ -43,6 +45,8 @@ export class AddressPool {
   /** By chain, by how many indexes uncorroborated claims have advanced `#unused`. */
   readonly #advanced = new Map<ChainName, number>()
   #filledAt = Number.NEGATIVE_INFINITY
+  /** Addresses ahead after the last refill. */
+  #filledTo = calmDepth
 
   /**
    * @param derive derives on a thread, in a burst
@@ -128,7 +132,7 @@ export class AddressPool {
   /** The counter has passed `index`: it and all below it are never asked for again. */
   passed(index: number): void {
     this.#moveTo(index + 1)
-    if (this.#ahead.size < depth / 2) this.#request("addresses")
+    if (this.#ahead.size < this.#filledTo / 2) this.#request("addresses")
     if (this.#vettedUntil - this.#vettedFrom > this.#lookAhead / 2) this.#request("vetting")
   }
 
@@ -162,9 +166,10 @@ export class AddressPool {
     this.#vetted = Math.max(this.#vetted, to)
   }
 
-  /** Derives addresses up to `depth` ahead of the counter. */
+  /** Derives addresses ahead of the counter: `calmDepth`, in a burst `depth`. */
   readonly refill: Effect.Effect<void> = Effect.gen(this, function* () {
     const isBurst = (yield* Clock.currentTimeMillis) - this.#filledAt < burstMillis
+    this.#filledTo = isBurst ? depth : calmDepth
     yield* isBurst ? Effect.catchTag(this.#fillByThread, "NoThread", () => this.#fill) : this.#fill
     this.#filledAt = yield* Clock.currentTimeMillis
   })
@@ -172,7 +177,8 @@ export class AddressPool {
   // Both leave out indexes that the counter passes meanwhile: they would stay in the map for ever.
   readonly #fill = Effect.gen(this, function* () {
     let derived = 0
-    for (let i = this.#next; i < this.#next + depth && derived < depth; i = Math.max(i + 1, this.#next)) {
+    const most = this.#filledTo
+    for (let i = this.#next; i < this.#next + most && derived < most; i = Math.max(i + 1, this.#next)) {
       if (this.#ahead.has(i)) continue
       this.address(i)
       if (++derived % batch === 0) yield* eventLoopTurn
