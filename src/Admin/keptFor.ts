@@ -1,13 +1,23 @@
 import { Clock, Deferred, Duration, Effect, FiberId } from "effect"
 
-/** Shares one result among all who ask within `time`. It is completed even if the first one goes away meanwhile. */
-export const keptFor = <A, E>(time: Duration.DurationInput, make: Effect.Effect<A, E>): Effect.Effect<A, E> => {
-  const kept = BigInt(Duration.toMillis(time)) * 1_000_000n
-  let last: { readonly at: bigint; readonly made: Deferred.Deferred<A, E> } | undefined
+/**
+ * Shares one result among all who ask while it is made and for the time that it is good for after they began to make it. It is
+ * completed even if the first one goes away meanwhile.
+ */
+export const keptFor = <A, E>(
+  goodFor: (made: A) => Duration.DurationInput,
+  make: Effect.Effect<A, E>
+): Effect.Effect<A, E> => {
+  let last: { readonly made: Deferred.Deferred<A, E>; until: bigint | undefined } | undefined
   return Effect.flatMap(Clock.currentTimeNanos, (now) => {
-    if (last !== undefined && now - last.at < kept) return Deferred.await(last.made)
-    const made = Deferred.unsafeMake<A, E>(FiberId.none)
-    last = { at: now, made }
-    return Effect.zipRight(Effect.forkDaemon(Effect.intoDeferred(make, made)), Deferred.await(made))
+    if (last !== undefined && (last.until === undefined || now < last.until)) return Deferred.await(last.made)
+    const making = { made: Deferred.unsafeMake<A, E>(FiberId.none), until: undefined as bigint | undefined }
+    last = making
+    const kept = Effect.onExit(make, (exit) =>
+      Effect.sync(() => {
+        making.until = exit._tag === "Success" ? now + BigInt(Duration.toMillis(goodFor(exit.value))) * 1_000_000n : now
+      })
+    )
+    return Effect.zipRight(Effect.forkDaemon(Effect.intoDeferred(kept, making.made)), Deferred.await(making.made))
   })
 }

@@ -7,8 +7,8 @@ import { Workers } from "../Telemetry/Workers.ts"
 import { Dispatcher } from "../Webhooks/Dispatcher.ts"
 import { keptFor } from "./keptFor.ts"
 
-/** How long the public readiness is kept, so that frequent requests cost nothing. */
-const keptTime = "1 second"
+/** How long the public readiness is kept, so that frequent requests cost nothing: at a start each look may find it ready. */
+const keptTime = { ready: "1 second", waiting: "100 millis" } as const
 
 export const alive = sharedAnswer({ alive: true } as const)
 
@@ -61,6 +61,6 @@ export const healthHandlers = Effect.map(makeReport, (report): Handlers<typeof H
       readinessStatusOf({ ready })
     )
   )
-  const ready = keptFor(keptTime, publicReadiness)
+  const ready = keptFor(({ body }) => keptTime[body.ready ? "ready" : "waiting"], publicReadiness)
   return { alive: () => Effect.succeed(alive), ready: () => ready }
 })

@@ -111,7 +111,7 @@ const fileFamilies = (path: string, backupAt: number | undefined, now: number): 
 export const makeStoreFamilies = Effect.gen(function* () {
   const { accounts, chains, database } = yield* Settings
   const reader = yield* Reader
-  const attention = keptFor(keptTime, attentionFamilies(reader))
+  const attention = keptFor(() => keptTime, attentionFamilies(reader))
 
   const read = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
