@@ -114,7 +114,8 @@ const stopListening = (socket: Duplex): void => {
     left -= length
     if (left <= 0) stopReading(socket)
   }
-  socket.removeAllListeners("data").on("data", drop).resume()
+  // Node would close the connection of a client that ends its side, before it has its reply: here it is closed soon anyway.
+  socket.removeAllListeners("end").removeAllListeners("data").on("data", drop).resume()
 }
 
 /**
@@ -135,23 +136,42 @@ const dismiss = (socket: Duplex, error: ApiError | typeof answered): boolean => 
   return true
 }
 
-const networkOfPeer = (socket: Duplex): string =>
-  networkOf((socket instanceof Socket ? socket.remoteAddress : undefined) ?? "")
-
 type Exchange = Readonly<{ request: IncomingMessage; response: ServerResponse }>
+
+/** Whose refusals are paced together. */
+export interface Refused {
+  /** Of a request whose headers have been read. */
+  readonly clientOf: (request: IncomingMessage) => string
+  /** Whether an address is one of the operator's proxies: whose the bytes are that it passed on is not known. */
+  readonly isProxy: (address: string) => boolean
+}
 
 /** Refuses connections with a reply, after the replies that they still wait for. */
 export const makeRefusals = (
   runFork: (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>,
-  connections: Connections<Duplex>
+  connections: Connections<Duplex>,
+  { clientOf, isProxy }: Refused
 ) => {
   const latest = new WeakMap<Duplex, Exchange>()
   const pace = new RefusalPace(10, 2)
   /** The error to reply with; undefined once the connection is ended. */
   const refused = new WeakMap<Duplex, ApiError | typeof answered | undefined>()
 
-  const turn = (socket: Duplex) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.sleep(pace.wait(networkOfPeer(socket), now)))
+  /** The requests that refused connections were refused for, as far as they were read. */
+  const requests = new WeakMap<Duplex, IncomingMessage>()
+
+  const waitOf = (socket: Duplex, now: number): number => {
+    const request = requests.get(socket)
+    if (request !== undefined) return pace.wait(clientOf(request), now)
+    const address = (socket instanceof Socket ? socket.remoteAddress : undefined) ?? ""
+    return isProxy(address) ? 0 : pace.wait(networkOf(address), now)
+  }
+
+  const inTurn = (socket: Duplex, end: Effect.Effect<void>) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const wait = waitOf(socket, now)
+      return wait === 0 ? end : Effect.delay(end, wait)
+    })
 
   const goOn = (socket: Duplex) => {
     const error = refused.get(socket)
@@ -160,12 +180,13 @@ export const makeRefusals = (
     const end = Effect.suspend(() => (dismiss(socket, error) ? Effect.sleep(readTime) : Effect.void)).pipe(
       Effect.zipRight(Effect.sync(() => socket.destroy()))
     )
-    const fiber = runFork(unpaced.has(error) ? end : Effect.zipRight(turn(socket), end))
+    const fiber = runFork(unpaced.has(error) ? end : inTurn(socket, end))
     socket.once("close", () => fiber.unsafeInterruptAsFork(FiberId.none))
   }
 
-  const refuse = (error: ApiError | typeof answered, socket: Duplex) => {
+  const refuse = (error: ApiError | typeof answered, socket: Duplex, request?: IncomingMessage) => {
     refused.set(socket, error)
+    if (request !== undefined) requests.set(socket, request)
     stopListening(socket)
     goOn(socket)
   }
@@ -177,7 +198,7 @@ export const makeRefusals = (
     const { request, response } = latest.get(socket) ?? {}
     const isAnswered = request?.complete === false && response?.headersSent
     if (refused.has(socket) || (isAnswered && !response.writableEnded)) return void socket.destroy()
-    refuse(isAnswered ? answered : error, socket)
+    refuse(isAnswered ? answered : error, socket, request)
   }
 
   return {

@@ -22,7 +22,7 @@ import {
   tooMuchFiller,
   unknownVersion
 } from "./connectionRefusals.ts"
-import type { Connections } from "./connections.ts"
+import type { ConnectionLimits, Connections } from "./connections.ts"
 import { errorReply, type HttpReply, headersOf, newRequestId, type Pieces } from "./HttpReply.ts"
 import type { Hold } from "./PageHandler.ts"
 import type { Respond } from "./respond.ts"
@@ -133,12 +133,12 @@ export const makeRequests = (
   respond: Respond,
   runtime: Runtime.Runtime<never>,
   connections: Connections<Duplex>,
-  { answerTimeout: patience, bodies, clientOf }: RequestLimits
+  { answerTimeout: patience, bodies, clientOf, isProxy }: RequestLimits & Pick<ConnectionLimits, "isProxy">
 ) => {
   const room = new BodyRoom(bodies)
   // Without Effect's fiber metrics: they are not exported, and they cost 5 % of a request's time.
   const runFork = Runtime.runFork(Runtime.disableRuntimeFlag(runtime, RuntimeFlags.RuntimeMetrics))
-  const refusals = makeRefusals(runFork, connections)
+  const refusals = makeRefusals(runFork, connections, { clientOf, isProxy })
   let closing = false
   let unanswered = 0
   let onNone: (() => void) | undefined
@@ -202,11 +202,11 @@ export const makeRequests = (
   const take = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request
     if (refusals.isRefused(socket)) return
-    if (request.rawHeaders.length > 2 * maxHeaders) return refusals.refuse(tooManyHeaders, socket)
-    if (!versions.has(request.httpVersion)) return refusals.refuse(unknownVersion, socket)
+    if (request.rawHeaders.length > 2 * maxHeaders) return refusals.refuse(tooManyHeaders, socket, request)
+    if (!versions.has(request.httpVersion)) return refusals.refuse(unknownVersion, socket, request)
     // Behind a delayed request none is accepted: all would be delayed, and each costs memory.
     if (connections.isHeld(socket) || connections.unanswered(socket) >= maxPipelined) {
-      return refusals.refuse(tooManyAtOnce, socket)
+      return refusals.refuse(tooManyAtOnce, socket, request)
     }
     const requestId = newRequestId()
     let stage: "arriving" | "working" | "sent" = "arriving"

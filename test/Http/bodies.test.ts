@@ -1,4 +1,5 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
+import type { IncomingMessage } from "node:http"
 import type { Socket } from "node:net"
 import { getHeapStatistics, setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
@@ -240,6 +241,41 @@ it.scoped.each([
     expect(Option.isNone(yield* Fiber.poll(late))).toBe(true)
     yield* TestClock.adjust("500 millis")
     yield* Fiber.join(late)
+  })
+)
+
+it.scoped("whoever ends its side after what is refused gets the refusal, also when it is delayed", () =>
+  Effect.gen(function* () {
+    const sockets = yield* acceptedSockets
+    const address = yield* serveHttp(tell, anyPort)
+    const send = Effect.tap(dial(address), ({ end, write }) => {
+      write("EHLO localhost\r\n")
+      end()
+    })
+    for (let i = 0; i < 10; i++) yield* (yield* send).received(/^HTTP\/1.1 400 /)
+    const late = yield* Effect.flatMap(send, ({ received }) => Effect.fork(received(/^HTTP\/1.1 400 /)))
+    yield* Effect.repeat(eventLoopTurn, { until: () => (sockets[10]?.bytesRead ?? 0) > 0 })
+    yield* Effect.repeatN(eventLoopTurn, 50)
+    yield* TestClock.adjust("500 millis")
+    yield* Fiber.join(late)
+  })
+)
+
+it.scoped("behind a proxy, refusals of one client delay no other's", () =>
+  Effect.gen(function* () {
+    const clientOf = ({ headers }: IncomingMessage) => String(headers["x-forwarded-for"])
+    const address = yield* serveHttp(tell, anyPort, { clientOf, isProxy: () => true })
+    const send = (client: string) =>
+      Effect.tap(dial(address), ({ write }) =>
+        write(`GET / HTTP/1.1\r\nhost: x\r\nx-forwarded-for: ${client}\r\n${"x-b: \r\n".repeat(101)}\r\n`)
+      )
+    for (let i = 0; i < 10; i++) yield* (yield* send("203.0.113.9")).received(/^HTTP\/1.1 431 /)
+    yield* send("203.0.113.9")
+    yield* (yield* send("203.0.113.10")).received(/^HTTP\/1.1 431 /)
+    // What could not be parsed is nobody's, and would be everybody's.
+    const nobody = Effect.tap(dial(address), ({ write }) => write("EHLO localhost\r\n"))
+    for (let i = 0; i < 12; i++) yield* (yield* nobody).received(/^HTTP\/1.1 400 /)
+    yield* TestClock.adjust("10 seconds")
   })
 )
 

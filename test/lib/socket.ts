@@ -8,6 +8,8 @@ export interface Connection {
   readonly pause: () => void
   readonly resume: () => void
   readonly destroy: () => void
+  /** Sends nothing more, and goes on reading. */
+  readonly end: () => void
   /** Everything received so far, once it matches. Dies if the connection ends before. */
   readonly received: (pattern: RegExp) => Effect.Effect<string>
   /** Everything received, once the other side has closed. */
@@ -47,6 +49,7 @@ export const dial = ({ host, port }: { readonly host: string; readonly port: num
             pause: () => void socket.pause(),
             resume: () => void socket.resume(),
             destroy: () => void socket.destroy(),
+            end: () => void socket.end(),
             received,
             closed
           })
