@@ -60,7 +60,7 @@ export const makeGuide: Effect.Effect<PageRoom> = Effect.sync(() => {
   const pages = readPages()
   return ({ method, path, requestId }) =>
     Effect.sync(() => {
-      if (method === "POST") {
+      if (method !== "GET" && method !== "HEAD") {
         const text = {
           status: 405,
           title: "Method not allowed",

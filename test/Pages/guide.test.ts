@@ -61,6 +61,10 @@ liveSuite(testApp(), "the documentation that a daemon serves", (test) => {
     for (const path of ["/guide/", "/guide/nothing", "/guide/..%2f..%2fpackage", "/guide/__proto__"]) {
       expect((yield* get(path)).status).toBe(404)
     }
+    const api = yield* TestApi
+    for (const method of ["POST", "PUT", "DELETE"]) {
+      expect((yield* api.call(method, "/guide/index")).status).toBe(405)
+    }
     expect(linksOf((yield* get("/docs")).text)).toContain("guide/index")
   })
 
