@@ -90,7 +90,7 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
         const now = yield* timeOf(reader)
         const until = now - retention
         yield* repeated(RetentionRepo.forgetDeliveries(until, batchSize))
-        yield* paged<RetentionRepo.RetentionCursor>((after) => RetentionRepo.forgetEvents(until, after, batchSize))
+        yield* paged<number>((after) => RetentionRepo.forgetEvents(until, after, batchSize))
         yield* repeated(RetentionRepo.forgetEndpoints(until, batchSize))
         yield* paged<QuotesRepo.QuoteCursor>((after) => QuotesRepo.forget(until, after, batchSize))
         const requestsUntil = now - Duration.toMillis(settings.retention.requests)

@@ -169,7 +169,7 @@ it.scoped("what is counted decreases with deletions", () =>
     for (let n = 0; n < 400; n++) yield* wholeLife(yield* inTransaction(yield* add((n * 37) % 900)), n)
     const until = Number.MAX_SAFE_INTEGER
     yield* Effect.repeat(inTransaction(RetentionRepo.forgetDeliveries(until, 500)), { while: (more) => more })
-    let place: RetentionRepo.RetentionCursor | undefined
+    let place: number | undefined
     do place = yield* inTransaction(RetentionRepo.forgetEvents(until, place, 500))
     while (place !== undefined)
     yield* Effect.repeat(inTransaction(Idempotency.forget(until, 500)), { while: (more) => more })

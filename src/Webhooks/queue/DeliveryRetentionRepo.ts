@@ -20,25 +20,19 @@ export const forgetDeliveries = (until: number, limit: number) =>
     return done.length === limit
   })
 
-/** The position of an event in the order of age. */
-export interface RetentionCursor {
-  readonly createdAt: number
-  readonly row: number
-}
-
 /**
- * Looks at the next `limit` events after `after` that were created up to `until` (Unix milliseconds), and deletes those
- * without deliveries. Returns the last event that it looked at, undefined when there are no more.
+ * Looks at the next `limit` events after the `sequence` of one, in the order in which they were stored, and deletes those without
+ * deliveries that were created up to `until` (Unix milliseconds). Returns the last that it looked at, undefined when there are no
+ * more as old: the clock may have been set meanwhile, so a whole page has to be newer.
  */
-export const forgetEvents = (until: number, after: RetentionCursor | undefined, limit: number) =>
+export const forgetEvents = (until: number, after = 0, limit: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    const { createdAt, row } = after ?? { createdAt: 0, row: -1 }
-    const old = yield* tx.all<RetentionCursor & { readonly id: string }>(
-      `SELECT id, created_at AS createdAt, sequence AS row FROM events
-       WHERE created_at <= ? AND (created_at, sequence) > (?, ?) ORDER BY created_at, sequence LIMIT ?`,
-      [until, createdAt, row, limit]
+    const page = yield* tx.all<{ readonly id: string; readonly createdAt: number; readonly sequence: number }>(
+      "SELECT id, created_at AS createdAt, sequence FROM events WHERE sequence > ? ORDER BY sequence LIMIT ?",
+      [after, limit]
     )
+    const old = page.filter(({ createdAt }) => createdAt <= until)
     // The newest event of each owner stays: a stream client that has seen it has missed nothing, and its number must not
     // be used again.
     yield* tx.run(
@@ -47,7 +41,7 @@ export const forgetEvents = (until: number, after: RetentionCursor | undefined, 
          AND NOT EXISTS (SELECT 1 FROM deliveries WHERE event_id = events.id)`,
       [JSON.stringify(old.map(({ id }) => id))]
     )
-    return old.length === limit ? old.at(-1) : undefined
+    return page.length === limit && old.length > 0 ? page.at(-1)?.sequence : undefined
   })
 
 /**

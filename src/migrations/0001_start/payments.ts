@@ -65,7 +65,7 @@ export const payments = [
     metadata TEXT NOT NULL,
     webhook_url TEXT,
     redirect_url TEXT,
-    quote_id TEXT UNIQUE REFERENCES quotes (id),
+    quote_id TEXT REFERENCES quotes (id),
     usd_value TEXT,
     amount_received TEXT,
     tx_hash TEXT,
@@ -79,6 +79,8 @@ export const payments = [
     CHECK ((failure_reason IS NOT NULL) = (status = 'failed' OR (status = 'expired' AND failure_reason IS 'cancelled'))),
     CHECK ((status IN ('pending', 'detecting')) = (ended_at IS NULL))
   ) STRICT`,
+  // Apart from UNIQUE, which would have an entry for each payment without a quote.
+  "CREATE UNIQUE INDEX payments_quote ON payments (quote_id) WHERE quote_id IS NOT NULL",
   // The list: newest first. Each index costs every payment: of a status or a chain alone, the ranges of the second are merged.
   "CREATE INDEX payments_list ON payments (account_id, mode, created_at, sequence)",
   "CREATE INDEX payments_list_status_chain ON payments (account_id, mode, status, chain, created_at, sequence)",

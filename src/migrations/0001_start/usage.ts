@@ -25,7 +25,7 @@ const sizes = {
     `${onPages(`302 + ${octets(row, "metadata", "webhook_url", "redirect_url", "merchant_ref", "account_id", "wallet")}`)}
       + 300 + 3 * ${octets(row, "account_id")} + ${octets(row, "merchant_ref", "wallet")}`,
   events: (row: string) =>
-    `${onPages(`98 + ${octets(row, "body", "account_id")}`)} + 140 + ${octets(row, "account_id")}`,
+    `${onPages(`98 + ${octets(row, "body", "account_id")}`)} + 126 + ${octets(row, "account_id")}`,
   deliveries: (row: string) =>
     `${onPages(`165 + ${octets(row, "url", "target", "account_id")}`)} + 220 + ${octets(row, "account_id")}`,
   quotes: (row: string) => `70 + ${octets(row, "body", "account_id")} + 50`,

@@ -23,8 +23,6 @@ export const webhooks = [
   "CREATE INDEX events_payment ON events (payment_id)",
   // For the streams: an owner's events in commit order, since `sequence` follows in the index.
   "CREATE INDEX events_owner ON events (account_id, mode)",
-  // For deletion by age.
-  "CREATE INDEX events_age ON events (created_at)",
 
   // `secret` signs, and until `previous_until` the previous one does too. Sealed, like every secret here.
   `CREATE TABLE endpoints (
