@@ -152,7 +152,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
           const tx = yield* Tx
           const quoteId =
             request.quoteId === undefined ? undefined : yield* lockQuote(owner, request.quoteId, request, now)
-          yield* Effect.tapErrorTag(keepWithin(owner.account, settings.accounts.quotaBytes), "QuotaExceeded", () =>
+          yield* Effect.tapErrorTag(keepWithin(owner, settings.accounts.quotaBytes), "QuotaExceeded", () =>
             refuseDuplicate(owner, request.merchantRef)
           )
           const { address, ...source } = yield* addresses.take(tx, owner)

@@ -24,7 +24,7 @@ import { Desk, makeDesk } from "./Portal/Desk.ts"
 import { login, loginPage } from "./Portal/loginPages.tsx"
 import { matchRoute } from "./Portal/matchRoute.ts"
 import { askedBeforeActs, asking, bringsProof, isForPage, isTooLong, prove } from "./Portal/proof.tsx"
-import { type PortalRoute, pathOf } from "./Portal/route.ts"
+import { type PortalRoute, type Proof, pathOf } from "./Portal/route.ts"
 import { routes as allRoutes } from "./Portal/routes.ts"
 import { leave, signIn, signInPage, signInPath } from "./Portal/signInPages.tsx"
 import { mayAs, type Viewer } from "./Portal/Viewer.ts"
@@ -90,12 +90,18 @@ const ownerOf = (account: string, mode: string): Owner | undefined =>
     })
   )
 
+const hasLiveChain = ({ chains }: Pick<SettingsShape, "chains">): boolean => chains.some(({ mode }) => mode === "live")
+
+/** Whether a route asks for a proof in a mode. */
+const asksProof = ({ when }: Proof, mode: Mode, settings: Pick<SettingsShape, "chains">): boolean =>
+  when === "always" || (when === "live" ? mode === "live" : hasLiveChain(settings))
+
 /** The first page of a person: live where a live chain is configured. */
-const homeOf = ({ person }: SignedIn, { chains }: Pick<SettingsShape, "chains">): string =>
+const homeOf = ({ person }: SignedIn, settings: Pick<SettingsShape, "chains">): string =>
   pathOf({
     owner: {
       account: person.account ?? defaultAccount,
-      mode: chains.some(({ mode }) => mode === "live") ? "live" : "test"
+      mode: hasLiveChain(settings) ? "live" : "test"
     }
   })
 
@@ -153,12 +159,13 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
           actor: { via: "portal", who: personName(person), owner }
         }
         let typed = form
-        const asksProof = route.fresh === true || (route.fresh === "live" && owner.mode === "live")
-        const needsProof = asksProof && !(yield* isFresh(signedIn))
-        if (needsProof && isTooLong(form)) return refuse(texts.longProof)
-        const asksFirst = route.checksFirst !== true || method !== "POST" || bringsProof(form)
-        if (needsProof && asksFirst) {
-          const proof = yield* prove(desk, request, signedIn, form)
+        const isNeeded =
+          route.proof !== undefined && asksProof(route.proof, owner.mode, settings) && !(yield* isFresh(signedIn))
+        const needed = isNeeded ? { to: route.proof.to, owner } : undefined
+        if (needed !== undefined && isTooLong(form)) return refuse(texts.longProof)
+        const asksFirst = route.proof?.checksFirst !== true || method !== "POST" || bringsProof(form)
+        if (needed !== undefined && asksFirst) {
+          const proof = yield* prove(desk, request, signedIn, needed, form)
           if ("asks" in proof) return proof.asks
           typed = proof.form
         }
@@ -170,8 +177,8 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
         const handled = route.handle(viewer, {
           ...{ params, query, form: typed, client: request.client, requestId: request.requestId }
         })
-        if (!needsProof || asksFirst) return yield* handled
-        return yield* askedBeforeActs(handled, asking(desk, request, signedIn, form))
+        if (needed === undefined || asksFirst) return yield* handled
+        return yield* askedBeforeActs(handled, asking(desk, request, signedIn, needed, form))
       })
 
     const respond = (request: PageRequest) =>

@@ -127,7 +127,7 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
         const quote: QuoteObject = { id: newQuoteId(), ...priced, validUntil: iso(validUntil), fees }
         const insert = Repo.insert(owner, quote, now, validUntil)
         const stored = alsoCommit === undefined ? insert : Effect.zipRight(insert, alsoCommit(quote))
-        yield* writer.write(Effect.zipRight(keepWithin(owner.account, settings.accounts.quotaBytes), stored))
+        yield* writer.write(Effect.zipRight(keepWithin(owner, settings.accounts.quotaBytes), stored))
         return quote
       })
 

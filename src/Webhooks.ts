@@ -4,7 +4,7 @@ import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
 import type { EventKind } from "./Domain/Event.ts"
 import { type EndpointId, newEndpointId } from "./Domain/Ids.ts"
 import type { Owner } from "./Domain/Owner.ts"
-import type { RotationUnderWay, SecretUnreadable } from "./Domain/SecretErrors.ts"
+import type { RotationUnderWay, SecretReplaced, SecretUnreadable } from "./Domain/SecretErrors.ts"
 import type { Endpoint } from "./Domain/Webhook.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
@@ -13,6 +13,7 @@ import { DeliveryBell } from "./Webhooks/queue/DeliveryBell.ts"
 import { releaseEndpoint } from "./Webhooks/queue/EndpointReleaseRepo.ts"
 import * as EndpointsRepo from "./Webhooks/queue/EndpointsRepo.ts"
 import { endpointContext, SigningKeys } from "./Webhooks/SigningKeys.ts"
+import type { Rotation } from "./Webhooks/secretPair.ts"
 import { TargetGuard, type TargetRefused } from "./Webhooks/transport/TargetGuard.ts"
 
 export { TargetRefused } from "./Webhooks/transport/TargetGuard.ts"
@@ -23,8 +24,11 @@ const maxEndpoints = 50
 /** The account already has the maximum number of endpoints in that mode. */
 export class TooManyEndpoints extends Data.TaggedError("TooManyEndpoints")<{ readonly limit: number }> {}
 
+/** An endpoint with the id that was asked for exists, or did: the request was made twice. Nothing was changed. */
+export class EndpointExists extends Data.TaggedError("EndpointExists")<{ readonly id: EndpointId }> {}
+
 export interface CreateEndpoint {
-  /** Default: a new random id. */
+  /** Default: a new random id. Given, it makes a request that is sent twice fail the second time. */
   readonly id?: EndpointId
   readonly url: string
   /** At least one, none twice. */
@@ -33,13 +37,14 @@ export interface CreateEndpoint {
   readonly secret: Redacted.Redacted<string>
 }
 
-/** What becomes different of an endpoint; the rest stays. */
+/** What becomes different of an endpoint; the rest stays. A new secret replaces the present one by a rotation. */
 export interface EndpointChange {
   readonly url?: string | undefined
   readonly events?: ReadonlyArray<EventKind> | undefined
   readonly secret?: Redacted.Redacted<string> | undefined
   /** How long the present secret also signs, when there is a new one. */
-  readonly overlap?: Duration.Duration | undefined
+  readonly overlap?: Rotation["overlap"] | undefined
+  readonly replaces?: Rotation["replaces"]
 }
 
 /** Default of `EndpointChange.overlap`. */
@@ -61,7 +66,7 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
       owner: Owner,
       endpoint: CreateEndpoint,
       commitWith?: CommitWith<Endpoint>
-    ) => Effect.Effect<Endpoint, TargetRefused | TooManyEndpoints | QuotaExceeded | StoreUnavailable>
+    ) => Effect.Effect<Endpoint, TargetRefused | TooManyEndpoints | EndpointExists | QuotaExceeded | StoreUnavailable>
     /** Oldest first. */
     readonly list: (owner: Owner) => Effect.Effect<ReadonlyArray<Endpoint>, StoreUnavailable>
     /**
@@ -75,7 +80,7 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
       commitWith?: CommitWith<Endpoint>
     ) => Effect.Effect<
       Endpoint | undefined,
-      TargetRefused | RotationUnderWay | SecretUnreadable | QuotaExceeded | StoreUnavailable
+      TargetRefused | RotationUnderWay | SecretReplaced | SecretUnreadable | QuotaExceeded | StoreUnavailable
     >
     /**
      * Deletes an endpoint and cancels its queued deliveries, except those also owed to a payment's own webhookUrl. Returns
@@ -99,7 +104,11 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
 
       const insert = (endpoint: Endpoint, sealedSecret: Uint8Array) =>
         Effect.gen(function* () {
-          const existing = yield* EndpointsRepo.list(yield* Tx, endpoint)
+          const tx = yield* Tx
+          if ((yield* EndpointsRepo.ownerOf(tx, endpoint.id)) !== undefined) {
+            return yield* new EndpointExists({ id: endpoint.id })
+          }
+          const existing = yield* EndpointsRepo.list(tx, endpoint)
           if (existing.length >= maxEndpoints) return yield* new TooManyEndpoints({ limit: maxEndpoints })
           yield* EndpointsRepo.insert(endpoint, sealedSecret)
         })
@@ -119,14 +128,14 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
         const inserted = insert(endpoint, sealed)
         const stored = commitWith === undefined ? inserted : Effect.zipRight(inserted, commitWith(endpoint))
         // After it, since what open payments may yet store multiplies by it.
-        yield* writer.write(Effect.zipRight(stored, keepWithin(account, quotaBytes)))
+        yield* writer.write(Effect.zipRight(stored, keepWithin(owner, quotaBytes)))
         return endpoint
       })
 
       const change = Effect.fn("Webhooks.change")(function* (
         owner: Owner,
         id: string,
-        { events, overlap = defaultOverlap, secret, url }: EndpointChange,
+        { events, overlap = defaultOverlap, replaces, secret, url }: EndpointChange,
         commitWith?: CommitWith<Endpoint>
       ) {
         if (url !== undefined) yield* guard.check(url)
@@ -136,9 +145,9 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
           if (former === undefined) return undefined
           const endpoint: Endpoint = { ...former, url: url ?? former.url, events: events ?? former.events }
           yield* EndpointsRepo.replaceTarget(endpoint)
-          if (secret !== undefined) yield* keys.rotateEndpoint(endpoint.id, secret, overlap, at)
+          if (secret !== undefined) yield* keys.rotateEndpoint(endpoint.id, secret, { overlap, replaces }, at)
           if (commitWith !== undefined) yield* commitWith(endpoint)
-          yield* keepWithin(owner.account, quotaBytes)
+          yield* keepWithin(owner, quotaBytes)
           return endpoint
         })
         return yield* writer.write(command)

@@ -19,7 +19,7 @@ import { languageOf } from "../src/Checkout/languages.ts"
 import { toChecksummed } from "../src/Domain/Address.ts"
 import { invalid } from "../src/Domain/ApiError.ts"
 import type { ApiKey } from "../src/Domain/ApiKey.ts"
-import { AccountId } from "../src/Domain/Ids.ts"
+import { AccountId, ApiKeyId } from "../src/Domain/Ids.ts"
 import { canonicalRange } from "../src/Domain/IpRange.ts"
 import { parseWithTexts } from "../src/Domain/Json.ts"
 import { JsonScan } from "../src/Domain/JsonScan.ts"
@@ -240,6 +240,7 @@ const requests: ReadonlyArray<Parser> = [
 
 const readers: Record<Exclude<keyof typeof fields, "checked" | "ifGiven" | "textOf">, Parser[1]> = {
   readName: fields.readName,
+  readDrawn: fields.readDrawn(ApiKeyId),
   readCount: fields.readCount(100),
   readDuration: fields.readDuration("1 day"),
   readMoment: fields.readMoment,

@@ -86,7 +86,7 @@ const keepBelow = Effect.fnUntraced(function* (
   now: number,
   quotaBytes: number
 ) {
-  yield* keepWithin(account, quotaBytes)
+  yield* keepWithin({ account, mode }, quotaBytes)
   const working = yield* Repo.countWorking(yield* Tx, { account, mode }, isRolled, now)
   if (working <= mostKeys) return
   return yield* isRolled ? TooMany.rolledKeys(mostKeys, mode) : TooMany.keys(mostKeys, mode)
@@ -277,11 +277,7 @@ const makeKeys = Effect.gen(function* () {
         const key = newKey(former.mode)
         const expiresIn =
           former.expiresAt === undefined ? undefined : Duration.millis(former.expiresAt - former.createdAt)
-        const record = yield* Effect.catchTag(
-          insert({ ...former, id: to, expiresIn }, key, now),
-          "KeyExists",
-          Effect.die
-        )
+        const record = yield* insert({ ...former, id: to, expiresIn }, key, now)
         yield* Repo.roll(rolledAt(former, to, overlap, now))
         yield* keepBelow(former, true, now, quotaBytes)
         return { key, record } satisfies MadeKey
@@ -347,7 +343,7 @@ export class Keys extends Context.Tag("tilld/Auth/Keys")<
       id: string,
       to: ApiKeyId,
       overlap: Duration.Duration
-    ) => Effect.Effect<MadeKey | undefined, KeyEnded | TooMany | QuotaExceeded | StoreUnavailable>
+    ) => Effect.Effect<MadeKey | undefined, KeyEnded | KeyExists | TooMany | QuotaExceeded | StoreUnavailable>
     /**
      * Changes where a key may be used from, and its limits. `configured` is given where an admin of the account does it, who
      * may lower a limit that the operator gave, and no more. Undefined: there is no such key.

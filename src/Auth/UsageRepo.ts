@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { QuotaExceeded } from "../Domain/AccountErrors.ts"
 import { AccountId } from "../Domain/Ids.ts"
+import type { Owner } from "../Domain/Owner.ts"
 import { type Db, Tx } from "../Sql.ts"
 
 // What accounts have stored, and what they may store. Triggers of the schema maintain the sums; here they are read and
@@ -60,24 +61,34 @@ export const toUsage = (row: UsageRow): Usage => ({ ...row, quota: row.quota ?? 
 export const all = (db: Db, configured: number) =>
   Effect.map(db.all<UsageRow>(selectUsages, [configured]), (rows) => rows.map(toUsage))
 
-const selectUsage = select("WHERE account_id = ?")
-
-/** The usage of one account. */
-export const of = (db: Db, account: AccountId, configured: number) =>
+const usageBy = (statement: string) => (db: Db, account: AccountId, configured: number) =>
   Effect.map(
-    db.get<UsageRow>(selectUsage, [configured, account]),
+    db.get<UsageRow>(statement, [configured, account]),
     (row): Usage => (row === undefined ? { account, stored: 0, promised: 0, quota: undefined } : toUsage(row))
   )
 
+/** The usage of one account. */
+export const of = usageBy(select("WHERE account_id = ?"))
+const ofTestMode = usageBy(select("WHERE account_id = ? AND mode = 'test'"))
+
+/** How much of its quota an account's test mode may use: a key that was made for trials must not stop live sales. */
+const testPart = 0.5
+
 /**
- * Fails when the account has used up its quota. Runs in the transaction that stores something: before it does, so that
- * payments are refused exactly while `shareOf` is 1 or more; after an endpoint, by which what is promised multiplies.
- * `configured`: `accounts.quota_bytes`.
+ * Fails when the account has used up its quota, or its test mode half of it. Runs in the transaction that stores something
+ * of a mode, or of none: before it does, so that payments are refused exactly while `shareOf` is 1 or more; after an
+ * endpoint, by which what is promised multiplies. `configured`: `accounts.quota_bytes`.
  */
-export const keepWithin = (account: AccountId, configured: number) =>
+export const keepWithin = ({ account, mode }: Pick<Owner, "account"> & Partial<Owner>, configured: number) =>
   Effect.gen(function* () {
-    const usage = yield* of(yield* Tx, account, configured)
+    const tx = yield* Tx
+    const usage = yield* of(tx, account, configured)
     const { quota, stored } = usage
-    if (quota === undefined || shareOf(usage) < 1) return
-    return yield* new QuotaExceeded({ quota, by: stored >= quota ? "rows" : "payments" })
+    const share = shareOf(usage)
+    if (quota === undefined) return
+    if (share >= 1) return yield* new QuotaExceeded({ quota, by: stored >= quota ? "rows" : "payments" })
+    if (mode !== "test" || share < testPart) return
+    if (shareOf(yield* ofTestMode(tx, account, configured)) >= testPart) {
+      return yield* new QuotaExceeded({ quota, by: "test" })
+    }
   })

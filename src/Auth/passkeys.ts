@@ -183,7 +183,7 @@ export const addPasskey = Effect.fn("passkeys.add")(function* (
     if (present.length >= Repo.mostPasskeys || (yield* Repo.byId(tx, id)) !== undefined) {
       return yield* new PasskeyRefused()
     }
-    if (person.account !== undefined) yield* keepWithin(person.account, quotaBytes)
+    if (person.account !== undefined) yield* keepWithin({ account: person.account }, quotaBytes)
     yield* Repo.insert({ id, person: person.id, name, publicKey, counter, createdAt: now, cameOf })
   })
   yield* audited(personActor(person), { act: "portal passkey", detail: { id, name, address } }, () =>

@@ -50,7 +50,7 @@ export const invite = Effect.fn("people.invite")(function* (
     const present = yield* Repo.ofName(yield* Tx, who)
     if (present !== undefined) return yield* new PersonExists({ isDisabled: present.disabledAt !== undefined })
     yield* roomForOne(who.account)
-    if (who.account !== undefined) yield* keepWithin(who.account, quotaBytes)
+    if (who.account !== undefined) yield* keepWithin({ account: who.account }, quotaBytes)
     yield* Repo.insert(person)
     return yield* addLink(person, session)
   })

@@ -149,6 +149,7 @@ export const rotateSecret = administering(
   Effect.fnUntraced(function* ({ account, mode, overlap }) {
     yield* mustExist(account)
     const keys = yield* SigningKeys
-    return secretView(yield* keys.rotate({ account, mode }, overlap))
+    const rotated = Effect.catchTag(keys.rotate({ account, mode }, { overlap }), "SecretReplaced", Effect.die)
+    return secretView(yield* rotated)
   })
 )

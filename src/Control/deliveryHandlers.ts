@@ -72,7 +72,7 @@ export const redeliverHandler = administering(
   Effect.fnUntraced(function* ({ id, to }) {
     const delivery = yield* LogRepo.byId(yield* Reader, id)
     if (delivery === undefined) return yield* noDelivery(id)
-    const ordered = yield* withinQuota(redeliver(delivery.account, id, targetOf(to, delivery)))
+    const ordered = yield* withinQuota(redeliver(delivery, id, targetOf(to, delivery)))
     if (ordered === undefined) return yield* noDelivery(id)
     const { attemptsMade, result } = ordered
     if (result === "refused") {

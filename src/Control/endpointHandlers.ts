@@ -42,6 +42,7 @@ export const changeEndpoint = administering(
       .change(endpoint, id, { ...change, secret: secret === undefined ? undefined : Redacted.make(secret) })
       .pipe(
         Effect.catchTags({
+          SecretReplaced: Effect.die,
           TargetRefused: ({ message }) => new ChangeRefused({ message: `--url ${message}` }),
           QuotaExceeded: ({ message }) => new ChangeRefused({ message })
         })

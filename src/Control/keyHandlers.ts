@@ -97,7 +97,8 @@ export const rollKey = administering(
   }),
   Effect.fnUntraced(function* ({ id, overlap }, { to }) {
     const keys = yield* Keys
-    return madeView(yield* orNotFound(id, yield* keys.roll(id, to, overlap)))
+    const rolled = Effect.catchTag(keys.roll(id, to, overlap), "KeyExists", Effect.die)
+    return madeView(yield* orNotFound(id, yield* rolled))
   })
 )
 

@@ -43,20 +43,28 @@ export class KeyEnded extends Schema.TaggedError<KeyEnded>()("KeyEnded", { messa
 /** A key with the id that was asked for exists already: the request was made twice. Nothing was changed. */
 export class KeyExists extends Data.TaggedError("KeyExists")<{ readonly id: ApiKeyId }> {}
 
-/** The account has used up its quota. Nothing was changed. */
+const quotaTexts = {
+  rows: (quota: number) =>
+    `The account has stored its ${quota} bytes; its payments go on. Ask the operator for a higher quota ` +
+    "(tilld accounts change --quota), or delete webhook endpoints that you do not need: each stores every event.",
+  payments: (quota: number) =>
+    `The open payments of the account may yet store several times its ${quota} bytes; they go on. Wait until ` +
+    "some have ended, or delete webhook endpoints that you do not need: each stores every event. The operator may " +
+    "raise the quota (tilld accounts change --quota).",
+  test: (quota: number) =>
+    `Test mode has used half of the account's ${quota} bytes, as much as it may; live mode goes on. Wait until some of ` +
+    "it has been deleted by age, or ask the operator for a higher quota (tilld accounts change --quota)."
+} as const
+
+/** The account has used up its quota, or its test mode as much as that may. Nothing was changed. */
 export class QuotaExceeded extends Schema.TaggedError<QuotaExceeded>()("QuotaExceeded", {
   /** Bytes. */
   quota: Schema.Number,
-  /** What takes it: what is stored, or what the open payments may yet store. */
-  by: Schema.Literal("rows", "payments")
+  /** What takes it: what is stored, what the open payments may yet store, or what test mode has of both. */
+  by: Schema.Literal("rows", "payments", "test")
 }) {
   override get message() {
-    return this.by === "rows"
-      ? `The account has stored its ${this.quota} bytes; its payments go on. Ask the operator for a higher quota ` +
-          "(tilld accounts change --quota), or delete webhook endpoints that you do not need: each stores every event."
-      : `The open payments of the account may yet store several times its ${this.quota} bytes; they go on. Wait until ` +
-          "some have ended, or delete webhook endpoints that you do not need: each stores every event. The operator may " +
-          "raise the quota (tilld accounts change --quota)."
+    return quotaTexts[this.by](this.quota)
   }
 }
 

@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import { Data, Schema } from "effect"
 import type { EndpointId } from "./Ids.ts"
 import type { Owner } from "./Owner.ts"
 import { iso } from "./Timestamp.ts"
@@ -17,6 +17,9 @@ export class RotationUnderWay extends Schema.TaggedError<RotationUnderWay>()("Ro
         "or end both secrets at once with --overlap 0s"
     })
 }
+
+/** Another secret is in force than the one that was to be replaced: the request was made twice. Nothing was changed. */
+export class SecretReplaced extends Data.TaggedError("SecretReplaced") {}
 
 /** A stored secret cannot be unsealed: its row is damaged. Other secrets are not affected. */
 export class SecretUnreadable extends Schema.TaggedError<SecretUnreadable>()("SecretUnreadable", {

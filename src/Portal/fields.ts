@@ -2,7 +2,7 @@
  * Reads the fields of posted forms and of filters. Each reader takes the text of a field; left is what is wrong with it, to
  * be shown after the field's name.
  */
-import { Duration, Either, Option } from "effect"
+import { Duration, Either, Option, Schema } from "effect"
 import type { FieldProblem } from "../Domain/ApiError.ts"
 import { canonicalRange } from "../Domain/IpRange.ts"
 import { parseMoment } from "../Domain/moment.ts"
@@ -34,6 +34,12 @@ export const ifGiven =
   <A>(read: (text: string) => Field<A>) =>
   (text: string): Field<A | undefined> =>
     text === "" ? Either.right(undefined) : read(text)
+
+/** An id that was drawn with the form. */
+export const readDrawn =
+  <A>(id: Schema.Schema<A, string>) =>
+  (text: string): Field<A> =>
+    Either.mapLeft(Schema.decodeUnknownEither(id)(text), () => "is damaged: open the form again")
 
 const nameLength = 100
 

@@ -12,6 +12,7 @@ import * as PasswordsRepo from "../Auth/PasswordsRepo.ts"
 import { askOptions, checkPasskey, type PasskeyRefused } from "../Auth/passkeys.ts"
 import * as SessionsRepo from "../Auth/SessionsRepo.ts"
 import type { SignedIn } from "../Auth/sessions.ts"
+import type { Owner } from "../Domain/Owner.ts"
 import type { Person } from "../Domain/Person.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
 import type { PageRequest } from "../Http/PageHandler.ts"
@@ -73,11 +74,18 @@ const command = ({ account, name, role }: Person): string =>
     `--name ${quoted(name)}`
   ].join(" ")
 
+/** What a proof is asked for: what is about to be done, and where. */
+export interface ProofFor {
+  readonly to: string
+  readonly owner: Owner
+}
+
 /** The page that asks for a proof. */
 export const asking = (
   desk: DeskShape,
   request: PageRequest,
   { person, secret, session }: SignedIn,
+  { owner, to }: ProofFor,
   form: URLSearchParams,
   problem?: string
 ) =>
@@ -99,8 +107,9 @@ export const asking = (
       <Outside title="Is it still you?">
         {problem === undefined ? null : <Notice tone="bad">{problem}</Notice>}
         <p>
-          You are signed in as <strong>{person.name}</strong>. This needs a proof of the last five minutes that it is
-          still you; then it goes on where you were.
+          You are signed in as <strong>{person.name}</strong>, account {owner.account}, {owner.mode} mode, and about to{" "}
+          <strong>{to}</strong>. This needs a proof of the last five minutes that it is still you; then it goes on where
+          you were. If it was not you who began this, close the page: nothing is done.
         </p>
         {options === undefined ? null : (
           <PasskeyForm
@@ -144,13 +153,13 @@ export const asking = (
     )
   })
 
-interface Proof {
+interface GivenProof {
   readonly by: "passkey" | "password" | "link"
   readonly text: string
 }
 
 /** The proof that a form brings. */
-const proofIn = (desk: DeskShape, form: URLSearchParams): Proof | undefined => {
+const proofIn = (desk: DeskShape, form: URLSearchParams): GivenProof | undefined => {
   const passkey = desk.party === undefined ? "" : (form.get("proof_passkey") ?? "")
   if (passkey !== "") return { by: "passkey", text: passkey }
   const password = form.get("proof_password") ?? ""
@@ -167,7 +176,12 @@ type StoreProof = Effect.Effect<
 >
 
 /** Checks a proof by `claimant`, and gives what stores it. */
-const check = ({ hasher, party }: DeskShape, { person, session }: SignedIn, claimant: Claimant, { by, text }: Proof) =>
+const check = (
+  { hasher, party }: DeskShape,
+  { person, session }: SignedIn,
+  claimant: Claimant,
+  { by, text }: GivenProof
+) =>
   Effect.gen(function* () {
     const ofPerson =
       (problem: string) =>
@@ -200,13 +214,15 @@ export const prove = (
   desk: DeskShape,
   request: PageRequest,
   signedIn: SignedIn,
+  needed: ProofFor,
   form: URLSearchParams
 ): Effect.Effect<
   { readonly asks: HttpReply } | { readonly form: URLSearchParams },
   StoreUnavailable,
   Reader | Writer
 > => {
-  const ask = (problem?: string) => Effect.map(asking(desk, request, signedIn, form, problem), (asks) => ({ asks }))
+  const ask = (problem?: string) =>
+    Effect.map(asking(desk, request, signedIn, needed, form, problem), (asks) => ({ asks }))
   const proof = proofIn(desk, form)
   if (proof === undefined) return ask()
   const { by } = proof

@@ -20,16 +20,23 @@ export interface PortalRequest {
 
 export type PortalHandler<R> = (viewer: Viewer, request: PortalRequest) => Effect.Effect<HttpReply, StoreUnavailable, R>
 
+export interface Proof {
+  /** `live`: in that mode only. `shared`: as soon as a live chain is configured, since both modes have what it changes. */
+  readonly when: "always" | "live" | "shared"
+  /** What is about to be done, for the page that asks: "rotate a webhook secret". */
+  readonly to: string
+  /** It is asked for once the form is in order: whatever the handler does is done by `audited`, which stops it there. */
+  readonly checksFirst?: true
+}
+
 export interface PortalRoute<R> {
   readonly method: "GET" | "POST"
   /** Below the page's account and mode, e.g. `/payments/:id`; "" is the home page. */
   readonly path: string
   /** The least role that may use it. */
   readonly role: Role
-  /** Needs a proof of identity of the last five minutes; `live`: in that mode only. */
-  readonly fresh?: true | "live"
-  /** The proof is asked for once the form is in order: whatever the handler does is done by `audited`, which stops it there. */
-  readonly checksFirst?: true
+  /** What it needs a proof of identity of the last five minutes for, if anything. */
+  readonly proof?: Proof
   readonly handle: PortalHandler<R>
 }
 

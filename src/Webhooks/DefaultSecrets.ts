@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto"
-import { Clock, type Duration, Effect, Redacted } from "effect"
+import { Clock, Effect, Redacted } from "effect"
 import type { Owner } from "../Domain/Owner.ts"
-import { type RotationUnderWay, SecretUnreadable } from "../Domain/SecretErrors.ts"
+import { type RotationUnderWay, type SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { Secrets } from "../Secrets.ts"
 import { type Db, Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import type { SealedPair } from "./queue/EndpointsRepo.ts"
-import { openPair, type PairRow, rotatePair, type SecretPair } from "./secretPair.ts"
+import { isForStored, openPair, type PairRow, type Rotation, rotatePair, type SecretPair } from "./secretPair.ts"
 
 // An account's default secrets in one mode. They sign deliveries to payments' own webhookUrls.
 
@@ -25,16 +25,18 @@ const pairRow = (secrets: Secrets["Type"], owner: Owner): PairRow => ({
   unreadable: () => SecretUnreadable.ofOwner(owner)
 })
 
-/** When an owner's default secret was made, and until when the one before also signs; Unix milliseconds. */
 export interface DefaultSecretAge {
+  /** When it was made, and until when the one before also signs; Unix milliseconds. */
   readonly createdAt: number
   readonly previousUntil: number | null
+  /** Sealed. */
+  readonly secret: Uint8Array
 }
 
 /** Undefined before the first one is needed. */
 export const ageOf = (db: Db, { account, mode }: Owner) =>
   db.get<DefaultSecretAge>(
-    `SELECT created_at AS createdAt, previous_until AS previousUntil FROM default_secrets
+    `SELECT created_at AS createdAt, previous_until AS previousUntil, secret FROM default_secrets
      WHERE account_id = ? AND mode = ?`,
     [account, mode]
   )
@@ -67,19 +69,21 @@ export const defaultSecrets = Effect.fn("DefaultSecrets.defaultSecrets")(functio
 })
 
 /**
- * Gives the account a new secret at `now`, Unix milliseconds; the current one also signs for `overlap` longer. During an
+ * Gives the account a new secret at `now`, Unix milliseconds; the current one also signs for the overlap. During an
  * overlap only a rotation without one is accepted: there are never three valid secrets.
  */
 export const replaceSecret = (
   secrets: Secrets["Type"],
   owner: Owner,
-  overlap: Duration.Duration,
+  rotation: Rotation,
   now: number
-): Effect.Effect<SecretPair, RotationUnderWay | SecretUnreadable | StoreUnavailable, Tx> =>
+): Effect.Effect<SecretPair, RotationUnderWay | SecretReplaced | SecretUnreadable | StoreUnavailable, Tx> =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const place = pairRow(secrets, owner)
-    const row = yield* rotatePair(place, yield* rowOf(tx, owner), freshSecret(), overlap, now)
+    const stored = yield* rowOf(tx, owner)
+    yield* isForStored(rotation, stored)
+    const row = yield* rotatePair(place, stored, freshSecret(), rotation.overlap, now)
     yield* tx.run(
       `INSERT OR REPLACE INTO default_secrets (account_id, mode, secret, created_at, previous_secret, previous_until)
        VALUES (?, ?, ?, ?, ?, ?)`,

@@ -44,6 +44,7 @@ export const webhookHandlers = Effect.gen(function* () {
         Effect.map(created),
         Effect.catchTags({
           QuotaExceeded: (error) => quotaExceeded(error),
+          EndpointExists: Effect.die,
           TargetRefused: ({ message }) => invalid([{ path: "url", message }]),
           TooManyEndpoints: ({ limit }) =>
             new ApiError({
@@ -73,6 +74,7 @@ export const webhookHandlers = Effect.gen(function* () {
                 code: "ROTATION_UNDER_WAY",
                 message: `The secret before the last one still signs until ${iso(until)}: wait for that, or send overlapSeconds 0, which ends both at once.`
               }),
+            SecretReplaced: Effect.die,
             SecretUnreadable: () =>
               invalid([
                 {

@@ -2,12 +2,12 @@ import { Clock, Context, Duration, Effect, Layer, Redacted } from "effect"
 import { BoundedMap } from "../Domain/BoundedMap.ts"
 import type { EndpointId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
-import { type RotationUnderWay, SecretUnreadable } from "../Domain/SecretErrors.ts"
+import { type RotationUnderWay, type SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { Secrets } from "../Secrets.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import { defaultSecrets, replaceSecret } from "./DefaultSecrets.ts"
 import * as EndpointsRepo from "./queue/EndpointsRepo.ts"
-import { openPair, type PairRow, rotatePair, type SecretPair } from "./secretPair.ts"
+import { isForStored, openPair, type PairRow, type Rotation, rotatePair, type SecretPair } from "./secretPair.ts"
 import { overlapping, type SigningKey, signingKey } from "./signature.ts"
 
 /** Most unsealed secrets that are held in memory. */
@@ -51,21 +51,21 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
     readonly ofEndpoint: (endpoint: EndpointId) => Effect.Effect<SigningKey, SecretUnreadable | StoreUnavailable>
     /** The account's default key, which signs for webhookUrls that are not an endpoint's URL. */
     readonly ofOwner: (owner: Owner) => Effect.Effect<SigningKey, SecretUnreadable | StoreUnavailable>
-    /** Makes a new default secret for an existing account; the current one also signs for `overlap` longer. */
+    /** Makes a new default secret for an existing account; the current one also signs for the overlap. */
     readonly rotate: (
       owner: Owner,
-      overlap: Duration.Duration
-    ) => Effect.Effect<SecretPair, RotationUnderWay | SecretUnreadable | StoreUnavailable>
+      rotation: Rotation
+    ) => Effect.Effect<SecretPair, RotationUnderWay | SecretReplaced | SecretUnreadable | StoreUnavailable>
     /**
-     * Gives an endpoint another secret, in the caller's transaction; the current one also signs for `overlap` longer. `at`
-     * in Unix milliseconds.
+     * Gives an endpoint another secret, in the caller's transaction; the current one also signs for the overlap. `at` in
+     * Unix milliseconds.
      */
     readonly rotateEndpoint: (
       endpoint: EndpointId,
       next: Redacted.Redacted<string>,
-      overlap: Duration.Duration,
+      rotation: Rotation,
       at: number
-    ) => Effect.Effect<void, RotationUnderWay | SecretUnreadable | StoreUnavailable, Tx>
+    ) => Effect.Effect<void, RotationUnderWay | SecretReplaced | SecretUnreadable | StoreUnavailable, Tx>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -101,11 +101,11 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
           at(time)
         )
 
-      const rotate = Effect.fn("SigningKeys.rotate")(function* (owner: Owner, overlap: Duration.Duration) {
+      const rotate = Effect.fn("SigningKeys.rotate")(function* (owner: Owner, rotation: Rotation) {
         const at = yield* Clock.currentTimeMillis
         const command = Effect.gen(function* () {
           const tx = yield* Tx
-          const rotated = yield* replaceSecret(secrets, owner, overlap, at)
+          const rotated = yield* replaceSecret(secrets, owner, rotation, at)
           tx.afterCommit(() => void keep(nameOf(owner), keyAt(rotated)))
           return rotated
         })
@@ -115,12 +115,14 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
       const rotateEndpoint = Effect.fn("SigningKeys.rotateEndpoint")(function* (
         endpoint: EndpointId,
         next: Redacted.Redacted<string>,
-        overlap: Duration.Duration,
+        rotation: Rotation,
         at: number
       ) {
         const tx = yield* Tx
         const row = pairRow(secrets, endpoint)
         const stored = yield* EndpointsRepo.sealedPair(tx, endpoint)
+        yield* isForStored(rotation, stored)
+        const { overlap } = rotation
         const isRepeated = stored !== undefined && (yield* isCurrent(row, stored, next))
         // A repeated request must neither be refused nor end the overlap that the first one began.
         if (isRepeated && Duration.greaterThan(overlap, Duration.zero)) return

@@ -1,5 +1,6 @@
+import { createHash } from "node:crypto"
 import { Duration, Effect, Redacted } from "effect"
-import { RotationUnderWay, type SecretUnreadable } from "../Domain/SecretErrors.ts"
+import { RotationUnderWay, SecretReplaced, type SecretUnreadable } from "../Domain/SecretErrors.ts"
 import type { SecretsShape } from "../Secrets.ts"
 import type { SealedPair } from "./queue/EndpointsRepo.ts"
 
@@ -9,6 +10,22 @@ export interface SecretPair {
   /** The previous secret, and until when it also signs: Unix milliseconds. */
   readonly previous: { readonly secret: Redacted.Redacted<string>; readonly until: number } | undefined
 }
+
+/** How a secret is replaced. */
+export interface Rotation {
+  /** How long the present secret also signs. */
+  readonly overlap: Duration.Duration
+  /** `markOf` the secret that it replaces, so that a request that is made twice rotates once; undefined: any. */
+  readonly replaces?: string | undefined
+}
+
+/** Names a stored secret without telling it. Each rotation makes another mark, also to the same secret. */
+export const markOf = (stored: Pick<SealedPair, "secret"> | undefined): string =>
+  stored === undefined ? "none" : createHash("sha256").update(stored.secret).digest("base64url").slice(0, 22)
+
+/** Fails unless a rotation replaces what is stored. */
+export const isForStored = ({ replaces }: Rotation, stored: SealedPair | undefined) =>
+  replaces === undefined || replaces === markOf(stored) ? Effect.void : new SecretReplaced()
 
 /** Where a pair is stored. */
 export interface PairRow {

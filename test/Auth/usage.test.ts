@@ -3,6 +3,7 @@ import { expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import * as UsageRepo from "../../src/Auth/UsageRepo.ts"
 import { QuotaExceeded } from "../../src/Domain/AccountErrors.ts"
+import type { Mode } from "../../src/Domain/Chain.ts"
 import { newPaymentId } from "../../src/Domain/Ids.ts"
 import type { Payment, PaymentStatus } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
@@ -29,11 +30,11 @@ const usage = Effect.flatMap(Reader, (reader) => UsageRepo.of(reader, merchant.a
 let made = 0
 
 /** Stores a payment like a request with an Idempotency-Key. */
-const add = (metadata: number, webhookUrl?: string) =>
+const add = (metadata: number, webhookUrl?: string, owner = merchant) =>
   Effect.map(Outbox, (outbox) => {
     const n = ++made
     const payment = someNewPayment({
-      ...merchant,
+      ...owner,
       id: newPaymentId(n),
       merchantRef: `order ${n}`,
       address: `0x${randomBytes(20).toString("hex")}`,
@@ -49,7 +50,7 @@ const add = (metadata: number, webhookUrl?: string) =>
       yield* outbox.publish(tx, stored, n)
       const body = JSON.stringify({ ...stored, amount: "1" })
       const answer = { status: 201, headers: { location: `/v1/payments/${payment.id}` }, body, hash: randomBytes(32) }
-      yield* Idempotency.keep({ ...merchant, route: "/v1/payments", key: payment.id }, answer, n)
+      yield* Idempotency.keep({ ...owner, route: "/v1/payments", key: payment.id }, answer, n)
       return stored
     })
   })
@@ -241,7 +242,23 @@ const untilRefused = <A, E, R>(make: (n: number) => Effect.Effect<A, E, R>) =>
   })
 
 const create = Effect.flatMap(add(0), (one) =>
-  inTransaction(Effect.zipRight(UsageRepo.keepWithin(merchant.account, quota), one))
+  inTransaction(Effect.zipRight(UsageRepo.keepWithin({ account: merchant.account }, quota), one))
+)
+
+it.scoped("test mode is refused at half of the quota, and live mode goes on until all of it is used", () =>
+  onStore(function* () {
+    yield* withQuota
+    const store = (mode: Mode) =>
+      Effect.flatMap(add(1_000, undefined, { ...merchant, mode }), (one) =>
+        inTransaction(Effect.zipRight(UsageRepo.keepWithin({ ...merchant, mode }, quota), one))
+      )
+    const trials = yield* untilRefused(() => store("test"))
+    const refused = yield* Effect.flip(store("test"))
+    expect(refused).toMatchObject({ by: "test", message: expect.stringContaining("live mode goes on") })
+    const sales = yield* untilRefused(() => store("live"))
+    expect(sales.length / trials.length).toBeCloseTo(1, 1)
+    expect(yield* Effect.flip(store("live"))).toMatchObject({ by: expect.not.stringContaining("test") })
+  })
 )
 
 /** Each receiver answers every attempt with another response. */

@@ -126,7 +126,9 @@ it.scopedLive("a former secret copied to the column of the current one does not 
     const path = yield* sealedDatabase(0)
     const owner = { account, mode: "live" } as const
     const secrets = makeSecrets(oldKey)
-    const replaced = Effect.flatMap(Writer, ({ write }) => write(replaceSecret(secrets, owner, Duration.hours(1), 1)))
+    const replaced = Effect.flatMap(Writer, ({ write }) =>
+      write(replaceSecret(secrets, owner, { overlap: Duration.hours(1) }, 1))
+    )
     const opened = yield* Effect.scoped(Effect.provide(replaced, Sql.layer(path)))
     expect(Option.map(Option.fromNullable(opened.previous), ({ secret }) => Redacted.value(secret))).toEqual(
       Option.some("whsec_own live")

@@ -2,9 +2,11 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, expect } from "@effect/vitest"
+import { Effect, TestClock } from "effect"
 import { settingsRoutes } from "../../src/Portal/pages/Settings.tsx"
 import { newLink } from "../lib/portal.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
+import { testChain } from "../lib/settings.ts"
 import { rows } from "../lib/store.ts"
 import { portalStore, portalWith } from "./room.ts"
 
@@ -12,6 +14,7 @@ const logoFolder = join(tmpdir(), `tilld-logos-${process.pid}`)
 afterAll(() => rmSync(logoFolder, { recursive: true, force: true }))
 
 const test = scopedTest(portalStore({ checkout: { logoFolder } }))
+const liveTest = scopedTest(portalStore({ chains: [testChain(), testChain({ mode: "live" })] }))
 const page = "/portal/a/default/test/settings"
 
 test("an admin changes how the checkout looks; a refused form keeps what was typed", function* () {
@@ -73,5 +76,22 @@ test("a viewer may neither see nor change it", function* () {
   yield* viewer.post(yield* newLink({ name: "Vi", role: "viewer", account: "default" }))
   expect((yield* viewer.get(page)).status).toBe(403)
   expect((yield* viewer.post(page, { name: "x" })).status).toBe(403)
+  expect(yield* rows("SELECT * FROM shops")).toEqual([])
+})
+
+const savedLater = Effect.fnUntraced(function* () {
+  const { visitor } = yield* portalWith(settingsRoutes)
+  const admin = visitor()
+  yield* admin.post(yield* newLink({ name: "Ada", account: "default" }))
+  yield* TestClock.adjust("1 hour")
+  return yield* admin.post(page, { name: "Shop" })
+})
+
+test("without a live chain it is changed without a proof of identity", function* () {
+  expect((yield* savedLater()).status).toBe(303)
+})
+
+liveTest("with a live chain it needs a proof from either mode's page: live checkouts look like it too", function* () {
+  expect((yield* savedLater()).text).toContain("how the account's checkout looks")
   expect(yield* rows("SELECT * FROM shops")).toEqual([])
 })

@@ -52,7 +52,7 @@ liveSuite(portalApp, "API keys in the portal", (test, it) => {
     yield* execute("UPDATE usage SET bytes = bytes + 1000000000 WHERE account_id = ?", [account])
     for (const refused of [
       yield* admin.post(`${base}/keys`, form()),
-      yield* admin.post(`${path}/roll`, { overlap: "0s" })
+      yield* admin.post(`${path}/roll`, { overlap: "0s", to: newApiKeyId() })
     ]) {
       expect(refused.text).toContain("The account has stored its 1000000000 bytes")
       expect(shownKey(refused.text)).toBe("")
@@ -66,13 +66,19 @@ liveSuite(portalApp, "API keys in the portal", (test, it) => {
     const fields = form({ ips: "127.0.0.1\n::1" })
     const key = shownKey((yield* admin.post(`${base}/keys`, fields)).text)
     const path = `${base}/keys/${fields.get("id")}`
-    const rolled = yield* admin.post(`${path}/roll`, { overlap: "1h" })
+    const to = valueOf((yield* admin.get(path)).text, "to")
+    const rolled = yield* admin.post(`${path}/roll`, { overlap: "1h", to })
     const next = shownKey(rolled.text)
     expect(next).not.toBe(key)
     for (const each of [key, next]) expect((yield* api.call("GET", "/v1/payments", { key: each })).status).toBe(200)
-    const again = yield* admin.post(`${path}/roll`, { overlap: "1h" })
-    expect(again.status).toBe(409)
+    const again = yield* admin.post(`${path}/roll`, { overlap: "1h", to })
+    expect(again).toMatchObject({ status: 409, text: expect.stringContaining(`${base}/keys/${to}"`) })
     expect(again.text).not.toContain(next)
+    const other = yield* admin.post(`${path}/roll`, { overlap: "1h", to: newApiKeyId() })
+    expect(other).toMatchObject({ status: 409, text: expect.stringContaining("This key has ended") })
+    // The id of a key that there is, in a form that somebody wrote.
+    const taken = yield* admin.post(`${base}/keys/${to}/roll`, { overlap: "1h", to })
+    expect(taken).toMatchObject({ status: 409, text: expect.stringContaining("This form has been used") })
     expect((yield* admin.get(path)).text).toContain("127.0.0.1/32, ::1/128")
   })
 
@@ -148,7 +154,7 @@ liveSuite(portalApp, "API keys in the portal", (test, it) => {
     [{ ips: "203.0.113.7/24" }, "ips", "has an address inside its block"],
     [{ perMinute: "0" }, "perMinute", "must be a whole number from 1 to 1000000"],
     [{ perHour: "1e3" }, "perHour", "must be a whole number from 1 to 100000000"],
-    [{ id: "key_1" }, "", "This form is damaged: open it again."]
+    [{ id: "key_1" }, "", "is damaged: open the form again"]
   ] as const)("a form with %j is shown again with what was typed", ([over, path, message]) =>
     Effect.gen(function* () {
       const { admin, base } = yield* openShop

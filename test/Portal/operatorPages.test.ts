@@ -65,7 +65,7 @@ layer(app, { excludeTestServices: true })("prices, health and accounts in the po
     [{ live: "xpub661" }, "must be the extended public key"],
     [{ live: testXpub }, "used in the other mode"],
     [{ name: "" }, "must be 1 to 100 printable characters"],
-    [{ id: "../x" }, "This form is damaged"]
+    [{ id: "../x" }, "is damaged: open the form again"]
   ] as const)("an account with %j is refused", ([over, reason]) =>
     Effect.gen(function* () {
       const { base } = yield* openShop

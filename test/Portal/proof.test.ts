@@ -33,6 +33,7 @@ test("later a new link proves it, and the form goes on with what was typed", fun
   yield* TestClock.adjust("1 hour")
   const asked = yield* ada.post(roles, typed)
   expect(asked.text).toContain("tilld login --name 'Ada L.'")
+  expect(asked.text).toContain("account default, test mode, and about to <strong>change the roles</strong>")
   const fields = hidden(asked.text)
   expect(fields).toMatchObject(typed)
 

@@ -49,9 +49,15 @@ const routes: ReadonlyArray<PortalRoute<Writer>> = [
   page("GET", "/things/:id"),
   page("POST", "/things", { role: "admin" }),
   page("GET", "/health", { role: "operator" }),
-  page("GET", "/roles", { role: "admin", fresh: true }),
-  page("POST", "/roles", { role: "admin", fresh: true }),
-  { method: "POST", path: "/acts", role: "admin", fresh: true, checksFirst: true, handle: acting }
+  page("GET", "/roles", { role: "admin", proof: { when: "always", to: "see the roles" } }),
+  page("POST", "/roles", { role: "admin", proof: { when: "always", to: "change the roles" } }),
+  {
+    method: "POST",
+    path: "/acts",
+    role: "admin",
+    proof: { when: "always", to: "act", checksFirst: true },
+    handle: acting
+  }
 ]
 
 export const shop = AccountId.make("shop")

@@ -1,10 +1,11 @@
 import { expect, it } from "vitest"
+import type { Proof } from "../../src/Portal/route.ts"
 import { routes } from "../../src/Portal/routes.ts"
 
 /** Paths of the routes that a role may use, sorted. */
-const of = (method: string, role: string, fresh?: true | "live") =>
+const of = (method: string, role: string, when?: Proof["when"]) =>
   routes
-    .filter((route) => route.method === method && route.role === role && route.fresh === fresh)
+    .filter((route) => route.method === method && route.role === role && route.proof?.when === when)
     .map(({ path }) => path)
     .sort()
 
@@ -22,18 +23,19 @@ it("a page that is not for every viewer of the account is named here", () => {
       "/webhooks/new"
     ]
   ])
-  expect(of("GET", "viewer", true)).toEqual(["/me/passkeys/new"])
+  expect(of("GET", "viewer", "always")).toEqual(["/me/passkeys/new"])
 })
 
 it("what changes something is for its role, and what can do most harm asks for a fresh proof", () => {
   const posts = {
     viewer: of("POST", "viewer"),
-    viewerProven: of("POST", "viewer", true),
+    viewerProven: of("POST", "viewer", "always"),
     admin: of("POST", "admin"),
     adminProvenLive: of("POST", "admin", "live"),
-    adminProven: of("POST", "admin", true),
+    adminProvenShared: of("POST", "admin", "shared"),
+    adminProven: of("POST", "admin", "always"),
     operator: of("POST", "operator"),
-    operatorProven: of("POST", "operator", true)
+    operatorProven: of("POST", "operator", "always")
   }
   expect(posts).toEqual({
     viewer: ["/me/sessions/revoke"],
@@ -43,13 +45,21 @@ it("what changes something is for its role, and what can do most harm asks for a
     ],
     admin: [
       ...["/deliveries/:id/resend", "/deliveries/resend", "/deliveries/resend-range", "/keys/:id/revoke"],
-      ...["/payments/:id/cancel", "/payments/new", "/settings", "/simulate/new", "/simulate/pay", "/simulate/reorg"],
+      ...["/payments/new", "/simulate/new", "/simulate/pay", "/simulate/reorg"],
       "/webhooks/:id/test"
     ],
     adminProvenLive: [
       ...["/exceptions/:id/accept", "/exceptions/:id/refund", "/keys", "/keys/:id/roll", "/keys/:id/terms"],
-      ...["/webhooks", "/webhooks/:id", "/webhooks/:id/delete", "/webhooks/:id/secret", "/webhooks/default-secret"]
+      ...[
+        "/payments/:id/cancel",
+        "/webhooks",
+        "/webhooks/:id",
+        "/webhooks/:id/delete",
+        "/webhooks/:id/secret",
+        "/webhooks/default-secret"
+      ]
     ],
+    adminProvenShared: ["/settings"],
     adminProven: [
       ...["/people", "/people/:id/disable", "/people/:id/enable", "/people/:id/link"],
       ...["/people/:id/revoke", "/people/:id/role"]

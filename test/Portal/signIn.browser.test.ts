@@ -211,6 +211,28 @@ liveSuite(app, "the portal in a browser", (test) => {
     })
   })
 
+  test("of two clicks on a button only the first sends the form: its answer is what is seen", function* () {
+    const { go, page } = yield* at("Ada")
+    yield* Effect.promise(async () => {
+      await go("/portal/a/default/test/keys/new")
+      await page.getByLabel("Name", { exact: true }).fill("twice")
+      const sent: Array<string> = []
+      page.on("request", (request) => request.method() === "POST" && sent.push(request.url()))
+      await page.getByRole("button", { name: "Make the key" }).dblclick()
+      await page.getByLabel("The key").waitFor()
+      expect(sent).toHaveLength(1)
+      // A page that the browser has kept and shows again sends its form again.
+      await go("/portal/a/default/test/keys/new")
+      await page.route("**/keys", (route) => route.fulfill({ status: 204 }))
+      sent.length = 0
+      const button = page.getByRole("button", { name: "Make the key" })
+      for (const _ of [1, 2]) await button.click()
+      await page.evaluate('dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true }))')
+      await button.click()
+      expect(sent).toHaveLength(2)
+    })
+  })
+
   for (const colorScheme of ["light", "dark"] as const) {
     test(`axe finds nothing on the pages, ${colorScheme}`, function* () {
       const { go, page, strayed } = yield* at("Ada", { colorScheme })

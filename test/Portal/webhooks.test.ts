@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { EndpointId } from "../../src/Domain/Ids.ts"
+import { EndpointId, newEndpointId } from "../../src/Domain/Ids.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { Reader } from "../../src/Sql.ts"
 import { defaultSecrets } from "../../src/Webhooks/DefaultSecrets.ts"
@@ -11,7 +11,7 @@ import { execute, rows } from "../lib/store.ts"
 import { failOnce, openShop, portalApp, valueOf } from "./shop.ts"
 
 const target = (url: string, secret = "whsec_0123456789abcdef") =>
-  new URLSearchParams({ url, secret, events: "payment.created" })
+  new URLSearchParams({ id: newEndpointId(), url, secret, events: "payment.created" })
 
 /** The secret that a page shows once. */
 const shownSecret = (text: string) => /<input id="new-secret"[^>]* value="(whsec_[^"]+)"/.exec(text)?.[1]
@@ -29,8 +29,12 @@ liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
   test("an endpoint that was added in the portal is the API's, and its secret in force is shown, once", function* () {
     const { account, admin, api, base, key } = yield* openShop
     expect(valueOf((yield* admin.get(`${base}/webhooks/new`)).text, "secret")).toBe("")
-    const added = yield* admin.post(`${base}/webhooks`, target("https://192.0.2.1/hook", ""))
+    const fields = target("https://192.0.2.1/hook", "")
+    const added = yield* admin.post(`${base}/webhooks`, fields)
     expect(added.status).toBe(200)
+    const again = yield* admin.post(`${base}/webhooks`, fields)
+    expect(again).toMatchObject({ status: 409, text: expect.stringContaining(`/webhooks/${fields.get("id")}"`) })
+    expect(shownSecret(again.text)).toBeUndefined()
     const secret = shownSecret(added.text)
     const { body } = yield* api.call("GET", "/v1/webhooks", { key })
     expect(secret).toBe(yield* secretInForce(body.data[0].id))
@@ -52,7 +56,8 @@ liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
     [target("http://192.0.2.1/"), "URL must be an https URL"],
     [target("https://10.0.0.1/"), "10.0.0.1"],
     [target("https://192.0.2.1/", "whsec_short"), "must be whsec_ followed by"],
-    [new URLSearchParams({ url: "https://192.0.2.1/", secret: "whsec_0123456789abcdef" }), "must have at least one"]
+    [new URLSearchParams({ url: "https://192.0.2.1/", secret: "whsec_0123456789abcdef" }), "must have at least one"],
+    [new URLSearchParams({ id: "wh_1", url: "https://192.0.2.1/" }), "is damaged: open the form again"]
   ] as const)("what cannot be an endpoint is refused with what was typed: %s", ([fields, message]) =>
     Effect.gen(function* () {
       const { admin, base } = yield* openShop
@@ -92,14 +97,19 @@ liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
     expect(valueOf(refused.text, "url")).toBe("https://127.0.0.2/")
 
     const id = path.slice(path.lastIndexOf("/") + 1)
-    const rotated = yield* admin.post(`${path}/secret`, { secret: "", overlap: "24h" })
+    const replacing = Effect.map(admin.get(path), ({ text }) => valueOf(text, "replaces"))
+    const form = { secret: "", overlap: "24h", replaces: yield* replacing }
+    const rotated = yield* admin.post(`${path}/secret`, form)
     expect(rotated.status).toBe(200)
     expect(shownSecret(rotated.text)).toBe(yield* secretInForce(id))
     expect(rotated.text).toContain("The former secret also signs until")
-    const early = yield* admin.post(`${path}/secret`, { secret: "", overlap: "24h" })
+    const twice = yield* admin.post(`${path}/secret`, form)
+    expect(twice).toMatchObject({ status: 409, text: expect.stringContaining("sent twice") })
+    expect(shownSecret(rotated.text)).toBe(yield* secretInForce(id))
+    const early = yield* admin.post(`${path}/secret`, { ...form, replaces: yield* replacing })
     expect(early).toMatchObject({ status: 422, text: expect.stringContaining("still signs until") })
     const own = "whsec_of_my_own_0123456789"
-    const again = yield* admin.post(`${path}/secret`, { secret: own, overlap: "0s" })
+    const again = yield* admin.post(`${path}/secret`, { secret: own, overlap: "0s", replaces: yield* replacing })
     expect(shownSecret(again.text)).toBe(own)
     expect(again.text).toContain("The former secret signs no more")
     expect(yield* secretInForce(id)).toBe(own)
@@ -176,18 +186,25 @@ liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
     expect((yield* admin.get(`${base}/webhooks`)).text).toContain(path)
     expect((yield* admin.get(path)).text).toContain("There is none yet")
     expect((yield* admin.post(path, { overlap: "year" })).status).toBe(422)
-    const made = yield* admin.post(path, { overlap: "24h" })
+    const opened = Effect.map(admin.get(path), ({ text }) => ({ overlap: "24h", replaces: valueOf(text, "replaces") }))
+    const first = yield* opened
+    const made = yield* admin.post(path, first)
+    expect(made.text).not.toContain("former secret")
     const secret = /whsec_[\w+/]{43}=/.exec(made.text)?.[0] ?? ""
     expect(secret).toBe(Redacted.value((yield* defaultSecrets(owner)).current))
     const shown = yield* admin.get(path)
     expect(shown.text).toContain("Made")
     expect(shown.text).not.toContain(secret)
-    const next = yield* admin.post(path, { overlap: "24h" })
+    const twice = yield* admin.post(path, first)
+    expect(twice).toMatchObject({ status: 409, text: expect.stringContaining("sent twice") })
+    expect(secret).toBe(Redacted.value((yield* defaultSecrets(owner)).current))
+    const next = yield* admin.post(path, yield* opened)
     expect(next.text).toContain("The former secret also signs until")
     expect((yield* defaultSecrets(owner)).previous).toBeDefined()
-    const third = yield* admin.post(path, { overlap: "24h" })
+    const third = yield* admin.post(path, yield* opened)
     expect(third).toMatchObject({ status: 422, text: expect.stringContaining("still signs until") })
-    expect((yield* admin.post(path, { overlap: "0s" })).text).toContain("The former secret signs no more")
+    const ended = yield* admin.post(path, { ...(yield* opened), overlap: "0s" })
+    expect(ended.text).toContain("The former secret signs no more")
     const acts = yield* rows("SELECT act FROM audit WHERE account_id = ? AND act LIKE 'webhooks secret%'", [account])
     expect(acts).toHaveLength(3)
 

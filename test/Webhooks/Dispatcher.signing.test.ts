@@ -32,7 +32,7 @@ it.scoped("a retry is signed with the secret of its own time", () => {
     yield* untilRecorded(1)
     const keys = yield* SigningKeys
     const before = (yield* defaultSecrets(merchant)).current
-    const after = (yield* keys.rotate(merchant, Duration.zero)).current
+    const after = (yield* keys.rotate(merchant, { overlap: Duration.zero })).current
     yield* TestClock.adjust("1 minute")
     yield* untilRecorded(2)
     const [first, second] = client.sent.map(({ body, headers }) => ({
@@ -74,7 +74,7 @@ it.scoped("a secret that does not open fails its own attempts, with a remedy in 
     expect(logged.every((line) => /PATCH \/v1\/webhooks|--rotate --overlap 0s/.test(line))).toBe(true)
     // The remedy, with nothing restarted.
     const keys = yield* SigningKeys
-    yield* keys.rotate(merchant, Duration.zero)
+    yield* keys.rotate(merchant, { overlap: Duration.zero })
     yield* TestClock.adjust("1 minute")
     yield* untilRecorded(5)
     expect(client.to(b)).toBe(1)

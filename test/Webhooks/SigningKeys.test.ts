@@ -36,7 +36,7 @@ const current = Effect.map(defaultSecrets(merchant), (secrets) => Redacted.value
 const rotate = (overlap: Duration.DurationInput) =>
   Effect.gen(function* () {
     const keys = yield* SigningKeys
-    const rotated = yield* keys.rotate(merchant, Duration.decode(overlap))
+    const rotated = yield* keys.rotate(merchant, { overlap: Duration.decode(overlap) })
     return { secret: Redacted.value(rotated.current), until: rotated.previous?.until }
   })
 
@@ -116,7 +116,7 @@ it.scoped("a secret that is read while it rotates signs nothing any more", () =>
     )
     const reading = yield* Effect.fork(keys.ofOwner(merchant))
     yield* Deferred.await(isRead)
-    const { current: after } = yield* keys.rotate(merchant, Duration.zero)
+    const { current: after } = yield* keys.rotate(merchant, { overlap: Duration.zero })
     yield* Deferred.succeed(goesOn, undefined)
     yield* Fiber.join(reading)
     const named = { before, after: Redacted.value(after) }

@@ -30,7 +30,7 @@ export const decide = (
         const committed = (resolved: Resolved, detail: Act["detail"]) =>
           Effect.gen(function* () {
             note(detail)
-            yield* keepWithin(owner.account, accounts.quotaBytes)
+            yield* keepWithin(owner, accounts.quotaBytes)
             yield* alsoCommit(resolved)
           })
         const sent = amount === undefined ? undefined : BigInt(amount)

@@ -135,6 +135,11 @@ const attributes = ({ hint, name, of }: FieldProps) => {
   }
 }
 
+/** What a form carries and nobody types. */
+export const Hidden = ({ name, of }: Pick<FieldProps, "name" | "of">) => (
+  <input type="hidden" name={name} value={of.typed.get(name) ?? ""} />
+)
+
 export interface TextFieldProps extends FieldProps {
   readonly type?: "text" | "search" | "url" | "date" | "datetime-local" | "password"
   readonly inputMode?: "numeric" | "decimal"

@@ -2,7 +2,7 @@
  * The accounts of the installation, for operators: list with what each has stored, switch to one, make one, change what one
  * may do.
  */
-import { Effect, Either, Schema } from "effect"
+import { Effect, Either } from "effect"
 import * as AccountsRepo from "../../Auth/AccountsRepo.ts"
 import { accountLimits, configuredLimits } from "../../Auth/accountLimits.ts"
 import { audited } from "../../Auth/auditLog.ts"
@@ -25,7 +25,7 @@ import { Reader, type Writer } from "../../Sql.ts"
 import { blank, type FormState, PostForm, TextField } from "../components/Form.tsx"
 import { Paging, Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
-import { checked, ifGiven, readCount, readName, textOf } from "../fields.ts"
+import { checked, ifGiven, readCount, readDrawn, readName, textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
 import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
@@ -274,10 +274,7 @@ const create: PortalHandler<Needs> = (viewer, { form }) =>
     const refused = (problems: FormState["problems"]) =>
       newAccountPage(viewer, { id: "account", typed: withoutKeys(form), problems }, 422)
     const read = checked({
-      id: Either.mapLeft(
-        Schema.decodeUnknownEither(AccountId)(textOf(form, "id")),
-        () => "This form is damaged: open it again."
-      ),
+      id: readDrawn(AccountId)(textOf(form, "id")),
       name: readName(textOf(form, "name")),
       live: ifGiven(readWallet)(textOf(form, "live")),
       test: ifGiven(readWallet)(textOf(form, "test"))
@@ -310,5 +307,11 @@ export const accountRoutes: ReadonlyArray<PortalRoute<Needs>> = [
     role: "operator",
     handle: ofAccount((viewer, account) => termsPage(viewer, account, termsOf(account)))
   },
-  { method: "POST", path: "/accounts/:id", role: "operator", fresh: true, checksFirst: true, handle: change }
+  {
+    method: "POST",
+    path: "/accounts/:id",
+    role: "operator",
+    proof: { when: "always", to: "change the terms of an account", checksFirst: true },
+    handle: change
+  }
 ]

@@ -5,8 +5,8 @@ import { iso } from "../../Domain/Timestamp.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { ageOf, type DefaultSecretAge } from "../../Webhooks/DefaultSecrets.ts"
 import { SigningKeys } from "../../Webhooks/SigningKeys.ts"
-import type { SecretPair } from "../../Webhooks/secretPair.ts"
-import { blank, type FormState, PostForm, Select } from "../components/Form.tsx"
+import { markOf, type SecretPair } from "../../Webhooks/secretPair.ts"
+import { blank, type FormState, Hidden, PostForm, Select } from "../components/Form.tsx"
 import { NewSecret } from "../components/NewSecret.tsx"
 import { Facts } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
@@ -44,9 +44,10 @@ const Age = ({ now, of }: AgeProps) =>
     />
   )
 
-const show = (viewer: Viewer, form: FormState = blank("rotation", { overlap: "24h" })) =>
+const show = (viewer: Viewer, refused?: FormState) =>
   Effect.gen(function* () {
     const age = yield* ageOf(yield* Reader, viewer.owner)
+    const form = refused ?? blank("rotation", { overlap: "24h", replaces: markOf(age) })
     const now = yield* Clock.currentTimeMillis
     return framedReply(
       viewer,
@@ -67,15 +68,28 @@ const show = (viewer: Viewer, form: FormState = blank("rotation", { overlap: "24
             submit="Make a new secret"
             labels={labels}
           >
+            <Hidden of={form} name="replaces" />
             <Select of={form} name="overlap" label={labels.overlap} options={overlaps} />
           </PostForm>
         ) : null}
       </>,
-      form.problems.length === 0 ? 200 : 422
+      refused === undefined ? 200 : 422
     )
   })
 
-const shownOnce = (viewer: Viewer, { current, previous }: SecretPair) =>
+/** The form was sent again, or somebody else rotated: the secret is another one, and is not told any more. */
+export const secretReplaced = (viewer: Viewer, href: string) =>
+  framedReply(
+    viewer,
+    { section: "/webhooks", title: "Nothing was replaced now" },
+    <p>
+      Another secret is in force than when this form was opened: the form was sent twice and has replaced it already, or
+      somebody else has. If nobody kept what was shown, replace it once more: <a href={href}>go back</a>.
+    </p>,
+    409
+  )
+
+const shownOnce = (viewer: Viewer, { current, previous }: SecretPair, isFirst: boolean) =>
   framedReply(
     viewer,
     page,
@@ -83,6 +97,7 @@ const shownOnce = (viewer: Viewer, { current, previous }: SecretPair) =>
       label="The default secret"
       secret={current}
       formerUntil={previous?.until}
+      isFirst={isFirst}
       href={pathOf(viewer, "/webhooks")}
       onward="to the list"
     />
@@ -97,11 +112,13 @@ const rotate: PortalHandler<Needs> = (viewer, { form }) =>
     const keys = yield* SigningKeys
     // As `tilld webhooks secret --rotate` has it.
     const detail = { ...viewer.owner, overlap: Duration.format(overlap.right) }
+    const replaces = textOf(form, "replaces")
     return yield* audited(viewer.actor, { act: "webhooks secret --rotate", detail }, () =>
-      keys.rotate(viewer.owner, overlap.right)
+      keys.rotate(viewer.owner, { overlap: overlap.right, replaces })
     ).pipe(
-      Effect.map((pair) => shownOnce(viewer, pair)),
+      Effect.map((pair) => shownOnce(viewer, pair, replaces === markOf(undefined))),
       Effect.catchTags({
+        SecretReplaced: () => Effect.succeed(secretReplaced(viewer, pathOf(viewer, path))),
         RotationUnderWay: ({ until }) =>
           refused(
             `must wait: the secret before the last one still signs until ${iso(until)}. “No time” ends both at once`
@@ -113,5 +130,11 @@ const rotate: PortalHandler<Needs> = (viewer, { form }) =>
 
 export const defaultSecretRoutes: ReadonlyArray<PortalRoute<Needs>> = [
   { method: "GET", path, role: "viewer", handle: (viewer) => show(viewer) },
-  { method: "POST", path, role: "admin", fresh: "live", checksFirst: true, handle: rotate }
+  {
+    method: "POST",
+    path,
+    role: "admin",
+    proof: { when: "live", to: "make a new default secret", checksFirst: true },
+    handle: rotate
+  }
 ]

@@ -138,16 +138,14 @@ export const exceptionRoutes: ReadonlyArray<PortalRoute<Deciding>> = [
     method: "POST",
     path: "/exceptions/:id/accept",
     role: "admin",
-    fresh: "live",
-    checksFirst: true,
+    proof: { when: "live", to: "accept the money of an exception", checksFirst: true },
     handle: decided("accept")
   },
   {
     method: "POST",
     path: "/exceptions/:id/refund",
     role: "admin",
-    fresh: "live",
-    checksFirst: true,
+    proof: { when: "live", to: "record a refund", checksFirst: true },
     handle: decided("refund")
   }
 ]

@@ -1,7 +1,7 @@
 /** What the pages of API keys show: a list, one key, the forms. */
 import { type ApiKey, highestLimits, permissions } from "../../Domain/ApiKey.ts"
 import { CopyField } from "../components/CopyField.tsx"
-import { Checks, type FormState, PostForm, Select, TextArea, TextField } from "../components/Form.tsx"
+import { Checks, type FormState, Hidden, PostForm, Select, TextArea, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Notice, Status, Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
@@ -112,7 +112,7 @@ interface KeyFormProps {
 /** Makes a key. Its id is drawn with the form, so that a form that is sent twice makes one key. */
 export const NewKeyForm = ({ of, viewer }: KeyFormProps) => (
   <PostForm of={of} action={pathOf(viewer, "/keys")} csrf={viewer.csrf} submit="Make the key" labels={labels}>
-    <input type="hidden" name="id" value={of.typed.get("id") ?? ""} />
+    <Hidden of={of} name="id" />
     <TextField of={of} name="name" label={labels.name} hint="For you: what uses it, such as “shop server”." required />
     <Checks of={of} name="permissions" legend={labels.permissions} options={permissions.map((each) => [each, each])} />
     <Select
@@ -195,6 +195,7 @@ const KeyActions = ({ of: key, roll, terms, viewer }: Omit<OneKeyProps, "now">) 
           <h2>Roll</h2>
           <p>Makes a key like this one. This one works for the overlap, in which you put the new one into use.</p>
           <PostForm of={roll} action={`${path}/roll`} csrf={viewer.csrf} submit="Roll the key">
+            <Hidden of={roll} name="to" />
             <Select
               of={roll}
               name="overlap"

@@ -1,5 +1,5 @@
 /** API keys: list, make, roll, change, revoke. A key's text is on the answer to the form that made it, and nowhere else. */
-import { Clock, Duration, Effect, Either, Redacted, Schema } from "effect"
+import { Clock, Duration, Effect, Either, Redacted } from "effect"
 import { audited } from "../../Auth/auditLog.ts"
 import { Keys, type MadeKey } from "../../Auth.ts"
 import { mostRanges } from "../../Control/controlRequests.ts"
@@ -13,7 +13,17 @@ import type { Writer } from "../../Sql.ts"
 import { blank, type FormState, PostForm } from "../components/Form.tsx"
 import { Paging } from "../components/Table.tsx"
 import { Notice } from "../components/values.tsx"
-import { checked, ifGiven, readCount, readDuration, readName, readRanges, readSome, textOf } from "../fields.ts"
+import {
+  checked,
+  ifGiven,
+  readCount,
+  readDrawn,
+  readDuration,
+  readName,
+  readRanges,
+  readSome,
+  textOf
+} from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
 import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
@@ -66,19 +76,19 @@ const termsIn = (form: URLSearchParams) => ({
   perHour: ifGiven(readCount(highestLimits.perHour))(textOf(form, "perHour"))
 })
 
-const readId = (text: string) =>
-  Either.mapLeft(Schema.decodeUnknownEither(ApiKeyId)(text), () => "This form is damaged: open it again.")
+const readId = readDrawn(ApiKeyId)
 
 const madePage = (viewer: Viewer, title: string, { key }: MadeKey) =>
   framedReply(viewer, { section: "/keys", title }, <MadeKeyView viewer={viewer} text={Redacted.value(key)} />)
 
 /** The form was sent again: its key exists, and its text is not known any longer. */
-const usedUp = (viewer: Viewer) =>
+const usedUp = (viewer: Viewer, id: ApiKeyId) =>
   framedReply(
     viewer,
     { section: "/keys", title: "This form has been used" },
     <p>
-      Its key was made, and shown once. Nothing was changed now: <a href={pathOf(viewer, "/keys")}>the keys</a>.
+      Its key was made, and shown once. Nothing was changed now. If you have not kept the key, roll it:{" "}
+      <a href={pathOf(viewer, `/keys/${id}`)}>the key</a>.
     </p>,
     409
   )
@@ -108,7 +118,7 @@ const create: PortalHandler<Keys | Settings | Writer> = (viewer, { form }) =>
     ).pipe(
       Effect.map((made) => madePage(viewer, "Your new key", made)),
       Effect.catchTags({
-        KeyExists: () => Effect.succeed(usedUp(viewer)),
+        KeyExists: () => Effect.succeed(usedUp(viewer, given.id)),
         LimitRefused: (error) => refused(refusedLimit(error)),
         TooMany: ({ message }) => refused({ path: "", message }),
         QuotaExceeded: ({ message }) => refused({ path: "", message }),
@@ -127,7 +137,10 @@ const refusedLimit = ({ limit, rule }: LimitRefused) => ({ path: limit, message:
 const termsOf = ({ ips, perHour, perMinute }: ApiKey): FormState =>
   blank("terms", { ips: ips.join("\n"), perMinute: String(perMinute ?? ""), perHour: String(perHour ?? "") })
 
-const keyPage = (viewer: Viewer, key: ApiKey, terms = termsOf(key), roll = blank("roll", { overlap: "24h" })) =>
+/** The id of the new key is drawn with the form: one that is sent twice rolls once, and says so. */
+const blankRoll = () => blank("roll", { overlap: "24h", to: newApiKeyId() })
+
+const keyPage = (viewer: Viewer, key: ApiKey, terms = termsOf(key), roll = blankRoll()) =>
   Effect.map(Clock.currentTimeMillis, (now) =>
     framedReply(
       viewer,
@@ -162,13 +175,15 @@ const ended = (viewer: Viewer) =>
 
 const roll = ofKey<Keys | Writer>(
   Effect.fnUntraced(function* (viewer, key, form) {
-    const read = checked({ overlap: readDuration(longestOverlap)(textOf(form, "overlap")) })
+    const read = checked({
+      overlap: readDuration(longestOverlap)(textOf(form, "overlap")),
+      to: readId(textOf(form, "to"))
+    })
     if (Either.isLeft(read)) {
       return yield* keyPage(viewer, key, undefined, { id: "roll", typed: form, problems: read.left })
     }
     const keys = yield* Keys
-    const to = newApiKeyId()
-    const { overlap } = read.right
+    const { overlap, to } = read.right
     const detail = { key: key.id, to, overlap: Duration.format(overlap) }
     const refused = ({ message }: { readonly message: string }) =>
       keyPage(viewer, key, undefined, { id: "roll", typed: form, problems: [{ path: "", message }] })
@@ -177,7 +192,11 @@ const roll = ofKey<Keys | Writer>(
         made === undefined ? missing(viewer, "/keys", "key") : madePage(viewer, "The key that replaces it", made)
       ),
       Effect.catchTags({
-        KeyEnded: () => Effect.succeed(ended(viewer)),
+        KeyEnded: () =>
+          Effect.map(keys.find(viewer.owner, key.id), (now) =>
+            now?.rolledTo === to ? usedUp(viewer, to) : ended(viewer)
+          ),
+        KeyExists: () => Effect.succeed(usedUp(viewer, to)),
         TooMany: refused,
         QuotaExceeded: refused
       })
@@ -247,10 +266,28 @@ const revoke = ofKey<Keys | Writer>(
 export const keyRoutes: ReadonlyArray<PortalRoute<Keys | Settings | Writer>> = [
   { method: "GET", path: "/keys", role: "viewer", handle: list },
   { method: "GET", path: "/keys/new", role: "admin", handle: open },
-  { method: "POST", path: "/keys", role: "admin", fresh: "live", checksFirst: true, handle: create },
+  {
+    method: "POST",
+    path: "/keys",
+    role: "admin",
+    proof: { when: "live", to: "make an API key", checksFirst: true },
+    handle: create
+  },
   { method: "GET", path: "/keys/:id", role: "viewer", handle: ofKey((viewer, key) => keyPage(viewer, key)) },
-  { method: "POST", path: "/keys/:id/roll", role: "admin", fresh: "live", checksFirst: true, handle: roll },
-  { method: "POST", path: "/keys/:id/terms", role: "admin", fresh: "live", checksFirst: true, handle: change },
+  {
+    method: "POST",
+    path: "/keys/:id/roll",
+    role: "admin",
+    proof: { when: "live", to: "roll an API key", checksFirst: true },
+    handle: roll
+  },
+  {
+    method: "POST",
+    path: "/keys/:id/terms",
+    role: "admin",
+    proof: { when: "live", to: "change where an API key works and how often", checksFirst: true },
+    handle: change
+  },
   { method: "GET", path: "/keys/:id/revoke", role: "admin", handle: confirmRevocation },
   { method: "POST", path: "/keys/:id/revoke", role: "admin", handle: revoke }
 ]

@@ -170,20 +170,35 @@ const route = (route: Omit<PortalRoute<Services>, "role">): PortalRoute<Services
 
 export const meRoutes: ReadonlyArray<PortalRoute<Services>> = [
   route({ method: "GET", path: "/me", handle: (viewer) => show(viewer) }),
-  route({ method: "POST", path: "/me/password", fresh: true, handle: changePassword }),
   route({
-    ...{ method: "POST", path: "/me/password/remove", fresh: true },
+    method: "POST",
+    path: "/me/password",
+    proof: { when: "always", to: "set a password" },
+    handle: changePassword
+  }),
+  route({
+    ...{ method: "POST", path: "/me/password/remove", proof: { when: "always", to: "remove your password" } },
     handle: own("portal password --remove", ({ id }) => PasswordsRepo.remove(id))
   }),
-  route({ method: "GET", path: "/me/passkeys/new", fresh: true, handle: (viewer) => newPasskey(viewer) }),
-  route({ method: "POST", path: "/me/passkeys", fresh: true, handle: makePasskey }),
   route({
-    ...{ method: "POST", path: "/me/passkeys/remove", fresh: true },
+    method: "GET",
+    path: "/me/passkeys/new",
+    proof: { when: "always", to: "make a passkey" },
+    handle: (viewer) => newPasskey(viewer)
+  }),
+  route({ method: "POST", path: "/me/passkeys", proof: { when: "always", to: "make a passkey" }, handle: makePasskey }),
+  route({
+    ...{ method: "POST", path: "/me/passkeys/remove", proof: { when: "always", to: "remove a passkey" } },
     handle: own("portal passkey --remove", (person, id) => PasskeysRepo.remove(person.id, id))
   }),
   route({
     ...{ method: "POST", path: "/me/sessions/revoke" },
     handle: own("portal session revoke", (person, id) => endOpenSessions({ person: person.id, id }))
   }),
-  route({ method: "POST", path: "/me/sessions/revoke-others", fresh: true, handle: revokeOthers })
+  route({
+    method: "POST",
+    path: "/me/sessions/revoke-others",
+    proof: { when: "always", to: "end all other sessions of yours" },
+    handle: revokeOthers
+  })
 ]

@@ -250,5 +250,11 @@ const cancel: PortalHandler<Services | Writer> = (viewer, { params: { id = "" } 
 export const paymentRoutes: ReadonlyArray<PortalRoute<Services | Writer>> = [
   { method: "GET", path: "/payments/:id", role: "viewer", handle: show },
   { method: "GET", path: "/payments/:id/cancel", role: "admin", handle: confirmCancel },
-  { method: "POST", path: "/payments/:id/cancel", role: "admin", handle: cancel }
+  {
+    method: "POST",
+    path: "/payments/:id/cancel",
+    role: "admin",
+    proof: { when: "live", to: "cancel a payment" },
+    handle: cancel
+  }
 ]

@@ -173,8 +173,8 @@ const rerole = (actor: Actor, person: Person, { client, form }: PortalRequest) =
   return isOther && (role === "admin" || role === "viewer") ? changeRole(actor, person, role, client) : Effect.void
 }
 
-const acting = (path: string, handle: PortalRoute<Services>["handle"]): PortalRoute<Services> => ({
-  ...{ method: "POST", path, role: "admin", fresh: true, checksFirst: true, handle }
+const acting = (path: string, to: string, handle: PortalRoute<Services>["handle"]): PortalRoute<Services> => ({
+  ...{ method: "POST", path, role: "admin", proof: { when: "always", to, checksFirst: true }, handle }
 })
 
 export const peopleRoutes: ReadonlyArray<PortalRoute<Services>> = [
@@ -182,13 +182,14 @@ export const peopleRoutes: ReadonlyArray<PortalRoute<Services>> = [
     ...{ method: "GET", path: "/people", role: "admin" },
     handle: (viewer, { query }) => shown(viewer, { after: query.get("after") ?? undefined })
   },
-  acting("/people", inviting),
-  acting("/people/:id/link", relink),
-  acting("/people/:id/role", about(rerole)),
-  acting("/people/:id/disable", about(disable)),
+  acting("/people", "invite somebody", inviting),
+  acting("/people/:id/link", "make a link for somebody", relink),
+  acting("/people/:id/role", "change somebody's role", about(rerole)),
+  acting("/people/:id/disable", "disable somebody", about(disable)),
   acting(
     "/people/:id/enable",
+    "enable somebody again",
     about((actor, person, { client }) => enable(actor, person, client))
   ),
-  acting("/people/:id/revoke", about(endSessions))
+  acting("/people/:id/revoke", "end somebody's sessions", about(endSessions))
 ]

@@ -76,7 +76,7 @@ const resendOne: PortalHandler<Needs> = (viewer, { form, params: { id = "" } }) 
     const ordered = yield* administer(
       viewer,
       { delivery: id, to: to?.id },
-      redeliver(viewer.owner.account, id, targetOf(viewer, to))
+      redeliver(viewer.owner, id, targetOf(viewer, to))
     )
     if (ordered === undefined) return missing(viewer, "/deliveries", "delivery")
     return seeOther(withQuery(pathOf(viewer, `/deliveries/${ordered.id}`), { [ordered.result]: "1" }))
@@ -91,7 +91,7 @@ const resendChosen: PortalHandler<Needs> = (viewer, { form }) =>
       const ordered = yield* administer(
         viewer,
         { delivery: id },
-        redeliver(viewer.owner.account, id, targetOf(viewer, undefined))
+        redeliver(viewer.owner, id, targetOf(viewer, undefined))
       )
       if (ordered !== undefined) counts[ordered.result] += 1
     }

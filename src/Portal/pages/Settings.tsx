@@ -106,6 +106,7 @@ export const settingsRoutes: ReadonlyArray<PortalRoute<Reader | Settings | Write
     method: "POST",
     path: "/settings",
     role: "admin",
+    proof: { when: "shared", to: "change how the account's checkout looks and who may frame it", checksFirst: true },
     handle: (viewer, { form }) =>
       Effect.gen(function* () {
         const change = typedShop(form)

@@ -6,7 +6,7 @@ import type { Endpoint } from "../../Domain/Webhook.ts"
 import { countLimit, type EndpointHealth } from "../../Webhooks/queue/EndpointHealthRepo.ts"
 import type { sendTest } from "../../Webhooks/testDelivery.ts"
 import { CopyText } from "../components/CopyText.tsx"
-import { Act, Checks, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
+import { Act, Checks, type FormState, Hidden, PostForm, Select, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Notice, Status, Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
@@ -99,8 +99,10 @@ interface EndpointFormProps {
   readonly of: FormState
 }
 
+/** Adds an endpoint. Its id is drawn with the form, so that a form that is sent twice adds one. */
 export const NewEndpointForm = ({ of, viewer }: EndpointFormProps) => (
   <PostForm of={of} action={pathOf(viewer, "/webhooks")} csrf={viewer.csrf} submit="Add the endpoint" labels={labels}>
+    <Hidden of={of} name="id" />
     <TargetFields of={of} />
     <SecretField of={of} />
   </PostForm>
@@ -191,6 +193,7 @@ const EndpointActions = ({ endpoint, rotation, target, viewer }: EndpointActions
       <section class="card">
         <h2>Rotate the secret</h2>
         <PostForm of={rotation} action={`${path}/secret`} csrf={viewer.csrf} submit="Rotate" labels={labels}>
+          <Hidden of={rotation} name="replaces" />
           <SecretField of={rotation} />
           <Select of={rotation} name="overlap" label={labels.overlap} options={overlaps} />
         </PostForm>

@@ -2,7 +2,7 @@
 import { Effect, Either, Redacted } from "effect"
 import { type Act, audited } from "../../Auth/auditLog.ts"
 import { EventKind } from "../../Domain/Event.ts"
-import { type EndpointId, newEndpointId } from "../../Domain/Ids.ts"
+import { EndpointId, newEndpointId } from "../../Domain/Ids.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import { parseUrl } from "../../Domain/Url.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
@@ -14,18 +14,19 @@ import { freshSecret } from "../../Webhooks/DefaultSecrets.ts"
 import { healthOf, wouldCancel } from "../../Webhooks/queue/EndpointHealthRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
 import type { SigningKeys } from "../../Webhooks/SigningKeys.ts"
+import { markOf } from "../../Webhooks/secretPair.ts"
 import { sendTest } from "../../Webhooks/testDelivery.ts"
 import type { DeliveryClient } from "../../Webhooks/transport/DeliveryClient.ts"
 import { type EndpointChange, Webhooks } from "../../Webhooks.ts"
 import { blank, type FormState, PostForm } from "../components/Form.tsx"
 import { NewSecret, type NewSecretProps } from "../components/NewSecret.tsx"
 import { Notice } from "../components/values.tsx"
-import { checked, readDuration, readSome, textOf } from "../fields.ts"
+import { checked, readDrawn, readDuration, readSome, textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
 import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
-import { defaultSecretRoutes, longestOverlap } from "./DefaultSecret.tsx"
+import { defaultSecretRoutes, longestOverlap, secretReplaced } from "./DefaultSecret.tsx"
 import { countText, EndpointTable, NewEndpointForm, OneEndpoint, type TestOutcome } from "./WebhookViews.tsx"
 
 type Needs = DeliveryClient | Reader | Settings | SigningKeys | Webhooks | Writer
@@ -75,6 +76,7 @@ const newEndpointPage = (viewer: Viewer, of: FormState, status?: number) =>
 const open: PortalHandler<never> = (viewer) =>
   Effect.sync(() => {
     const typed = new URLSearchParams(EventKind.literals.slice(0, 5).map((kind) => ["events", kind]))
+    typed.set("id", newEndpointId())
     return newEndpointPage(viewer, { id: "endpoint", typed, problems: [] })
   })
 
@@ -113,17 +115,35 @@ const secretPage = (
     <NewSecret {...shown} label="Signing secret" href={pathOf(viewer, `/webhooks/${id}`)} onward="to the endpoint" />
   )
 
+const readId = readDrawn(EndpointId)
+
+/** The form was sent again: its endpoint exists, and its secret is not told any more. */
+const usedUp = (viewer: Viewer, id: EndpointId) =>
+  framedReply(
+    viewer,
+    { section: "/webhooks", title: "This form has been used" },
+    <p>
+      Its endpoint was added, and its secret shown once. Nothing was changed now. If you have not kept the secret,
+      rotate it: <a href={pathOf(viewer, `/webhooks/${id}`)}>the endpoint</a>.
+    </p>,
+    409
+  )
+
 const create: PortalHandler<Needs> = (viewer, { form }) =>
   Effect.gen(function* () {
     const refused = (problems: FormState["problems"]) =>
       newEndpointPage(viewer, { id: "endpoint", typed: form, problems }, 422)
-    const read = checked({ ...readTarget(form), secret: readSecret(textOf(form, "secret")) })
+    const read = checked({
+      ...readTarget(form),
+      secret: readSecret(textOf(form, "secret")),
+      id: readId(textOf(form, "id"))
+    })
     if (Either.isLeft(read)) return refused(read.left)
     const webhooks = yield* Webhooks
-    const id = newEndpointId()
+    const { id } = read.right
     const detail = { endpoint: id, host: hostOf(read.right.url), events: read.right.events }
     return yield* audited(viewer.actor, { act: "webhooks register", detail }, () =>
-      webhooks.create(viewer.owner, { ...read.right, id })
+      webhooks.create(viewer.owner, read.right)
     ).pipe(
       Effect.as(secretPage(viewer, id, { secret: read.right.secret, formerUntil: undefined, isFirst: true })),
       Effect.catchTags({
@@ -132,6 +152,7 @@ const create: PortalHandler<Needs> = (viewer, { form }) =>
           Effect.succeed(
             refused([{ path: "", message: `There are ${limit} endpoints, as many as can be: delete one first.` }])
           ),
+        EndpointExists: () => Effect.succeed(usedUp(viewer, id)),
         QuotaExceeded: () => Effect.succeed(refused([quotaProblem]))
       })
     )
@@ -150,20 +171,22 @@ interface Forms {
 }
 
 const endpointPage = (viewer: Viewer, endpoint: Endpoint, { rotation, target, tested }: Forms = {}) =>
-  Effect.map(seenOf(endpoint), (seen) =>
-    framedReply(
+  Effect.gen(function* () {
+    const replaces = markOf(yield* EndpointsRepo.sealedPair(yield* Reader, endpoint.id))
+    const seen = yield* seenOf(endpoint)
+    return framedReply(
       viewer,
       { section: "/webhooks", title: "Webhook endpoint" },
       <OneEndpoint
         viewer={viewer}
         seen={seen}
         target={target ?? targetOf(endpoint)}
-        rotation={rotation ?? blank("rotation", { overlap: "24h" })}
+        rotation={rotation ?? blank("rotation", { overlap: "24h", replaces })}
         tested={tested}
       />,
       target === undefined && rotation === undefined ? 200 : 422
     )
-  )
+  })
 
 /** Handles what is about one endpoint of the viewer's account and mode. */
 const ofEndpoint =
@@ -200,6 +223,7 @@ const changed = Effect.fnUntraced(function* (
           path: "overlap",
           message: `must wait: the secret before the last one still signs until ${iso(until)}. “No time” ends both at once`
         }),
+      SecretReplaced: () => Effect.succeed(secretReplaced(viewer, pathOf(viewer, `/webhooks/${id}`))),
       SecretUnreadable: () =>
         refused({
           path: "overlap",
@@ -227,11 +251,12 @@ const rotate = ofEndpoint((viewer, endpoint, form) => {
   })
   if (Either.isLeft(read)) return refused(read.left)
   const { secret } = read.right
+  const rotation = { ...read.right, replaces: textOf(form, "replaces") }
   const shown = Effect.gen(function* () {
     const pair = yield* EndpointsRepo.sealedPair(yield* Reader, endpoint.id)
     return secretPage(viewer, endpoint.id, { secret, formerUntil: pair?.previous_until ?? undefined })
   })
-  return changed(viewer, endpoint, read.right, { secret: "replaced" }, (problem) => refused([problem]), shown)
+  return changed(viewer, endpoint, rotation, { secret: "replaced" }, (problem) => refused([problem]), shown)
 })
 
 const test = ofEndpoint((viewer, endpoint) =>
@@ -294,7 +319,13 @@ const remove = ofEndpoint((viewer, { id }) =>
 export const webhookRoutes: ReadonlyArray<PortalRoute<Needs>> = [
   { method: "GET", path: "/webhooks", role: "viewer", handle: list },
   { method: "GET", path: "/webhooks/new", role: "admin", handle: open },
-  { method: "POST", path: "/webhooks", role: "admin", fresh: "live", checksFirst: true, handle: create },
+  {
+    method: "POST",
+    path: "/webhooks",
+    role: "admin",
+    proof: { when: "live", to: "add a webhook endpoint", checksFirst: true },
+    handle: create
+  },
   ...defaultSecretRoutes,
   {
     method: "GET",
@@ -302,9 +333,27 @@ export const webhookRoutes: ReadonlyArray<PortalRoute<Needs>> = [
     role: "viewer",
     handle: ofEndpoint((viewer, endpoint) => endpointPage(viewer, endpoint))
   },
-  { method: "POST", path: "/webhooks/:id", role: "admin", fresh: "live", checksFirst: true, handle: change },
+  {
+    method: "POST",
+    path: "/webhooks/:id",
+    role: "admin",
+    proof: { when: "live", to: "change a webhook endpoint", checksFirst: true },
+    handle: change
+  },
   { method: "POST", path: "/webhooks/:id/test", role: "admin", handle: test },
-  { method: "POST", path: "/webhooks/:id/secret", role: "admin", fresh: "live", checksFirst: true, handle: rotate },
+  {
+    method: "POST",
+    path: "/webhooks/:id/secret",
+    role: "admin",
+    proof: { when: "live", to: "rotate the secret of a webhook endpoint", checksFirst: true },
+    handle: rotate
+  },
   { method: "GET", path: "/webhooks/:id/delete", role: "admin", handle: confirmDeletion },
-  { method: "POST", path: "/webhooks/:id/delete", role: "admin", fresh: "live", handle: remove }
+  {
+    method: "POST",
+    path: "/webhooks/:id/delete",
+    role: "admin",
+    proof: { when: "live", to: "delete a webhook endpoint" },
+    handle: remove
+  }
 ]

@@ -151,11 +151,7 @@ export const deliveryHandlers = Effect.gen(function* () {
       Effect.gen(function* () {
         if ((yield* LogRepo.ofOwner(reader, key, id)) === undefined) return yield* notFound("delivery")
         const commitWith = storeReplayAs(storeReplay, ({ id, result }: Ordered) => answer({ id, result }))
-        const ordered = yield* administer(
-          key,
-          { delivery: id, to },
-          redeliver(key.account, id, targetOf(key, to), commitWith)
-        )
+        const ordered = yield* administer(key, { delivery: id, to }, redeliver(key, id, targetOf(key, to), commitWith))
         if (ordered === undefined) return yield* notFound("delivery")
         const { result } = ordered
         if (result !== "refused") return answer({ id: ordered.id, result })

@@ -4,7 +4,7 @@
  */
 import { Clock, Effect } from "effect"
 import { keepWithin } from "../../Auth/UsageRepo.ts"
-import type { AccountId } from "../../Domain/Ids.ts"
+import type { Owner } from "../../Domain/Owner.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import { Settings } from "../../Settings.ts"
 import { type CommitWith, type StoreUnavailable, type Tx, Writer } from "../../Sql.ts"
@@ -23,7 +23,7 @@ export type FindTarget<E> = Effect.Effect<Endpoint | undefined, E, Tx>
 
 /** Stores an order and wakes the dispatcher. Each attempt is a row of the account, which is kept within its quota. */
 const commit = Effect.fnUntraced(function* <A, E>(
-  account: AccountId,
+  owner: Owner,
   target: FindTarget<E>,
   order: (now: number, to: Endpoint | undefined) => Effect.Effect<A, StoreUnavailable, Tx>
 ) {
@@ -33,7 +33,7 @@ const commit = Effect.fnUntraced(function* <A, E>(
   const now = yield* Clock.currentTimeMillis
   return yield* writer.write(
     Effect.gen(function* () {
-      yield* keepWithin(account, quotaBytes)
+      yield* keepWithin(owner, quotaBytes)
       const to = yield* target
       const ordered = yield* order(now, to)
       yield* bell.ring
@@ -47,12 +47,12 @@ const commit = Effect.fnUntraced(function* <A, E>(
  * Fails with `QuotaExceeded` when its account has used up its quota.
  */
 export const redeliver = <E>(
-  account: AccountId,
+  owner: Owner,
   id: string,
   target: FindTarget<E>,
   commitWith: CommitWith<RedeliveryRepo.Ordered> = () => Effect.void
 ) =>
-  commit(account, target, (now, to) =>
+  commit(owner, target, (now, to) =>
     Effect.tap(RedeliveryRepo.redeliver(id, now, to), (ordered) =>
       ordered === undefined || ordered.result === "refused" ? Effect.void : commitWith(ordered)
     )
@@ -68,6 +68,6 @@ export const redeliverPage = <E>(
   after: RedeliveryRepo.RedeliveryCursor | undefined,
   commitWith: CommitWith<RangePage> = () => Effect.void
 ) =>
-  commit(selection.owner.account, target, (now, to) =>
+  commit(selection.owner, target, (now, to) =>
     Effect.tap(RedeliveryRepo.redeliverSome(selection, after, orderedAtOnce, now, to), commitWith)
   )
