@@ -3,7 +3,7 @@
  * so that the daemon's start and its idle memory do not pay for pages that nobody asks for. A page that fails is a page
  * too: 503 while the store cannot be used, 500 for a defect, which is logged. `Server.ts` gives it the rooms.
  */
-import { Cause, Effect, Option } from "effect"
+import { Cause, Effect, Fiber, Option, Runtime } from "effect"
 import type { HttpReply } from "./Http/HttpReply.ts"
 import type { Page, PageRequest, Pages } from "./Http/PageHandler.ts"
 import { overloaded } from "./Http/withoutKey.ts"
@@ -42,9 +42,22 @@ const failed = (room: AssetRoom, cause: Cause.Cause<StoreUnavailable>, { method,
     return errorPage(room, reply, requestId)
   })
 
+/**
+ * Evaluated once for all, when it is first asked for, in a fiber of its own: the client who asks first may leave meanwhile.
+ * `Effect.cached` would give the interruption of that client's fiber to every later one.
+ */
+const once = <A, R>(evaluated: Effect.Effect<A, never, R>): Effect.Effect<Effect.Effect<A>, never, R> =>
+  Effect.map(Effect.runtime<R>(), (runtime) => {
+    let fiber: Fiber.RuntimeFiber<A> | undefined
+    return Effect.suspend(() => {
+      fiber ??= Runtime.runFork(runtime)(evaluated)
+      return fiber.unsafePoll() ?? Effect.flatten(Fiber.await(fiber))
+    })
+  })
+
 /** Made once for all requests: there are too many of them. */
 const overloadedPage = (room: AssetRoom): Effect.Effect<Effect.Effect<HttpReply>> =>
-  Effect.cached(
+  once(
     Effect.map(errorPages, ({ errorPage }) => {
       const text = "Too many people are asking at the same time. Nothing was done. Try again in a few seconds."
       const { headers } = overloaded
@@ -55,7 +68,7 @@ const overloadedPage = (room: AssetRoom): Effect.Effect<Effect.Effect<HttpReply>
 
 const lazily = <R>({ load, prefix, room }: LazyRoom<R>) =>
   Effect.gen(function* () {
-    const respond = yield* Effect.cached(Effect.flatten(Effect.promise(load)))
+    const respond = yield* once(Effect.flatten(Effect.promise(load)))
     const context = yield* Effect.context<R>()
     const page: Page = {
       route: { path: `${prefix}/*`, operations: methods },

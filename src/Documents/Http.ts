@@ -27,7 +27,8 @@ export const documentHandlers = Effect.gen(function* () {
   const make = Effect.map(
     Effect.promise(() => import("../Documents.ts")),
     ({ makeDocuments }) => {
-      made = answersOf(makeDocuments({ publicUrl: server.publicUrl.replace(/\/$/, ""), limits }))
+      // Of many first requests, each waits for the import, and one makes them.
+      made ??= answersOf(makeDocuments({ publicUrl: server.publicUrl.replace(/\/$/, ""), limits }))
       return made
     }
   )

@@ -50,7 +50,10 @@ const certificatesIn = (path: string): string => {
  */
 const secureContextWith = (extraCaFile: string): Effect.Effect<Effect.Effect<SecureContext>, ExtraCaUnusable> =>
   extraCaFile === ""
-    ? Effect.cached(Effect.sync(() => createSecureContext()))
+    ? Effect.sync(() => {
+        let made: SecureContext | undefined
+        return Effect.sync(() => (made ??= createSecureContext()))
+      })
     : Effect.try({
         try: () => Effect.succeed(createSecureContext({ ca: [...rootCertificates, certificatesIn(extraCaFile)] })),
         catch: (cause) =>

@@ -1,0 +1,51 @@
+import { expect, it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber } from "effect"
+import { documentHandlers } from "../../src/Documents/Http.ts"
+import type { PageRequest } from "../../src/Http/PageHandler.ts"
+import type { PageRoom } from "../../src/Pages.ts"
+import { makePages } from "../../src/Pages.ts"
+import { Settings } from "../../src/Settings.ts"
+import { testSettings } from "../lib/settings.ts"
+
+const request: PageRequest = {
+  ...{ method: "GET", path: "/room", search: "", client: "192.0.2.1", requestId: "req_1", headers: {} },
+  body: Buffer.from(""),
+  hold: (wait) => wait,
+  recognised: () => {}
+}
+
+it.effect("a room whose first client leaves while it loads is there for all others, and loaded once", () =>
+  Effect.gen(function* () {
+    const asked = yield* Deferred.make<void>()
+    let loaded: (room: Effect.Effect<PageRoom>) => void = () => {}
+    let loads = 0
+    const load = () => {
+      loads += 1
+      Effect.runSync(Deferred.succeed(asked, undefined))
+      return new Promise<Effect.Effect<PageRoom>>((resolve) => {
+        loaded = resolve
+      })
+    }
+    const pages = yield* makePages([{ prefix: "/room", room: "checkout", load }])
+    const ask = Effect.suspend(() => pages("/room")?.reply(request) ?? Effect.dieMessage("no page"))
+    const leaving = yield* Effect.fork(ask)
+    yield* Deferred.await(asked)
+    const left = yield* Effect.fork(Fiber.interrupt(leaving))
+    const staying = yield* Effect.fork(ask)
+    loaded(Effect.succeed(() => Effect.succeed({ status: 200, headers: {}, text: "here" })))
+    expect(Exit.isInterrupted(yield* Fiber.join(left))).toBe(true)
+    expect(yield* Fiber.join(staying)).toMatchObject({ status: 200, text: "here" })
+    expect(yield* ask).toMatchObject({ status: 200, text: "here" })
+    expect(loads).toBe(1)
+  })
+)
+
+it.effect("of many first requests for the reference one makes it", () =>
+  Effect.gen(function* () {
+    const { page } = yield* documentHandlers
+    // It reads nothing of its input.
+    const one = Effect.suspend(() => page({} as never))
+    const answers = yield* Effect.replicateEffect(one, 20, { concurrency: "unbounded" })
+    expect(new Set(answers).size).toBe(1)
+  }).pipe(Effect.provideService(Settings, testSettings("")))
+)
