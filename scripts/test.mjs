@@ -103,7 +103,7 @@ try {
   })
   const counts = existsSync(report)
     ? JSON.parse(readFileSync(report, "utf8"))
-    : { passed: 0, failed: 0, skipped: 0, left: {}, done: false }
+    : { passed: 0, failed: 0, skipped: 0, left: {}, times: [], done: false }
   rmSync(folder, { recursive: true, force: true })
 
   passed += counts.passed
@@ -126,6 +126,11 @@ try {
   else if (counts.passed + counts.failed === 0) alsoFailed(1, "no test ran")
   else if (!ok && counts.failed === 0) alsoFailed(1, "vitest exited with an error")
   await typesAndEffects
+  // Of all worker processes together: several run at once.
+  const sum = (what) => `${(counts.times.reduce((all, time) => all + time[what], 0) / 1000).toFixed(0)} s`
+  const slowest = counts.times.slice(0, 20)
+  console.log(`Loading suites took ${sum("loading")}, running them ${sum("running")}; the slowest ${slowest.length}:`)
+  for (const { name, running } of slowest) console.log(`  ${(running / 1000).toFixed(1).padStart(6)} s  ${name}`)
   console.log(`Suites took ${seconds(since)}, everything ${seconds(started)}`)
 } catch (error) {
   failed++

@@ -1,5 +1,10 @@
-// Counts tests into the file of TILLD_TEST_COUNTS, after each suite too, so that the count outlives a crash of vitest.
+// Counts tests, and what each suite took, into the file of TILLD_TEST_COUNTS, after each suite too, so that the count outlives a
+// crash of vitest.
 import { writeFileSync } from "node:fs"
+import { relative } from "node:path"
+import { fileURLToPath } from "node:url"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
 
 const count = (modules, errors) => {
   const counts = { passed: 0, failed: errors, skipped: 0, left: {} }
@@ -22,19 +27,29 @@ const count = (modules, errors) => {
   return counts
 }
 
+/** How long each suite took, slowest first, in milliseconds: to load it, and to run it. */
+const timesOf = (modules) =>
+  modules
+    .map((module) => {
+      const { collectDuration, duration } = module.diagnostic()
+      return { name: relative(root, module.moduleId), loading: collectDuration, running: duration }
+    })
+    .sort((a, b) => b.running - a.running)
+
 export default class CountingReporter {
   ended = []
 
   onTestModuleEnd(module) {
     this.ended.push(module)
-    this.write({ ...count(this.ended, 0), done: false })
+    this.write(this.ended, 0, false)
   }
 
   onTestRunEnd(modules, unhandledErrors, reason) {
-    this.write({ ...count(modules, unhandledErrors.length), done: reason !== "interrupted" })
+    this.write(modules, unhandledErrors.length, reason !== "interrupted")
   }
 
-  write(counts) {
+  write(modules, errors, done) {
+    const counts = { ...count(modules, errors), times: timesOf(modules), done }
     writeFileSync(process.env.TILLD_TEST_COUNTS, JSON.stringify(counts))
   }
 }

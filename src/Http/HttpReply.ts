@@ -1,6 +1,5 @@
 import { Predicate, Stream } from "effect"
 import { type ApiError, statusOf } from "../Domain/ApiError.ts"
-import { randomToken } from "../Domain/Ids.ts"
 
 /** A response, without the headers that every response has. */
 export interface HttpReply {
@@ -18,9 +17,6 @@ export interface HttpReply {
 export type Pieces = Stream.Stream<string>
 
 export const isPieces = (body: unknown): body is Pieces => Predicate.hasProperty(body, Stream.StreamTypeId)
-
-/** An id for one request, in its response and in the logs. */
-export const newRequestId = (): string => `req_${randomToken()}`
 
 /** An error in its wire form. A 401 body has exactly two fields: its request id is only in the header. */
 export const errorReply = ({ code, details, headers = {}, message }: ApiError, requestId: string): HttpReply => {

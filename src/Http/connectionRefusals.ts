@@ -8,9 +8,10 @@ import { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { Clock, Effect, type Fiber, FiberId } from "effect"
 import { ApiError } from "../Domain/ApiError.ts"
+import { newRequestId } from "../Domain/Ids.ts"
 import { networkOf } from "./clientAddress.ts"
 import type { Connections } from "./connections.ts"
-import { errorReply, headersOf, newRequestId } from "./HttpReply.ts"
+import { errorReply, headersOf } from "./HttpReply.ts"
 import { RefusalPace } from "./RefusalPace.ts"
 
 const tooLate = new ApiError({ code: "REQUEST_TIMEOUT", message: "The request did not arrive in time." })

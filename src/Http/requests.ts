@@ -8,6 +8,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
 import { Effect, Exit, type Fiber, FiberId, Runtime, RuntimeFlags, Stream } from "effect"
 import { ApiError } from "../Domain/ApiError.ts"
+import { newRequestId } from "../Domain/Ids.ts"
 import { eventLoopTurn } from "../Sql/eventLoopTurn.ts"
 import { BodyRoom } from "./BodyRoom.ts"
 import { hasBody, noBody, receiveBody } from "./body.ts"
@@ -23,7 +24,7 @@ import {
   unknownVersion
 } from "./connectionRefusals.ts"
 import type { ConnectionLimits, Connections } from "./connections.ts"
-import { errorReply, type HttpReply, headersOf, newRequestId, type Pieces } from "./HttpReply.ts"
+import { errorReply, type HttpReply, headersOf, type Pieces } from "./HttpReply.ts"
 import type { Hold } from "./PageHandler.ts"
 import type { Respond } from "./respond.ts"
 

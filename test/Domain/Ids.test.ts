@@ -1,6 +1,14 @@
 import { expect, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { CheckoutToken, EventId, eventId, newCheckoutToken, newPaymentId, PaymentId } from "../../src/Domain/Ids.ts"
+import {
+  CheckoutToken,
+  EventId,
+  eventId,
+  newCheckoutToken,
+  newPaymentId,
+  newRequestId,
+  PaymentId
+} from "../../src/Domain/Ids.ts"
 
 const beginning = (id: string) => id.slice(4, 12)
 
@@ -33,4 +41,12 @@ it("an event's id is the same each time it is made, begins as its payment's does
     expect(Schema.is(EventId)(id)).toBe(true)
     expect(beginning(id)).toBe(beginning(one))
   }
+})
+
+it("ids of requests differ, and those that are drawn one after another begin alike", () => {
+  const ids = Array.from({ length: 1_000 }, newRequestId)
+  expect(new Set(ids).size).toBe(1_000)
+  expect(new Set(ids.map(beginning)).size).toBeLessThan(7)
+  expect(new Set(ids.map((id) => id.slice(12))).size).toBe(1_000)
+  for (const id of ids) expect(id).toMatch(/^req_[\w-]{22}$/)
 })

@@ -1,0 +1,63 @@
+// The inner loop: types, lint, and every suite that starts no process and simulates nothing. `npm test` runs everything.
+// Arguments go to vitest: npm run quick -- -t "rounds up"
+import { spawn } from "node:child_process"
+import { readdirSync, readFileSync } from "node:fs"
+import { cpus } from "node:os"
+import { dirname, join, relative, resolve } from "node:path"
+import { fileURLToPath } from "node:url"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+const bin = join(root, "node_modules/.bin")
+
+/** What a module imports that starts a process, or runs for as long as one. */
+const starters = new Set(["node:child_process", "playwright-core", "playwright-core/lib", "../../src/Sandbox/Anvil.ts"])
+
+const imports = (path) =>
+  [
+    ...readFileSync(path, "utf8").matchAll(/^(?:import|export) (?!type )[^"]*?from "([^"]+)"|\bimport\("([^"]+)"\)/gms)
+  ].map(([, from, loaded]) => from ?? loaded)
+
+const known = new Map()
+
+/** Whether a module of `test/` starts a process, itself or by what it imports of `test/`. */
+const starts = (path) => {
+  const cached = known.get(path)
+  if (cached !== undefined) return cached
+  known.set(path, false)
+  const found = imports(path).some((from) => {
+    if (starters.has(from)) return true
+    const next = resolve(dirname(path), from)
+    return from.startsWith(".") && next.startsWith(join(root, "test/")) && starts(next)
+  })
+  known.set(path, found)
+  return found
+}
+
+const suites = readdirSync(join(root, "test"), { recursive: true })
+  .filter((name) => name.endsWith(".test.ts"))
+  .map((name) => join(root, "test", name))
+const isLong = (path) => /\/test\/(fuzz|sim)\//.test(path)
+const quick = suites.filter((path) => !isLong(path) && !starts(path)).map((path) => relative(root, path))
+
+const started = performance.now()
+const run = (name, command, ...args) =>
+  new Promise((done) => {
+    const child = spawn(join(bin, command), args, { cwd: root, stdio: ["ignore", "pipe", "inherit"] })
+    let output = ""
+    child.stdout.on("data", (bytes) => (output += bytes))
+    child.on("close", (code) => {
+      console.log(`${code === 0 ? "✓" : "✗"} ${name} (${((performance.now() - started) / 1000).toFixed(0)} s)`)
+      if (code !== 0) console.log(output)
+      done(code === 0)
+    })
+  })
+
+// One for each core: each loads the program, and these suites seldom wait.
+const forks = ["min", "max"].map((which) => `--poolOptions.forks.${which}Forks=${cpus().length}`)
+const suiteArgs = ["run", "--reporter=dot", ...forks, ...quick, ...process.argv.slice(2)]
+const good = await Promise.all([
+  run("types", "tsc", "--noEmit", "--incremental", "--tsBuildInfoFile", "node_modules/.cache/quick.tsbuildinfo"),
+  run("lint", "biome", "check", "--error-on-warnings", "."),
+  run(`${quick.length} of ${suites.length} suites`, "vitest", ...suiteArgs)
+])
+process.exitCode = good.every(Boolean) ? 0 : 1
