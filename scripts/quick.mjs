@@ -2,7 +2,6 @@
 // Arguments go to vitest: npm run quick -- -t "rounds up"
 import { spawn } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
-import { cpus } from "node:os"
 import { dirname, join, relative, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 
@@ -52,9 +51,7 @@ const run = (name, command, ...args) =>
     })
   })
 
-// One for each core: each loads the program, and these suites seldom wait.
-const forks = ["min", "max"].map((which) => `--poolOptions.forks.${which}Forks=${cpus().length}`)
-const suiteArgs = ["run", "--reporter=dot", ...forks, ...quick, ...process.argv.slice(2)]
+const suiteArgs = ["run", "--reporter=dot", ...quick, ...process.argv.slice(2)]
 const good = await Promise.all([
   run("types", "tsc", "--noEmit", "--incremental", "--tsBuildInfoFile", "node_modules/.cache/quick.tsbuildinfo"),
   run("lint", "biome", "check", "--error-on-warnings", "."),
