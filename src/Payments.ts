@@ -188,7 +188,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
             yield* refuseDuplicate(owner, request.merchantRef)
             return yield* Effect.dieMessage(`a merchantRef of ${owner.account} conflicts with no payment`)
           }
-          const created = { ...payment, object: yield* outbox.publish(tx, payment, now) }
+          const created = { object: yield* outbox.publish(tx, payment, now), ...payment }
           if (alsoCommit !== undefined) yield* alsoCommit(created)
           tx.afterCommit(() => {
             // Before the response, so that a customer who pays at once is seen.

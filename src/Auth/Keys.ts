@@ -17,7 +17,7 @@ import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import * as AccountsRepo from "./AccountsRepo.ts"
 import * as Repo from "./KeysRepo.ts"
-import { hashOf, isKey, newKey } from "./keyFormat.ts"
+import { hashOf, hasKeyForm, isKey, newKey } from "./keyFormat.ts"
 import type { ListPage } from "./listPage.ts"
 import type { RateLimit } from "./rateLimitWindows.ts"
 import { keepWithin } from "./UsageRepo.ts"
@@ -208,15 +208,15 @@ const makeKeys = Effect.gen(function* () {
     presented: string,
     from: () => string
   ): Effect.Effect<ApiKey | undefined, WrongAddress | StoreUnavailable> => {
-    if (!isKey(presented)) return Either.right(undefined)
+    if (!hasKeyForm(presented)) return Either.right(undefined)
     const hash = hashOf(presented)
     const cacheKey = hash.toString("latin1")
     const known = live.get(cacheKey)
-    return known === undefined
-      ? Effect.flatMap(find(hash, cacheKey), (found) =>
-          found === undefined ? Either.right(undefined) : use(found, cacheKey, from)
-        )
-      : use(known, cacheKey, from)
+    if (known !== undefined) return use(known, cacheKey, from)
+    if (!isKey(presented)) return Either.right(undefined)
+    return Effect.flatMap(find(hash, cacheKey), (found) =>
+      found === undefined ? Either.right(undefined) : use(found, cacheKey, from)
+    )
   }
 
   const recordUses = Effect.suspend(() => {

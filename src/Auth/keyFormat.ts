@@ -30,11 +30,14 @@ export const newKey = (mode: Mode): Redacted.Redacted<string> => {
   return Redacted.make(unchecked + checksum(unchecked))
 }
 
+/** Whether `text` has the form of a key. Whoever finds its hash among known keys needs no `isKey`. */
+export const hasKeyForm = (text: string): boolean => form.test(text)
+
 /**
  * Whether `text` has the form and checksum of a key. Depends only on the text, so its timing reveals nothing about keys.
  */
 export const isKey = (text: string): boolean =>
-  form.test(text) && checksum(text.slice(0, -checksumLength)) === text.slice(-checksumLength)
+  hasKeyForm(text) && checksum(text.slice(0, -checksumLength)) === text.slice(-checksumLength)
 
 /**
  * What a log may say of a key that was refused: its prefix and four characters of the random part, which leave 232 bits

@@ -8,6 +8,7 @@ import { remaining } from "../Domain/Amount.ts"
 import { decimalsOf, nativeToken } from "../Domain/Currency.ts"
 import { isEnded, type Payment, type PaymentObject } from "../Domain/Payment.ts"
 import { iso } from "../Domain/Timestamp.ts"
+import type { TokenSettings } from "../Settings/configSchema.ts"
 import type { SettingsShape } from "../Settings.ts"
 
 /** The settings that a payment object depends on. */
@@ -15,6 +16,14 @@ export type PaymentTerms = Pick<SettingsShape, "chains" | "payments" | "server">
 
 interface Asset extends Pick<PaymentObject, "chainId" | "decimals" | "tokenContract"> {
   readonly uri?: string
+}
+
+/** The contracts in EIP-55 form, for each token of the settings: hashing them takes as long as all else of a payment. */
+const contracts = new WeakMap<TokenSettings, string | undefined>()
+
+const contractOf = (token: TokenSettings): string | undefined => {
+  if (!contracts.has(token)) contracts.set(token, toChecksummed(token.address))
+  return contracts.get(token)
 }
 
 /** What a wallet needs to pay `units` base units, with the URI of https://eips.ethereum.org/EIPS/eip-681 */
@@ -26,7 +35,7 @@ const assetOf = ({ address, chain, currency, mode }: Payment, units: bigint, { c
     return { chainId, decimals: decimalsOf[currency], uri: `ethereum:${address}@${chainId}?value=${units}` }
   }
   const token = network.tokens.find(({ symbol }) => symbol === currency)
-  const tokenContract = token && toChecksummed(token.address)
+  const tokenContract = token && contractOf(token)
   if (token === undefined || tokenContract === undefined) return { chainId }
   const uri = `ethereum:${tokenContract}@${chainId}/transfer?address=${address}&uint256=${units}`
   return { tokenContract, chainId, decimals: token.decimals, uri }

