@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { stringify } from "smol-toml"
 import type { ChainName } from "../../src/Domain/Chain.ts"
 import { startLocalChain } from "../../src/Sandbox/LocalChain.ts"
-import { runTilld, start } from "./processes.ts"
+import { root, runTilld, start } from "./processes.ts"
 
 /** Account 1' of the phrase that every development tool publishes. */
 export const xpub =
@@ -72,9 +72,12 @@ export const install = Effect.fn("bench.install")(function* (
 const portOf = (line: string): number | undefined =>
   line.includes('"listening"') ? Number(/"port":(\d+)/.exec(line)?.[1]) : undefined
 
+/** The options of Node that an installed daemon runs with. */
+const nodeOptions = readFileSync(join(root, "scripts/release/tilld"), "utf8").match(/--max-[\w-]+=\d+/g) ?? []
+
 /** The daemon until the scope closes; `said` is the port that it listens on. */
 export const startDaemon = ({ config, env }: Installation, more: Readonly<Record<string, string>> = {}) =>
-  start(["dist/tilld.js", "serve", "--config", config], portOf, { ...env, ...more })
+  start([...nodeOptions, "dist/tilld.js", "serve", "--config", config], portOf, { ...env, ...more })
 
 /** A test key with every permission. */
 export const createKey = ({ config, env }: Installation) =>
