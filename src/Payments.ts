@@ -155,7 +155,8 @@ export class Payments extends Context.Tag("tilld/Payments")<
           yield* Effect.tapErrorTag(keepWithin(owner, settings.accounts.quotaBytes), "QuotaExceeded", () =>
             refuseDuplicate(owner, request.merchantRef)
           )
-          const { address, ...source } = yield* addresses.take(tx, owner)
+          const source = yield* addresses.take(tx, owner)
+          const { address } = source
           const payment = yield* Repo.insert(
             tx,
             {

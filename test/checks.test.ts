@@ -29,7 +29,11 @@ const project = Effect.map(temporaryFolder, (folder) => {
 
 const here = { CI: "" }
 const ci = { CI: "true" }
-const done = { passed: 3, failed: 0, skipped: 0, left: {}, done: true }
+const times = [
+  { name: "test/long.test.ts", loading: 400, running: 61_300 },
+  { name: "test/short.test.ts", loading: 800, running: 2_000 }
+]
+const done = { passed: 3, failed: 0, skipped: 0, left: {}, times, done: true }
 const curl = { left: { [reasonOf("curl")]: 2 } }
 
 it.scoped.each([
@@ -56,6 +60,9 @@ it.scoped.each([
     })
     expect(stdout.endsWith(`\n${end}\n`), stdout).toBe(true)
     expect(status).toBe(code)
+    expect(stdout).toContain(
+      "Loading suites took 1 s, running them 63 s; the slowest 2:\n    61.3 s  test/long.test.ts\n"
+    )
     for (const [reason, count] of Object.entries(counts.left)) {
       expect(stdout).toContain(`Not run here: ${count} ${count === 1 ? "test" : "tests"} ${reason}\n`)
     }

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { QuotaExceeded } from "../Domain/AccountErrors.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
-import { type Db, Tx } from "../Sql.ts"
+import { type Db, type StoreUnavailable, Tx } from "../Sql.ts"
 
 // What accounts have stored, and what they may store. Triggers of the schema maintain the sums; here they are read and
 // compared with the quota.
@@ -70,25 +70,30 @@ const usageBy = (statement: string) => (db: Db, account: AccountId, configured: 
 /** The usage of one account. */
 export const of = usageBy(select("WHERE account_id = ?"))
 const ofTestMode = usageBy(select("WHERE account_id = ? AND mode = 'test'"))
+const ofLiveMode = usageBy(select("WHERE account_id = ? AND mode = 'live'"))
 
-/** How much of its quota an account's test mode may use: a key that was made for trials must not stop live sales. */
+/** How much of its quota the test mode of an account with a live one may use: a key for trials must not stop live sales. */
 const testPart = 0.5
 
 /**
- * Fails when the account has used up its quota, or its test mode half of it. Runs in the transaction that stores something
+ * Fails when the account has used up its quota, or, where it has anything live, its test mode half of it. Runs in the transaction that stores something
  * of a mode, or of none: before it does, so that payments are refused exactly while `shareOf` is 1 or more; after an
  * endpoint, by which what is promised multiplies. `configured`: `accounts.quota_bytes`.
  */
-export const keepWithin = ({ account, mode }: Pick<Owner, "account"> & Partial<Owner>, configured: number) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    const usage = yield* of(tx, account, configured)
-    const { quota, stored } = usage
-    const share = shareOf(usage)
-    if (quota === undefined) return
-    if (share >= 1) return yield* new QuotaExceeded({ quota, by: stored >= quota ? "rows" : "payments" })
-    if (mode !== "test" || share < testPart) return
-    if (shareOf(yield* ofTestMode(tx, account, configured)) >= testPart) {
-      return yield* new QuotaExceeded({ quota, by: "test" })
-    }
-  })
+export const keepWithin = (
+  { account, mode }: Pick<Owner, "account"> & Partial<Owner>,
+  configured: number
+): Effect.Effect<void, QuotaExceeded | StoreUnavailable, Tx> =>
+  Effect.flatMap(Tx, (tx) =>
+    Effect.flatMap(of(tx, account, configured), (usage) => {
+      const { quota, stored } = usage
+      if (quota === undefined) return Effect.void
+      const share = shareOf(usage)
+      if (share >= 1) return new QuotaExceeded({ quota, by: stored >= quota ? "rows" : "payments" })
+      if (mode !== "test" || share < testPart) return Effect.void
+      const modes = Effect.zip(ofTestMode(tx, account, configured), ofLiveMode(tx, account, configured))
+      return Effect.flatMap(modes, ([test, live]) =>
+        shareOf(test) >= testPart && live.stored > 0 ? new QuotaExceeded({ quota, by: "test" }) : Effect.void
+      )
+    })
+  )

@@ -62,14 +62,15 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
         payment: Payment,
         at: number,
         kind: EventKind = kindOf(payment.status),
-        { exception, ...shown }: Told = nothing
+        told: Told = nothing
       ) {
+        const { exception } = told
         const [about] = exception === undefined ? [] : toExceptionObject(exception)
         const id =
           exception === undefined
             ? eventId(payment.id, kind, yield* ordinalOf(tx, payment, kind))
             : exceptionEventId(payment.id, exception.id, exception.revision)
-        const data = withExceptions(paymentObject(payment, settings), shown)
+        const data = withExceptions(paymentObject(payment, settings), told)
         const event: WebhookEvent = {
           id,
           event: kind,

@@ -100,26 +100,21 @@ const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handl
     redact: redactor(endpoint.payloadSchema),
     successStatus,
     contentType: Option.isSome(encoding) && encoding.value.kind === "Text" ? encoding.value.contentType : undefined,
-    handle: (received) =>
-      Effect.gen(function* () {
-        const { key, path, search, storeReplay } = received
-        const parts = [
-          decodeHeaders(received.headers, key),
-          decodeQuery(search, key),
-          decodePayload(received.payload, key)
-        ] as const
-        const [headers, query, payload] = areSettled(parts)
-          ? parts
-          : yield* Effect.all(parts, { mode: "either", concurrency: 1 })
+    handle: ({ headers: sent, key, path, payload: body, search, storeReplay }) => {
+      const parts = [decodeHeaders(sent, key), decodeQuery(search, key), decodePayload(body, key)] as const
+      const handled = ([headers, query, payload]: readonly [Settled, Settled, Settled]) => {
         if (Either.isRight(headers) && Either.isRight(query) && Either.isRight(payload)) {
           const input = { key, path, headers: headers.right, query: query.right, payload: payload.right, storeReplay }
           // Sound: the endpoint's schemas have just decoded it to the handler's input type.
-          return yield* handler(input as never)
+          return handler(input as never)
         }
-        return yield* invalid(
-          fieldProblemsOf([headers, query, payload].flatMap((part) => (Either.isLeft(part) ? [part.left] : [])))
-        )
-      })
+        const problems = [headers, query, payload].flatMap((part) => (Either.isLeft(part) ? [part.left] : []))
+        return invalid(fieldProblemsOf(problems))
+      }
+      return areSettled(parts)
+        ? handled(parts)
+        : Effect.flatMap(Effect.all(parts, { mode: "either", concurrency: 1 }), handled)
+    }
   }
 }
 

@@ -52,7 +52,9 @@ const problemOf = (error: NotOffered["problems"][number]): FieldProblem => {
 const offer = (available: ReadonlyArray<string>): string =>
   available.length === 0 ? "there is none" : `choose ${alternatives(available)}`
 
-const defaults = { expiresIn: 3600, metadata: "{}", limit: 20 }
+const mostListed = 20
+/** Of a payment whose request does not say. */
+const newPayment = { expiresIn: 3600, metadata: "{}" }
 
 type Filters = Omit<typeof ListPaymentsQuery.Type, "cursor" | "limit">
 
@@ -76,12 +78,8 @@ export const paymentHandlers = Effect.gen(function* () {
   const read = (found: Accounted) => answer(accounted(found))
 
   const handlers: Handlers<typeof PaymentsApi> = {
-    create: ({
-      key,
-      payload: { expiresIn = defaults.expiresIn, metadata = defaults.metadata, ...payload },
-      storeReplay
-    }) =>
-      payments.create(key, { ...payload, expiresIn, metadata }, storeReplayAs(storeReplay, created)).pipe(
+    create: ({ key, payload, storeReplay }) =>
+      payments.create(key, { ...newPayment, ...payload }, storeReplayAs(storeReplay, created)).pipe(
         Effect.mapBoth({
           onFailure: (error) => (error._tag === "StoreUnavailable" ? error : creationRefusal(error)),
           onSuccess: created
@@ -94,7 +92,7 @@ export const paymentHandlers = Effect.gen(function* () {
         return found === undefined ? yield* notFound("payment") : read(found)
       }),
 
-    list: ({ key, query: { cursor = "", limit = defaults.limit, ...filters } }) =>
+    list: ({ key, query: { cursor = "", limit = mostListed, ...filters } }) =>
       Effect.gen(function* () {
         const list = listOf(filters)
         const after = cursor === "" ? undefined : cursors.decode(cursor, key, list)

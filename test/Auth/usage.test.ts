@@ -242,7 +242,7 @@ const untilRefused = <A, E, R>(make: (n: number) => Effect.Effect<A, E, R>) =>
   })
 
 const create = Effect.flatMap(add(0), (one) =>
-  inTransaction(Effect.zipRight(UsageRepo.keepWithin({ account: merchant.account }, quota), one))
+  inTransaction(Effect.zipRight(UsageRepo.keepWithin(merchant, quota), one))
 )
 
 it.scoped("test mode is refused at half of the quota, and live mode goes on until all of it is used", () =>
@@ -252,12 +252,21 @@ it.scoped("test mode is refused at half of the quota, and live mode goes on unti
       Effect.flatMap(add(1_000, undefined, { ...merchant, mode }), (one) =>
         inTransaction(Effect.zipRight(UsageRepo.keepWithin({ ...merchant, mode }, quota), one))
       )
+    yield* store("live")
     const trials = yield* untilRefused(() => store("test"))
     const refused = yield* Effect.flip(store("test"))
     expect(refused).toMatchObject({ by: "test", message: expect.stringContaining("live mode goes on") })
     const sales = yield* untilRefused(() => store("live"))
     expect(sales.length / trials.length).toBeCloseTo(1, 1)
     expect(yield* Effect.flip(store("live"))).toMatchObject({ by: expect.not.stringContaining("test") })
+  })
+)
+
+it.scoped("an account without anything live uses all of its quota in test mode", () =>
+  onStore(function* () {
+    yield* withQuota
+    yield* untilRefused(() => create)
+    expect(UsageRepo.shareOf({ ...(yield* usage), quota })).toBeGreaterThan(0.99)
   })
 )
 

@@ -21,7 +21,7 @@ it.effect("a room whose first client leaves while it loads is there for all othe
     let loads = 0
     const load = () => {
       loads += 1
-      Effect.runSync(Deferred.succeed(asked, undefined))
+      Deferred.unsafeDone(asked, Effect.void)
       return new Promise<Effect.Effect<PageRoom>>((resolve) => {
         loaded = resolve
       })

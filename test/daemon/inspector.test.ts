@@ -113,6 +113,6 @@ it.scopedLive("the command of a release has Node leave SIGUSR1 alone, where it c
       Effect.flatMap(({ ended }) => ended)
     )
     const flags = process.allowedNodeEnvironmentFlags.has("--disable-sigusr1") ? ["--disable-sigusr1"] : []
-    expect(JSON.parse(said.stdout)).toEqual([flags, program, "keys", "of two words"])
+    expect(JSON.parse(said.stdout)).toEqual([[...flags, "--max-semi-space-size=4"], program, "keys", "of two words"])
   })
 )
