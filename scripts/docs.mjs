@@ -141,9 +141,13 @@ const readSchema = async () => {
   const descriptionOf = (ast) => ast.annotations[AST.DescriptionAnnotationId]
   const walk = (ast, path) => {
     const said = descriptionOf(ast)
-    if (typeof said === "string" && said.startsWith("must be ")) return forms.set(path, said.slice("must be ".length))
+    if (typeof said === "string" && said.startsWith("must be ")) {
+      forms.set(path, said.slice("must be ".length))
+      if (!said.endsWith("an array of sections")) return
+    }
     if (AST.isTransformation(ast)) return walk(ast.from, path)
     if (AST.isRefinement(ast)) return walk(ast.from, path)
+    if (AST.isTupleType(ast)) return walk(ast.rest[0].type, path)
     if (AST.isUnion(ast)) {
       for (const type of ast.types) if (!AST.isUndefinedKeyword(type)) walk(type, path)
       return
@@ -178,7 +182,7 @@ const configurationPart = async () => {
       .match(/(.*)\.(\w+)$/)
       .slice(1)
     const known = sections.get(path) ?? { of, rows: new Map() }
-    const form = forms.get(`${path}.${key}`) ?? (path.endsWith(".policy") ? "" : undefined)
+    const form = forms.get(`${path}.${key}`)
     if (form === undefined) throw new Error(`config/tilld.example.toml has ${path}.${key}, the schema has not`)
     given.add(`${path}.${key}`)
     const needed = says.startsWith("NEEDED") || of.startsWith("NEEDED") || key === "rpc_urls"
@@ -191,7 +195,11 @@ const configurationPart = async () => {
   const missing = [...forms.keys()].filter((path) => !given.has(path))
   if (missing.length > 0) throw new Error(`config/tilld.example.toml lacks ${missing.join(", ")}`)
   const keys = [...sections].map(([path, { of, rows }]) =>
-    [`## \`[${path}]\``, of, table(["key", "default", "form", "means"], [...rows.values()])]
+    [
+      `## \`${path.endsWith(".policy") ? `[[${path}]]` : `[${path}]`}\``,
+      of,
+      table(["key", "default", "form", "means"], [...rows.values()])
+    ]
       .filter((part) => part !== "")
       .join("\n\n")
   )

@@ -51,7 +51,7 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message: "The request did not arrive in time."
   },
   DUPLICATE_MERCHANT_REF: {
-    when: "A payment has this `merchantRef` already; a reference can never be used again. `details` names the payment.",
+    when: "A payment has this `merchantRef` already; a reference can never be used again. `details.paymentId` is that payment.",
     message: "A payment with this merchantRef exists: details has its id.",
     details: { paymentId: examplePayment.id }
   },

@@ -76,7 +76,9 @@ export const sandboxPay = <R>(before: Effect.Effect<Option.Option<string>, never
         Options.optional
       ),
       late: Options.boolean("late").pipe(
-        Options.withDescription("Pay one that has ended: what it asked for comes too late, and becomes an exception")
+        Options.withDescription(
+          "Pay one that has ended: what it asked for comes after its end, and becomes an exception"
+        )
       ),
       token: Options.choice("token", Token.literals).pipe(
         Options.withDescription("What to pay with; otherwise what the payment asks for"),
