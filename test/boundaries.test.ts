@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { expect, it } from "@effect/vitest"
@@ -58,4 +58,12 @@ it("a room uses no folder that it is in, and a file of no room is refused", () =
       "Lounge/sofa.ts": 'import { sign } from "../Webhooks/sign.ts"\nexport const sofa = sign\n'
     })
   ).toEqual(["Webhooks/queue-uses-only-rooms-below-it", "every-file-has-a-room"])
+})
+
+it("nothing is made once by Effect.cached: the interruption of who asks first would be given to all", () => {
+  const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" }).filter((name) =>
+    /\.tsx?$/.test(name)
+  )
+  const cached = sources.filter((name) => /\bcached\w*\(/.test(readFileSync(join(root, "src", name), "utf8")))
+  expect([sources.length > 600, cached]).toEqual([true, []])
 })
