@@ -1,8 +1,9 @@
-import { chmodSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { chmodSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { localChain, makeHome, serve } from "../lib/daemon.ts"
+import { temporaryFolder } from "../lib/store.ts"
 import { PATH, root, start } from "../lib/tilld.ts"
 
 // Root may use every file, except without these capabilities.
@@ -20,8 +21,7 @@ const spoken = (stderr: string) =>
 it.scopedLive("a daemon names what it may not use in one line with the remedy, and exits 2", () =>
   Effect.gen(function* () {
     const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
-    const marks = `${home.folder}.marks`
-    mkdirSync(marks)
+    const marks = yield* temporaryFolder
     const env = { PATH: PATH ?? "", TILLD_DATABASE__MARK_FOLDER: marks }
     const daemon = yield* serve(home, undefined, env)
     yield* daemon.end("SIGKILL")
