@@ -76,9 +76,9 @@ const ofLiveMode = usageBy(select("WHERE account_id = ? AND mode = 'live'"))
 const testPart = 0.5
 
 /**
- * Fails when the account has used up its quota, or, where it has anything live, its test mode half of it. Runs in the transaction that stores something
- * of a mode, or of none: before it does, so that payments are refused exactly while `shareOf` is 1 or more; after an
- * endpoint, by which what is promised multiplies. `configured`: `accounts.quota_bytes`.
+ * Fails when the account has used up its quota or, where it has anything live, its test mode half of that. Runs in the
+ * transaction that stores something of a mode, or of none: before it does, so that payments are refused exactly while
+ * `shareOf` is 1 or more; after an endpoint, by which what is promised multiplies. `configured`: `accounts.quota_bytes`.
  */
 export const keepWithin = (
   { account, mode }: Pick<Owner, "account"> & Partial<Owner>,
