@@ -4,7 +4,7 @@ import { quantile } from "../bench/Figure.ts"
 import { type Counts, manyAddresses } from "./Attack.ts"
 import { abuse, checkoutOf, type FloodReport, flood, rest, strangersOf } from "./abuse.ts"
 import { floodNames } from "./Flood.ts"
-import { payer } from "./payer.ts"
+import { payers } from "./payer.ts"
 import { startShop } from "./Shop.ts"
 
 const counts: Counts = manyAddresses
@@ -40,7 +40,7 @@ it.scopedLive("many addresses that ask for a payment's page keep no key and no p
   Effect.gen(function* () {
     const daemon = yield* startShop()
     const strangers = { key: daemon.key, pages: [yield* checkoutOf(daemon)] }
-    const pages = yield* payer(daemon)
+    const pages = yield* payers(daemon)
     const pace = { connections: 250, seconds: 5, rest: "0 seconds", breath: "20 millis", quietPayments: 100 } as const
     const report = yield* flood(daemon, strangers, "checkout pages", pace)
     expect([...report.quiet.failures, ...report.underAttack.failures]).toEqual([])
@@ -48,8 +48,10 @@ it.scopedLive("many addresses that ask for a payment's page keep no key and no p
     expect(served).toBeGreaterThan(50)
     expect(report.underAttack.p50).toBeLessThan(20 * report.quiet.p50)
     const { statuses, waits } = yield* pages.seen
+    expect(statuses.length).toBeGreaterThan(0)
+    if (!manyAddresses) return
+    // Whoever asks once is not refused, and does not wait as long as those who ask all the time.
     expect(new Set(statuses)).toEqual(new Set([200]))
-    // Whoever asks once does not wait as long as those who ask all the time.
     expect(quantile(waits, 0.5)).toBeLessThan((pace.connections * pace.seconds * 1_000) / served / 2)
   })
 )
