@@ -5,6 +5,8 @@ import { join } from "node:path"
 
 const kept = 10
 
+const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"))
+
 /** The name of the build that `dist/tilld.js` starts; undefined where nothing is built. */
 export const currentBuild = (dist) => {
   const stamp = join(dist, ".inputs")
@@ -16,7 +18,8 @@ export const currentBuild = (dist) => {
  * keeps Node from it, but a signal that came before the handler may still open it while the program is loaded: hence two
  * looks. Node 22.14 and later can leave the signal alone from the start, as `scripts/release/tilld` has them do.
  *
- * Node opens all files of the program at once, before any of it runs: only what imports it can say that it may not.
+ * Node opens all files of the program at once, before any of it runs: only what imports it can say that it may not. The
+ * version needs none of them.
  */
 const entry = (name) => `#!/usr/bin/env node
 import { fstatSync } from "node:fs"
@@ -33,8 +36,10 @@ const refuseInspector = () => {
   fail(1, "Node's inspector is open, and whoever reaches it reads every key: start it again without --inspect, also in NODE_OPTIONS, and send it no SIGUSR1")
 }
 refuseInspector()
+const isOfVersion = process.argv.length === 3 && process.argv[2] === "--version"
 try {
-  await import("./builds/${name}/tilld.js")
+  if (isOfVersion) console.log(${JSON.stringify(version)})
+  else await import("./builds/${name}/tilld.js")
 } catch (error) {
   if (error.code !== "EMFILE") throw error
   fail(2, "too few file descriptors to start: raise LimitNOFILE of the unit, or ulimit -n, to 1024 or more")

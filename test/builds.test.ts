@@ -60,7 +60,7 @@ it.scoped(
     Effect.gen(function* () {
       const log = join(yield* temporaryFolder, "log")
       const started = (files: number) => {
-        const command = `exec 2>${log}; JOURNAL_STREAM=$(stat -c %d:%i ${log}) exec prlimit --nofile=${files} ${process.execPath} ${root}/dist/tilld.js --version`
+        const command = `exec 2>${log}; JOURNAL_STREAM=$(stat -c %d:%i ${log}) exec prlimit --nofile=${files} ${process.execPath} ${root}/dist/tilld.js --help`
         const { status, stdout } = spawnSync("bash", ["-c", command], { encoding: "utf8" })
         return { status, stdout }
       }

@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto"
 import { Clock, Effect, Redacted } from "effect"
 import type { Owner } from "../Domain/Owner.ts"
 import { type RotationUnderWay, type SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
@@ -6,6 +5,7 @@ import { Secrets } from "../Secrets.ts"
 import { type Db, Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import type { SealedPair } from "./queue/EndpointsRepo.ts"
 import { isForStored, openPair, type PairRow, type Rotation, rotatePair, type SecretPair } from "./secretPair.ts"
+import { freshSecret } from "./signature.ts"
 
 // An account's default secrets in one mode. They sign deliveries to payments' own webhookUrls.
 
@@ -40,9 +40,6 @@ export const ageOf = (db: Db, { account, mode }: Owner) =>
      WHERE account_id = ? AND mode = ?`,
     [account, mode]
   )
-
-/** A new random secret in the form of Standard Webhooks. */
-export const freshSecret = () => Redacted.make(`whsec_${randomBytes(32).toString("base64")}`)
 
 /** Stores a first secret unless a concurrent call has stored one since it was read. Returns the row that is stored. */
 const storeFirst = (owner: Owner, sealed: Uint8Array, at: number): Effect.Effect<SealedPair, StoreUnavailable, Tx> =>

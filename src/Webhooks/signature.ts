@@ -1,5 +1,8 @@
-import { createHmac, createSecretKey, type KeyObject } from "node:crypto"
+import { createHmac, createSecretKey, type KeyObject, randomBytes } from "node:crypto"
 import { Redacted } from "effect"
+
+/** A new random secret in the form of Standard Webhooks. */
+export const freshSecret = () => Redacted.make(`whsec_${randomBytes(32).toString("base64")}`)
 
 const prefix = "whsec_"
 

@@ -1,7 +1,7 @@
 import { Command, Options } from "@effect/cli"
 import { Effect } from "effect"
 import { farthestJump, JumpAddresses } from "../Control/controlRequests.ts"
-import { blindJump } from "../Payments/addresses/numbering.ts"
+import { blindJump } from "../Payments/addresses/IndexMark.ts"
 import { common } from "./commonOptions.ts"
 import { table } from "./Output.ts"
 import { refuse } from "./options.ts"

@@ -1,6 +1,6 @@
 import { Command } from "@effect/cli"
 import { Data, Effect } from "effect"
-import { ListAlerts, ShowAlertSecret, TestAlert } from "../Control/alerts.ts"
+import { ListAlerts, ShowAlertSecret, TestAlert } from "../Control/alertRequests.ts"
 import { succeeded } from "../Webhooks/queue/retryPolicy.ts"
 import { askDaemon } from "./askDaemon.ts"
 import { common, controlTargetOf } from "./commonOptions.ts"

@@ -1,6 +1,6 @@
 import { Command, Options } from "@effect/cli"
 import { Option } from "effect"
-import { type AuditView, ListAudit } from "../Control/audit.ts"
+import { type AuditView, ListAudit } from "../Control/auditRequest.ts"
 import { common } from "./commonOptions.ts"
 import { table } from "./Output.ts"
 import { limitOf, moment } from "./options.ts"

@@ -1,6 +1,6 @@
 import { Duration } from "effect"
 import type { Restored } from "../Backup/restore.ts"
-import { blindJump } from "../Payments/addresses/numbering.ts"
+import { blindJump } from "../Payments/addresses/IndexMark.ts"
 import { table } from "./Output.ts"
 
 /** Rows of a list that a terminal shows. `--json` has more. */

@@ -3,7 +3,7 @@ import { homedir } from "node:os"
 import { dirname, join } from "node:path"
 import { Effect, Redacted } from "effect"
 import type { Invocation } from "../Control/Invocation.ts"
-import { freshSecret } from "../Webhooks/DefaultSecrets.ts"
+import { freshSecret } from "../Webhooks/signature.ts"
 import { UsageError } from "./commonOptions.ts"
 import { readInput } from "./options.ts"
 

@@ -25,6 +25,9 @@ import type { SettingsShape } from "../../Settings.ts"
 import { type StoreUnusable, unusableFiles } from "../../Sql/StoreUnusable.ts"
 import type { StoreUnavailable } from "../../Sql.ts"
 
+/** Indexes that each wallet jumps over where the mark does not prove that the numbering may continue. */
+export const blindJump = 1000
+
 const Mark = Schema.Struct({
   /** The token of the database's last start; also the one before, until that start is committed. */
   tokens: Schema.Array(Schema.String),

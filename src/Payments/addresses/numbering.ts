@@ -7,12 +7,10 @@ import { randomUUID } from "node:crypto"
 import { Context, Effect, Runtime } from "effect"
 import { Settings } from "../../Settings.ts"
 import { Reader, type Tx } from "../../Sql.ts"
-import { furthestIn, type Mark, openIndexMark, unitFolder } from "./IndexMark.ts"
+import { blindJump, furthestIn, type Mark, openIndexMark, unitFolder } from "./IndexMark.ts"
 import * as Repo from "./WalletsRepo.ts"
 
-/** Indexes that each wallet jumps over where the mark does not prove that the numbering may continue. */
-export const blindJump = 1000
-/** The same; a simulation that hands out few addresses watches fewer. */
+/** `blindJump`; a simulation that hands out few addresses watches fewer. */
 export class BlindJump extends Context.Reference<BlindJump>()("tilld/Payments/BlindJump", {
   defaultValue: () => blindJump
 }) {}
