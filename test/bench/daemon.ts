@@ -73,11 +73,14 @@ const portOf = (line: string): number | undefined =>
   line.includes('"listening"') ? Number(/"port":(\d+)/.exec(line)?.[1]) : undefined
 
 /** The options of Node that an installed daemon runs with. */
-const nodeOptions = readFileSync(join(root, "scripts/release/tilld"), "utf8").match(/--max-[\w-]+=\d+/g) ?? []
+const nodeOptions = readFileSync(join(root, "scripts/release/tilld"), "utf8").match(/--(max|no)-[\w-]+(=\d+)?/g) ?? []
 
 /** The daemon until the scope closes; `said` is the port that it listens on. */
-export const startDaemon = ({ config, env }: Installation, more: Readonly<Record<string, string>> = {}) =>
-  start([...nodeOptions, "dist/tilld.js", "serve", "--config", config], portOf, { ...env, ...more })
+export const startDaemon = (
+  { config, env }: Installation,
+  more: Readonly<Record<string, string>> = {},
+  moreOptions: ReadonlyArray<string> = []
+) => start([...nodeOptions, ...moreOptions, "dist/tilld.js", "serve", "--config", config], portOf, { ...env, ...more })
 
 /** A test key with every permission. */
 export const createKey = ({ config, env }: Installation) =>

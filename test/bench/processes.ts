@@ -66,8 +66,8 @@ export const start = <A>(
 const parse = <A>(line: string): A | undefined => Either.getOrUndefined(Either.try(() => JSON.parse(line) as A))
 
 /** Runs one of the benchmark's own files until the scope closes, and waits for the JSON line that it prints. */
-export const startScript = <A>(file: string, args: ReadonlyArray<string>) =>
-  start<A>(["--import", "./scripts/typescript.mjs", join("test/bench", file), ...args], parse<A>)
+export const startScript = <A>(file: string, args: ReadonlyArray<string>, nodeOptions: ReadonlyArray<string> = []) =>
+  start<A>([...nodeOptions, "--import", "./scripts/typescript.mjs", join("test/bench", file), ...args], parse<A>)
 
 /** Runs a command of tilld and gives the JSON that it prints. */
 export const runTilld = <A>(args: ReadonlyArray<string>, env: Readonly<Record<string, string>>) =>

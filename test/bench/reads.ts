@@ -137,7 +137,7 @@ export const reads = (rows: number) =>
         measured: `${perSecond(middle(ours, "perSecond"))}, p99 ${millis(middle(ours, "p99"))}`,
         beside: `${perSecond(middle(theirs, "perSecond"))} of the bare server`,
         judged: middle(ours, "perSecond") / middle(theirs, "perSecond"),
-        floor: { atLeast: 0.15 },
+        floor: { atLeast: 0.38 },
         goal: { atLeast: 0.45 },
         written: percent
       },

@@ -13,8 +13,11 @@ import type { HdWallet } from "./hdWallet.ts"
 const depth = 1000
 /** The same before a burst: a start waits for them. */
 const calmDepth = 256
-/** Addresses that a refill derives, in about four milliseconds, before it yields the event loop: as many as a busy turn takes. */
-const batch = 64
+/**
+ * Addresses that a refill derives before it yields the event loop: in about a millisecond, in four times that at the start,
+ * where the first answers of the chains would wait for it.
+ */
+const batch = 16
 /** Starting a thread takes as long as deriving this many addresses. */
 const fewForThread = 256
 /** A refill within this time of the last one is part of a burst: it derives on a thread, beside the requests. */
