@@ -17,15 +17,15 @@ const warmUp = 4_000
  * profiles of one run show it. What a new step costs is in one of them.
  */
 const ceilings = {
-  "node:http, sockets": 0.6,
-  "checks and replies, Http/": 0.15,
+  "node:http, sockets": 0.7,
+  "checks and replies, Http/": 0.2,
   "keys and limits, Auth/": 0.08,
   "JSON and schemas": 0.17,
   "payment and event, other rooms": 0.45,
   "SQLite, Sql/": 1.35,
   "Effect's fibers": 0.65,
   "the rest of Node": 0.35,
-  "garbage collection": 0.9
+  "garbage collection": 1.1
 } as const
 
 type Part = keyof typeof ceilings | "idle"
