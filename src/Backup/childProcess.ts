@@ -31,8 +31,8 @@ export class CopierProgram extends Context.Reference<CopierProgram>()("tilld/Bac
   defaultValue: () => new URL("./copier.js", import.meta.url)
 }) {}
 
-/** Of this process's own flags, the one that leaves SIGUSR1, which opens Node's inspector, alone; older Nodes have none. */
-const flags = process.execArgv.filter((flag) => flag === "--disable-sigusr1")
+/** Leaves SIGUSR1, which opens Node's inspector, alone from the start; older Nodes have no such flag. */
+const flags = ["--disable-sigusr1"].filter((flag) => process.allowedNodeEnvironmentFlags.has(flag))
 
 const ended = {
   error: { code: "", message: "its process has ended: see the kernel's log, there may be too little memory" }
