@@ -18,7 +18,7 @@ const warmUp = 4_000
  */
 const ceilings = {
   "node:http, sockets": 0.7,
-  "checks and replies, Http/": 0.2,
+  "checks and replies, Http/": 0.25,
   "keys and limits, Auth/": 0.08,
   "JSON and schemas": 0.17,
   "payment and event, other rooms": 0.45,
