@@ -63,16 +63,25 @@ export class FullStore extends Context.Reference<FullStore>()("test/FullStore", 
   defaultValue: () => ({ isFull: false, refused: 0 })
 }) {}
 
+/** Milliseconds that a command takes by the test's clock, as on a slow disk. */
+export class SlowStore extends Context.Reference<SlowStore>()("test/SlowStore", {
+  defaultValue: () => ({ takes: 0 })
+}) {}
+
 const heardWriter = Layer.effect(
   Writer,
   Effect.gen(function* () {
     const writer = yield* Writer
     const acknowledged = yield* Acknowledged
     const store = yield* FullStore
+    const slow = yield* SlowStore
     return {
       write: (command) =>
         Effect.suspend(() => {
-          if (!store.isFull) return Effect.tap(writer.write(command), () => Queue.offer(acknowledged, undefined))
+          if (!store.isFull) {
+            const written = slow.takes === 0 ? writer.write(command) : Effect.delay(writer.write(command), slow.takes)
+            return Effect.tap(written, () => Queue.offer(acknowledged, undefined))
+          }
           store.refused += 1
           return new StoreUnavailable({ code: "SQLITE_FULL", message: "full" })
         })

@@ -4,7 +4,7 @@
  * slot, `step` stores ended attempts in batches and reads what is due. The store remains the source of truth: an attempt
  * that was under way when the process ended is still due there.
  */
-import { Clock, Effect, Option } from "effect"
+import { Clock, Duration, Effect, Option } from "effect"
 import type { Db, StoreUnavailable, Writer } from "../../Sql.ts"
 import type { AccountLanes, Lane, LaneSlot } from "./AccountLanes.ts"
 import * as DeliveriesRepo from "./DeliveriesRepo.ts"
@@ -17,12 +17,15 @@ import { succeeded } from "./retryPolicy.ts"
 const slowMillis = 5_000
 
 /**
- * While at least `busyCount` attempts are under way, ended attempts are gathered into one commit, for up to
- * `gatherMillis` or until there are `gatherCount`: each commit costs a write to the disk, which blocks the event loop.
+ * While at least `busyCount` attempts are under way, ended attempts are gathered into one commit until there are
+ * `gatherCount`, for up to `gatherFactor` times as long as the last commit took: each costs a write to the disk, which
+ * blocks the event loop, and is to take no larger part of the time where the disk is slow.
  */
 const busyCount = 8
-const gatherMillis = 30
 const gatherCount = 128
+const gatherFactor = 2
+const shortestGather = 5
+const longestGather = 100
 
 /** Most attempts that one command of the writer stores. */
 const storeBatch = 256
@@ -52,6 +55,8 @@ export class DueQueue {
    */
   #steppedAt = never
   #closed = false
+  /** Milliseconds for which ended attempts are gathered. */
+  #gatherMillis = shortestGather
 
   /** @param quotaBytes as configured */
   constructor(limits: LaneLimits, reader: Db, writer: Writer["Type"], quotaBytes: number) {
@@ -117,7 +122,7 @@ export class DueQueue {
     const gathers = this.#lanes.running >= busyCount && this.#ended.length < gatherCount
     const endedAt = first.attempt?.endedAt ?? never
     // An attempt with a future end time ended before the clock was set back: without this check it would wait until then.
-    return gathers && endedAt <= now ? endedAt + gatherMillis : 0
+    return gathers && endedAt <= now ? endedAt + this.#gatherMillis : 0
   }
 
   /** Uninterruptible, so that no attempt is stored twice. */
@@ -136,7 +141,9 @@ export class DueQueue {
       )
       for (const { target, slow } of servedLanes) yield* LanesRepo.endTurn(target, slow, now)
     })
-    return Effect.map(this.#writer.write(command), () => {
+    return Effect.map(Effect.timed(this.#writer.write(command)), ([took]) => {
+      const gather = gatherFactor * Duration.toMillis(took)
+      this.#gatherMillis = Math.min(Math.max(gather, shortestGather), longestGather)
       this.#ended.splice(0, batch.length)
       for (const lane of misplaced) this.#misplaced.delete(lane)
       for (const { slot } of batch) this.#lanes.recorded(slot)
