@@ -78,9 +78,14 @@ export const makeVetter = Effect.fnUntraced(function* (history: AddressHistory["
 
   const inTurn = (pool: AddressPool) => turnOf(pool).withPermits(1)(vet(pool))
 
-  /** Waits for a pool's first round, or until `patience` is over. A caller that is interrupted does not end the round. */
+  /**
+   * Waits for a pool's first round, or until `patience` is over. A caller that is interrupted does not end the round. One
+   * that cannot be interrupted, such as a create with an Idempotency-Key, does not hand that on: the wait would always
+   * take the whole of `patience`.
+   */
   const first = Effect.fnUntraced(function* (pool: AddressPool) {
-    const fiber = firsts.get(pool) ?? (yield* Effect.forkIn(waitAtMost(inTurn(pool), patience), scope))
+    const round = Effect.interruptible(waitAtMost(inTurn(pool), patience))
+    const fiber = firsts.get(pool) ?? (yield* Effect.forkIn(round, scope))
     firsts.set(pool, fiber)
     yield* Fiber.await(fiber)
   })

@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, HashMap, Layer, Logger, LogLevel, Option, TestClock } from "effect"
+import { Effect, Fiber, HashMap, Layer, Logger, LogLevel, Option, TestClock } from "effect"
 import type { AddressHistory } from "../../../src/Chains/balances/AddressHistory.ts"
 import { Addresses } from "../../../src/Payments/addresses/Addresses.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
@@ -46,5 +46,20 @@ it.effect("uncorroborated reports of a provider skip 1,000 indexes in all, howev
       expect(Math.max(...asked)).toBeLessThan(1300)
       expect(errors).toEqual(["base"])
     }).pipe(Effect.scoped, Effect.provide(layer))
+  }).pipe(Effect.scoped)
+)
+
+it.effect("a create that cannot be interrupted waits until the chains have answered, and no longer", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    yield* Effect.gen(function* () {
+      const addresses = yield* Addresses
+      const caller = yield* Effect.fork(Effect.uninterruptible(addresses.ready(owner)))
+      yield* settled
+      const ended = yield* Fiber.poll(caller)
+      yield* TestClock.adjust("5 seconds")
+      yield* Fiber.join(caller)
+      expect(Option.isSome(ended)).toBe(true)
+    }).pipe(Effect.provide(runningWith(path, () => Effect.succeed([]))))
   }).pipe(Effect.scoped)
 )
