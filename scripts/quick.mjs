@@ -1,4 +1,4 @@
-// The inner loop: types, lint, and every suite that starts no process and simulates nothing. `npm test` runs everything.
+// The inner loop: types, lint, and the suites that start no process and take seconds. `npm test` runs everything.
 // Arguments go to vitest: npm run quick -- -t "rounds up"
 import { spawn } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
@@ -35,7 +35,11 @@ const starts = (path) => {
 const suites = readdirSync(join(root, "test"), { recursive: true })
   .filter((name) => name.endsWith(".test.ts"))
   .map((name) => join(root, "test", name))
-const isLong = (path) => /\/test\/(fuzz|sim)\//.test(path)
+/** Simulations, and what waits for real time, hashes passwords or floods a server: a third of the time, in six suites. */
+const isLong = (path) =>
+  /\/test\/(fuzz|sim)\/|\/test\/(Http\/bodies|Portal\/(password|flood)|Checkout\/manyStreams\.http)\.test\.ts$/.test(
+    path
+  )
 const quick = suites.filter((path) => !isLong(path) && !starts(path)).map((path) => relative(root, path))
 
 const started = performance.now()
@@ -51,7 +55,9 @@ const run = (name, command, ...args) =>
     })
   })
 
-const suiteArgs = ["run", "--reporter=dot", ...quick, ...process.argv.slice(2)]
+// They wait less than the whole: each further process would only load the program once more.
+const forks = ["--poolOptions.forks.minForks=3", "--poolOptions.forks.maxForks=3"]
+const suiteArgs = ["run", "--reporter=dot", ...forks, ...quick, ...process.argv.slice(2)]
 const good = await Promise.all([
   run("types", "tsc", "--noEmit", "--incremental", "--tsBuildInfoFile", "node_modules/.cache/quick.tsbuildinfo"),
   run("lint", "biome", "check", "--error-on-warnings", "."),

@@ -53,10 +53,11 @@ const refusing =
 const keptOf = (respond: Respond, said: string) =>
   Effect.gen(function* () {
     const read: Array<Socket> = []
-    const address = yield* serveHttp((request, body, id, hold) => {
+    const noting: Respond = (request, body, id, hold) => {
       read.push(request.socket)
       return respond(request, body, id, hold)
-    }, anyPort)
+    }
+    const address = yield* serveHttp(noting, anyPort, { drainTimeout: 10 })
     const before = memory()
     for (let i = 0; i < clients; i++) (yield* dial(address)).write(said)
     const isRead = () => read.length === clients && read.every(({ bytesRead }) => bytesRead >= said.length)
