@@ -1,8 +1,9 @@
 import { Duration } from "effect"
+import { quorum } from "../evidence/Ballot.ts"
 import type { Provider } from "../providers/providerHealth.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
 import { isInternal } from "./corroborateInternal.ts"
-import { type QuorumCount, quorum } from "./quorum.ts"
+import type { ReceiptTally } from "./receiptEvidence.ts"
 
 /** With two providers, this many denied transactions of one within this time are no accident. */
 const denialLimit = 3
@@ -16,13 +17,13 @@ export interface Contradicted {
 
 /** The providers that claim a receipt: all that have it, and the one that reported it, even if it no longer has it. */
 const claimants = (
-  receipt: Uncorroborated,
-  count: QuorumCount,
+  { reportedBy }: Uncorroborated,
+  { claims }: ReceiptTally,
   all: ReadonlyArray<Provider>
 ): ReadonlyArray<Provider> => {
-  const reporters = all.filter(({ client }) => client.host === receipt.reportedBy)
+  const reporters = all.filter(({ client }) => client.host === reportedBy)
   // Two endpoints on the same host cannot be distinguished.
-  return [...new Set([...count.claimedBy(receipt), ...(reporters.length === 1 ? reporters : [])])]
+  return [...new Set([...claims.map(({ by }) => by), ...(reporters.length === 1 ? reporters : [])])]
 }
 
 /**
@@ -43,17 +44,15 @@ export class Contradictions {
    * @param now Unix milliseconds
    */
   find(
-    receipts: ReadonlyArray<Uncorroborated>,
-    count: QuorumCount,
+    receipts: ReadonlyArray<readonly [Uncorroborated, ReceiptTally]>,
     hasTwo: boolean,
     now: number
   ): ReadonlyArray<Contradicted> {
     const found = new Map<number, Contradicted>()
-    for (const receipt of receipts) {
-      const claimed = claimants(receipt, count, this.all)
-      if (count.claimedBy(receipt).length >= quorum) continue
-      for (const provider of claimed) {
-        const against = count.lacks(receipt).filter((other) => other !== provider)
+    for (const [receipt, tally] of receipts) {
+      if (tally.claims.length >= quorum) continue
+      for (const provider of claimants(receipt, tally, this.all)) {
+        const against = tally.denials.filter((other) => other !== provider)
         const by = against.map(({ client }) => client.host).join(" and ")
         const isRefuted = against.length >= quorum
         if (!isRefuted && !(hasTwo && against.length > 0 && this.#reachesLimit(provider, receipt, now))) continue

@@ -1,6 +1,7 @@
 import { Array as Arr, Clock, Duration, Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
+import { type Answer, Ballot, quorum } from "../evidence/Ballot.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { type IsStalled, makeIsStalled } from "../providers/stalledHead.ts"
@@ -10,14 +11,13 @@ import type { Uncorroborated } from "./CorroborationRepo.ts"
 import * as CorroborationRepo from "./CorroborationRepo.ts"
 import { Contradictions } from "./contradictions.ts"
 import { makeDueReceipts } from "./dueReceipts.ts"
-import { type DatedReceipt, QuorumCount, quorum } from "./quorum.ts"
 import { AskBackoff } from "./receiptAskBackoff.ts"
-import { receiptEvidenceOf } from "./receiptEvidence.ts"
+import { type ReceiptFacts, type ReceiptTally, receiptEvidenceOf } from "./receiptEvidence.ts"
 
 /**
  * Corroboration: before a receipt counts, a quorum of two providers must have it. The watcher runs the corroborator on
- * every tick. It asks all usable providers about receipts that have their confirmations, counts the evidence
- * (`quorum.ts`), stores the verdict and settles the payments concerned.
+ * every tick. It asks all usable providers about receipts that have their confirmations, counts their answers
+ * (`Ballot.ts`), stores the verdict and settles the payments concerned.
  *
  * The provider that reported a receipt cannot be the only one to confirm it. A sole provider decides only after
  * `payments.sole_provider_patience`, and never against the denial of another provider.
@@ -90,10 +90,7 @@ const askProvider = Effect.fnUntraced(function* (
   receipts: ReadonlyArray<Uncorroborated>
 ) {
   const asked: Array<Uncorroborated> = []
-  const has: Array<DatedReceipt> = []
-  const lacks: Array<Uncorroborated> = []
-  const unable: Array<Uncorroborated> = []
-  const replaced: Array<Uncorroborated> = []
+  const answers = new Map<Uncorroborated, Answer<ReceiptFacts>>()
   let beyond: number | undefined
   let answered = true
   for (const part of Arr.chunksOf(Object.values(Arr.groupBy(receipts, ({ txHash }) => txHash)), transactionsPerBatch)) {
@@ -109,19 +106,23 @@ const askProvider = Effect.fnUntraced(function* (
       answered = false
       break
     }
-    const { times } = found.right
-    for (const receipt of found.right.has) {
-      const time = times.get(receipt.blockHash)
-      if (time !== undefined) has.push([receipt, time, found.right.senders.get(receipt)])
-    }
-    lacks.push(...found.right.lacks)
-    replaced.push(...found.right.lacks.filter(({ blockHash }) => !times.has(blockHash)))
-    unable.push(...found.right.unable)
+    for (const [receipt, answer] of found.right.answers) answers.set(receipt, answer)
     const deep = Math.max(...all.map(({ blockNumber }) => blockNumber)) + watch.chain.confirmations - 1
     if (found.right.head < deep) beyond = Math.max(beyond ?? 0, deep)
   }
-  return { asked, has, lacks, unable, replaced, beyond, answered }
+  return { asked, answers, beyond, answered }
 })
+
+/** Another provider than the serving one, from which most receipts were read, has the receipt or denies it. */
+const isJudgedBeside = (serving: Provider, { claims, denials, elsewhere }: ReceiptTally): boolean =>
+  [...claims.map(({ by }) => by), ...denials, ...elsewhere].some((by) => by !== serving)
+
+/** What those that agree say: the block time, and the sender where they say the same. */
+const factsOf = ({ agreed }: ReceiptTally) => {
+  const [first, ...others] = agreed.map(({ value }) => value)
+  const isSameSender = others.every(({ sender }) => sender === first?.sender)
+  return { blockTime: first?.time, sender: isSameSender ? first?.sender : undefined }
+}
 
 /**
  * Asks the other providers about the receipts, and the serving provider last. The serving one is asked only where its
@@ -136,21 +137,25 @@ const askProviders = Effect.fnUntraced(function* (
   mayDecideAlone: (receipt: Uncorroborated) => boolean,
   isStalled: IsStalled
 ) {
-  const count = new QuorumCount()
+  // Providers that report different block times do not corroborate each other.
+  const ballot = new Ballot<Uncorroborated, ReceiptFacts>((one, other) => one.time === other.time)
+  const all = new Set<Uncorroborated>()
   for (const provider of [...others, serving]) {
     const serves = provider === serving
     const open = receipts.filter((receipt) => {
-      const missing = quorum - count.has(receipt)
-      return missing > 0 && (!serves || missing === 1 || count.lacks(receipt).length > 0 || mayDecideAlone(receipt))
+      const { agreed, denials, outcome } = ballot.tally(receipt)
+      const isClose = agreed.length === quorum - 1 || denials.length > 0
+      return outcome !== "shown" && (!serves || isClose || mayDecideAlone(receipt))
     })
     if (open.length === 0) continue
-    const { answered, beyond, ...evidence } = yield* askProvider(watch, provider, open)
+    const { answered, answers, asked, beyond } = yield* askProvider(watch, provider, open)
     // Payments would wait forever for a node that no longer follows the chain: it does not count as responding.
     const stalled = !serves && beyond !== undefined && (yield* isStalled(provider, beyond))
     if (answered && !stalled) yield* watch.providers.answered(provider)
-    count.add(provider, serves, evidence)
+    for (const receipt of asked) all.add(receipt)
+    for (const [receipt, answer] of answers) ballot.vote(receipt, provider, answer)
   }
-  return count
+  return { ballot, asked: all }
 })
 
 /** Corroborates the receipts of one network. */
@@ -206,32 +211,34 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
       (receipt) => backoff.isDue(receipt, now) && (others.length > 0 || mayDecideAlone(receipt))
     )
     if (!any) return undefined
-    const count = yield* askProviders(watch, others, provider, due, mayDecideAlone, isStalled)
+    const { ballot, asked } = yield* askProviders(watch, others, provider, due, mayDecideAlone, isStalled)
     const [judged, replaced] = Arr.partition(
-      due,
-      (receipt) => count.isReplaced(receipt) && backoff.get(receipt) === undefined
+      due.map((receipt) => [receipt, ballot.tally(receipt)] as const),
+      // The provider that the receipt's block was read from has another one there now.
+      ([receipt, { elsewhere }]) => elsewhere.includes(provider) && backoff.get(receipt) === undefined
     )
-    const isCorroborated = (receipt: Uncorroborated) =>
-      count.has(receipt) >= quorum ||
-      (count.has(receipt) > 0 && !count.hasOtherEvidence(receipt) && mayDecideAlone(receipt))
-    const isRefuted = (receipt: Uncorroborated) => !isCorroborated(receipt) && count.lacks(receipt).length >= quorum
+    const isCorroborated = (receipt: Uncorroborated, tally: ReceiptTally) =>
+      tally.outcome === "shown" ||
+      (tally.claims.length > 0 && !isJudgedBeside(provider, tally) && mayDecideAlone(receipt))
+    const [open, corroborated] = Arr.partition(judged, ([receipt, tally]) => isCorroborated(receipt, tally))
     const verdict: Verdict = {
-      corroborated: judged
-        .filter(isCorroborated)
-        .map((receipt) => [receipt, { blockTime: count.timeOf(receipt), sender: count.senderOf(receipt) }] as const),
-      refuted: judged.filter(isRefuted),
-      denied: judged.flatMap((receipt) => {
-        const [by] = count.lacks(receipt)
-        return by === undefined || receipt.deniedBy !== undefined || isCorroborated(receipt)
-          ? []
-          : [[receipt, by.client.host] as const]
-      }),
-      unverifiable: judged.filter(
-        (receipt) =>
-          !receipt.unverifiable && receipt.deniedBy === undefined && isOverdue(receipt) && count.isUnverifiable(receipt)
+      corroborated: corroborated.map(([receipt, tally]) => [receipt, factsOf(tally)] as const),
+      refuted: open.flatMap(([receipt, { outcome }]) => (outcome === "denied" ? [receipt] : [])),
+      denied: open.flatMap(([receipt, { denials }]) =>
+        denials.slice(0, receipt.deniedBy === undefined ? 1 : 0).map(({ client }) => [receipt, client.host] as const)
+      ),
+      unverifiable: open.flatMap(([receipt, tally]) =>
+        !receipt.unverifiable &&
+        receipt.deniedBy === undefined &&
+        isOverdue(receipt) &&
+        tally.unable.some((by) => by !== provider) &&
+        tally.denials.length === 0 &&
+        !isJudgedBeside(provider, tally)
+          ? [receipt]
+          : []
       )
     }
-    const alone = isSingle ? [] : verdict.corroborated.filter(([receipt]) => count.has(receipt) < quorum)
+    const alone = isSingle ? [] : corroborated.filter(([, { outcome }]) => outcome !== "shown")
     if (alone.length > 0) decidedAloneAt = now
     if (Object.values(verdict).some((list) => list.length > 0)) yield* store(watch, verdict)
     if (alone.length > 0) {
@@ -247,19 +254,19 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
         Effect.annotateLogs({ transactions: transactionsOf(verdict.refuted) })
       )
     }
-    for (const contradicted of contradictions.find(judged, count, others.length === 1, now)) {
+    for (const contradicted of contradictions.find(judged, others.length === 1, now)) {
       yield* providers.contradicted(contradicted.provider, contradicted.detail)
     }
 
-    const open: Array<Uncorroborated> = []
-    for (const receipt of judged) {
-      if (isCorroborated(receipt) || isRefuted(receipt)) backoff.forget(receipt)
-      else if (count.isAsked(receipt)) open.push(receipt)
-    }
+    for (const [receipt] of corroborated) backoff.forget(receipt)
+    for (const receipt of verdict.refuted) backoff.forget(receipt)
     // The serving provider has probably seen a reorg, which the next tick finds. The second time it counts as a denial.
-    for (const receipt of replaced) backoff.lengthen(receipt, now, false)
-    yield* warn(open.filter((receipt) => isOverdue(receipt) && backoff.get(receipt)?.warned !== true))
-    for (const receipt of open) {
+    for (const [receipt] of replaced) backoff.lengthen(receipt, now, false)
+    const waiting = open.flatMap(([receipt, { outcome }]) =>
+      outcome === "open" && asked.has(receipt) ? [receipt] : []
+    )
+    yield* warn(waiting.filter((receipt) => isOverdue(receipt) && backoff.get(receipt)?.warned !== true))
+    for (const receipt of waiting) {
       backoff.lengthen(receipt, now, isOverdue(receipt) || backoff.get(receipt)?.warned === true)
     }
     const overdue = yield* CorroborationRepo.anyOverdue(reader, network, settledAt, now - overdueAfter)

@@ -1,5 +1,6 @@
 import { Array as Arr, Effect, Either } from "effect"
 import { nativeToken } from "../../Domain/Currency.ts"
+import { type Answer, no, onOtherBlock, type Tally, unable, yes } from "../evidence/Ballot.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
@@ -20,7 +21,7 @@ import type { Uncorroborated } from "./CorroborationRepo.ts"
 import { corroborateInternal, isInternal } from "./corroborateInternal.ts"
 
 /**
- * The evidence of one provider about receipts that another provider reported: which of them it has, which it lacks and
+ * The answers of one provider about receipts that another provider reported: which of them it has, which it lacks and
  * which it cannot check. Called by `corroborate.ts` for receipts that wait for a quorum, and by `secondEvidence.ts` for
  * dust before a payment ends.
  *
@@ -34,18 +35,27 @@ const getMinedReceipt = receiptReader("transactionHash", "blockHash", "status", 
 /** A transaction's receipt with its logs; undefined where the node has none. */
 const findMinedReceipt = (hash: string) => optional(getMinedReceipt(hash))
 
-/** The evidence of one provider. Receipts in no list are above what its head confirms, or in a block that it lacks. */
+/** What a provider says of a receipt that it has. */
+export interface ReceiptFacts {
+  /** Unix seconds, as in its header at that height: nothing else proves a block time. */
+  readonly time: number
+  /** Who sent it, lower case; undefined where it moved inside contracts. */
+  readonly sender: string | undefined
+}
+
+/** What several providers answer about a receipt. */
+export type ReceiptTally = Tally<ReceiptFacts, Provider>
+
+/** One provider's answers. */
 export interface ReceiptEvidence {
-  /** Block times by block hash, Unix seconds, as in its headers at these heights. Nothing else proves a block time. */
-  readonly times: ReadonlyMap<string, number>
-  /** Present in the same block, with the chain's confirmations. */
-  readonly has: ReadonlyArray<Uncorroborated>
-  /** Who sent those of `has` that did not move inside contracts, as it reports. Lower case. */
-  readonly senders: ReadonlyMap<Uncorroborated, string>
-  /** Absent, although its head is high enough for the confirmations. */
-  readonly lacks: ReadonlyArray<Uncorroborated>
-  /** Moved inside contracts, and the provider has neither the states nor a trace to check them. */
-  readonly unable: ReadonlyArray<Uncorroborated>
+  /**
+   * - yes: in the same block, with the chain's confirmations.
+   * - no: absent, although its head is high enough for the confirmations.
+   * - unable: moved inside contracts, and it has neither the states nor a trace to check that.
+   *
+   * There is none about receipts above what its head confirms.
+   */
+  readonly answers: ReadonlyMap<Uncorroborated, Answer<ReceiptFacts>>
   /** Number of its head. */
   readonly head: number
 }
@@ -132,9 +142,12 @@ export const receiptEvidenceOf = Effect.fn("Chains.receiptEvidenceOf")(function*
   const responses = all.slice(numbers.length)
   const isDeep = ({ blockNumber }: Uncorroborated) => head.number - blockNumber + 1 >= watch.chain.confirmations
   const transactions = new Map(Arr.zip(paying, responses.slice(hashes.length)))
-  const has: Array<Uncorroborated> = []
-  const senders = new Map<Uncorroborated, string>()
-  const lacks: Array<Uncorroborated> = []
+  const answers = new Map<Uncorroborated, Answer<ReceiptFacts>>()
+  const tell = (receipt: Uncorroborated, isPresent: boolean, sender?: string) => {
+    const time = times.get(receipt.blockHash)
+    if (!isPresent) answers.set(receipt, time === undefined ? onOtherBlock : no)
+    else if (time !== undefined) answers.set(receipt, yes({ time, sender }))
+  }
   const unknown: Array<Uncorroborated> = []
   for (const [hash, mined] of Arr.zip(hashes, responses as ReadonlyArray<MinedReceipt | undefined>)) {
     const asked = (byHash[hash] ?? []).filter(isDeep)
@@ -146,22 +159,16 @@ export const receiptEvidenceOf = Effect.fn("Chains.receiptEvidenceOf")(function*
     for (const receipt of asked) {
       const isMined = mined.blockHash === receipt.blockHash && hasSucceeded(mined)
       const transfer = isMined ? findAmong(receipt, transfers) : undefined
-      ;(transfer === undefined ? lacks : has).push(receipt)
-      if (transfer?.sender !== undefined) senders.set(receipt, transfer.sender)
+      tell(receipt, transfer !== undefined, transfer?.sender)
     }
   }
-  lacks.push(...(yield* absentFromBlock(provider, unknown)))
+  for (const receipt of yield* absentFromBlock(provider, unknown)) tell(receipt, false)
   const deepInternal = internal.filter(isDeep)
-  if (deepInternal.length === 0) {
-    return { has, senders, lacks, unable: [], times, head: head.number } satisfies ReceiptEvidence
+  if (deepInternal.length > 0) {
+    const found = yield* corroborateInternal(provider, watch, deepInternal)
+    for (const receipt of found.corroborated) tell(receipt, true)
+    for (const receipt of found.denied) tell(receipt, false)
+    for (const receipt of found.unable) answers.set(receipt, unable)
   }
-  const { corroborated, denied, unable } = yield* corroborateInternal(provider, watch, deepInternal)
-  return {
-    has: [...has, ...corroborated],
-    senders,
-    lacks: [...lacks, ...denied],
-    unable,
-    times,
-    head: head.number
-  } satisfies ReceiptEvidence
+  return { answers, head: head.number } satisfies ReceiptEvidence
 })

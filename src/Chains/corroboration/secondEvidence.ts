@@ -1,6 +1,7 @@
 import { Array as Arr, Effect } from "effect"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
+import { quorum } from "../evidence/Ballot.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { findHeader, sendBatch } from "../rpc/methods.ts"
@@ -8,7 +9,6 @@ import type { WatchContext } from "../scan/WatchContext.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
 import * as CorroborationRepo from "./CorroborationRepo.ts"
 import { verdictOf } from "./corroborateBalances.ts"
-import { quorum } from "./quorum.ts"
 import { receiptEvidenceOf } from "./receiptEvidence.ts"
 import type { DuePayment } from "./SearchesRepo.ts"
 import type { CorroboratedReceipt, Undated } from "./SecondEvidenceRepo.ts"
@@ -68,11 +68,11 @@ const dustEvidence = Effect.fnUntraced(function* (
   const found: Array<CorroboratedReceipt> = []
   const lacking: Array<Uncorroborated> = []
   for (const part of Arr.chunksOf(dust, receiptsPerBatch)) {
-    const { has, lacks, times } = yield* receiptEvidenceOf(provider, watch, part)
-    lacking.push(...lacks)
-    for (const { address, blockHash, position } of has) {
-      const blockTime = times.get(blockHash)
-      if (blockTime !== undefined) found.push({ address, blockHash, position, blockTime })
+    const { answers } = yield* receiptEvidenceOf(provider, watch, part)
+    for (const [receipt, answer] of answers) {
+      const { address, blockHash, position } = receipt
+      if (answer.is === "yes") found.push({ address, blockHash, position, blockTime: answer.value.time })
+      else if (answer.is === "no") lacking.push(receipt)
     }
   }
   return { corroborated: found, lacks: lacking }

@@ -1,7 +1,8 @@
 import { expect, it } from "@effect/vitest"
 import type { Uncorroborated } from "../../../src/Chains/corroboration/CorroborationRepo.ts"
 import { Contradictions } from "../../../src/Chains/corroboration/contradictions.ts"
-import { QuorumCount } from "../../../src/Chains/corroboration/quorum.ts"
+import type { ReceiptFacts } from "../../../src/Chains/corroboration/receiptEvidence.ts"
+import { Ballot, no, yes } from "../../../src/Chains/evidence/Ballot.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import { BalanceModel } from "../balances/BalanceModel.ts"
 
@@ -23,12 +24,11 @@ it.each([
   const contradictions = new Contradictions(all)
   const found = times.map((now, i) => {
     const receipt = receiptOf(`0x${i}`)
-    const count = new QuorumCount()
+    const ballot = new Ballot<Uncorroborated, ReceiptFacts>()
     const [serving, denying] = all
-    const evidence = { asked: [receipt], has: [], lacks: [], unable: [], replaced: [] }
-    if (denying !== undefined) count.add(denying, false, { ...evidence, lacks: [receipt] })
-    if (serving !== undefined) count.add(serving, true, { ...evidence, has: [[receipt, 10]] })
-    return contradictions.find([receipt], count, true, now).map(({ provider }) => provider.index)
+    if (denying !== undefined) ballot.vote(receipt, denying, no)
+    if (serving !== undefined) ballot.vote(receipt, serving, yes({ time: 10, sender: undefined }))
+    return contradictions.find([[receipt, ballot.tally(receipt)]], true, now).map(({ provider }) => provider.index)
   })
   expect(found).toEqual([[], [], expected])
 })

@@ -1,0 +1,98 @@
+import type { Provider } from "../providers/providerHealth.ts"
+
+/**
+ * What several providers answer to the same questions in one round, and what that decides. It is the only place that
+ * counts providers. Whoever asks gives each answer to a ballot, and acts by the tally:
+ *
+ * - A question is shown once a quorum of two gives the same answer to it, with the same value.
+ * - It is denied once a quorum says no and it is not shown.
+ * - Otherwise it stays open, and is asked again in a later round. Nothing is added up across rounds: an answer that a
+ *   provider gave before a reorg says nothing about the chain of today.
+ */
+
+/** How many providers must say the same. */
+export const quorum = 2
+
+/** A provider's answer to a question. No answer at all is no vote. */
+export type Answer<Value> =
+  | { readonly is: "yes"; readonly value: Value }
+  /** `otherBlock`: it has another block at the height in question, and cannot know what is in this one. */
+  | { readonly is: "no"; readonly otherBlock: boolean }
+  /** It has not what it takes to say, such as the states of an old block. That is no denial. */
+  | { readonly is: "unable" }
+
+export const yes = <Value>(value: Value): Answer<Value> => ({ is: "yes", value })
+export const no: Answer<never> = { is: "no", otherBlock: false }
+export const onOtherBlock: Answer<never> = { is: "no", otherBlock: true }
+export const unable: Answer<never> = { is: "unable" }
+
+/** A provider that says yes, and what it says. */
+export interface Claim<Value, Voter> {
+  readonly by: Voter
+  readonly value: Value
+}
+
+/** How a question stands. */
+export interface Tally<Value, Voter> {
+  readonly outcome: "shown" | "denied" | "open"
+  /** All that say yes. */
+  readonly claims: ReadonlyArray<Claim<Value, Voter>>
+  /** The most of them that say the same. */
+  readonly agreed: ReadonlyArray<Claim<Value, Voter>>
+  /**
+   * Those that say no. Once a quorum has the block in question, those that have another one there do not count: they
+   * are on a branch of their own.
+   */
+  readonly denials: ReadonlyArray<Voter>
+  /** Those that say no and have another block there, whether they count or not. */
+  readonly elsewhere: ReadonlyArray<Voter>
+  readonly unable: ReadonlyArray<Voter>
+}
+
+export class Ballot<Question, Value, Voter = Provider> {
+  readonly #votes = new Map<Question, Map<Voter, Answer<Value>>>()
+
+  /** @param isSame whether two values agree */
+  constructor(readonly isSame: (one: Value, other: Value) => boolean = Object.is) {}
+
+  /** Each provider has one voice: one that contradicts itself has said nothing. */
+  vote(question: Question, by: Voter, answer: Answer<Value>): void {
+    const votes = this.#votes.get(question) ?? new Map<Voter, Answer<Value>>()
+    const before = votes.get(by)
+    this.#votes.set(question, votes.set(by, before === undefined || this.#agrees(before, answer) ? answer : unable))
+  }
+
+  tally(question: Question): Tally<Value, Voter> {
+    const votes = [...(this.#votes.get(question) ?? [])]
+    const claims = votes.flatMap(([by, answer]) => (answer.is === "yes" ? [{ by, value: answer.value }] : []))
+    const denying = votes.flatMap(([by, answer]) => (answer.is === "no" ? [{ by, ...answer }] : []))
+    const inBlock = denying.filter(({ otherBlock }) => !otherBlock)
+    const counted = inBlock.length + claims.length >= quorum ? inBlock : denying
+    const agreed = this.#largestGroup(claims)
+    return {
+      outcome: agreed.length >= quorum ? "shown" : counted.length >= quorum ? "denied" : "open",
+      claims,
+      agreed,
+      denials: counted.map(({ by }) => by),
+      elsewhere: denying.filter(({ otherBlock }) => otherBlock).map(({ by }) => by),
+      unable: votes.flatMap(([by, answer]) => (answer.is === "unable" ? [by] : []))
+    }
+  }
+
+  /** The questions that are shown, each with what the quorum says. */
+  get shown(): ReadonlyArray<readonly [Question, Value]> {
+    return [...this.#votes.keys()].flatMap((question) => {
+      const { agreed, outcome } = this.tally(question)
+      return outcome === "shown" ? agreed.slice(0, 1).map(({ value }) => [question, value] as const) : []
+    })
+  }
+
+  #agrees(one: Answer<Value>, other: Answer<Value>): boolean {
+    return one.is === "yes" && other.is === "yes" ? this.isSame(one.value, other.value) : one.is === other.is
+  }
+
+  #largestGroup(claims: ReadonlyArray<Claim<Value, Voter>>): ReadonlyArray<Claim<Value, Voter>> {
+    const groups = claims.map((claim) => claims.filter(({ value }) => this.isSame(claim.value, value)))
+    return groups.reduce((largest, group) => (group.length > largest.length ? group : largest), [])
+  }
+}
