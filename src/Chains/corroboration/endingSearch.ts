@@ -21,15 +21,7 @@ import * as Searches from "./SearchesRepo.ts"
 import { SearchWaits } from "./SearchWaits.ts"
 import * as SecondEvidenceRepo from "./SecondEvidenceRepo.ts"
 import { type SearchEvidence, type SearchPage, searchProvider } from "./searchProvider.ts"
-import {
-  corroboratedByTwo,
-  deniedByTwo,
-  isDustDecided,
-  type SecondEvidence,
-  singleSourcedOf,
-  undatedAmong,
-  unshownAmong
-} from "./secondEvidence.ts"
+import { SearchBallot, singleSourcedOf } from "./secondEvidence.ts"
 import { finalBlockOf } from "./verificationPass.ts"
 
 /**
@@ -63,7 +55,7 @@ interface Found extends SearchedIncome {
 }
 
 /** The decision about receipts that a single provider had reported. */
-interface Decided extends Pick<SecondEvidence, "corroborated" | "lacks"> {
+interface Decided extends Pick<SearchBallot, "corroborated" | "denied"> {
   /** Keys of receipts whose block times are corroborated, but not that the money came. */
   readonly unshown: ReadonlySet<string>
   readonly isSole: boolean
@@ -92,7 +84,7 @@ const store = (
   watch: WatchContext,
   due: ReadonlyArray<Searches.DuePayment>,
   { alike, compared, disputed, transfers }: Found,
-  { isSole, lacks, unshown, corroborated }: Decided,
+  { isSole, denied, unshown, corroborated }: Decided,
   settled: BlockRef,
   searchWaits: SearchWaits
 ) =>
@@ -109,7 +101,7 @@ const store = (
       )
       // First decide on the existing receipts: the income stored below may replace them.
       const decided = [
-        ...(yield* Effect.forEach(lacks, (receipt) => CorroborationRepo.refute(network, receipt))),
+        ...(yield* Effect.forEach(denied, (receipt) => CorroborationRepo.refute(network, receipt))),
         ...(yield* SecondEvidenceRepo.reinstate(network, alike)),
         ...(yield* SecondEvidenceRepo.corroborateOthers(network, corroborated, unshown, isSole))
       ]
@@ -129,7 +121,7 @@ const store = (
         unknown.filter((transfer) => counting.has(Ledger.keyOf(transfer))).map(({ address }) => address)
       )
       // The next search finds the money that is really there in place of a receipt that two providers deny.
-      const anew = new Set([...paid, ...lacks.map(({ address }) => address)])
+      const anew = new Set([...paid, ...denied.map(({ address }) => address)])
       const asked = due.map(({ payment }) => payment)
       const waits = ({ address, payment }: Searches.DuePayment) =>
         disputed.has(address) || (anew.has(address) && searchWaits.mayFind(payment))
@@ -227,15 +219,10 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
   ) {
     const { after, settled, singleSourced } = page
     const evidence: Array<SearchEvidence> = []
+    const ballot = new SearchBallot(singleSourced)
     let reason = "no other provider responds"
-    const isDecided = () => {
-      const corroborated = corroboratedByTwo(evidence.map((one) => one.corroborated))
-      const isDated =
-        undatedAmong(singleSourced, corroborated).size === 0 && unshownAmong(singleSourced, evidence).size === 0
-      return isDated && isDustDecided(singleSourced, corroborated, deniedByTwo(evidence))
-    }
     for (const { head, provider } of heads) {
-      if (evidence.length >= quorum && isDecided()) break
+      if (ballot.isDecided) break
       if (head < settled.number + chain.confirmations - 1) continue
       // A sole provider is not held to this: the verification pass does not advance while it is alone.
       if (others.length > 0 && (settled.number - after) / provider.blockRange.blocks > maxRanges) {
@@ -246,13 +233,14 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
       const result = yield* searchProvider(watch, helping, provider, page)
       if ("transfers" in result) {
         evidence.push(result)
+        ballot.add(provider, result)
         yield* providers.answered(provider)
       } else {
         reason = result.error.summary
         yield* failedBy(provider, result.error, settled)
       }
     }
-    return { evidence, reason }
+    return { ballot, evidence, reason }
   })
 
   /** Searches for the payments of a page, and stores what was found. Returns why some of them stay open. */
@@ -267,21 +255,19 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
     const after = Math.max(scan.verified, Math.min(...due.map(({ createdHead }) => createdHead ?? 0)))
     const singleSourced = yield* singleSourcedOf(watch, due, settled)
     const page = { due, singleSourced, after, settled }
-    const { reason, evidence } = yield* searchProviders(provider, others, heads, page, scan.verified)
-    const corroborated = corroboratedByTwo(evidence.map((one) => one.corroborated))
-    const unshown = unshownAmong(singleSourced, evidence)
+    const { ballot, evidence, reason } = yield* searchProviders(provider, others, heads, page, scan.verified)
+    const { corroborated, denied, undated, unshown } = ballot
     const [first = noIncome, second = noIncome] = evidence
     const found = merge(first, second)
-    if (evidence.length >= quorum) {
-      const undated = undatedAmong(singleSourced, corroborated)
+    if (ballot.hasQuorum) {
       const dated = due.filter(({ payment }) => !undated.has(payment))
-      const decided = { corroborated, unshown, lacks: deniedByTwo(evidence), isSole: false }
+      const decided = { corroborated, unshown, denied, isSole: false }
       yield* warnOf(yield* store(watch, dated, found, decided, settled, searchWaits))
       return undated.size === 0 ? undefined : waitsForTimes
     }
     const sole = due.filter(({ dueAt }) => decidesAsSoleProvider(watch, provider, dueAt + grace, now))
     if (evidence.length === 0) return `payments wait for a provider before they end: ${reason}`
-    const bySole = { corroborated: evidence.flatMap((one) => one.corroborated), unshown, lacks: [], isSole: true }
+    const bySole = { corroborated, unshown, denied: [], isSole: true }
     if (sole.length > 0) yield* warnOf(yield* store(watch, sole, found, bySole, settled, searchWaits))
     return sole.length === due.length
       ? undefined

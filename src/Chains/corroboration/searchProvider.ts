@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type SearchedIncome, searchBalances } from "../balances/searchBalances.ts"
+import { yes } from "../evidence/Ballot.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
@@ -10,6 +11,7 @@ import { readTokenTransfers } from "../scan/readRange.ts"
 import { sourceOf, type WatchContext } from "../scan/WatchContext.ts"
 import { withoutRefuted } from "./corroborateBalances.ts"
 import type * as Searches from "./SearchesRepo.ts"
+import type { CorroboratedReceipt } from "./SecondEvidenceRepo.ts"
 import { type SecondEvidence, type SingleSourced, secondEvidenceOf } from "./secondEvidence.ts"
 
 /**
@@ -85,9 +87,9 @@ export const searchProvider = (
     const compared = income.compared.filter(({ address }) => !dropped.has(address))
     const evidence = yield* secondEvidenceOf(watch, provider, singleSourced, settled)
     return {
-      ...evidence,
+      shown: evidence.shown,
       transfers: [...logs, ...transfers].map((transfer) => ({ ...transfer, reportedBy: provider.client.host })),
       compared,
-      corroborated: [...logs, ...evidence.corroborated]
+      answers: [...logs.map((log) => [log, yes<CorroboratedReceipt>(log)] as const), ...evidence.answers]
     } satisfies SearchEvidence
   }).pipe(Effect.catchTag("RpcError", (error) => Effect.succeed({ error })))

@@ -1,7 +1,8 @@
 import { Array as Arr, Effect } from "effect"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { quorum } from "../evidence/Ballot.ts"
+import { type Answer, Ballot, quorum, yes } from "../evidence/Ballot.ts"
+import type { ReceiptKey } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { findHeader, sendBatch } from "../rpc/methods.ts"
@@ -17,8 +18,8 @@ import * as SecondEvidenceRepo from "./SecondEvidenceRepo.ts"
 /**
  * A second provider's evidence about receipts that only one provider has reported, where `corroborate.ts` does not ask:
  * dust, and money without a transaction (unattributed). Both can decide how a payment ends, so the search before the
- * end asks about them: `singleSourcedOf` lists them, `secondEvidenceOf` asks one provider, the functions below combine
- * the evidence of several. Called by `endingSearch.ts` and `searchProvider.ts`.
+ * end asks about them: `singleSourcedOf` lists them, `secondEvidenceOf` asks one provider, `SearchBallot` counts what
+ * several have answered. Called by `endingSearch.ts` and `searchProvider.ts`.
  */
 
 /** Dust receipts that one search asks about, divided among its payments; the logs may cover the others. */
@@ -47,17 +48,15 @@ export const singleSourcedOf = Effect.fnUntraced(function* (
   } satisfies SingleSourced
 })
 
-/** A provider's evidence about single-sourced receipts. */
+/** A provider's answers about single-sourced receipts. */
 export interface SecondEvidence {
-  /** What it has as well, with its block times. */
-  readonly corroborated: ReadonlyArray<CorroboratedReceipt>
+  /** Of the receipts that it has, its block times; of dust, that it lacks it although its head is high enough. */
+  readonly answers: ReadonlyArray<readonly [ReceiptKey, Answer<CorroboratedReceipt>]>
   /**
-   * Money without a transaction that its own balances show. Of other such money in `corroborated` it has the block and
-   * no states.
+   * Money without a transaction that its own balances show. Of other such money in `answers` it has the block and no
+   * states.
    */
   readonly shown: ReadonlyArray<Undated>
-  /** Dust that it does not have, although its head is high enough for the confirmations. */
-  readonly lacks: ReadonlyArray<Uncorroborated>
 }
 
 const dustEvidence = Effect.fnUntraced(function* (
@@ -65,17 +64,16 @@ const dustEvidence = Effect.fnUntraced(function* (
   provider: Provider,
   dust: ReadonlyArray<Uncorroborated>
 ) {
-  const found: Array<CorroboratedReceipt> = []
-  const lacking: Array<Uncorroborated> = []
+  const found: Array<readonly [ReceiptKey, Answer<CorroboratedReceipt>]> = []
   for (const part of Arr.chunksOf(dust, receiptsPerBatch)) {
     const { answers } = yield* receiptEvidenceOf(provider, watch, part)
     for (const [receipt, answer] of answers) {
       const { address, blockHash, position } = receipt
-      if (answer.is === "yes") found.push({ address, blockHash, position, blockTime: answer.value.time })
-      else if (answer.is === "no") lacking.push(receipt)
+      const dated = answer.is === "yes" ? yes({ address, blockHash, position, blockTime: answer.value.time }) : answer
+      found.push([receipt, dated])
     }
   }
-  return { corroborated: found, lacks: lacking }
+  return found
 })
 
 /** Dates money without a transaction by the provider's blocks, where it has them and does not deny the money. */
@@ -93,7 +91,7 @@ const undatedEvidence = Effect.fnUntraced(function* (
     { concurrency: 1 }
   )
   const byNumber = new Map(Arr.zip(numbers, headers.flat()))
-  const dated: Array<CorroboratedReceipt> = []
+  const answers: Array<readonly [ReceiptKey, Answer<CorroboratedReceipt>]> = []
   const shown: Array<Undated> = []
   for (const money of undated) {
     const { address, blockHash, blockNumber, position, since = blockNumber } = money
@@ -103,9 +101,9 @@ const undatedEvidence = Effect.fnUntraced(function* (
     const verdict = yield* verdictOf(watch, provider, { ...money, since }, settled)
     if (verdict === "denied") continue
     if (verdict === "corroborated") shown.push(money)
-    dated.push({ address, blockHash, position, blockTime: block.time, sinceTime: first.time })
+    answers.push([money, yes({ address, blockHash, position, blockTime: block.time, sinceTime: first.time })])
   }
-  return { dated, shown }
+  return { answers, shown }
 })
 
 /**
@@ -121,66 +119,69 @@ export const secondEvidenceOf = (
   Effect.zipWith(
     dustEvidence(watch, provider, dust),
     undatedEvidence(watch, provider, undated, settled),
-    ({ lacks, corroborated }, { dated, shown }): SecondEvidence => ({
-      corroborated: [...corroborated, ...dated],
-      shown,
-      lacks
-    })
+    (ofDust, { answers, shown }): SecondEvidence => ({ answers: [...ofDust, ...answers], shown })
   )
 
-/** The receipt and its block times: providers corroborate each other only where both are equal. */
-const datedKeyOf = (receipt: CorroboratedReceipt) =>
-  `${Ledger.keyOf(receipt)} ${receipt.blockTime} ${receipt.sinceTime ?? ""}`
+/** What the providers of one search answer about receipts of payments that are about to end. */
+export class SearchBallot {
+  /** Providers corroborate each other only with the same block times. */
+  readonly #receipts = new Ballot<string, CorroboratedReceipt>(
+    (one, other) => one.blockTime === other.blockTime && one.sinceTime === other.sinceTime
+  )
+  /** Whether money without a transaction came, by their own states. */
+  readonly #amounts = new Ballot<string, true>()
+  readonly #voters = new Set<Provider>()
+  readonly #asked: SingleSourced
 
-/** The receipts that two of the providers corroborate, with the same block times. Takes one list per provider. */
-export const corroboratedByTwo = (
-  reported: ReadonlyArray<ReadonlyArray<CorroboratedReceipt>>
-): ReadonlyArray<CorroboratedReceipt> => {
-  const counts = new Map<string, number>()
-  return reported
-    .flatMap((receipts) => [...new Map(receipts.map((receipt) => [datedKeyOf(receipt), receipt])).values()])
-    .filter((receipt) => {
-      const count = (counts.get(datedKeyOf(receipt)) ?? 0) + 1
-      counts.set(datedKeyOf(receipt), count)
-      return count === quorum
-    })
-}
+  constructor(asked: SingleSourced) {
+    this.#asked = asked
+  }
 
-/** The dust that two of the providers deny. */
-export const deniedByTwo = (evidence: ReadonlyArray<SecondEvidence>): ReadonlyArray<Uncorroborated> => {
-  const counts = new Map<Uncorroborated, number>()
-  for (const { lacks } of evidence) for (const receipt of lacks) counts.set(receipt, (counts.get(receipt) ?? 0) + 1)
-  return [...counts].flatMap(([receipt, count]) => (count >= quorum ? [receipt] : []))
-}
+  add(by: Provider, { answers, shown }: SecondEvidence): void {
+    this.#voters.add(by)
+    for (const [receipt, answer] of answers) this.#receipts.vote(Ledger.keyOf(receipt), by, answer)
+    for (const money of shown) this.#amounts.vote(Ledger.keyOf(money), by, yes(true))
+  }
 
-/** Whether two providers have corroborated or denied each single-sourced dust receipt. */
-export const isDustDecided = (
-  { dust }: SingleSourced,
-  corroborated: ReadonlyArray<CorroboratedReceipt>,
-  lacks: ReadonlyArray<Uncorroborated>
-) => {
-  const decided = new Set([...corroborated, ...lacks].map(Ledger.keyOf))
-  return dust.every((one) => decided.has(Ledger.keyOf(one)))
-}
+  /** The receipts that a quorum has, with its block times; those of the only provider where no other has responded. */
+  get corroborated(): ReadonlyArray<CorroboratedReceipt> {
+    const found = this.hasQuorum ? this.#receipts.shown : this.#receipts.claimed
+    return found.map(([, receipt]) => receipt)
+  }
 
-/** The payments with money whose block times are not corroborated. */
-export const undatedAmong = (
-  { undated }: SingleSourced,
-  corroborated: ReadonlyArray<CorroboratedReceipt>
-): ReadonlySet<PaymentId> => {
-  const dated = new Set(corroborated.map(Ledger.keyOf))
-  return new Set(undated.filter((one) => !dated.has(Ledger.keyOf(one))).map(({ payment }) => payment))
-}
+  /** The dust that a quorum denies. */
+  get denied(): ReadonlyArray<Uncorroborated> {
+    return this.#asked.dust.filter((one) => this.#outcomeOf(one) === "denied")
+  }
 
-/**
- * Keys of the money without a transaction that fewer than two providers show by their own states: the provider that
- * reported it may have taken a state from another one. Where a single provider responded, that one is enough.
- */
-export const unshownAmong = (
-  { undated }: SingleSourced,
-  evidence: ReadonlyArray<SecondEvidence>
-): ReadonlySet<string> => {
-  const needed = Math.min(evidence.length, quorum)
-  const isShown = (money: Undated) => evidence.filter(({ shown }) => shown.includes(money)).length >= needed
-  return new Set(undated.filter((money) => !isShown(money)).map(Ledger.keyOf))
+  /** The payments with money whose block times no quorum reports. */
+  get undated(): ReadonlySet<PaymentId> {
+    const undated = this.#asked.undated.filter((money) => this.#outcomeOf(money) !== "shown")
+    return new Set(undated.map(({ payment }) => payment))
+  }
+
+  /**
+   * Keys of the money without a transaction that no quorum shows by its own states: the provider that reported it may
+   * have taken a state from another one. The only provider that has responded is enough.
+   */
+  get unshown(): ReadonlySet<string> {
+    const needed = Math.min(this.#voters.size, quorum)
+    const keys = this.#asked.undated.map(Ledger.keyOf)
+    return new Set(keys.filter((key) => this.#amounts.tally(key).claims.length < needed))
+  }
+
+  /** No further provider is needed. */
+  get isDecided(): boolean {
+    const isDustDecided = this.#asked.dust.every((one) => this.#outcomeOf(one) !== "open")
+    return this.hasQuorum && isDustDecided && this.undated.size === 0 && this.unshown.size === 0
+  }
+
+  /** Two providers have been searched. */
+  get hasQuorum(): boolean {
+    return this.#voters.size >= quorum
+  }
+
+  #outcomeOf(receipt: ReceiptKey) {
+    return this.#receipts.tally(Ledger.keyOf(receipt)).outcome
+  }
 }

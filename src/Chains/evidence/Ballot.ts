@@ -81,9 +81,19 @@ export class Ballot<Question, Value, Voter = Provider> {
 
   /** The questions that are shown, each with what the quorum says. */
   get shown(): ReadonlyArray<readonly [Question, Value]> {
+    return this.#saidOf(({ outcome }) => outcome === "shown")
+  }
+
+  /** The questions to which anybody says yes, each with what most of those say. */
+  get claimed(): ReadonlyArray<readonly [Question, Value]> {
+    return this.#saidOf(() => true)
+  }
+
+  #saidOf(isWanted: (tally: Tally<Value, Voter>) => boolean): ReadonlyArray<readonly [Question, Value]> {
     return [...this.#votes.keys()].flatMap((question) => {
-      const { agreed, outcome } = this.tally(question)
-      return outcome === "shown" ? agreed.slice(0, 1).map(({ value }) => [question, value] as const) : []
+      const tally = this.tally(question)
+      const said = isWanted(tally) ? tally.agreed.slice(0, 1) : []
+      return said.map(({ value }) => [question, value] as const)
     })
   }
 

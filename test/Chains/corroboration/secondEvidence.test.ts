@@ -1,18 +1,21 @@
 import { describe, expect, it } from "@effect/vitest"
+import { Array as Arr } from "effect"
 import * as CorroborationRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
 import type { CorroboratedReceipt, Undated } from "../../../src/Chains/corroboration/SecondEvidenceRepo.ts"
 import {
-  corroboratedByTwo,
-  deniedByTwo,
-  secondEvidenceOf,
-  undatedAmong,
-  unshownAmong
+  SearchBallot,
+  type SecondEvidence,
+  secondEvidenceOf
 } from "../../../src/Chains/corroboration/secondEvidence.ts"
+import { no, yes } from "../../../src/Chains/evidence/Ballot.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
+import { BlockRange } from "../../../src/Chains/providers/BlockRange.ts"
+import type { Provider } from "../../../src/Chains/providers/Providers.ts"
 import { newPaymentId, type PaymentId } from "../../../src/Domain/Ids.ts"
 import { Writer } from "../../../src/Sql.ts"
 import { soleProvider } from "../../lib/soleProvider.ts"
 import { alice } from "../around.ts"
+import { BalanceModel } from "../balances/BalanceModel.ts"
 import { network, owe, watchOf } from "../balances/reconcileWorld.ts"
 import { story } from "../balances/story.ts"
 import { coin, ModelChain } from "../ModelChain.ts"
@@ -25,20 +28,44 @@ const receipt = (position: string, blockTime = 100, sinceTime?: number): Corrobo
   sinceTime
 })
 
+/** Providers that answer one after the other. */
+const voters = ["1", "2", "3"].map(
+  (seed, index): Provider => ({ client: new BalanceModel(seed).client, blockRange: new BlockRange(), index })
+)
+
+const dated = (...receipts: ReadonlyArray<CorroboratedReceipt>): SecondEvidence => ({
+  answers: receipts.map((one) => [one, yes(one)]),
+  shown: []
+})
+
+const counted = (
+  all: ReadonlyArray<SecondEvidence>,
+  { dust = [], undated = [] }: Partial<ConstructorParameters<typeof SearchBallot>[0]> = {}
+) => {
+  const ballot = new SearchBallot({ dust, undated })
+  for (const [voter, evidence] of Arr.zip(voters, all)) ballot.add(voter, evidence)
+  return ballot
+}
+
 describe("a receipt that two providers corroborate", () => {
   it("has the same block times at both", () => {
-    const times = [receipt("log:1"), receipt("log:2", 100), receipt("unattributed", 100, 90)]
-    const others = [receipt("log:1"), receipt("log:2", 101), receipt("unattributed", 100, 91)]
-    expect(corroboratedByTwo([times, others])).toEqual([receipt("log:1")])
-    expect(corroboratedByTwo([times, others, [receipt("log:2", 101)]])).toEqual([
+    const times = dated(receipt("log:1"), receipt("log:2", 100), receipt("unattributed", 100, 90))
+    const others = dated(receipt("log:1"), receipt("log:2", 101), receipt("unattributed", 100, 91))
+    expect(counted([times, others]).corroborated).toEqual([receipt("log:1")])
+    expect(counted([times, others, dated(receipt("log:2", 101))]).corroborated).toEqual([
       receipt("log:1"),
       receipt("log:2", 101)
     ])
   })
 
   it("is not one that a single provider reports twice, and is returned once, however many have it", () => {
-    expect(corroboratedByTwo([[receipt("log:1"), receipt("log:1")], []])).toEqual([])
-    expect(corroboratedByTwo([[receipt("log:1")], [receipt("log:1")], [receipt("log:1")]])).toEqual([receipt("log:1")])
+    const once = dated(receipt("log:1"))
+    expect(counted([dated(receipt("log:1"), receipt("log:1")), dated()]).corroborated).toEqual([])
+    expect(counted([once, once, once]).corroborated).toEqual([receipt("log:1")])
+  })
+
+  it("is one that the only provider has that responds", () => {
+    expect(counted([dated(receipt("log:1"))]).corroborated).toEqual([receipt("log:1")])
   })
 })
 
@@ -53,9 +80,11 @@ it("payments wait whose money has no corroborated block times", () => {
     blockTime: 10,
     since: undefined
   })
-  const oneSided = { dust: [], undated: [undated("0xb", "one"), undated("0xc", "two"), undated("0xd", "two")] }
-  const dated = [receipt("unattributed"), { ...receipt("unattributed"), blockHash: "0xc" }]
-  expect(undatedAmong(oneSided, dated)).toEqual(new Set(["two"]))
+  const oneSided = { undated: [undated("0xb", "one"), undated("0xc", "two"), undated("0xd", "two")] }
+  const answers = dated(receipt("unattributed"), { ...receipt("unattributed"), blockHash: "0xc" })
+  const ballot = counted([answers, answers], oneSided)
+  expect(ballot.undated).toEqual(new Set(["two"]))
+  expect(ballot.isDecided).toBe(false)
 })
 
 it("money that only one of two providers shows does not count", () => {
@@ -66,12 +95,8 @@ it("money that only one of two providers shows does not count", () => {
     })
   )
   const unshown = (...all: ReadonlyArray<ReadonlyArray<number>>) => {
-    const words = all.map((shows) => ({
-      shown: undated.filter((_, i) => shows.includes(i)),
-      corroborated: [],
-      lacks: []
-    }))
-    return [...unshownAmong({ dust: [], undated }, words)].map((key) => key.match(/one|two|three/)?.[0])
+    const words = all.map((shows) => ({ shown: undated.filter((_, i) => shows.includes(i)), answers: [] }))
+    return [...counted(words, { undated }).unshown].map((key) => key.match(/one|two|three/)?.[0])
   }
   expect(unshown([0, 1, 2], [])).toEqual(["one", "two", "three"])
   expect(unshown([0, 1, 2], [0, 2])).toEqual(["two"])
@@ -95,14 +120,15 @@ it("dust that any two of three providers lack is denied", () => {
       unverifiable: false
     })
   )
-  const says = (...lacks: ReadonlyArray<number>) => ({
-    corroborated: [],
-    shown: [],
-    lacks: dust.filter((_, i) => lacks.includes(i))
+  const says = (...lacks: ReadonlyArray<number>): SecondEvidence => ({
+    answers: dust.flatMap((one, i) => (lacks.includes(i) ? [[one, no]] : [])),
+    shown: []
   })
-  expect(deniedByTwo([says(0, 1), says(1), says(1, 2)])).toEqual([dust[1]])
-  expect(deniedByTwo([says(0), says(), says(0)])).toEqual([dust[0]])
-  expect(deniedByTwo([says(0, 1, 2)])).toEqual([])
+  expect(counted([says(0, 1), says(1), says(1, 2)], { dust }).denied).toEqual([dust[1]])
+  expect(counted([says(0), says(), says(0)], { dust }).denied).toEqual([dust[0]])
+  expect(counted([says(0, 1, 2)], { dust }).denied).toEqual([])
+  expect(counted([says(0, 1), says(0, 1)], { dust }).isDecided).toBe(false)
+  expect(counted([says(0, 1, 2), says(0, 1, 2)], { dust }).isDecided).toBe(true)
 })
 
 const unattributed = (blockHash: string, amount: bigint): Undated => ({
@@ -116,8 +142,8 @@ story("money without a transaction is dated by providers that have its block and
   const { hash } = settled
   const { provider, providers } = soleProvider(chain.client)
   const undated = [unattributed(hash, 5n), unattributed("0xother", 5n), unattributed(hash, 6n)]
-  const { corroborated } = yield* secondEvidenceOf(yield* watchOf(providers), provider, { dust: [], undated }, settled)
-  expect(corroborated).toMatchObject([{ blockHash: hash, blockTime: 120, sinceTime: 110 }])
+  const { answers } = yield* secondEvidenceOf(yield* watchOf(providers), provider, { dust: [], undated }, settled)
+  expect(answers).toMatchObject([[{}, { is: "yes", value: { blockHash: hash, blockTime: 120, sinceTime: 110 } }]])
 })
 
 story("money whose states a provider has pruned is shown by a balance of which nothing was sent", [], function* () {
@@ -129,7 +155,7 @@ story("money whose states a provider has pruned is shown by a balance of which n
   const money = unattributed(paid.hash, 5n)
   const watch = yield* watchOf(providers)
   const evidence = () => secondEvidenceOf(watch, provider, { dust: [], undated: [money] }, settled)
-  const shown = { shown: [money], corroborated: [{ blockHash: paid.hash }] }
+  const shown = { shown: [money], answers: [[{ blockHash: paid.hash }, { is: "yes" }]] }
   const notShown = { ...shown, shown: [] }
   const writer = yield* Writer
   yield* owe(alice)
