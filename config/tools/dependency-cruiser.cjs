@@ -43,6 +43,7 @@ const rooms = [
   "Chains/providers",
   "Chains/ledger",
   "Chains/rpc",
+  "Chains/evidence",
   "Http",
   "Auth",
   "Secrets",

@@ -138,7 +138,7 @@ const askProviders = Effect.fnUntraced(function* (
   isStalled: IsStalled
 ) {
   // Providers that report different block times do not corroborate each other.
-  const ballot = new Ballot<Uncorroborated, ReceiptFacts>((one, other) => one.time === other.time)
+  const ballot = new Ballot<Uncorroborated, ReceiptFacts, Provider>((one, other) => one.time === other.time)
   const all = new Set<Uncorroborated>()
   for (const provider of [...others, serving]) {
     const serves = provider === serving

@@ -5,7 +5,7 @@ import { type StoreUnavailable, Tx } from "../../Sql.ts"
 import { dueAgain } from "../balances/discrepancy.ts"
 import { pointAt, type StateProvider } from "../balances/historicalStates.ts"
 import type { Reconciliation } from "../balances/reconcile.ts"
-import { quorum } from "../evidence/Ballot.ts"
+import { type Answer, Ballot, no, onOtherBlock, quorum, type Tally, unable, yes } from "../evidence/Ballot.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import { headOf } from "../providers/headOf.ts"
@@ -14,7 +14,6 @@ import { readPackedBalances } from "../rpc/capabilities.ts"
 import { findHeader, sendBatch } from "../rpc/methods.ts"
 import { providerTrouble, type RpcError } from "../rpc/RpcError.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
-import type { InternalVerdict } from "./corroborateInternal.ts"
 import * as UnshownReceipts from "./UnshownReceiptsRepo.ts"
 
 /**
@@ -23,7 +22,7 @@ import * as UnshownReceipts from "./UnshownReceiptsRepo.ts"
  *
  * - `withoutDenied`: drops denied money from a balance reconciliation before it is stored.
  * - `takeBackDenied`: asks again about money that is stored, marks it as shown or removes it.
- * - `withoutRefuted`, `verdictOf`: the same checks for the search before a payment ends.
+ * - `withoutRefuted`, `answerOf`: the same checks for the search before a payment ends.
  *
  * A lying balance therefore neither holds up a payment nor invites a refund.
  */
@@ -67,62 +66,62 @@ export const differingBalances = Effect.fn("Chains.differingBalances")(function*
 type Unattributed = Pick<DatedTransfer, "address" | "amount" | "blockHash" | "blockNumber" | "blockTime" | "since">
 
 /**
- * The verdict of another provider's balances. To corroborate the money they must show it in addition to all other
- * receipts of these blocks. To deny it they are held against corroborated receipts only: otherwise an invented receipt
- * could have real money denied.
+ * What another provider's balances say of the money. They show it in addition to all other receipts of these blocks. To
+ * deny it they are held against corroborated receipts only: otherwise an invented receipt could have real money denied.
  */
-const verdictBy = Effect.fnUntraced(function* (
+const answerBy = Effect.fnUntraced(function* (
   provider: Provider,
   { address, amount, blockHash, blockNumber, blockTime, since = blockNumber }: Unattributed,
   receivedWith: UnshownReceipts.ReceivedWith
-): Effect.fn.Return<InternalVerdict, RpcError> {
+): Effect.fn.Return<Answer<true>, RpcError> {
   const at = { number: blockNumber, hash: blockHash, time: blockTime }
   const sources = { provider, others: [], at, hashes: new Map<number, string>() }
   const after = yield* pointAt(sources, address, blockNumber)
-  if (after === undefined) return "unable"
+  if (after === undefined) return unable
   // The address has never sent anything and holds less than the amount: it cannot ever have received it.
-  if (after.nonce === 0 && after.balance < amount) return "denied"
+  if (after.nonce === 0 && after.balance < amount) return no
   const before = yield* pointAt(sources, address, since - 1)
-  if (before === undefined) return "unable"
+  if (before === undefined) return unable
   const gained = after.balance - before.balance
-  if (gained - receivedWith.all >= amount) return "corroborated"
+  if (gained - receivedWith.all >= amount) return yes(true)
   // With another nonce the address has sent transactions in between, and what it spent is not known.
-  return after.nonce === before.nonce && gained - receivedWith.corroborated < amount ? "denied" : "unable"
+  return after.nonce === before.nonce && gained - receivedWith.corroborated < amount ? no : unable
 })
 
-/** The verdict of the serving provider by its own states, and of each of the others. */
-const verdictsOn = Effect.fnUntraced(function* (
-  { providers }: WatchContext,
-  serving: Provider,
-  others: ReadonlyArray<Provider>,
+/** A provider with another block at that height denies the money too. */
+const answerInBlock = Effect.fnUntraced(function* (
+  provider: Provider,
   money: Unattributed,
   receivedWith: UnshownReceipts.ReceivedWith
+): Effect.fn.Return<Answer<true>, RpcError> {
+  const [block] = yield* sendBatch(provider.client, [findHeader(money.blockNumber)])
+  if (block !== undefined && block.hash !== money.blockHash) return onOtherBlock
+  return yield* answerBy(provider, money, receivedWith)
+})
+
+/** Asks each of the providers. One that fails is not able to say. */
+const tallyOf = Effect.fnUntraced(function* (
+  { providers }: WatchContext,
+  asked: ReadonlyArray<Provider>,
+  ask: (provider: Provider) => Effect.Effect<Answer<true>, RpcError>
 ) {
-  const [own = "unable", ...theirs] = yield* Effect.forEach(
-    [serving, ...others],
-    (provider) =>
-      verdictBy(provider, money, receivedWith).pipe(
-        Effect.tapError((error) =>
-          providerTrouble.has(error.reason) ? providers.failed(provider, error) : Effect.void
-        ),
-        Effect.orElseSucceed((): InternalVerdict => "unable")
-      ),
-    { concurrency: 1 }
-  )
-  return { own, theirs }
+  const ballot = new Ballot<"money", true, Provider>()
+  for (const provider of asked) {
+    const answer = ask(provider).pipe(
+      Effect.tapError((error) => (providerTrouble.has(error.reason) ? providers.failed(provider, error) : Effect.void)),
+      Effect.orElseSucceed(() => unable)
+    )
+    ballot.vote("money", provider, yield* answer)
+  }
+  return ballot.tally("money")
 })
 
 /**
- * Whether the money is denied: by the serving provider, or by one of the others while none of them shows it. The
- * serving provider can deny its own report, which may rest on a state that another provider had invented.
+ * Whether the money is denied before a quorum has spoken: by the serving provider, or by another one while no other shows
+ * it. The serving provider can deny its own report, which may rest on a state that another provider had invented.
  */
-const isDenied = ({
-  own,
-  theirs
-}: {
-  readonly own: InternalVerdict
-  readonly theirs: ReadonlyArray<InternalVerdict>
-}) => own === "denied" || (theirs.includes("denied") && !theirs.includes("corroborated"))
+const isDisputed = (serving: Provider, { claims, denials }: Tally<true, Provider>): boolean =>
+  denials.includes(serving) || (denials.length > 0 && claims.every(({ by }) => by === serving))
 
 const warnOf = (addresses: ReadonlyArray<string>) =>
   addresses.length === 0
@@ -170,7 +169,8 @@ export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
   const denied = yield* Effect.filter(unattributed, (money) =>
     Effect.gen(function* () {
       const receivedWith = yield* receivedWithOf(watch, money, reading.transfers)
-      return isDenied(yield* verdictsOn(watch, provider, others, money, receivedWith))
+      const tally = yield* tallyOf(watch, [provider, ...others], (one) => answerBy(one, money, receivedWith))
+      return isDisputed(provider, tally)
     })
   )
   const addresses = new Set(denied.map(({ address }) => address))
@@ -182,17 +182,6 @@ export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
     transfers: reading.transfers.filter((transfer) => !denied.includes(transfer)),
     rows: reading.rows.filter(({ address }) => !addresses.has(address))
   } satisfies Reconciliation
-})
-
-/** Like `verdictBy`; a provider with another block at that height denies the money too. */
-const verdictInBlock = Effect.fnUntraced(function* (
-  provider: Provider,
-  money: Unattributed,
-  receivedWith: UnshownReceipts.ReceivedWith
-) {
-  const [block] = yield* sendBatch(provider.client, [findHeader(money.blockNumber)])
-  if (block !== undefined && block.hash !== money.blockHash) return "denied" as const
-  return yield* verdictBy(provider, money, receivedWith)
 })
 
 /**
@@ -217,24 +206,21 @@ const holdsAll = Effect.fnUntraced(function* (
 })
 
 /**
- * The verdict of a provider's balances on unattributed money of the ledger. Fails with an `RpcError`.
+ * What a provider's balances say of unattributed money of the ledger. Fails with an `RpcError`.
  *
  * @param settled a block with all its confirmations, looked at where the provider no longer has states of the money's
  *   blocks
  */
-export const verdictOf = Effect.fnUntraced(function* (
+export const answerOf = Effect.fnUntraced(function* (
   watch: WatchContext,
   provider: Provider,
   money: Unattributed & Ledger.ReceiptKey,
   settled: BlockRef
 ) {
-  const verdict = yield* verdictBy(
-    provider,
-    money,
-    yield* UnshownReceipts.receivedWith(watch.reader, watch.network, money)
-  )
-  if (verdict !== "unable") return verdict
-  return (yield* holdsAll(watch, provider, money.address, settled)) ? "corroborated" : verdict
+  const receivedWith = yield* UnshownReceipts.receivedWith(watch.reader, watch.network, money)
+  const answer = yield* answerBy(provider, money, receivedWith)
+  if (answer.is !== "unable") return answer
+  return (yield* holdsAll(watch, provider, money.address, settled)) ? yes(true) : answer
 })
 
 /**
@@ -253,14 +239,9 @@ export const withoutRefuted = Effect.fn("Chains.withoutRefuted")(function* (
     Effect.gen(function* () {
       if (!isUnattributed(money)) return true
       const receivedWith = yield* receivedWithOf(watch, money, transfers)
-      const denials = yield* Effect.filter(asked, (other) =>
-        Effect.orElseSucceed(
-          Effect.map(verdictInBlock(other, money, receivedWith), (verdict) => verdict === "denied"),
-          () => false
-        )
-      )
-      if (denials.length >= quorum) yield* warnOf([money.address])
-      return denials.length < quorum
+      const { outcome } = yield* tallyOf(watch, asked, (other) => answerInBlock(other, money, receivedWith))
+      if (outcome === "denied") yield* warnOf([money.address])
+      return outcome !== "denied"
     })
   )
 })
@@ -279,29 +260,26 @@ const isDatedAlike = Effect.fnUntraced(function* (
 })
 
 /**
- * The verdict on a stored receipt. It is corroborated once two providers show it by their own states, regardless of
- * which one reported it. Once the search before the payment's end has run, it is denied only if two providers deny it
- * or none shows it: while one shows it and one denies it, nobody knows which one lies, and the payment waits.
+ * What is to become of a stored receipt. It is shown once two providers show it by their own states, regardless of which
+ * one reported it. Once the search before the payment's end has run, it is denied only if two providers deny it or none
+ * shows it: while one shows it and one denies it, nobody knows which one lies, and the payment waits.
  */
 const judge = Effect.fnUntraced(function* (
   watch: WatchContext,
   provider: Provider,
   others: ReadonlyArray<Provider>,
   money: UnshownReceipts.UnshownReceipt
-): Effect.fn.Return<InternalVerdict, StoreUnavailable> {
+): Effect.fn.Return<Tally<true, Provider>["outcome"], StoreUnavailable> {
   const receivedWith = yield* UnshownReceipts.receivedWith(watch.reader, watch.network, money)
-  const verdicts = yield* verdictsOn(watch, provider, others, money, receivedWith)
-  const all = Arr.zip([provider, ...others], [verdicts.own, ...verdicts.theirs])
-  const withVerdict = (wanted: InternalVerdict) => all.flatMap(([one, verdict]) => (verdict === wanted ? [one] : []))
-  const showing = withVerdict("corroborated")
-  if (showing.length >= quorum) {
-    const alike = yield* Effect.filter(showing, (one) => isDatedAlike(watch, one, money))
-    return alike.length >= quorum ? "corroborated" : "unable"
+  const tally = yield* tallyOf(watch, [provider, ...others], (one) => answerBy(one, money, receivedWith))
+  if (tally.outcome === "shown") {
+    const alike = yield* Effect.filter(tally.agreed, ({ by }) => isDatedAlike(watch, by, money))
+    return alike.length >= quorum ? "shown" : "open"
   }
-  if (withVerdict("denied").length >= quorum) return "denied"
-  if (!isDenied(verdicts)) return "unable"
-  const isAwaited = showing.length > 0 && (yield* UnshownReceipts.isSearched(watch.reader, watch.network, money))
-  return isAwaited ? "unable" : "denied"
+  if (tally.outcome === "denied") return "denied"
+  if (!isDisputed(provider, tally)) return "open"
+  const isAwaited = tally.claims.length > 0 && (yield* UnshownReceipts.isSearched(watch.reader, watch.network, money))
+  return isAwaited ? "open" : "denied"
 })
 
 /**
@@ -322,9 +300,9 @@ export const takeBackDenied = Effect.fn("Chains.takeBackDenied")(function* (
   const due = unshown.filter(({ blockTime }) => dueAgain(blockTime, checked?.time ?? blockTime, head.time))
   const others = due.length === 0 ? [] : yield* providers.others(provider)
   if (others.length === 0) return
-  const verdicts = yield* Effect.forEach(due, (money) => judge(watch, provider, others, money), { concurrency: 1 })
-  const withVerdict = (wanted: InternalVerdict) => due.filter((_, i) => verdicts[i] === wanted)
-  const [corroborated, denied] = [withVerdict("corroborated"), withVerdict("denied")]
+  const outcomes = yield* Effect.forEach(due, (money) => judge(watch, provider, others, money), { concurrency: 1 })
+  const corroborated = due.filter((_, i) => outcomes[i] === "shown")
+  const denied = due.filter((_, i) => outcomes[i] === "denied")
   if (corroborated.length + denied.length === 0) return
   yield* warnOf(denied.map(({ address }) => address))
   yield* writer.write(

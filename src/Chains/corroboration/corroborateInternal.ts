@@ -11,6 +11,7 @@ import { isNamedBy, outcomesOf } from "../balances/blockIncome.ts"
 import { stateOf } from "../balances/historicalStates.ts"
 import { receivedBy } from "../balances/internalTransfers.ts"
 import { makeTraceBudget, traceBlock, transactionsOf, tryCapability } from "../balances/traceBlock.ts"
+import { type Answer, no, unable, yes } from "../evidence/Ballot.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { traceTransaction } from "../rpc/balanceMethods.ts"
 import { type FullBlock, getFullBlock, optional, sendBatch } from "../rpc/methods.ts"
@@ -22,11 +23,6 @@ import * as CorroborationRepo from "./CorroborationRepo.ts"
 
 /** Calls in one batch; providers allow batches of 100 calls or more. */
 const callsPerBatch = 50
-
-/** `unable`: the provider has neither the states nor a trace to check the money. That is no denial. */
-export type InternalVerdict = "corroborated" | "denied" | "unable"
-/** The receipts of one question by verdict. */
-export type InternalEvidence = Readonly<Record<InternalVerdict, ReadonlyArray<Uncorroborated>>>
 
 /** Whether the money of a receipt moved inside contracts. */
 export const isInternal = ({ position }: Pick<Uncorroborated, "position">): boolean => position.startsWith("call:")
@@ -118,18 +114,18 @@ const candidateOf = ({ address, block: { header, transactions }, watch }: Questi
  * not name the address and a trace shows that it paid the address nothing. Where the balances show less, or are
  * missing, a trace that shows the receipt's own amount is enough.
  */
-const verdictOn = Effect.fnUntraced(function* (
+const answerOn = Effect.fnUntraced(function* (
   question: Question,
   receipt: Uncorroborated
-): Effect.fn.Return<InternalVerdict, RpcError> {
+): Effect.fn.Return<Answer<true>, RpcError> {
   const { address, income, expected } = question
   const transaction = candidateOf(question, receipt)
-  if (transaction === undefined) return "denied"
-  if (income !== undefined && income.amount >= expected && concerns(address, transaction)) return "corroborated"
+  if (transaction === undefined) return no
+  if (income !== undefined && income.amount >= expected && concerns(address, transaction)) return yes(true)
   const traced = yield* isShownByTrace(question, receipt)
-  if (traced !== undefined) return traced ? "corroborated" : "denied"
-  if (income === undefined) return "unable"
-  return income.amount >= expected ? "corroborated" : income.exact ? "denied" : "unable"
+  if (traced !== undefined) return traced ? yes(true) : no
+  if (income === undefined) return unable
+  return income.amount >= expected ? yes(true) : income.exact ? no : unable
 })
 
 /** The receipts of one address in one block. */
@@ -145,7 +141,7 @@ const ofAddress = Effect.fnUntraced(function* (
   const question: Question = { watch, provider, block, address, income, expected }
   return yield* Effect.forEach(
     receipts,
-    (receipt) => Effect.map(verdictOn(question, receipt), (verdict) => [verdict, receipt] as const),
+    (receipt) => Effect.map(answerOn(question, receipt), (answer) => [receipt, answer] as const),
     { concurrency: 1 }
   )
 })
@@ -158,13 +154,13 @@ const ofBlock = Effect.fnUntraced(function* (
 ) {
   const { blockHash, blockNumber } = receipts[0]
   const [block] = (yield* unlessTrouble(sendBatch(provider.client, [getFullBlock(blockNumber)]))) ?? []
-  if (block?.header.hash !== blockHash) return receipts.map((receipt) => ["unable", receipt] as const)
-  const verdicts = yield* Effect.forEach(
+  if (block?.header.hash !== blockHash) return receipts.map((receipt) => [receipt, unable] as const)
+  const answers = yield* Effect.forEach(
     Object.values(Arr.groupBy(receipts, ({ address }) => address)),
     (group) => ofAddress(watch, provider, block, group),
     { concurrency: 1 }
   )
-  return verdicts.flat()
+  return answers.flat()
 })
 
 /**
@@ -182,7 +178,7 @@ export const corroborateInternal = Effect.fn("Chains.corroborateInternal")(funct
   watch: WatchContext,
   receipts: ReadonlyArray<Uncorroborated>
 ) {
-  const verdicts: Array<readonly [InternalVerdict, Uncorroborated]> = []
+  const answers = new Map<Uncorroborated, Answer<true>>()
   const inBlock: Array<Uncorroborated> = []
   for (const part of Arr.chunksOf(receipts, callsPerBatch)) {
     const outcomes = yield* unlessTrouble(
@@ -196,18 +192,12 @@ export const corroborateInternal = Effect.fn("Chains.corroborateInternal")(funct
       const isInBlock =
         outcome?.hash === receipt.txHash && outcome.blockHash === receipt.blockHash && outcome.succeeded === true
       if (isInBlock) inBlock.push(receipt)
-      else verdicts.push([outcomes === undefined ? "unable" : "denied", receipt])
+      else answers.set(receipt, outcomes === undefined ? unable : no)
     }
   }
   for (const group of Object.values(Arr.groupBy(inBlock, ({ blockHash }) => blockHash))) {
-    verdicts.push(...(yield* ofBlock(watch, provider, group)))
+    for (const [receipt, answer] of yield* ofBlock(watch, provider, group)) answers.set(receipt, answer)
   }
-  const withVerdict = (wanted: InternalVerdict) =>
-    verdicts.flatMap(([verdict, receipt]) => (verdict === wanted ? [receipt] : []))
-  const evidence: InternalEvidence = {
-    corroborated: withVerdict("corroborated"),
-    denied: withVerdict("denied"),
-    unable: withVerdict("unable")
-  }
-  return evidence
+  const found: ReadonlyMap<Uncorroborated, Answer<true>> = answers
+  return found
 })

@@ -1,6 +1,6 @@
 import { Array as Arr, Effect, Either } from "effect"
 import { nativeToken } from "../../Domain/Currency.ts"
-import { type Answer, no, onOtherBlock, type Tally, unable, yes } from "../evidence/Ballot.ts"
+import { type Answer, no, onOtherBlock, type Tally, yes } from "../evidence/Ballot.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
@@ -165,10 +165,10 @@ export const receiptEvidenceOf = Effect.fn("Chains.receiptEvidenceOf")(function*
   for (const receipt of yield* absentFromBlock(provider, unknown)) tell(receipt, false)
   const deepInternal = internal.filter(isDeep)
   if (deepInternal.length > 0) {
-    const found = yield* corroborateInternal(provider, watch, deepInternal)
-    for (const receipt of found.corroborated) tell(receipt, true)
-    for (const receipt of found.denied) tell(receipt, false)
-    for (const receipt of found.unable) answers.set(receipt, unable)
+    for (const [receipt, answer] of yield* corroborateInternal(provider, watch, deepInternal)) {
+      if (answer.is === "unable") answers.set(receipt, answer)
+      else tell(receipt, answer.is === "yes")
+    }
   }
   return { answers, head: head.number } satisfies ReceiptEvidence
 })

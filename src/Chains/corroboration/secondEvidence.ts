@@ -9,7 +9,7 @@ import { findHeader, sendBatch } from "../rpc/methods.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
 import * as CorroborationRepo from "./CorroborationRepo.ts"
-import { verdictOf } from "./corroborateBalances.ts"
+import { answerOf } from "./corroborateBalances.ts"
 import { receiptEvidenceOf } from "./receiptEvidence.ts"
 import type { DuePayment } from "./SearchesRepo.ts"
 import type { CorroboratedReceipt, Undated } from "./SecondEvidenceRepo.ts"
@@ -98,9 +98,9 @@ const undatedEvidence = Effect.fnUntraced(function* (
     const block = byNumber.get(blockNumber)
     const first = byNumber.get(since)
     if (block?.hash !== blockHash || first === undefined) continue
-    const verdict = yield* verdictOf(watch, provider, { ...money, since }, settled)
-    if (verdict === "denied") continue
-    if (verdict === "corroborated") shown.push(money)
+    const answer = yield* answerOf(watch, provider, { ...money, since }, settled)
+    if (answer.is === "no") continue
+    if (answer.is === "yes") shown.push(money)
     answers.push([money, yes({ address, blockHash, position, blockTime: block.time, sinceTime: first.time })])
   }
   return { answers, shown }
@@ -125,11 +125,11 @@ export const secondEvidenceOf = (
 /** What the providers of one search answer about receipts of payments that are about to end. */
 export class SearchBallot {
   /** Providers corroborate each other only with the same block times. */
-  readonly #receipts = new Ballot<string, CorroboratedReceipt>(
+  readonly #receipts = new Ballot<string, CorroboratedReceipt, Provider>(
     (one, other) => one.blockTime === other.blockTime && one.sinceTime === other.sinceTime
   )
   /** Whether money without a transaction came, by their own states. */
-  readonly #amounts = new Ballot<string, true>()
+  readonly #amounts = new Ballot<string, true, Provider>()
   readonly #voters = new Set<Provider>()
   readonly #asked: SingleSourced
 

@@ -1,5 +1,3 @@
-import type { Provider } from "../providers/providerHealth.ts"
-
 /**
  * What several providers answer to the same questions in one round, and what that decides. It is the only place that
  * counts providers. Whoever asks gives each answer to a ballot, and acts by the tally:
@@ -49,7 +47,7 @@ export interface Tally<Value, Voter> {
   readonly unable: ReadonlyArray<Voter>
 }
 
-export class Ballot<Question, Value, Voter = Provider> {
+export class Ballot<Question, Value, Voter> {
   readonly #votes = new Map<Question, Map<Voter, Answer<Value>>>()
 
   /** @param isSame whether two values agree */

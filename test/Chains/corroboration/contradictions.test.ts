@@ -3,6 +3,7 @@ import type { Uncorroborated } from "../../../src/Chains/corroboration/Corrobora
 import { Contradictions } from "../../../src/Chains/corroboration/contradictions.ts"
 import type { ReceiptFacts } from "../../../src/Chains/corroboration/receiptEvidence.ts"
 import { Ballot, no, yes } from "../../../src/Chains/evidence/Ballot.ts"
+import type { Provider } from "../../../src/Chains/providers/Providers.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import { BalanceModel } from "../balances/BalanceModel.ts"
 
@@ -24,7 +25,7 @@ it.each([
   const contradictions = new Contradictions(all)
   const found = times.map((now, i) => {
     const receipt = receiptOf(`0x${i}`)
-    const ballot = new Ballot<Uncorroborated, ReceiptFacts>()
+    const ballot = new Ballot<Uncorroborated, ReceiptFacts, Provider>()
     const [serving, denying] = all
     if (denying !== undefined) ballot.vote(receipt, denying, no)
     if (serving !== undefined) ballot.vote(receipt, serving, yes({ time: 10, sender: undefined }))
