@@ -7,6 +7,7 @@ import { Array as Arr, Context, Effect, Layer } from "effect"
 import type { ChainName, Mode } from "../../Domain/Chain.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type ChainSettings, Settings } from "../../Settings.ts"
+import { Ballot, yes } from "../evidence/Ballot.ts"
 import { Networks } from "../providers/Networks.ts"
 import type { Provider, Providers } from "../providers/Providers.ts"
 import { getTransactionCount } from "../rpc/balanceMethods.ts"
@@ -55,10 +56,7 @@ export interface HistoryFinding {
   readonly isConfirmed: boolean
 }
 
-/**
- * Splits a provider's claims by whether any other one confirms them: one is enough, since a lagging one denies new
- * history.
- */
+/** Splits a provider's claims by whether a quorum makes them. A lagging one has not seen new history: it denies none. */
 const confirm = Effect.fnUntraced(function* (
   chain: ChainSettings,
   providers: Providers,
@@ -74,8 +72,11 @@ const confirm = Effect.fnUntraced(function* (
       ),
     { concurrency: "unbounded" }
   )
-  const confirmed = new Set(Arr.getSomes(responses).flat())
-  const [unconfirmed, shared] = Arr.partition(claimed, (address) => confirmed.has(address))
+  const ballot = new Ballot<string, true, number>()
+  for (const [voter, addresses] of [claimed, ...Arr.getSomes(responses)].entries()) {
+    for (const address of addresses) ballot.vote(address, voter, yes(true))
+  }
+  const [unconfirmed, shared] = Arr.partition(claimed, (address) => ballot.tally(address).outcome === "shown")
   const found: ReadonlyArray<HistoryFinding> = [
     { chain: chain.chain, addresses: shared, isConfirmed: true },
     { chain: chain.chain, addresses: unconfirmed, isConfirmed: false }

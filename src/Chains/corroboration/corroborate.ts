@@ -1,7 +1,7 @@
 import { Array as Arr, Clock, Duration, Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
-import { type Answer, Ballot, quorum } from "../evidence/Ballot.ts"
+import { type Answer, Ballot, common, quorum } from "../evidence/Ballot.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { type IsStalled, makeIsStalled } from "../providers/stalledHead.ts"
@@ -118,11 +118,10 @@ const isJudgedBeside = (serving: Provider, { claims, denials, elsewhere }: Recei
   [...claims.map(({ by }) => by), ...denials, ...elsewhere].some((by) => by !== serving)
 
 /** What those that agree say: the block time, and the sender where they say the same. */
-const factsOf = ({ agreed }: ReceiptTally) => {
-  const [first, ...others] = agreed.map(({ value }) => value)
-  const isSameSender = others.every(({ sender }) => sender === first?.sender)
-  return { blockTime: first?.time, sender: isSameSender ? first?.sender : undefined }
-}
+const factsOf = ({ agreed }: ReceiptTally) => ({
+  blockTime: agreed[0]?.value.time,
+  sender: common(agreed.map(({ value }) => value.sender))
+})
 
 /**
  * Asks the other providers about the receipts, and the serving provider last. The serving one is asked only where its

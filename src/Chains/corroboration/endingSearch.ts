@@ -8,7 +8,7 @@ import * as Balances from "../balances/BalancesRepo.ts"
 import { keepIncome } from "../balances/commitBalances.ts"
 import * as Incomes from "../balances/IncomeRepo.ts"
 import type { SearchedIncome } from "../balances/searchBalances.ts"
-import { quorum } from "../evidence/Ballot.ts"
+import { reached } from "../evidence/Ballot.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import { headOf } from "../providers/headOf.ts"
@@ -287,7 +287,7 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
     othersBefore = others.length
     // A head that a single provider claims proves no depth: payments are due by the second highest head.
     const heads = yield* headsOf([...others, provider], claimed.settled.number + chain.confirmations - 1)
-    const second = [...heads].sort((a, b) => b.head - a.head)[quorum - 1]
+    const second = reached(heads, ({ head }) => head)
     const sharedHead = Math.min(head.number, second?.head ?? head.number)
     const page = sharedHead === head.number ? claimed : yield* dueAt({ ...head, number: sharedHead }, waiting)
     if (page === undefined) {

@@ -1,4 +1,5 @@
 import { Duration, Effect, Either } from "effect"
+import { Ballot, yes } from "../evidence/Ballot.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { findHeader, sendBatch } from "../rpc/methods.ts"
 import { inconsistent, type RpcError } from "../rpc/RpcError.ts"
@@ -44,14 +45,20 @@ export const settleDispute = Effect.fn("Chains.settleDispute")(function* (
   other: Provider,
   number: number
 ) {
-  const [servingHash, otherHash] = [yield* hashAt(serving, number), yield* hashAt(other, number)]
-  if (servingHash === undefined || otherHash === undefined || servingHash === otherHash)
-    return { _tag: "None" } satisfies Dispute
+  const ballot = new Ballot<number, string, Provider>()
+  for (const provider of [serving, other]) {
+    const hash = yield* hashAt(provider, number)
+    if (hash === undefined) return { _tag: "None" } satisfies Dispute
+    ballot.vote(number, provider, yes(hash))
+  }
+  if (ballot.tally(number).outcome === "shown") return { _tag: "None" } satisfies Dispute
   for (const third of yield* providers.others(serving)) {
-    if (third === other) continue
-    const hash = yield* hashAt(third, number)
-    if (hash === servingHash) return wrong(other, number, otherHash, hash)
-    if (hash === otherHash) return wrong(serving, number, servingHash, hash)
+    const hash = third === other ? undefined : yield* hashAt(third, number)
+    if (hash === undefined) continue
+    ballot.vote(number, third, yes(hash))
+    const { agreed, claims, outcome } = ballot.tally(number)
+    const outvoted = claims.find(({ by, value }) => by !== third && value !== agreed[0]?.value)
+    if (outcome === "shown" && outvoted !== undefined) return wrong(outvoted.by, number, outvoted.value, hash)
   }
   const reason = `${serving.client.host} and ${other.client.host} disagree about the final block ${number}: one of them serves false blocks. Remedy: add a third provider to rpc_urls, or replace the wrong one`
   return { _tag: "Open", reason } satisfies Dispute

@@ -146,7 +146,7 @@ export class SearchBallot {
   /** The receipts that a quorum has, with its block times; those of the only provider where no other has responded. */
   get corroborated(): ReadonlyArray<CorroboratedReceipt> {
     const found = this.hasQuorum ? this.#receipts.shown : this.#receipts.claimed
-    return found.map(([, receipt]) => receipt)
+    return found.flatMap(([, [receipt]]) => receipt ?? [])
   }
 
   /** The dust that a quorum denies. */

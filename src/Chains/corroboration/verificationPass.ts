@@ -3,6 +3,7 @@ import type { Network } from "../../Domain/Chain.ts"
 import { finalBlock } from "../../Domain/Finality.ts"
 import type { Scan } from "../../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
+import { Ballot, common, yes } from "../evidence/Ballot.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import { refusals } from "../providers/BlockRange.ts"
@@ -182,18 +183,17 @@ const corroboratedTransfers = Effect.fnUntraced(function* (
 ) {
   if (reports.length < 2 || !(yield* CorroborationRepo.anyUncorroborated(watch.reader, watch.network, after, to)))
     return []
-  const counts = new Map<string, { readonly transfer: DatedTransfer; readonly count: number }>()
+  const ballot = new Ballot<string, DatedTransfer, Provider>((one, other) => one.blockTime === other.blockTime)
   for (const { provider, transfers } of reports) {
     const head = provider === serving ? scan.head.number : ((yield* headOf(watch.providers, provider))?.number ?? -1)
     for (const transfer of transfers) {
-      if (head - transfer.blockNumber + 1 < watch.chain.confirmations) continue
-      const key = `${Ledger.keyOf(transfer)} ${transfer.blockTime}`
-      const { count, transfer: first } = counts.get(key) ?? { transfer, count: 0 }
-      const sender = first.sender === transfer.sender ? first.sender : undefined
-      counts.set(key, { transfer: { ...first, sender }, count: count + 1 })
+      const isDeep = head - transfer.blockNumber + 1 >= watch.chain.confirmations
+      if (isDeep) ballot.vote(Ledger.keyOf(transfer), provider, yes(transfer))
     }
   }
-  return [...counts.values()].flatMap(({ count, transfer }) => (count > 1 ? [transfer] : []))
+  return ballot.shown.flatMap(([, alike]) =>
+    alike.slice(0, 1).map((transfer) => ({ ...transfer, sender: common(alike.map(({ sender }) => sender)) }))
+  )
 })
 
 /** The result of one call. `waits`: for another provider. `more`: there are further final blocks to read. */

@@ -77,21 +77,20 @@ export class Ballot<Question, Value, Voter> {
     }
   }
 
-  /** The questions that are shown, each with what the quorum says. */
-  get shown(): ReadonlyArray<readonly [Question, Value]> {
-    return this.#saidOf(({ outcome }) => outcome === "shown")
+  /** The questions that are shown, each with what those say who agree. */
+  get shown(): ReadonlyArray<readonly [Question, ReadonlyArray<Value>]> {
+    return this.#agreed(({ outcome }) => outcome === "shown")
   }
 
   /** The questions to which anybody says yes, each with what most of those say. */
-  get claimed(): ReadonlyArray<readonly [Question, Value]> {
-    return this.#saidOf(() => true)
+  get claimed(): ReadonlyArray<readonly [Question, ReadonlyArray<Value>]> {
+    return this.#agreed(({ claims }) => claims.length > 0)
   }
 
-  #saidOf(isWanted: (tally: Tally<Value, Voter>) => boolean): ReadonlyArray<readonly [Question, Value]> {
+  #agreed(isWanted: (tally: Tally<Value, Voter>) => boolean): ReadonlyArray<readonly [Question, ReadonlyArray<Value>]> {
     return [...this.#votes.keys()].flatMap((question) => {
       const tally = this.tally(question)
-      const said = isWanted(tally) ? tally.agreed.slice(0, 1) : []
-      return said.map(({ value }) => [question, value] as const)
+      return isWanted(tally) ? [[question, tally.agreed.map(({ value }) => value)] as const] : []
     })
   }
 
@@ -104,3 +103,14 @@ export class Ballot<Question, Value, Voter> {
     return groups.reduce((largest, group) => (group.length > largest.length ? group : largest), [])
   }
 }
+
+/**
+ * The highest claim that a quorum reaches or passes, by a number of theirs: one provider alone may claim too much.
+ * Undefined where fewer claim anything.
+ */
+export const reached = <Claim>(claims: ReadonlyArray<Claim>, numberOf: (claim: Claim) => number): Claim | undefined =>
+  [...claims].sort((one, other) => numberOf(other) - numberOf(one))[quorum - 1]
+
+/** What all of them say of one thing; undefined where they differ. */
+export const common = <Value>([first, ...others]: ReadonlyArray<Value>): Value | undefined =>
+  others.every((other) => other === first) ? first : undefined

@@ -4,6 +4,7 @@
  */
 import { Effect, Either } from "effect"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
+import { Ballot, yes } from "../evidence/Ballot.ts"
 import { headOf } from "../providers/headOf.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { type BlockHeader, findHeader, sendBatch } from "../rpc/methods.ts"
@@ -18,24 +19,26 @@ import type { WatchContext } from "./WatchContext.ts"
  */
 const confirmReorg = Effect.fnUntraced(function* (
   { providers }: WatchContext,
-  { client }: Provider,
+  provider: Provider,
   now: BlockRef,
   others: ReadonlyArray<Provider>
 ) {
-  const reported: Array<string> = []
+  /** On each hash that is reported at this height. */
+  const ballot = new Ballot<string, true, Provider>()
+  ballot.vote(now.hash, provider, yes(true))
   for (const other of others) {
     const found = yield* Effect.either(sendBatch(other.client, [findHeader(now.number)]))
     if (Either.isLeft(found)) {
       yield* providers.failed(other, found.left)
       continue
     }
-    const [theirs] = found.right
-    if (theirs?.hash === now.hash) return
-    reported.push(theirs?.hash ?? "none")
+    ballot.vote(found.right[0]?.hash ?? "none", other, yes(true))
+    if (ballot.tally(now.hash).outcome === "shown") return
   }
+  const reported = ballot.claimed.map(([hash]) => hash).filter((hash) => hash !== now.hash)
   if (reported.length === 0) return
   const detail = `it replaces block ${now.number}, which should be final, by ${now.hash}, and other providers have ${reported.join(", ")}`
-  return yield* inconsistent(client, "eth_getBlockByNumber", detail)
+  return yield* inconsistent(provider.client, "eth_getBlockByNumber", detail)
 })
 
 /**

@@ -9,6 +9,7 @@ import { networkKey } from "../../Domain/Chain.ts"
 import { type FinalityTag, requirementOf } from "../../Domain/Finality.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { StoreUnavailable } from "../../Sql.ts"
+import { reached } from "../evidence/Ballot.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import * as Watched from "../ledger/WatchedAddressesRepo.ts"
 import { ObservedDuration } from "../providers/ObservedDuration.ts"
@@ -87,8 +88,7 @@ export const makeFinality = (watch: WatchContext): Finality => {
   })
 
   /**
-   * A tag that a policy requires is the second highest block that the providers report: a single provider may claim too
-   * much. A tag that only one provider reports counts after `payments.sole_provider_patience`, whether the others are
+   * A tag that a policy requires is the highest block that a quorum of the providers has reached. A tag that only one provider reports counts after `payments.sole_provider_patience`, whether the others are
    * silent or do not know the tag at the moment.
    */
   const find = Effect.fnUntraced(function* (provider: Provider, tag: FinalityTag) {
@@ -96,13 +96,13 @@ export const makeFinality = (watch: WatchContext): Finality => {
     if (!needed.has(tag) || isOnlyProvider(watch)) return { own, any: own, awaits: false }
     const known = yield* reportedByOthers(provider, tag)
     if (own !== undefined) known.push({ by: provider, block: own })
-    const [highest, second] = known.sort((a, b) => b.block.number - a.block.number)
-    if (highest !== undefined && second === undefined) {
-      const counts = yield* isPatienceOver(tag, highest.by)
-      return { own, any: counts ? highest.block : undefined, awaits: !counts }
+    const [only, another] = known
+    if (only !== undefined && another === undefined) {
+      const counts = yield* isPatienceOver(tag, only.by)
+      return { own, any: counts ? only.block : undefined, awaits: !counts }
     }
     soleReporters.delete(tag)
-    return { own, any: second?.block, awaits: false }
+    return { own, any: reached(known, ({ block }) => block.number)?.block, awaits: false }
   })
 
   const noteLack = Effect.fnUntraced(function* (tags: ReadonlyArray<FinalityTag>) {

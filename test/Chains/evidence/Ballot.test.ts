@@ -1,5 +1,14 @@
 import { expect, it } from "@effect/vitest"
-import { type Answer, Ballot, no, onOtherBlock, unable, yes } from "../../../src/Chains/evidence/Ballot.ts"
+import {
+  type Answer,
+  Ballot,
+  common,
+  no,
+  onOtherBlock,
+  reached,
+  unable,
+  yes
+} from "../../../src/Chains/evidence/Ballot.ts"
 
 type Voter = "a" | "b" | "c" | "d"
 type Vote = readonly [Voter, Answer<number>]
@@ -203,6 +212,31 @@ it("values agree by the ballot's own measure, and each question stands for itsel
   ballot.vote("first", "a", yes({ time: 1, name: "x" }))
   ballot.vote("first", "b", yes({ time: 1, name: "y" }))
   ballot.vote("second", "c", yes({ time: 1, name: "z" }))
-  expect(ballot.shown).toEqual([["first", { time: 1, name: "x" }]])
+  expect(ballot.shown).toEqual([
+    [
+      "first",
+      [
+        { time: 1, name: "x" },
+        { time: 1, name: "y" }
+      ]
+    ]
+  ])
+  expect(ballot.claimed.map(([question]) => question)).toEqual(["first", "second"])
   expect(ballot.tally("second").outcome).toBe("open")
+})
+
+it("of heights the highest counts that two have reached", () => {
+  const heights = (...numbers: ReadonlyArray<number>) => reached(numbers, (number) => number)
+  expect(heights()).toBeUndefined()
+  expect(heights(9)).toBeUndefined()
+  expect(heights(5, 9)).toBe(5)
+  expect(heights(9, 5, 7)).toBe(7)
+  expect(heights(9, 9, 7)).toBe(9)
+})
+
+it("what not all say is said by nobody", () => {
+  expect(common([])).toBeUndefined()
+  expect(common(["0xa"])).toBe("0xa")
+  expect(common(["0xa", "0xa"])).toBe("0xa")
+  expect(common(["0xa", "0xb", "0xa"])).toBeUndefined()
 })
