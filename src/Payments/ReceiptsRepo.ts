@@ -227,7 +227,9 @@ export const unsettledOfOwner = (db: Db, owner: ReceiptOwner, limit: number) =>
          (SELECT coalesce(dust, 'listed') FROM receipts AS gone
           WHERE gone.payment_id = receipts.payment_id AND gone.tx_hash = receipts.tx_hash
             AND gone.currency = receipts.currency AND gone.amount = receipts.amount AND gone.canonical = 0
-            AND gone.chain = receipts.chain AND gone.settled IS NOT NULL LIMIT 1) AS replaced
+            AND gone.chain = receipts.chain AND gone.settled IS NOT NULL
+            -- Dust is on time by its kind, which one provider alone does not decide for another block.
+            AND (gone.corroborated = 1 OR gone.dust IS NULL) LIMIT 1) AS replaced
        FROM receipts WHERE ${ownedBy(owner)[0]} AND ${unsettled} LIMIT ?`,
       [ownedBy(owner)[1], limit]
     ),

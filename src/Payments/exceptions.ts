@@ -11,7 +11,17 @@ import type { ExceptionContent } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { isCorroborated, type Receipt } from "../Domain/Receipt.ts"
 import { commonSender, exceptionOf, exceptionsOfKind, mergedByKey, withoutApart } from "./exceptionContents.ts"
-import { counted, crossing, elsewhere, fitting, headAtCreation, identity, type Rules, total } from "./statusMachine.ts"
+import {
+  counted,
+  crossing,
+  elsewhere,
+  fitting,
+  headAtCreation,
+  identity,
+  leastOf,
+  type Rules,
+  total
+} from "./statusMachine.ts"
 
 /** The money of one transaction that pays for the payment. */
 interface Arrival {
@@ -173,13 +183,7 @@ export const exceptionsOf = (
   apart: ReadonlyArray<ExceptionContent> = []
 ): ReadonlyArray<ExceptionContent> => {
   if (receipts.length === 0) return []
-  const seen = new Map<string, number>()
-  for (const receipt of receipts) {
-    const id = identity(receipt)
-    seen.set(id, Math.min(receipt.seenAt, seen.get(id) ?? Number.POSITIVE_INFINITY))
-  }
-  const firstSeen = (receipt: Receipt) => seen.get(identity(receipt)) ?? receipt.seenAt
-
+  const firstSeen = leastOf(receipts, ({ seenAt }) => seenAt)
   const canonical = receipts.filter((receipt) => receipt.canonical && isEvidence(receipt))
   const onTime = counted(payment, receipts, rules).filter(isEvidence)
   const counts = new Set(onTime)

@@ -7,7 +7,7 @@ import { type ChainName, chainTraits } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { isCorroborated, type Receipt } from "../Domain/Receipt.ts"
-import { earliest, identity } from "./statusMachine.ts"
+import { earliest, leastOf } from "./statusMachine.ts"
 
 const isCoin = ({ chain, currency }: Pick<Receipt, "chain" | "currency">): boolean => currency === nativeToken(chain)
 
@@ -19,9 +19,6 @@ const gasFrom = ({ confirmedAt, dueAt, endedAt, expiresAt, failureReason }: Paym
   return confirmedAt ?? endedAt
 }
 
-const setLeast = <Key>(times: Map<Key, number>, key: Key, time: number): void =>
-  void times.set(key, Math.min(time, times.get(key) ?? Number.POSITIVE_INFINITY))
-
 /**
  * A payment's receipts without gas.
  *
@@ -31,20 +28,19 @@ export const withoutGas = (payment: Payment, receipts: ReadonlyArray<Receipt>): 
   const from = gasFrom(payment)
   if (from === undefined || isCoin(payment)) return receipts
   // By the chain's time, in Unix milliseconds. Balances are read late, and a reorg may mine money again.
-  const arrived = new Map<string, number>()
-  const seen = new Map<string, number>()
+  const arrived = leastOf(receipts, earliest)
+  const seen = leastOf(receipts, ({ seenAt }) => seenAt)
   const firstTokens = new Map<ChainName, number>()
   for (const receipt of receipts) {
-    setLeast(arrived, identity(receipt), earliest(receipt))
-    setLeast(seen, identity(receipt), receipt.seenAt)
     const isThere = receipt.canonical && isCorroborated(receipt) && receipt.dust === undefined
-    if (isThere && !isCoin(receipt)) setLeast(firstTokens, receipt.chain, earliest(receipt))
+    const first = Math.min(earliest(receipt), firstTokens.get(receipt.chain) ?? Number.POSITIVE_INFINITY)
+    if (isThere && !isCoin(receipt)) firstTokens.set(receipt.chain, first)
   }
   return receipts.filter((receipt) => {
     const { amount, chain, dust } = receipt
-    const at = arrived.get(identity(receipt)) ?? earliest(receipt)
+    const at = arrived(receipt)
     // The end has the time of this machine's clock, which may be behind: what was seen before came before.
-    const isAfter = at > from && (seen.get(identity(receipt)) ?? receipt.seenAt) > from
+    const isAfter = at > from && seen(receipt) > from
     const isToCollect = at > (firstTokens.get(chain) ?? Number.POSITIVE_INFINITY)
     return !(isCoin(receipt) && dust === undefined && isAfter && isToCollect && amount <= chainTraits[chain].mostGas)
   })

@@ -86,13 +86,27 @@ export const identity = ({ blockHash, dust, position, txHash }: Receipt): string
 export const headAtCreation = ({ createdHead, endedAt }: Payment): number =>
   createdHead ?? (endedAt === undefined ? Number.POSITIVE_INFINITY : -1)
 
+/**
+ * The least of a figure of a receipt over the blocks that its transaction has been in. What one provider alone reported of
+ * another block proves nothing of this one: the receipt must have been corroborated there.
+ */
+export const leastOf = (receipts: ReadonlyArray<Receipt>, figureOf: (receipt: Receipt) => number) => {
+  const least = new Map<string, number>()
+  for (const receipt of receipts) {
+    const id = identity(receipt)
+    if (receipt.corroborated) least.set(id, Math.min(figureOf(receipt), least.get(id) ?? Number.POSITIVE_INFINITY))
+  }
+  return (receipt: Receipt): number =>
+    Math.min(figureOf(receipt), least.get(identity(receipt)) ?? Number.POSITIVE_INFINITY)
+}
+
 /** Receipts of the payment's currency on its chain, above its creation head: they pay for it if they are on time. */
 export const fitting = (payment: Payment, receipts: ReadonlyArray<Receipt>): ReadonlyArray<Receipt> => {
   const createdHead = headAtCreation(payment)
   const right = receipts.filter((receipt) => receipt.chain === payment.chain && receipt.currency === payment.currency)
   // A transaction that was once above the creation head stays newer when a deep reorg mines it in a lower block.
-  const newer = new Set(right.filter((receipt) => receipt.blockNumber > createdHead).map(identity))
-  return right.filter((receipt) => newer.has(identity(receipt)))
+  const below = leastOf(right, ({ blockNumber }) => createdHead - blockNumber)
+  return right.filter((receipt) => below(receipt) < 0)
 }
 
 /** The earliest block time, Unix milliseconds, at which its money may have arrived. */
@@ -106,11 +120,9 @@ export const earliest = ({ blockTime, since }: Receipt): number => (since?.time 
 export const counted = (payment: Payment, receipts: ReadonlyArray<Receipt>, rules: Rules): ReadonlyArray<Receipt> => {
   const right = fitting(payment, receipts)
   // A transaction that was on time in one block stays on time when a reorg mines it again later.
-  const onTime = new Set(
-    right.filter((receipt) => earliest(receipt) <= deadline(payment, rules.settleGrace)).map(identity)
-  )
-  const pays = (receipt: Receipt) =>
-    receipt.dust === undefined ? onTime.has(identity(receipt)) : receipt.dust === "paying"
+  const arrived = leastOf(right, earliest)
+  const isOnTime = (receipt: Receipt) => arrived(receipt) <= deadline(payment, rules.settleGrace)
+  const pays = (receipt: Receipt) => (receipt.dust === undefined ? isOnTime(receipt) : receipt.dust === "paying")
   return right.filter((receipt) => receipt.canonical && pays(receipt)).sort(inChainOrder)
 }
 

@@ -21,7 +21,10 @@ export const watchedUsdc = (amount = 5n) =>
     return yield* watchedPayment(alice, { currency: "USDC", amount })
   })
 
-/** A node that has made up a transfer to alice in a block, and tells of it wherever it is asked. */
+/**
+ * A node that has made up a transfer to alice in a block, and tells of it wherever it is asked. Gives its transaction, which
+ * may be mined in earnest.
+ */
 export const inventing = (chain: ModelChain, number = 11, amount = 5n) => {
   const invention = token(usdc, alice, amount)
   chain.distort = ({ method, params: [of] }, answer) => {
@@ -34,6 +37,7 @@ export const inventing = (chain: ModelChain, number = 11, amount = 5n) => {
     const here = Number(fromBlock) <= number && Number(toBlock) >= number
     return here ? [...(answer as ReadonlyArray<unknown>), log] : answer
   }
+  return invention
 }
 
 /** The node gives a false hash for each final block above 10 besides its other lies. */

@@ -251,6 +251,18 @@ test("dust: a payment is settled by reading its own rows alone, however much dus
   ])
 })
 
+it.scoped("dust that one provider alone reported in time is late when it is mined later", () =>
+  Effect.gen(function* () {
+    yield* begin
+    yield* TestClock.setTime(lastOnTime * 1000)
+    yield* tick({ head: lastOnTime, transfers: dust(lastOnTime, 10, 500n), corroborated: false })
+    expect(yield* sums).toEqual(["paying 10 5000 USDC not corroborated"])
+    const again = dust(lastOnTime + 2, 10, 500n).map((one, i) => ({ ...one, txHash: `0xd${lastOnTime}:${i}` }))
+    yield* tick({ head: lastOnTime + 2, ancestor: lastOnTime - 1, transfers: again })
+    expect(yield* sums).toEqual(["late 10 5000 USDC"])
+  }).pipe(Effect.provide(layer))
+)
+
 it.scoped.each([
   ["on time", "later", lastOnTime, lastOnTime + 2],
   ["late", "in time", lastOnTime + 2, lastOnTime]

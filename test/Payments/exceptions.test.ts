@@ -135,6 +135,11 @@ describe("late", () => {
   })
 })
 
+it("what one provider alone reported of an orphaned block is late all the same", () => {
+  const alone = receipt("0xa", lastOnTime, 400n, { canonical: false, corroborated: false })
+  expect(found(payment(), alone, receipt("0xa", lastOnTime + 3, 400n))).toEqual(["late 400 0xa"])
+})
+
 describe("underpaid and found_late", () => {
   const expired = payment({ status: "expired", endedAt })
   const short = payment({ status: "failed", failureReason: "insufficient_amount", amountReceived: 400n, endedAt })
@@ -144,6 +149,11 @@ describe("underpaid and found_late", () => {
     const known = receipt("0xa", 300, 400n)
     const since = receipt("0xb", 301, 600n, { seenAt: endedAt + 1 })
     expect(found(short, known, since)).toEqual(["underpaid 400 0xa", "found_late 600 0xb"])
+    const earlier = receipt("0xb", 299, 400n, { canonical: false })
+    const again = receipt("0xb", 301, 400n, { seenAt: endedAt + 1 })
+    expect(found(short, earlier, again)).toEqual(["underpaid 400 0xb"])
+    // One provider alone had reported it before.
+    expect(found(short, { ...earlier, corroborated: false }, again)).toEqual(["found_late 400 0xb"])
   })
 
   it("what a payment had when it failed is underpaid, each transaction by itself, and nothing while it is open", () => {
@@ -311,6 +321,8 @@ describe("the wrong money", () => {
     // Also where a reorg has mined it again since.
     const orphaned = receipt("0xb", 200, 5n, { ...native, canonical: false })
     expect(found(confirmed(), paid, orphaned, receipt("0xb", after, 5n, native))).toEqual(["wrong_token 5 0xb"])
+    const byOne = { ...orphaned, corroborated: false }
+    expect(found(confirmed(), paid, byOne, receipt("0xb", after, 5n, native))).toEqual([])
     const justAt = receipt("0xb", endedAt / 1000, 5n, { ...native, seenAt })
     expect(found(confirmed(), paid, justAt)).toEqual(["wrong_token 5 0xb"])
     const summedUp = receipt("0xb", after, 5n, { ...native, dust: "stray" })

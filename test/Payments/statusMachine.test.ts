@@ -84,6 +84,25 @@ describe("money that does not count", () => {
   })
 })
 
+describe("what one provider alone reported of an earlier block", () => {
+  const it_ = payment({ status: "detecting", amountReceived: 1000n, txHash: "0xtx" })
+  it.each([
+    ["is refuted or orphaned", false],
+    ["is not decided", true]
+  ])("and %s does not make a transaction be in time", (_, canonical) => {
+    const alone = receipt(it_, { txHash: "0xtx", blockNumber: lastOnTime, corroborated: false, canonical })
+    const mined = receipt(it_, { txHash: "0xtx", blockNumber: lastOnTime + 5 })
+    expect(states(run(it_, [alone, mined], scanned(lastOnTime + 7)))).not.toContain("confirmed!")
+  })
+
+  it("does not make it newer than the payment", () => {
+    const alone = receipt(it_, { txHash: "0xtx", blockNumber: 101, corroborated: false, canonical: false })
+    const mined = receipt(it_, { txHash: "0xtx", blockNumber: 100 })
+    expect(states(run(it_, [alone, mined], scanned(110)))).not.toContain("confirmed!")
+    expect(states(run(it_, [{ ...alone, corroborated: true }, mined], scanned(110)))).toEqual(["confirmed!"])
+  })
+})
+
 describe("unattributed and uncorroborated money", () => {
   const untold = { position: "unattributed", txHash: undefined, currency: "ETH" } as const
   const end = scanned(lastOnTime + confirmations)

@@ -1,7 +1,8 @@
 import { describe, expect } from "@effect/vitest"
 import { Duration } from "effect"
+import { rows } from "../../lib/rows.ts"
 import { alice, usdc } from "../around.ts"
-import { stateOf, untilOver, watchedUsdc } from "../lying.ts"
+import { inventing, stateOf, untilOver, watchedUsdc } from "../lying.ts"
 import { token } from "../ModelChain.ts"
 import { pass } from "../world.ts"
 import { inventedLog, mineOn, scene, seconds, withholdingLogs, withLogs } from "./scene.ts"
@@ -42,6 +43,31 @@ for (const nodes of [2, 3]) {
     yield* seconds(60)
     expect(yield* stateOf(id)).toBe("confirmed 5")
   })
+}
+
+/** What became of money that was sent after the end. */
+const exceptionsOf = rows<{ kind: string; amount: string }>("SELECT kind, amount FROM exceptions ORDER BY kind, amount")
+
+for (const nodes of [2, 3]) {
+  scene(
+    `a payment that one of ${nodes} reports before it was sent is late when it is mined after the deadline`,
+    { nodes },
+    function* (liar) {
+      const { distort } = liar
+      const { id } = yield* watchedUsdc()
+      liar.mine()
+      const signed = inventing(liar)
+      // Of two, neither is believed, and the payment waits for as long as the one lies.
+      yield* mineOn([liar], nodes === 2 ? 400 : 1)
+      expect(yield* stateOf(id)).toBe("detecting 5")
+      liar.distort = distort
+      if (nodes === 3) yield* mineOn([liar], 399)
+      liar.mine(signed)
+      yield* mineOn([liar], 900)
+      expect(yield* stateOf(id)).toBe("expired")
+      expect(yield* exceptionsOf).toEqual([{ kind: "late", amount: "5" }])
+    }
+  )
 }
 
 describe("branches", () => {
