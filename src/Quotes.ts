@@ -27,14 +27,11 @@ import { iso } from "./Domain/Timestamp.ts"
 import { grossOf, networkFeeOf, serviceFeeOf } from "./Quotes/fees.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import * as Repo from "./Quotes/QuotesRepo.ts"
-import { type Priced, quoteRefusalOf } from "./Quotes/quoteRefusal.ts"
+import { type Priced, quoteRefusalOf, validityMillis } from "./Quotes/quoteRefusal.ts"
 import { chainOf, termProblemsOf, transferGas, transferred } from "./Quotes/quoteTerms.ts"
 import { rateOf } from "./Quotes/sources/rate.ts"
 import { Settings } from "./Settings.ts"
 import { type CommitWith, type StoreUnavailable, type Tx, Writer } from "./Sql.ts"
-
-/** How long a quote can be used. */
-const validityMillis = 30_000
 
 export type QuoteError = QuoteImpossible | RateUnavailable | AmountTooSmall | QuotaExceeded | StoreUnavailable
 

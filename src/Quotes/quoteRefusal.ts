@@ -51,6 +51,11 @@ const mismatch = (quote: QuoteObject, accepted: ReadonlyArray<Accepted>) =>
     details: { chain: quote.chain, accepted }
   })
 
+/** How long a quote can be used, milliseconds. */
+export const validityMillis = 30_000
+/** By how much the clock may be set back while a quote is valid, milliseconds: as time servers do. */
+const clockStep = 5_000
+
 /**
  * Why `payment`, made at `now` (Unix milliseconds), cannot use the quote; undefined where it can.
  *
@@ -65,7 +70,8 @@ export const quoteRefusalOf = (
   if (used) {
     return new QuoteRefused({ code: "QUOTE_ALREADY_USED", message: "A payment uses this quote: create a new quote." })
   }
-  if (now > validUntil) {
+  // A quote from well after now is one from before the clock was set back: its time may be over by any other clock.
+  if (now > validUntil || validUntil - now > validityMillis + clockStep) {
     return new QuoteRefused({
       code: "QUOTE_EXPIRED",
       message: `The quote was valid until ${quote.validUntil}: create a new quote.`

@@ -2,7 +2,7 @@
  * The keys of the configuration: what each may be, its default and its meaning. `SettingsShape`, which the rest of
  * tilld reads, is the type of this schema, but for the chains: their sections become a list.
  */
-import { Schema } from "effect"
+import type { Schema } from "effect"
 import { highestQuota, leastQuota } from "../Domain/Account.ts"
 import { highestLimits } from "../Domain/ApiKey.ts"
 import type { Network } from "../Domain/Chain.ts"
@@ -18,6 +18,7 @@ import {
   flag,
   integer,
   listOf,
+  nodeUrls,
   nonEmpty,
   oneOf,
   optionalKey,
@@ -25,7 +26,6 @@ import {
   orUndefined,
   positiveDecimalText,
   publicUrl,
-  rpcUrl,
   section,
   sourceUrl,
   startBlock,
@@ -49,9 +49,7 @@ const token = section({
 
 const chain = section({
   /** Secret: providers put their keys into the URL. */
-  rpcUrls: listOf("http or https URLs", rpcUrl).pipe(
-    Schema.filter((urls) => urls.length > 0, { message: () => "must name at least one http or https URL" })
-  ),
+  rpcUrls: nodeUrls,
   chainId: integer(1, Number.MAX_SAFE_INTEGER),
   /** Confirmations, counting the block of the transaction: 1 is "in a block". */
   confirmations: integer(1, 10_000),

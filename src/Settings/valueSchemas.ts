@@ -34,6 +34,8 @@ const textThat = (fits: (value: string) => boolean) => Schema.String.pipe(Schema
 const converted = (fits: (value: string) => boolean, convert: (value: string) => string) =>
   Schema.transform(textThat(fits), Schema.String, { strict: true, decode: convert, encode: (value) => value })
 
+const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
+
 const withoutTrailingSlash = (url: string) => url.replace(/(?<!\/)\/+$/, "")
 
 export const integer = (min: number, max: number, note = "") =>
@@ -58,6 +60,19 @@ export const anyText = must("a text", Schema.String)
 
 const hasNoDuplicates = (items: ReadonlyArray<unknown>) =>
   new Set(items.map((item) => (Redacted.isRedacted(item) ? Redacted.value(item) : item))).size === items.length
+
+/**
+ * The node that a URL leads to. Two URLs of one node are one voice: whatever they differ by, but for port, path and query,
+ * which may lead to another one.
+ */
+const nodeOf = (url: string): string => {
+  const { hostname, pathname, port, search } = new URL(url)
+  const host = loopback.test(hostname) ? "localhost" : hostname.replace(/\.$/, "")
+  return `${host}:${port}${withoutTrailingSlash(pathname)}${search}`
+}
+
+const hasNoNodeTwice = (urls: ReadonlyArray<Redacted.Redacted>) =>
+  hasNoDuplicates(urls.map((url) => nodeOf(Redacted.value(url))))
 
 /** An array whose items have their own messages. */
 export const listOf = <A, I>(what: string, item: Schema.Schema<A, I>) =>
@@ -112,8 +127,6 @@ export const optionalUrl = mustSecretly(
   textThat((value) => value === "" || isUrl(value, "http:", "https:"))
 )
 
-const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
-
 /** The URL of a trusted source. HTTPS, so that its responses cannot be changed on the way. */
 export const sourceUrl = mustSecretly(
   "an https URL without user, query or fragment; http only on this machine",
@@ -124,9 +137,17 @@ export const sourceUrl = mustSecretly(
   }, withoutTrailingSlash)
 )
 
-export const rpcUrl = mustSecretly(
+const rpcUrl = mustSecretly(
   "an http or https URL",
   Schema.Redacted(textThat((value) => isUrl(value, "http:", "https:")))
+)
+
+/** URLs of nodes, at least one. */
+export const nodeUrls = listOf("http or https URLs", rpcUrl).pipe(
+  Schema.filter((urls) => urls.length > 0, { message: () => "must name at least one http or https URL" }),
+  Schema.filter(hasNoNodeTwice, {
+    message: () => "must not name the same node twice: two names of one node are no second provider"
+  })
 )
 
 export const walletKey = mustSecretly(

@@ -98,6 +98,17 @@ test("a quote ends after 30 seconds", function* () {
   })
 })
 
+test("a quote from before the clock was set back an hour cannot be used; a step of seconds changes nothing", function* () {
+  yield* TestClock.setTime(3_600_000)
+  const { id } = yield* create(eurToEth)
+  yield* TestClock.setTime(3_600_000 - 5_000)
+  expect(yield* lock(id, { ...ethOnBase, amount: net })).toBe(id)
+  for (const now of [3_600_000 - 5_001, 0]) {
+    yield* TestClock.setTime(now)
+    expect(yield* Effect.flip(lock(id, { ...ethOnBase, amount: net }))).toMatchObject({ code: "QUOTE_EXPIRED" })
+  }
+})
+
 test("a quote serves one payment, and says so even when it has ended", function* () {
   const { id } = yield* create(eurToEth)
   yield* usedBy(id)

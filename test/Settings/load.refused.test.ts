@@ -165,6 +165,39 @@ DAI = { address = "0x5fd84259d66Cd46123540766Be93DFE6D43130D7", decimals = 18 }
     })
   )
 
+  it.effect("names one node twice, by whatever names: a second voice that is the first one's", () =>
+    Effect.gen(function* () {
+      const loadWith = (...urls: ReadonlyArray<string>) =>
+        small.replace(/rpc_urls = \[.*\]/, `rpc_urls = ${JSON.stringify(urls)}`)
+      const one = "https://rpc.example.com/v1/key"
+      const twice = [
+        [one, one],
+        [one, `${one}/`],
+        [one, "https://RPC.Example.com/v1/key"],
+        [one, "https://rpc.example.com.:443/v1/key"],
+        [one, "https://user:hunter2@rpc.example.com/v1/key"],
+        [one, "http://rpc.example.com/v1/key"],
+        [one, `${one}#2`],
+        ["http://localhost:8545", "http://127.0.0.1:8545/"],
+        ["http://[::1]:8545", "http://127.1.2.3:8545"],
+        ["http://node:8545", "https://other.example.com", "http://NODE:8545//"]
+      ]
+      for (const urls of twice) {
+        const { at, message } = yield* problemsOf(loadWith(...urls))
+        expect(at["chains.base.test.rpc_urls"], urls.join(" ")).toContain("twice")
+        expect(message).not.toContain("hunter2")
+      }
+      const apart = [
+        [one, "https://rpc.example.com/v1/other"],
+        [one, "https://rpc.example.com/v1/KEY"],
+        [one, `${one}?chain=base`],
+        ["http://localhost:8545", "http://127.0.0.1:8546"],
+        [one, "https://rpc.example.net/v1/key"]
+      ]
+      for (const urls of apart) yield* loadText(loadWith(...urls))
+    })
+  )
+
   it.effect("has prototype keys, or dates and tables instead of values", () =>
     Effect.gen(function* () {
       const { at } = yield* problemsOf(

@@ -69,16 +69,17 @@ const positioned = (logged: ReadonlyArray<Logged>): ReadonlyArray<Transfer> => {
 const tokenTransfer = (log: typeof TransferLog.Type, contracts: Contracts): Logged | undefined => {
   const currency = contracts.get(log.address)
   const amount = Either.getOrElse(decodeWord(log.data), () => 0n)
-  if (currency === undefined || log.removed || amount === 0n || !log.topics[2].startsWith(`0x${"0".repeat(24)}`)) {
-    return undefined
-  }
+  const [, from, to] = log.topics
+  // A transfer to itself is no income.
+  const isIncome = amount > 0n && from !== to && to.startsWith(`0x${"0".repeat(24)}`)
+  if (currency === undefined || log.removed || !isIncome) return undefined
   return {
     blockNumber: log.blockNumber,
     blockHash: log.blockHash,
     txHash: log.transactionHash,
     place: log.logIndex,
-    address: `0x${log.topics[2].slice(addressOffset)}`,
-    sender: `0x${log.topics[1].slice(addressOffset)}`,
+    address: `0x${to.slice(addressOffset)}`,
+    sender: `0x${from.slice(addressOffset)}`,
     currency,
     amount
   }
@@ -174,7 +175,7 @@ export const nativeTransfers = (
     if (payment.blockHash !== header.hash || payment.blockNumber !== header.number) {
       return Either.left(`transaction ${payment.hash} is listed in block ${header.number} and names another`)
     }
-    // Transfers to itself are no income.
+    // A transfer to itself is no income.
     if (payment.value === 0n || payment.from === payment.to) continue
     transfers.push({
       blockNumber: header.number,

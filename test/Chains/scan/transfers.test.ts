@@ -108,6 +108,7 @@ describe("token transfers", () => {
   it.each([
     ["another contract's", log({ address: lookAlike })],
     ["one to another address", log({ topics: [transferTopic, topic(mine), topic(another)] })],
+    ["one from the address to itself", log({ topics: [transferTopic, topic(mine), topic(mine)] })],
     ["one of nothing", log({ data: word(0n) })],
     ["one without an amount", log({ data: "0x" })],
     ["one with more data", log({ data: `${word(5n)}00` })],
