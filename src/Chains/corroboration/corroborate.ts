@@ -201,8 +201,9 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
     const settledAt = head.number - chain.confirmations + 1
     const now = yield* Clock.currentTimeMillis
     const others = yield* providers.witnesses(provider)
-    const mayDecideAlone = ({ isDenied, seenAt }: Uncorroborated) =>
-      !isDenied && (isSingle || decidesAsSoleProvider(watch, provider, seenAt, now))
+    // Asked anew each time: the others are silent for longer once they have been asked again.
+    const mayDecideAlone = ({ isDenied }: Uncorroborated) =>
+      !isDenied && (isSingle || decidesAsSoleProvider(watch, provider))
     const isOverdue = ({ seenAt }: Uncorroborated) => seenAt <= now - overdueAfter
     // One list for all providers: a provider that is not asked must not be taken for silent.
     const { any, asked: due } = yield* dueReceipts(
@@ -270,7 +271,7 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
     }
     const overdue = yield* CorroborationRepo.anyOverdue(reader, network, settledAt, now - overdueAfter)
     const denied = yield* CorroborationRepo.denials(reader, network, settledAt)
-    const silence = decidesAsSoleProvider(watch, provider, 0, now) ? decidesAlone : waitsForOthers
+    const silence = decidesAsSoleProvider(watch, provider) ? decidesAlone : waitsForOthers
     return [
       ...denied.map(denial),
       overdue && overdueReason(overdue),

@@ -248,8 +248,7 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
     provider: Provider,
     others: ReadonlyArray<Provider>,
     heads: ReadonlyArray<ProviderHead>,
-    { due, scan, settled }: NonNullable<Effect.Effect.Success<ReturnType<typeof dueAt>>>,
-    now: number
+    { due, scan, settled }: NonNullable<Effect.Effect.Success<ReturnType<typeof dueAt>>>
   ) {
     // Below `verified`, the verification pass has already read the blocks from another provider.
     const after = Math.max(scan.verified, Math.min(...due.map(({ createdHead }) => createdHead ?? 0)))
@@ -265,13 +264,13 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
       yield* warnOf(yield* store(watch, dated, found, decided, settled, searchWaits))
       return undated.size === 0 ? undefined : waitsForTimes
     }
-    const sole = due.filter(({ dueAt }) => decidesAsSoleProvider(watch, provider, dueAt + grace, now))
     if (evidence.length === 0) return `payments wait for a provider before they end: ${reason}`
+    if (!decidesAsSoleProvider(watch, provider)) {
+      return `payments wait for another provider before they end: ${reason}. Remedy: add another provider to rpc_urls`
+    }
     const bySole = { corroborated, unshown, denied: [], isSole: true }
-    if (sole.length > 0) yield* warnOf(yield* store(watch, sole, found, bySole, settled, searchWaits))
-    return sole.length === due.length
-      ? undefined
-      : `payments wait for another provider before they end: ${reason}. Remedy: add another provider to rpc_urls`
+    yield* warnOf(yield* store(watch, due, found, bySole, settled, searchWaits))
+    return undefined
   })
 
   const run = Effect.fn("EndingSearch.run")(function* (provider: Provider, head: BlockRef) {
@@ -295,8 +294,7 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
       return `payments wait before they end: the head of ${second?.provider.client.host} is still block ${sharedHead}, not ${head.number}. Remedy: check that node; it gets a cooldown once its head has stood still for a minute`
     }
     for (const { payment } of page.due) searchWaits.searched(payment, now)
-    waitReason =
-      (yield* searchPage(provider, others, heads, page, now)) ?? (waiting.length > 0 ? waitReason : undefined)
+    waitReason = (yield* searchPage(provider, others, heads, page)) ?? (waiting.length > 0 ? waitReason : undefined)
     return waitReason
   })
 

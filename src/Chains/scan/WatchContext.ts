@@ -40,15 +40,11 @@ export const sourceOf = ({ chain, contracts, providers, watched }: WatchContext,
 })
 
 /**
- * Whether the serving provider of several decides alone on a question that has been open since `since`: no other
- * provider has responded for the configured patience. Times are Unix milliseconds.
+ * Whether the serving provider of several decides alone, as if it were the only one: no other provider has responded for
+ * the configured patience.
  */
-export const decidesAsSoleProvider = (
-  { providers, soleProviderPatience }: WatchContext,
-  provider: Provider,
-  since: number,
-  now: number
-) => now - since >= soleProviderPatience && providers.silence(provider) >= soleProviderPatience
+export const decidesAsSoleProvider = ({ providers, soleProviderPatience }: WatchContext, provider: Provider): boolean =>
+  providers.silence(provider) >= soleProviderPatience
 
 /** Whether the chain has one provider only: then nothing waits for a second one. */
 export const isOnlyProvider = ({ providers }: WatchContext): boolean => providers.all.length < 2
