@@ -10,7 +10,7 @@ import { formatUnits } from "viem"
 import { keepWithin } from "./Auth/UsageRepo.ts"
 import { Chains } from "./Chains.ts"
 import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
-import type { ChainName, Mode } from "./Domain/Chain.ts"
+import { type ChainName, chainTraits, type Mode } from "./Domain/Chain.ts"
 import { decimalsOf, nativeToken, type PaymentCurrency } from "./Domain/Currency.ts"
 import { newQuoteId, type QuoteId } from "./Domain/Ids.ts"
 import type { Owner } from "./Domain/Owner.ts"
@@ -82,9 +82,14 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
         if (gas === undefined) {
           return yield* new RateUnavailable({ message: `No recent gas price of ${chain} is known: ask again later.` })
         }
-        const native = yield* priceOf(nativeToken(chain))
-        const target = yield* priceOf(request.toCurrency)
         const wei = gas.price * transferGas(token, chain) + gas.l1Fee
+        const coin = nativeToken(chain)
+        if (wei > chainTraits[chain].mostGas) {
+          const message = `By the gas price of ${chain} a transfer costs ${formatUnits(wei, 18)} ${coin}, more than it can: ask again later.`
+          return yield* new RateUnavailable({ message })
+        }
+        const native = yield* priceOf(coin)
+        const target = yield* priceOf(request.toCurrency)
         return networkFeeOf(wei, native, target, decimalsOf[request.toCurrency])
       })
 

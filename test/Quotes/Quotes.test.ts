@@ -130,6 +130,10 @@ test("no price and no gas price known are refusals, never a guess", function* ()
   expect(yield* message({ fromCurrency: "USD", toCurrency: "USDC", amount: "5", chain: "polygon" })).toBe(
     "No recent gas price of polygon is known: ask again later."
   )
+  // Of 50 USD a false gas price would leave cents.
+  expect(yield* message({ fromCurrency: "USD", toCurrency: "USDC", amount: "50", chain: "arbitrum" })).toBe(
+    "By the gas price of arbitrum a transfer costs 0.00104 ETH, more than it can: ask again later."
+  )
 })
 
 scopedTest(quotesWith({ rates: { ...testRates(fixed), sources: ["coinbase"] } }))(

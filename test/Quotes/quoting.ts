@@ -15,7 +15,7 @@ export const owner = { account: AccountId.make("shop"), mode: "test" } as const
 export const other = { account: AccountId.make("other"), mode: "test" } as const
 const gwei = 10n ** 9n
 
-/** Gas costs 10 gwei on every chain but polygon, where nobody knows. */
+/** Gas costs 10 gwei on every chain but polygon, where nobody knows, and arbitrum, where it is a lie. */
 export const chains = Layer.mock(Chains, {
   behind: () => 0,
   wake: () => {},
@@ -23,7 +23,9 @@ export const chains = Layer.mock(Chains, {
   exclusively: () => () => Effect.die("not asked for"),
   gas: ({ chain }) =>
     Effect.succeed(
-      chain === "polygon" ? undefined : { price: 10n * gwei, l1Fee: chain === "optimism" ? 10n ** 14n : 0n }
+      chain === "polygon"
+        ? undefined
+        : { price: (chain === "arbitrum" ? 16n : 10n) * gwei, l1Fee: chain === "optimism" ? 10n ** 14n : 0n }
     )
 })
 

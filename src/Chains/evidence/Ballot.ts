@@ -114,3 +114,7 @@ export const reached = <Claim>(claims: ReadonlyArray<Claim>, numberOf: (claim: C
 /** What all of them say of one thing; undefined where they differ. */
 export const common = <Value>([first, ...others]: ReadonlyArray<Value>): Value | undefined =>
   others.every((other) => other === first) ? first : undefined
+
+/** The middle one of what several say, of two the lower: no single provider moves it beyond what another one says. */
+export const middle = (values: ReadonlyArray<bigint>): bigint | undefined =>
+  [...values].sort((one, other) => (one < other ? -1 : Number(one > other)))[(values.length - 1) >> 1]

@@ -1,8 +1,9 @@
 import { Clock, Duration, Effect } from "effect"
 import { type ChainName, chainTraits } from "../../Domain/Chain.ts"
+import { middle } from "../evidence/Ballot.ts"
 import { getGasPrice, getL1Fee, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
-import type { Providers } from "./Providers.ts"
+import type { Provider, Providers } from "./Providers.ts"
 
 /** The gas price of a chain, and what a transfer pays besides. */
 export interface Gas {
@@ -43,9 +44,21 @@ export const gasOf = (chain: ChainName, client: RpcClient, price: bigint): Effec
 const isWithin = (at: number | undefined, age: number, now: number): boolean =>
   at !== undefined && at <= now && now - at < age
 
+/** What a transfer costs by one provider; undefined where it does not say. */
+const readGas = (chain: ChainName, { client }: Provider): Effect.Effect<Gas | undefined> =>
+  Effect.flatMap(sendBatch(client, [getGasPrice]), ([price]) => gasOf(chain, client, price)).pipe(
+    Effect.timeout(deadline),
+    Effect.catchAll((error) =>
+      Effect.as(
+        Effect.logDebug("the gas price cannot be read").pipe(Effect.annotateLogs({ reason: error.message })),
+        undefined
+      )
+    )
+  )
+
 /**
- * What a transfer costs now, read from the serving provider on demand: without quotes it takes no calls, otherwise at
- * most one read in each `interval`. Undefined when unknown, or older than two minutes.
+ * What a transfer costs now, by the middle one of all providers that say, read on demand: without quotes it takes no calls,
+ * otherwise at most one read in each `interval`. Undefined when unknown, or older than two minutes.
  */
 export const makeGas = (chain: ChainName, providers: Providers): Effect.Effect<Gas | undefined> => {
   const single = Effect.unsafeMakeSemaphore(1)
@@ -53,14 +66,19 @@ export const makeGas = (chain: ChainName, providers: Providers): Effect.Effect<G
   let triedAt: number | undefined
 
   const refresh = Effect.gen(function* () {
-    const { client } = yield* providers.current
-    const [price] = yield* sendBatch(client, [getGasPrice])
-    return yield* gasOf(chain, client, price)
+    const serving = yield* providers.current
+    const asked = [serving, ...(yield* providers.others(serving))]
+    const said = yield* Effect.forEach(asked, (provider) => readGas(chain, provider), { concurrency: asked.length })
+    const known = said.filter((gas) => gas !== undefined)
+    const price = middle(known.map((gas) => gas.price))
+    const l1Fee = middle(known.map((gas) => gas.l1Fee))
+    return price === undefined || l1Fee === undefined ? undefined : { price, l1Fee }
   }).pipe(
-    Effect.timeout(deadline),
     Effect.catchAll((error) =>
       Effect.as(
-        Effect.logDebug("the gas price cannot be read").pipe(Effect.annotateLogs({ reason: error.message })),
+        Effect.logDebug("no provider can be asked for the gas price").pipe(
+          Effect.annotateLogs({ reason: error.message })
+        ),
         undefined
       )
     )

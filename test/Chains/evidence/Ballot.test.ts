@@ -3,6 +3,7 @@ import {
   type Answer,
   Ballot,
   common,
+  middle,
   no,
   onOtherBlock,
   reached,
@@ -239,4 +240,12 @@ it("what not all say is said by nobody", () => {
   expect(common(["0xa"])).toBe("0xa")
   expect(common(["0xa", "0xa"])).toBe("0xa")
   expect(common(["0xa", "0xb", "0xa"])).toBeUndefined()
+})
+
+it("of what several say the middle counts, of two the lower", () => {
+  expect(middle([])).toBeUndefined()
+  expect(middle([7n])).toBe(7n)
+  expect(middle([9n, 7n])).toBe(7n)
+  expect(middle([10n, 9n, 7n])).toBe(9n)
+  expect(middle([7n, 1_000n, 8n, 9n])).toBe(8n)
 })

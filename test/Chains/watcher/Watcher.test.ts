@@ -222,6 +222,25 @@ onChain("the gas price is read on demand, at most twice a minute, and kept for t
   expect(yield* chains.gas(network)).toBeUndefined()
 })
 
+it.scoped.each([
+  ["one of two says less", 2, 0, "0x1", 1n],
+  ["one of two says a thousand times more", 2, 1, "0xe8d4a51000", 1_000_000_000n],
+  ["the serving one of three says a thousand times more", 3, 0, "0xe8d4a51000", 1_000_000_000n],
+  ["the serving one of three says less", 3, 0, "0x1", 1_000_000_000n],
+  ["the serving one of three says nothing", 3, 0, null, 1_000_000_000n]
+] as const)("the gas price is the middle one of all providers: %s", ([, count, place, says, price]) => {
+  const nodes = [new ModelChain(10)]
+  while (nodes.length < count) nodes.push(new ModelChain(-1, nodes[0]?.blocks))
+  const liar = nodes[place]
+  if (liar !== undefined) liar.distort = ({ method }, answer) => (method === "eth_gasPrice" ? says : answer)
+  return Effect.gen(function* () {
+    const chains = yield* Chains
+    yield* watchedPayment(alice)
+    yield* second
+    expect(yield* chains.gas({ chain: "ethereum", mode: "test" })).toMatchObject({ price, l1Fee: 0n })
+  }).pipe(aroundSome(nodes))
+})
+
 it.scoped("two modes of a chain are read separately, each for its own payments, also through a reorg", () => {
   const [test, live] = [new ModelChain(10), new ModelChain(10)]
   live.chainId = 1
