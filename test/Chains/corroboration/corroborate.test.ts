@@ -144,6 +144,22 @@ describe("a receipt that one provider has reported", () => {
     expect((yield* health)?.reason).toBeUndefined()
   })
 
+  openScene("waits where the other has its transaction with more coins", two, function* (first, other) {
+    const value = (coins: bigint) => `0x${coins.toString(16)}`
+    first.distort = ({ method }, answer) =>
+      method === "eth_getBlockByNumber" || method === "eth_getTransactionByHash"
+        ? JSON.parse(JSON.stringify(answer).replaceAll(`"value":"${value(6n)}"`, `"value":"${value(1n)}"`))
+        : answer
+    yield* watchedPayment(alice)
+    yield* next(first, coin(alice, 6n))
+    yield* nextOnes(first, 4)
+    yield* upTo(15)
+    expect(yield* rows("SELECT amount, corroborated, denied_by FROM receipts")).toEqual([
+      { amount: "1", corroborated: 0, denied_by: "model" }
+    ])
+    expect(other.count("eth_getTransactionReceipt")).toBeGreaterThan(0)
+  })
+
   for (const [title, edit, found] of [
     ["amount", { data: `0x${"1".padStart(64, "0")}` }, { amount: "1", currency: "USDC" }],
     ["token", { address: bridged }, { amount: "5", currency: "USDC.e" }]
