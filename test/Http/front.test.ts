@@ -19,7 +19,8 @@ const waiting = Effect.gen(function* () {
   return { respond, asked, go: Deferred.succeed(go, undefined) }
 })
 
-const soon = { connectionsCheckingInterval: 10, headersTimeout: 50, requestTimeout: 100 }
+/** Soon over, and long enough for what a busy machine sends at once. */
+const soon = { connectionsCheckingInterval: 10, headersTimeout: 500, requestTimeout: 1_000 }
 
 describe("a client at its connection limit", () => {
   it.scopedLive("loses those with unfinished requests, never one in progress; then the new one is refused", () =>

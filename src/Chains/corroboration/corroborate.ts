@@ -1,7 +1,7 @@
 import { Array as Arr, Clock, Duration, Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
-import { type Answer, Ballot, common, quorum } from "../evidence/Ballot.ts"
+import { Ballot, quorum, unanimous, type Vote } from "../evidence/Ballot.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { type IsStalled, makeIsStalled } from "../providers/stalledHead.ts"
@@ -90,7 +90,7 @@ const askProvider = Effect.fnUntraced(function* (
   receipts: ReadonlyArray<Uncorroborated>
 ) {
   const asked: Array<Uncorroborated> = []
-  const answers = new Map<Uncorroborated, Answer<ReceiptFacts>>()
+  const answers = new Map<Uncorroborated, Vote<ReceiptFacts>>()
   let beyond: number | undefined
   let answered = true
   for (const part of Arr.chunksOf(Object.values(Arr.groupBy(receipts, ({ txHash }) => txHash)), transactionsPerBatch)) {
@@ -120,7 +120,7 @@ const isJudgedBeside = (serving: Provider, { claims, denials, elsewhere }: Recei
 /** What those that agree say: the block time, and the sender where they say the same. */
 const factsOf = ({ agreed }: ReceiptTally) => ({
   blockTime: agreed[0]?.value.time,
-  sender: common(agreed.map(({ value }) => value.sender))
+  sender: unanimous(agreed.map(({ value }) => value.sender))
 })
 
 /**

@@ -5,7 +5,7 @@ import { type StoreUnavailable, Tx } from "../../Sql.ts"
 import { dueAgain } from "../balances/discrepancy.ts"
 import { pointAt, type StateProvider } from "../balances/historicalStates.ts"
 import type { Reconciliation } from "../balances/reconcile.ts"
-import { type Answer, Ballot, no, onOtherBlock, quorum, type Tally, unable, yes } from "../evidence/Ballot.ts"
+import { Ballot, no, onOtherBlock, quorum, type Tally, unable, type Vote, yes } from "../evidence/Ballot.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import { headOf } from "../providers/headOf.ts"
@@ -73,7 +73,7 @@ const answerBy = Effect.fnUntraced(function* (
   provider: Provider,
   { address, amount, blockHash, blockNumber, blockTime, since = blockNumber }: Unattributed,
   receivedWith: UnshownReceipts.ReceivedWith
-): Effect.fn.Return<Answer<true>, RpcError> {
+): Effect.fn.Return<Vote<true>, RpcError> {
   const at = { number: blockNumber, hash: blockHash, time: blockTime }
   const sources = { provider, others: [], at, hashes: new Map<number, string>() }
   const after = yield* pointAt(sources, address, blockNumber)
@@ -93,7 +93,7 @@ const answerInBlock = Effect.fnUntraced(function* (
   provider: Provider,
   money: Unattributed,
   receivedWith: UnshownReceipts.ReceivedWith
-): Effect.fn.Return<Answer<true>, RpcError> {
+): Effect.fn.Return<Vote<true>, RpcError> {
   const [block] = yield* sendBatch(provider.client, [findHeader(money.blockNumber)])
   if (block !== undefined && block.hash !== money.blockHash) return onOtherBlock
   return yield* answerBy(provider, money, receivedWith)
@@ -103,7 +103,7 @@ const answerInBlock = Effect.fnUntraced(function* (
 const tallyOf = Effect.fnUntraced(function* (
   { providers }: WatchContext,
   asked: ReadonlyArray<Provider>,
-  ask: (provider: Provider) => Effect.Effect<Answer<true>, RpcError>
+  ask: (provider: Provider) => Effect.Effect<Vote<true>, RpcError>
 ) {
   const ballot = new Ballot<"money", true, Provider>()
   for (const provider of asked) {

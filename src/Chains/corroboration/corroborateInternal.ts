@@ -11,7 +11,7 @@ import { isNamedBy, outcomesOf } from "../balances/blockIncome.ts"
 import { stateOf } from "../balances/historicalStates.ts"
 import { receivedBy } from "../balances/internalTransfers.ts"
 import { makeTraceBudget, traceBlock, transactionsOf, tryCapability } from "../balances/traceBlock.ts"
-import { type Answer, no, unable, yes } from "../evidence/Ballot.ts"
+import { no, unable, type Vote, yes } from "../evidence/Ballot.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { traceTransaction } from "../rpc/balanceMethods.ts"
 import { type FullBlock, getFullBlock, optional, sendBatch } from "../rpc/methods.ts"
@@ -117,7 +117,7 @@ const candidateOf = ({ address, block: { header, transactions }, watch }: Questi
 const answerOn = Effect.fnUntraced(function* (
   question: Question,
   receipt: Uncorroborated
-): Effect.fn.Return<Answer<true>, RpcError> {
+): Effect.fn.Return<Vote<true>, RpcError> {
   const { address, income, expected } = question
   const transaction = candidateOf(question, receipt)
   if (transaction === undefined) return no
@@ -178,7 +178,7 @@ export const corroborateInternal = Effect.fn("Chains.corroborateInternal")(funct
   watch: WatchContext,
   receipts: ReadonlyArray<Uncorroborated>
 ) {
-  const answers = new Map<Uncorroborated, Answer<true>>()
+  const answers = new Map<Uncorroborated, Vote<true>>()
   const inBlock: Array<Uncorroborated> = []
   for (const part of Arr.chunksOf(receipts, callsPerBatch)) {
     const outcomes = yield* unlessTrouble(
@@ -198,6 +198,6 @@ export const corroborateInternal = Effect.fn("Chains.corroborateInternal")(funct
   for (const group of Object.values(Arr.groupBy(inBlock, ({ blockHash }) => blockHash))) {
     for (const [receipt, answer] of yield* ofBlock(watch, provider, group)) answers.set(receipt, answer)
   }
-  const found: ReadonlyMap<Uncorroborated, Answer<true>> = answers
+  const found: ReadonlyMap<Uncorroborated, Vote<true>> = answers
   return found
 })

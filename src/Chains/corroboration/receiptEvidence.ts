@@ -1,6 +1,6 @@
 import { Array as Arr, Effect, Either } from "effect"
 import { nativeToken } from "../../Domain/Currency.ts"
-import { type Answer, no, onOtherBlock, type Tally, yes } from "../evidence/Ballot.ts"
+import { no, onOtherBlock, type Tally, type Vote, yes } from "../evidence/Ballot.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
@@ -55,7 +55,7 @@ export interface ReceiptEvidence {
    *
    * There is none about receipts above what its head confirms.
    */
-  readonly answers: ReadonlyMap<Uncorroborated, Answer<ReceiptFacts>>
+  readonly answers: ReadonlyMap<Uncorroborated, Vote<ReceiptFacts>>
   /** Number of its head. */
   readonly head: number
 }
@@ -142,7 +142,7 @@ export const receiptEvidenceOf = Effect.fn("Chains.receiptEvidenceOf")(function*
   const responses = all.slice(numbers.length)
   const isDeep = ({ blockNumber }: Uncorroborated) => head.number - blockNumber + 1 >= watch.chain.confirmations
   const transactions = new Map(Arr.zip(paying, responses.slice(hashes.length)))
-  const answers = new Map<Uncorroborated, Answer<ReceiptFacts>>()
+  const answers = new Map<Uncorroborated, Vote<ReceiptFacts>>()
   const tell = (receipt: Uncorroborated, isPresent: boolean, sender?: string) => {
     const time = times.get(receipt.blockHash)
     if (!isPresent) answers.set(receipt, time === undefined ? onOtherBlock : no)

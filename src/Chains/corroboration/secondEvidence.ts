@@ -1,7 +1,7 @@
 import { Array as Arr, Effect } from "effect"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { type Answer, Ballot, quorum, yes } from "../evidence/Ballot.ts"
+import { Ballot, quorum, type Vote, yes } from "../evidence/Ballot.ts"
 import type { ReceiptKey } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
@@ -51,7 +51,7 @@ export const singleSourcedOf = Effect.fnUntraced(function* (
 /** A provider's answers about single-sourced receipts. */
 export interface SecondEvidence {
   /** Of the receipts that it has, its block times; of dust, that it lacks it although its head is high enough. */
-  readonly answers: ReadonlyArray<readonly [ReceiptKey, Answer<CorroboratedReceipt>]>
+  readonly answers: ReadonlyArray<readonly [ReceiptKey, Vote<CorroboratedReceipt>]>
   /**
    * Money without a transaction that its own balances show. Of other such money in `answers` it has the block and no
    * states.
@@ -64,7 +64,7 @@ const dustEvidence = Effect.fnUntraced(function* (
   provider: Provider,
   dust: ReadonlyArray<Uncorroborated>
 ) {
-  const found: Array<readonly [ReceiptKey, Answer<CorroboratedReceipt>]> = []
+  const found: Array<readonly [ReceiptKey, Vote<CorroboratedReceipt>]> = []
   for (const part of Arr.chunksOf(dust, receiptsPerBatch)) {
     const { answers } = yield* receiptEvidenceOf(provider, watch, part)
     for (const [receipt, answer] of answers) {
@@ -91,7 +91,7 @@ const undatedEvidence = Effect.fnUntraced(function* (
     { concurrency: 1 }
   )
   const byNumber = new Map(Arr.zip(numbers, headers.flat()))
-  const answers: Array<readonly [ReceiptKey, Answer<CorroboratedReceipt>]> = []
+  const answers: Array<readonly [ReceiptKey, Vote<CorroboratedReceipt>]> = []
   const shown: Array<Undated> = []
   for (const money of undated) {
     const { address, blockHash, blockNumber, position, since = blockNumber } = money

@@ -3,7 +3,7 @@ import type { Network } from "../../Domain/Chain.ts"
 import { finalBlock } from "../../Domain/Finality.ts"
 import type { Scan } from "../../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
-import { Ballot, common, yes } from "../evidence/Ballot.ts"
+import { Ballot, unanimous, yes } from "../evidence/Ballot.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import { refusals } from "../providers/BlockRange.ts"
@@ -192,7 +192,7 @@ const corroboratedTransfers = Effect.fnUntraced(function* (
     }
   }
   return ballot.shown.flatMap(([, alike]) =>
-    alike.slice(0, 1).map((transfer) => ({ ...transfer, sender: common(alike.map(({ sender }) => sender)) }))
+    alike.slice(0, 1).map((transfer) => ({ ...transfer, sender: unanimous(alike.map(({ sender }) => sender)) }))
   )
 })
 

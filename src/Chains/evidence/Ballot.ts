@@ -11,21 +11,21 @@
 /** How many providers must say the same. */
 export const quorum = 2
 
-/** A provider's answer to a question. No answer at all is no vote. */
-export type Answer<Value> =
+/** What a provider says to a question. No answer at all is no vote. */
+export type Vote<Value> =
   | { readonly is: "yes"; readonly value: Value }
   /** `otherBlock`: it has another block at the height in question, and cannot know what is in this one. */
   | { readonly is: "no"; readonly otherBlock: boolean }
   /** It has not what it takes to say, such as the states of an old block. That is no denial. */
   | { readonly is: "unable" }
 
-export const yes = <Value>(value: Value): Answer<Value> => ({ is: "yes", value })
-export const no: Answer<never> = { is: "no", otherBlock: false }
-export const onOtherBlock: Answer<never> = { is: "no", otherBlock: true }
-export const unable: Answer<never> = { is: "unable" }
+export const yes = <Value>(value: Value): Vote<Value> => ({ is: "yes", value })
+export const no: Vote<never> = { is: "no", otherBlock: false }
+export const onOtherBlock: Vote<never> = { is: "no", otherBlock: true }
+export const unable: Vote<never> = { is: "unable" }
 
 /** A provider that says yes, and what it says. */
-export interface Claim<Value, Voter> {
+interface Claim<Value, Voter> {
   readonly by: Voter
   readonly value: Value
 }
@@ -48,16 +48,16 @@ export interface Tally<Value, Voter> {
 }
 
 export class Ballot<Question, Value, Voter> {
-  readonly #votes = new Map<Question, Map<Voter, Answer<Value>>>()
+  readonly #votes = new Map<Question, Map<Voter, Vote<Value>>>()
 
   /** @param isSame whether two values agree */
   constructor(readonly isSame: (one: Value, other: Value) => boolean = Object.is) {}
 
   /** Each provider has one voice: one that contradicts itself has said nothing. */
-  vote(question: Question, by: Voter, answer: Answer<Value>): void {
-    const votes = this.#votes.get(question) ?? new Map<Voter, Answer<Value>>()
+  vote(question: Question, by: Voter, vote: Vote<Value>): void {
+    const votes = this.#votes.get(question) ?? new Map<Voter, Vote<Value>>()
     const before = votes.get(by)
-    this.#votes.set(question, votes.set(by, before === undefined || this.#agrees(before, answer) ? answer : unable))
+    this.#votes.set(question, votes.set(by, before === undefined || this.#agrees(before, vote) ? vote : unable))
   }
 
   tally(question: Question): Tally<Value, Voter> {
@@ -94,7 +94,7 @@ export class Ballot<Question, Value, Voter> {
     })
   }
 
-  #agrees(one: Answer<Value>, other: Answer<Value>): boolean {
+  #agrees(one: Vote<Value>, other: Vote<Value>): boolean {
     return one.is === "yes" && other.is === "yes" ? this.isSame(one.value, other.value) : one.is === other.is
   }
 
@@ -112,7 +112,7 @@ export const reached = <Claim>(claims: ReadonlyArray<Claim>, numberOf: (claim: C
   [...claims].sort((one, other) => numberOf(other) - numberOf(one))[quorum - 1]
 
 /** What all of them say of one thing; undefined where they differ. */
-export const common = <Value>([first, ...others]: ReadonlyArray<Value>): Value | undefined =>
+export const unanimous = <Value>([first, ...others]: ReadonlyArray<Value>): Value | undefined =>
   others.every((other) => other === first) ? first : undefined
 
 /** The middle one of what several say, of two the lower: no single provider moves it beyond what another one says. */

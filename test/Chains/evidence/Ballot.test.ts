@@ -1,20 +1,20 @@
 import { expect, it } from "@effect/vitest"
 import {
-  type Answer,
   Ballot,
-  common,
   middle,
   no,
   onOtherBlock,
   reached,
   unable,
+  unanimous,
+  type Vote,
   yes
 } from "../../../src/Chains/evidence/Ballot.ts"
 
 type Voter = "a" | "b" | "c" | "d"
-type Vote = readonly [Voter, Answer<number>]
+type Cast = readonly [Voter, Vote<number>]
 
-const tallyOf = (...votes: ReadonlyArray<Vote>) => {
+const tallyOf = (...votes: ReadonlyArray<Cast>) => {
   const ballot = new Ballot<string, number, Voter>()
   for (const [by, answer] of votes) ballot.vote("question", by, answer)
   return ballot.tally("question")
@@ -22,7 +22,7 @@ const tallyOf = (...votes: ReadonlyArray<Vote>) => {
 
 const [at1, at2] = [yes(1), yes(2)]
 
-it.each<readonly [string, ReadonlyArray<Vote>, "shown" | "denied" | "open"]>([
+it.each<readonly [string, ReadonlyArray<Cast>, "shown" | "denied" | "open"]>([
   ["nobody answers", [], "open"],
   ["one says yes", [["a", at1]], "open"],
   [
@@ -236,10 +236,10 @@ it("of heights the highest counts that two have reached", () => {
 })
 
 it("what not all say is said by nobody", () => {
-  expect(common([])).toBeUndefined()
-  expect(common(["0xa"])).toBe("0xa")
-  expect(common(["0xa", "0xa"])).toBe("0xa")
-  expect(common(["0xa", "0xb", "0xa"])).toBeUndefined()
+  expect(unanimous([])).toBeUndefined()
+  expect(unanimous(["0xa"])).toBe("0xa")
+  expect(unanimous(["0xa", "0xa"])).toBe("0xa")
+  expect(unanimous(["0xa", "0xb", "0xa"])).toBeUndefined()
 })
 
 it("of what several say the middle counts, of two the lower", () => {
