@@ -1,9 +1,10 @@
-import { BigDecimal, Clock, Duration, Effect, Either } from "effect"
+import { Array as Arr, BigDecimal, Clock, Duration, Effect, Either, Order } from "effect"
 import { decodeFunctionResult, encodeFunctionData, type Hex, parseAbi } from "viem"
-import type { Providers } from "../../Chains/providers/Providers.ts"
+import type { Provider, Providers } from "../../Chains/providers/Providers.ts"
 import { type ContractView, readContractViews, type ViewResult } from "../../Chains/rpc/contractViews.ts"
 import type { ChainName } from "../../Domain/Chain.ts"
 import type { QuoteCurrency } from "../../Domain/Quote.ts"
+import { showDecimal } from "./decimal.ts"
 import type { ChainFeeds, Feed } from "./feeds.ts"
 import { type PricePoint, type PriceReading, type PriceSource, PriceSourceError, readingLife } from "./PriceSource.ts"
 
@@ -84,15 +85,52 @@ const pointOf = (symbol: QuoteCurrency, quotations: ReadonlyArray<Quotation>): P
   return { symbol, price, observedAt, maxAge: Math.min(...quotations.map((one) => one.usableUntil)) - observedAt }
 }
 
-/** Chainlink's feeds on a chain, read through the operator's own providers in one batch. */
+const byPrice = Order.mapInput(BigDecimal.Order, ({ price }: PricePoint) => price)
+
+/** By how much two providers may differ, as a part of the lower price: one may have a block more, and an update in it. */
+const feedStep = BigDecimal.make(5n, 3)
+
+/**
+ * The price of one currency by the providers that have one, at least one: the middle one of what they say, of two the lower.
+ * On the left where just two say something, and they cannot both be right.
+ */
+const middleOf = (points: Arr.NonEmptyReadonlyArray<PricePoint>): Either.Either<PricePoint, string> => {
+  const sorted = Arr.sort(points, byPrice)
+  const [lowest, highest] = [sorted[0], Arr.lastNonEmpty(sorted)]
+  const step = BigDecimal.multiply(lowest.price, feedStep)
+  if (sorted.length === 2 && BigDecimal.greaterThan(BigDecimal.subtract(highest.price, lowest.price), step)) {
+    const [low, high] = [lowest, highest].map(({ price }) => showDecimal(price))
+    return Either.left(`one provider says ${low} and another one ${high}: add a third one to rpc_urls`)
+  }
+  return Either.right(sorted[(sorted.length - 1) >> 1] ?? lowest)
+}
+
+/** What the readings of several providers say together. */
+const agreedOf = (readings: Arr.NonEmptyReadonlyArray<PriceReading>): PriceReading => {
+  const points = Object.values(
+    Arr.groupBy(
+      readings.flatMap((reading) => reading.points),
+      ({ symbol }) => symbol
+    )
+  )
+  const priced = new Set(points.map(([{ symbol }]) => symbol))
+  const [differing, agreed] = Arr.partitionMap(points, (all) =>
+    Either.mapLeft(middleOf(all), (reason) => ({ symbol: all[0].symbol, reason }))
+  )
+  return { points: agreed, refused: [...differing, ...readings[0].refused.filter(({ symbol }) => !priced.has(symbol))] }
+}
+
+/** Chainlink's feeds on a chain, read through each of the operator's own providers in one batch. */
 export const makeChainlink = (chain: ChainName, providers: Providers, feeds: ChainFeeds): PriceSource => {
   const name = `chainlink on ${chain}`
   const prices = Object.entries(feeds.prices) as ReadonlyArray<[QuoteCurrency, ReadonlyArray<Feed>]>
   const all = prices.flatMap(([, list]) => list)
-  /** By address, the decimals of feeds that have been checked. */
-  const checked = new Map<string, number>()
+  /** By provider, and by address, the decimals of feeds that have been checked. */
+  const checkedBy = new Map<number, Map<string, number>>()
 
-  const readFrom = Effect.fn("Chainlink.read")(function* (client: Parameters<typeof readContractViews>[0]) {
+  const readFrom = Effect.fn("Chainlink.read")(function* ({ client, index }: Provider) {
+    const checked = checkedBy.get(index) ?? new Map<string, number>()
+    checkedBy.set(index, checked)
     const unknown = all.filter(({ address }) => !checked.has(address))
     const troubles = new Map<string, string>()
     if (unknown.length > 0) {
@@ -137,9 +175,16 @@ export const makeChainlink = (chain: ChainName, providers: Providers, feeds: Cha
   return {
     name,
     kind: "chainlink",
-    read: Effect.flatMap(providers.current, (provider) =>
-      Effect.tapErrorTag(readFrom(provider.client), "RpcError", (error) => providers.failed(provider, error))
-    ).pipe(
+    read: Effect.gen(function* () {
+      const serving = yield* providers.current
+      const asked = [serving, ...(yield* providers.others(serving))]
+      const read = (provider: Provider) =>
+        Effect.either(Effect.tapErrorTag(readFrom(provider), "RpcError", (error) => providers.failed(provider, error)))
+      const [own, ...theirs] = yield* Effect.forEach(asked, read, { concurrency: asked.length })
+      const [reading, ...others] = Arr.getRights([...(own === undefined ? [] : [own]), ...theirs])
+      if (reading !== undefined) return agreedOf([reading, ...others])
+      return yield* own ?? new PriceSourceError({ source: name, reason: "no provider was asked" })
+    }).pipe(
       Effect.catchTags({
         RpcError: ({ method, reason }) =>
           new PriceSourceError({ source: name, reason: `${method} failed (${reason})` }),
