@@ -144,6 +144,10 @@ story("money without a transaction is dated by providers that have its block and
   const undated = [unattributed(hash, 5n), unattributed("0xother", 5n), unattributed(hash, 6n)]
   const { answers } = yield* secondEvidenceOf(yield* watchOf(providers), provider, { dust: [], undated }, settled)
   expect(answers).toMatchObject([[{}, { is: "yes", value: { blockHash: hash, blockTime: 120, sinceTime: 110 } }]])
+  // Not by what the provider said that reported it.
+  const misdated = [{ ...unattributed(hash, 5n), blockTime: 121 }]
+  const again = yield* secondEvidenceOf(yield* watchOf(providers), provider, { dust: [], undated: misdated }, settled)
+  expect(again.answers).toMatchObject([[{}, { is: "yes", value: { blockTime: 120 } }]])
 })
 
 story("money whose states a provider has pruned is shown by a balance of which nothing was sent", [], function* () {

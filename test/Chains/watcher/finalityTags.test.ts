@@ -41,6 +41,19 @@ describe("a tag that a policy requires", () => {
     }).pipe(aroundSome(nodes.slice(0, count), everyTenSeconds))
   })
 
+  onTwo("and that two providers report by turns counts for neither", everyTenSeconds, function* (first, other) {
+    yield* watchedPayment(alice)
+    for (let turn = 0; turn < 4; turn++) {
+      const [one, none] = turn % 2 === 0 ? [first, other] : [other, first]
+      one.finalized = 7
+      none.finalized = undefined
+      yield* pass("6 minutes")
+      expect((yield* finalized)?.finalized).toBe(null)
+    }
+    yield* pass("5 minutes")
+    expect((yield* finalized)?.finalized).toBe(7)
+  })
+
   onTwo(
     "and that the other provider does not know for a while does not count at once",
     everyTenSeconds,
