@@ -82,7 +82,7 @@ export const create = Effect.gen(function* () {
       measured: `${perSecond(rate)} over ${rounds} × ${count(perRound)}`,
       beside: `${perSecond(referenceRate)} of the bare server`,
       judged: rate / referenceRate,
-      floor: { atLeast: 0.26 },
+      floor: { atLeast: 0.23 },
       goal: { atLeast: 0.55 },
       written: percent
     },

@@ -116,7 +116,7 @@ const commands = (installation: Installation) =>
         what: "tilld keys list, from a daemon",
         measured: seconds(list),
         ...besideNode(bare, list),
-        floor: { atMost: 0.75 },
+        floor: { atMost: 0.85 },
         goal: { atMost: 0.4 }
       }
     ]

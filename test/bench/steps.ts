@@ -17,14 +17,14 @@ const warmUp = 4_000
  * profiles of one run show it. What a new step costs is in one of them.
  */
 const ceilings = {
-  "node:http, sockets": 0.7,
+  "node:http, sockets": 0.8,
   "checks and replies, Http/": 0.25,
   "keys and limits, Auth/": 0.08,
-  "JSON and schemas": 0.17,
-  "payment and event, other rooms": 0.45,
+  "JSON and schemas": 0.2,
+  "payment and event, other rooms": 0.52,
   "SQLite, Sql/": 1.35,
-  "Effect's fibers": 0.65,
-  "the rest of Node": 0.35,
+  "Effect's fibers": 0.75,
+  "the rest of Node": 0.4,
   "garbage collection": 1.1
 } as const
 
