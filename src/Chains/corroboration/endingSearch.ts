@@ -16,6 +16,7 @@ import type { Provider } from "../providers/Providers.ts"
 import { makeIsStalled } from "../providers/stalledHead.ts"
 import { providerTrouble, type RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import { decidesAsSoleProvider, type WatchContext } from "../scan/WatchContext.ts"
+import { corroborateTime } from "./blockTime.ts"
 import * as CorroborationRepo from "./CorroborationRepo.ts"
 import * as Searches from "./SearchesRepo.ts"
 import { SearchWaits } from "./SearchWaits.ts"
@@ -288,11 +289,16 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
     const heads = yield* headsOf([...others, provider], claimed.settled.number + chain.confirmations - 1)
     const second = reached(heads, ({ head }) => head)
     const sharedHead = Math.min(head.number, second?.head ?? head.number)
-    const page = sharedHead === head.number ? claimed : yield* dueAt({ ...head, number: sharedHead }, waiting)
-    if (page === undefined) {
+    const shared = { ...head, number: sharedHead }
+    const dated = sharedHead === head.number ? claimed : yield* dueAt(shared, waiting)
+    if (dated === undefined) {
       for (const one of heads) yield* providers.answered(one.provider)
       return `payments wait before they end: the head of ${second?.provider.client.host} is still block ${sharedHead}, not ${head.number}. Remedy: check that node; it gets a cooldown once its head has stood still for a minute`
     }
+    const asked = heads.map(({ provider }) => provider)
+    const { time } = yield* corroborateTime(watch, asked, dated.settled)
+    const page = time === dated.settled.time ? dated : yield* dueAt(shared, waiting)
+    if (page === undefined) return undefined
     for (const { payment } of page.due) searchWaits.searched(payment, now)
     waitReason = (yield* searchPage(provider, others, heads, page)) ?? (waiting.length > 0 ? waitReason : undefined)
     return waitReason

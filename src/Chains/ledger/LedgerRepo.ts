@@ -102,6 +102,25 @@ export const keepBlocks = ({ chain, mode }: Network, blocks: Iterable<BlockRef>)
     }
   })
 
+/** Stores another time of a stored block. */
+export const setBlockTime = ({ chain, mode }: Network, { hash, number, time }: BlockRef) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    yield* tx.run("UPDATE blocks SET time = ? WHERE chain = ? AND mode = ? AND number = ? AND hash = ?", [
+      time,
+      chain,
+      mode,
+      number,
+      hash
+    ])
+    yield* tx.run("UPDATE scans SET head_time = ? WHERE chain = ? AND mode = ? AND head_hash = ?", [
+      time,
+      chain,
+      mode,
+      hash
+    ])
+  })
+
 /** The payment whose receipts a commit has changed; undefined for an address whose payment is lost. */
 export type Touched = PaymentId | undefined
 

@@ -1,7 +1,8 @@
 import { Clock, Duration, Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { ChainSettings } from "../../Settings.ts"
-import { RpcError } from "../rpc/RpcError.ts"
+import { findHeader, getHead, sendBatch } from "../rpc/methods.ts"
+import { inconsistent, RpcError } from "../rpc/RpcError.ts"
 import { headOf } from "./headOf.ts"
 import type { Provider, Providers } from "./Providers.ts"
 
@@ -34,7 +35,10 @@ export const higherHead = Effect.fn("Providers.higherHead")(function* (
   return new RpcError({ host: provider.client.host, method: "eth_getBlockByNumber", reason: "behind", detail })
 })
 
-/** The error of a provider whose head moves but lags behind another provider's; undefined where it does not lag. */
+/**
+ * The error of a provider whose head moves but lags behind another provider's, or has an old time that it has not there;
+ * undefined where it does not lag.
+ */
 export type Lags = (provider: Provider, head: BlockRef) => Effect.Effect<RpcError | undefined>
 
 /**
@@ -56,8 +60,15 @@ export const makeLags = ({
     if (now >= comparedAt && now - comparedAt < compareInterval) return undefined
     comparedAt = now
     const other = yield* providers.other(provider)
-    const theirs = other && (yield* headOf(providers, other))
-    if (theirs === undefined) return undefined
+    if (other === undefined) return undefined
+    const look = sendBatch(other.client, [getHead, findHeader(head.number)])
+    const found = yield* Effect.catchAll(look, (error) => Effect.as(providers.failed(other, error), undefined))
+    if (found === undefined) return undefined
+    const [theirs, same] = found
+    if (same?.hash === head.hash && (same.time - head.time) * 1000 > lateAfter) {
+      const detail = `the time of block ${head.number} is ${head.time} by it, and ${same.time} by another provider`
+      return inconsistent(provider.client, "eth_getBlockByNumber", detail)
+    }
     const isLate = (theirs.time - head.time) * 1000 > lateAfter
     if (!isLate || theirs.number - head.number <= lagConfirmations * chain.confirmations) return undefined
     const detail = `its head is ${head.number}, and another provider's is ${theirs.number} and ${theirs.time - head.time} s newer`

@@ -143,7 +143,7 @@ export const contradict = Effect.fnUntraced(function* (slot: ProviderSlot, detai
   const { host } = slot.provider.client
   const since = yield* Clock.currentTimeMillis
   if (!isContradicted(slot, since)) {
-    yield* Effect.logError("a provider reported money that others deny: it does not serve for an hour").pipe(
+    yield* Effect.logError("others deny what a provider has reported: it does not serve for an hour").pipe(
       Effect.annotateLogs({ host, reason: detail })
     )
   }

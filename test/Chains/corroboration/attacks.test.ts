@@ -3,7 +3,7 @@ import { Duration } from "effect"
 import { rows } from "../../lib/rows.ts"
 import { alice, usdc } from "../around.ts"
 import { inventing, stateOf, untilOver, watchedUsdc } from "../lying.ts"
-import { token } from "../ModelChain.ts"
+import { type ModelChain, token } from "../ModelChain.ts"
 import { pass } from "../world.ts"
 import { inventedLog, mineOn, scene, seconds, withholdingLogs, withLogs } from "./scene.ts"
 
@@ -69,6 +69,31 @@ for (const nodes of [2, 3]) {
     }
   )
 }
+
+/** The node dates each block above the tenth some seconds off, later ones with a plus. */
+const datingOff = (chain: ModelChain, by: number) => {
+  const { distort } = chain
+  chain.distort = (request, answer) => {
+    const block = distort(request, answer) as { number: string; timestamp: string } | null
+    if (request.method !== "eth_getBlockByNumber" || block === null || Number(block.number) <= 10) return block
+    return { ...block, timestamp: `0x${Math.max(0, Number(block.timestamp) + by).toString(16)}` }
+  }
+}
+
+describe("block times of one of three that are off keep no payment open", () => {
+  for (const place of places) {
+    for (const by of [-7_200, -1, 1, 600]) {
+      scene(`provider ${place}, by ${by} s`, { nodes: 3, place }, function* (liar) {
+        datingOff(liar, by)
+        const { id } = yield* watchedUsdc()
+        liar.mine(token(usdc, alice, 2n))
+        yield* mineOn([liar], 420)
+        expect(yield* stateOf(id)).toBe("failed insufficient_amount 2")
+        expect(yield* exceptionsOf).toEqual([{ kind: "underpaid", amount: "2" }])
+      })
+    }
+  }
+})
 
 describe("branches", () => {
   for (const place of places) {
