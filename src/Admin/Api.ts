@@ -22,6 +22,8 @@ const FullReadiness = Schema.Struct({
       lagBlocks: Schema.optionalWith(count, optional),
       /** The last head's time less this machine's clock when it was read. */
       headAheadSeconds: Schema.optionalWith(Schema.Number, optional),
+      /** For how long no other provider has responded, where one of several decides alone. */
+      decidesAloneSeconds: Schema.optionalWith(count, optional),
       reason,
       /** Named by host, without the secrets of its URL. The reason says why a provider is unhealthy. */
       providers: Schema.Array(Schema.Struct({ host: Schema.String, healthy: Schema.Boolean, reason }))

@@ -36,6 +36,11 @@ const chainFamilies = (health: ReadonlyArray<ChainHealth>): ReadonlyArray<Family
       of(({ headAheadSeconds }) => headAheadSeconds)
     ),
     gauge(
+      "tilld_chain_decides_alone_seconds",
+      "For how long no other provider has responded where one of several decides alone, 0 where none does.",
+      of(({ decidesAloneSeconds = 0 }) => decidesAloneSeconds)
+    ),
+    gauge(
       "tilld_chain_provider_usable",
       "Whether a provider is used, 1, or unhealthy, 0, by its place in rpc_urls from 0 on.",
       health.flatMap(({ chain, mode, providers }) =>

@@ -58,7 +58,18 @@ const ofChain = (chain: ChainHealth): ReadonlyArray<Condition> => {
     remedy: "let chrony or systemd-timesyncd set it",
     patience: minutes(1)
   }
-  return [...(chain.ready ? [] : [unread]), ...providers, ...(late > behind ? [clock] : [])]
+  const alone: Condition = {
+    key: `alone ${name}`,
+    summary: `one provider decides alone on ${name}: no other has responded for ${Math.round((chain.decidesAloneSeconds ?? 0) / 60)} minutes`,
+    remedy: "tilld doctor says what is wrong with the others; add another provider to rpc_urls",
+    patience: 0
+  }
+  return [
+    ...(chain.ready ? [] : [unread]),
+    ...(chain.decidesAloneSeconds === undefined ? [] : [alone]),
+    ...providers,
+    ...(late > behind ? [clock] : [])
+  ]
 }
 
 const ofClock = (chains: ReadonlyArray<ChainHealth>): ReadonlyArray<Condition> => {

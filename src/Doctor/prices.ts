@@ -59,7 +59,11 @@ export const examinePrices = Effect.fn("Doctor.prices")(function* (settings: Set
   const ways = new Map(
     yield* Effect.forEach(
       settings.chains.filter((chain) => feedsOf(chain) !== undefined),
-      (chain) => Effect.map(makeProviders(chain, chain, rpc, undefined), (one) => [networkKey(chain), one] as const),
+      (chain) =>
+        Effect.map(
+          makeProviders(chain, chain, rpc, undefined, settings.payments.soleProviderPatience),
+          (one) => [networkKey(chain), one] as const
+        ),
       { concurrency: 1 }
     )
   )

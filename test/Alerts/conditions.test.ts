@@ -47,6 +47,7 @@ it.effect.each<readonly [string, World, ReadonlyArray<string>]>([
     ["provider base.live 1"]
   ],
   ["a test chain with every trouble", { chains: [inTest] }, []],
+  ["one of two providers that decides alone", { chains: [{ ...well, decidesAloneSeconds: 600 }] }, ["alone base.live"]],
   ["a clock that is little behind", { chains: [{ ...well, headAheadSeconds: 30 }] }, []],
   ["a clock that is behind one chain", { chains: [{ ...well, headAheadSeconds: 31 }, other] }, ["clock base.live"]],
   [

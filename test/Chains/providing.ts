@@ -1,4 +1,4 @@
-import { Effect, Logger, Redacted, TestClock } from "effect"
+import { Duration, Effect, Logger, Redacted, TestClock } from "effect"
 import { makeProviders, type Provider, type Providers } from "../../src/Chains/providers/Providers.ts"
 import type { RpcClient } from "../../src/Chains/rpc/Rpc.ts"
 import { RpcError, type RpcReason } from "../../src/Chains/rpc/RpcError.ts"
@@ -56,7 +56,7 @@ export const providersOf = (nodes: ReadonlyArray<Node>, known?: string, over: Pa
     if (node === undefined) throw new Error("no such node")
     return node.client
   }
-  return makeProviders(network, settings(nodes, over), { client }, known)
+  return makeProviders(network, settings(nodes, over), { client }, known, Duration.minutes(10))
 }
 
 export const hostOf = (provider: Provider | undefined) => provider?.client.host

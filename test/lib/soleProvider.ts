@@ -21,8 +21,8 @@ export const soleProvider = (client: RpcClient): { readonly provider: Provider; 
       failed: () => Effect.void,
       succeeded: () => undefined,
       answered: () => Effect.void,
-      silence: () => 0,
-      silentSince: (_, now) => now,
+      decidesAlone: () => true,
+      aloneSince: () => undefined,
       nextTry: (now) => now,
       health: () => [],
       all: [provider]

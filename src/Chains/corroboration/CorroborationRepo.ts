@@ -169,6 +169,18 @@ export const anyOverdue = (db: Db, { chain, mode }: Network, number: number, see
     [chain, mode, number, seenAt]
   )
 
+/** How many payments wait for receipts up to block `number` that are uncorroborated. */
+export const countWaiting = (db: Db, { chain, mode }: Network, number: number) =>
+  Effect.map(
+    db.get<{ payments: number }>(
+      `SELECT count(DISTINCT coalesce(payment_id, address)) AS payments FROM receipts
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND dust IS NULL AND tx_hash IS NOT NULL
+         AND block_number <= ? AND ${isAwaited}`,
+      [chain, mode, number]
+    ),
+    (row) => row?.payments ?? 0
+  )
+
 /** Whether a receipt up to block `upTo` is uncorroborated, dust included, or one above `after` is refuted. */
 export const anyUncorroborated = (db: Db, { chain, mode }: Network, after: number, upTo: number) =>
   Effect.map(

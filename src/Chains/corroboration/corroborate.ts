@@ -1,12 +1,13 @@
 import { Array as Arr, Clock, Duration, Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
+import { iso } from "../../Domain/Timestamp.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
 import { Ballot, quorum, unanimous, type Vote } from "../evidence/Ballot.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { type IsStalled, makeIsStalled } from "../providers/stalledHead.ts"
 import { providerTrouble } from "../rpc/RpcError.ts"
-import { decidesAsSoleProvider, isOnlyProvider, type WatchContext } from "../scan/WatchContext.ts"
+import { isOnlyProvider, type WatchContext } from "../scan/WatchContext.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
 import * as CorroborationRepo from "./CorroborationRepo.ts"
 import { Contradictions } from "./contradictions.ts"
@@ -30,10 +31,10 @@ const overdueAfter = Duration.toMillis("10 minutes")
 /** Most transactions listed in one log line. */
 const transactionsPerLog = 10
 
-export const decidesAlone =
-  "one provider decides alone: no other provider responds. Remedy: add another provider to rpc_urls"
-export const waitsForOthers =
-  "no other provider responds: payments wait for one, up to payments.sole_provider_patience. Remedy: add another provider to rpc_urls"
+const decidesAlone = (since: number, waited: number) =>
+  `one provider decides alone: no other provider has responded since ${iso(since)}; payments that waited for one: ${waited}. Remedy: add another provider to rpc_urls`
+const waitsForOthers = (count: number) =>
+  `no other provider responds; payments that wait for one, up to payments.sole_provider_patience: ${count}. Remedy: add another provider to rpc_urls`
 export const waitsForSecond = "receipts wait for a second provider to corroborate them"
 const overdueReason = ({ owner, txHash }: CorroborationRepo.NamedReceipt) =>
   `${waitsForSecond}, such as ${txHash} of ${owner}. Remedy: check their transactions in a block explorer, and add a third provider to rpc_urls`
@@ -181,8 +182,8 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
   const isStalled = makeIsStalled(providers)
   const dueReceipts = makeDueReceipts(watch)
   const contradictions = new Contradictions(providers.all)
-  /** When a sole provider of several last corroborated a receipt, Unix milliseconds. */
-  let decidedAloneAt: number | undefined
+  /** How many payments waited at most since another provider last responded. */
+  let waited = 0
 
   const warn = (late: ReadonlyArray<Uncorroborated>) =>
     late.length === 0
@@ -201,9 +202,9 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
     const settledAt = head.number - chain.confirmations + 1
     const now = yield* Clock.currentTimeMillis
     const others = yield* providers.witnesses(provider)
+    if (others.length > 0) waited = 0
     // Asked anew each time: the others are silent for longer once they have been asked again.
-    const mayDecideAlone = ({ isDenied }: Uncorroborated) =>
-      !isDenied && (isSingle || decidesAsSoleProvider(watch, provider))
+    const mayDecideAlone = ({ isDenied }: Uncorroborated) => !isDenied && (isSingle || providers.decidesAlone(provider))
     const isOverdue = ({ seenAt }: Uncorroborated) => seenAt <= now - overdueAfter
     // One list for all providers: a provider that is not asked must not be taken for silent.
     const { any, asked: due } = yield* dueReceipts(
@@ -239,7 +240,6 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
       )
     }
     const alone = isSingle ? [] : corroborated.filter(([, { outcome }]) => outcome !== "shown")
-    if (alone.length > 0) decidedAloneAt = now
     if (Object.values(verdict).some((list) => list.length > 0)) yield* store(watch, verdict)
     if (alone.length > 0) {
       yield* Effect.logWarning("one provider alone decided that receipts count: no other provider responded").pipe(
@@ -271,24 +271,22 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
     }
     const overdue = yield* CorroborationRepo.anyOverdue(reader, network, settledAt, now - overdueAfter)
     const denied = yield* CorroborationRepo.denials(reader, network, settledAt)
-    const silence = decidesAsSoleProvider(watch, provider) ? decidesAlone : waitsForOthers
-    return [
-      ...denied.map(denial),
-      overdue && overdueReason(overdue),
-      others.length > 0 || isSingle ? undefined : silence
-    ]
+    const isSilent = others.length === 0 && !isSingle && !providers.decidesAlone(provider)
+    const held = isSilent ? yield* CorroborationRepo.countWaiting(reader, network, settledAt) : 0
+    waited = Math.max(waited, held)
+    return [...denied.map(denial), overdue && overdueReason(overdue), isSilent ? waitsForOthers(held) : undefined]
       .filter((reason) => reason !== undefined)
       .join("; ")
   })
 
-  /** A decision by a sole provider stays on /readyz until another provider responds. */
-  const withSoleDecision = (provider: Provider, reason: string | undefined) =>
+  const withSilence = (reason: string | undefined) =>
     Effect.map(Clock.currentTimeMillis, (now) => {
-      const decidedAlone = decidedAloneAt !== undefined && providers.silentSince(provider, now) < decidedAloneAt
-      return reason || (decidedAlone ? decidesAlone : undefined)
+      const since = providers.aloneSince(now)
+      if (since === undefined) return reason || undefined
+      return [decidesAlone(since, waited), ...(reason ? [reason] : [])].join("; ")
     })
 
   return {
-    run: (provider, head) => Effect.flatMap(run(provider, head), (reason) => withSoleDecision(provider, reason))
+    run: (provider, head) => Effect.flatMap(run(provider, head), withSilence)
   }
 }

@@ -15,7 +15,7 @@ import { headOf } from "../providers/headOf.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { makeIsStalled } from "../providers/stalledHead.ts"
 import { providerTrouble, type RpcError, type RpcReason } from "../rpc/RpcError.ts"
-import { decidesAsSoleProvider, type WatchContext } from "../scan/WatchContext.ts"
+import type { WatchContext } from "../scan/WatchContext.ts"
 import { corroborateTime } from "./blockTime.ts"
 import * as CorroborationRepo from "./CorroborationRepo.ts"
 import * as Searches from "./SearchesRepo.ts"
@@ -266,7 +266,7 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
       return undated.size === 0 ? undefined : waitsForTimes
     }
     if (evidence.length === 0) return `payments wait for a provider before they end: ${reason}`
-    if (!decidesAsSoleProvider(watch, provider)) {
+    if (!providers.decidesAlone(provider)) {
       return `payments wait for another provider before they end: ${reason}. Remedy: add another provider to rpc_urls`
     }
     const bySole = { corroborated, unshown, denied: [], isSole: true }

@@ -227,7 +227,7 @@ const store = ({ settlement, writer, ...watch }: WatchContext, scan: Scan, part:
 /**
  * Reads the next range of final blocks again, from every usable provider, and stores what it finds.
  *
- * Where no other provider can be used, the pass waits while `patient`. After that the serving provider rereads the
+ * Where no other provider can be used, the pass waits until the serving one decides alone. Then that one rereads the
  * blocks by itself, since a load balancer may ask another node this time. That does not verify them: the pass is
  * repeated once another provider is back.
  *
@@ -237,7 +237,6 @@ export const verificationPass = Effect.fn("Watcher.verificationPass")(function* 
   watch: WatchContext,
   provider: Provider,
   finalized: BlockHeader | undefined,
-  patient: boolean,
   state: PassState = startPass()
 ) {
   const { network, providers, reader, watched } = watch
@@ -247,7 +246,8 @@ export const verificationPass = Effect.fn("Watcher.verificationPass")(function* 
   if (final <= scan.verified) return "done" satisfies PassResult
   const others = yield* providers.others(provider)
   const isSole = others.length === 0 && !isOnlyProvider(watch)
-  if (isSole && patient) return "waits" satisfies PassResult
+  const isPatient = () => !providers.decidesAlone(provider)
+  if (isSole && isPatient()) return "waits" satisfies PassResult
   const after = isSole ? Math.max(scan.verified, state.aloneTo) : scan.verified
   if (final <= after) return "done" satisfies PassResult
   // A contradicted provider still counts for the quorum, but adds no receipts of its own.
@@ -264,7 +264,7 @@ export const verificationPass = Effect.fn("Watcher.verificationPass")(function* 
     if (reports === undefined) return undefined
     const trustedReports = reports.filter((report) => trusted.includes(report.provider))
     const isVerified = isOnlyProvider(watch) || trustedReports.some((report) => report.provider !== provider)
-    if (!isVerified && patient) return undefined
+    if (!isVerified && isPatient()) return undefined
     const missed = yield* missedTransfers(watch, provider, scan, trustedReports, state)
     if (missed === undefined) return undefined
     const corroborated = yield* corroboratedTransfers(watch, provider, scan, reports, after, to)

@@ -31,7 +31,7 @@ export class Networks extends Context.Tag("tilld/Chains/Networks")<
           Effect.gen(function* () {
             const genesis = yield* Ledger.genesisHash(reader, chain)
             const network = { chain: chain.chain, mode: chain.mode }
-            const providers = yield* makeProviders(network, chain, rpc, genesis)
+            const providers = yield* makeProviders(network, chain, rpc, genesis, settings.payments.soleProviderPatience)
             return [networkKey(chain), { providers }] as const
           }),
         { concurrency: 1 }

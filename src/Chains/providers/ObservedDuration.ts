@@ -21,6 +21,11 @@ export class ObservedDuration {
     return this.#millis
   }
 
+  /** Whether it goes on. */
+  get isObserved(): boolean {
+    return this.#seenAt !== undefined
+  }
+
   /** Notes an observation at `now`. */
   seen(now: number): void {
     const step = now - (this.#seenAt ?? now)

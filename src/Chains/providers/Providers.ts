@@ -4,7 +4,7 @@
  * cooldown and another one serves; it is checked again before it returns. Watchers, corroboration, repair and quotes of
  * gas ask through it; /readyz and the metrics show its health.
  */
-import { Clock, Effect, Either } from "effect"
+import { Clock, Duration, Effect, Either } from "effect"
 import { chainTraits, type Network, networkKey } from "../../Domain/Chain.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import { type Instruments, Metrics } from "../../Telemetry/Metrics.ts"
@@ -67,10 +67,13 @@ export interface Providers {
   readonly succeeded: (provider: Provider) => void
   /** Notes that it gave evidence on what another one has reported: its failures and its silence end. */
   readonly answered: (provider: Provider) => Effect.Effect<void>
-  /** Milliseconds for which all others have been asked without a response: the shortest of their silences. */
-  readonly silence: (than: Provider) => number
-  /** When one of the others last gave evidence, or the providers were made. Not after `now`. */
-  readonly silentSince: (than: Provider, now: number) => number
+  /**
+   * Whether this provider of several decides alone, as if it were the only one: all others have been asked for the
+   * patience without a response.
+   */
+  readonly decidesAlone: (provider: Provider) => boolean
+  /** Since when the serving provider decides alone, without a response of the others; undefined while it does not. */
+  readonly aloneSince: (now: number) => number | undefined
   /** When `current` may succeed: `now`, or later while none can be used. */
   readonly nextTry: (now: number) => number
   /** The health of each provider, in the order of `rpc_urls`. */
@@ -103,13 +106,14 @@ const counted = (network: Network, { rpcCalls }: Instruments, { counters, host, 
 
 /**
  * The providers of a chain, in the order of its `rpcUrls`. `storedGenesis` is the hash of its first block; while it is
- * undefined, no provider is checked against it.
+ * undefined, no provider is checked against it. `patience`: how long the others may be silent before one decides alone.
  */
 export const makeProviders = Effect.fn("Providers.make")(function* (
   network: Network,
   chain: ChainSettings,
   rpc: Rpc["Type"],
-  storedGenesis: string | undefined
+  storedGenesis: string | undefined,
+  patience: Duration.Duration
 ) {
   const newBlockRange = () => new BlockRange(chainTraits[chain.chain].readsFullBlocks ? undefined : logsOnly)
   const metrics = yield* Metrics
@@ -165,6 +169,9 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   })
 
   const believed = Effect.map(Clock.currentTimeMillis, (now) => (slot: ProviderSlot) => !isContradicted(slot, now))
+
+  const othersThan = (than: Provider) => slots.filter((slot) => slot !== slotOf(than))
+  const isGivenUp = ({ silence }: ProviderSlot) => silence.millis >= Duration.toMillis(patience)
 
   const serve = Effect.fnUntraced(function* (slot: ProviderSlot) {
     if (slot !== serving) {
@@ -232,7 +239,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     failed,
     contradicted: (provider, detail) => contradict(slotOf(provider), detail),
     other: Effect.fnUntraced(function* (than: Provider) {
-      const others = slots.filter((slot) => slot !== slotOf(than))
+      const others = othersThan(than)
       const slot = (yield* firstUsable(others.filter(yield* believed))) ?? (yield* firstUsable(others))
       return slot?.provider
     }),
@@ -248,12 +255,12 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
         succeeded(provider)
         endSilence(slotOf(provider), now)
       }),
-    silence: (than) => Math.min(...slots.filter((slot) => slot !== slotOf(than)).map(({ silence }) => silence.millis)),
-    silentSince: (than, now) => {
-      const others = slots.filter((slot) => slot !== slotOf(than))
+    decidesAlone: (provider) => othersThan(provider).every(isGivenUp),
+    aloneSince: (now) => {
+      const others = othersThan(serving.provider)
+      if (others.length === 0 || !others.every((slot) => isGivenUp(slot) && slot.silence.isObserved)) return undefined
       // After the clock was set back, a later time counts as now.
-      for (const slot of others) slot.testifiedAt = Math.min(slot.testifiedAt, now)
-      return Math.max(...others.map(({ testifiedAt }) => testifiedAt))
+      return Math.max(...others.map(({ testifiedAt }) => Math.min(testifiedAt, now)))
     },
     nextTry: (now) => Math.min(...slots.map((slot) => mayServeAt(slot, now))),
     health: (now) => slots.map((slot) => providerHealthOf(slot, slot === serving, now)),

@@ -39,13 +39,6 @@ export const sourceOf = ({ chain, contracts, providers, watched }: WatchContext,
   other: Effect.map(providers.other(provider), (other) => other?.client)
 })
 
-/**
- * Whether the serving provider of several decides alone, as if it were the only one: no other provider has responded for
- * the configured patience.
- */
-export const decidesAsSoleProvider = ({ providers, soleProviderPatience }: WatchContext, provider: Provider): boolean =>
-  providers.silence(provider) >= soleProviderPatience
-
 /** Whether the chain has one provider only: then nothing waits for a second one. */
 export const isOnlyProvider = ({ providers }: WatchContext): boolean => providers.all.length < 2
 

@@ -73,8 +73,6 @@ export interface Maintenance {
 interface LastDone {
   balances: number
   tags: number
-  /** When the verification pass last had another provider to read from. */
-  pass: number
   /** Of each of the sweeps. */
   readonly sweeps: Array<number>
   gaps: number
@@ -105,7 +103,6 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
   const done: LastDone = {
     balances: never,
     tags: never,
-    pass: never,
     sweeps: sweeps.map(() => never),
     gaps: never,
     drop: never,
@@ -155,17 +152,9 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
     const interval = chain.policies.length > 0 ? policyTagInterval : tagInterval
     if (!isDue(done.tags, idle && finality.trouble() === undefined ? idleTagInterval : interval, now)) return
     done.tags = now
-    if (done.pass === never || done.pass > now) done.pass = now
     const finalized = yield* finality.read(provider, head)
     for (let part = 0; part < passParts; part++) {
-      const passed = yield* verificationPass(
-        watch,
-        provider,
-        finalized,
-        now - done.pass < watch.soleProviderPatience,
-        pass
-      )
-      if (passed !== "waits") done.pass = now
+      const passed = yield* verificationPass(watch, provider, finalized, pass)
       if (passed !== "more") return
     }
     // With a small block range, one round in each tag interval may be slower than the chain: go on at the next tick.

@@ -40,6 +40,8 @@ export interface ChainHealth extends Network {
   readonly lagBlocks?: number
   /** By how much the last head's time was ahead of this machine's clock when it was read; negative by the head's age. */
   readonly headAheadSeconds?: number
+  /** For how long no other provider has responded, where one of several decides alone. */
+  readonly decidesAloneSeconds?: number
   /** Why the chain is not read, or what else is wrong. */
   readonly reason?: string
   /** Each provider of the chain, by its host; the reason says why it is unhealthy. */
@@ -162,11 +164,13 @@ export const chainHealthOf = (watch: WatchContext, state: State, now: number): C
   const { good, newest, scanned, unfit } = state
   const stalled = isStalled(watch.chain, state, now)
   const reason = state.reason ?? silenceReason(state, stalled, now)
+  const aloneSince = watch.providers.aloneSince(now)
   return {
     ...watch.network,
     ready: scanned !== undefined && good !== undefined && !stalled && !unfit,
     ...(scanned === undefined ? {} : { head: scanned }),
     ...(scanned === undefined || newest === undefined ? {} : { lagBlocks: Math.max(0, newest - scanned) }),
+    ...(aloneSince === undefined ? {} : { decidesAloneSeconds: Math.floor((now - aloneSince) / 1000) }),
     ...(reason === undefined ? {} : { reason }),
     providers: watch.providers.health(now)
   }

@@ -1,6 +1,6 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { decidesAlone, waitsForOthers, waitsForSecond } from "../../../src/Chains/corroboration/corroborate.ts"
+import { waitsForSecond } from "../../../src/Chains/corroboration/corroborate.ts"
 import { change, rows } from "../../lib/rows.ts"
 import { alice, bridged, health, next, second, upTo, usdc, watchedPayment } from "../around.ts"
 import { coin, type ModelChain, token } from "../ModelChain.ts"
@@ -124,11 +124,12 @@ describe("a receipt that one provider has reported", () => {
     yield* nextOnes(first, 4)
     yield* pass("9 minutes")
     expect(yield* corroborated).toEqual([0])
-    expect((yield* health)?.reason).toContain(waitsForOthers)
+    expect((yield* health)?.reason).toContain("payments that wait for one, up to payments.sole_provider_patience: 1.")
     yield* pass("2 minutes")
     expect(yield* corroborated).toEqual([1])
     const now = yield* health
-    expect(now?.reason).toContain(decidesAlone)
+    expect(now?.reason).toMatch(/one provider decides alone: .* since \S+Z; payments that waited for one: 1\. Remedy/)
+    expect(now?.decidesAloneSeconds).toBeGreaterThanOrEqual(600)
     expect(now?.providers).toEqual([
       { host: "model", healthy: true },
       { host: "model", healthy: false, reason: expect.stringContaining("unreachable") }

@@ -18,7 +18,11 @@ const canonical = Effect.map(ledger, (all) => all.map((row) => [row.amount, row.
 const passOnce = (patient = false) =>
   Effect.flatMap(Chains, ({ exclusively }) =>
     exclusively({ chain: "ethereum", mode: "test" })((watch, provider) =>
-      verificationPass(watch, provider, undefined, patient)
+      verificationPass(
+        { ...watch, providers: { ...watch.providers, decidesAlone: () => !patient } },
+        provider,
+        undefined
+      )
     )
   )
 
@@ -154,7 +158,7 @@ describe("the verification pass", () => {
         ...watch.writer,
         write: (command) => watch.writer.write(Effect.zipRight(moved, command))
       }
-      return verificationPass({ ...watch, writer }, provider, undefined, false)
+      return verificationPass({ ...watch, writer }, provider, undefined)
     })
     expect([yield* ledger, yield* verified]).toEqual([[], before])
   })

@@ -22,18 +22,27 @@ onNodes("the others are all that can be used beside one, none in cooldown among 
 })
 
 onNodes(
-  "the other providers are silent since the last of them gave evidence",
+  "one decides alone once all others have been asked for ten minutes, since the last of them gave evidence",
   3,
-  function* ({ a, b, c, of, providers }) {
+  function* ({ b, c, of, providers }) {
     yield* TestClock.adjust("5 minutes")
     yield* providers.answered(of(c))
     const heard = yield* now
-    yield* TestClock.adjust("1 minute")
-    yield* providers.answered(of(a))
-    expect(providers.silentSince(of(a), yield* now)).toBe(heard)
-    expect(providers.silentSince(of(c), yield* now)).toBe(heard + 60_000)
+    const alone = Effect.map(now, (at) => providers.aloneSince(at))
+    const failing = (node: typeof b) => providers.failed(of(node), errorOf(node.client.host, "timeout"))
+    const minutes = (count: number, ...nodes: ReadonlyArray<typeof b>) =>
+      Effect.repeatN(
+        Effect.zipRight(Effect.forEach(nodes, failing, { concurrency: 1 }), TestClock.adjust("1 minute")),
+        count - 1
+      )
+    yield* minutes(11, b)
+    expect(yield* alone).toBeUndefined()
+    yield* minutes(10, b, c)
+    expect(yield* alone).toBeUndefined()
+    yield* minutes(1, b, c)
+    expect(yield* alone).toBe(heard)
     yield* providers.answered(of(b))
-    expect(providers.silentSince(of(a), yield* now)).toBe(heard + 60_000)
+    expect(yield* alone).toBeUndefined()
   }
 )
 

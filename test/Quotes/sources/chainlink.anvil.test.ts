@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { BigDecimal, Clock, Effect, Redacted } from "effect"
+import { BigDecimal, Clock, Duration, Effect, Redacted } from "effect"
 import { type Abi, type Address, encodeFunctionData, type Hash, type Hex } from "viem"
 import { gasOf } from "../../../src/Chains/providers/gas.ts"
 import { makeProviders } from "../../../src/Chains/providers/Providers.ts"
@@ -104,7 +104,7 @@ const sourceOn = Effect.fnUntraced(function* ({ feeds, settings }: Effect.Effect
       })
     }
   }
-  const providers = yield* makeProviders(settings, settings, counting, undefined)
+  const providers = yield* makeProviders(settings, settings, counting, undefined, Duration.minutes(10))
   return { source: makeChainlink(settings.chain, providers, feeds), batches }
 })
 
