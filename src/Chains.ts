@@ -28,8 +28,11 @@ export class Chains extends Context.Tag("tilld/Chains")<
     readonly exclusively: (network: Network) => Watcher["exclusively"]
     /** Called when a payment was created: its chain's watcher polls at once, unless it is busy anyway. */
     readonly wake: (network: Network) => void
-    /** Milliseconds by which this machine's clock is behind a chain's, by the time of its last head. */
-    readonly behind: (network: Network) => number
+    /**
+     * Milliseconds by which this machine's clock is behind a chain's, by the time of its last head; undefined before this
+     * process has seen one.
+     */
+    readonly behind: (network: Network) => number | undefined
     /**
      * Called before a payment is created: reads a new head, because only money above the creation head counts. Two seconds at
      * most.
@@ -69,7 +72,7 @@ export class Chains extends Context.Tag("tilld/Chains")<
           return watcher.exclusively
         },
         wake: (network) => byNetwork.get(networkKey(network))?.wake(),
-        behind: (network) => headClock.behind(network, clock) ?? 0,
+        behind: (network) => headClock.behind(network, clock),
         refresh: (network) => byNetwork.get(networkKey(network))?.refresh ?? Effect.void
       }
     })

@@ -82,17 +82,17 @@ export const fromRow = (row: PaymentRow): Payment => ({
  *
  * `dueAt` is set where the chain's clock is ahead of this machine's, since receipts are dated by the chain's clock.
  *
- * @param behind milliseconds by which this machine's clock is known to be behind the chain's; the time of the chain's stored
- *   head counts where it is later
+ * @param behind milliseconds by which this machine's clock is behind the chain's. Where that is unknown, the time of the
+ *   chain's stored head counts: no other provider has vouched for it.
  */
-export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSource, behind = 0) =>
+export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSource, behind?: number) =>
   Effect.map(
     tx.get<{ sequence: number; created_head: number | null; due_at: number | null }>(
       `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
          wallet_index, status, created_at, expires_at, created_head, due_at, metadata, webhook_url, redirect_url, quote_id,
          usd_value)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?),
-         nullif(max(? + ?, (SELECT coalesce(max(head_time), 0) * 1000 FROM scans WHERE chain = ? AND mode = ?) + ?), ?),
+         nullif(max(? + ?, (SELECT coalesce(max(head_time), 0) * ? FROM scans WHERE chain = ? AND mode = ?) + ?), ?),
          ?, ?, ?, ?, ?)
        ON CONFLICT (account_id, mode, merchant_ref) DO NOTHING
        RETURNING sequence, created_head, due_at`,
@@ -114,7 +114,8 @@ export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSourc
         payment.chain,
         payment.mode,
         payment.expiresAt,
-        behind,
+        behind ?? 0,
+        behind === undefined ? 1000 : 0,
         payment.chain,
         payment.mode,
         payment.expiresAt - payment.createdAt,

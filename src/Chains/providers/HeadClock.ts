@@ -8,8 +8,11 @@ import { RpcError } from "../rpc/RpcError.ts"
 import { headOf } from "./headOf.ts"
 import type { Provider, Providers } from "./Providers.ts"
 
-/** How long a head that was far ahead counts for the other chains. Milliseconds. */
+/** How long a head that was far ahead counts for the other chains, and what another provider has vouched for. Milliseconds. */
 const memory = Duration.toMillis("5 minutes")
+
+/** A lead of up to this moves no deadline by more: one provider alone may have it. Milliseconds. */
+const unseen = Duration.toMillis("5 seconds")
 
 /** Milliseconds that a block's time (Unix seconds) is ahead of `now`, where that is more than `tolerance`. */
 export const aheadOf = (time: number, now: number, tolerance: number): number | undefined =>
@@ -33,6 +36,9 @@ export class HeadClock {
 
   /** By network, when its head was last far ahead. Unix milliseconds. */
   readonly #farAhead = new Map<string, number>()
+
+  /** By network, by how many milliseconds a head was ahead, and another provider's too, and when that was seen. */
+  readonly #vouched = new Map<string, { readonly ahead: number; readonly at: number }>()
 
   /** By network, milliseconds by which its last head was ahead of the monotonic clock. */
   readonly #heads = new Map<string, number>()
@@ -68,50 +74,61 @@ export class HeadClock {
   }
 
   /**
-   * Fails where a head's time is far ahead of the clock and no other source shows the same. Returns the reason that the
-   * clock is wrong where one does, else undefined.
-   *
-   * @param time the head's, Unix seconds
+   * Compares a head's time, Unix seconds, with the clock. `time`: the latest time that this provider and another one have
+   * reached, or that it alone claims where it decides alone; a few seconds ahead need no other. `wrong`: why the clock is
+   * wrong, where another source shows a head far ahead too. Fails where none does.
    */
   check(network: Network, providers: Providers, provider: Provider, time: number) {
     return Effect.gen(this, function* () {
       const now = yield* Clock.currentTimeMillis
-      const ahead = aheadOf(time, now, this.tolerance)
-      if (ahead === undefined) {
-        this.#farAhead.delete(networkKey(network))
-        return undefined
-      }
-      this.#farAhead.set(networkKey(network), now)
+      const key = networkKey(network)
+      const isFar = aheadOf(time, now, this.tolerance) !== undefined
+      if (isFar) this.#farAhead.set(key, now)
+      else this.#farAhead.delete(key)
+      const ahead = aheadOf(time, now, unseen)
+      if (ahead === undefined || (!isFar && this.#isVouched(key, ahead, now))) return { time, wrong: undefined }
+      const theirs = yield* othersTime(providers, provider, time)
       const by = Duration.format(Duration.seconds(Math.round(ahead / 1000)))
-      const isShown = yield* isShownBy(providers, yield* providers.others(provider), now, this.tolerance)
-      // Another chain counts only where no other provider of this one responds: one company may serve both chains.
-      if (isShown ?? this.#isShownElsewhere(network, now)) {
-        return `this machine's clock is ${by} behind the chain's: payments do not end until it is set right`
+      if (isFar) {
+        const isShown = theirs === undefined ? undefined : aheadOf(theirs, now, this.tolerance) !== undefined
+        // Another chain counts only where no other provider of this one responds: one company may serve both chains.
+        if (!(isShown ?? this.#isShownElsewhere(network, now))) {
+          return yield* new RpcError({
+            host: provider.client.host,
+            method: "eth_getBlockByNumber",
+            reason: "inconsistent",
+            detail: `its head is ${by} ahead of this machine's clock: one of the two is wrong`,
+            remedy: "let chrony or systemd-timesyncd set the clock, or put another provider in its place in rpc_urls"
+          })
+        }
+        const wrong = `this machine's clock is ${by} behind the chain's: payments do not end until it is set right`
+        return { time: Math.min(time, theirs ?? time), wrong }
       }
-      return yield* new RpcError({
-        host: provider.client.host,
-        method: "eth_getBlockByNumber",
-        reason: "inconsistent",
-        detail: `its head is ${by} ahead of this machine's clock: one of the two is wrong`,
-        remedy: "let chrony or systemd-timesyncd set the clock, or put another provider in its place in rpc_urls"
-      })
+      const reachedBy = theirs ?? (providers.decidesAlone(provider) ? time : Math.floor(now / 1000))
+      if (aheadOf(time, reachedBy * 1000, unseen) === undefined) this.#vouched.set(key, { ahead, at: now })
+      return { time: Math.min(time, reachedBy), wrong: undefined }
     })
+  }
+
+  /** Whether another provider has vouched for a head that was as far ahead, a short while ago. */
+  #isVouched(key: string, ahead: number, now: number): boolean {
+    const vouched = this.#vouched.get(key)
+    if (vouched === undefined || now < vouched.at || now - vouched.at > memory) return false
+    return ahead <= vouched.ahead + unseen
   }
 }
 
-/** Whether another provider's head is far ahead of the clock too; undefined where none responds. */
-const isShownBy = Effect.fnUntraced(function* (
-  providers: Providers,
-  others: ReadonlyArray<Provider>,
-  now: number,
-  tolerance: number
-) {
-  let isShown: boolean | undefined
-  for (const other of others) {
+/**
+ * The latest time of another provider's head, Unix seconds, up to the first that reaches `time`; undefined where none
+ * responds.
+ */
+const othersTime = Effect.fnUntraced(function* (providers: Providers, provider: Provider, time: number) {
+  let latest: number | undefined
+  for (const other of yield* providers.others(provider)) {
     const head = yield* headOf(providers, other)
     if (head === undefined) continue
-    if (aheadOf(head.time, now, tolerance) !== undefined) return true
-    isShown = false
+    latest = Math.max(latest ?? 0, head.time)
+    if (latest >= time) break
   }
-  return isShown
+  return latest
 })

@@ -226,8 +226,8 @@ export const tick = Effect.fn("Watcher.tick")(function* (watch: WatchContext, pr
   ])
   const [head, atLast, chainId] = next === undefined ? yield* look : [next, scan?.head, undefined]
   if (chainId !== undefined && chainId !== watch.chain.chainId) yield* watch.providers.verify(provider)
-  const clock = yield* watch.headClock.check(watch.network, watch.providers, provider, head.time)
-  yield* noteClock(watch, head.time)
+  const { time, wrong } = yield* watch.headClock.check(watch.network, watch.providers, provider, head.time)
+  yield* noteClock(watch, time)
   const step: Step = yield* Effect.gen(function* () {
     if (scan === undefined) return yield* begin(watch, provider, head)
     const { number } = scan.head
@@ -245,5 +245,5 @@ export const tick = Effect.fn("Watcher.tick")(function* (watch: WatchContext, pr
     }
     return yield* advance(watch, provider, scan, head, atLast)
   })
-  return { ...step, newest: head.number, clock } satisfies TickOutcome
+  return { ...step, newest: head.number, clock: wrong } satisfies TickOutcome
 })

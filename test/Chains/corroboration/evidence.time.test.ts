@@ -62,6 +62,27 @@ describe("block times a day ahead", () => {
   )
 })
 
+for (const place of [0, 1]) {
+  scene(
+    `heads of provider ${place} of two that are 10 minutes ahead give payments no longer time`,
+    { nodes: 2, place, payments },
+    function* (liar) {
+      liar.distort = ({ method, params: [of] }, answer) => {
+        const block = answer as { timestamp: string } | null
+        if (method !== "eth_getBlockByNumber" || of !== "latest" || block === null) return answer
+        return { ...block, timestamp: `0x${(Number(block.timestamp) + 600).toString(16)}` }
+      }
+      const first = yield* watchedUsdc()
+      yield* mineOn([liar], 20)
+      const bob = "0x00000000000000000000000000000000000B0b01"
+      const later = yield* pay(bob, { currency: "USDC", amount: 5n })
+      const deadlines = [yield* paymentById(first.id), yield* paymentById(later.id)].map((one) => one?.dueAt)
+      // An hour by the chain's heads, which are ahead of the clock here: at second 100 at first, and 300 later.
+      expect(deadlines).toEqual([3_700_000, 3_900_000])
+    }
+  )
+}
+
 describe("depth", () => {
   scene(
     "is measured from the lower of two heads: twenty blocks that one provider claims confirm nothing",

@@ -39,17 +39,19 @@ const silent = makeClient({
 const clock = Effect.gen(function* () {
   yield* TestClock.setTime(now * 1000)
   const clock = new HeadClock(600_000, 0)
-  return (network: Network, own: number, other: number | "silent" = own) => {
+  return (network: Network, own: number, other: number | "silent" = own, alone = false) => {
     const second = other === "silent" ? silent : headAt("second", other)
     const { provider, providers } = someProviders(headAt("first", own), second)
-    return Effect.either(clock.check(network, providers, provider, own))
+    const decidesAlone = () => alone
+    const checked = clock.check(network, { ...providers, decidesAlone }, provider, own)
+    return Effect.either(Effect.map(checked, ({ time, wrong }) => wrong ?? time))
   }
 })
 
 it.effect("a head far ahead of the clock is refused while only one provider shows it, however often", () =>
   Effect.gen(function* () {
     const check = yield* clock
-    expect(yield* check(base, near, now)).toEqual(Either.right(undefined))
+    expect(yield* check(base, near, now)).toEqual(Either.right(now))
     for (let i = 0; i < 3; i++) {
       const found = yield* check(base, far + i, near)
       expect(Either.isLeft(found) && found.left).toMatchObject({ host: "first", reason: "inconsistent" })
@@ -72,6 +74,26 @@ it.effect(
       yield* TestClock.adjust("301 seconds")
       expect(Either.isLeft(yield* check(base, far + 301, "silent"))).toBe(true)
     })
+)
+
+it.effect("a head that is ahead of the clock counts up to what another provider has, and for a while as far", () =>
+  Effect.gen(function* () {
+    const check = yield* clock
+    const timeOf = (...head: Parameters<typeof check>) => Effect.map(check(...head), Either.getOrThrow)
+    expect(yield* timeOf(base, now + 5, now)).toBe(now + 5)
+    expect(yield* timeOf(base, now + 6, now)).toBe(now)
+    expect(yield* timeOf(base, now + 60, now + 30)).toBe(now + 30)
+    expect(yield* timeOf(base, now + 60, now + 58)).toBe(now + 58)
+    // Vouched for by another one, so that it is not asked at each head.
+    expect(yield* timeOf(base, now + 64, now)).toBe(now + 64)
+    expect(yield* timeOf(base, now + 66, now)).toBe(now)
+    expect(yield* timeOf(optimism, now + 60, now)).toBe(now)
+    yield* TestClock.adjust("301 seconds")
+    expect(yield* timeOf(base, now + 361, now)).toBe(now)
+    // Where none responds, the clock stands until the patience is over.
+    expect(yield* timeOf(base, now + 361, "silent")).toBe(now + 301)
+    expect(yield* timeOf(base, now + 361, "silent", true)).toBe(now + 361)
+  })
 )
 
 it("a clock that was set since the last head is behind by its present difference", () => {
