@@ -33,7 +33,8 @@ const passParts = 16
 /**
  * How often the balances of ended payments are compared, by how long ago they ended: who pays late mostly does so soon. What
  * comes within a day is found within the hour, and within an hour in 10 minutes, so each span has an interval on top. The
- * first sweep is of all watched addresses.
+ * first sweep is of all watched addresses. Each sweep asks the next provider in turn: one that hides money hides it until
+ * the sweep of another one.
  */
 const sweeps = [
   { interval: Duration.toMillis("1 day"), ended: Number.POSITIVE_INFINITY },
@@ -79,6 +80,8 @@ interface LastDone {
   drop: number
   /** Old blocks have been examined up to this number. */
   droppedTo: number
+  /** Index of the provider that the sweep under way asks, or the last one. */
+  sweptBy: number
   /** The next page of the sweep under way; undefined between two sweeps. */
   next: Sweep | undefined
 }
@@ -107,6 +110,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
     gaps: never,
     drop: never,
     droppedTo: -1,
+    sweptBy: -1,
     next: undefined
   }
   const finality = makeFinality(watch)
@@ -178,10 +182,21 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
       // It includes those of the shorter ones.
       done.sweeps.fill(now, due)
       const span = Math.min(sweeps[due]?.ended ?? 0, Duration.toMillis(payments.lateWindow))
+      const inTurn = [...(yield* watch.providers.others(provider)), provider].sort(
+        (one, next) => one.index - next.index
+      )
+      done.sweptBy = (inTurn.find(({ index }) => index > done.sweptBy) ?? inTurn[0] ?? provider).index
       done.next = { of: "ended", isOfAll: due === 0, after: { endedAt: now - span, sequence: 0 } }
     }
     const { asked, next } = yield* pageOf(done.next)
-    if (asked.length > 0) yield* compareBalances(watch, noted, provider, head, asked, "page")
+    const compare = (by: Provider) => compareBalances(watch, noted, by, head, asked, "page")
+    const swept = watch.providers.all[done.sweptBy] ?? provider
+    if (asked.length > 0) {
+      // Another one may not have this head yet.
+      yield* swept === provider
+        ? compare(provider)
+        : Effect.catchTag(compare(swept), "RpcError", () => compare(provider))
+    }
     done.next = next
     more ||= next !== undefined
   })

@@ -275,3 +275,24 @@ describe("coins without a transaction that one provider shows in the block in wh
     )
   }
 })
+
+for (const place of [0, 1, 2]) {
+  scene(
+    `coins that come after the end are in an exception though provider ${place} of three hides them`,
+    { nodes: 3, place, hosts },
+    function* (liar, ...others) {
+      holding(() => ({ balance: 0 }), liar)
+      holding((block) => ({ balance: block >= 400 ? 3 : 0 }), ...others)
+      const { id } = yield* watchedCoins()
+      yield* untilOver(liar)
+      yield* seconds(60)
+      expect(yield* stateOf(id)).toBe("expired")
+      liar.mineMany(40)
+      for (let i = 0; i < 40; i++) {
+        liar.mine()
+        yield* pass("1 minute")
+      }
+      expect(yield* rows("SELECT kind, amount FROM exceptions")).toEqual([{ kind: "late", amount: "3" }])
+    }
+  )
+}

@@ -28,3 +28,30 @@ it.effect("a transaction that is in a block is found, where the chain's provider
     expect(aside).toEqual(["timeout"])
   })
 )
+
+it.effect("a transaction that one of several has counts once another has it, as deep as that one says", () =>
+  Effect.gen(function* () {
+    const chain = new ModelChain(3)
+    const [other, third] = [chain.twin(), chain.twin()]
+    const paid = coin(alice, 1n)
+    chain.mine(paid)
+    chain.mineMany(5)
+    const lacking = (node: ModelChain) => {
+      node.distort = ({ method }, answer) => (method === "eth_getTransactionReceipt" ? null : answer)
+    }
+    const by = (...nodes: readonly [ModelChain, ...Array<ModelChain>]) => {
+      const { providers } = someProviders(nodes[0].client, ...nodes.slice(1).map(({ client }) => client))
+      return minedTransaction({ ...providers, decidesAlone: () => false }, paid.hash)
+    }
+    other.behind = 2
+    expect(yield* by(chain, other)).toMatchObject({ blockNumber: 4, confirmations: 4 })
+    lacking(other)
+    expect((yield* Effect.flip(by(chain, other))).message).toMatch(/no two providers say the same.*Remedy: try again/)
+    expect((yield* Effect.flip(by(other, chain))).message).toMatch(/no two providers say the same/)
+    expect(yield* by(chain, other, third)).toMatchObject({ confirmations: 6 })
+    lacking(third)
+    expect(yield* by(chain, other, third)).toBeUndefined()
+    other.failure = "timeout"
+    expect(yield* Effect.flip(by(chain, other))).toMatchObject({ reason: "inconsistent" })
+  })
+)
