@@ -1,5 +1,6 @@
-// Writes the generated parts of docs/: the commands and their options as --help has them, and the keys of the configuration
-// as the schema and config/tilld.example.toml have them. With --check: fails where a page says something else. Needs a build.
+// Writes the generated parts of docs/: the commands and their options as --help has them, the keys of the configuration as
+// the schema and config/tilld.example.toml have them, the errors, and the questions put to providers. With --check: fails
+// where a page says something else. Needs a build.
 import { spawn } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"
 import { cpus } from "node:os"
@@ -235,11 +236,18 @@ const errorsPart = async () => {
   return table(["code", "status", "when, and what to do"], rows)
 }
 
+const providersPart = async () => {
+  const { questions } = await import("../src/Chains/evidence/questions.ts")
+  const rows = questions.map(({ agree, alone, answers, asks, differ }) => [asks, agree, answers, differ, alone].map(cell))
+  return table(["asked", "who must agree", "what counts as an answer", "two differ", "no other answers"], rows)
+}
+
 const marker = "<!-- The rest is generated: npm run docs -->"
 const parts = {
   "docs/commands.md": commandsPart,
   "docs/configuration.md": configurationPart,
-  "docs/errors.md": errorsPart
+  "docs/errors.md": errorsPart,
+  "docs/providers.md": providersPart
 }
 const isCheck = process.argv.includes("--check")
 for (const [file, part] of Object.entries(parts)) {
