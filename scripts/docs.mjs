@@ -238,7 +238,9 @@ const errorsPart = async () => {
 
 const providersPart = async () => {
   const { questions } = await import("../src/Chains/evidence/questions.ts")
-  const rows = questions.map(({ agree, alone, answers, asks, differ }) => [asks, agree, answers, differ, alone].map(cell))
+  const rows = questions.map(({ agree, alone, answers, asks, differ }) =>
+    [asks, agree, answers, differ, alone].map(cell)
+  )
   return table(["asked", "who must agree", "what counts as an answer", "two differ", "no other answers"], rows)
 }
 

@@ -41,6 +41,7 @@ export const someProviders = (...clients: readonly [RpcClient, ...Array<RpcClien
     other: (than) => Effect.succeed(others(than)[0]),
     others: (than) => Effect.succeed(others(than)),
     witnesses: (than) => Effect.succeed(others(than)),
+    decidesAlone: () => all.length < 2,
     failed: (_, error) => Effect.sync(() => void ("reason" in error && aside.push(error.reason))),
     all
   }

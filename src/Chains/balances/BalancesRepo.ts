@@ -113,13 +113,15 @@ const isCoin = "position NOT GLOB 'log:*'"
  * - every payment of the mode, on any chain and in any currency, whose time ended since the last round.
  *
  * @param settleGraceMs how long after its due time a payment stays open
+ * @param withNonces compare the nonces of open payments too: their coins may have come and been collected since
  */
 export const asked = Effect.fn("BalancesRepo.asked")(function* (
   db: Db,
   network: Network,
   at: BlockRef,
   settleGraceMs: number,
-  final: number
+  final: number,
+  withNonces: boolean
 ) {
   const { chain, mode } = network
   const { checked } = (yield* Ledger.scan(db, network)) ?? { checked: undefined }
@@ -145,7 +147,7 @@ export const asked = Effect.fn("BalancesRepo.asked")(function* (
       createdHead: row.created_head ?? (row.chain === chain ? at.number : undefined),
       everyRound: isNative(row) && row.status !== "confirmed",
       // After a reorg, coins may have been mined again and collected: the balance alone does not show it.
-      withNonce: isNative(row) && (row.status === "confirmed" || isIn(window, row.due_at)),
+      withNonce: isNative(row) && (withNonces || row.status === "confirmed" || isIn(window, row.due_at)),
       due: dueOf(network, row)
     })
   )
@@ -207,11 +209,16 @@ export interface Cursor {
   readonly sequence: number
 }
 
-/** A page of the queries of ended payments, and the cursor of the next page; undefined after the last. */
+/**
+ * A page of the queries of ended payments, and the cursor of the next page; undefined after the last.
+ *
+ * @param withNonces compare nonces too, a call for each address of the chain
+ */
 export const endedPage = Effect.fn("BalancesRepo.endedPage")(function* (
   db: Db,
   network: Network,
   after: Cursor,
+  withNonces: boolean,
   limit: number
 ) {
   const { chain, mode } = network
@@ -226,7 +233,7 @@ export const endedPage = Effect.fn("BalancesRepo.endedPage")(function* (
       own: row.chain === chain && row.created_head !== null,
       createdHead: row.created_head ?? undefined,
       everyRound: false,
-      withNonce: false,
+      withNonce: withNonces && row.chain === chain,
       due: dueOf(network, row)
     })
   )

@@ -14,6 +14,7 @@ import type { BalancePoint, BalanceQuery, KnownBalance } from "./discrepancy.ts"
 
 /** Addresses in one batch, two calls each; providers allow from 100 calls up. */
 const statesPerBatch = 45
+const noncesPerBatch = 90
 /** A block of one branch. */
 type BlockId = Pick<BlockRef, "number" | "hash">
 
@@ -127,6 +128,27 @@ export const pastOf = Effect.fnUntraced(function* (
   if (reported.length === 2 || chain.rpcUrls.length < 2 || least.balance <= known.balance) return least
   const detail = `${address} held ${least.balance} in block ${known.number}, and no other provider says so`
   return yield* inconsistent(provider.client, "eth_getBalance", detail)
+})
+
+/**
+ * Those of the addresses whose nonces are compared, that have sent a transaction since the known point: coins may have come
+ * and been collected in between.
+ */
+export const withOtherNonce = Effect.fnUntraced(function* (
+  client: RpcClient,
+  at: BlockRef,
+  read: ReadonlyArray<readonly [BalanceQuery, bigint]>
+) {
+  const found: Array<readonly [BalanceQuery, bigint]> = []
+  const asked = read.filter(([{ withNonce }]) => withNonce)
+  for (const part of Arr.chunksOf(asked, noncesPerBatch)) {
+    const nonces = yield* sendBatch(
+      client,
+      part.map(([{ address }]) => nonceAt(address, at))
+    )
+    found.push(...part.filter(([{ known }], i) => nonces[i] !== known.nonce))
+  }
+  return found
 })
 
 /** The state of an address at a block, and whether two ways to read its balance differ. */

@@ -7,7 +7,7 @@
  * Nothing is stored here: the watcher's balance rounds and `searchBalances` call it, and `commitBalances` stores the
  * result of a round.
  */
-import { Array as Arr, Effect } from "effect"
+import { Array as Arr, Effect, Either } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import type { Network } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
@@ -30,7 +30,7 @@ import {
   midpoint,
   type UnattributedDoubt
 } from "./discrepancy.ts"
-import { pastOf, pointAt, type StateProvider, statesOf } from "./historicalStates.ts"
+import { pastOf, pointAt, type StateProvider, statesOf, withOtherNonce } from "./historicalStates.ts"
 import { makeTraceBudget, type TraceBudget } from "./traceBlock.ts"
 
 /** Addresses whose history is searched concurrently. */
@@ -242,10 +242,13 @@ const unattributedIncome = (round: Round, { address, credits, known }: BalanceQu
   }
 }
 
-/** Whether a balance differs from the expected one by more than dust. Dust waits until it adds up to more. */
-const hasDiscrepancy = ({ credits, floor, known }: BalanceQuery, balance: bigint, number: number): boolean => {
+/**
+ * Whether a balance differs from the expected one by more than dust. Dust waits until it adds up to more, or the nonce is
+ * compared too.
+ */
+const hasDiscrepancy = ({ credits, floor, known, withNonce }: BalanceQuery, balance: bigint, number: number) => {
   const difference = balance - expectedAt(known, credits, number)
-  return difference < 0n || (difference > 0n && difference >= floor)
+  return difference < 0n || (difference > 0n && (withNonce || difference >= floor))
 }
 
 /** An error that concerns one address or block only, not the whole provider. */
@@ -285,10 +288,13 @@ export const reconcileBalances = Effect.fn("Balances.reconcile")(function* (
     at
   )
   const read = Arr.zip(queries, balances)
-  const changed = read.filter(([query, balance]) => query.withNonce || hasDiscrepancy(query, balance, at.number))
+  const [changed, same] = Arr.partitionMap(read, (one) =>
+    hasDiscrepancy(one[0], one[1], at.number) ? Either.left(one) : Either.right(one)
+  )
+  const sent = yield* withOtherNonce(client, at, same)
   const failed: Array<FailedAddress> = []
   const compared = yield* Effect.forEach(
-    yield* statesOf(client, at, changed),
+    yield* statesOf(client, at, [...changed, ...sent]),
     ([query, { dispute, point }]) => {
       const { address, own } = query
       const search = own ? incomeOf(round, query, point) : incomeElsewhere(round, query, point.balance)

@@ -41,6 +41,8 @@ const sweeps = [
   { interval: Duration.toMillis("1 hour"), ended: Duration.toMillis("25 hours") },
   { interval: Duration.toMillis("10 minutes"), ended: Duration.toMillis("70 minutes") }
 ]
+/** How often the nonces of open payments in the chain's coin are compared too. */
+const nonceInterval = Duration.toMillis("1 minute")
 /** Addresses that a sweep compares in one tick. */
 const sweepPage = 1000
 /** How often new skipped addresses are looked up, and how many of them one tick searches. */
@@ -73,6 +75,8 @@ export interface Maintenance {
 /** When each task was last done. Unix milliseconds. */
 interface LastDone {
   balances: number
+  /** When a round last compared nonces. */
+  nonces: number
   tags: number
   /** Of each of the sweeps. */
   readonly sweeps: Array<number>
@@ -105,6 +109,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
   const never = Number.NEGATIVE_INFINITY
   const done: LastDone = {
     balances: never,
+    nonces: never,
     tags: never,
     sweeps: sweeps.map(() => never),
     gaps: never,
@@ -125,7 +130,9 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
     done.balances = now
     const scan = yield* Ledger.scan(reader, network)
     const final = finalBlockOf(watch, head.number, scan?.finalized)
-    const asked = yield* Balances.asked(reader, network, head, grace, final)
+    const withNonces = isDue(done.nonces, nonceInterval, now)
+    if (withNonces) done.nonces = now
+    const asked = yield* Balances.asked(reader, network, head, grace, final, withNonces)
     if (asked.length > 0) yield* compareBalances(watch, noted, provider, head, asked, "round")
     yield* takeBackDenied(watch, provider, head, scan?.checked)
   })
@@ -167,7 +174,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
 
   const pageOf = Effect.fnUntraced(function* (at: Sweep) {
     if (at.of === "ended") {
-      const { asked, next } = yield* Balances.endedPage(reader, network, at.after, sweepPage)
+      const { asked, next } = yield* Balances.endedPage(reader, network, at.after, !at.isOfAll, sweepPage)
       const skipped: Sweep | undefined = at.isOfAll ? { of: "gaps", after: undefined } : undefined
       return { asked, next: next === undefined ? skipped : { ...at, after: next } }
     }

@@ -73,7 +73,7 @@ describe("two modes in one database", () => {
     yield* owe(carol, { endedAt: 5 })
     const ended = (on: Network) =>
       Effect.map(
-        reading((reader) => Balances.endedPage(reader, on, start, 10)),
+        reading((reader) => Balances.endedPage(reader, on, start, true, 10)),
         (page) => addressesOf(page.asked)
       )
     expect([yield* ended(network), yield* ended(live)]).toEqual([[carol], [bob]])
@@ -85,7 +85,7 @@ describe("two modes in one database", () => {
     yield* confirmedAndReorged
     const lostCoins = (on: Network) =>
       Effect.map(
-        reading((reader) => Balances.asked(reader, on, model.head, 60_000, 0)),
+        reading((reader) => Balances.asked(reader, on, model.head, 60_000, 0, false)),
         addressesOf
       )
     expect([yield* lostCoins(network), yield* lostCoins(live)]).toEqual([[alice], []])
@@ -148,7 +148,7 @@ describe("a round covers", () => {
     expect(yield* wanted(model.head)).toMatchObject([{ known: { number: 1, assumed: true } }])
     yield* round(depsOf(model.client), model.head)
     expect(yield* told(alice)).toEqual([])
-    const page = yield* reading((reader) => Balances.endedPage(reader, network, start, 10))
+    const page = yield* reading((reader) => Balances.endedPage(reader, network, start, true, 10))
     expect(page.asked).toMatchObject([{ own: false, known: { number: 0 } }])
   })
 
@@ -162,7 +162,8 @@ describe("a round covers", () => {
     model.mine([])
     model.mine([])
     expect(yield* rows("SELECT payment_id FROM receipts WHERE canonical = 0")).toEqual([{ payment_id: confirmed }])
-    const lost = (final: number) => reading((reader) => Balances.asked(reader, network, model.head, 60_000, final))
+    const lost = (final: number) =>
+      reading((reader) => Balances.asked(reader, network, model.head, 60_000, final, false))
     // No round has covered its block since.
     expect(yield* lost(1)).toMatchObject([{ address: alice, own: true, comparedTo: 0 }])
     yield* round(depsOf(model.client), model.head)
@@ -204,6 +205,7 @@ describe("pages", () => {
         reader,
         network,
         cursor,
+        true,
         2
       )
       pages.push(addressesOf(page.asked))
@@ -222,7 +224,7 @@ describe("pages", () => {
     ])
     expect((yield* scan)?.checked).toBeUndefined()
     // Seen once, known from then on.
-    const again = yield* Balances.endedPage(reader, network, start, 10)
+    const again = yield* Balances.endedPage(reader, network, start, true, 10)
     expect((yield* reconcileBalances(deps, model.head, again.asked)).transfers).toEqual([])
   })
 

@@ -296,3 +296,36 @@ for (const place of [0, 1, 2]) {
     }
   )
 }
+
+describe("coins that are collected at once", () => {
+  /** Three wei from one block on, collected in the next one. */
+  const collectedAt = (paid: number) => (block: number) => ({
+    balance: block === paid ? 3 : 0,
+    nonce: block > paid ? 1 : 0
+  })
+
+  for (const nodes of [1, 2, 3]) {
+    scene(`late, are in an exception, of ${nodes}`, { nodes, hosts }, function* (...chains) {
+      holding(collectedAt(400), ...chains)
+      const [first] = chains
+      const { id } = yield* watchedCoins()
+      yield* untilOver(first)
+      yield* seconds(60)
+      expect(yield* stateOf(id)).toBe("expired")
+      first.mineMany(40)
+      for (let i = 0; i < 20; i++) {
+        first.mine()
+        yield* pass("1 minute")
+      }
+      expect(yield* rows("SELECT kind, amount FROM exceptions")).toEqual([{ kind: "late", amount: "3" }])
+    })
+
+    scene(`while the payment is open, show within two minutes, of ${nodes}`, { nodes, hosts }, function* (...all) {
+      holding(collectedAt(20), ...all)
+      const { id } = yield* watchedCoins(3n)
+      all[0].mineMany(20)
+      yield* seconds(120)
+      expect(yield* stateOf(id)).toBe("detecting 3")
+    })
+  }
+})

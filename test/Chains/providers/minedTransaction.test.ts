@@ -41,7 +41,7 @@ it.effect("a transaction that one of several has counts once another has it, as 
     }
     const by = (...nodes: readonly [ModelChain, ...Array<ModelChain>]) => {
       const { providers } = someProviders(nodes[0].client, ...nodes.slice(1).map(({ client }) => client))
-      return minedTransaction({ ...providers, decidesAlone: () => false }, paid.hash)
+      return minedTransaction(providers, paid.hash)
     }
     other.behind = 2
     expect(yield* by(chain, other)).toMatchObject({ blockNumber: 4, confirmations: 4 })
