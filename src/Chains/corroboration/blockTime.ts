@@ -3,13 +3,13 @@ import type { BlockRef } from "../../Domain/Receipt.ts"
 import { Ballot, onOtherBlock, yes } from "../evidence/Ballot.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { findHeader, sendBatch } from "../rpc/methods.ts"
+import { type BlockHeader, findHeader, sendBatch } from "../rpc/methods.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 
 /**
  * The time of a stored block, as a quorum of the providers has it. One provider alone has reported the stored time, and
  * payments end by it: where a quorum says otherwise, its time replaces the stored one, and whoever reports another one is
- * contradicted. Without a quorum the stored time stays.
+ * contradicted. Without a quorum the stored time stays. Also returns the header of each provider that has the block.
  */
 export const corroborateTime = Effect.fn("Watcher.corroborateTime")(function* (
   { network, providers, writer }: WatchContext,
@@ -17,24 +17,26 @@ export const corroborateTime = Effect.fn("Watcher.corroborateTime")(function* (
   block: BlockRef
 ) {
   const ballot = new Ballot<BlockRef, number, Provider>()
+  const headers = new Map<Provider, BlockHeader>()
   for (const provider of asked) {
     // One that fails has no voice. What follows asks it too, and deals with its failure.
     const look = yield* Effect.either(sendBatch(provider.client, [findHeader(block.number)]))
     const header = Either.isRight(look) ? look.right[0] : undefined
     if (header === undefined) continue
+    if (header.hash === block.hash) headers.set(provider, header)
     ballot.vote(block, provider, header.hash === block.hash ? yes(header.time) : onOtherBlock)
   }
   const { agreed, claims, outcome } = ballot.tally(block)
   const time = agreed[0]?.value
-  if (outcome !== "shown" || time === undefined) return block
+  if (outcome !== "shown" || time === undefined) return { time: block.time, headers }
   for (const { by, value } of claims) {
     if (value === time) continue
     yield* providers.contradicted(by, `block ${block.number} has the time ${value} by it, and ${time} by two others`)
   }
-  if (time === block.time) return block
+  if (time === block.time) return { time, headers }
   yield* Effect.logError("a provider reported a false block time, which the time by two others replaces").pipe(
     Effect.annotateLogs({ number: block.number, hash: block.hash, reported: block.time, time })
   )
   yield* writer.write(Ledger.setBlockTime(network, { ...block, time }))
-  return { ...block, time }
+  return { time, headers }
 })

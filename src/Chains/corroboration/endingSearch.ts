@@ -249,12 +249,17 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
     provider: Provider,
     others: ReadonlyArray<Provider>,
     heads: ReadonlyArray<ProviderHead>,
-    { due, scan, settled }: NonNullable<Effect.Effect.Success<ReturnType<typeof dueAt>>>
+    {
+      due,
+      headers,
+      scan,
+      settled
+    }: NonNullable<Effect.Effect.Success<ReturnType<typeof dueAt>>> & Pick<SearchPage, "headers">
   ) {
     // Below `verified`, the verification pass has already read the blocks from another provider.
     const after = Math.max(scan.verified, Math.min(...due.map(({ createdHead }) => createdHead ?? 0)))
     const singleSourced = yield* singleSourcedOf(watch, due, settled)
-    const page = { due, singleSourced, after, settled }
+    const page = { due, singleSourced, after, settled, headers }
     const { ballot, evidence, reason } = yield* searchProviders(provider, others, heads, page, scan.verified)
     const { corroborated, denied, undated, unshown } = ballot
     const [first = noIncome, second = noIncome] = evidence
@@ -296,11 +301,13 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
       return `payments wait before they end: the head of ${second?.provider.client.host} is still block ${sharedHead}, not ${head.number}. Remedy: check that node; it gets a cooldown once its head has stood still for a minute`
     }
     const asked = heads.map(({ provider }) => provider)
-    const { time } = yield* corroborateTime(watch, asked, dated.settled)
+    const { headers, time } = yield* corroborateTime(watch, asked, dated.settled)
     const page = time === dated.settled.time ? dated : yield* dueAt(shared, waiting)
     if (page === undefined) return undefined
     for (const { payment } of page.due) searchWaits.searched(payment, now)
-    waitReason = (yield* searchPage(provider, others, heads, page)) ?? (waiting.length > 0 ? waitReason : undefined)
+    waitReason =
+      (yield* searchPage(provider, others, heads, { ...page, headers })) ??
+      (waiting.length > 0 ? waitReason : undefined)
     return waitReason
   })
 

@@ -5,7 +5,7 @@ import { yes } from "../evidence/Ballot.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { getHeader, sendBatch } from "../rpc/methods.ts"
+import { type BlockHeader, getHeader, sendBatch } from "../rpc/methods.ts"
 import { inconsistent } from "../rpc/RpcError.ts"
 import { readTokenTransfers } from "../scan/readRange.ts"
 import { sourceOf, type WatchContext } from "../scan/WatchContext.ts"
@@ -26,9 +26,7 @@ import { type SecondEvidence, type SingleSourced, secondEvidenceOf } from "./sec
 const searchLogs = Effect.fnUntraced(function* (
   watch: WatchContext,
   provider: Provider,
-  due: ReadonlyArray<Searches.DuePayment>,
-  after: number,
-  settled: BlockRef
+  { after, due, headers, settled }: SearchPage
 ) {
   const watched = new AddressSet()
   for (const { address } of due) watched.add(address)
@@ -36,7 +34,8 @@ const searchLogs = Effect.fnUntraced(function* (
   const found: Array<DatedTransfer> = []
   for (let from = after; from < settled.number; ) {
     const to = Math.min(settled.number, from + provider.blockRange.blocks)
-    const [last] = yield* sendBatch(provider.client, [getHeader(to)])
+    const known = to === settled.number ? headers.get(provider) : undefined
+    const last = known ?? (yield* sendBatch(provider.client, [getHeader(to)]))[0]
     // The headers are the provider's own. Its last one must be the block that the watcher read, on the same branch.
     if (to === settled.number && last.time !== settled.time) {
       const detail = `block ${to} has the time ${last.time} at this provider, and had ${settled.time} when it was read`
@@ -61,6 +60,8 @@ export interface SearchPage {
   /** The blocks above `after` up to `settled`. */
   readonly after: number
   readonly settled: BlockRef
+  /** Of the block `settled`, by the providers that have it. */
+  readonly headers: ReadonlyMap<Provider, BlockHeader>
 }
 
 /** What one provider's search found. */
@@ -75,10 +76,11 @@ export const searchProvider = (
   watch: WatchContext,
   others: ReadonlyArray<Provider>,
   provider: Provider,
-  { after, due, settled, singleSourced }: SearchPage
+  page: SearchPage
 ) =>
   Effect.gen(function* () {
-    const logs = yield* searchLogs(watch, provider, due, after, settled)
+    const { due, settled, singleSourced } = page
+    const logs = yield* searchLogs(watch, provider, page)
     const income = yield* searchBalances(watch, others, provider, due, settled)
     const transfers = yield* withoutRefuted(watch, provider, income.transfers)
     const dropped = new Set(

@@ -33,13 +33,14 @@ const passParts = 16
 /**
  * How often the balances of ended payments are compared, by how long ago they ended: who pays late mostly does so soon. What
  * comes within a day is found within the hour, and within an hour in 10 minutes, so each span has an interval on top. The
- * first sweep is of all watched addresses. Each sweep asks the next provider in turn: one that hides money hides it until
+ * first sweep is of all watched addresses. Nonces only grow, so that comparing them once an hour misses nothing of a day; they
+ * take a call for each address. Each sweep asks the next provider in turn: one that hides money hides it until
  * the sweep of another one.
  */
 const sweeps = [
-  { interval: Duration.toMillis("1 day"), ended: Number.POSITIVE_INFINITY },
-  { interval: Duration.toMillis("1 hour"), ended: Duration.toMillis("25 hours") },
-  { interval: Duration.toMillis("10 minutes"), ended: Duration.toMillis("70 minutes") }
+  { interval: Duration.toMillis("1 day"), ended: Number.POSITIVE_INFINITY, withNonces: false },
+  { interval: Duration.toMillis("1 hour"), ended: Duration.toMillis("25 hours"), withNonces: true },
+  { interval: Duration.toMillis("10 minutes"), ended: Duration.toMillis("70 minutes"), withNonces: false }
 ]
 /** How often the nonces of open payments in the chain's coin are compared too. */
 const nonceInterval = Duration.toMillis("1 minute")
@@ -95,7 +96,7 @@ interface LastDone {
  * have handed out.
  */
 type Sweep =
-  | { readonly of: "ended"; readonly isOfAll: boolean; readonly after: Balances.Cursor }
+  | { readonly of: "ended"; readonly due: (typeof sweeps)[number]; readonly after: Balances.Cursor }
   | { readonly of: "gaps"; readonly after: string | undefined }
 
 /** Whether a task last done at `last`, Unix milliseconds, is due: also after the clock was set back. */
@@ -174,8 +175,8 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
 
   const pageOf = Effect.fnUntraced(function* (at: Sweep) {
     if (at.of === "ended") {
-      const { asked, next } = yield* Balances.endedPage(reader, network, at.after, !at.isOfAll, sweepPage)
-      const skipped: Sweep | undefined = at.isOfAll ? { of: "gaps", after: undefined } : undefined
+      const { asked, next } = yield* Balances.endedPage(reader, network, at.after, at.due.withNonces, sweepPage)
+      const skipped: Sweep | undefined = at.due === sweeps[0] ? { of: "gaps", after: undefined } : undefined
       return { asked, next: next === undefined ? skipped : { ...at, after: next } }
     }
     const { asked, next } = yield* Balances.skippedPage(reader, network, at.after, sweepPage)
@@ -184,16 +185,17 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
 
   const sweep = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
     if (done.next === undefined) {
-      const due = sweeps.findIndex(({ interval }, n) => isDue(done.sweeps[n] ?? never, interval, now))
-      if (due < 0) return
+      const at = sweeps.findIndex(({ interval }, n) => isDue(done.sweeps[n] ?? never, interval, now))
+      const due = sweeps[at]
+      if (due === undefined) return
       // It includes those of the shorter ones.
-      done.sweeps.fill(now, due)
-      const span = Math.min(sweeps[due]?.ended ?? 0, Duration.toMillis(payments.lateWindow))
+      done.sweeps.fill(now, at)
+      const span = Math.min(due.ended, Duration.toMillis(payments.lateWindow))
       const inTurn = [...(yield* watch.providers.others(provider)), provider].sort(
         (one, next) => one.index - next.index
       )
       done.sweptBy = (inTurn.find(({ index }) => index > done.sweptBy) ?? inTurn[0] ?? provider).index
-      done.next = { of: "ended", isOfAll: due === 0, after: { endedAt: now - span, sequence: 0 } }
+      done.next = { of: "ended", due, after: { endedAt: now - span, sequence: 0 } }
     }
     const { asked, next } = yield* pageOf(done.next)
     const compare = (by: Provider) => compareBalances(watch, noted, by, head, asked, "page")

@@ -33,7 +33,8 @@ story("token logs are searched without a gap between the block ranges of a provi
       ],
       singleSourced: { dust: [], undated: [] },
       after: 10,
-      settled
+      settled,
+      headers: new Map()
     }
   )
   expect("transfers" in found ? found.transfers.map(({ amount }) => amount) : found.error).toEqual(amounts)
