@@ -33,13 +33,14 @@ const passParts = 16
 /**
  * How often the balances of ended payments are compared, by how long ago they ended: who pays late mostly does so soon. What
  * comes within a day is found within the hour, and within an hour in 10 minutes, so each span has an interval on top. The
- * first sweep is of all watched addresses. Nonces only grow, so that comparing them once an hour misses nothing of a day; they
- * take a call for each address. Each sweep asks the next provider in turn: one that hides money hides it until
+ * first sweep is of all watched addresses. Nonces only grow, so that comparing them a few times misses nothing of a day; they take
+ * a call for each address. Each sweep asks the next provider in turn: one that hides money hides it until
  * the sweep of another one.
  */
 const sweeps = [
   { interval: Duration.toMillis("1 day"), ended: Number.POSITIVE_INFINITY, withNonces: false },
-  { interval: Duration.toMillis("1 hour"), ended: Duration.toMillis("25 hours"), withNonces: true },
+  { interval: Duration.toMillis("6 hours"), ended: Duration.toMillis("30 hours"), withNonces: true },
+  { interval: Duration.toMillis("1 hour"), ended: Duration.toMillis("25 hours"), withNonces: false },
   { interval: Duration.toMillis("10 minutes"), ended: Duration.toMillis("70 minutes"), withNonces: false }
 ]
 /** How often the nonces of open payments in the chain's coin are compared too. */

@@ -313,7 +313,7 @@ describe("coins that are collected at once", () => {
       yield* seconds(60)
       expect(yield* stateOf(id)).toBe("expired")
       first.mineMany(40)
-      for (let i = 0; i < 75; i++) {
+      for (let i = 0; i < 365; i++) {
         first.mine()
         yield* pass("1 minute")
       }
