@@ -201,7 +201,8 @@ export const detectingDownTo = (db: Db, { chain, mode }: Network, deepest: numbe
     db.all<PaymentRow>(
       `SELECT ${columns} FROM payments AS payment
        WHERE status = 'detecting' AND chain = ? AND mode = ? AND (EXISTS (
-         SELECT 1 FROM receipts WHERE payment_id = payment.id AND dust IS NULL AND canonical = 1 AND block_number <= ?)
+         SELECT 1 FROM receipts WHERE payment_id = payment.id AND chain = payment.chain AND dust IS NULL AND canonical = 1
+           AND block_number <= ?)
          OR EXISTS (SELECT 1 FROM dust_sums
            WHERE payment_id = payment.id AND chain = payment.chain AND transfers > 0 AND newest_number <= ?))`,
       [chain, mode, deepest, deepest]

@@ -57,7 +57,8 @@ export const due = (
        WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND ${dueTimeSql} < ?
          AND NOT EXISTS (SELECT 1 FROM searches WHERE payment_id = payments.id)
          AND NOT EXISTS (SELECT 1 FROM receipts
-           WHERE payment_id = payments.id AND position = 'unattributed' AND canonical = 1 AND block_number > ?)
+           WHERE payment_id = payments.id AND chain = payments.chain AND position = 'unattributed' AND canonical = 1
+             AND block_number > ?)
        UNION ALL
        SELECT id, address, chain, currency, created_head, ${dueTimeSql} AS due_at FROM payments
        WHERE status = 'confirmed' AND chain = ? AND id IN (

@@ -72,6 +72,23 @@ describe("money without a transaction", () => {
     }).pipe(Effect.provide(layer))
   )
 
+  it.scoped("holds up the end above the settled block of its own chain only, whatever the numbers of another one", () =>
+    Effect.gen(function* () {
+      const { id } = yield* reported(token("log:1", 500_000n))
+      const over = { ...block(119), time: 1e9 }
+      const due = Effect.flatMap(Reader, (reader) =>
+        Effect.map(Searches.due(reader, network, over, over, 0, 119, [], 10), (all) => all.map((one) => one.payment))
+      )
+      const keep = (chain: "base" | "optimism") =>
+        write(LedgerRepo.keepReceipts({ chain, mode: network.mode }, [unattributed(9_000)], true))
+      expect(yield* due).toEqual([id])
+      yield* keep("optimism")
+      expect(yield* due).toEqual([id])
+      yield* keep("base")
+      expect(yield* due).toEqual([])
+    }).pipe(Effect.provide(layer))
+  )
+
   it.scoped("is listed as undated only while its block is canonical", () =>
     Effect.gen(function* () {
       const { id } = yield* reported(unattributed(105))
