@@ -9,14 +9,13 @@ import {
   acceptException,
   auditedAs,
   closedBy,
-  type Made,
   type Resolved,
   type Returned,
   refundException
 } from "../Payments/decisions/resolve.ts"
 import * as ExceptionListRepo from "../Payments/ExceptionListRepo.ts"
 import * as ExceptionsRepo from "../Payments/ExceptionsRepo.ts"
-import { abandon, accept } from "../Payments/operatorDecisions.ts"
+import { abandon, accept, type Made } from "../Payments/operatorDecisions.ts"
 import * as PaymentListRepo from "../Payments/PaymentListRepo.ts"
 import * as PaymentsRepo from "../Payments/PaymentsRepo.ts"
 import { refunded } from "../Payments/refunds.ts"
@@ -129,15 +128,20 @@ export const acceptPayment = administering(
 
 export const refundedPayment = administering(
   PaymentRequests.RefundedPayment,
-  ({ amount, exceptions, id, note, tx }) => ({
+  ({ amount, counted, exceptions, id, note, tx }) => ({
     act: "payments refunded",
-    detail: { id, exceptions, amount, tx, note }
+    detail: { id, exceptions, counted, amount, tx, note }
   }),
-  Effect.fnUntraced(function* ({ exceptions, id, note, tx, ...sent }, _, add) {
+  Effect.fnUntraced(function* ({ counted = false, exceptions, id, note, tx, ...sent }, _, add) {
     const amount = sent.amount === undefined ? undefined : BigInt(sent.amount)
     const detail = { txHash: tx, note }
-    const onClosed = (closed: ReadonlyArray<PaymentException>, made: Made = "decided") => add(auditedAs(made, closed))
+    const onClosed = (closed: ReadonlyArray<PaymentException>, made: Made) => add(auditedAs(made, closed))
     if (isException(id)) {
+      if (counted) {
+        return yield* new RefundUnclear({
+          message: `--counted is for what counts for a payment, and ${id} is an exception: nothing was closed`
+        })
+      }
       if (exceptions.some((named) => named !== id)) {
         return yield* new RefundUnclear({
           message: `--exception names those of a payment, and ${id} is one alone: nothing was closed`
@@ -148,7 +152,8 @@ export const refundedPayment = administering(
       const result = yield* orNotFound(id, yield* namingOption(decision))
       return { ...resolvedView(result, yield* Settings), closed: [exceptionView(closedBy(result))] }
     }
-    const result = yield* orNotFound(id, yield* refunded(id, { exceptions, amount, detail, onClosed }))
+    const noted = refunded(id, { exceptions, amount, counted, detail, onClosed })
+    const result = yield* orNotFound(id, yield* namingOption(noted))
     return { ...decisionView(result, yield* Settings), closed: result.closed.map(exceptionView) }
   })
 )

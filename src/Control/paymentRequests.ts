@@ -134,7 +134,7 @@ export const DecisionView = Schema.Struct({
 })
 export type DecisionView = typeof DecisionView.Type
 
-/** The same, with the exceptions that were closed as refunded, and their amounts. */
+/** The same, with the exceptions that the refund is noted with, and their amounts. */
 export const RefundView = Schema.Struct({ ...DecisionView.fields, closed: Schema.Array(ExceptionView) })
 export type RefundView = typeof RefundView.Type
 
@@ -163,6 +163,8 @@ export class RefundedPayment extends Schema.TaggedRequest<RefundedPayment>()("Re
     /** Of a payment, or of one exception. */
     id: Schema.String,
     exceptions: Schema.Array(Schema.String),
+    /** Of what counts for an open payment, and of no exception. */
+    counted: optional(Schema.Boolean),
     /** Base units. */
     amount: optional(Schema.String.pipe(Schema.pattern(/^[1-9][0-9]{0,77}$/))),
     /** The transaction that sent it back. */

@@ -56,10 +56,10 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     details: { paymentId: examplePayment.id }
   },
   PAYMENT_NOT_PENDING: {
-    when: "The payment is not `pending`, and cannot be cancelled. `details` has its status, and the message says what to do.",
+    when: "The payment has ended, and cannot be cancelled. `details` has its status, and the message says what to do.",
     message:
-      "Only a pending payment can be cancelled, and this one is detecting: money for it has been seen; wait until it is confirmed or has failed, and send the money back.",
-    details: { status: "detecting" }
+      "Only a payment that is pending or detecting can be cancelled, and this one is confirmed: it is paid; send the money back.",
+    details: { status: "confirmed" }
   },
   ROTATION_UNDER_WAY: {
     when: "The secret before the present one still signs. Wait for the end of its overlap, or send `overlapSeconds` 0.",
@@ -71,12 +71,12 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message: "The endpoint of this delivery was deleted: name another one with `to`."
   },
   EXCEPTION_RESOLVED: {
-    when: "The exception is closed, and not by this decision. A decision stays as it is; `GET /v1/exceptions?status=open` lists what is left to decide.",
+    when: "The exception is closed, and not by this decision, or the refund is noted for another amount. A decision stays as it is; `GET /v1/exceptions?status=open` lists what is left to decide.",
     message:
       "exc_Pq7cR4wLz9Xh1mDs6tVkBg was accepted at 2026-01-31T15:00:00.000Z, and a decision stays as it is: the open exceptions are what is left to decide"
   },
   NOTHING_TO_REFUND: {
-    when: "The exception is `reorged`: a reorg took the money, so that there is none to send back. Accept it, to do without that money.",
+    when: "The exception is `reorged`: a reorg took the money, so that there is none to send back. Accept it, to do without that money. Or no money counts for the payment: the message says where it is.",
     message:
       "There is no money of exc_Pq7cR4wLz9Xh1mDs6tVkBg to send back, since a reorg took it: accept it, to do without that money"
   },

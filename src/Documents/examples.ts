@@ -4,7 +4,7 @@ import type { ExceptionObject } from "../Domain/ExceptionObject.ts"
 import type { PaymentObject } from "../Domain/Payment.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"
 import type { CreatePaymentBody, PaymentPage } from "../Payments/Api.ts"
-import type { ResolveBody } from "../Payments/decisions/Api.ts"
+import type { RefundBody, ResolveBody } from "../Payments/decisions/Api.ts"
 import type { CreateQuoteBody } from "../Quotes/Api.ts"
 import type { ChangeEndpointBody, CreateEndpointBody, EndpointList, EndpointObject } from "../Webhooks/Api.ts"
 import type { DeliveryObject } from "../Webhooks/queue/Api.ts"
@@ -93,6 +93,22 @@ const refunded: ExceptionObject = {
 }
 
 const refund: typeof ResolveBody.Encoded = { action: "refund", txHash: refundTx, note: "sent back, ticket 118" }
+
+const paymentRefund: typeof RefundBody.Encoded = { amount: "20000000", txHash: refundTx }
+
+const refundedWhileOpen: AccountedPayment = {
+  ...examplePayment,
+  exceptions: [
+    {
+      ...underpaid,
+      refunds: [{ amount: "20000000", txHash: refundTx, refundedAt: "2026-01-31T12:30:00.000Z" }],
+      detectedAt: "2026-01-31T12:30:00.000Z",
+      resolution: "refunded",
+      resolvedAt: "2026-01-31T12:30:00.000Z",
+      resolutionTxHash: refundTx
+    }
+  ]
+}
 
 const accepted: ExceptionObject = { ...lateMoney, resolution: "accepted", resolvedAt: "2026-01-31T15:00:00.000Z" }
 
@@ -263,6 +279,10 @@ export const operationExamples = {
         refunded: { summary: "The money was sent back", value: refunded }
       }
     }
+  },
+  "exceptions.refund": {
+    request: only(paymentRefund, "What had come was sent back"),
+    answers: { 200: only(refundedWhileOpen, "The payment asks for all of it again") }
   },
   "webhooks.create": {
     request: only(createEndpoint, "Two kinds of events"),

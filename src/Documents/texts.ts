@@ -36,7 +36,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   "payments.cancel": {
     summary: "Cancel a payment",
     description:
-      "Ends a `pending` payment: it is `expired` at once, with `failureReason` `cancelled` and its event. A payment whose money has been seen is `detecting`, and is not cancelled. The address stays watched: money that was on its way, or comes later, is in `exceptions`. Cancelling it again returns the same payment."
+      "Ends an open payment at once, with `failureReason` `cancelled` and its event: it is `expired`, or `failed` where money has come for it, which becomes an exception (`underpaid`). The address stays watched: money that was on its way, or comes later, is in `exceptions`. Cancelling it again returns the same payment."
   },
   "exceptions.list": {
     summary: "List exceptions",
@@ -47,6 +47,11 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
     summary: "Decide on an exception",
     description:
       "`accept` takes the money of this exception alone: a payment that is not confirmed becomes so by it, with its event, and a confirmed one keeps the surplus. Of `reorged` it means to do without the money, and the payment stays failed. `refund` notes that you have sent the money back with your own wallet, and with which transaction; it pays for nothing any more. The same decision again gets the same answer; with the `txHash` of a refund that was noted without it, it adds that. Other exceptions of the payment stay open, and every decision is an event `payment.exception`."
+  },
+  "exceptions.refund": {
+    summary: "Note a refund of an open payment's money",
+    description:
+      "Notes that you have sent back money that counts for a `pending` or `detecting` payment, with your own wallet: from then on it pays for nothing, and `amountReceived` is less by it. The refund is in `exceptions`, as `underpaid` money that is `refunded`. The same `amount` with the same `txHash` again changes nothing; with the `txHash` of a refund that was noted without it, it adds that. What came for a payment that has ended, and what does not count for an open one, is an exception: `POST /v1/exceptions/{id}/resolve`."
   },
   "webhooks.create": {
     summary: "Register a webhook endpoint",
@@ -151,12 +156,13 @@ export const eventTexts: Readonly<Record<EventKind, Text>> = {
   },
   "payment.expired": {
     summary: "No money came in time",
-    description: "`data.status` is `expired`. With `failureReason` `cancelled` you ended the payment before its time."
+    description:
+      "`data.status` is `expired`. With `failureReason` `cancelled` you ended the payment before its time, and no money had come for it."
   },
   "payment.failed": {
     summary: "A payment failed",
     description:
-      "`data.status` is `failed`, with `failureReason`. The only event that can follow `payment.confirmed`, with the reason `reorged`, if a reorg removed the confirmed transfer."
+      "`data.status` is `failed`, with `failureReason`: `cancelled` where you ended it after money had come. The only event that can follow `payment.confirmed`, with the reason `reorged`, if a reorg removed the confirmed transfer."
   },
   "payment.exception": {
     summary: "Money fits no payment, or was decided on",

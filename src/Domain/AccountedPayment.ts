@@ -21,7 +21,7 @@ export interface Accounted extends ShownExceptions {
 export const AccountedPayment = Schema.Struct({
   ...PaymentObject.fields,
   redirectUrl: Schema.optionalWith(
-    text("Where the customer goes after paying, as given; only in answers that read or cancel a payment.", {
+    text("Where the customer goes after paying, as given; only in answers that read or change a payment.", {
       format: "uri"
     }),
     { exact: true }

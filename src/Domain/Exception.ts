@@ -6,7 +6,8 @@ import type { AccountId, PaymentId } from "./Ids.ts"
  * The kinds of money that need a person's decision.
  *
  * - `overpaid`: more than was missing, in the transaction that completed the payment or in a further one
- * - `underpaid`: money of a payment that has failed, which it had when it failed
+ * - `underpaid`: money of a payment that has failed or was cancelled, which it had at that time; and what was sent back of
+ *   the money of an open one
  * - `late`: mined after the deadline
  * - `wrong_token`: another token, or the native coin where a token was asked for
  * - `wrong_chain`: anything on another chain than the payment's
@@ -89,6 +90,9 @@ export interface Refund {
   readonly txHash: string | undefined
   readonly note: string | undefined
 }
+
+/** Parts in which the money of an exception is sent back at most, the last one apart: all are kept with it. */
+export const mostRefunds = 100
 
 /** An exception as the store keeps it; times in Unix milliseconds. */
 export interface PaymentException extends ExceptionContent {

@@ -7,7 +7,7 @@ import { count, idPattern, text, timestamp } from "./textSchemas.ts"
 export const PaymentStatus = Schema.Literal("pending", "detecting", "confirmed", "expired", "failed")
 export type PaymentStatus = typeof PaymentStatus.Type
 
-/** `cancelled` is that of an expired payment, all others are of failed ones. */
+/** `cancelled` is that of an expired payment, or of a failed one where money had come; all others are of failed ones. */
 export const FailureReason = Schema.Literal(
   "insufficient_amount",
   "wrong_token",
@@ -69,7 +69,8 @@ export type NewPayment = Omit<Payment, "sequence" | "createdHead" | "dueAt" | "e
   Partial<Pick<Payment, "usdValue">>
 
 /** Whether it is confirmed, expired or failed: after that only a reorg or an operator changes it. */
-export const isEnded = (status: PaymentStatus): boolean => status !== "pending" && status !== "detecting"
+export const isEnded = (status: PaymentStatus): status is Exclude<PaymentStatus, "pending" | "detecting"> =>
+  status !== "pending" && status !== "detecting"
 
 const optional = { exact: true } as const
 
@@ -115,7 +116,7 @@ export const PaymentObject = Schema.Struct({
   failureReason: Schema.optionalWith(
     FailureReason.annotations({
       description:
-        "Why it failed. `insufficient_amount`: too little came in time. `wrong_token`, `wrong_chain`: only such money came. `reorged`: the chain took back what had been confirmed. `abandoned`: the operator gave up the chain. When `failed`, and as `cancelled` when `expired` because you cancelled it."
+        "Why it failed. `insufficient_amount`: too little came in time. `wrong_token`, `wrong_chain`: only such money came. `reorged`: the chain took back what had been confirmed. `abandoned`: the operator gave up the chain. `cancelled`: you ended it. When `failed`, and as `cancelled` also when `expired`."
     }),
     optional
   ),

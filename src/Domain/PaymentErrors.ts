@@ -34,22 +34,20 @@ export class QuoteRefused extends Data.TaggedError("QuoteRefused")<{
   readonly details?: unknown
 }> {}
 
-const insteadOfCancelling: Readonly<Record<PaymentStatus, string>> = {
-  pending: "cancel it",
-  detecting: "money for it has been seen; wait until it is confirmed or has failed, and send the money back",
+const insteadOfCancelling = {
   confirmed: "it is paid; send the money back",
   expired: "it has ended, and there is nothing to cancel",
   failed: "it has ended, and there is nothing to cancel"
 }
 
-/** Only a pending payment can be cancelled. `message` says what to do instead. */
+/** Only an open payment can be cancelled. `message` says what to do instead. */
 export class PaymentNotPending extends Schema.TaggedError<PaymentNotPending>()("PaymentNotPending", {
   status: PaymentStatus,
   message: Schema.String
 }) {
-  static readonly of = (status: PaymentStatus) =>
+  static readonly of = (status: keyof typeof insteadOfCancelling) =>
     new PaymentNotPending({
       status,
-      message: `Only a pending payment can be cancelled, and this one is ${status}: ${insteadOfCancelling[status]}.`
+      message: `Only a payment that is pending or detecting can be cancelled, and this one is ${status}: ${insteadOfCancelling[status]}.`
     })
 }

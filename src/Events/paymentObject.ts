@@ -3,6 +3,7 @@
  * the token is taken from the settings: where they no longer have these, the fields are absent. An event keeps what it had
  * when it was made.
  */
+import { type Accounted, type AccountedPayment, withExceptions } from "../Domain/AccountedPayment.ts"
 import { toChecksummed } from "../Domain/Address.ts"
 import { remaining } from "../Domain/Amount.ts"
 import { decimalsOf, nativeToken } from "../Domain/Currency.ts"
@@ -72,3 +73,9 @@ export const paymentObject = (payment: Payment, terms: PaymentTerms): PaymentObj
     ...(status === "detecting" && due > 0n ? { amountRemaining: due.toString() } : {})
   }
 }
+
+/** The same with its exceptions, as whoever reads or changes a payment gets it. */
+export const accountedObject = ({ payment, ...exceptions }: Accounted, terms: PaymentTerms): AccountedPayment => ({
+  ...withExceptions(paymentObject(payment, terms), exceptions),
+  ...(payment.redirectUrl === undefined ? {} : { redirectUrl: payment.redirectUrl })
+})

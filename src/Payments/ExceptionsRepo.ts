@@ -73,6 +73,46 @@ const withHeld = (
 }
 
 /**
+ * Opens an exception, or opens a closed one again, with that amount; what was sent back of it before stays noted. `at` in
+ * Unix milliseconds.
+ *
+ * @param isChange whether there is an event for it
+ */
+export const open = (place: ExceptionCursor, one: ExceptionContent, at: number, isChange = true) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      `INSERT INTO exceptions (id, address, key, payment_id, account_id, wallet, wallet_index, kind, chain, mode, tx_hash,
+         sender, currency, amount, block_number, opened_at)
+       SELECT ?, ?, ?, owner.*, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM (
+         SELECT id, account_id, wallet, wallet_index FROM payments WHERE id = ?
+         UNION ALL SELECT NULL, NULL, wallet, wallet_index FROM gap_addresses WHERE address = ? AND ? IS NULL
+         UNION ALL SELECT NULL, NULL, NULL, NULL LIMIT 1) AS owner
+       WHERE true
+       ON CONFLICT (address, key) DO UPDATE SET amount = excluded.amount, sender = excluded.sender, closed_at = NULL,
+         outcome = NULL, revision = revision + ?, decision_tx = iif(sent_back = '0', NULL, decision_tx),
+         note = iif(sent_back = '0', NULL, note)`,
+      [
+        exceptionId(place.address, one.key),
+        place.address,
+        one.key,
+        one.kind,
+        one.chain,
+        place.mode,
+        one.txHash ?? null,
+        one.sender ?? null,
+        one.currency,
+        one.amount.toString(),
+        one.block ?? null,
+        at,
+        place.payment ?? null,
+        getAddress(place.address as Hex),
+        place.payment ?? null,
+        isChange ? 1 : 0
+      ]
+    )
+  )
+
+/**
  * Brings the stored exceptions of an address in line with its receipts: opens new ones and those whose money is there again,
  * and closes as `gone` those whose money is not there any more. An accepted one stays closed unless it is more money by now.
  * Refunded money is not in `found` any more; anything found under such a key is further money, and open. Gives the exceptions
@@ -92,7 +132,6 @@ export const sync = (
   reported: ReadonlyArray<ExceptionContent> = found
 ) =>
   Effect.gen(function* () {
-    const tx = yield* Tx
     const known = new Map(stored.map((exception) => [exception.key, exception]))
     const opened: Array<ExceptionContent> = []
     for (const one of withHeld(stored, outstanding(known, found), outstanding(known, reported))) {
@@ -100,37 +139,8 @@ export const sync = (
       known.delete(one.key)
       if (before?.status === "accepted" && one.amount <= before.amount) continue
       if (before?.status === "open" && before.amount === one.amount) continue
-      yield* tx.run(
-        `INSERT INTO exceptions (id, address, key, payment_id, account_id, wallet, wallet_index, kind, chain, mode, tx_hash,
-           sender, currency, amount, block_number, opened_at)
-         SELECT ?, ?, ?, owner.*, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM (
-           SELECT id, account_id, wallet, wallet_index FROM payments WHERE id = ?
-           UNION ALL SELECT NULL, NULL, wallet, wallet_index FROM gap_addresses WHERE address = ? AND ? IS NULL
-           UNION ALL SELECT NULL, NULL, NULL, NULL LIMIT 1) AS owner
-         WHERE true
-         ON CONFLICT (address, key) DO UPDATE SET amount = excluded.amount, sender = excluded.sender, closed_at = NULL,
-           outcome = NULL, revision = revision + ?, decision_tx = iif(sent_back = '0', NULL, decision_tx),
-           note = iif(sent_back = '0', NULL, note)`,
-        [
-          exceptionId(place.address, one.key),
-          place.address,
-          one.key,
-          one.kind,
-          one.chain,
-          place.mode,
-          one.txHash ?? null,
-          one.sender ?? null,
-          one.currency,
-          one.amount.toString(),
-          one.block ?? null,
-          at,
-          place.payment ?? null,
-          getAddress(place.address as Hex),
-          place.payment ?? null,
-          // The growth of open dust is no event: anybody can send it, thousands of times.
-          before?.status === "open" && isOfDust(one) ? 0 : 1
-        ]
-      )
+      // The growth of open dust is no event: anybody can send it, thousands of times.
+      yield* open(place, one, at, before?.status !== "open" || !isOfDust(one))
       if (before?.status !== "open") opened.push(one)
     }
     for (const { id, status } of known.values()) if (status === "open") yield* close(id, "gone", at)

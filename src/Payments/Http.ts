@@ -1,9 +1,9 @@
 import { Effect } from "effect"
-import { type Accounted, withExceptions } from "../Domain/AccountedPayment.ts"
+import type { Accounted } from "../Domain/AccountedPayment.ts"
 import { ApiError, type FieldProblem, invalid, notFound, quotaExceeded } from "../Domain/ApiError.ts"
 import { alternatives } from "../Domain/must.ts"
 import type { PaymentNotPending } from "../Domain/PaymentErrors.ts"
-import { paymentObject } from "../Events/paymentObject.ts"
+import { accountedObject } from "../Events/paymentObject.ts"
 import { invalidCursor, makeCursors } from "../Http/cursor.ts"
 import { answer, type Handlers, storeReplayAs } from "../Http/Handler.ts"
 import { type Created, type CreateError, type NotOffered, Payments } from "../Payments.ts"
@@ -71,10 +71,7 @@ export const paymentHandlers = Effect.gen(function* () {
   const settings = yield* Settings
 
   const created = ({ id, object }: Created) => answer(object, { headers: { location: `/v1/payments/${id}` } })
-  const accounted = ({ payment, ...exceptions }: Accounted) => ({
-    ...withExceptions(paymentObject(payment, settings), exceptions),
-    ...(payment.redirectUrl === undefined ? {} : { redirectUrl: payment.redirectUrl })
-  })
+  const accounted = (found: Accounted) => accountedObject(found, settings)
   const read = (found: Accounted) => answer(accounted(found))
 
   const handlers: Handlers<typeof PaymentsApi> = {

@@ -15,7 +15,7 @@ import { type Mode, type Network, networkKey } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import { deadline, dueTime } from "../Domain/deadline.ts"
 import { finalBlock, requirementOf } from "../Domain/Finality.ts"
-import type { Payment } from "../Domain/Payment.ts"
+import { isEnded, type Payment } from "../Domain/Payment.ts"
 import type { Scan } from "../Domain/Receipt.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import { Settings } from "../Settings.ts"
@@ -28,7 +28,7 @@ import { apartOf } from "./exceptionContents.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import { advance, dueBefore, type Horizon, type Rules, undone } from "./statusMachine.ts"
-import { type Change, receiptsLeft, storeTransitions, syncUnknown } from "./storeTransitions.ts"
+import { type Change, receiptsLeft, reportExceptions, storeTransitions, syncUnknown } from "./storeTransitions.ts"
 
 /** Payments that one commit may end: a chain that is read again after a day must not block all other writes. */
 const expiryChunk = 100
@@ -194,13 +194,17 @@ export const settlementLayer = Layer.effect(
       })
     })
 
-    const lookAgain = (network: Network) =>
-      Effect.map(Tx, (tx) => {
-        const forget = () => void reorgsSettledTo.delete(networkKey(network))
-        // At once for a scan that follows in this commit; after the commit for one that preceded it here.
-        forget()
-        tx.afterCommit(forget)
-      })
+    const sentBack = Effect.fnUntraced(function* (payment: Payment) {
+      const tx = yield* Tx
+      const now = yield* Clock.currentTimeMillis
+      const horizon = isEnded(payment.status) ? undefined : yield* horizonOf(tx, payment)
+      if (horizon === undefined) yield* reportExceptions(outbox, payment, now)
+      else yield* settlePayment(payment, { ...horizon, settled: undefined }, now, true)
+      const forget = () => void reorgsSettledTo.delete(networkKey(payment))
+      // At once for a scan that follows in this commit; after the commit for one that preceded it here.
+      forget()
+      tx.afterCommit(forget)
+    })
 
     /** Tells whether all other chains of the mode, on which a payment may have been paid by mistake, have been reconciled. */
     const elsewhere = Effect.fnUntraced(function* (db: Db, network: Network, now: number) {
@@ -272,6 +276,6 @@ export const settlementLayer = Layer.effect(
       }
     }).pipe(Effect.forever, Effect.annotateLogs({ service: "settlement" }))
 
-    return { settle, lookAgain, expire }
+    return { settle, sentBack, expire }
   })
 )

@@ -1,21 +1,22 @@
 import { Clock, Effect } from "effect"
 import type { Accounted } from "../Domain/AccountedPayment.ts"
-import type { Payment } from "../Domain/Payment.ts"
+import { isEnded, type Payment } from "../Domain/Payment.ts"
 import { PaymentNotPending } from "../Domain/PaymentErrors.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import { type CommitWith, type Db, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import * as ExceptionLists from "./ExceptionListRepo.ts"
 import { rulesOf } from "./operatorDecisions.ts"
-import { storeTransitions } from "./storeTransitions.ts"
+import { counted, withReceived } from "./statusMachine.ts"
+import { receiptsLeft, storeTransitions } from "./storeTransitions.ts"
 
 /**
- * Cancels a pending payment: it ends as `expired`, with the reason `cancelled` and its event. A repetition changes nothing.
- * Undefined where there is no payment.
+ * Cancels an open payment, with the reason `cancelled` and its event: it ends as `expired`, or as `failed` where money counts
+ * for it. A repetition changes nothing. Undefined where there is no payment.
  *
- * It decides nothing about money. No receipt can come between the check and the end, since settlement writes in the same
- * queue of transactions. Its address stays watched as after any end: a transfer that was under way, in a block that is read
- * later or on another branch, becomes an exception, `found_late` where it was on time; so does money of another token that
- * has come already.
+ * It decides nothing about money. What counts for the payment becomes an exception, `underpaid`, as when a payment ends with
+ * too little. No receipt can come between the check and the end, since settlement writes in the same queue of transactions.
+ * Its address stays watched as after any end: a transfer that was under way, in a block that is read later or on another
+ * branch, becomes an exception, `found_late` where it was on time; so does money of another token that has come already.
  *
  * @param find reads the payment
  * @param alsoCommit also commits, in the same transaction
@@ -29,9 +30,15 @@ export const cancelPayment = Effect.fn("Payments.cancel")(function* (
   const rules = yield* rulesOf
   const end = Effect.fnUntraced(function* (payment: Payment) {
     if (payment.failureReason === "cancelled") return payment
-    if (payment.status !== "pending") return yield* PaymentNotPending.of(payment.status)
+    if (isEnded(payment.status)) return yield* PaymentNotPending.of(payment.status)
     const now = yield* Clock.currentTimeMillis
-    const ended: Payment = { ...payment, status: "expired", failureReason: "cancelled", endedAt: now }
+    const had = counted(payment, yield* receiptsLeft(payment), rules).filter(({ corroborated }) => corroborated)
+    const ended: Payment = {
+      ...withReceived(payment, had),
+      status: had.length > 0 ? "failed" : "expired",
+      failureReason: "cancelled",
+      endedAt: now
+    }
     const steps = [{ payment: ended, announced: true }]
     const { after } = yield* storeTransitions(outbox, { payment, steps, rules, receiptsChanged: false }, now)
     return after

@@ -30,6 +30,9 @@ import { receiptsLeft, reportExceptions, storeTransitions } from "./storeTransit
 /** Payments that one commit ends at most. */
 const abandonChunk = 100
 
+/** `repeated`: the decision had been made before. `completed`: before without its transaction, which is all that is new. */
+export type Made = "decided" | "completed" | "repeated"
+
 /** The result of a decision. */
 export interface Decided {
   readonly payment: Payment | undefined

@@ -6,12 +6,14 @@
 import { Clock, Effect } from "effect"
 import { Settlement } from "../Chains/ledger/SettlementTag.ts"
 import { isOfDust, mayGrow, NothingToDecide, type PaymentException, RefundUnclear } from "../Domain/Exception.ts"
-import { Outbox } from "../Events/Outbox.ts"
+import { isEnded, type Payment } from "../Domain/Payment.ts"
+import type { Settings } from "../Settings.ts"
 import { Reader, Tx, Writer } from "../Sql.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
-import { type Decided, decided } from "./operatorDecisions.ts"
+import { type Decided, decided, type Made } from "./operatorDecisions.ts"
 import * as Repo from "./PaymentsRepo.ts"
-import { reportExceptions } from "./storeTransitions.ts"
+import { countedMoney, isNotedOfCounted, nothingCounts, refundCounted } from "./refundsWhileOpen.ts"
+import { total } from "./statusMachine.ts"
 
 /** What was sent back. */
 export interface ReturnedMoney {
@@ -19,10 +21,12 @@ export interface ReturnedMoney {
   readonly exceptions: ReadonlyArray<string>
   /** Base units; undefined for all of each exception. */
   readonly amount: bigint | undefined
+  /** Of what counts for an open payment, and of no exception. */
+  readonly counted?: boolean
   /** The transaction that sent it, and a note. */
   readonly detail?: Exceptions.DecisionDetail
   /** Called with the exceptions that are closed, in the transaction that closes them. */
-  readonly onClosed?: (closed: ReadonlyArray<PaymentException>) => void
+  readonly onClosed?: (closed: ReadonlyArray<PaymentException>, made: Made) => void
 }
 
 /** The result, with the amounts of the exceptions that were closed. */
@@ -83,30 +87,63 @@ const close = Effect.fnUntraced(function* (of: string, all: ReadonlyArray<Paymen
     const stored = all.find((one) => one.id === id)
     if (stored !== undefined) yield* Exceptions.sendBack(stored, amount, now, returned.detail)
   }
-  returned.onClosed?.(closed)
   return closed
 })
 
+/** Whether what counts for an open payment is meant; fails where an exception may be meant as well. */
+const isCountedMeant = Effect.fnUntraced(function* (
+  payment: Payment,
+  all: ReadonlyArray<PaymentException>,
+  { amount, counted, detail, exceptions }: ReturnedMoney
+) {
+  if (counted === true) {
+    if (exceptions.length === 0) return true
+    return yield* unclear(
+      "--counted says that no exception was sent back, and --exception names one: nothing was closed"
+    )
+  }
+  if (exceptions.length > 0) return false
+  if (amount !== undefined && isNotedOfCounted(all, detail?.txHash)) return true
+  if (isEnded(payment.status)) return false
+  const open = all.filter(({ status }) => status === "open")
+  const money = open.length === 0 ? [] : yield* countedMoney(payment)
+  if (open.length === 0 || money.length === 0) return open.length === 0
+  return yield* unclear(
+    `${total(money)} base units of ${payment.currency} count for ${payment.id}, which is open, and it has open exceptions: ` +
+      `${open.map(described).join(", ")}. Say --counted for what counts, or name what you sent back: --exception EXC_ID`
+  )
+})
+
+/** Notes a refund of what counts for an open payment. More may come at any time, so that its amount is required. */
+const refundOfCounted = Effect.fnUntraced(function* (payment: Payment, { amount, detail }: ReturnedMoney) {
+  if (amount !== undefined) return yield* refundCounted(payment, amount, detail ?? {})
+  if ((yield* countedMoney(payment)).length === 0) return yield* nothingCounts(payment)
+  return yield* unclear(`More may come for ${payment.id}, which is open: say with --amount how much you sent back`)
+})
+
 /**
- * Records that money of a payment's exceptions was sent back: of the named ones, or of the only open one. Undefined where
- * there is no such payment.
+ * Records that money of a payment was sent back: of the named exceptions, of what counts for it while it is open, or of its
+ * only open exception. Undefined where there is no such payment.
  */
 export const refunded = Effect.fn("Payments.refunded")(function* (id: string, returned: ReturnedMoney) {
   const writer = yield* Writer
   const settlement = yield* Settlement
-  const outbox = yield* Outbox
+  const services = yield* Effect.context<Settings | Settlement>()
   const payment = yield* Repo.byId(yield* Reader, id)
   if (payment === undefined) return undefined
   return yield* writer.write(
     Effect.gen(function* () {
       const tx = yield* Tx
-      const closed = yield* close(id, yield* Exceptions.ofPayment(tx, payment.id), returned)
-      const now = yield* Clock.currentTimeMillis
-      yield* reportExceptions(outbox, (yield* Repo.byId(tx, payment.id)) ?? payment, now)
-      // The refunded money may have made up for money that a reorg orphaned.
-      yield* settlement.lookAgain(payment)
+      const current = (yield* Repo.byId(tx, payment.id)) ?? payment
+      const all = yield* Exceptions.ofPayment(tx, payment.id)
+      const ofCounted = (yield* isCountedMeant(current, all, returned))
+        ? yield* refundOfCounted(current, returned)
+        : undefined
+      const closed = ofCounted?.closed ?? (yield* close(id, all, returned))
+      if (ofCounted === undefined) yield* settlement.sentBack(current)
+      returned.onClosed?.(closed, ofCounted?.made ?? "decided")
       const result: Refunded = { ...(yield* decided(payment.id)), closed }
       return result
-    })
+    }).pipe(Effect.provide(services))
   )
 })

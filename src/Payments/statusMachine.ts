@@ -132,7 +132,8 @@ export const elsewhere = (payment: Payment, receipts: ReadonlyArray<Receipt>): R
     ({ blockTime, chain }) => chain !== payment.chain && blockTime * 1000 >= payment.createdAt - blockTimeLag
   )
 
-export const total = (receipts: ReadonlyArray<Receipt>): bigint => sum(receipts.map((receipt) => receipt.amount))
+export const total = (receipts: ReadonlyArray<Pick<Receipt, "amount">>): bigint =>
+  sum(receipts.map((receipt) => receipt.amount))
 
 /** The transaction with which the sum reaches `needed`; undefined while it does not. */
 export const crossing = (receipts: ReadonlyArray<Receipt>, needed: bigint): string | undefined => {

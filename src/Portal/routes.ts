@@ -10,6 +10,7 @@ import { keyRoutes } from "./pages/Keys.tsx"
 import { meRoutes } from "./pages/Me.tsx"
 import { newPaymentRoutes } from "./pages/NewPayment.tsx"
 import { paymentRoutes } from "./pages/Payment.tsx"
+import { paymentRefundRoutes } from "./pages/PaymentRefund.tsx"
 import { paymentsRoutes } from "./pages/Payments.tsx"
 import { peopleRoutes } from "./pages/People.tsx"
 import { priceRoutes } from "./pages/Prices.tsx"
@@ -24,6 +25,7 @@ export const routes = [
   ...paymentsRoutes,
   ...newPaymentRoutes,
   ...paymentRoutes,
+  ...paymentRefundRoutes,
   ...exceptionsRoutes,
   ...exceptionRoutes,
   ...simulateRoutes,

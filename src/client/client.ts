@@ -20,6 +20,7 @@ import type {
   Redelivered,
   RedeliveredSome,
   RedeliverSome,
+  RefundPayment,
   ResolveException,
   WebhookEndpoint,
   WebhookEndpointList
@@ -63,8 +64,10 @@ export interface TilldClient {
   readonly payments: {
     readonly create: (payment: CreatePayment, options?: CreateOptions) => Promise<CreatedPayment>
     readonly get: (id: string, options?: RequestOptions) => Promise<AccountedPayment>
-    /** Ends a pending payment; it is `expired` then. Repeating it does no harm. */
+    /** Ends an open payment: it is `expired` then, or `failed` where money had come. Repeating it does no harm. */
     readonly cancel: (id: string, options?: CreateOptions) => Promise<AccountedPayment>
+    /** Notes that money which counts for an open payment was sent back. The same refund with its `txHash` counts once. */
+    readonly refund: (id: string, refund: RefundPayment, options?: CreateOptions) => Promise<AccountedPayment>
     /** One page, newest first. */
     readonly list: (query?: ListPayments, options?: RequestOptions) => Promise<PaymentPage>
     /** All payments from the newest, or from `cursor`, on. Pages, of `limit` payments or 100, are requested as needed. */

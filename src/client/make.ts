@@ -78,6 +78,7 @@ export const makeClient = (options: ClientOptions, waiting: Waiting): TilldClien
       create: (payment, settings) => post("/v1/payments", payment, settings),
       get: (id, { signal } = {}) => send({ method: "GET", path: `/v1/payments/${encodeURIComponent(id)}`, signal }),
       cancel: (id, settings) => post(`/v1/payments/${encodeURIComponent(id)}/cancel`, {}, settings),
+      refund: (id, refund, settings) => post(`/v1/payments/${encodeURIComponent(id)}/refund`, refund, settings),
       list,
       listAll: (query, settings) => everything(list, query, settings)
     },

@@ -16,7 +16,7 @@ export type QuoteCurrency = PaymentCurrency | "MATIC" | "USD" | "EUR" | "GBP" | 
  */
 export type PaymentStatus = "pending" | "detecting" | "confirmed" | "expired" | "failed"
 
-/** `cancelled` is that of an expired payment, all others are of failed ones. */
+/** `cancelled` is that of an expired payment, or of a failed one where money had come; all others are of failed ones. */
 export type FailureReason =
   | "insufficient_amount"
   | "wrong_token"
@@ -139,7 +139,7 @@ export interface PaymentException {
   readonly note?: string
 }
 
-/** A payment as `get`, `list` and `cancel` return it, and as events tell it. */
+/** A payment as `get`, `list`, `cancel` and `refund` return it, and as events tell it. */
 export interface AccountedPayment extends Payment {
   /** Where the customer goes after paying, as given. Not in events. */
   readonly redirectUrl?: string
@@ -174,6 +174,16 @@ export interface ResolveException {
   readonly txHash?: string | undefined
   /** With `refund`: smallest units that were sent back, if not all. Needed where the amount may grow, as with dust. */
   readonly amount?: string | undefined
+  /** 1 to 500 characters. */
+  readonly note?: string | undefined
+}
+
+/** Money of an open payment that you have sent back with your own wallet. */
+export interface RefundPayment {
+  /** Smallest units, at most what counts for the payment. */
+  readonly amount: string
+  /** The transaction that sent it back. */
+  readonly txHash?: string | undefined
   /** 1 to 500 characters. */
   readonly note?: string | undefined
 }

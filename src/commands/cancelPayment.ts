@@ -15,6 +15,6 @@ export const cancel = Command.make("cancel", { ...common, id }, (options) =>
   )
 ).pipe(
   Command.withDescription(
-    "End a pending payment: it expires now. Its address stays watched, and money that comes is an exception"
+    "End an open payment now. What came for it is an exception, and so is what still comes: its address stays watched"
   )
 )

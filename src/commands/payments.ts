@@ -307,10 +307,15 @@ const refunded = Command.make(
       Options.withDescription("An exception whose money you sent back; may be repeated. Needed where several are open"),
       Options.repeated
     ),
+    counted: Options.boolean("counted").pipe(
+      Options.withDescription(
+        "Of the money that counts for the open payment, and of no exception. Needed where it has open exceptions too"
+      )
+    ),
     amount: Options.text("amount").pipe(
       Options.withPseudoName("AMOUNT"),
       Options.withDescription(
-        "How much of the one exception you sent back, in base units, as --json shows them; the rest stays open. Needed where its amount may grow"
+        "How much you sent back of the one exception, or of an open payment's money, in base units, as --json shows them; the rest stays. Needed where more may come"
       ),
       Options.mapEffect((amount) =>
         /^[1-9][0-9]{0,77}$/.test(amount)
@@ -329,6 +334,7 @@ const refunded = Command.make(
       new RefundedPayment({
         id: options.id,
         exceptions: options.exceptions,
+        ...(options.counted ? { counted: true } : {}),
         ...named(options),
         ...Option.match(options.amount, { onNone: () => ({}), onSome: (amount) => ({ amount }) })
       }),
@@ -336,7 +342,7 @@ const refunded = Command.make(
     )
 ).pipe(
   Command.withDescription(
-    "Note that the money of a payment's exceptions was sent back: of those named, of the only one, or of one alone"
+    "Note that money was sent back: of the exceptions named, of what counts for an open payment, of a payment's only exception, or of one alone"
   )
 )
 

@@ -87,7 +87,7 @@ export const notingSettlement = Layer.effect(
   Effect.map(Commits, (queue) => ({
     settle: (scan, touched) =>
       Effect.map(Tx, (tx) => tx.afterCommit(() => void queue.unsafeOffer({ ...scan, touched: [...touched] }))),
-    lookAgain: () => Effect.void,
+    sentBack: () => Effect.void,
     expire: Effect.never
   }))
 )

@@ -85,6 +85,7 @@ describe("the OpenAPI document", () => {
       "post /v1/exceptions/{id}/resolve 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
       "post /v1/payments 201,400,401,403,405,409,413,415,422,429,503,507,default",
       "post /v1/payments/{id}/cancel 200,400,401,403,404,405,409,413,415,422,429,503,default",
+      "post /v1/payments/{id}/refund 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
       "post /v1/quotes 201,400,401,403,405,409,413,415,422,429,503,507,default",
       "post /v1/webhooks 201,400,401,403,405,409,413,415,422,429,503,507,default"
     ])

@@ -9,7 +9,7 @@ import { makeRouter } from "../../src/Http/routes.ts"
 const handle = () => Effect.succeed(answer({}))
 const handlers = {
   payments: { create: handle, get: handle, list: handle, cancel: handle },
-  exceptions: { list: handle, resolve: handle },
+  exceptions: { list: handle, resolve: handle, refund: handle },
   webhooks: { create: handle, list: handle, change: handle, remove: handle },
   deliveries: { list: handle, get: handle, redeliverSome: handle, redeliver: handle },
   quotes: { create: handle },
@@ -34,6 +34,7 @@ it("the definition declares the permission of each endpoint", () => {
     "POST /v1/payments/:id/cancel payments:write",
     "GET /v1/exceptions exceptions:read",
     "POST /v1/exceptions/:id/resolve exceptions:write",
+    "POST /v1/payments/:id/refund exceptions:write",
     "POST /v1/webhooks webhooks:write",
     "GET /v1/webhooks webhooks:read",
     "PATCH /v1/webhooks/:id webhooks:write",

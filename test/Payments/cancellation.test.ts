@@ -4,8 +4,10 @@ import { WatchedAddresses } from "../../src/Chains/ledger/WatchedAddresses.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import { PaymentNotPending } from "../../src/Domain/PaymentErrors.ts"
 import { cancelPayment } from "../../src/Payments/cancellation.ts"
+import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import { accept } from "../../src/Payments/operatorDecisions.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"
+import { Reader } from "../../src/Sql.ts"
 import { end, look, refunded, start, test } from "./deciding.ts"
 import { address, lastOnTime, scanTo, tick, transfer, usdcElsewhere } from "./settling.ts"
 
@@ -13,6 +15,14 @@ const cancel = ({ id }: Payment) =>
   Effect.map(
     cancelPayment((db) => Repo.byId(db, id)),
     (found) => found?.payment
+  )
+
+/** The exception of the transaction in that block. */
+const exceptionOf = (id: Payment["id"], blockNumber: number) =>
+  Effect.map(
+    Effect.flatMap(Reader, (reader) => Exceptions.ofPayment(reader, id)),
+    (all) =>
+      all.find(({ txHash }) => txHash === `0xt${blockNumber}`) ?? expect.fail(`no exception of block ${blockNumber}`)
   )
 
 /** A payment that was cancelled at second 110. */
@@ -93,15 +103,61 @@ describe("a pending payment that is cancelled", () => {
   })
 })
 
-describe("a payment that is not pending is not cancelled", () => {
-  test("while its money waits for confirmations", function* () {
-    const payment = yield* start
-    yield* scanTo(110, transfer(110, 1n))
-    const before = yield* look(payment.id)
-    expect(yield* Effect.flip(cancel(payment))).toEqual(PaymentNotPending.of("detecting"))
-    expect(yield* look(payment.id)).toEqual(before)
+describe("a payment whose money has been seen, when it is cancelled,", () => {
+  /** Cancelled at second 111, with half of its money two blocks deep. */
+  const cancelledInPart = (corroborated = true) =>
+    Effect.gen(function* () {
+      const payment = yield* start
+      yield* TestClock.setTime(111_000)
+      yield* tick({ head: 111, transfers: [transfer(110, 500n)], corroborated })
+      yield* cancel(payment)
+      return payment
+    })
+
+  test("fails at once, and its money is an exception that can be decided like any other", function* () {
+    const payment = yield* cancelledInPart()
+    const first = yield* look(payment.id)
+    expect(first).toMatchObject({
+      payment: { status: "failed", failureReason: "cancelled", amountReceived: 500n, endedAt: 111_000 },
+      events: ["payment.detecting", "payment.failed"],
+      exceptions: ["open underpaid 500"]
+    })
+    expect(yield* cancel(payment)).toEqual(first.payment)
+    // The other half confirms nothing any more.
+    yield* scanTo(130, transfer(120, 500n))
+    expect(yield* look(payment.id)).toMatchObject({
+      payment: first.payment,
+      exceptions: ["open underpaid 500", "open found_late 500"]
+    })
+    yield* refunded(payment.id, { exceptions: [(yield* exceptionOf(payment.id, 110)).id] })
+    expect((yield* look(payment.id)).exceptions).toEqual(["refunded underpaid 500", "open found_late 500"])
+    expect((yield* accept(payment.id, undefined))?.payment).toMatchObject({
+      status: "confirmed",
+      amountReceived: 500n,
+      txHash: "0xt120"
+    })
   })
 
+  test("expires where only one provider has the money, which is found late once another one has it", function* () {
+    const payment = yield* cancelledInPart(false)
+    expect(yield* look(payment.id)).toMatchObject({
+      payment: { ...cancelled, amountReceived: undefined, txHash: undefined },
+      events: ["payment.detecting", "payment.expired"],
+      exceptions: []
+    })
+    yield* TestClock.setTime(112_000)
+    yield* tick({ head: 112, transfers: [transfer(112, 500n)] })
+    expect((yield* look(payment.id)).exceptions).toEqual(["open found_late 500"])
+  })
+
+  test("tells of no money that a reorg takes afterwards", function* () {
+    const payment = yield* cancelledInPart()
+    yield* tick({ head: 112, ancestor: 109 })
+    expect((yield* look(payment.id)).exceptions).toEqual(["gone underpaid 500"])
+  })
+})
+
+describe("a payment that is not open is not cancelled", () => {
   test("once it has ended", function* () {
     const payment = yield* start
     yield* scanTo(end)

@@ -65,7 +65,6 @@ liveSuite(testApp(), "POST /v1/payments/:id/cancel", (test, it) => {
   })
 
   it.effect.each([
-    ["detecting", "money for it has been seen; wait until it is confirmed or has failed, and send the money back."],
     ["confirmed", "it is paid; send the money back."],
     ["expired", "it has ended, and there is nothing to cancel."]
   ])("refuses a payment that is %s, and says what to do instead", ([status, remedy]) =>
@@ -73,15 +72,15 @@ liveSuite(testApp(), "POST /v1/payments/:id/cancel", (test, it) => {
       const { cancel, created } = yield* shop
       yield* execute(
         `UPDATE payments SET status = ?, confirmed_at = iif(? = 'confirmed', 1, NULL),
-           ended_at = iif(? = 'detecting', NULL, 1) WHERE id = ?`,
-        [status, status, status, created.id]
+           ended_at = 1 WHERE id = ?`,
+        [status, status, created.id]
       )
       const { body, headers, status: refused } = yield* cancel()
       expect([refused, body.error]).toEqual([
         409,
         {
           code: "PAYMENT_NOT_PENDING",
-          message: `Only a pending payment can be cancelled, and this one is ${status}: ${remedy}`,
+          message: `Only a payment that is pending or detecting can be cancelled, and this one is ${status}: ${remedy}`,
           details: { status },
           requestId: headers["x-request-id"]
         }

@@ -3,6 +3,7 @@ import { Effect, Exit, Stream } from "effect"
 import { csvLine, csvPieces } from "../../src/Portal/csv.ts"
 import { StoreUnavailable } from "../../src/Sql.ts"
 import { TestApi } from "../lib/api.ts"
+import { storeMoneyFor } from "../lib/exceptions.ts"
 import type { Shown } from "../lib/portal.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
@@ -144,7 +145,39 @@ liveSuite(shop, "the portal's payments", (test) => {
     expect(yield* rows("SELECT status FROM payments WHERE id = ?", [id])).toEqual([{ status: "pending" }])
   })
 
-  test("are cancelled while they are pending, with a row in the audit log", function* () {
+  test("have what was sent back of their money noted while they are open, and ask for it again", function* () {
+    const ada = yield* admin
+    const { id } = yield* makePayment()
+    const page = `${home}/payments/${id}`
+    expect((yield* ada.get(page)).text).not.toContain("Note a refund")
+    yield* storeMoneyFor(id, "20000000")
+    expect((yield* ada.get(page)).text).toContain(`<a href="${page}/refund">Note a refund</a>`)
+    expect((yield* ada.get(`${page}/refund`)).text).toContain("20.00 USDC have come for it")
+    for (const [fields, problem, status] of [
+      [{ amount: "a lot" }, "must be a number above zero", 400],
+      [{ amount: "20.000001" }, "must be at most 20000000", 400],
+      [{ amount: "5", txHash: "0x1" }, "must be a transaction&#39;s hash", 400]
+    ] as const) {
+      const refused = yield* ada.post(`${page}/refund`, fields)
+      expect([refused.status, refused.text.replaceAll("&#x27;", "&#39;")]).toEqual([
+        status,
+        expect.stringContaining(problem.replace("&#39;", "'"))
+      ])
+      expect(refused.text).toContain(`value="${fields.amount}"`)
+    }
+    const noted = yield* ada.post(`${page}/refund`, { amount: "5", note: "half of it" })
+    expect(noted.headers.location).toBe(`${page}?done=refunded`)
+    const after = (yield* ada.get(`${page}?done=refunded`)).text
+    expect(after).toContain("It was noted as sent back.")
+    expect(yield* rows("SELECT status, amount_received FROM payments WHERE id = ?", [id])).toEqual([
+      { status: "detecting", amount_received: "15000000" }
+    ])
+    expect((yield* acts).at(-1)).toMatchObject({ who: expect.stringContaining("Ada"), act: "payments refunded" })
+    const vera = yield* viewer
+    expect((yield* vera.post(`${page}/refund`, { amount: "1" })).status).toBe(403)
+  })
+
+  test("are cancelled while they are open, with a row in the audit log", function* () {
     const ada = yield* admin
     const { id } = yield* makePayment()
     // One click asks, another one does it.
@@ -161,11 +194,16 @@ liveSuite(shop, "the portal's payments", (test) => {
     expect(after.text).toContain("The payment was cancelled.")
     expect(after.text).not.toContain("Cancel the payment")
     expect((yield* acts).at(-1)).toMatchObject({ who: expect.stringContaining("Ada"), act: "payments cancel" })
+    const seen = yield* makePayment()
+    yield* storeMoneyFor(seen.id, "20000000", hash("d"))
+    expect((yield* ada.get(`${home}/payments/${seen.id}/cancel`)).text).toContain("Money has come for it")
+    yield* ada.post(`${home}/payments/${seen.id}/cancel`)
+    expect((yield* ada.get(`${home}/payments/${seen.id}`)).text).toContain("Decide on")
     const paid = yield* makePayment()
-    yield* execute("UPDATE payments SET status = 'detecting' WHERE id = ?", [paid.id])
+    yield* execute("UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1 WHERE id = ?", [paid.id])
     const late = yield* ada.post(`${home}/payments/${paid.id}/cancel`)
     expect(late.status).toBe(409)
-    expect(late.text).toContain("Only a pending payment can be cancelled, and this one is detecting")
+    expect(late.text).toContain("can be cancelled, and this one is confirmed: it is paid; send the money back")
   })
 
   test("tell their story: money with confirmations and the explorer, changes, events, deliveries", function* () {

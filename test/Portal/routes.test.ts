@@ -15,6 +15,7 @@ it("a page that is not for every viewer of the account is named here", () => {
     ...["/audit", "/audit.csv", "/audit.jsonl", "/deliveries/resend-range", "/keys/:id/revoke", "/keys/new"],
     ...[
       "/payments/:id/cancel",
+      "/payments/:id/refund",
       "/payments/new",
       "/people",
       "/settings",
@@ -52,6 +53,7 @@ it("what changes something is for its role, and what can do most harm asks for a
       ...["/exceptions/:id/accept", "/exceptions/:id/refund", "/keys", "/keys/:id/roll", "/keys/:id/terms"],
       ...[
         "/payments/:id/cancel",
+        "/payments/:id/refund",
         "/webhooks",
         "/webhooks/:id",
         "/webhooks/:id/delete",

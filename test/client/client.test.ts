@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { createClient, type ListPayments, type TilldClient, TilldError, toBaseUnits } from "../../src/client/index.ts"
 import { TestApi, testApp } from "../lib/api.ts"
-import { storeLateMoney } from "../lib/exceptions.ts"
+import { storeLateMoney, storeMoneyFor } from "../lib/exceptions.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testChain, testRates } from "../lib/settings.ts"
 import { startFront } from "./front.ts"
@@ -176,6 +176,21 @@ liveSuite(app, "a client of a server", (test, it) => {
     expect(data).toEqual([refunded])
     const other = yield* refusalOf(tilld.exceptions.resolve(first, { action: "accept" }))
     expect(other).toMatchObject({ status: 409, code: "EXCEPTION_RESOLVED" })
+  })
+
+  test("notes what was sent back of an open payment's money", function* () {
+    const tilld = yield* client
+    const { amount, id } = yield* Effect.promise(() => tilld.payments.create({ ...order, merchantRef: "sent back" }))
+    yield* storeMoneyFor(id, amount)
+    const refund = { amount, txHash: `0x${"b".repeat(64)}` }
+    const refunded = yield* Effect.promise(() => tilld.payments.refund(id, refund))
+    expect(refunded).toMatchObject({
+      id,
+      status: "pending",
+      exceptions: [{ kind: "underpaid", resolution: "refunded" }]
+    })
+    expect(refunded).not.toHaveProperty("amountReceived")
+    expect(yield* Effect.promise(() => tilld.payments.refund(id, refund))).toEqual(refunded)
   })
 
   test("is answered the same with the same idempotency key, and with a random one each time otherwise", function* () {

@@ -15,3 +15,27 @@ export const storeLateMoney = (payment: string, n: number) => {
   )
   return Effect.as(insert, id)
 }
+
+/** Money that has come for a pending payment, and waits for its confirmations, as the watcher and settlement store it. */
+export const storeMoneyFor = (payment: string, amount: string, txHash = hash(1)) =>
+  Effect.all(
+    [
+      execute(
+        `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number)
+         SELECT chain, mode, 1, 110, '0x110', unixepoch(), 1 FROM payments WHERE id = ? ON CONFLICT DO NOTHING`,
+        [payment]
+      ),
+      execute(
+        `UPDATE payments SET status = 'detecting', created_head = 100, amount_received = ?, tx_hash = ? WHERE id = ?`,
+        [amount, txHash, payment]
+      ),
+      execute(
+        `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
+           amount, payment_id, canonical, corroborated, seen_at)
+         SELECT chain, mode, '0x110', lower(address), 'log:0', 110, unixepoch(), ?, currency, ?, id, 1, 1, 1
+         FROM payments WHERE id = ?`,
+        [txHash, amount, payment]
+      )
+    ],
+    { concurrency: 1, discard: true }
+  )

@@ -153,7 +153,10 @@ export class Ledger extends Books {
     if (isBack) fail(`and ${sum(told)} came`)
     const isDecided = after.status === "expired" || (after.status === "failed" && after.failure_reason !== "reorged")
     if (after.failure_reason === "cancelled") {
-      if (from !== "pending") fail(`and it was ${from}`)
+      if (from !== "pending" && from !== "detecting") fail(`and it was ${from}`)
+      if (after.status === "failed" && atMost.length === 0 && !isLiedAbout && !this.mayBeOnTime(after)) {
+        fail("and nothing came")
+      }
     } else if (isDecided) this.#checkDecision(after, head, fail)
     if (after.failure_reason === "reorged" && sum(surely) >= needed) fail(`and ${sum(surely)} is there`)
   }

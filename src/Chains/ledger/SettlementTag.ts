@@ -1,5 +1,6 @@
 import { Context, type Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
+import type { Payment } from "../../Domain/Payment.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { StoreUnavailable, Tx } from "../../Sql.ts"
 import type * as LedgerRepo from "./LedgerRepo.ts"
@@ -27,10 +28,11 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
       touched: Iterable<LedgerRepo.Touched>
     ) => Effect.Effect<void, StoreUnavailable, Tx>
     /**
-     * Lets the next scan settle again all payments of a chain that lost receipts to reorgs: their receipts have become
-     * fewer since.
+     * Runs inside the transaction that notes that money of a payment was sent back: settles the payment while it is open,
+     * and reports its exceptions. Lets the next scan settle again all payments of the chain that lost receipts to reorgs,
+     * since the money may have made up for what one of these took.
      */
-    readonly lookAgain: (network: Network) => Effect.Effect<void, never, Tx>
+    readonly sentBack: (payment: Payment) => Effect.Effect<void, StoreUnavailable, Tx>
     /**
      * The worker that ends payments whose time is over, once the scan of their chain has passed it, and raises alarms.
      */

@@ -1,6 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../../Auth/Api.ts"
+import { AccountedPayment } from "../../Domain/AccountedPayment.ts"
 import { BaseUnits } from "../../Domain/Amount.ts"
 import { errorBody, idempotencyErrors } from "../../Domain/ApiError.ts"
 import { ChainName } from "../../Domain/Chain.ts"
@@ -80,6 +81,27 @@ export const ResolveBody = Schema.Struct({
   note: Schema.optionalWith(Note, optional)
 }).annotations({ identifier: "ResolveException", description: "A decision. Unknown fields are refused." })
 
+/** What `POST /v1/payments/:id/refund` takes. */
+export const RefundBody = Schema.Struct({
+  amount: must(
+    "be a string of digits in the smallest unit of the payment's token, without sign or leading zero",
+    BaseUnits,
+    {
+      about: "How much was sent back, at most what counts for the payment. Required, since more may come at any time",
+      log: "shown"
+    }
+  ),
+  txHash: Schema.optionalWith(
+    must(
+      "be a transaction's hash: 0x and 64 hexadecimal digits",
+      Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{64}$/)),
+      { about: "The transaction that sent the money back, which is noted as you name it", log: "hidden" }
+    ),
+    optional
+  ),
+  note: Schema.optionalWith(Note, optional)
+}).annotations({ identifier: "RefundPayment", description: "What was sent back. Unknown fields are refused." })
+
 export const ExceptionPage = Schema.Struct({
   data: Schema.Array(ExceptionObject).annotations({ description: "Newest first." }),
   cursor: Schema.NullOr(Schema.String).annotations({ description: "Asks for the next page; null at the end." })
@@ -104,6 +126,18 @@ export const ExceptionsApi = HttpApiGroup.make("exceptions")
       .addError(errorBody("EXCEPTION_RESOLVED"))
       .addError(errorBody("NOTHING_TO_REFUND"))
       .addError(errorBody("TRANSACTION_NOT_PROVEN"))
+      .addError(errorBody("QUOTA_EXCEEDED"))
+      .addError(idempotencyErrors)
+      .annotate(RequiredPermission, "exceptions:write")
+  )
+  .add(
+    HttpApiEndpoint.post("refund", "/v1/payments/:id/refund")
+      .setPath(Schema.Struct({ id: text("Identifier of the payment: `pay_…`.") }))
+      .setPayload(RefundBody)
+      .addSuccess(AccountedPayment)
+      .addError(errorBody("NOT_FOUND"))
+      .addError(errorBody("EXCEPTION_RESOLVED"))
+      .addError(errorBody("NOTHING_TO_REFUND"))
       .addError(errorBody("QUOTA_EXCEEDED"))
       .addError(idempotencyErrors)
       .annotate(RequiredPermission, "exceptions:write")

@@ -3,17 +3,19 @@ import { keyActor } from "../../Auth/auditLog.ts"
 import type { Settlement } from "../../Chains/ledger/SettlementTag.ts"
 import type { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
 import type { Networks } from "../../Chains/providers/Networks.ts"
+import type { Accounted } from "../../Domain/AccountedPayment.ts"
 import { type ExceptionObject, toExceptionObject } from "../../Domain/ExceptionObject.ts"
 import { defaultPageSize } from "../../Domain/queryParameters.ts"
 import type { Outbox } from "../../Events/Outbox.ts"
+import { accountedObject } from "../../Events/paymentObject.ts"
 import { invalidCursor, makeCursors } from "../../Http/cursor.ts"
 import { answer, type Handlers, type HttpAnswer, storeReplayAs } from "../../Http/Handler.ts"
 import { Secrets } from "../../Secrets.ts"
-import type { Settings } from "../../Settings.ts"
+import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import * as ListRepo from "../ExceptionListRepo.ts"
 import type { ExceptionsApi } from "./Api.ts"
-import { decide } from "./decide.ts"
+import { decide, refundPayment } from "./decide.ts"
 import type { Resolved } from "./resolve.ts"
 
 /** What is decided on is a merchant's: it has a payment, and with that its form in the API. */
@@ -29,6 +31,8 @@ export const exceptionHandlers = Effect.gen(function* () {
   const services = yield* Effect.context<
     Networks | Outbox | Reader | Settings | Settlement | WatchedAddresses | Writer
   >()
+  const settings = yield* Settings
+  const refundedAnswer = (refunded: Accounted) => answer(accountedObject(refunded, settings))
 
   const handlers: Handlers<typeof ExceptionsApi> = {
     list: ({ key, query: { chain, cursor = "", kind, limit = defaultPageSize, payment, status } }) =>
@@ -49,6 +53,12 @@ export const exceptionHandlers = Effect.gen(function* () {
     resolve: ({ key, path: { id }, payload, storeReplay }) =>
       decide(keyActor(key), key, id, payload, storeReplayAs(storeReplay, resolvedAnswer)).pipe(
         Effect.map(resolvedAnswer),
+        Effect.provide(services)
+      ),
+
+    refund: ({ key, path: { id }, payload, storeReplay }) =>
+      refundPayment(keyActor(key), key, id, payload, storeReplayAs(storeReplay, refundedAnswer)).pipe(
+        Effect.map(refundedAnswer),
         Effect.provide(services)
       )
   }

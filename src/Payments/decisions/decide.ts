@@ -1,12 +1,26 @@
 import { Effect } from "effect"
 import { type Act, type Actor, audited, type Note } from "../../Auth/auditLog.ts"
 import { keepWithin } from "../../Auth/UsageRepo.ts"
+import type { Settlement } from "../../Chains/ledger/SettlementTag.ts"
+import type { QuotaExceeded } from "../../Domain/AccountErrors.ts"
+import type { Accounted } from "../../Domain/AccountedPayment.ts"
 import { ApiError, invalid, notFound, quotaExceeded } from "../../Domain/ApiError.ts"
+import type { AlreadyDecided, DecisionInvalid, NothingToDecide } from "../../Domain/Exception.ts"
 import type { Owner } from "../../Domain/Owner.ts"
 import { Settings } from "../../Settings.ts"
-import type { CommitWith } from "../../Sql.ts"
-import type { ResolveBody } from "./Api.ts"
+import { type CommitWith, Tx, Writer } from "../../Sql.ts"
+import * as ExceptionLists from "../ExceptionListRepo.ts"
+import { byOwner } from "../PaymentsRepo.ts"
+import { refundCounted } from "../refundsWhileOpen.ts"
+import type { RefundBody, ResolveBody } from "./Api.ts"
 import { acceptException, auditedAs, closedBy, type Resolved, refundException } from "./resolve.ts"
+
+const refusals = {
+  AlreadyDecided: ({ message }: AlreadyDecided) => new ApiError({ code: "EXCEPTION_RESOLVED", message }),
+  DecisionInvalid: ({ field, message }: DecisionInvalid) => invalid([{ path: field, message }]),
+  NothingToDecide: ({ message }: NothingToDecide) => new ApiError({ code: "NOTHING_TO_REFUND", message }),
+  QuotaExceeded: (error: QuotaExceeded) => quotaExceeded(error)
+}
 
 /**
  * A decision on one of the owner's exceptions, in the audit log and within the account's quota. What refuses it is said as
@@ -49,10 +63,39 @@ export const decide = (
     return yield* audited(actor, act, carryOut)
   }).pipe(
     Effect.catchTags({
-      AlreadyDecided: ({ message }) => new ApiError({ code: "EXCEPTION_RESOLVED", message }),
-      DecisionInvalid: ({ field, message }) => invalid([{ path: field, message }]),
-      NothingToDecide: ({ message }) => new ApiError({ code: "NOTHING_TO_REFUND", message }),
-      QuotaExceeded: (error) => quotaExceeded(error),
+      ...refusals,
       TransactionNotProven: ({ message }) => new ApiError({ code: "TRANSACTION_NOT_PROVEN", message })
     })
   )
+
+/** The same for a refund of the money that counts for one of the owner's open payments. */
+export const refundPayment = (
+  actor: Actor,
+  owner: Owner,
+  id: string,
+  { amount, note: said, txHash }: typeof RefundBody.Type,
+  alsoCommit: CommitWith<Accounted> = () => Effect.void
+) =>
+  Effect.gen(function* () {
+    const { accounts } = yield* Settings
+    const services = yield* Effect.context<Settings | Settlement>()
+    const writer = yield* Writer
+    const tx = txHash?.toLowerCase()
+    const carryOut = (note: Note) =>
+      writer.write(
+        Effect.gen(function* () {
+          const db = yield* Tx
+          const payment = (yield* byOwner(db, owner, id)) ?? (yield* notFound("payment"))
+          const { closed, made } = yield* refundCounted(payment, BigInt(amount), { txHash: tx, note: said })
+          note(auditedAs(made, closed))
+          yield* keepWithin(owner, accounts.quotaBytes)
+          const after: Accounted = {
+            payment: (yield* byOwner(db, owner, id)) ?? payment,
+            ...(yield* ExceptionLists.shownWith(db, payment.id))
+          }
+          yield* alsoCommit(after)
+          return after
+        }).pipe(Effect.provide(services))
+      )
+    return yield* audited(actor, { act: "payments refunded", detail: { id, tx, amount, note: said } }, carryOut)
+  }).pipe(Effect.catchTags(refusals))

@@ -4,13 +4,11 @@ import {
   AlreadyDecided,
   DecisionInvalid,
   mayGrow,
+  mostRefunds,
   NothingToDecide,
   type PaymentException
 } from "../../Domain/Exception.ts"
 import { described } from "../refunds.ts"
-
-/** Parts in which the money of an exception is sent back at most, the last one apart: all are kept with it. */
-const mostRefunds = 100
 
 /** How much of an open exception was sent back. */
 export const returnedOf = (exception: PaymentException, amount: bigint | undefined) => {

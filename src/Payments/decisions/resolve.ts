@@ -22,11 +22,11 @@ import { Outbox } from "../../Events/Outbox.ts"
 import { type Db, Reader, Tx, Writer } from "../../Sql.ts"
 import * as Exceptions from "../ExceptionsRepo.ts"
 import { credited, withoutApart } from "../exceptionContents.ts"
-import { confirmedBy, prove, refuseOthers, rulesOf } from "../operatorDecisions.ts"
+import { confirmedBy, type Made, prove, refuseOthers, rulesOf } from "../operatorDecisions.ts"
 import * as Repo from "../PaymentsRepo.ts"
 import * as Receipts from "../ReceiptsRepo.ts"
 import { counted, type Rules } from "../statusMachine.ts"
-import { receiptsLeft, reportExceptions, storeTransitions } from "../storeTransitions.ts"
+import { receiptsLeft, storeTransitions } from "../storeTransitions.ts"
 import { partNamed, returnedOf, wasReturned } from "./refundParts.ts"
 
 /** What a decision names; the hash in lower case. */
@@ -69,9 +69,6 @@ const wasMade = (exception: PaymentException, outcome: "accepted" | "refunded", 
   const isSame = status === outcome && (txHash === undefined || txHash === decisionTx || txHash === own)
   return isSame ? Effect.succeed(true) : decidedAlready(exception)
 }
-
-/** `repeated`: the decision had been made before. `completed`: before without its transaction, which is all that is new. */
-export type Made = "decided" | "completed" | "repeated"
 
 /** What the audit log tells of a decision, beside what was asked for: what it closed, or that it is not the first. */
 export const auditedAs = (made: Made, closed: ReadonlyArray<PaymentException> = []) => {
@@ -226,7 +223,6 @@ export const refundException = <E = never>(
   Effect.gen(function* () {
     const reader = yield* Reader
     const writer = yield* Writer
-    const outbox = yield* Outbox
     const settlement = yield* Settlement
     const seen = yield* find(reader, id, owner)
     if (seen === undefined) return undefined
@@ -236,10 +232,7 @@ export const refundException = <E = never>(
       const returned = yield* returnedOf(exception, amount)
       yield* Exceptions.sendBack(exception, returned, now, named)
       const payment = exception.payment && (yield* Repo.byId(yield* Tx, exception.payment))
-      if (payment === undefined) return returned
-      yield* reportExceptions(outbox, payment, now)
-      // The refunded money may have made up for money that a reorg orphaned.
-      yield* settlement.lookAgain(payment)
+      if (payment !== undefined) yield* settlement.sentBack(payment)
       return returned
     })
 

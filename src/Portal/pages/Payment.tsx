@@ -1,4 +1,4 @@
-/** One payment: what it is, what happened to it, and its exceptions; a pending one can be cancelled. */
+/** One payment: what it is, what happened to it, and its exceptions; an open one can be cancelled. */
 import { Effect, Predicate } from "effect"
 import { audited } from "../../Auth/auditLog.ts"
 import { Chains } from "../../Chains.ts"
@@ -7,7 +7,7 @@ import type { Story } from "../../Control/paymentRequests.ts"
 import { decimalsOn } from "../../Domain/amountDecimals.ts"
 import { networkKey } from "../../Domain/Chain.ts"
 import type { PaymentException } from "../../Domain/Exception.ts"
-import type { Payment } from "../../Domain/Payment.ts"
+import { isEnded, type Payment } from "../../Domain/Payment.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import { Payments } from "../../Payments.ts"
 import { localChainIn } from "../../Sandbox/local.ts"
@@ -98,22 +98,26 @@ const PaymentFacts = ({ payment, settings: { chains }, story }: PaymentPage) => 
 
 const done: Readonly<Record<string, string>> = {
   created: "The payment was created. Send its payment link, or the address and the exact amount, to whoever is to pay.",
-  cancelled: "The payment was cancelled. Money that still comes becomes an exception.",
+  cancelled: "The payment was cancelled. What came for it, and what still comes, is an exception.",
+  refunded: "It was noted as sent back.",
   simulated: "It was sent on the local chain. What comes of it shows here within a few blocks: load the page again."
 }
 
 const Actions = ({ payment, settings, viewer }: PaymentPage) => {
   const canSimulate = payment.mode === "test" && localChainIn(settings.chains, payment.chain) !== undefined
-  const isPending = payment.status === "pending"
+  const isOpen = !isEnded(payment.status)
   if (!mayAs(viewer.role, "admin")) return null
   return (
     <div class="actions no-print">
-      {canSimulate && (isPending || payment.status === "detecting") ? (
+      {canSimulate && isOpen ? (
         <a class="button" href={pathOf(viewer, `/simulate?payment=${payment.id}`)}>
           Pay it on the local chain
         </a>
       ) : null}
-      {isPending ? <a href={pathOf(viewer, `/payments/${payment.id}/cancel`)}>Cancel the payment</a> : null}
+      {payment.status === "detecting" ? (
+        <a href={pathOf(viewer, `/payments/${payment.id}/refund`)}>Note a refund</a>
+      ) : null}
+      {isOpen ? <a href={pathOf(viewer, `/payments/${payment.id}/cancel`)}>Cancel the payment</a> : null}
     </div>
   )
 }
@@ -219,8 +223,11 @@ const confirmCancel: PortalHandler<Services> = (viewer, { params: { id = "" } })
       { section, title: "Cancel this payment?" },
       <>
         <p>
-          {found.payment.merchantRef} expires now, and its page asks for nothing any more. Its address stays watched:
-          money that still comes becomes an exception. This cannot be undone.
+          {found.payment.merchantRef} ends now, and its page asks for nothing any more.
+          {found.payment.status === "detecting"
+            ? " Money has come for it: that becomes an exception, to decide on."
+            : ""}{" "}
+          Its address stays watched: money that still comes becomes an exception too. This cannot be undone.
         </p>
         <PostForm
           of={blank("cancel")}

@@ -13,7 +13,7 @@ import type { Viewer } from "../Viewer.ts"
 /** What each kind means, in a sentence. */
 export const kindTexts: Readonly<Record<ExceptionKind, string>> = {
   overpaid: "More came than was asked for.",
-  underpaid: "Too little came before the payment failed.",
+  underpaid: "It came for a payment that failed or was cancelled, or was sent back while that was open.",
   late: "It was mined after the deadline.",
   wrong_token: "It is not the currency that was asked for.",
   wrong_chain: "It came on another chain than was asked for.",

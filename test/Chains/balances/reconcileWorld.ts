@@ -38,7 +38,7 @@ export const noting = () => {
   const touched: Array<Ledger.Touched> = []
   const settlement: Settlement["Type"] = {
     settle: (_, payments) => Effect.sync(() => void touched.push(...payments)),
-    lookAgain: () => Effect.void,
+    sentBack: () => Effect.void,
     expire: Effect.never
   }
   return { settlement, touched }
