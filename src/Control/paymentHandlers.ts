@@ -162,7 +162,7 @@ export const abandonPayments = administering(
   PaymentRequests.AbandonPayments,
   ({ chain, mode }) => ({ act: "payments abandon", detail: { chain, mode } }),
   Effect.fnUntraced(function* ({ chain, mode }) {
-    return { chain, mode, abandoned: yield* abandon({ chain, mode }) }
+    return { chain, mode, ...(yield* abandon({ chain, mode })) }
   })
 )
 

@@ -39,6 +39,8 @@ export const ExceptionView = Schema.Struct({
   txHash: optional(Schema.String),
   /** The sum of many small transfers. */
   dust: optional(Schema.Literal(true)),
+  /** Only one provider has the transaction so far. */
+  uncorroborated: optional(Schema.Literal(true)),
   /** Of its address in the wallet, with the path as wallets show it. */
   derivationIndex: optional(Schema.Number),
   path: optional(Schema.String),
@@ -177,6 +179,6 @@ export class RefundedPayment extends Schema.TaggedRequest<RefundedPayment>()("Re
 
 export class AbandonPayments extends Schema.TaggedRequest<AbandonPayments>()("AbandonPayments", {
   payload: { chain: ChainName, mode: Mode },
-  success: Schema.Struct({ chain: ChainName, mode: Mode, abandoned: Schema.Number }),
+  success: Schema.Struct({ chain: ChainName, mode: Mode, abandoned: Schema.Number, givenUp: Schema.Number }),
   failure: StoreUnavailable
 }) {}

@@ -11,8 +11,8 @@ import type { AccountId, PaymentId } from "./Ids.ts"
  * - `late`: mined after the deadline
  * - `wrong_token`: another token, or the native coin where a token was asked for
  * - `wrong_chain`: anything on another chain than the payment's
- * - `unattributed`: the balance grew, and no provider can name the transaction; or an internal transfer that one provider
- *   reports, and that no other one is able to check
+ * - `unattributed`: the balance grew, and no provider can name the transaction; or only one provider reports the money: an
+ *   internal transfer that no other one is able to check, or money on another chain, undecided at the payment's end
  * - `found_late`: on time, but first seen after the payment had expired or failed
  * - `reorged`: what a confirmed payment lacks since a reorg undid it
  *
@@ -76,6 +76,10 @@ export const isOfDust = ({ key }: Pick<ExceptionContent, "key">): boolean => key
  */
 export const isCertain = (one: ExceptionContent): boolean =>
   one.kind !== "reorged" && (one.txHash !== undefined || one.block !== undefined || isOfDust(one))
+
+/** Whether its money has a transaction that only one provider reports, and that no other one has confirmed or refuted yet. */
+export const isUncorroborated = ({ kind, txHash }: ExceptionContent): boolean =>
+  kind === "unattributed" && txHash !== undefined
 
 /** Whether its money may become more at any time: who sends it back has to say how much. */
 export const mayGrow = (one: ExceptionContent): boolean => isOfDust(one) || (!isCertain(one) && one.kind !== "reorged")

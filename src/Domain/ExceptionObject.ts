@@ -1,7 +1,14 @@
 import { Schema } from "effect"
 import { getAddress, type Hex } from "viem"
 import { ChainName } from "./Chain.ts"
-import { isOfDust, type PaymentException, PublicExceptionKind, type Refund, walletPathOf } from "./Exception.ts"
+import {
+  isOfDust,
+  isUncorroborated,
+  type PaymentException,
+  PublicExceptionKind,
+  type Refund,
+  walletPathOf
+} from "./Exception.ts"
 import { iso } from "./Timestamp.ts"
 import { idPattern, text, timestamp } from "./textSchemas.ts"
 
@@ -64,6 +71,13 @@ export const ExceptionObject = Schema.Struct({
     }),
     optional
   ),
+  uncorroborated: Schema.optionalWith(
+    Schema.Literal(true).annotations({
+      description:
+        "Not yet corroborated: only one provider has the transaction. Wait before you decide: once a second one has it, an exception of another kind takes its place, and once it is refuted there is none."
+    }),
+    optional
+  ),
   address: text("The address that the money is at, in EIP-55 form.", address),
   derivationIndex: Schema.optionalWith(
     Schema.Number.annotations({
@@ -99,12 +113,13 @@ export type ExceptionObject = typeof ExceptionObject.Type
 
 /** What merchants and operators see alike: where the money came from and is, and what was decided. */
 export const exceptionDetails = (exception: PaymentException) => {
-  const { address, closedAt, decisionTx, index, note, sender, txHash } = exception
+  const { address, closedAt, decisionTx, index, note, sender, status, txHash } = exception
   const path = walletPathOf(exception)
   return {
     ...(sender === undefined ? {} : { from: getAddress(sender as Hex) }),
     ...(txHash === undefined ? {} : { txHash }),
     ...(isOfDust(exception) ? { dust: true as const } : {}),
+    ...(status === "open" && isUncorroborated(exception) ? { uncorroborated: true as const } : {}),
     address: getAddress(address as Hex),
     ...(index === undefined ? {} : { derivationIndex: index }),
     ...(path === undefined ? {} : { path }),

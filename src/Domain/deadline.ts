@@ -17,6 +17,9 @@ export const dueTimeSql = "coalesce(due_at, expires_at)"
 export const deadline = (payment: Pick<Payment, "dueAt" | "expiresAt">, settleGraceMs: number): number =>
   dueTime(payment) + settleGraceMs
 
+/** How long after its deadline a payment waits for other chains than its own at most, milliseconds. */
+export const longestWaitElsewhere = Duration.toMillis("2 minutes")
+
 /** Payments with a due time before this, Unix milliseconds, are over at a block of that time, Unix seconds. */
 export const overBefore = (blockTime: number, settleGraceMs: number): number => blockTime * 1000 - settleGraceMs
 

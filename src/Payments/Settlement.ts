@@ -13,7 +13,7 @@ import { type ScanResult, Settlement } from "../Chains/ledger/SettlementTag.ts"
 import { aheadOf } from "../Chains/providers/HeadClock.ts"
 import { type Mode, type Network, networkKey } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
-import { deadline, dueTime } from "../Domain/deadline.ts"
+import { deadline, dueTime, longestWaitElsewhere } from "../Domain/deadline.ts"
 import { finalBlock, requirementOf } from "../Domain/Finality.ts"
 import { isEnded, type Payment } from "../Domain/Payment.ts"
 import type { Scan } from "../Domain/Receipt.ts"
@@ -32,8 +32,8 @@ import { type Change, receiptsLeft, reportExceptions, storeTransitions, syncUnkn
 
 /** Payments that one commit may end: a chain that is read again after a day must not block all other writes. */
 const expiryChunk = 100
-/** A chain whose scan lags by more than this counts as unreachable. No payment waits longer for another chain. */
-const longestWait = Duration.toMillis("2 minutes")
+/** A chain whose scan lags by more than this counts as unreachable. */
+const longestLag = Duration.toMillis("2 minutes")
 
 /** An error for the operator, logged after the commit. */
 interface Alarm {
@@ -47,13 +47,13 @@ const reorgedAlarm = ({ chain, id, mode, txHash = "" }: Payment): Alarm => ({
 })
 
 /**
- * Whether a payment still waits for the balance reconciliation of another chain: that chain is reachable, and its last
- * reconciliation is not after the payment's deadline, which was less than `longestWait` ago.
+ * Whether a payment still waits for the balance reconciliation of another chain: that chain is reachable, its last
+ * reconciliation is not after the payment's deadline, and the longest wait is not over.
  */
 const isAwaited = (scan: Scan | undefined, deadline: number, now: number): boolean =>
   scan !== undefined &&
-  now - scan.head.time * 1000 <= longestWait &&
-  now - deadline <= longestWait &&
+  now - scan.head.time * 1000 <= longestLag &&
+  now - deadline <= longestWaitElsewhere &&
   !(scan.checked !== undefined && scan.checked.time * 1000 > deadline)
 
 export const settlementLayer = Layer.effect(

@@ -3,8 +3,9 @@
  * the exceptions that there should be; `ExceptionsRepo.sync` opens and closes the stored ones accordingly.
  *
  * Everything is recomputed from the receipts each time, so that money that a reorg orphans is no longer among it.
- * Uncorroborated money opens no exception, since an exception invites a refund; money that can never be corroborated is
- * `unattributed`. Amounts in base units.
+ * Uncorroborated money opens no exception, since an exception invites a refund. Two kinds of it are `unattributed`, which
+ * says so: money that may never be corroborated, and money on another chain that was undecided when the payment ended.
+ * Amounts in base units.
  */
 import { required, sum } from "../Domain/Amount.ts"
 import type { ExceptionContent } from "../Domain/Exception.ts"
@@ -18,6 +19,7 @@ import {
   fitting,
   headAtCreation,
   identity,
+  isUndecided,
   leastOf,
   type Rules,
   total
@@ -192,9 +194,15 @@ export const exceptionsOf = (
   const createdHead = headAtCreation(payment)
   const isWrongToken = ({ blockNumber, chain, currency }: Receipt) =>
     chain === payment.chain && currency !== payment.currency && blockNumber > createdHead
-  // Money that can never be corroborated is shown like money without a transaction.
-  const unverifiable = receipts.filter(
-    (receipt) => receipt.canonical && receipt.unverifiable === true && !receipt.corroborated && !isEvidence(receipt)
+  const isLeftUndecided = (receipt: Receipt) =>
+    isUndecided(receipt) && receipt.chain !== payment.chain && receipt.seenAt <= (payment.endedAt ?? -1)
+  // Shown like money without a transaction, until it is corroborated or refuted.
+  const uncertain = receipts.filter(
+    (receipt) =>
+      receipt.canonical &&
+      (receipt.unverifiable === true || isLeftUndecided(receipt)) &&
+      !receipt.corroborated &&
+      !isEvidence(receipt)
   )
   return [
     ...exceptionsOfKind("wrong_chain", elsewhere(payment, canonical)),
@@ -202,9 +210,9 @@ export const exceptionsOf = (
     ...exceptionsOfKind("late", late),
     ...exceptionsOfKind("unattributed", [
       ...onTime.filter((receipt) => receipt.txHash === undefined),
-      ...fitting(payment, unverifiable),
-      ...elsewhere(payment, unverifiable),
-      ...unverifiable.filter(isWrongToken)
+      ...fitting(payment, uncertain),
+      ...elsewhere(payment, uncertain),
+      ...uncertain.filter(isWrongToken)
     ]),
     ...undone(payment, receipts, total(own.receipts)),
     ...mergedByKey([...own.apart, ...afterDecision(payment, receipts, own.receipts, firstSeen, rules, accepted)])

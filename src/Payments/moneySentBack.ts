@@ -11,8 +11,10 @@ import {
   furtherDustKey,
   isCertain,
   isOfDust,
+  isUncorroborated,
   type PaymentException
 } from "../Domain/Exception.ts"
+import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 
 /**
@@ -82,6 +84,20 @@ export const withoutAccepted = (
   exceptions: ReadonlyArray<PaymentException>
 ): ReadonlyArray<Receipt> =>
   withoutUnattributed(receipts, exceptions, ({ amount, status }) => (status === "accepted" ? amount : 0n))
+
+/**
+ * The receipts without the money of `unattributed` exceptions with a transaction that were accepted before a second provider
+ * had it, where it is not the payment's own: it opens no other exception once one has it.
+ */
+export const withoutAcceptedEarly = (
+  { chain, currency }: Pick<Payment, "chain" | "currency">,
+  receipts: ReadonlyArray<Receipt>,
+  exceptions: ReadonlyArray<PaymentException>
+): ReadonlyArray<Receipt> =>
+  exceptions
+    .filter((one) => one.status === "accepted" && isUncorroborated(one))
+    .filter((one) => one.chain !== chain || one.currency !== currency)
+    .reduce((left, one) => withoutReturned(left, { ...one, sentBack: one.amount }), receipts)
 
 /** The kind of dust that an exception of this kind stands for. */
 const dustOf = (kind: ExceptionKind): Receipt["dust"] => {

@@ -1,6 +1,6 @@
 /**
  * The decisions of operators that no rule makes: `accept` confirms a payment with the money that came for it, `abandon` ends
- * the open payments of a chain that is given up. Both may be repeated. `refunds.ts` has the third one, and `decisions/` those
+ * the open payments of a chain that is given up, and drops what is undecided on it. Both may be repeated. `refunds.ts` has the third one, and `decisions/` those
  * on one exception alone. Called by the control socket's handlers, on behalf of `tilld payments …`.
  *
  * A payment is accepted for a transaction that the ledger has, or for one that the operator names: a named one that the
@@ -26,6 +26,7 @@ import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import { counted, crossing, type Rules, withReceived } from "./statusMachine.ts"
 import { receiptsLeft, reportExceptions, storeTransitions } from "./storeTransitions.ts"
+import * as Undecided from "./UndecidedRepo.ts"
 
 /** Payments that one commit ends at most. */
 const abandonChunk = 100
@@ -213,7 +214,11 @@ export const accept = Effect.fn("Payments.accept")(function* (
   )
 })
 
-/** Fails every open payment of a chain (`abandoned`), which need not be configured. Gives their number. */
+/**
+ * Gives up a chain, which need not be configured: fails every open payment on it (`abandoned`), then drops what is undecided
+ * there, which nobody will decide any more, with its exceptions. Gives the number of both. What a scan of the chain finds
+ * again counts again.
+ */
 export const abandon = Effect.fn("Payments.abandon")(function* (network: Network) {
   const writer = yield* Writer
   const outbox = yield* Outbox
@@ -233,6 +238,21 @@ export const abandon = Effect.fn("Payments.abandon")(function* (network: Network
   while (true) {
     const count = yield* writer.write(chunk)
     ended += count
-    if (count < abandonChunk) return ended
+    if (count < abandonChunk) break
   }
+  const givenUp = yield* writer.write(
+    Effect.gen(function* () {
+      const tx = yield* Tx
+      const now = yield* Clock.currentTimeMillis
+      const dropped = yield* Undecided.drop(network)
+      for (const id of new Set(dropped)) {
+        const payment = yield* Repo.byId(tx, id)
+        if (payment !== undefined) {
+          yield* storeTransitions(outbox, { payment, steps: [], rules, receiptsChanged: true }, now)
+        }
+      }
+      return dropped.length
+    })
+  )
+  return { abandoned: ended, givenUp }
 })

@@ -9,7 +9,7 @@
  */
 import { required, sum } from "../Domain/Amount.ts"
 import { nativeToken } from "../Domain/Currency.ts"
-import { blockTimeLag, deadline, dueTime, overBefore } from "../Domain/deadline.ts"
+import { blockTimeLag, deadline, dueTime, longestWaitElsewhere, overBefore } from "../Domain/deadline.ts"
 import type { ExceptionContent } from "../Domain/Exception.ts"
 import { type FinalityTag, finalBlock } from "../Domain/Finality.ts"
 import { type FailureReason, isEnded, type Payment } from "../Domain/Payment.ts"
@@ -37,7 +37,7 @@ export interface Horizon {
   readonly finalized: number | undefined
   /** The tag that a finality policy requires for the payment's value, in addition to the confirmations. */
   readonly requires: FinalityTag | undefined
-  /** Every other reachable chain of the mode has had a balance reconciliation after the payment's deadline. */
+  /** Every other reachable chain has had a balance reconciliation after the payment's deadline, or the longest wait is over. */
   readonly elsewhereChecked: boolean
   /**
    * The block up to which a second provider was searched for money that the ledger lacks. Infinite where only one provider
@@ -184,20 +184,32 @@ const isOver = (payment: Payment, horizon: Horizon, rules: Rules): boolean =>
   horizon.searched !== undefined && dueTime(payment) < (dueBefore(horizon, rules) ?? Number.NEGATIVE_INFINITY)
 
 /**
- * How a payment ends whose time is over and which got too little; undefined while that is undecided. A receipt that only one
- * provider reports keeps it open; uncorroborated dust and unattributed money do not, and count neither for the amount nor
- * for the reason.
+ * A canonical receipt that only one provider reports, and that another one may still corroborate. Dust is none, and neither
+ * is unattributed money: they are not waited for.
+ */
+export const isUndecided = ({ canonical, corroborated, dust, txHash }: Receipt): boolean =>
+  canonical && !corroborated && dust === undefined && txHash !== undefined
+
+/**
+ * How a payment ends whose time is over and which got too little; undefined while that is undecided. On its own chain a
+ * receipt that only one provider reports keeps it open, but for those in later blocks than decide: the block number says that
+ * they are late, where their time is that provider's word. Money on other chains is waited for until the longest wait is
+ * over: it pays for nothing, and is an exception of its own (`exceptions.ts`). What is undecided counts neither for the
+ * amount nor for the reason.
  */
 const ending = (
   seen: Payment,
   received: ReadonlyArray<Receipt>,
   receipts: ReadonlyArray<Receipt>,
   horizon: Horizon,
+  { settleGrace }: Rules,
   now: number
 ): Payment | undefined => {
-  const isUncorroborated = ({ corroborated, canonical, dust, txHash }: Receipt) =>
-    canonical && !corroborated && dust === undefined && txHash !== undefined
-  if (receipts.some(isUncorroborated)) return undefined
+  const newest = horizon.settled?.number ?? Number.POSITIVE_INFINITY
+  const mayWait = now - deadline(seen, settleGrace) <= longestWaitElsewhere
+  const isAwaited = (receipt: Receipt) =>
+    isUndecided(receipt) && (receipt.chain === seen.chain ? receipt.blockNumber <= newest : mayWait)
+  if (receipts.some(isAwaited)) return undefined
   const certain = received.filter(({ corroborated }) => corroborated)
   const ended = { ...withReceived(seen, certain), endedAt: now }
   const failureReason = failure(seen, certain, receipts)
@@ -255,7 +267,7 @@ export const advance = (
     }
     steps.push({ payment: confirmed, announced: true })
   } else if (isOver(payment, horizon, rules) && total(received) < needed) {
-    const ended = ending(seen, received, receipts, horizon, now)
+    const ended = ending(seen, received, receipts, horizon, rules, now)
     if (ended !== undefined) steps.push({ payment: ended, announced: true })
   }
   return steps

@@ -5,7 +5,7 @@
 import { Effect, Runtime } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import { kindOf } from "../Domain/Event.ts"
-import type { ExceptionContent, PaymentException } from "../Domain/Exception.ts"
+import { type ExceptionContent, isUncorroborated, type PaymentException } from "../Domain/Exception.ts"
 import { isEnded, type Payment } from "../Domain/Payment.ts"
 import type { Outbox } from "../Events/Outbox.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
@@ -17,7 +17,7 @@ import * as Exceptions from "./ExceptionsRepo.ts"
 import { apartOf } from "./exceptionContents.ts"
 import { exceptionsOf, unknownMoney } from "./exceptions.ts"
 import { withoutGas } from "./gas.ts"
-import { sinceAccepted, withoutAccepted, withoutSentBack } from "./moneySentBack.ts"
+import { sinceAccepted, withoutAccepted, withoutAcceptedEarly, withoutSentBack } from "./moneySentBack.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import type { Rules, Step } from "./statusMachine.ts"
@@ -108,6 +108,10 @@ export const receiptsLeft = Effect.fnUntraced(function* (payment: Payment) {
   return withoutSentBack(receipts, yield* Exceptions.ofPayment(tx, payment.id))
 })
 
+/** Whether two exceptions of different kinds are of the same transaction's money. */
+const isOfSameMoney = (one: ExceptionContent, other: ExceptionContent): boolean =>
+  one.key !== other.key && one.chain === other.chain && one.currency === other.currency && one.txHash === other.txHash
+
 /** Updates a payment's exceptions to its receipts. Gives those that were opened. `at` in Unix milliseconds. */
 const syncExceptions = Effect.fnUntraced(function* (payment: Payment, rules: Rules, at: number) {
   const tx = yield* Tx
@@ -117,8 +121,12 @@ const syncExceptions = Effect.fnUntraced(function* (payment: Payment, rules: Rul
   const isAccepted = ({ block, status }: PaymentException) => status === "accepted" && block !== undefined
   const accepted = payment.status === "confirmed" ? stored.filter(isAccepted) : []
   const apart = apartOf(payment, stored)
-  const rest = withoutAccepted(withoutSentBack(receipts, stored), accepted)
-  const found = exceptionsOf(payment, rest, rules, accepted, undefined, apart)
+  const left = withoutAcceptedEarly(payment, withoutSentBack(receipts, stored), stored)
+  const rest = withoutAccepted(left, accepted)
+  // What is mined again after a reorg is uncorroborated at first: the exception that was open for it stands for it.
+  const isHeld = (one: ExceptionContent) =>
+    isUncorroborated(one) && stored.some((before) => before.status === "open" && isOfSameMoney(before, one))
+  const found = exceptionsOf(payment, rest, rules, accepted, undefined, apart).filter((one) => !isHeld(one))
   const reported = exceptionsOf(payment, rest, rules, accepted, () => true, apart)
   const place = { address: payment.address.toLowerCase(), mode: payment.mode, payment: payment.id }
   return yield* Exceptions.sync(place, stored, sinceAccepted(found, stored), at, sinceAccepted(reported, stored))

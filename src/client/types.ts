@@ -123,6 +123,8 @@ export interface PaymentException {
   readonly txHash?: string
   /** Set on the sum of many small transfers. It may grow while it is open. */
   readonly dust?: true
+  /** Set while only one provider has the transaction: wait before you decide. */
+  readonly uncorroborated?: true
   /** Where the money is, with its place in the wallet. */
   readonly address: string
   readonly derivationIndex?: number

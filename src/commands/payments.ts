@@ -87,6 +87,7 @@ const sentBackOf = (exception: ExceptionView, show: ShowAmount): string | undefi
 const renderException = (exception: ExceptionView, show: ShowAmount): string =>
   `${exception.openedAt}  ${exception.status}  ${exception.kind}  ${show(exception, exception)}  ` +
   `${exception.chain}  ${transactionOf(exception)}  ${exception.id}` +
+  (exception.uncorroborated === true ? "  not yet corroborated: no second provider has it" : "") +
   (exception.from === undefined ? "" : `  from ${exception.from}`) +
   (exception.path === undefined ? "" : `  at ${exception.path}`) +
   (exception.sentBack === undefined ? "" : `  after ${sentBackOf(exception, show)} that were sent back`) +
@@ -186,7 +187,9 @@ const renderOpen = (open: ReadonlyArray<ExceptionView>, show: ShowAmount): strin
       exception.chain,
       show(exception, exception),
       sentBackOf(exception, show) ?? "",
-      exception.dust === true ? "dust" : (exception.txHash ?? "unknown"),
+      exception.dust === true
+        ? "dust"
+        : `${exception.txHash ?? "unknown"}${exception.uncorroborated === true ? " (not yet corroborated)" : ""}`,
       exception.from ?? "",
       exception.address
     ])
@@ -351,9 +354,15 @@ const abandon = Command.make("abandon", { ...common, chain, mode }, (options) =>
     options,
     "payments abandon",
     new AbandonPayments({ chain: options.chain, mode: options.mode }),
-    ({ abandoned, chain, mode }) => `${abandoned} open payments on ${chain}.${mode} have failed`
+    ({ abandoned, chain, givenUp, mode }) =>
+      `${abandoned} open payments on ${chain}.${mode} have failed` +
+      (givenUp === 0 ? "" : `\n${givenUp} transfers there that no second provider has count no more`)
   )
-).pipe(Command.withDescription("Let every open payment on a chain fail, so that the configuration can drop it"))
+).pipe(
+  Command.withDescription(
+    "Let every open payment on a chain fail, and give up what no second provider has there, so that the configuration can drop it"
+  )
+)
 
 /** `tilld payments`: looks at payments, and decides on their exceptions. */
 export const paymentsCommand = Command.make("payments").pipe(

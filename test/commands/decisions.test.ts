@@ -147,8 +147,8 @@ liveTest("payments abandon: for a chain that the configuration has no longer too
     stderr: expect.stringContaining("tilld payments abandon --chain polygon --mode test")
   })
   const abandon = ["payments", "abandon", "--chain", "polygon", "--mode", "test"]
-  expect(yield* json(...abandon)).toEqual({ chain: "polygon", mode: "test", abandoned: 1 })
-  expect(yield* json(...abandon)).toEqual({ chain: "polygon", mode: "test", abandoned: 0 })
+  expect(yield* json(...abandon)).toEqual({ chain: "polygon", mode: "test", abandoned: 1, givenUp: 0 })
+  expect(yield* json(...abandon)).toEqual({ chain: "polygon", mode: "test", abandoned: 0, givenUp: 0 })
   expect(yield* json("payments", "show", paymentId(3))).toMatchObject({
     payment: { status: "failed", failureReason: "abandoned" },
     events: [{ kind: "payment.failed" }]

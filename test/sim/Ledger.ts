@@ -106,6 +106,8 @@ export class Ledger extends Books {
     for (const { address, amount, chain, currency, id, kind, outcome, tx_hash } of this.exceptions()) {
       const key = `${id} ${amount}`
       if (outcome !== null || tx_hash === null || kind === "reorged" || this.#checked.has(key)) continue
+      // One provider alone reports it, and the exception says so.
+      if (kind === "unattributed") continue
       // What is too much may have come with the transactions before the one that it is noted with.
       const came =
         kind === "overpaid" ? this.came(chain, address, currency) : this.broughtBy(tx_hash, chain, address, currency)

@@ -140,10 +140,15 @@ export const checkTold = (books: Books): void => {
 
 /** When every deadline is long over. `lost`: payments that are no longer in the database. */
 export const checkEnd = (books: Books, lost: ReadonlyArray<PaymentRow> = []): void => {
-  const held = books.strict.leftovers ? [] : books.notThere(books.receipts()).map(({ address }) => address)
+  // What one provider invents holds a payment open on its own chain, and on no other one.
+  const held = books.strict.leftovers ? [] : books.notThere(books.receipts())
   for (const payment of books.payments()) {
     const isOpen = payment.status === "pending" || payment.status === "detecting"
-    if (isOpen && !books.isUnattributed(payment) && !held.includes(payment.address)) {
+    if (
+      isOpen &&
+      !books.isUnattributed(payment) &&
+      !held.some(({ address, chain }) => address === payment.address && chain === payment.chain)
+    ) {
       throw new Violation(`payment ${books.number(payment)} is still ${payment.status} long after its time`)
     }
     const { atMost } = books.counted(payment, books.watched(payment.chain).chain.head)

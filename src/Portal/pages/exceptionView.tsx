@@ -88,13 +88,19 @@ export const ExceptionFacts = ({
   readonly chains: Chains
   readonly viewer: Viewer
 }) => {
-  const { address, from } = exceptionDetails(of)
+  const { address, from, uncorroborated } = exceptionDetails(of)
   const chainId = chainIdOf(chains, of)
   const chain = (kind: "tx" | "address", value: string | undefined) =>
     value === undefined ? undefined : <OnChain kind={kind} value={value} chainId={chainId} />
   return (
     <section class="card" aria-label="What came">
       <p>{kindTexts[of.kind]}</p>
+      {uncorroborated === true ? (
+        <p>
+          It is not yet corroborated: only one provider has the transaction. Wait before you decide: once a second one
+          has it, another exception takes its place, and once it is refuted there is none.
+        </p>
+      ) : null}
       <Facts
         of={{
           Amount: <ExceptionAmount of={of} chains={chains} />,
