@@ -78,7 +78,7 @@ const lie = (world: World, step: Action & { does: "lie" }, name: string): void =
   const place = placeAt(world, step.chain)
   const payments = world.ledger.payments()
   const payment = step.of === undefined ? undefined : paymentOf(world, payments, step.of, 0)
-  const isHere = payment?.chain === place.plan.chain
+  const isHere = payment !== undefined && (payment.chain === place.plan.chain || step.way === "otherChain")
   const amount = isHere ? amountOf(step.part, BigInt(payment.amount), 0n) : 0n
   const plans = world.places.map(({ plan }) => plan)
   const sent =

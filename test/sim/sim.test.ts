@@ -1,9 +1,11 @@
 import { isDeepStrictEqual } from "node:util"
+import Database from "better-sqlite3"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { Dice } from "./Dice.ts"
+import { plansOf } from "./plans.ts"
 import { Stage, seedsSteps, shrink } from "./simulate.ts"
 import type { Step } from "./steps.ts"
-import { kinds } from "./stories.ts"
+import { kinds, tell } from "./stories.ts"
 
 /** What a seed does without any story. */
 const plain = (seed: string) => seedsSteps(seed, { kinds: [], always: false })
@@ -64,6 +66,25 @@ const mended: ReadonlyArray<readonly [string, ReadonlyArray<Step>, what: string]
 it.each(mended)("seed $0 does not fail: $2", async (seed, steps) => {
   // The first ones failed when every chain had a provider from the start.
   expect(await stage.run(seed, steps, !early.includes(seed))).toBeUndefined()
+})
+
+it("what a provider of another chain invents holds no payment open for more than two minutes", async () => {
+  const waited: Array<number> = []
+  for (let seed = 1; seed <= 12; seed++) {
+    const name = `elsewhere ${seed}`
+    const chains = plansOf(new Dice(`chains ${name}`))
+    const steps = tell("inventedElsewhere", new Dice(name), chains, "it")
+    const look = (path: string) => {
+      const database = new Database(path, { readonly: true })
+      const ended = database.prepare("SELECT ended_at - expires_at FROM payments WHERE status IN ('expired', 'failed')")
+      waited.push(...ended.pluck().all().map(Number))
+      database.close()
+    }
+    expect(await stage.run(name, steps, false, look)).toBeUndefined()
+  }
+  expect(waited.length).toBeGreaterThan(5)
+  // With the grace, and the blocks that the payment's own chain takes to tell that its time is over.
+  for (const millis of waited) expect(millis).toBeLessThan(240_000)
 })
 
 it("a seed has its steps", () => {

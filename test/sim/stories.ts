@@ -2,7 +2,7 @@ import type { Dice } from "./Dice.ts"
 import type { ChainPlan } from "./plans.ts"
 import type { Step } from "./steps.ts"
 import { highTags, longBranches, reorgedCoins, times } from "./stories/chain.ts"
-import { deniedThenGone, falseFinals, inventions } from "./stories/inventions.ts"
+import { deniedThenGone, falseFinals, inventedElsewhere, inventions } from "./stories/inventions.ts"
 import { dust, logNumbers, manyLogs } from "./stories/logs.ts"
 import { balances, coinForToken, lateBalances, multiples, otherHashes, withheld } from "./stories/money.ts"
 import { cancellations, restores, wrongClock } from "./stories/operation.ts"
@@ -33,7 +33,8 @@ export const stories = {
   otherHashes,
   lateBalances,
   cancellations,
-  coinForToken
+  coinForToken,
+  inventedElsewhere
 } satisfies Readonly<Record<string, Story>>
 
 export type Kind = keyof typeof stories
@@ -41,6 +42,9 @@ export const kinds = Object.keys(stories) as ReadonlyArray<Kind>
 
 /** Younger than the seeds that once failed, which have to stay as they were: these are told besides. */
 export const younger: ReadonlyArray<Kind> = ["otherHashes", "lateBalances", "cancellations", "coinForToken"]
+
+/** Younger than those, likewise. */
+export const youngest: ReadonlyArray<Kind> = ["inventedElsewhere"]
 
 /** What takes a second of computing is told less often. */
 const seldom: Readonly<Partial<Record<Kind, number>>> = {
@@ -51,7 +55,7 @@ const seldom: Readonly<Partial<Record<Kind, number>>> = {
   restoredElsewhere: 1
 }
 export const weights = Object.fromEntries(
-  kinds.filter((kind) => !younger.includes(kind)).map((kind) => [kind, seldom[kind] ?? 5])
+  kinds.filter((kind) => ![...younger, ...youngest].includes(kind)).map((kind) => [kind, seldom[kind] ?? 5])
 ) as Readonly<Partial<Record<Kind, number>>>
 
 /** The steps of a story; `name` is its payment's. */

@@ -79,3 +79,37 @@ export const deniedThenGone: Story = (scene) => {
     wait((gone - 10) * 1_000, gone * 1_000, scene)
   ]
 }
+
+/** A provider of another chain shows money for the payment that never was; who denies it there may be gone besides. */
+export const inventedElsewhere: Story = (scene) => {
+  const { chain, chains, dice, plan } = scene
+  const others = chains.flatMap((_, place) => (place === chain ? [] : [place]))
+  const there = dice.below(others.length)
+  const at = { ...scene, chain: others[there] ?? chain }
+  // The place of that chain among the others, and of a token: every third one is a coin.
+  const size = [0, 1, 2].map((turn) => there + turn * others.length).find((one) => one % 3 !== 0) ?? there
+  const provider = server(scene)
+  return [
+    made(scene, { expiresIn: dice.pick([15, 60]) }),
+    wait(0, 4_000, scene),
+    ...(dice.chance(0.4) ? [paid(scene, dice.pick(["half", "all"]))] : []),
+    lie(at, { kind: "invention", provider, seconds: 500, way: "otherChain", size }),
+    mined(at, 5, dice.between(0, 8_000)),
+    ...(dice.chance(0.5)
+      ? [
+          {
+            after: 0,
+            does: "break",
+            chain: at.chain,
+            provider: 1 - provider,
+            kind: "gone",
+            size: 1,
+            seconds: 200
+          } as const
+        ]
+      : []),
+    mined(scene, plan.confirmations + 6, dice.between(0, 8_000)),
+    // For longer than a payment waits for another chain.
+    wait(300_000, 360_000, scene)
+  ]
+}
