@@ -2,6 +2,7 @@ import { Layer } from "effect"
 import { Alerts } from "./Alerts.ts"
 import { Accounts, Keys, RateLimits } from "./Auth.ts"
 import { AddressHistory } from "./Chains/balances/AddressHistory.ts"
+import { Tokens } from "./Chains/ledger/Tokens.ts"
 import { WatchedAddresses } from "./Chains/ledger/WatchedAddresses.ts"
 import { Networks } from "./Chains/providers/Networks.ts"
 import { Rpc } from "./Chains/rpc/Rpc.ts"
@@ -42,7 +43,7 @@ export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
     Layer.provideMerge(Layer.mergeAll(Addresses.layer, Quotes.layer)),
     Layer.provideMerge(Layer.mergeAll(Chains.layer, AddressHistory.layer, Prices.layer)),
     Layer.provideMerge(Networks.layer),
-    Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, Rpc.layer)),
+    Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, Tokens.layer, Rpc.layer)),
     Layer.provideMerge(Layer.mergeAll(Dispatcher.layer, Webhooks.layer, EventStreams.layer)),
     Layer.provideMerge(
       Layer.mergeAll(Layer.provideMerge(Outbox.layer, DeliveryBell.layer), DeliveryClient.layer, SigningKeys.layer)
@@ -85,7 +86,7 @@ export const sendingLayer = Webhooks.layer.pipe(
 export const repairLayer = (settings: SettingsShape) =>
   Chains.layer.pipe(
     Layer.provideMerge(Networks.layer),
-    Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, Rpc.layer)),
+    Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, Tokens.layer, Rpc.layer)),
     Layer.provideMerge(Layer.provideMerge(Outbox.layer, DeliveryBell.layer)),
     Layer.provideMerge(Sql.layer(settings.database.path)),
     Layer.provideMerge(Layer.succeed(Settings, settings))

@@ -29,6 +29,7 @@ import {
   examineBackup,
   examineEndpoints,
   examineExceptions,
+  examineNeeds,
   examineQuotas,
   examineTimes,
   examineUse
@@ -122,6 +123,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (
     ...(facts === undefined
       ? []
       : [
+          ...examineNeeds(settings.chains, facts),
           examineExceptions(facts),
           ...examineQuotas(facts.usages),
           ...examineEndpoints(facts),

@@ -6,6 +6,7 @@
  */
 import { Context, Data, Effect, Layer } from "effect"
 import { keepWithin } from "./Auth/UsageRepo.ts"
+import { Tokens } from "./Chains/ledger/Tokens.ts"
 import { WatchedAddresses } from "./Chains/ledger/WatchedAddresses.ts"
 import { Chains } from "./Chains.ts"
 import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
@@ -95,6 +96,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
       const quotes = yield* Quotes
       const webhooks = yield* Webhooks
       const matchSet = yield* WatchedAddresses
+      const tokens = yield* Tokens
       const chains = yield* Chains
       const prices = yield* Prices
       const { payments } = yield* Metrics
@@ -108,22 +110,11 @@ export class Payments extends Context.Tag("tilld/Payments")<
         })
       )
 
-      // An operator's own chain may have a token with other decimals.
-      const decimals = new Map(
-        settings.chains.flatMap((network) =>
-          network.tokens.map((token) => [`${networkKey(network)} ${token.symbol}`, token.decimals])
-        )
-      )
-
       /** The worth of a payment now, USD; undefined while no price is known. */
-      const usdValue = (mode: Mode, { amount, chain, currency }: CreatePayment): string | undefined => {
+      const usdValue = ({ amount, currency }: CreatePayment, token: Payment["token"]): string | undefined => {
         const price = prices.usd(currency)
-        if (price === undefined) return undefined
-        return usdValueOf(
-          amount,
-          decimals.get(`${networkKey({ chain, mode })} ${currency}`) ?? decimalsOf[currency],
-          price
-        )
+        // An operator's own chain may have a token with other decimals.
+        return price === undefined ? undefined : usdValueOf(amount, token?.decimals ?? decimalsOf[currency], price)
       }
 
       const offerProblems = (mode: Mode, { chain, currency }: CreatePayment) => {
@@ -157,6 +148,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
           )
           const source = yield* addresses.take(tx, owner)
           const { address } = source
+          const token = tokens.offered({ chain: request.chain, mode: owner.mode }, request.currency)
           const payment = yield* Repo.insert(
             tx,
             {
@@ -167,6 +159,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
               merchantRef: request.merchantRef,
               amount: request.amount,
               currency: request.currency,
+              token,
               chain: request.chain,
               address,
               status: "pending",
@@ -176,7 +169,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
               webhookUrl: request.webhookUrl,
               redirectUrl: request.redirectUrl,
               quoteId,
-              usdValue: usdValue(owner.mode, request),
+              usdValue: usdValue(request, token),
               amountReceived: undefined,
               txHash: undefined,
               confirmedAt: undefined,

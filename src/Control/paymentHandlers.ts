@@ -160,9 +160,13 @@ export const refundedPayment = administering(
 
 export const abandonPayments = administering(
   PaymentRequests.AbandonPayments,
-  ({ chain, mode }) => ({ act: "payments abandon", detail: { chain, mode } }),
-  Effect.fnUntraced(function* ({ chain, mode }) {
-    return { chain, mode, ...(yield* abandon({ chain, mode })) }
+  ({ chain, mode, token }) => ({
+    act: "payments abandon",
+    detail: { chain, mode, ...(token === undefined ? {} : { token }) }
+  }),
+  Effect.fnUntraced(function* ({ chain, mode, token }) {
+    const given = yield* abandon({ chain, mode }, token)
+    return { chain, mode, ...(token === undefined ? {} : { token }), ...given }
   })
 )
 

@@ -1,5 +1,6 @@
 import { Schema } from "effect"
 import { ChainName, Mode } from "../Domain/Chain.ts"
+import { PaymentCurrency } from "../Domain/Currency.ts"
 import { EventKind } from "../Domain/Event.ts"
 import {
   AlreadyDecided,
@@ -177,8 +178,11 @@ export class RefundedPayment extends Schema.TaggedRequest<RefundedPayment>()("Re
   failure: Schema.Union(NotFound, NothingToDecide, RefundUnclear, AlreadyDecided, DecisionInvalid, StoreUnavailable)
 }) {}
 
+/** `token`: only the payments in this currency. */
+const abandonable = { chain: ChainName, mode: Mode, token: optional(PaymentCurrency) }
+
 export class AbandonPayments extends Schema.TaggedRequest<AbandonPayments>()("AbandonPayments", {
-  payload: { chain: ChainName, mode: Mode },
-  success: Schema.Struct({ chain: ChainName, mode: Mode, abandoned: Schema.Number, givenUp: Schema.Number }),
+  payload: abandonable,
+  success: Schema.Struct({ ...abandonable, abandoned: Schema.Number, givenUp: Schema.Number }),
   failure: StoreUnavailable
 }) {}

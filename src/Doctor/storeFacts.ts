@@ -2,6 +2,7 @@ import { existsSync, statSync } from "node:fs"
 import type Database from "better-sqlite3"
 import { Either } from "effect"
 import { selectUsages, toUsage, type Usage, type UsageRow } from "../Auth/UsageRepo.ts"
+import { type OpenNeed, selectOpenNeeds } from "../Payments/OpenNeedsRepo.ts"
 import { foreignLog } from "../Sql/logOwner.ts"
 import { newestSchema } from "../Sql/migrate.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
@@ -21,6 +22,7 @@ export interface StoreFacts {
   readonly token: string
   /** Fingerprint of the master key that sealed the database; undefined where nothing is sealed yet. */
   readonly keyFingerprint: string | undefined
+  readonly openNeeds: ReadonlyArray<OpenNeed>
   readonly exceptions: ReadonlyArray<{ readonly kind: string; readonly count: number; readonly oldest: number }>
   /** What each account has stored, and may store. */
   readonly usages: ReadonlyArray<Usage>
@@ -63,6 +65,7 @@ const noFacts: StoreFacts = {
   wallets: new Map(),
   token: "",
   keyFingerprint: undefined,
+  openNeeds: [],
   exceptions: [],
   usages: [],
   failing: [],
@@ -113,6 +116,7 @@ const factsOf = (database: Database.Database, now: number, quotaBytes: number): 
     wallets: new Map(wallets),
     token: numbering?.token ?? "",
     keyFingerprint: key?.value,
+    openNeeds: all(selectOpenNeeds),
     exceptions: all(
       "SELECT kind, count(*) AS count, min(opened_at) AS oldest FROM exceptions WHERE is_open = 1 GROUP BY kind"
     ),
@@ -164,6 +168,15 @@ const lookInto = (path: string, database: Database.Database, now: number, quotaB
   }
 }
 
+/** Whether there is a database. A start that was cut off leaves an empty file. */
+const isThere = (path: string): boolean => existsSync(path) && statSync(path).size > 0
+
+const reading = <A>(path: string, isOpen: boolean, use: (database: Database.Database) => A): A | Finding =>
+  Either.try(() => {
+    const foreign = foreignLog(path)
+    return foreign === undefined ? readDatabase(path, isOpen, use) : fail(name, foreign)
+  }).pipe(Either.getOrElse((error) => unreadable(path, error)))
+
 /**
  * Reads the database file, whole and in this process, so that a running daemon is not held up. A file that cannot be read is
  * one finding.
@@ -182,20 +195,16 @@ export const lookAtStore = (
   if (loss !== undefined) {
     return { findings: [fail(name, loss, "tilld restore FILE with the newest backup")], facts: undefined }
   }
-  // A start that was cut off leaves an empty file.
-  if (!existsSync(path) || statSync(path).size === 0) {
+  if (!isThere(path)) {
     const finding = warn(name, `${path} is not there yet`, "tilld serve makes it at its first start")
     return { findings: [finding], facts: noFacts }
   }
-  return Either.try(() => {
-    const foreign = foreignLog(path)
-    return foreign === undefined
-      ? readDatabase(path, isOpen, (database) => lookInto(path, database, now, quotaBytes))
-      : fail(name, foreign)
-  }).pipe(
-    Either.match({
-      onLeft: (error) => ({ findings: [unreadable(path, error)], facts: undefined }),
-      onRight: (look) => ("findings" in look ? look : { findings: [look], facts: undefined })
-    })
-  )
+  const look = reading(path, isOpen, (database) => lookInto(path, database, now, quotaBytes))
+  return "findings" in look ? look : { findings: [look], facts: undefined }
 }
+
+/** What open payments need of the configuration; a finding where the database cannot be read. */
+export const readOpenNeeds = (path: string, isOpen: boolean): ReadonlyArray<OpenNeed> | Finding =>
+  isThere(path)
+    ? reading(path, isOpen, (database) => database.prepare(selectOpenNeeds).all() as ReadonlyArray<OpenNeed>)
+    : []

@@ -2,6 +2,8 @@ import { closeAccounts } from "../Auth/quotaLevel.ts"
 import type { Usage } from "../Auth/UsageRepo.ts"
 import { backupAge } from "../Backup/lastBackup.ts"
 import { iso } from "../Domain/Timestamp.ts"
+import { unmetNeeds } from "../Payments/openNeeds.ts"
+import type { ChainSettings } from "../Settings.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 import { recentDays, type StoreFacts } from "./storeFacts.ts"
 
@@ -18,6 +20,17 @@ const oldBackup = 26
 const lostBackup = 72
 
 const percent = (share: number): string => `${(100 * share).toPrecision(2)} %`
+
+/** What open payments need of the configuration: without it the daemon does not start. */
+export const examineNeeds = (
+  chains: ReadonlyArray<ChainSettings>,
+  { openNeeds }: StoreFacts
+): ReadonlyArray<Finding> => {
+  const unmet = unmetNeeds(chains, openNeeds)
+  return unmet.length === 0
+    ? [ok("open payments", "the configuration has every chain and token that they need")]
+    : unmet.map(({ at, need, remedy }) => fail(at, need, remedy))
+}
 
 /** Open exceptions by kind. */
 export const examineExceptions = ({ exceptions }: StoreFacts): Finding => {

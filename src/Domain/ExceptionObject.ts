@@ -41,7 +41,9 @@ export const ExceptionObject = Schema.Struct({
       "`overpaid`: more than was missing, or paid again. `underpaid`: what a payment had when it failed or was cancelled, and what was sent back of an open one's money. `late`: mined after the deadline. `wrong_token`, `wrong_chain`: not what was asked for. `unattributed`: no node can tell the transaction, or only one can tell of the money at all. `found_late`: on time, but seen after the payment had ended. `reorged`: what a confirmed payment lacks since the chain undid it."
   }),
   chain: ChainName.annotations({ description: "The chain that the money is on." }),
-  currency: text("What came: a token's symbol, or the name of a known wrong token such as `USDC.e`."),
+  currency: text(
+    "What came: a token's symbol, the name of a known wrong token such as `USDC.e`, or the contract of a token that is taken no longer."
+  ),
   amount: text(
     "How much, in the smallest unit of what came. Of what is sent back in parts: what is left, and all of it once all was sent back.",
     amount

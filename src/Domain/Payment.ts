@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { ChainName, type Mode } from "./Chain.ts"
-import { PaymentCurrency } from "./Currency.ts"
+import { decimalsOf, PaymentCurrency } from "./Currency.ts"
 import type { AccountId, CheckoutToken, PaymentId, QuoteId } from "./Ids.ts"
 import { count, idPattern, text, timestamp } from "./textSchemas.ts"
 
@@ -18,6 +18,14 @@ export const FailureReason = Schema.Literal(
 )
 export type FailureReason = typeof FailureReason.Type
 
+/** A token as the configuration offered it: a row of the store, which never changes. */
+export interface OfferedToken {
+  readonly id: number
+  /** EIP-55 form. */
+  readonly contract: string
+  readonly decimals: number
+}
+
 /** A payment as the store keeps it. Amounts in base units, times in Unix milliseconds. */
 export interface Payment {
   /** Order of creation, also the tie-breaker of the list. */
@@ -30,6 +38,8 @@ export interface Payment {
   readonly merchantRef: string
   readonly amount: bigint
   readonly currency: PaymentCurrency
+  /** The currency's token when the payment was created: it decides what is paid, whatever is configured later. Undefined for the chain's own coin. */
+  readonly token: OfferedToken | undefined
   readonly chain: ChainName
   /** EIP-55 form. */
   readonly address: string
@@ -63,6 +73,10 @@ export interface Payment {
   /** The number of its `payment.updated` events. */
   readonly updates: number
 }
+
+/** Decimals of what a payment asks for. */
+export const decimalsOfPayment = ({ currency, token }: Pick<Payment, "currency" | "token">): number =>
+  token?.decimals ?? decimalsOf[currency]
 
 /** A payment to be stored: the store assigns its sequence, its creation head and its due time. */
 export type NewPayment = Omit<Payment, "sequence" | "createdHead" | "dueAt" | "endedAt" | "updates" | "usdValue"> &
@@ -121,9 +135,12 @@ export const PaymentObject = Schema.Struct({
     optional
   ),
   tokenContract: Schema.optionalWith(
-    text("Contract of the token on this chain, in EIP-55 form. Absent for the chain's own coin.", {
-      pattern: "^0x[0-9a-fA-F]{40}$"
-    }),
+    text(
+      "Contract of the token on this chain when the payment was created, in EIP-55 form. Absent for the chain's own coin.",
+      {
+        pattern: "^0x[0-9a-fA-F]{40}$"
+      }
+    ),
     optional
   ),
   chainId: Schema.optionalWith(

@@ -27,7 +27,7 @@ export interface Receipt {
   /** Lower case. */
   readonly address: string
   /**
-   * `log:<transaction>:<currency>:<amount>:<n>` for a token, the n-th with that content from 0 on, since nodes number logs
+   * `log:<transaction>:<contract>:<amount>:<n>` for a token, the n-th with that content from 0 on, since nodes number logs
    * differently. For native money `tx:<index in the block>` of a transaction to the address, `call:<hash>` of a transaction
    * with an internal transfer, `unattributed` where no provider can name the transaction.
    */
@@ -38,7 +38,10 @@ export interface Receipt {
   readonly txHash: string | undefined
   /** Who sent it, lower case; undefined where providers differ, and for money that moved inside contracts. */
   readonly sender?: string | undefined
-  /** The currency's symbol, or a known wrong token's name such as `USDC.e`. */
+  /**
+   * The currency's symbol, or a known wrong token's name such as `USDC.e`. The symbol of its payment only for money of the
+   * contract that the payment was created with: any other contract of that symbol goes by its address, lower case.
+   */
   readonly currency: string
   /** Base units, above zero. */
   readonly amount: bigint

@@ -1,15 +1,13 @@
 /**
- * Payments as merchants see them: in answers, in events and beside what operators see. What a payer needs of the chain and
- * the token is taken from the settings: where they no longer have these, the fields are absent. An event keeps what it had
- * when it was made.
+ * Payments as merchants see them: in answers, in events and beside what operators see. A payment keeps the token that it was
+ * created with. The chain's id is taken from the settings: where they no longer have the chain, it is absent. An event keeps
+ * what it had when it was made.
  */
 import { type Accounted, type AccountedPayment, withExceptions } from "../Domain/AccountedPayment.ts"
-import { toChecksummed } from "../Domain/Address.ts"
 import { remaining } from "../Domain/Amount.ts"
-import { decimalsOf, nativeToken } from "../Domain/Currency.ts"
-import { isEnded, type Payment, type PaymentObject } from "../Domain/Payment.ts"
+import { nativeToken } from "../Domain/Currency.ts"
+import { decimalsOfPayment, isEnded, type Payment, type PaymentObject } from "../Domain/Payment.ts"
 import { iso } from "../Domain/Timestamp.ts"
-import type { TokenSettings } from "../Settings/configSchema.ts"
 import type { SettingsShape } from "../Settings.ts"
 
 /** The settings that a payment object depends on. */
@@ -19,27 +17,20 @@ interface Asset extends Pick<PaymentObject, "chainId" | "decimals" | "tokenContr
   readonly uri?: string
 }
 
-/** The contracts in EIP-55 form, for each token of the settings: hashing them takes as long as all else of a payment. */
-const contracts = new WeakMap<TokenSettings, string | undefined>()
-
-const contractOf = (token: TokenSettings): string | undefined => {
-  if (!contracts.has(token)) contracts.set(token, toChecksummed(token.address))
-  return contracts.get(token)
-}
-
 /** What a wallet needs to pay `units` base units, with the URI of https://eips.ethereum.org/EIPS/eip-681 */
-const assetOf = ({ address, chain, currency, mode }: Payment, units: bigint, { chains }: PaymentTerms): Asset => {
-  const network = chains.find((one) => one.chain === chain && one.mode === mode)
-  if (network === undefined) return {}
-  const { chainId } = network
-  if (currency === nativeToken(chain)) {
-    return { chainId, decimals: decimalsOf[currency], uri: `ethereum:${address}@${chainId}?value=${units}` }
+const assetOf = (payment: Payment, units: bigint, { chains }: PaymentTerms): Asset => {
+  const { address, chain, currency, mode, token } = payment
+  const chainId = chains.find((one) => one.chain === chain && one.mode === mode)?.chainId
+  const tokenContract = token?.contract
+  const asset = {
+    ...(tokenContract === undefined ? {} : { tokenContract }),
+    ...(chainId === undefined ? {} : { chainId }),
+    decimals: decimalsOfPayment(payment)
   }
-  const token = network.tokens.find(({ symbol }) => symbol === currency)
-  const tokenContract = token && contractOf(token)
-  if (token === undefined || tokenContract === undefined) return { chainId }
-  const uri = `ethereum:${tokenContract}@${chainId}/transfer?address=${address}&uint256=${units}`
-  return { tokenContract, chainId, decimals: token.decimals, uri }
+  if (chainId === undefined) return asset
+  if (currency === nativeToken(chain)) return { ...asset, uri: `ethereum:${address}@${chainId}?value=${units}` }
+  if (tokenContract === undefined) return asset
+  return { ...asset, uri: `ethereum:${tokenContract}@${chainId}/transfer?address=${address}&uint256=${units}` }
 }
 
 /** The address of a payment's checkout page: a secret of the payer and the merchant. */

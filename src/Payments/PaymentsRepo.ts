@@ -22,6 +22,9 @@ export interface PaymentRow {
   readonly merchant_ref: string
   readonly amount: string
   readonly currency: PaymentCurrency
+  readonly token: number | null
+  readonly token_contract: string | null
+  readonly token_decimals: number | null
   readonly chain: ChainName
   readonly address: string
   readonly status: PaymentStatus
@@ -43,9 +46,16 @@ export interface PaymentRow {
 }
 
 /** The columns of a `PaymentRow`. */
-export const columns = `sequence, id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, status,
-  created_at, expires_at, due_at, created_head, metadata, webhook_url, redirect_url, quote_id, usd_value, amount_received, tx_hash,
-  confirmed_at, failure_reason, ended_at, updates`
+export const columns = `sequence, id, checkout_token, account_id, mode, merchant_ref, amount, currency, token,
+  (SELECT contract FROM tokens WHERE id = token) AS token_contract,
+  (SELECT decimals FROM tokens WHERE id = token) AS token_decimals, chain, address, status, created_at, expires_at, due_at,
+  created_head, metadata, webhook_url, redirect_url, quote_id, usd_value, amount_received, tx_hash, confirmed_at,
+  failure_reason, ended_at, updates`
+
+const tokenOf = ({ token, token_contract, token_decimals }: PaymentRow): Payment["token"] =>
+  token === null || token_contract === null || token_decimals === null
+    ? undefined
+    : { id: token, contract: token_contract, decimals: token_decimals }
 
 export const fromRow = (row: PaymentRow): Payment => ({
   sequence: row.sequence,
@@ -56,6 +66,7 @@ export const fromRow = (row: PaymentRow): Payment => ({
   merchantRef: row.merchant_ref,
   amount: BigInt(row.amount),
   currency: row.currency,
+  token: tokenOf(row),
   chain: row.chain,
   address: row.address,
   status: row.status,
@@ -88,10 +99,10 @@ export const fromRow = (row: PaymentRow): Payment => ({
 export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSource, behind?: number) =>
   Effect.map(
     tx.get<{ sequence: number; created_head: number | null; due_at: number | null }>(
-      `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
-         wallet_index, status, created_at, expires_at, created_head, due_at, metadata, webhook_url, redirect_url, quote_id,
-         usd_value)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?),
+      `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, token, chain, address,
+         wallet, wallet_index, status, created_at, expires_at, created_head, due_at, metadata, webhook_url, redirect_url,
+         quote_id, usd_value)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?),
          nullif(max(? + ?, (SELECT coalesce(max(head_time), 0) * ? FROM scans WHERE chain = ? AND mode = ?) + ?), ?),
          ?, ?, ?, ?, ?)
        ON CONFLICT (account_id, mode, merchant_ref) DO NOTHING
@@ -104,6 +115,7 @@ export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSourc
         payment.merchantRef,
         payment.amount.toString(),
         payment.currency,
+        payment.token?.id ?? null,
         payment.chain,
         payment.address,
         source.wallet,
@@ -235,13 +247,13 @@ export const openExpiredBefore = (
     (rows) => rows.map(fromRow)
   )
 
-/** The open payments of a chain that are due first. */
-export const openOn = (db: Db, { chain, mode }: Network, limit: number) =>
+/** The open payments of a chain that are due first; `currency`: only those in it. */
+export const openOn = (db: Db, { chain, mode }: Network, currency: PaymentCurrency | undefined, limit: number) =>
   Effect.map(
     db.all<PaymentRow>(
       `SELECT ${columns} FROM payments WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ?
-       ORDER BY ${dueTimeSql}, sequence LIMIT ?`,
-      [chain, mode, limit]
+         AND currency = coalesce(?, currency) ORDER BY ${dueTimeSql}, sequence LIMIT ?`,
+      [chain, mode, currency ?? null, limit]
     ),
     (rows) => rows.map(fromRow)
   )
@@ -256,13 +268,6 @@ export const confirmedWithOrphans = (db: Db, { chain, mode }: Network, above: nu
       [chain, chain, mode, above, upTo]
     ),
     (rows) => rows.map(fromRow)
-  )
-
-/** The number of open payments by network; networks without any are left out. */
-export const openByNetwork = (db: Db) =>
-  db.all<Network & { readonly payments: number }>(
-    `SELECT chain, mode, count(*) AS payments FROM payments WHERE status IN ('pending', 'detecting')
-     GROUP BY chain, mode`
   )
 
 /** The number of open payments of a chain, counted up to `limit`. */

@@ -12,6 +12,7 @@ import { minedTransaction } from "../Chains/providers/minedTransaction.ts"
 import { Networks } from "../Chains/providers/Networks.ts"
 import { required } from "../Domain/Amount.ts"
 import { type Network, networkKey } from "../Domain/Chain.ts"
+import type { PaymentCurrency } from "../Domain/Currency.ts"
 import { NothingToDecide, type PaymentException, TransactionNotProven } from "../Domain/Exception.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
@@ -22,11 +23,11 @@ import { Reader, Tx, Writer } from "../Sql.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { credited } from "./exceptionContents.ts"
 import { exceptionsOf } from "./exceptions.ts"
+import { dropUndecided } from "./OpenNeedsRepo.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import { counted, crossing, type Rules, withReceived } from "./statusMachine.ts"
 import { receiptsLeft, reportExceptions, storeTransitions } from "./storeTransitions.ts"
-import * as Undecided from "./UndecidedRepo.ts"
 
 /** Payments that one commit ends at most. */
 const abandonChunk = 100
@@ -215,18 +216,18 @@ export const accept = Effect.fn("Payments.accept")(function* (
 })
 
 /**
- * Gives up a chain, which need not be configured: fails every open payment on it (`abandoned`), then drops what is undecided
- * there, which nobody will decide any more, with its exceptions. Gives the number of both. What a scan of the chain finds
- * again counts again.
+ * Fails every open payment of a chain, or of one currency there (`abandoned`), neither of which need be configured. For a
+ * whole chain, then drops what is undecided there, which nobody will decide any more, with its exceptions. Gives the number of
+ * both. What a scan of the chain finds again counts again.
  */
-export const abandon = Effect.fn("Payments.abandon")(function* (network: Network) {
+export const abandon = Effect.fn("Payments.abandon")(function* (network: Network, currency?: PaymentCurrency) {
   const writer = yield* Writer
   const outbox = yield* Outbox
   const rules = yield* rulesOf
   const chunk = Effect.gen(function* () {
     const tx = yield* Tx
     const now = yield* Clock.currentTimeMillis
-    const payments = yield* Repo.openOn(tx, network, abandonChunk)
+    const payments = yield* Repo.openOn(tx, network, currency, abandonChunk)
     for (const payment of payments) {
       const ended: Payment = { ...payment, status: "failed", failureReason: "abandoned", endedAt: now }
       const steps = [{ payment: ended, announced: true }]
@@ -240,11 +241,12 @@ export const abandon = Effect.fn("Payments.abandon")(function* (network: Network
     ended += count
     if (count < abandonChunk) break
   }
+  if (currency !== undefined) return { abandoned: ended, givenUp: 0 }
   const givenUp = yield* writer.write(
     Effect.gen(function* () {
       const tx = yield* Tx
       const now = yield* Clock.currentTimeMillis
-      const dropped = yield* Undecided.drop(network)
+      const dropped = yield* dropUndecided(network)
       for (const id of new Set(dropped)) {
         const payment = yield* Repo.byId(tx, id)
         if (payment !== undefined) {

@@ -1,7 +1,8 @@
 import { Command } from "@effect/cli"
 import { Effect, Redacted } from "effect"
 import { networkKey } from "../Domain/Chain.ts"
-import type { SettingsShape } from "../Settings.ts"
+import { SettingsInvalid, type SettingsShape } from "../Settings.ts"
+import { holderOf } from "../Sql/InstanceLock.ts"
 import { common, configPath, loadSettings } from "./commonOptions.ts"
 import { print } from "./Output.ts"
 
@@ -16,23 +17,47 @@ const placeholders = ({ chains, server }: SettingsShape): ReadonlyArray<string> 
     .map((chain) => `chains.${networkKey(chain)}.rpc_urls`)
 ]
 
+/** Loaded only here: no other command reads the database beside a daemon. */
+const store = Effect.promise(() => Promise.all([import("../Doctor/storeFacts.ts"), import("../Payments/openNeeds.ts")]))
+
+/**
+ * Refuses what the next start would: a configuration without what open payments need. Gives why the database was not
+ * compared, where this user cannot read it.
+ */
+const compareWithPayments = Effect.fnUntraced(function* (file: string, { chains, database }: SettingsShape) {
+  const [{ readOpenNeeds }, { unmetNeeds }] = yield* store
+  const needs = readOpenNeeds(database.path, holderOf(database.path) !== undefined)
+  if ("finding" in needs) return needs.finding
+  const problems = unmetNeeds(chains, needs).map(({ at, need, remedy }) => ({ at, message: `${need}: ${remedy}` }))
+  return problems.length === 0 ? undefined : yield* new SettingsInvalid({ file, problems })
+})
+
 const check = Command.make(
   "check",
   common,
   Effect.fnUntraced(function* (options) {
     const file = yield* configPath(options)
-    const settings = yield* loadSettings(options).pipe(
+    const { settings, uncompared } = yield* loadSettings(options).pipe(
+      Effect.bindTo("settings"),
+      Effect.bind("uncompared", ({ settings }) => compareWithPayments(file, settings)),
       Effect.tapError(({ problems }) =>
         options.json ? print(JSON.stringify({ valid: false, file, problems })) : Effect.void
       )
     )
     const chains = settings.chains.map(networkKey)
     const unfilled = placeholders(settings)
-    if (options.json) return yield* print(JSON.stringify({ valid: true, file, chains, placeholders: unfilled }))
+    if (options.json) {
+      return yield* print(JSON.stringify({ valid: true, file, chains, placeholders: unfilled, uncompared }))
+    }
     yield* print(`${file} is valid. Chains: ${chains.join(", ")}`)
     if (unfilled.length > 0) yield* print(`Still the example's: ${unfilled.join(", ")}`)
+    if (uncompared !== undefined) yield* print(`Not compared with open payments: ${uncompared}`)
   })
-).pipe(Command.withDescription("Check the whole configuration and name every problem at once"))
+).pipe(
+  Command.withDescription(
+    "Check the whole configuration, also for what open payments need, and name every problem at once"
+  )
+)
 
 /** `tilld config`: checks the configuration. */
 export const config = Command.make("config").pipe(

@@ -14,6 +14,7 @@ import {
   type Story
 } from "../Control/paymentRequests.ts"
 import { chainNames, modes } from "../Domain/Chain.ts"
+import { PaymentCurrency } from "../Domain/Currency.ts"
 import { notePattern } from "../Domain/Exception.ts"
 import { PaymentStatus } from "../Domain/Payment.ts"
 import { type ShowAmount, withAmounts } from "./amounts.ts"
@@ -349,18 +350,33 @@ const refunded = Command.make(
   )
 )
 
-const abandon = Command.make("abandon", { ...common, chain, mode }, (options) =>
-  printResult(
-    options,
-    "payments abandon",
-    new AbandonPayments({ chain: options.chain, mode: options.mode }),
-    ({ abandoned, chain, givenUp, mode }) =>
-      `${abandoned} open payments on ${chain}.${mode} have failed` +
-      (givenUp === 0 ? "" : `\n${givenUp} transfers there that no second provider has count no more`)
-  )
+const abandon = Command.make(
+  "abandon",
+  {
+    ...common,
+    chain,
+    mode,
+    token: Options.choice("token", PaymentCurrency.literals).pipe(
+      Options.withDescription("Only payments that ask for this; otherwise all"),
+      Options.optional
+    )
+  },
+  ({ chain, mode, token, ...options }) =>
+    printResult(
+      options,
+      "payments abandon",
+      new AbandonPayments({
+        chain,
+        mode,
+        ...Option.match(token, { onNone: () => ({}), onSome: (token) => ({ token }) })
+      }),
+      ({ abandoned, givenUp, token }) =>
+        `${abandoned} open ${token === undefined ? "" : `${token} `}payments on ${chain}.${mode} have failed` +
+        (givenUp === 0 ? "" : `\n${givenUp} transfers there that no second provider has count no more`)
+    )
 ).pipe(
   Command.withDescription(
-    "Let every open payment on a chain fail, and give up what no second provider has there, so that the configuration can drop it"
+    "Let every open payment on a chain, or in a token there, fail, and give up what no second provider has on the chain, so that the configuration can drop it"
   )
 )
 

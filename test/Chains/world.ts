@@ -15,6 +15,7 @@ import {
 } from "effect"
 import type { Touched } from "../../src/Chains/ledger/LedgerRepo.ts"
 import { type ScanResult, Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
+import { Tokens } from "../../src/Chains/ledger/Tokens.ts"
 import { WatchedAddresses } from "../../src/Chains/ledger/WatchedAddresses.ts"
 import { Networks } from "../../src/Chains/providers/Networks.ts"
 import type { Rpc } from "../../src/Chains/rpc/Rpc.ts"
@@ -154,7 +155,7 @@ export const world = <S, E, R>(
   payments: Partial<SettingsShape["payments"]> = {}
 ) =>
   Chains.layer.pipe(
-    Layer.provideMerge(Layer.mergeAll(WatchedAddresses.layer, Networks.layer)),
+    Layer.provideMerge(Layer.mergeAll(WatchedAddresses.layer, Tokens.layer, Networks.layer)),
     Layer.provideMerge(settlement),
     Layer.provideMerge(noDefects),
     Layer.provideMerge(commits),
@@ -262,12 +263,13 @@ export const pay = Effect.fnUntraced(function* (
   const chains = yield* Chains
   const createdAt = yield* Clock.currentTimeMillis
   const made = { mode: "test", amount: 100n, currency: "ETH", chain: "ethereum", ...over } as const
-  const { chain, mode } = made
+  const { chain, currency, mode } = made
+  const token = (yield* Tokens).offered({ chain, mode }, currency)
   return yield* writer.write(
     Effect.gen(function* () {
       const tx = yield* Tx
       const payment = yield* insertPayment(
-        { ...made, address, createdAt, expiresAt: createdAt + expiresIn },
+        { ...made, token, address, createdAt, expiresAt: createdAt + expiresIn },
         chains.behind({ chain, mode })
       )
       tx.afterCommit(() => {

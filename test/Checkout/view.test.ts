@@ -6,11 +6,9 @@ import { somePayment } from "../lib/payments.ts"
 import { testChain, testSettings } from "../lib/settings.ts"
 
 const token = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
-const settings = testSettings("", {
-  chains: [testChain({ tokens: [{ symbol: "USDC", address: token.toLowerCase(), decimals: 6 }] })]
-})
+const settings = testSettings("", { chains: [testChain()] })
 
-const usdc = { currency: "USDC", amount: 25_000_000n } as const
+const usdc = { currency: "USDC", token: { id: 1, contract: token, decimals: 6 }, amount: 25_000_000n } as const
 const ended = { endedAt: 1 } as const
 
 const view = (over: Partial<Payment> = {}, facts: { now?: number; lags?: boolean; count?: number } = {}) => {
@@ -66,8 +64,8 @@ describe("a checkout page", () => {
     expect(state).toMatchObject({ ask: { endsAt: 3_700_000, shownFrom: 2_800_000 } })
   })
 
-  it("asks for no token that is not configured any more", () => {
-    expect(view({ currency: "DAI" }).state).toEqual({ kind: "unavailable" })
+  it("asks for nothing on a chain that is not configured any more", () => {
+    expect(view({ chain: "polygon" }).state).toEqual({ kind: "unavailable" })
   })
 
   it("has one end for each status, and every reason of a failure", () => {

@@ -1,57 +1,104 @@
 import { expect } from "@effect/vitest"
-import { Cause, Effect, Exit, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { refuseDroppedChains } from "../../src/Payments/droppedChains.ts"
 import * as Sql from "../../src/Sql.ts"
-import { Tx, Writer } from "../../src/Sql.ts"
+import { type StoreUnavailable, Tx, Writer } from "../../src/Sql.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { testChain, testSettingsLayer } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 
-const insert = (n: number, status: string, chain: string, mode = "test") =>
+const insert = (n: number, status: string, chain: string, mode = "test", token: number | null = null) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(
-      `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
+      `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, token, chain, address, wallet,
          wallet_index, status, created_at, expires_at, metadata, ended_at)
-       VALUES (?, ?, 'a', ?, ?, '1', 'ETH', ?, ?, 'w', ?, ?, 0, 1, '{}', ?)`,
-      [`pay_${n}`, `${n}`, mode, `ref-${n}`, chain, `0x${n}`, n, status, status === "expired" ? 1 : null]
+       VALUES (?, ?, 'a', ?, ?, '1', ?, ?, ?, ?, 'w', ?, ?, 0, 1, '{}', ?)`,
+      [
+        `pay_${n}`,
+        `${n}`,
+        mode,
+        `ref-${n}`,
+        token === null ? "ETH" : "USDC",
+        token,
+        chain,
+        `0x${n}`,
+        n,
+        status,
+        status === "expired" ? 1 : null
+      ]
     )
+  )
+
+/** A database with these, closed. */
+const storeOf = (...rows: ReadonlyArray<Effect.Effect<unknown, StoreUnavailable, Tx>>) =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const all = Effect.gen(function* () {
+      const tx = yield* Tx
+      yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES ('a', 'A', 0)")
+      yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 9)")
+      yield* Effect.all(rows, { concurrency: 1 })
+    })
+    yield* Effect.flatMap(Writer, (writer) => writer.write(all)).pipe(Effect.provide(Sql.layer(path)))
+    return path
+  })
+
+/** Why a start with these chains is refused; undefined where it is not. */
+const refusal = (path: string, chains: ReadonlyArray<ReturnType<typeof testChain>>) =>
+  refuseDroppedChains.pipe(
+    Layer.provide(Sql.layer(path)),
+    Layer.provide(testSettingsLayer(path, { chains })),
+    Layer.build,
+    Effect.as(undefined),
+    Effect.catchTag("ChainDropped", ({ message }) => Effect.succeed(message)),
+    Effect.scoped
   )
 
 liveTest(
   "a start without a chain that open payments wait for is refused, one without an unused chain is not",
   function* () {
-    const path = yield* temporaryDatabase
-    yield* Effect.gen(function* () {
-      const writer = yield* Writer
-      yield* writer.write(
-        Effect.gen(function* () {
-          const tx = yield* Tx
-          yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES ('a', 'A', 0)")
-          yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 9)")
-          yield* insert(1, "pending", "base")
-          yield* insert(2, "detecting", "base")
-          yield* insert(3, "expired", "optimism")
-          yield* insert(4, "pending", "polygon", "live")
-        })
-      )
-    }).pipe(Effect.provide(Sql.layer(path)))
-
-    const start = (chains: ReadonlyArray<ReturnType<typeof testChain>>) =>
-      refuseDroppedChains.pipe(
-        Layer.provide(Sql.layer(path)),
-        Layer.provide(testSettingsLayer(path, { chains })),
-        Layer.build,
-        Effect.exit
-      )
-    const livePolygon = testChain({ chain: "polygon", mode: "live" })
-    const refused = yield* start([livePolygon])
-    expect(Exit.isFailure(refused) && Cause.pretty(refused.cause)).toContain("chains.base.test (2 open)")
-    expect(Exit.isFailure(refused) && Cause.pretty(refused.cause)).toContain(
-      "tilld payments abandon --chain base --mode test"
+    const path = yield* storeOf(
+      insert(1, "pending", "base"),
+      insert(2, "detecting", "base"),
+      insert(3, "expired", "optimism"),
+      insert(4, "pending", "polygon", "live")
     )
+    const livePolygon = testChain({ chain: "polygon", mode: "live" })
+    const refused = yield* refusal(path, [livePolygon])
+    expect(refused).toContain("chains.base.test: 2 open payments need this chain")
+    expect(refused).toContain("tilld payments abandon --chain base --mode test")
     // The same chain in the other mode is another one.
-    const inTestOnly = yield* start([testChain({ chain: "base" }), testChain({ chain: "polygon" })])
-    expect(Exit.isFailure(inTestOnly) && Cause.pretty(inTestOnly.cause)).toContain("chains.polygon.live (1 open)")
-    expect(Exit.isSuccess(yield* start([testChain({ chain: "base" }), livePolygon]))).toBe(true)
+    const inTestOnly = yield* refusal(path, [testChain({ chain: "base" }), testChain({ chain: "polygon" })])
+    expect(inTestOnly).toContain("chains.polygon.live: 1 open payment needs this chain")
+    expect(yield* refusal(path, [testChain({ chain: "base" }), livePolygon])).toBeUndefined()
+  }
+)
+
+const contract = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
+const usdc = { symbol: "USDC", address: contract.toLowerCase(), decimals: 6 } as const
+const token = (id: number, chain: string) =>
+  Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO tokens VALUES (?, ?, 'test', 'USDC', ?, 6)", [id, chain, contract]))
+
+liveTest(
+  "a start without the contract that open payments ask for is refused, whatever stands in its place",
+  function* () {
+    const path = yield* storeOf(
+      token(1, "base"),
+      token(2, "polygon"),
+      insert(1, "detecting", "base", "test", 1),
+      insert(2, "pending", "base"),
+      insert(3, "expired", "polygon", "test", 2)
+    )
+    const refused = `chains.base.test.tokens.USDC: 1 open payment needs the contract ${contract}: put it back`
+    const other = { ...usdc, address: `0x${"b".repeat(40)}` }
+    // Neither another contract for the symbol, nor another symbol for the contract.
+    for (const tokens of [[], [other], [{ ...usdc, symbol: "USDT" as const }]]) {
+      const message = yield* refusal(path, [testChain({ chain: "base", tokens })])
+      expect(message).toContain(refused)
+      expect(message).toContain("tilld payments abandon --chain base --mode test --token USDC")
+      expect(message).not.toContain("polygon")
+    }
+    // Decimals change nothing of what is watched: the payment keeps its own.
+    expect(yield* refusal(path, [testChain({ chain: "base", tokens: [{ ...usdc, decimals: 18 }] })])).toBeUndefined()
   }
 )

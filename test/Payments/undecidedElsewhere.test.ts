@@ -196,7 +196,7 @@ describe("a chain with undecided money", () => {
     const payment = yield* startBeside
     yield* elsewhereAt(260, stray)
     const refused = refusal(yield* startWithout)
-    expect(refused).toContain(`chains.optimism.test (not yet corroborated money of ${payment.id})`)
+    expect(refused).toContain(`chains.optimism.test: money of ${payment.id} is not yet corroborated there`)
     expect(refused).toContain("tilld payments abandon --chain optimism --mode test")
     expect(yield* abandon(elsewhere)).toEqual({ abandoned: 0, givenUp: 1 })
     expect(Exit.isSuccess(yield* startWithout)).toBe(true)

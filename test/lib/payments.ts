@@ -10,6 +10,7 @@ export const someNewPayment = (over: Partial<NewPayment> = {}): NewPayment => ({
   merchantRef: "order-1",
   amount: 1000n,
   currency: "ETH",
+  token: undefined,
   chain: "base",
   address: "0x0000000000000000000000000000000000000001",
   status: "pending",

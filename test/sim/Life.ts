@@ -1,6 +1,7 @@
 import { Cause, Context, Effect, Exit, type Fiber, HashMap, Layer, Logger, Option, Random, Redacted } from "effect"
 import { AddressHistory } from "../../src/Chains/balances/AddressHistory.ts"
 import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
+import { Tokens } from "../../src/Chains/ledger/Tokens.ts"
 import { WatchedAddresses } from "../../src/Chains/ledger/WatchedAddresses.ts"
 import { Networks } from "../../src/Chains/providers/Networks.ts"
 import { Rpc, type RpcClient } from "../../src/Chains/rpc/Rpc.ts"
@@ -221,7 +222,7 @@ export class Life {
       Layer.provideMerge(Layer.succeed(BlindJump, jump)),
       Layer.provideMerge(Layer.mergeAll(Chains.layer, noHistory, Prices.layer)),
       Layer.provideMerge(Networks.layer),
-      Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, rpc)),
+      Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, Tokens.layer, rpc)),
       Layer.provideMerge(Layer.mergeAll(Dispatcher.layer, Webhooks.layer)),
       Layer.provideMerge(
         Layer.mergeAll(Layer.provideMerge(Outbox.layer, DeliveryBell.layer), receiver, SigningKeys.layer)

@@ -15,7 +15,7 @@ import {
   sendBatch
 } from "../rpc/methods.ts"
 import { findRawTransaction, hasSucceeded, type ReceiptWith, receiptReader } from "../rpc/transactionMethods.ts"
-import { nativeTransfers, transfersAmong } from "../scan/transfers.ts"
+import { contractIn, nativeTransfers, transfersAmong } from "../scan/transfers.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
 import { corroborateInternal, isInternal } from "./corroborateInternal.ts"
@@ -78,16 +78,25 @@ const sentBy = (
   return Either.getOrElse(nativeTransfers({ header, transactions: [transaction] }, coin, addresses), () => [])
 }
 
-/** The transfers in a provider's own transaction receipt and transaction, in the block of the given receipts. */
+/**
+ * The transfers in a provider's own transaction receipt and transaction, in the block of the given receipts. Read by the
+ * receipts' own contracts: what is configured now says nothing of what was seen.
+ */
 const transfersOf = (
   { client }: Provider,
-  { contracts, network }: WatchContext,
+  { network }: WatchContext,
   mined: MinedReceipt,
   transaction: unknown,
   receipts: ReadonlyArray<Uncorroborated>
 ) => {
   const addresses = new AddressSet()
   for (const { address } of receipts) addresses.add(address)
+  const contracts = new Map(
+    receipts.flatMap(({ currency, position }) => {
+      const contract = contractIn(position)
+      return contract === undefined ? [] : [[contract, currency] as const]
+    })
+  )
   return Either.match(transfersAmong(mined.logs, contracts, addresses), {
     onLeft: (detail) => badResponse(client, findMinedReceipt(mined.transactionHash), detail),
     onRight: (tokens) =>

@@ -4,12 +4,12 @@
  * the caller's transaction: the watcher's commits, corroboration and repair.
  */
 import { Clock, Effect } from "effect"
-import { getAddress, type Hex } from "viem"
 import type { Network } from "../../Domain/Chain.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { type Db, Tx } from "../../Sql.ts"
 import type { Transfer } from "./Transfer.ts"
+import { currencyFor, ownersOf } from "./WatchedAddressesRepo.ts"
 
 interface ScanRow {
   readonly head_number: number
@@ -197,16 +197,6 @@ export interface DatedTransfer extends Omit<Transfer, "txHash" | "place"> {
   readonly reportedBy?: string
 }
 
-/**
- * The owner of an address: its payment, null where that is lost. Undefined where it was never handed out in this mode.
- */
-const ownerOf = (tx: Db, mode: Network["mode"], address: string) =>
-  tx.get<{ payment: string | null }>(
-    `SELECT id AS payment FROM payments WHERE address = ? AND mode = ?
-     UNION ALL SELECT NULL FROM gap_addresses WHERE address = ? AND mode = ?`,
-    [address, mode, address, mode]
-  )
-
 /** The `since` of a transfer, with the time of the newest stored block up to it, which is not after the transfer. */
 const sinceOf = (tx: Db, network: Network, { blockNumber, since }: DatedTransfer) =>
   Effect.gen(function* () {
@@ -240,11 +230,13 @@ export const keepReceipts = (
     const tx = yield* Tx
     const now = yield* Clock.currentTimeMillis
     const touched: Array<Touched> = []
-    const owners = new Map<string, Effect.Effect.Success<ReturnType<typeof ownerOf>>>()
+    const owners = yield* ownersOf(
+      tx,
+      mode,
+      transfers.map(({ address }) => address)
+    )
     for (const transfer of transfers) {
-      const { address } = transfer
-      if (!owners.has(address)) owners.set(address, yield* ownerOf(tx, mode, getAddress(address as Hex)))
-      const owner = owners.get(address)
+      const owner = owners.get(transfer.address)
       if (owner === undefined) continue
       yield* tx.run(
         `INSERT INTO receipts (chain, mode, block_hash, address, position, place, block_number, block_time, tx_hash,
@@ -264,9 +256,9 @@ export const keepReceipts = (
           transfer.blockNumber,
           transfer.blockTime,
           transfer.txHash ?? null,
-          transfer.currency,
+          currencyFor({ chain, mode }, owner, transfer),
           transfer.amount.toString(),
-          owner.payment,
+          owner.payment ?? null,
           corroborated ? 1 : 0,
           now,
           transfer.reportedBy ?? null,
@@ -274,7 +266,7 @@ export const keepReceipts = (
           ...(yield* sinceOf(tx, { chain, mode }, transfer))
         ]
       )
-      touched.push((owner.payment ?? undefined) as Touched)
+      touched.push(owner.payment)
     }
     return touched
   })

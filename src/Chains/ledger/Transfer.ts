@@ -14,6 +14,9 @@ export interface Transfer {
    * that moved inside contracts, whose sender is a contract.
    */
   readonly sender?: string | undefined
+  /** The token's contract, lower case; undefined for native money. */
+  readonly contract?: string | undefined
+  /** What the contract is configured as: the payment of the address may have been created with another (`currencyFor`). */
   readonly currency: string
   /** Base units, above zero. */
   readonly amount: bigint

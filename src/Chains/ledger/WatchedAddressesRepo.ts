@@ -220,9 +220,38 @@ export const redateGaps = (mode: Mode, headTime: number) =>
     tx.run("UPDATE gap_addresses SET created_at = ? WHERE mode = ? AND created_at < ?", [headTime, mode, headTime])
   )
 
-/** The payment of an address that was handed out; undefined where the payment is lost. */
+/** The payment of an address that was handed out, and what it asks for; undefined where the payment is lost. */
 export interface Owner {
   readonly payment: PaymentId | undefined
+  readonly asks: PaidToken | undefined
+}
+
+/** The token that a payment asks for: the contract that it was created with, lower case. */
+interface PaidToken {
+  readonly chain: ChainName
+  readonly currency: string
+  readonly contract: string
+}
+
+/**
+ * The currency of a transfer, as its payment sees it. The contract that the payment was created with is its currency,
+ * whatever the configuration says of it now, and no other contract of that symbol is.
+ */
+export const currencyFor = (
+  { chain }: Network,
+  { asks }: Owner,
+  { contract, currency }: { readonly contract?: string | undefined; readonly currency: string }
+): string => {
+  if (asks === undefined || contract === undefined || asks.chain !== chain) return currency
+  if (contract === asks.contract) return asks.currency
+  return currency === asks.currency ? contract : currency
+}
+
+interface OwnerRow {
+  readonly payment: PaymentId | null
+  readonly chain: ChainName | null
+  readonly currency: string | null
+  readonly contract: string | null
 }
 
 /** The owners of those addresses that were ever handed out in the mode, by address as given. */
@@ -231,12 +260,16 @@ export const ownersOf = (db: Db, mode: Mode, addresses: Iterable<string>) =>
     const owners = new Map<string, Owner>()
     for (const address of new Set(addresses)) {
       const checksummed = getAddress(address as Hex)
-      const row = yield* db.get<{ payment: PaymentId | null }>(
-        `SELECT id AS payment FROM payments WHERE address = ? AND mode = ?
-         UNION ALL SELECT NULL FROM gap_addresses WHERE address = ? AND mode = ?`,
+      const row = yield* db.get<OwnerRow>(
+        `SELECT payments.id AS payment, payments.chain, currency, lower(contract) AS contract
+         FROM payments LEFT JOIN tokens ON tokens.id = token WHERE address = ? AND payments.mode = ?
+         UNION ALL SELECT NULL, NULL, NULL, NULL FROM gap_addresses WHERE address = ? AND mode = ?`,
         [checksummed, mode, checksummed, mode]
       )
-      if (row !== undefined) owners.set(address, { payment: row.payment ?? undefined })
+      if (row === undefined) continue
+      const { chain, contract, currency, payment } = row
+      const asks = chain === null || currency === null || contract === null ? undefined : { chain, currency, contract }
+      owners.set(address, { payment: payment ?? undefined, asks })
     }
     return owners
   })

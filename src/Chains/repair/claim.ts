@@ -14,7 +14,7 @@ import { internalMoves, internalReceipts } from "../balances/internalTransfers.t
 import { AddressSet } from "../ledger/AddressSet.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
-import { type Owner, ownersOf } from "../ledger/WatchedAddressesRepo.ts"
+import { currencyFor, type Owner, ownersOf } from "../ledger/WatchedAddressesRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { badResponse, getHeader, optional, sendBatch, transferTopic } from "../rpc/methods.ts"
 import { inconsistent } from "../rpc/RpcError.ts"
@@ -196,14 +196,12 @@ export const claimOnce = Effect.fnUntraced(function* (watch: WatchContext, first
   })
   yield* checkBranch(provider, scan)
   const added = yield* storeRepaired(watch, provider, scan, transfers, bounds.flat())
-  const credits = transfers.map(
-    ({ address, amount, currency }): ClaimedCredit => ({
-      address,
-      amount,
-      currency,
-      payment: owners.get(address)?.payment
-    })
-  )
+  const credits = transfers.flatMap((transfer): ReadonlyArray<ClaimedCredit> => {
+    const { address, amount } = transfer
+    const owner = owners.get(address)
+    if (owner === undefined) return []
+    return [{ address, amount, currency: currencyFor(watch.network, owner, transfer), payment: owner.payment }]
+  })
   return { blockNumber, blockHash, credits, added } satisfies Claimed
 })
 

@@ -15,17 +15,24 @@ const addressOffset = 26
 const topicLength = 66
 const addressLength = 42
 
-/** The currency under which a contract's transfers are recorded, by the contract's address in lower case. */
+/**
+ * What a contract's transfers are recorded as, by the contract's address in lower case. Payments that were created with
+ * another contract for the same symbol have the last word: `currencyFor`.
+ */
 export type Contracts = ReadonlyMap<string, string>
 
 /**
- * The contracts whose transfers are recorded: the configured tokens, and wrong tokens that payers confuse with them. A
- * wrong token with the name of a currency of the chain is recorded under its address, so that only the configured
- * contract ever counts as that currency.
+ * The contracts whose transfers are recorded: the configured tokens, those that once were, and wrong tokens that payers
+ * confuse with them. A former token, and a wrong token with the name of a currency of the chain, is recorded under its
+ * address, so that only the configured contract ever counts as that currency.
  */
-export const contractsOf = ({ chain, tokens, wrongTokens }: ChainSettings): Contracts => {
+export const contractsOf = (
+  { chain, tokens, wrongTokens }: ChainSettings,
+  former: ReadonlyArray<string>
+): Contracts => {
   const currencies = new Set<string>([nativeToken(chain), ...tokens.map((token) => token.symbol)])
   return new Map([
+    ...former.map((address) => [address, address] as const),
     ...wrongTokens.map(({ address, name }) => [address, currencies.has(name) ? address : name] as const),
     ...tokens.map(({ address, symbol }) => [address, symbol] as const)
   ])
@@ -44,12 +51,19 @@ const TransferLog = Schema.Struct({
 const decodeTransferLog = decoder(TransferLog)
 const decodeWord = decoder(Word)
 
+/** The contract in the position of a token's receipt, lower case; undefined for native money. */
+export const contractIn = (position: string): string | undefined => {
+  const [kind, , contract] = position.split(":")
+  return kind === "log" ? contract : undefined
+}
+
 /** A transfer without a position: it is not yet distinguished from others of the same content. */
 type Logged = Omit<Transfer, "position">
 
 /**
  * Nodes number the logs of a block differently (erigon issues 13542 and 17249), so two providers may report one log
  * with two indexes. The position is therefore the content of the log, with a count for equal logs of one transaction.
+ * It names the contract, whose symbol depends on the configuration.
  */
 const positioned = (logged: ReadonlyArray<Logged>): ReadonlyArray<Transfer> => {
   const counts = new Map<string, number>()
@@ -58,7 +72,7 @@ const positioned = (logged: ReadonlyArray<Logged>): ReadonlyArray<Transfer> => {
     logged.map((transfer) => [`${transfer.blockHash} ${transfer.txHash} ${transfer.place}`, transfer] as const)
   )
   return Array.from(once.values(), (transfer) => {
-    const content = `log:${transfer.txHash}:${transfer.currency}:${transfer.amount}`
+    const content = `log:${transfer.txHash}:${transfer.contract}:${transfer.amount}`
     const key = `${transfer.blockHash} ${transfer.address} ${content}`
     const before = counts.get(key) ?? 0
     counts.set(key, before + 1)
@@ -80,6 +94,7 @@ const tokenTransfer = (log: typeof TransferLog.Type, contracts: Contracts): Logg
     place: log.logIndex,
     address: `0x${to.slice(addressOffset)}`,
     sender: `0x${from.slice(addressOffset)}`,
+    contract: log.address,
     currency,
     amount
   }

@@ -15,6 +15,7 @@ import { type Corroborator, makeCorroborator } from "../corroboration/corroborat
 import { finalBlockOf } from "../corroboration/verificationPass.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import { Settlement } from "../ledger/SettlementTag.ts"
+import { Tokens } from "../ledger/Tokens.ts"
 import { WatchedAddresses } from "../ledger/WatchedAddresses.ts"
 import * as Watched from "../ledger/WatchedAddressesRepo.ts"
 import { WrongChain } from "../providers/chainIdentity.ts"
@@ -210,7 +211,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
   const watch: WatchContext = {
     network: { chain: chain.chain, mode: chain.mode },
     chain,
-    contracts: contractsOf(chain),
+    contracts: contractsOf(chain, (yield* Tokens).former(chain)),
     watched: watchedAddresses.of(chain.mode),
     providers,
     reader: yield* Reader,

@@ -7,7 +7,7 @@ import type { Story } from "../../Control/paymentRequests.ts"
 import { decimalsOn } from "../../Domain/amountDecimals.ts"
 import { networkKey } from "../../Domain/Chain.ts"
 import type { PaymentException } from "../../Domain/Exception.ts"
-import { isEnded, type Payment } from "../../Domain/Payment.ts"
+import { decimalsOfPayment, isEnded, type Payment } from "../../Domain/Payment.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import { Payments } from "../../Payments.ts"
 import { localChainIn } from "../../Sandbox/local.ts"
@@ -46,8 +46,8 @@ interface PaymentPage {
   readonly heads: ReadonlyMap<string, number>
 }
 
-const PaymentFacts = ({ payment, settings: { chains }, story }: PaymentPage) => {
-  const decimals = decimalsOn(chains, payment, payment.currency)
+const PaymentFacts = ({ payment, story }: PaymentPage) => {
+  const decimals = decimalsOfPayment(payment)
   const money = (amount: bigint | undefined) =>
     amount === undefined ? undefined : <Money amount={amount} currency={payment.currency} decimals={decimals} />
   const { amountRemaining, chainId, tokenContract } = story.payment

@@ -1,13 +1,12 @@
 /** The list of payments, its search and its export. */
 import { Effect, Either } from "effect"
 import type { Accounted } from "../../Domain/AccountedPayment.ts"
-import { decimalsOn } from "../../Domain/amountDecimals.ts"
 import { ChainName } from "../../Domain/Chain.ts"
-import { PaymentStatus } from "../../Domain/Payment.ts"
+import { decimalsOfPayment, PaymentStatus } from "../../Domain/Payment.ts"
 import { invalidCursor, makeCursors } from "../../Http/cursor.ts"
 import { Payments } from "../../Payments.ts"
 import { Secrets } from "../../Secrets.ts"
-import { Settings, type SettingsShape } from "../../Settings.ts"
+import { Settings } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
 import { Filters, type FormState, Select, TextField } from "../components/Form.tsx"
 import { type Column, Paging, Table } from "../components/Table.tsx"
@@ -52,7 +51,7 @@ const PaymentFilters = ({ of, viewer }: { readonly of: FormState; readonly viewe
   </Filters>
 )
 
-const columnsFor = (viewer: Viewer, { chains }: SettingsShape): ReadonlyArray<Column<Accounted>> => [
+const columnsFor = (viewer: Viewer): ReadonlyArray<Column<Accounted>> => [
   {
     name: "Reference",
     cell: ({ payment }) => <a href={pathOf(viewer, `/payments/${payment.id}`)}>{payment.merchantRef}</a>
@@ -73,11 +72,7 @@ const columnsFor = (viewer: Viewer, { chains }: SettingsShape): ReadonlyArray<Co
     name: "Amount",
     numeric: true,
     cell: ({ payment }) => (
-      <Money
-        amount={payment.amount}
-        currency={payment.currency}
-        decimals={decimalsOn(chains, payment, payment.currency)}
-      />
+      <Money amount={payment.amount} currency={payment.currency} decimals={decimalsOfPayment(payment)} />
     )
   },
   { name: "Chain", cell: ({ payment }) => payment.chain },
@@ -92,9 +87,8 @@ const emptyText = (query: URLSearchParams): string =>
 /** Names the list with its filters, to which a cursor is bound. */
 const listName = (filter: Filter): string => JSON.stringify(["portal payments", Object.entries(filter).sort()])
 
-const show: PortalHandler<Payments | Reader | Secrets | Settings> = Effect.fnUntraced(function* (viewer, { query }) {
+const show: PortalHandler<Payments | Reader | Secrets> = Effect.fnUntraced(function* (viewer, { query }) {
   const { owner } = viewer
-  const settings = yield* Settings
   const payments = yield* Payments
   const cursors = makeCursors(yield* Secrets)
   const search = yield* searchOf(yield* Reader, owner, query)
@@ -127,7 +121,7 @@ const show: PortalHandler<Payments | Reader | Secrets | Settings> = Effect.fnUnt
         <>
           <Table
             caption="Payments, newest first"
-            columns={columnsFor(viewer, settings)}
+            columns={columnsFor(viewer)}
             rows={page.data}
             keyOf={({ payment }) => payment.id}
             empty={emptyText(query)}

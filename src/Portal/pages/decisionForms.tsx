@@ -1,7 +1,6 @@
 /** The forms of a decision on an exception: to accept it, or to note that it was sent back. */
-import { decimalsOn } from "../../Domain/amountDecimals.ts"
 import { mayGrow, type PaymentException } from "../../Domain/Exception.ts"
-import type { Payment } from "../../Domain/Payment.ts"
+import { decimalsOfPayment, type Payment } from "../../Domain/Payment.ts"
 import type { SettingsShape } from "../../Settings.ts"
 import { blank, Checks, type FormState, PostForm, TextArea, TextField } from "../components/Form.tsx"
 import { moneyText } from "../components/values.tsx"
@@ -36,7 +35,7 @@ const consequenceOf = ({ chains, of: exception, payment }: DecisionFormsProps): 
     return `You do without ${it}, which the chain took back. Name a transaction if another one has paid: only then is the payment confirmed.`
   }
   if (payment === undefined) return `You keep ${it}.`
-  const asked = moneyText(payment.amount, payment.currency, decimalsOn(chains, payment, payment.currency))
+  const asked = moneyText(payment.amount, payment.currency, decimalsOfPayment(payment))
   if (payment.status !== "confirmed") {
     return `You keep ${it}, and the payment, which asks for ${asked}, is confirmed with it. Its webhooks go out: deliver what was paid for.`
   }

@@ -1,10 +1,10 @@
 /** Payments as a file: a row per payment, newest first, with its transactions and what became of money that did not fit. */
 import { Effect } from "effect"
 import { sum } from "../../Domain/Amount.ts"
-import { decimalsOn, decimalText } from "../../Domain/amountDecimals.ts"
+import { decimalText } from "../../Domain/amountDecimals.ts"
 import type { PaymentException } from "../../Domain/Exception.ts"
 import type { Owner } from "../../Domain/Owner.ts"
-import type { Payment } from "../../Domain/Payment.ts"
+import { decimalsOfPayment, type Payment } from "../../Domain/Payment.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import { firstOfPayments, shownInAnswers } from "../../Payments/ExceptionListRepo.ts"
 import { list } from "../../Payments/PaymentListRepo.ts"
@@ -68,7 +68,7 @@ export const paymentsCsv = (db: Db, owner: Owner, filter: Filter, chains: Settin
       return payments.map(
         (payment): Row => ({
           payment,
-          decimals: decimalsOn(chains, payment, payment.currency),
+          decimals: decimalsOfPayment(payment),
           chainId: chainIdOf(chains, payment),
           origins: origins.get(payment.id),
           exceptions: exceptions(payment.id).exceptions

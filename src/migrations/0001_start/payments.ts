@@ -41,7 +41,19 @@ export const payments = [
   // For deletion by age.
   "CREATE INDEX quotes_age ON quotes (created_at)",
 
-  // `due_at`: the due time by the chain's clock, where the machine's clock was behind that when the payment was created; else
+  // The tokens that the configuration has offered. Rows never change and none is deleted: a payment keeps the contract and
+  // decimals that it was created with, and the contract stays watched after it has left the configuration. `contract`: EIP-55.
+  `CREATE TABLE tokens (
+    id INTEGER PRIMARY KEY,
+    chain TEXT NOT NULL,
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    symbol TEXT NOT NULL,
+    contract TEXT NOT NULL,
+    decimals INTEGER NOT NULL CHECK (decimals >= 0),
+    UNIQUE (chain, mode, symbol, contract, decimals)
+  ) STRICT`,
+
+  // `token`: null for the chain's own coin. `due_at`: the due time by the chain's clock, where the machine's clock was behind that when the payment was created; else
   // the payment is due at `expires_at`. `checkout_token`: whoever has it sees the payment's checkout page, so it is never
   // logged. `updates`: the number of its `payment.updated` events.
   `CREATE TABLE payments (
@@ -53,6 +65,7 @@ export const payments = [
     merchant_ref TEXT NOT NULL,
     amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
     currency TEXT NOT NULL,
+    token INTEGER REFERENCES tokens (id),
     chain TEXT NOT NULL,
     address TEXT NOT NULL UNIQUE,
     wallet TEXT NOT NULL REFERENCES wallets (fingerprint),

@@ -57,7 +57,7 @@ describe("a block of a real node with more logs than its provider gives", () => 
       for (let i = 1; i < count; i++) watched.add(`0x${(0xf000_0000 + i).toString(16).padStart(40, "0")}`)
       const [head] = yield* sendBatch(client, [getHead])
       expect(head.number).toBe(before.number + 1)
-      const source = { client, chain: base, contracts: contractsOf(base), watched }
+      const source = { client, chain: base, contracts: contractsOf(base, []), watched }
       const after = { number: before.number, hash: before.hash, time: before.timestamp }
       const { transfers } = yield* readRange(source, after, head)
       expect(transfers.map(({ address, amount }) => [address, amount])).toEqual([[alice.toLowerCase(), 5n]])

@@ -33,7 +33,7 @@ const read = (chain: ModelChain, count: number, { client = chain.client, name = 
   for (let i = 1; i < count; i++) watched.add(watchedToo(i))
   const [from, last] = [chain.blocks[10], chain.blocks.at(-1)]
   if (from === undefined || last === undefined) return Effect.dieMessage("the chain has these blocks")
-  const source = { client, chain: settings, contracts: contractsOf(settings), watched, stuck }
+  const source = { client, chain: settings, contracts: contractsOf(settings, []), watched, stuck }
   return Effect.map(readRange(source, from, last), ({ transfers }) =>
     transfers.map(({ amount, currency }) => `${currency} ${amount}`)
   )

@@ -15,7 +15,7 @@ const readAbove = (chain: ModelChain, name: ChainName, number: number, other?: M
   const watched = new AddressSet()
   watched.add(alice)
   const second = other && { other: Effect.succeed(other.client) }
-  const source = { client: chain.client, chain: settings, contracts: contractsOf(settings), watched, ...second }
+  const source = { client: chain.client, chain: settings, contracts: contractsOf(settings, []), watched, ...second }
   const [after, last] = [chain.blocks[number], chain.blocks.at(-1)]
   if (after === undefined || last === undefined) return Effect.dieMessage("the chain has these blocks")
   const header = { ...last, logsBloom: undefined }

@@ -28,7 +28,7 @@ const chain = chainSettings({
   tokens: [{ symbol: "USDC", address: usdc, decimals: 6 }],
   wrongTokens: [{ name: "USDC.e", address: bridged }]
 })
-const contracts = contractsOf(chain)
+const contracts = contractsOf(chain, [])
 const watched = new AddressSet()
 watched.add(mine)
 
@@ -54,10 +54,11 @@ describe("token transfers", () => {
         blockNumber: 16,
         blockHash: hash(16),
         txHash: hash(99),
-        position: `log:${hash(99)}:USDC:5:0`,
+        position: `log:${hash(99)}:${usdc}:5:0`,
         place: 7,
         address: mine,
         sender: another,
+        contract: usdc,
         currency: "USDC",
         amount: 5n
       }
@@ -67,7 +68,7 @@ describe("token transfers", () => {
   it("identifies a log by its content, whatever index a node gives it, and counts equal ones", () => {
     const positions = (first: number) =>
       found(log({ logIndex: hex(first) }), log({ logIndex: hex(first + 1) })).map(({ position }) => position)
-    expect(positions(7)).toEqual([`log:${hash(99)}:USDC:5:0`, `log:${hash(99)}:USDC:5:1`])
+    expect(positions(7)).toEqual([`log:${hash(99)}:${usdc}:5:0`, `log:${hash(99)}:${usdc}:5:1`])
     expect(positions(0)).toEqual(positions(7))
   })
 
@@ -78,7 +79,7 @@ describe("token transfers", () => {
       log({ topics: [transferTopic, topic(lookAlike), topic(to)], logIndex: hex(i) })
     )
     const positions = Either.getOrThrow(tokenTransfers(logs, contracts, both)).map(({ position }) => position)
-    expect(positions).toEqual([`log:${hash(99)}:USDC:5:0`, `log:${hash(99)}:USDC:5:0`])
+    expect(positions).toEqual([`log:${hash(99)}:${usdc}:5:0`, `log:${hash(99)}:${usdc}:5:0`])
   })
 
   it("keeps two logs that a node numbers per transaction, and merges one that comes twice", () => {
@@ -91,18 +92,23 @@ describe("token transfers", () => {
     expect(found(log({ address: bridged }))[0]?.currency).toBe("USDC.e")
   })
 
+  it("records a contract that was configured once under its address, unless it has a name or is configured again", () => {
+    const now = contractsOf(chain, [lookAlike, bridged, usdc])
+    expect(now.get(lookAlike)).toBe(lookAlike)
+    expect(now.get(bridged)).toBe("USDC.e")
+    expect(now.get(usdc)).toBe("USDC")
+  })
+
   it("never counts a wrong token as the right one, whatever the configuration calls it", () => {
-    const named = contractsOf({
-      ...chain,
-      wrongTokens: [
-        { name: "USDC", address: bridged },
-        { name: "MATIC", address: lookAlike }
-      ]
-    })
+    const wrongTokens = [
+      { name: "USDC", address: bridged },
+      { name: "MATIC", address: lookAlike }
+    ]
+    const named = contractsOf({ ...chain, wrongTokens }, [])
     expect(named.get(usdc)).toBe("USDC")
     expect(named.get(bridged)).toBe(bridged)
     expect(named.get(lookAlike)).toBe(lookAlike)
-    expect(contractsOf({ ...chain, wrongTokens: [{ name: "USDC.e", address: usdc }] }).get(usdc)).toBe("USDC")
+    expect(contractsOf({ ...chain, wrongTokens: [{ name: "USDC.e", address: usdc }] }, []).get(usdc)).toBe("USDC")
   })
 
   it.each([

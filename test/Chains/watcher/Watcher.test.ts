@@ -41,8 +41,8 @@ describe("the watcher", () => {
     const rows = (yield* ledger).map((row) => [place(row.position), row.currency, row.amount, row.block_hash])
     // Positions are ordered by transaction hash first.
     expect(rows.sort()).toEqual([
-      ["log:USDC.e:6:0", "USDC.e", "6", hash],
-      ["log:USDC:5:0", "USDC", "5", hash],
+      [`log:${usdc}:5:0`, "USDC", "5", hash],
+      [`log:${bridged}:6:0`, "USDC.e", "6", hash],
       ["tx:5", "ETH", "8", hash]
     ])
   })

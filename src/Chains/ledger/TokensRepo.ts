@@ -1,0 +1,42 @@
+/** The table `tokens`: what the configuration has ever offered. Rows are only added. */
+import { Effect } from "effect"
+import { getAddress, type Hex } from "viem"
+import { type Network, networkKey } from "../../Domain/Chain.ts"
+import type { OfferedToken } from "../../Domain/Payment.ts"
+import type { ChainSettings } from "../../Settings.ts"
+import { type Db, Tx } from "../../Sql.ts"
+
+interface NewToken extends Network, Omit<OfferedToken, "id"> {
+  readonly symbol: string
+}
+
+/** A key for maps and sets. */
+export const keyOf = ({ contract, decimals, symbol, ...network }: NewToken): string =>
+  `${networkKey(network)} ${symbol} ${contract} ${decimals}`
+
+/** The tokens that a chain is configured with. */
+export const configuredOn = ({ chain, mode, tokens }: ChainSettings) =>
+  tokens.map(
+    ({ address, decimals, symbol }): NewToken => ({
+      chain,
+      mode,
+      symbol,
+      contract: getAddress(address as Hex),
+      decimals
+    })
+  )
+
+export const all = (db: Db) =>
+  db.all<NewToken & Pick<OfferedToken, "id">>("SELECT id, chain, mode, symbol, contract, decimals FROM tokens")
+
+/** Adds those that are not there yet. */
+export const add = (tokens: ReadonlyArray<NewToken>) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    for (const { chain, contract, decimals, mode, symbol } of tokens) {
+      yield* tx.run(
+        `INSERT INTO tokens (chain, mode, symbol, contract, decimals) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+        [chain, mode, symbol, contract, decimals]
+      )
+    }
+  })
