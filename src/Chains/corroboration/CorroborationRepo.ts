@@ -4,7 +4,6 @@
  * change a receipt run in the caller's transaction and give the payment concerned, which the caller settles.
  */
 import { Effect } from "effect"
-import { sum } from "../../Domain/Amount.ts"
 import type { Network } from "../../Domain/Chain.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import { type Db, Tx } from "../../Sql.ts"
@@ -132,19 +131,19 @@ export const uncorroboratedDust = (
     return found
   })
 
-/** Sum of an address's receipts in one block that moved inside contracts, corroborated or not. Wei. */
-export const sumInternal = (
+/** An address's receipts in one block that moved inside contracts, corroborated or not: wei by position. */
+export const internalAmounts = (
   db: Db,
   { chain, mode }: Network,
   { address, blockHash }: Pick<ReceiptKey, "address" | "blockHash">
 ) =>
   Effect.map(
-    db.all<{ amount: string }>(
-      `SELECT amount FROM receipts
+    db.all<{ amount: string; position: string }>(
+      `SELECT position, amount FROM receipts
        WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position GLOB 'call:*' AND canonical = 1`,
       [chain, mode, blockHash, address]
     ),
-    (rows) => sum(rows.map(({ amount }) => BigInt(amount)))
+    (rows) => new Map(rows.map(({ amount, position }) => [position, BigInt(amount)]))
   )
 
 /** SQL: a payment waits for the receipt, or its payment is lost. A confirmed payment waits for nothing. */

@@ -170,6 +170,11 @@ export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
     Effect.gen(function* () {
       const receivedWith = yield* receivedWithOf(watch, money, reading.transfers)
       const tally = yield* tallyOf(watch, [provider, ...others], (one) => answerBy(one, money, receivedWith))
+      // What it hides besides is found once another one serves.
+      if (tally.outcome === "denied" && tally.claims.some(({ by }) => by === provider)) {
+        const detail = `its balance of ${money.address} in block ${money.blockNumber} is denied by two others`
+        yield* watch.providers.contradicted(provider, detail)
+      }
       return isDisputed(provider, tally)
     })
   )

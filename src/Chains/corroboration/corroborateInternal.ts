@@ -77,20 +77,55 @@ interface Question {
   readonly address: string
   /** Undefined where the provider does not have the states. */
   readonly income: InternalIncome | undefined
-  /** Wei of all receipts of this kind that the ledger has for the address in the block. */
-  readonly expected: bigint
+  /** Receipts of this kind that the ledger has for the address in the block: wei by position. */
+  readonly amounts: ReadonlyMap<string, bigint>
+}
+
+/** Most receipts of an address in a block of which a selection is looked for. */
+const mostSelected = 10
+
+type Amounts = ReadonlyArray<readonly [string, bigint]>
+
+/** Each selection of the amounts that adds up to the total, by position. */
+const selectionsOf = ([first, ...rest]: Amounts, total: bigint): ReadonlyArray<ReadonlyArray<string>> => {
+  if (first === undefined) return total === 0n ? [[]] : []
+  const [position, amount] = first
+  const withFirst = selectionsOf(rest, total - amount).map((others) => [position, ...others])
+  return [...withFirst, ...selectionsOf(rest, total)]
+}
+
+/**
+ * The only selection of the amounts that adds up to the total; undefined where there is none, or several. An invented
+ * receipt beside a real one makes the sum of both too high: the balances still show which one is there.
+ */
+export const onlySelection = (amounts: Amounts, total: bigint): ReadonlySet<string> | undefined => {
+  const [only, another] = amounts.length > mostSelected ? [] : selectionsOf(amounts, total)
+  return only === undefined || another !== undefined ? undefined : new Set(only)
+}
+
+/**
+ * Whether the provider's balances show the receipt: they show all of the block together, or it is among the only selection
+ * that they show. `none`: its amount is more than they show, or it is not among that selection.
+ */
+const shownBy = ({ amounts, income }: Question, { amount, position }: Uncorroborated): "shown" | "none" | "unclear" => {
+  if (income === undefined) return "unclear"
+  if (income.amount >= sum([...amounts.values()])) return "shown"
+  if (!income.exact) return "unclear"
+  const selection = onlySelection([...amounts], income.amount)
+  if (selection?.has(position)) return "shown"
+  return selection !== undefined || amount > income.amount ? "none" : "unclear"
 }
 
 /** Whether a trace of the transaction or of its block shows the money; undefined where the provider offers neither. */
-const isShownByTrace = Effect.fnUntraced(function* (question: Question, { amount, txHash }: Uncorroborated) {
-  const { address, block, income, provider, expected, watch } = question
-  const isEnough = income !== undefined && income.amount >= expected
+const isShownByTrace = Effect.fnUntraced(function* (question: Question, receipt: Uncorroborated) {
+  const { amount, txHash } = receipt
+  const { address, block, income, provider, watch } = question
   const traced = yield* tryCapability(provider.client, "trace", sendBatch(provider.client, [traceTransaction(txHash)]))
   if (traced !== undefined) {
     const received = receivedBy(address, traced[0])
-    return isEnough ? received > 0n : received >= amount
+    return shownBy(question, receipt) === "shown" ? received > 0n : received >= amount
   }
-  if (!isEnough) return undefined
+  if (income === undefined || shownBy(question, receipt) !== "shown") return undefined
   const deps = { provider, others: [], chain: watch.chain }
   const change = changeOf(watch, address, income.amount)
   const { transfers } = yield* traceBlock(deps, makeTraceBudget(), change, block, income.amount)
@@ -110,22 +145,21 @@ const candidateOf = ({ address, block: { header, transactions }, watch }: Questi
 }
 
 /**
- * Balances corroborate a receipt where they show at least the sum of the ledger's receipts, unless the transaction does
- * not name the address and a trace shows that it paid the address nothing. Where the balances show less, or are
- * missing, a trace that shows the receipt's own amount is enough.
+ * Balances corroborate a receipt that they show, unless the transaction does not name the address and a trace shows that
+ * it paid the address nothing. Where they do not show it, or are missing, a trace that shows the receipt's own amount is
+ * enough.
  */
 const answerOn = Effect.fnUntraced(function* (
   question: Question,
   receipt: Uncorroborated
 ): Effect.fn.Return<Vote<true>, RpcError> {
-  const { address, income, expected } = question
   const transaction = candidateOf(question, receipt)
   if (transaction === undefined) return no
-  if (income !== undefined && income.amount >= expected && concerns(address, transaction)) return yes(true)
+  const shown = shownBy(question, receipt)
+  if (shown === "shown" && concerns(question.address, transaction)) return yes(true)
   const traced = yield* isShownByTrace(question, receipt)
   if (traced !== undefined) return traced ? yes(true) : no
-  if (income === undefined) return unable
-  return income.amount >= expected ? yes(true) : income.exact ? no : unable
+  return shown === "shown" ? yes(true) : shown === "none" ? no : unable
 })
 
 /** The receipts of one address in one block. */
@@ -137,8 +171,8 @@ const ofAddress = Effect.fnUntraced(function* (
 ) {
   const { address } = receipts[0]
   const income = yield* unlessTrouble(internalIncome(watch, provider, block, address))
-  const expected = yield* CorroborationRepo.sumInternal(watch.reader, watch.network, receipts[0])
-  const question: Question = { watch, provider, block, address, income, expected }
+  const amounts = yield* CorroborationRepo.internalAmounts(watch.reader, watch.network, receipts[0])
+  const question: Question = { watch, provider, block, address, income, amounts }
   return yield* Effect.forEach(
     receipts,
     (receipt) => Effect.map(answerOn(question, receipt), (answer) => [receipt, answer] as const),
@@ -167,8 +201,8 @@ const ofBlock = Effect.fnUntraced(function* (
  * Asks a provider about receipts of money that moved inside contracts. It corroborates a receipt where
  * - the transaction is in the same block, succeeded, and concerns the address, and
  * - its own balances after that block and after the one before, asked for by block hash, show at least the sum of the
- *   address's receipts of this kind in the block, beyond what transactions sent it directly, with what it spent added
- *   back.
+ *   address's receipts of this kind in the block, or just some of them with this one among them, beyond what transactions
+ *   sent it directly, with what it spent added back.
  *
  * Where the provider does not have these states, a trace of the transaction must show the amount. A provider with
  * neither is `unable`. Fails only with errors of the provider as a whole (`providerTrouble`).

@@ -1,7 +1,7 @@
 import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, TestClock } from "effect"
 import { rows } from "../../lib/rows.ts"
-import { alice, second } from "../around.ts"
+import { alice, health, second } from "../around.ts"
 import { stateOf, untilOver } from "../lying.ts"
 import { coin, type ModelChain } from "../ModelChain.ts"
 import { pass } from "../world.ts"
@@ -329,3 +329,17 @@ describe("coins that are collected at once", () => {
     })
   }
 })
+
+scene(
+  "a balance that two others deny costs the serving one its trust, and what is really there is found",
+  { nodes: 3, hosts },
+  function* (liar, ...others) {
+    holding((block) => ({ balance: block >= 20 ? 10 : 0 }), liar)
+    holding((block) => ({ balance: block >= 20 ? 3 : 0 }), ...others)
+    const { id } = yield* watchedCoins()
+    liar.mineMany(20)
+    yield* seconds(60)
+    expect(yield* stateOf(id)).toBe("detecting 3")
+    expect((yield* health)?.providers[0]?.reason).toContain("its balance of")
+  }
+)

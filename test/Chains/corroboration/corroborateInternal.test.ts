@@ -1,8 +1,8 @@
-import { describe, expect } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import * as CorroborationRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
 import { makeCorroborator } from "../../../src/Chains/corroboration/corroborate.ts"
-import { corroborateInternal } from "../../../src/Chains/corroboration/corroborateInternal.ts"
+import { corroborateInternal, onlySelection } from "../../../src/Chains/corroboration/corroborateInternal.ts"
 import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import { Reader } from "../../../src/Sql.ts"
 import { change, rows } from "../../lib/rows.ts"
@@ -154,7 +154,13 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
          currency, amount, payment_id, canonical, corroborated, seen_at FROM receipts`,
       deeds[1]?.hash ?? ""
     )
-    expect(yield* answerOf({ ...model.client })).toEqual(["no", "no"])
+    // Which of two of the same amount cannot be told.
+    expect(yield* answerOf({ ...model.client })).toEqual(["unable", "unable"])
+    yield* change("UPDATE receipts SET amount = '2' WHERE position GLOB '*0'")
+    const answers = yield* answerOf({ ...model.client })
+    expect([...answers].sort()).toEqual(["no", "yes"])
+    yield* change("UPDATE receipts SET amount = '4' WHERE position GLOB '*0'")
+    expect(yield* answerOf({ ...model.client })).toEqual(answers)
   })
 
   story("must be of a transaction that concerns the address, by calldata or by a trace", [alice], function* (model) {
@@ -196,4 +202,23 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
       expect(yield* answerOf(other)).toEqual(denied)
     })
   }
+})
+
+it("a sum shows the only selection of amounts that adds up to it", () => {
+  const amounts = [
+    ["a", 3n],
+    ["b", 4n],
+    ["c", 8n]
+  ] as const
+  const selected = (total: bigint, of: ReadonlyArray<readonly [string, bigint]> = amounts) =>
+    [...(onlySelection(of, total) ?? ["none"])].join()
+  expect([0n, 3n, 7n, 11n, 15n].map((total) => selected(total))).toEqual(["", "a", "a,b", "a,c", "a,b,c"])
+  expect(selected(5n)).toBe("none")
+  expect(selected(3n, [...amounts, ["d", 3n]])).toBe("none")
+  const many = Array.from({ length: 11 }, (_, n) => [`${n}`, 1n << BigInt(n)] as const)
+  expect([selected(5n, many), selected(5n, many.slice(1, 11)), selected(6n, many.slice(1))]).toEqual([
+    "none",
+    "none",
+    "1,2"
+  ])
 })
