@@ -22,8 +22,8 @@ interface UnattributedRow {
  * Reduces the unattributed receipt that `transfer`, in the chain's coin and not stored yet, is part of, by its amount:
  * storing the transfer then leaves the sum unchanged.
  *
- * An unattributed receipt covers the blocks from the balance point before it up to its own block: the transfer is part
- * of it when its block is among them.
+ * An unattributed receipt covers the blocks from its first one (`since_number`) up to its own: the transfer is part of it
+ * when its block is among them.
  *
  * @param above only receipts of blocks above this one: the transfer is not part of those below
  */
@@ -37,13 +37,9 @@ export const takeFromUnattributed = (
     const { address, amount, blockNumber, currency } = transfer
     const owner = (yield* ownersOf(tx, mode, [address])).get(address)
     const row = yield* tx.get<UnattributedRow>(
-      `SELECT block_hash, amount FROM receipts AS seen
+      `SELECT block_hash, amount FROM receipts
        WHERE payment_id IS ? AND dust IS NULL AND chain = ? AND mode = ? AND address = ? AND position = 'unattributed'
-         AND currency = ? AND canonical = 1 AND block_number > ?
-         AND NOT EXISTS (
-           SELECT 1 FROM balances AS known
-           WHERE known.chain = seen.chain AND known.mode = seen.mode AND known.address = seen.address
-             AND known.number >= ? AND known.number < seen.block_number)
+         AND currency = ? AND canonical = 1 AND block_number > ? AND coalesce(since_number, block_number) <= ?
        ORDER BY block_number LIMIT 1`,
       [owner?.payment ?? null, chain, mode, address, currency, above, blockNumber]
     )

@@ -47,9 +47,9 @@ describe("a claim", () => {
     const unattributed = (hash: string, canonical: number) =>
       change(
         `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, currency, amount,
-           payment_id, canonical, corroborated, seen_at)
+           payment_id, canonical, corroborated, seen_at, since_number, since_time)
          SELECT chain, mode, ?, address, 'unattributed', block_number + canonical, block_time, currency, amount,
-           payment_id, ?, corroborated, seen_at FROM receipts WHERE position = 'tx:0'`,
+           payment_id, ?, corroborated, seen_at, block_number - 1, block_time FROM receipts WHERE position = 'tx:0'`,
         ...[hash, canonical]
       )
     yield* unattributed(chain.blocks[start + 2]?.hash ?? "", 1)
