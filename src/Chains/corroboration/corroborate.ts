@@ -161,10 +161,9 @@ const askProviders = Effect.fnUntraced(function* (
 /** Corroborates the receipts of one network. */
 export interface Corroborator {
   /**
-   * Asks providers about the receipts that are due, with the chain read up to `head`. Returns the problem to show on
-   * /readyz; undefined or empty where there is none.
+   * Asks providers about the receipts that are due, with the chain read up to `head`, and notes what keeps them undecided.
    */
-  readonly run: (provider: Provider, head: BlockRef) => Effect.Effect<string | undefined, StoreUnavailable>
+  readonly run: (provider: Provider, head: BlockRef) => Effect.Effect<void, StoreUnavailable>
 }
 
 /**
@@ -279,14 +278,13 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
       .join("; ")
   })
 
-  const withSilence = (reason: string | undefined) =>
-    Effect.map(Clock.currentTimeMillis, (now) => {
-      const since = providers.aloneSince(now)
-      if (since === undefined) return reason || undefined
-      return [decidesAlone(since, waited), ...(reason ? [reason] : [])].join("; ")
-    })
-
   return {
-    run: (provider, head) => Effect.flatMap(run(provider, head), withSilence)
+    run: (provider, head) =>
+      Effect.gen(function* () {
+        const reason = yield* run(provider, head)
+        const since = providers.aloneSince(yield* Clock.currentTimeMillis)
+        const all = [since === undefined ? undefined : decidesAlone(since, waited), reason].filter(Boolean)
+        watch.troubles.note("receipts", all.length === 0 ? undefined : all.join("; "))
+      })
   }
 }

@@ -155,10 +155,9 @@ interface ProviderHead {
 /** Searches for money of payments that are about to end. */
 export interface EndingSearch {
   /**
-   * Searches for the payments that are due with the chain read up to `head`. Returns why payments cannot end yet, for
-   * /readyz; undefined where nothing holds them.
+   * Searches for the payments that are due with the chain read up to `head`, and notes why some cannot end yet.
    */
-  readonly run: (provider: Provider, head: BlockRef) => Effect.Effect<string | undefined, RpcError | StoreUnavailable>
+  readonly run: (provider: Provider, head: BlockRef) => Effect.Effect<void, RpcError | StoreUnavailable>
 }
 
 /**
@@ -171,8 +170,6 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
   const grace = Duration.toMillis(payments.settleGrace)
   const isStalled = makeIsStalled(providers)
   const searchWaits = new SearchWaits(Math.max(1, Duration.toMillis(chain.pollInterval)))
-  /** Why the payments that wait for their next search cannot end. */
-  let waitReason: string | undefined
   /** How many other providers there were at the last search. */
   let othersBefore = 0
 
@@ -280,14 +277,19 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
   })
 
   const run = Effect.fn("EndingSearch.run")(function* (provider: Provider, head: BlockRef) {
-    if (providers.all.length < 2) return undefined
+    if (providers.all.length < 2) return
+    const note = (reason: string | undefined) => watch.troubles.note("ends of payments", reason)
     const now = yield* Clock.currentTimeMillis
     const isWaiting = searchWaits.waiting(now).length > 0
     if (isWaiting && (yield* providers.others(provider)).length > othersBefore) searchWaits.endAll()
     const waiting = searchWaits.waiting(now)
     const claimed = yield* dueAt(head, waiting)
     searchWaits.retain(new Set(claimed?.due.map(({ payment }) => payment)), now)
-    if (claimed === undefined) return waiting.length === 0 ? undefined : waitReason
+    // Those that wait for their next search cannot end for the reason that was noted.
+    if (claimed === undefined) {
+      if (waiting.length === 0) note(undefined)
+      return
+    }
     const others = yield* providers.others(provider)
     othersBefore = others.length
     // A head that a single provider claims proves no depth: payments are due by the second highest head.
@@ -298,17 +300,18 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
     const dated = sharedHead === head.number ? claimed : yield* dueAt(shared, waiting)
     if (dated === undefined) {
       for (const one of heads) yield* providers.answered(one.provider)
-      return `payments wait before they end: the head of ${second?.provider.client.host} is still block ${sharedHead}, not ${head.number}. Remedy: check that node; it gets a cooldown once its head has stood still for a minute`
+      note(
+        `payments wait before they end: the head of ${second?.provider.client.host} is still block ${sharedHead}, not ${head.number}. Remedy: check that node; it gets a cooldown once its head has stood still for a minute`
+      )
+      return
     }
     const asked = heads.map(({ provider }) => provider)
     const { headers, time } = yield* corroborateTime(watch, asked, dated.settled)
     const page = time === dated.settled.time ? dated : yield* dueAt(shared, waiting)
-    if (page === undefined) return undefined
+    if (page === undefined) return
     for (const { payment } of page.due) searchWaits.searched(payment, now)
-    waitReason =
-      (yield* searchPage(provider, others, heads, { ...page, headers })) ??
-      (waiting.length > 0 ? waitReason : undefined)
-    return waitReason
+    const reason = yield* searchPage(provider, others, heads, { ...page, headers })
+    if (reason !== undefined || waiting.length === 0) note(reason)
   })
 
   return { run }

@@ -43,11 +43,9 @@ interface BlockReport {
 export interface PassState {
   /** The serving provider has reread the blocks up to here by itself, which does not verify them. */
   aloneTo: number
-  /** An undecided disagreement of two providers, for /readyz. The pass does not go beyond it. */
-  dispute: string | undefined
 }
 /** The state of a pass that has not run yet. */
-export const startPass = (): PassState => ({ aloneTo: -1, dispute: undefined })
+export const startPass = (): PassState => ({ aloneTo: -1 })
 
 const otherBlock = ({ client }: Provider, { number, hash }: { readonly number: number; readonly hash: string }) =>
   inconsistent(
@@ -69,8 +67,7 @@ const resolveDispute = Effect.fnUntraced(function* (
   serving: Provider,
   other: Provider,
   number: number,
-  error: RpcError,
-  state: PassState
+  error: RpcError
 ) {
   const dispute = yield* settleDispute(watch, serving, other, number)
   if (dispute._tag === "Wrong" && dispute.provider === serving) {
@@ -83,15 +80,15 @@ const resolveDispute = Effect.fnUntraced(function* (
   }
   if (dispute._tag === "None") {
     // Both have the same block now: a load balancer may have mixed its nodes. The other provider is left out this time.
-    state.dispute = error.summary
+    watch.troubles.note("final blocks", error.summary)
     return false
   }
-  if (state.dispute !== dispute.reason) {
+  // The pass does not go beyond it.
+  if (watch.troubles.note("final blocks", dispute.reason)) {
     yield* Effect.logError("two providers disagree about a final block").pipe(
       Effect.annotateLogs({ reason: dispute.reason })
     )
   }
-  state.dispute = dispute.reason
   return true
 })
 
@@ -105,8 +102,7 @@ const readAll = Effect.fnUntraced(function* (
   serving: Provider,
   readers: ReadonlyArray<Provider>,
   after: number,
-  last: BlockHeader,
-  state: PassState
+  last: BlockHeader
 ) {
   const reports = yield* Effect.forEach(
     readers,
@@ -121,7 +117,7 @@ const readAll = Effect.fnUntraced(function* (
           reader.blockRange.failed(error, last.number - after)
           if (reader === serving || isTooLarge(error, after, last)) return error
           if (error.reason !== "inconsistent") return Effect.as(watch.providers.failed(reader, error), [])
-          return Effect.map(resolveDispute(watch, serving, reader, last.number, error, state), (open) =>
+          return Effect.map(resolveDispute(watch, serving, reader, last.number, error), (open) =>
             open ? undefined : []
           )
         })
@@ -142,8 +138,7 @@ const missedTransfers = Effect.fnUntraced(function* (
   watch: WatchContext,
   serving: Provider,
   { head }: Scan,
-  reports: ReadonlyArray<BlockReport>,
-  state: PassState
+  reports: ReadonlyArray<BlockReport>
 ) {
   const all = reports.flatMap(({ transfers }) => transfers)
   const known = yield* Ledger.countedKeys(watch.reader, watch.network, all)
@@ -164,7 +159,7 @@ const missedTransfers = Effect.fnUntraced(function* (
     }
     const error = otherBlock(provider, { number: misplaced.blockNumber, hash: misplaced.blockHash })
     if (provider === serving) return yield* error
-    if (yield* resolveDispute(watch, serving, provider, misplaced.blockNumber, error, state)) return undefined
+    if (yield* resolveDispute(watch, serving, provider, misplaced.blockNumber, error)) return undefined
   }
   return [...found.values()]
 })
@@ -258,14 +253,14 @@ export const verificationPass = Effect.fn("Watcher.verificationPass")(function* 
     const verified = { network, missed: [], corroborated: [], to, isVerified: true } satisfies PassRange
     if (watched.size === 0) return verified
     const [last] = to === finalized?.number ? [finalized] : yield* sendBatch(provider.client, [getHeader(to)])
-    const reading = yield* Effect.either(readAll(watch, provider, readers, after, last, state))
+    const reading = yield* Effect.either(readAll(watch, provider, readers, after, last))
     if (Either.isLeft(reading)) return isTooLarge(reading.left, after, last) ? yield* read() : yield* reading.left
     const reports = reading.right
     if (reports === undefined) return undefined
     const trustedReports = reports.filter((report) => trusted.includes(report.provider))
     const isVerified = isOnlyProvider(watch) || trustedReports.some((report) => report.provider !== provider)
     if (!isVerified && isPatient()) return undefined
-    const missed = yield* missedTransfers(watch, provider, scan, trustedReports, state)
+    const missed = yield* missedTransfers(watch, provider, scan, trustedReports)
     if (missed === undefined) return undefined
     const corroborated = yield* corroboratedTransfers(watch, provider, scan, reports, after, to)
     return { ...verified, missed, corroborated, isVerified } satisfies PassRange
@@ -278,7 +273,7 @@ export const verificationPass = Effect.fn("Watcher.verificationPass")(function* 
     )
   }
   yield* store(watch, scan, part)
-  if (part.isVerified) state.dispute = undefined
+  if (part.isVerified) watch.troubles.note("final blocks", undefined)
   else state.aloneTo = part.to
   const passed: PassResult = part.to < final ? "more" : "done"
   return passed

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import type { Db, Writer } from "../../Sql.ts"
+import type { Troubles } from "../evidence/Troubles.ts"
 import type { AddressSet } from "../ledger/AddressSet.ts"
 import type { Settlement } from "../ledger/SettlementTag.ts"
 import type { WrongChain } from "../providers/chainIdentity.ts"
@@ -25,6 +26,7 @@ export interface WatchContext {
   readonly implausibleHeads: ImplausibleHeads
   /** Shared by all watchers: they use the same machine clock. */
   readonly headClock: HeadClock
+  readonly troubles: Troubles
   /** Milliseconds to wait for the other providers of the chain before one decides alone. */
   readonly soleProviderPatience: number
 }

@@ -13,6 +13,7 @@ import { type ChainSettings, Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../../Sql.ts"
 import { type Corroborator, makeCorroborator } from "../corroboration/corroborate.ts"
 import { finalBlockOf } from "../corroboration/verificationPass.ts"
+import { Troubles } from "../evidence/Troubles.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import { Settlement } from "../ledger/SettlementTag.ts"
 import { Tokens } from "../ledger/Tokens.ts"
@@ -29,7 +30,7 @@ import { onAnswer } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { contractsOf } from "../scan/transfers.ts"
 import { type ExclusiveWork, isOnlyProvider, type WatchContext } from "../scan/WatchContext.ts"
-import { type Maintenance, makeMaintenance, type Trouble } from "./maintenance.ts"
+import { type Maintenance, makeMaintenance } from "./maintenance.ts"
 import { providerDefectsAsErrors, storeDefectsAsDefects } from "./providerDefects.ts"
 import { type TickOutcome, tick } from "./tick.ts"
 import {
@@ -79,7 +80,7 @@ interface FollowUp {
   readonly lags: Lags
 }
 
-/** Runs corroboration and maintenance once the chain's head has been read. Returns the troubles found. */
+/** Runs corroboration and maintenance once the chain's head has been read. */
 const afterHead = Effect.fn("Watcher.afterHead")(function* (
   { watched }: WatchContext,
   provider: Provider,
@@ -88,9 +89,8 @@ const afterHead = Effect.fn("Watcher.afterHead")(function* (
   activity: Activity
 ) {
   // Without watched addresses there are no receipts.
-  const doubt = watched.size === 0 ? undefined : yield* corroborator.run(provider, head)
-  const troubles = yield* maintenance.run(provider, head, activity !== "busy")
-  return doubt === undefined ? troubles : [...troubles, { reason: doubt, ready: true } satisfies Trouble]
+  if (watched.size > 0) yield* corroborator.run(provider, head)
+  yield* maintenance.run(provider, head, activity !== "busy")
 })
 
 /** Where the head has not moved for a while: the error that another provider has a higher one, else undefined. */
@@ -156,19 +156,12 @@ const round = Effect.fn("Watcher.round")(function* (
     }
   }
   noteLook(state, outcome, yield* Clock.currentTimeMillis)
-  const troubles: ReadonlyArray<Trouble> | undefined =
-    outcome._tag === "CaughtUp"
-      ? [
-          ...(outcome.clock === undefined ? [] : [{ reason: outcome.clock, ready: false }]),
-          ...(yield* afterHead(watch, provider, followUp, outcome.head, state.activity))
-        ]
-      : undefined
+  if (outcome._tag === "CaughtUp") {
+    watch.troubles.note("clock", outcome.clock, false)
+    yield* afterHead(watch, provider, followUp, outcome.head, state.activity)
+  }
   const ended = yield* Clock.currentTimeMillis
   note(state, outcome, ended)
-  if (troubles !== undefined) {
-    state.unfit = troubles.some(({ ready }) => !ready)
-    if (troubles.length > 0) state.reason = troubles.map(({ reason }) => reason).join("; ")
-  }
   if (outcome._tag === "More") return started
   // Another provider may have the missing blocks.
   if (outcome._tag === "Behind" && watch.providers.health(ended).some(({ healthy }) => healthy)) return started
@@ -219,6 +212,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     settlement: yield* Settlement,
     implausibleHeads: new ImplausibleHeads(providers),
     headClock,
+    troubles: new Troubles(),
     soleProviderPatience: Duration.toMillis(settings.payments.soleProviderPatience)
   }
   const state = startState()

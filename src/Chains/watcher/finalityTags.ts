@@ -43,13 +43,14 @@ interface ReportedTag {
 
 /** The chain's finality tags, and whether payments that require one can be confirmed. */
 export interface Finality {
-  /** Reads the tags and stores them. Returns the newest block that this provider calls final, if it knows the tag. */
+  /**
+   * Reads the tags and stores them, and notes what is wrong with those that policies require. Returns the newest block that
+   * this provider calls final, if it knows the tag.
+   */
   readonly read: (
     provider: Provider,
     head: BlockRef
   ) => Effect.Effect<BlockHeader | undefined, RpcError | StoreUnavailable>
-  /** What is wrong, as of the last `read`. */
-  readonly trouble: () => { readonly reason: string; readonly ready: boolean } | undefined
 }
 
 /** Makes the reader of one chain's tags. Those that a policy requires are read from the other providers too. */
@@ -58,9 +59,6 @@ export const makeFinality = (watch: WatchContext): Finality => {
   const needed = new Set<FinalityTag>(chain.policies.map((policy) => policy.require))
   const policy = `chains.${networkKey(network)}.policy`
   const named = (tags: ReadonlyArray<FinalityTag>) => tags.map((tag) => `"${tag}"`).join(" and ")
-  let lacking: string | undefined
-  let sole: string | undefined
-  let stalled: string | undefined
   let loggedAt = Number.NEGATIVE_INFINITY
 
   /** The only provider that reports a tag, and for how long it has been the only one. */
@@ -105,18 +103,10 @@ export const makeFinality = (watch: WatchContext): Finality => {
     return { own, any: reached(known, ({ block }) => block.number)?.block, awaits: false }
   })
 
-  const noteLack = Effect.fnUntraced(function* (tags: ReadonlyArray<FinalityTag>) {
-    const before = lacking
-    lacking =
-      tags.length === 0
-        ? undefined
-        : `no provider that answers knows the tag ${named(tags)}, which ${policy} requires: payments above its amount are never confirmed. Remedy: add a provider to rpc_urls that serves it, or take that policy out and raise confirmations.`
-    if (lacking !== undefined && lacking !== before) {
-      yield* Effect.logError("a policy requires a tag that no provider knows").pipe(
-        Effect.annotateLogs({ reason: lacking })
-      )
-    }
-  })
+  const lackOf = (tags: ReadonlyArray<FinalityTag>) =>
+    tags.length === 0
+      ? undefined
+      : `no provider that answers knows the tag ${named(tags)}, which ${policy} requires: payments above its amount are never confirmed. Remedy: add a provider to rpc_urls that serves it, or take that policy out and raise confirmations.`
 
   /** Whether a payment waits for the tag: with receipts above block `number` that have their confirmations. */
   const isWaitedFor = (tag: FinalityTag, number: number, head: BlockRef) =>
@@ -124,20 +114,25 @@ export const makeFinality = (watch: WatchContext): Finality => {
       values.some((value) => requirementOf(chain.policies, value) === tag)
     )
 
-  const noteStall = Effect.fnUntraced(function* (
+  /** Why the tag stalls, which is logged now and then; undefined where it does not, or no payment waits for it. */
+  const stallOf = Effect.fnUntraced(function* (
     tag: FinalityTag,
     number: number,
     time: number | undefined,
     head: BlockRef
   ) {
     const at = time ?? (yield* Ledger.newestBlockAt(reader, network, number))?.time
-    if (at === undefined || head.time - at <= usualDelay || !(yield* isWaitedFor(tag, number, head))) return
+    if (at === undefined || head.time - at <= usualDelay || !(yield* isWaitedFor(tag, number, head))) return undefined
     const hours = Math.floor((head.time - at) / 3600)
-    stalled = `finality stalls: the newest ${tag} block ${number} is ${hours} h behind the head, and a payment waits for the tag by ${policy}`
+    const stalled = `finality stalls: the newest ${tag} block ${number} is ${hours} h behind the head, and a payment waits for the tag by ${policy}`
     const now = yield* Clock.currentTimeMillis
-    if (now >= loggedAt && now - loggedAt < stallInterval) return
-    loggedAt = now
-    yield* Effect.logError("finality stalls, and a payment waits for it").pipe(Effect.annotateLogs({ reason: stalled }))
+    if (now < loggedAt || now - loggedAt >= stallInterval) {
+      loggedAt = now
+      yield* Effect.logError("finality stalls, and a payment waits for it").pipe(
+        Effect.annotateLogs({ reason: stalled })
+      )
+    }
+    return stalled
   })
 
   const read = Effect.fn("Watcher.finality")(function* (provider: Provider, head: BlockRef) {
@@ -151,29 +146,28 @@ export const makeFinality = (watch: WatchContext): Finality => {
     const found = { safe: safe.any, finalized: finalized.any }
     const awaits = { safe: safe.awaits, finalized: finalized.awaits }
     const awaited = Array.from(needed).filter((tag) => awaits[tag])
-    sole =
+    const sole =
       awaited.length === 0
         ? undefined
         : `only one provider reports the tag ${named(awaited)}, which ${policy} requires: payments above its amount wait for another one, up to payments.sole_provider_patience. Remedy: add a provider to rpc_urls that serves it`
     const scan = yield* Ledger.scan(reader, network)
     // A tag that was stored once exists, and is only unavailable at the moment.
-    yield* noteLack(
+    const lacking = lackOf(
       Array.from(needed).filter((tag) => found[tag] === undefined && !awaits[tag] && scan?.[tag] === undefined)
     )
-    stalled = undefined
+    let stalled: string | undefined
     for (const tag of needed) {
       const stored = scan?.[tag]
-      if (stored !== undefined) yield* noteStall(tag, stored, found[tag]?.time, head)
+      if (stored !== undefined) stalled = (yield* stallOf(tag, stored, found[tag]?.time, head)) ?? stalled
+    }
+    const isNew = watch.troubles.note("finality", lacking ?? sole ?? stalled, lacking === undefined)
+    if (lacking !== undefined && isNew) {
+      yield* Effect.logError("a policy requires a tag that no provider knows").pipe(
+        Effect.annotateLogs({ reason: lacking })
+      )
     }
     return finalized.own
   })
 
-  return {
-    read,
-    trouble: () => {
-      if (lacking !== undefined) return { reason: lacking, ready: false }
-      const reason = sole ?? stalled
-      return reason === undefined ? undefined : { reason, ready: true }
-    }
-  }
+  return { read }
 }

@@ -56,20 +56,10 @@ const keptBelow = 10_000
 const dropInterval = Duration.toMillis("1 hour")
 const dropPage = 1000
 
-/** A problem for /readyz. `ready`: payments of the chain can still be completed. */
-export interface Trouble {
-  readonly reason: string
-  readonly ready: boolean
-}
-
 /** The maintenance of one watcher. */
 export interface Maintenance {
-  /** Runs the tasks that are due, with the chain read up to `head`. Returns what failed and what is wrong. */
-  readonly run: (
-    provider: Provider,
-    head: BlockRef,
-    idle: boolean
-  ) => Effect.Effect<ReadonlyArray<Trouble>, StoreUnavailable>
+  /** Runs the tasks that are due, with the chain read up to `head`, and notes what failed. */
+  readonly run: (provider: Provider, head: BlockRef, idle: boolean) => Effect.Effect<void, StoreUnavailable>
   /** Whether the last run did a page of addresses and others follow, for which an idle chain's next poll would be late. */
   readonly hasMore: () => boolean
 }
@@ -124,7 +114,6 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
   const noted = { failures: new Map<string, number>(), disputed: new Set<string>() }
   const pass = startPass()
   const search = makeEndingSearch(watch, payments)
-  let unsearched: string | undefined
   let more = false
 
   const balances = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
@@ -163,7 +152,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
 
   const tags = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number, idle: boolean) {
     const interval = chain.policies.length > 0 ? policyTagInterval : tagInterval
-    if (!isDue(done.tags, idle && finality.trouble() === undefined ? idleTagInterval : interval, now)) return
+    if (!isDue(done.tags, idle && !watch.troubles.has("finality") ? idleTagInterval : interval, now)) return
     done.tags = now
     const finalized = yield* finality.read(provider, head)
     for (let part = 0; part < passParts; part++) {
@@ -211,10 +200,6 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
     more ||= next !== undefined
   })
 
-  const searchEnding = Effect.fnUntraced(function* (provider: Provider, head: BlockRef) {
-    unsearched = yield* search.run(provider, head)
-  })
-
   /** Searches each skipped address once, for transfers from before it was watched. */
   const gaps = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
     if (!isDue(done.gaps, gapInterval, now)) return
@@ -248,26 +233,23 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
 
   const run = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, idle: boolean) {
     const now = yield* Clock.currentTimeMillis
-    const troubles: Array<Trouble> = []
     more = false
     // Without watched addresses there is nothing to do, except to find out in time whether a policy's tag is available.
-    const unwatched = chain.policies.length > 0 ? [tags] : []
-    const all = [balances, settleEnded, searchEnding, tags, sweep, gaps, drop]
-    for (const task of watch.watched.size === 0 ? unwatched : all) {
-      yield* task(provider, head, now, idle).pipe(
-        Effect.catchTag("RpcError", (error: RpcError) => {
-          troubles.push({ reason: error.summary, ready: true })
-          return Effect.zipRight(
-            Effect.logDebug("a maintenance task failed").pipe(Effect.annotateLogs({ reason: error.message })),
-            providerTrouble.has(error.reason) ? watch.providers.failed(provider, error) : Effect.void
+    const unwatched = chain.policies.length > 0 ? { tags } : {}
+    const all = { balances, settleEnded, searchEnding: search.run, tags, sweep, gaps, drop }
+    for (const [name, task] of Object.entries(watch.watched.size === 0 ? unwatched : all)) {
+      const error = yield* task(provider, head, now, idle).pipe(
+        Effect.as(undefined),
+        Effect.catchTag("RpcError", (error: RpcError) =>
+          Effect.logDebug("a maintenance task failed").pipe(
+            Effect.annotateLogs({ reason: error.message }),
+            Effect.zipRight(providerTrouble.has(error.reason) ? watch.providers.failed(provider, error) : Effect.void),
+            Effect.as(error)
           )
-        })
+        )
       )
+      watch.troubles.note(`task ${name}`, error?.summary)
     }
-    if (unsearched !== undefined) troubles.push({ reason: unsearched, ready: true })
-    if (pass.dispute !== undefined) troubles.push({ reason: pass.dispute, ready: true })
-    const final = finality.trouble()
-    return final === undefined ? troubles : [final, ...troubles]
   })
 
   return { run, hasMore: () => more }

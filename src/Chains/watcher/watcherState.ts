@@ -80,8 +80,6 @@ export interface State {
   busySince: number | undefined
   readonly look: NextTick
   reason: string | undefined
-  /** A trouble keeps payments from being completed, although the chain is read. */
-  unfit: boolean
   /** The last reason that was logged as a warning; undefined once the chain is read again. */
   warned: string | undefined
 }
@@ -133,7 +131,6 @@ export const startState = (): State => ({
   busySince: undefined,
   look: new NextTick(),
   reason: undefined,
-  unfit: false,
   warned: undefined
 })
 
@@ -161,13 +158,13 @@ const silenceReason = ({ busySince, progressAt }: State, stalled: boolean, now: 
 
 /** The health of a chain at `now`, Unix milliseconds. */
 export const chainHealthOf = (watch: WatchContext, state: State, now: number): ChainHealth => {
-  const { good, newest, scanned, unfit } = state
+  const { good, newest, scanned } = state
   const stalled = isStalled(watch.chain, state, now)
-  const reason = state.reason ?? silenceReason(state, stalled, now)
+  const reason = state.reason ?? watch.troubles.reason ?? silenceReason(state, stalled, now)
   const aloneSince = watch.providers.aloneSince(now)
   return {
     ...watch.network,
-    ready: scanned !== undefined && good !== undefined && !stalled && !unfit,
+    ready: scanned !== undefined && good !== undefined && !stalled && watch.troubles.areHarmless,
     ...(scanned === undefined ? {} : { head: scanned }),
     ...(scanned === undefined || newest === undefined ? {} : { lagBlocks: Math.max(0, newest - scanned) }),
     ...(aloneSince === undefined ? {} : { decidesAloneSeconds: Math.floor((now - aloneSince) / 1000) }),

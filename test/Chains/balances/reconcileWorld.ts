@@ -4,6 +4,7 @@ import * as Balances from "../../../src/Chains/balances/BalancesRepo.ts"
 import { type CheckedBalances, commitBalances } from "../../../src/Chains/balances/commitBalances.ts"
 import type { BalanceQuery } from "../../../src/Chains/balances/discrepancy.ts"
 import { type ReconcileDeps, reconcileBalances } from "../../../src/Chains/balances/reconcile.ts"
+import { Troubles } from "../../../src/Chains/evidence/Troubles.ts"
 import { AddressSet } from "../../../src/Chains/ledger/AddressSet.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import type { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
@@ -216,6 +217,7 @@ export const watchOf = (providers: Providers, settlement: Settlement["Type"] = n
       settlement,
       implausibleHeads: new ImplausibleHeads(providers),
       headClock: new HeadClock(Number.POSITIVE_INFINITY, 0),
+      troubles: new Troubles(),
       soleProviderPatience: 600_000
     })
   )

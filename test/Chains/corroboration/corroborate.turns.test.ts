@@ -83,15 +83,21 @@ const corroborating = Effect.fnUntraced(function* (first: RpcClient, ...others: 
   /** Ticks with the head `number`, a second or more apart. */
   const ticks = (count: number, number: number, apart: Duration.DurationInput = "1 second") =>
     Effect.repeatN(Effect.zipLeft(run(provider, at(number)), TestClock.adjust(apart)), count - 1)
-  return { aside, settledAt, ticks, tick: (head: number) => run(provider, at(head)) }
+  return {
+    aside,
+    settledAt,
+    ticks,
+    tick: (head: number) => Effect.map(run(provider, at(head)), () => watch.troubles.reason)
+  }
 })
 
 /** A chain's only provider, with the reason for /readyz that each tick gives. */
 const alone = (client: RpcClient) =>
   Effect.gen(function* () {
     const { provider, providers } = soleProvider(client)
-    const { run } = makeCorroborator(yield* watchOf(providers))
-    return { reason: run(provider, at(50)) }
+    const watch = yield* watchOf(providers)
+    const { run } = makeCorroborator(watch)
+    return { reason: Effect.map(run(provider, at(50)), () => watch.troubles.reason) }
   })
 
 story("a chain's only provider decides on receipts of another one, except those that it denied", [], function* () {

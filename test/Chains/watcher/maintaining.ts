@@ -10,7 +10,7 @@ import { settings } from "../world.ts"
 
 /**
  * The maintenance of a watcher that has read the whole model, and whose first provider serves. `run` does what is due,
- * `mined` after a new block, and `next` after a new block and the time of a round; `aside` has the reasons of cooldowns.
+ * and gives what is wrong, `mined` after a new block, and `next` after a new block and the time of a round; `aside` has the reasons of cooldowns.
  */
 export const choring = Effect.fnUntraced(function* (
   model: BalanceModel,
@@ -21,7 +21,7 @@ export const choring = Effect.fnUntraced(function* (
   watched.add(alice)
   const watch = { ...(yield* watchOf(providers)), watched }
   const maintenance = makeMaintenance(watch, settings([base]).payments)
-  const run = (head: BlockRef) => maintenance.run(provider, head, true)
+  const run = (head: BlockRef) => Effect.map(maintenance.run(provider, head, true), () => watch.troubles.reason)
   const mined = (deeds: Parameters<BalanceModel["mine"]>[0], time?: number) =>
     Effect.gen(function* () {
       model.mine(deeds, time)
