@@ -115,8 +115,8 @@ const askProvider = Effect.fnUntraced(function* (
 })
 
 /** Another provider than the serving one, from which most receipts were read, has the receipt or denies it. */
-const isJudgedBeside = (serving: Provider, { claims, denials, elsewhere }: ReceiptTally): boolean =>
-  [...claims.map(({ by }) => by), ...denials, ...elsewhere].some((by) => by !== serving)
+const isJudgedBeside = (serving: Provider, { claims, denials }: ReceiptTally): boolean =>
+  [...claims.map(({ by }) => by), ...denials].some((by) => by !== serving)
 
 /** What those that agree say: the block time, and the sender where they say the same. */
 const factsOf = ({ agreed }: ReceiptTally) => ({

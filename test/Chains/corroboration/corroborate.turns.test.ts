@@ -8,6 +8,7 @@ import { change, rows } from "../../lib/rows.ts"
 import { soleProvider, someProviders } from "../../lib/soleProvider.ts"
 import { alice, network, noting, watchOf } from "../balances/reconcileWorld.ts"
 import { story } from "../balances/story.ts"
+import { errorOf } from "../providing.ts"
 import { distorted } from "../twisted.ts"
 
 const hash = (n: number) => `0x${n.toString(16).padStart(64, "0")}`
@@ -44,7 +45,7 @@ const payment = (of: unknown) => ({
  * A provider that lists the transactions of all blocks, and has the receipts of the given blocks only: it neither has nor
  * lacks the others. `asked`: the hashes that it was asked for.
  */
-const knowing = (headOf: number | (() => number), blocks: ReadonlySet<number>) => {
+const knowing = (headOf: number | (() => number), blocks: ReadonlySet<number>, time = 0) => {
   const asked: Array<string> = []
   const client = makeClient({
     host: "second",
@@ -59,7 +60,7 @@ const knowing = (headOf: number | (() => number), blocks: ReadonlySet<number>) =
               number: `0x${number.toString(16)}`,
               hash: hash(number),
               parentHash: hash(number - 1),
-              timestamp: "0x0",
+              timestamp: `0x${time.toString(16)}`,
               transactions: [hash(number)]
             })
           }
@@ -73,9 +74,8 @@ const knowing = (headOf: number | (() => number), blocks: ReadonlySet<number>) =
   return { asked, client }
 }
 
-/** A corroborator over the given providers, the first of which serves; over two equal ones where one is given. */
-const corroborating = Effect.fnUntraced(function* (first: RpcClient, ...others: ReadonlyArray<RpcClient>) {
-  const { aside, provider, providers } = someProviders(first, ...(others.length === 0 ? [first] : others))
+/** A corroborator over these providers, the first of which serves. */
+const corroboratingBy = Effect.fnUntraced(function* ({ aside, provider, providers }: ReturnType<typeof someProviders>) {
   const settledAt: Array<unknown> = []
   const settle: Settlement["Type"]["settle"] = (scan) => Effect.sync(() => void settledAt.push(scan.head.number))
   const watch = yield* watchOf(providers, { ...noting().settlement, settle })
@@ -90,6 +90,28 @@ const corroborating = Effect.fnUntraced(function* (first: RpcClient, ...others: 
     tick: (head: number) => Effect.map(run(provider, at(head)), () => watch.troubles.reason)
   }
 })
+
+/** The same over the given clients; over two equal ones where one is given. */
+const corroborating = (first: RpcClient, ...others: ReadonlyArray<RpcClient>) =>
+  corroboratingBy(someProviders(first, ...(others.length === 0 ? [first] : others)))
+
+/** The same, where the patience with the others is over. */
+const impatient = (...clients: Parameters<typeof someProviders>) => {
+  const some = someProviders(...clients)
+  return corroboratingBy({ ...some, providers: { ...some.providers, decidesAlone: () => true } })
+}
+
+/** The node has nothing in its blocks. */
+const withEmptyBlocks = (client: RpcClient) =>
+  distorted(client, ({ method }, answer) =>
+    method === "eth_getBlockByNumber" ? { ...(answer as object), transactions: [] } : answer
+  )
+
+/** The node has this block, another one, in place of each but its head. */
+const onOtherBranch = (client: RpcClient) =>
+  distorted(client, ({ method, params: [of] }, answer) =>
+    method === "eth_getBlockByNumber" && of !== "latest" ? { ...(answer as object), hash: hash(999) } : answer
+  )
 
 /** A chain's only provider, with the reason for /readyz that each tick gives. */
 const alone = (client: RpcClient) =>
@@ -108,6 +130,45 @@ story("a chain's only provider decides on receipts of another one, except those 
   expect(yield* corroborated).toEqual([10])
   yield* TestClock.adjust("10 minutes")
   expect(yield* reason).toContain(waitsForSecond)
+})
+
+story(
+  "a chain's only provider does not decide on a receipt beside one of its transaction that is denied",
+  [],
+  function* () {
+    yield* uncorroborated(10, 11)
+    yield* change(
+      `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
+       canonical, corroborated, seen_at, denied_by)
+     SELECT chain, mode, block_hash, address, 'log:0', block_number, block_time, tx_hash, 'USDC', '7', 1, 0, 0, 'gone'
+     FROM receipts WHERE block_number = 11`
+    )
+    const { reason } = yield* alone(knowing(50, new Set([10, 11])).client)
+    yield* reason
+    expect(yield* corroborated).toEqual([10])
+  }
+)
+
+describe("a provider that decides alone, and in the same round another one that responds after all", () => {
+  for (const [title, other] of [
+    ["lacks the receipt", withEmptyBlocks(knowing(12, new Set()).client)],
+    ["has another block there", onOtherBranch(knowing(12, new Set()).client)],
+    ["has it at another time", knowing(12, new Set([10]), 5).client]
+  ] as const) {
+    story(`and ${title}: it does not decide`, [], function* () {
+      yield* uncorroborated(10, 10)
+      const { tick } = yield* impatient(knowing(12, new Set([10])).client, other)
+      yield* tick(12)
+      expect(yield* corroborated).toEqual([])
+    })
+  }
+
+  story("and cannot say: it decides", [], function* () {
+    yield* uncorroborated(10, 10)
+    const { tick } = yield* impatient(knowing(12, new Set([10])).client, knowing(12, new Set()).client)
+    yield* tick(12)
+    expect(yield* corroborated).toEqual([10])
+  })
 })
 
 story("every provider that denies receipts is named, and no receipt of a confirmed payment", [alice], function* () {
@@ -195,6 +256,35 @@ describe("an uncorroborated receipt", () => {
     expect(yield* corroborated).toEqual([400])
   })
 
+  story(
+    "does not wait longer for a provider that was silent, and is asked about once that one responds",
+    [],
+    function* () {
+      yield* uncorroborated(10, 10)
+      const { client } = knowing(12, new Set([10]))
+      let isSilent = true
+      const other: RpcClient = {
+        ...client,
+        send: (calls) => (isSilent ? errorOf("second", "timeout") : client.send(calls))
+      }
+      const { tick, ticks } = yield* corroborating(client, other)
+      yield* ticks(40, 12)
+      isSilent = false
+      yield* tick(12)
+      expect(yield* corroborated).toEqual([10])
+    }
+  )
+
+  story("whose block the serving provider has replaced is put off once, and then refuted by two", [], function* () {
+    yield* uncorroborated(10, 10)
+    const { tick, ticks } = yield* corroborating(onOtherBranch(knowing(12, new Set()).client))
+    const state = rows("SELECT canonical, refuted, denied_by FROM receipts")
+    yield* ticks(1, 12)
+    expect(yield* state).toEqual([{ canonical: 1, refuted: 0, denied_by: null }])
+    yield* tick(12)
+    expect(yield* state).toMatchObject([{ canonical: 0, refuted: 1 }])
+  })
+
   story("is not denied by providers that no longer have its transaction or its block", [], function* () {
     yield* uncorroborated(10, 10)
     const pruned = distorted(knowing(12, new Set()).client, ({ method, params: [of] }, answer) =>
@@ -210,9 +300,7 @@ describe("an uncorroborated receipt", () => {
   story("that two providers have counts, even though two others deny it", [], function* () {
     yield* uncorroborated(10, 10)
     const having = knowing(12, new Set([10])).client
-    const denying = distorted(knowing(12, new Set()).client, ({ method }, answer) =>
-      method === "eth_getBlockByNumber" ? { ...(answer as object), transactions: [] } : answer
-    )
+    const denying = withEmptyBlocks(knowing(12, new Set()).client)
     const { tick } = yield* corroborating(having, denying, denying, having)
     yield* tick(12)
     expect(yield* rows("SELECT corroborated, canonical, refuted, denied_by FROM receipts")).toEqual([
