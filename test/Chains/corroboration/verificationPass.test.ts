@@ -26,6 +26,15 @@ const passOnce = (patient = false) =>
     )
   )
 
+/** Others are said to deny what the third provider has reported. */
+const contradictThird = Effect.flatMap(Chains, ({ exclusively }) =>
+  exclusively({ chain: "ethereum", mode: "test" })(({ providers }) =>
+    Effect.forEach(providers.all.slice(2), (third) => providers.contradicted(third, "the test says so"), {
+      concurrency: 1
+    })
+  )
+)
+
 /** A block above 10 pays alice, and becomes final; tags, and the pass with them, run at their own interval. */
 const finalPayment = (chain: ModelChain) =>
   Effect.gen(function* () {
@@ -180,6 +189,37 @@ describe("the verification pass", () => {
       other.failure = undefined
     }
     yield* pass("1 minute")
+    expect(yield* passOnce(true)).toBe("done")
+    expect([yield* verified, yield* amounts]).toEqual([19, ["5"]])
+  })
+
+  openScene(
+    "is not verified by a contradicted provider while the others left out a log or fail in this read",
+    { nodes: 3 },
+    function* (first, other, third) {
+      yield* lostReceipts(first)
+      yield* contradictThird
+      withholdingLogs(first)
+      withholdingLogs(third)
+      other.intercept = (batch) => {
+        other.failure = batch.some(({ method }) => method === "eth_getLogs") ? "timeout" : undefined
+      }
+      expect(yield* passOnce(true)).toBe("waits")
+      expect(third.count("eth_getLogs")).toBeGreaterThan(0)
+      expect([yield* verified, yield* amounts]).toEqual([0, []])
+      other.intercept = () => {
+        other.failure = undefined
+      }
+      yield* pass("1 minute")
+      expect(yield* passOnce(true)).toBe("done")
+      expect([yield* verified, yield* amounts]).toEqual([19, ["5"]])
+    }
+  )
+
+  openScene("adds nothing that only a contradicted provider reports", { nodes: 3 }, function* (first, _, third) {
+    yield* lostReceipts(first)
+    yield* contradictThird
+    withLogs(third, () => [inventedLog(first, 12, { amount: 9n })])
     expect(yield* passOnce(true)).toBe("done")
     expect([yield* verified, yield* amounts]).toEqual([19, ["5"]])
   })

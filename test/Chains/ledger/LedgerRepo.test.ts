@@ -32,7 +32,10 @@ const receipt = ({ chain, mode }: Network, number: number, { hash = "0xb", posit
     )
   )
 
-/** Each network at block 30, with blocks, receipts, balances and two payments: of block 30, and of none yet. */
+/**
+ * Each network at block 30, with blocks, receipts, balances and two payments: of block 30, which has been searched up to
+ * block 20, and of none yet.
+ */
 const filled = Effect.gen(function* () {
   const writer = yield* Writer
   for (const [i, network] of networks.entries()) {
@@ -55,6 +58,7 @@ const filled = Effect.gen(function* () {
         for (const number of [10, 20]) yield* receipt(network, number, { hash: `0x${number}` })
         yield* tx.run("INSERT INTO balances VALUES (?, ?, '0xa', 20, '5', 0)", [chain, mode])
         yield* tx.run("UPDATE payments SET created_head = 30 WHERE id = ?", [id])
+        yield* tx.run("INSERT INTO searches (payment_id, chain, mode, number) VALUES (?, ?, ?, 20)", [id, chain, mode])
       })
     )
   }
@@ -64,7 +68,7 @@ const filled = Effect.gen(function* () {
 const stored = ({ chain, mode }: Network) =>
   Effect.flatMap(Reader, (reader) =>
     Effect.forEach(
-      ["scans", "blocks", "receipts", "balances", "payments"],
+      ["scans", "blocks", "receipts", "balances", "searches", "payments"],
       (table) => reader.all(`SELECT * FROM ${table} WHERE chain = ? AND mode = ?`, [chain, mode]),
       { concurrency: 1 }
     )
@@ -108,7 +112,7 @@ describe("what is stored of a network", () => {
   )
 })
 
-it.scoped("a reorg removes what is above the common ancestor: scan positions, blocks, receipts and balances", () =>
+it.scoped("a reorg removes what is above the common ancestor: blocks, receipts, balances and searches", () =>
   Effect.gen(function* () {
     yield* filled
     const writer = yield* Writer
@@ -124,14 +128,14 @@ it.scoped("a reorg removes what is above the common ancestor: scan positions, bl
       [10, 1],
       [20, 1]
     ])
-    expect(yield* left("number", "balances")).toEqual([[20]])
+    for (const table of ["balances", "searches"]) expect(yield* left("number", table)).toEqual([[20]])
     expect(yield* writer.write(Ledger.orphanAbove(own, block(own, 19)))).toEqual([undefined])
     expect(yield* left("number", "blocks")).toEqual([[10]])
     expect(yield* left("block_number, canonical", "receipts")).toEqual([
       [10, 1],
       [20, 0]
     ])
-    expect(yield* left("number", "balances")).toEqual([])
+    for (const table of ["balances", "searches"]) expect(yield* left("number", table)).toEqual([])
   }).pipe(inWorld)
 )
 
