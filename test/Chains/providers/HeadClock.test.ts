@@ -76,6 +76,17 @@ it.effect(
     })
 )
 
+it.effect("a head that was far ahead of the clock and is right again says nothing for another chain", () =>
+  Effect.gen(function* () {
+    const check = yield* clock
+    expect(Either.isLeft(yield* check(base, far, now))).toBe(true)
+    expect(Either.isRight(yield* check(optimism, far, "silent"))).toBe(true)
+    expect(yield* check(optimism, now)).toEqual(Either.right(now))
+    expect(yield* check(base, now)).toEqual(Either.right(now))
+    expect(Either.isLeft(yield* check(optimism, far, "silent"))).toBe(true)
+  })
+)
+
 it.effect("a head that is ahead of the clock counts up to what another provider has, and for a while as far", () =>
   Effect.gen(function* () {
     const check = yield* clock

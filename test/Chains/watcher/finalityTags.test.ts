@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect, Layer } from "effect"
+import { Duration, Effect, Either, Layer } from "effect"
 import { makeClient, Rpc } from "../../../src/Chains/rpc/Rpc.ts"
+import { findTagged } from "../../../src/Chains/watcher/finalityTags.ts"
 import { examinePolicies } from "../../../src/Doctor/chains.ts"
 import { Reader } from "../../../src/Sql.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
@@ -149,6 +150,22 @@ describe("a tag that a policy requires", () => {
       expect(yield* look).toMatchObject([{ status: "ok", finding: "the newest finalized block is 7" }])
       expect(yield* examinePolicies({ ...settings, policies: [] }, [{ client: first.client, head }])).toEqual([])
     })
+  )
+})
+
+it.effect.each([
+  ["unsupported", true],
+  ["refused", true],
+  ["missing", true],
+  ["garbage", true],
+  ["timeout", false],
+  ["unreachable", false],
+  ["rate_limited", false]
+] as const)("a node that fails with %s does not know the tag: %s", ([reason, isUnknown]) => {
+  const chain = new ModelChain(10)
+  chain.failure = reason
+  return Effect.map(Effect.either(findTagged(chain, "finalized")), (found) =>
+    expect(found).toEqual(isUnknown ? Either.right(undefined) : Either.left(expect.objectContaining({ reason })))
   )
 })
 

@@ -2,6 +2,8 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, TestClock } from "effect"
 import { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
 import { ImplausibleHeads } from "../../../src/Chains/providers/ImplausibleHeads.ts"
+import { isUnknownToOthers } from "../../../src/Chains/scan/commonAncestor.ts"
+import type { Scan } from "../../../src/Domain/Receipt.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import {
   address,
@@ -15,6 +17,7 @@ import {
   withTokens,
   withTwo
 } from "../around.ts"
+import { inStore, watchOf } from "../balances/reconcileWorld.ts"
 import { coin, ModelChain, token } from "../ModelChain.ts"
 import { committedTo, ledger, pass, pay, paymentById, scanned, until, watch } from "../world.ts"
 import { onChain, onTwo } from "./onChain.ts"
@@ -142,6 +145,54 @@ it.effect("a head that a provider raises step by step, each below the checked di
     expect((yield* check(2_700, 1_810))._tag).toBe("Right")
     expect((yield* check(2_900, 2_700))._tag).toBe("Left")
   })
+)
+
+it.effect.each([
+  ["recent", 0, "Left"],
+  ["older than two minutes", 121_000, "Right"]
+] as const)("another provider's head that is %s, far below, is evidence or not: %s ms later", ([, later, verdict]) =>
+  Effect.gen(function* () {
+    const [own, other] = [new ModelChain(2_000), new ModelChain(10)]
+    const { provider, providers } = someProviders(own.client, other.client)
+    yield* TestClock.setTime((other.blocks.at(-1)?.time ?? 0) * 1000 + later)
+    const head = own.blocks.at(-1)
+    if (head === undefined) return expect.unreachable()
+    const checked = new ImplausibleHeads(providers).check(provider, head, { number: 10, hash: "", time: 0 })
+    expect((yield* Effect.either(checked))._tag).toBe(verdict)
+  })
+)
+
+/** A node whose head is that block. */
+const headedBy = (number: number, time: number) => {
+  const chain = new ModelChain(0)
+  chain.distort = ({ method }, answer) =>
+    method === "eth_getBlockByNumber" ? { ...(answer as object), ...blockOf(number, time) } : answer
+  return chain.client
+}
+const blockOf = (number: number, time: number) => ({
+  number: `0x${number.toString(16)}`,
+  timestamp: `0x${time.toString(16)}`
+})
+
+it.effect.each([
+  ["lower and later too", true, 90, 2_000],
+  ["higher and later", false, 110, 2_000],
+  ["of the same number and later", false, 100, 2_000],
+  ["lower and earlier", false, 90, 900]
+] as const)(
+  "a last block above a provider's later head is invented or not: another one's head is %s: %s",
+  ([, isUnknown, number, time]) =>
+    inStore(
+      Effect.gen(function* () {
+        const { provider, providers } = someProviders(headedBy(95, 1_900), headedBy(number, time))
+        const watch = yield* watchOf(providers)
+        const last = { number: 100, hash: "0x1", time: 1_000 }
+        const unread = { checked: undefined, safe: undefined, finalized: undefined, verified: 0 }
+        const scan: Scan = { ...watch.network, ...unread, head: last }
+        const head = { number: 95, hash: "0x2", time: 1_900, parentHash: "0x3", logsBloom: undefined }
+        expect(yield* isUnknownToOthers(watch, provider, scan, head)).toBe(isUnknown)
+      })
+    )
 )
 
 onTwo("a new chain does not start at a head far above another provider's", function* (liar) {
