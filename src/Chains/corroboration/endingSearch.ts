@@ -78,11 +78,12 @@ const merge = (first: SearchedIncome, second: SearchedIncome): Found => {
 }
 
 /**
- * Stores what was found, marks payments as searched and settles them, in one transaction. Does nothing where a reorg
- * has replaced `settled` meanwhile. Returns the addresses with money that the ledger did not know.
+ * Stores what was found, marks payments as searched and settles them, in one transaction. Returns the addresses with
+ * money that the ledger did not know. `head` and `settled` are still the ledger's: only this watcher moves them.
  */
 const store = (
   watch: WatchContext,
+  head: BlockRef,
   due: ReadonlyArray<Searches.DuePayment>,
   { alike, compared, disputed, transfers }: Found,
   { isSole, denied, unshown, corroborated }: Decided,
@@ -93,9 +94,6 @@ const store = (
     Effect.gen(function* () {
       const { network, settlement } = watch
       const tx = yield* Tx
-      const scan = yield* Ledger.scan(tx, network)
-      const block = yield* Ledger.newestBlockAt(tx, network, settled.number)
-      if (scan === undefined || block?.hash !== settled.hash) return new Set<string>()
       const counted = yield* Ledger.countedKeys(tx, network, transfers)
       const unknown = transfers.filter(
         (transfer) => transfer.txHash === undefined || !counted.has(Ledger.keyOf(transfer))
@@ -134,7 +132,7 @@ const store = (
         for (const { payment } of waiting) searchWaits.found(payment)
       })
       // Settle the searched payments too: money that they lost to a reorg was seen earlier, and waited for this search.
-      yield* settlement.settle({ network, head: scan.head }, new Set([...touched, ...asked]))
+      yield* settlement.settle({ network, head }, new Set([...touched, ...asked]))
       return paid
     })
   )
@@ -264,7 +262,7 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
     if (ballot.hasQuorum) {
       const dated = due.filter(({ payment }) => !undated.has(payment))
       const decided = { corroborated, unshown, denied, isSole: false }
-      yield* warnOf(yield* store(watch, dated, found, decided, settled, searchWaits))
+      yield* warnOf(yield* store(watch, scan.head, dated, found, decided, settled, searchWaits))
       return undated.size === 0 ? undefined : waitsForTimes
     }
     if (evidence.length === 0) return `payments wait for a provider before they end: ${reason}`
@@ -272,7 +270,7 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
       return `payments wait for another provider before they end: ${reason}. Remedy: add another provider to rpc_urls`
     }
     const bySole = { corroborated, unshown, denied: [], isSole: true }
-    yield* warnOf(yield* store(watch, due, found, bySole, settled, searchWaits))
+    yield* warnOf(yield* store(watch, scan.head, due, found, bySole, settled, searchWaits))
     return undefined
   })
 

@@ -3,6 +3,7 @@ import { Effect, type Layer, type Scope } from "effect"
 import type { YieldWrap } from "effect/Utils"
 import { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
 import { transferTopic } from "../../../src/Chains/rpc/methods.ts"
+import type { BlockRef } from "../../../src/Domain/Receipt.ts"
 import type { SettingsShape } from "../../../src/Settings.ts"
 import { rows } from "../../lib/rows.ts"
 import { alice, aroundSome, aroundSomeReal, second, usdc, watchedPayment, withReceipts, withTokens } from "../around.ts"
@@ -99,21 +100,25 @@ export const withLogs = (chain: ModelChain, invented: () => ReadonlyArray<{ read
   }
 }
 
-/** The log of a transfer to alice that is in no transaction of the block. */
-export const inventedLog = (
-  { blocks }: ModelChain,
-  block: number,
+/** The log of a transfer to an address that is in no transaction of the block. */
+export const logTo = (
+  receiver: string,
+  block: Pick<BlockRef, "number" | "hash"> | undefined,
   { amount = 5n, transactionHash = `0x${"f".repeat(64)}`, logIndex = "0x7" } = {}
 ) => ({
   address: usdc,
-  topics: [transferTopic, `0x${"0".repeat(64)}`, `0x${alice.slice(2).toLowerCase().padStart(64, "0")}`],
+  topics: [transferTopic, `0x${"0".repeat(64)}`, `0x${receiver.slice(2).toLowerCase().padStart(64, "0")}`],
   data: `0x${amount.toString(16).padStart(64, "0")}`,
-  blockNumber: `0x${block.toString(16)}`,
-  blockHash: blocks[block]?.hash,
+  blockNumber: `0x${block?.number.toString(16)}`,
+  blockHash: block?.hash,
   transactionHash,
   logIndex,
   removed: false
 })
+
+/** The same to alice. */
+export const inventedLog = ({ blocks }: ModelChain, block: number, over?: Parameters<typeof logTo>[2]) =>
+  logTo(alice, blocks[block], over)
 
 /** Number of the block up to which final blocks have been read again. */
 export const verified = Effect.map(
