@@ -171,6 +171,17 @@ test("what has an attempt ahead stays however old it is, with its event; so does
   expect((yield* deliveries).map((row) => row.status)).toEqual(["pending", "pending", "failed"])
 })
 
+test("the newest event of each account and mode stays, however old: its number must not come again", function* () {
+  const payment = yield* newPayment()
+  const live = { ...payment, mode: "live" } as const
+  for (const each of [payment, payment, live, live]) yield* publish(each, "detecting", 0)
+  const ids = yield* eventIds
+  expect(ids).toHaveLength(4)
+  const forgotten = yield* Effect.flatMap(Writer, (writer) => writer.write(RetentionRepo.forgetEvents(day, 0, 10)))
+  expect(forgotten).toBeUndefined()
+  expect(yield* eventIds).toEqual([ids[1], ids[3]])
+})
+
 test("a long past goes in pages, past what has to stay", function* () {
   yield* register
   const payment = yield* newPayment()

@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Duration, Effect, Exit, Fiber, Layer, Queue, Scope, Stream, TestClock } from "effect"
+import { Duration, Effect, Exit, Fiber, Layer, Option, Queue, Scope, Stream, TestClock } from "effect"
 import { Keys } from "../../src/Auth.ts"
 import { type ApiKey, permissions } from "../../src/Domain/ApiKey.ts"
 import { type EventKind, type Position, streamStart } from "../../src/Domain/Event.ts"
@@ -8,6 +8,7 @@ import type { Owner } from "../../src/Domain/Owner.ts"
 import { EventStreams, TooManyStreams } from "../../src/Events/EventStreams.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import { Housekeeping } from "../../src/Housekeeping.ts"
+import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { inTransaction, temporaryDatabase } from "../lib/store.ts"
@@ -103,6 +104,21 @@ test("a stream begins now, at the start or after an event, in chunks of at most 
   expect(idsIn(yield* now.next)).toEqual([ids[69]])
   const id = yield* happen()
   for (const { next } of [all, some, now]) expect(idsIn(yield* next)).toEqual([id])
+})
+
+test("a listener is not woken before the event is committed, however long the writer's group takes", function* () {
+  const outbox = yield* Outbox
+  const payment = yield* newPayment()
+  const heard = yield* Effect.fork(yield* outbox.listen(payment.id))
+  const before = yield* inTransaction(
+    Effect.gen(function* () {
+      yield* outbox.publish(yield* Tx, payment, 0)
+      for (let i = 0; i < 10; i++) yield* eventLoopTurn
+      return yield* Fiber.poll(heard)
+    })
+  )
+  expect(Option.isNone(before)).toBe(true)
+  yield* Fiber.join(heard)
 })
 
 test("a stream has no events of another account or mode, and cannot continue after them", function* () {

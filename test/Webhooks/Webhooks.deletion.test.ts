@@ -1,6 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { recordAttempts } from "../../src/Webhooks/queue/DeliveriesRepo.ts"
+import { releaseEndpoint } from "../../src/Webhooks/queue/EndpointReleaseRepo.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
 import { execute, inTransaction, rows, temporaryDatabase } from "../lib/store.ts"
 import { deliveries, dispatching, FullStore, merchant, newPayment, publish, untilRecorded } from "../lib/webhooks.ts"
@@ -74,6 +75,22 @@ it.scoped("deleting an endpoint with a long queue takes it in pieces", () =>
     yield* addFailed(endpoint.id, 2500)
     yield* execute("UPDATE deliveries SET status = 'pending', attempts = 1, next_attempt_at = 1, done_at = NULL")
     yield* webhooks.remove(merchant, endpoint.id)
+    expect(new Set((yield* deliveries).map((row) => row.status))).toEqual(new Set(["cancelled"]))
+  })
+)
+
+it.scoped("deleting an endpoint cancels all, where those that wait and those that are due fill a piece together", () =>
+  onStore(function* () {
+    const webhooks = yield* Webhooks
+    const endpoint = yield* register("https://shop.example/a")
+    yield* publishMany(1)
+    yield* addFailed(endpoint.id, 1600)
+    yield* execute("UPDATE deliveries SET status = 'pending', attempts = 1, next_attempt_at = 1, done_at = NULL")
+    yield* execute(
+      "UPDATE deliveries SET attempts = 0, next_attempt_at = NULL, after_sequence = 1 WHERE sequence % 2 = 0"
+    )
+    expect(yield* inTransaction(releaseEndpoint(endpoint.id, 801))).toEqual({ cancelled: 801, isDone: false })
+    expect(yield* webhooks.remove(merchant, endpoint.id)).toBe(800)
     expect(new Set((yield* deliveries).map((row) => row.status))).toEqual(new Set(["cancelled"]))
   })
 )

@@ -6,8 +6,10 @@ import { verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { defaultSecrets } from "../../src/Webhooks/DefaultSecrets.ts"
 import * as RedeliveryRepo from "../../src/Webhooks/queue/RedeliveryRepo.ts"
+import { markOf } from "../../src/Webhooks/secretPair.ts"
 import type { DeliveryRequest } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { type EndpointChange, Webhooks } from "../../src/Webhooks.ts"
+import { rows } from "../lib/store.ts"
 import { deliveries, dispatching, merchant, neighbour, newPayment, publish, untilRecorded } from "../lib/webhooks.ts"
 import { a, b, c, commit, ok, onStore, refused, register, scripted, secret } from "./endpoints.ts"
 
@@ -97,6 +99,30 @@ it.scoped(
       yield* rotateTo(id, next)
       expect(yield* row).toEqual({ previous_until: day + 3_600_000 })
     })
+)
+
+it.scoped("the new secret sent again without an overlap ends the overlap", () =>
+  onStore(function* () {
+    const { id } = yield* register(a)
+    yield* rotateTo(id, next)
+    yield* rotateTo(id, next, Duration.zero)
+    expect(yield* rows("SELECT previous_secret, previous_until FROM endpoints")).toEqual([
+      { previous_secret: null, previous_until: null }
+    ])
+  })
+)
+
+it.scoped("a rotation that names the secret which it replaces is refused once another one is stored", () =>
+  onStore(function* () {
+    const { id } = yield* register(a)
+    const [stored] = yield* rows<{ secret: Uint8Array }>("SELECT secret FROM endpoints")
+    const replaces = markOf(stored)
+    const rotate = (to: string) => change(id, { secret: Redacted.make(to), overlap: Duration.zero, replaces })
+    yield* rotate(next)
+    const after = yield* rows("SELECT * FROM endpoints")
+    expect(yield* Effect.flip(rotate(third))).toMatchObject({ _tag: "SecretReplaced" })
+    expect(yield* rows("SELECT * FROM endpoints")).toEqual(after)
+  })
 )
 
 it.scoped(

@@ -5,7 +5,7 @@ import { AccountId, type PaymentId } from "../../../src/Domain/Ids.ts"
 import { acceptException, refundException } from "../../../src/Payments/decisions/resolve.ts"
 import * as Exceptions from "../../../src/Payments/ExceptionsRepo.ts"
 import { accept } from "../../../src/Payments/operatorDecisions.ts"
-import { Reader } from "../../../src/Sql.ts"
+import { Reader, Tx, Writer } from "../../../src/Sql.ts"
 import { end, hash, look, mined, start, test, testOfTwo, untold } from "../deciding.ts"
 import {
   address,
@@ -38,6 +38,22 @@ const refundOf = (id: PaymentId, amount: bigint, sent?: bigint, txHash?: string)
 
 const refusal = <A, E extends { readonly message: string }, R>(decision: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(decision), ({ message }) => message)
+
+test("accept: the same decision again, while more money opens the exception anew, is refused and changes nothing", function* () {
+  const { id } = yield* start
+  yield* scanTo(end)
+  yield* scanTo(end + 9, transfer(end + 5, 1000n))
+  const { exception } = (yield* acceptOf(id, 1000n)) ?? expect.unreachable("no exception")
+  const writer = yield* Writer
+  const openAgain = Effect.flatMap(Tx, (tx) =>
+    tx.run("UPDATE exceptions SET outcome = NULL, closed_at = NULL WHERE id = ?", [exception.id])
+  )
+  const meanwhile: typeof writer = { ...writer, write: (command) => writer.write(Effect.zipRight(openAgain, command)) }
+  const before = yield* look(id)
+  const again = acceptException(exception.id, owner, {}).pipe(Effect.provideService(Writer, meanwhile))
+  expect(yield* refusal(again)).toContain("more money has opened it again at this moment: decide anew")
+  expect(yield* look(id)).toEqual(before)
+})
 
 test("accept: one of two late ones confirms the payment, the other stays open and can be refunded", function* () {
   const { id } = yield* start
