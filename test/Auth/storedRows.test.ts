@@ -46,6 +46,7 @@ const ofOthers: Readonly<Record<string, string>> = {
   migrations: "one row of each version of the schema",
   usage: "three rows of each account, which the operator makes",
   scans: "one of each chain",
+  tokens: "one of each contract that the operator has configured",
   blocks: "of a chain that the operator configures, however many payments there are",
   balances: "whoever moves money pays the chain for it",
   receipts: "whoever moves money pays the chain for it",
