@@ -1,16 +1,18 @@
 import { fork } from "node:child_process"
+import { randomInt } from "node:crypto"
 import { once } from "node:events"
 import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
 import type { Ordered, Played, Rules } from "./player.ts"
+import { jobsOf, repeatOf, seedsOf } from "./seeds.ts"
 import { type Choice, leftOut, usual } from "./simulate.ts"
 import { type Kind, kinds } from "./stories.ts"
 import { type Strictness, usualStrictness } from "./watched.ts"
 
 const usage = `npm run sim -- [options]
 
-  --seeds 10000     plays the seeds 1 to 10,000; 40 where neither this nor --seed is given
-  --seed 4711       plays that one; with --seeds so many from it on
+  --seeds 10000     plays so many seeds; 40 where neither this nor --seed is given
+  --seed 4711       plays that one; with --seeds so many from it on. Without it the first one is random, and printed
   --only a,b        each seed tells one of these stories, where else about every second tells one of all
   --without a,b     none tells these
   --with a,b        tells these too, where they are left out otherwise ("all": all of them)
@@ -18,7 +20,7 @@ const usage = `npm run sim -- [options]
   --strict a,b      what the daemon is held to besides the usual
   --help            says this
 
-A seed that fails is printed with the fewest of its steps that still fail.
+A seed that fails is printed with the command that repeats it, the first three with the fewest steps that still fail.
 Stories: ${kinds.join(", ")}.
 Strictness: ${Object.keys(usualStrictness).join(", ")}.
 `
@@ -59,13 +61,7 @@ const choice: Choice =
         always: false
       }
     : { kinds: kindsIn(values.only), always: true }
-const numberOf = (name: "seed" | "seeds" | "jobs", otherwise: number): number => {
-  const text = values[name]
-  if (text !== undefined && !/^[1-9][0-9]{0,8}$/.test(text)) throw new Error(`--${name} takes a number above 0`)
-  return Number(text ?? otherwise)
-}
-const first = numberOf("seed", 1)
-const count = numberOf("seeds", values.seed === undefined ? 40 : 1)
+const { count, first } = seedsOf(values, randomInt(1, 900_000_000))
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
 /** `--strict silence,leftovers`: what the daemon is held to besides the usual. */
@@ -95,9 +91,11 @@ const hear = ({ computed, seed, told }: Played): void => {
 /** Has a process play seeds until there are no more. */
 const play = async (): Promise<void> => {
   const player = fork(new URL("player.ts", import.meta.url), [JSON.stringify(rules)])
+  let seed = next
   const order = (): void => {
+    seed = next++
     // The first few are cut down: they tell enough.
-    if (next <= last) player.send({ seed: next++, isCut: failed.length < 3 } satisfies Ordered)
+    if (seed <= last) player.send({ seed, isCut: failed.length < 3 } satisfies Ordered)
     else player.disconnect()
   }
   player.on("message", (one: Played) => {
@@ -105,17 +103,18 @@ const play = async (): Promise<void> => {
     order()
   })
   order()
-  const [code] = await once(player, "exit")
-  if (code !== 0) throw new Error(`a process that plays seeds has ended with ${code}`)
+  const [code, signal] = await once(player, "exit")
+  if (code !== 0) throw new Error(`${repeatOf(seed, values)}: its process has ended with ${code ?? signal}`)
 }
 
 const began = performance.now()
-const jobs = Math.min(count, numberOf("jobs", availableParallelism()))
+const jobs = Math.min(count, jobsOf(values.jobs, availableParallelism()))
+if (values.seed === undefined) say(`seeds from ${first} on`)
 await Promise.all(Array.from({ length: jobs }, play))
 const each = (all: number) => (all / Math.max(1, played)).toFixed(0)
 
 if (leftOut.length > 0 && values.only === undefined) say(`left out: ${leftOut.join(", ")}`)
-if (failed.length > 0) say(`failed: ${failed.sort((a, b) => a - b).join(", ")}`)
+for (const seed of failed.sort((a, b) => a - b)) say(`failed: ${repeatOf(seed, values)}`)
 const pace = `${each(performance.now() - began)} ms a seed with ${jobs} at once, ${each(computing)} ms of computing each`
 say(`${played} seeds, ${failed.length} failed, ${pace}`)
 process.exitCode = failed.length > 0 ? 1 : 0
