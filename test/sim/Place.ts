@@ -72,7 +72,7 @@ export class Place {
     plan: ChainPlan,
     dice: Dice,
     over: Partial<Traits> = {},
-    { capped = [], providers = 2 }: Conditions = {}
+    { archive = false, capped = [], providers = 2 }: Conditions = {}
   ) {
     const { chain: name, chainId, confirmations, interval, layer2 } = plan
     const shape = { name, interval, safe: confirmations + 1, finalized: confirmations + 4 }
@@ -91,6 +91,7 @@ export class Place {
         layer2,
         stateDepth: dice.chance(0.7) ? 10_000 : 40,
         capsLogs: capped.includes(i),
+        ...(archive ? { stateDepth: Number.POSITIVE_INFINITY } : {}),
         ...over
       }
       return new SimProvider(traits, this.chain, elsewhere, new Dice(`${dice.below(2 ** 32)} ${i}`))

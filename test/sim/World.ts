@@ -64,6 +64,7 @@ export class World {
   #store: Store
   #life: Life
   #lives = 0
+  #begun = epoch
   #created = 0
   #commits = 0
   #crash: Crash | undefined
@@ -111,6 +112,11 @@ export class World {
     return this.#life.time.now
   }
 
+  /** When the daemon has started last, Unix milliseconds. */
+  get begun(): number {
+    return this.#begun
+  }
+
   #newLife(now: number): Life {
     const byUrl = new Map(
       this.places.flatMap(({ plan, providers }) => providers.map((one, i) => [urlOf(plan, i), one] as const))
@@ -144,6 +150,7 @@ export class World {
       now
     )
     life.time.skew = this.#skew
+    this.#begun = now
     return life
   }
 

@@ -2,7 +2,7 @@ import { firstHeight, type Place } from "./Place.ts"
 import { amountOf, dustOf, pay, type Sent, spend } from "./payWays.ts"
 import { settleGrace } from "./plans.ts"
 import type { PaymentRow } from "./rows.ts"
-import { checkEnd, checkQuiet, checkTold, isInventionKnown } from "./settled.ts"
+import { checkEnd, checkLateCoins, checkQuiet, checkTold, isInventionKnown } from "./settled.ts"
 import type { Action, Step } from "./steps.ts"
 import type { World } from "./World.ts"
 import { Violation } from "./watched.ts"
@@ -144,6 +144,13 @@ const act = async (world: World, step: Action, name: string, paid: Paid): Promis
       // What nobody has denied, who is left may decide alone.
       if (step.kind === "gone" && !isInventionKnown(world.ledger, place.plan.chain, world.now)) return
       return place.breaks(step.provider, step.kind, step.size, world.now, until)
+    }
+    case "look": {
+      const payment = paymentOf(world, world.ledger.payments(), step.of, 0)
+      const since = world.now - step.ago * second
+      // A start begins all intervals again.
+      if (payment !== undefined && world.begun <= since) checkLateCoins(world.ledger, payment, since)
+      return
     }
     case "given":
     case "wait":

@@ -138,6 +138,29 @@ export const checkTold = (books: Books): void => {
   }
 }
 
+/** The coins that came by `until`, Unix milliseconds, to a payment that asks for them and has ended are told of. */
+export const checkLateCoins = (books: Books, { id }: PaymentRow, until: number): void => {
+  const payment = books.payments().find((one) => one.id === id)
+  if (payment === undefined || payment.status === "pending" || payment.status === "detecting") return
+  const { address, amount, chain, currency } = payment
+  const { chain: blocks, plan } = books.watched(chain)
+  if (currency !== plan.coin) return
+  const came = books
+    .creditsTo(address, blocks.head, books.beginsAbove(payment))
+    .filter(({ block, credit }) => credit.contract === undefined && block.time * 1000 <= until)
+  const told = books
+    .exceptions()
+    .filter((one) => one.address === address && one.chain === chain && one.currency === currency)
+    .filter(({ kind, outcome }) => kind !== "reorged" && outcome === null)
+  const known = told.reduce(
+    (all, one) => all + BigInt(one.amount),
+    payment.status === "confirmed" ? BigInt(amount) : 0n
+  )
+  // Dust is told of later.
+  if (known + BigInt(amount) / 1000n < sum(came))
+    throw new Violation(`${sum(came)} ${currency} came to ${address} on ${chain}, and ${known} is told of hours later`)
+}
+
 /** When every deadline is long over. `lost`: payments that are no longer in the database. */
 export const checkEnd = (books: Books, lost: ReadonlyArray<PaymentRow> = []): void => {
   // What one provider invents holds a payment open on its own chain, and on no other one.

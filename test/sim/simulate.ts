@@ -10,7 +10,7 @@ import { epoch, Place } from "./Place.ts"
 import { plansOf } from "./plans.ts"
 import { play, reasonOf } from "./play.ts"
 import { type Conditions, type Step, stepsOf } from "./steps.ts"
-import { type Kind, kinds, tell, weights, younger, youngest } from "./stories.ts"
+import { besides, type Kind, kinds, tell, weights } from "./stories.ts"
 import { addressOf } from "./transactions.ts"
 import { type Between, World } from "./World.ts"
 import { type Strictness, usualStrictness } from "./watched.ts"
@@ -129,10 +129,10 @@ export const seedsSteps = (seed: string, { always, kinds: chosen }: Choice = usu
   const picked = Array.from({ length: dice.chance(0.25) ? 2 : 1 }, () =>
     always ? dice.pick(chosen) : dice.weighted(weights)
   )
-  const besides = new Dice(`younger kinds ${seed}`)
-  if (!always && besides.chance(0.1)) picked.push(besides.pick(younger))
-  const last = new Dice(`youngest kinds ${seed}`)
-  if (!always && last.chance(0.03)) picked.push(last.pick(youngest))
+  for (const generation of always ? [] : besides) {
+    const own = new Dice(`${generation.dice} ${seed}`)
+    if (own.chance(generation.chance)) picked.push(own.pick(generation.kinds))
+  }
   const told = picked.filter((kind) => chosen.includes(kind))
   const few = steps.slice(0, dice.below(8))
   return told.reduce(

@@ -43,6 +43,8 @@ export interface Conditions {
   readonly capped?: ReadonlyArray<number>
   /** For how long other providers are waited for before one decides alone. */
   readonly patience?: Duration.Duration
+  /** All providers keep the states of all blocks. */
+  readonly archive?: boolean
 }
 
 /** A payment: the one that was made under this name, or by its place in their order. */
@@ -116,6 +118,8 @@ export type Action =
       readonly seconds: number
     }
   | { readonly does: "receive"; readonly answer: "works" | "fails" | "hangs" }
+  /** The coins that came to an ended payment so many seconds ago, or earlier, are to be known. */
+  | { readonly does: "look"; readonly of: string; readonly ago: number }
   | {
       readonly does: "crash"
       /** At once; before or after the commit that is so many ahead, before anybody hears of it. */

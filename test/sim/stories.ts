@@ -4,7 +4,15 @@ import type { Step } from "./steps.ts"
 import { highTags, longBranches, reorgedCoins, times } from "./stories/chain.ts"
 import { deniedThenGone, falseFinals, inventedElsewhere, inventions } from "./stories/inventions.ts"
 import { dust, logNumbers, manyLogs } from "./stories/logs.ts"
-import { balances, coinForToken, lateBalances, multiples, otherHashes, withheld } from "./stories/money.ts"
+import {
+  balances,
+  coinForToken,
+  collectedCoins,
+  lateBalances,
+  multiples,
+  otherHashes,
+  withheld
+} from "./stories/money.ts"
 import { cancellations, restores, wrongClock } from "./stories/operation.ts"
 import type { Story } from "./stories/scene.ts"
 
@@ -34,17 +42,30 @@ export const stories = {
   lateBalances,
   cancellations,
   coinForToken,
-  inventedElsewhere
+  inventedElsewhere,
+  collectedCoins
 } satisfies Readonly<Record<string, Story>>
 
 export type Kind = keyof typeof stories
 export const kinds = Object.keys(stories) as ReadonlyArray<Kind>
 
-/** Younger than the seeds that once failed, which have to stay as they were: these are told besides. */
-export const younger: ReadonlyArray<Kind> = ["otherHashes", "lateBalances", "cancellations", "coinForToken"]
+/** Kinds of one age, the name of their dice, and how many seeds tell one of them besides. */
+interface Generation {
+  readonly dice: string
+  readonly chance: number
+  readonly kinds: ReadonlyArray<Kind>
+}
 
-/** Younger than those, likewise. */
-export const youngest: ReadonlyArray<Kind> = ["inventedElsewhere"]
+/** Younger than the seeds that once failed, which have to stay as they were. */
+const younger: ReadonlyArray<Generation> = [
+  { dice: "younger kinds", chance: 0.1, kinds: ["otherHashes", "lateBalances", "cancellations", "coinForToken"] },
+  { dice: "youngest kinds", chance: 0.03, kinds: ["inventedElsewhere"] }
+]
+
+/** New ones come here: the seeds that once failed are played without. */
+export const newest: Generation = { dice: "newest kinds", chance: 0.2, kinds: ["collectedCoins"] }
+
+export const besides: ReadonlyArray<Generation> = [...younger, newest]
 
 /** What takes a second of computing is told less often. */
 const seldom: Readonly<Partial<Record<Kind, number>>> = {
@@ -55,14 +76,16 @@ const seldom: Readonly<Partial<Record<Kind, number>>> = {
   restoredElsewhere: 1
 }
 export const weights = Object.fromEntries(
-  kinds.filter((kind) => ![...younger, ...youngest].includes(kind)).map((kind) => [kind, seldom[kind] ?? 5])
+  kinds.filter((kind) => !besides.some((one) => one.kinds.includes(kind))).map((kind) => [kind, seldom[kind] ?? 5])
 ) as Readonly<Partial<Record<Kind, number>>>
+
+/** What happens on a chain whose coin payments can ask for. */
+const inCoin: ReadonlyArray<Kind> = ["reorgedCoins", "balances", "lateBalances", "collectedCoins"]
 
 /** The steps of a story; `name` is its payment's. */
 export const tell = (kind: Kind, dice: Dice, chains: ReadonlyArray<ChainPlan>, name: string): ReadonlyArray<Step> => {
   const withCoin = chains.flatMap(({ coin, currencies }, i) => (currencies.some((one) => one === coin) ? [i] : []))
-  const needsCoin = kind === "reorgedCoins" || kind === "balances" || kind === "lateBalances"
-  const chain = needsCoin ? dice.pick(withCoin) : dice.below(chains.length)
+  const chain = inCoin.includes(kind) ? dice.pick(withCoin) : dice.below(chains.length)
   const plan = chains[chain]
   if (plan === undefined) throw new Error("there is no chain")
   return stories[kind]({ dice, chains, chain, plan, name })

@@ -1,4 +1,18 @@
-import { coinOf, given, lie, made, maybeThree, mined, paid, plain, type Story, server, wait } from "./scene.ts"
+import type { Step, Way } from "../steps.ts"
+import {
+  coinOf,
+  given,
+  hoursLater,
+  lie,
+  made,
+  maybeThree,
+  mined,
+  paid,
+  plain,
+  type Story,
+  server,
+  wait
+} from "./scene.ts"
 
 /** A provider knows of more coins at an address than there are, or of less. */
 export const balances: Story = (scene) => {
@@ -73,6 +87,27 @@ export const lateBalances: Story = (scene) => {
     }),
     mined(scene, plan.confirmations + 2, dice.between(0, 2_000)),
     wait(20_000, 40_000, scene)
+  ]
+}
+
+/** Coins come and are collected before anybody compares balances, while their payment is open or hours after its end. */
+export const collectedCoins: Story = (scene) => {
+  const { dice, name, plan } = scene
+  const isLate = dice.chance(0.6)
+  const ways: ReadonlyArray<Way> = ["plain", "insideNamed"]
+  const collected = (after = 0): ReadonlyArray<Step> => [
+    paid(scene, dice.pick(["half", "all", "more"]), ways, after),
+    mined(scene, 1, dice.between(0, 1_000)),
+    { ...plain, after: 0, does: "spend", of: name, all: true },
+    mined(scene, 1)
+  ]
+  return [
+    ...maybeThree(scene),
+    given({ archive: true }),
+    made(scene, { currency: coinOf(plan), expiresIn: isLate ? 15 : 60 }),
+    ...(isLate && dice.chance(0.6) ? [] : collected(dice.between(0, 8_000))),
+    wait(60_000, 100_000, scene),
+    ...(isLate ? [...collected(dice.pick([0, 600_000])), ...hoursLater(scene, 7)] : [])
   ]
 }
 

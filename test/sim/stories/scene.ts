@@ -62,6 +62,12 @@ export const lie = (
   over: Pick<Step & { does: "lie" }, "kind" | "provider" | "seconds"> & Partial<Step & { does: "lie" }>
 ): Step => ({ after: 0, does: "lie", chain, of: name, way: "plain", part: "all", size: 0, ...over })
 
+/** So many hours later what came to the payment an hour less ago is known. */
+export const hoursLater = ({ name }: Scene, hours: number): ReadonlyArray<Step> => [
+  { after: hours * 3_600_000, does: "wait" },
+  { after: 0, does: "look", of: name, ago: (hours - 0.9) * 3_600 }
+]
+
 /** The one that serves as long as nothing is wrong with it, more often than another. */
 export const server = ({ dice }: Scene): number => dice.pick([0, 0, 0, 1])
 
