@@ -44,7 +44,7 @@ export interface LieOrder {
   readonly address: string | undefined
   /** What was never sent. */
   readonly transaction: Transaction | undefined
-  /** Blocks, hours, base units or times, whatever the kind wants. */
+  /** Blocks, seconds, base units or times, whatever the kind wants. */
   readonly size: bigint
   readonly name: string
 }
@@ -166,7 +166,7 @@ export class Place {
       case "longBranch":
         return longBranch(this.chain.head, Number(size), hashOf(name).slice(2, 10))
       case "times":
-        return wrongTimes(Number(size) * 3_600)
+        return wrongTimes(Number(size))
       case "tags":
         return highTags
       case "falseFinals":
@@ -200,7 +200,8 @@ export class Place {
       isGarbled: () => this.#isGarbled,
       isLiedAbout: (address) => this.#liedAbout.has(address),
       tellsInside: this.providers.filter(({ traits }) => traits.traces || traits.stateDepth > 1_000).length > 1,
-      areTimesWrong: () => this.#areTimesWrong,
+      // Two of three have the right ones.
+      areTimesWrong: () => this.#areTimesWrong && this.providers.length < 3,
       withheld: (hash) => this.providers.some((provider) => provider.withheld.has(hash))
     }
   }

@@ -1,7 +1,7 @@
 import type { Dice } from "./Dice.ts"
 import type { ChainPlan } from "./plans.ts"
 import type { Step } from "./steps.ts"
-import { highTags, longBranches, reorgedCoins, times } from "./stories/chain.ts"
+import { highTags, longBranches, offTimes, reorgedCoins, times } from "./stories/chain.ts"
 import { deniedThenGone, falseFinals, inventedElsewhere, inventions } from "./stories/inventions.ts"
 import { dust, logNumbers, manyLogs } from "./stories/logs.ts"
 import {
@@ -43,7 +43,8 @@ export const stories = {
   cancellations,
   coinForToken,
   inventedElsewhere,
-  collectedCoins
+  collectedCoins,
+  offTimes
 } satisfies Readonly<Record<string, Story>>
 
 export type Kind = keyof typeof stories
@@ -63,7 +64,7 @@ const younger: ReadonlyArray<Generation> = [
 ]
 
 /** New ones come here: the seeds that once failed are played without. */
-export const newest: Generation = { dice: "newest kinds", chance: 0.2, kinds: ["collectedCoins"] }
+export const newest: Generation = { dice: "newest kinds", chance: 0.2, kinds: ["collectedCoins", "offTimes"] }
 
 export const besides: ReadonlyArray<Generation> = [...younger, newest]
 

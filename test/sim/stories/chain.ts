@@ -75,7 +75,7 @@ export const times =
       ...maybeThree(scene),
       made(scene, { expiresIn: dice.pick([15, 45, 60]) }),
       ...(dice.chance(0.5) ? [pay] : []),
-      lie(scene, { kind: "times", provider: server(scene), seconds: dice.pick([10, 30, 80]), size: hours }),
+      lie(scene, { kind: "times", provider: server(scene), seconds: dice.pick([10, 30, 80]), size: hours * 3_600 }),
       mined(scene, dice.between(1, plan.confirmations + 3), dice.between(0, 3_000)),
       wait(5_000, 15_000, scene),
       pay,
@@ -83,6 +83,22 @@ export const times =
       wait(5_000, 30_000, scene)
     ]
   }
+
+/** One of three providers has block times that are a little off, for as long as payments live. */
+export const offTimes: Story = (scene) => {
+  const { dice, plan } = scene
+  const pay = (after = 0) => [paid(scene, dice.pick(["all", "half"]), insideWays, after), mined(scene, 1)]
+  return [
+    given({ providers: 3 }),
+    made(scene, { expiresIn: 15 }),
+    lie(scene, { kind: "times", provider: server(scene), seconds: 400, size: dice.pick([-1, 1, 600, 600]) }),
+    ...(dice.chance(0.5) ? pay(dice.between(0, 10_000)) : []),
+    // About when the time is over, with the grace.
+    ...pay(dice.between(10_000, 36_000)),
+    mined(scene, plan.confirmations + 2, dice.between(0, 8_000)),
+    wait(40_000, 90_000, scene)
+  ]
+}
 
 /** Payments wait for a tag that a provider has at its head. */
 export const highTags: Story = (scene) => {
