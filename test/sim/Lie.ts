@@ -196,8 +196,9 @@ export const longBranch = (fork: Block, ahead: number, name: string): Lie => {
   })
 }
 
-/** Block times are so many seconds ahead, or behind. */
-export const wrongTimes = (by: number): Lie => lie({ alter: (block) => ({ ...block, time: block.time + by }) })
+/** Block times are so many seconds ahead, or behind, from the block of that number on. */
+export const wrongTimes = (by: number, from = 0): Lie =>
+  lie({ alter: (block) => (block.number < from ? block : { ...block, time: block.time + by }) })
 
 /** The tags are at the head. */
 export const highTags: Lie = lie({ tag: () => Number.MAX_SAFE_INTEGER })

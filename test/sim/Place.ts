@@ -34,6 +34,7 @@ export type LieKind =
   | "shifted"
   | "longBranch"
   | "times"
+  | "heads"
   | "tags"
   | "falseFinals"
 
@@ -55,6 +56,7 @@ export class Place {
   readonly chain: SimChain
   readonly providers: ReadonlyArray<SimProvider>
   #isGarbled = false
+  #isLeftToOne = false
   /** When its providers answer for the first time, Unix milliseconds. */
   #begins = epoch
   /** By provider, until when it must neither fail nor lie: it is the one that says what is true. Unix milliseconds. */
@@ -125,6 +127,7 @@ export class Place {
     const isOfAnother = kind === "wrongHash" || kind === "wrongChain"
     if (isOfAnother && !this.isPunctual && now < this.#begins + firstAnswers) return
     if (kind === "wrongHash" || kind === "garbage") this.#isGarbled = true
+    if (kind === "gone") this.#isLeftToOne = true
     this.providers[provider]?.breaks(kind, size, until)
   }
 
@@ -149,14 +152,15 @@ export class Place {
     if (liar === undefined || now < this.#begins + firstAnswers * Number(!this.isPunctual)) return
     const lie = this.#lieOf(liar, order)
     // Two that tell the same lie are believed, and promised to be: each has another story, but for these.
-    const isPlain = order.kind === "tags" || order.kind === "times"
-    if (isPlain && provider !== (this.#liars.get(order.kind) ?? provider)) return
+    const areTimes = order.kind === "times" || order.kind === "heads"
+    const plain = areTimes ? "times" : order.kind === "tags" ? "tags" : undefined
+    if (plain !== undefined && provider !== (this.#liars.get(plain) ?? provider)) return
     if (lie === undefined || !this.#mayLie(provider, now, until)) return
     liar.tells(lie, until)
     this.#hasLied = true
     if (order.address !== undefined) this.#liedAbout.add(order.address)
-    if (isPlain) this.#liars.set(order.kind, provider)
-    if (order.kind === "times") this.#areTimesWrong = true
+    if (plain !== undefined) this.#liars.set(plain, provider)
+    if (areTimes) this.#areTimesWrong = true
     if (order.kind === "longBranch" || order.kind === "falseFinals") this.#isGarbled = true
   }
 
@@ -167,6 +171,8 @@ export class Place {
         return longBranch(this.chain.head, Number(size), hashOf(name).slice(2, 10))
       case "times":
         return wrongTimes(Number(size))
+      case "heads":
+        return wrongTimes(Number(size), next)
       case "tags":
         return highTags
       case "falseFinals":
@@ -202,6 +208,7 @@ export class Place {
       tellsInside: this.providers.filter(({ traits }) => traits.traces || traits.stateDepth > 1_000).length > 1,
       // Two of three have the right ones.
       areTimesWrong: () => this.#areTimesWrong && this.providers.length < 3,
+      isLeftToOne: () => this.#isLeftToOne,
       withheld: (hash) => this.providers.some((provider) => provider.withheld.has(hash))
     }
   }

@@ -60,6 +60,7 @@ export class World {
   readonly lost: Array<PaymentRow> = []
   #clockRightAt = Number.POSITIVE_INFINITY
   #skew = 0
+  #wasBehind = false
   #isElsewhere = false
   #store: Store
   #life: Life
@@ -159,8 +160,14 @@ export class World {
     return this.#skew
   }
 
+  /** Whether the system's clock was behind at some time. */
+  get wasBehind(): boolean {
+    return this.#wasBehind
+  }
+
   /** The system's clock is so many milliseconds ahead, until the time `until`. */
   setClock(skew: number, until = Number.POSITIVE_INFINITY): void {
+    this.#wasBehind ||= skew < 0
     this.#skew = skew
     this.#clockRightAt = until
     this.#life.time.skew = skew

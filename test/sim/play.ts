@@ -2,7 +2,7 @@ import { firstHeight, type Place } from "./Place.ts"
 import { amountOf, dustOf, pay, type Sent, spend } from "./payWays.ts"
 import { settleGrace } from "./plans.ts"
 import type { PaymentRow } from "./rows.ts"
-import { checkEnd, checkLateCoins, checkQuiet, checkTold, isInventionKnown } from "./settled.ts"
+import { checkEnd, checkLateCoins, checkQuiet, checkTimes, checkTold, isInventionKnown } from "./settled.ts"
 import type { Action, Step } from "./steps.ts"
 import type { World } from "./World.ts"
 import { Violation } from "./watched.ts"
@@ -200,6 +200,7 @@ export const settle = async (world: World, isDown: boolean): Promise<void> => {
   }
   await world.confirmAll(checkAll, isMissing ? longestSecondPass : 0)
   checkAll()
+  if (!world.wasBehind) checkTimes(ledger)
   await world.finish()
 }
 

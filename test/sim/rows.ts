@@ -12,6 +12,8 @@ export interface PaymentRow {
   readonly status: string
   readonly created_head: number | null
   readonly expires_at: number
+  /** Milliseconds that it got besides, since the clock was behind the chain's. */
+  readonly extended: number
   readonly tx_hash: string | null
   readonly amount_received: string | null
   readonly failure_reason: string | null
@@ -68,7 +70,7 @@ export interface DeliveryRow {
 export const statements = (db: Database.Database) => ({
   payments: db.prepare<[], PaymentRow>(
     `SELECT id, lower(address) AS address, chain, currency, amount, status, created_head,
-       coalesce(due_at, expires_at) AS expires_at, tx_hash,
+       coalesce(due_at, expires_at) AS expires_at, coalesce(due_at, expires_at) - expires_at AS extended, tx_hash,
        amount_received, failure_reason FROM payments ORDER BY sequence`
   ),
   exceptions: db.prepare<[], ExceptionRow>(

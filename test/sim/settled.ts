@@ -138,6 +138,14 @@ export const checkTold = (books: Books): void => {
   }
 }
 
+/** While the clock was right, no payment got more time than one provider's head may give it by itself. */
+export const checkTimes = (books: Books): void => {
+  for (const payment of books.payments()) {
+    if (payment.extended > 6_000 && !books.watched(payment.chain).isLeftToOne())
+      throw new Violation(`payment ${books.number(payment)} got ${payment.extended} ms more, and the clock was right`)
+  }
+}
+
 /** The coins that came by `until`, Unix milliseconds, to a payment that asks for them and has ended are told of. */
 export const checkLateCoins = (books: Books, { id }: PaymentRow, until: number): void => {
   const payment = books.payments().find((one) => one.id === id)

@@ -1,7 +1,7 @@
 import type { Dice } from "./Dice.ts"
 import type { ChainPlan } from "./plans.ts"
 import type { Step } from "./steps.ts"
-import { highTags, longBranches, offTimes, reorgedCoins, times } from "./stories/chain.ts"
+import { earlyHeads, highTags, longBranches, offTimes, reorgedCoins, times } from "./stories/chain.ts"
 import { deniedThenGone, falseFinals, inventedElsewhere, inventions } from "./stories/inventions.ts"
 import { dust, logNumbers, manyLogs } from "./stories/logs.ts"
 import {
@@ -44,7 +44,9 @@ export const stories = {
   coinForToken,
   inventedElsewhere,
   collectedCoins,
-  offTimes
+  offTimes,
+  earlyHeads: earlyHeads(3),
+  earlyHeadsOfTwo: earlyHeads(2)
 } satisfies Readonly<Record<string, Story>>
 
 export type Kind = keyof typeof stories
@@ -64,7 +66,11 @@ const younger: ReadonlyArray<Generation> = [
 ]
 
 /** New ones come here: the seeds that once failed are played without. */
-export const newest: Generation = { dice: "newest kinds", chance: 0.2, kinds: ["collectedCoins", "offTimes"] }
+export const newest: Generation = {
+  dice: "newest kinds",
+  chance: 0.2,
+  kinds: ["collectedCoins", "offTimes", "earlyHeads", "earlyHeadsOfTwo"]
+}
 
 export const besides: ReadonlyArray<Generation> = [...younger, newest]
 

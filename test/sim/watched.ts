@@ -29,6 +29,8 @@ export interface Watched {
   readonly tellsInside: boolean
   /** Blocks had times that are not theirs. */
   readonly areTimesWrong: () => boolean
+  /** One provider was left, for long enough to decide alone. */
+  readonly isLeftToOne: () => boolean
 }
 
 /** What the daemon is held to besides all else; it does not keep all of it yet. */

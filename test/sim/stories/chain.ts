@@ -100,6 +100,24 @@ export const offTimes: Story = (scene) => {
   ]
 }
 
+/** A provider's heads are minutes ahead of the clock, when payments are made. */
+export const earlyHeads =
+  (providers: 2 | 3): Story =>
+  (scene) => {
+    const { dice, plan } = scene
+    const seconds = dice.pick([60, 300])
+    return [
+      given({ providers }),
+      lie(scene, { kind: "heads", provider: server(scene), seconds, size: dice.between(20, 840) }),
+      mined(scene, 1, dice.between(0, 2_000)),
+      wait(0, 15_000, scene),
+      made(scene, { expiresIn: dice.pick([15, 60]) }),
+      ...(dice.chance(0.7) ? [paid(scene, dice.pick(["all", "half"]), insideWays, dice.between(0, 40_000))] : []),
+      mined(scene, plan.confirmations + 2, dice.between(0, 8_000)),
+      wait(10_000, 60_000, scene)
+    ]
+  }
+
 /** Payments wait for a tag that a provider has at its head. */
 export const highTags: Story = (scene) => {
   const { dice, plan } = scene
