@@ -8,6 +8,7 @@ import {
   balances,
   coinForToken,
   collectedCoins,
+  hiddenLate,
   lateBalances,
   multiples,
   otherHashes,
@@ -46,7 +47,8 @@ export const stories = {
   collectedCoins,
   offTimes,
   earlyHeads: earlyHeads(3),
-  earlyHeadsOfTwo: earlyHeads(2)
+  earlyHeadsOfTwo: earlyHeads(2),
+  hiddenLate
 } satisfies Readonly<Record<string, Story>>
 
 export type Kind = keyof typeof stories
@@ -69,7 +71,7 @@ const younger: ReadonlyArray<Generation> = [
 export const newest: Generation = {
   dice: "newest kinds",
   chance: 0.2,
-  kinds: ["collectedCoins", "offTimes", "earlyHeads", "earlyHeadsOfTwo"]
+  kinds: ["collectedCoins", "offTimes", "earlyHeads", "earlyHeadsOfTwo", "hiddenLate"]
 }
 
 export const besides: ReadonlyArray<Generation> = [...younger, newest]
@@ -87,7 +89,7 @@ export const weights = Object.fromEntries(
 ) as Readonly<Partial<Record<Kind, number>>>
 
 /** What happens on a chain whose coin payments can ask for. */
-const inCoin: ReadonlyArray<Kind> = ["reorgedCoins", "balances", "lateBalances", "collectedCoins"]
+const inCoin: ReadonlyArray<Kind> = ["reorgedCoins", "balances", "lateBalances", "collectedCoins", "hiddenLate"]
 
 /** The steps of a story; `name` is its payment's. */
 export const tell = (kind: Kind, dice: Dice, chains: ReadonlyArray<ChainPlan>, name: string): ReadonlyArray<Step> => {

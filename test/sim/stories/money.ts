@@ -111,6 +111,20 @@ export const collectedCoins: Story = (scene) => {
   ]
 }
 
+/** One of three providers, the serving one mostly, hides coins that come after their payment's end. */
+export const hiddenLate: Story = (scene) => {
+  const { dice, plan } = scene
+  return [
+    given({ providers: 3, archive: true }),
+    made(scene, { currency: coinOf(plan), expiresIn: 15 }),
+    wait(60_000, 80_000, scene),
+    lie(scene, { kind: "hidden", provider: server(scene), seconds: 3 * 3_600, size: dice.below(2) }),
+    paid(scene, dice.pick(["half", "all", "more"]), ["plain", "insideNamed"], dice.pick([0, 600_000])),
+    mined(scene, plan.confirmations + 2),
+    ...hoursLater(scene, 1.5)
+  ]
+}
+
 /** A provider leaves out what comes to an address, until its payment's time is over. */
 export const withheld: Story = (scene) => {
   const { dice, plan } = scene
