@@ -8,6 +8,7 @@ import {
   type PaymentRow,
   type ReceiptRow,
   type ScanRow,
+  type SearchRow,
   statements
 } from "./rows.ts"
 import { type Strictness, usualStrictness, Violation, type Watched } from "./watched.ts"
@@ -91,6 +92,10 @@ export class Books {
 
   scans(): ReadonlyArray<ScanRow> {
     return this.#statements.scans.all()
+  }
+
+  searches(): ReadonlyArray<SearchRow> {
+    return this.#statements.searches.all()
   }
 
   receipts(): ReadonlyArray<ReceiptRow> {

@@ -18,12 +18,18 @@ export class Ledger extends Books {
   readonly #seen = new Map<string, PaymentRow>()
   /** Exceptions that are as they should be. */
   readonly #checked = new Set<string>()
+  /** By chain, the block up to which it was verified. */
+  readonly #verified = new Map<ChainName, number>()
+  /** By payment, the block up to which it was searched for. */
+  readonly #searched = new Map<string, number>()
 
   /** What was seen in the file of before counts no more. */
   override reopen(): void {
     super.reopen()
     this.#seen.clear()
     this.#checked.clear()
+    this.#verified.clear()
+    this.#searched.clear()
     for (const payment of this.payments()) this.#seen.set(payment.id, payment)
   }
 
@@ -31,11 +37,37 @@ export class Ledger extends Books {
   check(): void {
     this.#checkReceipts()
     this.#checkExceptions()
+    this.#checkProgress()
     for (const payment of this.payments()) {
       const before = this.#seen.get(payment.id)
       if (before?.status !== payment.status) this.#checkTransition(before, payment)
       else if (!["pending", "detecting"].includes(payment.status)) this.#checkFrozen(before, payment)
       this.#seen.set(payment.id, payment)
+    }
+  }
+
+  /** No block is verified that a second provider has not read, and no payment is searched for above what is settled. */
+  #checkProgress(): void {
+    const heads = new Map<ChainName, number>()
+    // Blocks need no second look before anybody has an address.
+    const isWatching = this.payments().length > 0
+    for (const { chain, head_number, verified_number } of this.scans()) {
+      heads.set(chain, head_number)
+      const before = this.#verified.get(chain) ?? verified_number
+      this.#verified.set(chain, verified_number)
+      for (let number = before + 1; isWatching && number <= verified_number; number++) {
+        const readers = this.watched(chain).readers(number)
+        if (readers < 2) throw new Violation(`block ${number} of ${chain} is verified, and ${readers} have read it`)
+      }
+    }
+    for (const { chain, number, payment_id } of this.searches()) {
+      const settled = (heads.get(chain) ?? 0) - this.watched(chain).plan.confirmations + 1
+      if (number > settled && this.#searched.get(payment_id) !== number) {
+        throw new Violation(
+          `${payment_id} was searched for up to block ${number} of ${chain}, and ${settled} is settled`
+        )
+      }
+      this.#searched.set(payment_id, number)
     }
   }
 

@@ -208,6 +208,7 @@ export class Place {
       tellsInside: this.providers.filter(({ traits }) => traits.traces || traits.stateDepth > 1_000).length > 1,
       // Two of three have the right ones.
       areTimesWrong: () => this.#areTimesWrong && this.providers.length < 3,
+      readers: (number) => this.providers.filter(({ read }) => read.has(number)).length,
       isLeftToOne: () => this.#isLeftToOne,
       withheld: (hash) => this.providers.some((provider) => provider.withheld.has(hash))
     }

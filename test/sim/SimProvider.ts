@@ -34,7 +34,9 @@ export const namedFaults = [
   // Logs are numbered otherwise; many logs are cut off without a word; nothing answers, whatever others do.
   "renumbers",
   "cutsLogs",
-  "gone"
+  "gone",
+  // Every call but those for logs is answered.
+  "refusesLogs"
 ] as const
 export type FaultKind = (typeof faultKinds)[number] | (typeof namedFaults)[number]
 
@@ -74,6 +76,8 @@ export class SimProvider {
   readonly #dice: Dice
   /** Transactions with a log that it has left out at some time. */
   readonly withheld = new Set<string>()
+  /** Numbers of the blocks whose logs it has answered with, or all receipts. */
+  readonly read = new Set<number>()
   /** Calls answered, by method. */
   readonly calls = new Map<string, number>()
   #faults: Array<Fault> = []
@@ -169,11 +173,12 @@ export class SimProvider {
       const blocks = Number(filter.toBlock) - Number(filter.fromBlock) + 1
       if (blocks > limit) throw new Refusal(`ranges over ${limit} blocks are not supported on freetier (35)`)
     }
+    if (call.method === "eth_getLogs" && this.#fault("refusesLogs")) throw new Refusal("internal error", -32_603)
     const { chainId, layer2, overrides, stateDepth, tags, traces } = this.traits
     const isElsewhere = this.#fault("wrongChain") !== undefined
     const head = isElsewhere ? this.#elsewhere.head : this.#head()
     if (call.method === "eth_getLogs" && Predicate.isRecord(filter)) this.#leavesOut(head, Number(filter.toBlock))
-    return answer(
+    const result = answer(
       {
         layer2,
         overrides,
@@ -189,6 +194,15 @@ export class SimProvider {
       },
       call
     )
+    if (call.method === "eth_getLogs" && Predicate.isRecord(filter)) this.#noteRead(filter, head)
+    if (call.method === "eth_getBlockReceipts" && result !== null) this.read.add(Number(filter))
+    return result
+  }
+
+  #noteRead({ blockHash, fromBlock, toBlock }: Readonly<Record<string, unknown>>, head: Block): void {
+    const one = this.#chain.byHash.get(String(blockHash))?.number
+    const last = one ?? Math.min(Number(toBlock), head.number)
+    for (let number = one ?? Number(fromBlock); number <= last; number++) this.read.add(number)
   }
 
   /** Blocks above its head that a node is asked for have no logs to it, and nothing in the answer tells. */

@@ -41,6 +41,14 @@ export interface ScanRow {
   readonly start_number: number
   readonly head_number: number
   readonly head_hash: string
+  readonly verified_number: number
+}
+
+/** Up to which block a payment was searched for before its end. */
+export interface SearchRow {
+  readonly payment_id: string
+  readonly chain: ChainName
+  readonly number: number
 }
 
 export interface ExceptionRow {
@@ -81,7 +89,8 @@ export const statements = (db: Database.Database) => ({
     `SELECT e.id, e.payment_id, e.kind, e.body, d.url, d.status FROM events AS e
      JOIN deliveries AS d ON d.event_id = e.id ORDER BY e.rowid, d.sequence`
   ),
-  scans: db.prepare<[], ScanRow>("SELECT chain, start_number, head_number, head_hash FROM scans"),
+  scans: db.prepare<[], ScanRow>("SELECT chain, start_number, head_number, head_hash, verified_number FROM scans"),
+  searches: db.prepare<[], SearchRow>("SELECT payment_id, chain, number FROM searches"),
   receipts: db.prepare<[], ReceiptRow>(
     `SELECT chain, block_hash, address, position, currency, amount, tx_hash, block_number, seen_at, since_time, dust
      FROM receipts WHERE canonical = 1`

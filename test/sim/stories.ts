@@ -3,7 +3,7 @@ import type { ChainPlan } from "./plans.ts"
 import type { Step } from "./steps.ts"
 import { earlyHeads, highTags, longBranches, offTimes, reorgedCoins, times } from "./stories/chain.ts"
 import { deniedThenGone, falseFinals, inventedElsewhere, inventions } from "./stories/inventions.ts"
-import { dust, logNumbers, manyLogs } from "./stories/logs.ts"
+import { dust, logNumbers, manyLogs, twoImpaired } from "./stories/logs.ts"
 import {
   balances,
   coinForToken,
@@ -48,7 +48,8 @@ export const stories = {
   offTimes,
   earlyHeads: earlyHeads(3),
   earlyHeadsOfTwo: earlyHeads(2),
-  hiddenLate
+  hiddenLate,
+  twoImpaired
 } satisfies Readonly<Record<string, Story>>
 
 export type Kind = keyof typeof stories
@@ -71,7 +72,7 @@ const younger: ReadonlyArray<Generation> = [
 export const newest: Generation = {
   dice: "newest kinds",
   chance: 0.2,
-  kinds: ["collectedCoins", "offTimes", "earlyHeads", "earlyHeadsOfTwo", "hiddenLate"]
+  kinds: ["collectedCoins", "offTimes", "earlyHeads", "earlyHeadsOfTwo", "hiddenLate", "twoImpaired"]
 }
 
 export const besides: ReadonlyArray<Generation> = [...younger, newest]

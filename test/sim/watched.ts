@@ -29,6 +29,8 @@ export interface Watched {
   readonly tellsInside: boolean
   /** Blocks had times that are not theirs. */
   readonly areTimesWrong: () => boolean
+  /** How many providers have answered with a block's logs. */
+  readonly readers: (number: number) => number
   /** One provider was left, for long enough to decide alone. */
   readonly isLeftToOne: () => boolean
 }

@@ -1,6 +1,42 @@
 import type { Step, Way } from "../steps.ts"
 import { given, insideWays, made, maybeThree, mined, paid, type Story, server, wait } from "./scene.ts"
 
+/** One of three providers leaves out logs, and another one fails, or refuses logs alone; or one of two does. */
+export const twoImpaired: Story = (scene) => {
+  const { chain, dice, plan } = scene
+  const tokens = plan.currencies.filter((one) => one !== plan.coin)
+  const liar = dice.below(2)
+  const isLiedTo = dice.chance(0.6)
+  const seconds = dice.pick([20, 60, 120])
+  const impaired: Step = {
+    after: dice.between(0, 20_000),
+    does: "break",
+    chain,
+    provider: 1 - liar,
+    kind: dice.pick(["down", "hang", "tooMany", "rangeLimit", "refusesLogs", "refusesLogs"]),
+    size: dice.between(1, 3),
+    seconds
+  }
+  const withholds: Step = {
+    after: 0,
+    does: "break",
+    chain,
+    provider: liar,
+    kind: dice.pick(["emptyLogs", "partialLogs"]),
+    size: 1,
+    seconds: 2 * seconds
+  }
+  return [
+    ...(isLiedTo ? [given({ providers: 3 })] : []),
+    made(scene, { currency: dice.pick(tokens), expiresIn: dice.pick([15, 60]) }),
+    ...(isLiedTo ? [withholds] : []),
+    impaired,
+    paid(scene, dice.pick(["all", "half"]), ["plain", "batch"], dice.between(0, 10_000)),
+    mined(scene, plan.confirmations + 6, dice.between(0, 6_000)),
+    wait(20_000, 130_000, scene)
+  ]
+}
+
 /** Two providers number the same logs otherwise. */
 export const logNumbers: Story = (scene) => {
   const { chain, dice, plan } = scene
