@@ -2,7 +2,7 @@ import type { Dice } from "./Dice.ts"
 import type { ChainPlan } from "./plans.ts"
 import type { Step } from "./steps.ts"
 import { earlyHeads, highTags, longBranches, offTimes, reorgedCoins, times } from "./stories/chain.ts"
-import { deniedThenGone, falseFinals, inventedElsewhere, inventions } from "./stories/inventions.ts"
+import { deniedThenGone, elsewhereDown, falseFinals, inventedElsewhere, inventions } from "./stories/inventions.ts"
 import { dust, logNumbers, manyLogs, twoImpaired } from "./stories/logs.ts"
 import {
   balances,
@@ -49,7 +49,8 @@ export const stories = {
   earlyHeads: earlyHeads(3),
   earlyHeadsOfTwo: earlyHeads(2),
   hiddenLate,
-  twoImpaired
+  twoImpaired,
+  elsewhereDown
 } satisfies Readonly<Record<string, Story>>
 
 export type Kind = keyof typeof stories
@@ -72,7 +73,7 @@ const younger: ReadonlyArray<Generation> = [
 export const newest: Generation = {
   dice: "newest kinds",
   chance: 0.2,
-  kinds: ["collectedCoins", "offTimes", "earlyHeads", "earlyHeadsOfTwo", "hiddenLate", "twoImpaired"]
+  kinds: ["collectedCoins", "offTimes", "earlyHeads", "earlyHeadsOfTwo", "hiddenLate", "twoImpaired", "elsewhereDown"]
 }
 
 export const besides: ReadonlyArray<Generation> = [...younger, newest]

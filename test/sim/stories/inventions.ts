@@ -80,6 +80,34 @@ export const deniedThenGone: Story = (scene) => {
   ]
 }
 
+/** Money comes on another chain than the payment's, whose providers are down or leave it out when the payment ends. */
+export const elsewhereDown: Story = (scene) => {
+  const { chain, chains, dice, name } = scene
+  const others = chains.flatMap((_, place) => (place === chain ? [] : [place]))
+  const there = dice.below(others.length)
+  const at = { ...scene, chain: others[there] ?? chain }
+  const other = [0, 1, 2].map((turn) => there + turn * others.length).find((one) => one % 3 !== 0) ?? there
+  const down = (provider: number): Step => ({
+    after: 0,
+    does: "break",
+    chain: at.chain,
+    provider,
+    kind: dice.pick(["down", "hang"]),
+    size: 1,
+    seconds: dice.pick([60, 500])
+  })
+  return [
+    made(scene, { expiresIn: 15 }),
+    ...(dice.chance(0.5)
+      ? [down(0), down(1)]
+      : [lie(at, { kind: "hidden", provider: server(scene), seconds: 80, size: dice.below(2), way: "otherChain" })]),
+    { after: dice.between(0, 20_000), does: "pay", payment: 0, of: name, way: "otherChain", part: "all", other },
+    mined(at, 5, dice.between(0, 8_000)),
+    // For longer than a payment waits for another chain.
+    wait(300_000, 360_000, scene)
+  ]
+}
+
 /** A provider of another chain shows money for the payment that never was; who denies it there may be gone besides. */
 export const inventedElsewhere: Story = (scene) => {
   const { chain, chains, dice, plan } = scene
