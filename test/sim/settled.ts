@@ -178,6 +178,8 @@ export const checkEnd = (books: Books, lost: ReadonlyArray<PaymentRow> = []): vo
     if (
       isOpen &&
       !books.isUnattributed(payment) &&
+      // Where only one provider can tell what moved inside a contract, the payment waits, and an exception says so.
+      !books.isToldAsUnattributed(payment) &&
       !held.some(({ address, chain }) => address === payment.address && chain === payment.chain)
     ) {
       throw new Violation(`payment ${books.number(payment)} is still ${payment.status} long after its time`)
