@@ -101,8 +101,8 @@ export interface Choice {
   readonly always: boolean
 }
 
-/** Kinds that the daemon does not withstand yet: a payment ends by the block times of one of two providers. */
-export const leftOut: ReadonlyArray<Kind> = ["earlyHeadsOfTwo"]
+/** Kinds that the daemon does not withstand yet. */
+export const leftOut: ReadonlyArray<Kind> = []
 
 export const usual: Choice = { kinds: kinds.filter((kind) => !leftOut.includes(kind)), always: false }
 

@@ -1,6 +1,6 @@
 import { Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { Ballot, onOtherBlock, yes } from "../evidence/Ballot.ts"
+import { Ballot, onOtherBlock, quorum, yes } from "../evidence/Ballot.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { type BlockHeader, findHeader, sendBatch } from "../rpc/methods.ts"
@@ -9,7 +9,8 @@ import type { WatchContext } from "../scan/WatchContext.ts"
 /**
  * The time of a stored block, as a quorum of the providers has it. One provider alone has reported the stored time, and
  * payments end by it: where a quorum says otherwise, its time replaces the stored one, and whoever reports another one is
- * contradicted. Without a quorum the stored time stays. Also returns the header of each provider that has the block.
+ * contradicted. Without a quorum the stored time stays: `isDisputed` where two have the block, with different times. Also
+ * returns the header of each provider that has the block.
  */
 export const corroborateTime = Effect.fn("Watcher.corroborateTime")(function* (
   { network, providers, writer }: WatchContext,
@@ -28,15 +29,17 @@ export const corroborateTime = Effect.fn("Watcher.corroborateTime")(function* (
   }
   const { agreed, claims, outcome } = ballot.tally(block)
   const time = agreed[0]?.value
-  if (outcome !== "shown" || time === undefined) return { time: block.time, headers }
+  if (outcome !== "shown" || time === undefined) {
+    return { time: block.time, headers, isDisputed: headers.size >= quorum }
+  }
   for (const { by, value } of claims) {
     if (value === time) continue
     yield* providers.contradicted(by, `block ${block.number} has the time ${value} by it, and ${time} by two others`)
   }
-  if (time === block.time) return { time, headers }
+  if (time === block.time) return { time, headers, isDisputed: false }
   yield* Effect.logError("a provider reported a false block time, which the time by two others replaces").pipe(
     Effect.annotateLogs({ number: block.number, hash: block.hash, reported: block.time, time })
   )
   yield* writer.write(Ledger.setBlockTime(network, { ...block, time }))
-  return { time, headers }
+  return { time, headers, isDisputed: false }
 })

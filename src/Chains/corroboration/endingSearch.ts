@@ -40,7 +40,7 @@ const paymentsPerSearch = 500
 const maxRanges = 16
 
 const waitsForTimes =
-  "payments wait before they end: two providers disagree about coins without a transaction, or about their block times. Remedy: add a third provider to rpc_urls"
+  "payments wait before they end: two providers disagree about block times, or about coins without a transaction. Remedy: add a third provider to rpc_urls"
 
 /** Errors of a provider that does not have the blocks that were read, or not yet. */
 const otherBlocksErrors: ReadonlySet<RpcReason> = new Set(["inconsistent", "missing", "state", "behind"])
@@ -304,7 +304,11 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
       return
     }
     const asked = heads.map(({ provider }) => provider)
-    const { headers, time } = yield* corroborateTime(watch, asked, dated.settled)
+    const { headers, isDisputed, time } = yield* corroborateTime(watch, asked, dated.settled)
+    if (isDisputed) {
+      for (const { payment } of dated.due) searchWaits.searched(payment, now)
+      return void note(waitsForTimes)
+    }
     const page = time === dated.settled.time ? dated : yield* dueAt(shared, waiting)
     if (page === undefined) return
     for (const { payment } of page.due) searchWaits.searched(payment, now)

@@ -1,7 +1,7 @@
 import { describe, expect } from "@effect/vitest"
 import { Duration } from "effect"
 import { rows } from "../../lib/rows.ts"
-import { alice, usdc } from "../around.ts"
+import { alice, health, usdc } from "../around.ts"
 import { inventing, stateOf, untilOver, watchedUsdc } from "../lying.ts"
 import { type ModelChain, token } from "../ModelChain.ts"
 import { pass } from "../world.ts"
@@ -94,6 +94,27 @@ describe("block times of one of three that are off keep no payment open", () => 
     }
   }
 })
+
+for (const place of [0, 1]) {
+  for (const by of [-1, 600]) {
+    scene(
+      `a payment waits while provider ${place} of two has block times that are off by ${by} s`,
+      { nodes: 2, place },
+      function* (liar) {
+        const { distort } = liar
+        datingOff(liar, by)
+        const { id } = yield* watchedUsdc()
+        liar.mine(token(usdc, alice, 2n))
+        yield* mineOn([liar], 420)
+        expect(yield* stateOf(id)).toBe("detecting 2")
+        expect((yield* health)?.reason).toContain("disagree about block times")
+        liar.distort = distort
+        yield* mineOn([liar], 120)
+        expect(yield* stateOf(id)).toBe("failed insufficient_amount 2")
+      }
+    )
+  }
+}
 
 describe("branches", () => {
   for (const place of places) {
