@@ -136,13 +136,29 @@ export class Books {
     return created_head === null ? Number.POSITIVE_INFINITY : -1
   }
 
+  /** What was not sent back of credits: it is noted with the transactions that brought it. */
+  #left(credits: ReadonlyArray<Placed>, { address, chain, currency }: PaymentRow): ReadonlyArray<Placed> {
+    const sent = new Map<string | null, bigint>()
+    for (const one of this.exceptions()) {
+      if (one.address !== address || one.chain !== chain || one.currency !== currency) continue
+      sent.set(one.tx_hash, (sent.get(one.tx_hash) ?? 0n) + BigInt(one.sent_back))
+    }
+    return credits.flatMap(({ block, credit }) => {
+      const back = sent.get(credit.txHash) ?? 0n
+      const amount = credit.amount > back ? credit.amount - back : 0n
+      sent.set(credit.txHash, back - (credit.amount - amount))
+      return amount === 0n ? [] : [{ block, credit: { ...credit, amount } }]
+    })
+  }
+
   /** What counts for a payment on the branch that ends with `head`: surely, and at most. */
   counted(payment: PaymentRow, head: Block) {
     const watched = this.watched(payment.chain)
     const deadline = payment.expires_at + settleGrace
-    const right = this.creditsTo(payment.address, head, this.beginsAbove(payment)).filter(
+    const came = this.creditsTo(payment.address, head, this.beginsAbove(payment)).filter(
       ({ credit }) => this.currencyOf(watched, credit.contract) === payment.currency
     )
+    const right = this.#left(came, payment)
     const isOnTime = ({ time }: Block) => time * 1000 <= deadline
     const surely = right.filter(({ block }) => isOnTime(block))
     // What a provider made of the times may be taken for them as long as it lies within what can be.

@@ -191,6 +191,17 @@ export class Ledger extends Books {
       if (after.status === "failed" && atMost.length === 0 && !isLiedAbout && !this.mayBeOnTime(after)) {
         fail("and nothing came")
       }
+      const counts = new Set(surely.map(({ credit }) => credit.txHash))
+      const known = this.receipts().filter(
+        (row) => row.address === after.address && row.corroborated === 1 && row.dust === null
+      )
+      const isKnown = known.some(
+        ({ chain, currency, tx_hash }) =>
+          chain === after.chain && currency === after.currency && tx_hash !== null && counts.has(tx_hash)
+      )
+      // What is left of a transaction that was sent back, but for dust, may be dust.
+      const isDust = sum(surely) <= needed / 1000n
+      if (after.status === "expired" && isKnown && !isDust) fail("and two providers tell of what came")
     } else if (isDecided) this.#checkDecision(after, head, fail)
     if (after.failure_reason === "reorged" && sum(surely) >= needed) fail(`and ${sum(surely)} is there`)
   }

@@ -15,6 +15,7 @@ import type { Payment } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import { Addresses } from "../../src/Payments/addresses/Addresses.ts"
 import { BlindJump } from "../../src/Payments/addresses/numbering.ts"
+import { refunded } from "../../src/Payments/refunds.ts"
 import { settlementLayer } from "../../src/Payments/Settlement.ts"
 import { Payments } from "../../src/Payments.ts"
 import { Prices } from "../../src/Quotes/Prices.ts"
@@ -61,13 +62,16 @@ const answerPatience = 2_500
 /** Addresses that are skipped where continuity is not proven: more than a seed hands out, and few enough for no thread. */
 const jump = 40
 
+/** What is asked of the daemon. */
+type Asked = Chains | Payments | Webhooks | Reader | Settings | Settlement | Writer
+
 /** One process of the daemon, from its start to its end, on a database file that outlives it. */
 export class Life {
   readonly time: VirtualTime
   readonly #surroundings: Surroundings
   readonly #seed: string
   #died = false
-  #services: Context.Context<Chains | Payments | Webhooks> | undefined
+  #services: Context.Context<Asked> | undefined
   #root: Fiber.RuntimeFiber<unknown, unknown> | undefined
   /** Why it ended by itself. */
   failure: string | undefined
@@ -88,7 +92,7 @@ export class Life {
       const chains = yield* Chains
       const settlement = yield* Settlement
       const dispatcher = yield* Dispatcher
-      this.#services = yield* Effect.context<Chains | Payments | Webhooks>()
+      this.#services = yield* Effect.context<Asked>()
       const watching = watches ? [chains.run, settlement.expire] : []
       yield* Effect.all([...watching, dispatcher.run], { concurrency: "unbounded", discard: true })
     })
@@ -113,7 +117,7 @@ export class Life {
   }
 
   /** What was acknowledged; undefined when the process died meanwhile. */
-  async #ask<A, E>(effect: Effect.Effect<A, E, Chains | Payments | Webhooks>): Promise<A | undefined> {
+  async #ask<A, E>(effect: Effect.Effect<A, E, Asked>): Promise<A | undefined> {
     const services = this.#services
     if (services === undefined || this.#died) return undefined
     let exit: Exit.Exit<A, E> | undefined
@@ -137,6 +141,11 @@ export class Life {
   /** Undefined too where the payment is no longer pending. */
   cancel(id: string, owner: Owner) {
     return this.#ask(Effect.option(Effect.flatMap(Payments, (payments) => payments.cancel(owner, id))))
+  }
+
+  /** Undefined too where less counts for the payment, or it has ended. */
+  refund(id: string, amount: bigint) {
+    return this.#ask(Effect.option(refunded(id, { exceptions: [], amount, counted: true })))
   }
 
   health() {

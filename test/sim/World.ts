@@ -308,6 +308,12 @@ export class World {
     this.#throwIfBroken()
   }
 
+  /** Says that so much of what counts for an open payment was sent back. */
+  async refund(id: string, amount: bigint): Promise<void> {
+    await this.#life.refund(id, amount)
+    this.#throwIfBroken()
+  }
+
   /** Everything works from now on. */
   async heal(): Promise<void> {
     for (const { providers } of this.places) for (const provider of providers) provider.heal()

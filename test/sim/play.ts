@@ -120,6 +120,10 @@ const act = async (world: World, step: Action, name: string, paid: Paid): Promis
       const payment = paymentOf(world, world.ledger.payments(), step.of, step.payment)
       return payment && world.cancel(payment.id)
     }
+    case "refund": {
+      const payment = paymentOf(world, world.ledger.payments(), step.of, step.payment)
+      return payment && world.refund(payment.id, amountOf(step.part, BigInt(payment.amount), 0n))
+    }
     case "reorg": {
       const { chain } = placeAt(world, step.chain)
       // Nothing is read below the first head that the daemon has seen.

@@ -30,6 +30,8 @@ export interface ReceiptRow {
   readonly block_number: number
   /** Unix milliseconds. */
   readonly seen_at: number
+  /** Whether a second provider has it. */
+  readonly corroborated: 0 | 1
   /** Where no transaction is known for it: it may have come from then on. Unix seconds. */
   readonly since_time: number | null
   /** What it is dust for; null where it is none. */
@@ -62,6 +64,8 @@ export interface ExceptionRow {
   readonly currency: string
   readonly amount: string
   readonly outcome: string | null
+  /** Base units that were sent back of it; `amount` is without them while it is open. */
+  readonly sent_back: string
 }
 
 export interface DeliveryRow {
@@ -82,7 +86,7 @@ export const statements = (db: Database.Database) => ({
        amount_received, failure_reason FROM payments ORDER BY sequence`
   ),
   exceptions: db.prepare<[], ExceptionRow>(
-    `SELECT id, payment_id, lower(address) AS address, tx_hash, kind, chain, currency, amount, outcome
+    `SELECT id, payment_id, lower(address) AS address, tx_hash, kind, chain, currency, amount, outcome, sent_back
      FROM exceptions ORDER BY rowid`
   ),
   deliveries: db.prepare<[], DeliveryRow>(
@@ -92,7 +96,8 @@ export const statements = (db: Database.Database) => ({
   scans: db.prepare<[], ScanRow>("SELECT chain, start_number, head_number, head_hash, verified_number FROM scans"),
   searches: db.prepare<[], SearchRow>("SELECT payment_id, chain, number FROM searches"),
   receipts: db.prepare<[], ReceiptRow>(
-    `SELECT chain, block_hash, address, position, currency, amount, tx_hash, block_number, seen_at, since_time, dust
+    `SELECT chain, block_hash, address, position, currency, amount, tx_hash, block_number, seen_at, corroborated,
+       since_time, dust
      FROM receipts WHERE canonical = 1`
   )
 })

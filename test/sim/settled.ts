@@ -108,11 +108,12 @@ const checkLost = (books: Books, address: string): void => {
 export const checkTold = (books: Books): void => {
   const told = new Map<string, bigint>()
   const dusty = new Set(books.receipts().flatMap(({ address, dust }) => (dust === null ? [] : [address])))
-  for (const { address, amount, chain, currency, kind, outcome } of books.exceptions()) {
+  for (const { address, amount, chain, currency, kind, outcome, sent_back } of books.exceptions()) {
     // What a reorg took again is closed, with an outcome.
-    if (kind === "reorged" || outcome !== null) continue
+    if (kind === "reorged" || !(outcome === null || outcome === "refunded")) continue
     const key = [chain, address, currency].join(" ")
-    told.set(key, (told.get(key) ?? 0n) + BigInt(amount))
+    const open = outcome === null ? BigInt(amount) : 0n
+    told.set(key, (told.get(key) ?? 0n) + open + BigInt(sent_back))
   }
   for (const { address, amount, chain: own, currency: asked, status } of books.payments()) {
     if (dusty.has(address)) continue

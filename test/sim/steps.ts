@@ -69,6 +69,8 @@ export type Action =
   | (OfPayment & { readonly does: "pay"; readonly way: Way; readonly part: Part; readonly other: number })
   | (OfPayment & { readonly does: "spend"; readonly all: boolean })
   | (OfPayment & { readonly does: "cancel" })
+  /** Somebody notes that so much of what counts for an open payment was sent back. */
+  | (OfPayment & { readonly does: "refund"; readonly part: Part })
   | {
       readonly does: "lie"
       readonly chain: number

@@ -14,7 +14,7 @@ import {
   otherHashes,
   withheld
 } from "./stories/money.ts"
-import { cancellations, restores, wrongClock } from "./stories/operation.ts"
+import { cancellations, refunds, restores, wrongClock } from "./stories/operation.ts"
 import type { Story } from "./stories/scene.ts"
 
 // Short sequences of steps, each of which leads to one rule of the daemon: by chance alone they would hardly ever come
@@ -50,7 +50,8 @@ export const stories = {
   earlyHeadsOfTwo: earlyHeads(2),
   hiddenLate,
   twoImpaired,
-  elsewhereDown
+  elsewhereDown,
+  refunds
 } satisfies Readonly<Record<string, Story>>
 
 export type Kind = keyof typeof stories
@@ -73,7 +74,16 @@ const younger: ReadonlyArray<Generation> = [
 export const newest: Generation = {
   dice: "newest kinds",
   chance: 0.2,
-  kinds: ["collectedCoins", "offTimes", "earlyHeads", "earlyHeadsOfTwo", "hiddenLate", "twoImpaired", "elsewhereDown"]
+  kinds: [
+    "collectedCoins",
+    "offTimes",
+    "earlyHeads",
+    "earlyHeadsOfTwo",
+    "hiddenLate",
+    "twoImpaired",
+    "elsewhereDown",
+    "refunds"
+  ]
 }
 
 export const besides: ReadonlyArray<Generation> = [...younger, newest]

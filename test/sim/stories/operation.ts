@@ -1,4 +1,5 @@
 import type { Fate } from "../SimChain.ts"
+import type { Step, Way } from "../steps.ts"
 import { insideWays, made, mined, paid, plain, type Story, wait } from "./scene.ts"
 
 /** An old copy of the files takes the place of the newest ones. */
@@ -36,6 +37,34 @@ export const wrongClock: Story = (scene) => {
     paid(scene, dice.pick(["all", "half"]), insideWays, dice.between(0, 6_000)),
     mined(scene, plan.confirmations + 6, dice.between(0, 20_000)),
     wait(5_000, 40_000, scene)
+  ]
+}
+
+/** What came for an open payment is sent back, and more comes; or it is cancelled then. */
+export const refunds: Story = (scene) => {
+  const { chain, dice, name, plan } = scene
+  const ways: ReadonlyArray<Way> = ["plain", "batch", "severalInOne"]
+  const refund = (after: number): Step => ({
+    ...plain,
+    after,
+    does: "refund",
+    of: name,
+    part: dice.pick(["half", "half", "dust"])
+  })
+  return [
+    made(scene, { expiresIn: 60 }),
+    paid(scene, "half", ways, dice.between(0, 2_000)),
+    mined(scene, plan.confirmations + 2, dice.between(0, 2_000)),
+    wait(6_000, 14_000, scene),
+    refund(0),
+    ...(dice.chance(0.3)
+      ? [{ after: 0, does: "reorg", chain, depth: dice.between(4, 10), grows: 1, fates: ["again", "never"] } as const]
+      : []),
+    ...(dice.chance(0.4) ? [refund(dice.between(0, 3_000))] : []),
+    ...(dice.chance(0.7) ? [paid(scene, dice.pick(["half", "half", "all"]), ways, dice.between(0, 6_000))] : []),
+    ...(dice.chance(0.3) ? [{ ...plain, after: dice.between(0, 9_000), does: "cancel", of: name } as const] : []),
+    mined(scene, plan.confirmations + 2, dice.between(0, 6_000)),
+    wait(5_000, 20_000, scene)
   ]
 }
 
