@@ -233,7 +233,7 @@ export class Books {
       return this.creditsTo(payment.address, head, above).flatMap(({ block, credit }) => {
         const currency = this.currencyOf(watched, credit.contract)
         const isOther = currency !== undefined && (chain !== payment.chain || currency !== payment.currency)
-        return isOther ? [{ chain, credit, number: block.number }] : []
+        return isOther ? [{ chain, credit, block }] : []
       })
     })
   }

@@ -233,8 +233,10 @@ export class Ledger extends Books {
       fail(`for ${payment.amount_received}, and ${sum(surely)} came in time`)
     }
     const others = this.othersTo(payment)
-    const here = others.filter(({ chain, credit, number }) => {
-      if (!this.strict.silence && watched.withheld(credit.txHash)) return false
+    const here = others.filter(({ chain, credit, block: { number, time } }) => {
+      // What comes late, while the payment waits for other chains, nobody searches a second provider for.
+      const isLate = time * 1000 > payment.expires_at + settleGrace
+      if ((isLate || !this.strict.silence) && watched.withheld(credit.txHash)) return false
       const isLog = credit.contract !== undefined || payment.chain === "ethereum"
       return chain === payment.chain && isLog && number <= (settled?.number ?? 0)
     })

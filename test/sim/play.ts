@@ -153,7 +153,7 @@ const act = async (world: World, step: Action, name: string, paid: Paid): Promis
       const payment = paymentOf(world, world.ledger.payments(), step.of, 0)
       const since = world.now - step.ago * second
       // A start begins all intervals again.
-      if (payment !== undefined && world.begun <= since) checkLateCoins(world.ledger, payment, since)
+      if (payment !== undefined && world.begun <= since) checkLateCoins(world.ledger, payment, since, world.now)
       return
     }
     case "given":

@@ -147,13 +147,18 @@ export const checkTimes = (books: Books): void => {
   }
 }
 
+/** Milliseconds between two sweeps that compare nonces. */
+const nonceSweep = 6 * 3_600_000
+
 /** The coins that came by `until`, Unix milliseconds, to a payment that asks for them and has ended are told of. */
-export const checkLateCoins = (books: Books, { id }: PaymentRow, until: number): void => {
+export const checkLateCoins = (books: Books, { id }: PaymentRow, until: number, now: number): void => {
   const payment = books.payments().find((one) => one.id === id)
   if (payment === undefined || payment.status === "pending" || payment.status === "detecting") return
   const { address, amount, chain, currency } = payment
   const { chain: blocks, plan } = books.watched(chain)
   if (currency !== plan.coin) return
+  // What was collected shows in the nonce alone, which a sweep compares every six hours.
+  if (accountAt(blocks.head, address).nonce > 0 && now - until < nonceSweep) return
   const came = books
     .creditsTo(address, blocks.head, books.beginsAbove(payment))
     .filter(({ block, credit }) => credit.contract === undefined && block.time * 1000 <= until)

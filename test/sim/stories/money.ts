@@ -118,10 +118,11 @@ export const hiddenLate: Story = (scene) => {
     given({ providers: 3, archive: true }),
     made(scene, { currency: coinOf(plan), expiresIn: 15 }),
     wait(60_000, 80_000, scene),
-    lie(scene, { kind: "hidden", provider: server(scene), seconds: 3 * 3_600, size: dice.below(2) }),
+    lie(scene, { kind: "hidden", provider: server(scene), seconds: 5 * 3_600, size: dice.below(2) }),
     paid(scene, dice.pick(["half", "all", "more"]), ["plain", "insideNamed"], dice.pick([0, 600_000])),
     mined(scene, plan.confirmations + 2),
-    ...hoursLater(scene, 1.5)
+    // One who pays more than an hour after the end waits for two hourly sweeps.
+    ...hoursLater(scene, 3.2)
   ]
 }
 
