@@ -34,8 +34,8 @@ const passParts = 16
  * How often the balances of ended payments are compared, by how long ago they ended: who pays late mostly does so soon. What
  * comes within a day is found within the hour, and within an hour in 10 minutes, so each span has an interval on top. The
  * first sweep is of all watched addresses. Nonces only grow, so that comparing them a few times misses nothing of a day; they take
- * a call for each address. Each sweep asks the next provider in turn: one that hides money hides it until
- * the sweep of another one.
+ * a call for each address. Each sweep asks the next provider in turn, by each span: one that hides money
+ * hides it until the sweep of another one.
  */
 const sweeps = [
   { interval: Duration.toMillis("1 day"), ended: Number.POSITIVE_INFINITY, withNonces: false },
@@ -76,6 +76,8 @@ interface LastDone {
   drop: number
   /** Old blocks have been examined up to this number. */
   droppedTo: number
+  /** Index of the provider that each of the sweeps has asked last; one turn for all would give each span the same one. */
+  readonly turns: Array<number>
   /** Index of the provider that the sweep under way asks, or the last one. */
   sweptBy: number
   /** The next page of the sweep under way; undefined between two sweeps. */
@@ -107,6 +109,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
     gaps: never,
     drop: never,
     droppedTo: -1,
+    turns: sweeps.map(() => -1),
     sweptBy: -1,
     next: undefined
   }
@@ -184,7 +187,9 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
       const inTurn = [...(yield* watch.providers.others(provider)), provider].sort(
         (one, next) => one.index - next.index
       )
-      done.sweptBy = (inTurn.find(({ index }) => index > done.sweptBy) ?? inTurn[0] ?? provider).index
+      const last = done.turns[at] ?? -1
+      done.sweptBy = (inTurn.find(({ index }) => index > last) ?? inTurn[0] ?? provider).index
+      done.turns.fill(done.sweptBy, at)
       done.next = { of: "ended", due, after: { endedAt: now - span, sequence: 0 } }
     }
     const { asked, next } = yield* pageOf(done.next)

@@ -261,6 +261,32 @@ describe("the sweeps of ended payments", () => {
       }).pipe(quiet, inStore)
   )
 
+  it.scoped("ask the next provider each time, by each of their intervals", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("turns")
+      yield* TestClock.adjust("4 days")
+      // Old enough for the sweep of each hour, and not for those in between.
+      yield* owe(address(1), { endedAt: 4 * 86_400_000 - 5 * 3_600_000 })
+      const asked: Array<number> = []
+      const by = (index: number): RpcClient => ({
+        ...model.client,
+        send: (calls) => {
+          if (calls.some(({ method }) => method === "eth_call")) asked.push(index)
+          return model.client.send(calls)
+        }
+      })
+      const { mined } = yield* choring(model, by(0), by(1))
+      yield* mined([])
+      yield* mined([])
+      asked.length = 0
+      for (let minutes = 0; minutes < 240; minutes += 10) {
+        yield* TestClock.adjust("10 minutes")
+        yield* mined([])
+      }
+      expect(asked).toEqual([1, 0, 1, 0])
+    }).pipe(quiet, inStore)
+  )
+
   it.scoped("continue with the page that failed, and once a day with skipped addresses", () =>
     Effect.gen(function* () {
       const model = yield* owing("sweep")
