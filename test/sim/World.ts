@@ -54,6 +54,8 @@ export class World {
   /** What was acknowledged. */
   readonly #payments = new Set<string>()
   readonly #addresses = new Set<string>()
+  /** Payments that were made right after a restart, maybe before the daemon has looked at their chain. */
+  readonly hurried = new Set<string>()
   /** Payments by the names that steps have for them. */
   readonly names = new Map<string, string>()
   /** Payments that were lost with the newest files. */
@@ -299,6 +301,7 @@ export class World {
     if (this.#addresses.has(payment.address)) throw new Violation(`${payment.address} was handed out twice`)
     this.#addresses.add(payment.address)
     this.#payments.add(payment.id)
+    if (this.#begun > epoch && this.now - this.#begun < 30 * second) this.hurried.add(payment.id)
     return payment
   }
 

@@ -204,7 +204,7 @@ export const settle = async (world: World, isDown: boolean): Promise<void> => {
   }
   await world.confirmAll(checkAll, isMissing ? longestSecondPass : 0)
   checkAll()
-  if (!world.wasBehind) checkTimes(ledger)
+  if (!world.wasBehind) checkTimes(ledger, world.hurried)
   await world.finish()
 }
 
