@@ -191,19 +191,18 @@ export class Ledger extends Books {
       if (after.status === "failed" && atMost.length === 0 && !isLiedAbout && !this.mayBeOnTime(after)) {
         fail("and nothing came")
       }
-      const counts = new Set(surely.map(({ credit }) => credit.txHash))
-      const known = this.receipts().filter(
-        (row) => row.address === after.address && row.corroborated === 1 && row.dust === null
-      )
-      const isKnown = known.some(
-        ({ chain, currency, tx_hash }) =>
-          chain === after.chain && currency === after.currency && tx_hash !== null && counts.has(tx_hash)
-      )
-      // What is left of a transaction that was sent back, but for dust, may be dust.
-      const isDust = sum(surely) <= needed / 1000n
-      if (after.status === "expired" && isKnown && !isDust) fail("and two providers tell of what came")
+      if (after.status === "expired" && this.#isKnown(after, surely)) fail("and two providers tell of what came")
     } else if (isDecided) this.#checkDecision(after, head, fail)
     if (after.failure_reason === "reorged" && sum(surely) >= needed) fail(`and ${sum(surely)} is there`)
+  }
+
+  /** Whether two providers have a part of these credits that is no dust, as what is left of one sent back may be. */
+  #isKnown({ address, amount, chain, currency }: PaymentRow, credits: ReadonlyArray<Placed>): boolean {
+    const large = credits.filter(({ credit }) => credit.amount > BigInt(amount) / 1000n)
+    const hashes = new Set<string | null>(large.map(({ credit }) => credit.txHash))
+    return this.receipts()
+      .filter((row) => row.address === address && row.chain === chain && row.currency === currency)
+      .some(({ corroborated, dust, tx_hash }) => corroborated === 1 && dust === null && hashes.has(tx_hash))
   }
 
   /** An end without success is for a payment whose time is over by the chain's clock, and that was not paid. */
