@@ -212,13 +212,14 @@ export interface Cursor {
 /**
  * A page of the queries of ended payments, and the cursor of the next page; undefined after the last.
  *
- * @param withNonces compare nonces too, a call for each address of the chain
+ * @param noncesFrom compare the nonces of payments that ended from then on too, a call for each address of the chain; Unix
+ *   milliseconds
  */
 export const endedPage = Effect.fn("BalancesRepo.endedPage")(function* (
   db: Db,
   network: Network,
   after: Cursor,
-  withNonces: boolean,
+  noncesFrom: number,
   limit: number
 ) {
   const { chain, mode } = network
@@ -233,7 +234,7 @@ export const endedPage = Effect.fn("BalancesRepo.endedPage")(function* (
       own: row.chain === chain && row.created_head !== null,
       createdHead: row.created_head ?? undefined,
       everyRound: false,
-      withNonce: withNonces && row.chain === chain,
+      withNonce: row.chain === chain && row.ended_at >= noncesFrom,
       due: dueOf(network, row)
     })
   )

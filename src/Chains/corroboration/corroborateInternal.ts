@@ -79,6 +79,8 @@ interface Question {
   readonly income: InternalIncome | undefined
   /** Receipts of this kind that the ledger has for the address in the block: wei by position. */
   readonly amounts: ReadonlyMap<string, bigint>
+  /** Those of them that alone add up to the income; undefined where none do, or others too. */
+  readonly selection: ReadonlySet<string> | undefined
 }
 
 /** Most receipts of an address in a block of which a selection is looked for. */
@@ -107,11 +109,13 @@ export const onlySelection = (amounts: Amounts, total: bigint): ReadonlySet<stri
  * Whether the provider's balances show the receipt: they show all of the block together, or it is among the only selection
  * that they show. `none`: its amount is more than they show, or it is not among that selection.
  */
-const shownBy = ({ amounts, income }: Question, { amount, position }: Uncorroborated): "shown" | "none" | "unclear" => {
+const shownBy = (
+  { amounts, income, selection }: Question,
+  { amount, position }: Uncorroborated
+): "shown" | "none" | "unclear" => {
   if (income === undefined) return "unclear"
   if (income.amount >= sum([...amounts.values()])) return "shown"
   if (!income.exact) return "unclear"
-  const selection = onlySelection([...amounts], income.amount)
   if (selection?.has(position)) return "shown"
   return selection !== undefined || amount > income.amount ? "none" : "unclear"
 }
@@ -172,7 +176,8 @@ const ofAddress = Effect.fnUntraced(function* (
   const { address } = receipts[0]
   const income = yield* unlessTrouble(internalIncome(watch, provider, block, address))
   const amounts = yield* CorroborationRepo.internalAmounts(watch.reader, watch.network, receipts[0])
-  const question: Question = { watch, provider, block, address, income, amounts }
+  const selection = income && onlySelection([...amounts], income.amount)
+  const question: Question = { watch, provider, block, address, income, amounts, selection }
   return yield* Effect.forEach(
     receipts,
     (receipt) => Effect.map(answerOn(question, receipt), (answer) => [receipt, answer] as const),

@@ -30,6 +30,8 @@ export const tagInterval = Duration.toMillis("1 minute")
 export const policyTagInterval = Duration.toMillis("12 seconds")
 /** Block ranges that the verification pass reads between two ticks. */
 const passParts = 16
+/** The nonces of payments that ended within this are compared by the longer sweeps: a day, and an interval on top. */
+const nonceSpan = Duration.toMillis("30 hours")
 /**
  * How often the balances of ended payments are compared, by how long ago they ended: who pays late mostly does so soon. What
  * comes within a day is found within the hour, and within an hour in 10 minutes, so each span has an interval on top. The
@@ -38,10 +40,10 @@ const passParts = 16
  * hides it until the sweep of another one.
  */
 const sweeps = [
-  { interval: Duration.toMillis("1 day"), ended: Number.POSITIVE_INFINITY, withNonces: false },
-  { interval: Duration.toMillis("6 hours"), ended: Duration.toMillis("30 hours"), withNonces: true },
-  { interval: Duration.toMillis("1 hour"), ended: Duration.toMillis("25 hours"), withNonces: false },
-  { interval: Duration.toMillis("10 minutes"), ended: Duration.toMillis("70 minutes"), withNonces: false }
+  { interval: Duration.toMillis("1 day"), ended: Number.POSITIVE_INFINITY, nonces: nonceSpan },
+  { interval: Duration.toMillis("6 hours"), ended: nonceSpan, nonces: nonceSpan },
+  { interval: Duration.toMillis("1 hour"), ended: Duration.toMillis("25 hours"), nonces: 0 },
+  { interval: Duration.toMillis("10 minutes"), ended: Duration.toMillis("70 minutes"), nonces: 0 }
 ]
 /** How often the nonces of open payments in the chain's coin are compared too. */
 const nonceInterval = Duration.toMillis("1 minute")
@@ -89,7 +91,12 @@ interface LastDone {
  * have handed out.
  */
 type Sweep =
-  | { readonly of: "ended"; readonly due: (typeof sweeps)[number]; readonly after: Balances.Cursor }
+  | {
+      readonly of: "ended"
+      readonly due: (typeof sweeps)[number]
+      readonly noncesFrom: number
+      readonly after: Balances.Cursor
+    }
   | { readonly of: "gaps"; readonly after: string | undefined }
 
 /** Whether a task last done at `last`, Unix milliseconds, is due: also after the clock was set back. */
@@ -168,7 +175,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
 
   const pageOf = Effect.fnUntraced(function* (at: Sweep) {
     if (at.of === "ended") {
-      const { asked, next } = yield* Balances.endedPage(reader, network, at.after, at.due.withNonces, sweepPage)
+      const { asked, next } = yield* Balances.endedPage(reader, network, at.after, at.noncesFrom, sweepPage)
       const skipped: Sweep | undefined = at.due === sweeps[0] ? { of: "gaps", after: undefined } : undefined
       return { asked, next: next === undefined ? skipped : { ...at, after: next } }
     }
@@ -190,7 +197,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
       const last = done.turns[at] ?? -1
       done.sweptBy = (inTurn.find(({ index }) => index > last) ?? inTurn[0] ?? provider).index
       done.turns.fill(done.sweptBy, at)
-      done.next = { of: "ended", due, after: { endedAt: now - span, sequence: 0 } }
+      done.next = { of: "ended", due, noncesFrom: now - due.nonces, after: { endedAt: now - span, sequence: 0 } }
     }
     const { asked, next } = yield* pageOf(done.next)
     const compare = (by: Provider) => compareBalances(watch, noted, by, head, asked, "page")

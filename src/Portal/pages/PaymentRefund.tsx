@@ -12,16 +12,16 @@ import { byOwner } from "../../Payments/PaymentsRepo.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { amountRule, baseUnitsOf } from "../components/amountField.ts"
-import { blank, type FormState, PostForm, TextArea, TextField } from "../components/Form.tsx"
+import { blank, type FormState, TextArea } from "../components/Form.tsx"
 import { moneyText } from "../components/values.tsx"
 import { framedReply, missing } from "../framedReply.tsx"
 import { givenOf } from "../query.ts"
 import { problemsOfRefusal } from "../refusal.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
+import { RefundFields, sendItYourself } from "./decisionForms.tsx"
 
 const section = "/payments"
-const labels = { amount: "Amount", txHash: "Transaction", note: "Note" }
 
 const page = Effect.fnUntraced(function* (viewer: Viewer, payment: Payment, form: FormState, status = 200) {
   const { chains } = yield* Settings
@@ -34,41 +34,26 @@ const page = Effect.fnUntraced(function* (viewer: Viewer, payment: Payment, form
     <>
       <p>
         {merchantRef} is open, and {received} have come for it. What you have sent back of that counts no more: the
-        payment asks for it again. To end the payment, cancel it as well. Send the money with your own wallet first:
-        tilld holds no private key. Ask your customer for the address, since the sender may be an exchange.
+        payment asks for it again. To end the payment, cancel it as well. Send the money {sendItYourself}
       </p>
-      <PostForm
+      <RefundFields
         of={form}
         action={`${here}/refund`}
         csrf={viewer.csrf}
-        submit="Note the refund"
-        labels={labels}
-        dangerous
-      >
-        <TextField
-          of={form}
-          name="amount"
-          label={labels.amount}
-          inputMode="decimal"
-          hint={`What you sent back, in ${currency}.`}
-        />
-        <TextField
-          of={form}
-          name="txHash"
-          label={labels.txHash}
-          hint="The one that sent it back. It is noted as you name it, and not checked."
-        />
-        <TextArea
-          of={form}
-          name="note"
-          label="Note (optional)"
-          hint="Kept with the refund, and shown to everybody who sees the payment."
-          rows={2}
-        />
-        <p>
-          <a href={here}>Back to the payment</a>
-        </p>
-      </PostForm>
+        amountHint={`What you sent back, in ${currency}.`}
+        note={
+          <TextArea
+            of={form}
+            name="note"
+            label="Note (optional)"
+            hint="Kept with the refund, and shown to everybody who sees the payment."
+            rows={2}
+          />
+        }
+      />
+      <p>
+        <a href={here}>Back to the payment</a>
+      </p>
     </>,
     status
   )

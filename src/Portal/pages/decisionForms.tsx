@@ -1,4 +1,5 @@
 /** The forms of a decision on an exception: to accept it, or to note that it was sent back. */
+import type { ComponentChildren } from "preact"
 import { mayGrow, type PaymentException } from "../../Domain/Exception.ts"
 import { decimalsOfPayment, type Payment } from "../../Domain/Payment.ts"
 import type { SettingsShape } from "../../Settings.ts"
@@ -93,6 +94,36 @@ const AcceptForm = (props: DecisionFormsProps) => {
   )
 }
 
+/** The form in which a refund is noted. `amountHint`: what the amount may be; `note`: the field of the note. */
+export const RefundFields = ({
+  action,
+  amountHint,
+  csrf,
+  note,
+  of
+}: {
+  readonly of: FormState
+  readonly action: string
+  readonly csrf: string
+  readonly amountHint: string
+  readonly note: ComponentChildren
+}) => (
+  <PostForm of={of} action={action} csrf={csrf} submit="Note the refund" labels={labels} dangerous>
+    <TextField of={of} name="amount" label={labels.amount} inputMode="decimal" hint={amountHint} />
+    <TextField
+      of={of}
+      name="txHash"
+      label={labels.txHash}
+      hint="The one that sent it back. It is noted as you name it, and not checked."
+    />
+    {note}
+  </PostForm>
+)
+
+/** How money is sent back: not by tilld. */
+export const sendItYourself =
+  "with your own wallet first: tilld holds no private key. Ask your customer for the address, since the sender may be an exchange."
+
 const RefundForm = (props: DecisionFormsProps) => {
   const { chains, of: exception, viewer } = props
   const form = formOf(props, "refund")
@@ -100,33 +131,14 @@ const RefundForm = (props: DecisionFormsProps) => {
   return (
     <section class="card" aria-label="Note a refund">
       <h3>Note that it was sent back</h3>
-      <p>
-        Send it back with your own wallet first: tilld holds no private key. Ask your customer for the address, since
-        the sender may be an exchange.
-      </p>
-      <PostForm
+      <p>Send it back {sendItYourself}</p>
+      <RefundFields
         of={form}
         action={pathOf(viewer, `/exceptions/${exception.id}/refund`)}
         csrf={viewer.csrf}
-        submit="Note the refund"
-        labels={labels}
-        dangerous
-      >
-        <TextField
-          of={form}
-          name="amount"
-          label={labels.amount}
-          inputMode="decimal"
-          hint={mayGrow(exception) ? `What you sent of ${all}, which may grow.` : `Empty: all of it, ${all}.`}
-        />
-        <TextField
-          of={form}
-          name="txHash"
-          label={labels.txHash}
-          hint="The one that sent it back. It is noted as you name it, and not checked."
-        />
-        <Note of={form} />
-      </PostForm>
+        amountHint={mayGrow(exception) ? `What you sent of ${all}, which may grow.` : `Empty: all of it, ${all}.`}
+        note={<Note of={form} />}
+      />
     </section>
   )
 }

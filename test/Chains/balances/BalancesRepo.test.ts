@@ -73,7 +73,7 @@ describe("two modes in one database", () => {
     yield* owe(carol, { endedAt: 5 })
     const ended = (on: Network) =>
       Effect.map(
-        reading((reader) => Balances.endedPage(reader, on, start, true, 10)),
+        reading((reader) => Balances.endedPage(reader, on, start, 0, 10)),
         (page) => addressesOf(page.asked)
       )
     expect([yield* ended(network), yield* ended(live)]).toEqual([[carol], [bob]])
@@ -148,7 +148,7 @@ describe("a round covers", () => {
     expect(yield* wanted(model.head)).toMatchObject([{ known: { number: 1, assumed: true } }])
     yield* round(depsOf(model.client), model.head)
     expect(yield* told(alice)).toEqual([])
-    const page = yield* reading((reader) => Balances.endedPage(reader, network, start, true, 10))
+    const page = yield* reading((reader) => Balances.endedPage(reader, network, start, 0, 10))
     expect(page.asked).toMatchObject([{ own: false, known: { number: 0 } }])
   })
 
@@ -205,7 +205,7 @@ describe("pages", () => {
         reader,
         network,
         cursor,
-        true,
+        0,
         2
       )
       pages.push(addressesOf(page.asked))
@@ -224,7 +224,7 @@ describe("pages", () => {
     ])
     expect((yield* scan)?.checked).toBeUndefined()
     // Seen once, known from then on.
-    const again = yield* Balances.endedPage(reader, network, start, true, 10)
+    const again = yield* Balances.endedPage(reader, network, start, 0, 10)
     expect((yield* reconcileBalances(deps, model.head, again.asked)).transfers).toEqual([])
   })
 

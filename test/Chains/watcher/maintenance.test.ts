@@ -6,6 +6,7 @@ import { Reader } from "../../../src/Sql.ts"
 import { direct } from "../balances/BalanceModel.ts"
 import { alice, bob, inStore, owe, owing, refusing, scan, scanTo } from "../balances/reconcileWorld.ts"
 import { errorOf } from "../providing.ts"
+import { distorted } from "../twisted.ts"
 import { runSql } from "../world.ts"
 import { choring, kept } from "./maintaining.ts"
 
@@ -225,6 +226,33 @@ describe("stored blocks", () => {
 
 describe("the sweeps of ended payments", () => {
   const address = (n: number) => `0x${n.toString(16).padStart(40, "0")}`
+
+  it.scoped("compare nonces after a start and every six hours, also where the daily one of all comes in between", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("nonces")
+      yield* TestClock.adjust("4 days")
+      yield* owe(address(0), { endedAt: 4 * 86_400_000 - 3_600_000 })
+      let asked = 0
+      const counting = distorted(model.client, ({ method, params: [of] }, answer) => {
+        if (method === "eth_getTransactionCount" && of === address(0)) asked++
+        return answer
+      })
+      const { mined } = yield* choring(model, counting)
+      for (const [time, expected] of [
+        ["0 hours", 1],
+        ["5 hours", 1],
+        ["1 hours", 2],
+        ["18 hours", 3]
+      ] as const) {
+        yield* TestClock.adjust(time)
+        // The sweep that is due, and the one of nonces that it does not stand for.
+        yield* mined([])
+        yield* mined([])
+        expect(asked, time).toBe(expected)
+      }
+    }).pipe(inStore)
+  )
+
   const lost = Effect.fnUntraced(function* (which: string) {
     yield* runSql("INSERT INTO gap_addresses VALUES (?, 'test', 'w', 1000, 0)", [which])
     // It has been checked once before, when it was skipped.
