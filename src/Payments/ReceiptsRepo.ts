@@ -193,7 +193,7 @@ export interface Unsettled extends Receipt {
   /** The kind of dust; undefined where it is listed. */
   readonly kind: DustKind | "none" | undefined
   /** The part of the dust sums that is this receipt; undefined where it is in none. */
-  readonly summed: Pick<Receipt, "corroborated" | "currency" | "amount"> | undefined
+  readonly summed: (Pick<Receipt, "corroborated" | "currency" | "amount"> & { readonly kind: DustKind }) | undefined
   readonly isNew: boolean
   /** The same transfer was orphaned in another block by a reorg: this receipt keeps its kind. */
   readonly replaces: { readonly kind: DustKind | "none" | undefined } | undefined
@@ -209,11 +209,12 @@ const kindOf = (dust: UnsettledRow["replaced"]) => (dust === null || dust === "l
 
 const unsettledOf = (row: UnsettledRow): Unsettled => {
   const [, corroborated, currency = "", amount = "0"] = /^([01]) (.+) ([0-9]+)$/.exec(row.settled ?? "") ?? []
-  const isSummed = corroborated !== undefined && row.dust !== null && row.dust !== "none"
+  const { dust } = row
+  const isSummed = corroborated !== undefined && dust !== null && dust !== "none"
   return {
     ...fromRow(row),
-    kind: kindOf(row.dust),
-    summed: isSummed ? { corroborated: corroborated === "1", currency, amount: BigInt(amount) } : undefined,
+    kind: kindOf(dust),
+    summed: isSummed ? { kind: dust, corroborated: corroborated === "1", currency, amount: BigInt(amount) } : undefined,
     isNew: row.settled === null,
     replaces: row.replaced === null ? undefined : { kind: kindOf(row.replaced) }
   }

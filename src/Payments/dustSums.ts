@@ -56,16 +56,15 @@ const book = (sums: Map<string, DustSum>, receipt: Receipts.Unsettled, ended: bo
     summed,
     txHash = ""
   } = receipt
-  if (kind === undefined || kind === "none") return
   if (summed !== undefined) {
-    const name = nameOf({ chain, kind, corroborated: summed.corroborated, currency: summed.currency })
+    const name = nameOf({ ...summed, chain })
     const sum = sums.get(name)
     if (sum !== undefined) {
       const orphaned = canonical ? sum.orphaned : Math.max(sum.orphaned ?? 0, blockNumber)
       sums.set(name, { ...sum, transfers: sum.transfers - 1, amount: sum.amount - summed.amount, orphaned })
     }
   }
-  if (!canonical) return
+  if (kind === undefined || kind === "none" || !canonical) return
   const { corroborated, currency } = receipt
   const name = nameOf({ chain, kind, corroborated, currency })
   const sum: DustSum = sums.get(name) ?? {
@@ -113,6 +112,13 @@ const sumUpWith = Effect.fnUntraced(function* (
     return count < limit ? undefined : kindOf(receipt)
   })
 
+  /** Dust is on time or late by what one provider says, until a second one has it: then by what both say. */
+  const sortAgain = (receipt: Receipts.Unsettled) => {
+    const { corroborated, kind, replaces, summed } = receipt
+    const isFirst = corroborated && summed?.corroborated === false && kind !== "stray"
+    return isFirst && (replaces?.kind ?? "late") === "late" ? kindOf(receipt) : kind
+  }
+
   while (true) {
     const receipts = yield* Receipts.unsettledOfOwner(tx, owner, page)
     if (receipts.length > 0 && before.size === 0) {
@@ -124,7 +130,10 @@ const sumUpWith = Effect.fnUntraced(function* (
     const settled = yield* Effect.forEach(
       receipts,
       (receipt) =>
-        receipt.isNew ? Effect.map(sort(receipt), (kind) => ({ ...receipt, kind })) : Effect.succeed(receipt),
+        Effect.map(receipt.isNew ? sort(receipt) : Effect.succeed(sortAgain(receipt)), (kind) => ({
+          ...receipt,
+          kind
+        })),
       { concurrency: 1 }
     )
     for (const receipt of settled) book(sums, receipt, ended)

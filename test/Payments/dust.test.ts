@@ -278,3 +278,32 @@ it.scoped.each([
     expect(yield* received(payment)).toBe("detecting 5000")
   }).pipe(Effect.provide(layer))
 )
+
+it.scoped.each([
+  ["late", lastOnTime + 2, lastOnTime, "paying"],
+  ["on time", lastOnTime, lastOnTime + 2, "late"]
+] as const)("dust: what one provider shows as %s is what two say that it is", ([, said, time, kind]) =>
+  Effect.gen(function* () {
+    yield* begin
+    yield* TestClock.setTime(lastOnTime * 1000)
+    const all = dust(lastOnTime, 3, 500n).map((one) => ({ ...one, blockTime: said }))
+    yield* tick({ head: lastOnTime + 2, transfers: all, corroborated: false })
+    const before = said === lastOnTime ? "paying" : "late"
+    expect(yield* sums).toEqual([`${before} 3 1500 USDC not corroborated`])
+    const settlement = yield* Settlement
+    const corroborate = (part: ReadonlyArray<DatedTransfer>) =>
+      Effect.flatMap(Writer, (writer) =>
+        writer.write(
+          Effect.gen(function* () {
+            const dated = part.map((one) => ({ ...one, blockTime: time }))
+            const touched = yield* SecondEvidenceRepo.setPassCorroborated(network, dated)
+            yield* settlement.settle({ network, head: block(lastOnTime + 2) }, new Set(touched))
+          })
+        )
+      )
+    yield* corroborate(all.slice(1))
+    expect(new Set(yield* sums)).toEqual(new Set([`${before} 1 500 USDC not corroborated`, `${kind} 2 1000 USDC`]))
+    yield* corroborate(all)
+    expect(yield* sums).toEqual([`${kind} 3 1500 USDC`])
+  }).pipe(Effect.provide(layer))
+)

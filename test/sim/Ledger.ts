@@ -193,7 +193,11 @@ export class Ledger extends Books {
       }
       if (after.status === "expired" && this.#isKnown(after, surely)) fail("and two providers tell of what came")
     } else if (isDecided) this.#checkDecision(after, head, fail)
-    if (after.failure_reason === "reorged" && sum(surely) >= needed) fail(`and ${sum(surely)} is there`)
+    // Coins inside a contract that came back count once two providers can tell of them.
+    const isTold = (credit: Placed["credit"]) =>
+      this.strict.inside || watched.tellsInside || !this.isToldByBalance(after, credit)
+    const back = surely.filter(({ credit }) => isTold(credit))
+    if (after.failure_reason === "reorged" && sum(back) >= needed) fail(`and ${sum(back)} is there`)
   }
 
   /** Whether two providers have a part of these credits that is no dust, as what is left of one sent back may be. */

@@ -105,7 +105,15 @@ export const uncorroborated = (
     (rows) => rows.map(fromRow)
   )
 
-/** Uncorroborated dust of these payments in blocks up to `upTo`; at most `limit` receipts per payment. */
+/** Dust that only one provider has reported, and the payment that it may pay for. */
+export interface UncorroboratedDust extends Uncorroborated {
+  readonly payment: PaymentId
+}
+
+/**
+ * Uncorroborated dust of these payments in blocks up to `upTo`, on time or late by what the one provider says; at most
+ * `limit` receipts per payment.
+ */
 export const uncorroboratedDust = (
   db: Db,
   { chain, mode }: Network,
@@ -114,19 +122,19 @@ export const uncorroboratedDust = (
   limit: number
 ) =>
   Effect.gen(function* () {
-    const found: Array<Uncorroborated> = []
+    const found: Array<UncorroboratedDust> = []
     for (const { payment } of payments) {
       const rows = yield* db.all<UncorroboratedRow>(
         `SELECT ${columns} FROM receipts
-         WHERE payment_id = ? AND dust = 'paying' AND chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0
+         WHERE payment_id = ? AND dust IN ('paying', 'late') AND chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0
            AND block_number <= ?
            -- Skips the payment without reading its dust, possibly 100,000 rows, where all of it is corroborated.
            AND EXISTS (SELECT 1 FROM dust_sums
-             WHERE payment_id = ? AND kind = 'paying' AND corroborated = 0 AND transfers > 0)
+             WHERE payment_id = ? AND kind IN ('paying', 'late') AND corroborated = 0 AND transfers > 0)
          LIMIT ?`,
         [payment, chain, mode, upTo, payment, limit]
       )
-      found.push(...rows.map(fromRow))
+      found.push(...rows.map((row) => ({ ...fromRow(row), payment })))
     }
     return found
   })
@@ -263,20 +271,20 @@ export const setUnverifiable = ({ chain, mode }: Network, { address, blockHash, 
 
 /**
  * Refutes a receipt that two providers deny: it does not count, also when it is reported again. Gives the payment
- * concerned. Balances stored since its block are dropped: they may come from the provider that reported it, and hide
- * money that really arrived. The payment is searched again before it ends, now without this receipt.
+ * concerned. Stored balances of its address are dropped: they may come from the provider that reported it, and hide money
+ * that really arrived. The payment is searched again before it ends, now without this receipt.
  */
 export const refute = (network: Network, { address, blockHash, position }: ReceiptKey) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    const row = yield* tx.get<{ payment_id: string | null; block_number: number }>(
+    const row = yield* tx.get<{ payment_id: string | null }>(
       `UPDATE receipts SET canonical = 0, refuted = 1
        WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?
-       RETURNING payment_id, block_number`,
+       RETURNING payment_id`,
       [network.chain, network.mode, blockHash, address, position]
     )
     if (row === undefined) return undefined
-    if (!position.startsWith("log:")) yield* Balances.forget(network, address, row.block_number)
+    if (!position.startsWith("log:")) yield* Balances.forget(network, address)
     yield* Searches.forget(network, row.payment_id)
     return (row.payment_id ?? undefined) as Touched
   })

@@ -31,7 +31,7 @@ const headersPerBatch = 100
 
 /** Receipts of payments that are about to end that a single provider has reported. */
 export interface SingleSourced {
-  readonly dust: ReadonlyArray<Uncorroborated>
+  readonly dust: ReadonlyArray<CorroborationRepo.UncorroboratedDust>
   readonly undated: ReadonlyArray<Undated>
 }
 
@@ -151,13 +151,17 @@ export class SearchBallot {
 
   /** The dust that a quorum denies. */
   get denied(): ReadonlyArray<Uncorroborated> {
-    return this.#asked.dust.filter((one) => this.#outcomeOf(one) === "denied")
+    return this.#asked.dust.filter((one) => this.#tallyOf(one).outcome === "denied")
   }
 
-  /** The payments with money whose block times no quorum reports. */
+  /** The payments with money whose block times no quorum reports, or dust about whose time two providers differ. */
   get undated(): ReadonlySet<PaymentId> {
-    const undated = this.#asked.undated.filter((money) => this.#outcomeOf(money) !== "shown")
-    return new Set(undated.map(({ payment }) => payment))
+    const undated = this.#asked.undated.filter((money) => this.#tallyOf(money).outcome !== "shown")
+    const disputed = this.#asked.dust.filter((one) => {
+      const { claims, outcome } = this.#tallyOf(one)
+      return outcome === "open" && claims.length >= quorum
+    })
+    return new Set([...undated, ...disputed].map(({ payment }) => payment))
   }
 
   /**
@@ -172,7 +176,7 @@ export class SearchBallot {
 
   /** No further provider is needed. */
   get isDecided(): boolean {
-    const isDustDecided = this.#asked.dust.every((one) => this.#outcomeOf(one) !== "open")
+    const isDustDecided = this.#asked.dust.every((one) => this.#tallyOf(one).outcome !== "open")
     return this.hasQuorum && isDustDecided && this.undated.size === 0 && this.unshown.size === 0
   }
 
@@ -181,7 +185,7 @@ export class SearchBallot {
     return this.#voters.size >= quorum
   }
 
-  #outcomeOf(receipt: ReceiptKey) {
-    return this.#receipts.tally(Ledger.keyOf(receipt)).outcome
+  #tallyOf(receipt: ReceiptKey) {
+    return this.#receipts.tally(Ledger.keyOf(receipt))
   }
 }

@@ -164,6 +164,14 @@ export const orphanAbove = ({ chain, mode }: Network, block: BlockRef) =>
     const where = [chain, mode, block.number]
     yield* tx.run("DELETE FROM blocks WHERE chain = ? AND mode = ? AND number > ?", where)
     yield* tx.run("DELETE FROM balances WHERE chain = ? AND mode = ? AND number > ?", where)
+    // Money without a transaction may have come in a block that stays: a balance stored since would hide it.
+    yield* tx.run(
+      `DELETE FROM balances WHERE (chain, mode, address, number) IN (
+         SELECT later.chain, later.mode, later.address, later.number FROM receipts AS r JOIN balances AS later
+           ON later.chain = r.chain AND later.mode = r.mode AND later.address = r.address AND later.number >= r.since_number
+         WHERE r.chain = ? AND r.mode = ? AND r.block_number > ? AND r.canonical = 1 AND r.since_number IS NOT NULL)`,
+      where
+    )
     yield* tx.run("DELETE FROM searches WHERE chain = ? AND mode = ? AND number > ?", where)
     yield* tx.run(
       `UPDATE scans SET checked_number = ?, checked_time = ?

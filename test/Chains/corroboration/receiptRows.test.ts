@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import * as Balances from "../../../src/Chains/balances/BalancesRepo.ts"
 import * as CorroborationRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
 import * as Searches from "../../../src/Chains/corroboration/SearchesRepo.ts"
 import * as SecondEvidenceRepo from "../../../src/Chains/corroboration/SecondEvidenceRepo.ts"
@@ -45,6 +46,9 @@ describe("dust", () => {
         { position: "log:1", canonical: 0, corroborated: 0 },
         { position: "log:2", canonical: 1, corroborated: 1 }
       ])
+      // Late by what the one provider says.
+      yield* tick({ head: 121, corroborated: false, transfers: [{ ...token("log:3"), blockTime: 1e9 }] })
+      expect(yield* positions).toEqual(["log:3"])
       // Two providers that report it in a verification pass do make it count.
       yield* write(setPassCorroborated(network, [token("log:1")]))
       expect((yield* all)[0]).toEqual({ position: "log:1", canonical: 1, corroborated: 1 })
@@ -86,6 +90,18 @@ describe("money without a transaction", () => {
       expect(yield* due).toEqual([id])
       yield* keep("base")
       expect(yield* due).toEqual([])
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.scoped("that two refute takes the balances of its address with it, also those of earlier blocks", () =>
+    Effect.gen(function* () {
+      yield* reported(unattributed(105))
+      const { address } = unattributed(105)
+      const point = (number: number, of: string) => ({ number, balance: 1n, nonce: 0, address: of })
+      yield* write(Balances.keepRows(network, [point(104, address), point(105, address), point(104, "0xother")]))
+      yield* write(CorroborationRepo.refute(network, token("log:9")))
+      yield* write(CorroborationRepo.refute(network, unattributed(105)))
+      expect(yield* rows("SELECT address FROM balances")).toEqual([{ address: "0xother" }])
     }).pipe(Effect.provide(layer))
   )
 

@@ -105,10 +105,12 @@ it("money that only one of two providers shows does not count", () => {
   expect(unshown([1, 2])).toEqual(["one"])
 })
 
-it("dust that any two of three providers lack is denied", () => {
-  const dust = ["tx:1", "tx:2", "tx:3"].map(
-    (position): CorroborationRepo.Uncorroborated => ({
+/** Dust with these positions, of payments of those names. */
+const dustAt = (...positions: ReadonlyArray<string>) =>
+  positions.map(
+    (position): CorroborationRepo.UncorroboratedDust => ({
       ...receipt(position),
+      payment: position as PaymentId,
       blockNumber: 1,
       txHash: "0xt",
       currency: "ETH",
@@ -120,6 +122,9 @@ it("dust that any two of three providers lack is denied", () => {
       unverifiable: false
     })
   )
+
+it("dust that any two of three providers lack is denied", () => {
+  const dust = dustAt("tx:1", "tx:2", "tx:3")
   const says = (...lacks: ReadonlyArray<number>): SecondEvidence => ({
     answers: dust.flatMap((one, i) => (lacks.includes(i) ? [[one, no]] : [])),
     shown: []
@@ -129,6 +134,17 @@ it("dust that any two of three providers lack is denied", () => {
   expect(counted([says(0, 1, 2)], { dust }).denied).toEqual([])
   expect(counted([says(0, 1), says(0, 1)], { dust }).isDecided).toBe(false)
   expect(counted([says(0, 1, 2), says(0, 1, 2)], { dust }).isDecided).toBe(true)
+})
+
+it("payments wait with dust about whose time two providers differ, and not for one provider's word", () => {
+  const dust = dustAt("log:1", "log:2", "log:3")
+  const first = dated(receipt("log:1"), receipt("log:2"), receipt("log:3"))
+  const ballot = counted([first, dated(receipt("log:1", 101), receipt("log:2"))], { dust })
+  expect(ballot.undated).toEqual(new Set(["log:1"]))
+  expect(ballot.isDecided).toBe(false)
+  expect(counted([first, first], { dust }).undated).toEqual(new Set())
+  expect(counted([first, dated(), dated(receipt("log:1", 101))], { dust }).undated).toEqual(new Set(["log:1"]))
+  expect(counted([first, dated(receipt("log:1", 101)), first], { dust }).undated).toEqual(new Set())
 })
 
 const unattributed = (blockHash: string, amount: bigint): Undated => ({

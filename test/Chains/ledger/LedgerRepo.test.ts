@@ -139,6 +139,26 @@ it.scoped("a reorg removes what is above the common ancestor: blocks, receipts, 
   }).pipe(inWorld)
 )
 
+it.scoped("a reorg of money without a transaction removes the balances since the first block that it may be from", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const { id } = yield* pay(address(1))
+    const to = address(1).toLowerCase()
+    const money = reported(address(1), { position: "unattributed", txHash: undefined, since: 6 })
+    const point = (number: number, of = to) => ({ number, balance: 1n, nonce: 0, address: of })
+    const left = Effect.map(
+      (yield* Reader).all<{ number: number }>("SELECT number FROM balances ORDER BY number, address"),
+      (rows) => rows.map(({ number }) => number)
+    )
+    yield* writer.write(Balances.keepRows(own, [point(5), point(6), point(8), point(8, "0xother"), point(10)]))
+    yield* writer.write(Ledger.keepReceipts(own, [reported(address(1)), money], true))
+    yield* writer.write(Ledger.orphanAbove(own, block(own, 10)))
+    expect(yield* left).toEqual([5, 6, 8, 8, 10])
+    expect(yield* writer.write(Ledger.orphanAbove(own, block(own, 9)))).toEqual([id, id])
+    expect(yield* left).toEqual([5, 8])
+  }).pipe(inWorld)
+)
+
 it.scoped("a receipt is counted that counts in this network, by block, address and position", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
