@@ -2,6 +2,7 @@ import { Array as Arr, Clock, Duration, Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
+import { Backoff } from "../evidence/Backoff.ts"
 import { Ballot, quorum, unanimous, type Vote } from "../evidence/Ballot.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
@@ -12,7 +13,6 @@ import type { Uncorroborated } from "./CorroborationRepo.ts"
 import * as CorroborationRepo from "./CorroborationRepo.ts"
 import { Contradictions } from "./contradictions.ts"
 import { makeDueReceipts } from "./dueReceipts.ts"
-import { AskBackoff } from "./receiptAskBackoff.ts"
 import { type ReceiptFacts, type ReceiptTally, receiptEvidenceOf } from "./receiptEvidence.ts"
 
 /**
@@ -28,6 +28,8 @@ import { type ReceiptFacts, type ReceiptTally, receiptEvidenceOf } from "./recei
 const transactionsPerBatch = 32
 /** A confirmed receipt that is still not corroborated this long after it was first seen is overdue. */
 const overdueAfter = Duration.toMillis("10 minutes")
+/** The longest wait until a receipt is asked about again; the first is one poll interval. */
+const longestWait = Duration.toMillis("10 minutes")
 /** Most transactions listed in one log line. */
 const transactionsPerLog = 10
 
@@ -177,23 +179,12 @@ export interface Corroborator {
  */
 export const makeCorroborator = (watch: WatchContext): Corroborator => {
   const { chain, network, providers, reader } = watch
-  const backoff = new AskBackoff(Math.max(1, Duration.toMillis(chain.pollInterval)))
+  const backoff = new Backoff<string>(Math.max(1, Duration.toMillis(chain.pollInterval)), longestWait)
   const isStalled = makeIsStalled(providers)
   const dueReceipts = makeDueReceipts(watch)
   const contradictions = new Contradictions(providers.all)
   /** How many payments waited at most since another provider last responded. */
   let waited = 0
-
-  const warn = (late: ReadonlyArray<Uncorroborated>) =>
-    late.length === 0
-      ? Effect.void
-      : Effect.logWarning("receipts are confirmed but still not corroborated by a second provider").pipe(
-          Effect.annotateLogs({
-            count: late.length,
-            denied: [...new Set(late.flatMap(({ deniedBy }) => deniedBy ?? []))].join(", "),
-            transactions: transactionsOf(late)
-          })
-        )
 
   const run = Effect.fn("Corroborator.run")(function* (provider: Provider, head: BlockRef) {
     // A chain's only provider corroborates what was reported while more providers were configured.
@@ -208,14 +199,14 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
     // One list for all providers: a provider that is not asked must not be taken for silent.
     const { any, asked: due } = yield* dueReceipts(
       settledAt,
-      (receipt) => backoff.isDue(receipt, now) && (others.length > 0 || mayDecideAlone(receipt))
+      (receipt) => backoff.isDue(Ledger.keyOf(receipt), now) && (others.length > 0 || mayDecideAlone(receipt))
     )
     if (!any) return undefined
     const { ballot, asked } = yield* askProviders(watch, others, provider, due, mayDecideAlone, isStalled)
     const [judged, replaced] = Arr.partition(
       due.map((receipt) => [receipt, ballot.tally(receipt)] as const),
       // The provider that the receipt's block was read from has another one there now.
-      ([receipt, { elsewhere }]) => elsewhere.includes(provider) && backoff.get(receipt) === undefined
+      ([receipt, { elsewhere }]) => elsewhere.includes(provider) && !backoff.has(Ledger.keyOf(receipt))
     )
     const isCorroborated = (receipt: Uncorroborated, tally: ReceiptTally) =>
       tally.outcome === "shown" ||
@@ -257,17 +248,12 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
       yield* providers.contradicted(contradicted.provider, contradicted.detail)
     }
 
-    for (const [receipt] of corroborated) backoff.forget(receipt)
-    for (const receipt of verdict.refuted) backoff.forget(receipt)
-    // The serving provider has probably seen a reorg, which the next tick finds. The second time it counts as a denial.
-    for (const [receipt] of replaced) backoff.lengthen(receipt, now, false)
-    const waiting = open.flatMap(([receipt, { outcome }]) =>
-      outcome === "open" && asked.has(receipt) ? [receipt] : []
-    )
-    yield* warn(waiting.filter((receipt) => isOverdue(receipt) && backoff.get(receipt)?.warned !== true))
-    for (const receipt of waiting) {
-      backoff.lengthen(receipt, now, isOverdue(receipt) || backoff.get(receipt)?.warned === true)
+    for (const receipt of [...corroborated.map(([receipt]) => receipt), ...verdict.refuted]) {
+      backoff.forget(Ledger.keyOf(receipt))
     }
+    // The serving provider has probably seen a reorg, which the next tick finds. The second time it counts as a denial.
+    const waiting = open.filter(([receipt, { outcome }]) => outcome === "open" && asked.has(receipt))
+    for (const [receipt] of [...replaced, ...waiting]) backoff.lengthen(Ledger.keyOf(receipt), now)
     const overdue = yield* CorroborationRepo.anyOverdue(reader, network, settledAt, now - overdueAfter)
     const denied = yield* CorroborationRepo.denials(reader, network, settledAt)
     const isSilent = others.length === 0 && !isSingle && !providers.decidesAlone(provider)
@@ -284,7 +270,8 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
         const reason = yield* run(provider, head)
         const since = providers.aloneSince(yield* Clock.currentTimeMillis)
         const all = [since === undefined ? undefined : decidesAlone(since, waited), reason].filter(Boolean)
-        watch.troubles.note("receipts", all.length === 0 ? undefined : all.join("; "))
+        const isNew = watch.troubles.note("receipts", all.length === 0 ? undefined : all.join("; "))
+        if (isNew && reason?.includes(waitsForSecond)) yield* Effect.logWarning(reason)
       })
   }
 }

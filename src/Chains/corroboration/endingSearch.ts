@@ -8,6 +8,7 @@ import * as Balances from "../balances/BalancesRepo.ts"
 import { keepIncome } from "../balances/commitBalances.ts"
 import * as Incomes from "../balances/IncomeRepo.ts"
 import type { SearchedIncome } from "../balances/searchBalances.ts"
+import { Backoff } from "../evidence/Backoff.ts"
 import { reached } from "../evidence/Ballot.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
@@ -19,7 +20,6 @@ import type { WatchContext } from "../scan/WatchContext.ts"
 import { corroborateTime } from "./blockTime.ts"
 import * as CorroborationRepo from "./CorroborationRepo.ts"
 import * as Searches from "./SearchesRepo.ts"
-import { SearchWaits } from "./SearchWaits.ts"
 import * as SecondEvidenceRepo from "./SecondEvidenceRepo.ts"
 import { type SearchEvidence, type SearchPage, searchProvider } from "./searchProvider.ts"
 import { SearchBallot, singleSourcedOf } from "./secondEvidence.ts"
@@ -38,6 +38,17 @@ import { finalBlockOf } from "./verificationPass.ts"
 const paymentsPerSearch = 500
 /** Most block ranges that a search reads from one provider; the verification pass reads the blocks below first. */
 const maxRanges = 16
+/**
+ * The longest wait until a payment that stays open is searched for again; the first is one poll interval. A search costs
+ * tens of calls at two providers, and one that invents money for each search must not use up the others' rate limits.
+ */
+const longestWait = Duration.toMillis("1 minute")
+/**
+ * How many searches in a row may find new money for a payment and make it wait for the next search, which follows at once.
+ * Without a limit, a provider that invents dust for each search could keep the payment open forever. Receipts that
+ * corroboration asks about one by one keep it open by themselves.
+ */
+const maxFindings = 3
 
 const waitsForTimes =
   "payments wait before they end: two providers disagree about block times, or about coins without a transaction. Remedy: add a third provider to rpc_urls"
@@ -60,6 +71,33 @@ interface Decided extends Pick<SearchBallot, "corroborated" | "denied"> {
   /** Keys of receipts whose block times are corroborated, but not that the money came. */
   readonly unshown: ReadonlySet<string>
   readonly isSole: boolean
+}
+
+/** The payments that searches have left open: when each is searched for again, and how often new money was found. */
+class Searching extends Backoff<PaymentId> {
+  readonly #findings = new Map<PaymentId, number>()
+
+  mayFind(payment: PaymentId): boolean {
+    return (this.#findings.get(payment) ?? 0) < maxFindings
+  }
+
+  found(payment: PaymentId): void {
+    if (this.mayFind(payment)) this.shorten(payment)
+    this.#findings.set(payment, (this.#findings.get(payment) ?? 0) + 1)
+  }
+
+  ended(payment: PaymentId): void {
+    this.forget(payment)
+    this.#findings.delete(payment)
+  }
+
+  /** Those that are due no more begin anew. */
+  retain(due: ReadonlyArray<Searches.DuePayment>, now: number): void {
+    const payments = new Set(due.map(({ payment }) => payment))
+    for (const payment of this.#findings.keys()) {
+      if (!payments.has(payment) && this.isDue(payment, now)) this.ended(payment)
+    }
+  }
 }
 
 /** Merges what two providers found: each transfer once, and the coins of an address from the first that found any. */
@@ -88,7 +126,7 @@ const store = (
   { alike, compared, disputed, transfers }: Found,
   { isSole, denied, unshown, corroborated }: Decided,
   settled: BlockRef,
-  searchWaits: SearchWaits
+  searches: Searching
 ) =>
   watch.writer.write(
     Effect.gen(function* () {
@@ -123,13 +161,13 @@ const store = (
       const anew = new Set([...paid, ...denied.map(({ address }) => address)])
       const asked = due.map(({ payment }) => payment)
       const waits = ({ address, payment }: Searches.DuePayment) =>
-        disputed.has(address) || (anew.has(address) && searchWaits.mayFind(payment))
+        disputed.has(address) || (anew.has(address) && searches.mayFind(payment))
       const [kept, waiting] = Arr.partition(due, waits)
       const searched = kept.map(({ payment }) => payment)
       yield* Searches.keep(network, searched, settled.number)
       tx.afterCommit(() => {
-        for (const payment of searched) searchWaits.ended(payment)
-        for (const { payment } of waiting) searchWaits.found(payment)
+        for (const payment of searched) searches.ended(payment)
+        for (const { payment } of waiting) searches.found(payment)
       })
       // Settle the searched payments too: money that they lost to a reorg was seen earlier, and waited for this search.
       yield* settlement.settle({ network, head }, new Set([...touched, ...asked]))
@@ -167,7 +205,7 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
   const { chain, network, providers, reader } = watch
   const grace = Duration.toMillis(payments.settleGrace)
   const isStalled = makeIsStalled(providers)
-  const searchWaits = new SearchWaits(Math.max(1, Duration.toMillis(chain.pollInterval)))
+  const searches = new Searching(Math.max(1, Duration.toMillis(chain.pollInterval)), longestWait)
   /** How many other providers there were at the last search. */
   let othersBefore = 0
 
@@ -262,7 +300,7 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
     if (ballot.hasQuorum) {
       const dated = due.filter(({ payment }) => !undated.has(payment))
       const decided = { corroborated, unshown, denied, isSole: false }
-      yield* warnOf(yield* store(watch, scan.head, dated, found, decided, settled, searchWaits))
+      yield* warnOf(yield* store(watch, scan.head, dated, found, decided, settled, searches))
       return undated.size === 0 ? undefined : waitsForTimes
     }
     if (evidence.length === 0) return `payments wait for a provider before they end: ${reason}`
@@ -270,7 +308,7 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
       return `payments wait for another provider before they end: ${reason}. Remedy: add another provider to rpc_urls`
     }
     const bySole = { corroborated, unshown, denied: [], isSole: true }
-    yield* warnOf(yield* store(watch, scan.head, due, found, bySole, settled, searchWaits))
+    yield* warnOf(yield* store(watch, scan.head, due, found, bySole, settled, searches))
     return undefined
   })
 
@@ -278,11 +316,11 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
     if (providers.all.length < 2) return
     const note = (reason: string | undefined) => watch.troubles.note("ends of payments", reason)
     const now = yield* Clock.currentTimeMillis
-    const isWaiting = searchWaits.waiting(now).length > 0
-    if (isWaiting && (yield* providers.others(provider)).length > othersBefore) searchWaits.endAll()
-    const waiting = searchWaits.waiting(now)
+    const isWaiting = searches.waiting(now).length > 0
+    if (isWaiting && (yield* providers.others(provider)).length > othersBefore) searches.endAll()
+    const waiting = searches.waiting(now)
     const claimed = yield* dueAt(head, waiting)
-    searchWaits.retain(new Set(claimed?.due.map(({ payment }) => payment)), now)
+    searches.retain(claimed?.due ?? [], now)
     // Those that wait for their next search cannot end for the reason that was noted.
     if (claimed === undefined) {
       if (waiting.length === 0) note(undefined)
@@ -306,12 +344,12 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
     const asked = heads.map(({ provider }) => provider)
     const { headers, isDisputed, time } = yield* corroborateTime(watch, asked, dated.settled)
     if (isDisputed) {
-      for (const { payment } of dated.due) searchWaits.searched(payment, now)
+      for (const { payment } of dated.due) searches.lengthen(payment, now)
       return void note(waitsForTimes)
     }
     const page = time === dated.settled.time ? dated : yield* dueAt(shared, waiting)
     if (page === undefined) return
-    for (const { payment } of page.due) searchWaits.searched(payment, now)
+    for (const { payment } of page.due) searches.lengthen(payment, now)
     const reason = yield* searchPage(provider, others, heads, { ...page, headers })
     if (reason !== undefined || waiting.length === 0) note(reason)
   })
