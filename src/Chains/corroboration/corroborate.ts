@@ -6,7 +6,6 @@ import { Backoff } from "../evidence/Backoff.ts"
 import { Ballot, quorum, unanimous, type Vote } from "../evidence/Ballot.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { type IsStalled, makeIsStalled } from "../providers/stalledHead.ts"
 import { providerTrouble } from "../rpc/RpcError.ts"
 import { isOnlyProvider, type WatchContext } from "../scan/WatchContext.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
@@ -136,8 +135,7 @@ const askProviders = Effect.fnUntraced(function* (
   others: ReadonlyArray<Provider>,
   serving: Provider,
   receipts: ReadonlyArray<Uncorroborated>,
-  mayDecideAlone: (receipt: Uncorroborated) => boolean,
-  isStalled: IsStalled
+  mayDecideAlone: (receipt: Uncorroborated) => boolean
 ) {
   // Providers that report different block times do not corroborate each other.
   const ballot = new Ballot<Uncorroborated, ReceiptFacts, Provider>((one, other) => one.time === other.time)
@@ -152,7 +150,7 @@ const askProviders = Effect.fnUntraced(function* (
     if (open.length === 0) continue
     const { answered, answers, asked, beyond } = yield* askProvider(watch, provider, open)
     // Payments would wait forever for a node that no longer follows the chain: it does not count as responding.
-    const stalled = !serves && beyond !== undefined && (yield* isStalled(provider, beyond))
+    const stalled = !serves && beyond !== undefined && (yield* watch.heads.isStalled(provider, beyond))
     if (answered && !stalled) yield* watch.providers.answered(provider)
     for (const receipt of asked) all.add(receipt)
     for (const [receipt, answer] of answers) ballot.vote(receipt, provider, answer)
@@ -180,7 +178,6 @@ export interface Corroborator {
 export const makeCorroborator = (watch: WatchContext): Corroborator => {
   const { chain, network, providers, reader } = watch
   const backoff = new Backoff<string>(Math.max(1, Duration.toMillis(chain.pollInterval)), longestWait)
-  const isStalled = makeIsStalled(providers)
   const dueReceipts = makeDueReceipts(watch)
   const contradictions = new Contradictions(providers.all)
   /** How many payments waited at most since another provider last responded. */
@@ -202,7 +199,7 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
       (receipt) => backoff.isDue(Ledger.keyOf(receipt), now) && (others.length > 0 || mayDecideAlone(receipt))
     )
     if (!any) return undefined
-    const { ballot, asked } = yield* askProviders(watch, others, provider, due, mayDecideAlone, isStalled)
+    const { ballot, asked } = yield* askProviders(watch, others, provider, due, mayDecideAlone)
     const [judged, replaced] = Arr.partition(
       due.map((receipt) => [receipt, ballot.tally(receipt)] as const),
       // The provider that the receipt's block was read from has another one there now.

@@ -8,7 +8,6 @@ import type { Reconciliation } from "../balances/reconcile.ts"
 import { Ballot, no, onOtherBlock, quorum, type Tally, unable, type Vote, yes } from "../evidence/Ballot.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
-import { headOf } from "../providers/headOf.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { readPackedBalances } from "../rpc/capabilities.ts"
 import { findHeader, sendBatch } from "../rpc/methods.ts"
@@ -194,7 +193,7 @@ export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
  * it arrived. The block is `settled`, or the provider's head where it has no states of `settled`.
  */
 const holdsAll = Effect.fnUntraced(function* (
-  { network, providers, reader }: WatchContext,
+  { heads, network, reader }: WatchContext,
   provider: Provider,
   address: string,
   settled: BlockRef
@@ -203,7 +202,7 @@ const holdsAll = Effect.fnUntraced(function* (
     pointAt({ provider, others: [], at, hashes: new Map<number, string>() }, address, at.number)
   let point = yield* pointOf(settled)
   if (point === undefined) {
-    const head = yield* headOf(providers, provider)
+    const head = yield* heads.of(provider)
     point = head && (yield* pointOf(head))
   }
   if (point === undefined || point.nonce > 0) return false

@@ -12,9 +12,7 @@ import { Backoff } from "../evidence/Backoff.ts"
 import { reached } from "../evidence/Ballot.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
-import { headOf } from "../providers/headOf.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { makeIsStalled } from "../providers/stalledHead.ts"
 import { providerTrouble, type RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import { corroborateTime } from "./blockTime.ts"
@@ -202,9 +200,8 @@ export interface EndingSearch {
  * first place, and then the two together make the quorum.
  */
 export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["payments"]): EndingSearch => {
-  const { chain, network, providers, reader } = watch
+  const { chain, heads, network, providers, reader } = watch
   const grace = Duration.toMillis(payments.settleGrace)
-  const isStalled = makeIsStalled(providers)
   const searches = new Searching(Math.max(1, Duration.toMillis(chain.pollInterval)), longestWait)
   /** How many other providers there were at the last search. */
   let othersBefore = 0
@@ -226,15 +223,16 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
   const failedBy = Effect.fnUntraced(function* (other: Provider, error: RpcError, settled: BlockRef) {
     if (!otherBlocksErrors.has(error.reason)) {
       if (providerTrouble.has(error.reason)) yield* providers.failed(other, error)
-    } else if (!(yield* isStalled(other, settled.number))) yield* providers.answered(other)
+    } else if (!(yield* heads.isStalled(other, settled.number))) yield* providers.answered(other)
   })
 
   /** Heads of the providers that respond, without providers that have stalled below the block `number`. */
   const headsOf = Effect.fnUntraced(function* (all: ReadonlyArray<Provider>, number: number) {
-    const heads = yield* Effect.forEach(all, (provider) => headOf(providers, provider), { concurrency: all.length })
+    const found = yield* Effect.forEach(all, (provider) => heads.of(provider), { concurrency: all.length })
     return yield* Effect.filter(
-      Arr.zip(all, heads).flatMap(([provider, head]) => (head === undefined ? [] : [{ provider, head: head.number }])),
-      ({ head, provider }) => (head >= number ? Effect.succeed(true) : Effect.negate(isStalled(provider, number))),
+      Arr.zip(all, found).flatMap(([provider, head]) => (head === undefined ? [] : [{ provider, head: head.number }])),
+      ({ head, provider }) =>
+        head >= number ? Effect.succeed(true) : Effect.negate(heads.isStalled(provider, number)),
       { concurrency: 1 }
     )
   })

@@ -7,7 +7,6 @@ import { Ballot, unanimous, yes } from "../evidence/Ballot.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import { refusals } from "../providers/BlockRange.ts"
-import { headOf } from "../providers/headOf.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { type BlockHeader, getHeader, sendBatch } from "../rpc/methods.ts"
 import { inconsistent, type RpcError } from "../rpc/RpcError.ts"
@@ -180,7 +179,7 @@ const corroboratedTransfers = Effect.fnUntraced(function* (
     return []
   const ballot = new Ballot<string, DatedTransfer, Provider>((one, other) => one.blockTime === other.blockTime)
   for (const { provider, transfers } of reports) {
-    const head = provider === serving ? scan.head.number : ((yield* headOf(watch.providers, provider))?.number ?? -1)
+    const head = provider === serving ? scan.head.number : ((yield* watch.heads.of(provider))?.number ?? -1)
     for (const transfer of transfers) {
       const isDeep = head - transfer.blockNumber + 1 >= watch.chain.confirmations
       if (isDeep) ballot.vote(Ledger.keyOf(transfer), provider, yes(transfer))

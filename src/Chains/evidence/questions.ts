@@ -138,10 +138,7 @@ export const questions: ReadonlyArray<Question> = [
     alone: "its own head counts once it decides alone",
     asked: {
       "Chains/watcher/tick.ts": ["findHeader", "getHead"],
-      "Chains/providers/headOf.ts": ["getHead"],
-      "Chains/providers/laggingHead.ts": ["findHeader", "getHead"],
-      "Chains/providers/stalledHead.ts": ["getHead"],
-      "Chains/providers/ImplausibleHeads.ts": ["findHeader"]
+      "Chains/providers/Heads.ts": ["findHeader", "getHead"]
     }
   },
   {
@@ -150,7 +147,7 @@ export const questions: ReadonlyArray<Question> = [
     answers: "the time of the newest header",
     differ: "the lower lead counts; beyond `payments.clock_tolerance` the higher one is not read",
     alone: "the clock stands for the patience; far ahead, another chain's head may show the same",
-    asked: { "Chains/providers/headOf.ts": ["getHead"] }
+    asked: { "Chains/providers/Heads.ts": ["getHead"] }
   },
   {
     asks: "whether a block was replaced",

@@ -5,8 +5,8 @@
 import { Clock, Duration, Effect } from "effect"
 import { type Network, networkKey } from "../../Domain/Chain.ts"
 import { RpcError } from "../rpc/RpcError.ts"
-import { headOf } from "./headOf.ts"
-import type { Provider, Providers } from "./Providers.ts"
+import type { Heads } from "./Heads.ts"
+import type { Provider } from "./Providers.ts"
 
 /** How long a head that was far ahead counts for the other chains, and what another provider has vouched for. Milliseconds. */
 const memory = Duration.toMillis("5 minutes")
@@ -78,7 +78,7 @@ export class HeadClock {
    * reached, or that it alone claims where it decides alone; a few seconds ahead need no other. `wrong`: why the clock is
    * wrong, where another source shows a head far ahead too. Fails where none does.
    */
-  check(network: Network, providers: Providers, provider: Provider, time: number) {
+  check(network: Network, heads: Heads, provider: Provider, time: number) {
     return Effect.gen(this, function* () {
       const now = yield* Clock.currentTimeMillis
       const key = networkKey(network)
@@ -87,7 +87,7 @@ export class HeadClock {
       else this.#farAhead.delete(key)
       const ahead = aheadOf(time, now, unseen)
       if (ahead === undefined || (!isFar && this.#isVouched(key, ahead, now))) return { time, wrong: undefined }
-      const theirs = yield* othersTime(providers, provider, time)
+      const theirs = yield* othersTime(heads, provider, time)
       const by = Duration.format(Duration.seconds(Math.round(ahead / 1000)))
       if (isFar) {
         const isShown = theirs === undefined ? undefined : aheadOf(theirs, now, this.tolerance) !== undefined
@@ -104,7 +104,7 @@ export class HeadClock {
         const wrong = `this machine's clock is ${by} behind the chain's: payments do not end until it is set right`
         return { time: Math.min(time, theirs ?? time), wrong }
       }
-      const reachedBy = theirs ?? (providers.decidesAlone(provider) ? time : Math.floor(now / 1000))
+      const reachedBy = theirs ?? (heads.providers.decidesAlone(provider) ? time : Math.floor(now / 1000))
       if (aheadOf(time, reachedBy * 1000, unseen) === undefined) this.#vouched.set(key, { ahead, at: now })
       return { time: Math.min(time, reachedBy), wrong: undefined }
     })
@@ -122,10 +122,10 @@ export class HeadClock {
  * The latest time of another provider's head, Unix seconds, up to the first that reaches `time`; undefined where none
  * responds.
  */
-const othersTime = Effect.fnUntraced(function* (providers: Providers, provider: Provider, time: number) {
+const othersTime = Effect.fnUntraced(function* (heads: Heads, provider: Provider, time: number) {
   let latest: number | undefined
-  for (const other of yield* providers.others(provider)) {
-    const head = yield* headOf(providers, other)
+  for (const other of yield* heads.providers.others(provider)) {
+    const head = yield* heads.of(other)
     if (head === undefined) continue
     latest = Math.max(latest ?? 0, head.time)
     if (latest >= time) break

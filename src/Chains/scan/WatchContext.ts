@@ -7,7 +7,7 @@ import type { AddressSet } from "../ledger/AddressSet.ts"
 import type { Settlement } from "../ledger/SettlementTag.ts"
 import type { WrongChain } from "../providers/chainIdentity.ts"
 import type { HeadClock } from "../providers/HeadClock.ts"
-import type { ImplausibleHeads } from "../providers/ImplausibleHeads.ts"
+import type { Heads } from "../providers/Heads.ts"
 import type { Provider, Providers } from "../providers/Providers.ts"
 import type { RpcError } from "../rpc/RpcError.ts"
 import type { ScanSource } from "./ScanSource.ts"
@@ -23,7 +23,7 @@ export interface WatchContext {
   readonly reader: Db
   readonly writer: Writer["Type"]
   readonly settlement: Settlement["Type"]
-  readonly implausibleHeads: ImplausibleHeads
+  readonly heads: Heads
   /** Shared by all watchers: they use the same machine clock. */
   readonly headClock: HeadClock
   readonly troubles: Troubles

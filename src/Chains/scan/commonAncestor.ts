@@ -5,9 +5,8 @@
 import { Effect, Either } from "effect"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { Ballot, yes } from "../evidence/Ballot.ts"
-import { headOf } from "../providers/headOf.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { type BlockHeader, findHeader, sendBatch } from "../rpc/methods.ts"
+import { findHeader, sendBatch } from "../rpc/methods.ts"
 import { inconsistent } from "../rpc/RpcError.ts"
 import { findAncestor } from "./findAncestor.ts"
 import type { WatchContext } from "./WatchContext.ts"
@@ -39,26 +38,6 @@ const confirmReorg = Effect.fnUntraced(function* (
   if (reported.length === 0) return
   const detail = `it replaces block ${now.number}, which should be final, by ${now.hash}, and other providers have ${reported.join(", ")}`
   return yield* inconsistent(provider.client, "eth_getBlockByNumber", detail)
-})
-
-/**
- * Whether the last scanned block is of a branch that a provider invented: the heads of this provider and another one
- * have lower numbers but later times, which is impossible on one chain. Without this check they would count as lagging
- * until the chain reaches that number.
- */
-export const isUnknownToOthers = Effect.fnUntraced(function* (
-  { providers }: WatchContext,
-  provider: Provider,
-  { head: last }: Scan,
-  head: BlockHeader
-) {
-  const isNewer = ({ number, time }: BlockRef) => number < last.number && time > last.time
-  if (!isNewer(head)) return false
-  for (const other of yield* providers.others(provider)) {
-    const theirs = yield* headOf(providers, other)
-    if (theirs !== undefined && isNewer(theirs)) return true
-  }
-  return false
 })
 
 /**

@@ -22,8 +22,7 @@ import * as Watched from "../ledger/WatchedAddressesRepo.ts"
 import { WrongChain } from "../providers/chainIdentity.ts"
 import { type Gas, makeGas } from "../providers/gas.ts"
 import type { HeadClock } from "../providers/HeadClock.ts"
-import { ImplausibleHeads } from "../providers/ImplausibleHeads.ts"
-import { higherHead, type Lags, makeLags } from "../providers/laggingHead.ts"
+import { Heads } from "../providers/Heads.ts"
 import type { Connected } from "../providers/Networks.ts"
 import type { Provider, Providers } from "../providers/Providers.ts"
 import { onAnswer } from "../rpc/Rpc.ts"
@@ -77,7 +76,6 @@ export interface Watcher extends Network {
 interface FollowUp {
   readonly corroborator: Corroborator
   readonly maintenance: Maintenance
-  readonly lags: Lags
 }
 
 /** Runs corroboration and maintenance once the chain's head has been read. */
@@ -104,7 +102,7 @@ const stalledHeadError = Effect.fnUntraced(function* (
   if (newest === state.newest && age(state.movedAt, now) < stillInterval) return undefined
   const moved = newest !== state.newest
   state.movedAt = now
-  return moved ? undefined : yield* higherHead(watch, provider, newest)
+  return moved ? undefined : yield* watch.heads.stands(provider, newest)
 })
 
 /**
@@ -148,7 +146,7 @@ const round = Effect.fn("Watcher.round")(function* (
   if (outcome._tag === "CaughtUp") {
     const lagging =
       (yield* stalledHeadError(watch, provider, state, outcome, started)) ??
-      (yield* followUp.lags(provider, outcome.head))
+      (yield* watch.heads.lags(provider, outcome.head))
     if (lagging !== undefined) {
       noteBad(state)
       yield* watch.providers.failed(provider, lagging)
@@ -210,7 +208,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     reader: yield* Reader,
     writer: storeDefectsAsDefects(yield* Writer),
     settlement: yield* Settlement,
-    implausibleHeads: new ImplausibleHeads(providers),
+    heads: new Heads(providers, chain.confirmations),
     headClock,
     troubles: new Troubles(),
     soleProviderPatience: Duration.toMillis(settings.payments.soleProviderPatience)
@@ -219,8 +217,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
   const noteBusy = Effect.map(Clock.currentTimeMillis, (now) => busy(state, now))
   const followUp: FollowUp = {
     corroborator: makeCorroborator(watch),
-    maintenance: makeMaintenance(watch, settings.payments),
-    lags: makeLags(watch)
+    maintenance: makeMaintenance(watch, settings.payments)
   }
   const wakeUps = yield* Queue.sliding<void>(1)
   const wake = () => void wakeUps.unsafeOffer()

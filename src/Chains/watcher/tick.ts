@@ -14,7 +14,7 @@ import { rangeErrors } from "../providers/BlockRange.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { type BlockHeader, findHeader, getChainId, getHead, getHeader, sendBatch } from "../rpc/methods.ts"
 import { inconsistent, RpcError } from "../rpc/RpcError.ts"
-import { commonAncestor, isUnknownToOthers } from "../scan/commonAncestor.ts"
+import { commonAncestor } from "../scan/commonAncestor.ts"
 import { type ReadRange, readRange } from "../scan/readRange.ts"
 import { latestStart } from "../scan/startBlock.ts"
 import { isOnlyProvider, sourceOf, type WatchContext } from "../scan/WatchContext.ts"
@@ -50,7 +50,7 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: WatchContext, provide
   }
   const corroborated = yield* providers.agree(provider)
   if ("doubt" in corroborated) return waiting(corroborated.doubt)
-  yield* watch.implausibleHeads.check(provider, head)
+  yield* watch.heads.checkPlausible(provider, head)
   const start = configured ?? (yield* latestStart(chain, client, reader, watch.watched, head))
   // In one batch with the head, so that both are of the same chain and branch.
   const [checkpoint, again] = yield* sendBatch(client, [getHeader(start), getHeader(head.number)])
@@ -77,7 +77,7 @@ const read = Effect.fnUntraced(function* (
   head: BlockHeader,
   reorgedTo: number
 ): Effect.fn.Return<ReadRange, RpcError> {
-  yield* watch.implausibleHeads.check(provider, head, after)
+  yield* watch.heads.checkPlausible(provider, head, after)
   // An address is watched before anybody knows it, so no block up to this head can pay an address that is added later.
   if (watch.watched.size === 0) return { end: head, transfers: [], unwatched: true } satisfies ReadRange
   const { client, blockRange } = provider
@@ -226,7 +226,7 @@ export const tick = Effect.fn("Watcher.tick")(function* (watch: WatchContext, pr
   ])
   const [head, atLast, chainId] = next === undefined ? yield* look : [next, scan?.head, undefined]
   if (chainId !== undefined && chainId !== watch.chain.chainId) yield* watch.providers.verify(provider)
-  const { time, wrong } = yield* watch.headClock.check(watch.network, watch.providers, provider, head.time)
+  const { time, wrong } = yield* watch.headClock.check(watch.network, watch.heads, provider, head.time)
   yield* noteClock(watch, time)
   const step: Step = yield* Effect.gen(function* () {
     if (scan === undefined) return yield* begin(watch, provider, head)
@@ -234,7 +234,7 @@ export const tick = Effect.fn("Watcher.tick")(function* (watch: WatchContext, pr
     // An address was added after the batch was built: the last scanned block must be compared first.
     if (!watching && watched.size > 0) return { _tag: "More", scanned: number } as const
     const isBelow = head.number < number || (watching && atLast === undefined)
-    if (isBelow && watching && (yield* isUnknownToOthers(watch, provider, scan, head))) {
+    if (isBelow && watching && (yield* watch.heads.areBelow(provider, head, scan.head))) {
       return yield* advance(watch, provider, scan, head, head)
     }
     if (isBelow) {

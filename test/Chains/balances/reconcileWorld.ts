@@ -9,7 +9,7 @@ import { AddressSet } from "../../../src/Chains/ledger/AddressSet.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import type { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
 import { HeadClock } from "../../../src/Chains/providers/HeadClock.ts"
-import { ImplausibleHeads } from "../../../src/Chains/providers/ImplausibleHeads.ts"
+import { Heads } from "../../../src/Chains/providers/Heads.ts"
 import type { Providers } from "../../../src/Chains/providers/Providers.ts"
 import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import type { RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
@@ -215,7 +215,7 @@ export const watchOf = (providers: Providers, settlement: Settlement["Type"] = n
       reader,
       writer,
       settlement,
-      implausibleHeads: new ImplausibleHeads(providers),
+      heads: new Heads(providers, base.confirmations),
       headClock: new HeadClock(Number.POSITIVE_INFINITY, 0),
       troubles: new Troubles(),
       soleProviderPatience: 600_000

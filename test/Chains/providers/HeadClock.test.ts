@@ -1,6 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, Either, TestClock } from "effect"
 import { HeadClock } from "../../../src/Chains/providers/HeadClock.ts"
+import { Heads } from "../../../src/Chains/providers/Heads.ts"
 import { makeClient } from "../../../src/Chains/rpc/Rpc.ts"
 import type { Network } from "../../../src/Domain/Chain.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
@@ -43,7 +44,7 @@ const clock = Effect.gen(function* () {
     const second = other === "silent" ? silent : headAt("second", other)
     const { provider, providers } = someProviders(headAt("first", own), second)
     const decidesAlone = () => alone
-    const checked = clock.check(network, { ...providers, decidesAlone }, provider, own)
+    const checked = clock.check(network, new Heads({ ...providers, decidesAlone }, 3), provider, own)
     return Effect.either(Effect.map(checked, ({ time, wrong }) => wrong ?? time))
   }
 })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, TestClock } from "effect"
-import { makeIsStalled } from "../../../src/Chains/providers/stalledHead.ts"
+import { Heads } from "../../../src/Chains/providers/Heads.ts"
 import { Chains } from "../../../src/Chains.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import { alice, health, next, second, upTo, usdc, watchedPayment } from "../around.ts"
@@ -155,14 +155,14 @@ onTwo(
 it.effect("a stalled provider counts as lagging only for blocks above its head", () => {
   const chain = new ModelChain(10)
   const { aside, provider, providers } = someProviders(chain.client, new ModelChain(12).client)
-  const standsStill = makeIsStalled(providers)
+  const heads = new Heads(providers, 3)
   return Effect.gen(function* () {
     // The whole chain may have stopped.
     for (let i = 0; i < 3; i++) {
-      expect(yield* standsStill(provider, 10)).toBe(false)
+      expect(yield* heads.isStalled(provider, 10)).toBe(false)
       yield* TestClock.adjust("1 minute")
     }
-    expect(yield* standsStill(provider, 11)).toBe(true)
+    expect(yield* heads.isStalled(provider, 11)).toBe(true)
     expect(aside).toEqual(["behind"])
   })
 })

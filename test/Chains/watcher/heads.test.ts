@@ -1,9 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, TestClock } from "effect"
 import { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
-import { ImplausibleHeads } from "../../../src/Chains/providers/ImplausibleHeads.ts"
-import { isUnknownToOthers } from "../../../src/Chains/scan/commonAncestor.ts"
-import type { Scan } from "../../../src/Domain/Receipt.ts"
+import { Heads } from "../../../src/Chains/providers/Heads.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import {
   address,
@@ -17,7 +15,6 @@ import {
   withTokens,
   withTwo
 } from "../around.ts"
-import { inStore, watchOf } from "../balances/reconcileWorld.ts"
 import { coin, ModelChain, token } from "../ModelChain.ts"
 import { committedTo, ledger, pass, pay, paymentById, scanned, until, watch } from "../world.ts"
 import { onChain, onTwo } from "./onChain.ts"
@@ -133,10 +130,10 @@ it.effect("a head that a provider raises step by step, each below the checked di
   Effect.gen(function* () {
     const other = new ModelChain(10)
     const { provider, providers } = someProviders(other.client, other.client)
-    const farAhead = new ImplausibleHeads(providers)
+    const heads = new Heads(providers, 3)
     const blockAt = (number: number) => ({ number, hash: `0x${number}`, time: number })
     const check = (number: number, after: number) =>
-      Effect.either(farAhead.check(provider, blockAt(number), blockAt(after)))
+      Effect.either(heads.checkPlausible(provider, blockAt(number), blockAt(after)))
     expect((yield* check(910, 10))._tag).toBe("Right")
     expect(yield* check(1_810, 910)).toMatchObject({ _tag: "Left", left: { reason: "inconsistent" } })
     // If the chain really moves, another provider's head moves too.
@@ -157,7 +154,7 @@ it.effect.each([
     yield* TestClock.setTime((other.blocks.at(-1)?.time ?? 0) * 1000 + later)
     const head = own.blocks.at(-1)
     if (head === undefined) return expect.unreachable()
-    const checked = new ImplausibleHeads(providers).check(provider, head, { number: 10, hash: "", time: 0 })
+    const checked = new Heads(providers, 3).checkPlausible(provider, head, { number: 10, hash: "", time: 0 })
     expect((yield* Effect.either(checked))._tag).toBe(verdict)
   })
 )
@@ -182,17 +179,12 @@ it.effect.each([
 ] as const)(
   "a last block above a provider's later head is invented or not: another one's head is %s: %s",
   ([, isUnknown, number, time]) =>
-    inStore(
-      Effect.gen(function* () {
-        const { provider, providers } = someProviders(headedBy(95, 1_900), headedBy(number, time))
-        const watch = yield* watchOf(providers)
-        const last = { number: 100, hash: "0x1", time: 1_000 }
-        const unread = { checked: undefined, safe: undefined, finalized: undefined, verified: 0 }
-        const scan: Scan = { ...watch.network, ...unread, head: last }
-        const head = { number: 95, hash: "0x2", time: 1_900, parentHash: "0x3", logsBloom: undefined }
-        expect(yield* isUnknownToOthers(watch, provider, scan, head)).toBe(isUnknown)
-      })
-    )
+    Effect.gen(function* () {
+      const { provider, providers } = someProviders(headedBy(95, 1_900), headedBy(number, time))
+      const last = { number: 100, hash: "0x1", time: 1_000 }
+      const head = { number: 95, hash: "0x2", time: 1_900 }
+      expect(yield* new Heads(providers, 3).areBelow(provider, head, last)).toBe(isUnknown)
+    })
 )
 
 onTwo("a new chain does not start at a head far above another provider's", function* (liar) {

@@ -1,8 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { higherHead } from "../../../src/Chains/providers/laggingHead.ts"
+import { Heads } from "../../../src/Chains/providers/Heads.ts"
 import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
-import type { WatchContext } from "../../../src/Chains/scan/WatchContext.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import { ModelChain } from "../ModelChain.ts"
 import { errorOf } from "../providing.ts"
@@ -10,7 +9,7 @@ import { errorOf } from "../providing.ts"
 /** Whether a provider whose head stands at 10 is overtaken by another one. */
 const look = (other: RpcClient) => {
   const { provider, providers } = someProviders(new ModelChain(10).client, other)
-  return higherHead({ providers } as WatchContext, provider, 10)
+  return new Heads(providers, 3).stands(provider, 10)
 }
 
 it.effect("a stalled head lags behind one that is two blocks higher, and behind no lower one", () =>
@@ -26,7 +25,7 @@ it.effect("another provider whose head cannot be read has failed", () =>
   Effect.gen(function* () {
     const garbled: RpcClient = { ...new ModelChain(12).client, send: () => errorOf("garbled", "garbage") }
     const { aside, provider, providers } = someProviders(new ModelChain(10).client, garbled)
-    expect(yield* higherHead({ providers } as WatchContext, provider, 10)).toBeUndefined()
+    expect(yield* new Heads(providers, 3).stands(provider, 10)).toBeUndefined()
     expect(aside).toEqual(["garbage"])
   })
 )
