@@ -17,7 +17,7 @@ import { orUnusable } from "./Sql/StoreUnusable.ts"
 import { makeWriter, Writer } from "./Sql/Writer.ts"
 import { Workers } from "./Telemetry/Workers.ts"
 
-export { type CommitWith, changes, type Db, type Param, Reader, StoreUnavailable, Tx } from "./Sql/Db.ts"
+export { type CommitWith, changes, type Db, exists, type Param, Reader, StoreUnavailable, Tx } from "./Sql/Db.ts"
 export { StoreHealth } from "./Sql/StoreHealth.ts"
 export { StoreUnusable } from "./Sql/StoreUnusable.ts"
 export { alsoCommit, Writer } from "./Sql/Writer.ts"

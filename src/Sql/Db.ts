@@ -35,6 +35,10 @@ export interface Db {
 export const changes = (db: Db, sql: string, params: ReadonlyArray<Param>): Effect.Effect<boolean, StoreUnavailable> =>
   Effect.map(db.all(`${sql} RETURNING 1`, params), (rows) => rows.length > 0)
 
+/** Whether a query gives any row. */
+export const exists = (db: Db, sql: string, params: ReadonlyArray<Param>): Effect.Effect<boolean, StoreUnavailable> =>
+  Effect.map(db.get(sql, params), (row) => row !== undefined)
+
 /** The transaction that a command of the writer runs in. */
 export class Tx extends Context.Tag("tilld/Sql/Tx")<
   Tx,

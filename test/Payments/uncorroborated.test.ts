@@ -42,7 +42,7 @@ const corroborate = (head: number, transfers: ReadonlyArray<DatedTransfer>, on =
         const touched = yield* Effect.forEach(transfers, (one) => CorroborationRepo.setCorroborated(on, one), {
           concurrency: 1
         })
-        yield* settlement.settle({ network: on, head: block(head) }, touched.flat())
+        yield* settlement.settle({ network: on, head: block(head) }, touched)
       })
     )
     yield* untilExpired

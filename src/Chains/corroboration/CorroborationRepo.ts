@@ -6,9 +6,9 @@
 import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
-import { type Db, Tx } from "../../Sql.ts"
+import { type Db, exists, type Param, Tx } from "../../Sql.ts"
 import * as Balances from "../balances/BalancesRepo.ts"
-import { keyOf, type ReceiptKey, type Touched } from "../ledger/LedgerRepo.ts"
+import { isReceipt, keyOf, paramsOf, type ReceiptKey, type Touched } from "../ledger/LedgerRepo.ts"
 import * as Searches from "./SearchesRepo.ts"
 
 /** A receipt that no second provider has corroborated. */
@@ -30,18 +30,11 @@ export interface Uncorroborated extends ReceiptKey {
   readonly unverifiable: boolean
 }
 
-interface UncorroboratedRow {
-  readonly block_hash: string
-  readonly address: string
-  readonly position: string
-  readonly block_number: number
-  readonly tx_hash: string
-  readonly currency: string
+type UncorroboratedRow = Omit<Uncorroborated, "amount" | "deniedBy" | "isDenied" | "reportedBy" | "unverifiable"> & {
   readonly amount: string
-  readonly seen_at: number
-  readonly denied_by: string | null
-  readonly is_denied: number
-  readonly reported_by: string | null
+  readonly deniedBy: string | null
+  readonly isDenied: number
+  readonly reportedBy: string | null
   readonly unverifiable: number
 }
 
@@ -50,21 +43,15 @@ export const isDenied = `EXISTS (SELECT 1 FROM receipts AS denied
   WHERE denied.denied_by IS NOT NULL AND denied.corroborated = 0 AND denied.chain = receipts.chain AND denied.mode = receipts.mode
     AND denied.tx_hash = receipts.tx_hash AND denied.block_hash = receipts.block_hash)`
 
-const columns = `block_hash, address, position, block_number, tx_hash, currency, amount, seen_at, denied_by, reported_by,
-  unverifiable, ${isDenied} AS is_denied`
+const columns = `block_hash AS blockHash, address, position, block_number AS blockNumber, tx_hash AS txHash, currency,
+  amount, seen_at AS seenAt, denied_by AS deniedBy, reported_by AS reportedBy, unverifiable, ${isDenied} AS isDenied`
 
 const fromRow = (row: UncorroboratedRow): Uncorroborated => ({
-  blockHash: row.block_hash,
-  address: row.address,
-  position: row.position,
-  blockNumber: row.block_number,
-  txHash: row.tx_hash,
-  currency: row.currency,
+  ...row,
   amount: BigInt(row.amount),
-  seenAt: row.seen_at,
-  deniedBy: row.denied_by ?? undefined,
-  isDenied: row.is_denied === 1,
-  reportedBy: row.reported_by ?? undefined,
+  deniedBy: row.deniedBy ?? undefined,
+  isDenied: row.isDenied === 1,
+  reportedBy: row.reportedBy ?? undefined,
   unverifiable: row.unverifiable === 1
 })
 
@@ -84,7 +71,7 @@ export const uncorroborated = (
   { chain, mode }: Network,
   upTo: number,
   limit: number,
-  after?: UncorroboratedCursor
+  after: UncorroboratedCursor = { blockNumber: upTo + 1, blockHash: "", address: "", position: "" }
 ) =>
   Effect.map(
     db.all<UncorroboratedRow>(
@@ -92,15 +79,7 @@ export const uncorroborated = (
        WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND dust IS NULL AND tx_hash IS NOT NULL
          AND (block_number, block_hash, address, position) < (?, ?, ?, ?)
        ORDER BY block_number DESC, block_hash DESC, address DESC, position DESC LIMIT ?`,
-      [
-        chain,
-        mode,
-        after?.blockNumber ?? upTo + 1,
-        after?.blockHash ?? "",
-        after?.address ?? "",
-        after?.position ?? "",
-        limit
-      ]
+      [chain, mode, after.blockNumber, after.blockHash, after.address, after.position, limit]
     ),
     (rows) => rows.map(fromRow)
   )
@@ -190,38 +169,42 @@ export const countWaiting = (db: Db, { chain, mode }: Network, number: number) =
 
 /** Whether a receipt up to block `upTo` is uncorroborated, dust included, or one above `after` is refuted. */
 export const anyUncorroborated = (db: Db, { chain, mode }: Network, after: number, upTo: number) =>
-  Effect.map(
-    db.get(
-      `SELECT 1 FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND block_number <= ?
-       UNION ALL
-       SELECT 1 FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 0 AND refuted = 1 AND block_number > ? AND block_number <= ?
-       LIMIT 1`,
-      [chain, mode, upTo, chain, mode, after, upTo]
-    ),
-    (row) => row !== undefined
+  exists(
+    db,
+    `SELECT 1 FROM receipts
+     WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND block_number <= ?
+     UNION ALL
+     SELECT 1 FROM receipts
+     WHERE chain = ? AND mode = ? AND canonical = 0 AND refuted = 1 AND block_number > ? AND block_number <= ?
+     LIMIT 1`,
+    [chain, mode, upTo, chain, mode, after, upTo]
+  )
+
+/** Changes a receipt. Gives the payment concerned; undefined where it is lost, or the receipt is gone. */
+const change = (network: Network, key: ReceiptKey, set: string, params: ReadonlyArray<Param> = []) =>
+  Effect.flatMap(Tx, (tx) =>
+    Effect.map(
+      tx.get<{ payment: Touched | null }>(
+        `UPDATE receipts SET ${set} WHERE ${isReceipt} RETURNING payment_id AS payment`,
+        [...params, ...paramsOf(network, key)]
+      ),
+      (row): Touched => row?.payment ?? undefined
+    )
   )
 
 /**
  * Marks a receipt as corroborated. `blockTime`: the block time of the quorum, Unix seconds, and `sender`, who sent it by the
- * quorum: both may differ from what the provider said that reported it. Gives the payment concerned; an empty list where
- * the receipt is gone.
+ * quorum: both may differ from what the provider said that reported it.
  */
 export const setCorroborated = (
-  { chain, mode }: Network,
-  { address, blockHash, position }: ReceiptKey,
+  network: Network,
+  key: ReceiptKey,
   { blockTime, sender }: { readonly blockTime?: number | undefined; readonly sender?: string | undefined } = {}
 ) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    const rows = yield* tx.all<{ payment_id: string | null }>(
-      `UPDATE receipts SET corroborated = 1, block_time = coalesce(?, block_time), sender = ?
-       WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? RETURNING payment_id`,
-      [blockTime ?? null, sender ?? null, chain, mode, blockHash, address, position]
-    )
-    return rows.map((row) => (row.payment_id ?? undefined) as Touched)
-  })
+  change(network, key, "corroborated = 1, block_time = coalesce(?, block_time), sender = ?", [
+    blockTime ?? null,
+    sender ?? null
+  ])
 
 /** Most denied receipts that are read for their providers. */
 const maxDenied = 1_000
@@ -243,48 +226,22 @@ export const denials = (db: Db, { chain, mode }: Network, number: number) =>
     [chain, mode, number, maxDenied]
   )
 
-/** Records that the provider `host` lacks the receipt. Gives the payment concerned. */
-export const setDenied = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey, host: string) =>
-  Effect.flatMap(Tx, (tx) =>
-    Effect.map(
-      tx.get<{ payment_id: string | null }>(
-        `UPDATE receipts SET denied_by = ?, unverifiable = 0
-         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? RETURNING payment_id`,
-        [host, chain, mode, blockHash, address, position]
-      ),
-      (row) => (row?.payment_id ?? undefined) as Touched
-    )
-  )
+/** Records that the provider `host` lacks the receipt. */
+export const setDenied = (network: Network, key: ReceiptKey, host: string) =>
+  change(network, key, "denied_by = ?, unverifiable = 0", [host])
 
-/** Records that no other provider is able to check the receipt. Gives the payment concerned. */
-export const setUnverifiable = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) =>
-  Effect.flatMap(Tx, (tx) =>
-    Effect.map(
-      tx.get<{ payment_id: string | null }>(
-        `UPDATE receipts SET unverifiable = 1
-         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? RETURNING payment_id`,
-        [chain, mode, blockHash, address, position]
-      ),
-      (row) => (row?.payment_id ?? undefined) as Touched
-    )
-  )
+/** Records that no other provider is able to check the receipt. */
+export const setUnverifiable = (network: Network, key: ReceiptKey) => change(network, key, "unverifiable = 1")
 
 /**
- * Refutes a receipt that two providers deny: it does not count, also when it is reported again. Gives the payment
- * concerned. Stored balances of its address are dropped: they may come from the provider that reported it, and hide money
- * that really arrived. The payment is searched again before it ends, now without this receipt.
+ * Refutes a receipt that two providers deny: it does not count, also when it is reported again. Stored balances of its
+ * address are dropped: they may come from the provider that reported it, and hide money that really arrived. The payment
+ * is searched again before it ends, now without this receipt.
  */
-export const refute = (network: Network, { address, blockHash, position }: ReceiptKey) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    const row = yield* tx.get<{ payment_id: string | null }>(
-      `UPDATE receipts SET canonical = 0, refuted = 1
-       WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?
-       RETURNING payment_id`,
-      [network.chain, network.mode, blockHash, address, position]
+export const refute = (network: Network, key: ReceiptKey) =>
+  Effect.tap(change(network, key, "canonical = 0, refuted = 1"), (payment) =>
+    Effect.zipRight(
+      key.position.startsWith("log:") ? Effect.void : Balances.forget(network, key.address),
+      Searches.forget(network, payment)
     )
-    if (row === undefined) return undefined
-    if (!position.startsWith("log:")) yield* Balances.forget(network, address)
-    yield* Searches.forget(network, row.payment_id)
-    return (row.payment_id ?? undefined) as Touched
-  })
+  )

@@ -4,13 +4,14 @@
  * there.
  */
 import { Effect } from "effect"
-import type { ChainName, Network } from "../../Domain/Chain.ts"
+import type { Network } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
 import { dueTimeSql, overBefore } from "../../Domain/deadline.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { type Db, Tx } from "../../Sql.ts"
 import type { Watched } from "../balances/balanceQuery.ts"
+import type { Touched } from "../ledger/LedgerRepo.ts"
 
 /** Number of the block up to which a payment has been searched; undefined where it has not been. */
 export const searchedTo = (db: Db, payment: PaymentId) =>
@@ -19,21 +20,14 @@ export const searchedTo = (db: Db, payment: PaymentId) =>
     (row) => row?.number
   )
 
-interface DueRow {
-  readonly id: PaymentId
-  readonly address: string
-  readonly chain: ChainName
-  readonly currency: string
-  readonly created_head: number | null
-  readonly due_at: number
-}
-
 /** A payment that is about to end, with the address to search. */
 export interface DuePayment extends Watched {
   readonly payment: PaymentId
   /** When its time ended, without the settle grace; Unix milliseconds. */
   readonly dueAt: number
 }
+
+const columns = `id AS payment, lower(address) AS address, currency, created_head AS createdHead, ${dueTimeSql} AS dueAt`
 
 /**
  * Up to `limit` payments of the chain, other than `except`, that are to be searched before they end:
@@ -52,20 +46,20 @@ export const due = (
   limit: number
 ) =>
   Effect.map(
-    db.all<DueRow>(
-      `SELECT * FROM (SELECT id, address, chain, currency, created_head, ${dueTimeSql} AS due_at FROM payments
+    db.all<Pick<DuePayment, "payment" | "dueAt" | "address"> & { currency: string; createdHead: number | null }>(
+      `SELECT * FROM (SELECT ${columns} FROM payments
        WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND ${dueTimeSql} < ?
          AND NOT EXISTS (SELECT 1 FROM searches WHERE payment_id = payments.id)
          AND NOT EXISTS (SELECT 1 FROM receipts
            WHERE payment_id = payments.id AND chain = payments.chain AND position = 'unattributed' AND canonical = 1
              AND block_number > ?)
        UNION ALL
-       SELECT id, address, chain, currency, created_head, ${dueTimeSql} AS due_at FROM payments
+       SELECT ${columns} FROM payments
        WHERE status = 'confirmed' AND chain = ? AND id IN (
          SELECT payment_id FROM receipts AS gone
          WHERE canonical = 0 AND refuted = 0 AND chain = ? AND mode = ? AND block_number <= ?
            AND NOT EXISTS (SELECT 1 FROM searches WHERE payment_id = gone.payment_id AND number >= gone.block_number)))
-       WHERE id NOT IN (SELECT value FROM json_each(?))
+       WHERE payment NOT IN (SELECT value FROM json_each(?))
        LIMIT ?`,
       [
         chain,
@@ -82,15 +76,10 @@ export const due = (
     ),
     (rows) =>
       rows.map(
-        (row): DuePayment => ({
-          payment: row.id,
-          dueAt: row.due_at,
-          address: row.address.toLowerCase(),
-          own: true,
-          createdHead: row.created_head ?? undefined,
-          everyRound: false,
+        ({ address, createdHead, currency, dueAt, payment }): DuePayment => ({
+          ...{ payment, dueAt, address, own: true, createdHead: createdHead ?? undefined, everyRound: false },
           // Coins that arrived and were collected since leave the balance as it was; the nonce shows them.
-          withNonce: row.currency === nativeToken(chain)
+          withNonce: currency === nativeToken(chain)
         })
       )
   )
@@ -109,7 +98,7 @@ export const keep = ({ chain, mode }: Network, payments: ReadonlyArray<PaymentId
   })
 
 /** Has a payment searched again before it ends. */
-export const forget = ({ chain, mode }: Network, payment: string | null) =>
+export const forget = ({ chain, mode }: Network, payment: Touched) =>
   Effect.flatMap(Tx, (tx) =>
-    tx.run("DELETE FROM searches WHERE payment_id = ? AND chain = ? AND mode = ?", [payment, chain, mode])
+    tx.run("DELETE FROM searches WHERE payment_id = ? AND chain = ? AND mode = ?", [...[payment ?? null, chain, mode]])
   )

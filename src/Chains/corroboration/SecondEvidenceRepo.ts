@@ -22,17 +22,6 @@ export interface Undated extends ReceiptKey {
   readonly since: number | undefined
 }
 
-interface UndatedRow {
-  readonly payment_id: PaymentId
-  readonly block_hash: string
-  readonly address: string
-  readonly position: string
-  readonly block_number: number
-  readonly block_time: number
-  readonly amount: string
-  readonly since_number: number | null
-}
-
 /** Uncorroborated money without a transaction of these payments, in blocks up to `upTo`. */
 export const undated = (
   db: Db,
@@ -41,26 +30,15 @@ export const undated = (
   payments: ReadonlyArray<{ readonly payment: PaymentId }>
 ) =>
   Effect.map(
-    db.all<UndatedRow>(
-      `SELECT payment_id, block_hash, address, position, block_number, block_time, amount, since_number
-       FROM receipts
+    db.all<Omit<Undated, "amount" | "since"> & { readonly amount: string; readonly since: number | null }>(
+      `SELECT payment_id AS payment, block_hash AS blockHash, address, position, block_number AS blockNumber,
+         block_time AS blockTime, amount, since_number AS since FROM receipts
        WHERE payment_id IN (SELECT value FROM json_each(?)) AND dust IS NULL AND position = 'unattributed'
          AND chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND block_number <= ?`,
       [JSON.stringify(payments.map(({ payment }) => payment)), chain, mode, upTo]
     ),
-    (rows) =>
-      rows.map(
-        (row): Undated => ({
-          payment: row.payment_id,
-          blockHash: row.block_hash,
-          address: row.address,
-          position: row.position,
-          blockNumber: row.block_number,
-          blockTime: row.block_time,
-          amount: BigInt(row.amount),
-          since: row.since_number ?? undefined
-        })
-      )
+    (rows): ReadonlyArray<Undated> =>
+      rows.map((row) => ({ ...row, amount: BigInt(row.amount), since: row.since ?? undefined }))
   )
 
 /** A receipt with its block time as the providers report it, Unix seconds. */

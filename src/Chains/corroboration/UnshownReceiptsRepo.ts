@@ -6,10 +6,9 @@
 import { Effect } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import type { Network } from "../../Domain/Chain.ts"
-import type { PaymentId } from "../../Domain/Ids.ts"
-import { type Db, Tx } from "../../Sql.ts"
+import { type Db, exists, Tx } from "../../Sql.ts"
 import * as Balances from "../balances/BalancesRepo.ts"
-import type * as Ledger from "../ledger/LedgerRepo.ts"
+import * as Ledger from "../ledger/LedgerRepo.ts"
 import * as Searches from "./SearchesRepo.ts"
 
 /** An unattributed receipt that the balances of two providers have not been found to show. */
@@ -23,65 +22,37 @@ export interface UnshownReceipt extends Ledger.ReceiptKey {
   readonly amount: bigint
 }
 
-interface UnshownRow {
-  readonly block_hash: string
-  readonly address: string
-  readonly position: string
-  readonly block_number: number
-  readonly block_time: number
-  readonly since: number
-  readonly amount: string
-}
-
 /** The newest `limit` of the network. */
 export const unshown = (db: Db, { chain, mode }: Network, limit: number) =>
   Effect.map(
-    db.all<UnshownRow>(
-      `SELECT block_hash, address, position, block_number, block_time, coalesce(since_number, block_number) AS since, amount
-       FROM receipts
+    db.all<Omit<UnshownReceipt, "amount"> & { readonly amount: string }>(
+      `SELECT block_hash AS blockHash, address, position, block_number AS blockNumber, block_time AS blockTime,
+         coalesce(since_number, block_number) AS since, amount FROM receipts
        WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND position = 'unattributed'
        ORDER BY block_number DESC LIMIT ?`,
       [chain, mode, limit]
     ),
-    (rows) =>
-      rows.map(
-        (row): UnshownReceipt => ({
-          blockHash: row.block_hash,
-          address: row.address,
-          position: row.position,
-          blockNumber: row.block_number,
-          blockTime: row.block_time,
-          since: row.since,
-          amount: BigInt(row.amount)
-        })
-      )
+    (rows): ReadonlyArray<UnshownReceipt> => rows.map((row) => ({ ...row, amount: BigInt(row.amount) }))
   )
 
 /** Whether its payment has been searched before its end. */
-export const isSearched = (db: Db, { chain, mode }: Network, { address, blockHash, position }: Ledger.ReceiptKey) =>
-  Effect.map(
-    db.get(
-      `SELECT 1 FROM searches WHERE payment_id = (SELECT payment_id FROM receipts
-         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?)`,
-      [chain, mode, blockHash, address, position]
-    ),
-    (row) => row !== undefined
+export const isSearched = (db: Db, network: Network, key: Ledger.ReceiptKey) =>
+  exists(
+    db,
+    `SELECT 1 FROM searches WHERE payment_id = (SELECT payment_id FROM receipts WHERE ${Ledger.isReceipt})`,
+    Ledger.paramsOf(network, key)
   )
 
 /**
  * Marks an unattributed receipt as corroborated. A receipt of an ended payment stays as it is: it records money that
  * did not count when the payment ended.
  */
-export const setShown = (
-  { chain, mode }: Network,
-  { address, amount, blockHash }: Pick<UnshownReceipt, "address" | "amount" | "blockHash">
-) =>
+export const setShown = (network: Network, receipt: Ledger.ReceiptKey & Pick<UnshownReceipt, "amount">) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(
-      `UPDATE receipts SET corroborated = 1
-       WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = 'unattributed' AND amount = ?
+      `UPDATE receipts SET corroborated = 1 WHERE ${Ledger.isReceipt} AND amount = ?
          AND NOT EXISTS (SELECT 1 FROM payments WHERE id = payment_id AND ended_at IS NOT NULL)`,
-      [chain, mode, blockHash, address, amount.toString()]
+      [...Ledger.paramsOf(network, receipt), receipt.amount.toString()]
     )
   )
 
@@ -130,17 +101,14 @@ export const receivedUpTo = (db: Db, { chain, mode }: Network, address: string, 
  * Removes a denied unattributed receipt from the ledger, and the stored balances that it explained. Gives the payment
  * concerned. Part of the money may be real: the payment is searched again before it ends.
  */
-export const takeBack = (network: Network, { address, amount, blockHash, since }: UnshownReceipt) =>
+export const takeBack = (network: Network, receipt: UnshownReceipt) =>
   Effect.gen(function* () {
-    const tx = yield* Tx
-    const row = yield* tx.get<{ payment_id: PaymentId | null }>(
-      `DELETE FROM receipts
-       WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = 'unattributed' AND amount = ?
-       RETURNING payment_id`,
-      [network.chain, network.mode, blockHash, address, amount.toString()]
+    const row = yield* (yield* Tx).get<{ payment: Ledger.Touched | null }>(
+      `DELETE FROM receipts WHERE ${Ledger.isReceipt} AND amount = ? RETURNING payment_id AS payment`,
+      [...Ledger.paramsOf(network, receipt), receipt.amount.toString()]
     )
     if (row === undefined) return []
-    yield* Balances.forget(network, address, since)
-    yield* Searches.forget(network, row.payment_id)
-    return [row.payment_id ?? undefined] satisfies ReadonlyArray<Ledger.Touched>
+    yield* Balances.forget(network, receipt.address, receipt.since)
+    yield* Searches.forget(network, row.payment ?? undefined)
+    return [row.payment ?? undefined] satisfies ReadonlyArray<Ledger.Touched>
   })

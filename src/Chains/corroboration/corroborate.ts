@@ -70,7 +70,7 @@ const store = (
     Effect.gen(function* () {
       const touched = new Set<Ledger.Touched>()
       for (const [receipt, known] of corroborated) {
-        for (const payment of yield* CorroborationRepo.setCorroborated(network, receipt, known)) touched.add(payment)
+        touched.add(yield* CorroborationRepo.setCorroborated(network, receipt, known))
       }
       for (const [receipt, host] of denied) touched.add(yield* CorroborationRepo.setDenied(network, receipt, host))
       for (const receipt of unverifiable) touched.add(yield* CorroborationRepo.setUnverifiable(network, receipt))

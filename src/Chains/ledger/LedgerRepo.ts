@@ -7,7 +7,7 @@ import { Clock, Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
-import { type Db, Tx } from "../../Sql.ts"
+import { type Db, exists, Tx } from "../../Sql.ts"
 import type { Transfer } from "./Transfer.ts"
 import { currencyFor, ownersOf } from "./WatchedAddressesRepo.ts"
 
@@ -286,23 +286,24 @@ export interface ReceiptKey {
   readonly position: string
 }
 
+/** SQL: a receipt by its key, with `paramsOf`. */
+export const isReceipt = "chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?"
+export const paramsOf = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) => [
+  ...[chain, mode, blockHash],
+  ...[address, position]
+]
+
 /** A key for maps and sets. */
 export const keyOf = ({ address, blockHash, position }: ReceiptKey): string => `${blockHash} ${address} ${position}`
 
 /** The keys of those receipts that are in the ledger and canonical. */
-export const countedKeys = (db: Db, { chain, mode }: Network, receipts: ReadonlyArray<ReceiptKey>) =>
-  Effect.gen(function* () {
-    const keys = new Set<string>()
-    for (const key of receipts) {
-      const row = yield* db.get<{ canonical: number }>(
-        `SELECT canonical FROM receipts
-         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? AND canonical = 1`,
-        [chain, mode, key.blockHash, key.address, key.position]
-      )
-      if (row !== undefined) keys.add(keyOf(key))
-    }
-    return keys
-  })
+export const countedKeys = (db: Db, network: Network, receipts: ReadonlyArray<ReceiptKey>) =>
+  Effect.map(
+    Effect.filter(receipts, (key) =>
+      exists(db, `SELECT 1 FROM receipts WHERE ${isReceipt} AND canonical = 1`, paramsOf(network, key))
+    ),
+    (counted) => new Set(counted.map(keyOf))
+  )
 
 /** Stores that the verification pass has read every block up to `number`. */
 export const moveVerified = ({ chain, mode }: Network, number: number) =>
