@@ -17,7 +17,17 @@ import { orUnusable } from "./Sql/StoreUnusable.ts"
 import { makeWriter, Writer } from "./Sql/Writer.ts"
 import { Workers } from "./Telemetry/Workers.ts"
 
-export { type CommitWith, changes, type Db, exists, type Param, Reader, StoreUnavailable, Tx } from "./Sql/Db.ts"
+export {
+  anyRow,
+  type CommitWith,
+  changes,
+  type Db,
+  execute,
+  type Param,
+  Reader,
+  StoreUnavailable,
+  Tx
+} from "./Sql/Db.ts"
 export { StoreHealth } from "./Sql/StoreHealth.ts"
 export { StoreUnusable } from "./Sql/StoreUnusable.ts"
 export { alsoCommit, Writer } from "./Sql/Writer.ts"

@@ -1,5 +1,5 @@
 import { Effect, Either, Schema } from "effect"
-import { type Db, Tx } from "../Sql.ts"
+import { type Db, execute } from "../Sql.ts"
 import { AlertState, nothingSeen } from "./Condition.ts"
 
 const Stored = Schema.parseJson(AlertState)
@@ -17,5 +17,4 @@ export const read = (db: Db) =>
 export const encoded = ({ seen, unsent }: AlertState): string =>
   encode({ seen: seen.filter(({ openedAt }) => openedAt !== undefined), unsent })
 
-export const write = (state: string) =>
-  Effect.flatMap(Tx, (tx) => tx.run("INSERT OR REPLACE INTO alerts (id, state) VALUES (1, ?)", [state]))
+export const write = (state: string) => execute("INSERT OR REPLACE INTO alerts (id, state) VALUES (1, ?)", [state])

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Account, AccountTerms } from "../Domain/Account.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
-import { type Db, Tx } from "../Sql.ts"
+import { anyRow, type Db, execute, Tx } from "../Sql.ts"
 import { behind, type ListPage } from "./listPage.ts"
 
 /** A wallet that belongs to an account, instead of the configuration's. */
@@ -39,19 +39,14 @@ export const insertWallet = Effect.fn("AccountsRepo.insertWallet")(function* (
   ])
 })
 
-export const exists = (db: Db, id: string) =>
-  Effect.map(db.get("SELECT 1 FROM accounts WHERE id = ?", [id]), (row) => row !== undefined)
+export const exists = (db: Db, id: string) => anyRow(db, "SELECT 1 FROM accounts WHERE id = ?", [id])
 
 /** Whether there are others than the default account. */
-export const areSeveral = (db: Db) =>
-  Effect.map(db.get("SELECT 1 FROM accounts LIMIT 1 OFFSET 1"), (row) => row !== undefined)
+export const areSeveral = (db: Db) => anyRow(db, "SELECT 1 FROM accounts LIMIT 1 OFFSET 1")
 
 /** Whether any account uses this wallet in `mode`. */
 export const usesWallet = (db: Db, fingerprint: string, mode: Mode) =>
-  Effect.map(
-    db.get("SELECT 1 FROM account_wallets WHERE fingerprint = ? AND mode = ?", [fingerprint, mode]),
-    (row) => row !== undefined
-  )
+  anyRow(db, "SELECT 1 FROM account_wallets WHERE fingerprint = ? AND mode = ?", [fingerprint, mode])
 
 /** The account's own wallets; empty when it uses the configuration's. */
 export const walletsOf = (db: Db, account: AccountId) =>
@@ -124,12 +119,10 @@ export const byId = (db: Db, id: string) =>
 
 /** Stores what an account may do. */
 export const change = ({ id, terms: { perHour, perMinute, quotaBytes } }: Account) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("UPDATE accounts SET quota_bytes = ?, per_minute = ?, per_hour = ? WHERE id = ?", [
-      ...[quotaBytes ?? null, perMinute ?? null, perHour ?? null],
-      id
-    ])
-  )
+  execute("UPDATE accounts SET quota_bytes = ?, per_minute = ?, per_hour = ? WHERE id = ?", [
+    ...[quotaBytes ?? null, perMinute ?? null, perHour ?? null],
+    id
+  ])
 
 /** The accounts that have rate limits of their own. */
 export const withOwnLimits = (db: Db) =>

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
-import { type Db, Tx } from "../Sql.ts"
+import { anyRow, type Db, execute } from "../Sql.ts"
 
 /** How an act came in: over the control socket, by a command without a daemon, with an API key, or from the portal. */
 export type Via = "socket" | "direct" | "api" | "portal"
@@ -42,17 +42,15 @@ const toEntry = ({ account_id: account, mode, ...row }: AuditRow): AuditEntry =>
 })
 
 export const insert = ({ account, act, at, detail, mode, via, who }: Omit<AuditEntry, "sequence">) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("INSERT INTO audit (at, via, who, account_id, mode, act, detail) VALUES (?, ?, ?, ?, ?, ?, ?)", [
-      at,
-      via,
-      who,
-      account ?? null,
-      mode ?? null,
-      act,
-      detail
-    ])
-  )
+  execute("INSERT INTO audit (at, via, who, account_id, mode, act, detail) VALUES (?, ?, ?, ?, ?, ?, ?)", [
+    at,
+    via,
+    who,
+    account ?? null,
+    mode ?? null,
+    act,
+    detail
+  ])
 
 export interface AuditFilter {
   /** Unix milliseconds. */
@@ -135,5 +133,4 @@ export const waysIn = (
     )
   })
 
-export const exists = (db: Db, sequence: number) =>
-  Effect.map(db.get("SELECT 1 FROM audit WHERE sequence = ?", [sequence]), (row) => row !== undefined)
+export const exists = (db: Db, sequence: number) => anyRow(db, "SELECT 1 FROM audit WHERE sequence = ?", [sequence])

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { PersonId, SessionId } from "../Domain/Ids.ts"
-import { type Db, Tx } from "../Sql.ts"
+import { type Db, execute, Tx } from "../Sql.ts"
 
 /** A one-time link. Times in Unix milliseconds. */
 export interface LoginLink {
@@ -61,17 +61,15 @@ export const byHash = (db: Db, hash: Uint8Array) =>
 
 /** @param at Unix milliseconds */
 export const use = (hash: Uint8Array, at: number) =>
-  Effect.flatMap(Tx, (tx) => tx.run("UPDATE sign_in_links SET used_at = ? WHERE hash = ?", [at, hash]))
+  execute("UPDATE sign_in_links SET used_at = ? WHERE hash = ?", [at, hash])
 
 /** @param at Unix milliseconds */
 export const refuse = (hash: Uint8Array, at: number) =>
-  Effect.flatMap(Tx, (tx) => tx.run("UPDATE sign_in_links SET refused_at = ? WHERE hash = ?", [at, hash]))
+  execute("UPDATE sign_in_links SET refused_at = ? WHERE hash = ?", [at, hash])
 
 /** Ends all links of a person that are still open. */
 export const end = (person: PersonId, at: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("UPDATE sign_in_links SET used_at = ? WHERE person_id = ? AND used_at IS NULL", [at, person])
-  )
+  execute("UPDATE sign_in_links SET used_at = ? WHERE person_id = ? AND used_at IS NULL", [at, person])
 
 /** Deletes up to `limit` links that ended before `until`, Unix milliseconds. Whether there may be more. */
 export const forget = (until: number, limit: number) =>
@@ -86,10 +84,8 @@ export const forget = (until: number, limit: number) =>
 
 /** Lets the open links that were made in these sessions expire. */
 export const expireOf = (sessions: string, now: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `UPDATE sign_in_links SET expires_at = ?
+  execute(
+    `UPDATE sign_in_links SET expires_at = ?
        WHERE came_of IN (SELECT value FROM json_each(?)) AND used_at IS NULL AND expires_at > ?`,
-      [now, sessions, now]
-    )
+    [now, sessions, now]
   )

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { PersonId, SessionId } from "../Domain/Ids.ts"
-import { changes, type Db, Tx } from "../Sql.ts"
+import { changes, type Db, execute, Tx } from "../Sql.ts"
 
 /** A WebAuthn credential. Times in Unix milliseconds. */
 export interface Passkey {
@@ -56,15 +56,13 @@ export const list = (db: Db, person: PersonId) =>
 
 /** Stores a passkey, unless there is one with its id. */
 export const insert = (passkey: Omit<Passkey, "lastUsedAt">) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `INSERT INTO passkeys (id, person_id, name, public_key, counter, created_at, came_of)
+  execute(
+    `INSERT INTO passkeys (id, person_id, name, public_key, counter, created_at, came_of)
        VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
-      [
-        ...[passkey.id, passkey.person, passkey.name, passkey.publicKey, passkey.counter],
-        ...[passkey.createdAt, passkey.cameOf ?? null]
-      ]
-    )
+    [
+      ...[passkey.id, passkey.person, passkey.name, passkey.publicKey, passkey.counter],
+      ...[passkey.createdAt, passkey.cameOf ?? null]
+    ]
   )
 
 /**
@@ -82,14 +80,11 @@ export const remove = (person: PersonId, id: string) =>
   Effect.flatMap(Tx, (tx) => changes(tx, "DELETE FROM passkeys WHERE person_id = ? AND id = ?", [person, id]))
 
 /** Removes all of a person. */
-export const removeAll = (person: PersonId) =>
-  Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM passkeys WHERE person_id = ?", [person]))
+export const removeAll = (person: PersonId) => execute("DELETE FROM passkeys WHERE person_id = ?", [person])
 
 /** Removes those that came of these sessions and were made since `since`, Unix milliseconds. */
 export const removeOf = (sessions: string, since: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("DELETE FROM passkeys WHERE came_of IN (SELECT value FROM json_each(?)) AND created_at >= ?", [
-      sessions,
-      since
-    ])
-  )
+  execute("DELETE FROM passkeys WHERE came_of IN (SELECT value FROM json_each(?)) AND created_at >= ?", [
+    sessions,
+    since
+  ])

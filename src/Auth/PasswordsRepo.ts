@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { type AccountId, type PersonId, SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
-import { changes, type Db, Tx } from "../Sql.ts"
+import { changes, type Db, execute, Tx } from "../Sql.ts"
 import { type PersonRow, toPerson } from "./PeopleRepo.ts"
 
 /** A password with its person. */
@@ -44,13 +44,11 @@ export const ofPerson = (db: Db, person: PersonId) =>
 
 /** Sets a person's password, in place of the one before. */
 export const set = (realm: AccountId, { cameOf, createdAt, hash, person, salt, signInName }: Password) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `INSERT INTO passwords (person_id, realm, sign_in_name, salt, hash, created_at, came_of) VALUES (?, ?, ?, ?, ?, ?, ?)
+  execute(
+    `INSERT INTO passwords (person_id, realm, sign_in_name, salt, hash, created_at, came_of) VALUES (?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (person_id) DO UPDATE SET sign_in_name = excluded.sign_in_name, salt = excluded.salt,
          hash = excluded.hash, created_at = excluded.created_at, came_of = excluded.came_of`,
-      [person.id, realm, signInName, salt, hash, createdAt, cameOf ?? null]
-    )
+    [person.id, realm, signInName, salt, hash, createdAt, cameOf ?? null]
   )
 
 /** Whether there was one. */
@@ -59,9 +57,7 @@ export const remove = (person: PersonId) =>
 
 /** Removes those that came of these sessions and were made since `since`, Unix milliseconds. */
 export const removeOf = (sessions: string, since: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("DELETE FROM passwords WHERE came_of IN (SELECT value FROM json_each(?)) AND created_at >= ?", [
-      sessions,
-      since
-    ])
-  )
+  execute("DELETE FROM passwords WHERE came_of IN (SELECT value FROM json_each(?)) AND created_at >= ?", [
+    sessions,
+    since
+  ])

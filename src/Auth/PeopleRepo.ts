@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { AccountId, PersonId } from "../Domain/Ids.ts"
 import type { Person, Role } from "../Domain/Person.ts"
-import { type Db, Tx } from "../Sql.ts"
+import { type Db, execute } from "../Sql.ts"
 import { behind, type ListPage } from "./listPage.ts"
 
 export interface PersonRow {
@@ -27,13 +27,11 @@ const orUndefined = (row: PersonRow | undefined) => (row === undefined ? undefin
 const columns = "id, name, role, account_id, created_at, disabled_at"
 
 export const insert = ({ account, createdAt, id, name, role }: Person) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("INSERT INTO people (id, name, role, account_id, created_at) VALUES (?, ?, ?, ?, ?)", [
-      ...[id, name, role],
-      account ?? null,
-      createdAt
-    ])
-  )
+  execute("INSERT INTO people (id, name, role, account_id, created_at) VALUES (?, ?, ?, ?, ?)", [
+    ...[id, name, role],
+    account ?? null,
+    createdAt
+  ])
 
 export const byId = (db: Db, id: string) =>
   Effect.map(db.get<PersonRow>(`SELECT ${columns} FROM people WHERE id = ?`, [id]), orUndefined)
@@ -86,9 +84,8 @@ export const list = (db: Db, page: ListPage, account?: AccountId) => {
   )
 }
 
-export const changeRole = (id: PersonId, role: Role) =>
-  Effect.flatMap(Tx, (tx) => tx.run("UPDATE people SET role = ? WHERE id = ?", [role, id]))
+export const changeRole = (id: PersonId, role: Role) => execute("UPDATE people SET role = ? WHERE id = ?", [role, id])
 
 /** @param at Unix milliseconds; undefined: enables the person again */
 export const disable = (id: PersonId, at: number | undefined) =>
-  Effect.flatMap(Tx, (tx) => tx.run("UPDATE people SET disabled_at = ? WHERE id = ?", [at ?? null, id]))
+  execute("UPDATE people SET disabled_at = ? WHERE id = ?", [at ?? null, id])

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { type PersonId, SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
-import { type Db, type StoreUnavailable, Tx } from "../Sql.ts"
+import { type Db, execute, type StoreUnavailable, Tx } from "../Sql.ts"
 import { type PersonRow, toPerson } from "./PeopleRepo.ts"
 
 /** A session of the portal. Times in Unix milliseconds. */
@@ -49,12 +49,10 @@ export const insert = (
   person: PersonId,
   hash: Uint8Array
 ) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `INSERT INTO sessions (id, hash, person_id, created_at, seen_at, proof_at, user_agent, address, came_of)
+  execute(
+    `INSERT INTO sessions (id, hash, person_id, created_at, seen_at, proof_at, user_agent, address, came_of)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      [id, hash, person, createdAt, seenAt, proofAt, userAgent, address, cameOf ?? null]
-    )
+    [id, hash, person, createdAt, seenAt, proofAt, userAgent, address, cameOf ?? null]
   )
 
 /** The session of a secret's hash, with its person. */
@@ -79,15 +77,13 @@ export const list = (db: Db, person: PersonId) =>
     (rows) => rows.map(toSession)
   )
 
-export const seen = (id: SessionId, at: number) =>
-  Effect.flatMap(Tx, (tx) => tx.run("UPDATE sessions SET seen_at = ? WHERE id = ?", [at, id]))
+export const seen = (id: SessionId, at: number) => execute("UPDATE sessions SET seen_at = ? WHERE id = ?", [at, id])
 
-export const proven = (id: SessionId, at: number) =>
-  Effect.flatMap(Tx, (tx) => tx.run("UPDATE sessions SET proof_at = ? WHERE id = ?", [at, id]))
+export const proven = (id: SessionId, at: number) => execute("UPDATE sessions SET proof_at = ? WHERE id = ?", [at, id])
 
 /** Gives an open session another secret. */
 export const rehash = (id: SessionId, hash: Uint8Array) =>
-  Effect.flatMap(Tx, (tx) => tx.run("UPDATE sessions SET hash = ? WHERE id = ? AND hash IS NOT NULL", [hash, id]))
+  execute("UPDATE sessions SET hash = ? WHERE id = ? AND hash IS NOT NULL", [hash, id])
 
 /** An open session, in the caller's transaction. */
 export const open = (id: SessionId) =>
@@ -165,15 +161,13 @@ export const lineOf = (db: Db, id: SessionId): Effect.Effect<ReadonlySet<string>
 
 /** Forgets ended sessions of which nothing came that is still there. Of a chain that is the last one. */
 const forget = (establishedBefore: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `DELETE FROM sessions WHERE hash IS NULL
+  execute(
+    `DELETE FROM sessions WHERE hash IS NULL
          AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.came_of = sessions.id)
          AND NOT EXISTS (SELECT 1 FROM sign_in_links WHERE came_of = sessions.id)
          AND NOT EXISTS (SELECT 1 FROM passwords WHERE came_of = sessions.id AND created_at >= ?)
          AND NOT EXISTS (SELECT 1 FROM passkeys WHERE came_of = sessions.id AND created_at >= ?)`,
-      [establishedBefore, establishedBefore]
-    )
+    [establishedBefore, establishedBefore]
   )
 
 /**

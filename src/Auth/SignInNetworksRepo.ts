@@ -1,7 +1,7 @@
 /** From which networks people have signed in: there they are known, and their passwords are checked before strangers'. */
 import { Effect } from "effect"
 import type { PersonId } from "../Domain/Ids.ts"
-import { type Db, Tx } from "../Sql.ts"
+import { anyRow, type Db, execute, Tx } from "../Sql.ts"
 
 /** Networks of one person. A further one is kept in place of the one that was seen longest ago. */
 const most = 20
@@ -26,15 +26,11 @@ export const seen = (person: PersonId, network: string, now: number) =>
   })
 
 /** Forgets the networks of a person. */
-export const forget = (person: PersonId) =>
-  Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM sign_in_networks WHERE person_id = ?", [person]))
+export const forget = (person: PersonId) => execute("DELETE FROM sign_in_networks WHERE person_id = ?", [person])
 
 /** Whether the person with this id has signed in from a network. */
 export const isKnown = (db: Db, person: string, network: string, now: number) =>
-  Effect.map(
-    db.get("SELECT 1 FROM sign_in_networks WHERE person_id = ? AND network = ? AND seen_at >= ?", [
-      ...[person, network],
-      now - memory
-    ]),
-    (row) => row !== undefined
-  )
+  anyRow(db, "SELECT 1 FROM sign_in_networks WHERE person_id = ? AND network = ? AND seen_at >= ?", [
+    ...[person, network],
+    now - memory
+  ])

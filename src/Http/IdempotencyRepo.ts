@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Owner } from "../Domain/Owner.ts"
-import { type Db, Tx } from "../Sql.ts"
+import { type Db, execute, Tx } from "../Sql.ts"
 
 /** An `Idempotency-Key` with its scope: the same text is a different key in another account, mode or route. */
 export interface Scope extends Owner {
@@ -38,18 +38,16 @@ export const find = (db: Db, { account, key, mode, route }: Scope, since: number
 
 /** Stores a response. It replaces one under the same key that has expired. */
 export const keep = ({ account, key, mode, route }: Scope, { body, hash, headers, status }: Stored, at: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `INSERT INTO idempotent_responses (account_id, mode, route, key, body_hash, status, headers, body, created_at)
+  execute(
+    `INSERT INTO idempotent_responses (account_id, mode, route, key, body_hash, status, headers, body, created_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (account_id, mode, route, key) DO UPDATE SET body_hash = excluded.body_hash,
          status = excluded.status, headers = excluded.headers, body = excluded.body, created_at = excluded.created_at`,
-      [account, mode, route, key, hash ?? null, status, JSON.stringify(headers), body, at]
-    )
+    [account, mode, route, key, hash ?? null, status, JSON.stringify(headers), body, at]
   )
 
 /** Drops the hashes of all bodies after a change of the master key: from then on any body gets the stored response. */
-export const forgetBodies = Effect.flatMap(Tx, (tx) => tx.run("UPDATE idempotent_responses SET body_hash = NULL"))
+export const forgetBodies = execute("UPDATE idempotent_responses SET body_hash = NULL")
 
 /** Deletes up to `limit` responses stored up to `until`, Unix milliseconds; true when there may be more. */
 export const forget = (until: number, limit: number) =>

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId, ApiKeyId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
-import { type Db, type Param, Tx } from "../Sql.ts"
+import { type Db, execute, type Param, Tx } from "../Sql.ts"
 
 /** A request to the API that a key authenticated. */
 export interface LoggedRequest {
@@ -94,12 +94,10 @@ export const forget = (until: number, limit: number) =>
 
 /** Deletes an owner's `count` oldest rows. */
 export const forgetOldest = ({ account, mode }: Owner, count: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `DELETE FROM requests WHERE sequence IN
+  execute(
+    `DELETE FROM requests WHERE sequence IN
          (SELECT sequence FROM requests WHERE account_id = ? AND mode = ? ORDER BY sequence LIMIT ?)`,
-      [account, mode, count]
-    )
+    [account, mode, count]
   )
 
 interface Counted extends Owner {

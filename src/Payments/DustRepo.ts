@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { ChainName, Mode } from "../Domain/Chain.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import type { DustKind } from "../Domain/Receipt.ts"
-import { type Db, Tx } from "../Sql.ts"
+import { type Db, execute } from "../Sql.ts"
 import type { DustSum } from "./dust.ts"
 
 interface DustRow {
@@ -64,32 +64,28 @@ export const ofLost = (db: Db, address: string, mode: Mode) =>
 
 /** Stores a sum. */
 export const keep = (sum: DustSum) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(`INSERT OR REPLACE INTO dust_sums (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, [
-      sum.address,
-      sum.mode,
-      sum.chain,
-      sum.currency,
-      sum.kind,
-      sum.corroborated ? 1 : 0,
-      sum.payment ?? null,
-      sum.transfers,
-      sum.amount.toString(),
-      sum.newest.number,
-      sum.newest.time,
-      sum.orphaned ?? null,
-      sum.txHash,
-      sum.decided?.toString() ?? null
-    ])
-  )
+  execute(`INSERT OR REPLACE INTO dust_sums (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, [
+    sum.address,
+    sum.mode,
+    sum.chain,
+    sum.currency,
+    sum.kind,
+    sum.corroborated ? 1 : 0,
+    sum.payment ?? null,
+    sum.transfers,
+    sum.amount.toString(),
+    sum.newest.number,
+    sum.newest.time,
+    sum.orphaned ?? null,
+    sum.txHash,
+    sum.decided?.toString() ?? null
+  ])
 
 /**
  * Records that the payment has ended with the dust that is corroborated now. Uncorroborated dust counts as new once it is
  * corroborated.
  */
 export const decide = (payment: PaymentId) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("UPDATE dust_sums SET decided = iif(corroborated, amount, '0') WHERE payment_id = ? AND kind = 'paying'", [
-      payment
-    ])
-  )
+  execute("UPDATE dust_sums SET decided = iif(corroborated, amount, '0') WHERE payment_id = ? AND kind = 'paying'", [
+    payment
+  ])

@@ -9,7 +9,7 @@ import { getAddress, type Hex } from "viem"
 import type { Mode, Network } from "../Domain/Chain.ts"
 import { type ExceptionContent, isCertain, isOfDust, type PaymentException, type Refund } from "../Domain/Exception.ts"
 import { exceptionId, type PaymentId } from "../Domain/Ids.ts"
-import { type Db, Tx } from "../Sql.ts"
+import { type Db, execute, Tx } from "../Sql.ts"
 import { refundsText, selectExceptions as select } from "./exceptionRows.ts"
 
 const oldestFirst = "ORDER BY opened_at, id"
@@ -79,9 +79,8 @@ const withHeld = (
  * @param isChange whether there is an event for it
  */
 export const open = (place: ExceptionCursor, one: ExceptionContent, at: number, isChange = true) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `INSERT INTO exceptions (id, address, key, payment_id, account_id, wallet, wallet_index, kind, chain, mode, tx_hash,
+  execute(
+    `INSERT INTO exceptions (id, address, key, payment_id, account_id, wallet, wallet_index, kind, chain, mode, tx_hash,
          sender, currency, amount, block_number, opened_at)
        SELECT ?, ?, ?, owner.*, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM (
          SELECT id, account_id, wallet, wallet_index FROM payments WHERE id = ?
@@ -91,25 +90,24 @@ export const open = (place: ExceptionCursor, one: ExceptionContent, at: number, 
        ON CONFLICT (address, key) DO UPDATE SET amount = excluded.amount, sender = excluded.sender, closed_at = NULL,
          outcome = NULL, revision = revision + ?, decision_tx = iif(sent_back = '0', NULL, decision_tx),
          note = iif(sent_back = '0', NULL, note)`,
-      [
-        exceptionId(place.address, one.key),
-        place.address,
-        one.key,
-        one.kind,
-        one.chain,
-        place.mode,
-        one.txHash ?? null,
-        one.sender ?? null,
-        one.currency,
-        one.amount.toString(),
-        one.block ?? null,
-        at,
-        place.payment ?? null,
-        getAddress(place.address as Hex),
-        place.payment ?? null,
-        isChange ? 1 : 0
-      ]
-    )
+    [
+      exceptionId(place.address, one.key),
+      place.address,
+      one.key,
+      one.kind,
+      one.chain,
+      place.mode,
+      one.txHash ?? null,
+      one.sender ?? null,
+      one.currency,
+      one.amount.toString(),
+      one.block ?? null,
+      at,
+      place.payment ?? null,
+      getAddress(place.address as Hex),
+      place.payment ?? null,
+      isChange ? 1 : 0
+    ]
   )
 
 /**
@@ -194,11 +192,9 @@ export const nameRefund = ({ decisionTx, id, refunds, status }: PaymentException
 
 /** Closes an open exception; `at` in Unix milliseconds. */
 export const close = (id: string, outcome: "accepted" | "gone", at: number, { note, txHash }: DecisionDetail = {}) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `UPDATE exceptions SET closed_at = ?, outcome = ?, revision = revision + 1,
+  execute(
+    `UPDATE exceptions SET closed_at = ?, outcome = ?, revision = revision + 1,
          decision_tx = iif(? = 'accepted', ?, decision_tx), note = iif(? = 'accepted', ?, note)
        WHERE id = ? AND closed_at IS NULL`,
-      [at, outcome, outcome, txHash ?? null, outcome, note ?? null, id]
-    )
+    [at, outcome, outcome, txHash ?? null, outcome, note ?? null, id]
   )

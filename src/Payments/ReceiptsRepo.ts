@@ -8,7 +8,7 @@ import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { DustKind, Receipt } from "../Domain/Receipt.ts"
-import { type Db, type Param, Tx } from "../Sql.ts"
+import { anyRow, type Db, execute, type Param } from "../Sql.ts"
 import * as Dust from "./DustRepo.ts"
 import { dustReceipts } from "./dust.ts"
 
@@ -80,17 +80,15 @@ export const ofPayment = (db: Db, payment: PaymentId) =>
 
 /** Whether one of the payments has an uncorroborated receipt above block `number`. */
 export const anyAwaited = (db: Db, { chain, mode }: Network, payments: ReadonlyArray<PaymentId>, number: number) =>
-  Effect.map(
-    db.get(
-      `SELECT 1 FROM receipts
+  anyRow(
+    db,
+    `SELECT 1 FROM receipts
        WHERE chain = ? AND mode = ? AND dust IS NULL AND canonical = 1 AND corroborated = 0 AND block_number > ?
          AND payment_id IN (SELECT value FROM json_each(?))
        UNION ALL
        SELECT 1 FROM dust_sums WHERE chain = ? AND mode = ? AND corroborated = 0 AND transfers > 0 AND newest_number > ?
          AND payment_id IN (SELECT value FROM json_each(?)) LIMIT 1`,
-      [chain, mode, number, JSON.stringify(payments), chain, mode, number, JSON.stringify(payments)]
-    ),
-    (row) => row !== undefined
+    [chain, mode, number, JSON.stringify(payments), chain, mode, number, JSON.stringify(payments)]
   )
 
 /** Another payment that a transaction in that block of the payment's chain paid; undefined where none is known. */
@@ -250,24 +248,22 @@ export const countListed = (db: Db, owner: ReceiptOwner, currency: string, limit
 
 /** Records that receipts are settled as they are now, and the dust sums that they are part of. */
 export const setSettled = (receipts: ReadonlyArray<Unsettled>) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `UPDATE receipts SET dust = seen.value ->> 5,
+  execute(
+    `UPDATE receipts SET dust = seen.value ->> 5,
          settled = iif(canonical = 1, corroborated || ' ' || currency || ' ' || amount, '')
        FROM json_each(?) AS seen
        WHERE chain = seen.value ->> 0 AND mode = seen.value ->> 1 AND block_hash = seen.value ->> 2
          AND address = seen.value ->> 3 AND position = seen.value ->> 4`,
-      [
-        JSON.stringify(
-          receipts.map(({ address, blockHash, chain, kind, mode, position }) => [
-            chain,
-            mode,
-            blockHash,
-            address,
-            position,
-            kind ?? null
-          ])
-        )
-      ]
-    )
+    [
+      JSON.stringify(
+        receipts.map(({ address, blockHash, chain, kind, mode, position }) => [
+          chain,
+          mode,
+          blockHash,
+          address,
+          position,
+          kind ?? null
+        ])
+      )
+    ]
   )

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { QuoteId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"
-import { type Db, Tx } from "../Sql.ts"
+import { type Db, execute, Tx } from "../Sql.ts"
 
 export interface StoredQuote {
   readonly id: QuoteId
@@ -15,16 +15,14 @@ export interface StoredQuote {
 }
 
 export const insert = (owner: Owner, quote: QuoteObject, createdAt: number, validUntil: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("INSERT INTO quotes (id, account_id, mode, body, created_at, valid_until) VALUES (?, ?, ?, ?, ?, ?)", [
-      quote.id,
-      owner.account,
-      owner.mode,
-      JSON.stringify(quote),
-      createdAt,
-      validUntil
-    ])
-  )
+  execute("INSERT INTO quotes (id, account_id, mode, body, created_at, valid_until) VALUES (?, ?, ?, ?, ?, ?)", [
+    quote.id,
+    owner.account,
+    owner.mode,
+    JSON.stringify(quote),
+    createdAt,
+    validUntil
+  ])
 
 /** A quote of this owner; undefined for one of another account or mode. */
 export const byOwner = (owner: Owner, id: string) =>

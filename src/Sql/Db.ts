@@ -36,8 +36,11 @@ export const changes = (db: Db, sql: string, params: ReadonlyArray<Param>): Effe
   Effect.map(db.all(`${sql} RETURNING 1`, params), (rows) => rows.length > 0)
 
 /** Whether a query gives any row. */
-export const exists = (db: Db, sql: string, params: ReadonlyArray<Param>): Effect.Effect<boolean, StoreUnavailable> =>
-  Effect.map(db.get(sql, params), (row) => row !== undefined)
+export const anyRow = (
+  db: Db,
+  sql: string,
+  params: ReadonlyArray<Param> = []
+): Effect.Effect<boolean, StoreUnavailable> => Effect.map(db.get(sql, params), (row) => row !== undefined)
 
 /** The transaction that a command of the writer runs in. */
 export class Tx extends Context.Tag("tilld/Sql/Tx")<
@@ -50,6 +53,10 @@ export class Tx extends Context.Tag("tilld/Sql/Tx")<
     readonly afterCommit: (action: () => void) => void
   }
 >() {}
+
+/** A command of one statement. */
+export const execute = (sql: string, params: ReadonlyArray<Param> = []): Effect.Effect<void, StoreUnavailable, Tx> =>
+  Effect.flatMap(Tx, (tx) => tx.run(sql, params))
 
 /** What is also committed, in the transaction that makes `result`. */
 export type CommitWith<A> = (result: A) => Effect.Effect<void, StoreUnavailable, Tx>

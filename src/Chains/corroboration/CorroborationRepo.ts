@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
-import { type Db, exists, type Param, Tx } from "../../Sql.ts"
+import { anyRow, type Db, type Param, Tx } from "../../Sql.ts"
 import * as Balances from "../balances/BalancesRepo.ts"
 import { isReceipt, keyOf, paramsOf, type ReceiptKey, type Touched } from "../ledger/LedgerRepo.ts"
 import * as Searches from "./SearchesRepo.ts"
@@ -169,7 +169,7 @@ export const countWaiting = (db: Db, { chain, mode }: Network, number: number) =
 
 /** Whether a receipt up to block `upTo` is uncorroborated, dust included, or one above `after` is refuted. */
 export const anyUncorroborated = (db: Db, { chain, mode }: Network, after: number, upTo: number) =>
-  exists(
+  anyRow(
     db,
     `SELECT 1 FROM receipts
      WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND block_number <= ?

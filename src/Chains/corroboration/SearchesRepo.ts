@@ -9,7 +9,7 @@ import { nativeToken } from "../../Domain/Currency.ts"
 import { dueTimeSql, overBefore } from "../../Domain/deadline.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
-import { type Db, Tx } from "../../Sql.ts"
+import { type Db, execute, Tx } from "../../Sql.ts"
 import type { Watched } from "../balances/balanceQuery.ts"
 import type { Touched } from "../ledger/LedgerRepo.ts"
 
@@ -99,6 +99,4 @@ export const keep = ({ chain, mode }: Network, payments: ReadonlyArray<PaymentId
 
 /** Has a payment searched again before it ends. */
 export const forget = ({ chain, mode }: Network, payment: Touched) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("DELETE FROM searches WHERE payment_id = ? AND chain = ? AND mode = ?", [...[payment ?? null, chain, mode]])
-  )
+  execute("DELETE FROM searches WHERE payment_id = ? AND chain = ? AND mode = ?", [...[payment ?? null, chain, mode]])

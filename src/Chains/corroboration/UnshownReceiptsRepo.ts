@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import type { Network } from "../../Domain/Chain.ts"
-import { type Db, exists, Tx } from "../../Sql.ts"
+import { anyRow, type Db, execute, Tx } from "../../Sql.ts"
 import * as Balances from "../balances/BalancesRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import * as Searches from "./SearchesRepo.ts"
@@ -37,7 +37,7 @@ export const unshown = (db: Db, { chain, mode }: Network, limit: number) =>
 
 /** Whether its payment has been searched before its end. */
 export const isSearched = (db: Db, network: Network, key: Ledger.ReceiptKey) =>
-  exists(
+  anyRow(
     db,
     `SELECT 1 FROM searches WHERE payment_id = (SELECT payment_id FROM receipts WHERE ${Ledger.isReceipt})`,
     Ledger.paramsOf(network, key)
@@ -48,12 +48,10 @@ export const isSearched = (db: Db, network: Network, key: Ledger.ReceiptKey) =>
  * did not count when the payment ended.
  */
 export const setShown = (network: Network, receipt: Ledger.ReceiptKey & Pick<UnshownReceipt, "amount">) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `UPDATE receipts SET corroborated = 1 WHERE ${Ledger.isReceipt} AND amount = ?
+  execute(
+    `UPDATE receipts SET corroborated = 1 WHERE ${Ledger.isReceipt} AND amount = ?
          AND NOT EXISTS (SELECT 1 FROM payments WHERE id = payment_id AND ended_at IS NOT NULL)`,
-      [...Ledger.paramsOf(network, receipt), receipt.amount.toString()]
-    )
+    [...Ledger.paramsOf(network, receipt), receipt.amount.toString()]
   )
 
 /** Other coins that an address received in the same blocks as unattributed money, wei. */

@@ -7,7 +7,7 @@ import { Clock, Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
-import { type Db, exists, Tx } from "../../Sql.ts"
+import { anyRow, type Db, execute, Tx } from "../../Sql.ts"
 import type { Transfer } from "./Transfer.ts"
 import { currencyFor, ownersOf } from "./WatchedAddressesRepo.ts"
 
@@ -58,25 +58,21 @@ export const genesisHash = (db: Db, { chain, mode }: Network) =>
 
 /** Stores that reading starts above `checkpoint`. An existing scan is kept. `genesis`: the hash of the first block. */
 export const startScan = ({ chain, mode }: Network, { hash, number, time }: BlockRef, genesis: string | undefined) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number, genesis_hash)
+  execute(
+    `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number, genesis_hash)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (chain, mode) DO NOTHING`,
-      [chain, mode, number + 1, number, hash, time, number, genesis ?? null]
-    )
+    [chain, mode, number + 1, number, hash, time, number, genesis ?? null]
   )
 
 /** Stores that every block up to `head` has been read. */
 export const moveScan = ({ chain, mode }: Network, head: BlockRef) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("UPDATE scans SET head_number = ?, head_hash = ?, head_time = ? WHERE chain = ? AND mode = ?", [
-      head.number,
-      head.hash,
-      head.time,
-      chain,
-      mode
-    ])
-  )
+  execute("UPDATE scans SET head_number = ?, head_hash = ?, head_time = ? WHERE chain = ? AND mode = ?", [
+    head.number,
+    head.hash,
+    head.time,
+    chain,
+    mode
+  ])
 
 /** Stored blocks below `number`, newest first. */
 export const blocksBelow = (db: Db, { chain, mode }: Network, number: number, limit: number) =>
@@ -146,13 +142,11 @@ export const oldBlocks = (db: Db, { chain, mode }: Network, after: number, befor
 
 /** Deletes stored blocks. */
 export const dropBlocks = ({ chain, mode }: Network, numbers: ReadonlyArray<number>) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("DELETE FROM blocks WHERE chain = ? AND mode = ? AND number IN (SELECT value FROM json_each(?))", [
-      chain,
-      mode,
-      JSON.stringify(numbers)
-    ])
-  )
+  execute("DELETE FROM blocks WHERE chain = ? AND mode = ? AND number IN (SELECT value FROM json_each(?))", [
+    chain,
+    mode,
+    JSON.stringify(numbers)
+  ])
 
 /**
  * Orphans every block above `block`, with all that was stored by them. Returns the payments whose receipts no longer
@@ -300,16 +294,14 @@ export const keyOf = ({ address, blockHash, position }: ReceiptKey): string => `
 export const countedKeys = (db: Db, network: Network, receipts: ReadonlyArray<ReceiptKey>) =>
   Effect.map(
     Effect.filter(receipts, (key) =>
-      exists(db, `SELECT 1 FROM receipts WHERE ${isReceipt} AND canonical = 1`, paramsOf(network, key))
+      anyRow(db, `SELECT 1 FROM receipts WHERE ${isReceipt} AND canonical = 1`, paramsOf(network, key))
     ),
     (counted) => new Set(counted.map(keyOf))
   )
 
 /** Stores that the verification pass has read every block up to `number`. */
 export const moveVerified = ({ chain, mode }: Network, number: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("UPDATE scans SET verified_number = ? WHERE chain = ? AND mode = ?", [number, chain, mode])
-  )
+  execute("UPDATE scans SET verified_number = ? WHERE chain = ? AND mode = ?", [number, chain, mode])
 
 /**
  * Stores the finality tags. They only grow, since a node with a lower tag lags; a reorg lowers them in `orphanAbove`.
@@ -318,11 +310,9 @@ export const setTags = (
   { chain, mode }: Network,
   { finalized, safe }: { readonly safe: number | undefined; readonly finalized: number | undefined }
 ) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `UPDATE scans SET safe_number = max(coalesce(safe_number, ?), coalesce(?, safe_number)),
+  execute(
+    `UPDATE scans SET safe_number = max(coalesce(safe_number, ?), coalesce(?, safe_number)),
          finalized_number = max(coalesce(finalized_number, ?), coalesce(?, finalized_number))
        WHERE chain = ? AND mode = ?`,
-      [safe ?? null, safe ?? null, finalized ?? null, finalized ?? null, chain, mode]
-    )
+    [safe ?? null, safe ?? null, finalized ?? null, finalized ?? null, chain, mode]
   )

@@ -9,7 +9,7 @@ import { type ChainName, chainNames, type Mode, type Network } from "../../Domai
 import { dueTimeSql, overBefore } from "../../Domain/deadline.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { type Db, Tx } from "../../Sql.ts"
+import { anyRow, type Db, execute } from "../../Sql.ts"
 import type { AddressSet } from "./AddressSet.ts"
 
 /** Rows in one query, so that a start with millions of payments holds only some thousands in memory. */
@@ -105,9 +105,9 @@ export const openChains = (db: Db, mode: Mode) =>
  * the new branch is final. Dust is left out, since there may be any amount of it.
  */
 export const anyUndone = (db: Db, { chain, mode }: Network, above: number) =>
-  Effect.map(
-    db.get<{ found: number }>(
-      `SELECT 1 AS found FROM receipts AS gone
+  anyRow(
+    db,
+    `SELECT 1 AS found FROM receipts AS gone
        WHERE canonical = 0 AND refuted = 0 AND dust IS NULL AND chain = ? AND mode = ? AND block_number > ?
          AND EXISTS (SELECT 1 FROM payments
            WHERE id = gone.payment_id AND status = 'confirmed' AND payments.chain = gone.chain)
@@ -116,22 +116,18 @@ export const anyUndone = (db: Db, { chain, mode }: Network, above: number) =>
            WHERE again.payment_id = gone.payment_id AND again.dust IS NULL AND again.tx_hash = gone.tx_hash
              AND again.canonical = 1)
        LIMIT 1`,
-      [chain, mode, above]
-    ),
-    (row) => row !== undefined
+    [chain, mode, above]
   )
 
 /**
  * Whether an open payment of the chain ends between the times of the blocks `after` and `until`, with its settle grace.
  */
 export const anyOver = (db: Db, { chain, mode }: Network, after: BlockRef, until: BlockRef, settleGraceMs: number) =>
-  Effect.map(
-    db.get<{ found: number }>(
-      `SELECT 1 AS found FROM payments WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ?
+  anyRow(
+    db,
+    `SELECT 1 AS found FROM payments WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ?
          AND ${dueTimeSql} >= ? AND ${dueTimeSql} < ? LIMIT 1`,
-      [chain, mode, overBefore(after.time, settleGraceMs), overBefore(until.time, settleGraceMs)]
-    ),
-    (row) => row !== undefined
+    [chain, mode, overBefore(after.time, settleGraceMs), overBefore(until.time, settleGraceMs)]
   )
 
 /**
@@ -180,23 +176,19 @@ export const lastPayment = (db: Db) =>
  * @param headTime Unix milliseconds, later than `now`
  */
 export const extend = ({ chain, mode }: Network, after: number, headTime: number, now: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `UPDATE payments SET due_at = expires_at + min(? - ?, ? - created_at)
+  execute(
+    `UPDATE payments SET due_at = expires_at + min(? - ?, ? - created_at)
        WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND due_at IS NULL
          AND (sequence > ? OR created_head IS NULL) AND created_at < ?`,
-      [headTime, now, headTime, chain, mode, after, headTime]
-    )
+    [headTime, now, headTime, chain, mode, after, headTime]
   )
 
 /** Lets payments made before the chain's first head count transfers above block `number`. */
 export const startAt = ({ chain, mode }: Network, number: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `UPDATE payments SET created_head = ?
+  execute(
+    `UPDATE payments SET created_head = ?
        WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND created_head IS NULL`,
-      [number, chain, mode]
-    )
+    [number, chain, mode]
   )
 
 /**
@@ -205,20 +197,16 @@ export const startAt = ({ chain, mode }: Network, number: number) =>
  * that has ended since, as when it was cancelled.
  */
 export const lowerTo = ({ chain, mode }: Network, number: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("UPDATE payments SET created_head = ? WHERE chain = ? AND mode = ? AND created_head > ?", [
-      number,
-      chain,
-      mode,
-      number
-    ])
-  )
+  execute("UPDATE payments SET created_head = ? WHERE chain = ? AND mode = ? AND created_head > ?", [
+    number,
+    chain,
+    mode,
+    number
+  ])
 
 /** Dates skipped addresses by the time of a chain's first head, where it is newer; Unix milliseconds. */
 export const redateGaps = (mode: Mode, headTime: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("UPDATE gap_addresses SET created_at = ? WHERE mode = ? AND created_at < ?", [headTime, mode, headTime])
-  )
+  execute("UPDATE gap_addresses SET created_at = ? WHERE mode = ? AND created_at < ?", [headTime, mode, headTime])
 
 /** The payment of an address that was handed out, and what it asks for; undefined where the payment is lost. */
 export interface Owner {

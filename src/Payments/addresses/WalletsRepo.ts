@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import type { Mode } from "../../Domain/Chain.ts"
-import { type Db, Tx } from "../../Sql.ts"
+import { type Db, execute, Tx } from "../../Sql.ts"
 
 export interface WalletRow {
   readonly fingerprint: string
@@ -46,9 +46,7 @@ export const nextIndex = (tx: Tx["Type"], fingerprint: string) =>
 
 /** The wallet has jumped to `next`. */
 export const jumpedTo = (fingerprint: string, next: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("UPDATE wallets SET next_index = ?, jump = 0 WHERE fingerprint = ?", [next, fingerprint])
-  )
+  execute("UPDATE wallets SET next_index = ?, jump = 0 WHERE fingerprint = ?", [next, fingerprint])
 
 /**
  * Stores addresses, of the indexes from `from` on, that a lost newer copy of this database may have handed out. They are
@@ -81,8 +79,7 @@ export const numbering = (db: Db) =>
     return row
   })
 
-export const renewToken = (token: string) =>
-  Effect.flatMap(Tx, (tx) => tx.run("UPDATE numbering SET token = ?", [token]))
+export const renewToken = (token: string) => execute("UPDATE numbering SET token = ?", [token])
 
 /** All wallets have to jump, later ones too. Each jumps once its key is there to derive the skipped addresses. */
 export const oweJump = (by: number) =>

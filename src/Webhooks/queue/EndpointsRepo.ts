@@ -4,7 +4,7 @@ import type { EventKind } from "../../Domain/Event.ts"
 import type { AccountId, EndpointId } from "../../Domain/Ids.ts"
 import type { Owner } from "../../Domain/Owner.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
-import { type Db, Tx } from "../../Sql.ts"
+import { type Db, execute, Tx } from "../../Sql.ts"
 
 interface EndpointRow {
   readonly id: string
@@ -63,19 +63,17 @@ export const ownerOf = (db: Db, id: string) =>
   )
 
 export const insert = (endpoint: Endpoint, sealedSecret: Uint8Array) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      "INSERT INTO endpoints (id, account_id, mode, url, events, secret, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-      [
-        endpoint.id,
-        endpoint.account,
-        endpoint.mode,
-        endpoint.url,
-        JSON.stringify(endpoint.events),
-        sealedSecret,
-        endpoint.createdAt
-      ]
-    )
+  execute(
+    "INSERT INTO endpoints (id, account_id, mode, url, events, secret, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    [
+      endpoint.id,
+      endpoint.account,
+      endpoint.mode,
+      endpoint.url,
+      JSON.stringify(endpoint.events),
+      sealedSecret,
+      endpoint.createdAt
+    ]
   )
 
 /** An endpoint of this owner, unless it is deleted. */
@@ -85,9 +83,7 @@ export const find = (db: Db, { account, mode }: Owner, id: string) =>
   )
 
 export const replaceTarget = ({ events, id, url }: Endpoint) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("UPDATE endpoints SET url = ?, events = ? WHERE id = ?", [url, JSON.stringify(events), id])
-  )
+  execute("UPDATE endpoints SET url = ?, events = ? WHERE id = ?", [url, JSON.stringify(events), id])
 
 /** Marks an endpoint as deleted; undefined when the owner has none of that id. */
 export const markDeleted = (owner: Owner, id: string, at: number) =>
@@ -106,14 +102,12 @@ export const sealedPair = (db: Db, id: EndpointId) =>
   db.get<SealedPair>("SELECT secret, previous_secret, previous_until FROM endpoints WHERE id = ?", [id])
 
 export const replaceSecrets = (id: EndpointId, { previous_secret, previous_until, secret }: SealedPair) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("UPDATE endpoints SET secret = ?, previous_secret = ?, previous_until = ? WHERE id = ?", [
-      secret,
-      previous_secret,
-      previous_until,
-      id
-    ])
-  )
+  execute("UPDATE endpoints SET secret = ?, previous_secret = ?, previous_until = ? WHERE id = ?", [
+    secret,
+    previous_secret,
+    previous_until,
+    id
+  ])
 
 /** Deleted endpoints whose queue is not empty because tilld stopped while it emptied the queue. */
 export const halfDeleted = (db: Db) =>
