@@ -205,9 +205,13 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
       // The provider that the receipt's block was read from has another one there now.
       ([receipt, { elsewhere }]) => elsewhere.includes(provider) && !backoff.has(Ledger.keyOf(receipt))
     )
+    const placeOf = ({ blockHash, txHash }: Uncorroborated) => `${blockHash} ${txHash}`
+    // As when it is stored, a denial counts against the whole transaction.
+    const denied = new Set(judged.flatMap(([receipt, { denials }]) => (denials.length > 0 ? [placeOf(receipt)] : [])))
+    const isAlone = (receipt: Uncorroborated, tally: ReceiptTally) =>
+      !isJudgedBeside(provider, tally) && !denied.has(placeOf(receipt)) && mayDecideAlone(receipt)
     const isCorroborated = (receipt: Uncorroborated, tally: ReceiptTally) =>
-      tally.outcome === "shown" ||
-      (tally.claims.length > 0 && !isJudgedBeside(provider, tally) && mayDecideAlone(receipt))
+      tally.outcome === "shown" || (tally.claims.length > 0 && isAlone(receipt, tally))
     const [open, corroborated] = Arr.partition(judged, ([receipt, tally]) => isCorroborated(receipt, tally))
     const verdict: Verdict = {
       corroborated: corroborated.map(([receipt, tally]) => [receipt, factsOf(tally)] as const),
@@ -252,11 +256,11 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
     const waiting = open.filter(([receipt, { outcome }]) => outcome === "open" && asked.has(receipt))
     for (const [receipt] of [...replaced, ...waiting]) backoff.lengthen(Ledger.keyOf(receipt), now)
     const overdue = yield* CorroborationRepo.anyOverdue(reader, network, settledAt, now - overdueAfter)
-    const denied = yield* CorroborationRepo.denials(reader, network, settledAt)
+    const denials = yield* CorroborationRepo.denials(reader, network, settledAt)
     const isSilent = others.length === 0 && !isSingle && !providers.decidesAlone(provider)
     const held = isSilent ? yield* CorroborationRepo.countWaiting(reader, network, settledAt) : 0
     waited = Math.max(waited, held)
-    return [...denied.map(denial), overdue && overdueReason(overdue), isSilent ? waitsForOthers(held) : undefined]
+    return [...denials.map(denial), overdue && overdueReason(overdue), isSilent ? waitsForOthers(held) : undefined]
       .filter((reason) => reason !== undefined)
       .join("; ")
   })

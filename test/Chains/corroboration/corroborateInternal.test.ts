@@ -87,6 +87,31 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
     expect(touched).toHaveLength(2)
   })
 
+  for (const isDenied of [true, false]) {
+    const title = isDenied
+      ? "not where another one denies another part of its transaction"
+      : "where none denies anything"
+    story(`is decided by one alone that cannot be checked, ${title}, in one round`, [alice], function* (model) {
+      model.traces = false
+      model.mine([inside(alice, 5n, [alice])])
+      yield* reported(model, model.client)
+      confirm(model)
+      if (isDenied) {
+        yield* change(
+          `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
+             amount, canonical, corroborated, seen_at)
+           SELECT chain, mode, block_hash, address, 'log:0xc0ffee:0x1', block_number, block_time, tx_hash, 'USDC', '7', 1, 0, 0
+           FROM receipts`
+        )
+      }
+      const { provider, providers } = someProviders(model.client, failing({ ...model.client }, ofState))
+      const watch = yield* watchOf({ ...providers, decidesAlone: () => true })
+      yield* makeCorroborator(watch).run(provider, model.head)
+      const isCounted = rows("SELECT corroborated FROM receipts WHERE currency = 'ETH'")
+      expect(yield* isCounted).toEqual([{ corroborated: isDenied ? 0 : 1 }])
+    })
+  }
+
   story("is not confirmed by one false balance, even with a real transaction", [alice], function* (model) {
     model.traces = false
     model.mine([inside(alice, 1n, [alice])])
