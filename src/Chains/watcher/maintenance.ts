@@ -66,26 +66,6 @@ export interface Maintenance {
   readonly hasMore: () => boolean
 }
 
-/** When each task was last done. Unix milliseconds. */
-interface LastDone {
-  balances: number
-  /** When a round last compared nonces. */
-  nonces: number
-  tags: number
-  /** Of each of the sweeps. */
-  readonly sweeps: Array<number>
-  gaps: number
-  drop: number
-  /** Old blocks have been examined up to this number. */
-  droppedTo: number
-  /** Index of the provider that each of the sweeps has asked last; one turn for all would give each span the same one. */
-  readonly turns: Array<number>
-  /** Index of the provider that the sweep under way asks, or the last one. */
-  sweptBy: number
-  /** The next page of the sweep under way; undefined between two sweeps. */
-  next: Sweep | undefined
-}
-
 /**
  * First the addresses of ended payments; then, where all are swept, skipped ones, which a lost copy of the database may
  * have handed out.
@@ -99,27 +79,25 @@ type Sweep =
     }
   | { readonly of: "gaps"; readonly after: string | undefined }
 
-/** Whether a task last done at `last`, Unix milliseconds, is due: also after the clock was set back. */
-const isDue = (last: number, interval: number, now: number): boolean => now < last || now - last >= interval
-
 /** Makes the maintenance of one watcher. */
 export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["payments"]): Maintenance => {
   const { chain, network, reader, settlement, writer } = watch
   const grace = Duration.toMillis(payments.settleGrace)
   const balanceInterval = Duration.toMillis(chain.balanceInterval)
-  const never = Number.NEGATIVE_INFINITY
-  const done: LastDone = {
-    balances: never,
-    nonces: never,
-    tags: never,
-    sweeps: sweeps.map(() => never),
-    gaps: never,
-    drop: never,
-    droppedTo: -1,
-    turns: sweeps.map(() => -1),
-    sweptBy: -1,
-    next: undefined
+  /** When each task was last done. Unix milliseconds. */
+  const done = new Map<string, number>()
+  /** Whether a task is due, also after the clock was set back. */
+  const isDue = (task: string, interval: number, now: number) => {
+    const last = done.get(task)
+    return last === undefined || now < last || now - last >= interval
   }
+  /** Old blocks have been examined up to this number. */
+  let droppedTo = -1
+  /** Index of the provider that each of the sweeps has asked last; one turn for all would give each span the same one. */
+  const turns = sweeps.map(() => -1)
+  /** Index of the provider that the sweep under way asks, and its next page; undefined between two sweeps. */
+  let sweptBy = -1
+  let nextPage: Sweep | undefined
   const finality = makeFinality(watch)
   const noted = { failures: new Map<string, number>(), disputed: new Set<string>() }
   const pass = startPass()
@@ -127,12 +105,12 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
   let more = false
 
   const balances = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
-    if (!isDue(done.balances, balanceInterval, now) && !(yield* Balances.due(reader, network, head, grace))) return
-    done.balances = now
+    if (!isDue("balances", balanceInterval, now) && !(yield* Balances.due(reader, network, head, grace))) return
+    done.set("balances", now)
     const scan = yield* Ledger.scan(reader, network)
     const final = finalBlockOf(watch, head.number, scan?.finalized)
-    const withNonces = isDue(done.nonces, nonceInterval, now)
-    if (withNonces) done.nonces = now
+    const withNonces = isDue("nonces", nonceInterval, now)
+    if (withNonces) done.set("nonces", now)
     const asked = yield* Balances.asked(reader, network, head, grace, final, withNonces)
     if (asked.length > 0) yield* compareBalances(watch, noted, provider, head, asked, "round")
     yield* takeBackDenied(watch, provider, head, scan?.checked)
@@ -162,15 +140,15 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
 
   const tags = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number, idle: boolean) {
     const interval = chain.policies.length > 0 ? policyTagInterval : tagInterval
-    if (!isDue(done.tags, idle && !watch.troubles.has("finality") ? idleTagInterval : interval, now)) return
-    done.tags = now
+    if (!isDue("tags", idle && !watch.troubles.has("finality") ? idleTagInterval : interval, now)) return
+    done.set("tags", now)
     const finalized = yield* finality.read(provider, head)
     for (let part = 0; part < passParts; part++) {
       const passed = yield* verificationPass(watch, provider, finalized, pass)
       if (passed !== "more") return
     }
     // With a small block range, one round in each tag interval may be slower than the chain: go on at the next tick.
-    done.tags = never
+    done.delete("tags")
   })
 
   const pageOf = Effect.fnUntraced(function* (at: Sweep) {
@@ -184,39 +162,39 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
   })
 
   const sweep = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
-    if (done.next === undefined) {
-      const at = sweeps.findIndex(({ interval }, n) => isDue(done.sweeps[n] ?? never, interval, now))
+    if (nextPage === undefined) {
+      const at = sweeps.findIndex(({ interval }) => isDue(`sweep ${interval}`, interval, now))
       const due = sweeps[at]
       if (due === undefined) return
       // It includes those of the shorter ones.
-      done.sweeps.fill(now, at)
+      for (const { interval } of sweeps.slice(at)) done.set(`sweep ${interval}`, now)
       const span = Math.min(due.ended, Duration.toMillis(payments.lateWindow))
       const inTurn = [...(yield* watch.providers.others(provider)), provider].sort(
         (one, next) => one.index - next.index
       )
-      const last = done.turns[at] ?? -1
-      done.sweptBy = (inTurn.find(({ index }) => index > last) ?? inTurn[0] ?? provider).index
-      done.turns.fill(done.sweptBy, at)
-      done.next = { of: "ended", due, noncesFrom: now - due.nonces, after: { endedAt: now - span, sequence: 0 } }
+      const last = turns[at] ?? -1
+      sweptBy = (inTurn.find(({ index }) => index > last) ?? inTurn[0] ?? provider).index
+      turns.fill(sweptBy, at)
+      nextPage = { of: "ended", due, noncesFrom: now - due.nonces, after: { endedAt: now - span, sequence: 0 } }
     }
-    const { asked, next } = yield* pageOf(done.next)
+    const { asked, next } = yield* pageOf(nextPage)
     const compare = (by: Provider) => compareBalances(watch, noted, by, head, asked, "page")
-    const swept = watch.providers.all[done.sweptBy] ?? provider
+    const swept = watch.providers.all[sweptBy] ?? provider
     if (asked.length > 0) {
       // Another one may not have this head yet.
       yield* swept === provider
         ? compare(provider)
         : Effect.catchTag(compare(swept), "RpcError", () => compare(provider))
     }
-    done.next = next
+    nextPage = next
     more ||= next !== undefined
   })
 
   /** Searches each skipped address once, for transfers from before it was watched. */
   const gaps = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
-    if (!isDue(done.gaps, gapInterval, now)) return
+    if (!isDue("gaps", gapInterval, now)) return
     const addresses = yield* Gaps.unsearched(reader, network, gapPage)
-    if (addresses.length < gapPage) done.gaps = now
+    if (addresses.length < gapPage) done.set("gaps", now)
     if (addresses.length === 0) return
     yield* compareBalances(
       watch,
@@ -233,14 +211,14 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
 
   /** Drops stored blocks that no reorg can reach, that no receipt is in, and that no open payment counts from. */
   const drop = Effect.fnUntraced(function* (_provider: Provider, _head: BlockRef, now: number) {
-    if (!isDue(done.drop, dropInterval, now)) return
+    if (!isDue("drop", dropInterval, now)) return
     const scan = yield* Ledger.scan(reader, network)
     if (scan === undefined) return
     const before = Math.min(scan.verified, scan.finalized ?? scan.verified) - keptBelow
-    const { last, unneeded } = yield* Ledger.oldBlocks(reader, network, done.droppedTo, before, dropPage)
+    const { last, unneeded } = yield* Ledger.oldBlocks(reader, network, droppedTo, before, dropPage)
     if (unneeded.length > 0) yield* writer.write(Ledger.dropBlocks(network, unneeded))
-    done.droppedTo = last ?? Math.max(done.droppedTo, before - 1)
-    if (last === undefined) done.drop = now
+    droppedTo = last ?? Math.max(droppedTo, before - 1)
+    if (last === undefined) done.set("drop", now)
   })
 
   const run = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, idle: boolean) {
