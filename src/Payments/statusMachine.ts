@@ -190,6 +190,9 @@ const isOver = (payment: Payment, horizon: Horizon, rules: Rules): boolean =>
 export const isUndecided = ({ canonical, corroborated, dust, txHash }: Receipt): boolean =>
   canonical && !corroborated && dust === undefined && txHash !== undefined
 
+/** Whether money that is enough keeps a payment open: dust that only one provider reports does not, once it was searched for. */
+const isHolding = ({ corroborated, dust }: Receipt): boolean => corroborated || dust === undefined
+
 /**
  * How a payment ends whose time is over and which got too little; undefined while that is undecided. On its own chain a
  * receipt that only one provider reports keeps it open, but for those in later blocks than decide: the block number says that
@@ -266,7 +269,7 @@ export const advance = (
       endedAt: now
     }
     steps.push({ payment: confirmed, announced: true })
-  } else if (isOver(payment, horizon, rules) && total(received) < needed) {
+  } else if (isOver(payment, horizon, rules) && total(received.filter(isHolding)) < needed) {
     const ended = ending(seen, received, receipts, horizon, rules, now)
     if (ended !== undefined) steps.push({ payment: ended, announced: true })
   }

@@ -242,7 +242,7 @@ test("dust: a payment is settled by reading its own rows alone, however much dus
   const db = explained(reader, reader, steps)
   expect(yield* Receipts.unsettledOfOwner(db, { payment: payment.id }, 10)).toHaveLength(0)
   expect(yield* Receipts.ofPayment(db, payment.id)).toHaveLength(2)
-  expect(yield* CorroborationRepo.uncorroborated(db, network, 1_000_000, 10)).toHaveLength(0)
+  expect(yield* CorroborationRepo.uncorroborated(db, network, "listed", 1_000_000, 10)).toHaveLength(0)
   expect(steps.filter((step) => step.includes("SCAN"))).toEqual([])
   expect(steps.filter((step) => step.includes(" receipts "))).toEqual([
     "SEARCH receipts USING INDEX receipts_unsettled (payment_id=?)",

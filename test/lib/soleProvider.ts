@@ -14,6 +14,7 @@ export const soleProvider = (client: RpcClient): { readonly provider: Provider; 
       other: () => Effect.succeed(undefined),
       others: () => Effect.succeed([]),
       witnesses: () => Effect.succeed([]),
+      answering: () => Effect.succeed([]),
       contradicted: () => Effect.void,
       agree: () => Effect.succeed({ genesis: undefined }),
       began: () => undefined,
@@ -41,6 +42,7 @@ export const someProviders = (...clients: readonly [RpcClient, ...Array<RpcClien
     other: (than) => Effect.succeed(others(than)[0]),
     others: (than) => Effect.succeed(others(than)),
     witnesses: (than) => Effect.succeed(others(than)),
+    answering: (than) => Effect.succeed(others(than)),
     decidesAlone: () => all.length < 2,
     failed: (_, error) => Effect.sync(() => void ("reason" in error && aside.push(error.reason))),
     all

@@ -59,24 +59,19 @@ const refutedAmong = (network: Network, transfers: ReadonlyArray<DatedTransfer>)
   })
 
 /**
- * Stores a reconciliation and settles the payments concerned, in the caller's transaction. Returns false, with nothing
- * stored, when the scanned head has moved since.
+ * Stores a reconciliation and settles the payments concerned, in the caller's transaction. Returns the addresses with money
+ * that other providers have refuted; undefined, with nothing stored, when the scanned head has moved since.
  */
 export const commitBalances = (settlement: Settlement["Type"], reading: CheckedBalances) =>
   Effect.gen(function* () {
     const { corroborated, at, failed, network, of, replaced, rows, transfers } = reading
     const tx = yield* Tx
     const scan = yield* Ledger.scan(tx, network)
-    if (scan === undefined || scan.head.number !== at.number || scan.head.hash !== at.hash) return false
+    if (scan === undefined || scan.head.number !== at.number || scan.head.hash !== at.hash) return undefined
 
     for (const { address, blockHash } of replaced) yield* Balances.dropUnattributed(network, address, blockHash)
     const touched = new Set(yield* keepIncome(network, transfers, corroborated))
     const refuted = yield* refutedAmong(network, transfers)
-    if (refuted.size > 0) {
-      yield* Effect.logWarning(
-        "a provider still shows money that other providers deny: its balances are not stored"
-      ).pipe(Effect.annotateLogs({ ...network, addresses: [...refuted].join(", ") }))
-    }
     const blocks = transfers.map((hit): readonly [number, BlockRef] => [
       hit.blockNumber,
       { number: hit.blockNumber, hash: hit.blockHash, time: hit.blockTime }
@@ -90,5 +85,5 @@ export const commitBalances = (settlement: Settlement["Type"], reading: CheckedB
     const isWhole = refuted.size === 0 && failed.every(({ givenUp }) => givenUp)
     if (of === "round" && isWhole) yield* Balances.moveChecked(network, at)
     yield* settlement.settle({ network, head: at }, touched)
-    return true
+    return refuted
   })

@@ -62,13 +62,18 @@ type UncorroboratedCursor = Pick<Uncorroborated, "blockNumber" | "blockHash" | "
 export const isNewer = (first: UncorroboratedCursor, second: UncorroboratedCursor): boolean =>
   first.blockNumber === second.blockNumber ? keyOf(first) > keyOf(second) : first.blockNumber > second.blockNumber
 
-/**
- * A page of uncorroborated receipts in blocks up to `upTo`, newest first, from below `after`. Without dust: a flood of
- * it would delay the receipts that payments wait for, and the verification pass corroborates it.
- */
+/** SQL: receipts that are settled one by one, and dust that no verification pass will corroborate any more. */
+const parts = {
+  listed: "dust IS NULL",
+  dust: `dust IS NOT NULL AND (position GLOB 'tx:*' OR block_number <= (
+    SELECT verified_number FROM scans WHERE scans.chain = receipts.chain AND scans.mode = receipts.mode))`
+}
+
+/** A page of uncorroborated receipts in blocks up to `upTo`, newest first, from below `after`. */
 export const uncorroborated = (
   db: Db,
   { chain, mode }: Network,
+  part: keyof typeof parts,
   upTo: number,
   limit: number,
   after: UncorroboratedCursor = { blockNumber: upTo + 1, blockHash: "", address: "", position: "" }
@@ -76,7 +81,7 @@ export const uncorroborated = (
   Effect.map(
     db.all<UncorroboratedRow>(
       `SELECT ${columns} FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND dust IS NULL AND tx_hash IS NOT NULL
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND tx_hash IS NOT NULL AND ${parts[part]}
          AND (block_number, block_hash, address, position) < (?, ?, ?, ?)
        ORDER BY block_number DESC, block_hash DESC, address DESC, position DESC LIMIT ?`,
       [chain, mode, after.blockNumber, after.blockHash, after.address, after.position, limit]

@@ -1,10 +1,11 @@
 import { Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { Ballot, onOtherBlock, quorum, yes } from "../evidence/Ballot.ts"
+import { Ballot, quorum, yes } from "../evidence/Ballot.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { type BlockHeader, findHeader, sendBatch } from "../rpc/methods.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
+import { wrongBlock } from "./finalBlockDispute.ts"
 
 /**
  * The time of a stored block, as a quorum of the providers has it. One provider alone has reported the stored time, and
@@ -17,7 +18,9 @@ export const corroborateTime = Effect.fn("Watcher.corroborateTime")(function* (
   asked: ReadonlyArray<Provider>,
   block: BlockRef
 ) {
-  const ballot = new Ballot<BlockRef, number, Provider>()
+  const ballot = new Ballot<BlockRef, BlockHeader, Provider>(
+    (one, other) => one.hash === other.hash && one.time === other.time
+  )
   const headers = new Map<Provider, BlockHeader>()
   for (const provider of asked) {
     // One that fails has no voice. What follows asks it too, and deals with its failure.
@@ -25,17 +28,24 @@ export const corroborateTime = Effect.fn("Watcher.corroborateTime")(function* (
     const header = Either.isRight(look) ? look.right[0] : undefined
     if (header === undefined) continue
     if (header.hash === block.hash) headers.set(provider, header)
-    ballot.vote(block, provider, header.hash === block.hash ? yes(header.time) : onOtherBlock)
+    ballot.vote(block, provider, yes(header))
   }
   const { agreed, claims, outcome } = ballot.tally(block)
-  const time = agreed[0]?.value
-  if (outcome !== "shown" || time === undefined) {
+  const found = agreed[0]?.value
+  if (outcome !== "shown" || found === undefined) {
     return { time: block.time, headers, isDisputed: headers.size >= quorum }
   }
+  const { hash, time } = found
   for (const { by, value } of claims) {
-    if (value === time) continue
-    yield* providers.contradicted(by, `block ${block.number} has the time ${value} by it, and ${time} by two others`)
+    if (value.hash !== hash) {
+      // A branch that two others do not have is left once another one serves.
+      yield* providers.failed(by, wrongBlock(by, block.number, value.hash, hash))
+    } else if (value.time !== time) {
+      const detail = `block ${block.number} has the time ${value.time} by it, and ${time} by two others`
+      yield* providers.contradicted(by, detail)
+    }
   }
+  if (hash !== block.hash) return { time: block.time, headers, isDisputed: true }
   if (time === block.time) return { time, headers, isDisputed: false }
   yield* Effect.logError("a provider reported a false block time, which the time by two others replaces").pipe(
     Effect.annotateLogs({ number: block.number, hash: block.hash, reported: block.time, time })

@@ -40,7 +40,7 @@ export class Contradictions {
   /**
    * The providers that the evidence of this round contradicts.
    *
-   * @param hasTwo only two providers can be asked, the serving one among them
+   * @param hasTwo the chain has two providers. Of more, one that happens to be the only other to respond contradicts none
    * @param now Unix milliseconds
    */
   find(

@@ -5,6 +5,7 @@ import { type StoreUnavailable, Tx } from "../../Sql.ts"
 import { Backoff } from "../evidence/Backoff.ts"
 import { Ballot, quorum, unanimous, type Vote } from "../evidence/Ballot.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
+import { inTime } from "../providers/inTime.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { providerTrouble } from "../rpc/RpcError.ts"
 import { isOnlyProvider, type WatchContext } from "../scan/WatchContext.ts"
@@ -97,7 +98,7 @@ const askProvider = Effect.fnUntraced(function* (
   let answered = true
   for (const part of Arr.chunksOf(Object.values(Arr.groupBy(receipts, ({ txHash }) => txHash)), transactionsPerBatch)) {
     const all = part.flat()
-    const found = yield* receiptEvidenceOf(provider, watch, all).pipe(
+    const found = yield* inTime(provider, "eth_getTransactionReceipt", receiptEvidenceOf(provider, watch, all)).pipe(
       Effect.map(Either.right),
       Effect.catchTag("RpcError", (error) => Effect.succeed(Either.left(error)))
     )
@@ -245,7 +246,7 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
         Effect.annotateLogs({ transactions: transactionsOf(verdict.refuted) })
       )
     }
-    for (const contradicted of contradictions.find(judged, others.length === 1, now)) {
+    for (const contradicted of contradictions.find(judged, providers.all.length === 2, now)) {
       yield* providers.contradicted(contradicted.provider, contradicted.detail)
     }
 

@@ -12,6 +12,7 @@ import { Backoff } from "../evidence/Backoff.ts"
 import { reached } from "../evidence/Ballot.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
+import { inTime } from "../providers/inTime.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { providerTrouble, type RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
@@ -66,6 +67,8 @@ interface Found extends SearchedIncome {
 
 /** The decision about receipts that a single provider had reported. */
 interface Decided extends Pick<SearchBallot, "corroborated" | "denied"> {
+  /** Payments with further dust. */
+  readonly more: ReadonlySet<PaymentId>
   /** Keys of receipts whose block times are corroborated, but not that the money came. */
   readonly unshown: ReadonlySet<string>
   readonly isSole: boolean
@@ -122,7 +125,7 @@ const store = (
   head: BlockRef,
   due: ReadonlyArray<Searches.DuePayment>,
   { alike, compared, disputed, transfers }: Found,
-  { isSole, denied, unshown, corroborated }: Decided,
+  { isSole, denied, more, unshown, corroborated }: Decided,
   settled: BlockRef,
   searches: Searching
 ) =>
@@ -155,11 +158,13 @@ const store = (
       const paid = new Set(
         unknown.filter((transfer) => counting.has(Ledger.keyOf(transfer))).map(({ address }) => address)
       )
+      // Further dust is asked about by the next search, as long as each decides on some.
+      const isOnward = ({ payment }: Searches.DuePayment) => more.has(payment) && decided.includes(payment)
       // The next search finds the money that is really there in place of a receipt that two providers deny.
       const anew = new Set([...paid, ...denied.map(({ address }) => address)])
       const asked = due.map(({ payment }) => payment)
-      const waits = ({ address, payment }: Searches.DuePayment) =>
-        disputed.has(address) || (anew.has(address) && searches.mayFind(payment))
+      const waits = (one: Searches.DuePayment) =>
+        disputed.has(one.address) || isOnward(one) || (anew.has(one.address) && searches.mayFind(one.payment))
       const [kept, waiting] = Arr.partition(due, waits)
       const searched = kept.map(({ payment }) => payment)
       yield* Searches.keep(network, searched, settled.number)
@@ -262,7 +267,11 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
         continue
       }
       const helping = [...others, serving].filter((one) => one !== provider)
-      const result = yield* searchProvider(watch, helping, provider, page)
+      const search = searchProvider(watch, helping, provider, page)
+      const inTurn = Effect.catchTag(inTime(provider, "eth_getLogs", search), "RpcError", (error) =>
+        Effect.succeed({ error })
+      )
+      const result = yield* provider === serving ? search : inTurn
       if ("transfers" in result) {
         evidence.push(result)
         ballot.add(provider, result)
@@ -297,7 +306,7 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
     const found = merge(first, second)
     if (ballot.hasQuorum) {
       const dated = due.filter(({ payment }) => !undated.has(payment))
-      const decided = { corroborated, unshown, denied, isSole: false }
+      const decided = { corroborated, unshown, denied, more: singleSourced.more, isSole: false }
       yield* warnOf(yield* store(watch, scan.head, dated, found, decided, settled, searches))
       return undated.size === 0 ? undefined : waitsForTimes
     }
@@ -305,7 +314,7 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
     if (!providers.decidesAlone(provider)) {
       return `payments wait for another provider before they end: ${reason}. Remedy: add another provider to rpc_urls`
     }
-    const bySole = { corroborated, unshown, denied: [], isSole: true }
+    const bySole = { corroborated, unshown, denied: [], more: singleSourced.more, isSole: true }
     yield* warnOf(yield* store(watch, scan.head, due, found, bySole, settled, searches))
     return undefined
   })

@@ -23,16 +23,14 @@ const hashAt = ({ client }: Provider, number: number) =>
 /** Cooldown of a provider that is wrong about a final block, milliseconds: another one serves meanwhile. */
 const wrongBlockCooldown = Duration.toMillis("5 minutes")
 
-const wrong = (provider: Provider, number: number, theirs: string, hash: string): Dispute => ({
-  _tag: "Wrong",
-  provider,
-  error: inconsistent(
-    provider.client,
+/** The error of a provider that has another block at a settled height than two others. */
+export const wrongBlock = ({ client }: Provider, number: number, theirs: string, hash: string): RpcError =>
+  inconsistent(
+    client,
     "eth_getBlockByNumber",
-    `it reports the final block ${number} as ${theirs}; two other providers report ${hash}`,
+    `it reports block ${number} as ${theirs}; two other providers report ${hash}`,
     wrongBlockCooldown
   )
-})
 
 /**
  * Decides which of two providers is wrong about a final block. One provider's claim is no reason to distrust the other:
@@ -58,7 +56,10 @@ export const settleDispute = Effect.fn("Chains.settleDispute")(function* (
     ballot.vote(number, third, yes(hash))
     const { agreed, claims, outcome } = ballot.tally(number)
     const outvoted = claims.find(({ by, value }) => by !== third && value !== agreed[0]?.value)
-    if (outcome === "shown" && outvoted !== undefined) return wrong(outvoted.by, number, outvoted.value, hash)
+    if (outcome === "shown" && outvoted !== undefined) {
+      const { by, value } = outvoted
+      return { _tag: "Wrong", provider: by, error: wrongBlock(by, number, value, hash) } satisfies Dispute
+    }
   }
   const reason = `${serving.client.host} and ${other.client.host} disagree about the final block ${number}: one of them serves false blocks. Remedy: add a third provider to rpc_urls, or replace the wrong one`
   return { _tag: "Open", reason } satisfies Dispute

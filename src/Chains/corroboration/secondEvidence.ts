@@ -31,6 +31,8 @@ const headersPerBatch = 100
 
 /** Receipts of payments that are about to end that a single provider has reported. */
 export interface SingleSourced {
+  /** Payments with further dust, which the next search asks about. */
+  readonly more: ReadonlySet<PaymentId>
   readonly dust: ReadonlyArray<CorroborationRepo.UncorroboratedDust>
   readonly undated: ReadonlyArray<Undated>
 }
@@ -42,8 +44,11 @@ export const singleSourcedOf = Effect.fnUntraced(function* (
   { number }: BlockRef
 ) {
   const each = Math.max(1, Math.floor(dustAtOnce / due.length))
+  const dust = yield* CorroborationRepo.uncorroboratedDust(reader, network, number, due, each)
+  const counts = Object.entries(Arr.groupBy(dust, ({ payment }) => payment))
   return {
-    dust: yield* CorroborationRepo.uncorroboratedDust(reader, network, number, due, each),
+    dust,
+    more: new Set(counts.flatMap(([payment, all]) => (all.length < each ? [] : [payment as PaymentId]))),
     undated: yield* SecondEvidenceRepo.undated(reader, network, number, due)
   } satisfies SingleSourced
 })

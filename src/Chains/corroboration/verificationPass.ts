@@ -7,6 +7,7 @@ import { Ballot, unanimous, yes } from "../evidence/Ballot.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import { refusals } from "../providers/BlockRange.ts"
+import { inTime } from "../providers/inTime.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { type BlockHeader, getHeader, sendBatch } from "../rpc/methods.ts"
 import { inconsistent, type RpcError } from "../rpc/RpcError.ts"
@@ -105,8 +106,9 @@ const readAll = Effect.fnUntraced(function* (
 ) {
   const reports = yield* Effect.forEach(
     readers,
-    (reader) =>
-      readTokenTransfers(sourceOf(watch, reader), { number: after, hash: "", time: 0 }, last).pipe(
+    (reader) => {
+      const read = readTokenTransfers(sourceOf(watch, reader), { number: after, hash: "", time: 0 }, last)
+      return (reader === serving ? read : inTime(reader, "eth_getLogs", read)).pipe(
         Effect.map((transfers): ReadonlyArray<BlockReport> => {
           reader.blockRange.succeeded(last.number - after)
           return [{ provider: reader, transfers }]
@@ -120,7 +122,8 @@ const readAll = Effect.fnUntraced(function* (
             open ? undefined : []
           )
         })
-      ),
+      )
+    },
     { concurrency: "unbounded" }
   )
   const undisputed = reports.filter((report) => report !== undefined)

@@ -32,6 +32,9 @@ export class Heads {
   /** By index, the heads of providers that lack a block, and since when; Unix milliseconds. */
   readonly #still = new Map<number, { readonly number: number; readonly since: number }>()
 
+  /** The last scanned block that heads are below, and since when. Unix milliseconds. */
+  #below: { readonly hash: string; readonly since: number } | undefined
+
   /** @param confirmations of the chain */
   constructor(
     readonly providers: Providers,
@@ -164,14 +167,20 @@ export class Heads {
 
   /**
    * Whether the last scanned block is of a branch that a provider invented: the heads of this provider and another one
-   * have lower numbers but later times, which is impossible on one chain. Without this check they would count as lagging
-   * until the chain reaches that number.
+   * have lower numbers but later times, which is impossible on one chain, or have been lower for two minutes. Without this
+   * check they would count as lagging until the chain reaches that number.
    */
   areBelow(provider: Provider, head: BlockRef, last: BlockRef) {
-    const isNewer = ({ number, time }: BlockRef) => number < last.number && time > last.time
-    const has = (other: Provider) => Effect.map(this.of(other), (theirs) => theirs !== undefined && isNewer(theirs))
-    return isNewer(head)
-      ? Effect.flatMap(this.providers.others(provider), (others) => Effect.exists(others, has))
-      : Effect.succeed(false)
+    return Effect.gen(this, function* () {
+      if (head.number >= last.number) return false
+      const now = yield* Clock.currentTimeMillis
+      if (this.#below?.hash !== last.hash || now < this.#below.since) this.#below = { hash: last.hash, since: now }
+      const isOverdue = now - this.#below.since >= lateAfter
+      const isInvented = ({ number, time }: BlockRef) => number < last.number && (isOverdue || time > last.time)
+      if (!isInvented(head)) return false
+      return yield* Effect.exists(yield* this.providers.answering(provider), (other) =>
+        Effect.map(this.of(other), (theirs) => theirs !== undefined && isInvented(theirs))
+      )
+    })
   }
 }

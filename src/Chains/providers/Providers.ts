@@ -19,6 +19,8 @@ import {
   isContradicted,
   isCoolingDown,
   isLagging,
+  isSilent,
+  isUnanswering,
   makeProviderSlot,
   mayServeAt,
   type Provider,
@@ -48,6 +50,8 @@ export interface Providers {
   readonly others: (than: Provider) => Effect.Effect<ReadonlyArray<Provider>>
   /** All others that can be used, contradicted ones included: callers need a quorum of them, never a single one. */
   readonly witnesses: (than: Provider) => Effect.Effect<ReadonlyArray<Provider>>
+  /** The same, with those in cooldown for what they answered: that they lack a block, or have another one there. */
+  readonly answering: (than: Provider) => Effect.Effect<ReadonlyArray<Provider>>
   /** Which chain this is, by the first block that all providers report. Fails where `serving` does not respond. */
   readonly agree: (serving: Provider) => Effect.Effect<GenesisConsensus, RpcError>
   /**
@@ -127,7 +131,9 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   let genesis = storedGenesis
   /** When the chain's first block was first asked for. Unix milliseconds. */
   let askedSince: number | undefined
+  const providersOf = (some: ReadonlyArray<ProviderSlot>) => some.map(({ provider }) => provider)
   const slotOf = ({ index }: Provider): ProviderSlot => slots[index] ?? first
+  const othersThan = (than: Provider) => slots.filter((slot) => slot !== slotOf(than))
   /** The provider that failed: work on one provider may call another one too. */
   const slotOfFailure = (asked: Provider, { host }: RpcError | WrongChain): ProviderSlot =>
     (host === asked.client.host ? undefined : slots.find(({ provider }) => provider.client.host === host)) ??
@@ -158,19 +164,14 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     return undefined
   })
 
-  /** All others that are not in cooldown and serve the right chain. */
-  const usableOthers = Effect.fnUntraced(function* (than: Provider) {
-    const found: Array<ProviderSlot> = []
-    for (const slot of slots) {
-      if (slot === slotOf(than) || isCoolingDown(slot, yield* Clock.currentTimeMillis)) continue
-      if (yield* usable(slot)) found.push(slot)
-    }
-    return found
+  /** All others that are not in cooldown, or not `isLeftOut`, and serve the right chain. */
+  const usableOthers = Effect.fnUntraced(function* (than: Provider, isLeftOut = isCoolingDown) {
+    const now = yield* Clock.currentTimeMillis
+    return yield* Effect.filter(othersThan(than), (one) => (isLeftOut(one, now) ? Effect.succeed(false) : usable(one)))
   })
 
   const believed = Effect.map(Clock.currentTimeMillis, (now) => (slot: ProviderSlot) => !isContradicted(slot, now))
 
-  const othersThan = (than: Provider) => slots.filter((slot) => slot !== slotOf(than))
   const isGivenUp = ({ silence }: ProviderSlot) => silence.millis >= Duration.toMillis(patience)
 
   const serve = Effect.fnUntraced(function* (slot: ProviderSlot) {
@@ -206,7 +207,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     yield* coolDown(slot, error)
     const now = yield* Clock.currentTimeMillis
     // Where none responds, our own network is likely down: the first one back must not count as the only provider.
-    if (slots.every((one) => isCoolingDown(one, now))) for (const one of slots) endSilence(one, now)
+    if (slots.every((one) => isSilent(one, now))) for (const one of slots) endSilence(one, now)
   })
 
   const succeeded = (provider: Provider): void => {
@@ -246,9 +247,10 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     others: Effect.fnUntraced(function* (than: Provider) {
       const found = yield* usableOthers(than)
       const preferred = found.filter(yield* believed)
-      return (preferred.length > 0 ? preferred : found).map(({ provider }) => provider)
+      return providersOf(preferred.length > 0 ? preferred : found)
     }),
-    witnesses: (than) => Effect.map(usableOthers(than), (found) => found.map(({ provider }) => provider)),
+    witnesses: (than) => Effect.map(usableOthers(than), providersOf),
+    answering: (than) => Effect.map(usableOthers(than, isUnanswering), providersOf),
     succeeded,
     answered: (provider) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
@@ -264,7 +266,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     },
     nextTry: (now) => Math.min(...slots.map((slot) => mayServeAt(slot, now))),
     health: (now) => slots.map((slot) => providerHealthOf(slot, slot === serving, now)),
-    all: slots.map(({ provider }) => provider)
+    all: providersOf(slots)
   }
   return providers
 })

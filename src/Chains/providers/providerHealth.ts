@@ -4,7 +4,7 @@
  */
 import { Clock, Duration, Effect, Random } from "effect"
 import type { RpcClient } from "../rpc/Rpc.ts"
-import { RpcError } from "../rpc/RpcError.ts"
+import { RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import type { BlockRange } from "./BlockRange.ts"
 import type { WrongChain } from "./chainIdentity.ts"
 import { ObservedDuration } from "./ObservedDuration.ts"
@@ -20,6 +20,14 @@ const wrongChainInterval = Duration.toMillis("10 seconds")
 const laggingInterval = Duration.toMillis("5 seconds")
 /** How long a provider does not serve after others have denied what it reported. */
 const contradictedFor = Duration.toMillis("1 hour")
+
+/** Reasons with which a provider that follows the chain answers about blocks that it has not, as those of a false branch. */
+const answers: ReadonlySet<RpcReason> = new Set(["missing", "inconsistent", "state", "range", "too_large"])
+
+const isAnswer = (error: RpcError | WrongChain): boolean => error._tag === "RpcError" && answers.has(error.reason)
+
+/** Reasons that are no answer at all. */
+const noAnswer: ReadonlySet<RpcReason> = new Set(["unreachable", "timeout", "http", "rate_limited"])
 
 /** One of a chain's providers. */
 export interface Provider {
@@ -81,6 +89,14 @@ const isActive = (cooldown: Cooldown | undefined, now: number): cooldown is Cool
 /** Whether a provider is in cooldown after a failure. */
 export const isCoolingDown = ({ cooldown }: ProviderSlot, now: number): boolean => isActive(cooldown, now)
 
+/** Whether it did not answer at all when it was last asked, a moment ago. */
+export const isSilent = ({ cooldown }: ProviderSlot, now: number): boolean =>
+  isActive(cooldown, now) && cooldown.error._tag === "RpcError" && noAnswer.has(cooldown.error.reason)
+
+/** Whether it is in cooldown for anything but an answer about blocks. */
+export const isUnanswering = (slot: ProviderSlot, now: number): boolean =>
+  isCoolingDown(slot, now) && !isLagging(slot) && !(slot.cooldown !== undefined && isAnswer(slot.cooldown.error))
+
 /** Whether others have denied what it reported, within the last hour. */
 export const isContradicted = ({ contradicted }: ProviderSlot, now: number): boolean => isActive(contradicted, now)
 
@@ -131,7 +147,7 @@ export const coolDown = Effect.fnUntraced(function* (slot: ProviderSlot, error: 
     slot.failures++
   }
   const since = yield* Clock.currentTimeMillis
-  slot.silence.seen(since)
+  if (!isAnswer(error)) slot.silence.seen(since)
   slot.cooldown = { error, since, until: since + (yield* backOff(error, slot.failures)) }
   yield* Effect.logDebug("a provider is in cooldown").pipe(
     Effect.annotateLogs({ host: slot.provider.client.host, reason: error.message })

@@ -12,9 +12,9 @@ import { findAncestor } from "./findAncestor.ts"
 import type { WatchContext } from "./WatchContext.ts"
 
 /**
- * Fails as `inconsistent` unless another provider, where one responds, has the same block in place of the last scanned
- * one: a reorg this deep orphans confirmed receipts, and one node's word is not enough. Any other provider is: the
- * first one may be the one whose branch was scanned.
+ * Fails as `inconsistent` unless another provider has the same block in place of the last scanned one, or this one decides
+ * alone: a reorg this deep orphans confirmed receipts. Any other provider is enough: the first one may be the one whose
+ * branch was scanned.
  */
 const confirmReorg = Effect.fnUntraced(function* (
   { providers }: WatchContext,
@@ -35,8 +35,9 @@ const confirmReorg = Effect.fnUntraced(function* (
     if (ballot.tally(now.hash).outcome === "shown") return
   }
   const reported = ballot.claimed.map(([hash]) => hash).filter((hash) => hash !== now.hash)
-  if (reported.length === 0) return
-  const detail = `it replaces block ${now.number}, which should be final, by ${now.hash}, and other providers have ${reported.join(", ")}`
+  if (reported.length === 0 && providers.decidesAlone(provider)) return
+  const evidence = reported.length === 0 ? "no other provider responds" : `other providers have ${reported.join(", ")}`
+  const detail = `it replaces block ${now.number}, which should be final, by ${now.hash}, and ${evidence}`
   return yield* inconsistent(provider.client, "eth_getBlockByNumber", detail)
 })
 
@@ -58,7 +59,7 @@ export const commonAncestor = Effect.fn("Watcher.commonAncestor")(function* (
   const isBelowFinal = finalized !== undefined && block.number < finalized
   const isDeep = from.number - block.number > chain.confirmations
   if (isBelowFinal || isDeep) {
-    yield* confirmReorg(watch, provider, now, yield* providers.others(provider))
+    yield* confirmReorg(watch, provider, now, yield* providers.answering(provider))
   }
   if (isBelowFinal) {
     yield* Effect.logError("reorg below a finalized block").pipe(

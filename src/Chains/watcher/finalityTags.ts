@@ -141,7 +141,9 @@ export const makeFinality = (watch: WatchContext): Finality => {
     if (finalized.any !== undefined || safe.any !== undefined) {
       // Stored tags only grow, so a tag above the blocks that have been read is not stored yet.
       const upTo = (tag: BlockRef | undefined) => tag && Math.min(tag.number, head.number)
-      yield* writer.write(Ledger.setTags(network, { safe: upTo(safe.any), finalized: upTo(finalized.any) }))
+      const tags = Ledger.setTags(network, { safe: upTo(safe.any), finalized: upTo(finalized.any) })
+      // The next block may be far: a payment that waited for the tag is confirmed now.
+      yield* writer.write(Effect.zipRight(tags, watch.settlement.settle({ network, head }, [])))
     }
     const found = { safe: safe.any, finalized: finalized.any }
     const awaits = { safe: safe.awaits, finalized: finalized.awaits }

@@ -94,5 +94,11 @@ export const compareBalances = Effect.fn("Watcher.compareBalances")(function* (
   const reported = yield* readBoth(watch, provider, head, asked, hopeless)
   const reading = yield* withoutDenied(watch, provider, reported, disputed)
   yield* noteFailed(failures, asked, reading.failed)
-  yield* writer.write(commitBalances(settlement, { ...reading, of, corroborated: isOnlyProvider(watch) }))
+  const refuted = yield* writer.write(
+    commitBalances(settlement, { ...reading, of, corroborated: isOnlyProvider(watch) })
+  )
+  // While it serves, no round is whole, and no payment ends.
+  if (refuted === undefined || refuted.size === 0) return
+  const detail = `it still shows money of ${[...refuted].join(", ")} that two others deny: its balances are not stored`
+  yield* watch.providers.contradicted(provider, detail)
 })

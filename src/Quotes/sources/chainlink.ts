@@ -113,11 +113,17 @@ const agreedOf = (readings: Arr.NonEmptyReadonlyArray<PriceReading>): PriceReadi
       ({ symbol }) => symbol
     )
   )
+  const refused = readings.flatMap((reading) => reading.refused)
+  const [differing, agreed] = Arr.partitionMap(points, (all) => {
+    const [{ symbol }] = all
+    const [refusal, ...more] = refused.filter((one) => one.symbol === symbol)
+    // That there is no price is an answer too: one provider alone does not outvote those that say so.
+    if (refusal !== undefined && all.length <= 1 + more.length) return Either.left(refusal)
+    return Either.mapLeft(middleOf(all), (reason) => ({ symbol, reason }))
+  })
   const priced = new Set(points.map(([{ symbol }]) => symbol))
-  const [differing, agreed] = Arr.partitionMap(points, (all) =>
-    Either.mapLeft(middleOf(all), (reason) => ({ symbol: all[0].symbol, reason }))
-  )
-  return { points: agreed, refused: [...differing, ...readings[0].refused.filter(({ symbol }) => !priced.has(symbol))] }
+  const unpriced = Arr.dedupeWith(refused, (one, other) => one.symbol === other.symbol)
+  return { points: agreed, refused: [...differing, ...unpriced.filter(({ symbol }) => !priced.has(symbol))] }
 }
 
 /** Chainlink's feeds on a chain, read through each of the operator's own providers in one batch. */
@@ -180,10 +186,17 @@ export const makeChainlink = (chain: ChainName, providers: Providers, feeds: Cha
       const asked = [serving, ...(yield* providers.others(serving))]
       const read = (provider: Provider) =>
         Effect.either(Effect.tapErrorTag(readFrom(provider), "RpcError", (error) => providers.failed(provider, error)))
-      const [own, ...theirs] = yield* Effect.forEach(asked, read, { concurrency: asked.length })
-      const [reading, ...others] = Arr.getRights([...(own === undefined ? [] : [own]), ...theirs])
-      if (reading !== undefined) return agreedOf([reading, ...others])
-      return yield* own ?? new PriceSourceError({ source: name, reason: "no provider was asked" })
+      const found = yield* Effect.forEach(asked, read, { concurrency: asked.length })
+      const refusal = ({ reason }: PriceSourceError): PriceReading => ({
+        points: [],
+        refused: prices.map(([symbol]) => ({ symbol, reason }))
+      })
+      const readings = found.flatMap((one) => {
+        if (Either.isRight(one)) return [one.right]
+        return one.left._tag === "PriceSourceError" ? [refusal(one.left)] : []
+      })
+      if (Arr.isNonEmptyReadonlyArray(readings) && found.some(Either.isRight)) return agreedOf(readings)
+      return yield* found[0] ?? new PriceSourceError({ source: name, reason: "no provider was asked" })
     }).pipe(
       Effect.catchTags({
         RpcError: ({ method, reason }) =>

@@ -160,7 +160,7 @@ export const look = Effect.fnUntraced(function* (
   const stored = yield* writer.write(
     commitBalances(settlement, { ...reading, corroborated: true, of: "round", ...over })
   )
-  return { stored, touched, reading }
+  return { stored: stored !== undefined, touched, reading }
 })
 
 /** The watcher reads up to `at`, and a reconciliation round runs there. */

@@ -128,7 +128,7 @@ describe("a denied receipt", () => {
       const large = [of(105, "log:1", 300_000n), of(105, "log:2", 200_000n), of(106, "log:1", 300_000n)] as const
       const { id } = yield* reported(...large, token("log:3"), of(105, "log:4", 1n))
       yield* write(CorroborationRepo.setDenied(network, large[0], "a.example"))
-      const open = yield* CorroborationRepo.uncorroborated(yield* Reader, network, 120, 10)
+      const open = yield* CorroborationRepo.uncorroborated(yield* Reader, network, "listed", 120, 10)
       expect(open.map((one) => [one.blockNumber, one.position, one.isDenied, one.deniedBy])).toEqual([
         [106, "log:1", false, undefined],
         [105, "log:2", true, undefined],

@@ -27,7 +27,7 @@ const pageOf = (to: string, after: number, settled: BlockRef): SearchPage => ({
       withNonce: false
     }
   ],
-  singleSourced: { dust: [], undated: [] },
+  singleSourced: { dust: [], undated: [], more: new Set() },
   after,
   settled,
   headers: new Map()

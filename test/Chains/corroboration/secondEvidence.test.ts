@@ -42,7 +42,7 @@ const counted = (
   all: ReadonlyArray<SecondEvidence>,
   { dust = [], undated = [] }: Partial<ConstructorParameters<typeof SearchBallot>[0]> = {}
 ) => {
-  const ballot = new SearchBallot({ dust, undated })
+  const ballot = new SearchBallot({ dust, undated, more: new Set() })
   for (const [voter, evidence] of Arr.zip(voters, all)) ballot.add(voter, evidence)
   return ballot
 }
@@ -158,11 +158,21 @@ story("money without a transaction is dated by providers that have its block and
   const { hash } = settled
   const { provider, providers } = soleProvider(chain.client)
   const undated = [unattributed(hash, 5n), unattributed("0xother", 5n), unattributed(hash, 6n)]
-  const { answers } = yield* secondEvidenceOf(yield* watchOf(providers), provider, { dust: [], undated }, settled)
+  const { answers } = yield* secondEvidenceOf(
+    yield* watchOf(providers),
+    provider,
+    { dust: [], undated, more: new Set() },
+    settled
+  )
   expect(answers).toMatchObject([[{}, { is: "yes", value: { blockHash: hash, blockTime: 120, sinceTime: 110 } }]])
   // Not by what the provider said that reported it.
   const misdated = [{ ...unattributed(hash, 5n), blockTime: 121 }]
-  const again = yield* secondEvidenceOf(yield* watchOf(providers), provider, { dust: [], undated: misdated }, settled)
+  const again = yield* secondEvidenceOf(
+    yield* watchOf(providers),
+    provider,
+    { dust: [], undated: misdated, more: new Set() },
+    settled
+  )
   expect(again.answers).toMatchObject([[{}, { is: "yes", value: { blockTime: 120 } }]])
 })
 
@@ -174,7 +184,7 @@ story("money whose states a provider has pruned is shown by a balance of which n
   const { provider, providers } = soleProvider(chain.client)
   const money = unattributed(paid.hash, 5n)
   const watch = yield* watchOf(providers)
-  const evidence = () => secondEvidenceOf(watch, provider, { dust: [], undated: [money] }, settled)
+  const evidence = () => secondEvidenceOf(watch, provider, { dust: [], undated: [money], more: new Set() }, settled)
   const shown = { shown: [money], answers: [[{ blockHash: paid.hash }, { is: "yes" }]] }
   const notShown = { ...shown, shown: [] }
   const writer = yield* Writer

@@ -22,7 +22,14 @@ const silentAbout = (chain: ModelChain) => {
 }
 
 describe("a reorg deeper than the confirmations", () => {
-  it.scoped.each<[string, (nodes: ReturnType<typeof twoBranches>) => ReadonlyArray<ModelChain>, canonical: number]>([
+  it.scoped.each<
+    [
+      string,
+      (nodes: ReturnType<typeof twoBranches>) => ReadonlyArray<ModelChain>,
+      canonical: number,
+      isSilent?: boolean
+    ]
+  >([
     ["is refused from one provider while another one has the old blocks", ({ honest }) => [honest], 1],
     [
       "is refused while one provider does not respond and a third one has the old blocks",
@@ -30,8 +37,13 @@ describe("a reorg deeper than the confirmations", () => {
       1
     ],
     ["is followed if another provider has the same blocks", ({ forked }) => [forked.twin()], 0],
-    ["is followed if no other provider responds", ({ forked }) => [silentAbout(forked.twin())], 0]
-  ])("%s", ([, others, canonical]) => {
+    [
+      "is followed if no other provider responds for the patience",
+      ({ forked }) => [silentAbout(forked.twin())],
+      0,
+      true
+    ]
+  ])("%s", ([, others, canonical, isSilent]) => {
     const nodes = twoBranches()
     const { forked, honest } = nodes
     return Effect.gen(function* () {
@@ -43,6 +55,10 @@ describe("a reorg deeper than the confirmations", () => {
       forked.rollback(7)
       forked.mineMany(8)
       yield* second
+      if (isSilent) {
+        expect(yield* money).toEqual([["5", 1]])
+        for (let minute = 0; minute < 11; minute++) yield* pass("1 minute")
+      }
       const [followed, refused] = canonical === 0 ? [forked, honest] : [honest, forked]
       yield* until(scanned, (now) => now?.head_hash === followed.blocks.at(-1)?.hash)
       expect(yield* money).toEqual([["5", canonical]])
