@@ -3,8 +3,7 @@ import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import type { AddressSet } from "../ledger/AddressSet.ts"
 import { refusals } from "../providers/BlockRange.ts"
-import type { LogFilter } from "../rpc/methods.ts"
-import { transferTopic } from "../rpc/methods.ts"
+import { type LogFilter, transferTopic } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import type { Contracts } from "./transfers.ts"
@@ -40,8 +39,7 @@ export const receiversOf = ({ watched }: ScanSource): Iterable<string> | undefin
 const roundCount = 1_000
 
 /** Whether a response may be truncated: it has exactly as many logs as a provider may allow. */
-export const mayBeTruncated = (logs: ReadonlyArray<unknown>): boolean =>
-  logs.length > 0 && logs.length % roundCount === 0
+export const mayBeTruncated = ({ length }: ReadonlyArray<unknown>): boolean => length > 0 && length % roundCount === 0
 
 /** The error for a response that may be truncated. */
 export const truncatedError = (client: RpcClient, logs: ReadonlyArray<unknown>): RpcError =>
@@ -63,7 +61,8 @@ export const needsParts = (
   last: BlockRef,
   error: RpcError
 ): boolean => {
-  const isAtOnce = refusals.has(error.reason) && error.retryAfter === undefined
-  const isLater = stuck && (refusals.has(error.reason) || error.reason === "timeout" || error.reason === "http")
-  return last.number === after.number + 1 && error.method.includes("eth_getLogs") && (isAtOnce || isLater)
+  const { method, reason, retryAfter } = error
+  const isAtOnce = refusals.has(reason) && retryAfter === undefined
+  const isLater = stuck && (refusals.has(reason) || reason === "timeout" || reason === "http")
+  return last.number === after.number + 1 && method.includes("eth_getLogs") && (isAtOnce || isLater)
 }

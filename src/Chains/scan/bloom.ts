@@ -23,8 +23,7 @@ const countBits = (bloom: Uint8Array): number => {
  * The probability that a bloom with `bits` bits set matches one of `alternatives` items that were never added to it.
  * The other parts of the filter are assumed to match: nearly every block has a transfer of a well-known token.
  */
-const falsePositive = (bits: number, alternatives: number): number =>
-  1 - (1 - (bits / (8 * bloomBytes)) ** 3) ** alternatives
+const falsePositive = (bits: number, alternatives: number) => 1 - (1 - (bits / (8 * bloomBytes)) ** 3) ** alternatives
 
 // Three bits an item: the low eleven bits of the first three pairs of bytes of its hash, counted from the bloom's end
 // (yellow paper, M_3:2048).
@@ -67,13 +66,10 @@ const isItem = (item: unknown): item is string =>
 export const addLogs = (bloom: Uint8Array, logs: ReadonlyArray<unknown>): void => {
   for (const log of logs) {
     if (!Predicate.isRecord(log)) continue
-    const { address, topics } = log
-    for (const item of [address, ...(Array.isArray(topics) ? topics : [])]) {
-      if (!isItem(item)) continue
-      for (const bit of knownBitsOf(item)) {
-        const at = bloomBytes - 1 - (bit >> 3)
-        bloom[at] = (bloom[at] ?? 0) | (1 << (bit & 7))
-      }
+    const items: ReadonlyArray<unknown> = [log.address, ...(Array.isArray(log.topics) ? log.topics : [])]
+    for (const bit of items.filter(isItem).flatMap(knownBitsOf)) {
+      const at = bloomBytes - 1 - (bit >> 3)
+      bloom[at] = (bloom[at] ?? 0) | (1 << (bit & 7))
     }
   }
 }

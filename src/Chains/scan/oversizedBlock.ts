@@ -1,4 +1,4 @@
-import { Array as Arr, Effect, Either, Option } from "effect"
+import { Array as Arr, Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
@@ -57,14 +57,12 @@ const ours = (
   { client, contracts, watched }: ScanSource,
   { hash }: BlockRef,
   method: string,
-  logs: LoggedReceipt["logs"]
-) => {
+  logs: ReadonlyArray<unknown>
+): Effect.Effect<Transfers, RpcError> => {
   const stray = strayBlock(logs, new Set([hash]))
   if (stray !== undefined) return inconsistent(client, method, `a log of block ${stray} came for ${hash}`)
-  return Either.match(transfersAmong(logs, contracts, watched), {
-    onLeft: (detail) => badResponse(client, { method, params: [hash] }, detail),
-    onRight: (transfers) => Effect.succeed(transfers)
-  })
+  const failed = (detail: string) => badResponse(client, { method, params: [hash] }, detail)
+  return Effect.mapError(transfersAmong(logs, contracts, watched), failed)
 }
 
 /** The transfers of one filter; left: the provider refuses it, or may have truncated the response. */
@@ -91,9 +89,7 @@ const partsOf = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef
       (error) => Effect.succeed(calls.map((): CallResult => Either.left(error)))
     )
   )
-  return yield* Effect.forEach(Arr.zip(calls, replies), ([call, reply]) => partOf(source, block, call, reply), {
-    concurrency: 1
-  })
+  return yield* Effect.forEach(Arr.zip(calls, replies), ([call, reply]) => partOf(source, block, call, reply))
 })
 
 /**
@@ -123,12 +119,8 @@ const byReceivers = Effect.fnUntraced(function* (
   while (left.length > 0) {
     const parts = left.splice(0, filtersPerBatch)
     calls += parts.length
-    const responses = yield* partsOf(
-      source,
-      block,
-      parts.map((part) => transferFilter(contracts, part))
-    )
-    for (const [part, response] of Arr.zip(parts, responses)) {
+    const filters = parts.map((part) => transferFilter(contracts, part))
+    for (const [part, response] of Arr.zip(parts, yield* partsOf(source, block, filters))) {
       if (Either.isRight(response)) transfers.push(...response.right)
       else if (part.length === 1 || calls >= mostCalls) return yield* response.left
       else left.push(...Arr.chunksOf(part, Math.ceil(part.length / 2)))
@@ -196,13 +188,9 @@ const byReceipts = Effect.fnUntraced(function* (source: ScanSource, block: Block
 
 const byTransactions = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef) {
   const [list] = yield* sendBatch(source.client, [getBlockTransactions(block.hash)])
-  const pages = Arr.chunksOf(list.transactions, receiptsPerBatch)
-  return yield* fromReceipts(
-    source,
-    block,
-    list,
-    pages.map((page) => sendBatch(source.client, page.map(getLoggedReceipt)))
-  )
+  const pages = Arr.chunksOf(list.transactions.map(getLoggedReceipt), receiptsPerBatch)
+  const reads = pages.map((page) => sendBatch(source.client, page))
+  return yield* fromReceipts(source, block, list, reads)
 })
 
 /**
@@ -217,32 +205,29 @@ export const readOversizedBlock = Effect.fn("Scan.readOversizedBlock")(function*
 ) {
   const { client, contracts, watched } = source
   const errors = [refusal]
+  /** Undefined where a way fails and another one may be tried. */
   const attempt = <A>(way: Effect.Effect<A, RpcError>) =>
-    way.pipe(
-      Effect.asSome,
-      Effect.catchIf(
-        ({ reason }) => !finalErrors.has(reason),
-        (error) => {
-          errors.push(error)
-          return Effect.succeedNone
-        }
-      )
+    Effect.catchIf(
+      way,
+      ({ reason }) => !finalErrors.has(reason),
+      (error) => Effect.sync(() => void errors.push(error))
     )
-  const read = Effect.gen(function* () {
-    const first = contracts.size > 1 ? yield* attempt(byContract(source, block)) : Option.none()
-    const { left, transfers } = Option.getOrElse(first, () => ({ left: [...contracts.keys()], transfers: [] }))
-    if (left.length === 0) return Option.some(transfers)
+  const readRest = Effect.fnUntraced(function* (left: ReadonlyArray<string>) {
+    if (left.length === 0) return []
     const isCheap = watched.size <= mostFilters * maxReceivers
-    const rest = isCheap ? yield* attempt(byReceivers(source, block, left)) : Option.none()
-    if (Option.isSome(rest)) return Option.some([...transfers, ...rest.value])
-    const receipts = yield* attempt(byReceipts(source, block))
-    return Option.isSome(receipts) ? receipts : yield* attempt(byTransactions(source, block))
+    return isCheap ? yield* attempt(byReceivers(source, block, left)) : undefined
   })
-  const transfers = yield* read
-  const logged = Effect.annotateLogs({ number: block.number, host: client.host, reason: refusal.message })
-  if (Option.isSome(transfers)) {
-    yield* Effect.logDebug("the logs of a block were read in parts").pipe(logged)
-    return transfers.value
+  const first = contracts.size > 1 ? yield* attempt(byContract(source, block)) : undefined
+  const rest = yield* readRest(first?.left ?? [...contracts.keys()])
+  const transfers =
+    rest === undefined
+      ? ((yield* attempt(byReceipts(source, block))) ?? (yield* attempt(byTransactions(source, block))))
+      : [...(first?.transfers ?? []), ...rest]
+  if (transfers !== undefined) {
+    yield* Effect.logDebug("the logs of a block were read in parts").pipe(
+      Effect.annotateLogs({ number: block.number, host: client.host, reason: refusal.message })
+    )
+    return transfers
   }
   return yield* new RpcError({
     host: client.host,

@@ -130,18 +130,15 @@ export const tokenTransfers = (
   return Either.right(positioned(transfers))
 }
 
-const isOtherEvent = (log: unknown): boolean =>
-  Predicate.isRecord(log) && Array.isArray(log.topics) && String(log.topics[0]).toLowerCase() !== transferTopic
-
 /**
  * The token transfers among all logs of a transaction: events of every kind, any of which may name a watched address.
  */
-export const transfersAmong = (logs: ReadonlyArray<unknown>, contracts: Contracts, watched: AddressSet) =>
-  tokenTransfers(
-    logs.filter((log) => !isOtherEvent(log)),
-    contracts,
-    watched
-  )
+export const transfersAmong = (logs: ReadonlyArray<unknown>, contracts: Contracts, watched: AddressSet) => {
+  const isOtherEvent = (log: unknown) =>
+    Predicate.isRecord(log) && Array.isArray(log.topics) && String(log.topics[0]).toLowerCase() !== transferTopic
+  const transfers = logs.filter((log) => !isOtherEvent(log))
+  return tokenTransfers(transfers, contracts, watched)
+}
 
 /** The block hash of the first log that is not of `blocks`, lower case: the logs are of another branch of the chain. */
 export const strayBlock = (logs: ReadonlyArray<unknown>, blocks: ReadonlySet<string>): string | undefined => {
