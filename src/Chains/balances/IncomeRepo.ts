@@ -13,11 +13,6 @@ import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import { ownersOf } from "../ledger/WatchedAddressesRepo.ts"
 import type { BalancePoint } from "./discrepancy.ts"
 
-interface UnattributedRow {
-  readonly block_hash: string
-  readonly amount: string
-}
-
 /**
  * Reduces the unattributed receipt that `transfer`, in the chain's coin and not stored yet, is part of, by its amount:
  * storing the transfer then leaves the sum unchanged.
@@ -36,8 +31,8 @@ export const takeFromUnattributed = (
     const tx = yield* Tx
     const { address, amount, blockNumber, currency } = transfer
     const owner = (yield* ownersOf(tx, mode, [address])).get(address)
-    const row = yield* tx.get<UnattributedRow>(
-      `SELECT block_hash, amount FROM receipts
+    const row = yield* tx.get<{ blockHash: string; amount: string }>(
+      `SELECT block_hash AS blockHash, amount FROM receipts
        WHERE payment_id IS ? AND dust IS NULL AND chain = ? AND mode = ? AND address = ? AND position = 'unattributed'
          AND currency = ? AND canonical = 1 AND block_number > ? AND coalesce(since_number, block_number) <= ?
        ORDER BY block_number LIMIT 1`,
@@ -45,25 +40,19 @@ export const takeFromUnattributed = (
     )
     if (row === undefined) return
     const left = BigInt(row.amount) - amount
-    const key = [chain, mode, row.block_hash, address]
+    const key = [chain, mode, row.blockHash, address]
     const where = "chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = 'unattributed'"
     yield* left > 0n
       ? tx.run(`UPDATE receipts SET amount = ? WHERE ${where}`, [left.toString(), ...key])
       : tx.run(`DELETE FROM receipts WHERE ${where}`, key)
   })
 
-interface PointRow {
-  readonly number: number
-  readonly balance: string
-  readonly nonce: number
-}
-
 /** The last balance point below a block and the first at or above it; undefined unless both exist. */
 export const pointsAround = (db: Db, { chain, mode }: Network, address: string, number: number) =>
   Effect.gen(function* () {
     const point = (which: string) =>
       Effect.map(
-        db.get<PointRow>(
+        db.get<{ number: number; balance: string; nonce: number }>(
           `SELECT number, balance, nonce FROM balances
            WHERE chain = ? AND mode = ? AND address = ? AND number ${which} LIMIT 1`,
           [chain, mode, address, number]
@@ -99,34 +88,19 @@ export interface IncomeBound extends AddressIncome {
   readonly transferred: ReadonlyArray<IncomePart>
 }
 
-interface PartRow {
-  readonly block_hash: string
-  readonly position: string
-  readonly tx_hash: string
-  readonly amount: string
-}
-
 /**
  * The receipts of an address's income in the ledger that have a transaction. An unattributed receipt is not among them:
  * its money may be from earlier blocks.
  */
 export const partsOf = (db: Db, { chain, mode }: Network, { address, after, upTo }: Omit<AddressIncome, "amount">) =>
   Effect.map(
-    db.all<PartRow>(
-      `SELECT block_hash, position, tx_hash, amount FROM receipts
+    db.all<Omit<IncomePart, "amount"> & { readonly amount: string }>(
+      `SELECT block_hash AS blockHash, position, tx_hash AS txHash, amount FROM receipts
        WHERE chain = ? AND mode = ? AND address = ? AND position NOT GLOB 'log:*' AND canonical = 1
          AND tx_hash IS NOT NULL AND block_number > ? AND block_number <= ?`,
       [chain, mode, address, after, upTo]
     ),
-    (rows) =>
-      rows.map(
-        (row): IncomePart => ({
-          blockHash: row.block_hash,
-          position: row.position,
-          txHash: row.tx_hash,
-          amount: BigInt(row.amount)
-        })
-      )
+    (rows) => rows.map((row): IncomePart => ({ ...row, amount: BigInt(row.amount) }))
   )
 
 /**

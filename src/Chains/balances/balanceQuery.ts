@@ -6,8 +6,10 @@ import { dustFloor } from "../../Domain/Amount.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import {
   type BalanceCredit,
+  type BalancePoint,
   type BalanceQuery,
   dueAgain,
+  isUnattributed,
   type KnownBalance,
   type UnattributedDoubt
 } from "./discrepancy.ts"
@@ -35,36 +37,19 @@ export interface RoundBounds {
 }
 
 /** A stored balance point: a row of `balances`. */
-export interface KnownRow {
+export interface KnownRow extends Omit<BalancePoint, "balance"> {
   readonly address: string
-  readonly number: number
   readonly balance: string
-  readonly nonce: number
 }
 
 /** A receipt of the chain's coin: a row of `receipts`. */
-export interface CreditRow {
+export interface CreditRow extends Omit<BalanceCredit, "amount"> {
   readonly address: string
-  readonly block_number: number
-  readonly block_hash: string
-  readonly block_time: number
-  readonly position: string
-  readonly tx_hash: string | null
+  readonly blockTime: number
   readonly amount: string
 }
 
 const nowhere: KnownBalance = { number: 0, balance: 0n, nonce: 0, assumed: false }
-
-const baseline = ({ createdHead }: Watched): KnownBalance =>
-  createdHead === undefined ? nowhere : { number: createdHead, balance: 0n, nonce: 0, assumed: true }
-
-const creditOf = (row: CreditRow): BalanceCredit => ({
-  number: row.block_number,
-  blockHash: row.block_hash,
-  position: row.position,
-  txHash: row.tx_hash ?? undefined,
-  amount: BigInt(row.amount)
-})
 
 /**
  * The query of one address.
@@ -73,35 +58,31 @@ const creditOf = (row: CreditRow): BalanceCredit => ({
  * @param rows in the order of their blocks, as are `receipts`
  */
 export const balanceQueryOf = (
-  watched: Watched,
+  { address, createdHead, due, everyRound, own, withNonce }: Watched,
   since: RoundBounds | undefined,
   rows: ReadonlyArray<KnownRow>,
   receipts: ReadonlyArray<CreditRow>
 ): BalanceQuery => {
-  const { address, due, everyRound, own, withNonce } = watched
-  const points = [
-    baseline(watched),
-    ...rows.map(
-      ({ balance, nonce, number }): KnownBalance => ({ number, balance: BigInt(balance), nonce, assumed: false })
-    )
+  const points: ReadonlyArray<KnownBalance> = [
+    createdHead === undefined ? nowhere : { number: createdHead, balance: 0n, nonce: 0, assumed: true },
+    ...rows.map(({ balance, nonce, number }) => ({ number, balance: BigInt(balance), nonce, assumed: false }))
   ]
-  const newestBelow = (number: number) => points.findLast((point) => point.number < number)
   const known = points.at(-1) ?? nowhere
-  const credits = receipts.map(creditOf)
-  const doubts = receipts.flatMap((row): ReadonlyArray<UnattributedDoubt> => {
-    if (!everyRound || row.position !== "unattributed" || since === undefined) return []
-    if (!dueAgain(row.block_time, since.checked.time, since.at.time)) return []
-    const lo = newestBelow(row.block_number)
-    const hi = points.find((point) => point.number === row.block_number)
-    const others = credits.filter((credit) => credit.position !== row.position || credit.blockHash !== row.block_hash)
-    return lo === undefined || hi === undefined ? [] : [{ credit: creditOf(row), lo, hi, others }]
+  const credits = receipts.map((row) => ({ ...row, amount: BigInt(row.amount) }))
+  const doubts = credits.flatMap((credit): ReadonlyArray<UnattributedDoubt> => {
+    if (!everyRound || since === undefined || !isUnattributed(credit)) return []
+    if (!dueAgain(credit.blockTime, since.checked.time, since.at.time)) return []
+    const lo = points.findLast(({ number }) => number < credit.blockNumber)
+    const hi = points.find(({ number }) => number === credit.blockNumber)
+    const others = credits.filter((other) => other !== credit)
+    return lo === undefined || hi === undefined ? [] : [{ credit, lo, hi, others }]
   })
   return {
     address,
     own,
     known,
     comparedTo: everyRound ? Math.max(known.number, since?.checked.number ?? 0) : known.number,
-    credits: credits.filter((credit) => credit.number > known.number),
+    credits: credits.filter(({ blockNumber }) => blockNumber > known.number),
     withNonce,
     doubts,
     floor: due === undefined ? 0n : dustFloor(due.amount, due.missing)

@@ -11,6 +11,7 @@ import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Settlement } from "../ledger/SettlementTag.ts"
 import * as Balances from "./BalancesRepo.ts"
+import { isUnattributed } from "./discrepancy.ts"
 import type { Reconciliation } from "./reconcile.ts"
 
 /** A reconciliation to store, which addresses it covers, and whether it is corroborated. */
@@ -22,27 +23,23 @@ export interface CheckedBalances extends Reconciliation {
 }
 
 /**
- * The ledger has one unattributed receipt per address and block: adds the amount of an earlier one, since its first
- * block.
+ * Stores the receipts of a reconciliation. The ledger has one unattributed receipt per address and block: the amount of
+ * an earlier one is added, since its first block. Returns whom they concern.
  */
-const withEarlier = (network: Network, transfer: Ledger.DatedTransfer) =>
-  Effect.map(Balances.dropUnattributed(network, transfer.address, transfer.blockHash), (before) =>
-    before === undefined
-      ? transfer
-      : {
-          ...transfer,
-          amount: transfer.amount + before.amount,
-          since: Math.min(before.since, transfer.since ?? transfer.blockNumber)
-        }
-  )
-
-/** Stores the receipts of a reconciliation. Returns whom they concern. */
 export const keepIncome = (network: Network, transfers: ReadonlyArray<DatedTransfer>, corroborated: boolean) =>
   Effect.gen(function* () {
     const touched: Array<Ledger.Touched> = []
     for (const transfer of transfers) {
-      const kept = [transfer.txHash === undefined ? yield* withEarlier(network, transfer) : transfer]
-      touched.push(...(yield* Ledger.keepReceipts(network, kept, corroborated)))
+      const { address, blockHash, blockNumber } = transfer
+      const before = isUnattributed(transfer)
+        ? yield* Balances.dropUnattributed(network, address, blockHash)
+        : undefined
+      const whole = before && {
+        ...transfer,
+        amount: transfer.amount + before.amount,
+        since: Math.min(before.since, transfer.since ?? blockNumber)
+      }
+      touched.push(...(yield* Ledger.keepReceipts(network, [whole ?? transfer], corroborated)))
     }
     return touched
   })
@@ -53,7 +50,7 @@ export const keepIncome = (network: Network, transfers: ReadonlyArray<DatedTrans
  */
 const refutedAmong = (network: Network, transfers: ReadonlyArray<DatedTransfer>) =>
   Effect.gen(function* () {
-    const named = transfers.filter(({ txHash }) => txHash !== undefined)
+    const named = transfers.filter((transfer) => !isUnattributed(transfer))
     const counted = yield* Ledger.countedKeys(yield* Tx, network, named)
     return new Set(named.flatMap((one) => (counted.has(Ledger.keyOf(one)) ? [] : [one.address])))
   })
@@ -77,15 +74,12 @@ export const commitBalances = (settlement: Settlement["Type"], reading: CheckedB
         "a provider still shows money that other providers deny: its balances are not stored"
       ).pipe(Effect.annotateLogs({ ...network, addresses: [...refuted].join(", ") }))
     }
-    const blocks = transfers.map((hit): readonly [number, BlockRef] => [
-      hit.blockNumber,
-      { number: hit.blockNumber, hash: hit.blockHash, time: hit.blockTime }
-    ])
-    yield* Ledger.keepBlocks(network, new Map(blocks).values())
-    yield* Balances.keepRows(
-      network,
-      rows.filter(({ address }) => !refuted.has(address))
+    const blocks = transfers.map(
+      (one): BlockRef => ({ number: one.blockNumber, hash: one.blockHash, time: one.blockTime })
     )
+    yield* Ledger.keepBlocks(network, new Map(blocks.map((block) => [block.number, block])).values())
+    const kept = rows.filter(({ address }) => !refuted.has(address))
+    yield* Balances.keepRows(network, kept)
     // Addresses that failed have not been compared: their payments must not expire before they are.
     const isWhole = refuted.size === 0 && failed.every(({ givenUp }) => givenUp)
     if (of === "round" && isWhole) yield* Balances.moveChecked(network, at)

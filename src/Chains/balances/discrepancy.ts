@@ -4,6 +4,7 @@
  * it.
  */
 import { sum } from "../../Domain/Amount.ts"
+import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 
 /** Balance and nonce of an address after a block. */
 export interface BalancePoint {
@@ -15,15 +16,10 @@ export interface BalancePoint {
 }
 
 /** A canonical receipt of the chain's coin. */
-export interface BalanceCredit {
-  readonly number: number
-  readonly blockHash: string
-  readonly position: string
-  /** Undefined for `unattributed` only. */
-  readonly txHash: string | undefined
-  /** Wei. */
-  readonly amount: bigint
-}
+export type BalanceCredit = Pick<DatedTransfer, "blockNumber" | "blockHash" | "position" | "amount">
+
+/** Whether the transaction of a receipt is unknown. */
+export const isUnattributed = ({ position }: Pick<BalanceCredit, "position">): boolean => position === "unattributed"
 
 /** The newest point that later balances are compared with. */
 export interface KnownBalance extends BalancePoint {
@@ -62,18 +58,13 @@ export interface BalanceQuery {
   readonly floor: bigint
 }
 
-const total = (credits: ReadonlyArray<BalanceCredit>): bigint => sum(credits.map((credit) => credit.amount))
-
 /** Receipts above block `after`, up to and including `to`. */
-export const creditsWithin = (
-  credits: ReadonlyArray<BalanceCredit>,
-  after: number,
-  to: number
-): ReadonlyArray<BalanceCredit> => credits.filter(({ number }) => number > after && number <= to)
+export const creditsWithin = (credits: ReadonlyArray<BalanceCredit>, after: number, to: number) =>
+  credits.filter(({ blockNumber }) => blockNumber > after && blockNumber <= to)
 
 /** The balance after block `number`, wei, if nothing but its receipts has changed it since `known`. */
 export const expectedAt = (known: BalancePoint, credits: ReadonlyArray<BalanceCredit>, number: number): bigint =>
-  known.balance + total(creditsWithin(credits, known.number, number))
+  known.balance + sum(creditsWithin(credits, known.number, number).map(({ amount }) => amount))
 
 /** Whether two points need no search: nothing was sent between them, and the receipts explain the difference. */
 export const isReconciled = (lo: BalancePoint, hi: BalancePoint, credits: ReadonlyArray<BalanceCredit>): boolean =>

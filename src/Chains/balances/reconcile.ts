@@ -7,17 +7,17 @@
  * Nothing is stored here: the watcher's balance rounds and `searchBalances` call it, and `commitBalances` stores the
  * result of a round.
  */
-import { Array as Arr, Effect, Either } from "effect"
+import { Array as Arr, Effect } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import type { Network } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { ChainSettings } from "../../Settings.ts"
-import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
+import type { DatedTransfer, ReceiptKey } from "../ledger/LedgerRepo.ts"
 import { readPackedBalances } from "../rpc/capabilities.ts"
 import { getHeader, sendBatch } from "../rpc/methods.ts"
-import { inconsistent, providerTrouble, type RpcError } from "../rpc/RpcError.ts"
-import { unattributed } from "./attribution.ts"
+import { otherBlock, providerTrouble, type RpcError } from "../rpc/RpcError.ts"
+import { type BalanceChange, unattributed } from "./attribution.ts"
 import { incomeOfBlock, incomeOfBlocks } from "./blockIncome.ts"
 import {
   type BalanceCredit,
@@ -27,11 +27,12 @@ import {
   discrepancy,
   expectedAt,
   isReconciled,
+  isUnattributed,
   midpoint,
   type UnattributedDoubt
 } from "./discrepancy.ts"
 import { pastOf, pointAt, type StateProvider, statesOf, withOtherNonce } from "./historicalStates.ts"
-import { makeTraceBudget, type TraceBudget } from "./traceBlock.ts"
+import { makeTraceBudget, type TraceSources } from "./traceBlock.ts"
 
 /** Addresses whose history is searched concurrently. */
 const searchesAtOnce = 4
@@ -56,12 +57,6 @@ export interface BalanceRow extends BalancePoint {
   readonly address: string
 }
 
-/** An unattributed receipt that attributed ones replace. */
-export interface ReplacedReceipt {
-  readonly address: string
-  readonly blockHash: string
-}
-
 /** An address whose reconciliation failed. */
 export interface FailedAddress {
   readonly address: string
@@ -78,7 +73,8 @@ export interface Reconciliation {
   readonly transfers: ReadonlyArray<DatedTransfer>
   /** Points that later reconciliations start from. */
   readonly rows: ReadonlyArray<BalanceRow>
-  readonly replaced: ReadonlyArray<ReplacedReceipt>
+  /** Unattributed receipts that attributed ones replace. */
+  readonly replaced: ReadonlyArray<Pick<ReceiptKey, "address" | "blockHash">>
   /** Nothing else here is about these addresses, unless `givenUp`. */
   readonly failed: ReadonlyArray<FailedAddress>
 }
@@ -91,69 +87,67 @@ const combined = (findings: ReadonlyArray<Finding>): Finding => ({
   replaced: findings.flatMap(({ replaced }) => replaced)
 })
 
-interface Round extends ReconcileDeps {
+interface Round extends ReconcileDeps, TraceSources {
   readonly at: BlockRef
   readonly hashes: Map<number, string>
-  readonly traceBudget: TraceBudget
   /** States read to bisect, by address. */
   readonly statesRead: Map<string, number>
 }
 
-/** Amounts too small to search for, wei. */
-interface Dust {
-  /** Smaller amounts are dust. */
+/** What is searched for: the income of one address. */
+interface Search {
+  readonly address: string
+  readonly credits: ReadonlyArray<BalanceCredit>
+  /** Smaller amounts are dust, wei. */
   readonly floor: bigint
-  /** The dust skipped so far. */
-  found: bigint
+  /** The dust skipped so far, wei. */
+  dust: bigint
 }
 
+/** Unattributed income of an address in blocks above `after` up to `end`, if the amount is above zero. */
+const unattributedIn = ({ chain }: Round, address: string, after: number, end: BlockRef, amount: bigint) =>
+  unattributed({ address, currency: nativeToken(chain.chain) }, after + 1, end, amount)
+
 /**
- * Finds the income between two points by bisection: until what is left is `dust`, or one block, or no node has the
- * states in between.
+ * Finds the income between two points by bisection: until what is left is dust, or one block, or no node has the states
+ * in between.
  *
  * @param prunedTo no provider has the state of this block, nor of the blocks between `lo` and it
  */
 const search = (
   round: Round,
-  address: string,
+  wanted: Search,
   lo: BalancePoint,
   hi: BalancePoint,
-  receipts: ReadonlyArray<BalanceCredit>,
-  dust: Dust,
   prunedTo = lo.number
 ): Effect.Effect<Finding, RpcError> =>
   Effect.gen(function* () {
-    if (hi.number <= lo.number || isReconciled(lo, hi, receipts)) return nothing
-    const more = discrepancy(lo, hi, receipts)
-    if (lo.nonce === hi.nonce && more > 0n && more < dust.floor) {
-      dust.found += more
+    const { address, credits, floor } = wanted
+    if (hi.number <= lo.number || isReconciled(lo, hi, credits)) return nothing
+    const more = discrepancy(lo, hi, credits)
+    if (lo.nonce === hi.nonce && more > 0n && more < floor) {
+      wanted.dust += more
       return nothing
     }
     const statesRead = round.statesRead.get(address) ?? 0
     const isSpent = statesRead >= statesPerAddress
     const number = isSpent ? undefined : midpoint(lo.number, hi.number, prunedTo)
     if (number === undefined) {
-      const interval = { address, lo, hi, credits: creditsWithin(receipts, lo.number, hi.number) }
-      const single = hi.number - lo.number === 1
-      const transfers = yield* single
-        ? incomeOfBlock(round, round.traceBudget, interval)
-        : incomeOfBlocks(round, round.traceBudget, interval, isSpent ? 0 : undefined)
-      return {
-        transfers,
-        rows: [
-          { ...lo, address },
-          { ...hi, address }
-        ],
-        replaced: []
+      const change: BalanceChange = {
+        address,
+        currency: nativeToken(round.chain.chain),
+        difference: hi.balance - lo.balance,
+        credits: creditsWithin(credits, lo.number, hi.number)
       }
+      const transfers = yield* hi.number - lo.number === 1
+        ? incomeOfBlock(round, change, hi.number)
+        : incomeOfBlocks(round, change, lo, hi, isSpent ? 0 : undefined)
+      return { transfers, rows: [lo, hi].map((point) => ({ ...point, address })), replaced: [] }
     }
     round.statesRead.set(address, statesRead + 1)
     const mid = yield* pointAt(round, address, number)
-    if (mid === undefined) return yield* search(round, address, lo, hi, receipts, dust, number)
-    return combined([
-      yield* search(round, address, lo, mid, receipts, dust, prunedTo),
-      yield* search(round, address, mid, hi, receipts, dust)
-    ])
+    if (mid === undefined) return yield* search(round, wanted, lo, hi, number)
+    return combined([yield* search(round, wanted, lo, mid, prunedTo), yield* search(round, wanted, mid, hi)])
   })
 
 /** The point to search from, for the discrepancy at `hi`. */
@@ -169,63 +163,48 @@ const startOf = Effect.fnUntraced(function* (round: Round, query: BalanceQuery, 
   return yield* pastOf(round, address, known)
 })
 
-/** All the dust of an interval, as one unattributed receipt at its end. */
-const ofDust = (
-  { chain }: Round,
-  { address, credits }: Pick<BalanceQuery, "address" | "credits">,
-  start: number,
-  end: BlockRef,
-  { found }: Dust
-): ReadonlyArray<DatedTransfer> =>
-  found === 0n
-    ? []
-    : [unattributed({ address, currency: nativeToken(chain.chain), difference: found, credits }, start + 1, end, found)]
-
-/** The income of an address since its last balance point, on the chain that its payment is for. */
+/**
+ * The income of an address since its last balance point, on the chain that its payment is for. All dust is one
+ * unattributed receipt.
+ */
 const incomeOf = Effect.fnUntraced(function* (round: Round, query: BalanceQuery, hi: BalancePoint) {
-  const { address, credits, known } = query
+  const { address, credits, floor, known } = query
   if (hi.number <= known.number || isReconciled(known, hi, credits)) return nothing
-  const dust: Dust = { floor: query.floor, found: 0n }
-  const found = yield* search(round, address, yield* startOf(round, query, hi), hi, credits, dust)
-  const transfers = [...found.transfers, ...ofDust(round, query, known.number, round.at, dust)]
-  return { ...found, transfers, rows: [...found.rows, { ...hi, address }] } satisfies Finding
+  const wanted: Search = { address, credits, floor, dust: 0n }
+  const { replaced, rows, transfers } = yield* search(round, wanted, yield* startOf(round, query, hi), hi)
+  const dust = unattributedIn(round, address, known.number, round.at, wanted.dust)
+  return { transfers: [...transfers, ...dust], rows: [...rows, { ...hi, address }], replaced } satisfies Finding
 })
 
 /** Searches again for the transactions of an unattributed receipt, which less than its amount never replaces. */
 const attributeAgain = Effect.fnUntraced(function* (
   round: Round,
   { address, floor }: BalanceQuery,
-  doubt: UnattributedDoubt
+  { credit, hi, lo, others }: UnattributedDoubt
 ) {
-  const { credit, hi, lo, others } = doubt
   const start = yield* pastOf(round, address, lo)
-  const dust: Dust = { floor, found: 0n }
-  const searched = yield* search(round, address, start, hi, others, dust)
-  const attributed = searched.transfers.some(({ txHash }) => txHash !== undefined)
-  if (!attributed) return nothing
+  const wanted: Search = { address, credits: others, floor, dust: 0n }
+  const { rows, transfers } = yield* search(round, wanted, start, hi)
+  if (transfers.every(isUnattributed)) return nothing
   const [end] = yield* sendBatch(round.provider.client, [getHeader(hi.number)])
-  const rest = ofDust(round, { address, credits: others }, start.number, end, dust)
-  const found = { ...searched, transfers: [...searched.transfers, ...rest] }
-  return sum(found.transfers.map(({ amount }) => amount)) >= credit.amount
-    ? ({ ...found, replaced: [{ address, blockHash: credit.blockHash }] } satisfies Finding)
-    : nothing
+  const all = [...transfers, ...unattributedIn(round, address, start.number, end, wanted.dust)]
+  if (sum(all.map(({ amount }) => amount)) < credit.amount) return nothing
+  return { transfers: all, rows, replaced: [{ address, blockHash: credit.blockHash }] } satisfies Finding
 })
 
 /** The income of an address on a chain that its payment is not for: one unattributed amount, without a search. */
 const incomeElsewhere = Effect.fnUntraced(function* (
   round: Round,
   { address, credits, known }: BalanceQuery,
-  balance: bigint
+  { balance, number }: BalancePoint
 ) {
-  const { at, chain } = round
-  if (at.number <= known.number) return nothing
+  if (number <= known.number) return nothing
   // Coins from before the payment do not belong to it.
   const since = yield* pastOf(round, address, known)
-  const difference = balance - expectedAt(since, credits, at.number)
-  const change = { address, currency: nativeToken(chain.chain), difference, credits }
+  const amount = balance - expectedAt(since, credits, number)
   return {
-    transfers: difference > 0n ? [unattributed(change, since.number + 1, at, difference)] : [],
-    rows: [{ address, number: at.number, balance, nonce: since.nonce }],
+    transfers: unattributedIn(round, address, since.number, round.at, amount),
+    rows: [{ address, number, balance, nonce: since.nonce }],
     replaced: []
   } satisfies Finding
 })
@@ -234,12 +213,8 @@ const incomeElsewhere = Effect.fnUntraced(function* (
 const unattributedIncome = (round: Round, { address, credits, known }: BalanceQuery, hi: BalancePoint): Finding => {
   const amount = discrepancy(known, hi, credits)
   if (amount <= 0n || hi.number <= known.number) return nothing
-  const change = { address, currency: nativeToken(round.chain.chain), difference: amount, credits }
-  return {
-    transfers: [unattributed(change, known.number + 1, round.at, amount)],
-    rows: [{ ...hi, address }],
-    replaced: []
-  }
+  const transfers = unattributedIn(round, address, known.number, round.at, amount)
+  return { transfers, rows: [{ ...hi, address }], replaced: [] }
 }
 
 /**
@@ -257,9 +232,7 @@ const isAddressError = ({ reason }: RpcError): boolean => !providerTrouble.has(r
 /** Fails unless `at` is still canonical for the provider: some blocks were read by number. */
 const checkBranch = Effect.fnUntraced(function* ({ at, provider: { client } }: Round) {
   const [header] = yield* sendBatch(client, [getHeader(at.number)])
-  if (header.hash === at.hash) return
-  const detail = `block ${at.number} was ${at.hash} and is ${header.hash}`
-  return yield* inconsistent(client, "eth_getBlockByNumber", detail)
+  if (header.hash !== at.hash) return yield* otherBlock(client, at, header.hash)
 })
 
 /**
@@ -282,22 +255,16 @@ export const reconcileBalances = Effect.fn("Balances.reconcile")(function* (
 ) {
   const round: Round = { ...deps, at, hashes: new Map(), traceBudget: makeTraceBudget(), statesRead: new Map() }
   const { client } = deps.provider
-  const balances = yield* readPackedBalances(
-    client,
-    queries.map(({ address }) => address),
-    at
-  )
-  const read = Arr.zip(queries, balances)
-  const [changed, same] = Arr.partitionMap(read, (one) =>
-    hasDiscrepancy(one[0], one[1], at.number) ? Either.left(one) : Either.right(one)
-  )
+  const addresses = queries.map(({ address }) => address)
+  const read = Arr.zip(queries, yield* readPackedBalances(client, addresses, at))
+  const [same, changed] = Arr.partition(read, ([query, balance]) => hasDiscrepancy(query, balance, at.number))
   const sent = yield* withOtherNonce(client, at, same)
   const failed: Array<FailedAddress> = []
   const compared = yield* Effect.forEach(
     yield* statesOf(client, at, [...changed, ...sent]),
     ([query, { dispute, point }]) => {
       const { address, own } = query
-      const search = own ? incomeOf(round, query, point) : incomeElsewhere(round, query, point.balance)
+      const search = own ? incomeOf(round, query, point) : incomeElsewhere(round, query, point)
       return Effect.catchIf(dispute ?? search, isAddressError, (error) => {
         const givenUp = failedBefore.has(address)
         failed.push({ address, error, givenUp })
@@ -315,11 +282,6 @@ export const reconcileBalances = Effect.fn("Balances.reconcile")(function* (
   )
   const found = combined([...compared, ...retried])
   if (found.rows.length > 0 || failed.length > 0) yield* checkBranch(round)
-  const reading: Reconciliation = {
-    network: { chain: deps.chain.chain, mode: deps.chain.mode },
-    at,
-    ...found,
-    failed
-  }
-  return reading
+  const { chain, mode } = deps.chain
+  return { network: { chain, mode }, at, ...found, failed } satisfies Reconciliation
 })

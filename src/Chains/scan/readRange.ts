@@ -21,7 +21,8 @@ import {
   getHeader,
   getLogs,
   type LogFilter,
-  sendBatch
+  sendBatch,
+  sendInBatches
 } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { inconsistent, otherBlock } from "../rpc/RpcError.ts"
@@ -106,12 +107,8 @@ const headersOf = Effect.fnUntraced(function* (
 ) {
   const others = new Set(transfers.map(({ blockNumber }) => blockNumber))
   others.delete(end.number)
-  const found = yield* Effect.forEach(
-    Arr.chunksOf(others, smallPerBatch),
-    (part) => sendBatch(client, part.map(getHeader)),
-    { concurrency: batchesAtOnce }
-  )
-  return [end, ...found.flat()]
+  const calls = Array.from(others, (number) => getHeader(number))
+  return [end, ...(yield* sendInBatches(client, calls, smallPerBatch, batchesAtOnce))]
 })
 
 /** Adds the block time to each transfer, from the block's header; fails when a transfer is of another branch. */

@@ -54,10 +54,9 @@ const told = (
   return { rest, transfers: transfers.map(({ amount, position }) => `${position} ${amount}`) }
 }
 const credit = (position: string, amount: bigint) => ({
-  number: block.number,
+  blockNumber: block.number,
   blockHash: block.hash,
   position,
-  txHash: hash(1),
   amount
 })
 
