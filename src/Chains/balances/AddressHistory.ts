@@ -16,8 +16,6 @@ import { getHead, sendBatch, sendInBatches } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { readTokenBalances } from "./tokenBalances.ts"
 
-/** Calls in one batch; providers allow from 100 up. */
-const callsPerBatch = 90
 /** Time limit for a second provider to confirm: creating a payment may wait for it. */
 const confirmWithin = "2 seconds"
 
@@ -31,7 +29,7 @@ export const usedOn = Effect.fn("AddressHistory.usedOn")(function* (
   const lower = addresses.map((address) => address.toLowerCase())
   const coins = yield* readPackedBalances(client, lower, at)
   // The only trace of an address that has spent everything.
-  const sent = yield* sendInBatches(client, addresses.map(getTransactionCount), callsPerBatch)
+  const sent = yield* sendInBatches(client, addresses.map(getTransactionCount))
   const tokens = yield* Effect.forEach(chain.tokens, ({ address }) => readTokenBalances(client, address, lower))
   const isUsed = (i: number) => [coins, sent, ...tokens].some((found) => (found[i] ?? 0) > 0)
   return addresses.filter((_, i) => isUsed(i))

@@ -12,8 +12,14 @@ import { blockTimeLag, dueTimeSql, overBefore } from "../../Domain/deadline.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { type Db, type Param, Tx } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
-import { balanceQueryOf, type CreditRow, type KnownRow, type RoundBounds, type Watched } from "./balanceQuery.ts"
-import type { BalanceQuery } from "./discrepancy.ts"
+import {
+  type BalanceQuery,
+  balanceQueryOf,
+  type CreditRow,
+  type KnownRow,
+  type RoundBounds,
+  type Watched
+} from "./discrepancy.ts"
 import type { BalanceRow } from "./reconcile.ts"
 
 /** Addresses in one query. */

@@ -11,7 +11,6 @@ import type { Network } from "../../Domain/Chain.ts"
 import { type Db, Tx } from "../../Sql.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import { ownersOf } from "../ledger/WatchedAddressesRepo.ts"
-import type { BalancePoint } from "./discrepancy.ts"
 
 /**
  * Reduces the unattributed receipt that `transfer`, in the chain's coin and not stored yet, is part of, by its amount:
@@ -47,23 +46,6 @@ export const takeFromUnattributed = (
       : tx.run(`DELETE FROM receipts WHERE ${where}`, key)
   })
 
-/** The last balance point below a block and the first at or above it; undefined unless both exist. */
-export const pointsAround = (db: Db, { chain, mode }: Network, address: string, number: number) =>
-  Effect.gen(function* () {
-    const point = (which: string) =>
-      Effect.map(
-        db.get<{ number: number; balance: string; nonce: number }>(
-          `SELECT number, balance, nonce FROM balances
-           WHERE chain = ? AND mode = ? AND address = ? AND number ${which} LIMIT 1`,
-          [chain, mode, address, number]
-        ),
-        (row): BalancePoint | undefined => row && { ...row, balance: BigInt(row.balance) }
-      )
-    const before = yield* point("< ? ORDER BY number DESC")
-    const after = yield* point(">= ? ORDER BY number")
-    return before && after && { before, after }
-  })
-
 /** All income of an address in the chain's coin, in blocks above `after` up to and including `upTo`. */
 export interface AddressIncome {
   /** Lower case. */
@@ -73,6 +55,25 @@ export interface AddressIncome {
   /** Wei. */
   readonly amount: bigint
 }
+
+/**
+ * The income between the stored balance points around a block: the last one below it and the first at or above it.
+ * Undefined unless both exist, or where the address has spent.
+ */
+export const incomeAround = (db: Db, { chain, mode }: Network, address: string, number: number) =>
+  Effect.gen(function* () {
+    const point = (which: string) =>
+      db.get<{ number: number; balance: string; nonce: number }>(
+        `SELECT number, balance, nonce FROM balances
+         WHERE chain = ? AND mode = ? AND address = ? AND number ${which} LIMIT 1`,
+        [chain, mode, address, number]
+      )
+    const lo = yield* point("< ? ORDER BY number DESC")
+    const hi = yield* point(">= ? ORDER BY number")
+    if (lo === undefined || hi === undefined || lo.nonce !== hi.nonce) return undefined
+    const amount = BigInt(hi.balance) - BigInt(lo.balance)
+    return { address, after: lo.number, upTo: hi.number, amount } satisfies AddressIncome
+  })
 
 /** A receipt of an income, by its key. */
 export interface IncomePart {

@@ -38,18 +38,17 @@ export interface Attribution {
   readonly rest: bigint
 }
 
-/** Whose coins a receipt is about. */
 type Receiver = Pick<BalanceChange, "address" | "currency">
+type Source = Pick<PlacedTransaction, "block" | "hash">
 
 const receipt = (
   { address, currency }: Receiver,
-  { hash, number, time }: BlockRef,
-  txHash: string | undefined,
+  { block, hash: txHash }: { readonly block: BlockRef; readonly hash: string | undefined },
   position: string,
   amount: bigint
 ): DatedTransfer => {
-  const block = { blockNumber: number, blockHash: hash, blockTime: time }
-  return { ...block, txHash, position, address, currency, amount }
+  const at = { blockNumber: block.number, blockHash: block.hash, blockTime: block.time }
+  return { ...at, txHash, position, address, currency, amount }
 }
 
 /**
@@ -62,13 +61,7 @@ export const unattributed = (
   block: BlockRef,
   amount: bigint
 ): ReadonlyArray<DatedTransfer> =>
-  amount > 0n ? [{ ...receipt(receiver, block, undefined, "unattributed", amount), since }] : []
-
-const internalReceipt = (
-  receiver: Receiver,
-  { block, hash }: Pick<PlacedTransaction, "block" | "hash">,
-  amount: bigint
-) => receipt(receiver, block, hash, `call:${hash}`, amount)
+  amount > 0n ? [{ ...receipt(receiver, { block, hash: undefined }, "unattributed", amount), since }] : []
 
 /** Whether an address (lower case) sends a transaction, is its target, or is named in its calldata. */
 export const concerns = (address: string, { from, input, to }: Pick<Transaction, "from" | "to" | "input">): boolean =>
@@ -107,9 +100,9 @@ export const attribute = (
   const succeeded = transactions.filter(({ hash }) => outcomes.get(hash)?.succeeded === true)
   const direct = succeeded
     .filter(({ from, to, value }) => to === address && from !== address && value > 0n)
-    .map(({ block, from, hash, transactionIndex, value }) => ({
-      ...receipt(change, block, hash, `tx:${transactionIndex}`, value),
-      sender: from
+    .map((transaction) => ({
+      ...receipt(change, transaction, `tx:${transaction.transactionIndex}`, transaction.value),
+      sender: transaction.from
     }))
     .filter(({ blockHash, position }) => !known.has(`${blockHash} ${position}`))
   const income = difference + spent(address, transactions, outcomes)
@@ -117,7 +110,7 @@ export const attribute = (
 
   const [named, another] = candidates(change, succeeded).filter(({ input }) => names(address, input))
   return rest > 0n && named !== undefined && another === undefined
-    ? { transfers: [...direct, internalReceipt(change, named, rest)], rest: 0n }
+    ? { transfers: [...direct, receipt(change, named, `call:${named.hash}`, rest)], rest: 0n }
     : { transfers: direct, rest }
 }
 
@@ -146,9 +139,9 @@ export const receivedBy = (address: string, moves: ReadonlyArray<Move>): bigint 
 /** The income of an address by internal transfers: one receipt per transaction. */
 export const traced = (
   receiver: Receiver,
-  moves: ReadonlyArray<readonly [Pick<PlacedTransaction, "block" | "hash">, ReadonlyArray<Move>]>
+  moves: ReadonlyArray<readonly [Source, ReadonlyArray<Move>]>
 ): ReadonlyArray<DatedTransfer> =>
-  moves.flatMap(([transaction, internal]) => {
+  moves.flatMap(([source, internal]) => {
     const amount = receivedBy(receiver.address, internal)
-    return amount > 0n ? [internalReceipt(receiver, transaction, amount)] : []
+    return amount > 0n ? [receipt(receiver, source, `call:${source.hash}`, amount)] : []
   })

@@ -5,7 +5,7 @@
  */
 import { Array as Arr, Effect, Predicate } from "effect"
 import { isCapabilityRefused } from "../rpc/capabilities.ts"
-import { type FullBlock, getFullBlock, getHeader, sendBatch } from "../rpc/methods.ts"
+import { getFullBlock, getHeader, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { inconsistent } from "../rpc/RpcError.ts"
 import { getTransactionOutcome, type TransactionOutcome } from "../rpc/transactionMethods.ts"
@@ -18,7 +18,7 @@ import {
   unattributed
 } from "./attribution.ts"
 import { type BalancePoint, discrepancy } from "./discrepancy.ts"
-import { type BlockCache, checkNamed, type TraceSources, traceBlock, transactionsOf } from "./traceBlock.ts"
+import { checkNamed, type TraceBudget, type TraceSources, traceBlock, transactionsOf } from "./traceBlock.ts"
 
 /** Most blocks that are read for their transactions where no provider has the states between two points. */
 const maxBlocksRead = 500
@@ -30,12 +30,12 @@ const receiptsPerBatch = 50
 const blocksCached = 4
 
 /** A block with its transactions. The last few are cached. */
-const fullBlock = Effect.fnUntraced(function* (client: RpcClient, cache: BlockCache, number: number) {
-  const cached = cache.get(number)
+const fullBlock = Effect.fnUntraced(function* (client: RpcClient, { blocks }: TraceBudget, number: number) {
+  const cached = blocks.get(number)
   if (cached !== undefined) return cached
   const [block] = yield* sendBatch(client, [getFullBlock(number)])
-  cache.set(number, block)
-  for (const oldest of Array.from(cache.keys()).slice(0, -blocksCached)) cache.delete(oldest)
+  blocks.set(number, block)
+  for (const oldest of Array.from(blocks.keys()).slice(0, -blocksCached)) blocks.delete(oldest)
   return block
 })
 
@@ -67,10 +67,6 @@ export const outcomesOf = Effect.fnUntraced(function* (
   return outcomes
 })
 
-/** The transactions of a block that name an address. */
-const namingIn = (client: RpcClient, block: FullBlock, { address }: BalanceChange) =>
-  transactionsOf(client, block, (one) => isNamedBy(address, one))
-
 /** Attributes a change to the transactions that name the address. */
 const attributed = Effect.fnUntraced(function* (
   sources: TraceSources,
@@ -88,11 +84,12 @@ export const incomeOfBlock = Effect.fn("Balances.incomeOfBlock")(function* (
   number: number
 ) {
   const { client } = sources.provider
-  const block = yield* fullBlock(client, sources.traceBudget.blocks, number)
-  const named = yield* attributed(sources, change, yield* namingIn(client, block, change))
+  const block = yield* fullBlock(client, sources.traceBudget, number)
+  const transactions = yield* transactionsOf(client, block, (one) => isNamedBy(change.address, one))
+  const named = yield* attributed(sources, change, transactions)
   if (named.rest <= 0n) return named.transfers
-  const credits = [...change.credits, ...named.transfers]
-  const inside = yield* traceBlock(sources, { ...change, credits }, block, named.rest)
+  const left = { ...change, difference: named.rest, credits: [...change.credits, ...named.transfers] }
+  const inside = yield* traceBlock(sources, left, block)
   return [...named.transfers, ...inside.transfers, ...unattributed(change, number, block.header, inside.rest)]
 })
 
@@ -115,7 +112,7 @@ export const incomeOfBlocks = Effect.fn("Balances.incomeOfBlocks")(function* (
     const calls = Arr.range(lo.number + 1, hi.number).map(getFullBlock)
     for (const part of Arr.chunksOf(calls, blocksPerBatch)) {
       for (const block of yield* sendBatch(client, part)) {
-        transactions.push(...(yield* namingIn(client, block, change)))
+        transactions.push(...(yield* transactionsOf(client, block, (one) => isNamedBy(change.address, one))))
       }
     }
     return yield* attributed(sources, change, transactions)

@@ -91,20 +91,6 @@ const ofBlock = Effect.fnUntraced(function* (
 })
 
 /**
- * The income between the stored balance points around a block; undefined without them, or where the address has spent.
- */
-const betweenPoints = Effect.fnUntraced(function* (
-  { network, reader }: WatchContext,
-  address: string,
-  { number }: BlockHeader
-) {
-  const points = yield* Income.pointsAround(reader, network, address, number)
-  if (points === undefined || points.before.nonce !== points.after.nonce) return undefined
-  const { after, before } = points
-  return { address, after: before.number, upTo: after.number, amount: after.balance - before.balance }
-})
-
-/**
  * The bounds of an address's income in a block, and between the balance points around it, for a claim of the
  * transaction `hash`; empty where neither is known. Without traces, reconciliation may have attributed the income of
  * several transactions to one, and without states that of several blocks: each bound says what the other transactions
@@ -118,11 +104,14 @@ export const incomeBoundsOf = Effect.fn("Balances.incomeBoundsOf")(function* (
   hash: string
 ) {
   const bounds: Array<Income.IncomeBound> = []
-  const incomes = [yield* ofBlock(watch, provider, address, header), yield* betweenPoints(watch, address, header)]
-  for (const income of incomes) {
-    if (income === undefined) continue
+  const { network, reader } = watch
+  const incomes = [
+    yield* ofBlock(watch, provider, address, header),
+    yield* Income.incomeAround(reader, network, address, header.number)
+  ]
+  for (const income of incomes.filter((one) => one !== undefined)) {
     const transferred: Array<Income.IncomePart> = []
-    for (const part of yield* Income.partsOf(watch.reader, watch.network, income)) {
+    for (const part of yield* Income.partsOf(reader, network, income)) {
       if (part.txHash === hash || !part.position.startsWith("call:")) continue
       const moves = yield* movesOf(watch, provider, part.txHash)
       if (moves !== undefined) transferred.push({ ...part, amount: receivedBy(address, moves) })

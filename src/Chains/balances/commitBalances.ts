@@ -30,29 +30,13 @@ export const keepIncome = (network: Network, transfers: ReadonlyArray<DatedTrans
   Effect.gen(function* () {
     const touched: Array<Ledger.Touched> = []
     for (const transfer of transfers) {
-      const { address, blockHash, blockNumber } = transfer
-      const before = isUnattributed(transfer)
-        ? yield* Balances.dropUnattributed(network, address, blockHash)
-        : undefined
-      const whole = before && {
-        ...transfer,
-        amount: transfer.amount + before.amount,
-        since: Math.min(before.since, transfer.since ?? blockNumber)
-      }
-      touched.push(...(yield* Ledger.keepReceipts(network, [whole ?? transfer], corroborated)))
+      const { address, amount, blockHash, blockNumber, since = blockNumber } = transfer
+      const drop = Balances.dropUnattributed(network, address, blockHash)
+      const before = isUnattributed(transfer) ? yield* drop : undefined
+      const added = before && { amount: amount + before.amount, since: Math.min(since, before.since) }
+      touched.push(...(yield* Ledger.keepReceipts(network, [{ ...transfer, ...added }], corroborated)))
     }
     return touched
-  })
-
-/**
- * Addresses with a transfer that other providers have refuted. The balance that showed it is not stored: later balances
- * compared with it would hide real income.
- */
-const refutedAmong = (network: Network, transfers: ReadonlyArray<DatedTransfer>) =>
-  Effect.gen(function* () {
-    const named = transfers.filter((transfer) => !isUnattributed(transfer))
-    const counted = yield* Ledger.countedKeys(yield* Tx, network, named)
-    return new Set(named.flatMap((one) => (counted.has(Ledger.keyOf(one)) ? [] : [one.address])))
   })
 
 /**
@@ -68,7 +52,10 @@ export const commitBalances = (settlement: Settlement["Type"], reading: CheckedB
 
     for (const { address, blockHash } of replaced) yield* Balances.dropUnattributed(network, address, blockHash)
     const touched = new Set(yield* keepIncome(network, transfers, corroborated))
-    const refuted = yield* refutedAmong(network, transfers)
+    const named = transfers.filter((transfer) => !isUnattributed(transfer))
+    const counted = yield* Ledger.countedKeys(tx, network, named)
+    // The balances that showed refuted money are not stored: later ones compared with them would hide real income.
+    const refuted = new Set(named.flatMap((one) => (counted.has(Ledger.keyOf(one)) ? [] : [one.address])))
     if (refuted.size > 0) {
       yield* Effect.logWarning(
         "a provider still shows money that other providers deny: its balances are not stored"

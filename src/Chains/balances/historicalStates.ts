@@ -12,8 +12,6 @@ import type { RpcClient } from "../rpc/Rpc.ts"
 import { inconsistent, otherBlock, type RpcError } from "../rpc/RpcError.ts"
 import type { BalancePoint, BalanceQuery, KnownBalance } from "./discrepancy.ts"
 
-/** Calls in one batch; providers allow from 100 up. */
-const callsPerBatch = 90
 /** A block of one branch. */
 type BlockId = Pick<BlockRef, "number" | "hash">
 
@@ -25,21 +23,28 @@ export interface StateProvider {
   readonly client: RpcClient
 }
 
-/** Where states are read: the provider of the round at the block `at`, and others that may have older states. */
-interface Sources {
+/** The provider of a round, and other healthy ones for states and traces that it does not have. */
+export interface StateProviders {
   readonly provider: StateProvider
   readonly others: ReadonlyArray<StateProvider>
+}
+
+/** Where states are read. */
+interface Sources extends StateProviders {
+  /** The block of the round. */
   readonly at: BlockRef
   /** Hashes of blocks on the branch of `at`, by number: a cache. */
   readonly hashes: Map<number, string>
 }
 
+/** Whether the provider does not serve the call. */
+export const isUnserved = ({ reason }: RpcError): boolean => reason === "refused" || reason === "unsupported"
+
 /** Whether an error means that the state, `depth` blocks back, is pruned. Old nodes report this in various ways. */
-const isPruned = ({ reason }: RpcError, depth: number): boolean =>
-  reason === "state" ||
-  reason === "refused" ||
-  reason === "unsupported" ||
-  (depth > recent && (reason === "missing" || reason === "garbage"))
+const isPruned = (error: RpcError, depth: number): boolean =>
+  isUnserved(error) ||
+  error.reason === "state" ||
+  (depth > recent && (error.reason === "missing" || error.reason === "garbage"))
 
 /** Balance and nonce by block number. The header in the same batch shows which branch they are on. */
 const readByNumber = Effect.fnUntraced(function* (client: RpcClient, address: string, block: BlockId) {
@@ -57,10 +62,7 @@ const readByNumber = Effect.fnUntraced(function* (client: RpcClient, address: st
 export const stateOf = (client: RpcClient, address: string, block: BlockId) =>
   sendBatch(client, [balanceAt(address, block), nonceAt(address, block)]).pipe(
     Effect.map(([balance, nonce]): BalancePoint => ({ number: block.number, balance, nonce })),
-    Effect.catchIf(
-      ({ reason }) => reason === "refused" || reason === "unsupported",
-      () => readByNumber(client, address, block)
-    )
+    Effect.catchIf(isUnserved, () => readByNumber(client, address, block))
   )
 
 /** The block of a number on the branch of `at`. Fails as `inconsistent` when the provider is on another branch. */
@@ -80,17 +82,13 @@ const blockOf = Effect.fnUntraced(function* ({ at, hashes }: Sources, { client }
 export const pointAt = Effect.fnUntraced(function* (sources: Sources, address: string, number: number) {
   const read = (from: StateProvider) =>
     Effect.flatMap(blockOf(sources, from, number), (block) => stateOf(from.client, address, block))
-  const first = yield* Effect.catchIf(
+  let found = yield* Effect.catchIf(
     read(sources.provider),
     (error) => isPruned(error, sources.at.number - number),
     () => Effect.succeed(undefined)
   )
-  if (first !== undefined) return first
-  for (const other of sources.others) {
-    const found = yield* Effect.option(read(other))
-    if (found._tag === "Some") return found.value
-  }
-  return undefined
+  for (const other of sources.others) found ??= yield* Effect.orElseSucceed(read(other), () => undefined)
+  return found
 })
 
 /**
@@ -136,7 +134,7 @@ export const withOtherNonce = Effect.fnUntraced(function* (
 ) {
   const asked = read.filter(([{ withNonce }]) => withNonce)
   const calls = asked.map(([{ address }]) => nonceAt(address, at))
-  const nonces = yield* sendInBatches(client, calls, callsPerBatch)
+  const nonces = yield* sendInBatches(client, calls)
   return asked.filter(([{ known }], i) => nonces[i] !== known.nonce)
 })
 
@@ -151,7 +149,7 @@ export const statesOf = Effect.fnUntraced(function* (
   changed: ReadonlyArray<ReadBalance>
 ) {
   const calls = changed.flatMap(([{ address }]) => [balanceAt(address, at), nonceAt(address, at)])
-  const states = yield* sendInBatches<bigint | number>(client, calls, callsPerBatch)
+  const states = yield* sendInBatches<bigint | number>(client, calls)
   return changed.map(([query, first], i) => {
     const [again, nonce] = [BigInt(states[2 * i] ?? 0n), Number(states[2 * i + 1] ?? 0)]
     const detail = `the balance of ${query.address} in block ${at.number} is ${first} in one answer and ${again} in the next`

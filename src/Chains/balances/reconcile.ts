@@ -1,11 +1,9 @@
 /**
- * Balance reconciliation: reads the native balances of watched addresses at one block, compares them with what the
- * ledger has, and attributes each discrepancy to the transactions that caused it. This finds coins that contracts
- * moved, which no log shows. It bisects the blocks between two known balances, then reads or traces the transactions of
- * the block found.
+ * Balance reconciliation: compares the native balances of watched addresses at one block with the ledger, and
+ * attributes each discrepancy to transactions. This finds coins that contracts moved, which no log shows. It bisects
+ * the blocks between two known balances, then reads or traces the transactions of the block found.
  *
- * Nothing is stored here: the watcher's balance rounds and `searchBalances` call it, and `commitBalances` stores the
- * result of a round.
+ * Nothing is stored here: the watcher's balance rounds and `searchBalances` call it, and `commitBalances` stores.
  */
 import { Array as Arr, Effect } from "effect"
 import { sum } from "../../Domain/Amount.ts"
@@ -20,7 +18,6 @@ import { otherBlock, providerTrouble, type RpcError } from "../rpc/RpcError.ts"
 import { type BalanceChange, unattributed } from "./attribution.ts"
 import { incomeOfBlock, incomeOfBlocks } from "./blockIncome.ts"
 import {
-  type BalanceCredit,
   type BalancePoint,
   type BalanceQuery,
   creditsWithin,
@@ -31,8 +28,8 @@ import {
   midpoint,
   type UnattributedDoubt
 } from "./discrepancy.ts"
-import { pastOf, pointAt, type StateProvider, statesOf, withOtherNonce } from "./historicalStates.ts"
-import { makeTraceBudget, type TraceSources } from "./traceBlock.ts"
+import { pastOf, pointAt, type StateProviders, statesOf, withOtherNonce } from "./historicalStates.ts"
+import { TraceBudget, type TraceSources } from "./traceBlock.ts"
 
 /** Addresses whose history is searched concurrently. */
 const searchesAtOnce = 4
@@ -43,11 +40,7 @@ const searchesAtOnce = 4
 const statesPerAddress = 256
 
 /** The providers that a reconciliation reads from. */
-export interface ReconcileDeps {
-  /** Reads the balances, and everything else that it has. */
-  readonly provider: StateProvider
-  /** Other healthy providers, for states and traces that `provider` does not have. */
-  readonly others: ReadonlyArray<StateProvider>
+export interface ReconcileDeps extends StateProviders {
   readonly chain: ChainSettings
 }
 
@@ -79,12 +72,16 @@ export interface Reconciliation {
   readonly failed: ReadonlyArray<FailedAddress>
 }
 
-type Finding = Pick<Reconciliation, "transfers" | "rows" | "replaced">
-const nothing: Finding = { transfers: [], rows: [], replaced: [] }
-const combined = (findings: ReadonlyArray<Finding>): Finding => ({
+interface Finding extends Pick<Reconciliation, "transfers" | "rows">, Partial<Pick<Reconciliation, "replaced">> {
+  /** The dust that was skipped, wei. */
+  readonly dust?: bigint
+}
+const nothing: Finding = { transfers: [], rows: [] }
+const combined = (findings: ReadonlyArray<Finding>) => ({
   transfers: findings.flatMap(({ transfers }) => transfers),
   rows: findings.flatMap(({ rows }) => rows),
-  replaced: findings.flatMap(({ replaced }) => replaced)
+  replaced: findings.flatMap(({ replaced = [] }) => replaced),
+  dust: sum(findings.map(({ dust = 0n }) => dust))
 })
 
 interface Round extends ReconcileDeps, TraceSources {
@@ -94,41 +91,28 @@ interface Round extends ReconcileDeps, TraceSources {
   readonly statesRead: Map<string, number>
 }
 
-/** What is searched for: the income of one address. */
-interface Search {
-  readonly address: string
-  readonly credits: ReadonlyArray<BalanceCredit>
-  /** Smaller amounts are dust, wei. */
-  readonly floor: bigint
-  /** The dust skipped so far, wei. */
-  dust: bigint
-}
-
 /** Unattributed income of an address in blocks above `after` up to `end`, if the amount is above zero. */
-const unattributedIn = ({ chain }: Round, address: string, after: number, end: BlockRef, amount: bigint) =>
+const unattributedIn = ({ chain }: Round, address: string, after: number, end: BlockRef, amount = 0n) =>
   unattributed({ address, currency: nativeToken(chain.chain) }, after + 1, end, amount)
 
 /**
- * Finds the income between two points by bisection: until what is left is dust, or one block, or no node has the states
- * in between.
+ * Finds the income of an address between two points by bisection: until what is left is dust, or one block, or no node
+ * has the states in between.
  *
  * @param prunedTo no provider has the state of this block, nor of the blocks between `lo` and it
  */
 const search = (
   round: Round,
-  wanted: Search,
+  query: Pick<BalanceQuery, "address" | "credits" | "floor">,
   lo: BalancePoint,
   hi: BalancePoint,
   prunedTo = lo.number
 ): Effect.Effect<Finding, RpcError> =>
   Effect.gen(function* () {
-    const { address, credits, floor } = wanted
+    const { address, credits, floor } = query
     if (hi.number <= lo.number || isReconciled(lo, hi, credits)) return nothing
     const more = discrepancy(lo, hi, credits)
-    if (lo.nonce === hi.nonce && more > 0n && more < floor) {
-      wanted.dust += more
-      return nothing
-    }
+    if (lo.nonce === hi.nonce && more > 0n && more < floor) return { ...nothing, dust: more }
     const statesRead = round.statesRead.get(address) ?? 0
     const isSpent = statesRead >= statesPerAddress
     const number = isSpent ? undefined : midpoint(lo.number, hi.number, prunedTo)
@@ -142,12 +126,12 @@ const search = (
       const transfers = yield* hi.number - lo.number === 1
         ? incomeOfBlock(round, change, hi.number)
         : incomeOfBlocks(round, change, lo, hi, isSpent ? 0 : undefined)
-      return { transfers, rows: [lo, hi].map((point) => ({ ...point, address })), replaced: [] }
+      return { transfers, rows: [lo, hi].map((point) => ({ ...point, address })) }
     }
     round.statesRead.set(address, statesRead + 1)
     const mid = yield* pointAt(round, address, number)
-    if (mid === undefined) return yield* search(round, wanted, lo, hi, number)
-    return combined([yield* search(round, wanted, lo, mid, prunedTo), yield* search(round, wanted, mid, hi)])
+    if (mid === undefined) return yield* search(round, query, lo, hi, number)
+    return combined([yield* search(round, query, lo, mid, prunedTo), yield* search(round, query, mid, hi)])
   })
 
 /** The point to search from, for the discrepancy at `hi`. */
@@ -168,12 +152,11 @@ const startOf = Effect.fnUntraced(function* (round: Round, query: BalanceQuery, 
  * unattributed receipt.
  */
 const incomeOf = Effect.fnUntraced(function* (round: Round, query: BalanceQuery, hi: BalancePoint) {
-  const { address, credits, floor, known } = query
+  const { address, credits, known } = query
   if (hi.number <= known.number || isReconciled(known, hi, credits)) return nothing
-  const wanted: Search = { address, credits, floor, dust: 0n }
-  const { replaced, rows, transfers } = yield* search(round, wanted, yield* startOf(round, query, hi), hi)
-  const dust = unattributedIn(round, address, known.number, round.at, wanted.dust)
-  return { transfers: [...transfers, ...dust], rows: [...rows, { ...hi, address }], replaced } satisfies Finding
+  const { dust, rows, transfers } = yield* search(round, query, yield* startOf(round, query, hi), hi)
+  const ofDust = unattributedIn(round, address, known.number, round.at, dust)
+  return { transfers: [...transfers, ...ofDust], rows: [...rows, { ...hi, address }] } satisfies Finding
 })
 
 /** Searches again for the transactions of an unattributed receipt, which less than its amount never replaces. */
@@ -183,11 +166,10 @@ const attributeAgain = Effect.fnUntraced(function* (
   { credit, hi, lo, others }: UnattributedDoubt
 ) {
   const start = yield* pastOf(round, address, lo)
-  const wanted: Search = { address, credits: others, floor, dust: 0n }
-  const { rows, transfers } = yield* search(round, wanted, start, hi)
+  const { dust, rows, transfers } = yield* search(round, { address, credits: others, floor }, start, hi)
   if (transfers.every(isUnattributed)) return nothing
   const [end] = yield* sendBatch(round.provider.client, [getHeader(hi.number)])
-  const all = [...transfers, ...unattributedIn(round, address, start.number, end, wanted.dust)]
+  const all = [...transfers, ...unattributedIn(round, address, start.number, end, dust)]
   if (sum(all.map(({ amount }) => amount)) < credit.amount) return nothing
   return { transfers: all, rows, replaced: [{ address, blockHash: credit.blockHash }] } satisfies Finding
 })
@@ -204,8 +186,7 @@ const incomeElsewhere = Effect.fnUntraced(function* (
   const amount = balance - expectedAt(since, credits, number)
   return {
     transfers: unattributedIn(round, address, since.number, round.at, amount),
-    rows: [{ address, number, balance, nonce: since.nonce }],
-    replaced: []
+    rows: [{ address, number, balance, nonce: since.nonce }]
   } satisfies Finding
 })
 
@@ -214,7 +195,7 @@ const unattributedIncome = (round: Round, { address, credits, known }: BalanceQu
   const amount = discrepancy(known, hi, credits)
   if (amount <= 0n || hi.number <= known.number) return nothing
   const transfers = unattributedIn(round, address, known.number, round.at, amount)
-  return { transfers, rows: [{ ...hi, address }], replaced: [] }
+  return { transfers, rows: [{ ...hi, address }] }
 }
 
 /**
@@ -237,10 +218,9 @@ const checkBranch = Effect.fnUntraced(function* ({ at, provider: { client } }: R
 
 /**
  * Compares the balances of the addresses at the block `at` with the ledger, and attributes each discrepancy to
- * transactions. While nothing has changed, this takes one call per thousand addresses. It stores nothing.
- *
- * Income is the difference of two balances plus what the address's own transactions spent, so that the owner may
- * collect the coins at any time. Where no provider shows the transaction, the receipt is `unattributed`.
+ * transactions. While nothing has changed, this takes one call per thousand addresses. Income is the difference of two
+ * balances plus what the address's own transactions spent, so that the owner may collect the coins at any time. Where
+ * no provider shows the transaction, the receipt is `unattributed`.
  *
  * An error that concerns one address puts it into `failed`. Fails with an error that concerns the provider as a whole,
  * and as `inconsistent` when `at` is no longer canonical.
@@ -253,7 +233,7 @@ export const reconcileBalances = Effect.fn("Balances.reconcile")(function* (
   queries: ReadonlyArray<BalanceQuery>,
   failedBefore: ReadonlySet<string> = new Set()
 ) {
-  const round: Round = { ...deps, at, hashes: new Map(), traceBudget: makeTraceBudget(), statesRead: new Map() }
+  const round: Round = { ...deps, at, hashes: new Map(), traceBudget: new TraceBudget(), statesRead: new Map() }
   const { client } = deps.provider
   const addresses = queries.map(({ address }) => address)
   const read = Arr.zip(queries, yield* readPackedBalances(client, addresses, at))
@@ -274,14 +254,13 @@ export const reconcileBalances = Effect.fn("Balances.reconcile")(function* (
     { concurrency: searchesAtOnce }
   )
   const retried = yield* Effect.forEach(
-    queries.flatMap((query) => query.doubts.map((doubt) => ({ query, doubt }))),
-    ({ doubt, query }) =>
-      // On an error the receipt stays unattributed until it is due again.
-      Effect.catchIf(attributeAgain(round, query, doubt), isAddressError, () => Effect.succeed(nothing)),
+    queries.flatMap((query) => query.doubts.map((doubt) => attributeAgain(round, query, doubt))),
+    // On an error the receipt stays unattributed until it is due again.
+    (again) => Effect.catchIf(again, isAddressError, () => Effect.succeed(nothing)),
     { concurrency: searchesAtOnce }
   )
-  const found = combined([...compared, ...retried])
-  if (found.rows.length > 0 || failed.length > 0) yield* checkBranch(round)
+  const { replaced, rows, transfers } = combined([...compared, ...retried])
+  if (rows.length > 0 || failed.length > 0) yield* checkBranch(round)
   const { chain, mode } = deps.chain
-  return { network: { chain, mode }, at, ...found, failed } satisfies Reconciliation
+  return { network: { chain, mode }, at, transfers, rows, replaced, failed } satisfies Reconciliation
 })

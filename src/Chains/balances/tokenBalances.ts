@@ -4,9 +4,8 @@ import { isCapabilityRefused, mayBeCapable } from "../rpc/capabilities.ts"
 import { getTokenBalance, sendInBatches } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 
-/** Addresses in one call of Multicall3, and calls in one batch: providers allow from 100 up. */
+/** Addresses in one call of Multicall3. */
 const perMulticall = 500
-const callsPerBatch = 90
 
 /**
  * Token balances of addresses at the head, base units, in their order: by Multicall3 where the provider has it,
@@ -26,5 +25,5 @@ export const readTokenBalances = Effect.fn("Balances.readTokens")(function* (
     if (!isCapabilityRefused(packed.left)) return yield* packed.left
   }
   const calls = addresses.map((address) => getTokenBalance(contract, address))
-  return yield* sendInBatches(client, calls, callsPerBatch)
+  return yield* sendInBatches(client, calls)
 })

@@ -20,7 +20,7 @@ import {
   receivedBy,
   traced
 } from "./attribution.ts"
-import type { StateProvider } from "./historicalStates.ts"
+import { isUnserved, type StateProviders } from "./historicalStates.ts"
 
 /** Traces in one batch: the node executes each transaction again. */
 const tracesPerBatch = 10
@@ -30,33 +30,27 @@ const tracesPerBatch = 10
  */
 const tracesPerBlock = 100
 const tracesPerRound = 300
-/** Full blocks by number, the last few that were read. */
-export type BlockCache = Map<number, FullBlock>
 
-/** What the searches of one round share: blocks, and how many traces are left. */
-export interface TraceBudget {
-  readonly blocks: BlockCache
+/** What the searches of one round share: full blocks, and how many traces are left. */
+export class TraceBudget {
+  /** By number: the last few that were read. */
+  readonly blocks = new Map<number, FullBlock>()
   /** Number of transactions traced, by the hash of their block. */
-  readonly traced: Map<string, number>
+  readonly #traced = new Map<string, number>()
+
+  /** Takes up to `wanted` traces of a block; returns how many it granted. */
+  take(block: string, wanted: number): number {
+    const before = this.#traced.get(block) ?? 0
+    const inRound = Array.from(this.#traced.values()).reduce((all, count) => all + count, 0)
+    const taken = Math.max(0, Math.min(wanted, tracesPerBlock - before, tracesPerRound - inRound))
+    this.#traced.set(block, before + taken)
+    return taken
+  }
 }
 
-/** The provider to trace with, and others in case it does not trace. */
-export interface TraceSources {
-  readonly provider: StateProvider
-  readonly others: ReadonlyArray<StateProvider>
+/** The providers to trace with, and their budget. */
+export interface TraceSources extends StateProviders {
   readonly traceBudget: TraceBudget
-}
-
-/** The budget of a new round. */
-export const makeTraceBudget = (): TraceBudget => ({ blocks: new Map(), traced: new Map() })
-
-/** Takes up to `wanted` traces of a block from the budget; returns how many it granted. */
-const takeTraces = ({ traced }: TraceBudget, block: string, wanted: number): number => {
-  const before = traced.get(block) ?? 0
-  const tracedInRound = Array.from(traced.values()).reduce((all, count) => all + count, 0)
-  const taken = Math.max(0, Math.min(wanted, tracesPerBlock - before, tracesPerRound - tracedInRound))
-  traced.set(block, before + taken)
-  return taken
 }
 
 /** The transactions of a block that `wanted` picks, decoded. Fails when one is malformed or names another block. */
@@ -74,18 +68,18 @@ export const transactionsOf = (
       : badResponse(client, call, `transaction ${decoded.right.hash} names another block`)
   })
 
-/** Traces the candidates batch by batch, until they explain `wanted` wei, or the budget is spent. */
+/** Traces the candidates batch by batch, until they explain the change, or the budget is spent. */
 const trace = Effect.fnUntraced(function* (
   client: RpcClient,
   change: BalanceChange,
+  { hash }: BlockHeader,
   transactions: ReadonlyArray<PlacedTransaction>,
-  wanted: bigint,
-  take: (wanted: number) => number
+  traceBudget: TraceBudget
 ) {
   const found: Array<DatedTransfer> = []
-  let rest = wanted
+  let rest = change.difference
   for (const likely of Arr.chunksOf(candidates(change, transactions), tracesPerBatch)) {
-    const part = likely.slice(0, take(likely.length))
+    const part = likely.slice(0, traceBudget.take(hash, likely.length))
     if (part.length === 0) break
     const calls = part.map(({ hash }) => traceTransaction(hash))
     const transfers = traced(change, Arr.zip(part, yield* sendBatch(client, calls)))
@@ -101,15 +95,14 @@ const simulate = Effect.fnUntraced(function* (
   client: RpcClient,
   change: BalanceChange,
   block: BlockHeader,
-  transactions: ReadonlyArray<PlacedTransaction>,
-  wanted: bigint
+  transactions: ReadonlyArray<PlacedTransaction>
 ) {
   const [moves] = yield* sendBatch(client, [simulateBlock(block, transactions)])
   const possible = new Set(candidates(change, transactions))
   const found = Arr.zip(transactions, moves).filter(([transaction]) => possible.has(transaction))
   const transfers = traced(change, found)
-  const isExact = sum(transfers.map(({ amount }) => amount)) === wanted
-  return (isExact ? { transfers, rest: 0n } : { transfers: [], rest: wanted }) satisfies Attribution
+  const rest = change.difference - sum(transfers.map(({ amount }) => amount))
+  return (rest === 0n ? { transfers, rest } : { transfers: [], rest: change.difference }) satisfies Attribution
 })
 
 /** Runs a read that needs a capability of a provider; undefined where it fails. Records a refusal. */
@@ -121,28 +114,26 @@ export const tryCapability = <A>(client: RpcClient, capability: Capability, read
       yield* noteCapability(client, capability, true)
       return found.right
     }
-    const { reason } = found.left
-    if (reason === "refused" || reason === "unsupported") yield* noteCapability(client, capability, false)
+    if (isUnserved(found.left)) yield* noteCapability(client, capability, false)
     return undefined
   })
 
-/** The internal transfers of one block that explain `wanted` wei, from the first provider that shows any. */
+/** The internal transfers of one block that explain a change, from the first provider that shows any. */
 export const traceBlock = Effect.fnUntraced(function* (
   { others, provider, traceBudget }: TraceSources,
   change: BalanceChange,
-  block: FullBlock,
-  wanted: bigint
+  block: FullBlock
 ) {
   // Some chains have transaction types of their own: those that do not decode are left out.
   const transactions = yield* transactionsOf(provider.client, block, (one) => Either.isRight(decodeTransaction(one)))
-  const take = (count: number) => takeTraces(traceBudget, block.header.hash, count)
+  const { header } = block
   for (const { client } of [provider, ...others]) {
     const found =
-      (yield* tryCapability(client, "trace", trace(client, change, transactions, wanted, take))) ??
-      (yield* tryCapability(client, "simulate", simulate(client, change, block.header, transactions, wanted)))
+      (yield* tryCapability(client, "trace", trace(client, change, header, transactions, traceBudget))) ??
+      (yield* tryCapability(client, "simulate", simulate(client, change, header, transactions)))
     if (found !== undefined && found.transfers.length > 0) return found
   }
-  return { transfers: [], rest: wanted } satisfies Attribution
+  return { transfers: [], rest: change.difference } satisfies Attribution
 })
 
 /**
@@ -156,7 +147,7 @@ export const checkNamed = Effect.fnUntraced(function* (
   attribution: Attribution
 ) {
   const named = attribution.transfers.find(({ position }) => position.startsWith("call:"))
-  if (named?.txHash === undefined || takeTraces(traceBudget, named.blockHash, 1) === 0) return attribution
+  if (named?.txHash === undefined || traceBudget.take(named.blockHash, 1) === 0) return attribution
   for (const { client } of [provider, ...others]) {
     const moves = yield* tryCapability(client, "trace", sendBatch(client, [traceTransaction(named.txHash)]))
     const amount = moves === undefined ? 0n : receivedBy(address, moves[0])

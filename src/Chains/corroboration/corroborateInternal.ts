@@ -9,7 +9,7 @@ import { nativeToken } from "../../Domain/Currency.ts"
 import { attribute, type BalanceChange, candidates, concerns, receivedBy } from "../balances/attribution.ts"
 import { isNamedBy, outcomesOf } from "../balances/blockIncome.ts"
 import { stateOf } from "../balances/historicalStates.ts"
-import { makeTraceBudget, traceBlock, transactionsOf, tryCapability } from "../balances/traceBlock.ts"
+import { TraceBudget, traceBlock, transactionsOf, tryCapability } from "../balances/traceBlock.ts"
 import { no, unable, type Vote, yes } from "../evidence/Ballot.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { traceTransaction } from "../rpc/balanceMethods.ts"
@@ -129,9 +129,9 @@ const isShownByTrace = Effect.fnUntraced(function* (question: Question, receipt:
     return shownBy(question, receipt) === "shown" ? received > 0n : received >= amount
   }
   if (income === undefined || shownBy(question, receipt) !== "shown") return undefined
-  const sources = { provider, others: [], traceBudget: makeTraceBudget() }
+  const sources = { provider, others: [], traceBudget: new TraceBudget() }
   const change = changeOf(watch, address, income.amount)
-  const { transfers } = yield* traceBlock(sources, change, block, income.amount)
+  const { transfers } = yield* traceBlock(sources, change, block)
   return transfers.length === 0 ? undefined : transfers.some((transfer) => transfer.txHash === txHash)
 })
 

@@ -47,11 +47,14 @@ export const sendBatch = <const Calls extends ReadonlyArray<Call<unknown> | unde
     return decodedResults as Results<Calls>
   })
 
-/** Sends calls of one kind in batches of at most `size`, and decodes each result. Fails as `sendBatch` does. */
+/**
+ * Sends calls of one kind in batches of at most `size`, and decodes each result. Fails as `sendBatch` does. Providers
+ * allow from 100 calls in a batch up.
+ */
 export const sendInBatches = <A>(
   client: RpcClient,
   calls: ReadonlyArray<Call<A>>,
-  size: number,
+  size = 90,
   concurrency = 1
 ): Effect.Effect<ReadonlyArray<A>, RpcError> =>
   Effect.forEach(Arr.chunksOf(calls, size), (part) => sendBatch(client, part), { concurrency }).pipe(

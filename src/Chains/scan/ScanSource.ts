@@ -25,30 +25,24 @@ export const maxReceivers = 500
 
 const topicOf = (address: string): string => `0x${address.slice(2).padStart(64, "0")}`
 
-/** Transfer logs of these contracts to these receivers, or to any receiver. */
-export const transferFilter = (contracts: Iterable<string>, receivers?: Iterable<string>): LogFilter => ({
-  address: [...contracts],
-  topics: [transferTopic, ...(receivers === undefined ? [] : [null, Array.from(receivers, topicOf)])]
-})
-
-/** The receivers to filter by; undefined when they are too many for one filter: then all transfers are read. */
-export const receiversOf = ({ watched }: ScanSource): Iterable<string> | undefined =>
-  watched.size <= maxReceivers ? watched : undefined
+/** Transfer logs of these contracts to these receivers; to any receiver when they are too many for one filter. */
+export const transferFilter = (
+  contracts: Iterable<string>,
+  receivers: AddressSet | ReadonlyArray<string>
+): LogFilter => {
+  const isFew = !("size" in receivers) || receivers.size <= maxReceivers
+  return { address: [...contracts], topics: [transferTopic, ...(isFew ? [null, Array.from(receivers, topicOf)] : [])] }
+}
 
 /** Providers that silently truncate a response do so at a multiple of this. */
 const roundCount = 1_000
 
-/** Whether a response may be truncated: it has exactly as many logs as a provider may allow. */
-export const mayBeTruncated = ({ length }: ReadonlyArray<unknown>): boolean => length > 0 && length % roundCount === 0
-
-/** The error for a response that may be truncated. */
-export const truncatedError = (client: RpcClient, logs: ReadonlyArray<unknown>): RpcError =>
-  new RpcError({
-    host: client.host,
-    method: "eth_getLogs",
-    reason: "range",
-    detail: `exactly ${logs.length} logs came, and more may have been left out`
-  })
+/** The error of a response that may be truncated, which has exactly as many logs as a provider may allow. */
+export const truncationOf = ({ host }: RpcClient, { length }: ReadonlyArray<unknown>): RpcError | undefined => {
+  if (length === 0 || length % roundCount !== 0) return undefined
+  const detail = `exactly ${length} logs came, and more may have been left out`
+  return new RpcError({ host, method: "eth_getLogs", reason: "range", detail })
+}
 
 /**
  * Whether to read a single block in parts after an error. At once where the provider refused its logs. After a timeout,

@@ -5,7 +5,6 @@ import type { Transfer } from "../ledger/Transfer.ts"
 import { refusals } from "../providers/BlockRange.ts"
 import {
   badResponse,
-  type Call,
   getBlockLogs,
   getBlockTransactions,
   type LogFilter,
@@ -16,14 +15,7 @@ import type { CallResult } from "../rpc/Rpc.ts"
 import { inconsistent, RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import { getBlockReceipts, getLoggedReceipt, type LoggedReceipt } from "../rpc/transactionMethods.ts"
 import { addLogs, bloomBytes, isWithin } from "./bloom.ts"
-import {
-  maxReceivers,
-  mayBeTruncated,
-  receiversOf,
-  type ScanSource,
-  transferFilter,
-  truncatedError
-} from "./ScanSource.ts"
+import { maxReceivers, type ScanSource, transferFilter, truncationOf } from "./ScanSource.ts"
 import { strayBlock, transfersAmong } from "./transfers.ts"
 
 /**
@@ -65,31 +57,28 @@ const ours = (
   return Effect.mapError(transfersAmong(logs, contracts, watched), failed)
 }
 
-/** The transfers of one filter; left: the provider refuses it, or may have truncated the response. */
-const partOf = Effect.fnUntraced(function* (
-  source: ScanSource,
-  block: BlockRef,
-  call: Call<ReadonlyArray<unknown>>,
-  reply: CallResult
-): Effect.fn.Return<Either.Either<Transfers, RpcError>, RpcError> {
-  const { client } = source
-  if (Either.isLeft(reply)) return refusals.has(reply.left.reason) ? Either.left(reply.left) : yield* reply.left
-  const logs = call.decode(reply.right)
-  if (Either.isLeft(logs)) return yield* badResponse(client, call, logs.left)
-  if (mayBeTruncated(logs.right)) return Either.left(truncatedError(client, logs.right))
-  return Either.right(yield* ours(source, block, call.method, logs.right))
-})
-
-/** The transfers of each filter, in one batch. */
+/** The transfers of each filter, in one batch; left: the provider refuses it, or may have truncated the response. */
 const partsOf = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef, filters: ReadonlyArray<LogFilter>) {
+  const { client } = source
   const calls = filters.map((filter) => getBlockLogs(block.hash, filter))
-  const replies = yield* source.client.sendEach(calls.map(({ method, params }) => ({ method, params }))).pipe(
+  const replies = yield* client.sendEach(calls.map(({ method, params }) => ({ method, params }))).pipe(
     Effect.catchIf(
       ({ reason }) => refusals.has(reason),
       (error) => Effect.succeed(calls.map((): CallResult => Either.left(error)))
     )
   )
-  return yield* Effect.forEach(Arr.zip(calls, replies), ([call, reply]) => partOf(source, block, call, reply))
+  const parts: Array<Either.Either<Transfers, RpcError>> = []
+  for (const [call, reply] of Arr.zip(calls, replies)) {
+    if (Either.isLeft(reply)) {
+      parts.push(refusals.has(reply.left.reason) ? Either.left(reply.left) : yield* reply.left)
+      continue
+    }
+    const logs = call.decode(reply.right)
+    if (Either.isLeft(logs)) return yield* badResponse(client, call, logs.left)
+    const truncation = truncationOf(client, logs.right)
+    parts.push(truncation ? Either.left(truncation) : Either.right(yield* ours(source, block, call.method, logs.right)))
+  }
+  return parts
 })
 
 /**
@@ -99,7 +88,7 @@ const byContract = Effect.fnUntraced(function* (source: ScanSource, block: Block
   const transfers: Array<Transfer> = []
   const left: Array<string> = []
   for (const contract of source.contracts.keys()) {
-    const [part] = yield* partsOf(source, block, [transferFilter([contract], receiversOf(source))])
+    const [part] = yield* partsOf(source, block, [transferFilter([contract], source.watched)])
     if (part !== undefined && Either.isRight(part)) transfers.push(...part.right)
     else left.push(contract)
   }

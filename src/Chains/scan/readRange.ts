@@ -29,14 +29,7 @@ import { inconsistent, otherBlock } from "../rpc/RpcError.ts"
 import { getTransactionReceipt, hasSucceeded } from "../rpc/transactionMethods.ts"
 import { mayContain } from "./bloom.ts"
 import { readOversizedBlock } from "./oversizedBlock.ts"
-import {
-  mayBeTruncated,
-  needsParts,
-  receiversOf,
-  type ScanSource,
-  transferFilter,
-  truncatedError
-} from "./ScanSource.ts"
+import { needsParts, type ScanSource, transferFilter, truncationOf } from "./ScanSource.ts"
 import { nativeTransfers, strayBlock, tokenTransfers } from "./transfers.ts"
 
 /** Full blocks in one batch: of Ethereum's, some three megabytes. */
@@ -54,9 +47,6 @@ export interface ReadRange {
   /** No address was watched, so nothing was read. */
   readonly unwatched: boolean
 }
-
-/** While few addresses are watched, the provider filters by receiver. */
-const filterOf = (source: ScanSource): LogFilter => transferFilter(source.contracts.keys(), receiversOf(source))
 
 /** A block's header and the native transfers to watched addresses; the rest of the block is not kept in memory. */
 const readBlock = ({ chain, client, watched }: ScanSource, block: FullBlock) =>
@@ -97,18 +87,6 @@ const succeeded = Effect.fnUntraced(function* (client: RpcClient, transfers: Rea
     }
   }
   return kept
-})
-
-/** The header of the range's end, with those of all other blocks that `transfers` are in. */
-const headersOf = Effect.fnUntraced(function* (
-  client: RpcClient,
-  transfers: ReadonlyArray<Transfer>,
-  end: BlockHeader
-) {
-  const others = new Set(transfers.map(({ blockNumber }) => blockNumber))
-  others.delete(end.number)
-  const calls = Array.from(others, (number) => getHeader(number))
-  return [end, ...(yield* sendInBatches(client, calls, smallPerBatch, batchesAtOnce))]
 })
 
 /** Adds the block time to each transfer, from the block's header; fails when a transfer is of another branch. */
@@ -194,8 +172,8 @@ const logsWith = <A>(
   // An empty list of contracts would ask for every contract's logs.
   const logsCall = contracts.size > 0 ? getLogs(after.number + 1, last.number, filter) : undefined
   return sendBatch(client, [logsCall, ...others]).pipe(
-    Effect.flatMap(([logs = [], ...results]) =>
-      mayBeTruncated(logs) ? truncatedError(client, logs) : Effect.succeed({ logs, results, parts: undefined })
+    Effect.flatMap(
+      ([logs = [], ...results]) => truncationOf(client, logs) ?? Effect.succeed({ logs, results, parts: undefined })
     ),
     Effect.catchIf(
       (error) => needsParts(source, after, last, error),
@@ -221,8 +199,8 @@ const tokensOf = Effect.fnUntraced(function* (
 })
 
 const readFullBlocks = Effect.fnUntraced(function* (source: ScanSource, after: BlockRef, last: BlockRef) {
-  const { client } = source
-  const filter = filterOf(source)
+  const { client, contracts, watched } = source
+  const filter = transferFilter(contracts.keys(), watched)
   const calls = Arr.range(after.number + 1, last.number).map(getFullBlock)
   const read = (found: ReadonlyArray<FullBlock>) => Effect.forEach(found, (block) => readBlock(source, block))
   const found = yield* logsWith(source, filter, after, last, calls.slice(0, blocksPerBatch))
@@ -246,9 +224,9 @@ const readFullBlocks = Effect.fnUntraced(function* (source: ScanSource, after: B
 })
 
 const readLogs = Effect.fnUntraced(function* (source: ScanSource, after: BlockRef, last: BlockRef) {
-  const { client, contracts } = source
+  const { client, contracts, watched } = source
   if (contracts.size === 0) return []
-  const filter = filterOf(source)
+  const filter = transferFilter(contracts.keys(), watched)
   // In one batch: the node that returns the logs has the last block of the range.
   const found = yield* logsWith(source, filter, after, last, [getHeader(last.number)])
   const [end] = found.results
@@ -258,7 +236,11 @@ const readLogs = Effect.fnUntraced(function* (source: ScanSource, after: BlockRe
   if (outside !== undefined) {
     return yield* inconsistent(client, "eth_getLogs", `a log of block ${outside.blockNumber} came for another range`)
   }
-  return yield* withTimes(client, tokens, yield* headersOf(client, tokens, end))
+  const others = new Set(tokens.map(({ blockNumber }) => blockNumber))
+  others.delete(end.number)
+  const calls = Array.from(others, (number) => getHeader(number))
+  const headers = yield* sendInBatches(client, calls, smallPerBatch, batchesAtOnce)
+  return yield* withTimes(client, tokens, [end, ...headers])
 })
 
 /**

@@ -5,7 +5,7 @@ import {
   type KnownRow,
   type RoundBounds,
   type Watched
-} from "../../../src/Chains/balances/balanceQuery.ts"
+} from "../../../src/Chains/balances/discrepancy.ts"
 import { alice } from "./reconcileWorld.ts"
 
 const watched: Watched = { address: alice, own: true, createdHead: 10, everyRound: true, withNonce: false }
