@@ -35,6 +35,9 @@ export const usedOn = Effect.fn("AddressHistory.usedOn")(function* (
   return addresses.filter((_, i) => isUsed(i))
 })
 
+const usedNow = (chain: ChainSettings, { client }: Provider, addresses: ReadonlyArray<string>) =>
+  Effect.flatMap(sendBatch(client, [getHead]), ([head]) => usedOn(chain, client, addresses, head))
+
 /** Addresses that have a history according to a chain's serving provider. */
 export interface HistoryFinding {
   readonly chain: ChainName
@@ -53,11 +56,7 @@ const confirm = Effect.fnUntraced(function* (
 ) {
   const responses = yield* Effect.forEach(
     yield* providers.others(provider),
-    ({ client }) =>
-      Effect.flatMap(sendBatch(client, [getHead]), ([head]) => usedOn(chain, client, claimed, head)).pipe(
-        Effect.timeout(confirmWithin),
-        Effect.option
-      ),
+    (other) => usedNow(chain, other, claimed).pipe(Effect.timeout(confirmWithin), Effect.option),
     { concurrency: "unbounded" }
   )
   const ballot = new Ballot<string, true, number>()
@@ -97,8 +96,7 @@ export class AddressHistory extends Context.Tag("tilld/Chains/AddressHistory")<
         const vetOn = Effect.fnUntraced(function* (chain: ChainSettings) {
           const { providers } = networks.connected(chain)
           const provider = yield* providers.current
-          const [head] = yield* sendBatch(provider.client, [getHead])
-          const claimed = yield* usedOn(chain, provider.client, addresses, head)
+          const claimed = yield* usedNow(chain, provider, addresses)
           if (claimed.length === 0) return
           for (const used of yield* confirm(chain, providers, provider, claimed)) found(used)
         })

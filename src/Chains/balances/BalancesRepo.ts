@@ -1,9 +1,8 @@
 /**
  * The tables of balance reconciliation: which addresses a round, a reorg or a page of ended payments has to compare,
  * with what the ledger has of them; and the balance points that later rounds start from (`balances`), the unattributed
- * receipts that attributed ones replace, and how far all payments have been compared (`scans.checked_*`).
- *
- * Queries take any connection; writes need the `Tx` of a command of the writer.
+ * receipts that attributed ones replace, and how far all payments have been compared (`scans.checked_*`). Queries take
+ * any connection; writes need the `Tx` of a command of the writer.
  */
 import { Array as Arr, Effect } from "effect"
 import { type ChainName, chainNames, type Network } from "../../Domain/Chain.ts"

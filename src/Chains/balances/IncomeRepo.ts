@@ -1,9 +1,7 @@
 /**
  * Corrections of native income in the ledger: an attributed transfer reduces the unattributed receipt that it was part
- * of, and claimed receipts never add up to more than the balances show. Writes need the `Tx` of a command of the
- * writer.
- *
- * The search before a payment ends, `tilld rescan` and `tilld claim` call it.
+ * of, and claimed receipts never add up to more than the balances show. The search before a payment ends, `tilld rescan`
+ * and `tilld claim` call it; writes need the `Tx` of a command of the writer.
  */
 import { Effect } from "effect"
 import { sum } from "../../Domain/Amount.ts"
@@ -14,10 +12,8 @@ import { ownersOf } from "../ledger/WatchedAddressesRepo.ts"
 
 /**
  * Reduces the unattributed receipt that `transfer`, in the chain's coin and not stored yet, is part of, by its amount:
- * storing the transfer then leaves the sum unchanged.
- *
- * An unattributed receipt covers the blocks from its first one (`since_number`) up to its own: the transfer is part of it
- * when its block is among them.
+ * storing the transfer then leaves the sum unchanged. It is part of one whose blocks, from the first one (`since_number`)
+ * up to its own, include the transfer's.
  *
  * @param above only receipts of blocks above this one: the transfer is not part of those below
  */
@@ -75,13 +71,9 @@ export const incomeAround = (db: Db, { chain, mode }: Network, address: string, 
     return { address, after: lo.number, upTo: hi.number, amount } satisfies AddressIncome
   })
 
-/** A receipt of an income, by its key. */
-export interface IncomePart {
-  readonly blockHash: string
-  readonly position: string
+/** A receipt of an income that has a transaction. */
+export interface IncomePart extends Pick<DatedTransfer, "blockHash" | "position" | "amount"> {
   readonly txHash: string
-  /** Wei. */
-  readonly amount: bigint
 }
 
 /** The most that the ledger may have of an address's income, and what some transactions really transferred. */
@@ -117,8 +109,7 @@ export const keepWithin = (network: Network, bound: IncomeBound) =>
       const really = bound.transferred.find((part) => part.blockHash === blockHash && part.position === position)
       if (excess <= 0n) break
       if (really === undefined || amount <= really.amount) continue
-      const beyond = amount - really.amount
-      const left = excess < beyond ? amount - excess : really.amount
+      const left = excess < amount - really.amount ? amount - excess : really.amount
       excess -= amount - left
       const key = [network.chain, network.mode, blockHash, bound.address, position]
       const where = "chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?"

@@ -7,8 +7,7 @@ import { Array as Arr, Effect, Predicate } from "effect"
 import { isCapabilityRefused } from "../rpc/capabilities.ts"
 import { getFullBlock, getHeader, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
-import { inconsistent } from "../rpc/RpcError.ts"
-import { getTransactionOutcome, type TransactionOutcome } from "../rpc/transactionMethods.ts"
+import { getTransactionOutcome, type TransactionOutcome, withReceipts } from "../rpc/transactionMethods.ts"
 import {
   type Attribution,
   attribute,
@@ -24,8 +23,6 @@ import { checkNamed, type TraceBudget, type TraceSources, traceBlock, transactio
 const maxBlocksRead = 500
 /** Full blocks in one batch. */
 const blocksPerBatch = 10
-/** Receipts in one batch; providers allow from 100 calls up. */
-const receiptsPerBatch = 50
 /** Blocks in the cache, for other addresses that the same transaction may have paid. */
 const blocksCached = 4
 
@@ -49,23 +46,11 @@ export const isNamedBy = (address: string, transaction: unknown): boolean =>
   })
 
 /** Outcomes of transactions by hash. Fails as `inconsistent` when a transaction is in another block than it says. */
-export const outcomesOf = Effect.fnUntraced(function* (
-  client: RpcClient,
-  transactions: ReadonlyArray<PlacedTransaction>
-) {
-  const outcomes = new Map<string, TransactionOutcome>()
-  for (const part of Arr.chunksOf(transactions, receiptsPerBatch)) {
-    const calls = part.map(({ hash }) => getTransactionOutcome(hash))
-    for (const [transaction, outcome] of Arr.zip(part, yield* sendBatch(client, calls))) {
-      if (outcome.hash !== transaction.hash || outcome.blockHash !== transaction.blockHash) {
-        const detail = `${transaction.hash} is in block ${outcome.blockHash}`
-        return yield* inconsistent(client, "eth_getTransactionReceipt", detail)
-      }
-      outcomes.set(outcome.hash, outcome)
-    }
-  }
-  return outcomes
-})
+export const outcomesOf = (client: RpcClient, transactions: ReadonlyArray<PlacedTransaction>) =>
+  Effect.map(
+    withReceipts(client, transactions, getTransactionOutcome),
+    (found): ReadonlyMap<string, TransactionOutcome> => new Map(found.map(([{ hash }, outcome]) => [hash, outcome]))
+  )
 
 /** Attributes a change to the transactions that name the address. */
 const attributed = Effect.fnUntraced(function* (

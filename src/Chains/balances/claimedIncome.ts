@@ -1,9 +1,8 @@
 /**
- * The native income of a claimed transaction, for `tilld claim`: its internal transfers by a trace, which no log shows,
- * and upper bounds of the address's income by balances. A claim must not credit a transaction whose money the ledger
- * already has under another transaction, or unattributed.
+ * For `tilld claim`: the internal transfers of a transaction, which no log shows, and upper bounds of an address's
+ * native income: the ledger may already have the money under another transaction, or unattributed.
  */
-import { Effect, Either } from "effect"
+import { Array as Arr, Effect, Either } from "effect"
 import { nativeToken } from "../../Domain/Currency.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { balanceAt, type Move, nonceAt, traceTransaction } from "../rpc/balanceMethods.ts"
@@ -47,13 +46,12 @@ export const internalMoves = Effect.fnUntraced(function* (watch: WatchContext, p
 
 /** The receipts of internal transfers to the addresses `ours`: one per address. Transfers to itself do not count. */
 export const internalReceipts = (
-  { network }: WatchContext,
+  { network: { chain } }: WatchContext,
   hash: string,
   block: BlockHeader,
   moves: ReadonlyArray<Move>,
   ours: Iterable<string>
-) =>
-  [...ours].flatMap((address) => traced({ address, currency: nativeToken(network.chain) }, [[{ hash, block }, moves]]))
+) => [...ours].flatMap((address) => traced({ address, currency: nativeToken(chain) }, [[{ hash, block }, moves]]))
 
 /** The income of an address in one block, wei: the change of its balance plus what it spent there. */
 const incomeIn = Effect.fnUntraced(function* (client: RpcClient, address: string, block: BlockHeader) {
@@ -65,13 +63,10 @@ const incomeIn = Effect.fnUntraced(function* (client: RpcClient, address: string
   ])
   if (nonceBefore === nonceAfter) return after - before
   const [{ transactions }] = yield* sendBatch(client, [getFullBlock(block.number)])
-  const sent = transactions.flatMap((raw) => {
-    const decoded = decodeTransaction(raw)
-    return Either.isRight(decoded) && decoded.right.from === address ? [decoded.right] : []
-  })
+  const sent = Arr.getRights(transactions.map(decodeTransaction)).filter(({ from }) => from === address)
   const calls = sent.map(({ hash }) => getTransactionOutcome(hash))
   const outcomes = yield* sendBatch(client, calls)
-  return after - before + spent(address, sent, new Map(outcomes.map((outcome) => [outcome.hash, outcome])))
+  return after - before + spent(address, sent, new Map(outcomes.map((outcome) => [outcome.transactionHash, outcome])))
 })
 
 /** The income of an address in one block; undefined where no provider that was asked has its states any more. */

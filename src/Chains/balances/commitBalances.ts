@@ -1,7 +1,6 @@
 /**
- * Stores what balance reconciliation has found, in one transaction of the writer: receipts, the unattributed receipts
- * that they replace, balance points and the blocks of all these; then settles the payments concerned. The watcher's
- * balance rounds call it.
+ * Stores what the watcher's balance rounds have found, in one transaction of the writer: receipts in place of
+ * unattributed ones, balance points and the blocks of all these; then settles the payments concerned.
  */
 import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"

@@ -30,7 +30,7 @@ export interface StateProviders {
 }
 
 /** Where states are read. */
-interface Sources extends StateProviders {
+export interface Sources extends StateProviders {
   /** The block of the round. */
   readonly at: BlockRef
   /** Hashes of blocks on the branch of `at`, by number: a cache. */
@@ -123,10 +123,7 @@ export const pastOf = Effect.fnUntraced(function* (
 /** An address with its balance that was read first, wei. */
 type ReadBalance = readonly [BalanceQuery, bigint]
 
-/**
- * Those of the addresses whose nonces are compared, that have sent a transaction since the known point: coins may have come
- * and been collected in between.
- */
+/** Those that have sent a transaction since the known point: coins may have come and been collected in between. */
 export const withOtherNonce = Effect.fnUntraced(function* (
   client: RpcClient,
   at: BlockRef,

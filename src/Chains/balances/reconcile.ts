@@ -147,10 +147,7 @@ const startOf = Effect.fnUntraced(function* (round: Round, query: BalanceQuery, 
   return yield* pastOf(round, address, known)
 })
 
-/**
- * The income of an address since its last balance point, on the chain that its payment is for. All dust is one
- * unattributed receipt.
- */
+/** The income since the last balance point, on the chain that the payment is for; all dust as one unattributed receipt. */
 const incomeOf = Effect.fnUntraced(function* (round: Round, query: BalanceQuery, hi: BalancePoint) {
   const { address, credits, known } = query
   if (hi.number <= known.number || isReconciled(known, hi, credits)) return nothing
@@ -198,10 +195,7 @@ const unattributedIncome = (round: Round, { address, credits, known }: BalanceQu
   return { transfers, rows: [{ ...hi, address }] }
 }
 
-/**
- * Whether a balance differs from the expected one by more than dust. Dust waits until it adds up to more, or the nonce is
- * compared too.
- */
+/** Whether a balance differs by more than dust, which waits until it adds up to more, or the nonce is compared too. */
 const hasDiscrepancy = ({ credits, floor, known, withNonce }: BalanceQuery, balance: bigint, number: number) => {
   const difference = balance - expectedAt(known, credits, number)
   return difference < 0n || (difference > 0n && (withNonce || difference >= floor))
@@ -209,12 +203,6 @@ const hasDiscrepancy = ({ credits, floor, known, withNonce }: BalanceQuery, bala
 
 /** An error that concerns one address or block only, not the whole provider. */
 const isAddressError = ({ reason }: RpcError): boolean => !providerTrouble.has(reason)
-
-/** Fails unless `at` is still canonical for the provider: some blocks were read by number. */
-const checkBranch = Effect.fnUntraced(function* ({ at, provider: { client } }: Round) {
-  const [header] = yield* sendBatch(client, [getHeader(at.number)])
-  if (header.hash !== at.hash) return yield* otherBlock(client, at, header.hash)
-})
 
 /**
  * Compares the balances of the addresses at the block `at` with the ledger, and attributes each discrepancy to
@@ -260,7 +248,11 @@ export const reconcileBalances = Effect.fn("Balances.reconcile")(function* (
     { concurrency: searchesAtOnce }
   )
   const { replaced, rows, transfers } = combined([...compared, ...retried])
-  if (rows.length > 0 || failed.length > 0) yield* checkBranch(round)
+  if (rows.length > 0 || failed.length > 0) {
+    // Some blocks were read by number.
+    const [header] = yield* sendBatch(client, [getHeader(at.number)])
+    if (header.hash !== at.hash) return yield* otherBlock(client, at, header.hash)
+  }
   const { chain, mode } = deps.chain
   return { network: { chain, mode }, at, transfers, rows, replaced, failed } satisfies Reconciliation
 })

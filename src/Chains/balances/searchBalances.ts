@@ -10,7 +10,7 @@ import type { Provider } from "../providers/Providers.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import * as Balances from "./BalancesRepo.ts"
 import { type BalanceQuery, isUnattributed, type Watched } from "./discrepancy.ts"
-import { pointAt } from "./historicalStates.ts"
+import { pointAt, type Sources } from "./historicalStates.ts"
 import { reconcileBalances } from "./reconcile.ts"
 
 /** Income that a provider's balances show beyond the ledger. */
@@ -24,13 +24,10 @@ export interface SearchedIncome {
 }
 
 /** Whether the provider has another state at the stored balance point. A pruned state is no denial. */
-const denies = (sources: Parameters<typeof pointAt>[0], { address, known }: BalanceQuery) =>
-  known.assumed
-    ? Effect.succeed(false)
-    : Effect.map(
-        pointAt(sources, address, known.number),
-        (found) => found !== undefined && (found.balance !== known.balance || found.nonce !== known.nonce)
-      )
+const denies = Effect.fnUntraced(function* (sources: Sources, { address, known }: BalanceQuery) {
+  const found = known.assumed ? undefined : yield* pointAt(sources, address, known.number)
+  return found !== undefined && (found.balance !== known.balance || found.nonce !== known.nonce)
+})
 
 const total = (receipts: ReadonlyArray<Pick<DatedTransfer, "amount">>) => sum(receipts.map(({ amount }) => amount))
 

@@ -228,7 +228,9 @@ export const corroborateInternal = Effect.fn("Chains.corroborateInternal")(funct
     for (const [i, receipt] of part.entries()) {
       const outcome = outcomes?.[i]
       const isInBlock =
-        outcome?.hash === receipt.txHash && outcome.blockHash === receipt.blockHash && outcome.succeeded === true
+        outcome?.transactionHash === receipt.txHash &&
+        outcome.blockHash === receipt.blockHash &&
+        outcome.succeeded === true
       if (isInBlock) inBlock.push(receipt)
       else answers.set(receipt, outcomes === undefined ? unable : no)
     }

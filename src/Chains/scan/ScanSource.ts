@@ -1,8 +1,6 @@
 import type { Effect } from "effect"
-import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import type { AddressSet } from "../ledger/AddressSet.ts"
-import { refusals } from "../providers/BlockRange.ts"
 import { type LogFilter, transferTopic } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
@@ -42,21 +40,4 @@ export const truncationOf = ({ host }: RpcClient, { length }: ReadonlyArray<unkn
   if (length === 0 || length % roundCount !== 0) return undefined
   const detail = `exactly ${length} logs came, and more may have been left out`
   return new RpcError({ host, method: "eth_getLogs", reason: "range", detail })
-}
-
-/**
- * Whether to read a single block in parts after an error. At once where the provider refused its logs. After a timeout,
- * an HTTP error or a retry-after, only when the block fails again: first it is retried, by another provider if there is
- * one.
- */
-export const needsParts = (
-  { stuck = false }: ScanSource,
-  after: BlockRef,
-  last: BlockRef,
-  error: RpcError
-): boolean => {
-  const { method, reason, retryAfter } = error
-  const isAtOnce = refusals.has(reason) && retryAfter === undefined
-  const isLater = stuck && (refusals.has(reason) || reason === "timeout" || reason === "http")
-  return last.number === after.number + 1 && method.includes("eth_getLogs") && (isAtOnce || isLater)
 }

@@ -1,7 +1,6 @@
 /**
- * Logs blooms of blocks and receipts: whether a bloom promises a log that a filter asks for, and whether logs explain a
- * whole bloom. `readRange.ts` uses the first to notice omitted logs, `oversizedBlock.ts` the second to know that none
- * is.
+ * Logs blooms of blocks and receipts: whether a bloom promises a log that a filter asks for, by which `readRange.ts`
+ * notices omitted logs; and whether logs explain a whole bloom, by which `oversizedBlock.ts` knows that none is.
  */
 import { Predicate } from "effect"
 import { type Hex, hexToBytes, keccak256 } from "viem"
@@ -44,9 +43,8 @@ const mayHold = (bloom: Uint8Array, item: string): boolean =>
   knownBitsOf(item).every((bit) => ((bloom[bloomBytes - 1 - (bit >> 3)] ?? 0) & (1 << (bit & 7))) !== 0)
 
 /**
- * Whether a block's bloom promises a log that matches the filter: then a response without one is doubtful. A bloom has
- * no false negatives. Where a false positive is likely, because the bloom is full or the filter has many items, this is
- * false.
+ * Whether a block's bloom promises a log that matches the filter: then a response without one is doubtful. There are no
+ * false negatives. Where a false positive is likely, since the bloom is full or the filter has many items, it is false.
  *
  * @param logsBloom 256 bytes, hexadecimal
  */

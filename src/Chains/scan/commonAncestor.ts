@@ -1,6 +1,6 @@
 /**
- * Reorg handling: where scanning resumes when the last scanned block is orphaned. A reorg deeper than the
- * confirmations, or below a finalized block, needs a second provider. The watcher's tick calls it.
+ * Reorgs: where scanning resumes when the last scanned block is orphaned. One deeper than the confirmations, or below a
+ * finalized block, needs a second provider. The watcher's tick calls it.
  */
 import { Effect, Either } from "effect"
 import type { Network } from "../../Domain/Chain.ts"

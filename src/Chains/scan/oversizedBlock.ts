@@ -22,10 +22,9 @@ import { strayBlock, transfersAmong } from "./transfers.ts"
  * Reads the token transfers of one block whose logs a provider refuses in one response, or may have truncated: in parts
  * within the provider's limits, complete or not at all. All parts name the block by hash, so none is of another block.
  *
- * The ways, in the order of cost. By contract: one call each, a handful. By receivers: one call per 500 watched
- * addresses, with a filter of 34 kB, and more where these are refused. The block's receipts: one call for any number of
- * addresses, but a response of megabytes that not every provider serves. The receipt of each transaction: one call
- * each, always served.
+ * The ways, in the order of cost. By contract: a handful of calls. By receivers: one call per 500 watched addresses,
+ * with a filter of 34 kB, and more where these are refused. The block's receipts: one call, but a response of megabytes
+ * that not every provider serves. The receipt of each transaction: one call each, always served.
  */
 
 /** Filters by receivers in one batch, some 170 kB. */
@@ -168,10 +167,8 @@ const fromReceipts = Effect.fnUntraced(function* (
 })
 
 const byReceipts = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef) {
-  const [receipts, list] = yield* sendBatch(source.client, [
-    getBlockReceipts(block.number),
-    getBlockTransactions(block.hash)
-  ])
+  const calls = [getBlockReceipts(block.number), getBlockTransactions(block.hash)] as const
+  const [receipts, list] = yield* sendBatch(source.client, calls)
   return yield* fromReceipts(source, block, list, [Effect.succeed(receipts)])
 })
 

@@ -11,6 +11,7 @@ import { nativeToken } from "../../Domain/Currency.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
+import { refusals } from "../providers/BlockRange.ts"
 import {
   type BlockHeader,
   badResponse,
@@ -25,18 +26,18 @@ import {
   sendInBatches
 } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
-import { inconsistent, otherBlock } from "../rpc/RpcError.ts"
-import { getTransactionReceipt, hasSucceeded } from "../rpc/transactionMethods.ts"
+import { inconsistent, otherBlock, type RpcError } from "../rpc/RpcError.ts"
+import { getTransactionReceipt, hasSucceeded, withReceipts } from "../rpc/transactionMethods.ts"
 import { mayContain } from "./bloom.ts"
 import { readOversizedBlock } from "./oversizedBlock.ts"
-import { needsParts, type ScanSource, transferFilter, truncationOf } from "./ScanSource.ts"
+import { type ScanSource, transferFilter, truncationOf } from "./ScanSource.ts"
 import { nativeTransfers, strayBlock, tokenTransfers } from "./transfers.ts"
 
 /** Full blocks in one batch: of Ethereum's, some three megabytes. */
 const blocksPerBatch = 10
 /** Concurrent batches. */
 const batchesAtOnce = 2
-/** Headers or receipts in one batch; providers allow from 100 calls up. */
+/** Headers, or the logs of single blocks, in one batch; providers allow from 100 calls up. */
 const smallPerBatch = 50
 
 /** A range of blocks that was read completely. */
@@ -74,20 +75,12 @@ const checkLinks = Effect.fnUntraced(function* (
 })
 
 /** The native transfers whose transactions succeeded. */
-const succeeded = Effect.fnUntraced(function* (client: RpcClient, transfers: ReadonlyArray<Transfer>) {
-  const kept: Array<Transfer> = []
-  for (const part of Arr.chunksOf(transfers, smallPerBatch)) {
-    const calls = part.map(({ txHash }) => getTransactionReceipt(txHash))
-    for (const [transfer, receipt] of Arr.zip(part, yield* sendBatch(client, calls))) {
-      if (receipt.blockHash !== transfer.blockHash || receipt.transactionHash !== transfer.txHash) {
-        const detail = `${transfer.txHash} is in block ${receipt.blockHash}`
-        return yield* inconsistent(client, "eth_getTransactionReceipt", detail)
-      }
-      if (hasSucceeded(receipt)) kept.push(transfer)
-    }
-  }
-  return kept
-})
+const succeeded = (client: RpcClient, transfers: ReadonlyArray<Transfer>) => {
+  const mined = transfers.map((transfer) => ({ transfer, hash: transfer.txHash, blockHash: transfer.blockHash }))
+  return Effect.map(withReceipts(client, mined, getTransactionReceipt), (found) =>
+    found.flatMap(([{ transfer }, receipt]) => (hasSucceeded(receipt) ? [transfer] : []))
+  )
+}
 
 /** Adds the block time to each transfer, from the block's header; fails when a transfer is of another branch. */
 const withTimes = (client: RpcClient, transfers: ReadonlyArray<Transfer>, headers: ReadonlyArray<BlockHeader>) => {
@@ -151,15 +144,9 @@ const checkMissingLogs = Effect.fnUntraced(function* (
   return found.flat()
 })
 
-/** The logs of a range; or the transfers of a block whose logs had to be read in parts. */
-interface RangeLogs {
-  readonly logs: ReadonlyArray<unknown>
-  readonly parts: ReadonlyArray<Transfer> | undefined
-}
-
 /**
  * The logs of a range, with the results of other calls in the same batch. Where the provider refuses the logs of a
- * single block in one response, the block's transfers are read in parts instead.
+ * single block in one response, the block's transfers are read in parts instead: then `logs` is empty.
  */
 const logsWith = <A>(
   source: ScanSource,
@@ -168,20 +155,27 @@ const logsWith = <A>(
   last: BlockRef,
   others: ReadonlyArray<Call<A>>
 ) => {
-  const { client, contracts } = source
+  const { client, contracts, stuck = false } = source
+  /**
+   * At once where the provider refused the logs. After a timeout, an HTTP error or a retry-after, only when the block
+   * fails again: first it is retried, by another provider if there is one.
+   */
+  const needsParts = ({ method, reason, retryAfter }: RpcError) => {
+    const isAtOnce = refusals.has(reason) && retryAfter === undefined
+    const isLater = stuck && (refusals.has(reason) || reason === "timeout" || reason === "http")
+    return last.number === after.number + 1 && method.includes("eth_getLogs") && (isAtOnce || isLater)
+  }
   // An empty list of contracts would ask for every contract's logs.
   const logsCall = contracts.size > 0 ? getLogs(after.number + 1, last.number, filter) : undefined
   return sendBatch(client, [logsCall, ...others]).pipe(
     Effect.flatMap(
       ([logs = [], ...results]) => truncationOf(client, logs) ?? Effect.succeed({ logs, results, parts: undefined })
     ),
-    Effect.catchIf(
-      (error) => needsParts(source, after, last, error),
-      (error) =>
-        Effect.gen(function* () {
-          const results = yield* sendBatch(client, others)
-          return { logs: [], results, parts: yield* readOversizedBlock(source, last, error) }
-        })
+    Effect.catchIf(needsParts, (error) =>
+      Effect.gen(function* () {
+        const results = yield* sendBatch(client, others)
+        return { logs: [], results, parts: yield* readOversizedBlock(source, last, error) }
+      })
     )
   )
 }
@@ -190,7 +184,7 @@ const logsWith = <A>(
 const tokensOf = Effect.fnUntraced(function* (
   source: ScanSource,
   filter: LogFilter,
-  { logs, parts }: RangeLogs,
+  { logs, parts }: { readonly logs: ReadonlyArray<unknown>; readonly parts: ReadonlyArray<Transfer> | undefined },
   headers: ReadonlyArray<BlockHeader>
 ) {
   if (parts !== undefined) return parts

@@ -10,7 +10,6 @@ import { RpcError } from "../rpc/RpcError.ts"
 
 /** How far a block's time may lag behind this machine's clock, milliseconds. */
 const clockTolerance = Duration.toMillis("10 minutes")
-
 /** Distance of the first probe, in blocks; each further one goes twice as deep. */
 const firstDistance = 64
 
