@@ -12,23 +12,12 @@ import { Networks } from "../providers/Networks.ts"
 import type { Provider, Providers } from "../providers/Providers.ts"
 import { getTransactionCount } from "../rpc/balanceMethods.ts"
 import { readPackedBalances } from "../rpc/capabilities.ts"
-import { getHead, sendBatch } from "../rpc/methods.ts"
+import { getHead, sendBatch, sendInBatches } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { readTokenBalances } from "./tokenBalances.ts"
 
-/** Calls in one batch; providers allow from 100 up. */
-const callsPerBatch = 90
 /** Time limit for a second provider to confirm: creating a payment may wait for it. */
 const confirmWithin = "2 seconds"
-
-/** Number of transactions that each address has sent: the only trace of an address that has spent everything. */
-const sentBy = (client: RpcClient, addresses: ReadonlyArray<string>) =>
-  Effect.map(
-    Effect.forEach(Arr.chunksOf(addresses, callsPerBatch), (part) => sendBatch(client, part.map(getTransactionCount)), {
-      concurrency: 1
-    }),
-    (parts) => parts.flat()
-  )
 
 /** The addresses with a history on the chain: coins at the block `at`, tokens, or sent transactions. */
 export const usedOn = Effect.fn("AddressHistory.usedOn")(function* (
@@ -39,13 +28,15 @@ export const usedOn = Effect.fn("AddressHistory.usedOn")(function* (
 ) {
   const lower = addresses.map((address) => address.toLowerCase())
   const coins = yield* readPackedBalances(client, lower, at)
-  const sent = yield* sentBy(client, addresses)
-  const tokens = yield* Effect.forEach(chain.tokens, ({ address }) => readTokenBalances(client, address, lower), {
-    concurrency: 1
-  })
+  // The only trace of an address that has spent everything.
+  const sent = yield* sendInBatches(client, addresses.map(getTransactionCount))
+  const tokens = yield* Effect.forEach(chain.tokens, ({ address }) => readTokenBalances(client, address, lower))
   const isUsed = (i: number) => [coins, sent, ...tokens].some((found) => (found[i] ?? 0) > 0)
   return addresses.filter((_, i) => isUsed(i))
 })
+
+const usedNow = (chain: ChainSettings, { client }: Provider, addresses: ReadonlyArray<string>) =>
+  Effect.flatMap(sendBatch(client, [getHead]), ([head]) => usedOn(chain, client, addresses, head))
 
 /** Addresses that have a history according to a chain's serving provider. */
 export interface HistoryFinding {
@@ -65,11 +56,7 @@ const confirm = Effect.fnUntraced(function* (
 ) {
   const responses = yield* Effect.forEach(
     yield* providers.others(provider),
-    ({ client }) =>
-      Effect.flatMap(sendBatch(client, [getHead]), ([head]) => usedOn(chain, client, claimed, head)).pipe(
-        Effect.timeout(confirmWithin),
-        Effect.option
-      ),
+    (other) => usedNow(chain, other, claimed).pipe(Effect.timeout(confirmWithin), Effect.option),
     { concurrency: "unbounded" }
   )
   const ballot = new Ballot<string, true, number>()
@@ -77,11 +64,10 @@ const confirm = Effect.fnUntraced(function* (
     for (const address of addresses) ballot.vote(address, voter, yes(true))
   }
   const [unconfirmed, shared] = Arr.partition(claimed, (address) => ballot.tally(address).outcome === "shown")
-  const found: ReadonlyArray<HistoryFinding> = [
+  return [
     { chain: chain.chain, addresses: shared, isConfirmed: true },
     { chain: chain.chain, addresses: unconfirmed, isConfirmed: false }
-  ]
-  return found.filter(({ addresses }) => addresses.length > 0)
+  ].filter(({ addresses }) => addresses.length > 0)
 })
 
 /** The history of addresses that are to be handed out. */
@@ -106,23 +92,18 @@ export class AddressHistory extends Context.Tag("tilld/Chains/AddressHistory")<
       const settings = yield* Settings
       const networks = yield* Networks
 
-      const vet = Effect.fn("AddressHistory.vet")(function* (
-        mode: Mode,
-        addresses: ReadonlyArray<string>,
-        found: (used: HistoryFinding) => void
-      ) {
+      const vet: AddressHistory["Type"]["vet"] = Effect.fn("AddressHistory.vet")(function* (mode, addresses, found) {
+        const vetOn = Effect.fnUntraced(function* (chain: ChainSettings) {
+          const { providers } = networks.connected(chain)
+          const provider = yield* providers.current
+          const claimed = yield* usedNow(chain, provider, addresses)
+          if (claimed.length === 0) return
+          for (const used of yield* confirm(chain, providers, provider, claimed)) found(used)
+        })
+        const asked = settings.chains.filter((chain) => chain.mode === mode)
         const unreachable = yield* Effect.forEach(
-          settings.chains.filter((chain) => chain.mode === mode),
-          (chain) =>
-            Effect.gen(function* () {
-              const { providers } = networks.connected(chain)
-              const provider = yield* providers.current
-              const [head] = yield* sendBatch(provider.client, [getHead])
-              const claimed = yield* usedOn(chain, provider.client, addresses, head)
-              for (const used of claimed.length > 0 ? yield* confirm(chain, providers, provider, claimed) : [])
-                found(used)
-              return []
-            }).pipe(Effect.orElseSucceed(() => [chain.chain])),
+          asked,
+          (chain) => Effect.match(vetOn(chain), { onFailure: () => [chain.chain], onSuccess: () => [] }),
           { concurrency: "unbounded" }
         )
         return unreachable.flat()

@@ -1,9 +1,8 @@
 /**
  * The tables of balance reconciliation: which addresses a round, a reorg or a page of ended payments has to compare,
  * with what the ledger has of them; and the balance points that later rounds start from (`balances`), the unattributed
- * receipts that attributed ones replace, and how far all payments have been compared (`scans.checked_*`).
- *
- * Queries take any connection; writes need the `Tx` of a command of the writer.
+ * receipts that attributed ones replace, and how far all payments have been compared (`scans.checked_*`). Queries take
+ * any connection; writes need the `Tx` of a command of the writer.
  */
 import { Array as Arr, Effect } from "effect"
 import { type ChainName, chainNames, type Network } from "../../Domain/Chain.ts"
@@ -12,8 +11,14 @@ import { blockTimeLag, dueTimeSql, overBefore } from "../../Domain/deadline.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { type Db, type Param, Tx } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
-import { balanceQueryOf, type CreditRow, type KnownRow, type RoundBounds, type Watched } from "./balanceQuery.ts"
-import type { BalanceQuery } from "./discrepancy.ts"
+import {
+  type BalanceQuery,
+  balanceQueryOf,
+  type CreditRow,
+  type KnownRow,
+  type RoundBounds,
+  type Watched
+} from "./discrepancy.ts"
 import type { BalanceRow } from "./reconcile.ts"
 
 /** Addresses in one query. */
@@ -22,89 +27,86 @@ const addressesPerQuery = 1000
 // The index starts with the chain, so a condition on it makes one seek per chain instead of a scan.
 const everyChain = `chain IN (${chainNames.map((name) => `'${name}'`).join(", ")})`
 const isOpen = "status IN ('pending', 'detecting')"
+const isCoin = "position NOT GLOB 'log:*'"
 
 interface PaymentRow {
   readonly address: string
   readonly chain: ChainName
   readonly currency: string
-  readonly created_head: number | null
-  readonly due_at: number
+  readonly createdHead: number | null
+  readonly dueAt: number
   readonly status: string
   readonly amount: string
-  readonly amount_received: string | null
+  readonly amountReceived: string | null
 }
 
 /** The queries of the addresses, from receipts of blocks up to `upTo` and points of blocks up to `pointsUpTo`. */
-const queriesOf = (
+const queriesOf = Effect.fnUntraced(function* (
   db: Db,
-  network: Network,
+  { chain, mode }: Network,
   watched: ReadonlyArray<Watched>,
   since?: RoundBounds,
   upTo = Number.MAX_SAFE_INTEGER,
   pointsUpTo = upTo
-) =>
-  Effect.gen(function* () {
-    const { chain, mode } = network
-    const queries: Array<BalanceQuery> = []
-    for (const part of Arr.chunksOf(watched, addressesPerQuery)) {
-      const addresses = JSON.stringify(part.map(({ address }) => address))
-      const points = yield* db.all<KnownRow>(
-        `SELECT address, number, balance, nonce FROM balances
-         WHERE chain = ? AND mode = ? AND address IN (SELECT value FROM json_each(?)) AND number <= ?
-         ORDER BY address, number`,
-        [chain, mode, addresses, pointsUpTo]
-      )
-      const receipts = yield* db.all<CreditRow>(
-        `SELECT address, block_number, block_hash, block_time, position, tx_hash, amount FROM receipts
-         WHERE chain = ? AND mode = ? AND position NOT GLOB 'log:*' AND canonical = 1
-           AND address IN (SELECT value FROM json_each(?)) AND block_number <= ?
-         ORDER BY address, block_number`,
-        [chain, mode, addresses, upTo]
-      )
-      const pointsOf = Arr.groupBy(points, (row) => row.address)
-      const receiptsOf = Arr.groupBy(receipts, (row) => row.address)
-      for (const query of part) {
-        const { address } = query
-        queries.push(balanceQueryOf(query, since, pointsOf[address] ?? [], receiptsOf[address] ?? []))
-      }
+) {
+  const queries: Array<BalanceQuery> = []
+  for (const part of Arr.chunksOf(watched, addressesPerQuery)) {
+    const addresses = JSON.stringify(part.map(({ address }) => address))
+    const points = yield* db.all<KnownRow>(
+      `SELECT address, number, balance, nonce FROM balances
+       WHERE chain = ? AND mode = ? AND address IN (SELECT value FROM json_each(?)) AND number <= ?
+       ORDER BY address, number`,
+      [chain, mode, addresses, pointsUpTo]
+    )
+    const receipts = yield* db.all<CreditRow>(
+      `SELECT address, block_number AS blockNumber, block_hash AS blockHash, block_time AS blockTime, position, amount
+       FROM receipts
+       WHERE chain = ? AND mode = ? AND ${isCoin} AND canonical = 1
+         AND address IN (SELECT value FROM json_each(?)) AND block_number <= ?
+       ORDER BY address, block_number`,
+      [chain, mode, addresses, upTo]
+    )
+    const pointsOf = Arr.groupBy(points, ({ address }) => address)
+    const receiptsOf = Arr.groupBy(receipts, ({ address }) => address)
+    for (const one of part) {
+      queries.push(balanceQueryOf(one, since, pointsOf[one.address] ?? [], receiptsOf[one.address] ?? []))
     }
-    return queries
-  })
+  }
+  return queries
+})
 
 /**
- * Columns of a payment. `created_head` is the block after which money is the payment's on the network that is asked:
+ * Columns of a payment. `createdHead` is the block after which money is the payment's on the network that is asked:
  * for a payment of another chain, the newest stored block that was certainly there before it was created, or the first one
  * where none is as old; the balance there would be taken for older money. The first parameter is the network's chain; then
  * come its chain and its mode, twice.
  */
-const columns = `address, chain, currency, ${dueTimeSql} AS due_at, status, amount, amount_received,
+const columns = `address, chain, currency, ${dueTimeSql} AS dueAt, status, amount, amount_received AS amountReceived,
   CASE WHEN chain = ? THEN created_head ELSE coalesce(
     (SELECT number FROM blocks WHERE blocks.chain = ? AND blocks.mode = ? AND time <= (created_at - ${blockTimeLag}) / 1000
      ORDER BY time DESC, number DESC LIMIT 1),
     (SELECT number FROM blocks WHERE blocks.chain = ? AND blocks.mode = ? AND time <= created_at / 1000
      ORDER BY time, number LIMIT 1)
-  ) END AS created_head`
+  ) END AS createdHead`
 
-/** Amount and missing amount of a payment in the chain's coin; undefined for other payments. */
-const dueOf = ({ chain }: Network, row: PaymentRow): Watched["due"] => {
-  if (row.chain !== chain || row.currency !== nativeToken(chain)) return undefined
-  const amount = BigInt(row.amount)
-  const isOpen = row.status === "pending" || row.status === "detecting"
-  return { amount, missing: isOpen ? amount - BigInt(row.amount_received ?? "0") : 0n }
-}
-
-const payments = (db: Db, { chain, mode }: Network, where: string, params: ReadonlyArray<Param> = []) =>
+const payments = (db: Db, { chain, mode }: Network, where: string, params: ReadonlyArray<Param>) =>
   db.all<PaymentRow>(`SELECT ${columns} FROM payments WHERE ${where}`, [chain, chain, mode, chain, mode, ...params])
 
-/** Payments due between these times, Unix milliseconds, are over at `at` and were not at the last round. */
-const overWindow = (checked: Scan["checked"], at: BlockRef, settleGraceMs: number): readonly [number, number] => [
-  checked === undefined ? 0 : overBefore(checked.time, settleGraceMs),
-  overBefore(at.time, settleGraceMs)
-]
-const isIn = ([from, below]: readonly [number, number], time: number): boolean => time >= from && time < below
-const isOver = `${isOpen} AND ${everyChain} AND mode = ? AND ${dueTimeSql} >= ? AND ${dueTimeSql} < ?`
+/** Whether a payment is in the network's own coin. */
+const isNative = ({ chain }: Network, row: PaymentRow) => row.chain === chain && row.currency === nativeToken(chain)
 
-const isCoin = "position NOT GLOB 'log:*'"
+/** Amount and missing amount of a payment in the chain's coin; undefined for other payments. */
+const dueOf = (network: Network, row: PaymentRow): Watched["due"] => {
+  if (!isNative(network, row)) return undefined
+  const amount = BigInt(row.amount)
+  const isOpen = row.status === "pending" || row.status === "detecting"
+  return { amount, missing: isOpen ? amount - BigInt(row.amountReceived ?? "0") : 0n }
+}
+
+/** Payments due between these times, Unix milliseconds, are over at `at` and were not at the last round. */
+const overWindow = (checked: Scan["checked"], at: BlockRef, settleGraceMs: number) =>
+  [checked === undefined ? 0 : overBefore(checked.time, settleGraceMs), overBefore(at.time, settleGraceMs)] as const
+const isOver = `${isOpen} AND ${everyChain} AND mode = ? AND ${dueTimeSql} >= ? AND ${dueTimeSql} < ?`
 
 /**
  * The queries of a round at the block `at`:
@@ -124,14 +126,10 @@ export const asked = Effect.fn("BalancesRepo.asked")(function* (
   withNonces: boolean
 ) {
   const { chain, mode } = network
-  const { checked } = (yield* Ledger.scan(db, network)) ?? { checked: undefined }
-  const window = overWindow(checked, at, settleGraceMs)
-  const isNative = (row: PaymentRow) => row.chain === chain && row.currency === nativeToken(chain)
-  const native = yield* payments(db, network, `${isOpen} AND chain = ? AND mode = ? AND currency = ?`, [
-    chain,
-    mode,
-    nativeToken(chain)
-  ])
+  const checked = (yield* Ledger.scan(db, network))?.checked
+  const [from, below] = overWindow(checked, at, settleGraceMs)
+  const isOpenCoin = `${isOpen} AND chain = ? AND mode = ? AND currency = ?`
+  const native = yield* payments(db, network, isOpenCoin, [chain, mode, nativeToken(chain)])
   const orphaned = yield* payments(
     db,
     network,
@@ -139,18 +137,22 @@ export const asked = Effect.fn("BalancesRepo.asked")(function* (
        WHERE chain = ? AND mode = ? AND canonical = 0 AND ${isCoin} AND block_number > ?)`,
     [chain, mode, Math.min(final, checked?.number ?? -1)]
   )
-  const over = yield* payments(db, network, isOver, [mode, ...window])
-  const watched = [...native, ...orphaned.filter(isNative), ...over.filter((row) => !isNative(row))].map(
-    (row): Watched => ({
+  const over = yield* payments(db, network, isOver, [mode, from, below])
+  const isInCoin = (row: PaymentRow) => isNative(network, row)
+  const rows = [...native, ...orphaned.filter(isInCoin), ...over.filter((row) => !isInCoin(row))]
+  const watched = rows.map((row): Watched => {
+    const own = row.chain === chain
+    const isConfirmed = row.status === "confirmed"
+    return {
       address: row.address.toLowerCase(),
-      own: row.chain === chain,
-      createdHead: row.created_head ?? (row.chain === chain ? at.number : undefined),
-      everyRound: isNative(row) && row.status !== "confirmed",
+      own,
+      createdHead: row.createdHead ?? (own ? at.number : undefined),
+      everyRound: isInCoin(row) && !isConfirmed,
       // After a reorg, coins may have been mined again and collected: the balance alone does not show it.
-      withNonce: isNative(row) && (withNonces || row.status === "confirmed" || isIn(window, row.due_at)),
+      withNonce: isInCoin(row) && (withNonces || isConfirmed || (row.dueAt >= from && row.dueAt < below)),
       due: dueOf(network, row)
-    })
-  )
+    }
+  })
   return yield* queriesOf(db, network, watched, checked && { checked, at })
 })
 
@@ -182,7 +184,7 @@ export const orphanedQueries = Effect.fn("BalancesRepo.orphanedQueries")(functio
     (row): Watched => ({
       address: row.address.toLowerCase(),
       own: true,
-      createdHead: Math.min(row.created_head ?? ancestor, ancestor),
+      createdHead: Math.min(row.createdHead ?? ancestor, ancestor),
       everyRound: false,
       // The new branch may contain a spend by the owner, too.
       withNonce: true
@@ -194,12 +196,9 @@ export const orphanedQueries = Effect.fn("BalancesRepo.orphanedQueries")(functio
 /** Whether a round is due at once: a payment's time ended since the last round. */
 export const due = (db: Db, network: Network, at: BlockRef, settleGraceMs: number) =>
   Effect.gen(function* () {
-    const { checked } = (yield* Ledger.scan(db, network)) ?? { checked: undefined }
-    const found = yield* db.get(`SELECT 1 FROM payments WHERE ${isOver} LIMIT 1`, [
-      network.mode,
-      ...overWindow(checked, at, settleGraceMs)
-    ])
-    return found !== undefined
+    const checked = (yield* Ledger.scan(db, network))?.checked
+    const params = [network.mode, ...overWindow(checked, at, settleGraceMs)]
+    return (yield* db.get(`SELECT 1 FROM payments WHERE ${isOver} LIMIT 1`, params)) !== undefined
   })
 
 /** Where a page begins: after the last payment of the one before. */
@@ -223,40 +222,32 @@ export const endedPage = Effect.fn("BalancesRepo.endedPage")(function* (
   limit: number
 ) {
   const { chain, mode } = network
-  const rows = yield* db.all<PaymentRow & { readonly ended_at: number; readonly sequence: number }>(
-    `SELECT ${columns}, ended_at, sequence FROM payments
+  const rows = yield* db.all<PaymentRow & Cursor>(
+    `SELECT ${columns}, ended_at AS endedAt, sequence FROM payments
      WHERE mode = ? AND ended_at IS NOT NULL AND (ended_at, sequence) > (?, ?) ORDER BY ended_at, sequence LIMIT ?`,
     [chain, chain, mode, chain, mode, mode, after.endedAt, after.sequence, limit]
   )
   const watched = rows.map(
     (row): Watched => ({
       address: row.address.toLowerCase(),
-      own: row.chain === chain && row.created_head !== null,
-      createdHead: row.created_head ?? undefined,
+      own: row.chain === chain && row.createdHead !== null,
+      createdHead: row.createdHead ?? undefined,
       everyRound: false,
-      withNonce: row.chain === chain && row.ended_at >= noncesFrom,
+      withNonce: row.chain === chain && row.endedAt >= noncesFrom,
       due: dueOf(network, row)
     })
   )
   const last = rows.length < limit ? undefined : rows.at(-1)
-  const next: Cursor | undefined = last && { endedAt: last.ended_at, sequence: last.sequence }
+  const next: Cursor | undefined = last && { endedAt: last.endedAt, sequence: last.sequence }
   return { asked: yield* queriesOf(db, network, watched), next }
 })
 
-const watchedSkipped = (addresses: ReadonlyArray<string>) =>
-  addresses.map(
-    (address): Watched => ({
-      address: address.toLowerCase(),
-      own: false,
-      createdHead: undefined,
-      everyRound: false,
-      withNonce: false
-    })
-  )
-
 /** The queries of skipped addresses: those that a lost copy of the database may have handed out. */
-export const skippedQueries = (db: Db, network: Network, addresses: ReadonlyArray<string>) =>
-  queriesOf(db, network, watchedSkipped(addresses))
+export const skippedQueries = (db: Db, network: Network, addresses: ReadonlyArray<string>) => {
+  const skipped = { own: false, createdHead: undefined, everyRound: false, withNonce: false }
+  const watched = addresses.map((address): Watched => ({ ...skipped, address: address.toLowerCase() }))
+  return queriesOf(db, network, watched)
+}
 
 /** A page of the queries of skipped addresses, and its last address where more may follow. */
 export const skippedPage = Effect.fn("BalancesRepo.skippedPage")(function* (
@@ -269,22 +260,18 @@ export const skippedPage = Effect.fn("BalancesRepo.skippedPage")(function* (
     "SELECT address FROM gap_addresses WHERE mode = ? AND address > ? ORDER BY address LIMIT ?",
     [network.mode, after ?? "", limit]
   )
-  const next = rows.length < limit ? undefined : rows.at(-1)?.address
-  return {
-    asked: yield* skippedQueries(
-      db,
-      network,
-      rows.map(({ address }) => address)
-    ),
-    next
-  }
+  const addresses = rows.map(({ address }) => address)
+  const next = rows.length < limit ? undefined : addresses.at(-1)
+  return { asked: yield* skippedQueries(db, network, addresses), next }
 })
 
 /** Deletes the balance points of an address from a block on: the next round compares with the last one left. */
 export const forget = ({ chain, mode }: Network, address: string, from = 0) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run("DELETE FROM balances WHERE chain = ? AND mode = ? AND address = ? AND number >= ?", [
-      ...[chain, mode, address],
+      chain,
+      mode,
+      address,
       from
     ])
   )
@@ -319,11 +306,11 @@ export const dropUnattributed = ({ chain, mode }: Network, address: string, bloc
   })
 
 /** Records that every payment of a round has been compared at `at`. */
-export const moveChecked = ({ chain, mode }: Network, at: BlockRef) =>
+export const moveChecked = ({ chain, mode }: Network, { number, time }: BlockRef) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run("UPDATE scans SET checked_number = ?, checked_time = ? WHERE chain = ? AND mode = ?", [
-      at.number,
-      at.time,
+      number,
+      time,
       chain,
       mode
     ])

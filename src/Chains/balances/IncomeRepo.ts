@@ -1,9 +1,7 @@
 /**
  * Corrections of native income in the ledger: an attributed transfer reduces the unattributed receipt that it was part
- * of, and claimed receipts never add up to more than the balances show. Writes need the `Tx` of a command of the
- * writer.
- *
- * The search before a payment ends, `tilld rescan` and `tilld claim` call it.
+ * of, and claimed receipts never add up to more than the balances show. The search before a payment ends, `tilld rescan`
+ * and `tilld claim` call it; writes need the `Tx` of a command of the writer.
  */
 import { Effect } from "effect"
 import { sum } from "../../Domain/Amount.ts"
@@ -11,19 +9,11 @@ import type { Network } from "../../Domain/Chain.ts"
 import { type Db, Tx } from "../../Sql.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import { ownersOf } from "../ledger/WatchedAddressesRepo.ts"
-import type { BalancePoint } from "./discrepancy.ts"
-
-interface UnattributedRow {
-  readonly block_hash: string
-  readonly amount: string
-}
 
 /**
  * Reduces the unattributed receipt that `transfer`, in the chain's coin and not stored yet, is part of, by its amount:
- * storing the transfer then leaves the sum unchanged.
- *
- * An unattributed receipt covers the blocks from its first one (`since_number`) up to its own: the transfer is part of it
- * when its block is among them.
+ * storing the transfer then leaves the sum unchanged. It is part of one whose blocks, from the first one (`since_number`)
+ * up to its own, include the transfer's.
  *
  * @param above only receipts of blocks above this one: the transfer is not part of those below
  */
@@ -36,8 +26,8 @@ export const takeFromUnattributed = (
     const tx = yield* Tx
     const { address, amount, blockNumber, currency } = transfer
     const owner = (yield* ownersOf(tx, mode, [address])).get(address)
-    const row = yield* tx.get<UnattributedRow>(
-      `SELECT block_hash, amount FROM receipts
+    const row = yield* tx.get<{ blockHash: string; amount: string }>(
+      `SELECT block_hash AS blockHash, amount FROM receipts
        WHERE payment_id IS ? AND dust IS NULL AND chain = ? AND mode = ? AND address = ? AND position = 'unattributed'
          AND currency = ? AND canonical = 1 AND block_number > ? AND coalesce(since_number, block_number) <= ?
        ORDER BY block_number LIMIT 1`,
@@ -45,34 +35,11 @@ export const takeFromUnattributed = (
     )
     if (row === undefined) return
     const left = BigInt(row.amount) - amount
-    const key = [chain, mode, row.block_hash, address]
+    const key = [chain, mode, row.blockHash, address]
     const where = "chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = 'unattributed'"
     yield* left > 0n
       ? tx.run(`UPDATE receipts SET amount = ? WHERE ${where}`, [left.toString(), ...key])
       : tx.run(`DELETE FROM receipts WHERE ${where}`, key)
-  })
-
-interface PointRow {
-  readonly number: number
-  readonly balance: string
-  readonly nonce: number
-}
-
-/** The last balance point below a block and the first at or above it; undefined unless both exist. */
-export const pointsAround = (db: Db, { chain, mode }: Network, address: string, number: number) =>
-  Effect.gen(function* () {
-    const point = (which: string) =>
-      Effect.map(
-        db.get<PointRow>(
-          `SELECT number, balance, nonce FROM balances
-           WHERE chain = ? AND mode = ? AND address = ? AND number ${which} LIMIT 1`,
-          [chain, mode, address, number]
-        ),
-        (row): BalancePoint | undefined => row && { ...row, balance: BigInt(row.balance) }
-      )
-    const before = yield* point("< ? ORDER BY number DESC")
-    const after = yield* point(">= ? ORDER BY number")
-    return before && after && { before, after }
   })
 
 /** All income of an address in the chain's coin, in blocks above `after` up to and including `upTo`. */
@@ -85,25 +52,33 @@ export interface AddressIncome {
   readonly amount: bigint
 }
 
-/** A receipt of an income, by its key. */
-export interface IncomePart {
-  readonly blockHash: string
-  readonly position: string
+/**
+ * The income between the stored balance points around a block: the last one below it and the first at or above it.
+ * Undefined unless both exist, or where the address has spent.
+ */
+export const incomeAround = (db: Db, { chain, mode }: Network, address: string, number: number) =>
+  Effect.gen(function* () {
+    const point = (which: string) =>
+      db.get<{ number: number; balance: string; nonce: number }>(
+        `SELECT number, balance, nonce FROM balances
+         WHERE chain = ? AND mode = ? AND address = ? AND number ${which} LIMIT 1`,
+        [chain, mode, address, number]
+      )
+    const lo = yield* point("< ? ORDER BY number DESC")
+    const hi = yield* point(">= ? ORDER BY number")
+    if (lo === undefined || hi === undefined || lo.nonce !== hi.nonce) return undefined
+    const amount = BigInt(hi.balance) - BigInt(lo.balance)
+    return { address, after: lo.number, upTo: hi.number, amount } satisfies AddressIncome
+  })
+
+/** A receipt of an income that has a transaction. */
+export interface IncomePart extends Pick<DatedTransfer, "blockHash" | "position" | "amount"> {
   readonly txHash: string
-  /** Wei. */
-  readonly amount: bigint
 }
 
 /** The most that the ledger may have of an address's income, and what some transactions really transferred. */
 export interface IncomeBound extends AddressIncome {
   readonly transferred: ReadonlyArray<IncomePart>
-}
-
-interface PartRow {
-  readonly block_hash: string
-  readonly position: string
-  readonly tx_hash: string
-  readonly amount: string
 }
 
 /**
@@ -112,21 +87,13 @@ interface PartRow {
  */
 export const partsOf = (db: Db, { chain, mode }: Network, { address, after, upTo }: Omit<AddressIncome, "amount">) =>
   Effect.map(
-    db.all<PartRow>(
-      `SELECT block_hash, position, tx_hash, amount FROM receipts
+    db.all<Omit<IncomePart, "amount"> & { readonly amount: string }>(
+      `SELECT block_hash AS blockHash, position, tx_hash AS txHash, amount FROM receipts
        WHERE chain = ? AND mode = ? AND address = ? AND position NOT GLOB 'log:*' AND canonical = 1
          AND tx_hash IS NOT NULL AND block_number > ? AND block_number <= ?`,
       [chain, mode, address, after, upTo]
     ),
-    (rows) =>
-      rows.map(
-        (row): IncomePart => ({
-          blockHash: row.block_hash,
-          position: row.position,
-          txHash: row.tx_hash,
-          amount: BigInt(row.amount)
-        })
-      )
+    (rows) => rows.map((row): IncomePart => ({ ...row, amount: BigInt(row.amount) }))
   )
 
 /**
@@ -142,8 +109,7 @@ export const keepWithin = (network: Network, bound: IncomeBound) =>
       const really = bound.transferred.find((part) => part.blockHash === blockHash && part.position === position)
       if (excess <= 0n) break
       if (really === undefined || amount <= really.amount) continue
-      const beyond = amount - really.amount
-      const left = excess < beyond ? amount - excess : really.amount
+      const left = excess < amount - really.amount ? amount - excess : really.amount
       excess -= amount - left
       const key = [network.chain, network.mode, blockHash, bound.address, position]
       const where = "chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?"

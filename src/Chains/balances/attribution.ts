@@ -13,7 +13,7 @@ import type { Transaction, TransactionOutcome } from "../rpc/transactionMethods.
 import type { BalanceCredit } from "./discrepancy.ts"
 
 /** Gas of a transaction that runs no code. */
-const plainTransfer = 21_000n
+export const plainTransfer = 21_000n
 
 /** A transaction with its block. */
 export interface PlacedTransaction extends Transaction {
@@ -38,39 +38,30 @@ export interface Attribution {
   readonly rest: bigint
 }
 
+type Receiver = Pick<BalanceChange, "address" | "currency">
+type Source = Pick<PlacedTransaction, "block" | "hash">
+
 const receipt = (
-  { address, currency }: BalanceChange,
-  { block, hash }: PlacedTransaction,
+  { address, currency }: Receiver,
+  { block, hash: txHash }: { readonly block: BlockRef; readonly hash: string | undefined },
   position: string,
   amount: bigint
-): DatedTransfer => ({
-  blockNumber: block.number,
-  blockHash: block.hash,
-  blockTime: block.time,
-  txHash: hash,
-  position,
-  address,
-  currency,
-  amount
-})
+): DatedTransfer => {
+  const at = { blockNumber: block.number, blockHash: block.hash, blockTime: block.time }
+  return { ...at, txHash, position, address, currency, amount }
+}
 
-/** An unattributed receipt: money that came in a block from `since` up to `block`, by an unknown transaction. */
+/**
+ * The receipt of an amount above zero that came in a block from `since` up to `block`, by an unknown transaction; none
+ * of other amounts.
+ */
 export const unattributed = (
-  { address, currency }: BalanceChange,
+  receiver: Receiver,
   since: number,
   block: BlockRef,
   amount: bigint
-): DatedTransfer => ({
-  blockNumber: block.number,
-  blockHash: block.hash,
-  blockTime: block.time,
-  txHash: undefined,
-  position: "unattributed",
-  address,
-  currency,
-  amount,
-  since
-})
+): ReadonlyArray<DatedTransfer> =>
+  amount > 0n ? [{ ...receipt(receiver, { block, hash: undefined }, "unattributed", amount), since }] : []
 
 /** Whether an address (lower case) sends a transaction, is its target, or is named in its calldata. */
 export const concerns = (address: string, { from, input, to }: Pick<Transaction, "from" | "to" | "input">): boolean =>
@@ -85,13 +76,11 @@ export const spent = (
   outcomes: ReadonlyMap<string, TransactionOutcome>
 ): bigint =>
   sum(
-    transactions
-      .filter(({ from }) => from === address)
-      .map(({ hash, to, value }) => {
-        const outcome = outcomes.get(hash)
-        if (outcome === undefined) return 0n
-        return outcome.fee + (outcome.succeeded && to !== address ? value : 0n)
-      })
+    transactions.map(({ from, hash, to, value }) => {
+      const outcome = outcomes.get(hash)
+      if (from !== address || outcome === undefined) return 0n
+      return outcome.fee + (outcome.succeeded && to !== address ? value : 0n)
+    })
   )
 
 /**
@@ -119,10 +108,9 @@ export const attribute = (
   const income = difference + spent(address, transactions, outcomes)
   const rest = income - sum(credits.map(({ amount }) => amount)) - sum(direct.map(({ amount }) => amount))
 
-  const named = candidates(change, succeeded).filter(({ input }) => names(address, input))
-  const [only, second] = named
-  return rest > 0n && only !== undefined && second === undefined
-    ? { transfers: [...direct, receipt(change, only, `call:${only.hash}`, rest)], rest: 0n }
+  const [named, another] = candidates(change, succeeded).filter(({ input }) => names(address, input))
+  return rest > 0n && named !== undefined && another === undefined
+    ? { transfers: [...direct, receipt(change, named, `call:${named.hash}`, rest)], rest: 0n }
     : { transfers: direct, rest }
 }
 
@@ -144,14 +132,16 @@ export const candidates = (
   return [...chosen, ...possible.filter((transaction) => !chosen.has(transaction))]
 }
 
-/** The income of an address by internal transfers: one receipt per transaction. Transfers to itself do not count. */
+/** Wei that an address received by moves. Transfers to itself do not count. */
+export const receivedBy = (address: string, moves: ReadonlyArray<Move>): bigint =>
+  sum(moves.filter(({ from, to }) => to === address && from !== address).map((move) => move.amount))
+
+/** The income of an address by internal transfers: one receipt per transaction. */
 export const traced = (
-  change: BalanceChange,
-  moves: ReadonlyArray<readonly [PlacedTransaction, ReadonlyArray<Move>]>
+  receiver: Receiver,
+  moves: ReadonlyArray<readonly [Source, ReadonlyArray<Move>]>
 ): ReadonlyArray<DatedTransfer> =>
-  moves.flatMap(([transaction, internal]) => {
-    const amount = sum(
-      internal.filter(({ from, to }) => to === change.address && from !== change.address).map((move) => move.amount)
-    )
-    return amount > 0n ? [receipt(change, transaction, `call:${transaction.hash}`, amount)] : []
+  moves.flatMap(([source, internal]) => {
+    const amount = receivedBy(receiver.address, internal)
+    return amount > 0n ? [receipt(receiver, source, `call:${source.hash}`, amount)] : []
   })

@@ -1,7 +1,6 @@
 /**
- * Stores what balance reconciliation has found, in one transaction of the writer: receipts, the unattributed receipts
- * that they replace, balance points and the blocks of all these; then settles the payments concerned. The watcher's
- * balance rounds call it.
+ * Stores what the watcher's balance rounds have found, in one transaction of the writer: receipts in place of
+ * unattributed ones, balance points and the blocks of all these; then settles the payments concerned.
  */
 import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
@@ -11,6 +10,7 @@ import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Settlement } from "../ledger/SettlementTag.ts"
 import * as Balances from "./BalancesRepo.ts"
+import { isUnattributed } from "./discrepancy.ts"
 import type { Reconciliation } from "./reconcile.ts"
 
 /** A reconciliation to store, which addresses it covers, and whether it is corroborated. */
@@ -22,40 +22,20 @@ export interface CheckedBalances extends Reconciliation {
 }
 
 /**
- * The ledger has one unattributed receipt per address and block: adds the amount of an earlier one, since its first
- * block.
+ * Stores the receipts of a reconciliation. The ledger has one unattributed receipt per address and block: the amount of
+ * an earlier one is added, since its first block. Returns whom they concern.
  */
-const withEarlier = (network: Network, transfer: Ledger.DatedTransfer) =>
-  Effect.map(Balances.dropUnattributed(network, transfer.address, transfer.blockHash), (before) =>
-    before === undefined
-      ? transfer
-      : {
-          ...transfer,
-          amount: transfer.amount + before.amount,
-          since: Math.min(before.since, transfer.since ?? transfer.blockNumber)
-        }
-  )
-
-/** Stores the receipts of a reconciliation. Returns whom they concern. */
 export const keepIncome = (network: Network, transfers: ReadonlyArray<DatedTransfer>, corroborated: boolean) =>
   Effect.gen(function* () {
     const touched: Array<Ledger.Touched> = []
     for (const transfer of transfers) {
-      const kept = [transfer.txHash === undefined ? yield* withEarlier(network, transfer) : transfer]
-      touched.push(...(yield* Ledger.keepReceipts(network, kept, corroborated)))
+      const { address, amount, blockHash, blockNumber, since = blockNumber } = transfer
+      const drop = Balances.dropUnattributed(network, address, blockHash)
+      const before = isUnattributed(transfer) ? yield* drop : undefined
+      const added = before && { amount: amount + before.amount, since: Math.min(since, before.since) }
+      touched.push(...(yield* Ledger.keepReceipts(network, [{ ...transfer, ...added }], corroborated)))
     }
     return touched
-  })
-
-/**
- * Addresses with a transfer that other providers have refuted. The balance that showed it is not stored: later balances
- * compared with it would hide real income.
- */
-const refutedAmong = (network: Network, transfers: ReadonlyArray<DatedTransfer>) =>
-  Effect.gen(function* () {
-    const named = transfers.filter(({ txHash }) => txHash !== undefined)
-    const counted = yield* Ledger.countedKeys(yield* Tx, network, named)
-    return new Set(named.flatMap((one) => (counted.has(Ledger.keyOf(one)) ? [] : [one.address])))
   })
 
 /**
@@ -71,16 +51,16 @@ export const commitBalances = (settlement: Settlement["Type"], reading: CheckedB
 
     for (const { address, blockHash } of replaced) yield* Balances.dropUnattributed(network, address, blockHash)
     const touched = new Set(yield* keepIncome(network, transfers, corroborated))
-    const refuted = yield* refutedAmong(network, transfers)
-    const blocks = transfers.map((hit): readonly [number, BlockRef] => [
-      hit.blockNumber,
-      { number: hit.blockNumber, hash: hit.blockHash, time: hit.blockTime }
-    ])
-    yield* Ledger.keepBlocks(network, new Map(blocks).values())
-    yield* Balances.keepRows(
-      network,
-      rows.filter(({ address }) => !refuted.has(address))
+    const named = transfers.filter((transfer) => !isUnattributed(transfer))
+    const counted = yield* Ledger.countedKeys(tx, network, named)
+    // The balances that showed refuted money are not stored: later ones compared with them would hide real income.
+    const refuted = new Set(named.flatMap((one) => (counted.has(Ledger.keyOf(one)) ? [] : [one.address])))
+    const blocks = transfers.map(
+      (one): BlockRef => ({ number: one.blockNumber, hash: one.blockHash, time: one.blockTime })
     )
+    yield* Ledger.keepBlocks(network, new Map(blocks.map((block) => [block.number, block])).values())
+    const kept = rows.filter(({ address }) => !refuted.has(address))
+    yield* Balances.keepRows(network, kept)
     // Addresses that failed have not been compared: their payments must not expire before they are.
     const isWhole = refuted.size === 0 && failed.every(({ givenUp }) => givenUp)
     if (of === "round" && isWhole) yield* Balances.moveChecked(network, at)

@@ -1,9 +1,11 @@
 /**
- * The arithmetic of balance reconciliation, pure functions: the balance that the ledger predicts for a block, the
- * discrepancy to the balance that was read, and which block to look at next. `reconcile.ts` and `blockIncome.ts` call
- * it.
+ * The arithmetic of balance reconciliation, pure functions: what an address is compared with, from the rows that
+ * `BalancesRepo` reads; the discrepancy between the balance that the ledger predicts and the one that was read; and
+ * which block to look at next.
  */
-import { sum } from "../../Domain/Amount.ts"
+import { dustFloor, sum } from "../../Domain/Amount.ts"
+import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
+import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 
 /** Balance and nonce of an address after a block. */
 export interface BalancePoint {
@@ -15,15 +17,10 @@ export interface BalancePoint {
 }
 
 /** A canonical receipt of the chain's coin. */
-export interface BalanceCredit {
-  readonly number: number
-  readonly blockHash: string
-  readonly position: string
-  /** Undefined for `unattributed` only. */
-  readonly txHash: string | undefined
-  /** Wei. */
-  readonly amount: bigint
-}
+export type BalanceCredit = Pick<DatedTransfer, "blockNumber" | "blockHash" | "position" | "amount">
+
+/** Whether the transaction of a receipt is unknown. */
+export const isUnattributed = ({ position }: Pick<BalanceCredit, "position">): boolean => position === "unattributed"
 
 /** The newest point that later balances are compared with. */
 export interface KnownBalance extends BalancePoint {
@@ -40,19 +37,29 @@ export interface UnattributedDoubt {
   readonly others: ReadonlyArray<BalanceCredit>
 }
 
-/** An address whose balance is to be reconciled, with what the ledger has of it. */
-export interface BalanceQuery {
+/** A watched address, and how its balance is to be compared. */
+export interface Watched {
   /** Lower case. */
   readonly address: string
   /** The payment is for this chain. On other chains the amount of income is enough, without transactions. */
   readonly own: boolean
+  /** Money above this block belongs to the payment; undefined when the block is not known. */
+  readonly createdHead: number | undefined
+  /** The address has been in every round since its payment was created. */
+  readonly everyRound: boolean
+  /** Compare the nonce too: income and a spend of the same amount leave the balance unchanged. */
+  readonly withNonce: boolean
+  /** Amount of a payment in the chain's coin, and how much of it is missing, wei; undefined for other payments. */
+  readonly due?: { readonly amount: bigint; readonly missing: bigint } | undefined
+}
+
+/** An address whose balance is to be reconciled, with what the ledger has of it. */
+export interface BalanceQuery extends Pick<Watched, "address" | "own" | "withNonce"> {
   readonly known: KnownBalance
   /** The last block at which the balance has been compared; not below the block of `known`. */
   readonly comparedTo: number
   /** Receipts above `known`. */
   readonly credits: ReadonlyArray<BalanceCredit>
-  /** Compare the nonce too: income and a spend of the same amount leave the balance unchanged. */
-  readonly withNonce: boolean
   /** Unattributed receipts to search for again. */
   readonly doubts: ReadonlyArray<UnattributedDoubt>
   /**
@@ -62,18 +69,13 @@ export interface BalanceQuery {
   readonly floor: bigint
 }
 
-const total = (credits: ReadonlyArray<BalanceCredit>): bigint => sum(credits.map((credit) => credit.amount))
-
 /** Receipts above block `after`, up to and including `to`. */
-export const creditsWithin = (
-  credits: ReadonlyArray<BalanceCredit>,
-  after: number,
-  to: number
-): ReadonlyArray<BalanceCredit> => credits.filter(({ number }) => number > after && number <= to)
+export const creditsWithin = (credits: ReadonlyArray<BalanceCredit>, after: number, to: number) =>
+  credits.filter(({ blockNumber }) => blockNumber > after && blockNumber <= to)
 
 /** The balance after block `number`, wei, if nothing but its receipts has changed it since `known`. */
 export const expectedAt = (known: BalancePoint, credits: ReadonlyArray<BalanceCredit>, number: number): bigint =>
-  known.balance + total(creditsWithin(credits, known.number, number))
+  known.balance + sum(creditsWithin(credits, known.number, number).map(({ amount }) => amount))
 
 /** Whether two points need no search: nothing was sent between them, and the receipts explain the difference. */
 export const isReconciled = (lo: BalancePoint, hi: BalancePoint, credits: ReadonlyArray<BalanceCredit>): boolean =>
@@ -109,4 +111,63 @@ export const dueAgain = (seenAt: number, lastRound: number, now: number): boolea
   if (age < 1 || age <= before) return false
   const hours = (seconds: number) => Math.floor(seconds / 3600)
   return before < 1 || Math.floor(Math.log2(age)) > Math.floor(Math.log2(before)) || hours(age) > hours(before)
+}
+
+/** The block of the last round, and of this one. */
+export interface RoundBounds {
+  readonly checked: NonNullable<Scan["checked"]>
+  readonly at: BlockRef
+}
+
+/** A stored balance point: a row of `balances`. */
+export interface KnownRow extends Omit<BalancePoint, "balance"> {
+  readonly address: string
+  readonly balance: string
+}
+
+/** A receipt of the chain's coin: a row of `receipts`. */
+export interface CreditRow extends Omit<BalanceCredit, "amount"> {
+  readonly address: string
+  readonly blockTime: number
+  readonly amount: string
+}
+
+const nowhere: KnownBalance = { number: 0, balance: 0n, nonce: 0, assumed: false }
+
+/**
+ * The query of one address.
+ *
+ * @param since the bounds of a round; without them no unattributed receipt is searched for again
+ * @param rows in the order of their blocks, as are `receipts`
+ */
+export const balanceQueryOf = (
+  { address, createdHead, due, everyRound, own, withNonce }: Watched,
+  since: RoundBounds | undefined,
+  rows: ReadonlyArray<KnownRow>,
+  receipts: ReadonlyArray<CreditRow>
+): BalanceQuery => {
+  const points: ReadonlyArray<KnownBalance> = [
+    createdHead === undefined ? nowhere : { number: createdHead, balance: 0n, nonce: 0, assumed: true },
+    ...rows.map(({ balance, nonce, number }) => ({ number, balance: BigInt(balance), nonce, assumed: false }))
+  ]
+  const known = points.at(-1) ?? nowhere
+  const credits = receipts.map((row) => ({ ...row, amount: BigInt(row.amount) }))
+  const doubts = credits.flatMap((credit): ReadonlyArray<UnattributedDoubt> => {
+    if (!everyRound || since === undefined || !isUnattributed(credit)) return []
+    if (!dueAgain(credit.blockTime, since.checked.time, since.at.time)) return []
+    const lo = points.findLast(({ number }) => number < credit.blockNumber)
+    const hi = points.find(({ number }) => number === credit.blockNumber)
+    const others = credits.filter((other) => other !== credit)
+    return lo === undefined || hi === undefined ? [] : [{ credit, lo, hi, others }]
+  })
+  return {
+    address,
+    own,
+    known,
+    comparedTo: everyRound ? Math.max(known.number, since?.checked.number ?? 0) : known.number,
+    credits: credits.filter(({ blockNumber }) => blockNumber > known.number),
+    withNonce,
+    doubts,
+    floor: due === undefined ? 0n : dustFloor(due.amount, due.missing)
+  }
 }

@@ -3,18 +3,15 @@
  * provider that still has that state. Also the two cross-checks: a changed balance is read again in another way, and an
  * assumed baseline above zero needs a second provider. `reconcile.ts` calls it.
  */
-import { Array as Arr, Effect } from "effect"
+import { Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import { balanceAt, nonceAt } from "../rpc/balanceMethods.ts"
-import { getHeader, sendBatch } from "../rpc/methods.ts"
+import { getHeader, sendBatch, sendInBatches } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
-import { inconsistent, type RpcError } from "../rpc/RpcError.ts"
+import { inconsistent, otherBlock, type RpcError } from "../rpc/RpcError.ts"
 import type { BalancePoint, BalanceQuery, KnownBalance } from "./discrepancy.ts"
 
-/** Addresses in one batch, two calls each; providers allow from 100 calls up. */
-const statesPerBatch = 45
-const noncesPerBatch = 90
 /** A block of one branch. */
 type BlockId = Pick<BlockRef, "number" | "hash">
 
@@ -26,33 +23,35 @@ export interface StateProvider {
   readonly client: RpcClient
 }
 
-/** Where states are read: the provider of the round at the block `at`, and others that may have older states. */
-interface Sources {
+/** The provider of a round, and other healthy ones for states and traces that it does not have. */
+export interface StateProviders {
   readonly provider: StateProvider
   readonly others: ReadonlyArray<StateProvider>
+}
+
+/** Where states are read. */
+export interface Sources extends StateProviders {
+  /** The block of the round. */
   readonly at: BlockRef
   /** Hashes of blocks on the branch of `at`, by number: a cache. */
   readonly hashes: Map<number, string>
 }
 
-/** Whether an error means that the state, `depth` blocks back, is pruned. Old nodes report this in various ways. */
-const isPruned = ({ reason }: RpcError, depth: number): boolean =>
-  reason === "state" ||
-  reason === "refused" ||
-  reason === "unsupported" ||
-  (depth > recent && (reason === "missing" || reason === "garbage"))
+/** Whether the provider does not serve the call. */
+export const isUnserved = ({ reason }: RpcError): boolean => reason === "refused" || reason === "unsupported"
 
-const otherBlock = (number: number, hash: string, found: string): string =>
-  `block ${number} was ${hash} and is ${found}`
+/** Whether an error means that the state, `depth` blocks back, is pruned. Old nodes report this in various ways. */
+const isPruned = (error: RpcError, depth: number): boolean =>
+  isUnserved(error) ||
+  error.reason === "state" ||
+  (depth > recent && (error.reason === "missing" || error.reason === "garbage"))
 
 /** Balance and nonce by block number. The header in the same batch shows which branch they are on. */
-const readByNumber = Effect.fnUntraced(function* (client: RpcClient, address: string, { hash, number }: BlockId) {
-  const [header, balance, nonce] = yield* sendBatch(client, [
-    getHeader(number),
-    balanceAt(address, number),
-    nonceAt(address, number)
-  ])
-  if (header.hash !== hash) return yield* inconsistent(client, "eth_getBalance", otherBlock(number, hash, header.hash))
+const readByNumber = Effect.fnUntraced(function* (client: RpcClient, address: string, block: BlockId) {
+  const { number } = block
+  const calls = [getHeader(number), balanceAt(address, number), nonceAt(address, number)] as const
+  const [header, balance, nonce] = yield* sendBatch(client, calls)
+  if (header.hash !== block.hash) return yield* otherBlock(client, block, header.hash, "eth_getBalance")
   return { number, balance, nonce } satisfies BalancePoint
 })
 
@@ -63,10 +62,7 @@ const readByNumber = Effect.fnUntraced(function* (client: RpcClient, address: st
 export const stateOf = (client: RpcClient, address: string, block: BlockId) =>
   sendBatch(client, [balanceAt(address, block), nonceAt(address, block)]).pipe(
     Effect.map(([balance, nonce]): BalancePoint => ({ number: block.number, balance, nonce })),
-    Effect.catchIf(
-      ({ reason }) => reason === "refused" || reason === "unsupported",
-      () => readByNumber(client, address, block)
-    )
+    Effect.catchIf(isUnserved, () => readByNumber(client, address, block))
   )
 
 /** The block of a number on the branch of `at`. Fails as `inconsistent` when the provider is on another branch. */
@@ -74,9 +70,7 @@ const blockOf = Effect.fnUntraced(function* ({ at, hashes }: Sources, { client }
   const known = number === at.number ? at.hash : hashes.get(number)
   if (known !== undefined) return { number, hash: known }
   const [{ hash }, tip] = yield* sendBatch(client, [getHeader(number), getHeader(at.number)])
-  if (tip.hash !== at.hash) {
-    return yield* inconsistent(client, "eth_getBlockByNumber", otherBlock(at.number, at.hash, tip.hash))
-  }
+  if (tip.hash !== at.hash) return yield* otherBlock(client, at, tip.hash)
   hashes.set(number, hash)
   return { number, hash }
 })
@@ -88,17 +82,13 @@ const blockOf = Effect.fnUntraced(function* ({ at, hashes }: Sources, { client }
 export const pointAt = Effect.fnUntraced(function* (sources: Sources, address: string, number: number) {
   const read = (from: StateProvider) =>
     Effect.flatMap(blockOf(sources, from, number), (block) => stateOf(from.client, address, block))
-  const first = yield* Effect.catchIf(
+  let found = yield* Effect.catchIf(
     read(sources.provider),
     (error) => isPruned(error, sources.at.number - number),
     () => Effect.succeed(undefined)
   )
-  if (first !== undefined) return first
-  for (const other of sources.others) {
-    const found = yield* Effect.option(read(other))
-    if (found._tag === "Some") return found.value
-  }
-  return undefined
+  for (const other of sources.others) found ??= yield* Effect.orElseSucceed(read(other), () => undefined)
+  return found
 })
 
 /**
@@ -130,59 +120,38 @@ export const pastOf = Effect.fnUntraced(function* (
   return yield* inconsistent(provider.client, "eth_getBalance", detail)
 })
 
-/**
- * Those of the addresses whose nonces are compared, that have sent a transaction since the known point: coins may have come
- * and been collected in between.
- */
+/** An address with its balance that was read first, wei. */
+type ReadBalance = readonly [BalanceQuery, bigint]
+
+/** Those that have sent a transaction since the known point: coins may have come and been collected in between. */
 export const withOtherNonce = Effect.fnUntraced(function* (
   client: RpcClient,
   at: BlockRef,
-  read: ReadonlyArray<readonly [BalanceQuery, bigint]>
+  read: ReadonlyArray<ReadBalance>
 ) {
-  const found: Array<readonly [BalanceQuery, bigint]> = []
   const asked = read.filter(([{ withNonce }]) => withNonce)
-  for (const part of Arr.chunksOf(asked, noncesPerBatch)) {
-    const nonces = yield* sendBatch(
-      client,
-      part.map(([{ address }]) => nonceAt(address, at))
-    )
-    found.push(...part.filter(([{ known }], i) => nonces[i] !== known.nonce))
-  }
-  return found
+  const calls = asked.map(([{ address }]) => nonceAt(address, at))
+  const nonces = yield* sendInBatches(client, calls)
+  return asked.filter(([{ known }], i) => nonces[i] !== known.nonce)
 })
-
-/** The state of an address at a block, and whether two ways to read its balance differ. */
-interface State {
-  /** With the smaller balance, where they differ. */
-  readonly point: BalancePoint
-  readonly dispute: RpcError | undefined
-}
 
 /**
  * The states of addresses whose balances are not the expected ones, in their order. Each balance is read again, now by
  * `eth_getBalance`, and must be the same: a stale or empty response would be stored, and the next correct one would
- * look like income.
- *
- * @param changed addresses with the balances that were read first, wei
+ * look like income. Where the two differ, the state has the smaller one and a `dispute`.
  */
 export const statesOf = Effect.fnUntraced(function* (
   client: RpcClient,
   at: BlockRef,
-  changed: ReadonlyArray<readonly [BalanceQuery, bigint]>
+  changed: ReadonlyArray<ReadBalance>
 ) {
-  const found: Array<readonly [BalanceQuery, State]> = []
-  for (const part of Arr.chunksOf(changed, statesPerBatch)) {
-    const states = yield* sendBatch(
-      client,
-      part.flatMap(([{ address }]) => [balanceAt(address, at), nonceAt(address, at)])
-    )
-    for (const [i, [query, first]] of part.entries()) {
-      const [again, nonce] = [BigInt(states[2 * i] ?? 0n), Number(states[2 * i + 1] ?? 0)]
-      const detail = `the balance of ${query.address} in block ${at.number} is ${first} in one answer and ${again} in the next`
-      const dispute = again === first ? undefined : inconsistent(client, "eth_getBalance", detail)
-      const point = { number: at.number, balance: again < first ? again : first, nonce }
-      found.push([query, { point, dispute }])
-    }
-  }
-  return found
+  const calls = changed.flatMap(([{ address }]) => [balanceAt(address, at), nonceAt(address, at)])
+  const states = yield* sendInBatches<bigint | number>(client, calls)
+  return changed.map(([query, first], i) => {
+    const [again, nonce] = [BigInt(states[2 * i] ?? 0n), Number(states[2 * i + 1] ?? 0)]
+    const detail = `the balance of ${query.address} in block ${at.number} is ${first} in one answer and ${again} in the next`
+    const dispute = again === first ? undefined : inconsistent(client, "eth_getBalance", detail)
+    const point: BalancePoint = { number: at.number, balance: again < first ? again : first, nonce }
+    return [query, { point, dispute }] as const
+  })
 })

@@ -1,37 +1,35 @@
 /**
- * Balance reconciliation: reads the native balances of watched addresses at one block, compares them with what the
- * ledger has, and attributes each discrepancy to the transactions that caused it. This finds coins that contracts
- * moved, which no log shows. It bisects the blocks between two known balances, then reads or traces the transactions of
- * the block found.
+ * Balance reconciliation: compares the native balances of watched addresses at one block with the ledger, and
+ * attributes each discrepancy to transactions. This finds coins that contracts moved, which no log shows. It bisects
+ * the blocks between two known balances, then reads or traces the transactions of the block found.
  *
- * Nothing is stored here: the watcher's balance rounds and `searchBalances` call it, and `commitBalances` stores the
- * result of a round.
+ * Nothing is stored here: the watcher's balance rounds and `searchBalances` call it, and `commitBalances` stores.
  */
-import { Array as Arr, Effect, Either } from "effect"
+import { Array as Arr, Effect } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import type { Network } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { ChainSettings } from "../../Settings.ts"
-import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
+import type { DatedTransfer, ReceiptKey } from "../ledger/LedgerRepo.ts"
 import { readPackedBalances } from "../rpc/capabilities.ts"
 import { getHeader, sendBatch } from "../rpc/methods.ts"
-import { inconsistent, providerTrouble, type RpcError } from "../rpc/RpcError.ts"
-import { unattributed } from "./attribution.ts"
+import { otherBlock, providerTrouble, type RpcError } from "../rpc/RpcError.ts"
+import { type BalanceChange, unattributed } from "./attribution.ts"
 import { incomeOfBlock, incomeOfBlocks } from "./blockIncome.ts"
 import {
-  type BalanceCredit,
   type BalancePoint,
   type BalanceQuery,
   creditsWithin,
   discrepancy,
   expectedAt,
   isReconciled,
+  isUnattributed,
   midpoint,
   type UnattributedDoubt
 } from "./discrepancy.ts"
-import { pastOf, pointAt, type StateProvider, statesOf, withOtherNonce } from "./historicalStates.ts"
-import { makeTraceBudget, type TraceBudget } from "./traceBlock.ts"
+import { pastOf, pointAt, type StateProviders, statesOf, withOtherNonce } from "./historicalStates.ts"
+import { TraceBudget, type TraceSources } from "./traceBlock.ts"
 
 /** Addresses whose history is searched concurrently. */
 const searchesAtOnce = 4
@@ -42,11 +40,7 @@ const searchesAtOnce = 4
 const statesPerAddress = 256
 
 /** The providers that a reconciliation reads from. */
-export interface ReconcileDeps {
-  /** Reads the balances, and everything else that it has. */
-  readonly provider: StateProvider
-  /** Other healthy providers, for states and traces that `provider` does not have. */
-  readonly others: ReadonlyArray<StateProvider>
+export interface ReconcileDeps extends StateProviders {
   readonly chain: ChainSettings
 }
 
@@ -54,12 +48,6 @@ export interface ReconcileDeps {
 export interface BalanceRow extends BalancePoint {
   /** Lower case. */
   readonly address: string
-}
-
-/** An unattributed receipt that attributed ones replace. */
-export interface ReplacedReceipt {
-  readonly address: string
-  readonly blockHash: string
 }
 
 /** An address whose reconciliation failed. */
@@ -78,82 +66,72 @@ export interface Reconciliation {
   readonly transfers: ReadonlyArray<DatedTransfer>
   /** Points that later reconciliations start from. */
   readonly rows: ReadonlyArray<BalanceRow>
-  readonly replaced: ReadonlyArray<ReplacedReceipt>
+  /** Unattributed receipts that attributed ones replace. */
+  readonly replaced: ReadonlyArray<Pick<ReceiptKey, "address" | "blockHash">>
   /** Nothing else here is about these addresses, unless `givenUp`. */
   readonly failed: ReadonlyArray<FailedAddress>
 }
 
-type Finding = Pick<Reconciliation, "transfers" | "rows" | "replaced">
-const nothing: Finding = { transfers: [], rows: [], replaced: [] }
-const combined = (findings: ReadonlyArray<Finding>): Finding => ({
+interface Finding extends Pick<Reconciliation, "transfers" | "rows">, Partial<Pick<Reconciliation, "replaced">> {
+  /** The dust that was skipped, wei. */
+  readonly dust?: bigint
+}
+const nothing: Finding = { transfers: [], rows: [] }
+const combined = (findings: ReadonlyArray<Finding>) => ({
   transfers: findings.flatMap(({ transfers }) => transfers),
   rows: findings.flatMap(({ rows }) => rows),
-  replaced: findings.flatMap(({ replaced }) => replaced)
+  replaced: findings.flatMap(({ replaced = [] }) => replaced),
+  dust: sum(findings.map(({ dust = 0n }) => dust))
 })
 
-interface Round extends ReconcileDeps {
+interface Round extends ReconcileDeps, TraceSources {
   readonly at: BlockRef
   readonly hashes: Map<number, string>
-  readonly traceBudget: TraceBudget
   /** States read to bisect, by address. */
   readonly statesRead: Map<string, number>
 }
 
-/** Amounts too small to search for, wei. */
-interface Dust {
-  /** Smaller amounts are dust. */
-  readonly floor: bigint
-  /** The dust skipped so far. */
-  found: bigint
-}
+/** Unattributed income of an address in blocks above `after` up to `end`, if the amount is above zero. */
+const unattributedIn = ({ chain }: Round, address: string, after: number, end: BlockRef, amount = 0n) =>
+  unattributed({ address, currency: nativeToken(chain.chain) }, after + 1, end, amount)
 
 /**
- * Finds the income between two points by bisection: until what is left is `dust`, or one block, or no node has the
- * states in between.
+ * Finds the income of an address between two points by bisection: until what is left is dust, or one block, or no node
+ * has the states in between.
  *
  * @param prunedTo no provider has the state of this block, nor of the blocks between `lo` and it
  */
 const search = (
   round: Round,
-  address: string,
+  query: Pick<BalanceQuery, "address" | "credits" | "floor">,
   lo: BalancePoint,
   hi: BalancePoint,
-  receipts: ReadonlyArray<BalanceCredit>,
-  dust: Dust,
   prunedTo = lo.number
 ): Effect.Effect<Finding, RpcError> =>
   Effect.gen(function* () {
-    if (hi.number <= lo.number || isReconciled(lo, hi, receipts)) return nothing
-    const more = discrepancy(lo, hi, receipts)
-    if (lo.nonce === hi.nonce && more > 0n && more < dust.floor) {
-      dust.found += more
-      return nothing
-    }
+    const { address, credits, floor } = query
+    if (hi.number <= lo.number || isReconciled(lo, hi, credits)) return nothing
+    const more = discrepancy(lo, hi, credits)
+    if (lo.nonce === hi.nonce && more > 0n && more < floor) return { ...nothing, dust: more }
     const statesRead = round.statesRead.get(address) ?? 0
     const isSpent = statesRead >= statesPerAddress
     const number = isSpent ? undefined : midpoint(lo.number, hi.number, prunedTo)
     if (number === undefined) {
-      const interval = { address, lo, hi, credits: creditsWithin(receipts, lo.number, hi.number) }
-      const single = hi.number - lo.number === 1
-      const transfers = yield* single
-        ? incomeOfBlock(round, round.traceBudget, interval)
-        : incomeOfBlocks(round, round.traceBudget, interval, isSpent ? 0 : undefined)
-      return {
-        transfers,
-        rows: [
-          { ...lo, address },
-          { ...hi, address }
-        ],
-        replaced: []
+      const change: BalanceChange = {
+        address,
+        currency: nativeToken(round.chain.chain),
+        difference: hi.balance - lo.balance,
+        credits: creditsWithin(credits, lo.number, hi.number)
       }
+      const transfers = yield* hi.number - lo.number === 1
+        ? incomeOfBlock(round, change, hi.number)
+        : incomeOfBlocks(round, change, lo, hi, isSpent ? 0 : undefined)
+      return { transfers, rows: [lo, hi].map((point) => ({ ...point, address })) }
     }
     round.statesRead.set(address, statesRead + 1)
     const mid = yield* pointAt(round, address, number)
-    if (mid === undefined) return yield* search(round, address, lo, hi, receipts, dust, number)
-    return combined([
-      yield* search(round, address, lo, mid, receipts, dust, prunedTo),
-      yield* search(round, address, mid, hi, receipts, dust)
-    ])
+    if (mid === undefined) return yield* search(round, query, lo, hi, number)
+    return combined([yield* search(round, query, lo, mid, prunedTo), yield* search(round, query, mid, hi)])
   })
 
 /** The point to search from, for the discrepancy at `hi`. */
@@ -169,64 +147,43 @@ const startOf = Effect.fnUntraced(function* (round: Round, query: BalanceQuery, 
   return yield* pastOf(round, address, known)
 })
 
-/** All the dust of an interval, as one unattributed receipt at its end. */
-const ofDust = (
-  { chain }: Round,
-  { address, credits }: Pick<BalanceQuery, "address" | "credits">,
-  start: number,
-  end: BlockRef,
-  { found }: Dust
-): ReadonlyArray<DatedTransfer> =>
-  found === 0n
-    ? []
-    : [unattributed({ address, currency: nativeToken(chain.chain), difference: found, credits }, start + 1, end, found)]
-
-/** The income of an address since its last balance point, on the chain that its payment is for. */
+/** The income since the last balance point, on the chain that the payment is for; all dust as one unattributed receipt. */
 const incomeOf = Effect.fnUntraced(function* (round: Round, query: BalanceQuery, hi: BalancePoint) {
   const { address, credits, known } = query
   if (hi.number <= known.number || isReconciled(known, hi, credits)) return nothing
-  const dust: Dust = { floor: query.floor, found: 0n }
-  const found = yield* search(round, address, yield* startOf(round, query, hi), hi, credits, dust)
-  const transfers = [...found.transfers, ...ofDust(round, query, known.number, round.at, dust)]
-  return { ...found, transfers, rows: [...found.rows, { ...hi, address }] } satisfies Finding
+  const { dust, rows, transfers } = yield* search(round, query, yield* startOf(round, query, hi), hi)
+  const ofDust = unattributedIn(round, address, known.number, round.at, dust)
+  return { transfers: [...transfers, ...ofDust], rows: [...rows, { ...hi, address }] } satisfies Finding
 })
 
 /** Searches again for the transactions of an unattributed receipt, which less than its amount never replaces. */
 const attributeAgain = Effect.fnUntraced(function* (
   round: Round,
   { address, floor }: BalanceQuery,
-  doubt: UnattributedDoubt
+  { credit, hi, lo, others }: UnattributedDoubt
 ) {
-  const { credit, hi, lo, others } = doubt
   const start = yield* pastOf(round, address, lo)
-  const dust: Dust = { floor, found: 0n }
-  const searched = yield* search(round, address, start, hi, others, dust)
-  const attributed = searched.transfers.some(({ txHash }) => txHash !== undefined)
-  if (!attributed) return nothing
+  const { dust, rows, transfers } = yield* search(round, { address, credits: others, floor }, start, hi)
+  if (transfers.every(isUnattributed)) return nothing
   const [end] = yield* sendBatch(round.provider.client, [getHeader(hi.number)])
-  const rest = ofDust(round, { address, credits: others }, start.number, end, dust)
-  const found = { ...searched, transfers: [...searched.transfers, ...rest] }
-  return sum(found.transfers.map(({ amount }) => amount)) >= credit.amount
-    ? ({ ...found, replaced: [{ address, blockHash: credit.blockHash }] } satisfies Finding)
-    : nothing
+  const all = [...transfers, ...unattributedIn(round, address, start.number, end, dust)]
+  if (sum(all.map(({ amount }) => amount)) < credit.amount) return nothing
+  return { transfers: all, rows, replaced: [{ address, blockHash: credit.blockHash }] } satisfies Finding
 })
 
 /** The income of an address on a chain that its payment is not for: one unattributed amount, without a search. */
 const incomeElsewhere = Effect.fnUntraced(function* (
   round: Round,
   { address, credits, known }: BalanceQuery,
-  balance: bigint
+  { balance, number }: BalancePoint
 ) {
-  const { at, chain } = round
-  if (at.number <= known.number) return nothing
+  if (number <= known.number) return nothing
   // Coins from before the payment do not belong to it.
   const since = yield* pastOf(round, address, known)
-  const difference = balance - expectedAt(since, credits, at.number)
-  const change = { address, currency: nativeToken(chain.chain), difference, credits }
+  const amount = balance - expectedAt(since, credits, number)
   return {
-    transfers: difference > 0n ? [unattributed(change, since.number + 1, at, difference)] : [],
-    rows: [{ address, number: at.number, balance, nonce: since.nonce }],
-    replaced: []
+    transfers: unattributedIn(round, address, since.number, round.at, amount),
+    rows: [{ address, number, balance, nonce: since.nonce }]
   } satisfies Finding
 })
 
@@ -234,18 +191,11 @@ const incomeElsewhere = Effect.fnUntraced(function* (
 const unattributedIncome = (round: Round, { address, credits, known }: BalanceQuery, hi: BalancePoint): Finding => {
   const amount = discrepancy(known, hi, credits)
   if (amount <= 0n || hi.number <= known.number) return nothing
-  const change = { address, currency: nativeToken(round.chain.chain), difference: amount, credits }
-  return {
-    transfers: [unattributed(change, known.number + 1, round.at, amount)],
-    rows: [{ ...hi, address }],
-    replaced: []
-  }
+  const transfers = unattributedIn(round, address, known.number, round.at, amount)
+  return { transfers, rows: [{ ...hi, address }] }
 }
 
-/**
- * Whether a balance differs from the expected one by more than dust. Dust waits until it adds up to more, or the nonce is
- * compared too.
- */
+/** Whether a balance differs by more than dust, which waits until it adds up to more, or the nonce is compared too. */
 const hasDiscrepancy = ({ credits, floor, known, withNonce }: BalanceQuery, balance: bigint, number: number) => {
   const difference = balance - expectedAt(known, credits, number)
   return difference < 0n || (difference > 0n && (withNonce || difference >= floor))
@@ -254,20 +204,11 @@ const hasDiscrepancy = ({ credits, floor, known, withNonce }: BalanceQuery, bala
 /** An error that concerns one address or block only, not the whole provider. */
 const isAddressError = ({ reason }: RpcError): boolean => !providerTrouble.has(reason)
 
-/** Fails unless `at` is still canonical for the provider: some blocks were read by number. */
-const checkBranch = Effect.fnUntraced(function* ({ at, provider: { client } }: Round) {
-  const [header] = yield* sendBatch(client, [getHeader(at.number)])
-  if (header.hash === at.hash) return
-  const detail = `block ${at.number} was ${at.hash} and is ${header.hash}`
-  return yield* inconsistent(client, "eth_getBlockByNumber", detail)
-})
-
 /**
  * Compares the balances of the addresses at the block `at` with the ledger, and attributes each discrepancy to
- * transactions. While nothing has changed, this takes one call per thousand addresses. It stores nothing.
- *
- * Income is the difference of two balances plus what the address's own transactions spent, so that the owner may
- * collect the coins at any time. Where no provider shows the transaction, the receipt is `unattributed`.
+ * transactions. While nothing has changed, this takes one call per thousand addresses. Income is the difference of two
+ * balances plus what the address's own transactions spent, so that the owner may collect the coins at any time. Where
+ * no provider shows the transaction, the receipt is `unattributed`.
  *
  * An error that concerns one address puts it into `failed`. Fails with an error that concerns the provider as a whole,
  * and as `inconsistent` when `at` is no longer canonical.
@@ -280,24 +221,18 @@ export const reconcileBalances = Effect.fn("Balances.reconcile")(function* (
   queries: ReadonlyArray<BalanceQuery>,
   failedBefore: ReadonlySet<string> = new Set()
 ) {
-  const round: Round = { ...deps, at, hashes: new Map(), traceBudget: makeTraceBudget(), statesRead: new Map() }
+  const round: Round = { ...deps, at, hashes: new Map(), traceBudget: new TraceBudget(), statesRead: new Map() }
   const { client } = deps.provider
-  const balances = yield* readPackedBalances(
-    client,
-    queries.map(({ address }) => address),
-    at
-  )
-  const read = Arr.zip(queries, balances)
-  const [changed, same] = Arr.partitionMap(read, (one) =>
-    hasDiscrepancy(one[0], one[1], at.number) ? Either.left(one) : Either.right(one)
-  )
+  const addresses = queries.map(({ address }) => address)
+  const read = Arr.zip(queries, yield* readPackedBalances(client, addresses, at))
+  const [same, changed] = Arr.partition(read, ([query, balance]) => hasDiscrepancy(query, balance, at.number))
   const sent = yield* withOtherNonce(client, at, same)
   const failed: Array<FailedAddress> = []
   const compared = yield* Effect.forEach(
     yield* statesOf(client, at, [...changed, ...sent]),
     ([query, { dispute, point }]) => {
       const { address, own } = query
-      const search = own ? incomeOf(round, query, point) : incomeElsewhere(round, query, point.balance)
+      const search = own ? incomeOf(round, query, point) : incomeElsewhere(round, query, point)
       return Effect.catchIf(dispute ?? search, isAddressError, (error) => {
         const givenUp = failedBefore.has(address)
         failed.push({ address, error, givenUp })
@@ -307,19 +242,17 @@ export const reconcileBalances = Effect.fn("Balances.reconcile")(function* (
     { concurrency: searchesAtOnce }
   )
   const retried = yield* Effect.forEach(
-    queries.flatMap((query) => query.doubts.map((doubt) => ({ query, doubt }))),
-    ({ doubt, query }) =>
-      // On an error the receipt stays unattributed until it is due again.
-      Effect.catchIf(attributeAgain(round, query, doubt), isAddressError, () => Effect.succeed(nothing)),
+    queries.flatMap((query) => query.doubts.map((doubt) => attributeAgain(round, query, doubt))),
+    // On an error the receipt stays unattributed until it is due again.
+    (again) => Effect.catchIf(again, isAddressError, () => Effect.succeed(nothing)),
     { concurrency: searchesAtOnce }
   )
-  const found = combined([...compared, ...retried])
-  if (found.rows.length > 0 || failed.length > 0) yield* checkBranch(round)
-  const reading: Reconciliation = {
-    network: { chain: deps.chain.chain, mode: deps.chain.mode },
-    at,
-    ...found,
-    failed
+  const { replaced, rows, transfers } = combined([...compared, ...retried])
+  if (rows.length > 0 || failed.length > 0) {
+    // Some blocks were read by number.
+    const [header] = yield* sendBatch(client, [getHeader(at.number)])
+    if (header.hash !== at.hash) return yield* otherBlock(client, at, header.hash)
   }
-  return reading
+  const { chain, mode } = deps.chain
+  return { network: { chain, mode }, at, transfers, rows, replaced, failed } satisfies Reconciliation
 })

@@ -9,44 +9,27 @@ import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import * as Balances from "./BalancesRepo.ts"
-import type { Watched } from "./balanceQuery.ts"
-import type { BalanceCredit, BalanceQuery } from "./discrepancy.ts"
-import { pointAt } from "./historicalStates.ts"
+import { type BalanceQuery, isUnattributed, type Watched } from "./discrepancy.ts"
+import { pointAt, type Sources } from "./historicalStates.ts"
 import { reconcileBalances } from "./reconcile.ts"
-
-/** An address whose stored balance points the provider denies, reconciled again from the creation of its payment. */
-export interface ComparedAddress {
-  /** Lower case. */
-  readonly address: string
-  /** Block hashes of its unattributed receipts, which resulted from those points. */
-  readonly replaced: ReadonlyArray<string>
-}
 
 /** Income that a provider's balances show beyond the ledger. */
 export interface SearchedIncome {
   readonly transfers: ReadonlyArray<DatedTransfer>
-  readonly compared: ReadonlyArray<ComparedAddress>
+  /**
+   * The addresses, lower case, whose stored balance points the provider denies, reconciled again from the creation of
+   * their payments. `replaced`: block hashes of their unattributed receipts, which resulted from those points.
+   */
+  readonly compared: ReadonlyArray<{ readonly address: string; readonly replaced: ReadonlyArray<string> }>
 }
 
 /** Whether the provider has another state at the stored balance point. A pruned state is no denial. */
-const denies = (sources: Parameters<typeof pointAt>[0], { address, known }: BalanceQuery) =>
-  known.assumed
-    ? Effect.succeed(false)
-    : Effect.map(
-        pointAt(sources, address, known.number),
-        (found) => found !== undefined && (found.balance !== known.balance || found.nonce !== known.nonce)
-      )
+const denies = Effect.fnUntraced(function* (sources: Sources, { address, known }: BalanceQuery) {
+  const found = known.assumed ? undefined : yield* pointAt(sources, address, known.number)
+  return found !== undefined && (found.balance !== known.balance || found.nonce !== known.nonce)
+})
 
-/** Whether income was found, and no less than the unattributed receipts that it replaces. */
-const isReplacing = (
-  address: string,
-  credits: ReadonlyArray<BalanceCredit>,
-  transfers: ReadonlyArray<DatedTransfer>
-) => {
-  const found = transfers.filter((one) => one.address === address)
-  const unattributed = credits.filter(({ txHash }) => txHash === undefined)
-  return found.length > 0 && sum(found.map(({ amount }) => amount)) >= sum(unattributed.map(({ amount }) => amount))
-}
+const total = (receipts: ReadonlyArray<Pick<DatedTransfer, "amount">>) => sum(receipts.map(({ amount }) => amount))
 
 /**
  * Reconciles the addresses at `settled` by one provider's balances, with what the ledger has up to there. A stored
@@ -56,38 +39,34 @@ const isReplacing = (
  * @param others providers for states that `provider` does not have
  */
 export const searchBalances = Effect.fn("Balances.searchBalances")(function* (
-  watch: WatchContext,
+  { chain, network, reader }: WatchContext,
   others: ReadonlyArray<Provider>,
   provider: Provider,
   due: ReadonlyArray<Watched>,
   settled: BlockRef
 ) {
-  const stored = yield* Balances.knownUpTo(watch.reader, watch.network, due, settled.number)
+  const stored = yield* Balances.knownUpTo(reader, network, due, settled.number)
   const own = { provider, others: [], at: settled, hashes: new Map<number, string>() }
   const denied = yield* Effect.filter(stored, (one) => denies(own, one))
   const recompared = new Set(denied.map(({ address }) => address))
-  const fromCreation = yield* Balances.sinceCreation(
-    watch.reader,
-    watch.network,
-    due.filter(({ address }) => recompared.has(address)),
-    settled.number
-  )
+  const again = due.filter(({ address }) => recompared.has(address))
+  const fromCreation = yield* Balances.sinceCreation(reader, network, again, settled.number)
   const asked = [
     ...stored.filter(({ address }) => !recompared.has(address)),
-    ...fromCreation.map((one) => ({ ...one, credits: one.credits.filter(({ txHash }) => txHash !== undefined) }))
+    ...fromCreation.map((one) => ({ ...one, credits: one.credits.filter((credit) => !isUnattributed(credit)) }))
   ]
-  const { failed, transfers } = yield* reconcileBalances({ provider, others, chain: watch.chain }, settled, asked)
+  const { failed, transfers } = yield* reconcileBalances({ provider, others, chain }, settled, asked)
   const [first] = failed
   if (first !== undefined) return yield* first.error
-  const replacing = fromCreation.filter(({ address, credits }) => isReplacing(address, credits, transfers))
-  const replaced = new Set(replacing.map(({ address }) => address))
+  const compared = fromCreation.flatMap(({ address, credits }) => {
+    const found = transfers.filter((transfer) => transfer.address === address)
+    const unattributed = credits.filter(isUnattributed)
+    if (found.length === 0 || total(found) < total(unattributed)) return []
+    return [{ address, replaced: unattributed.map(({ blockHash }) => blockHash) }]
+  })
+  const kept = new Set(compared.map(({ address }) => address))
   return {
-    transfers: transfers.filter(({ address }) => !recompared.has(address) || replaced.has(address)),
-    compared: replacing.map(
-      ({ address, credits }): ComparedAddress => ({
-        address,
-        replaced: credits.flatMap(({ blockHash, txHash }) => (txHash === undefined ? [blockHash] : []))
-      })
-    )
+    transfers: transfers.filter(({ address }) => !recompared.has(address) || kept.has(address)),
+    compared
   } satisfies SearchedIncome
 })

@@ -1,12 +1,11 @@
 import { Array as Arr, Effect, Either } from "effect"
 import { tokensByMulticall } from "../rpc/balanceMethods.ts"
 import { isCapabilityRefused, mayBeCapable } from "../rpc/capabilities.ts"
-import { getTokenBalance, sendBatch } from "../rpc/methods.ts"
+import { getTokenBalance, sendInBatches } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 
-/** Addresses in one call of Multicall3, and calls in one batch: providers allow from 100 up. */
+/** Addresses in one call of Multicall3. */
 const perMulticall = 500
-const callsPerBatch = 90
 
 /**
  * Token balances of addresses at the head, base units, in their order: by Multicall3 where the provider has it,
@@ -20,21 +19,11 @@ export const readTokenBalances = Effect.fn("Balances.readTokens")(function* (
   addresses: ReadonlyArray<string>
 ) {
   if (yield* mayBeCapable(client, "multicall")) {
-    const parts = Arr.chunksOf(addresses, perMulticall)
-    const packed = yield* Effect.forEach(parts, (part) => sendBatch(client, [tokensByMulticall(contract, part)]), {
-      concurrency: 1
-    }).pipe(Effect.either)
-    if (Either.isRight(packed)) return packed.right.flatMap(([found]) => found)
+    const calls = Arr.chunksOf(addresses, perMulticall).map((part) => tokensByMulticall(contract, part))
+    const packed = yield* Effect.either(sendInBatches(client, calls, 1))
+    if (Either.isRight(packed)) return packed.right.flat()
     if (!isCapabilityRefused(packed.left)) return yield* packed.left
   }
-  const each = yield* Effect.forEach(
-    Arr.chunksOf(addresses, callsPerBatch),
-    (part) =>
-      sendBatch(
-        client,
-        part.map((address) => getTokenBalance(contract, address))
-      ),
-    { concurrency: 1 }
-  )
-  return each.flat()
+  const calls = addresses.map((address) => getTokenBalance(contract, address))
+  return yield* sendInBatches(client, calls)
 })

@@ -4,17 +4,23 @@
  * round. `blockIncome.ts` calls this for income that no transaction's value explains.
  */
 import { Array as Arr, Effect, Either } from "effect"
-import type { BlockRef } from "../../Domain/Receipt.ts"
+import { sum } from "../../Domain/Amount.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
-import { type Move, simulateBlock, traceTransaction } from "../rpc/balanceMethods.ts"
+import { simulateBlock, traceTransaction } from "../rpc/balanceMethods.ts"
 import { type Capability, mayBeCapable, noteCapability } from "../rpc/capabilities.ts"
-import { badResponse, type FullBlock, getFullBlock, sendBatch } from "../rpc/methods.ts"
+import { type BlockHeader, badResponse, type FullBlock, getFullBlock, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import type { RpcError } from "../rpc/RpcError.ts"
 import { decodeTransaction } from "../rpc/transactionMethods.ts"
-import { type Attribution, type BalanceChange, candidates, type PlacedTransaction, traced } from "./attribution.ts"
-import { receivedBy } from "./internalTransfers.ts"
-import type { ReconcileDeps } from "./reconcile.ts"
+import {
+  type Attribution,
+  type BalanceChange,
+  candidates,
+  type PlacedTransaction,
+  receivedBy,
+  traced
+} from "./attribution.ts"
+import { isUnserved, type StateProviders } from "./historicalStates.ts"
 
 /** Traces in one batch: the node executes each transaction again. */
 const tracesPerBatch = 10
@@ -24,26 +30,27 @@ const tracesPerBatch = 10
  */
 const tracesPerBlock = 100
 const tracesPerRound = 300
-/** Full blocks by number, the last few that were read. */
-export type BlockCache = Map<number, FullBlock>
 
-/** What the searches of one round share: blocks, and how many traces are left. */
-export interface TraceBudget {
-  readonly blocks: BlockCache
+/** What the searches of one round share: full blocks, and how many traces are left. */
+export class TraceBudget {
+  /** By number: the last few that were read. */
+  readonly blocks = new Map<number, FullBlock>()
   /** Number of transactions traced, by the hash of their block. */
-  readonly traced: Map<string, number>
+  readonly #traced = new Map<string, number>()
+
+  /** Takes up to `wanted` traces of a block; returns how many it granted. */
+  take(block: string, wanted: number): number {
+    const before = this.#traced.get(block) ?? 0
+    const inRound = Array.from(this.#traced.values()).reduce((all, count) => all + count, 0)
+    const taken = Math.max(0, Math.min(wanted, tracesPerBlock - before, tracesPerRound - inRound))
+    this.#traced.set(block, before + taken)
+    return taken
+  }
 }
 
-/** The budget of a new round. */
-export const makeTraceBudget = (): TraceBudget => ({ blocks: new Map(), traced: new Map() })
-
-/** Takes up to `wanted` traces of a block from the budget; returns how many it granted. */
-const takeTraces = ({ traced }: TraceBudget, block: string, wanted: number): number => {
-  const before = traced.get(block) ?? 0
-  const tracedInRound = Array.from(traced.values()).reduce((all, count) => all + count, 0)
-  const taken = Math.max(0, Math.min(wanted, tracesPerBlock - before, tracesPerRound - tracedInRound))
-  traced.set(block, before + taken)
-  return taken
+/** The providers to trace with, and their budget. */
+export interface TraceSources extends StateProviders {
+  readonly traceBudget: TraceBudget
 }
 
 /** The transactions of a block that `wanted` picks, decoded. Fails when one is malformed or names another block. */
@@ -52,42 +59,32 @@ export const transactionsOf = (
   { header, transactions }: FullBlock,
   wanted: (one: unknown) => boolean
 ) =>
-  Effect.forEach(
-    transactions.filter(wanted),
-    (one) => {
-      const decoded = decodeTransaction(one)
-      const call = getFullBlock(header.number)
-      if (Either.isLeft(decoded)) return badResponse(client, call, decoded.left)
-      return decoded.right.blockHash === header.hash
-        ? Effect.succeed<PlacedTransaction>({
-            ...decoded.right,
-            block: { number: header.number, hash: header.hash, time: header.time }
-          })
-        : badResponse(client, call, `transaction ${decoded.right.hash} names another block`)
-    },
-    { concurrency: 1 }
-  )
+  Effect.forEach(transactions.filter(wanted), (one) => {
+    const decoded = decodeTransaction(one)
+    const call = getFullBlock(header.number)
+    if (Either.isLeft(decoded)) return badResponse(client, call, decoded.left)
+    return decoded.right.blockHash === header.hash
+      ? Effect.succeed<PlacedTransaction>({ ...decoded.right, block: header })
+      : badResponse(client, call, `transaction ${decoded.right.hash} names another block`)
+  })
 
-/** Traces the candidates batch by batch, until they explain `wanted` wei, or the budget is spent. */
+/** Traces the candidates batch by batch, until they explain the change, or the budget is spent. */
 const trace = Effect.fnUntraced(function* (
   client: RpcClient,
   change: BalanceChange,
+  { hash }: BlockHeader,
   transactions: ReadonlyArray<PlacedTransaction>,
-  wanted: bigint,
-  take: (wanted: number) => number
+  traceBudget: TraceBudget
 ) {
   const found: Array<DatedTransfer> = []
-  let rest = wanted
+  let rest = change.difference
   for (const likely of Arr.chunksOf(candidates(change, transactions), tracesPerBatch)) {
-    const part = likely.slice(0, take(likely.length))
+    const part = likely.slice(0, traceBudget.take(hash, likely.length))
     if (part.length === 0) break
-    const moves = yield* sendBatch(
-      client,
-      part.map(({ hash }) => traceTransaction(hash))
-    )
-    const transfers = traced(change, Arr.zip(part, moves))
+    const calls = part.map(({ hash }) => traceTransaction(hash))
+    const transfers = traced(change, Arr.zip(part, yield* sendBatch(client, calls)))
     found.push(...transfers)
-    for (const { amount } of transfers) rest -= amount
+    rest -= sum(transfers.map(({ amount }) => amount))
     if (rest <= 0n) break
   }
   return { transfers: found, rest } satisfies Attribution
@@ -97,19 +94,15 @@ const trace = Effect.fnUntraced(function* (
 const simulate = Effect.fnUntraced(function* (
   client: RpcClient,
   change: BalanceChange,
-  block: BlockRef,
-  transactions: ReadonlyArray<PlacedTransaction>,
-  wanted: bigint
+  block: BlockHeader,
+  transactions: ReadonlyArray<PlacedTransaction>
 ) {
   const [moves] = yield* sendBatch(client, [simulateBlock(block, transactions)])
   const possible = new Set(candidates(change, transactions))
-  const found: ReadonlyArray<readonly [PlacedTransaction, ReadonlyArray<Move>]> = Arr.zip(transactions, moves)
-  const transfers = traced(
-    change,
-    found.filter(([transaction]) => possible.has(transaction))
-  )
-  const rest = transfers.reduce((left, { amount }) => left - amount, wanted)
-  return (rest === 0n ? { transfers, rest } : { transfers: [], rest: wanted }) satisfies Attribution
+  const found = Arr.zip(transactions, moves).filter(([transaction]) => possible.has(transaction))
+  const transfers = traced(change, found)
+  const rest = change.difference - sum(transfers.map(({ amount }) => amount))
+  return (rest === 0n ? { transfers, rest } : { transfers: [], rest: change.difference }) satisfies Attribution
 })
 
 /** Runs a read that needs a capability of a provider; undefined where it fails. Records a refusal. */
@@ -121,32 +114,26 @@ export const tryCapability = <A>(client: RpcClient, capability: Capability, read
       yield* noteCapability(client, capability, true)
       return found.right
     }
-    const { reason } = found.left
-    if (reason === "refused" || reason === "unsupported") yield* noteCapability(client, capability, false)
+    if (isUnserved(found.left)) yield* noteCapability(client, capability, false)
     return undefined
   })
 
-/** The internal transfers of one block that explain `wanted` wei, from the first provider that shows any. */
+/** The internal transfers of one block that explain a change, from the first provider that shows any. */
 export const traceBlock = Effect.fnUntraced(function* (
-  deps: ReconcileDeps,
-  traceBudget: TraceBudget,
+  { others, provider, traceBudget }: TraceSources,
   change: BalanceChange,
-  block: FullBlock,
-  wanted: bigint
+  block: FullBlock
 ) {
-  const { hash, number, time } = block.header
   // Some chains have transaction types of their own: those that do not decode are left out.
-  const transactions = yield* transactionsOf(deps.provider.client, block, (one) =>
-    Either.isRight(decodeTransaction(one))
-  )
-  const take = (count: number) => takeTraces(traceBudget, hash, count)
-  for (const { client } of [deps.provider, ...deps.others]) {
+  const transactions = yield* transactionsOf(provider.client, block, (one) => Either.isRight(decodeTransaction(one)))
+  const { header } = block
+  for (const { client } of [provider, ...others]) {
     const found =
-      (yield* tryCapability(client, "trace", trace(client, change, transactions, wanted, take))) ??
-      (yield* tryCapability(client, "simulate", simulate(client, change, { hash, number, time }, transactions, wanted)))
+      (yield* tryCapability(client, "trace", trace(client, change, header, transactions, traceBudget))) ??
+      (yield* tryCapability(client, "simulate", simulate(client, change, header, transactions)))
     if (found !== undefined && found.transfers.length > 0) return found
   }
-  return { transfers: [], rest: wanted } satisfies Attribution
+  return { transfers: [], rest: change.difference } satisfies Attribution
 })
 
 /**
@@ -155,20 +142,19 @@ export const traceBlock = Effect.fnUntraced(function* (
  * shows none.
  */
 export const checkNamed = Effect.fnUntraced(function* (
-  deps: ReconcileDeps,
-  traceBudget: TraceBudget,
-  { address }: BalanceChange,
+  { others, provider, traceBudget }: TraceSources,
+  address: string,
   attribution: Attribution
 ) {
   const named = attribution.transfers.find(({ position }) => position.startsWith("call:"))
-  if (named?.txHash === undefined || takeTraces(traceBudget, named.blockHash, 1) === 0) return attribution
-  for (const { client } of [deps.provider, ...deps.others]) {
+  if (named?.txHash === undefined || traceBudget.take(named.blockHash, 1) === 0) return attribution
+  for (const { client } of [provider, ...others]) {
     const moves = yield* tryCapability(client, "trace", sendBatch(client, [traceTransaction(named.txHash)]))
-    const got = moves === undefined ? 0n : receivedBy(address, moves[0])
-    if (got >= named.amount) return attribution
-    if (got > 0n) {
-      const others = attribution.transfers.filter((one) => one !== named)
-      return { transfers: [...others, { ...named, amount: got }], rest: named.amount - got } satisfies Attribution
+    const amount = moves === undefined ? 0n : receivedBy(address, moves[0])
+    if (amount >= named.amount) return attribution
+    if (amount > 0n) {
+      const transfers = attribution.transfers.map((one) => (one === named ? { ...named, amount } : one))
+      return { transfers, rest: named.amount - amount } satisfies Attribution
     }
   }
   return attribution

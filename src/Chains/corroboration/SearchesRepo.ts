@@ -10,7 +10,7 @@ import { dueTimeSql, overBefore } from "../../Domain/deadline.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { type Db, execute, Tx } from "../../Sql.ts"
-import type { Watched } from "../balances/balanceQuery.ts"
+import type { Watched } from "../balances/discrepancy.ts"
 import type { Touched } from "../ledger/LedgerRepo.ts"
 
 /** Number of the block up to which a payment has been searched; undefined where it has not been. */

@@ -6,11 +6,10 @@
 import { Array as Arr, Effect, Either, Predicate } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
-import { attribute, type BalanceChange, candidates, concerns } from "../balances/attribution.ts"
+import { attribute, type BalanceChange, candidates, concerns, receivedBy } from "../balances/attribution.ts"
 import { isNamedBy, outcomesOf } from "../balances/blockIncome.ts"
 import { stateOf } from "../balances/historicalStates.ts"
-import { receivedBy } from "../balances/internalTransfers.ts"
-import { makeTraceBudget, traceBlock, transactionsOf, tryCapability } from "../balances/traceBlock.ts"
+import { TraceBudget, traceBlock, transactionsOf, tryCapability } from "../balances/traceBlock.ts"
 import { no, unable, type Vote, yes } from "../evidence/Ballot.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { traceTransaction } from "../rpc/balanceMethods.ts"
@@ -130,9 +129,9 @@ const isShownByTrace = Effect.fnUntraced(function* (question: Question, receipt:
     return shownBy(question, receipt) === "shown" ? received > 0n : received >= amount
   }
   if (income === undefined || shownBy(question, receipt) !== "shown") return undefined
-  const deps = { provider, others: [], chain: watch.chain }
+  const sources = { provider, others: [], traceBudget: new TraceBudget() }
   const change = changeOf(watch, address, income.amount)
-  const { transfers } = yield* traceBlock(deps, makeTraceBudget(), change, block, income.amount)
+  const { transfers } = yield* traceBlock(sources, change, block)
   return transfers.length === 0 ? undefined : transfers.some((transfer) => transfer.txHash === txHash)
 })
 
@@ -229,7 +228,9 @@ export const corroborateInternal = Effect.fn("Chains.corroborateInternal")(funct
     for (const [i, receipt] of part.entries()) {
       const outcome = outcomes?.[i]
       const isInBlock =
-        outcome?.hash === receipt.txHash && outcome.blockHash === receipt.blockHash && outcome.succeeded === true
+        outcome?.transactionHash === receipt.txHash &&
+        outcome.blockHash === receipt.blockHash &&
+        outcome.succeeded === true
       if (isInBlock) inBlock.push(receipt)
       else answers.set(receipt, outcomes === undefined ? unable : no)
     }

@@ -81,8 +81,13 @@ export const questions: ReadonlyArray<Question> = [
     asked: {
       "Chains/corroboration/corroborateInternal.ts": ["getFullBlock", "getTransactionOutcome", "traceTransaction"],
       "Chains/balances/blockIncome.ts": ["getFullBlock", "getHeader", "getTransactionOutcome"],
-      "Chains/balances/incomeBounds.ts": ["balanceAt", "getFullBlock", "getTransactionOutcome", "nonceAt"],
-      "Chains/balances/internalTransfers.ts": ["traceTransaction"],
+      "Chains/balances/claimedIncome.ts": [
+        "balanceAt",
+        "getFullBlock",
+        "getTransactionOutcome",
+        "nonceAt",
+        "traceTransaction"
+      ],
       "Chains/balances/traceBlock.ts": ["getFullBlock", "simulateBlock", "traceTransaction"]
     }
   },
@@ -155,10 +160,7 @@ export const questions: ReadonlyArray<Question> = [
     answers: "the header at a stored block's height",
     differ: "the old branch stands",
     alone: "the new branch is read; nothing is undone before a second one has been searched",
-    asked: {
-      "Chains/scan/commonAncestor.ts": ["findHeader"],
-      "Chains/scan/findAncestor.ts": ["getHeader"]
-    }
+    asked: { "Chains/scan/commonAncestor.ts": ["findHeader", "getHeader"] }
   },
   {
     asks: "which block is `safe` or `finalized`",

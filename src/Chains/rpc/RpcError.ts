@@ -109,3 +109,11 @@ export const inconsistent = (
   detail: string,
   retryAfter?: number
 ): RpcError => new RpcError({ host, method, reason: "inconsistent", detail, retryAfter })
+
+/** The error of a provider that has another block, with the hash `found`, in place of one that was read. */
+export const otherBlock = (
+  client: { readonly host: string },
+  { hash, number }: { readonly number: number; readonly hash: string },
+  found: string | undefined,
+  method = "eth_getBlockByNumber"
+): RpcError => inconsistent(client, method, `block ${number} was ${hash} and is ${found}`)

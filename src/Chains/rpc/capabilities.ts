@@ -5,7 +5,7 @@
 import { Array as Arr, Clock, Duration, Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { balanceAt, balancesByMulticall, balancesByOverride } from "./balanceMethods.ts"
-import { sendBatch } from "./methods.ts"
+import { sendInBatches } from "./methods.ts"
 import type { RpcClient } from "./Rpc.ts"
 import type { RpcError, RpcReason } from "./RpcError.ts"
 
@@ -56,25 +56,12 @@ const inChunks = (
   addresses: ReadonlyArray<string>,
   size: number,
   call: (part: ReadonlyArray<string>) => ReturnType<typeof balancesByOverride>
-) =>
-  Effect.forEach(
-    Arr.chunksOf(addresses, size),
-    (part) => Effect.map(sendBatch(client, [call(part)]), ([found]) => found),
-    {
-      concurrency: chunksAtOnce
-    }
-  )
+) => sendInBatches(client, Arr.chunksOf(addresses, size).map(call), 1, chunksAtOnce)
 
-const oneByOne = (client: RpcClient, addresses: ReadonlyArray<string>, at: BlockRef) =>
-  Effect.forEach(
-    Arr.chunksOf(addresses, 100),
-    (part) =>
-      sendBatch(
-        client,
-        part.map((address) => balanceAt(address, at))
-      ),
-    { concurrency: chunksAtOnce }
-  )
+const oneByOne = (client: RpcClient, addresses: ReadonlyArray<string>, at: BlockRef) => {
+  const calls = addresses.map((address) => balanceAt(address, at))
+  return sendInBatches(client, calls, 100, chunksAtOnce)
+}
 
 /**
  * Wei of each of the addresses after the block, in their order: 1,000 in one call with state overrides, 500 in one call
@@ -107,5 +94,5 @@ export const readPackedBalances = Effect.fn("Capabilities.readPackedBalances")(f
     refused.push(ability)
   }
   // Only a success of the plain calls shows that the methods were refused, and not every call.
-  return yield* Effect.tap(oneByOne(client, addresses, at), () => noteAll([])).pipe(Effect.map((found) => found.flat()))
+  return yield* Effect.tap(oneByOne(client, addresses, at), () => noteAll([]))
 })

@@ -4,7 +4,7 @@
  * transactionMethods.ts and balanceMethods.ts have the others. Each method is defined once. `get…` fails where the node
  * responds with null, `find…` and `optional` give undefined.
  */
-import { Effect, Either, ParseResult, Schema } from "effect"
+import { Array as Arr, Effect, Either, ParseResult, Schema } from "effect"
 import type { FinalityTag } from "../../Domain/Finality.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { RpcClient, RpcRequest } from "./Rpc.ts"
@@ -46,6 +46,20 @@ export const sendBatch = <const Calls extends ReadonlyArray<Call<unknown> | unde
     }
     return decodedResults as Results<Calls>
   })
+
+/**
+ * Sends calls of one kind in batches of at most `size`, and decodes each result. Fails as `sendBatch` does. Providers
+ * allow from 100 calls in a batch up.
+ */
+export const sendInBatches = <A>(
+  client: RpcClient,
+  calls: ReadonlyArray<Call<A>>,
+  size = 90,
+  concurrency = 1
+): Effect.Effect<ReadonlyArray<A>, RpcError> =>
+  Effect.forEach(Arr.chunksOf(calls, size), (part) => sendBatch(client, part), { concurrency }).pipe(
+    Effect.map((parts) => parts.flat() as ReadonlyArray<A>)
+  )
 
 const absent = "the node answered null"
 

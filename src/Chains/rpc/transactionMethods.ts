@@ -3,9 +3,10 @@
  * no others: a field that some nodes leave out or fill in their own way does not make a response bad for those who do
  * not use it.
  */
-import { Either, Schema } from "effect"
-import { Address, type Call, Count, decoder, Hash, LogsBloom, Quantity, quantity } from "./methods.ts"
-import type { RpcRequest } from "./Rpc.ts"
+import { Array as Arr, Effect, Either, Schema } from "effect"
+import { Address, type Call, Count, decoder, Hash, LogsBloom, Quantity, quantity, sendBatch } from "./methods.ts"
+import type { RpcClient, RpcRequest } from "./Rpc.ts"
+import { inconsistent } from "./RpcError.ts"
 
 const TransactionReceipt = Schema.Struct({
   transactionHash: Hash,
@@ -58,9 +59,7 @@ export const getBlockReceipts = (number: number): Call<ReadonlyArray<LoggedRecei
 })
 
 /** What became of a transaction. */
-export interface TransactionOutcome {
-  readonly hash: string
-  readonly blockHash: string
+export interface TransactionOutcome extends ReceiptWith<"transactionHash" | "blockHash"> {
   readonly succeeded: boolean
   /** Wei that its sender paid for it besides its value. */
   readonly fee: bigint
@@ -74,13 +73,41 @@ export const getTransactionOutcome = (hash: string): Call<TransactionOutcome> =>
     ...call,
     decode: (result) =>
       Either.map(call.decode(result), (receipt) => ({
-        hash: receipt.transactionHash,
+        transactionHash: receipt.transactionHash,
         blockHash: receipt.blockHash,
         succeeded: hasSucceeded(receipt),
         fee: receipt.gasUsed * receipt.effectiveGasPrice + (receipt.l1Fee ?? 0n)
       }))
   }
 }
+
+/** Receipts in one batch; providers allow from 100 calls up. */
+const receiptsPerBatch = 50
+
+/**
+ * Each of the transactions with what `call` reads of its receipt. Fails as `inconsistent` when one is in another block
+ * than it says.
+ */
+export const withReceipts = Effect.fnUntraced(function* <
+  A extends { readonly hash: string; readonly blockHash: string },
+  R extends ReceiptWith<"transactionHash" | "blockHash">
+>(client: RpcClient, transactions: ReadonlyArray<A>, call: (hash: string) => Call<R>) {
+  const found: Array<readonly [A, R]> = []
+  for (const part of Arr.chunksOf(transactions, receiptsPerBatch)) {
+    const receipts = (yield* sendBatch(
+      client,
+      part.map(({ hash }) => call(hash))
+    )) as ReadonlyArray<R>
+    for (const [transaction, receipt] of Arr.zip(part, receipts)) {
+      if (receipt.transactionHash !== transaction.hash || receipt.blockHash !== transaction.blockHash) {
+        const detail = `${transaction.hash} is in block ${receipt.blockHash}`
+        return yield* inconsistent(client, "eth_getTransactionReceipt", detail)
+      }
+      found.push([transaction, receipt])
+    }
+  }
+  return found
+})
 
 const Transaction = Schema.Struct({
   hash: Hash,

@@ -1,10 +1,7 @@
 import type { Effect } from "effect"
-import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import type { AddressSet } from "../ledger/AddressSet.ts"
-import { refusals } from "../providers/BlockRange.ts"
-import type { LogFilter } from "../rpc/methods.ts"
-import { transferTopic } from "../rpc/methods.ts"
+import { type LogFilter, transferTopic } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import type { Contracts } from "./transfers.ts"
@@ -26,44 +23,21 @@ export const maxReceivers = 500
 
 const topicOf = (address: string): string => `0x${address.slice(2).padStart(64, "0")}`
 
-/** Transfer logs of these contracts to these receivers, or to any receiver. */
-export const transferFilter = (contracts: Iterable<string>, receivers?: Iterable<string>): LogFilter => ({
-  address: [...contracts],
-  topics: [transferTopic, ...(receivers === undefined ? [] : [null, Array.from(receivers, topicOf)])]
-})
-
-/** The receivers to filter by; undefined when they are too many for one filter: then all transfers are read. */
-export const receiversOf = ({ watched }: ScanSource): Iterable<string> | undefined =>
-  watched.size <= maxReceivers ? watched : undefined
+/** Transfer logs of these contracts to these receivers; to any receiver when they are too many for one filter. */
+export const transferFilter = (
+  contracts: Iterable<string>,
+  receivers: AddressSet | ReadonlyArray<string>
+): LogFilter => {
+  const isFew = !("size" in receivers) || receivers.size <= maxReceivers
+  return { address: [...contracts], topics: [transferTopic, ...(isFew ? [null, Array.from(receivers, topicOf)] : [])] }
+}
 
 /** Providers that silently truncate a response do so at a multiple of this. */
 const roundCount = 1_000
 
-/** Whether a response may be truncated: it has exactly as many logs as a provider may allow. */
-export const mayBeTruncated = (logs: ReadonlyArray<unknown>): boolean =>
-  logs.length > 0 && logs.length % roundCount === 0
-
-/** The error for a response that may be truncated. */
-export const truncatedError = (client: RpcClient, logs: ReadonlyArray<unknown>): RpcError =>
-  new RpcError({
-    host: client.host,
-    method: "eth_getLogs",
-    reason: "range",
-    detail: `exactly ${logs.length} logs came, and more may have been left out`
-  })
-
-/**
- * Whether to read a single block in parts after an error. At once where the provider refused its logs. After a timeout,
- * an HTTP error or a retry-after, only when the block fails again: first it is retried, by another provider if there is
- * one.
- */
-export const needsParts = (
-  { stuck = false }: ScanSource,
-  after: BlockRef,
-  last: BlockRef,
-  error: RpcError
-): boolean => {
-  const isAtOnce = refusals.has(error.reason) && error.retryAfter === undefined
-  const isLater = stuck && (refusals.has(error.reason) || error.reason === "timeout" || error.reason === "http")
-  return last.number === after.number + 1 && error.method.includes("eth_getLogs") && (isAtOnce || isLater)
+/** The error of a response that may be truncated, which has exactly as many logs as a provider may allow. */
+export const truncationOf = ({ host }: RpcClient, { length }: ReadonlyArray<unknown>): RpcError | undefined => {
+  if (length === 0 || length % roundCount !== 0) return undefined
+  const detail = `exactly ${length} logs came, and more may have been left out`
+  return new RpcError({ host, method: "eth_getLogs", reason: "range", detail })
 }

@@ -1,7 +1,6 @@
 /**
- * Logs blooms of blocks and receipts: whether a bloom promises a log that a filter asks for, and whether logs explain a
- * whole bloom. `readRange.ts` uses the first to notice omitted logs, `oversizedBlock.ts` the second to know that none
- * is.
+ * Logs blooms of blocks and receipts: whether a bloom promises a log that a filter asks for, by which `readRange.ts`
+ * notices omitted logs; and whether logs explain a whole bloom, by which `oversizedBlock.ts` knows that none is.
  */
 import { Predicate } from "effect"
 import { type Hex, hexToBytes, keccak256 } from "viem"
@@ -23,8 +22,7 @@ const countBits = (bloom: Uint8Array): number => {
  * The probability that a bloom with `bits` bits set matches one of `alternatives` items that were never added to it.
  * The other parts of the filter are assumed to match: nearly every block has a transfer of a well-known token.
  */
-const falsePositive = (bits: number, alternatives: number): number =>
-  1 - (1 - (bits / (8 * bloomBytes)) ** 3) ** alternatives
+const falsePositive = (bits: number, alternatives: number) => 1 - (1 - (bits / (8 * bloomBytes)) ** 3) ** alternatives
 
 // Three bits an item: the low eleven bits of the first three pairs of bytes of its hash, counted from the bloom's end
 // (yellow paper, M_3:2048).
@@ -45,9 +43,8 @@ const mayHold = (bloom: Uint8Array, item: string): boolean =>
   knownBitsOf(item).every((bit) => ((bloom[bloomBytes - 1 - (bit >> 3)] ?? 0) & (1 << (bit & 7))) !== 0)
 
 /**
- * Whether a block's bloom promises a log that matches the filter: then a response without one is doubtful. A bloom has
- * no false negatives. Where a false positive is likely, because the bloom is full or the filter has many items, this is
- * false.
+ * Whether a block's bloom promises a log that matches the filter: then a response without one is doubtful. There are no
+ * false negatives. Where a false positive is likely, since the bloom is full or the filter has many items, it is false.
  *
  * @param logsBloom 256 bytes, hexadecimal
  */
@@ -67,13 +64,10 @@ const isItem = (item: unknown): item is string =>
 export const addLogs = (bloom: Uint8Array, logs: ReadonlyArray<unknown>): void => {
   for (const log of logs) {
     if (!Predicate.isRecord(log)) continue
-    const { address, topics } = log
-    for (const item of [address, ...(Array.isArray(topics) ? topics : [])]) {
-      if (!isItem(item)) continue
-      for (const bit of knownBitsOf(item)) {
-        const at = bloomBytes - 1 - (bit >> 3)
-        bloom[at] = (bloom[at] ?? 0) | (1 << (bit & 7))
-      }
+    const items: ReadonlyArray<unknown> = [log.address, ...(Array.isArray(log.topics) ? log.topics : [])]
+    for (const bit of items.filter(isItem).flatMap(knownBitsOf)) {
+      const at = bloomBytes - 1 - (bit >> 3)
+      bloom[at] = (bloom[at] ?? 0) | (1 << (bit & 7))
     }
   }
 }

@@ -1,11 +1,10 @@
-import { Array as Arr, Effect, Either, Option } from "effect"
+import { Array as Arr, Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
 import { refusals } from "../providers/BlockRange.ts"
 import {
   badResponse,
-  type Call,
   getBlockLogs,
   getBlockTransactions,
   type LogFilter,
@@ -16,24 +15,16 @@ import type { CallResult } from "../rpc/Rpc.ts"
 import { inconsistent, RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import { getBlockReceipts, getLoggedReceipt, type LoggedReceipt } from "../rpc/transactionMethods.ts"
 import { addLogs, bloomBytes, isWithin } from "./bloom.ts"
-import {
-  maxReceivers,
-  mayBeTruncated,
-  receiversOf,
-  type ScanSource,
-  transferFilter,
-  truncatedError
-} from "./ScanSource.ts"
+import { maxReceivers, type ScanSource, transferFilter, truncationOf } from "./ScanSource.ts"
 import { strayBlock, transfersAmong } from "./transfers.ts"
 
 /**
  * Reads the token transfers of one block whose logs a provider refuses in one response, or may have truncated: in parts
  * within the provider's limits, complete or not at all. All parts name the block by hash, so none is of another block.
  *
- * The ways, in the order of cost. By contract: one call each, a handful. By receivers: one call per 500 watched
- * addresses, with a filter of 34 kB, and more where these are refused. The block's receipts: one call for any number of
- * addresses, but a response of megabytes that not every provider serves. The receipt of each transaction: one call
- * each, always served.
+ * The ways, in the order of cost. By contract: a handful of calls. By receivers: one call per 500 watched addresses,
+ * with a filter of 34 kB, and more where these are refused. The block's receipts: one call, but a response of megabytes
+ * that not every provider serves. The receipt of each transaction: one call each, always served.
  */
 
 /** Filters by receivers in one batch, some 170 kB. */
@@ -57,43 +48,36 @@ const ours = (
   { client, contracts, watched }: ScanSource,
   { hash }: BlockRef,
   method: string,
-  logs: LoggedReceipt["logs"]
-) => {
+  logs: ReadonlyArray<unknown>
+): Effect.Effect<Transfers, RpcError> => {
   const stray = strayBlock(logs, new Set([hash]))
   if (stray !== undefined) return inconsistent(client, method, `a log of block ${stray} came for ${hash}`)
-  return Either.match(transfersAmong(logs, contracts, watched), {
-    onLeft: (detail) => badResponse(client, { method, params: [hash] }, detail),
-    onRight: (transfers) => Effect.succeed(transfers)
-  })
+  const failed = (detail: string) => badResponse(client, { method, params: [hash] }, detail)
+  return Effect.mapError(transfersAmong(logs, contracts, watched), failed)
 }
 
-/** The transfers of one filter; left: the provider refuses it, or may have truncated the response. */
-const partOf = Effect.fnUntraced(function* (
-  source: ScanSource,
-  block: BlockRef,
-  call: Call<ReadonlyArray<unknown>>,
-  reply: CallResult
-): Effect.fn.Return<Either.Either<Transfers, RpcError>, RpcError> {
-  const { client } = source
-  if (Either.isLeft(reply)) return refusals.has(reply.left.reason) ? Either.left(reply.left) : yield* reply.left
-  const logs = call.decode(reply.right)
-  if (Either.isLeft(logs)) return yield* badResponse(client, call, logs.left)
-  if (mayBeTruncated(logs.right)) return Either.left(truncatedError(client, logs.right))
-  return Either.right(yield* ours(source, block, call.method, logs.right))
-})
-
-/** The transfers of each filter, in one batch. */
+/** The transfers of each filter, in one batch; left: the provider refuses it, or may have truncated the response. */
 const partsOf = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef, filters: ReadonlyArray<LogFilter>) {
+  const { client } = source
   const calls = filters.map((filter) => getBlockLogs(block.hash, filter))
-  const replies = yield* source.client.sendEach(calls.map(({ method, params }) => ({ method, params }))).pipe(
+  const replies = yield* client.sendEach(calls.map(({ method, params }) => ({ method, params }))).pipe(
     Effect.catchIf(
       ({ reason }) => refusals.has(reason),
       (error) => Effect.succeed(calls.map((): CallResult => Either.left(error)))
     )
   )
-  return yield* Effect.forEach(Arr.zip(calls, replies), ([call, reply]) => partOf(source, block, call, reply), {
-    concurrency: 1
-  })
+  const parts: Array<Either.Either<Transfers, RpcError>> = []
+  for (const [call, reply] of Arr.zip(calls, replies)) {
+    if (Either.isLeft(reply)) {
+      parts.push(refusals.has(reply.left.reason) ? Either.left(reply.left) : yield* reply.left)
+      continue
+    }
+    const logs = call.decode(reply.right)
+    if (Either.isLeft(logs)) return yield* badResponse(client, call, logs.left)
+    const truncation = truncationOf(client, logs.right)
+    parts.push(truncation ? Either.left(truncation) : Either.right(yield* ours(source, block, call.method, logs.right)))
+  }
+  return parts
 })
 
 /**
@@ -103,7 +87,7 @@ const byContract = Effect.fnUntraced(function* (source: ScanSource, block: Block
   const transfers: Array<Transfer> = []
   const left: Array<string> = []
   for (const contract of source.contracts.keys()) {
-    const [part] = yield* partsOf(source, block, [transferFilter([contract], receiversOf(source))])
+    const [part] = yield* partsOf(source, block, [transferFilter([contract], source.watched)])
     if (part !== undefined && Either.isRight(part)) transfers.push(...part.right)
     else left.push(contract)
   }
@@ -123,12 +107,8 @@ const byReceivers = Effect.fnUntraced(function* (
   while (left.length > 0) {
     const parts = left.splice(0, filtersPerBatch)
     calls += parts.length
-    const responses = yield* partsOf(
-      source,
-      block,
-      parts.map((part) => transferFilter(contracts, part))
-    )
-    for (const [part, response] of Arr.zip(parts, responses)) {
+    const filters = parts.map((part) => transferFilter(contracts, part))
+    for (const [part, response] of Arr.zip(parts, yield* partsOf(source, block, filters))) {
       if (Either.isRight(response)) transfers.push(...response.right)
       else if (part.length === 1 || calls >= mostCalls) return yield* response.left
       else left.push(...Arr.chunksOf(part, Math.ceil(part.length / 2)))
@@ -187,22 +167,16 @@ const fromReceipts = Effect.fnUntraced(function* (
 })
 
 const byReceipts = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef) {
-  const [receipts, list] = yield* sendBatch(source.client, [
-    getBlockReceipts(block.number),
-    getBlockTransactions(block.hash)
-  ])
+  const calls = [getBlockReceipts(block.number), getBlockTransactions(block.hash)] as const
+  const [receipts, list] = yield* sendBatch(source.client, calls)
   return yield* fromReceipts(source, block, list, [Effect.succeed(receipts)])
 })
 
 const byTransactions = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef) {
   const [list] = yield* sendBatch(source.client, [getBlockTransactions(block.hash)])
-  const pages = Arr.chunksOf(list.transactions, receiptsPerBatch)
-  return yield* fromReceipts(
-    source,
-    block,
-    list,
-    pages.map((page) => sendBatch(source.client, page.map(getLoggedReceipt)))
-  )
+  const pages = Arr.chunksOf(list.transactions.map(getLoggedReceipt), receiptsPerBatch)
+  const reads = pages.map((page) => sendBatch(source.client, page))
+  return yield* fromReceipts(source, block, list, reads)
 })
 
 /**
@@ -217,32 +191,29 @@ export const readOversizedBlock = Effect.fn("Scan.readOversizedBlock")(function*
 ) {
   const { client, contracts, watched } = source
   const errors = [refusal]
+  /** Undefined where a way fails and another one may be tried. */
   const attempt = <A>(way: Effect.Effect<A, RpcError>) =>
-    way.pipe(
-      Effect.asSome,
-      Effect.catchIf(
-        ({ reason }) => !finalErrors.has(reason),
-        (error) => {
-          errors.push(error)
-          return Effect.succeedNone
-        }
-      )
+    Effect.catchIf(
+      way,
+      ({ reason }) => !finalErrors.has(reason),
+      (error) => Effect.sync(() => void errors.push(error))
     )
-  const read = Effect.gen(function* () {
-    const first = contracts.size > 1 ? yield* attempt(byContract(source, block)) : Option.none()
-    const { left, transfers } = Option.getOrElse(first, () => ({ left: [...contracts.keys()], transfers: [] }))
-    if (left.length === 0) return Option.some(transfers)
+  const readRest = Effect.fnUntraced(function* (left: ReadonlyArray<string>) {
+    if (left.length === 0) return []
     const isCheap = watched.size <= mostFilters * maxReceivers
-    const rest = isCheap ? yield* attempt(byReceivers(source, block, left)) : Option.none()
-    if (Option.isSome(rest)) return Option.some([...transfers, ...rest.value])
-    const receipts = yield* attempt(byReceipts(source, block))
-    return Option.isSome(receipts) ? receipts : yield* attempt(byTransactions(source, block))
+    return isCheap ? yield* attempt(byReceivers(source, block, left)) : undefined
   })
-  const transfers = yield* read
-  const logged = Effect.annotateLogs({ number: block.number, host: client.host, reason: refusal.message })
-  if (Option.isSome(transfers)) {
-    yield* Effect.logDebug("the logs of a block were read in parts").pipe(logged)
-    return transfers.value
+  const first = contracts.size > 1 ? yield* attempt(byContract(source, block)) : undefined
+  const rest = yield* readRest(first?.left ?? [...contracts.keys()])
+  const transfers =
+    rest === undefined
+      ? ((yield* attempt(byReceipts(source, block))) ?? (yield* attempt(byTransactions(source, block))))
+      : [...(first?.transfers ?? []), ...rest]
+  if (transfers !== undefined) {
+    yield* Effect.logDebug("the logs of a block were read in parts").pipe(
+      Effect.annotateLogs({ number: block.number, host: client.host, reason: refusal.message })
+    )
+    return transfers
   }
   return yield* new RpcError({
     host: client.host,

@@ -10,7 +10,6 @@ import { RpcError } from "../rpc/RpcError.ts"
 
 /** How far a block's time may lag behind this machine's clock, milliseconds. */
 const clockTolerance = Duration.toMillis("10 minutes")
-
 /** Distance of the first probe, in blocks; each further one goes twice as deep. */
 const firstDistance = 64
 
@@ -39,12 +38,6 @@ const why =
   "payments were made before the chain's first head was known, and reading has to start below them: a provider that keeps such blocks helps, or a start_block"
 
 /**
- * Adds the reason to an error. A start that is too high is stored and hides everything below it, so a node that lacks
- * old blocks must not set it.
- */
-const explained = (error: RpcError) => new RpcError({ ...error, detail: `${error.detail}; ${why}` })
-
-/**
  * Number of the block above which scanning starts where no start_block is configured: below the head by the
  * confirmations, and below every block that may have money of payments created while no provider responded.
  */
@@ -58,9 +51,10 @@ export const latestStart = Effect.fn("Scan.latestStart")(function* (
   const start = Math.max(head.number - chain.confirmations, 0)
   const oldest = yield* Watched.oldestUnplaced(reader, chain, watched)
   if (oldest === undefined) return start
+  // A start that is too high is stored and hides everything below it, so a node that lacks old blocks must not set it.
   const before = yield* Effect.mapError(
     newestBefore(client, head, Math.floor((oldest - clockTolerance) / 1000)),
-    explained
+    (error) => new RpcError({ ...error, detail: `${error.detail}; ${why}` })
   )
   return Math.min(start, before.number)
 })

@@ -1,7 +1,6 @@
 /**
- * Decodes the transfers to watched addresses among logs and transactions: the Transfer logs of configured tokens, and
- * the native value of transactions. Pure functions; a malformed response is a Left. Scanning, claims, the search for
- * tokens of skipped addresses and corroboration call it.
+ * Decodes the transfers to watched addresses: the Transfer logs of configured tokens, and the native value of
+ * transactions. Pure functions, for all who read blocks or transactions; a malformed response is a Left.
  */
 import { Either, Predicate, Schema } from "effect"
 import { nativeToken } from "../../Domain/Currency.ts"
@@ -130,18 +129,13 @@ export const tokenTransfers = (
   return Either.right(positioned(transfers))
 }
 
-const isOtherEvent = (log: unknown): boolean =>
-  Predicate.isRecord(log) && Array.isArray(log.topics) && String(log.topics[0]).toLowerCase() !== transferTopic
-
-/**
- * The token transfers among all logs of a transaction: events of every kind, any of which may name a watched address.
- */
-export const transfersAmong = (logs: ReadonlyArray<unknown>, contracts: Contracts, watched: AddressSet) =>
-  tokenTransfers(
-    logs.filter((log) => !isOtherEvent(log)),
-    contracts,
-    watched
-  )
+/** The token transfers among all logs of a transaction: events of any kind, which may name a watched address. */
+export const transfersAmong = (logs: ReadonlyArray<unknown>, contracts: Contracts, watched: AddressSet) => {
+  const isOtherEvent = (log: unknown) =>
+    Predicate.isRecord(log) && Array.isArray(log.topics) && String(log.topics[0]).toLowerCase() !== transferTopic
+  const asked = logs.filter((log) => !isOtherEvent(log))
+  return tokenTransfers(asked, contracts, watched)
+}
 
 /** The block hash of the first log that is not of `blocks`, lower case: the logs are of another branch of the chain. */
 export const strayBlock = (logs: ReadonlyArray<unknown>, blocks: ReadonlySet<string>): string | undefined => {

@@ -35,7 +35,13 @@ const outcomes = (transactions: ReadonlyArray<PlacedTransaction>, over: Partial<
   new Map(
     transactions.map((one) => [
       one.hash,
-      { hash: one.hash, blockHash: block.hash, succeeded: true, fee: 10n, ...over } satisfies TransactionOutcome
+      {
+        transactionHash: one.hash,
+        blockHash: block.hash,
+        succeeded: true,
+        fee: 10n,
+        ...over
+      } satisfies TransactionOutcome
     ])
   )
 const change = (difference: bigint, over: Partial<BalanceChange> = {}): BalanceChange => ({
@@ -54,10 +60,9 @@ const told = (
   return { rest, transfers: transfers.map(({ amount, position }) => `${position} ${amount}`) }
 }
 const credit = (position: string, amount: bigint) => ({
-  number: block.number,
+  blockNumber: block.number,
   blockHash: block.hash,
   position,
-  txHash: hash(1),
   amount
 })
 

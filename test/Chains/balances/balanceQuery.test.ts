@@ -5,18 +5,17 @@ import {
   type KnownRow,
   type RoundBounds,
   type Watched
-} from "../../../src/Chains/balances/balanceQuery.ts"
+} from "../../../src/Chains/balances/discrepancy.ts"
 import { alice } from "./reconcileWorld.ts"
 
 const watched: Watched = { address: alice, own: true, createdHead: 10, everyRound: true, withNonce: false }
 const point = (number: number, balance: string): KnownRow => ({ address: alice, number, balance, nonce: 0 })
 const credit = (block: number, position: string, amount: string): CreditRow => ({
   address: alice,
-  block_number: block,
-  block_hash: `0x${block}`,
-  block_time: block * 10,
+  blockNumber: block,
+  blockHash: `0x${block}`,
+  blockTime: block * 10,
   position,
-  tx_hash: position === "unattributed" ? null : "0xhash",
   amount
 })
 
@@ -65,11 +64,11 @@ describe("an unattributed receipt", () => {
     const { doubts } = balanceQueryOf(watched, since, rows, receipts)
     expect(doubts).toHaveLength(1)
     expect(doubts[0]).toMatchObject({
-      credit: { number: 20, position: "unattributed", amount: 7n },
+      credit: { blockNumber: 20, position: "unattributed", amount: 7n },
       lo: { number: 19, balance: 0n },
       hi: { number: 20, balance: 9n }
     })
-    expect(doubts[0]?.others.map(({ number, position }) => [number, position])).toEqual([
+    expect(doubts[0]?.others.map(({ blockNumber, position }) => [blockNumber, position])).toEqual([
       [20, "tx:3"],
       [25, "unattributed"],
       [28, "tx:0"]

@@ -8,12 +8,11 @@ import {
   midpoint
 } from "../../../src/Chains/balances/discrepancy.ts"
 
-const credit = (number: number, amount: bigint) => ({
-  number,
+const credit = (blockNumber: number, amount: bigint) => ({
+  blockNumber,
   amount,
-  blockHash: `0x${number}`,
-  position: "tx:0",
-  txHash: "0x1"
+  blockHash: `0x${blockNumber}`,
+  position: "tx:0"
 })
 
 it("bisects an interval down to single blocks, whichever states are pruned", () =>
@@ -48,7 +47,7 @@ it("finds no discrepancy where receipts explain the difference and nothing was s
         const spent = start + came === 0n ? BigInt(sent) : 0n
         expect(discrepancy(lo, hi, credits)).toBe(more + spent)
         expect(isReconciled(lo, hi, credits)).toBe(more === 0n && sent === 0)
-        expect(creditsWithin(credits, 10, 20).every(({ number }) => number > 10 && number <= 20)).toBe(true)
+        expect(creditsWithin(credits, 10, 20).every(({ blockNumber: n }) => n > 10 && n <= 20)).toBe(true)
       }
     )
   ))

@@ -162,7 +162,7 @@ describe("a round", () => {
     const others = Array.from({ length: 10 }, () => nothing)
     const { deeds, hash } = model.mine([inside(alice, 9n), ...others, inside(alice, 4n)])
     const txHash = deeds[0]?.hash
-    const credits = [{ number: 1, blockHash: hash, position: `call:${txHash}`, txHash, amount: 9n }]
+    const credits = [{ blockNumber: 1, blockHash: hash, position: `call:${txHash}`, amount: 9n }]
     const { transfers } = yield* reconcileBalances(depsOf(model.client), model.head, [
       { ...firstAsked(alice), credits }
     ])

@@ -20,7 +20,9 @@ const noCalls = new Set([
   "optional",
   "Quantity",
   "sendBatch",
+  "sendInBatches",
   "transferTopic",
+  "withReceipts",
   "Word"
 ])
 const imported = /import \{([^}]*)\} from "[^"]*\/rpc\/(?:methods|\w+Methods|contractViews|capabilities)\.ts"/g
