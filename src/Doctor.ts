@@ -88,7 +88,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (
           path,
           daemon !== undefined,
           now,
-          settings.accounts.quotaBytes,
+          { quotaBytes: settings.accounts.quotaBytes, chains: settings.chains },
           daemon === undefined ? lossOf({ path, markFolder: mark.folder }) : undefined
         )
       : { facts: undefined, findings: [] }

@@ -3,6 +3,8 @@ import type Database from "better-sqlite3"
 import { Either } from "effect"
 import { selectUsages, toUsage, type Usage, type UsageRow } from "../Auth/UsageRepo.ts"
 import { type OpenNeed, selectOpenNeeds } from "../Payments/OpenNeedsRepo.ts"
+import { decimalsNow } from "../Payments/openNeeds.ts"
+import type { ChainSettings } from "../Settings.ts"
 import { foreignLog } from "../Sql/logOwner.ts"
 import { newestSchema } from "../Sql/migrate.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
@@ -13,6 +15,12 @@ const day = 86_400_000
 export const recentDays = 7
 /** Endpoints that are listed at most. */
 const mostEndpoints = 20
+
+/** What the facts are compared with. */
+interface Configured {
+  readonly quotaBytes: number
+  readonly chains: ReadonlyArray<ChainSettings>
+}
 
 /** What the doctor reads from the database. Times are Unix milliseconds. */
 export interface StoreFacts {
@@ -93,8 +101,8 @@ const failing = `
   JOIN deliveries ON sequence = newest
   ORDER BY waiting DESC, failed DESC`
 
-const factsOf = (database: Database.Database, now: number, quotaBytes: number): StoreFacts => {
-  const all = <Row>(sql: string, ...params: ReadonlyArray<number>) =>
+const factsOf = (database: Database.Database, now: number, { chains, quotaBytes }: Configured): StoreFacts => {
+  const all = <Row>(sql: string, ...params: ReadonlyArray<number | string>) =>
     database.prepare(sql).all(...params) as ReadonlyArray<Row>
   const paid = new Map(
     all<{ wallet: string; paid: number; last: number; gap: number }>(paidIndexes).map((row) => [row.wallet, row])
@@ -116,7 +124,7 @@ const factsOf = (database: Database.Database, now: number, quotaBytes: number): 
     wallets: new Map(wallets),
     token: numbering?.token ?? "",
     keyFingerprint: key?.value,
-    openNeeds: all(selectOpenNeeds),
+    openNeeds: all(selectOpenNeeds, decimalsNow(chains)),
     exceptions: all(
       "SELECT kind, count(*) AS count, min(opened_at) AS oldest FROM exceptions WHERE is_open = 1 GROUP BY kind"
     ),
@@ -137,7 +145,7 @@ const schemaOf = (database: Database.Database): number | undefined => {
   )
 }
 
-const lookInto = (path: string, database: Database.Database, now: number, quotaBytes: number): StoreLook => {
+const lookInto = (path: string, database: Database.Database, now: number, configured: Configured): StoreLook => {
   const only = (finding: Finding): StoreLook => ({ findings: [finding], facts: undefined })
   const damage = (database.pragma("quick_check(5)") as ReadonlyArray<{ quick_check: string }>)
     .map((row) => row.quick_check)
@@ -164,7 +172,7 @@ const lookInto = (path: string, database: Database.Database, now: number, quotaB
         ? []
         : [fail(name, `${orphans.length} rows refer to missing rows, such as in ${orphans[0]?.table}`, restoreBackup)])
     ],
-    facts: factsOf(database, now, quotaBytes)
+    facts: factsOf(database, now, configured)
   }
 }
 
@@ -182,14 +190,13 @@ const reading = <A>(path: string, isOpen: boolean, use: (database: Database.Data
  * one finding.
  *
  * @param isOpen whether a daemon has it open
- * @param quotaBytes as configured
  * @param loss that it is not there although it was, see `lossOf`
  */
 export const lookAtStore = (
   path: string,
   isOpen: boolean,
   now: number,
-  quotaBytes: number,
+  configured: Configured,
   loss?: string
 ): StoreLook => {
   if (loss !== undefined) {
@@ -199,12 +206,17 @@ export const lookAtStore = (
     const finding = warn(name, `${path} is not there yet`, "tilld serve makes it at its first start")
     return { findings: [finding], facts: noFacts }
   }
-  const look = reading(path, isOpen, (database) => lookInto(path, database, now, quotaBytes))
+  const look = reading(path, isOpen, (database) => lookInto(path, database, now, configured))
   return "findings" in look ? look : { findings: [look], facts: undefined }
 }
 
 /** What open payments need of the configuration; a finding where the database cannot be read. */
-export const readOpenNeeds = (path: string, isOpen: boolean): ReadonlyArray<OpenNeed> | Finding =>
-  isThere(path)
-    ? reading(path, isOpen, (database) => database.prepare(selectOpenNeeds).all() as ReadonlyArray<OpenNeed>)
-    : []
+export const readOpenNeeds = (
+  path: string,
+  isOpen: boolean,
+  chains: ReadonlyArray<ChainSettings>
+): ReadonlyArray<OpenNeed> | Finding => {
+  const read = (database: Database.Database) =>
+    database.prepare(selectOpenNeeds).all(decimalsNow(chains)) as ReadonlyArray<OpenNeed>
+  return isThere(path) ? reading(path, isOpen, read) : []
+}

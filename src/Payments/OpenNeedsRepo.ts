@@ -1,19 +1,16 @@
 /**
- * What the configuration must not drop: the chains and tokens of open payments, and chains with undecided money. That is
- * money that only one of a chain's providers reports, and that something waits for: a payment that is open on another chain,
- * or an open exception. Where the chain is given up, nobody would decide on it any more.
+ * What the configuration must not drop: the chains and tokens of open payments, and chains with undecided money: what only
+ * one of a chain's providers reports, and no person has decided on. Without the chain it would be in no list.
  */
 import { Effect } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import { Tx } from "../Sql.ts"
 
-const isUndecided = `canonical = 1 AND corroborated = 0 AND dust IS NULL AND tx_hash IS NOT NULL AND (
-  EXISTS (SELECT 1 FROM payments
-    WHERE id = receipts.payment_id AND status IN ('pending', 'detecting') AND chain <> receipts.chain)
-  OR EXISTS (SELECT 1 FROM exceptions
-    WHERE payment_id = receipts.payment_id AND closed_at IS NULL AND kind = 'unattributed' AND chain = receipts.chain
-      AND tx_hash = receipts.tx_hash))`
+const isUndecided = `canonical = 1 AND corroborated = 0 AND dust IS NULL AND tx_hash IS NOT NULL AND NOT EXISTS (
+  SELECT 1 FROM payments WHERE id = receipts.payment_id AND status IN ('pending', 'detecting') AND chain = receipts.chain)
+  AND NOT EXISTS (SELECT 1 FROM exceptions WHERE payment_id = receipts.payment_id AND chain = receipts.chain
+    AND tx_hash = receipts.tx_hash AND closed_at IS NOT NULL)`
 
 /** What some payments need of the configuration: a chain and, where they ask for one, a token there. */
 export interface OpenNeed extends Network {
@@ -23,28 +20,41 @@ export interface OpenNeed extends Network {
   readonly contract: string | null
   /** How many open payments ask for it. */
   readonly payments: number
-  /** The ids of the payments with undecided money on the chain, as a JSON array; null where the need is another. */
+  /** The id of the chain that has been read, in a need that is nothing else; null in others. */
+  readonly chainId: number | null
+  /** The decimals by which amounts of a token have been taken, where the configuration has others; null in other needs. */
+  readonly decimals: number | null
+  /** The ids of the payments, or the addresses of lost ones, with undecided money on the chain, as a JSON array; null where the need is another. */
   readonly undecided: string | null
 }
 
-/** SQL: every `OpenNeed`. */
+/** SQL: every `OpenNeed`. Its parameter: the configured decimals of each symbol, see `decimalsNow`. */
 export const selectOpenNeeds = `
-  SELECT open.chain, open.mode, symbol, contract, payments, NULL AS undecided FROM (
+  SELECT open.chain, open.mode, symbol, contract, payments, NULL AS chainId, NULL AS decimals, NULL AS undecided FROM (
     SELECT chain, mode, token, count(*) AS payments FROM payments WHERE status IN ('pending', 'detecting')
     GROUP BY chain, mode, token) AS open
   LEFT JOIN tokens ON id = token
   UNION ALL
-  SELECT chain, mode, NULL, NULL, 0, json_group_array(DISTINCT payment_id) FROM receipts WHERE ${isUndecided}
+  SELECT chain, mode, NULL, NULL, 0, chain_id, NULL, NULL FROM scans WHERE chain_id IS NOT NULL
+  UNION ALL
+  SELECT chain, mode, symbol, contract, 0, NULL, decimals, NULL FROM (
+    SELECT *, (SELECT value ->> 'decimals' FROM json_each(?) WHERE value ->> 'chain' = tokens.chain
+      AND value ->> 'mode' = tokens.mode AND value ->> 'symbol' = tokens.symbol) AS now FROM tokens) AS once
+  WHERE CASE WHEN once.decimals <> now THEN EXISTS (SELECT 1 FROM payments WHERE token = once.id)
+    OR EXISTS (SELECT 1 FROM receipts
+      WHERE chain = once.chain AND mode = once.mode AND currency = once.symbol) ELSE 0 END
+  UNION ALL
+  SELECT chain, mode, NULL, NULL, 0, NULL, NULL, json_group_array(DISTINCT coalesce(payment_id, address)) FROM receipts WHERE ${isUndecided}
   GROUP BY chain, mode`
 
-/** Lets undecided money of a chain count no more. Gives the payment of each receipt. A scan that finds it brings it back. */
+/** Lets undecided money of a chain count no more. Gives the payment of each receipt, undefined where it is lost. A scan that finds it brings it back. */
 export const dropUndecided = ({ chain, mode }: Network) =>
   Effect.flatMap(Tx, (tx) =>
     Effect.map(
-      tx.all<{ readonly payment_id: PaymentId }>(
+      tx.all<{ readonly payment_id: PaymentId | null }>(
         `UPDATE receipts SET canonical = 0 WHERE chain = ? AND mode = ? AND ${isUndecided} RETURNING payment_id`,
         [chain, mode]
       ),
-      (rows) => rows.map((row) => row.payment_id)
+      (rows) => rows.map((row) => row.payment_id ?? undefined)
     )
   )

@@ -2,7 +2,7 @@ import { Data, Effect, Layer } from "effect"
 import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
 import { type OpenNeed, selectOpenNeeds } from "./OpenNeedsRepo.ts"
-import { unmetNeeds } from "./openNeeds.ts"
+import { decimalsNow, unmetNeeds } from "./openNeeds.ts"
 
 /** The configuration no longer has a chain, or a token's contract, that open payments need. */
 export class ChainDropped extends Data.TaggedError("ChainDropped")<{ readonly message: string }> {}
@@ -12,7 +12,7 @@ export const refuseDroppedChains = Layer.effectDiscard(
   Effect.gen(function* () {
     const { chains } = yield* Settings
     const reader = yield* Reader
-    const unmet = unmetNeeds(chains, yield* reader.all<OpenNeed>(selectOpenNeeds))
+    const unmet = unmetNeeds(chains, yield* reader.all<OpenNeed>(selectOpenNeeds, [decimalsNow(chains)]))
     if (unmet.length === 0) return
     const lines = unmet.map(({ at, need, remedy }) => `  ${at}: ${need}: ${remedy}`)
     return yield* new ChainDropped({

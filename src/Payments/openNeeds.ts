@@ -1,5 +1,7 @@
 import { Array as Arr } from "effect"
+import { decimalsOn } from "../Domain/amountDecimals.ts"
 import { type Network, networkKey } from "../Domain/Chain.ts"
+import { Erc20 } from "../Domain/Currency.ts"
 import type { ChainSettings } from "../Settings.ts"
 import type { OpenNeed } from "./OpenNeedsRepo.ts"
 
@@ -24,6 +26,14 @@ const waiting = (ids: ReadonlyArray<string>): ReadonlyArray<string> =>
         `money of ${ids.slice(0, mostListed).join(", ")}${ids.length > mostListed ? " and more" : ""} is not yet corroborated there`
       ]
 
+/** The decimals of each token by the configuration, as the parameter of `selectOpenNeeds`. */
+export const decimalsNow = (chains: ReadonlyArray<ChainSettings>): string =>
+  JSON.stringify(
+    chains.flatMap(({ chain, mode }) =>
+      Erc20.literals.map((symbol) => ({ chain, mode, symbol, decimals: decimalsOn(chains, { chain, mode }, symbol) }))
+    )
+  )
+
 const unmet = (at: string, needs: ReadonlyArray<string>, { chain, mode }: Network, token?: string): UnmetNeed => ({
   at,
   need: needs.join(", and "),
@@ -33,10 +43,10 @@ const unmet = (at: string, needs: ReadonlyArray<string>, { chain, mode }: Networ
 })
 
 /**
- * What a configuration lacks of what payments need: their chains, the contracts of the tokens that open ones ask for, and
- * chains with undecided money. A
- * payer who has scanned a code pays that contract, whatever the configuration says since. A wallet is not needed: addresses
- * are stored, and watched without it.
+ * What a configuration lacks of what payments need: their chains, the contracts of the tokens that open ones ask for, chains
+ * with undecided money, the id of the chain that has been read, and the decimals by which amounts were taken. A payer who
+ * has scanned a code pays that contract on that chain, whatever the configuration says since. A wallet is not needed:
+ * addresses are stored, and watched without it.
  */
 export const unmetNeeds = (
   chains: ReadonlyArray<ChainSettings>,
@@ -48,10 +58,22 @@ export const unmetNeeds = (
     if (chain === undefined) {
       const payments = here.reduce((sum, need) => sum + need.payments, 0)
       const undecided = here.flatMap((need) => JSON.parse(need.undecided ?? "[]") as ReadonlyArray<string>)
-      return [unmet(`chains.${key}`, [...asked(payments, "this chain"), ...waiting(undecided)], network)]
+      const lacking = [...asked(payments, "this chain"), ...waiting(undecided)]
+      return lacking.length === 0 ? [] : [unmet(`chains.${key}`, lacking, network)]
     }
-    return here.flatMap(({ contract, payments, symbol }) => {
+    return here.flatMap(({ chainId, contract, decimals, payments, symbol }) => {
+      if (chainId !== null && chainId !== chain.chainId) {
+        const need = `chain ${chainId} has been read here, and all that is stored is of that chain`
+        return [
+          { at: `chains.${key}.chain_id`, need, remedy: "put it back; another chain needs a database of its own" }
+        ]
+      }
       if (contract === null || symbol === null) return []
+      if (decimals !== null) {
+        const need = `amounts of ${contract} have been taken with ${decimals} decimals, and would be read with others`
+        const remedy = "put them back; a test chain that was started anew needs a database of its own"
+        return [{ at: `chains.${key}.tokens.${symbol}.decimals`, need, remedy }]
+      }
       const token = chain.tokens.find((each) => each.symbol === symbol)
       if (token?.address === contract.toLowerCase()) return []
       return [unmet(`chains.${key}.tokens.${symbol}`, asked(payments, `the contract ${contract}`), network, symbol)]

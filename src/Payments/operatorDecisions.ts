@@ -248,7 +248,7 @@ export const abandon = Effect.fn("Payments.abandon")(function* (network: Network
       const now = yield* Clock.currentTimeMillis
       const dropped = yield* dropUndecided(network)
       for (const id of new Set(dropped)) {
-        const payment = yield* Repo.byId(tx, id)
+        const payment = id && (yield* Repo.byId(tx, id))
         if (payment !== undefined) {
           yield* storeTransitions(outbox, { payment, steps: [], rules, receiptsChanged: true }, now)
         }

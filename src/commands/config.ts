@@ -26,7 +26,7 @@ const store = Effect.promise(() => Promise.all([import("../Doctor/storeFacts.ts"
  */
 const compareWithPayments = Effect.fnUntraced(function* (file: string, { chains, database }: SettingsShape) {
   const [{ readOpenNeeds }, { unmetNeeds }] = yield* store
-  const needs = readOpenNeeds(database.path, holderOf(database.path) !== undefined)
+  const needs = readOpenNeeds(database.path, holderOf(database.path) !== undefined, chains)
   if ("finding" in needs) return needs.finding
   const problems = unmetNeeds(chains, needs).map(({ at, need, remedy }) => ({ at, message: `${need}: ${remedy}` }))
   return problems.length === 0 ? undefined : yield* new SettingsInvalid({ file, problems })

@@ -10,7 +10,7 @@ import { execute, storeAccount, temporaryDatabase } from "../lib/store.ts"
 
 const day = 86_400_000
 const now = 100 * day
-const quotaBytes = 1_000_000_000
+const configured = { quotaBytes: 1_000_000_000, chains: [] }
 
 const payment = (index: number) => [
   `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
@@ -71,7 +71,7 @@ const filled = Effect.gen(function* () {
 })
 
 const expectFacts = (path: string, isOpen: boolean) =>
-  expect(lookAtStore(path, isOpen, now, quotaBytes)).toEqual({
+  expect(lookAtStore(path, isOpen, now, configured)).toEqual({
     findings: [
       { status: "ok", name: "database", finding: "quick_check finds no damage" },
       { status: "ok", name: "schema", finding: `${newestSchema}, the newest` }
@@ -126,7 +126,7 @@ it.scoped.skipIf(process.getuid?.() !== 0)(
       const path = yield* temporaryDatabase
       yield* Effect.sync(() => {
         chownSync(path, 54_321, 54_321)
-        expect(lookAtStore(path, true, now, quotaBytes)).toMatchObject({
+        expect(lookAtStore(path, true, now, configured)).toMatchObject({
           findings: [{ status: "fail", finding: expect.stringContaining("belong to different users") }]
         })
         for (const end of ["-wal", "-shm"]) expect(statSync(path + end)).toMatchObject({ uid: 0, gid: 0 })
@@ -156,7 +156,7 @@ it.scoped("beside a daemon whose -wal was removed it opens nothing, and makes no
   Effect.gen(function* () {
     const path = yield* filled
     const files = readdirSync(dirname(path)).toSorted()
-    expect(lookAtStore(path, true, now, quotaBytes)).toEqual({
+    expect(lookAtStore(path, true, now, configured)).toEqual({
       findings: [expect.objectContaining({ status: "fail", finding: expect.stringContaining(`${path}-wal`) })],
       facts: undefined
     })
@@ -191,11 +191,11 @@ it.scoped.each<[string, (path: string) => void, string, RegExp]>([
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     make(path)
-    expect(lookAtStore(path, false, now, quotaBytes)).toEqual({
+    expect(lookAtStore(path, false, now, configured)).toEqual({
       findings: [expect.objectContaining({ status, finding: expect.stringMatching(finding) })],
       facts: status === "warn" ? expect.objectContaining({ token: "", failing: [] }) : undefined
     })
-    expect(lookAtStore(path, false, now, quotaBytes, "it is missing although")).toEqual({
+    expect(lookAtStore(path, false, now, configured, "it is missing although")).toEqual({
       findings: [expect.objectContaining({ status: "fail", finding: "it is missing although" })],
       facts: undefined
     })

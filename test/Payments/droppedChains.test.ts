@@ -1,5 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import * as Ledger from "../../src/Chains/ledger/LedgerRepo.ts"
 import { refuseDroppedChains } from "../../src/Payments/droppedChains.ts"
 import * as Sql from "../../src/Sql.ts"
 import { type StoreUnavailable, Tx, Writer } from "../../src/Sql.ts"
@@ -98,7 +99,51 @@ liveTest(
       expect(message).toContain("tilld payments abandon --chain base --mode test --token USDC")
       expect(message).not.toContain("polygon")
     }
-    // Decimals change nothing of what is watched: the payment keeps its own.
-    expect(yield* refusal(path, [testChain({ chain: "base", tokens: [{ ...usdc, decimals: 18 }] })])).toBeUndefined()
+    // Amounts that were taken with six decimals would be shown, and sent back, by others: also those of ended payments.
+    const eighteen = [{ ...usdc, decimals: 18 }]
+    const wrong = `tokens.USDC.decimals: amounts of ${contract} have been taken with 6 decimals`
+    expect(yield* refusal(path, [testChain({ chain: "base", tokens: eighteen })])).toContain(
+      `chains.base.test.${wrong}`
+    )
+    const ended = [testChain({ chain: "base", tokens: [usdc] }), testChain({ chain: "polygon", tokens: eighteen })]
+    expect(yield* refusal(path, ended)).toContain(`chains.polygon.test.${wrong}`)
+  }
+)
+
+liveTest(
+  "a start with another chain id than has been read is refused, and with other decimals of an unused token not",
+  function* () {
+    const path = yield* storeOf(
+      token(1, "base"),
+      Ledger.startScan({ chain: "base", mode: "test" }, { number: 1, hash: "0x1", time: 1 }, undefined, 8_453)
+    )
+    const chains = (chainId: number) => [testChain({ chain: "base", chainId, tokens: [{ ...usdc, decimals: 18 }] })]
+    expect(yield* refusal(path, chains(8_453))).toBeUndefined()
+    const refused = "chains.base.test.chain_id: chain 8453 has been read here, and all that is stored is of that chain"
+    expect(yield* refusal(path, chains(1))).toContain(refused)
+  }
+)
+
+liveTest(
+  "a start without a chain with money that only one provider reports is refused, whatever its payment",
+  function* () {
+    const path = yield* storeOf(insert(1, "expired", "base"), insert(2, "pending", "polygon"))
+    const receipt = (of: string | null, to: string, chain: string) =>
+      Effect.flatMap(Tx, (tx) =>
+        tx.run(
+          `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
+           payment_id, canonical, corroborated, seen_at) VALUES (?, 'test', '0xb', ?, 'log:1', 1, 1, '0x1', 'USDC', '5', ?, 1, 0, 0)`,
+          [chain, to, of]
+        )
+      )
+    const all = Effect.all([
+      receipt("pay_1", "0x1", "base"),
+      receipt(null, "0xlost", "base"),
+      receipt("pay_2", "0x2", "polygon")
+    ])
+    yield* Effect.flatMap(Writer, (writer) => writer.write(all)).pipe(Effect.provide(Sql.layer(path)))
+    const refused = yield* refusal(path, [testChain({ chain: "polygon" })])
+    expect(refused).toMatch(/chains\.base\.test: money of (pay_1, 0xlost|0xlost, pay_1) is not yet corroborated there/)
+    expect(yield* refusal(path, [testChain({ chain: "polygon" }), testChain({ chain: "base" })])).toBeUndefined()
   }
 )

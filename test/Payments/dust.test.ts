@@ -243,11 +243,13 @@ test("dust: a payment is settled by reading its own rows alone, however much dus
   expect(yield* Receipts.unsettledOfOwner(db, { payment: payment.id }, 10)).toHaveLength(0)
   expect(yield* Receipts.ofPayment(db, payment.id)).toHaveLength(2)
   expect(yield* CorroborationRepo.uncorroborated(db, network, "listed", 1_000_000, 10)).toHaveLength(0)
+  expect(yield* CorroborationRepo.uncorroborated(db, network, "dust", 1_000_000, 10)).toHaveLength(0)
   expect(steps.filter((step) => step.includes("SCAN"))).toEqual([])
   expect(steps.filter((step) => step.includes(" receipts "))).toEqual([
     "SEARCH receipts USING INDEX receipts_unsettled (payment_id=?)",
     "SEARCH receipts USING INDEX receipts_payment (payment_id=? AND dust=?)",
-    expect.stringContaining("SEARCH receipts USING INDEX receipts_uncorroborated")
+    expect.stringContaining("SEARCH receipts USING INDEX receipts_uncorroborated "),
+    expect.stringContaining("SEARCH receipts USING INDEX receipts_uncorroborated_dust ")
   ])
 })
 

@@ -216,7 +216,9 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
     const [open, corroborated] = Arr.partition(judged, ([receipt, tally]) => isCorroborated(receipt, tally))
     const verdict: Verdict = {
       corroborated: corroborated.map(([receipt, tally]) => [receipt, factsOf(tally)] as const),
-      refuted: open.flatMap(([receipt, { outcome }]) => (outcome === "denied" ? [receipt] : [])),
+      refuted: open.flatMap(([receipt, { denials, outcome }]) =>
+        outcome === "denied" || (isSingle && denials.length > 0) ? [receipt] : []
+      ),
       denied: open.flatMap(([receipt, { denials }]) =>
         denials.slice(0, receipt.deniedBy === undefined ? 1 : 0).map(({ client }) => [receipt, client.host] as const)
       ),

@@ -57,11 +57,16 @@ export const genesisHash = (db: Db, { chain, mode }: Network) =>
   )
 
 /** Stores that reading starts above `checkpoint`. An existing scan is kept. `genesis`: the hash of the first block. */
-export const startScan = ({ chain, mode }: Network, { hash, number, time }: BlockRef, genesis: string | undefined) =>
+export const startScan = (
+  { chain, mode }: Network,
+  { hash, number, time }: BlockRef,
+  genesis: string | undefined,
+  chainId?: number
+) =>
   execute(
-    `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number, genesis_hash)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (chain, mode) DO NOTHING`,
-    [chain, mode, number + 1, number, hash, time, number, genesis ?? null]
+    `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number, genesis_hash, chain_id)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (chain, mode) DO NOTHING`,
+    [chain, mode, number + 1, number, hash, time, number, genesis ?? null, chainId ?? null]
   )
 
 /** Stores that every block up to `head` has been read. */

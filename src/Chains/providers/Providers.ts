@@ -172,7 +172,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
 
   const believed = Effect.map(Clock.currentTimeMillis, (now) => (slot: ProviderSlot) => !isContradicted(slot, now))
 
-  const isGivenUp = ({ silence }: ProviderSlot) => silence.millis >= Duration.toMillis(patience)
+  const isGivenUp = ({ silence }: ProviderSlot) => silence.isObserved && silence.millis >= Duration.toMillis(patience)
 
   const serve = Effect.fnUntraced(function* (slot: ProviderSlot) {
     if (slot !== serving) {
@@ -260,7 +260,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     decidesAlone: (provider) => othersThan(provider).every(isGivenUp),
     aloneSince: (now) => {
       const others = othersThan(serving.provider)
-      if (others.length === 0 || !others.every((slot) => isGivenUp(slot) && slot.silence.isObserved)) return undefined
+      if (others.length === 0 || !others.every(isGivenUp)) return undefined
       // After the clock was set back, a later time counts as now.
       return Math.max(...others.map(({ testifiedAt }) => Math.min(testifiedAt, now)))
     },

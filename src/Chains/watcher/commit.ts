@@ -63,10 +63,11 @@ export const commitStart = (
   network: Network,
   checkpoint: BlockRef,
   head: Pick<BlockRef, "time">,
-  genesis: string | undefined
+  genesis: string | undefined,
+  chainId?: number
 ) =>
   Effect.gen(function* () {
-    yield* Ledger.startScan(network, checkpoint, genesis)
+    yield* Ledger.startScan(network, checkpoint, genesis, chainId)
     yield* Ledger.keepBlocks(network, [checkpoint])
     yield* Watched.startAt(network, checkpoint.number)
     // A new database may have skipped them while this machine's clock was at an old time.

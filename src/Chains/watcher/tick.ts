@@ -58,7 +58,7 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: WatchContext, provide
     const detail = `block ${head.number} was ${head.hash} and is ${again.hash}`
     return yield* inconsistent(client, "eth_getBlockByNumber", detail)
   }
-  yield* writer.write(commitStart(network, checkpoint, head, corroborated.genesis))
+  yield* writer.write(commitStart(network, checkpoint, head, corroborated.genesis, chain.chainId))
   providers.began(corroborated.genesis)
   yield* Effect.logInfo("first head: reading starts").pipe(
     Effect.annotateLogs({ number: checkpoint.number, hash: checkpoint.hash, head: head.number })

@@ -72,6 +72,8 @@ export const ledger = [
   "CREATE INDEX receipts_orphaned ON receipts (chain, mode, block_number) WHERE canonical = 0",
   `CREATE INDEX receipts_uncorroborated ON receipts (chain, mode, block_number)
    WHERE canonical = 1 AND corroborated = 0 AND dust IS NULL`,
+  `CREATE INDEX receipts_uncorroborated_dust ON receipts (chain, mode, block_number)
+   WHERE canonical = 1 AND corroborated = 0 AND dust IS NOT NULL`,
 
   // The running sums of an address's dust: by chain, currency, kind and `corroborated`. They count canonical rows only.
   // `newest_number`: no row of the sum is in a later block; `orphaned_number`: the newest block with a part that a reorg
@@ -117,6 +119,7 @@ export const ledger = [
     head_hash TEXT NOT NULL,
     head_time INTEGER NOT NULL,
     genesis_hash TEXT,
+    chain_id INTEGER,
     checked_number INTEGER,
     checked_time INTEGER,
     safe_number INTEGER,

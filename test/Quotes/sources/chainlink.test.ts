@@ -1,0 +1,90 @@
+import { expect, it } from "@effect/vitest"
+import { BigDecimal, Effect, Either, TestClock } from "effect"
+import { decodeFunctionData, encodeFunctionResult, type Hex, multicall3Abi, parseAbi } from "viem"
+import { makeChainlink } from "../../../src/Quotes/sources/chainlink.ts"
+import { someProviders } from "../../lib/soleProvider.ts"
+import { nodeClient, replies } from "../../sim/nodeClient.ts"
+
+const abi = parseAbi([
+  "function decimals() view returns (uint8)",
+  "function description() view returns (string)",
+  "function latestRoundData() view returns (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound)"
+])
+const feed = "0x00000000000000000000000000000000000000fe"
+const uptime = "0x00000000000000000000000000000000000000af"
+const now = 1_000_000
+
+/** What a node says of the feed, and of the chain's sequencer. */
+interface Says {
+  /** USD. */
+  readonly price: bigint
+  /** Seconds since its update. */
+  readonly ago: number
+  readonly down?: boolean
+}
+
+const viewOf = ({ ago, down = false, price }: Says, target: string, data: Hex): Hex => {
+  const { functionName } = decodeFunctionData({ abi, data })
+  if (functionName === "decimals") return encodeFunctionResult({ abi, functionName, result: 8 })
+  if (functionName === "description") return encodeFunctionResult({ abi, functionName, result: "ETH / USD" })
+  const at = BigInt(now - ago)
+  const answer = target.toLowerCase() === uptime ? BigInt(down) : price * 10n ** 8n
+  return encodeFunctionResult({ abi, functionName, result: [1n, answer, at, at, 1n] })
+}
+
+const node = (says: Says, index: number) =>
+  nodeClient(`node-${index}`, (calls) =>
+    replies(`node-${index}`, calls, ({ params: [call] }) => {
+      const { args } = decodeFunctionData({ abi: multicall3Abi, data: (call as { readonly data: Hex }).data })
+      const [views] = args as unknown as [ReadonlyArray<{ readonly target: string; readonly callData: Hex }>]
+      const result = views.map(({ callData, target }) => ({
+        success: true,
+        returnData: viewOf(says, target, callData)
+      }))
+      return encodeFunctionResult({ abi: multicall3Abi, functionName: "aggregate3", result })
+    })
+  )
+
+/** The price of ETH by these nodes, or why there is none. */
+const priceBy = (first: Says, ...others: ReadonlyArray<Says>) => {
+  const { providers } = someProviders(node(first, 0), ...others.map((one, i) => node(one, i + 1)))
+  const feeds = {
+    prices: { ETH: [{ address: feed, description: "ETH / USD", heartbeat: 1_200 }] },
+    sequencerUptime: uptime
+  }
+  return Effect.map(Effect.either(makeChainlink("base", providers, feeds as never).read), (read) => {
+    if (Either.isLeft(read)) return read.left.reason
+    const [point] = read.right.points
+    return point === undefined ? read.right.refused[0]?.reason : BigDecimal.format(point.price)
+  })
+}
+
+const honest: Says = { price: 3_000n, ago: 60 }
+const lie: Says = { price: 30_000n, ago: 1 }
+const down: Says = { ...honest, down: true }
+const stale: Says = { ...honest, ago: 7_200 }
+
+it.effect("that there is no price is an answer: one of three alone sets none, wherever it stands", () =>
+  Effect.gen(function* () {
+    yield* TestClock.setTime(now * 1000)
+    for (const place of [0, 1, 2]) {
+      const of = (one: Says): [Says, Says, Says] => [one, one, one].with(place, lie) as [Says, Says, Says]
+      expect(yield* priceBy(...of(honest))).toBe("3000")
+      expect(yield* priceBy(...of(down))).toContain("sequencer is down")
+      expect(yield* priceBy(...of(stale))).toContain("last updated")
+    }
+  })
+)
+
+it.effect("of two that differ neither is believed, and of three one alone takes no price away", () =>
+  Effect.gen(function* () {
+    yield* TestClock.setTime(now * 1000)
+    expect(yield* priceBy(lie, down)).toContain("sequencer is down")
+    expect(yield* priceBy(stale, lie)).toContain("last updated")
+    for (const refusing of [down, stale]) {
+      expect(yield* priceBy(refusing, honest, honest)).toBe("3000")
+      expect(yield* priceBy(honest, refusing, honest)).toBe("3000")
+    }
+    expect(yield* priceBy(down)).toContain("sequencer is down")
+  })
+)
