@@ -19,6 +19,7 @@ import {
   isOfNow,
   lookAtMark
 } from "./Doctor/machine.ts"
+import { nextAfter, otherDatabase, overtakenWallets } from "./Doctor/otherDatabases.ts"
 import { examinePermissions } from "./Doctor/permissions.ts"
 import { examinePort, withLostFiles } from "./Doctor/port.ts"
 import { examinePrices } from "./Doctor/prices.ts"
@@ -93,15 +94,24 @@ export const examine = Effect.fn("Doctor.examine")(function* (
         )
       : { facts: undefined, findings: [] }
   )
+  const overtaken =
+    facts === undefined
+      ? []
+      : overtakenWallets(settings, mark.folder, {
+          nexts: Object.fromEntries(Array.from(facts.wallets, ([wallet, { next }]) => [wallet, next])),
+          ofAccounts: facts.accountWallets
+        })
+  const nextIndex = (fingerprint: string): number => {
+    const other = overtaken.find(({ wallet }) => wallet === fingerprint)
+    return other === undefined ? (facts?.wallets.get(fingerprint)?.next ?? 0) : nextAfter(other)
+  }
   // Of a damaged database nobody knows which addresses it has given out.
   const wallets =
     facts === undefined
       ? []
-      : yield* Effect.forEach(
-          modes,
-          (mode) => examineWallet(settings, mode, (wallet) => facts.wallets.get(wallet)?.next ?? 0, reached),
-          { concurrency: "unbounded" }
-        )
+      : yield* Effect.forEach(modes, (mode) => examineWallet(settings, mode, nextIndex, reached), {
+          concurrency: "unbounded"
+        })
   const prices = yield* examinePrices(settings)
   const urls = settings.chains.flatMap(({ rpcUrls }) => rpcUrls.slice(0, 1))
   const seen: ReadonlyArray<Seen> = chains.flatMap(({ usable }) => usable)
@@ -130,7 +140,8 @@ export const examine = Effect.fn("Doctor.examine")(function* (
           ...examineUse(facts),
           ...examineTimes(facts, now, isOfNow(now, seen)),
           ...(yield* examineTrend(settings, facts, now)),
-          yield* examineNumbering(mark, facts, daemon)
+          yield* examineNumbering(mark, facts, daemon),
+          ...overtaken.map(otherDatabase)
         ]),
     examineBackup(yield* lastBackupAt(path), now),
     ...(yield* examineCertificates(settings)),
