@@ -4,8 +4,17 @@ import { blindJump, unitFolder } from "../Payments/addresses/IndexMark.ts"
 import { overtakenIn } from "../Payments/addresses/otherMarks.ts"
 import * as WalletsRepo from "../Payments/addresses/WalletsRepo.ts"
 import { allWalletUsers } from "../Payments/addresses/walletUsers.ts"
+import { type OpenNeed, selectOpenNeeds } from "../Payments/OpenNeedsRepo.ts"
+import { unmetNeeds } from "../Payments/openNeeds.ts"
 import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
+
+/** What refuses it: payments need something that the configuration does not have. */
+export const refusals = Effect.gen(function* () {
+  const { chains } = yield* Settings
+  const reader = yield* Reader
+  return unmetNeeds(chains, yield* reader.all<OpenNeed>(selectOpenNeeds))
+})
 
 /** Which indexes it lets each wallet skip. */
 export const skippedBy = Effect.gen(function* () {
