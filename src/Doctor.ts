@@ -25,7 +25,7 @@ import { examinePort, withLostFiles } from "./Doctor/port.ts"
 import { examinePrices } from "./Doctor/prices.ts"
 import { examineProviders, type Seen } from "./Doctor/providers.ts"
 import { examineReadSocket } from "./Doctor/readSocket.ts"
-import { lookAtStore } from "./Doctor/storeFacts.ts"
+import { lookAtStore, readFirstBlocks } from "./Doctor/storeFacts.ts"
 import {
   examineBackup,
   examineEndpoints,
@@ -43,8 +43,8 @@ export type { AskedDaemon } from "./Doctor/daemon.ts"
 export type { Finding } from "./Doctor/Finding.ts"
 
 /** Checks a chain: its providers, tokens, finality policies and daily cost. */
-const examineChain = Effect.fn("Doctor.chain")(function* (chain: ChainSettings) {
-  const { findings, usable } = yield* examineProviders(chain)
+const examineChain = Effect.fn("Doctor.chain")(function* (chain: ChainSettings, firstBlock: string | undefined) {
+  const { findings, usable } = yield* examineProviders(chain, firstBlock)
   const [seen] = usable
   if (seen === undefined) return { chain, usable, findings }
   const tokens = yield* examineTokens(chain, seen)
@@ -78,7 +78,14 @@ export const examine = Effect.fn("Doctor.examine")(function* (
 ) {
   const { path } = settings.database
   const daemon = isHealth(asked) ? asked : (withoutAnswer(path, asked) ?? (yield* withLostFiles(settings)))
-  const chains = yield* Effect.forEach(settings.chains, examineChain, { concurrency: "unbounded" })
+  const firstBlocks = yield* Effect.sync(() =>
+    mayOpen(daemon) ? readFirstBlocks(path, daemon !== undefined) : new Map<string, string>()
+  )
+  const chains = yield* Effect.forEach(
+    settings.chains,
+    (chain) => examineChain(chain, firstBlocks.get(networkKey(chain))),
+    { concurrency: "unbounded" }
+  )
   const reached = chains.flatMap(({ chain, usable }) => usable.slice(0, 1).map((seen) => [chain, seen] as const))
   // Before the database: a running daemon writes the mark after it.
   const mark = yield* lookAtMark(settings, daemon)

@@ -2,6 +2,8 @@ import { existsSync, statSync } from "node:fs"
 import type Database from "better-sqlite3"
 import { Either } from "effect"
 import { selectUsages, toUsage, type Usage, type UsageRow } from "../Auth/UsageRepo.ts"
+import { type FirstBlock, selectFirstBlocks } from "../Chains/ledger/LedgerRepo.ts"
+import { networkKey } from "../Domain/Chain.ts"
 import { missingFolder } from "../Payments/addresses/lostDatabase.ts"
 import { type OpenNeed, selectOpenNeeds } from "../Payments/OpenNeedsRepo.ts"
 import { foreignLog } from "../Sql/logOwner.ts"
@@ -224,6 +226,15 @@ export const lookAtStore = (
   }
   const look = reading(path, isOpen, (database) => lookInto(path, database, now, quotaBytes))
   return "findings" in look ? look : { findings: [look], facts: undefined }
+}
+
+/** The hash of each chain's first block, by `networkKey`, as stored when reading began; none where it cannot be read. */
+export const readFirstBlocks = (path: string, isOpen: boolean): ReadonlyMap<string, string> => {
+  const found = isThere(path)
+    ? reading(path, isOpen, (database) => database.prepare(selectFirstBlocks).all() as ReadonlyArray<FirstBlock>)
+    : []
+  // Whoever reads the rest of the database says why.
+  return "finding" in found ? new Map() : new Map(found.map((row) => [networkKey(row), row.hash]))
 }
 
 /** What the next start compares with the configuration. */
