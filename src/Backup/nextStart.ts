@@ -10,7 +10,7 @@ import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
 
 /** What refuses it: payments need something that the configuration does not have. */
-export const refusals = Effect.gen(function* () {
+export const startRefusals = Effect.gen(function* () {
   const { chains } = yield* Settings
   const reader = yield* Reader
   return unmetNeeds(chains, yield* reader.all<OpenNeed>(selectOpenNeeds))

@@ -27,7 +27,7 @@ import type { DatabaseFacts } from "./facts.ts"
 import { BackupFailed, failed, giveToOwnerOf, onDisk, PathRefused, syncToDisk } from "./files.ts"
 import { type InPlace, lookInPlace, objectionsOf, replaceDatabase } from "./inPlace.ts"
 import { lastBackup, recordBackup } from "./lastBackup.ts"
-import { refusals, skippedBy } from "./nextStart.ts"
+import { skippedBy, startRefusals } from "./nextStart.ts"
 import { type ReceivedBackup, receiveBackup } from "./receive.ts"
 
 export interface RestoreOptions {
@@ -203,7 +203,7 @@ const prepare = Effect.fnUntraced(function* (
       yield* db.run("BEGIN IMMEDIATE")
       yield* Effect.provideService(change, Tx, { ...db, afterCommit: () => undefined })
       yield* db.run("COMMIT")
-      const next = yield* Effect.all({ wallets: skippedBy, refusals }).pipe(
+      const next = yield* Effect.all({ wallets: skippedBy, refusals: startRefusals }).pipe(
         Effect.provide(Reader.context(db)),
         Effect.provideService(Settings, settings)
       )
