@@ -19,12 +19,13 @@ import {
   isOfNow,
   lookAtMark
 } from "./Doctor/machine.ts"
+import { nextAfter, otherDatabase, overtakenWallets } from "./Doctor/otherDatabases.ts"
 import { examinePermissions } from "./Doctor/permissions.ts"
 import { examinePort, withLostFiles } from "./Doctor/port.ts"
 import { examinePrices } from "./Doctor/prices.ts"
 import { examineProviders, type Seen } from "./Doctor/providers.ts"
 import { examineReadSocket } from "./Doctor/readSocket.ts"
-import { lookAtStore } from "./Doctor/storeFacts.ts"
+import { lookAtStore, readFirstBlocks } from "./Doctor/storeFacts.ts"
 import {
   examineBackup,
   examineEndpoints,
@@ -42,8 +43,8 @@ export type { AskedDaemon } from "./Doctor/daemon.ts"
 export type { Finding } from "./Doctor/Finding.ts"
 
 /** Checks a chain: its providers, tokens, finality policies and daily cost. */
-const examineChain = Effect.fn("Doctor.chain")(function* (chain: ChainSettings) {
-  const { findings, usable } = yield* examineProviders(chain)
+const examineChain = Effect.fn("Doctor.chain")(function* (chain: ChainSettings, firstBlock: string | undefined) {
+  const { findings, usable } = yield* examineProviders(chain, firstBlock)
   const [seen] = usable
   if (seen === undefined) return { chain, usable, findings }
   const tokens = yield* examineTokens(chain, seen)
@@ -77,7 +78,14 @@ export const examine = Effect.fn("Doctor.examine")(function* (
 ) {
   const { path } = settings.database
   const daemon = isHealth(asked) ? asked : (withoutAnswer(path, asked) ?? (yield* withLostFiles(settings)))
-  const chains = yield* Effect.forEach(settings.chains, examineChain, { concurrency: "unbounded" })
+  const firstBlocks = yield* Effect.sync(() =>
+    mayOpen(daemon) ? readFirstBlocks(path, daemon !== undefined) : new Map<string, string>()
+  )
+  const chains = yield* Effect.forEach(
+    settings.chains,
+    (chain) => examineChain(chain, firstBlocks.get(networkKey(chain))),
+    { concurrency: "unbounded" }
+  )
   const reached = chains.flatMap(({ chain, usable }) => usable.slice(0, 1).map((seen) => [chain, seen] as const))
   // Before the database: a running daemon writes the mark after it.
   const mark = yield* lookAtMark(settings, daemon)
@@ -93,15 +101,24 @@ export const examine = Effect.fn("Doctor.examine")(function* (
         )
       : { facts: undefined, findings: [] }
   )
+  const overtaken =
+    facts === undefined
+      ? []
+      : overtakenWallets(settings, mark.folder, {
+          nexts: Object.fromEntries(Array.from(facts.wallets, ([wallet, { next }]) => [wallet, next])),
+          ofAccounts: facts.accountWallets
+        })
+  const nextIndex = (fingerprint: string): number => {
+    const other = overtaken.find(({ wallet }) => wallet === fingerprint)
+    return other === undefined ? (facts?.wallets.get(fingerprint)?.next ?? 0) : nextAfter(other)
+  }
   // Of a damaged database nobody knows which addresses it has given out.
   const wallets =
     facts === undefined
       ? []
-      : yield* Effect.forEach(
-          modes,
-          (mode) => examineWallet(settings, mode, (wallet) => facts.wallets.get(wallet)?.next ?? 0, reached),
-          { concurrency: "unbounded" }
-        )
+      : yield* Effect.forEach(modes, (mode) => examineWallet(settings, mode, nextIndex, reached), {
+          concurrency: "unbounded"
+        })
   const prices = yield* examinePrices(settings)
   const urls = settings.chains.flatMap(({ rpcUrls }) => rpcUrls.slice(0, 1))
   const seen: ReadonlyArray<Seen> = chains.flatMap(({ usable }) => usable)
@@ -130,7 +147,8 @@ export const examine = Effect.fn("Doctor.examine")(function* (
           ...examineUse(facts),
           ...examineTimes(facts, now, isOfNow(now, seen)),
           ...(yield* examineTrend(settings, facts, now)),
-          yield* examineNumbering(mark, facts, daemon)
+          yield* examineNumbering(mark, facts, daemon),
+          ...overtaken.map(otherDatabase)
         ]),
     examineBackup(yield* lastBackupAt(path), now),
     ...(yield* examineCertificates(settings)),

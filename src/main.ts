@@ -10,7 +10,7 @@ import { Housekeeping } from "./Housekeeping.ts"
 import { Idempotency } from "./Http/idempotency.ts"
 import { RequestLog } from "./Http/RequestLog.ts"
 import { Addresses } from "./Payments/addresses/Addresses.ts"
-import { refuseLost } from "./Payments/addresses/lostDatabase.ts"
+import { refuseLost, refuseMissingFolder } from "./Payments/addresses/lostDatabase.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import { HttpServer } from "./Server.ts"
 import { load, Settings, type SettingsShape, type SettingsSource, summaryOf } from "./Settings.ts"
@@ -125,6 +125,7 @@ const stopAtHangup = Effect.acquireRelease(
 export const runDaemon = Effect.fnUntraced(function* (source: SettingsSource, newDatabase = false) {
   const settings = yield* load(source)
   yield* stopAtHangup
+  yield* refuseMissingFolder(settings.database)
   yield* Effect.provide(lock(settings.database.path), loggingLayer(settings.log, isJournal(source.env)))
   if (!newDatabase) yield* refuseLost(settings.database)
   return yield* Effect.gen(function* () {

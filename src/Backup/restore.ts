@@ -13,9 +13,8 @@ import { detailText } from "../Auth/auditLog.ts"
 import { modes } from "../Domain/Chain.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
-import { blindJump, readMark } from "../Payments/addresses/IndexMark.ts"
+import { readMark } from "../Payments/addresses/IndexMark.ts"
 import * as WalletsRepo from "../Payments/addresses/WalletsRepo.ts"
-import { allWalletUsers } from "../Payments/addresses/walletUsers.ts"
 import { fingerprintOf, wrongMasterKey } from "../Secrets.ts"
 import { loadMasterKey } from "../Settings/masterKey.ts"
 import { Settings, type SettingsShape, type SettingsSource } from "../Settings.ts"
@@ -28,6 +27,7 @@ import type { DatabaseFacts } from "./facts.ts"
 import { BackupFailed, failed, giveToOwnerOf, onDisk, PathRefused, syncToDisk } from "./files.ts"
 import { type InPlace, lookInPlace, objectionsOf, replaceDatabase } from "./inPlace.ts"
 import { lastBackup, recordBackup } from "./lastBackup.ts"
+import { skippedBy, startRefusals } from "./nextStart.ts"
 import { type ReceivedBackup, receiveBackup } from "./receive.ts"
 
 export interface RestoreOptions {
@@ -203,17 +203,11 @@ const prepare = Effect.fnUntraced(function* (
       yield* db.run("BEGIN IMMEDIATE")
       yield* Effect.provideService(change, Tx, { ...db, afterCommit: () => undefined })
       yield* db.run("COMMIT")
-      const users = yield* Effect.provide(allWalletUsers, Reader.context(db)).pipe(
+      const next = yield* Effect.all({ wallets: skippedBy, refusals: startRefusals }).pipe(
+        Effect.provide(Reader.context(db)),
         Effect.provideService(Settings, settings)
       )
-      const wallets = (yield* WalletsRepo.all(db)).map(({ fingerprint, jump, next_index }) => ({
-        wallet: fingerprint,
-        /** The backup's next index, and the one after the next start. */
-        from: next_index,
-        next: next_index + jump + blindJump,
-        usedBy: users.filter((user) => user.fingerprint === fingerprint).map(({ name }) => name)
-      }))
-      return { now, wallets, ...(yield* openIn(db, now, facts.newest)) }
+      return { now, ...next, ...(yield* openIn(db, now, facts.newest)) }
     })
   )
 })

@@ -42,7 +42,7 @@ export const decisionView = ({ exceptions, payment }: Decided, terms: PaymentTer
   exceptions: exceptions.map(exceptionView)
 })
 
-const receiptView = (receipt: Receipt): Story["receipts"][number] => ({
+const receiptView = (receipt: Receipt, uncounted: Repo.Uncounted | undefined): Story["receipts"][number] => ({
   chain: receipt.chain,
   ...(receipt.txHash === undefined ? {} : { txHash: receipt.txHash }),
   position: receipt.position,
@@ -54,7 +54,8 @@ const receiptView = (receipt: Receipt): Story["receipts"][number] => ({
   corroborated: receipt.corroborated,
   ...(receipt.deniedBy === undefined ? {} : { deniedBy: receipt.deniedBy }),
   ...(receipt.unverifiable === true && !receipt.corroborated ? { unverifiable: true as const } : {}),
-  canonical: receipt.canonical
+  canonical: receipt.canonical,
+  ...(uncounted === undefined ? {} : { uncounted })
 })
 
 const dustView = ({
@@ -78,6 +79,7 @@ export const paymentHistoryOf = Effect.fn("Control.paymentHistoryOf")(function* 
   limit: number
 ) {
   const receipts = yield* Receipts.newest(db, payment.id, limit)
+  const whyUncounted = yield* Repo.uncounted(db, payment.id)
   const count = yield* Receipts.count(db, payment.id)
   const dust = yield* Dust.ofPayment(db, payment.id)
   const { exceptions, more } = yield* Exceptions.firstOfPayment(db, payment.id, limit)
@@ -86,7 +88,7 @@ export const paymentHistoryOf = Effect.fn("Control.paymentHistoryOf")(function* 
   const deliveries = yield* deliveriesOf(db, payment.id)
   const story: Story = {
     payment: paymentView(payment, yield* Settings),
-    receipts: receipts.map(receiptView),
+    receipts: receipts.map((receipt) => receiptView(receipt, whyUncounted(receipt))),
     olderReceipts: count - receipts.length,
     dust: dust.filter(({ transfers }) => transfers > 0).map(dustView),
     exceptions: exceptions.map(exceptionView),

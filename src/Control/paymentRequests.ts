@@ -68,7 +68,9 @@ const ReceiptView = Schema.Struct({
   corroborated: Schema.Boolean,
   deniedBy: optional(Schema.String),
   unverifiable: optional(Schema.Literal(true)),
-  canonical: Schema.Boolean
+  canonical: Schema.Boolean,
+  /** Why it does not count, where it is not canonical. */
+  uncounted: optional(Schema.Literal("denied", "given_up", "orphaned"))
 })
 
 const DustView = Schema.Struct({

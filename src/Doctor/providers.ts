@@ -20,6 +20,7 @@ import {
 import { Rpc, type RpcClient } from "../Chains/rpc/Rpc.ts"
 import type { RpcError } from "../Chains/rpc/RpcError.ts"
 import { networkKey } from "../Domain/Chain.ts"
+import type { KnownBlock } from "../Settings/knownBlocks.ts"
 import type { ChainSettings } from "../Settings.ts"
 import { type Finding, fail, failedCall, ok, warn } from "./Finding.ts"
 
@@ -144,14 +145,25 @@ const logRange = Effect.fn("Doctor.logRange")(function* (name: string, { client,
 const wrongChain = (name: string, { chainId }: ChainSettings, found: number) =>
   fail(name, `it serves chain ${found}, and ${chainId} is configured`, "check rpc_urls and chain_id")
 
-/** Whether it has the known blocks of the public network. */
-const identity = Effect.fn("Doctor.identity")(function* (name: string, chain: ChainSettings, client: RpcClient) {
-  const numbers = chain.knownBlocks.map(({ number }) => number).join(" and ")
+/** `first`: the hash of the first block, as stored when reading began. */
+const blocksOf = ({ knownBlocks }: ChainSettings, first: string | undefined): ReadonlyArray<KnownBlock> =>
+  first === undefined ? knownBlocks : [...knownBlocks.filter(({ hash }) => hash !== first), { number: 0, hash: first }]
+
+/** Whether it has the known blocks of the public network, and the first block that reading began with. */
+const identity = Effect.fn("Doctor.identity")(function* (
+  name: string,
+  chain: ChainSettings,
+  client: RpcClient,
+  first: string | undefined
+) {
+  const blocks = blocksOf(chain, first)
+  const numbers = blocks.map(({ number }) => number).join(" and ")
   if (numbers === "") return []
-  const seen = yield* Effect.either(checkIdentity(chain, chain.chainId, chain.knownBlocks, client))
+  const seen = yield* Effect.either(checkIdentity(chain, chain.chainId, blocks, client))
   if (Either.isRight(seen)) {
+    const known = chain.knownBlocks.length > 0 ? "as on the public network" : "as when reading began"
     return seen.right.length > 0
-      ? [ok(name, `block ${seen.right.join(" and ")} as on the public network`)]
+      ? [ok(name, `block ${seen.right.join(" and ")} ${known}`)]
       : [
           warn(
             name,
@@ -162,7 +174,9 @@ const identity = Effect.fn("Doctor.identity")(function* (name: string, chain: Ch
   }
   if (seen.left._tag === "RpcError") return yield* seen.left
   const { block, expected, found } = seen.left
-  return [fail(name, `it serves another chain: its block ${block} is ${found}, not ${expected}`, "check rpc_urls")]
+  const remedy = chain.knownBlocks.length > 0 ? "" : "; a test chain that was started anew needs a new database"
+  const finding = `it serves another chain: its block ${block} is ${found}, not ${expected}`
+  return [fail(name, finding, `check rpc_urls${remedy}`)]
 })
 
 interface Examined {
@@ -173,10 +187,10 @@ interface Examined {
 const unusable = (finding: Finding): Examined => ({ seen: undefined, findings: [finding] })
 
 const examineProvider = Effect.fn("Doctor.provider")(
-  function* (name: string, chain: ChainSettings, client: RpcClient) {
+  function* (name: string, chain: ChainSettings, client: RpcClient, first: string | undefined) {
     const [chainId] = yield* sendBatch(client, [getChainId])
     if (chainId !== chain.chainId) return unusable(wrongChain(name, chain, chainId))
-    const known = yield* identity(`${name} blocks`, chain, client)
+    const known = yield* identity(`${name} blocks`, chain, client, first)
     const otherChain = known.find(({ status }) => status === "fail")
     if (otherChain !== undefined) return unusable(otherChain)
     const { head, latency } = yield* measure(client)
@@ -221,15 +235,19 @@ const countFindings = (key: string, usable: number): ReadonlyArray<Finding> => {
   return [fail(`${key} providers`, "none is usable: this chain is not read", remedy)]
 }
 
-/** Checks each provider of a chain. The other checks of the chain use the first usable one. */
-export const examineProviders = Effect.fn("Doctor.providers")(function* (chain: ChainSettings) {
+/**
+ * Checks each provider of a chain. The other checks of the chain use the first usable one.
+ *
+ * @param first the hash of the chain's first block, as stored when reading began
+ */
+export const examineProviders = Effect.fn("Doctor.providers")(function* (chain: ChainSettings, first?: string) {
   const rpc = yield* Rpc
   const key = networkKey(chain)
   const found = yield* Effect.forEach(
     chain.rpcUrls,
     (url) => {
       const client = rpc.client(Redacted.make(Redacted.value(url)))
-      return examineProvider(`${key} ${client.host}`, chain, client)
+      return examineProvider(`${key} ${client.host}`, chain, client, first)
     },
     { concurrency: "unbounded" }
   )

@@ -2,6 +2,9 @@ import { existsSync, statSync } from "node:fs"
 import type Database from "better-sqlite3"
 import { Either } from "effect"
 import { selectUsages, toUsage, type Usage, type UsageRow } from "../Auth/UsageRepo.ts"
+import { type FirstBlock, selectFirstBlocks } from "../Chains/ledger/LedgerRepo.ts"
+import { networkKey } from "../Domain/Chain.ts"
+import { missingFolder } from "../Payments/addresses/lostDatabase.ts"
 import { type OpenNeed, selectOpenNeeds } from "../Payments/OpenNeedsRepo.ts"
 import { decimalsNow } from "../Payments/openNeeds.ts"
 import type { ChainSettings } from "../Settings.ts"
@@ -9,6 +12,7 @@ import { foreignLog } from "../Sql/logOwner.ts"
 import { newestSchema } from "../Sql/migrate.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 import { readDatabase, restoreBackup, unreadable } from "./openDatabase.ts"
+import type { StoredWallets } from "./otherDatabases.ts"
 
 const day = 86_400_000
 /** Days over which growth and failed deliveries are counted. */
@@ -26,6 +30,8 @@ interface Configured {
 export interface StoreFacts {
   /** Each wallet by fingerprint: its next index with a pending jump, and what of it was paid. */
   readonly wallets: ReadonlyMap<string, WalletUse>
+  /** Fingerprints of the wallets that accounts have brought. */
+  readonly accountWallets: ReadonlyArray<string>
   /** Numbering token of the daemon's last start; empty before the first. */
   readonly token: string
   /** Fingerprint of the master key that sealed the database; undefined where nothing is sealed yet. */
@@ -71,6 +77,7 @@ const name = "database"
 /** Of a database that the first start will make. */
 const noFacts: StoreFacts = {
   wallets: new Map(),
+  accountWallets: [],
   token: "",
   keyFingerprint: undefined,
   openNeeds: [],
@@ -101,15 +108,27 @@ const failing = `
   JOIN deliveries ON sequence = newest
   ORDER BY waiting DESC, failed DESC`
 
+/** What the database says of wallets. */
+const storedWallets = (database: Database.Database): StoredWallets => {
+  const rows = database.prepare("SELECT fingerprint, next_index + jump AS next FROM wallets").all() as ReadonlyArray<{
+    readonly fingerprint: string
+    readonly next: number
+  }>
+  const own = database.prepare("SELECT DISTINCT fingerprint FROM account_wallets").pluck().all()
+  return {
+    nexts: Object.fromEntries(rows.map(({ fingerprint, next }) => [fingerprint, next])),
+    ofAccounts: own as ReadonlyArray<string>
+  }
+}
+
 const factsOf = (database: Database.Database, now: number, { chains, quotaBytes }: Configured): StoreFacts => {
   const all = <Row>(sql: string, ...params: ReadonlyArray<number | string>) =>
     database.prepare(sql).all(...params) as ReadonlyArray<Row>
   const paid = new Map(
     all<{ wallet: string; paid: number; last: number; gap: number }>(paidIndexes).map((row) => [row.wallet, row])
   )
-  const wallets = all<{ fingerprint: string; next: number }>(
-    "SELECT fingerprint, next_index + jump AS next FROM wallets"
-  ).map(({ fingerprint, next }) => {
+  const { nexts, ofAccounts } = storedWallets(database)
+  const wallets = Object.entries(nexts).map(([fingerprint, next]) => {
     const used = paid.get(fingerprint) ?? { paid: 0, last: -1, gap: 0 }
     return [fingerprint, { next, paid: used.paid, gap: Math.max(used.gap, next - 1 - used.last) }] as const
   })
@@ -122,6 +141,7 @@ const factsOf = (database: Database.Database, now: number, { chains, quotaBytes 
   )
   return {
     wallets: new Map(wallets),
+    accountWallets: ofAccounts,
     token: numbering?.token ?? "",
     keyFingerprint: key?.value,
     openNeeds: all(selectOpenNeeds, decimalsNow(chains)),
@@ -202,6 +222,11 @@ export const lookAtStore = (
   if (loss !== undefined) {
     return { findings: [fail(name, loss, "tilld restore FILE with the newest backup")], facts: undefined }
   }
+  const missing = missingFolder(path)
+  if (missing !== undefined) {
+    const judge = missing.isUnits ? warn : fail
+    return { findings: [judge(name, missing.finding, missing.remedy)], facts: noFacts }
+  }
   if (!isThere(path)) {
     const finding = warn(name, `${path} is not there yet`, "tilld serve makes it at its first start")
     return { findings: [finding], facts: noFacts }
@@ -210,13 +235,30 @@ export const lookAtStore = (
   return "findings" in look ? look : { findings: [look], facts: undefined }
 }
 
-/** What open payments need of the configuration; a finding where the database cannot be read. */
-export const readOpenNeeds = (
+/** The hash of each chain's first block, by `networkKey`, as stored when reading began; none where it cannot be read. */
+export const readFirstBlocks = (path: string, isOpen: boolean): ReadonlyMap<string, string> => {
+  const found = isThere(path)
+    ? reading(path, isOpen, (database) => database.prepare(selectFirstBlocks).all() as ReadonlyArray<FirstBlock>)
+    : []
+  // Whoever reads the rest of the database says why.
+  return "finding" in found ? new Map() : new Map(found.map((row) => [networkKey(row), row.hash]))
+}
+
+/** What the next start compares with the configuration. */
+export interface StartFacts {
+  readonly openNeeds: ReadonlyArray<OpenNeed>
+  readonly wallets: StoredWallets
+}
+
+/** The same, read alone; a finding where the database cannot be read. */
+export const readStartFacts = (
   path: string,
   isOpen: boolean,
   chains: ReadonlyArray<ChainSettings>
-): ReadonlyArray<OpenNeed> | Finding => {
-  const read = (database: Database.Database) =>
-    database.prepare(selectOpenNeeds).all(decimalsNow(chains)) as ReadonlyArray<OpenNeed>
-  return isThere(path) ? reading(path, isOpen, read) : []
-}
+): StartFacts | Finding =>
+  isThere(path)
+    ? reading(path, isOpen, (database) => ({
+        openNeeds: database.prepare(selectOpenNeeds).all(decimalsNow(chains)) as ReadonlyArray<OpenNeed>,
+        wallets: storedWallets(database)
+      }))
+    : { openNeeds: [], wallets: { nexts: {}, ofAccounts: [] } }

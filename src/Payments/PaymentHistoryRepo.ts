@@ -1,7 +1,9 @@
 /** The history of a payment for `tilld payments show`: read from other repositories' tables. Times in Unix milliseconds. */
+import { Effect } from "effect"
 import type { EventKind } from "../Domain/Event.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import type { PaymentStatus } from "../Domain/Payment.ts"
+import type { Receipt } from "../Domain/Receipt.ts"
 import type { Db } from "../Sql.ts"
 
 export interface Transition {
@@ -26,4 +28,40 @@ export const events = (db: Db, payment: PaymentId) =>
   db.all<StoredEvent>(
     "SELECT id, kind, created_at AS createdAt FROM events WHERE payment_id = ? ORDER BY created_at, rowid",
     [payment]
+  )
+
+/**
+ * Why a receipt does not count: two providers deny it, its chain was given up before a second one had it, or a reorg has
+ * orphaned it.
+ */
+export type Uncounted = "denied" | "given_up" | "orphaned"
+
+type ReceiptKey = Pick<Receipt, "chain" | "blockHash" | "address" | "position">
+
+const keyOf = ({ address, blockHash, chain, position }: ReceiptKey) => `${chain} ${blockHash} ${address} ${position}`
+
+// The audit log keeps every act. What is given up with a chain: `dropUndecided` in OpenNeedsRepo.ts. Money that a reorg has
+// moved into another block is not.
+const wasGivenUp = `corroborated = 0 AND tx_hash IS NOT NULL
+  AND (gone.chain <> (SELECT chain FROM payments WHERE id = gone.payment_id)
+    OR EXISTS (SELECT 1 FROM exceptions WHERE payment_id = gone.payment_id AND kind = 'unattributed'
+      AND chain = gone.chain AND tx_hash = gone.tx_hash))
+  AND EXISTS (SELECT 1 FROM audit WHERE act = 'payments abandon' AND at >= gone.seen_at
+    AND detail ->> 'chain' = gone.chain AND detail ->> 'mode' = gone.mode AND detail ->> 'token' IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM receipts AS again WHERE again.payment_id = gone.payment_id AND again.chain = gone.chain
+    AND again.tx_hash = gone.tx_hash AND again.canonical = 1)`
+
+/** Why receipts of a payment do not count; undefined for those that do. */
+export const uncounted = (db: Db, payment: PaymentId) =>
+  Effect.map(
+    db.all<ReceiptKey & { readonly why: Uncounted }>(
+      `SELECT chain, block_hash AS blockHash, address, position,
+         CASE WHEN refuted = 1 THEN 'denied' WHEN ${wasGivenUp} THEN 'given_up' ELSE 'orphaned' END AS why
+       FROM receipts AS gone WHERE payment_id = ? AND canonical = 0 AND dust IS NULL`,
+      [payment]
+    ),
+    (rows) => {
+      const found = new Map(rows.map((row) => [keyOf(row), row.why]))
+      return (receipt: Receipt) => found.get(keyOf(receipt))
+    }
   )

@@ -1,10 +1,20 @@
+import { createHash } from "node:crypto"
 import { homedir, userInfo } from "node:os"
-import { dirname, join, relative } from "node:path"
+import { basename, dirname, join, relative } from "node:path"
 import type { SettingsSource } from "./configSource.ts"
 
 /** Whether a copy of the database's folder would contain `folder`. Both paths are absolute. */
 export const isBeside = (database: string, folder: string): boolean =>
   !relative(dirname(database), folder).startsWith("..")
+
+/** The name of a sandbox's folder. */
+export const sandboxFolder = ".sandbox"
+
+/** A sandbox deletes its database at each start, and all sandboxes have one wallet: each has a folder for its mark alone. */
+const ownFolder = (database: string, folder: string): string =>
+  basename(dirname(database)) === sandboxFolder
+    ? join(folder, `sandbox-${createHash("sha256").update(database).digest("hex").slice(0, 16)}`)
+    : folder
 
 /**
  * The default folder for the mark of the address numbering: a cache directory, which backups omit and restores do not
@@ -15,5 +25,6 @@ export const markFolderOf = (database: string, env: SettingsSource["env"]): stri
   const [systemd] = (env.CACHE_DIRECTORY ?? "").split(":")
   const cache = env.XDG_CACHE_HOME || join(env.HOME || homedir(), ".cache")
   const folders = [...(systemd ? [systemd] : []), join(cache, "tilld")]
-  return folders.find((folder) => !isBeside(database, folder)) ?? join("/var/tmp", `tilld-${userInfo().uid}`)
+  const shared = folders.find((folder) => !isBeside(database, folder)) ?? join("/var/tmp", `tilld-${userInfo().uid}`)
+  return ownFolder(database, shared)
 }

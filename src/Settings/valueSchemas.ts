@@ -61,14 +61,33 @@ export const anyText = must("a text", Schema.String)
 const hasNoDuplicates = (items: ReadonlyArray<unknown>) =>
   new Set(items.map((item) => (Redacted.isRedacted(item) ? Redacted.value(item) : item))).size === items.length
 
+/** Names that hosts files have for this machine. Each name below `localhost` is one too. */
+const loopbackName = /^(.+\.)?localhost$|^localhost\.localdomain$|^ip6-(localhost|loopback)$/
+
+/** A host in one form: an IPv4 address in IPv6 leads to the same node, as all names and addresses of this machine do. */
+const hostOf = (hostname: string): string => {
+  const host = hostname.replace(/^\[|\]$|\.$/g, "")
+  if (!ipaddr.isValid(host)) return loopbackName.test(host) ? "localhost" : host
+  const address = ipaddr.process(host)
+  return ["loopback", "unspecified"].includes(address.range()) ? "localhost" : address.toString()
+}
+
+/** A path in one form: servers decode it, and most of them ignore empty parts. */
+const pathOf = (pathname: string): string => {
+  const decoded = pathname.replace(/%([0-9a-f]{2})/gi, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16))
+  )
+  return decoded.split("/").filter(Boolean).join("/")
+}
+
 /**
  * The node that a URL leads to. Two URLs of one node are one voice: whatever they differ by, but for port, path and query,
  * which may lead to another one.
  */
 const nodeOf = (url: string): string => {
-  const { hostname, pathname, port, search } = new URL(url)
-  const host = loopback.test(hostname) ? "localhost" : hostname.replace(/\.$/, "")
-  return `${host}:${port}${withoutTrailingSlash(pathname)}${search}`
+  const { hostname, pathname, port, searchParams } = new URL(url)
+  const query = Array.from(searchParams, (each) => JSON.stringify(each)).sort()
+  return `${hostOf(hostname)}:${port}/${pathOf(pathname)}?${query.join("&")}`
 }
 
 const hasNoNodeTwice = (urls: ReadonlyArray<Redacted.Redacted>) =>

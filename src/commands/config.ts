@@ -18,18 +18,39 @@ const placeholders = ({ chains, server }: SettingsShape): ReadonlyArray<string> 
 ]
 
 /** Loaded only here: no other command reads the database beside a daemon. */
-const store = Effect.promise(() => Promise.all([import("../Doctor/storeFacts.ts"), import("../Payments/openNeeds.ts")]))
+const store = Effect.promise(() =>
+  Promise.all([
+    import("../Doctor/storeFacts.ts"),
+    import("../Payments/openNeeds.ts"),
+    import("../Doctor/otherDatabases.ts"),
+    import("../Payments/addresses/lostDatabase.ts")
+  ])
+)
 
-/**
- * Refuses what the next start would: a configuration without what open payments need. Gives why the database was not
- * compared, where this user cannot read it.
- */
-const compareWithPayments = Effect.fnUntraced(function* (file: string, { chains, database }: SettingsShape) {
-  const [{ readOpenNeeds }, { unmetNeeds }] = yield* store
-  const needs = readOpenNeeds(database.path, holderOf(database.path) !== undefined, chains)
-  if ("finding" in needs) return needs.finding
-  const problems = unmetNeeds(chains, needs).map(({ at, need, remedy }) => ({ at, message: `${need}: ${remedy}` }))
-  return problems.length === 0 ? undefined : yield* new SettingsInvalid({ file, problems })
+/** What the configuration says of the database, compared with what is there. */
+interface Compared {
+  /** Why the database was not compared, where this user cannot read it. */
+  readonly uncompared?: string
+  /** What the operator may not have meant. */
+  readonly warnings: ReadonlyArray<string>
+}
+
+/** Refuses what the next start would: a configuration without what open payments need. */
+const compareWithDatabase = Effect.fnUntraced(function* (file: string, settings: SettingsShape) {
+  const [{ readStartFacts }, { unmetNeeds }, { otherDatabase, overtakenWallets }, { missingFolder }] = yield* store
+  const { markFolder, path } = settings.database
+  const found = readStartFacts(path, holderOf(path) !== undefined, settings.chains)
+  if ("finding" in found) return { uncompared: found.finding, warnings: [] } satisfies Compared
+  const problems = unmetNeeds(settings.chains, found.openNeeds).map(({ at, need, remedy }) => ({
+    at,
+    message: `${need}: ${remedy}`
+  }))
+  if (problems.length > 0) return yield* new SettingsInvalid({ file, problems })
+  const missing = missingFolder(path)
+  const overtaken = overtakenWallets(settings, markFolder, found.wallets).map(otherDatabase)
+  const warnings = [...(missing === undefined ? [] : [missing]), ...overtaken]
+  const compared: Compared = { warnings: warnings.map(({ finding, remedy }) => `${finding}: ${remedy}`) }
+  return compared
 })
 
 const check = Command.make(
@@ -37,9 +58,9 @@ const check = Command.make(
   common,
   Effect.fnUntraced(function* (options) {
     const file = yield* configPath(options)
-    const { settings, uncompared } = yield* loadSettings(options).pipe(
+    const { compared, settings } = yield* loadSettings(options).pipe(
       Effect.bindTo("settings"),
-      Effect.bind("uncompared", ({ settings }) => compareWithPayments(file, settings)),
+      Effect.bind("compared", ({ settings }) => compareWithDatabase(file, settings)),
       Effect.tapError(({ problems }) =>
         options.json ? print(JSON.stringify({ valid: false, file, problems })) : Effect.void
       )
@@ -47,8 +68,10 @@ const check = Command.make(
     const chains = settings.chains.map(networkKey)
     const unfilled = placeholders(settings)
     if (options.json) {
-      return yield* print(JSON.stringify({ valid: true, file, chains, placeholders: unfilled, uncompared }))
+      return yield* print(JSON.stringify({ valid: true, file, chains, placeholders: unfilled, ...compared }))
     }
+    const { uncompared, warnings } = compared
+    for (const warning of warnings) yield* print(`Warning: ${warning}`)
     yield* print(`${file} is valid. Chains: ${chains.join(", ")}`)
     if (unfilled.length > 0) yield* print(`Still the example's: ${unfilled.join(", ")}`)
     if (uncompared !== undefined) yield* print(`Not compared with open payments: ${uncompared}`)

@@ -6,7 +6,7 @@ import { CreateAccount, CreateKey, NotUnderstood } from "../Control/controlReque
 import { chained, plain, sealed, sending } from "../Control/handlers.ts"
 import { Invocation } from "../Control/Invocation.ts"
 import { Outbox } from "../Events/Outbox.ts"
-import { refuseLost } from "../Payments/addresses/lostDatabase.ts"
+import { refuseLost, refuseMissingFolder } from "../Payments/addresses/lostDatabase.ts"
 import { notedJumps } from "../Payments/addresses/numberingJumps.ts"
 import { settlementLayer } from "../Payments/Settlement.ts"
 import { Secrets } from "../Secrets.ts"
@@ -47,6 +47,7 @@ const lock = Effect.fnUntraced(function* (database: SettingsShape["database"], c
   if (!creates && !existsSync(path) && !existsSync(`${path}.lock`)) {
     return yield* Effect.zipRight(refuseLost(database), noDatabase(path))
   }
+  yield* refuseMissingFolder(database)
   yield* InstanceLock.acquire(path, command)
   yield* refuseLost(database)
   if (existsSync(path)) return

@@ -21,6 +21,7 @@ import { type ShowAmount, withAmounts } from "./amounts.ts"
 import { cancel } from "./cancelPayment.ts"
 import { common } from "./commonOptions.ts"
 import { attemptLine } from "./deliveries.ts"
+import { evidenceOf } from "./evidence.ts"
 import { table } from "./Output.ts"
 import { account, after, chain, limit, limitOf, mode, moreOf, pageOf, refuse } from "./options.ts"
 import { printResult } from "./result.ts"
@@ -99,14 +100,6 @@ const renderDust = (sum: Story["dust"][number], amount: string): string =>
   `${sum.transfers} small transfers, ${sum.kind}  ${amount}  ${sum.chain}  ` +
   `up to block ${sum.newestBlock}${sum.corroborated ? "" : "  no second provider has them yet"}`
 
-const evidenceOf = ({ corroborated, deniedBy, unverifiable }: Story["receipts"][number]): string => {
-  if (corroborated) return ""
-  if (deniedBy !== undefined) return `  ${deniedBy} denies it, and no second provider has it`
-  return unverifiable === true
-    ? "  no second provider has the states or the trace that would show it"
-    : "  no second provider has it yet"
-}
-
 const renderStory = (story: Story, show: ShowAmount): string => {
   const { deliveries, dust, events, exceptions, payment, receipts, transitions } = story
   const { mode } = payment
@@ -124,8 +117,7 @@ const renderStory = (story: Story, show: ShowAmount): string => {
       ...receipts.map(
         (receipt) =>
           `${receipt.blockTime}  ${show({ ...receipt, mode }, receipt)}  ${receipt.txHash ?? "transaction unknown"}  ` +
-          `block ${receipt.blockNumber}${receipt.canonical ? "" : "  does not count: a reorg orphaned it, or two providers deny it"}` +
-          evidenceOf(receipt)
+          `block ${receipt.blockNumber}${evidenceOf(receipt)}`
       )
     ]),
     ...(dust.length === 0

@@ -35,17 +35,32 @@ const head = ({
     ...overruled.map((objection) => `Overruled by --force: ${objection}.`)
   ].join("\n")
 
-const skipped = ({ paymentsInLastDay, wallets }: Restored) =>
-  [
-    "Addresses: the next start skips these indexes of each wallet and watches them, so that no address is given twice and",
-    "money of lost payments becomes an exception (tilld payments exceptions).",
+/** Without its key, addresses of a wallet cannot be derived. */
+const unwatched = ({ wallets }: Restored): ReadonlyArray<string> => {
+  const unused = wallets.filter(({ usedBy }) => usedBy.length === 0).map(({ wallet }) => wallet)
+  return unused.length === 0
+    ? []
+    : [
+        `NOT WATCHED: the skipped addresses of ${unused.join(", ")}, whose extended public key neither the configuration nor an`,
+        "account has. Money that came there for payments that the backup lacks is not found. Configure that key for the next start,",
+        "as wallets.live or wallets.test: they stay watched from then on, also when another key takes its place again."
+      ]
+}
+
+const skipped = (restored: Restored) => {
+  const { paymentsInLastDay, wallets } = restored
+  return [
+    "Addresses: the next start skips these indexes of each wallet that is in use and watches them, so that no address is given",
+    "twice and money of lost payments becomes an exception (tilld payments exceptions).",
     table(
       ["WALLET", "SKIPPED FROM", "NEXT INDEX", "USED BY"],
       wallets.map(({ from, next, usedBy, wallet }) => [wallet, `${from}`, `${next}`, usedBy.join(", ") || "nobody now"])
     ),
+    ...unwatched(restored),
     `The backup's last day had ${count(paymentsInLastDay, "payment")}. If more than ${blindJump} may have been created since it,`,
     "run tilld addresses jump --by N now, before tilld is started."
   ].join("\n")
+}
 
 const open = ({ openPayments, pendingDeliveries }: Restored) =>
   [
@@ -110,6 +125,15 @@ const unknown = ({ newest }: Restored) =>
     "- Payments confirmed since are confirmed again, and their webhooks sent again with the same event ids."
   ].join("\n")
 
+const start = ({ refusals }: Restored) =>
+  refusals.length === 0
+    ? "Start tilld now."
+    : [
+        "tilld does not start with this configuration, which lacks what payments of the backup need:",
+        ...refusals.map(({ at, need, remedy }) => `  ${at}: ${need}: ${remedy}`),
+        "tilld config check says whether it would start."
+      ].join("\n")
+
 /** What has to be looked at after a restore, for people. */
 export const renderRestored = (restored: Restored): string =>
   [
@@ -117,5 +141,5 @@ export const renderRestored = (restored: Restored): string =>
     skipped(restored),
     open(restored),
     restored.lost === null ? unknown(restored) : known(restored.lost),
-    "Start tilld now."
+    start(restored)
   ].join("\n\n")

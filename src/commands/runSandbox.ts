@@ -20,6 +20,7 @@ import { endLeftovers, forget, remember } from "../Sandbox/leftovers.ts"
 import { localPort } from "../Sandbox/local.ts"
 import { startReceiver } from "../Sandbox/Receiver.ts"
 import { HttpServer } from "../Server.ts"
+import { sandboxFolder } from "../Settings/indexMarkFolder.ts"
 import { load, makeMasterKeyFile, type SettingsShape, type SettingsSource } from "../Settings.ts"
 import * as InstanceLock from "../Sql/InstanceLock.ts"
 import { Patience } from "../Telemetry/patience.ts"
@@ -35,18 +36,16 @@ const history = 32
 /** A local chain ended while the sandbox ran. */
 class ChainEnded extends Data.TaggedError("ChainEnded")<{ readonly message: string }> {}
 
-const folderName = ".sandbox"
-
 /** The sandbox deletes the database when it starts: it must be its own. */
 const checkIsSandbox = ({ chains, database }: SettingsShape, path: string) => {
   const folder = dirname(database.path)
   const local = chains.filter((chain) => chain.mode === "test" && localPort(chain) !== undefined)
-  return basename(folder) === folderName && local.length === chains.length && local.length === chainNames.length
+  return basename(folder) === sandboxFolder && local.length === chains.length && local.length === chainNames.length
     ? Effect.succeed(folder)
     : new UsageError({
         message:
           `${path} is not a sandbox's configuration, and a sandbox deletes its database at every start: database.path ` +
-          `must be in a folder named ${folderName}, and [chains] must have ${chainNames.join(", ")} in test mode, ` +
+          `must be in a folder named ${sandboxFolder}, and [chains] must have ${chainNames.join(", ")} in test mode, ` +
           "each at http://127.0.0.1:PORT, and nothing else"
       })
 }

@@ -10,6 +10,7 @@ import { type BackupOptions, backUp } from "../../src/Backup.ts"
 import { hdWallet } from "../../src/Payments/addresses/hdWallet.ts"
 import { fingerprintOf } from "../../src/Secrets.ts"
 import { loadMasterKey } from "../../src/Settings/masterKey.ts"
+import type { SettingsShape } from "../../src/Settings.ts"
 import * as Sql from "../../src/Sql.ts"
 import { built } from "../lib/processes.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
@@ -79,13 +80,16 @@ export const installation = Effect.gen(function* () {
     exists: (name: string) => existsSync(join(folder, name)),
     backUp: (name: string, asked: Partial<BackupOptions> & { readonly force?: boolean } = {}) =>
       asShipped(backUp(name === "-" ? name : join(folder, name), asked.force ?? false, { ...options, ...asked })),
-    restore: (file: string, asked: { readonly force?: boolean; readonly identity?: string } = {}) =>
+    restore: (
+      file: string,
+      asked: { readonly force?: boolean; readonly identity?: string; readonly over?: Partial<SettingsShape> } = {}
+    ) =>
       asShipped(
         restore({
           file: join(folder, file),
           force: asked.force ?? false,
           identity: asked.identity,
-          settings,
+          settings: { ...settings, ...asked.over },
           env: {},
           who: "somebody"
         })

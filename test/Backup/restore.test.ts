@@ -217,6 +217,11 @@ describe("tilld restore", () => {
       JSON.stringify({ database: path, wallets: { [wallet]: 50 }, tokens: ["lost"] })
     )
     expect((yield* restore("a.db")).wallets).toMatchObject([{ wallet, from: 3, next: 1050 }])
+    writeFileSync(
+      markFile({ ...settings.database, path: "/former/tilld.db" }),
+      JSON.stringify({ database: "/former/tilld.db", wallets: { [wallet]: 70 }, tokens: ["other"] })
+    )
+    expect((yield* restore("a.db")).wallets).toMatchObject([{ wallet, from: 3, next: 1070 }])
   })
 
   liveTest("refuses a newer schema by name", function* () {

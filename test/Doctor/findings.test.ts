@@ -36,6 +36,7 @@ const nothing: StoreFacts = {
   wallets: new Map(),
   token: "",
   keyFingerprint: undefined,
+  accountWallets: [],
   openNeeds: [],
   exceptions: [],
   usages: [],

@@ -81,6 +81,7 @@ const expectFacts = (path: string, isOpen: boolean) =>
       wallets: new Map([["w", { next: 15, paid: 2, gap: 7 }]]),
       token: "",
       keyFingerprint: undefined,
+      accountWallets: [],
       openNeeds: [],
       exceptions: [
         { kind: "late", count: 2, oldest: 3001 },

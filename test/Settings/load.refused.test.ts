@@ -180,6 +180,16 @@ DAI = { address = "0x5fd84259d66Cd46123540766Be93DFE6D43130D7", decimals = 18 }
         [one, `${one}#2`],
         ["http://localhost:8545", "http://127.0.0.1:8545/"],
         ["http://[::1]:8545", "http://127.1.2.3:8545"],
+        ["http://127.0.0.1:8545", "http://0.0.0.0:8545"],
+        ["http://127.0.0.1:8545", "http://[::]:8545"],
+        ["http://127.0.0.1:8545", "http://[::ffff:127.0.0.1]:8545"],
+        ["http://127.0.0.1:8545", "http://rpc.localhost:8545"],
+        ["http://127.0.0.1:8545", "http://ip6-localhost.:8545"],
+        ["http://192.0.2.1:8545", "http://[::ffff:192.0.2.1]:8545"],
+        [one, "https://rpc.example.com//v1/./key"],
+        [one, "https://rpc.example.com/v1/%6bey"],
+        [one, `${one}?`],
+        [`${one}?a=1&b=%32`, `${one}?b=2&a=1`],
         ["http://node:8545", "https://other.example.com", "http://NODE:8545//"]
       ]
       for (const urls of twice) {
@@ -191,6 +201,10 @@ DAI = { address = "0x5fd84259d66Cd46123540766Be93DFE6D43130D7", decimals = 18 }
         [one, "https://rpc.example.com/v1/other"],
         [one, "https://rpc.example.com/v1/KEY"],
         [one, `${one}?chain=base`],
+        [`${one}?key=1`, `${one}?key=2`],
+        [`${one}?key=a&b=c`, `${one}?key=a%26b=c`],
+        ["http://localhost:8545", "http://localhost.example.com:8545"],
+        ["http://192.0.2.1:8545", "http://192.0.2.2:8545"],
         ["http://localhost:8545", "http://127.0.0.1:8546"],
         [one, "https://rpc.example.net/v1/key"]
       ]

@@ -90,7 +90,7 @@ liveTest("a command that needs a database makes none", function* () {
     expect([code, stdout], command.join(" ")).toEqual([2, ""])
     expect(stderr, command.join(" ")).toMatch(new RegExp(`^tilld: There is no database ${database}: .*--config.*serve`))
   }
-  expect(readdirSync(folder)).toEqual(["tilld.toml"])
+  expect(readdirSync(folder, { recursive: true })).toEqual(["data", "tilld.toml"])
 })
 
 liveTest("an account with a wallet of its own, by standard input", function* () {

@@ -156,6 +156,37 @@ liveTest("payments abandon: for a chain that the configuration has no longer too
   expect(yield* json("payments", "show", paymentId(2))).toMatchObject({ payment: { status: "pending" } })
 })
 
+liveTest("payments show: says of each receipt that does not count why", function* () {
+  const { execute, json, tilld } = yield* withRows
+  const receipt = (n: number, chain: string, over: string) =>
+    `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
+       payment_id, seen_at, canonical, corroborated, refuted, denied_by)
+     VALUES ('${chain}', 'test', '0xc${n}', '0x0000000000000000000000000000000000000002', 'tx:${n}', ${n}, 9, '0x${n}', 'ETH',
+       '${n}', '${paymentId(2)}', 3000, ${over});`
+  execute(receipt(1, "polygon", "1, 0, 0, NULL"))
+  execute(receipt(2, "polygon", "0, 0, 1, 'rpc.example'"))
+  execute(receipt(3, "polygon", "0, 1, 0, NULL"))
+  execute(receipt(4, "base", "0, 0, 0, NULL"))
+  execute(receipt(5, "base", "1, 0, 0, 'rpc.example'"))
+  expect(yield* json("payments", "abandon", "--chain", "polygon", "--mode", "test")).toMatchObject({ givenUp: 1 })
+  const shown = yield* json("payments", "show", paymentId(2))
+  expect(shown.receipts.map((each: Record<string, unknown>) => [each["txHash"], each["uncounted"]])).toEqual([
+    ["0x1", "given_up"],
+    ["0x2", "denied"],
+    ["0x3", "orphaned"],
+    ["0x4", "orphaned"],
+    ["0x5", undefined]
+  ])
+  const text = (yield* tilld("payments", "show", paymentId(2))).stdout
+  expect(text.match(/(?<= {2}0x\d {2}block ).*/g)).toEqual([
+    "1  does not count: it was given up with tilld payments abandon, before a second provider had it",
+    "2  does not count: two providers deny it",
+    "3  does not count: a reorg orphaned it",
+    "4  does not count: a reorg orphaned it",
+    "5  rpc.example denies it, and no second provider has it"
+  ])
+})
+
 liveTest("payments show: by address, reference or transaction; of several it lists all, and shows none", function* () {
   const { execute, json, tilld } = yield* withRows
   const hash = `0x${"a".repeat(64)}`

@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs"
+import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { testXpub } from "../lib/settings.ts"
@@ -22,6 +22,7 @@ export const masterKey = Buffer.alloc(32, 7).toString("base64")
 export const installation = Effect.gen(function* () {
   const folder = yield* temporaryFolder
   writeFileSync(join(folder, "tilld.toml"), configuration)
+  mkdirSync(join(folder, "data"))
   const tilld = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}, input?: string) =>
     run(args, {
       cwd: folder,

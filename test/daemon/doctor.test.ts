@@ -1,10 +1,10 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, layer } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Schedule } from "effect"
 import type { Finding } from "../../src/Doctor.ts"
 import type { LocalChain } from "../../src/Sandbox/LocalChain.ts"
-import { type Daemon, type Home, localChain, makeHome, serve } from "../lib/daemon.ts"
+import { type Daemon, type Home, localChain, makeHome, rows, serve } from "../lib/daemon.ts"
 import { type FaultName, type FaultOptions, type FaultProxy, startFaultProxy } from "../lib/faultProxy.ts"
 import { tilld } from "../lib/tilld.ts"
 
@@ -269,6 +269,29 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
         "daemon"
       ])
       expect(statusOf(damaged, "master key")).toMatchObject([{ status: "warn" }])
+    })
+  )
+
+  it.scoped("without a daemon knows a node that was started anew, with the same chain id and other blocks", () =>
+    Effect.gen(function* () {
+      const { chain } = yield* Shop
+      const home = yield* makeHome({ chains: new Map([["base", chain]]) })
+      const daemon = yield* serve(home)
+      yield* Effect.repeat(rows(home, "SELECT 1 FROM scans WHERE genesis_hash IS NOT NULL"), {
+        until: ({ length }) => length > 0,
+        schedule: Schedule.spaced("50 millis")
+      })
+      yield* daemon.end("SIGTERM")
+      expect(statusOf(yield* examine(home.config), / blocks$/)).toMatchObject([
+        { status: "ok", finding: "block 0 as when reading began" }
+      ])
+      const anew = yield* localChain("base")
+      yield* anew.mine(20, 2)
+      writeFileSync(home.config, readFileSync(home.config, "utf8").replace(chain.url, anew.url))
+      const found = yield* examine(home.config)
+      expect(statusOf(found, / blocks$/)).toMatchObject([
+        { status: "fail", finding: expect.stringContaining("it serves another chain: its block 0 is 0x") }
+      ])
     })
   )
 })

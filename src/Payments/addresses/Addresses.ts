@@ -80,7 +80,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
 
       const resolve = Effect.fnUntraced(function* (tx: Tx["Type"], owner: Owner) {
         const pool = yield* pools.ofOwner(tx, owner)
-        yield* Repo.ensure(tx, pool)
+        yield* Effect.provideService(numbered.enter(pool), Tx, tx)
         yield* numbered.follow(tx)
         tx.afterCommit(() => owners.set(keyOf(owner), pool))
         return pool
@@ -135,12 +135,15 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
         )
       })
 
+      /** Pools of wallets that another database has used further: those of the configuration and of all accounts. */
+      const overtaken = yield* Effect.forEach(numbered.overtaken(), pools.byFingerprint, { concurrency: 1 })
       yield* writer.write(
         Effect.gen(function* () {
-          const tx = yield* Tx
           yield* numbered.begin
-          for (const pool of pools.configured) yield* Repo.ensure(tx, pool)
-          yield* numbered.follow(tx)
+          for (const pool of new Set([...pools.configured, ...overtaken])) {
+            if (pool !== undefined) yield* numbered.enter(pool)
+          }
+          yield* numbered.follow(yield* Tx)
         })
       )
       // Jumps that are owed are done before any address is taken, so that all skipped addresses are watched from the start.
@@ -173,6 +176,11 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
       const ready = Effect.fnUntraced(function* (owner: Owner) {
         if (owners.has(keyOf(owner))) return
         const pool = yield* pools.ofOwner(reader, owner)
+        if (numbered.overtaken().includes(pool.fingerprint)) {
+          // Of an account that was created since the start. `take` would derive the skipped addresses in its transaction.
+          yield* writer.write(numbered.enter(pool))
+          yield* jump(0)
+        }
         const row = yield* Repo.byFingerprint(reader, pool.fingerprint)
         const { jump: ahead } = row ?? (yield* Repo.numbering(reader))
         pool.startAt((row?.next_index ?? 0) + ahead)

@@ -33,7 +33,7 @@ const Mark = Schema.Struct({
   tokens: Schema.Array(Schema.String),
   /** The next index of every wallet, by fingerprint. */
   wallets: Schema.Record({ key: Schema.String, value: Schema.NonNegativeInt }),
-  /** For people only. */
+  /** The path of the database, for messages. */
   database: Schema.String
 })
 export type Mark = typeof Mark.Type
@@ -48,30 +48,36 @@ export const markFile = ({ markFolder, path }: Place): string =>
 
 const isMissing = (error: unknown) => error instanceof Error && "code" in error && error.code === "ENOENT"
 
-/** The mark; undefined where it is missing or cannot be parsed. Throws where the file system refuses. */
-export const readMark = (place: Place): Mark | undefined => {
+/** The mark in this file; undefined where it is missing or cannot be parsed. Throws where the file system refuses. */
+export const markAt = (file: string): Mark | undefined => {
   try {
-    return Option.getOrUndefined(decode(readFileSync(markFile(place), "utf8")))
+    return Option.getOrUndefined(decode(readFileSync(file, "utf8")))
   } catch (error) {
     if (isMissing(error)) return undefined
     throw error
   }
 }
 
+/** The mark of a database, as `markAt` gives it. */
+export const readMark = (place: Place): Mark | undefined => markAt(markFile(place))
+
 /** `CacheDirectory=` of the unit: a command has another default folder, since that depends on the environment. */
 export const unitFolder = "/var/cache/tilld"
 
-/** The furthest next index of every wallet in the marks that the database has in these folders, as far as they can be read. */
-export const furthestIn = (folders: ReadonlyArray<string>, path: string): Mark["wallets"] => {
+/** The furthest next index of every wallet. */
+export const furthestOf = (all: ReadonlyArray<Mark["wallets"]>): Mark["wallets"] => {
   const furthest: Record<string, number> = {}
-  for (const markFolder of folders) {
-    const mark = Either.getOrUndefined(Either.try(() => readMark({ path, markFolder })))
-    for (const [wallet, next] of Object.entries(mark?.wallets ?? {})) {
-      furthest[wallet] = Math.max(furthest[wallet] ?? 0, next)
-    }
+  for (const [wallet, next] of all.flatMap(Object.entries<number>)) {
+    furthest[wallet] = Math.max(furthest[wallet] ?? 0, next)
   }
   return furthest
 }
+
+/** The same, of the marks that the database has in these folders, as far as they can be read. */
+export const furthestIn = (folders: ReadonlyArray<string>, path: string): Mark["wallets"] =>
+  furthestOf(
+    folders.map((markFolder) => Either.getOrUndefined(Either.try(() => readMark({ path, markFolder })))?.wallets ?? {})
+  )
 
 export interface IndexMark {
   /** The mark as it was when it was opened. */

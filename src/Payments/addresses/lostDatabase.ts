@@ -1,10 +1,12 @@
 /**
- * Tells a database that was lost from one that was never made. Its index mark is outside of its folder, and proves that
+ * Tells a database that was lost from one that was never made, and a missing folder from one that has no database yet. Its index mark is outside of its folder, and proves that
  * addresses were given out from it: an empty database in its place would leave nobody to watch them.
  */
 import { statSync } from "node:fs"
+import { dirname, resolve } from "node:path"
 import { Effect, Either } from "effect"
 import type { SettingsShape } from "../../Settings.ts"
+import { realFile } from "../../Sql/fileAccess.ts"
 import { StoreUnusable } from "../../Sql.ts"
 import { furthestIn, unitFolder } from "./IndexMark.ts"
 
@@ -32,4 +34,41 @@ export const refuseLost = (place: SettingsShape["database"]): Effect.Effect<void
       : new StoreUnusable({
           message: `T${loss.slice(1)}: restore a backup with tilld restore FILE; to begin with an empty database, start it once with tilld serve --new-database`
         })
+  })
+
+/** `StateDirectory=` of the unit, which makes it at its start. */
+const unitState = "/var/lib/tilld"
+
+/** A folder of the database that is not there. */
+export interface MissingFolder {
+  readonly finding: string
+  readonly remedy: string
+  /** The unit makes it. */
+  readonly isUnits: boolean
+}
+
+/** The folder of the database where it is not there: a wrong path, or a disk that is not mounted. */
+export const missingFolder = (path: string): MissingFolder | undefined => {
+  const folder = dirname(resolve(realFile(path)))
+  const found = Either.try(() => statSync(folder, { throwIfNoEntry: false }))
+  // What cannot be looked at is not missing.
+  if (Either.isLeft(found) || found.right !== undefined) return undefined
+  const isUnits = folder === unitState
+  return {
+    finding: `the folder ${folder} of database.path does not exist`,
+    remedy: isUnits
+      ? "the unit makes it at its start; without the unit, make it, or correct database.path"
+      : "correct database.path, mount its disk, or make the folder, for the user that tilld runs as",
+    isUnits
+  }
+}
+
+/** Refuses to make the folder of a database: with a wrong path, a second database would begin there. */
+export const refuseMissingFolder = (place: SettingsShape["database"]): Effect.Effect<void, StoreUnusable> =>
+  Effect.suspend(() => {
+    const missing = missingFolder(place.path)
+    if (missing === undefined) return Effect.void
+    const loss = lossOf(place)
+    const finding = loss === undefined ? missing.finding : `${missing.finding}, and ${loss}`
+    return new StoreUnusable({ message: `T${finding.slice(1)}: ${missing.remedy}` })
   })

@@ -1,13 +1,15 @@
 /**
  * Decides at each start whether the address numbering may continue, and keeps the index mark up to date while the daemon
  * runs. It may continue where the mark has the token of the database's last start and no index ahead of the database's;
- * otherwise every wallet has to jump. `Addresses.ts` is the only caller.
+ * otherwise every wallet has to jump. A wallet that another database has used further jumps too, see `otherMarks.ts`.
+ * `Addresses.ts` is the only caller.
  */
 import { randomUUID } from "node:crypto"
 import { Context, Effect, Runtime } from "effect"
 import { Settings } from "../../Settings.ts"
-import { Reader, type Tx } from "../../Sql.ts"
-import { blindJump, furthestIn, type Mark, openIndexMark, unitFolder } from "./IndexMark.ts"
+import { Reader, Tx } from "../../Sql.ts"
+import { blindJump, furthestIn, furthestOf, type Mark, openIndexMark, unitFolder } from "./IndexMark.ts"
+import { overtakenIn } from "./otherMarks.ts"
 import * as Repo from "./WalletsRepo.ts"
 
 /** `blindJump`; a simulation that hands out few addresses watches fewer. */
@@ -65,14 +67,17 @@ export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
   const { database } = yield* Settings
   const blind = yield* BlindJump
   const fork = Runtime.runFork(yield* Effect.runtime<never>())
-  const found = furthestIn([database.markFolder, yield* UnitFolder], database.path)
+  const folders = [database.markFolder, yield* UnitFolder]
+  const found = furthestIn(folders, database.path)
   const mark = yield* openIndexMark(database, (cause) => {
     fork(Effect.logError("the index mark of the address numbering cannot be written", cause))
   })
   const token = randomUUID()
   const reader = yield* Reader
   const { token: last } = yield* Repo.numbering(reader)
-  const doubt = doubtOf({ token: last, wallets: nextOf(yield* Repo.all(reader)) }, mark.found, found)
+  const known = nextOf(yield* Repo.all(reader))
+  const doubt = doubtOf({ token: last, wallets: known }, mark.found, found)
+  const overtaken = new Map(overtakenIn(folders, database.path, furthestOf([known, found])))
   yield* mark.begin(doubt === undefined ? [last, token] : [token], found)
 
   let wallets: Mark["wallets"] = found
@@ -93,6 +98,25 @@ export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
     yield* Effect.logWarning(`address numbering cannot be proven to continue: ${doubt}`).pipe(
       Effect.annotateLogs({ jump: blind, mark: database.markFolder })
     )
+  })
+
+  /**
+   * Adds the wallet if it is not known. It has to jump where another database has used it further: once in this process, since
+   * the marks of others are read at its start.
+   */
+  const enter = Effect.fnUntraced(function* (pool: {
+    readonly fingerprint: string
+    readonly account?: number | undefined
+  }) {
+    const tx = yield* Tx
+    yield* Repo.ensure(tx, pool)
+    const other = overtaken.get(pool.fingerprint)
+    if (other === undefined) return
+    yield* Repo.oweJumpTo(other.wallet, other.next + blind)
+    tx.afterCommit(() => overtaken.delete(other.wallet))
+    yield* Effect.logWarning(
+      "another database has handed out addresses of a wallet: the numbering goes on beyond them; point database.path back, if this is not meant"
+    ).pipe(Effect.annotateLogs({ wallet: other.wallet, database: other.database, from: other.next, jump: blind }))
   })
 
   /** Writes the wallets' indexes to the mark once the transaction commits. */
@@ -117,5 +141,5 @@ export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
     })
   )
 
-  return { begin, follow, note, write, sync, failure: mark.failure }
+  return { begin, enter, overtaken: () => [...overtaken.keys()], follow, note, write, sync, failure: mark.failure }
 })

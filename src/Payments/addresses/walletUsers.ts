@@ -1,7 +1,7 @@
 import { Effect, Redacted } from "effect"
 import { walletUsers } from "../../Auth/AccountsRepo.ts"
 import { type Mode, modes } from "../../Domain/Chain.ts"
-import { Settings } from "../../Settings.ts"
+import { Settings, type SettingsShape } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
 import { hdWallet } from "./hdWallet.ts"
 
@@ -13,18 +13,21 @@ export interface WalletUser {
   readonly name: string
 }
 
-/** Who uses which wallet: the configuration, and accounts that have brought their own. */
-export const allWalletUsers = Effect.gen(function* () {
-  const { wallets } = yield* Settings
-  const accounts = yield* walletUsers(yield* Reader)
-  const configured = modes.flatMap((mode): ReadonlyArray<WalletUser> => {
+/** The wallets of the configuration. */
+export const configuredWallets = (wallets: SettingsShape["wallets"]): ReadonlyArray<WalletUser> =>
+  modes.flatMap((mode): ReadonlyArray<WalletUser> => {
     const xpub = wallets[mode]
     return xpub === undefined
       ? []
       : [{ fingerprint: hdWallet(Redacted.value(xpub)).fingerprint, mode, name: `the configuration (wallets.${mode})` }]
   })
+
+/** Who uses which wallet: the configuration, and accounts that have brought their own. */
+export const allWalletUsers = Effect.gen(function* () {
+  const { wallets } = yield* Settings
+  const accounts = yield* walletUsers(yield* Reader)
   const own = accounts.map(
     ({ account, fingerprint, mode }): WalletUser => ({ fingerprint, mode, name: `account ${account} (${mode})` })
   )
-  return [...configured, ...own]
+  return [...configuredWallets(wallets), ...own]
 })

@@ -64,6 +64,27 @@ it.effect("a database that was started on another chain is not continued", () =>
   }).pipe(quiet)
 })
 
+it.effect("doctor knows a chain by the first block that reading began with, where no other is known", () => {
+  const node = new Node("a")
+  node.genesis = hash("b")
+  const chain = testChain({ chainId: 77 })
+  const blocks = (first?: string) =>
+    Effect.map(examineProviders(chain, first), ({ findings }) =>
+      findings.filter(({ name }) => name.endsWith(" blocks"))
+    )
+  return Effect.gen(function* () {
+    expect(yield* blocks()).toEqual([])
+    expect(yield* blocks(hash("b"))).toEqual([])
+    expect(yield* blocks(hash("a"))).toMatchObject([
+      {
+        status: "fail",
+        finding: `it serves another chain: its block 0 is ${hash("b")}, not ${hash("a")}`,
+        remedy: "check rpc_urls; a test chain that was started anew needs a new database"
+      }
+    ])
+  }).pipe(Effect.provide(Layer.succeed(Rpc, { client: () => node.client })))
+})
+
 it.effect("doctor fails for a provider of another chain with the network's id", () => {
   const node = new Node("a")
   node.genesis = hash("b")

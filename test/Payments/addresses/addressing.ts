@@ -19,14 +19,17 @@ import { temporaryDatabase } from "../../lib/store.ts"
 export const wallet = hdWallet(testXpub)
 export const owner: Owner = { account: AccountId.make("default"), mode: "test" }
 
-/** A run of the daemon's address part on the database at `path`; `vet` is what the chains know of addresses. */
-export const runningWith = (path: string, vet: AddressHistory["Type"]["vet"]) =>
+/**
+ * A run of the daemon's address part on the database at `path`; `vet` is what the chains know of addresses. Its mark has a
+ * folder of its own, unless one is given.
+ */
+export const runningWith = (path: string, vet: AddressHistory["Type"]["vet"], markFolder = `${path}.marks`) =>
   Addresses.layer.pipe(
     Layer.provide(Layer.succeed(AddressHistory, { vet })),
     Layer.provideMerge(Layer.merge(Secrets.layer, WatchedAddresses.layer)),
     Layer.provideMerge(Sql.layer(path)),
     Layer.provide(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7)))),
-    Layer.provide(testSettingsLayer(path))
+    Layer.provide(testSettingsLayer(path, { database: { path, markFolder } }))
   )
 
 /** Addresses that two providers of a chain know. */
@@ -37,12 +40,15 @@ export const byTwo = (addresses: ReadonlyArray<string>): HistoryFinding => ({
 })
 
 /** The same. `used` are addresses that the chains know. */
-export const running = (path: string, used: ReadonlyArray<string> = []) =>
-  runningWith(path, (_mode, addresses, found) =>
-    Effect.sync(() => {
-      found(byTwo(addresses.filter((address) => used.includes(address))))
-      return []
-    })
+export const running = (path: string, used: ReadonlyArray<string> = [], markFolder?: string) =>
+  runningWith(
+    path,
+    (_mode, addresses, found) =>
+      Effect.sync(() => {
+        found(byTwo(addresses.filter((address) => used.includes(address))))
+        return []
+      }),
+    markFolder
   )
 
 export const takeFor = (who: Owner) =>
