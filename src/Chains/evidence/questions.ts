@@ -119,8 +119,9 @@ export const questions: ReadonlyArray<Question> = [
   {
     asks: "the time of the block by which payments end",
     agree: "two",
-    answers: "yes with the time; no, another block is there",
-    differ: "the time of two replaces the stored one, and whoever says another is contradicted; of two, payments wait",
+    answers: "the header at that height",
+    differ:
+      "the time of two replaces the stored one, and whoever says another is contradicted; a branch that two others do not have is left; of two, payments wait",
     alone: "the stored time counts once the serving one decides alone",
     asked: { "Chains/corroboration/blockTime.ts": ["findHeader"] }
   },
@@ -139,7 +140,8 @@ export const questions: ReadonlyArray<Question> = [
     asks: "how far the chain is",
     agree: "depth counts by the second highest head; a head 1,000 blocks up needs another one near it",
     answers: "the newest header; a head that stands still while others' move counts as silence",
-    differ: "one that lags, stands still or has old times goes into cooldown; a higher one is waited for",
+    differ:
+      "one that lags, stands still or has old times goes into cooldown; a higher one that two others stay below for two minutes is given up",
     alone: "its own head counts once it decides alone",
     asked: {
       "Chains/watcher/tick.ts": ["findHeader", "getHead"],
@@ -159,7 +161,7 @@ export const questions: ReadonlyArray<Question> = [
     agree: "one, within the confirmations; two below them or below a finalized block",
     answers: "the header at a stored block's height",
     differ: "the old branch stands",
-    alone: "the new branch is read; nothing is undone before a second one has been searched",
+    alone: "a deep one waits for the patience; nothing is undone before a second one has been searched",
     asked: { "Chains/scan/commonAncestor.ts": ["findHeader", "getHeader"] }
   },
   {
@@ -193,8 +195,9 @@ export const questions: ReadonlyArray<Question> = [
   {
     asks: "what a price feed says",
     agree: "the middle one of all that answer; two within 0.5 %",
-    answers: "a round that is no older than its heartbeat allows, of a feed whose name and decimals are right",
-    differ: "of two, the feed gives no price",
+    answers:
+      "a round that is no older than its heartbeat allows, of a feed whose name and decimals are right; or that there is none",
+    differ: "of two, or where as many say that there is none, the feed gives no price",
     alone: "its price counts, and is compared with the other sources",
     asked: { "Quotes/sources/chainlink.ts": ["readContractViews"] }
   },
