@@ -50,13 +50,18 @@ const network = { chain: "base", mode: "test" } as const
 const settings = (nodes: ReadonlyArray<Node>, over: Partial<ChainSettings> = {}): ChainSettings =>
   testChain({ ...network, rpcUrls: nodes.map((node) => Redacted.make(node.client.host)), chainId: 77, ...over })
 
-export const providersOf = (nodes: ReadonlyArray<Node>, known?: string, over: Partial<ChainSettings> = {}) => {
+export const providersOf = (
+  nodes: ReadonlyArray<Node>,
+  known?: string,
+  over: Partial<ChainSettings> = {},
+  patience = Duration.minutes(10)
+) => {
   const client = (url: Redacted.Redacted<string>) => {
     const node = nodes.find((one) => one.client.host === Redacted.value(url))
     if (node === undefined) throw new Error("no such node")
     return node.client
   }
-  return makeProviders(network, settings(nodes, over), { client }, known, Duration.minutes(10))
+  return makeProviders(network, settings(nodes, over), { client }, known, patience)
 }
 
 export const hostOf = (provider: Provider | undefined) => provider?.client.host

@@ -132,6 +132,16 @@ story("a chain's only provider decides on receipts of another one, except those 
   expect(yield* reason).toContain(waitsForSecond)
 })
 
+story("a chain's only provider refutes what it denies itself, whoever reported it", [], function* () {
+  yield* uncorroborated(10, 11)
+  const { reason } = yield* alone(withEmptyBlocks(knowing(50, new Set([10])).client))
+  expect(yield* reason).toBeUndefined()
+  expect(yield* rows("SELECT block_number AS block, corroborated, refuted FROM receipts ORDER BY 1")).toEqual([
+    { block: 10, corroborated: 1, refuted: 0 },
+    { block: 11, corroborated: 0, refuted: 1 }
+  ])
+})
+
 story(
   "a chain's only provider does not decide on a receipt beside one of its transaction that is denied",
   [],

@@ -1,6 +1,7 @@
-import { expect } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
-import { currentHost, errorOf, hostOf, now, wait } from "../providing.ts"
+import { expect, it } from "@effect/vitest"
+import { Duration, Effect, TestClock } from "effect"
+import type { Provider } from "../../../src/Chains/providers/Providers.ts"
+import { currentHost, errorOf, hash, hostOf, Node, now, providersOf, quiet, wait } from "../providing.ts"
 import { onNodes } from "./onNodes.ts"
 
 onNodes("the others are all that can be used beside one, none in cooldown among them", 3, function* (nodes) {
@@ -44,6 +45,56 @@ onNodes(
     yield* providers.answered(of(b))
     expect(yield* alone).toBeUndefined()
   }
+)
+
+onNodes(
+  "that a provider has not a block, or another one, is an answer: it is not silent, and is asked while in cooldown for that",
+  2,
+  function* ({ a, b, of, providers }) {
+    const asked = Effect.map(providers.answering(of(a)), (found) => found.map(hostOf))
+    for (const reason of ["missing", "inconsistent", "state", "range", "too_large"] as const) {
+      for (let minute = 0; minute < 11; minute++) {
+        yield* providers.failed(of(b), errorOf("b", reason, { retryAfter: 30_000 }))
+        expect([yield* asked, yield* Effect.map(providers.others(of(a)), (found) => found.length)]).toEqual([["b"], 0])
+        yield* TestClock.adjust("1 minute")
+      }
+      expect([reason, providers.decidesAlone(of(a))]).toEqual([reason, false])
+    }
+    yield* providers.failed(of(b), errorOf("b", "timeout", { retryAfter: 30_000 }))
+    expect(yield* asked).toEqual([])
+  }
+)
+
+onNodes(
+  "silence goes on while the serving one fails for what it answered, and ends where none responds",
+  2,
+  function* ({ a, b, of, providers }) {
+    const minutes = (count: number, reason: "inconsistent" | "behind" | "timeout") =>
+      Effect.repeatN(
+        Effect.gen(function* () {
+          yield* providers.failed(of(b), errorOf("b", "timeout", { retryAfter: 61_000 }))
+          yield* providers.failed(of(a), errorOf("a", reason, { retryAfter: 61_000 }))
+          yield* TestClock.adjust("1 minute")
+        }),
+        count - 1
+      )
+    yield* minutes(12, "inconsistent")
+    expect(providers.decidesAlone(of(a))).toBe(true)
+    yield* minutes(12, "timeout")
+    expect(providers.decidesAlone(of(a))).toBe(false)
+  }
+)
+
+it.effect("with no patience one decides alone while the others are silent, and not while they answer", () =>
+  Effect.gen(function* () {
+    const providers = yield* providersOf([new Node("a"), new Node("b")], hash("a"), {}, Duration.zero)
+    const [a, b] = providers.all as readonly [Provider, Provider]
+    expect([providers.decidesAlone(a), providers.aloneSince(yield* now)]).toEqual([false, undefined])
+    yield* providers.failed(b, errorOf("b", "timeout"))
+    expect([providers.decidesAlone(a), providers.aloneSince(yield* now)]).toEqual([true, 0])
+    yield* providers.answered(b)
+    expect(providers.decidesAlone(a)).toBe(false)
+  }).pipe(quiet)
 )
 
 onNodes(
