@@ -231,8 +231,9 @@ const replaced = (column: string): string => `${column} = iif(${isContradicting}
 
 /**
  * Stores transfers as receipts of the payments that own the addresses. An existing receipt becomes canonical again,
- * unless it was refuted; an uncorroborated one is replaced by a report that contradicts it. Transfers to addresses that
- * were never handed out are skipped. Returns the payments.
+ * unless it was refuted; an uncorroborated one is replaced by a report that contradicts it. A transfer that a reorg moves to
+ * another block keeps the name of its currency, whatever the configuration calls it by now. Transfers to addresses that were
+ * never handed out are skipped. Returns the payments.
  *
  * @param corroborated whether the receipts count as corroborated, without a second provider
  */
@@ -256,7 +257,8 @@ export const keepReceipts = (
       yield* tx.run(
         `INSERT INTO receipts (chain, mode, block_hash, address, position, place, block_number, block_time, tx_hash,
            currency, amount, payment_id, canonical, corroborated, seen_at, reported_by, sender, since_number, since_time)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce((SELECT currency FROM receipts
+           WHERE tx_hash = ? AND payment_id = ? AND position = ? AND canonical = 0 LIMIT 1), ?), ?, ?, 1, ?, ?, ?, ?, ?, ?)
          ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET
            ${["amount", "tx_hash", "sender", "block_number", "block_time", "reported_by"].map(replaced).join(", ")},
            refuted = iif(${isContradicting}, 0, refuted), unverifiable = iif(${isContradicting}, 0, unverifiable),
@@ -271,6 +273,7 @@ export const keepReceipts = (
           transfer.blockNumber,
           transfer.blockTime,
           transfer.txHash ?? null,
+          ...[transfer.txHash ?? null, owner.payment ?? null, transfer.position],
           currencyFor({ chain, mode }, owner, transfer),
           transfer.amount.toString(),
           owner.payment ?? null,

@@ -22,6 +22,13 @@ const lives = Effect.map(temporaryDatabase, (path) => {
     world(path, [{ ...withTokens, rpcUrls, tokens: configured }], modelRpc(chains), realSettlement)
   return {
     mine: (...transactions: ReadonlyArray<ModelTransaction>) => next(first, ...transactions),
+    /** The newest block's transactions are in the second one of a new branch. */
+    reorg: Effect.suspend(() => {
+      const { transactions } = first.blocks.at(-1) ?? { transactions: [] }
+      first.rollback(1)
+      first.mine()
+      return next(first, ...transactions)
+    }),
     /** Buries it under confirmations. With nothing open, the chain is read once a minute. */
     deepen: Effect.suspend(() => {
       first.mineMany(12)
@@ -118,3 +125,31 @@ it.scoped(
       }).pipe(during(tokens))
     })
 )
+
+for (const [title, configured] of [
+  ["is configured no longer", []],
+  ["has another contract now", replaced]
+] as const) {
+  it.scoped(`what a reorg mines again keeps the name of its token, which ${title}`, () =>
+    Effect.gen(function* () {
+      const { deepen, during, mine, reorg } = yield* lives
+      yield* Effect.gen(function* () {
+        yield* watchedPayment(alice, { currency: "DAI", amount: 5n })
+        yield* mine(token(usdc, alice, 5n))
+      }).pipe(during(tokens))
+      yield* Effect.gen(function* () {
+        yield* watch
+        yield* reorg
+        yield* deepen
+        const all = rows("SELECT currency, canonical, corroborated FROM receipts ORDER BY block_number")
+        expect(yield* all).toEqual([
+          { currency: "USDC", canonical: 0, corroborated: 0 },
+          { currency: "USDC", canonical: 1, corroborated: 1 }
+        ])
+        expect(yield* rows("SELECT kind, currency, outcome FROM exceptions")).toEqual([
+          { kind: "wrong_token", currency: "USDC", outcome: null }
+        ])
+      }).pipe(during(configured))
+    })
+  )
+}
