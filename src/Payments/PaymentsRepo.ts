@@ -94,7 +94,7 @@ export const fromRow = (row: PaymentRow): Payment => ({
  * `dueAt` is set where the chain's clock is ahead of this machine's, since receipts are dated by the chain's clock.
  *
  * @param behind milliseconds by which this machine's clock is behind the chain's. Where that is unknown, the time of the
- *   chain's stored head counts: no other provider has vouched for it.
+ *   chain's stored head counts: no other provider has corroborated it.
  */
 export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSource, behind?: number) =>
   Effect.map(

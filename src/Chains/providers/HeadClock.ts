@@ -8,7 +8,7 @@ import { RpcError } from "../rpc/RpcError.ts"
 import type { Heads } from "./Heads.ts"
 import type { Provider } from "./Providers.ts"
 
-/** How long a head that was far ahead counts for the other chains, and what another provider has vouched for. Milliseconds. */
+/** How long a head that was far ahead counts for the other chains, and one that another provider has reached too. Milliseconds. */
 const memory = Duration.toMillis("5 minutes")
 
 /** A lead of up to this moves no deadline by more: one provider alone may have it. Milliseconds. */
@@ -38,7 +38,7 @@ export class HeadClock {
   readonly #farAhead = new Map<string, number>()
 
   /** By network, by how many milliseconds a head was ahead, and another provider's too, and when that was seen. */
-  readonly #vouched = new Map<string, { readonly ahead: number; readonly at: number }>()
+  readonly #corroborated = new Map<string, { readonly ahead: number; readonly at: number }>()
 
   /** By network, milliseconds by which its last head was ahead of the monotonic clock. */
   readonly #heads = new Map<string, number>()
@@ -86,7 +86,7 @@ export class HeadClock {
       if (isFar) this.#farAhead.set(key, now)
       else this.#farAhead.delete(key)
       const ahead = aheadOf(time, now, unseen)
-      if (ahead === undefined || (!isFar && this.#isVouched(key, ahead, now))) return { time, wrong: undefined }
+      if (ahead === undefined || (!isFar && this.#isCorroborated(key, ahead, now))) return { time, wrong: undefined }
       const theirs = yield* othersTime(heads, provider, time)
       const by = Duration.format(Duration.seconds(Math.round(ahead / 1000)))
       if (isFar) {
@@ -105,16 +105,16 @@ export class HeadClock {
         return { time: Math.min(time, theirs ?? time), wrong }
       }
       const reachedBy = theirs ?? (heads.providers.decidesAlone(provider) ? time : Math.floor(now / 1000))
-      if (aheadOf(time, reachedBy * 1000, unseen) === undefined) this.#vouched.set(key, { ahead, at: now })
+      if (aheadOf(time, reachedBy * 1000, unseen) === undefined) this.#corroborated.set(key, { ahead, at: now })
       return { time: Math.min(time, reachedBy), wrong: undefined }
     })
   }
 
-  /** Whether another provider has vouched for a head that was as far ahead, a short while ago. */
-  #isVouched(key: string, ahead: number, now: number): boolean {
-    const vouched = this.#vouched.get(key)
-    if (vouched === undefined || now < vouched.at || now - vouched.at > memory) return false
-    return ahead <= vouched.ahead + unseen
+  /** Whether another provider had a head that was as far ahead, a short while ago. */
+  #isCorroborated(key: string, ahead: number, now: number): boolean {
+    const corroborated = this.#corroborated.get(key)
+    if (corroborated === undefined || now < corroborated.at || now - corroborated.at > memory) return false
+    return ahead <= corroborated.ahead + unseen
   }
 }
 
