@@ -111,8 +111,9 @@ scene(
     yield* mineOn([liar], 2)
     yield* seconds(2)
     first.failure = undefined
-    for (let i = 0; i < 120; i++) {
-      yield* mineOn([liar], 5)
+    liar.mineMany(450)
+    for (let i = 0; i < 20; i++) {
+      yield* mineOn([liar], 3)
       yield* pass("30 seconds")
     }
     expect(yield* stateOf(victim.id)).toBe("expired")
