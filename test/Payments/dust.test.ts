@@ -309,3 +309,21 @@ it.scoped.each([
     expect(yield* sums).toEqual([`${kind} 3 1500 USDC`])
   }).pipe(Effect.provide(layer))
 )
+
+it.scoped("dust that two had on time stays so when one, and then two, have it in a later block", () =>
+  Effect.gen(function* () {
+    yield* begin
+    yield* TestClock.setTime(lastOnTime * 1000)
+    yield* tick({ head: lastOnTime, transfers: dust(lastOnTime, 10, 500n) })
+    const again = dust(lastOnTime + 2, 10, 500n).map((one, i) => ({ ...one, txHash: `0xd${lastOnTime}:${i}` }))
+    yield* tick({ head: lastOnTime + 2, ancestor: lastOnTime - 1, transfers: again, corroborated: false })
+    expect(yield* sums).toEqual(["paying 10 5000 USDC not corroborated"])
+    const settlement = yield* Settlement
+    const both = Effect.gen(function* () {
+      const touched = yield* SecondEvidenceRepo.setPassCorroborated(network, again)
+      yield* settlement.settle({ network, head: block(lastOnTime + 2) }, new Set(touched))
+    })
+    yield* Effect.flatMap(Writer, (writer) => writer.write(both))
+    expect(yield* sums).toEqual(["paying 10 5000 USDC"])
+  }).pipe(Effect.provide(layer))
+)

@@ -131,3 +131,24 @@ it.scoped(
     })
   }
 )
+
+scene(
+  "a provider that decides alone does not do so on a transaction of which it denies another transfer itself",
+  { nodes: 2 },
+  function* (first, other) {
+    const { id } = yield* watchedUsdc()
+    first.distort = ({ method }, answer) =>
+      method === "eth_getLogs" && Array.isArray(answer)
+        ? answer.flatMap((log) => [log, { ...log, logIndex: "0x7" }])
+        : answer
+    yield* next(first, token(usdc, alice, 5n))
+    yield* seconds(1)
+    other.failure = "unreachable"
+    yield* next(first)
+    yield* next(first)
+    yield* seconds(20)
+    yield* pass("12 minutes")
+    yield* seconds(5)
+    expect(yield* stateOf(id)).toBe("detecting 10")
+  }
+)

@@ -55,3 +55,19 @@ it.effect("a transaction that one of several has counts once another has it, as 
     expect(yield* Effect.flip(by(chain, other))).toMatchObject({ reason: "inconsistent" })
   })
 )
+
+it.effect("where one decides alone, another one that says otherwise now is not outvoted", () =>
+  Effect.gen(function* () {
+    const chain = new ModelChain(3)
+    const other = chain.twin()
+    const paid = coin(alice, 1n)
+    chain.mine(paid)
+    chain.mineMany(5)
+    other.distort = ({ method }, answer) => (method === "eth_getTransactionReceipt" ? null : answer)
+    const some = someProviders(chain.client, other.client)
+    const providers = { ...some.providers, decidesAlone: () => true }
+    expect(yield* Effect.flip(minedTransaction(providers, paid.hash))).toMatchObject({ reason: "inconsistent" })
+    other.failure = "timeout"
+    expect(yield* minedTransaction(providers, paid.hash)).toMatchObject({ confirmations: 6 })
+  })
+)
