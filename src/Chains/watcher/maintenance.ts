@@ -4,7 +4,7 @@
  * payments and skipped addresses, drop old blocks. A task that fails is reported on /readyz and retried, and does not
  * stop the others. The watcher runs what is due after each tick that reached the head.
  */
-import { Clock, Duration, Effect, Schedule } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { SettingsShape } from "../../Settings.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
@@ -18,7 +18,7 @@ import type { Provider } from "../providers/Providers.ts"
 import * as Gaps from "../repair/SkippedAddressesRepo.ts"
 import { findSkippedTokens } from "../repair/skippedTokens.ts"
 import { getHeader, sendBatch } from "../rpc/methods.ts"
-import { providerTrouble, type RpcError, type RpcReason } from "../rpc/RpcError.ts"
+import { providerTrouble, type RpcError } from "../rpc/RpcError.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import { makeFinality } from "./finalityTags.ts"
 import { compareBalances } from "./reconcileRound.ts"
@@ -45,8 +45,6 @@ const sweeps = [
   { interval: Duration.toMillis("1 hour"), ended: Duration.toMillis("25 hours"), nonces: 0 },
   { interval: Duration.toMillis("10 minutes"), ended: Duration.toMillis("70 minutes"), nonces: 0 }
 ]
-/** Errors of a provider that does not have the newest block yet. */
-const lateErrors: ReadonlySet<RpcReason> = new Set(["missing", "inconsistent", "state"])
 /** How often the nonces of open payments in the chain's coin are compared too. */
 const nonceInterval = Duration.toMillis("1 minute")
 /** Addresses that a sweep compares in one tick. */
@@ -183,10 +181,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
     const compare = (by: Provider) => compareBalances(watch, noted, by, head, asked, "page")
     const swept = watch.providers.all[sweptBy] ?? provider
     if (asked.length > 0) {
-      // Another one may have this head a moment later.
-      const isLate = (error: RpcError | StoreUnavailable) => error._tag === "RpcError" && lateErrors.has(error.reason)
-      const retry = { times: 3, while: isLate }
-      const byAnother = Effect.retry(compare(swept), { ...retry, schedule: Schedule.spaced("1 second") })
+      const byAnother = compareBalances(watch, noted, swept, head, asked, "page", true)
       yield* swept === provider ? compare(provider) : Effect.catchTag(byAnother, "RpcError", () => compare(provider))
     }
     nextPage = next

@@ -1,15 +1,19 @@
-import { Effect, Either } from "effect"
+import { Effect, Either, Schedule } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type CheckedBalances, commitBalances } from "../balances/commitBalances.ts"
 import type { BalanceQuery } from "../balances/discrepancy.ts"
 import { type FailedAddress, reconcileBalances } from "../balances/reconcile.ts"
 import { withoutDenied } from "../corroboration/corroborateBalances.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { providerTrouble } from "../rpc/RpcError.ts"
+import { providerTrouble, type RpcError } from "../rpc/RpcError.ts"
 import { isOnlyProvider, type WatchContext } from "../scan/WatchContext.ts"
 
 /** Rounds in which an address may fail before it no longer holds up the others. */
 const failingRounds = 3
+
+/** The error of a provider that may have the newest block a moment later. */
+const isLate = ({ reason }: RpcError): boolean =>
+  reason === "missing" || reason === "inconsistent" || reason === "state"
 
 /** Reconciles balances with one provider, and what fails there with another one. */
 const readBoth = Effect.fnUntraced(function* (
@@ -17,13 +21,15 @@ const readBoth = Effect.fnUntraced(function* (
   provider: Provider,
   head: BlockRef,
   asked: ReadonlyArray<BalanceQuery>,
-  hopeless: ReadonlySet<string>
+  hopeless: ReadonlySet<string>,
+  mayBeLate: boolean
 ) {
   const other = yield* providers.other(provider)
   if (other === undefined) return yield* reconcileBalances({ provider, others: [], chain }, head, asked, hopeless)
   const second = (part: ReadonlyArray<BalanceQuery>) =>
     reconcileBalances({ provider: other, others: [provider], chain }, head, part, hopeless)
   const first = yield* reconcileBalances({ provider, others: [other], chain }, head, asked).pipe(
+    Effect.retry({ times: 3, schedule: Schedule.spaced("1 second"), while: (error) => mayBeLate && isLate(error) }),
     // What this provider keeps refusing would otherwise keep payments from ending.
     Effect.catchIf(
       ({ reason }) => !providerTrouble.has(reason),
@@ -80,6 +86,8 @@ const noteFailed = (failures: Failures, asked: ReadonlyArray<BalanceQuery>, fail
 /**
  * Compares the balances of addresses at the scanned head with the ledger, and stores the income found, except what
  * another provider denies.
+ *
+ * @param mayBeLate the provider does not serve, and may have the head a moment later: it is waited for, three seconds at most
  */
 export const compareBalances = Effect.fn("Watcher.compareBalances")(function* (
   watch: WatchContext,
@@ -87,11 +95,12 @@ export const compareBalances = Effect.fn("Watcher.compareBalances")(function* (
   provider: Provider,
   head: BlockRef,
   asked: ReadonlyArray<BalanceQuery>,
-  of: CheckedBalances["of"]
+  of: CheckedBalances["of"],
+  mayBeLate = false
 ) {
   const { settlement, writer } = watch
   const hopeless = new Set(Array.from(failures).flatMap(([one, rounds]) => (rounds >= failingRounds - 1 ? [one] : [])))
-  const reported = yield* readBoth(watch, provider, head, asked, hopeless)
+  const reported = yield* readBoth(watch, provider, head, asked, hopeless, mayBeLate)
   const reading = yield* withoutDenied(watch, provider, reported, disputed)
   yield* noteFailed(failures, asked, reading.failed)
   const refuted = yield* writer.write(

@@ -148,12 +148,18 @@ scene(
     expect(yield* stateOf(id)).toBe("expired")
     liar.mineMany(40)
     yield* seconds(10)
+    // Whoever asks one of them for balances in a new block comes too early the first time.
+    for (const node of others) {
+      let asked = 0
+      node.intercept = (batch) => {
+        if (!batch.some(({ method }) => method === "eth_getBalance")) return
+        node.behind = asked === liar.height ? 0 : 1
+        asked = liar.height
+      }
+    }
     for (let i = 0; i < 60; i++) {
-      for (const node of others) node.behind = 1
       liar.mine()
-      yield* pass("1 second")
-      for (const node of others) node.behind = 0
-      yield* pass("59 seconds")
+      yield* pass("1 minute")
     }
     expect(yield* rows("SELECT kind, amount FROM exceptions")).toEqual([{ kind: "late", amount: "3" }])
   }
