@@ -4,7 +4,7 @@
  * watched and its webhooks are queued. What happens to a payment afterwards is up to settlement (`Payments/Settlement.ts`)
  * and operators (`Payments/operatorDecisions.ts`). Called by the HTTP handlers (`Payments/Http.ts`).
  */
-import { Context, Data, Effect, Layer } from "effect"
+import { Context, Data, Duration, Effect, Layer } from "effect"
 import { keepWithin } from "./Auth/UsageRepo.ts"
 import { Tokens } from "./Chains/ledger/Tokens.ts"
 import { WatchedAddresses } from "./Chains/ledger/WatchedAddresses.ts"
@@ -101,6 +101,8 @@ export class Payments extends Context.Tag("tilld/Payments")<
       const prices = yield* Prices
       const { payments } = yield* Metrics
       const clock = yield* Effect.clock
+      const { toleranceBps } = settings.payments
+      const settleGrace = Duration.toMillis(settings.payments.settleGrace)
       for (const kind of StatusEventKind.literals) payments.add([kind.replace("payment.", "")], 0)
 
       const currencies = new Map(
@@ -165,6 +167,8 @@ export class Payments extends Context.Tag("tilld/Payments")<
               status: "pending",
               createdAt: now,
               expiresAt: now + request.expiresIn * 1000,
+              settleGrace,
+              toleranceBps,
               metadata: request.metadata,
               webhookUrl: request.webhookUrl,
               redirectUrl: request.redirectUrl,

@@ -1,6 +1,7 @@
 /** What a person must look at after a restore: what the former database has and the backup has not, and what is open. */
 import Database from "better-sqlite3"
 import { Effect } from "effect"
+import { deadlineSql } from "../Domain/deadline.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import type { Db } from "../Sql.ts"
 import { onDisk } from "./files.ts"
@@ -98,7 +99,7 @@ export interface PendingDeliveries {
 export const openIn = Effect.fn("Backup.openIn")(function* (db: Db, now: number, newest: number | null) {
   const payments = yield* db.all<Omit<OpenPayments, "oldest"> & { oldest: number }>(
     `SELECT mode, chain, status, count(*) AS count, min(created_at) AS oldest,
-       sum(coalesce(due_at, expires_at) <= ?) AS pastDue
+       sum(${deadlineSql} < ?) AS pastDue
      FROM payments WHERE status IN ('pending', 'detecting') GROUP BY mode, chain, status ORDER BY mode, chain, status`,
     [now]
   )

@@ -1,7 +1,7 @@
 import { required } from "../Domain/Amount.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
-import { counted, type Rules } from "../Payments/statusMachine.ts"
+import { counted } from "../Payments/statusMachine.ts"
 import type { Confirmations } from "./view.ts"
 
 /**
@@ -15,12 +15,11 @@ export const confirmationsOf = (
   payment: Payment,
   receipts: ReadonlyArray<Receipt>,
   head: number,
-  needed: number,
-  rules: Rules
+  needed: number
 ): Confirmations | undefined => {
-  const enough = required(payment.amount, rules.toleranceBps)
+  const enough = required(payment)
   let reached = 0n
-  for (const { amount, blockNumber } of counted(payment, receipts, rules)) {
+  for (const { amount, blockNumber } of counted(payment, receipts)) {
     reached += amount
     if (reached >= enough) return { count: Math.min(needed, Math.max(0, head - blockNumber + 1)), needed }
   }

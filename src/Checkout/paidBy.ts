@@ -1,7 +1,7 @@
 import type { ChainName } from "../Domain/Chain.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
-import { counted, type Rules } from "../Payments/statusMachine.ts"
+import { counted } from "../Payments/statusMachine.ts"
 
 /** A transaction that paid for a payment. */
 export interface PaidBy {
@@ -19,13 +19,12 @@ const most = 10
 export const paidByOf = (
   payment: Payment,
   receipts: ReadonlyArray<Receipt>,
-  chainIdOf: (chain: ChainName) => number | undefined,
-  rules: Rules
+  chainIdOf: (chain: ChainName) => number | undefined
 ): ReadonlyArray<PaidBy> => {
   const { amountReceived = 0n, chain, txHash } = payment
   const found = new Map<string, PaidBy & { readonly amount: bigint }>()
   let reached = 0n
-  for (const receipt of counted(payment, receipts, rules)) {
+  for (const receipt of counted(payment, receipts)) {
     // What came after that is further money.
     if (reached >= amountReceived) break
     reached += receipt.amount

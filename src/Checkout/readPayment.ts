@@ -3,7 +3,7 @@
  * it is, its worth and its shop. Called for each page, and by the streams that follow one: what has been read is kept until
  * the next commit, whatever that changes.
  */
-import { Clock, Duration, Effect, Schema } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import { shopOf } from "../Auth/ShopsRepo.ts"
 import { scan } from "../Chains/ledger/LedgerRepo.ts"
 import { Chains } from "../Chains.ts"
@@ -64,13 +64,11 @@ export const makeReadPayment = Effect.gen(function* () {
   const reader = yield* Reader
   const settings = yield* Settings
   const chains = yield* Chains
-  const { settleGrace, toleranceBps } = settings.payments
-  const rules = { settleGrace: Duration.toMillis(settleGrace), toleranceBps }
 
   const confirmations = Effect.fnUntraced(function* (payment: Payment, needed: number) {
     const head = (yield* scan(reader, payment))?.head.number
     if (head === undefined) return undefined
-    return confirmationsOf(payment, yield* Receipts.ofPayment(reader, payment.id), head, needed, rules)
+    return confirmationsOf(payment, yield* Receipts.ofPayment(reader, payment.id), head, needed)
   })
 
   const chainIdIn = (mode: Mode) => (chain: ChainName) =>
@@ -78,7 +76,7 @@ export const makeReadPayment = Effect.gen(function* () {
 
   const paidBy = (payment: Payment) =>
     Effect.map(Receipts.ofPayment(reader, payment.id), (receipts) =>
-      paidByOf(payment, receipts, chainIdIn(payment.mode), rules)
+      paidByOf(payment, receipts, chainIdIn(payment.mode))
     )
 
   const worth = Effect.fnUntraced(function* ({ quoteId, usdValue }: Payment) {

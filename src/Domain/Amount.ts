@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import type { Payment } from "./Payment.ts"
 
 const max = 2n ** 256n - 1n
 
@@ -13,13 +14,15 @@ export const BaseUnits = Schema.String.pipe(
   })
 )
 
-/** The base units that must arrive for `amount` to count as paid: ceil(amount × (10000 − toleranceBps) / 10000). */
-export const required = (amount: bigint, toleranceBps: number): bigint =>
+/** The base units that must arrive for a payment to count as paid: ceil(amount × (10000 − toleranceBps) / 10000). */
+export const required = ({ amount, toleranceBps }: Pick<Payment, "amount" | "toleranceBps">): bigint =>
   (amount * BigInt(10_000 - toleranceBps) + 9_999n) / 10_000n
 
-/** The base units of `amount` that are still to be paid: none once `received` counts as the whole amount. */
-export const remaining = (amount: bigint, received: bigint, toleranceBps: number): bigint =>
-  received >= required(amount, toleranceBps) ? 0n : amount - received
+/** The base units of a payment that are still to be paid: none once what came counts as the whole amount. */
+export const remaining = (payment: Pick<Payment, "amount" | "amountReceived" | "toleranceBps">): bigint => {
+  const { amount, amountReceived = 0n } = payment
+  return amountReceived >= required(payment) ? 0n : amount - amountReceived
+}
 
 const least = (one: bigint, other: bigint): bigint => (one > other ? other : one)
 const most = (one: bigint, other: bigint): bigint => (one > other ? one : other)

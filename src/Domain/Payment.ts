@@ -56,6 +56,10 @@ export interface Payment {
    * and the payment is due at `expiresAt`: see `deadline.ts`.
    */
   readonly dueAt: number | undefined
+  /** Milliseconds after it is due in which a block still counts as on time: `payments.settle_grace` when it was created. */
+  readonly settleGrace: number
+  /** Accepted underpayment, 1/100 %: `payments.tolerance_bps` when it was created. */
+  readonly toleranceBps: number
   /** JSON text, exactly as it will be returned. */
   readonly metadata: string
   readonly webhookUrl: string | undefined

@@ -11,7 +11,7 @@ import { iso } from "../Domain/Timestamp.ts"
 import type { SettingsShape } from "../Settings.ts"
 
 /** The settings that a payment object depends on. */
-export type PaymentTerms = Pick<SettingsShape, "chains" | "payments" | "server">
+export type PaymentTerms = Pick<SettingsShape, "chains" | "server">
 
 interface Asset extends Pick<PaymentObject, "chainId" | "decimals" | "tokenContract"> {
   readonly uri?: string
@@ -39,9 +39,9 @@ const checkoutUrl = ({ checkoutToken }: Payment, { server }: PaymentTerms): stri
 
 /** A payment as its merchant sees it. */
 export const paymentObject = (payment: Payment, terms: PaymentTerms): PaymentObject => {
-  const { amount, amountReceived = 0n, status } = payment
+  const { amount, status } = payment
   // Nobody is asked to pay for a payment that has ended.
-  const due = isEnded(status) ? 0n : remaining(amount, amountReceived, terms.payments.toleranceBps)
+  const due = isEnded(status) ? 0n : remaining(payment)
   const { uri, ...asset } = assetOf(payment, due, terms)
   return {
     id: payment.id,

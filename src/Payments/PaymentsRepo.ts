@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
-import { dueTimeSql } from "../Domain/deadline.ts"
+import { deadlineSql } from "../Domain/deadline.ts"
 import type { AccountId, CheckoutToken, PaymentId, QuoteId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import type { FailureReason, NewPayment, Payment, PaymentStatus } from "../Domain/Payment.ts"
@@ -31,6 +31,8 @@ export interface PaymentRow {
   readonly created_at: number
   readonly expires_at: number
   readonly due_at: number | null
+  readonly settle_grace: number
+  readonly tolerance_bps: number
   readonly created_head: number | null
   readonly metadata: string
   readonly webhook_url: string | null
@@ -49,7 +51,7 @@ export interface PaymentRow {
 export const columns = `sequence, id, checkout_token, account_id, mode, merchant_ref, amount, currency, token,
   (SELECT contract FROM tokens WHERE id = token) AS token_contract,
   (SELECT decimals FROM tokens WHERE id = token) AS token_decimals, chain, address, status, created_at, expires_at, due_at,
-  created_head, metadata, webhook_url, redirect_url, quote_id, usd_value, amount_received, tx_hash, confirmed_at,
+  settle_grace, tolerance_bps, created_head, metadata, webhook_url, redirect_url, quote_id, usd_value, amount_received, tx_hash, confirmed_at,
   failure_reason, ended_at, updates`
 
 const tokenOf = ({ token, token_contract, token_decimals }: PaymentRow): Payment["token"] =>
@@ -73,6 +75,8 @@ export const fromRow = (row: PaymentRow): Payment => ({
   createdAt: row.created_at,
   expiresAt: row.expires_at,
   dueAt: row.due_at ?? undefined,
+  settleGrace: row.settle_grace,
+  toleranceBps: row.tolerance_bps,
   createdHead: row.created_head ?? undefined,
   metadata: row.metadata,
   webhookUrl: row.webhook_url ?? undefined,
@@ -100,9 +104,9 @@ export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSourc
   Effect.map(
     tx.get<{ sequence: number; created_head: number | null; due_at: number | null }>(
       `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, token, chain, address,
-         wallet, wallet_index, status, created_at, expires_at, created_head, due_at, metadata, webhook_url, redirect_url,
-         quote_id, usd_value)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?),
+         wallet, wallet_index, status, created_at, expires_at, settle_grace, tolerance_bps, created_head, due_at,
+         metadata, webhook_url, redirect_url, quote_id, usd_value)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?),
          nullif(max(? + ?, (SELECT coalesce(max(head_time), 0) * ? FROM scans WHERE chain = ? AND mode = ?) + ?), ?),
          ?, ?, ?, ?, ?)
        ON CONFLICT (account_id, mode, merchant_ref) DO NOTHING
@@ -123,6 +127,8 @@ export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSourc
         payment.status,
         payment.createdAt,
         payment.expiresAt,
+        payment.settleGrace,
+        payment.toleranceBps,
         payment.chain,
         payment.mode,
         payment.expiresAt,
@@ -231,18 +237,18 @@ export const openExpiredBefore = (
   db: Db,
   { chain, mode }: Network,
   before: number,
-  after: { readonly dueAt: number; readonly sequence: number },
+  after: { readonly deadline: number; readonly sequence: number },
   limit: number,
   searched: boolean
 ) =>
   Effect.map(
     db.all<PaymentRow>(
       `SELECT ${columns} FROM payments
-       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND ${dueTimeSql} < ?
+       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND ${deadlineSql} < ?
          ${searched ? "AND EXISTS (SELECT 1 FROM searches WHERE payment_id = payments.id)" : ""}
-         AND (${dueTimeSql}, sequence) > (?, ?)
-       ORDER BY ${dueTimeSql}, sequence LIMIT ?`,
-      [chain, mode, before, after.dueAt, after.sequence, limit]
+         AND (${deadlineSql}, sequence) > (?, ?)
+       ORDER BY ${deadlineSql}, sequence LIMIT ?`,
+      [chain, mode, before, after.deadline, after.sequence, limit]
     ),
     (rows) => rows.map(fromRow)
   )
@@ -252,7 +258,7 @@ export const openOn = (db: Db, { chain, mode }: Network, currency: PaymentCurren
   Effect.map(
     db.all<PaymentRow>(
       `SELECT ${columns} FROM payments WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ?
-         AND currency = coalesce(?, currency) ORDER BY ${dueTimeSql}, sequence LIMIT ?`,
+         AND currency = coalesce(?, currency) ORDER BY ${deadlineSql}, sequence LIMIT ?`,
       [chain, mode, currency ?? null, limit]
     ),
     (rows) => rows.map(fromRow)

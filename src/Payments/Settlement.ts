@@ -13,7 +13,7 @@ import { type ScanResult, Settlement } from "../Chains/ledger/SettlementTag.ts"
 import { aheadOf } from "../Chains/providers/HeadClock.ts"
 import { type Mode, type Network, networkKey } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
-import { deadline, dueTime, longestWaitElsewhere } from "../Domain/deadline.ts"
+import { deadline, longestWaitElsewhere } from "../Domain/deadline.ts"
 import { finalBlock, requirementOf } from "../Domain/Finality.ts"
 import { isEnded, type Payment } from "../Domain/Payment.ts"
 import type { Scan } from "../Domain/Receipt.ts"
@@ -21,13 +21,12 @@ import { Outbox } from "../Events/Outbox.ts"
 import { Settings } from "../Settings.ts"
 import { type Db, Reader, Tx, Writer } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
-import type { DustRules } from "./dust.ts"
 import { sumUp } from "./dustSums.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { apartOf } from "./exceptionContents.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
-import { advance, dueBefore, type Horizon, type Rules, undone } from "./statusMachine.ts"
+import { advance, type Horizon, overBefore, undone } from "./statusMachine.ts"
 import { type Change, receiptsLeft, reportExceptions, storeTransitions, syncUnknown } from "./storeTransitions.ts"
 
 /** Payments that one commit may end: a chain that is read again after a day must not block all other writes. */
@@ -64,15 +63,8 @@ export const settlementLayer = Layer.effect(
     const writer = yield* Writer
     const reader = yield* Reader
     const chains = new Map(settings.chains.map((chain) => [networkKey(chain), chain]))
-    const rules: Rules = {
-      settleGrace: Duration.toMillis(settings.payments.settleGrace),
-      toleranceBps: settings.payments.toleranceBps
-    }
     const clockTolerance = Duration.toMillis(settings.payments.clockTolerance)
-    const dustRules: DustRules = {
-      settleGrace: rules.settleGrace,
-      floorUsd: BigDecimal.unsafeFromString(settings.payments.dustFloorUsd)
-    }
+    const dustFloorUsd = BigDecimal.unsafeFromString(settings.payments.dustFloorUsd)
     /** By network: the final block up to which reorgs are settled. Empty after a restart, so that all are looked at again. */
     const reorgsSettledTo = new Map<string, number>()
     /** Modes with a scan that the expiry worker has not processed yet. */
@@ -134,16 +126,16 @@ export const settlementLayer = Layer.effect(
       now: number,
       receiptsChanged: boolean
     ) {
-      yield* sumUp(payment, dustRules)
+      yield* sumUp(payment, dustFloorUsd)
       const receipts = yield* receiptsLeft(payment)
       const policies = chains.get(networkKey(payment))?.policies ?? []
       const searched = horizon.searched ?? (yield* Searches.searchedTo(yield* Tx, payment.id))
       const own: Horizon = { ...horizon, searched, requires: requirementOf(policies, payment.usdValue) }
       const isConfirmed = payment.status === "confirmed"
       const apart = isConfirmed ? apartOf(payment, yield* Exceptions.ofPayment(yield* Tx, payment.id)) : []
-      const failed = undone(payment, receipts, own, rules, now, apart)
-      const steps = failed === undefined ? advance(payment, receipts, own, rules, now) : [failed]
-      const after = yield* store({ payment, steps, rules, receiptsChanged }, now)
+      const failed = undone(payment, receipts, own, now, apart)
+      const steps = failed === undefined ? advance(payment, receipts, own, now) : [failed]
+      const after = yield* store({ payment, steps, receiptsChanged }, now)
       if (failed !== undefined) yield* raise(reorgedAlarm(after))
     })
 
@@ -171,8 +163,8 @@ export const settlementLayer = Layer.effect(
         // A scan of another chain than the payment's says nothing about the head and time of the payment's chain.
         if (payment.chain === network.chain) yield* settlePayment(payment, horizon, now, true)
         else {
-          yield* sumUp(payment, dustRules)
-          yield* store({ payment, steps: [], rules, receiptsChanged: true }, now)
+          yield* sumUp(payment, dustFloorUsd)
+          yield* store({ payment, steps: [], receiptsChanged: true }, now)
         }
       }
       const final = finalBlock(horizon)
@@ -210,16 +202,16 @@ export const settlementLayer = Layer.effect(
     const elsewhere = Effect.fnUntraced(function* (db: Db, network: Network, now: number) {
       const others = settings.chains.filter((chain) => chain.mode === network.mode && chain.chain !== network.chain)
       const scans = yield* Effect.forEach(others, (chain) => LedgerRepo.scan(db, chain), { concurrency: 1 })
-      return (payment: Payment) => !scans.some((scan) => isAwaited(scan, deadline(payment, rules.settleGrace), now))
+      return (payment: Payment) => !scans.some((scan) => isAwaited(scan, deadline(payment), now))
     })
 
     /** Ends a chunk of the payments that are over on one chain, from behind the cursor on. */
-    const expireChunk = (network: Network, after: { readonly dueAt: number; readonly sequence: number }) =>
+    const expireChunk = (network: Network, after: { readonly deadline: number; readonly sequence: number }) =>
       Effect.gen(function* () {
         const tx = yield* Tx
         const now = yield* Clock.currentTimeMillis
         const horizon = yield* horizonOf(tx, network)
-        const before = horizon && dueBefore(horizon, rules)
+        const before = horizon && overBefore(horizon)
         if (horizon === undefined || before === undefined) return []
         // This machine's clock is behind the chain's, so that the due times cannot be trusted.
         if (aheadOf(horizon.headTime, now, clockTolerance) !== undefined) return []
@@ -231,11 +223,11 @@ export const settlementLayer = Layer.effect(
         return payments
       })
 
-    const start = { dueAt: 0, sequence: 0 }
+    const start = { deadline: 0, sequence: 0 }
 
     const anyOver = Effect.fnUntraced(function* (network: Network) {
       const horizon = yield* horizonOf(reader, network)
-      const before = horizon && dueBefore(horizon, rules)
+      const before = horizon && overBefore(horizon)
       return (
         before !== undefined &&
         (yield* Repo.openExpiredBefore(reader, network, before, start, 1, hasQuorum(network))).length > 0
@@ -251,7 +243,7 @@ export const settlementLayer = Layer.effect(
         const chunk = yield* writer.write(expireChunk(network, cursor))
         const last = chunk.at(-1)
         if (last === undefined || chunk.length < expiryChunk) return
-        cursor = { dueAt: dueTime(last), sequence: last.sequence }
+        cursor = { deadline: deadline(last), sequence: last.sequence }
       }
     })
 

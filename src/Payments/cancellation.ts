@@ -5,7 +5,6 @@ import { PaymentNotPending } from "../Domain/PaymentErrors.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import { type CommitWith, type Db, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import * as ExceptionLists from "./ExceptionListRepo.ts"
-import { rulesOf } from "./operatorDecisions.ts"
 import { counted, withReceived } from "./statusMachine.ts"
 import { receiptsLeft, storeTransitions } from "./storeTransitions.ts"
 
@@ -27,12 +26,11 @@ export const cancelPayment = Effect.fn("Payments.cancel")(function* (
 ) {
   const writer = yield* Writer
   const outbox = yield* Outbox
-  const rules = yield* rulesOf
   const end = Effect.fnUntraced(function* (payment: Payment) {
     if (payment.failureReason === "cancelled") return payment
     if (isEnded(payment.status)) return yield* PaymentNotPending.of(payment.status)
     const now = yield* Clock.currentTimeMillis
-    const had = counted(payment, yield* receiptsLeft(payment), rules).filter(({ corroborated }) => corroborated)
+    const had = counted(payment, yield* receiptsLeft(payment)).filter(({ corroborated }) => corroborated)
     const ended: Payment = {
       ...withReceived(payment, had),
       status: had.length > 0 ? "failed" : "expired",
@@ -40,7 +38,7 @@ export const cancelPayment = Effect.fn("Payments.cancel")(function* (
       endedAt: now
     }
     const steps = [{ payment: ended, announced: true }]
-    const { after } = yield* storeTransitions(outbox, { payment, steps, rules, receiptsChanged: false }, now)
+    const { after } = yield* storeTransitions(outbox, { payment, steps, receiptsChanged: false }, now)
     return after
   })
   return yield* writer.write(

@@ -12,17 +12,12 @@ import { deadline } from "../Domain/deadline.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { isEnded } from "../Domain/Payment.ts"
 import type { DustKind, Receipt } from "../Domain/Receipt.ts"
-import { elsewhere, headAtCreation, type Rules } from "./statusMachine.ts"
+import { elsewhere, headAtCreation } from "./statusMachine.ts"
 
 /** Receipts of the payment's currency that are listed, that is settled one by one; all further ones are summed up. */
 export const listedPaying = 1_000
 /** The same for each other currency, and for an address whose payment is lost: their worth is unknown. */
 export const listedStray = 100
-
-export interface DustRules extends Pick<Rules, "settleGrace"> {
-  /** USD. A transfer of the payment's currency worth less than this is dust, where the payment's worth is known. */
-  readonly floorUsd: BigDecimal.BigDecimal
-}
 
 /** A sum of dust at an address, keyed by mode, chain, currency, kind and `corroborated`. */
 export interface DustSum extends Pick<Receipt, "chain" | "mode" | "address" | "currency" | "corroborated" | "payment"> {
@@ -51,8 +46,12 @@ const unitsWorth = ({ amount, usdValue }: Payment, usd: BigDecimal.BigDecimal): 
   return ceil(amount * BigDecimal.scale(usd, scale).value, BigDecimal.scale(value, scale).value)
 }
 
-/** The smallest amount of the payment's currency that is not dust; base units. */
-export const floorOf = (payment: Payment, { floorUsd }: DustRules): bigint => {
+/**
+ * The smallest amount of the payment's currency that is not dust; base units.
+ *
+ * @param floorUsd a transfer worth less than this is dust, where the payment's worth is known
+ */
+export const floorOf = (payment: Payment, floorUsd: BigDecimal.BigDecimal): bigint => {
   const { amount, amountReceived = 0n, status } = payment
   return dustFloor(amount, isEnded(status) ? 0n : amount - amountReceived, unitsWorth(payment, floorUsd))
 }
@@ -65,11 +64,11 @@ export const isPaying = (payment: Payment, { chain, currency }: Pick<Receipt, "c
 export const isSummable = ({ position }: Pick<Receipt, "position">): boolean => /^(log|tx):/.test(position)
 
 /** The kind of dust that a receipt is; `none` where it does not concern the payment. */
-export const dustKind = (payment: Payment, receipt: Receipt, rules: DustRules): DustKind | "none" => {
+export const dustKind = (payment: Payment, receipt: Receipt): DustKind | "none" => {
   const isNewer = receipt.blockNumber > headAtCreation(payment)
   if (isPaying(payment, receipt)) {
     if (!isNewer) return "none"
-    return receipt.blockTime * 1000 <= deadline(payment, rules.settleGrace) ? "paying" : "late"
+    return receipt.blockTime * 1000 <= deadline(payment) ? "paying" : "late"
   }
   const isStray = receipt.chain === payment.chain ? isNewer : elsewhere(payment, [receipt]).length > 0
   return isStray ? "stray" : "none"

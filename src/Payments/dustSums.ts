@@ -4,22 +4,13 @@
  * (`unsettled`) that it differs from what was summed up. Settlement calls this for payments, `syncUnknown` for addresses
  * whose payment is lost.
  */
-import { Effect } from "effect"
+import { type BigDecimal, Effect } from "effect"
 import type { Mode } from "../Domain/Chain.ts"
 import { isEnded, type Payment } from "../Domain/Payment.ts"
 import type { DustKind, Receipt } from "../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import * as Dust from "./DustRepo.ts"
-import {
-  type DustRules,
-  type DustSum,
-  dustKind,
-  floorOf,
-  isPaying,
-  isSummable,
-  listedPaying,
-  listedStray
-} from "./dust.ts"
+import { type DustSum, dustKind, floorOf, isPaying, isSummable, listedPaying, listedStray } from "./dust.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 
 /** Receipts held in memory at once. */
@@ -143,16 +134,16 @@ const sumUpWith = Effect.fnUntraced(function* (
   for (const [name, sum] of sums) if (before.get(name) !== sum) yield* Dust.keep(sum)
 })
 
-/** Brings the dust sums of a payment up to date with its receipts. */
-export const sumUp = (payment: Payment, rules: DustRules) =>
+/** Brings the dust sums of a payment up to date with its receipts; see `floorOf`. */
+export const sumUp = (payment: Payment, floorUsd: BigDecimal.BigDecimal) =>
   Effect.flatMap(Tx, (tx) => {
-    const floor = floorOf(payment, rules)
+    const floor = floorOf(payment, floorUsd)
     return sumUpWith(
       {
         owner: { payment: payment.id },
         isSmall: (receipt) => isPaying(payment, receipt) && receipt.amount < floor,
         listedLimit: (receipt) => (isPaying(payment, receipt) ? listedPaying : listedStray),
-        kindOf: (receipt) => dustKind(payment, receipt, rules),
+        kindOf: (receipt) => dustKind(payment, receipt),
         ended: isEnded(payment.status)
       },
       Dust.ofPayment(tx, payment.id)

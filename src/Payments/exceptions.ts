@@ -21,7 +21,6 @@ import {
   identity,
   isUndecided,
   leastOf,
-  type Rules,
   total
 } from "./statusMachine.ts"
 
@@ -136,7 +135,6 @@ const afterDecision = (
   receipts: ReadonlyArray<Receipt>,
   onTime: ReadonlyArray<Receipt>,
   firstSeen: (receipt: Receipt) => number,
-  rules: Rules,
   accepted: ReadonlyArray<ExceptionContent>
 ): ReadonlyArray<ExceptionContent> => {
   const { endedAt, status, txHash } = payment
@@ -156,7 +154,7 @@ const afterDecision = (
   }
   const its = receipts.filter((receipt) => receipt.txHash === txHash)
   const known = paying.filter((receipt) => firstSeen(receipt) <= endedAt)
-  const needed = required(payment.amount, rules.toleranceBps)
+  const needed = required(payment)
   // Accepted for other money, which is still canonical or was never seen: whatever was found since is further money.
   if (its.some((receipt) => receipt.canonical) || (its.length === 0 && total(known) < needed)) {
     const since = arrivals.filter((arrival) => arrival.firstSeen > endedAt)
@@ -179,7 +177,6 @@ const afterDecision = (
 export const exceptionsOf = (
   payment: Payment,
   receipts: ReadonlyArray<Receipt>,
-  rules: Rules,
   accepted: ReadonlyArray<ExceptionContent> = [],
   isEvidence: (receipt: Receipt) => boolean = isCorroborated,
   apart: ReadonlyArray<ExceptionContent> = []
@@ -187,7 +184,7 @@ export const exceptionsOf = (
   if (receipts.length === 0) return []
   const firstSeen = leastOf(receipts, ({ seenAt }) => seenAt)
   const canonical = receipts.filter((receipt) => receipt.canonical && isEvidence(receipt))
-  const onTime = counted(payment, receipts, rules).filter(isEvidence)
+  const onTime = counted(payment, receipts).filter(isEvidence)
   const counts = new Set(onTime)
   const own = withoutApart(payment, onTime, apart)
   const late = fitting(payment, canonical).filter((receipt) => !counts.has(receipt))
@@ -215,7 +212,7 @@ export const exceptionsOf = (
       ...uncertain.filter(isWrongToken)
     ]),
     ...undone(payment, receipts, total(own.receipts)),
-    ...mergedByKey([...own.apart, ...afterDecision(payment, receipts, own.receipts, firstSeen, rules, accepted)])
+    ...mergedByKey([...own.apart, ...afterDecision(payment, receipts, own.receipts, firstSeen, accepted)])
   ]
 }
 

@@ -5,6 +5,7 @@
  */
 import { type ChainName, chainTraits } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
+import { deadline } from "../Domain/deadline.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { isCorroborated, type Receipt } from "../Domain/Receipt.ts"
 import { earliest, leastOf } from "./statusMachine.ts"
@@ -12,9 +13,10 @@ import { earliest, leastOf } from "./statusMachine.ts"
 const isCoin = ({ chain, currency }: Pick<Receipt, "chain" | "currency">): boolean => currency === nativeToken(chain)
 
 /** From when on coin may be gas; Unix milliseconds, undefined while there is nothing to collect. */
-const gasFrom = ({ confirmedAt, dueAt, endedAt, expiresAt, failureReason }: Payment): number | undefined => {
+const gasFrom = (payment: Payment): number | undefined => {
+  const { confirmedAt, endedAt, failureReason } = payment
   // Customers do not know at once that their payment was cancelled.
-  if (failureReason === "cancelled") return Math.max(endedAt ?? 0, dueAt ?? expiresAt)
+  if (failureReason === "cancelled") return Math.max(endedAt ?? 0, deadline(payment))
   // `endedAt` is later than `confirmedAt` where a reorg undid the payment.
   return confirmedAt ?? endedAt
 }

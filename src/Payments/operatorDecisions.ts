@@ -6,7 +6,7 @@
  * A payment is accepted for a transaction that the ledger has, or for one that the operator names: a named one that the
  * ledger does not know is proven on the chain first.
  */
-import { Clock, Duration, Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { WatchedAddresses } from "../Chains/ledger/WatchedAddresses.ts"
 import { minedTransaction } from "../Chains/providers/minedTransaction.ts"
 import { Networks } from "../Chains/providers/Networks.ts"
@@ -26,7 +26,7 @@ import { exceptionsOf } from "./exceptions.ts"
 import { dropUndecided } from "./OpenNeedsRepo.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
-import { counted, crossing, type Rules, withReceived } from "./statusMachine.ts"
+import { counted, crossing, withReceived } from "./statusMachine.ts"
 import { receiptsLeft, reportExceptions, storeTransitions } from "./storeTransitions.ts"
 
 /** Payments that one commit ends at most. */
@@ -40,14 +40,6 @@ export interface Decided {
   readonly payment: Payment | undefined
   readonly exceptions: ReadonlyArray<PaymentException>
 }
-
-export const rulesOf = Effect.map(
-  Settings,
-  ({ payments }): Rules => ({
-    settleGrace: Duration.toMillis(payments.settleGrace),
-    toleranceBps: payments.toleranceBps
-  })
-)
 
 /** Accepts all open exceptions of a payment, and gives them. */
 const acceptOpen = Effect.fnUntraced(function* (payment: PaymentId, at: number, note: string | undefined) {
@@ -64,16 +56,16 @@ export const decided = Effect.fnUntraced(function* (id: PaymentId) {
 })
 
 /** The money that a payment can be accepted for: receipts that count for it, and its exceptions. */
-const acceptable = (payment: Payment, receipts: ReadonlyArray<Receipt>, rules: Rules) => {
-  const paying = counted(payment, receipts, rules)
+const acceptable = (payment: Payment, receipts: ReadonlyArray<Receipt>) => {
+  const paying = counted(payment, receipts)
   const hashes = paying.filter((receipt) => receipt.txHash !== undefined)
-  const exceptions = exceptionsOf(payment, receipts, rules)
+  const exceptions = exceptionsOf(payment, receipts)
   return {
     paying,
     any: paying.length > 0 || exceptions.length > 0,
     // The transaction that would have confirmed it, else the first. An orphaned one would make the next reorg check undo it.
     txHash:
-      crossing(hashes, required(payment.amount, rules.toleranceBps)) ??
+      crossing(hashes, required(payment)) ??
       hashes[0]?.txHash ??
       exceptions.find((exception) => exception.kind !== "reorged" && exception.txHash !== undefined)?.txHash
   }
@@ -176,7 +168,6 @@ export const accept = Effect.fn("Payments.accept")(function* (
   const writer = yield* Writer
   const outbox = yield* Outbox
   const matchSet = yield* WatchedAddresses
-  const rules = yield* rulesOf
   const seen = yield* Repo.byId(reader, id)
   if (seen === undefined) return undefined
   if (given !== undefined && seen.status !== "confirmed") {
@@ -188,7 +179,7 @@ export const accept = Effect.fn("Payments.accept")(function* (
       const now = yield* Clock.currentTimeMillis
       const payment = (yield* Repo.byId(tx, id)) ?? seen
       const left = yield* receiptsLeft(payment)
-      const money = acceptable(payment, left, rules)
+      const money = acceptable(payment, left)
       if (payment.status !== "confirmed") {
         yield* refuseReturned(yield* Exceptions.ofPayment(tx, payment.id), left, payment, money.any, given)
         const txHash = given ?? money.txHash
@@ -200,7 +191,7 @@ export const accept = Effect.fn("Payments.accept")(function* (
         const steps = [{ payment: confirmed, announced: true }]
         // An overpayment that this opens is accepted with the rest.
         const decide = () => Effect.asVoid(acceptOpen(payment.id, now, note))
-        yield* storeTransitions(outbox, { payment, steps, rules, receiptsChanged: true, decide }, now)
+        yield* storeTransitions(outbox, { payment, steps, receiptsChanged: true, decide }, now)
         // Its address is watched for late money anew: the watch since its first end may be over.
         tx.afterCommit(() => matchSet.add(payment.mode, payment.address))
       } else {
@@ -223,7 +214,6 @@ export const accept = Effect.fn("Payments.accept")(function* (
 export const abandon = Effect.fn("Payments.abandon")(function* (network: Network, currency?: PaymentCurrency) {
   const writer = yield* Writer
   const outbox = yield* Outbox
-  const rules = yield* rulesOf
   const chunk = Effect.gen(function* () {
     const tx = yield* Tx
     const now = yield* Clock.currentTimeMillis
@@ -231,7 +221,7 @@ export const abandon = Effect.fn("Payments.abandon")(function* (network: Network
     for (const payment of payments) {
       const ended: Payment = { ...payment, status: "failed", failureReason: "abandoned", endedAt: now }
       const steps = [{ payment: ended, announced: true }]
-      yield* storeTransitions(outbox, { payment, steps, rules, receiptsChanged: true }, now)
+      yield* storeTransitions(outbox, { payment, steps, receiptsChanged: true }, now)
     }
     return payments.length
   })
@@ -250,7 +240,7 @@ export const abandon = Effect.fn("Payments.abandon")(function* (network: Network
       for (const id of new Set(dropped)) {
         const payment = id && (yield* Repo.byId(tx, id))
         if (payment !== undefined) {
-          yield* storeTransitions(outbox, { payment, steps: [], rules, receiptsChanged: true }, now)
+          yield* storeTransitions(outbox, { payment, steps: [], receiptsChanged: true }, now)
         }
       }
       return dropped.length

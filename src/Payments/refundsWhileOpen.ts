@@ -19,7 +19,7 @@ import { isEnded, type Payment } from "../Domain/Payment.ts"
 import { Tx } from "../Sql.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { exceptionsOfKind } from "./exceptionContents.ts"
-import { type Made, rulesOf } from "./operatorDecisions.ts"
+import type { Made } from "./operatorDecisions.ts"
 import { counted, total } from "./statusMachine.ts"
 import { receiptsLeft } from "./storeTransitions.ts"
 
@@ -29,7 +29,7 @@ import { receiptsLeft } from "./storeTransitions.ts"
  */
 export const countedMoney = Effect.fnUntraced(function* (payment: Payment) {
   if (isEnded(payment.status)) return []
-  const received = counted(payment, yield* receiptsLeft(payment), yield* rulesOf)
+  const received = counted(payment, yield* receiptsLeft(payment))
   return exceptionsOfKind(
     "underpaid",
     received.filter(({ corroborated, txHash }) => corroborated && txHash !== undefined)

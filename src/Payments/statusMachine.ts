@@ -9,7 +9,7 @@
  */
 import { required, sum } from "../Domain/Amount.ts"
 import { nativeToken } from "../Domain/Currency.ts"
-import { blockTimeLag, deadline, dueTime, longestWaitElsewhere, overBefore } from "../Domain/deadline.ts"
+import { blockTimeLag, deadline, longestWaitElsewhere } from "../Domain/deadline.ts"
 import type { ExceptionContent } from "../Domain/Exception.ts"
 import { type FinalityTag, finalBlock } from "../Domain/Finality.ts"
 import { type FailureReason, isEnded, type Payment } from "../Domain/Payment.ts"
@@ -44,13 +44,6 @@ export interface Horizon {
    * is configured, undefined before the search.
    */
   readonly searched: number | undefined
-}
-
-export interface Rules {
-  /** Milliseconds after `expiresAt` in which a block still counts as on time. */
-  readonly settleGrace: number
-  /** Accepted underpayment, 1/100 %. */
-  readonly toleranceBps: number
 }
 
 /**
@@ -117,11 +110,11 @@ export const earliest = ({ blockTime, since }: Receipt): number => (since?.time 
  * Unattributed money, known only by an interval of blocks, counts as on time if the interval began on time: it confirms
  * nothing.
  */
-export const counted = (payment: Payment, receipts: ReadonlyArray<Receipt>, rules: Rules): ReadonlyArray<Receipt> => {
+export const counted = (payment: Payment, receipts: ReadonlyArray<Receipt>): ReadonlyArray<Receipt> => {
   const right = fitting(payment, receipts)
   // A transaction that was on time in one block stays on time when a reorg mines it again later.
   const arrived = leastOf(right, earliest)
-  const isOnTime = (receipt: Receipt) => arrived(receipt) <= deadline(payment, rules.settleGrace)
+  const isOnTime = (receipt: Receipt) => arrived(receipt) <= deadline(payment)
   const pays = (receipt: Receipt) => (receipt.dust === undefined ? isOnTime(receipt) : receipt.dust === "paying")
   return right.filter((receipt) => receipt.canonical && pays(receipt)).sort(inChainOrder)
 }
@@ -174,14 +167,12 @@ export const withReceived = (payment: Payment, received: ReadonlyArray<Receipt>)
   txHash: received.find((receipt) => receipt.txHash !== undefined)?.txHash
 })
 
-/** Payments due before this, Unix milliseconds, are over at the horizon; undefined where none can be. */
-export const dueBefore = ({ checked, settled }: Horizon, { settleGrace }: Rules): number | undefined =>
-  settled === undefined || checked === undefined
-    ? undefined
-    : overBefore(Math.min(settled.time, checked.time), settleGrace)
+/** Payments with a deadline before this, Unix milliseconds, are over at the horizon; undefined where none can be. */
+export const overBefore = ({ checked, settled }: Horizon): number | undefined =>
+  settled === undefined || checked === undefined ? undefined : Math.min(settled.time, checked.time) * 1000
 
-const isOver = (payment: Payment, horizon: Horizon, rules: Rules): boolean =>
-  horizon.searched !== undefined && dueTime(payment) < (dueBefore(horizon, rules) ?? Number.NEGATIVE_INFINITY)
+const isOver = (payment: Payment, horizon: Horizon): boolean =>
+  horizon.searched !== undefined && deadline(payment) < (overBefore(horizon) ?? Number.NEGATIVE_INFINITY)
 
 /**
  * A canonical receipt that only one provider reports, and that another one may still corroborate. Dust is none, and neither
@@ -205,11 +196,10 @@ const ending = (
   received: ReadonlyArray<Receipt>,
   receipts: ReadonlyArray<Receipt>,
   horizon: Horizon,
-  { settleGrace }: Rules,
   now: number
 ): Payment | undefined => {
   const newest = horizon.settled?.number ?? Number.POSITIVE_INFINITY
-  const mayWait = now - deadline(seen, settleGrace) <= longestWaitElsewhere
+  const mayWait = now - deadline(seen) <= longestWaitElsewhere
   const isAwaited = (receipt: Receipt) =>
     isUndecided(receipt) && (receipt.chain === seen.chain ? receipt.blockNumber <= newest : mayWait)
   if (receipts.some(isAwaited)) return undefined
@@ -232,12 +222,11 @@ export const advance = (
   payment: Payment,
   receipts: ReadonlyArray<Receipt>,
   horizon: Horizon,
-  rules: Rules,
   now: number
 ): ReadonlyArray<Step> => {
   if (isEnded(payment.status)) return []
-  const received = counted(payment, receipts, rules)
-  const needed = required(payment.amount, rules.toleranceBps)
+  const received = counted(payment, receipts)
+  const needed = required(payment)
   const confirmable = newestConfirmable(horizon)
   const certain = received.filter(
     (receipt) => receipt.txHash !== undefined && receipt.corroborated && receipt.blockNumber <= confirmable
@@ -246,7 +235,7 @@ export const advance = (
 
   const status = received.length > 0 ? "detecting" : "pending"
   const found: Payment = { ...withReceived(payment, received), status }
-  const isUpdated = status === payment.status && hasUpdate(payment, found, rules.toleranceBps)
+  const isUpdated = status === payment.status && hasUpdate(payment, found)
   const seen: Payment = isUpdated ? { ...found, updates: found.updates + 1 } : found
   const steps: Array<Step> = []
   if (status !== payment.status) {
@@ -269,8 +258,8 @@ export const advance = (
       endedAt: now
     }
     steps.push({ payment: confirmed, announced: true })
-  } else if (isOver(payment, horizon, rules) && total(received.filter(isHolding)) < needed) {
-    const ended = ending(seen, received, receipts, horizon, rules, now)
+  } else if (isOver(payment, horizon) && total(received.filter(isHolding)) < needed) {
+    const ended = ending(seen, received, receipts, horizon, now)
     if (ended !== undefined) steps.push({ payment: ended, announced: true })
   }
   return steps
@@ -290,15 +279,14 @@ export const undone = (
   payment: Payment,
   receipts: ReadonlyArray<Receipt>,
   horizon: Horizon,
-  rules: Rules,
   now: number,
   apart: ReadonlyArray<ExceptionContent> = []
 ): Step | undefined => {
   if (payment.status !== "confirmed") return undefined
   const orphaned = receipts.filter((receipt) => receipt.chain === payment.chain && !receipt.canonical)
-  const reported = withoutApart(payment, counted(payment, receipts, rules), apart).receipts
+  const reported = withoutApart(payment, counted(payment, receipts), apart).receipts
   const left = reported.filter(isCorroborated)
-  const needed = required(payment.amount, rules.toleranceBps)
+  const needed = required(payment)
   const completing = receipts.filter((receipt) => receipt.txHash === payment.txHash)
   const isThere = (receipt: Receipt) => receipt.canonical && isCorroborated(receipt)
   const hasLost = total(left) < (payment.amountReceived ?? 0n) || (completing.length > 0 && !completing.some(isThere))

@@ -20,7 +20,7 @@ import { withoutGas } from "./gas.ts"
 import { sinceAccepted, withoutAccepted, withoutAcceptedEarly, withoutSentBack } from "./moneySentBack.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
-import type { Rules, Step } from "./statusMachine.ts"
+import type { Step } from "./statusMachine.ts"
 
 /** Exceptions that an event shows with its payment at most: there may be an event for each of a thousand. */
 const shownInEvents = 10
@@ -67,7 +67,6 @@ export interface Change {
   readonly payment: Payment
   /** The states that it passes through. */
   readonly steps: ReadonlyArray<Step>
-  readonly rules: Rules
   /** Whether its receipts, or decisions on them, have changed: its exceptions may have, even where its status has not. */
   readonly receiptsChanged: boolean
   /** Decides on exceptions that were opened, before the events tell of them. */
@@ -80,7 +79,7 @@ export interface Change {
  */
 export const storeTransitions = Effect.fnUntraced(function* (
   outbox: Outbox["Type"],
-  { decide = () => Effect.void, payment, receiptsChanged, rules, steps }: Change,
+  { decide = () => Effect.void, payment, receiptsChanged, steps }: Change,
   at: number
 ) {
   const last = steps.at(-1)
@@ -93,7 +92,7 @@ export const storeTransitions = Effect.fnUntraced(function* (
   }
   if (last !== undefined) yield* storeState(before, after, at)
   const mayDiffer = receiptsChanged || after.status !== payment.status
-  const opened = mayDiffer ? yield* syncExceptions(after, rules, at) : []
+  const opened = mayDiffer ? yield* syncExceptions(after, at) : []
   yield* decide(opened)
   // The event of the last state tells of the exceptions that come with it.
   if (last?.announced === true) yield* publish(outbox, before, after, at)
@@ -113,7 +112,7 @@ const isOfSameMoney = (one: ExceptionContent, other: ExceptionContent): boolean 
   one.key !== other.key && one.chain === other.chain && one.currency === other.currency && one.txHash === other.txHash
 
 /** Updates a payment's exceptions to its receipts. Gives those that were opened. `at` in Unix milliseconds. */
-const syncExceptions = Effect.fnUntraced(function* (payment: Payment, rules: Rules, at: number) {
+const syncExceptions = Effect.fnUntraced(function* (payment: Payment, at: number) {
   const tx = yield* Tx
   const receipts = withoutGas(payment, yield* Receipts.ofPayment(tx, payment.id))
   const stored = yield* Exceptions.ofPayment(tx, payment.id)
@@ -126,8 +125,8 @@ const syncExceptions = Effect.fnUntraced(function* (payment: Payment, rules: Rul
   // What is mined again after a reorg is uncorroborated at first: the exception that was open for it stands for it.
   const isHeld = (one: ExceptionContent) =>
     isUncorroborated(one) && stored.some((before) => before.status === "open" && isOfSameMoney(before, one))
-  const found = exceptionsOf(payment, rest, rules, accepted, undefined, apart).filter((one) => !isHeld(one))
-  const reported = exceptionsOf(payment, rest, rules, accepted, () => true, apart)
+  const found = exceptionsOf(payment, rest, accepted, undefined, apart).filter((one) => !isHeld(one))
+  const reported = exceptionsOf(payment, rest, accepted, () => true, apart)
   const place = { address: payment.address.toLowerCase(), mode: payment.mode, payment: payment.id }
   return yield* Exceptions.sync(place, stored, sinceAccepted(found, stored), at, sinceAccepted(reported, stored))
 })

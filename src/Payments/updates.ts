@@ -7,9 +7,8 @@ import type { Payment } from "../Domain/Payment.ts"
  * event: anybody can send dust, thousands of times, and an event for each would be a flood. Pure; called by the status
  * machine.
  */
-export const hasUpdate = (before: Payment, after: Payment, toleranceBps: number): boolean => {
-  const left = ({ amount, amountReceived = 0n }: Payment) => remaining(amount, amountReceived, toleranceBps)
-  const [was, is] = [left(before), left(after)]
+export const hasUpdate = (before: Payment, after: Payment): boolean => {
+  const [was, is] = [remaining(before), remaining(after)]
   if (was === is) return false
   return was === 0n || is === 0n || (was > is ? was - is : is - was) * 100n >= before.amount
 }

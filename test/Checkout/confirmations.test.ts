@@ -1,10 +1,10 @@
 import { expect, it } from "vitest"
 import { confirmationsOf } from "../../src/Checkout/confirmations.ts"
-import { confirmations, payment, receipt, rules } from "../Payments/machine.ts"
+import { confirmations, payment, receipt } from "../Payments/machine.ts"
 
 const order = payment()
 const count = (receipts: Parameters<typeof confirmationsOf>[1], head: number, toleranceBps = 0) =>
-  confirmationsOf(order, receipts, head, confirmations, { ...rules, toleranceBps })
+  confirmationsOf({ ...order, toleranceBps }, receipts, head, confirmations)
 
 it("the confirmations are those of the receipt that completes the payment, its own block included", () => {
   const half = (blockNumber: number) => receipt(order, { blockNumber, amount: order.amount / 2n })

@@ -1,11 +1,11 @@
 import { expect, it } from "vitest"
 import { paidByOf } from "../../src/Checkout/paidBy.ts"
-import { payment, receipt, rules } from "../Payments/machine.ts"
+import { payment, receipt } from "../Payments/machine.ts"
 
 const order = payment()
 const ids: Readonly<Record<string, number>> = { base: 8453, polygon: 137 }
 const paidBy = (receipts: Parameters<typeof paidByOf>[1], over: object = {}) =>
-  paidByOf({ ...order, ...over }, receipts, (chain) => ids[chain], rules)
+  paidByOf({ ...order, ...over }, receipts, (chain) => ids[chain])
 
 const half = (txHash: string, blockNumber: number) =>
   receipt(order, { txHash, blockNumber, amount: order.amount / 2n, position: `tx:${blockNumber}` })

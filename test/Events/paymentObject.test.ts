@@ -1,25 +1,23 @@
 import { describe, expect, it } from "vitest"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import { type PaymentTerms, paymentObject } from "../../src/Events/paymentObject.ts"
-import type { SettingsShape } from "../../src/Settings.ts"
 import { somePayment } from "../lib/payments.ts"
 import { testChain, testSettings } from "../lib/settings.ts"
 
 const to = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 const tokenContract = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
 
-const { payments, server } = testSettings("")
-const terms = (over: Partial<SettingsShape["payments"]> = {}): PaymentTerms => ({
+const { server } = testSettings("")
+const terms: PaymentTerms = {
   chains: [
     testChain({ chain: "base", mode: "live", chainId: 8453 }),
     // Not what the payments were created with.
     testChain({ chainId: 31_337, tokens: [{ symbol: "USDC", address: `0x${"c".repeat(40)}`, decimals: 6 }] })
   ],
-  payments: { ...payments, ...over },
   server: { ...server, publicUrl: "https://pay.example.com" }
-})
+}
 
-const shown = (over: Partial<Payment> = {}, by = terms()) => paymentObject(somePayment({ address: to, ...over }), by)
+const shown = (over: Partial<Payment> = {}) => paymentObject(somePayment({ address: to, ...over }), terms)
 const token = { id: 1, contract: tokenContract, decimals: 8 }
 const usdc = { currency: "USDC", token, amount: 25_000_000n } as const
 
@@ -51,8 +49,8 @@ describe("a payment shows what a wallet needs to pay it", () => {
 })
 
 describe("a payment that is paid in part asks for what is missing", () => {
-  const part = (amountReceived: bigint, by = terms()) => {
-    const { amountRemaining, paymentUri } = shown({ ...usdc, status: "detecting", amountReceived }, by)
+  const part = (amountReceived: bigint, over: Partial<Payment> = {}) => {
+    const { amountRemaining, paymentUri } = shown({ ...usdc, status: "detecting", amountReceived, ...over })
     return [amountRemaining, paymentUri?.replace(/.*uint256=/, "")]
   }
 
@@ -64,7 +62,7 @@ describe("a payment that is paid in part asks for what is missing", () => {
   })
 
   it("and for nothing once what has come counts as the amount", () => {
-    const tolerant = terms({ toleranceBps: 100 })
+    const tolerant = { toleranceBps: 100 }
     expect(part(24_750_000n, tolerant)).toEqual([undefined, undefined])
     expect(part(24_749_999n, tolerant)).toEqual(["250001", "250001"])
   })
@@ -96,7 +94,7 @@ it("of a chain that is not configured any more the id is left out, and the rest 
 it("every payment shows its checkout page, whatever has become of it", () => {
   for (const status of ["pending", "detecting", "confirmed", "expired", "failed"] as const) {
     const { checkoutToken, ...payment } = somePayment({ status })
-    const { checkoutUrl } = paymentObject({ ...payment, checkoutToken }, terms())
+    const { checkoutUrl } = paymentObject({ ...payment, checkoutToken }, terms)
     expect(checkoutUrl).toBe(`https://pay.example.com/pay/${checkoutToken}`)
   }
 })

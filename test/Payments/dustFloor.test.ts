@@ -5,10 +5,7 @@ import { type DustSum, dustReceipts, floorOf } from "../../src/Payments/dust.ts"
 import { somePayment } from "../lib/payments.ts"
 
 const floor = (over: Partial<Payment>, usd = "0.10"): bigint =>
-  floorOf(somePayment({ amount: 1_000_000n, ...over }), {
-    settleGrace: 0,
-    floorUsd: BigDecimal.unsafeFromString(usd)
-  })
+  floorOf(somePayment({ amount: 1_000_000n, ...over }), BigDecimal.unsafeFromString(usd))
 
 it("dust: the floor is a thousandth of the amount, or what the configured one is worth where that is more", () => {
   expect(floor({})).toBe(1_000n)

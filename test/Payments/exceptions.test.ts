@@ -7,7 +7,7 @@ import type { Payment } from "../../src/Domain/Payment.ts"
 import type { Receipt } from "../../src/Domain/Receipt.ts"
 import { exceptionsOf, unknownMoney } from "../../src/Payments/exceptions.ts"
 import { withoutGas } from "../../src/Payments/gas.ts"
-import { lastOnTime, payment as openPayment, receipt as receiptOf, rules } from "./machine.ts"
+import { lastOnTime, payment as openPayment, receipt as receiptOf } from "./machine.ts"
 
 /** When the payment ended, where it did. */
 const endedAt = 500_000
@@ -21,7 +21,7 @@ const confirmed = (over: Partial<Payment> = {}) =>
   payment({ status: "confirmed", amountReceived: 1000n, txHash: "0xa", confirmedAt: endedAt, endedAt, ...over })
 
 const found = (of: Payment, ...receipts: ReadonlyArray<Receipt>) =>
-  exceptionsOf(of, withoutGas(of, receipts), rules).map(({ amount, kind, txHash }) => `${kind} ${amount} ${txHash}`)
+  exceptionsOf(of, withoutGas(of, receipts)).map(({ amount, kind, txHash }) => `${kind} ${amount} ${txHash}`)
 
 const after = endedAt / 1000 + 10
 
@@ -92,7 +92,7 @@ describe("money beyond the amount", () => {
       { kind: "unattributed", chain: "base", txHash: undefined, currency: "USDC", amount: 700n, block: 107, key }
     ]
     const further = (first: bigint) =>
-      exceptionsOf(confirmed(), [receipt("0xa", 101, first), receipt("0xb", after, 500n)], rules, accepted)
+      exceptionsOf(confirmed(), [receipt("0xa", 101, first), receipt("0xb", after, 500n)], accepted)
     expect(further(300n)).toMatchObject([{ kind: "overpaid", amount: 500n, txHash: "0xb" }])
     expect(further(1000n)).toMatchObject([{ kind: "overpaid", amount: 500n, txHash: "0xb" }])
   })
@@ -239,7 +239,7 @@ describe("a payment that was accepted for other money", () => {
     ...{ kind: "underpaid", chain: "base", txHash: "0xb", currency: "USDC", amount, block: undefined, key }
   })
   const apart = (of: Payment, exceptions: ReadonlyArray<ExceptionContent>, ...receipts: ReadonlyArray<Receipt>) =>
-    exceptionsOf(of, receipts, rules, [], undefined, exceptions).map(
+    exceptionsOf(of, receipts, [], undefined, exceptions).map(
       ({ amount, kind, txHash }) => `${kind} ${amount} ${txHash}`
     )
   const both = [receipt("0xa", 101, 1000n), receipt("0xb", 102, 300n)]
@@ -263,7 +263,7 @@ describe("a payment that was accepted for other money", () => {
 describe("who sent it", () => {
   const from = (sender: string | undefined, position = "log:0") => ({ sender, position })
   const senders = (of: Payment, ...receipts: ReadonlyArray<Receipt>) =>
-    exceptionsOf(of, receipts, rules).map(({ sender }) => sender)
+    exceptionsOf(of, receipts).map(({ sender }) => sender)
 
   it("is told where all of an exception's money came from one", () => {
     const late = (sender: string | undefined, position: string) =>
@@ -359,10 +359,10 @@ describe("the wrong money", () => {
     expect(found(expired, claimed, receipt("0xb", after, 5n, native))).toEqual(["wrong_token 5 0xb"])
   })
 
-  it("gas for a cancelled payment comes after its due time: its customer may still pay until then", () => {
+  it("gas for a cancelled payment comes after its deadline: its customer may still pay until then", () => {
     const cancelled = payment({ status: "expired", failureReason: "cancelled", endedAt: 110_000 })
     const token = receipt("0xa", 111, 1000n)
-    const due = cancelled.expiresAt / 1000
+    const due = (cancelled.expiresAt + cancelled.settleGrace) / 1000
     expect(found(cancelled, token, receipt("0xb", due, 5n, native))).toContain("wrong_token 5 0xb")
     expect(found(cancelled, token, receipt("0xb", due + 1, 5n, native))).toEqual(["found_late 1000 0xa"])
     const later = { ...cancelled, dueAt: cancelled.expiresAt + 60_000 }
@@ -377,13 +377,13 @@ describe("the wrong money", () => {
     expect(found(payment(justBefore), old)).toEqual(["wrong_chain 5 0xa"])
     expect(found(payment({ createdAt: justBefore.createdAt + 1 }), old)).toEqual([])
     const untold = receipt("", 7, 5n, { ...native, chain: "optimism", position: "unattributed", txHash: undefined })
-    const [exception] = exceptionsOf(payment({ currency: "ETH" }), [untold], rules)
+    const [exception] = exceptionsOf(payment({ currency: "ETH" }), [untold])
     expect(exception).toMatchObject({ kind: "wrong_chain", key: "wrong_chain:optimism:block 7:ETH", txHash: undefined })
   })
 
   it("unattributed: money without a transaction, by its block", () => {
     const untold = receipt("", 107, 5n, { currency: "ETH", position: "unattributed", txHash: undefined })
-    const [exception, ...more] = exceptionsOf(payment({ currency: "ETH" }), [untold], rules)
+    const [exception, ...more] = exceptionsOf(payment({ currency: "ETH" }), [untold])
     expect(more).toEqual([])
     expect(exception).toMatchObject({ kind: "unattributed", amount: 5n, key: "unattributed:base:block 107:ETH" })
   })
@@ -397,7 +397,7 @@ describe("the wrong money", () => {
 
 it("two transfers of one transaction are one, and keep their key in another block", () => {
   const late = (block: number, position: string) => receipt("0xa", block, 5n, { position })
-  const at = (block: number) => exceptionsOf(payment(), [late(block, "log:0"), late(block, "log:1")], rules)
+  const at = (block: number) => exceptionsOf(payment(), [late(block, "log:0"), late(block, "log:1")])
   expect(at(lastOnTime + 1)).toMatchObject([{ amount: 10n, key: "late:base:0xa:USDC" }])
   expect(at(lastOnTime + 2)).toEqual(at(lastOnTime + 1))
 })
@@ -424,7 +424,7 @@ describe("for any ledger of a confirmed payment", () => {
         const upTo = (place: number) => ordered.slice(0, place + 1).reduce((whole, { amount }) => whole + amount, 0n)
         const crossing = ordered.find((_, place) => upTo(place) >= 1000n)
         fc.pre(crossing !== undefined)
-        const exceptions = exceptionsOf(confirmed({ txHash: crossing?.txHash }), all, rules)
+        const exceptions = exceptionsOf(confirmed({ txHash: crossing?.txHash }), all)
         const sum = all.reduce((whole, { amount }) => whole + amount, 0n)
         expect(exceptions.reduce((whole, { amount }) => whole + amount, 0n)).toBe(sum - 1000n)
         expect(new Set(exceptions.map(({ key }) => key)).size).toBe(exceptions.length)

@@ -1,12 +1,11 @@
 import type { Payment } from "../../src/Domain/Payment.ts"
 import type { BlockRef, Receipt } from "../../src/Domain/Receipt.ts"
-import { advance, type Horizon, type Rules } from "../../src/Payments/statusMachine.ts"
+import { advance, type Horizon } from "../../src/Payments/statusMachine.ts"
 import { somePayment } from "../lib/payments.ts"
 
 export const second = 1000
 /** A chain with a block a second whose block `n` has the time `n`; payments are made at block 100. */
 export const created = 100 * second
-export const rules: Rules = { settleGrace: 60 * second, toleranceBps: 0 }
 export const confirmations = 3
 
 export const payment = (over: Partial<Payment> = {}): Payment =>
@@ -65,5 +64,5 @@ export const lastOnTime = 100 + 3600 + 60
 export const states = (steps: ReturnType<typeof advance>) =>
   steps.map((step) => `${step.payment.status}${step.announced ? "!" : ""}`)
 
-export const run = (of: Payment, receipts: ReadonlyArray<Receipt>, horizon: Horizon, by: Rules = rules) =>
-  advance(of, receipts, horizon, by, created)
+export const run = (of: Payment, receipts: ReadonlyArray<Receipt>, horizon: Horizon) =>
+  advance(of, receipts, horizon, created)

@@ -1,19 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import type { Receipt } from "../../src/Domain/Receipt.ts"
 import { advance } from "../../src/Payments/statusMachine.ts"
-import {
-  block,
-  confirmations,
-  created,
-  lastOnTime,
-  payment,
-  receipt,
-  rules,
-  run,
-  scanned,
-  second,
-  states
-} from "./machine.ts"
+import { block, confirmations, created, lastOnTime, payment, receipt, run, scanned, second, states } from "./machine.ts"
 
 describe("time is over", () => {
   it("only in the first scan in which a block past the deadline has the chain's confirmations", () => {
@@ -25,9 +13,9 @@ describe("time is over", () => {
 
   it("never while the scan is behind, whatever the clock says", () => {
     const it = payment()
-    expect(advance(it, [], scanned(150), rules, created + 10 * 86_400 * second)).toEqual([])
+    expect(advance(it, [], scanned(150), created + 10 * 86_400 * second)).toEqual([])
     const young = scanned(2, { settled: undefined, checked: undefined })
-    expect(advance(it, [], young, rules, created + 86_400 * second)).toEqual([])
+    expect(advance(it, [], young, created + 86_400 * second)).toEqual([])
   })
 
   const over = scanned(lastOnTime + confirmations)

@@ -4,7 +4,7 @@ import type { Payment } from "../../src/Domain/Payment.ts"
 import type { Receipt } from "../../src/Domain/Receipt.ts"
 import { exceptionsOf } from "../../src/Payments/exceptions.ts"
 import type { Horizon } from "../../src/Payments/statusMachine.ts"
-import { block, confirmations, created, lastOnTime, payment, receipt, rules, run, scanned, states } from "./machine.ts"
+import { block, confirmations, created, lastOnTime, payment, receipt, run, scanned, states } from "./machine.ts"
 
 describe("money arrives", () => {
   it("nothing came and time is left: nothing happens", () => {
@@ -49,9 +49,8 @@ describe("money arrives", () => {
   })
 
   it("the accepted underpayment is rounded in the merchant's favour", () => {
-    const it = payment({ amount: 999n })
-    const short = (amount: bigint) =>
-      states(run(it, [receipt(it, { amount })], scanned(103), { ...rules, toleranceBps: 100 }))
+    const it = payment({ amount: 999n, toleranceBps: 100 })
+    const short = (amount: bigint) => states(run(it, [receipt(it, { amount })], scanned(103)))
     expect(short(990n)).toEqual(["detecting!", "confirmed!"])
     expect(short(989n)).toEqual(["detecting!"])
   })
@@ -138,9 +137,9 @@ describe("unattributed and uncorroborated money", () => {
     const found = (since: number) =>
       receipt(it, { ...untold, blockNumber: lastOnTime + 2, since: { number: since, time: block(since).time } })
     expect(run(it, [found(lastOnTime)], end)).toEqual([])
-    expect(exceptionsOf(it, [found(lastOnTime)], rules).map(({ kind }) => kind)).toEqual(["unattributed"])
+    expect(exceptionsOf(it, [found(lastOnTime)]).map(({ kind }) => kind)).toEqual(["unattributed"])
     expect(states(run(it, [found(lastOnTime + 1)], end))).toEqual(["pending", "expired!"])
-    expect(exceptionsOf(it, [found(lastOnTime + 1)], rules).map(({ kind }) => kind)).toEqual(["late"])
+    expect(exceptionsOf(it, [found(lastOnTime + 1)]).map(({ kind }) => kind)).toEqual(["late"])
   })
 
   it("is on time, and newer than the payment, each for itself", () => {

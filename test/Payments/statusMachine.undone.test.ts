@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import type { Receipt } from "../../src/Domain/Receipt.ts"
 import { type Horizon, undone } from "../../src/Payments/statusMachine.ts"
-import { block, confirmations, created, lastOnTime, payment, receipt, rules, run, scanned } from "./machine.ts"
+import { block, confirmations, created, lastOnTime, payment, receipt, run, scanned } from "./machine.ts"
 
 describe("a confirmed payment that a reorg undid", () => {
   const confirmed = payment({
@@ -14,8 +14,7 @@ describe("a confirmed payment that a reorg undid", () => {
   })
   const gone = receipt(confirmed, { canonical: false })
   const later = created + 99
-  const undo = (of: Payment, receipts: ReadonlyArray<Receipt>, horizon: Horizon) =>
-    undone(of, receipts, horizon, rules, later)
+  const undo = (of: Payment, receipts: ReadonlyArray<Receipt>, horizon: Horizon) => undone(of, receipts, horizon, later)
 
   it("fails once the new branch is final, and keeps when and by what it was confirmed", () => {
     expect(undo(confirmed, [gone], scanned(400, { finalized: 100 }))).toBeUndefined()
@@ -96,9 +95,9 @@ describe("a confirmed payment that a reorg undid", () => {
   it("stays confirmed while what is left is within the tolerance", () => {
     const final = scanned(400, { finalized: 300 })
     const left = (amount: bigint) => [gone, receipt(confirmed, { txHash: "0xother", blockNumber: 103, amount })]
-    const tolerant = { ...rules, toleranceBps: 100 }
-    expect(undone(confirmed, left(990n), final, tolerant, later)).toBeUndefined()
-    expect(undone(confirmed, left(989n), final, tolerant, later)?.payment.failureReason).toBe("reorged")
+    const tolerant = { ...confirmed, toleranceBps: 100 }
+    expect(undone(tolerant, left(990n), final, later)).toBeUndefined()
+    expect(undone(tolerant, left(989n), final, later)?.payment.failureReason).toBe("reorged")
   })
 
   it("a deep reorg that mines it below the head of the payment's creation takes nothing", () => {

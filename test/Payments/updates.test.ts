@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import { hasUpdate } from "../../src/Payments/updates.ts"
-import { payment, receipt, rules, run, scanned, states } from "./machine.ts"
+import { payment, receipt, run, scanned, states } from "./machine.ts"
 
 const having = (amountReceived: bigint): Payment => payment({ status: "detecting", amountReceived, amount: 1000n })
 
@@ -12,7 +12,7 @@ describe("what remains of a payment has changed", () => {
     [999n, 1000n, "to nothing, however little was missing"],
     [1000n, 999n, "from nothing"]
   ])("from %d to %d of 1000: %s", (was, is) => {
-    expect(hasUpdate(having(was), having(is), 0)).toBe(true)
+    expect(hasUpdate(having(was), having(is))).toBe(true)
   })
 
   it.each([
@@ -21,12 +21,13 @@ describe("what remains of a payment has changed", () => {
     [1000n, 1500n, "nothing was missing before, either"],
     [1500n, 1000n, "nothing is missing yet"]
   ])("not from %d to %d of 1000: %s", (was, is) => {
-    expect(hasUpdate(having(was), having(is), 0)).toBe(false)
+    expect(hasUpdate(having(was), having(is))).toBe(false)
   })
 
   it("is measured by what counts as the amount", () => {
-    expect(hasUpdate(having(989n), having(990n), 100)).toBe(true)
-    expect(hasUpdate(having(990n), having(1000n), 100)).toBe(false)
+    const tolerant = (received: bigint): Payment => ({ ...having(received), toleranceBps: 100 })
+    expect(hasUpdate(tolerant(989n), tolerant(990n))).toBe(true)
+    expect(hasUpdate(tolerant(990n), tolerant(1000n))).toBe(false)
   })
 })
 
@@ -57,6 +58,6 @@ describe("a detecting payment", () => {
   it("has no update with its first money, nor when a reorg removes all of it", () => {
     const [detected] = run(payment(), [receipt(it_, { amount: 400n })], scanned(101))
     expect(detected).toMatchObject({ announced: true, payment: { status: "detecting", updates: 0 } })
-    expect(states(run(it_, [{ ...first, canonical: false }], scanned(102), rules))).toEqual(["pending"])
+    expect(states(run(it_, [{ ...first, canonical: false }], scanned(102)))).toEqual(["pending"])
   })
 })

@@ -16,6 +16,8 @@ export const someNewPayment = (over: Partial<NewPayment> = {}): NewPayment => ({
   status: "pending",
   createdAt: 100_000,
   expiresAt: 3_700_000,
+  settleGrace: 60_000,
+  toleranceBps: 0,
   metadata: "{}",
   webhookUrl: undefined,
   redirectUrl: undefined,

@@ -121,13 +121,18 @@ export const multiplied = (address: string, from: number, times: number): Lie =>
   })
 }
 
-/** Whatever brings something to an address from the block of that number on has another transaction's hash. */
-export const renamed = (chain: SimChain, address: string, from: number): Lie => {
+/**
+ * Whatever brings something to an address from the block of that number on has another transaction's hash.
+ *
+ * @param renames hears of each transaction that is renamed, which may bring something to other addresses too
+ */
+export const renamed = (chain: SimChain, address: string, from: number, renames: (txHash: string) => void): Lie => {
   const hashes = new Map<string, string>()
   const rename = (one: Transaction): Transaction => {
     if (coinsTo(address, one) === 0n && !one.logs.some(({ topics }) => isTo(address, topics))) return one
     const hash = `0x7e7a3e${one.hash.slice(8)}`
     hashes.set(hash, one.hash)
+    renames(one.hash)
     return { ...one, hash }
   }
   return lie({

@@ -64,6 +64,8 @@ export class Place {
   /** By provider, until when it has a fault, or lies. */
   readonly #failsUntil = new Map<number, number>()
   readonly #liedAbout = new Set<string>()
+  /** Transactions that were told by another hash: what is told of all that they bring is false. */
+  readonly #renamed = new Set<string>()
   #areTimesWrong = false
   /** Who tells a lie that anybody would tell alike. */
   readonly #liars = new Map<LieOrder["kind"], number>()
@@ -184,7 +186,9 @@ export class Place {
       case "multiplied":
         return address === undefined ? undefined : multiplied(address, next, Number(size))
       case "renamed":
-        return address === undefined ? undefined : renamed(this.chain, address, next)
+        return address === undefined
+          ? undefined
+          : renamed(this.chain, address, next, (txHash) => this.#renamed.add(txHash))
       case "hidden":
         if (address === undefined) return undefined
         return hidden(address, next, size % 2n === 0n, (txHash) => liar.withheld.add(txHash))
@@ -198,16 +202,26 @@ export class Place {
     return this.#hasLied || this.providers.some(({ withheld }) => withheld.size > 0)
   }
 
+  #isLiedAbout(address: string): boolean {
+    if (this.#liedAbout.has(address)) return true
+    const isOf = (hash: string) =>
+      this.chain.inclusions
+        .get(hash)
+        ?.some(({ credits }) => credits.some((credit) => credit.txHash === hash && credit.address === address))
+    return [...this.#renamed].some(isOf)
+  }
+
   /** As the ledger looks at it. */
   get watched(): Watched {
     return {
       plan: this.plan,
       chain: this.chain,
       isGarbled: () => this.#isGarbled,
-      isLiedAbout: (address) => this.#liedAbout.has(address),
+      isLiedAbout: (address) => this.#isLiedAbout(address),
       tellsInside: this.providers.filter(({ traits }) => traits.traces || traits.stateDepth > 1_000).length > 1,
       // Two of three have the right ones.
       areTimesWrong: () => this.#areTimesWrong && this.providers.length < 3,
+      isOneTimeWrong: () => this.#areTimesWrong,
       readers: (number) => this.providers.filter(({ read }) => read.has(number)).length,
       isLeftToOne: () => this.#isLeftToOne,
       withheld: (hash) => this.providers.some((provider) => provider.withheld.has(hash))

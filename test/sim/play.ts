@@ -146,7 +146,7 @@ const act = async (world: World, step: Action, name: string, paid: Paid): Promis
       const until = world.now + step.seconds * second
       const place = placeAt(world, step.chain)
       // What nobody has denied, who is left may decide alone.
-      if (step.kind === "gone" && !isInventionKnown(world.ledger, place.plan.chain, world.now)) return
+      if (step.kind === "gone" && !isInventionKnown(world.ledger, place.plan.chain, world)) return
       return place.breaks(step.provider, step.kind, step.size, world.now, until)
     }
     case "look": {

@@ -73,13 +73,17 @@ export const checkQuiet = (books: Books, everything: boolean): void => {
 
 /**
  * Whether what was invented on a chain has been in the database for long enough that others were asked about it: something
- * of every payment that was lied about.
+ * of every payment that was lied about. `begun`: when the daemon has started, Unix milliseconds.
  */
-export const isInventionKnown = (books: Books, name: ChainName, now: number): boolean => {
+export const isInventionKnown = (
+  books: Books,
+  name: ChainName,
+  { begun, now }: { readonly begun: number; readonly now: number }
+): boolean => {
   const { chain, isLiedAbout, plan } = books.watched(name)
   const untrue = books.notThere(books.receipts()).filter((row) => row.chain === name && isLiedAbout(row.address))
   const isDeep = (row: ReceiptRow) => chain.head.number - row.block_number > plan.confirmations + 3
-  const isKnown = (row: ReceiptRow) => isDeep(row) && row.seen_at <= now - 20_000
+  const isKnown = (row: ReceiptRow) => isDeep(row) && Math.max(row.seen_at, begun) <= now - 20_000
   const known = new Set(untrue.filter(isKnown).map(({ address }) => address))
   const liedAbout = books.payments().filter(({ address }) => isLiedAbout(address))
   return untrue.length > 0 && untrue.every(isKnown) && liedAbout.every(({ address }) => known.has(address))
@@ -115,13 +119,16 @@ export const checkTold = (books: Books): void => {
     const open = outcome === null ? BigInt(amount) : 0n
     told.set(key, (told.get(key) ?? 0n) + open + BigInt(sent_back))
   }
-  for (const { address, amount, chain: own, currency: asked, status } of books.payments()) {
+  for (const { address, amount, amount_received, chain: own, currency: asked, status } of books.payments()) {
+    // One that is still open waits for somebody who can tell, and shows what came.
+    const isOpen = status === "pending" || status === "detecting"
+    const shown = BigInt((status === "confirmed" ? amount : isOpen ? amount_received : null) ?? 0)
     if (dusty.has(address)) continue
     for (const [name, { chain, plan }] of books.chains) {
       for (const currency of plan.tokens) {
         const held = books.total(name, address, currency, chain.head, books.startOf(name))
-        const isPaid = status === "confirmed" && name === own && currency === asked
-        const known = (told.get([name, address, currency].join(" ")) ?? 0n) + (isPaid ? BigInt(amount) : 0n)
+        const isAsked = name === own && currency === asked
+        const known = (told.get([name, address, currency].join(" ")) ?? 0n) + (isAsked ? shown : 0n)
         if (known !== held)
           throw new Violation(`${held} ${currency} came to ${address} on ${name}, and ${known} is told of`)
       }

@@ -27,8 +27,10 @@ export interface Watched {
   readonly isLiedAbout: (address: string) => boolean
   /** Two providers can tell of old blocks what moved inside contracts. */
   readonly tellsInside: boolean
-  /** Blocks had times that are not theirs. */
+  /** Blocks had times that are not theirs, and may be taken for them in the end. */
   readonly areTimesWrong: () => boolean
+  /** Blocks had times that are not theirs: what is provisional may go by one provider's. */
+  readonly isOneTimeWrong: () => boolean
   /** How many providers have answered with a block's logs. */
   readonly readers: (number: number) => number
   /** One provider was left, for long enough to decide alone. */

@@ -7,7 +7,7 @@
 import { Array as Arr, Effect } from "effect"
 import { type ChainName, chainNames, type Network } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
-import { blockTimeLag, dueTimeSql, overBefore } from "../../Domain/deadline.ts"
+import { blockTimeLag, deadlineSql } from "../../Domain/deadline.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { type Db, type Param, Tx } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
@@ -34,7 +34,7 @@ interface PaymentRow {
   readonly chain: ChainName
   readonly currency: string
   readonly createdHead: number | null
-  readonly dueAt: number
+  readonly deadline: number
   readonly status: string
   readonly amount: string
   readonly amountReceived: string | null
@@ -81,7 +81,7 @@ const queriesOf = Effect.fnUntraced(function* (
  * where none is as old; the balance there would be taken for older money. The first parameter is the network's chain; then
  * come its chain and its mode, twice.
  */
-const columns = `address, chain, currency, ${dueTimeSql} AS dueAt, status, amount, amount_received AS amountReceived,
+const columns = `address, chain, currency, ${deadlineSql} AS deadline, status, amount, amount_received AS amountReceived,
   CASE WHEN chain = ? THEN created_head ELSE coalesce(
     (SELECT number FROM blocks WHERE blocks.chain = ? AND blocks.mode = ? AND time <= (created_at - ${blockTimeLag}) / 1000
      ORDER BY time DESC, number DESC LIMIT 1),
@@ -103,10 +103,9 @@ const dueOf = (network: Network, row: PaymentRow): Watched["due"] => {
   return { amount, missing: isOpen ? amount - BigInt(row.amountReceived ?? "0") : 0n }
 }
 
-/** Payments due between these times, Unix milliseconds, are over at `at` and were not at the last round. */
-const overWindow = (checked: Scan["checked"], at: BlockRef, settleGraceMs: number) =>
-  [checked === undefined ? 0 : overBefore(checked.time, settleGraceMs), overBefore(at.time, settleGraceMs)] as const
-const isOver = `${isOpen} AND ${everyChain} AND mode = ? AND ${dueTimeSql} >= ? AND ${dueTimeSql} < ?`
+/** Payments with a deadline between these times, Unix milliseconds, are over at `at` and were not at the last round. */
+const overWindow = (checked: Scan["checked"], at: BlockRef) => [(checked?.time ?? 0) * 1000, at.time * 1000] as const
+const isOver = `${isOpen} AND ${everyChain} AND mode = ? AND ${deadlineSql} >= ? AND ${deadlineSql} < ?`
 
 /**
  * The queries of a round at the block `at`:
@@ -114,20 +113,18 @@ const isOver = `${isOpen} AND ${everyChain} AND mode = ? AND ${dueTimeSql} >= ? 
  * - confirmed payments that lost coins to a reorg above the block `final`, or above the last round;
  * - every payment of the mode, on any chain and in any currency, whose time ended since the last round.
  *
- * @param settleGraceMs how long after its due time a payment stays open
  * @param withNonces compare the nonces of open payments too: their coins may have come and been collected since
  */
 export const asked = Effect.fn("BalancesRepo.asked")(function* (
   db: Db,
   network: Network,
   at: BlockRef,
-  settleGraceMs: number,
   final: number,
   withNonces: boolean
 ) {
   const { chain, mode } = network
   const checked = (yield* Ledger.scan(db, network))?.checked
-  const [from, below] = overWindow(checked, at, settleGraceMs)
+  const [from, below] = overWindow(checked, at)
   const isOpenCoin = `${isOpen} AND chain = ? AND mode = ? AND currency = ?`
   const native = yield* payments(db, network, isOpenCoin, [chain, mode, nativeToken(chain)])
   const orphaned = yield* payments(
@@ -149,7 +146,7 @@ export const asked = Effect.fn("BalancesRepo.asked")(function* (
       createdHead: row.createdHead ?? (own ? at.number : undefined),
       everyRound: isInCoin(row) && !isConfirmed,
       // After a reorg, coins may have been mined again and collected: the balance alone does not show it.
-      withNonce: isInCoin(row) && (withNonces || isConfirmed || (row.dueAt >= from && row.dueAt < below)),
+      withNonce: isInCoin(row) && (withNonces || isConfirmed || (row.deadline >= from && row.deadline < below)),
       due: dueOf(network, row)
     }
   })
@@ -194,10 +191,10 @@ export const orphanedQueries = Effect.fn("BalancesRepo.orphanedQueries")(functio
 })
 
 /** Whether a round is due at once: a payment's time ended since the last round. */
-export const due = (db: Db, network: Network, at: BlockRef, settleGraceMs: number) =>
+export const due = (db: Db, network: Network, at: BlockRef) =>
   Effect.gen(function* () {
     const checked = (yield* Ledger.scan(db, network))?.checked
-    const params = [network.mode, ...overWindow(checked, at, settleGraceMs)]
+    const params = [network.mode, ...overWindow(checked, at)]
     return (yield* db.get(`SELECT 1 FROM payments WHERE ${isOver} LIMIT 1`, params)) !== undefined
   })
 

@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
-import { dueTimeSql, overBefore } from "../../Domain/deadline.ts"
+import { deadlineSql } from "../../Domain/deadline.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { type Db, execute, Tx } from "../../Sql.ts"
@@ -23,11 +23,11 @@ export const searchedTo = (db: Db, payment: PaymentId) =>
 /** A payment that is about to end, with the address to search. */
 export interface DuePayment extends Watched {
   readonly payment: PaymentId
-  /** When its time ended, without the settle grace; Unix milliseconds. */
-  readonly dueAt: number
+  /** When its time ended, Unix milliseconds. */
+  readonly deadline: number
 }
 
-const columns = `id AS payment, lower(address) AS address, currency, created_head AS createdHead, ${dueTimeSql} AS dueAt`
+const columns = `id AS payment, lower(address) AS address, currency, created_head AS createdHead, ${deadlineSql} AS deadline`
 
 /**
  * Up to `limit` payments of the chain, other than `except`, that are to be searched before they end:
@@ -40,15 +40,14 @@ export const due = (
   { chain, mode }: Network,
   settled: BlockRef,
   checked: Scan["checked"],
-  settleGraceMs: number,
   final: number,
   except: ReadonlyArray<PaymentId>,
   limit: number
 ) =>
   Effect.map(
-    db.all<Pick<DuePayment, "payment" | "dueAt" | "address"> & { currency: string; createdHead: number | null }>(
+    db.all<Pick<DuePayment, "payment" | "deadline" | "address"> & { currency: string; createdHead: number | null }>(
       `SELECT * FROM (SELECT ${columns} FROM payments
-       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND ${dueTimeSql} < ?
+       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND ${deadlineSql} < ?
          AND NOT EXISTS (SELECT 1 FROM searches WHERE payment_id = payments.id)
          AND NOT EXISTS (SELECT 1 FROM receipts
            WHERE payment_id = payments.id AND chain = payments.chain AND position = 'unattributed' AND canonical = 1
@@ -64,7 +63,7 @@ export const due = (
       [
         chain,
         mode,
-        overBefore(Math.min(settled.time, checked?.time ?? 0), settleGraceMs),
+        Math.min(settled.time, checked?.time ?? 0) * 1000,
         settled.number,
         chain,
         chain,
@@ -76,8 +75,8 @@ export const due = (
     ),
     (rows) =>
       rows.map(
-        ({ address, createdHead, currency, dueAt, payment }): DuePayment => ({
-          ...{ payment, dueAt, address, own: true, createdHead: createdHead ?? undefined, everyRound: false },
+        ({ address, createdHead, currency, deadline, payment }): DuePayment => ({
+          ...{ payment, deadline, address, own: true, createdHead: createdHead ?? undefined, everyRound: false },
           // Coins that arrived and were collected since leave the balance as it was; the nonce shows them.
           withNonce: currency === nativeToken(chain)
         })

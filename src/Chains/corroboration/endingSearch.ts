@@ -2,7 +2,6 @@ import { Array as Arr, Clock, Duration, Effect } from "effect"
 import { nativeToken } from "../../Domain/Currency.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import type { SettingsShape } from "../../Settings.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
 import * as Balances from "../balances/BalancesRepo.ts"
 import { keepIncome } from "../balances/commitBalances.ts"
@@ -204,9 +203,8 @@ export interface EndingSearch {
  * on the branch that was read. The serving provider is searched too: the other one may have read the blocks in the
  * first place, and then the two together make the quorum.
  */
-export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["payments"]): EndingSearch => {
+export const makeEndingSearch = (watch: WatchContext): EndingSearch => {
   const { chain, heads, network, providers, reader } = watch
-  const grace = Duration.toMillis(payments.settleGrace)
   const searches = new Searching(Math.max(1, Duration.toMillis(chain.pollInterval)), longestWait)
   /** How many other providers there were at the last search. */
   let othersBefore = 0
@@ -217,7 +215,7 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
     const settled = yield* Ledger.newestBlockAt(reader, network, head.number - chain.confirmations + 1)
     if (scan === undefined || settled === undefined) return undefined
     const final = finalBlockOf(watch, head.number, scan.finalized)
-    const due = yield* Searches.due(reader, network, settled, scan.checked, grace, final, waiting, paymentsPerSearch)
+    const due = yield* Searches.due(reader, network, settled, scan.checked, final, waiting, paymentsPerSearch)
     return due.length === 0 ? undefined : { due, settled, scan }
   })
 

@@ -6,7 +6,7 @@
 import { Clock, Effect } from "effect"
 import { getAddress, type Hex } from "viem"
 import { type ChainName, chainNames, type Mode, type Network } from "../../Domain/Chain.ts"
-import { dueTimeSql, overBefore } from "../../Domain/deadline.ts"
+import { deadlineSql } from "../../Domain/deadline.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { anyRow, type Db, execute } from "../../Sql.ts"
@@ -120,14 +120,14 @@ export const anyUndone = (db: Db, { chain, mode }: Network, above: number) =>
   )
 
 /**
- * Whether an open payment of the chain ends between the times of the blocks `after` and `until`, with its settle grace.
+ * Whether an open payment of the chain ends between the times of the blocks `after` and `until`.
  */
-export const anyOver = (db: Db, { chain, mode }: Network, after: BlockRef, until: BlockRef, settleGraceMs: number) =>
+export const anyOver = (db: Db, { chain, mode }: Network, after: BlockRef, until: BlockRef) =>
   anyRow(
     db,
     `SELECT 1 AS found FROM payments WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ?
-         AND ${dueTimeSql} >= ? AND ${dueTimeSql} < ? LIMIT 1`,
-    [chain, mode, overBefore(after.time, settleGraceMs), overBefore(until.time, settleGraceMs)]
+         AND ${deadlineSql} >= ? AND ${deadlineSql} < ? LIMIT 1`,
+    [chain, mode, after.time * 1000, until.time * 1000]
   )
 
 /**

@@ -82,7 +82,6 @@ type Sweep =
 /** Makes the maintenance of one watcher. */
 export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["payments"]): Maintenance => {
   const { chain, network, reader, settlement, writer } = watch
-  const grace = Duration.toMillis(payments.settleGrace)
   const balanceInterval = Duration.toMillis(chain.balanceInterval)
   /** When each task was last done. Unix milliseconds. */
   const done = new Map<string, number>()
@@ -101,17 +100,17 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
   const finality = makeFinality(watch)
   const noted = { failures: new Map<string, number>(), disputed: new Set<string>() }
   const pass = startPass()
-  const search = makeEndingSearch(watch, payments)
+  const search = makeEndingSearch(watch)
   let more = false
 
   const balances = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
-    if (!isDue("balances", balanceInterval, now) && !(yield* Balances.due(reader, network, head, grace))) return
+    if (!isDue("balances", balanceInterval, now) && !(yield* Balances.due(reader, network, head))) return
     done.set("balances", now)
     const scan = yield* Ledger.scan(reader, network)
     const final = finalBlockOf(watch, head.number, scan?.finalized)
     const withNonces = isDue("nonces", nonceInterval, now)
     if (withNonces) done.set("nonces", now)
-    const asked = yield* Balances.asked(reader, network, head, grace, final, withNonces)
+    const asked = yield* Balances.asked(reader, network, head, final, withNonces)
     if (asked.length > 0) yield* compareBalances(watch, noted, provider, head, asked, "round")
     yield* takeBackDenied(watch, provider, head, scan?.checked)
   })
@@ -124,7 +123,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
     const number = head.number - chain.confirmations + 1
     const stored = yield* Ledger.newestBlockAt(reader, network, number)
     if (stored === undefined || stored.number === number) return
-    if (!(yield* Watched.anyOver(reader, network, stored, head, grace))) return
+    if (!(yield* Watched.anyOver(reader, network, stored, head))) return
     const [block, now] = yield* sendBatch(provider.client, [getHeader(number), getHeader(head.number)])
     // A block of another branch must not be stored as an ancestor of the head.
     if (now.hash !== head.hash) return

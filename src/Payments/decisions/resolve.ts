@@ -22,10 +22,10 @@ import { Outbox } from "../../Events/Outbox.ts"
 import { type Db, Reader, Tx, Writer } from "../../Sql.ts"
 import * as Exceptions from "../ExceptionsRepo.ts"
 import { credited, withoutApart } from "../exceptionContents.ts"
-import { confirmedBy, type Made, prove, refuseOthers, rulesOf } from "../operatorDecisions.ts"
+import { confirmedBy, type Made, prove, refuseOthers } from "../operatorDecisions.ts"
 import * as Repo from "../PaymentsRepo.ts"
 import * as Receipts from "../ReceiptsRepo.ts"
-import { counted, type Rules } from "../statusMachine.ts"
+import { counted } from "../statusMachine.ts"
 import { receiptsLeft, storeTransitions } from "../storeTransitions.ts"
 import { partNamed, returnedOf, wasReturned } from "./refundParts.ts"
 
@@ -110,12 +110,11 @@ const acceptedFor = Effect.fnUntraced(function* (
   payment: Payment,
   exception: PaymentException,
   named: string | undefined,
-  rules: Rules,
   at: number
 ) {
   const all = yield* Exceptions.ofPayment(yield* Tx, payment.id)
   const open = all.filter(({ status }) => status === "open")
-  const onTime = counted(payment, yield* receiptsLeft(payment), rules)
+  const onTime = counted(payment, yield* receiptsLeft(payment))
   if (payment.status === "confirmed") return credited(payment, onTime, [exception], open)
   const txHash = broughtBy(exception) ?? named
   if (txHash === undefined) {
@@ -135,7 +134,6 @@ const isSurplusOf = (accepted: PaymentException, opened: ExceptionContent): bool
 const acceptOpen = Effect.fnUntraced(function* (
   exception: PaymentException,
   named: Named,
-  rules: Rules,
   outbox: Outbox["Type"],
   matchSet: WatchedAddresses["Type"]
 ) {
@@ -147,7 +145,7 @@ const acceptOpen = Effect.fnUntraced(function* (
   if (payment === undefined) return
   // What a reorg has taken confirms nothing: accepting it means to do without it, unless another transaction has paid.
   const isMoney = kind !== "reorged" || named.txHash !== undefined
-  const accepted = isMoney ? yield* acceptedFor(payment, exception, named.txHash, rules, now) : payment
+  const accepted = isMoney ? yield* acceptedFor(payment, exception, named.txHash, now) : payment
   const confirms = accepted.status !== payment.status
   const steps = accepted === payment ? [] : [{ payment: accepted, announced: confirms }]
   const decide = (opened: ReadonlyArray<ExceptionContent>) =>
@@ -156,7 +154,7 @@ const acceptOpen = Effect.fnUntraced(function* (
       ({ key }) => Exceptions.close(exceptionId(address, key), "accepted", now),
       { concurrency: 1, discard: true }
     )
-  yield* storeTransitions(outbox, { payment, steps, rules, receiptsChanged: true, decide }, now)
+  yield* storeTransitions(outbox, { payment, steps, receiptsChanged: true, decide }, now)
   // Its address is watched for late money anew: the watch since its first end may be over.
   if (confirms) tx.afterCommit(() => matchSet.add(payment.mode, payment.address))
 })
@@ -178,7 +176,6 @@ export const acceptException = <E = never>(
     const writer = yield* Writer
     const outbox = yield* Outbox
     const matchSet = yield* WatchedAddresses
-    const rules = yield* rulesOf
     const seen = yield* find(reader, id, owner)
     if (seen === undefined) return undefined
     const isRepeated = yield* wasMade(seen, "accepted", named)
@@ -190,7 +187,7 @@ export const acceptException = <E = never>(
         if (made === "decided") {
           // Nothing was proven for it.
           if (isRepeated) return yield* openedAgain(id)
-          yield* acceptOpen(exception, named, rules, outbox, matchSet)
+          yield* acceptOpen(exception, named, outbox, matchSet)
         }
         const result = yield* storedNow(exception)
         if (alsoCommit !== undefined) yield* alsoCommit(result, made)

@@ -53,9 +53,10 @@ export const payments = [
     UNIQUE (chain, mode, symbol, contract, decimals)
   ) STRICT`,
 
-  // `token`: null for the chain's own coin. `due_at`: the due time by the chain's clock, where the machine's clock was behind that when the payment was created; else
-  // the payment is due at `expires_at`. `checkout_token`: whoever has it sees the payment's checkout page, so it is never
-  // logged. `updates`: the number of its `payment.updated` events.
+  // `token`: null for the chain's own coin. `due_at`: the due time by the chain's clock, where the machine's clock
+  // was behind that when the payment was created; else the payment is due at `expires_at`. `settle_grace`
+  // (milliseconds) and `tolerance_bps`: as configured when it was created. `checkout_token`: whoever has it sees the
+  // payment's checkout page, so it is never logged. `updates`: the number of its `payment.updated` events.
   `CREATE TABLE payments (
     sequence INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -74,6 +75,8 @@ export const payments = [
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
     due_at INTEGER,
+    settle_grace INTEGER NOT NULL DEFAULT 0 CHECK (settle_grace >= 0),
+    tolerance_bps INTEGER NOT NULL DEFAULT 0 CHECK (tolerance_bps BETWEEN 0 AND 5000),
     created_head INTEGER,
     metadata TEXT NOT NULL,
     webhook_url TEXT,
@@ -108,7 +111,7 @@ export const payments = [
   "CREATE INDEX payments_transaction ON payments (tx_hash) WHERE tx_hash IS NOT NULL",
   // For settlement after a scan, for reorgs, and for loading the watched addresses at a start.
   "CREATE INDEX payments_detecting ON payments (chain, mode) WHERE status = 'detecting'",
-  "CREATE INDEX payments_open ON payments (chain, mode, coalesce(due_at, expires_at)) WHERE status IN ('pending', 'detecting')",
+  "CREATE INDEX payments_open ON payments (chain, mode, coalesce(due_at, expires_at) + settle_grace) WHERE status IN ('pending', 'detecting')",
   "CREATE INDEX payments_head ON payments (chain, mode, created_head)",
   "CREATE INDEX payments_ended ON payments (mode, ended_at) WHERE ended_at IS NOT NULL",
 

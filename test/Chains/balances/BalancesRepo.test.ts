@@ -39,7 +39,7 @@ const reading = <A, E, R>(query: (reader: Reader["Type"]) => Effect.Effect<A, E,
 const oweLive = (...payment: Parameters<typeof owe>) =>
   Effect.flatMap(owe(...payment), (id) => change("UPDATE payments SET mode = 'live' WHERE id = ?", id))
 
-const isDue = ({ head }: BalanceModel, on = network) => reading((reader) => Balances.due(reader, on, head, 60_000))
+const isDue = ({ head }: BalanceModel, on = network) => reading((reader) => Balances.due(reader, on, head))
 /** Each address that a round would ask for, and whether its payment is for this chain. */
 const asked = (...at: Parameters<typeof wanted>) =>
   Effect.map(wanted(...at), (all) => all.map(({ address, own }) => [address, own]))
@@ -85,7 +85,7 @@ describe("two modes in one database", () => {
     yield* confirmedAndReorged
     const lostCoins = (on: Network) =>
       Effect.map(
-        reading((reader) => Balances.asked(reader, on, model.head, 60_000, 0, false)),
+        reading((reader) => Balances.asked(reader, on, model.head, 0, false)),
         addressesOf
       )
     expect([yield* lostCoins(network), yield* lostCoins(live)]).toEqual([[alice], []])
@@ -162,8 +162,7 @@ describe("a round covers", () => {
     model.mine([])
     model.mine([])
     expect(yield* rows("SELECT payment_id FROM receipts WHERE canonical = 0")).toEqual([{ payment_id: confirmed }])
-    const lost = (final: number) =>
-      reading((reader) => Balances.asked(reader, network, model.head, 60_000, final, false))
+    const lost = (final: number) => reading((reader) => Balances.asked(reader, network, model.head, final, false))
     // No round has covered its block since.
     expect(yield* lost(1)).toMatchObject([{ address: alice, own: true, comparedTo: 0 }])
     yield* round(depsOf(model.client), model.head)

@@ -7,7 +7,6 @@ import { direct } from "../balances/BalanceModel.ts"
 import { alice, base, owe, scanTo, watchOf } from "../balances/reconcileWorld.ts"
 import { story } from "../balances/story.ts"
 import { distorted } from "../twisted.ts"
-import { settings } from "../world.ts"
 import { logTo } from "./scene.ts"
 
 story(
@@ -27,7 +26,7 @@ story(
     // The serving provider is searched last.
     const { provider, providers } = someProviders(withLog, model.client)
     const watch = { ...(yield* watchOf(providers)), contracts: new Map([[usdc, "USDC"]]) }
-    yield* makeEndingSearch(watch, settings([base]).payments).run(provider, model.head)
+    yield* makeEndingSearch(watch).run(provider, model.head)
     expect(yield* rows("SELECT currency, amount FROM receipts ORDER BY currency")).toEqual([
       { currency: "ETH", amount: "3" },
       { currency: "USDC", amount: "5" }

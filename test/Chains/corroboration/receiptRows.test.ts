@@ -81,7 +81,7 @@ describe("money without a transaction", () => {
       const { id } = yield* reported(token("log:1", 500_000n))
       const over = { ...block(119), time: 1e9 }
       const due = Effect.flatMap(Reader, (reader) =>
-        Effect.map(Searches.due(reader, network, over, over, 0, 119, [], 10), (all) => all.map((one) => one.payment))
+        Effect.map(Searches.due(reader, network, over, over, 119, [], 10), (all) => all.map((one) => one.payment))
       )
       const keep = (chain: "base" | "optimism") =>
         write(LedgerRepo.keepReceipts({ chain, mode: network.mode }, [unattributed(9_000)], true))
@@ -186,7 +186,7 @@ describe("a confirmed payment is searched again", () => {
       const { id } = yield* confirmedOnce
       const reader = yield* Reader
       const due = (final: number) =>
-        Effect.map(Searches.due(reader, network, block(140), block(140), 0, final, [], 10), (all) =>
+        Effect.map(Searches.due(reader, network, block(140), block(140), final, [], 10), (all) =>
           all.map(({ payment }) => payment)
         )
       expect(yield* due(140)).toEqual([])

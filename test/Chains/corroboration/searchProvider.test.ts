@@ -21,7 +21,7 @@ const pageOf = (to: string, after: number, settled: BlockRef): SearchPage => ({
       payment: newPaymentId(0),
       address: to.toLowerCase(),
       createdHead: after,
-      dueAt: 0,
+      deadline: 0,
       own: true,
       everyRound: true,
       withNonce: false

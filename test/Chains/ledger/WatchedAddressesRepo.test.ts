@@ -33,7 +33,7 @@ it.scoped("the chains of open payments are those of the mode, pending or detecti
 
 describe("the time of a payment", () => {
   const anyOver = (after: number, until: number) =>
-    Effect.flatMap(Reader, (reader) => Watched.anyOver(reader, own, at(after), at(until), 60_000))
+    Effect.flatMap(Reader, (reader) => Watched.anyOver(reader, own, at(after), at(until)))
 
   it.scoped("ends with its grace, after one block and before another", () =>
     Effect.gen(function* () {
