@@ -99,6 +99,22 @@ describe("what was sent back of an open payment's money", () => {
     expect(yield* exceptionsOf(payment)).toMatchObject([{ id: noted?.id, status: "refunded", amount: 500n }])
   })
 
+  test("without its transaction gets none by another amount, which was sent back besides", function* () {
+    const payment = yield* paidWith(transfer(110, 500n))
+    yield* back(payment, 200n)
+    yield* back(payment, 100n, hash("a"))
+    expect((yield* look(payment.id)).payment).toMatchObject({ status: "detecting", amountReceived: 200n })
+    expect(yield* exceptionsOf(payment)).toMatchObject([
+      {
+        sentBack: 300n,
+        refunds: [
+          { amount: 200n, txHash: undefined },
+          { amount: 100n, txHash: hash("a") }
+        ]
+      }
+    ])
+  })
+
   test("is taken from the transactions that came first", function* () {
     const payment = yield* paidWith(transfer(111, 300n), transfer(110, 400n))
     const { closed } = (yield* back(payment, 500n)) ?? {}

@@ -75,6 +75,26 @@ describe("unattributed money (issue 14 row 6)", () => {
     })
   }
 
+  story("of a payment about to end is taken back by one denial once nobody shows it", [alice], function* (model) {
+    let prunes = false
+    const liar = richer(model, 99n)
+    const { client, memory } = forgetful(model)
+    const { next } = yield* choring(
+      model,
+      failing(liar, (call) => prunes && ofState(call)),
+      client
+    )
+    yield* next()
+    expect(yield* kept).toEqual([[alice, "unattributed", "99"]])
+    const [payment] = yield* rows<{ readonly id: PaymentId }>("SELECT id FROM payments")
+    const id = payment?.id ?? expect.unreachable("no payment")
+    yield* (yield* Writer).write(Searches.keep(network, [id], model.head.number))
+    prunes = true
+    memory.isThere = true
+    yield* next()
+    expect(yield* kept).toEqual([])
+  })
+
   story("that another provider's balances show is kept, and corroborated", [alice], function* (model, logged) {
     model.traces = false
     const { next } = yield* choring(model, model.client, { ...model.client })

@@ -93,6 +93,29 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
     expect(touched).toHaveLength(2)
   })
 
+  story(
+    "is not unverifiable while no other answers, though the serving one cannot check it",
+    [alice],
+    function* (model) {
+      model.traces = false
+      model.mine([inside(alice, 5n, [alice])])
+      yield* reported(model, model.client)
+      confirm(model)
+      let other = failing(model.client, () => true, "timeout")
+      const serving = failing({ ...model.client }, ofState)
+      const { provider, providers } = someProviders(serving, { ...other, send: (calls) => other.send(calls) })
+      const { run } = makeCorroborator(yield* watchOf({ ...providers, decidesAlone: () => true }))
+      const flags = rows("SELECT corroborated, unverifiable FROM receipts")
+      yield* TestClock.adjust("10 minutes")
+      yield* run(provider, model.head)
+      expect(yield* flags).toEqual([{ corroborated: 0, unverifiable: 0 }])
+      other = failing(model.client, ofState)
+      yield* TestClock.adjust("10 minutes")
+      yield* run(provider, model.head)
+      expect(yield* flags).toEqual([{ corroborated: 0, unverifiable: 1 }])
+    }
+  )
+
   for (const isDenied of [true, false]) {
     const title = isDenied
       ? "not where another one denies another part of its transaction"
@@ -166,6 +189,20 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
   })
 
   // A node without traces attributes all of it to the one transaction that names the address.
+  story("is not denied by balances of a block in which the owner may have spent more", [alice], function* (model) {
+    model.traces = false
+    const { hash } = model.mine([inside(alice, 5n, [alice])])
+    yield* reported(model, model.client)
+    // As an account does that somebody else sends for: its nonce moves without a transaction of its own.
+    const moved = (more: bigint) =>
+      distorted(richer(model, more), ({ method, params }, answer) =>
+        method === "eth_getTransactionCount" && JSON.stringify(params).includes(hash) ? "0x1" : answer
+      )
+    expect(yield* answerOf(richer(model, -2n))).toEqual(denied)
+    expect(yield* answerOf(moved(-2n))).toEqual(["unable"])
+    expect(yield* answerOf(moved(0n))).toEqual(corroborated)
+  })
+
   story("is compared as the sum of one block", [alice], function* (model) {
     model.traces = false
     model.mine([inside(alice, 3n, [alice]), inside(alice, 4n)])

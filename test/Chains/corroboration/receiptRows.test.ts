@@ -4,6 +4,7 @@ import * as Balances from "../../../src/Chains/balances/BalancesRepo.ts"
 import * as CorroborationRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
 import * as Searches from "../../../src/Chains/corroboration/SearchesRepo.ts"
 import * as SecondEvidenceRepo from "../../../src/Chains/corroboration/SecondEvidenceRepo.ts"
+import * as UnshownReceipts from "../../../src/Chains/corroboration/UnshownReceiptsRepo.ts"
 import type { DatedTransfer, ReceiptKey } from "../../../src/Chains/ledger/LedgerRepo.ts"
 import * as LedgerRepo from "../../../src/Chains/ledger/LedgerRepo.ts"
 import type { PaymentId } from "../../../src/Domain/Ids.ts"
@@ -73,6 +74,19 @@ describe("money without a transaction", () => {
         { block: 105, corroborated: 1, time: 99, since: null },
         { block: 106, corroborated: 0, time: 99, since: 90 }
       ])
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.scoped("is shown beside all other coins of its blocks, of which some may have no transaction either", () =>
+    Effect.gen(function* () {
+      const own = { ...unattributed(106), since: 105 }
+      yield* reported(unattributed(104), unattributed(105), own, transfer(106, 3n), {
+        ...unattributed(107),
+        since: 106
+      })
+      yield* write(UnshownReceipts.setShown(network, unattributed(105)))
+      const reader = yield* Reader
+      expect(yield* UnshownReceipts.receivedWith(reader, network, own)).toEqual({ all: 8n, corroborated: 5n })
     }).pipe(Effect.provide(layer))
   )
 

@@ -112,6 +112,26 @@ describe("what is stored of a network", () => {
   )
 })
 
+it.scoped("another time of a stored block is the head's too where it is that block, and of no other hash's", () =>
+  Effect.gen(function* () {
+    yield* filled
+    const writer = yield* Writer
+    const reader = yield* Reader
+    yield* Effect.forEach(networks, (network) => writer.write(Ledger.moveScan(network, block(network, 30))))
+    const times = (network: Network) =>
+      Effect.gen(function* () {
+        const blocks = yield* Ledger.blocksBelow(reader, network, 31, 2)
+        return [(yield* Ledger.scan(reader, network))?.head.time, ...blocks.map(({ time }) => time)]
+      })
+    yield* writer.write(Ledger.setBlockTime(own, { ...block(own, 20), time: 201 }))
+    expect(yield* times(own)).toEqual([300, 300, 201])
+    yield* writer.write(Ledger.setBlockTime(own, { ...block(own, 30), time: 301 }))
+    yield* writer.write(Ledger.setBlockTime(own, { ...block(own, 30), hash: "0xother", time: 302 }))
+    expect(yield* times(own)).toEqual([301, 301, 201])
+    for (const network of others) expect(yield* times(network)).toEqual([300, 300, 200])
+  }).pipe(inWorld)
+)
+
 it.scoped("a reorg removes what is above the common ancestor: blocks, receipts, balances and searches", () =>
   Effect.gen(function* () {
     yield* filled

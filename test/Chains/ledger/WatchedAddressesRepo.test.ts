@@ -31,6 +31,19 @@ it.scoped("the chains of open payments are those of the mode, pending or detecti
   }).pipe(inWorld)
 )
 
+it.each([
+  ["ethereum", "0xa", "USDC", "USDC"],
+  ["ethereum", "0xb", "USDC", "0xb"],
+  ["ethereum", "0xb", "DAI", "DAI"],
+  ["ethereum", undefined, "ETH", "ETH"],
+  // Another chain has contracts of its own, of which the payment's says nothing.
+  ["base", "0xb", "USDC", "USDC"],
+  ["base", "0xa", "0xa", "0xa"]
+] as const)("on %s, the contract %s of %s is %s to a payment in USDC", (chain, contract, currency, is) => {
+  const asks = { chain: "ethereum", currency: "USDC", contract: "0xa" } as const
+  expect(Watched.currencyFor({ chain, mode: "test" }, { payment: undefined, asks }, { contract, currency })).toBe(is)
+})
+
 describe("the time of a payment", () => {
   const anyOver = (after: number, until: number) =>
     Effect.flatMap(Reader, (reader) => Watched.anyOver(reader, own, at(after), at(until)))

@@ -108,6 +108,15 @@ it.effect("a head that is ahead of the clock counts up to what another provider 
   })
 )
 
+it.effect("what another provider has vouched for says nothing of a head that is too far ahead by now", () =>
+  Effect.gen(function* () {
+    const check = yield* clock
+    expect(yield* check(base, near, near)).toEqual(Either.right(near))
+    expect(Either.isLeft(yield* check(base, far, near))).toBe(true)
+    expect(yield* check(base, far, far)).toEqual(Either.right(expect.stringContaining("this machine's clock is")))
+  })
+)
+
 it("a clock that was set since the last head is behind by its present difference", () => {
   const [shown, hour] = [1_000_000, 3_600]
   let [set, passed] = [shown - hour, 0]

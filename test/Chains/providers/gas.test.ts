@@ -1,8 +1,9 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
-import { gasOf } from "../../../src/Chains/providers/gas.ts"
+import { gasOf, makeGas } from "../../../src/Chains/providers/gas.ts"
 import { makeClient, type RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
 import type { ChainName } from "../../../src/Domain/Chain.ts"
+import { someProviders } from "../../lib/soleProvider.ts"
 import { quiet } from "../providing.ts"
 
 const fee = (chain: ChainName, answer: unknown) => {
@@ -37,5 +38,24 @@ it.effect.each<ChainName>(["ethereum", "polygon", "arbitrum"])("a transfer on %s
   Effect.map(fee(chain, word(1_000)), ({ asked, gas }) => {
     expect(gas).toEqual({ price: 7n, l1Fee: 0n })
     expect(asked).toEqual([])
+  })
+)
+
+it.effect("what a transfer costs is the middle one of all providers, in price and in data, whoever says another", () =>
+  Effect.gen(function* () {
+    const node = (price: number, l1Fee: number) =>
+      makeClient({
+        host: `${price} ${l1Fee}`,
+        counters: { calls: 0, batches: 0, sent: 0, received: 0 },
+        sendEach: (calls) =>
+          Effect.succeed(
+            calls.map(({ method }) => Either.right(method === "eth_gasPrice" ? `0x${price.toString(16)}` : word(l1Fee)))
+          )
+      })
+    const [low, dear, high] = [node(7, 1_000), node(7, 900_000), node(8, 2_000)]
+    for (const nodes of [[dear, low, high] as const, [low, dear, high] as const, [low, high, dear] as const]) {
+      expect(yield* makeGas("base", someProviders(...nodes).providers)).toMatchObject({ price: 7n, l1Fee: 2_000n })
+    }
+    expect(yield* makeGas("base", someProviders(dear, low).providers)).toMatchObject({ price: 7n, l1Fee: 1_000n })
   })
 )

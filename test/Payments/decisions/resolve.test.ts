@@ -202,6 +202,15 @@ testOfTwo(
   }
 )
 
+testOfTwo("accept: a transaction on another chain brought no money without one on this chain", function* () {
+  const { id } = yield* start
+  yield* startScans(7, elsewhere)
+  yield* scanTo(end, transfer(120, 1000n, untold))
+  yield* tick({ head: 300, on: elsewhere, transfers: [{ ...usdcElsewhere(250, 7n), txHash: hash("1") }] })
+  expect(yield* refusal(acceptOf(id, 1000n, hash("1")))).toContain("base.test has no transaction")
+  expect((yield* look(id)).exceptions.toSorted()).toEqual(["open unattributed 1000", "open wrong_chain 7"])
+})
+
 test("accept: the address is watched again at once", function* () {
   const matchSet = yield* WatchedAddresses
   const { id } = yield* start
