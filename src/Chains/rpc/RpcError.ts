@@ -1,41 +1,7 @@
 import { Data } from "effect"
 
-/**
- * What went wrong:
- * - `unreachable`: no connection; `timeout`: no response in time; `http`: an HTTP status other than 2xx
- * - `rate_limited`: too many calls in too short a time
- * - `range`: too many blocks or logs in one call; `too_large`: a response over the size limit
- * - `state`: the node has pruned the state; `unsupported`: it does not serve the method or a parameter
- * - `refused`: another error of the provider's; `missing`: the node lacks something that it should have
- * - `behind`: its head is below what has been read; `inconsistent`: blocks that are not of one branch
- * - `garbage`: not a valid response; `contradicted`: other providers deny what it has reported
- */
-export type RpcReason =
-  | "unreachable"
-  | "timeout"
-  | "http"
-  | "rate_limited"
-  | "range"
-  | "too_large"
-  | "state"
-  | "unsupported"
-  | "refused"
-  | "missing"
-  | "behind"
-  | "inconsistent"
-  | "garbage"
-  | "contradicted"
-
-/** Reasons that concern the provider as a whole, not one method or one old block. */
-export const providerTrouble: ReadonlySet<RpcReason> = new Set([
-  "unreachable",
-  "timeout",
-  "http",
-  "rate_limited",
-  "behind"
-])
-
-const remedies: Readonly<Record<RpcReason, string>> = {
+/** What the operator can do, by what went wrong. */
+const remedies = {
   unreachable: "check the address in rpc_urls and that the node runs",
   timeout: "the provider is slow or hangs; tilld tries again with smaller parts",
   http: "check the key in rpc_urls and the provider's limits",
@@ -51,6 +17,27 @@ const remedies: Readonly<Record<RpcReason, string>> = {
   garbage: "check that rpc_urls points to an Ethereum JSON-RPC endpoint",
   contradicted: "hold the transaction against a block explorer, and put another provider in its place in rpc_urls"
 }
+
+/**
+ * What went wrong:
+ * - `unreachable`: no connection; `timeout`: no response in time; `http`: an HTTP status other than 2xx
+ * - `rate_limited`: too many calls in too short a time
+ * - `range`: too many blocks or logs in one call; `too_large`: a response over the size limit
+ * - `state`: the node has pruned the state; `unsupported`: it does not serve the method or a parameter
+ * - `refused`: another error of the provider's; `missing`: the node lacks something that it should have
+ * - `behind`: its head is below what has been read; `inconsistent`: blocks that are not of one branch
+ * - `garbage`: not a valid response; `contradicted`: other providers deny what it has reported
+ */
+export type RpcReason = keyof typeof remedies
+
+/** Reasons that concern the provider as a whole, not one method or one old block. */
+export const providerTrouble: ReadonlySet<RpcReason> = new Set([
+  "unreachable",
+  "timeout",
+  "http",
+  "rate_limited",
+  "behind"
+])
 
 /** Reasons whose detail is the provider's own text. */
 const withProviderText: ReadonlySet<RpcReason> = new Set([

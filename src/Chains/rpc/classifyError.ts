@@ -2,46 +2,26 @@
  * The meaning of a JSON-RPC error, by its text: nodes and providers use the same few codes for very different refusals.
  * A pure table of patterns; the client maps each error with it, so that callers see a reason and limits only.
  */
-import type { RpcReason } from "./RpcError.ts"
+import type { RpcError, RpcReason } from "./RpcError.ts"
 
-/** What an error means. */
-export interface ErrorMeaning {
-  readonly reason: RpcReason
-  /** The limit of blocks in one call, where the text names it. */
-  readonly maxBlocks: number | undefined
-  /** The number of blocks that the text suggests for this call, which had too many results. */
-  readonly suggestedBlocks: number | undefined
-  /** The limit of calls in one batch, where the text names it. */
-  readonly maxCalls: number | undefined
-}
+/** What an error means, and the limits that its text names. */
+export type ErrorMeaning = Pick<RpcError, "reason" | "maxBlocks" | "suggestedBlocks" | "maxCalls">
 
-/**
- * A provider's error text and its meaning. The groups `blocks` and `calls` are limits, `from` and `to` a suggestion.
- */
-interface KnownText {
-  readonly pattern: RegExp
-  readonly reason: RpcReason
-}
-
-const means =
-  (reason: RpcReason) =>
-  (pattern: RegExp): KnownText => ({ pattern, reason })
+const means = (reason: RpcReason) => (pattern: RegExp) => ({ pattern, reason })
 
 /**
  * Error texts of nodes and providers; the first match counts. Codes are ambiguous: -32600, -32602, -32000 and -32005
- * each stand for several of these. Collected from issue trackers and clients' tests; the test has each text in full.
+ * each stand for several of these. The groups `blocks` and `calls` are limits, `from` and `to` a suggestion. Collected from
+ * issue trackers and clients' tests; the test has each text in full.
  */
-const known: ReadonlyArray<KnownText> = [
+const known = [
   // The rest of these texts is chosen by a contract, so no limit may be read from it.
   ...[/^[a-z ]{0,30}revert/i, /^VM (?:exception|execution)/i].map(means("refused")),
 
   ...[
-    // dRPC, 1RPC
-    /batch of more than (?<calls>\d+) requests/i,
-    // erigon, geth
-    /batch limit (?<calls>\d+) exceeded/i,
-    // reth and others by jsonrpsee
-    /batch request was too large Exceeded max limit of (?<calls>\d+)/i
+    /batch of more than (?<calls>\d+) requests/i, // dRPC, 1RPC
+    /batch limit (?<calls>\d+) exceeded/i, // erigon, geth
+    /batch request was too large Exceeded max limit of (?<calls>\d+)/i // reth and others by jsonrpsee
   ].map(means("refused")),
 
   // Not a limit: the range ends above the head of the node that a balancer picked (geth, reth).
@@ -61,42 +41,27 @@ const known: ReadonlyArray<KnownText> = [
     // QuickNode, 1RPC ("0 - 50 blocks"), BlockPI, Polygon's zkEVM node
     /(?:logs|filter) (?:is|are) limited to (?:an? )?(?:0 - )?(?<blocks>[\d,.]+k?)/i,
     /block range is limited to (?<blocks>[\d,.]+k?)/i,
-    // Cloudflare, Polygon's erigon
-    /max range: (?<blocks>\d+)/i,
-    // PublicNode, Polygon bor
-    /maximum block range: (?<blocks>[\d,.]+)/i,
-    // dRPC
-    /ranges over (?<blocks>[\d,.]+) blocks are not supported/i,
-    // Ankr
-    /maximum \[from, to\] blocks distance: (?<blocks>\d+)/i,
-    // Blast API's paid plans
-    /exceeds the range allowed for your plan \(\d+ > (?<blocks>\d+)\)/i,
-    // Coinbase
-    /limit the query to at most (?<blocks>[\d,.]+) blocks/i,
-    // erigon
-    /block range exceeds server limit, narrow your filter: (?<blocks>\d+)/i,
-    // Tenderly
-    /bigger than range limit (?<blocks>\d+)/i,
-    // thirdweb
-    /number of requested blocks is (?<blocks>\d+)/i,
-    // Ankr, Base, Optimism
-    /block range (?:is )?too (?:wide|large|high)/i,
-    // Chainstack
-    /block range limit exceeded/i,
+    /max range: (?<blocks>\d+)/i, // Cloudflare, Polygon's erigon
+    /maximum block range: (?<blocks>[\d,.]+)/i, // PublicNode, Polygon bor
+    /ranges over (?<blocks>[\d,.]+) blocks are not supported/i, // dRPC
+    /maximum \[from, to\] blocks distance: (?<blocks>\d+)/i, // Ankr
+    /exceeds the range allowed for your plan \(\d+ > (?<blocks>\d+)\)/i, // Blast API's paid plans
+    /limit the query to at most (?<blocks>[\d,.]+) blocks/i, // Coinbase
+    /block range exceeds server limit, narrow your filter: (?<blocks>\d+)/i, // erigon
+    /bigger than range limit (?<blocks>\d+)/i, // Tenderly
+    /number of requested blocks is (?<blocks>\d+)/i, // thirdweb
+    /block range (?:is )?too (?:wide|large|high)/i, // Ankr, Base, Optimism
+    /block range limit exceeded/i, // Chainstack
     // geth behind Infura, GetBlock and others
     /returned more than \d+ results/i,
     /query timeout exceeded/i,
-    // reth
-    /exceeds max results/i,
-    // erigon
-    /returns too many logs/i,
-    // Arbitrum nitro
-    /logs matched by query exceeds limit/i,
+    /exceeds max results/i, // reth
+    /returns too many logs/i, // erigon
+    /logs matched by query exceeds limit/i, // Arbitrum nitro
     // nethermind, whose error code others use for rate limits
     /too many logs requested/i,
     /log query timed out/i,
-    // Alchemy, formerly
-    /log response size exceeded/i
+    /log response size exceeded/i // Alchemy, formerly
   ].map(means("range")),
 
   // Optimism's and Base's proxy, batches of geth and reth, 1RPC
@@ -113,10 +78,8 @@ const known: ReadonlyArray<KnownText> = [
     // Alchemy
     /compute units per second/i,
     /capacity limit exceeded/i,
-    // Chainstack
-    /exceeded the RPS limit/i,
-    // dRPC, at the limit of its free tier
-    /timeout on the free tier/i,
+    /exceeded the RPS limit/i, // Chainstack
+    /timeout on the free tier/i, // dRPC, at the limit of its free tier
     // Infura, GetBlock, Polygon's gateway
     /request count exceeded/i,
     /quota/i,
@@ -130,8 +93,7 @@ const known: ReadonlyArray<KnownText> = [
     /state 0x[0-9a-f]+ is not available/i,
     /state histories haven't been fully indexed/i,
     /pruned history unavailable/i,
-    // Optimism before Bedrock
-    /no historical RPC/i,
+    /no historical RPC/i, // Optimism before Bedrock
     // nethermind
     /no state available for block/i,
     /MissingTrieNodeException/i,
@@ -141,10 +103,8 @@ const known: ReadonlyArray<KnownText> = [
     // erigon
     /not available due to pruning/i,
     /data before txNum=\d+ is not available/i,
-    // Parity
-    /running with state pruning/i,
-    // PublicNode
-    /archive requests require/i
+    /running with state pruning/i, // Parity
+    /archive requests require/i // PublicNode
   ].map(means("state")),
 
   // A block that the node does not have, or not yet
@@ -157,10 +117,8 @@ const known: ReadonlyArray<KnownText> = [
     // nethermind, dRPC
     /method .{0,60}(?:is not available|not supported|unsupported)/i,
     /unsupported method/i,
-    // PublicNode, GetBlock
-    /not whitelisted/i,
-    // Alchemy, QuickNode, Chainstack
-    /not (?:included|available) (?:in|on) (?:your|the)[a-z ]{0,30}(?:plan|tier)/i,
+    /not whitelisted/i, // PublicNode, GetBlock
+    /not (?:included|available) (?:in|on) (?:your|the)[a-z ]{0,30}(?:plan|tier)/i, // Alchemy, QuickNode, Chainstack
     // A node without state overrides, or without the tracer
     /too many arguments/i,
     /invalid tracer/i
@@ -182,15 +140,7 @@ const codes: ReadonlyMap<unknown, RpcReason> = new Map([
 const count = (text: string): number =>
   Number.parseInt(text.replaceAll(/[,.]/g, ""), 10) * (/k$/i.test(text) ? 1000 : 1)
 
-type Groups = Readonly<Record<string, string | undefined>>
-
 const positive = (limit: number): number | undefined => (Number.isSafeInteger(limit) && limit > 0 ? limit : undefined)
-
-const blocksIn = ({ blocks }: Groups): number | undefined => positive(blocks === undefined ? 0 : count(blocks))
-
-const suggestedIn = ({ from, to }: Groups): number | undefined => positive(Number(to) - Number(from) + 1)
-
-const callsIn = ({ calls }: Groups): number | undefined => positive(Number(calls))
 
 /**
  * The meaning of an error; `refused` where neither text nor code is known.
@@ -203,15 +153,14 @@ export const classifyError = (words: string, code?: unknown, methods = ""): Erro
   for (const { pattern, reason } of known) {
     const match = pattern.exec(words)
     if (match === null) continue
-    const groups: Groups = match.groups ?? {}
+    const { blocks = "0", calls, from, to }: Readonly<Record<string, string | undefined>> = match.groups ?? {}
     return {
       reason,
-      maxBlocks: blocksIn(groups),
-      suggestedBlocks: suggestedIn(groups),
-      maxCalls: callsIn(groups)
+      maxBlocks: positive(count(blocks)),
+      suggestedBlocks: positive(Number(to) - Number(from) + 1),
+      maxCalls: positive(Number(calls))
     }
   }
   const isOfLogs = code === limitExceeded && methods.includes("eth_getLogs")
-  const reason = isOfLogs ? "range" : (codes.get(code) ?? "refused")
-  return { reason, maxBlocks: undefined, suggestedBlocks: undefined, maxCalls: undefined }
+  return { reason: isOfLogs ? "range" : (codes.get(code) ?? "refused") }
 }

@@ -150,20 +150,14 @@ const RawHeader = Schema.Struct({
 const decodeRawHeader = decoder(RawHeader)
 
 const decodeHeader = (result: unknown): Either.Either<BlockHeader, string> =>
-  Either.map(decodeRawHeader(result), ({ hash, logsBloom, number, parentHash, timestamp }) => ({
-    number,
-    hash,
-    parentHash,
-    time: timestamp,
-    logsBloom
-  }))
+  Either.map(decodeRawHeader(result), ({ logsBloom, timestamp, ...ids }) => ({ ...ids, time: timestamp, logsBloom }))
 
-const numbered =
-  (number: number) =>
-  (header: BlockHeader): Either.Either<BlockHeader, string> =>
-    header.number === number
-      ? Either.right(header)
-      : Either.left(`block ${header.number} came where ${number} was asked for`)
+const decodeNumbered = (number: number, result: unknown): Either.Either<BlockHeader, string> =>
+  Either.filterOrLeft(
+    decodeHeader(result),
+    (header) => header.number === number,
+    (header) => `block ${header.number} came where ${number} was asked for`
+  )
 
 /** A number as JSON-RPC takes it: hexadecimal, without leading zeros. */
 export const quantity = (value: number | bigint): string => `0x${value.toString(16)}`
@@ -188,7 +182,7 @@ export const getTagged = (tag: FinalityTag): Call<BlockHeader> => ({ ...blockByN
 /** The header of a block. Another block's header is no valid result. */
 export const getHeader = (number: number): Call<BlockHeader> => ({
   ...blockByNumber(number),
-  decode: (result) => Either.flatMap(decodeHeader(result), numbered(number))
+  decode: (result) => decodeNumbered(number, result)
 })
 
 /** A header that the node may not have yet. */
@@ -198,7 +192,7 @@ export const findHeader = (number: number): Call<BlockHeader | undefined> => opt
 export const getFullBlock = (number: number): Call<FullBlock> => ({
   ...blockByNumber(number, true),
   decode: (result) =>
-    Either.flatMap(Either.flatMap(decodeHeader(result), numbered(number)), (header) => {
+    Either.flatMap(decodeNumbered(number, result), (header) => {
       const { transactions } = result as { readonly transactions?: unknown }
       return Array.isArray(transactions)
         ? Either.right({ header, transactions: transactions as ReadonlyArray<unknown> })
@@ -212,23 +206,20 @@ export interface LogFilter {
   readonly topics: ReadonlyArray<string | null | ReadonlyArray<string>>
 }
 
-const logsOf = (filter: LogFilter & Readonly<Record<string, unknown>>): RpcRequest => ({
-  method: "eth_getLogs",
-  params: [filter]
-})
-
 const decodeLogs = (result: unknown): Either.Either<ReadonlyArray<unknown>, string> =>
   Array.isArray(result) ? Either.right(result) : Either.left("no list of logs")
 
 /** Logs of a range of blocks, both ends included. Each log is checked where it is used. */
 export const getLogs = (fromBlock: number, toBlock: number, filter: LogFilter): Call<ReadonlyArray<unknown>> => ({
-  ...logsOf({ ...filter, fromBlock: quantity(fromBlock), toBlock: quantity(toBlock) }),
+  method: "eth_getLogs",
+  params: [{ ...filter, fromBlock: quantity(fromBlock), toBlock: quantity(toBlock) }],
   decode: decodeLogs
 })
 
 /** Logs of one block, by its hash. */
 export const getBlockLogs = (blockHash: string, filter: LogFilter): Call<ReadonlyArray<unknown>> => ({
-  ...logsOf({ ...filter, blockHash }),
+  method: "eth_getLogs",
+  params: [{ ...filter, blockHash }],
   decode: decodeLogs
 })
 

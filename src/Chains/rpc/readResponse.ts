@@ -94,7 +94,7 @@ const parseParts = async (parts: ReadonlyArray<Uint8Array>): Promise<unknown> =>
 }
 
 /** A body's size, and its value: undefined where it is not JSON. */
-export interface ResponseBody {
+interface ResponseBody {
   readonly bytes: number
   readonly value: unknown
 }
@@ -104,20 +104,27 @@ const textOf = (parts: ReadonlyArray<Uint8Array>): string =>
     .toString("utf8")
     .replace(/^\uFEFF/, "")
 
+/** Reads a body to its end, or to the first part that exceeds a bound. */
+const read = async (body: AsyncIterable<Uint8Array>, bounds: JsonBounds) => {
+  const scan = new JsonScan(bounds)
+  const parts: Array<Uint8Array> = []
+  let bytes = 0
+  for await (const part of body) {
+    bytes += part.length
+    parts.push(part)
+    const excess = scan.take(part)
+    if (excess !== undefined) return { bytes, parts, excess }
+  }
+  return { bytes, parts, excess: undefined }
+}
+
 /**
  * Reads a body to its end within the bounds. Throws `ResponseTooLarge` where it exceeds one, and the connection's error
  * where that breaks.
  */
 export const readResponse = async (body: AsyncIterable<Uint8Array>, bounds: JsonBounds): Promise<ResponseBody> => {
-  const scan = new JsonScan(bounds)
-  const parts: Array<Uint8Array> = []
-  let bytes = 0
-  for await (const part of body) {
-    const excess = scan.take(part)
-    if (excess !== undefined) throw new ResponseTooLarge(excess, bounds)
-    bytes += part.length
-    parts.push(part)
-  }
+  const { bytes, excess, parts } = await read(body, bounds)
+  if (excess !== undefined) throw new ResponseTooLarge(excess, bounds)
   return { bytes, value: bytes > maxAtOnce ? await parseParts(parts) : parseText(textOf(parts)) }
 }
 
@@ -125,16 +132,7 @@ export const readResponse = async (body: AsyncIterable<Uint8Array>, bounds: Json
 export const readErrorResponse = async (
   body: AsyncIterable<Uint8Array>
 ): Promise<ResponseBody & { readonly text: string }> => {
-  const scan = new JsonScan(small)
-  const parts: Array<Uint8Array> = []
-  let bytes = 0
-  let excess: Excess | undefined
-  for await (const part of body) {
-    bytes += part.length
-    parts.push(part)
-    excess = scan.take(part)
-    if (excess !== undefined) break
-  }
+  const { bytes, excess, parts } = await read(body, small)
   const text = textOf(parts)
   return { bytes, text, value: excess === undefined ? parseText(text) : undefined }
 }

@@ -5,7 +5,7 @@
  */
 import { Array as Arr, Effect, Either, Schema } from "effect"
 import { Address, type Call, Count, decoder, Hash, LogsBloom, Quantity, quantity, sendBatch } from "./methods.ts"
-import type { RpcClient, RpcRequest } from "./Rpc.ts"
+import type { RpcClient } from "./Rpc.ts"
 import { inconsistent } from "./RpcError.ts"
 
 const TransactionReceipt = Schema.Struct({
@@ -30,14 +30,12 @@ export type ReceiptWith<Field extends keyof ReceiptFields> = Pick<ReceiptFields,
 /** Whether a mined transaction succeeded. A failed one moved nothing. */
 export const hasSucceeded = ({ status }: ReceiptWith<"status">): boolean => status === "0x1"
 
-const receiptOf = (hash: string): RpcRequest => ({ method: "eth_getTransactionReceipt", params: [hash] })
-
 /** The call that reads these fields of a transaction's receipt. To be made once, since it compiles their decoder. */
 export const receiptReader = <const Field extends keyof ReceiptFields>(...fields: ReadonlyArray<Field>) => {
   // A generic selection of fields is beyond the inference of Schema's types.
   const schema = TransactionReceipt.pick(...fields) as unknown as Schema.Schema<ReceiptWith<Field>>
   const decode = decoder(schema)
-  return (hash: string): Call<ReceiptWith<Field>> => ({ ...receiptOf(hash), decode })
+  return (hash: string): Call<ReceiptWith<Field>> => ({ method: "eth_getTransactionReceipt", params: [hash], decode })
 }
 
 /** The block that a transaction is in, and its status there. */
@@ -48,7 +46,6 @@ export type LoggedReceipt = ReceiptWith<"transactionHash" | "blockHash" | "logsB
 const loggedFields = ["transactionHash", "blockHash", "logsBloom", "logs"] as const
 
 export const getLoggedReceipt = receiptReader(...loggedFields)
-
 const decodeBlockReceipts = decoder(Schema.Array(TransactionReceipt.pick(...loggedFields)))
 
 /** The receipts of a block. By its number, since some providers take no hash; each receipt names its block's hash. */
@@ -72,11 +69,11 @@ export const getTransactionOutcome = (hash: string): Call<TransactionOutcome> =>
   return {
     ...call,
     decode: (result) =>
-      Either.map(call.decode(result), (receipt) => ({
-        transactionHash: receipt.transactionHash,
-        blockHash: receipt.blockHash,
-        succeeded: hasSucceeded(receipt),
-        fee: receipt.gasUsed * receipt.effectiveGasPrice + (receipt.l1Fee ?? 0n)
+      Either.map(call.decode(result), ({ blockHash, effectiveGasPrice, gasUsed, l1Fee, status, transactionHash }) => ({
+        transactionHash,
+        blockHash,
+        succeeded: hasSucceeded({ status }),
+        fee: gasUsed * effectiveGasPrice + (l1Fee ?? 0n)
       }))
   }
 }
@@ -94,10 +91,8 @@ export const withReceipts = Effect.fnUntraced(function* <
 >(client: RpcClient, transactions: ReadonlyArray<A>, call: (hash: string) => Call<R>) {
   const found: Array<readonly [A, R]> = []
   for (const part of Arr.chunksOf(transactions, receiptsPerBatch)) {
-    const receipts = (yield* sendBatch(
-      client,
-      part.map(({ hash }) => call(hash))
-    )) as ReadonlyArray<R>
+    const calls = part.map(({ hash }) => call(hash))
+    const receipts = (yield* sendBatch(client, calls)) as ReadonlyArray<R>
     for (const [transaction, receipt] of Arr.zip(part, receipts)) {
       if (receipt.transactionHash !== transaction.hash || receipt.blockHash !== transaction.blockHash) {
         const detail = `${transaction.hash} is in block ${receipt.blockHash}`
