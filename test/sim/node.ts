@@ -1,5 +1,5 @@
 import { Array as Arr } from "effect"
-import { multicall3Address } from "../../src/Chains/rpc/balanceMethods.ts"
+import { multicall3Address } from "../../src/Chains/rpc/contractViews.ts"
 import type { RpcRequest } from "../../src/Chains/rpc/Rpc.ts"
 import { accountAt, type Block, blockAt } from "./Block.ts"
 import type { Lie } from "./Lie.ts"

@@ -11,10 +11,9 @@ import { Ballot, yes } from "../evidence/Ballot.ts"
 import { Networks } from "../providers/Networks.ts"
 import type { Provider, Providers } from "../providers/Providers.ts"
 import { getTransactionCount } from "../rpc/balanceMethods.ts"
-import { readPackedBalances } from "../rpc/capabilities.ts"
+import { readPackedBalances, readTokenBalances } from "../rpc/capabilities.ts"
 import { getHead, sendBatch, sendInBatches } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
-import { readTokenBalances } from "./tokenBalances.ts"
 
 /** Time limit for a second provider to confirm: creating a payment may wait for it. */
 const confirmWithin = "2 seconds"

@@ -101,7 +101,6 @@ export const questions: ReadonlyArray<Question> = [
     asked: {
       "Chains/balances/reconcile.ts": ["getHeader", "readPackedBalances"],
       "Chains/balances/historicalStates.ts": ["balanceAt", "getHeader", "nonceAt"],
-      "Chains/balances/tokenBalances.ts": ["getTokenBalance", "tokensByMulticall"],
       "Chains/corroboration/corroborateBalances.ts": ["findHeader", "readPackedBalances"]
     }
   },
@@ -208,7 +207,7 @@ export const questions: ReadonlyArray<Question> = [
     differ: "the address stays in the pool, and is not handed out while one says so",
     alone: "as if it differed; money from before its payment never counts, whatever is said",
     asked: {
-      "Chains/balances/AddressHistory.ts": ["getHead", "getTransactionCount", "readPackedBalances"]
+      "Chains/balances/AddressHistory.ts": ["getHead", "getTransactionCount", "readPackedBalances", "readTokenBalances"]
     }
   },
   {
@@ -228,7 +227,7 @@ export const questions: ReadonlyArray<Question> = [
     asked: {
       "Chains/repair/claim.ts": ["getHeader", "getTransaction", "receiptReader"],
       "Chains/repair/rescan.ts": ["getHeader"],
-      "Chains/repair/skippedTokens.ts": ["getLogs"]
+      "Chains/repair/skippedTokens.ts": ["getLogs", "readTokenBalances"]
     }
   },
   {

@@ -5,10 +5,10 @@
  */
 import { Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { readTokenBalances } from "../balances/tokenBalances.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import { rangeErrors } from "../providers/BlockRange.ts"
 import type { Provider } from "../providers/Providers.ts"
+import { readTokenBalances } from "../rpc/capabilities.ts"
 import { badResponse, getLogs, sendBatch, transferTopic } from "../rpc/methods.ts"
 import { transfersAmong } from "../scan/transfers.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"

@@ -2,9 +2,9 @@
  * The JSON-RPC methods about native coins and many balances at once: balances and nonces of a block, reads of many
  * addresses in one `eth_call`, and the moves of coins inside a transaction by trace or simulation.
  */
-import { Either, Predicate, Schema } from "effect"
-import { decodeFunctionResult, encodeFunctionData, type Hex, multicall3Abi } from "viem"
+import { Array as Arr, Either, Predicate, Schema } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
+import { aggregate3, multicall3Address } from "./contractViews.ts"
 import { Address, type Call, Count, decoder, ethCall, Quantity, quantity, transferTopic } from "./methods.ts"
 import type { Transaction } from "./transactionMethods.ts"
 
@@ -85,55 +85,41 @@ export const balancesByOverride = (addresses: ReadonlyArray<string>, at: At): Ca
   decode: decodeWords(addresses.length)
 })
 
-/** The same address on every public chain, https://github.com/mds1/multicall */
-export const multicall3Address = "0xca11bde05977b3631167028862be2a173976ca11"
-
-const decodeMulticall =
-  (count: number) =>
-  (result: unknown): Either.Either<ReadonlyArray<bigint>, string> => {
-    const decoded = Either.try({
-      try: () => decodeFunctionResult({ abi: multicall3Abi, functionName: "aggregate3", data: result as Hex }),
-      catch: () => "not a result of Multicall3's aggregate3"
-    })
-    return Either.filterOrLeft(
-      Either.map(decoded, (list) =>
-        list.flatMap(({ returnData, success }) => (success && returnData.length === 66 ? [BigInt(returnData)] : []))
-      ),
-      (balances) => balances.length === count,
-      () => `not ${count} balances`
-    )
-  }
-
 /**
- * One function with each address as its only argument, in one call of Multicall3. viem hashes the function's name for
- * each call, and checks the address's capitals: at 500 addresses that is ten milliseconds.
+ * One function with each address as its only argument, which returns one word, in one call of Multicall3. viem hashes the
+ * function's name for each call, and checks the address's capitals: at 500 addresses that is ten milliseconds.
  *
  * @param selector the function's first four bytes: keccak256 of its signature
  */
-const multicall = (target: string, selector: string, addresses: ReadonlyArray<string>): string =>
-  encodeFunctionData({
-    abi: multicall3Abi,
-    functionName: "aggregate3",
-    args: [
-      addresses.map((address) => ({
-        target: target as Hex,
-        allowFailure: false,
-        callData: `0x${selector}${address.slice(2).toLowerCase().padStart(64, "0")}` as const
-      }))
-    ]
-  })
+const wordsByMulticall = (
+  to: string,
+  selector: string,
+  addresses: ReadonlyArray<string>,
+  block?: unknown
+): Call<ReadonlyArray<bigint>> => {
+  const argumentOf = (address: string) => address.slice(2).toLowerCase().padStart(64, "0")
+  const views = addresses.map((address) => ({ to, data: `0x${selector}${argumentOf(address)}` as const }))
+  const call = aggregate3(views, false, block)
+  return {
+    ...call,
+    decode: (result) =>
+      Either.filterOrLeft(
+        Either.map(call.decode(result), (returned) =>
+          Arr.getRights(returned).flatMap((data) => (data.length === 66 ? [BigInt(data)] : []))
+        ),
+        (words) => words.length === addresses.length,
+        () => `not ${addresses.length} balances`
+      )
+  }
+}
 
 /** Wei of up to 500 addresses in one call of Multicall3, by its own getEthBalance(address): 3.6 M gas, 219 KB. */
-export const balancesByMulticall = (addresses: ReadonlyArray<string>, at: At): Call<ReadonlyArray<bigint>> => ({
-  ...ethCall({ to: multicall3Address, data: multicall(multicall3Address, "4d2301cc", addresses) }, blockParameter(at)),
-  decode: decodeMulticall(addresses.length)
-})
+export const balancesByMulticall = (addresses: ReadonlyArray<string>, at: At): Call<ReadonlyArray<bigint>> =>
+  wordsByMulticall(multicall3Address, "4d2301cc", addresses, blockParameter(at))
 
 /** Base units of a token at the head of up to 500 addresses, by its balanceOf(address), in one call of Multicall3. */
-export const tokensByMulticall = (token: string, addresses: ReadonlyArray<string>): Call<ReadonlyArray<bigint>> => ({
-  ...ethCall({ to: multicall3Address, data: multicall(token, "70a08231", addresses) }),
-  decode: decodeMulticall(addresses.length)
-})
+export const tokensByMulticall = (token: string, addresses: ReadonlyArray<string>): Call<ReadonlyArray<bigint>> =>
+  wordsByMulticall(token, "70a08231", addresses)
 
 /** Coins that a transaction moved from one account to another, and that no error reverted. */
 export interface Move {

@@ -4,16 +4,13 @@
  */
 import { Array as Arr, Clock, Duration, Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { balanceAt, balancesByMulticall, balancesByOverride } from "./balanceMethods.ts"
-import { sendInBatches } from "./methods.ts"
+import { balanceAt, balancesByMulticall, balancesByOverride, tokensByMulticall } from "./balanceMethods.ts"
+import { type Call, getTokenBalance, sendInBatches } from "./methods.ts"
 import type { RpcClient } from "./Rpc.ts"
 import type { RpcError, RpcReason } from "./RpcError.ts"
 
 /** What not every provider serves: state overrides of `eth_call`, Multicall3, traces and simulations. */
 export type Capability = "override" | "multicall" | "trace" | "simulate"
-
-/** What a provider was seen to serve (true) or to refuse (false). Capabilities that were not tried are absent. */
-export type Capabilities = Readonly<Partial<Record<Capability, boolean>>>
 
 interface Observation {
   readonly able: boolean
@@ -27,8 +24,8 @@ const retryAfter = Duration.toMillis("1 hour")
 // Kept for the lifetime of the client.
 const observations = new WeakMap<RpcClient, Map<Capability, Observation>>()
 
-/** What a provider was seen to serve and to refuse. */
-export const capabilitiesOf = (client: RpcClient): Capabilities =>
+/** What a provider was seen to serve (true) or to refuse (false). Capabilities that were not tried are absent. */
+export const capabilitiesOf = (client: RpcClient): Readonly<Partial<Record<Capability, boolean>>> =>
   Object.fromEntries(Array.from(observations.get(client) ?? [], ([ability, { able }]) => [ability, able]))
 
 /** Whether a call is worth trying: the capability was not refused within the last hour. */
@@ -50,18 +47,15 @@ const transient: ReadonlySet<RpcReason> = new Set(["unreachable", "timeout", "ra
 export const isCapabilityRefused = ({ reason }: RpcError): boolean => !transient.has(reason)
 
 const chunksAtOnce = 2
+/** Addresses in one call of Multicall3. */
+const perMulticall = 500
 
 const inChunks = (
   client: RpcClient,
   addresses: ReadonlyArray<string>,
   size: number,
-  call: (part: ReadonlyArray<string>) => ReturnType<typeof balancesByOverride>
+  call: (part: ReadonlyArray<string>) => Call<ReadonlyArray<bigint>>
 ) => sendInBatches(client, Arr.chunksOf(addresses, size).map(call), 1, chunksAtOnce)
-
-const oneByOne = (client: RpcClient, addresses: ReadonlyArray<string>, at: BlockRef) => {
-  const calls = addresses.map((address) => balanceAt(address, at))
-  return sendInBatches(client, calls, 100, chunksAtOnce)
-}
 
 /**
  * Wei of each of the addresses after the block, in their order: 1,000 in one call with state overrides, 500 in one call
@@ -75,13 +69,14 @@ export const readPackedBalances = Effect.fn("Capabilities.readPackedBalances")(f
   if (addresses.length === 0) return []
   const refused: Array<Capability> = []
   const noteAll = (able: ReadonlyArray<Capability>) =>
-    Effect.zipRight(
-      Effect.forEach(refused, (ability) => noteCapability(client, ability, false), { concurrency: 1, discard: true }),
-      Effect.forEach(able, (ability) => noteCapability(client, ability, true), { concurrency: 1, discard: true })
+    Effect.forEach(
+      [...refused.map((ability) => [ability, false] as const), ...able.map((ability) => [ability, true] as const)],
+      ([ability, isAble]) => noteCapability(client, ability, isAble),
+      { concurrency: 1, discard: true }
     )
   const methods = [
     ["override", inChunks(client, addresses, 1000, (part) => balancesByOverride(part, at))],
-    ["multicall", inChunks(client, addresses, 500, (part) => balancesByMulticall(part, at))]
+    ["multicall", inChunks(client, addresses, perMulticall, (part) => balancesByMulticall(part, at))]
   ] as const
   for (const [ability, read] of methods) {
     if (!(yield* mayBeCapable(client, ability))) continue
@@ -93,6 +88,27 @@ export const readPackedBalances = Effect.fn("Capabilities.readPackedBalances")(f
     if (!isCapabilityRefused(found.left)) return yield* found.left
     refused.push(ability)
   }
+  const calls = addresses.map((address) => balanceAt(address, at))
   // Only a success of the plain calls shows that the methods were refused, and not every call.
-  return yield* Effect.tap(oneByOne(client, addresses, at), () => noteAll([]))
+  return yield* Effect.tap(sendInBatches(client, calls, 100, chunksAtOnce), () => noteAll([]))
+})
+
+/**
+ * Base units of a token that each of the addresses has at the head, in their order: by Multicall3 where the provider has
+ * it, otherwise one in each call.
+ */
+export const readTokenBalances = Effect.fn("Capabilities.readTokenBalances")(function* (
+  client: RpcClient,
+  contract: string,
+  addresses: ReadonlyArray<string>
+) {
+  if (yield* mayBeCapable(client, "multicall")) {
+    const packed = yield* Effect.either(
+      inChunks(client, addresses, perMulticall, (part) => tokensByMulticall(contract, part))
+    )
+    if (Either.isRight(packed)) return packed.right.flat()
+    if (!isCapabilityRefused(packed.left)) return yield* packed.left
+  }
+  const calls = addresses.map((address) => getTokenBalance(contract, address))
+  return yield* sendInBatches(client, calls)
 })

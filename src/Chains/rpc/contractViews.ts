@@ -1,9 +1,12 @@
+/** Calls of contracts that change nothing: many in one call of Multicall3 or, where that fails, one by one. */
 import { Effect, Either } from "effect"
 import { decodeFunctionResult, encodeFunctionData, type Hex, multicall3Abi } from "viem"
-import { multicall3Address } from "./balanceMethods.ts"
 import { type Call, ethCall, sendBatch } from "./methods.ts"
 import type { RpcClient } from "./Rpc.ts"
 import type { RpcError, RpcReason } from "./RpcError.ts"
+
+/** The same address on every public chain, https://github.com/mds1/multicall */
+export const multicall3Address = "0xca11bde05977b3631167028862be2a173976ca11"
 
 /** A call of a contract that changes nothing. */
 export interface ContractView {
@@ -14,15 +17,28 @@ export interface ContractView {
 /** What one call returned, or why it failed. */
 export type ViewResult = Either.Either<Hex, string>
 
-const aggregated = (views: ReadonlyArray<ContractView>): Call<ReadonlyArray<ViewResult>> => ({
-  ...ethCall({
-    to: multicall3Address,
-    data: encodeFunctionData({
-      abi: multicall3Abi,
-      functionName: "aggregate3",
-      args: [views.map(({ data, to }) => ({ target: to as Hex, allowFailure: true, callData: data }))]
-    })
-  }),
+/**
+ * What the views return in one call of Multicall3, in their order.
+ *
+ * @param allowFailure whether one that reverts leaves the others their results
+ * @param block a block parameter
+ */
+export const aggregate3 = (
+  views: ReadonlyArray<ContractView>,
+  allowFailure: boolean,
+  block?: unknown
+): Call<ReadonlyArray<ViewResult>> => ({
+  ...ethCall(
+    {
+      to: multicall3Address,
+      data: encodeFunctionData({
+        abi: multicall3Abi,
+        functionName: "aggregate3",
+        args: [views.map(({ data, to }) => ({ target: to as Hex, allowFailure, callData: data }))]
+      })
+    },
+    block
+  ),
   decode: (result) =>
     Either.try({
       try: () => decodeFunctionResult({ abi: multicall3Abi, functionName: "aggregate3", data: result as Hex }),
@@ -62,7 +78,7 @@ export const readContractViews = (
   client: RpcClient,
   views: ReadonlyArray<ContractView>
 ): Effect.Effect<ReadonlyArray<ViewResult>, RpcError> =>
-  sendBatch(client, [aggregated(views)]).pipe(
+  sendBatch(client, [aggregate3(views, true)]).pipe(
     Effect.map(([returned]) => returned),
     Effect.catchIf(
       ({ reason }) => !unavailable.has(reason),

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import { encodeFunctionResult, type Hex, multicall3Abi } from "viem"
-import { multicall3Address } from "../../../src/Chains/rpc/balanceMethods.ts"
-import { readContractViews } from "../../../src/Chains/rpc/contractViews.ts"
+import { multicall3Address, readContractViews } from "../../../src/Chains/rpc/contractViews.ts"
 import { type CallResult, makeClient, type RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
 import { RpcError, type RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
 
