@@ -24,20 +24,21 @@ const deadline = Duration.seconds(3)
 /** Bytes of an unsigned ERC-20 transfer: 68 of calldata, 52 of the other fields of EIP-1559. One of coins has fewer. */
 const transferBytes = 120
 
+/** Undefined in place of a failure, which is logged. */
+const orUnknown = <A, E extends { readonly message: string }>(read: Effect.Effect<A, E>, failure: string) =>
+  Effect.catchAll(read, ({ message }) =>
+    Effect.as(Effect.annotateLogs(Effect.logDebug(failure), { reason: message }), undefined)
+  )
+
 /**
  * What a transfer costs at this gas price (wei); undefined where the data fee cannot be read. The fee is read in a call
  * of its own, so that its failure affects nothing else.
  */
 export const gasOf = (chain: ChainName, client: RpcClient, price: bigint): Effect.Effect<Gas | undefined> =>
   chainTraits[chain].hasL1Fee
-    ? sendBatch(client, [getL1Fee(transferBytes)]).pipe(
-        Effect.map(([l1Fee]): Gas => ({ price, l1Fee })),
-        Effect.catchAll((error) =>
-          Effect.as(
-            Effect.logDebug("the L1 data fee cannot be read").pipe(Effect.annotateLogs({ reason: error.message })),
-            undefined
-          )
-        )
+    ? orUnknown(
+        Effect.map(sendBatch(client, [getL1Fee(transferBytes)]), ([l1Fee]) => ({ price, l1Fee })),
+        "the L1 data fee cannot be read"
       )
     : Effect.succeed({ price, l1Fee: 0n })
 
@@ -45,16 +46,10 @@ const isWithin = (at: number | undefined, age: number, now: number): boolean =>
   at !== undefined && at <= now && now - at < age
 
 /** What a transfer costs by one provider; undefined where it does not say. */
-const readGas = (chain: ChainName, { client }: Provider): Effect.Effect<Gas | undefined> =>
-  Effect.flatMap(sendBatch(client, [getGasPrice]), ([price]) => gasOf(chain, client, price)).pipe(
-    Effect.timeout(deadline),
-    Effect.catchAll((error) =>
-      Effect.as(
-        Effect.logDebug("the gas price cannot be read").pipe(Effect.annotateLogs({ reason: error.message })),
-        undefined
-      )
-    )
-  )
+const readGas = (chain: ChainName, { client }: Provider): Effect.Effect<Gas | undefined> => {
+  const read = Effect.flatMap(sendBatch(client, [getGasPrice]), ([price]) => gasOf(chain, client, price))
+  return orUnknown(Effect.timeout(read, deadline), "the gas price cannot be read")
+}
 
 /**
  * What a transfer costs now, by the middle one of all providers that say, read on demand: without quotes it takes no calls,
@@ -65,23 +60,17 @@ export const makeGas = (chain: ChainName, providers: Providers): Effect.Effect<G
   let known: (Gas & { readonly at: number }) | undefined
   let triedAt: number | undefined
 
-  const refresh = Effect.gen(function* () {
-    const serving = yield* providers.current
-    const asked = [serving, ...(yield* providers.others(serving))]
-    const said = yield* Effect.forEach(asked, (provider) => readGas(chain, provider), { concurrency: asked.length })
-    const known = said.filter((gas) => gas !== undefined)
-    const price = middle(known.map((gas) => gas.price))
-    const l1Fee = middle(known.map((gas) => gas.l1Fee))
-    return price === undefined || l1Fee === undefined ? undefined : { price, l1Fee }
-  }).pipe(
-    Effect.catchAll((error) =>
-      Effect.as(
-        Effect.logDebug("no provider can be asked for the gas price").pipe(
-          Effect.annotateLogs({ reason: error.message })
-        ),
-        undefined
-      )
-    )
+  const refresh = orUnknown(
+    Effect.gen(function* () {
+      const serving = yield* providers.current
+      const asked = [serving, ...(yield* providers.others(serving))]
+      const said = yield* Effect.forEach(asked, (provider) => readGas(chain, provider), { concurrency: asked.length })
+      const known = said.filter((gas) => gas !== undefined)
+      const price = middle(known.map((gas) => gas.price))
+      const l1Fee = middle(known.map((gas) => gas.l1Fee))
+      return price === undefined || l1Fee === undefined ? undefined : { price, l1Fee }
+    }),
+    "no provider can be asked for the gas price"
   )
 
   return single.withPermits(1)(
