@@ -1,21 +1,20 @@
-/** The SQL of repairs, apart from storing receipts, which is `LedgerRepo`'s. */
+/**
+ * The SQL of repairs, apart from storing receipts, which is `LedgerRepo`'s. And that of skipped addresses: those that a
+ * lost copy of the database may have handed out, and which of them have been searched.
+ */
 import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
-import { type Db, Tx } from "../../Sql.ts"
-import type { ReceiptKey } from "../ledger/LedgerRepo.ts"
+import { anyRow, type Db, Tx } from "../../Sql.ts"
+import { isReceipt, paramsOf, type ReceiptKey } from "../ledger/LedgerRepo.ts"
 
 /** Reopens refuted receipts: they count until they are corroborated or refuted again. */
-export const reopen = ({ chain, mode }: Network, receipts: ReadonlyArray<ReceiptKey>) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    for (const { address, blockHash, position } of receipts) {
-      yield* tx.run(
-        `UPDATE receipts SET refuted = 0, denied_by = NULL
-         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? AND refuted = 1`,
-        [chain, mode, blockHash, address, position]
-      )
-    }
-  })
+export const reopen = (network: Network, receipts: ReadonlyArray<ReceiptKey>) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.runEach(
+      `UPDATE receipts SET refuted = 0, denied_by = NULL WHERE ${isReceipt} AND refuted = 1`,
+      receipts.map((receipt) => paramsOf(network, receipt))
+    )
+  )
 
 /** Whether the ledger has one of the blocks with another hash. */
 export const contradicts = (
@@ -23,13 +22,47 @@ export const contradicts = (
   { chain, mode }: Network,
   blocks: ReadonlyArray<{ readonly blockNumber: number; readonly blockHash: string }>
 ) =>
-  Effect.gen(function* () {
-    for (const { blockHash, blockNumber } of blocks) {
-      const other = yield* db.get<{ found: number }>(
-        "SELECT 1 AS found FROM blocks WHERE chain = ? AND mode = ? AND number = ? AND hash <> ?",
-        [chain, mode, blockNumber, blockHash]
-      )
-      if (other !== undefined) return true
+  Effect.exists(blocks, ({ blockHash, blockNumber }) =>
+    anyRow(db, "SELECT 1 AS found FROM blocks WHERE chain = ? AND mode = ? AND number = ? AND hash <> ?", [
+      chain,
+      mode,
+      blockNumber,
+      blockHash
+    ])
+  )
+
+/** Skipped addresses not yet searched on a network for money from before they were watched; in EIP-55 form. */
+export const unsearched = (db: Db, { chain, mode }: Network, limit: number) =>
+  Effect.map(
+    db.all<{ address: string }>(
+      `SELECT address FROM gap_addresses WHERE mode = ? AND NOT EXISTS (
+         SELECT 1 FROM gap_looks AS l WHERE l.chain = ? AND l.address = gap_addresses.address)
+       ORDER BY address LIMIT ?`,
+      [mode, chain, limit]
+    ),
+    (rows) => rows.map(({ address }) => address)
+  )
+
+/** Canonical receipts of a currency in the ledger, base units, by address in lower case. */
+export const credited = (db: Db, { chain, mode }: Network, currency: string, addresses: ReadonlyArray<string>) =>
+  Effect.map(
+    db.all<{ address: string; amount: string }>(
+      `SELECT address, amount FROM receipts WHERE chain = ? AND mode = ? AND currency = ? AND canonical = 1
+         AND address IN (SELECT value FROM json_each(?))`,
+      [chain, mode, currency, JSON.stringify(addresses)]
+    ),
+    (rows) => {
+      const sums = new Map<string, bigint>()
+      for (const { address, amount } of rows) sums.set(address, (sums.get(address) ?? 0n) + BigInt(amount))
+      return sums
     }
-    return false
-  })
+  )
+
+/** Records that the addresses have been searched on the network. */
+export const setSearched = ({ chain }: Network, addresses: ReadonlyArray<string>) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.runEach(
+      "INSERT INTO gap_looks (chain, address) VALUES (?, ?) ON CONFLICT DO NOTHING",
+      addresses.map((address) => [chain, address])
+    )
+  )

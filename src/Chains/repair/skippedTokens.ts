@@ -13,7 +13,7 @@ import { badResponse, getLogs, sendBatch, transferTopic } from "../rpc/methods.t
 import { transfersAmong } from "../scan/transfers.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import { claimOnce } from "./claim.ts"
-import * as SkippedAddresses from "./SkippedAddressesRepo.ts"
+import * as Repair from "./RepairRepo.ts"
 
 /** Blocks of one call, for the logs of a few receivers; fewer where the provider refuses. */
 const blocksPerCall = 10_000
@@ -38,7 +38,7 @@ const missingOf = Effect.fnUntraced(function* (
   currency: string
 ) {
   const held = yield* readTokenBalances(client, contract, addresses)
-  const credited = yield* SkippedAddresses.credited(watch.reader, watch.network, currency, addresses)
+  const credited = yield* Repair.credited(watch.reader, watch.network, currency, addresses)
   return addresses.flatMap((address, i): ReadonlyArray<Missing> => {
     const amount = (held[i] ?? 0n) - (credited.get(address) ?? 0n)
     return amount > 0n ? [{ address, contract, currency, amount }] : []

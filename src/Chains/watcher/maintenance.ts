@@ -15,7 +15,7 @@ import { finalBlockOf, startPass, verificationPass } from "../corroboration/veri
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import * as Watched from "../ledger/WatchedAddressesRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import * as Gaps from "../repair/SkippedAddressesRepo.ts"
+import * as Repair from "../repair/RepairRepo.ts"
 import { findSkippedTokens } from "../repair/skippedTokens.ts"
 import { getHeader, sendBatch } from "../rpc/methods.ts"
 import { providerTrouble, type RpcError } from "../rpc/RpcError.ts"
@@ -190,7 +190,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
   /** Searches each skipped address once, for transfers from before it was watched. */
   const gaps = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
     if (!isDue("gaps", gapInterval, now)) return
-    const addresses = yield* Gaps.unsearched(reader, network, gapPage)
+    const addresses = yield* Repair.unsearched(reader, network, gapPage)
     if (addresses.length < gapPage) done.set("gaps", now)
     if (addresses.length === 0) return
     yield* compareBalances(
@@ -202,7 +202,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
       "page"
     )
     yield* findSkippedTokens(watch, provider, head, addresses)
-    yield* writer.write(Gaps.setSearched(network, addresses))
+    yield* writer.write(Repair.setSearched(network, addresses))
     more ||= addresses.length === gapPage
   })
 
