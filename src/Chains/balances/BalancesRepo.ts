@@ -9,7 +9,7 @@ import { type ChainName, chainNames, type Network } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
 import { blockTimeLag, deadlineSql } from "../../Domain/deadline.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
-import { type Db, type Param, Tx } from "../../Sql.ts"
+import { anyRow, type Db, execute, type Param, Tx } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import {
   type BalanceQuery,
@@ -38,6 +38,8 @@ interface PaymentRow {
   readonly status: string
   readonly amount: string
   readonly amountReceived: string | null
+  readonly endedAt: number | null
+  readonly sequence: number
 }
 
 /** The queries of the addresses, from receipts of blocks up to `upTo` and points of blocks up to `pointsUpTo`. */
@@ -82,6 +84,7 @@ const queriesOf = Effect.fnUntraced(function* (
  * come its chain and its mode, twice.
  */
 const columns = `address, chain, currency, ${deadlineSql} AS deadline, status, amount, amount_received AS amountReceived,
+  ended_at AS endedAt, sequence,
   CASE WHEN chain = ? THEN created_head ELSE coalesce(
     (SELECT number FROM blocks WHERE blocks.chain = ? AND blocks.mode = ? AND time <= (created_at - ${blockTimeLag}) / 1000
      ORDER BY time DESC, number DESC LIMIT 1),
@@ -95,12 +98,18 @@ const payments = (db: Db, { chain, mode }: Network, where: string, params: Reado
 /** Whether a payment is in the network's own coin. */
 const isNative = ({ chain }: Network, row: PaymentRow) => row.chain === chain && row.currency === nativeToken(chain)
 
-/** Amount and missing amount of a payment in the chain's coin; undefined for other payments. */
-const dueOf = (network: Network, row: PaymentRow): Watched["due"] => {
-  if (!isNative(network, row)) return undefined
+/** How the address of a payment is watched, apart from what the rounds differ in. */
+const watchedOf = (network: Network, row: PaymentRow) => {
   const amount = BigInt(row.amount)
   const isOpen = row.status === "pending" || row.status === "detecting"
-  return { amount, missing: isOpen ? amount - BigInt(row.amountReceived ?? "0") : 0n }
+  const missing = isOpen ? amount - BigInt(row.amountReceived ?? "0") : 0n
+  return {
+    address: row.address.toLowerCase(),
+    own: row.chain === network.chain,
+    createdHead: row.createdHead ?? undefined,
+    everyRound: false,
+    due: isNative(network, row) ? { amount, missing } : undefined
+  }
 }
 
 /** Payments with a deadline between these times, Unix milliseconds, are over at `at` and were not at the last round. */
@@ -138,16 +147,14 @@ export const asked = Effect.fn("BalancesRepo.asked")(function* (
   const isInCoin = (row: PaymentRow) => isNative(network, row)
   const rows = [...native, ...orphaned.filter(isInCoin), ...over.filter((row) => !isInCoin(row))]
   const watched = rows.map((row): Watched => {
-    const own = row.chain === chain
     const isConfirmed = row.status === "confirmed"
+    const base = watchedOf(network, row)
     return {
-      address: row.address.toLowerCase(),
-      own,
-      createdHead: row.createdHead ?? (own ? at.number : undefined),
+      ...base,
+      createdHead: base.createdHead ?? (base.own ? at.number : undefined),
       everyRound: isInCoin(row) && !isConfirmed,
       // After a reorg, coins may have been mined again and collected: the balance alone does not show it.
-      withNonce: isInCoin(row) && (withNonces || isConfirmed || (row.deadline >= from && row.deadline < below)),
-      due: dueOf(network, row)
+      withNonce: isInCoin(row) && (withNonces || isConfirmed || (row.deadline >= from && row.deadline < below))
     }
   })
   return yield* queriesOf(db, network, watched, checked && { checked, at })
@@ -179,12 +186,11 @@ export const orphanedQueries = Effect.fn("BalancesRepo.orphanedQueries")(functio
   )
   const watched = rows.map(
     (row): Watched => ({
-      address: row.address.toLowerCase(),
-      own: true,
+      ...watchedOf(network, row),
       createdHead: Math.min(row.createdHead ?? ancestor, ancestor),
-      everyRound: false,
       // The new branch may contain a spend by the owner, too.
-      withNonce: true
+      withNonce: true,
+      due: undefined
     })
   )
   return yield* queriesOf(db, network, watched, undefined, ancestor)
@@ -192,11 +198,9 @@ export const orphanedQueries = Effect.fn("BalancesRepo.orphanedQueries")(functio
 
 /** Whether a round is due at once: a payment's time ended since the last round. */
 export const due = (db: Db, network: Network, at: BlockRef) =>
-  Effect.gen(function* () {
-    const checked = (yield* Ledger.scan(db, network))?.checked
-    const params = [network.mode, ...overWindow(checked, at)]
-    return (yield* db.get(`SELECT 1 FROM payments WHERE ${isOver} LIMIT 1`, params)) !== undefined
-  })
+  Effect.flatMap(Ledger.scan(db, network), (scan) =>
+    anyRow(db, `SELECT 1 FROM payments WHERE ${isOver} LIMIT 1`, [network.mode, ...overWindow(scan?.checked, at)])
+  )
 
 /** Where a page begins: after the last payment of the one before. */
 export interface Cursor {
@@ -218,24 +222,16 @@ export const endedPage = Effect.fn("BalancesRepo.endedPage")(function* (
   noncesFrom: number,
   limit: number
 ) {
-  const { chain, mode } = network
-  const rows = yield* db.all<PaymentRow & Cursor>(
-    `SELECT ${columns}, ended_at AS endedAt, sequence FROM payments
-     WHERE mode = ? AND ended_at IS NOT NULL AND (ended_at, sequence) > (?, ?) ORDER BY ended_at, sequence LIMIT ?`,
-    [chain, chain, mode, chain, mode, mode, after.endedAt, after.sequence, limit]
-  )
-  const watched = rows.map(
-    (row): Watched => ({
-      address: row.address.toLowerCase(),
-      own: row.chain === chain && row.createdHead !== null,
-      createdHead: row.createdHead ?? undefined,
-      everyRound: false,
-      withNonce: row.chain === chain && row.endedAt >= noncesFrom,
-      due: dueOf(network, row)
-    })
-  )
+  const ended = "mode = ? AND ended_at IS NOT NULL AND (ended_at, sequence) > (?, ?)"
+  const where = `${ended} ORDER BY ended_at, sequence LIMIT ?`
+  const rows = yield* payments(db, network, where, [network.mode, after.endedAt, after.sequence, limit])
+  const watched = rows.map((row): Watched => {
+    const base = watchedOf(network, row)
+    const own = base.own && row.createdHead !== null
+    return { ...base, own, withNonce: base.own && (row.endedAt ?? 0) >= noncesFrom }
+  })
   const last = rows.length < limit ? undefined : rows.at(-1)
-  const next: Cursor | undefined = last && { endedAt: last.endedAt, sequence: last.sequence }
+  const next: Cursor | undefined = last && { endedAt: last.endedAt ?? 0, sequence: last.sequence }
   return { asked: yield* queriesOf(db, network, watched), next }
 })
 
@@ -263,28 +259,20 @@ export const skippedPage = Effect.fn("BalancesRepo.skippedPage")(function* (
 })
 
 /** Deletes the balance points of an address from a block on: the next round compares with the last one left. */
-export const forget = ({ chain, mode }: Network, address: string, from = 0) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("DELETE FROM balances WHERE chain = ? AND mode = ? AND address = ? AND number >= ?", [
-      chain,
-      mode,
-      address,
-      from
-    ])
-  )
+export const forget = ({ chain, mode }: Network, address: string, from = 0) => {
+  const key = [chain, mode, address, from]
+  return execute("DELETE FROM balances WHERE chain = ? AND mode = ? AND address = ? AND number >= ?", key)
+}
 
 /** Stores balance points that later balances are compared with. */
 export const keepRows = ({ chain, mode }: Network, rows: ReadonlyArray<BalanceRow>) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    for (const { address, balance, nonce, number } of rows) {
-      yield* tx.run(
-        `INSERT INTO balances (chain, mode, address, number, balance, nonce) VALUES (?, ?, ?, ?, ?, ?)
-         ON CONFLICT (chain, mode, address, number) DO UPDATE SET balance = excluded.balance, nonce = excluded.nonce`,
-        [chain, mode, address, number, balance.toString(), nonce]
-      )
-    }
-  })
+  Effect.flatMap(Tx, (tx) =>
+    tx.runEach(
+      `INSERT INTO balances (chain, mode, address, number, balance, nonce) VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT (chain, mode, address, number) DO UPDATE SET balance = excluded.balance, nonce = excluded.nonce`,
+      rows.map(({ address, balance, nonce, number }) => [chain, mode, address, number, balance.toString(), nonce])
+    )
+  )
 
 /**
  * Deletes an unattributed receipt; the caller stores what replaces it in the same transaction. Returns its amount and
@@ -303,12 +291,7 @@ export const dropUnattributed = ({ chain, mode }: Network, address: string, bloc
   })
 
 /** Records that every payment of a round has been compared at `at`. */
-export const moveChecked = ({ chain, mode }: Network, { number, time }: BlockRef) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("UPDATE scans SET checked_number = ?, checked_time = ? WHERE chain = ? AND mode = ?", [
-      number,
-      time,
-      chain,
-      mode
-    ])
-  )
+export const moveChecked = ({ chain, mode }: Network, { number, time }: BlockRef) => {
+  const at = [number, time, chain, mode]
+  return execute("UPDATE scans SET checked_number = ?, checked_time = ? WHERE chain = ? AND mode = ?", at)
+}

@@ -7,8 +7,21 @@ import { Effect } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import type { Network } from "../../Domain/Chain.ts"
 import { type Db, Tx } from "../../Sql.ts"
-import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
+import { type DatedTransfer, isReceipt, paramsOf, type ReceiptKey } from "../ledger/LedgerRepo.ts"
 import { ownersOf } from "../ledger/WatchedAddressesRepo.ts"
+
+/**
+ * Reduces the amount of a receipt, wei, or deletes it where nothing is left. One that is part of a dust sum stays as an
+ * orphaned one: the next update takes it out of the sum.
+ */
+const reduceTo = (network: Network, receipt: ReceiptKey, left: bigint) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const key = paramsOf(network, receipt)
+    if (left > 0n) return yield* tx.run(`UPDATE receipts SET amount = ? WHERE ${isReceipt}`, [left.toString(), ...key])
+    yield* tx.run(`UPDATE receipts SET canonical = 0 WHERE ${isReceipt} AND dust IS NOT NULL`, key)
+    yield* tx.run(`DELETE FROM receipts WHERE ${isReceipt} AND dust IS NULL`, key)
+  })
 
 /**
  * Reduces the unattributed receipt that `transfer`, in the chain's coin and not stored yet, is part of, by its amount:
@@ -34,16 +47,12 @@ export const takeFromUnattributed = (
       [owner?.payment ?? null, chain, mode, address, currency, above, blockNumber]
     )
     if (row === undefined) return
-    const left = BigInt(row.amount) - amount
-    const key = [chain, mode, row.blockHash, address]
-    const where = "chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = 'unattributed'"
-    yield* left > 0n
-      ? tx.run(`UPDATE receipts SET amount = ? WHERE ${where}`, [left.toString(), ...key])
-      : tx.run(`DELETE FROM receipts WHERE ${where}`, key)
+    const key = { blockHash: row.blockHash, address, position: "unattributed" }
+    yield* reduceTo({ chain, mode }, key, BigInt(row.amount) - amount)
   })
 
 /** All income of an address in the chain's coin, in blocks above `after` up to and including `upTo`. */
-export interface AddressIncome {
+interface AddressIncome {
   /** Lower case. */
   readonly address: string
   readonly after: number
@@ -102,8 +111,7 @@ export const partsOf = (db: Db, { chain, mode }: Network, { address, after, upTo
  */
 export const keepWithin = (network: Network, bound: IncomeBound) =>
   Effect.gen(function* () {
-    const tx = yield* Tx
-    const parts = yield* partsOf(tx, network, bound)
+    const parts = yield* partsOf(yield* Tx, network, bound)
     let excess = sum(parts.map(({ amount }) => amount)) - bound.amount
     for (const { amount, blockHash, position } of parts) {
       const really = bound.transferred.find((part) => part.blockHash === blockHash && part.position === position)
@@ -111,15 +119,7 @@ export const keepWithin = (network: Network, bound: IncomeBound) =>
       if (really === undefined || amount <= really.amount) continue
       const left = excess < amount - really.amount ? amount - excess : really.amount
       excess -= amount - left
-      const key = [network.chain, network.mode, blockHash, bound.address, position]
-      const where = "chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?"
-      // A receipt that is part of a dust sum stays as an orphaned one: the next update takes it out of the sum.
-      yield* left > 0n
-        ? tx.run(`UPDATE receipts SET amount = ? WHERE ${where}`, [left.toString(), ...key])
-        : Effect.zipRight(
-            tx.run(`UPDATE receipts SET canonical = 0 WHERE ${where} AND dust IS NOT NULL`, key),
-            tx.run(`DELETE FROM receipts WHERE ${where} AND dust IS NULL`, key)
-          )
+      yield* reduceTo(network, { blockHash, address: bound.address, position }, left)
     }
     return excess
   })

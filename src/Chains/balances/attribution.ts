@@ -1,7 +1,7 @@
 /**
  * Attribution, pure functions: which transactions of a block explain a change of an address's balance. First those that
  * pay the address by their value, then one that names it in its calldata, then internal transfers from traces. What no
- * transaction explains becomes an `unattributed` receipt. `blockIncome.ts` and `traceBlock.ts` call it.
+ * transaction explains becomes an `unattributed` receipt. `blockIncome.ts` calls it.
  *
  * Positions of receipts: `tx:<index>` for a transaction's value, `call:<hash>` for internal transfers.
  */

@@ -1,23 +1,38 @@
 /**
  * The income of an address in one block, or in a few blocks whose states all providers have pruned: reads the
- * transactions that name the address, their receipts and, where needed, traces, and attributes the change of balance to
- * them. What is left becomes an unattributed receipt. The bisection of `reconcile.ts` calls it.
+ * transactions that name the address and their receipts, and attributes the change of balance to them. Coins that
+ * contracts moved are found by `debug_traceTransaction` or, where no provider traces, by simulating the block again.
+ * Traces are expensive for providers, so a budget bounds them per block and per round. What is left becomes an
+ * unattributed receipt. The bisection of `reconcile.ts` calls it.
  */
-import { Array as Arr, Effect, Predicate } from "effect"
-import { isCapabilityRefused } from "../rpc/capabilities.ts"
-import { getFullBlock, getHeader, sendBatch } from "../rpc/methods.ts"
+import { Array as Arr, Effect, Either, Predicate } from "effect"
+import { sum } from "../../Domain/Amount.ts"
+import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
+import { simulateBlock, traceTransaction } from "../rpc/balanceMethods.ts"
+import { type Capability, isCapabilityRefused, mayBeCapable, noteCapability } from "../rpc/capabilities.ts"
+import { type BlockHeader, badResponse, type FullBlock, getFullBlock, getHeader, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
-import { getTransactionOutcome, type TransactionOutcome, withReceipts } from "../rpc/transactionMethods.ts"
+import type { RpcError } from "../rpc/RpcError.ts"
+import {
+  decodeTransaction,
+  getTransactionOutcome,
+  type Transaction,
+  type TransactionOutcome,
+  withReceipts
+} from "../rpc/transactionMethods.ts"
 import {
   type Attribution,
   attribute,
   type BalanceChange,
+  candidates,
   concerns,
   type PlacedTransaction,
+  receivedBy,
+  traced,
   unattributed
 } from "./attribution.ts"
 import { type BalancePoint, discrepancy } from "./discrepancy.ts"
-import { checkNamed, type TraceBudget, type TraceSources, traceBlock, transactionsOf } from "./traceBlock.ts"
+import { isUnserved, type StateProviders } from "./historicalStates.ts"
 
 /** Most blocks that are read for their transactions where no provider has the states between two points. */
 const maxBlocksRead = 500
@@ -25,6 +40,143 @@ const maxBlocksRead = 500
 const blocksPerBatch = 10
 /** Blocks in the cache, for other addresses that the same transaction may have paid. */
 const blocksCached = 4
+/** Traces in one batch: the node executes each transaction again. */
+const tracesPerBatch = 10
+/**
+ * Most transactions traced in one block, and in one round. An attacker makes internal transfers cheaply, and each trace
+ * executes a whole transaction. Beyond these bounds, income stays unattributed.
+ */
+const tracesPerBlock = 100
+const tracesPerRound = 300
+
+/** What the searches of one round share: full blocks, and how many traces are left. */
+export class TraceBudget {
+  /** By number: the last few that were read. */
+  readonly blocks = new Map<number, FullBlock>()
+  /** Number of transactions traced, by the hash of their block. */
+  readonly #traced = new Map<string, number>()
+
+  /** Takes up to `wanted` traces of a block; returns how many it granted. */
+  take(block: string, wanted: number): number {
+    const before = this.#traced.get(block) ?? 0
+    const inRound = Array.from(this.#traced.values()).reduce((all, count) => all + count, 0)
+    const taken = Math.max(0, Math.min(wanted, tracesPerBlock - before, tracesPerRound - inRound))
+    this.#traced.set(block, before + taken)
+    return taken
+  }
+}
+
+/** The providers to trace with, and their budget. */
+export interface TraceSources extends StateProviders {
+  readonly traceBudget: TraceBudget
+}
+
+/** The transactions of a block that `wanted` picks, decoded. Fails when one is malformed or names another block. */
+export const transactionsOf = (
+  client: RpcClient,
+  { header, transactions }: FullBlock,
+  wanted: (one: unknown) => boolean
+) =>
+  Effect.forEach(transactions.filter(wanted), (one) => {
+    const decoded = decodeTransaction(one)
+    const call = getFullBlock(header.number)
+    if (Either.isLeft(decoded)) return badResponse(client, call, decoded.left)
+    return decoded.right.blockHash === header.hash
+      ? Effect.succeed<PlacedTransaction>({ ...decoded.right, block: header })
+      : badResponse(client, call, `transaction ${decoded.right.hash} names another block`)
+  })
+
+/** Traces the candidates batch by batch, until they explain the change, or the budget is spent. */
+const trace = Effect.fnUntraced(function* (
+  client: RpcClient,
+  change: BalanceChange,
+  { hash }: BlockHeader,
+  transactions: ReadonlyArray<PlacedTransaction>,
+  traceBudget: TraceBudget
+) {
+  const found: Array<DatedTransfer> = []
+  let rest = change.difference
+  for (const likely of Arr.chunksOf(candidates(change, transactions), tracesPerBatch)) {
+    const part = likely.slice(0, traceBudget.take(hash, likely.length))
+    if (part.length === 0) break
+    const calls = part.map(({ hash }) => traceTransaction(hash))
+    const transfers = traced(change, Arr.zip(part, yield* sendBatch(client, calls)))
+    found.push(...transfers)
+    rest -= sum(transfers.map(({ amount }) => amount))
+    if (rest <= 0n) break
+  }
+  return { transfers: found, rest } satisfies Attribution
+})
+
+/** Simulates the block. Used only where the sum is exact: fees and block time differ slightly in a simulation. */
+const simulate = Effect.fnUntraced(function* (
+  client: RpcClient,
+  change: BalanceChange,
+  block: BlockHeader,
+  transactions: ReadonlyArray<PlacedTransaction>
+) {
+  const [moves] = yield* sendBatch(client, [simulateBlock(block, transactions)])
+  const possible = new Set(candidates(change, transactions))
+  const found = Arr.zip(transactions, moves).filter(([transaction]) => possible.has(transaction))
+  const transfers = traced(change, found)
+  const rest = change.difference - sum(transfers.map(({ amount }) => amount))
+  return (rest === 0n ? { transfers, rest } : { transfers: [], rest: change.difference }) satisfies Attribution
+})
+
+/** Runs a read that needs a capability of a provider; undefined where it fails. Records a refusal. */
+export const tryCapability = <A>(client: RpcClient, capability: Capability, read: Effect.Effect<A, RpcError>) =>
+  Effect.gen(function* () {
+    if (!(yield* mayBeCapable(client, capability))) return undefined
+    const found = yield* Effect.either(read)
+    if (Either.isRight(found)) {
+      yield* noteCapability(client, capability, true)
+      return found.right
+    }
+    if (isUnserved(found.left)) yield* noteCapability(client, capability, false)
+    return undefined
+  })
+
+/** The internal transfers of one block that explain a change, from the first provider that shows any. */
+export const traceBlock = Effect.fnUntraced(function* (
+  { others, provider, traceBudget }: TraceSources,
+  change: BalanceChange,
+  block: FullBlock
+) {
+  // Some chains have transaction types of their own: those that do not decode are left out.
+  const transactions = yield* transactionsOf(provider.client, block, (one) => Either.isRight(decodeTransaction(one)))
+  const { header } = block
+  for (const { client } of [provider, ...others]) {
+    const found =
+      (yield* tryCapability(client, "trace", trace(client, change, header, transactions, traceBudget))) ??
+      (yield* tryCapability(client, "simulate", simulate(client, change, header, transactions)))
+    if (found !== undefined && found.transfers.length > 0) return found
+  }
+  return { transfers: [], rest: change.difference } satisfies Attribution
+})
+
+/**
+ * Checks an attribution by calldata against a trace: the transaction gets no more than its trace shows, since other
+ * income of the same blocks may have come without naming the address. Unchanged where no provider traces, or the trace
+ * shows none.
+ */
+export const checkNamed = Effect.fnUntraced(function* (
+  { others, provider, traceBudget }: TraceSources,
+  address: string,
+  attribution: Attribution
+) {
+  const named = attribution.transfers.find(({ position }) => position.startsWith("call:"))
+  if (named?.txHash === undefined || traceBudget.take(named.blockHash, 1) === 0) return attribution
+  for (const { client } of [provider, ...others]) {
+    const moves = yield* tryCapability(client, "trace", sendBatch(client, [traceTransaction(named.txHash)]))
+    const amount = moves === undefined ? 0n : receivedBy(address, moves[0])
+    if (amount >= named.amount) return attribution
+    if (amount > 0n) {
+      const transfers = attribution.transfers.map((one) => (one === named ? { ...named, amount } : one))
+      return { transfers, rest: named.amount - amount } satisfies Attribution
+    }
+  }
+  return attribution
+})
 
 /** A block with its transactions. The last few are cached. */
 const fullBlock = Effect.fnUntraced(function* (client: RpcClient, { blocks }: TraceBudget, number: number) {
@@ -46,7 +198,7 @@ export const isNamedBy = (address: string, transaction: unknown): boolean =>
   })
 
 /** Outcomes of transactions by hash. Fails as `inconsistent` when a transaction is in another block than it says. */
-export const outcomesOf = (client: RpcClient, transactions: ReadonlyArray<PlacedTransaction>) =>
+export const outcomesOf = (client: RpcClient, transactions: ReadonlyArray<Transaction>) =>
   Effect.map(
     withReceipts(client, transactions, getTransactionOutcome),
     (found): ReadonlyMap<string, TransactionOutcome> => new Map(found.map(([{ hash }, outcome]) => [hash, outcome]))

@@ -3,30 +3,41 @@
  * native income: the ledger may already have the money under another transaction, or unattributed.
  */
 import { Array as Arr, Effect, Either } from "effect"
-import { nativeToken } from "../../Domain/Currency.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { balanceAt, type Move, nonceAt, traceTransaction } from "../rpc/balanceMethods.ts"
+import { traceTransaction } from "../rpc/balanceMethods.ts"
 import { isCapabilityRefused, mayBeCapable } from "../rpc/capabilities.ts"
 import { type BlockHeader, getFullBlock, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
-import { decodeTransaction, getTransactionOutcome } from "../rpc/transactionMethods.ts"
+import type { RpcError } from "../rpc/RpcError.ts"
+import { decodeTransaction } from "../rpc/transactionMethods.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
-import { plainTransfer, receivedBy, spent, traced } from "./attribution.ts"
+import { plainTransfer, receivedBy, spent } from "./attribution.ts"
+import { outcomesOf } from "./blockIncome.ts"
+import { stateOf } from "./historicalStates.ts"
 import * as Income from "./IncomeRepo.ts"
 
-/** All moves of coins by a transaction, its own value included; undefined where neither of two providers traces it. */
-const movesOf = Effect.fn("Balances.movesOf")(function* (
+/** What the provider or, where that gives nothing, another one gives. */
+const fromTwo = Effect.fnUntraced(function* <A>(
   { providers }: WatchContext,
   provider: Provider,
-  hash: string
+  read: (client: RpcClient) => Effect.Effect<A | undefined, RpcError>
 ) {
   for (const asked of [provider, yield* providers.other(provider)]) {
-    if (asked === undefined || !(yield* mayBeCapable(asked.client, "trace"))) continue
-    const moves = yield* Effect.either(sendBatch(asked.client, [traceTransaction(hash)]))
-    if (Either.isRight(moves)) return moves.right[0]
+    const found = asked && (yield* read(asked.client))
+    if (found !== undefined) return found
   }
   return undefined
 })
+
+/** All moves of coins by a transaction, its own value included; undefined where neither of two providers traces it. */
+const movesOf = (watch: WatchContext, provider: Provider, hash: string) =>
+  fromTwo(watch, provider, (client) =>
+    Effect.gen(function* () {
+      if (!(yield* mayBeCapable(client, "trace"))) return undefined
+      const traced = yield* Effect.either(sendBatch(client, [traceTransaction(hash)]))
+      return Either.isRight(traced) ? traced.right[0] : undefined
+    })
+  )
 
 /**
  * The internal transfers of a successful transaction, without its own value; undefined where neither of two providers
@@ -44,45 +55,15 @@ export const internalMoves = Effect.fnUntraced(function* (watch: WatchContext, p
   return moves?.filter((_, i) => i !== own)
 })
 
-/** The receipts of internal transfers to the addresses `ours`: one per address. Transfers to itself do not count. */
-export const internalReceipts = (
-  { network: { chain } }: WatchContext,
-  hash: string,
-  block: BlockHeader,
-  moves: ReadonlyArray<Move>,
-  ours: Iterable<string>
-) => [...ours].flatMap((address) => traced({ address, currency: nativeToken(chain) }, [[{ hash, block }, moves]]))
-
 /** The income of an address in one block, wei: the change of its balance plus what it spent there. */
 const incomeIn = Effect.fnUntraced(function* (client: RpcClient, address: string, block: BlockHeader) {
-  const [before, nonceBefore, after, nonceAfter] = yield* sendBatch(client, [
-    balanceAt(address, block.number - 1),
-    nonceAt(address, block.number - 1),
-    balanceAt(address, block),
-    nonceAt(address, block)
-  ])
-  if (nonceBefore === nonceAfter) return after - before
+  const before = yield* stateOf(client, address, { number: block.number - 1, hash: block.parentHash })
+  const after = yield* stateOf(client, address, block)
+  const change = after.balance - before.balance
+  if (before.nonce === after.nonce) return change
   const [{ transactions }] = yield* sendBatch(client, [getFullBlock(block.number)])
   const sent = Arr.getRights(transactions.map(decodeTransaction)).filter(({ from }) => from === address)
-  const calls = sent.map(({ hash }) => getTransactionOutcome(hash))
-  const outcomes = yield* sendBatch(client, calls)
-  return after - before + spent(address, sent, new Map(outcomes.map((outcome) => [outcome.transactionHash, outcome])))
-})
-
-/** The income of an address in one block; undefined where no provider that was asked has its states any more. */
-const ofBlock = Effect.fnUntraced(function* (
-  { providers }: WatchContext,
-  provider: Provider,
-  address: string,
-  header: BlockHeader
-) {
-  for (const asked of [provider, yield* providers.other(provider)]) {
-    if (asked === undefined) continue
-    const read = incomeIn(asked.client, address, header)
-    const amount = yield* Effect.catchIf(read, isCapabilityRefused, () => Effect.succeed(undefined))
-    if (amount !== undefined) return { address, after: header.number - 1, upTo: header.number, amount }
-  }
-  return undefined
+  return change + spent(address, sent, yield* outcomesOf(client, sent))
 })
 
 /**
@@ -100,8 +81,12 @@ export const incomeBoundsOf = Effect.fn("Balances.incomeBoundsOf")(function* (
 ) {
   const bounds: Array<Income.IncomeBound> = []
   const { network, reader } = watch
+  // Undefined where neither of two providers has the states of the block any more.
+  const amount = yield* fromTwo(watch, provider, (client) =>
+    Effect.catchIf(incomeIn(client, address, header), isCapabilityRefused, () => Effect.succeed(undefined))
+  )
   const incomes = [
-    yield* ofBlock(watch, provider, address, header),
+    amount === undefined ? undefined : { address, after: header.number - 1, upTo: header.number, amount },
     yield* Income.incomeAround(reader, network, address, header.number)
   ]
   for (const income of incomes.filter((one) => one !== undefined)) {

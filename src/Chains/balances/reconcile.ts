@@ -16,7 +16,7 @@ import { readPackedBalances } from "../rpc/capabilities.ts"
 import { getHeader, sendBatch } from "../rpc/methods.ts"
 import { otherBlock, providerTrouble, type RpcError } from "../rpc/RpcError.ts"
 import { type BalanceChange, unattributed } from "./attribution.ts"
-import { incomeOfBlock, incomeOfBlocks } from "./blockIncome.ts"
+import { incomeOfBlock, incomeOfBlocks, TraceBudget, type TraceSources } from "./blockIncome.ts"
 import {
   type BalancePoint,
   type BalanceQuery,
@@ -29,7 +29,6 @@ import {
   type UnattributedDoubt
 } from "./discrepancy.ts"
 import { pastOf, pointAt, type StateProviders, statesOf, withOtherNonce } from "./historicalStates.ts"
-import { TraceBudget, type TraceSources } from "./traceBlock.ts"
 
 /** Addresses whose history is searched concurrently. */
 const searchesAtOnce = 4

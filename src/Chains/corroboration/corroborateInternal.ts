@@ -7,9 +7,15 @@ import { Array as Arr, Effect, Either, Predicate } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
 import { attribute, type BalanceChange, candidates, concerns, receivedBy } from "../balances/attribution.ts"
-import { isNamedBy, outcomesOf } from "../balances/blockIncome.ts"
+import {
+  isNamedBy,
+  outcomesOf,
+  TraceBudget,
+  traceBlock,
+  transactionsOf,
+  tryCapability
+} from "../balances/blockIncome.ts"
 import { stateOf } from "../balances/historicalStates.ts"
-import { TraceBudget, traceBlock, transactionsOf, tryCapability } from "../balances/traceBlock.ts"
 import { no, unable, type Vote, yes } from "../evidence/Ballot.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { traceTransaction } from "../rpc/balanceMethods.ts"

@@ -80,15 +80,14 @@ export const questions: ReadonlyArray<Question> = [
     alone: "as a receipt; after 10 minutes without one that is able, an exception `unattributed`",
     asked: {
       "Chains/corroboration/corroborateInternal.ts": ["getFullBlock", "getTransactionOutcome", "traceTransaction"],
-      "Chains/balances/blockIncome.ts": ["getFullBlock", "getHeader", "getTransactionOutcome"],
-      "Chains/balances/claimedIncome.ts": [
-        "balanceAt",
+      "Chains/balances/blockIncome.ts": [
         "getFullBlock",
+        "getHeader",
         "getTransactionOutcome",
-        "nonceAt",
+        "simulateBlock",
         "traceTransaction"
       ],
-      "Chains/balances/traceBlock.ts": ["getFullBlock", "simulateBlock", "traceTransaction"]
+      "Chains/balances/claimedIncome.ts": ["getFullBlock", "traceTransaction"]
     }
   },
   {

@@ -5,24 +5,23 @@
  *
  * The control socket calls `claim`, and the search for tokens of skipped addresses `claimOnce`.
  */
-import { Effect, Option, Predicate } from "effect"
+import { Effect, Predicate } from "effect"
 import { networkKey } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
 import { RepairRefused } from "../../Domain/RepairErrors.ts"
-import { incomeBoundsOf, internalMoves, internalReceipts } from "../balances/claimedIncome.ts"
+import { traced } from "../balances/attribution.ts"
+import { incomeBoundsOf, internalMoves } from "../balances/claimedIncome.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
-import type { Transfer } from "../ledger/Transfer.ts"
 import { currencyFor, type Owner, ownersOf } from "../ledger/WatchedAddressesRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { badResponse, getHeader, optional, sendBatch, transferTopic } from "../rpc/methods.ts"
 import { inconsistent } from "../rpc/RpcError.ts"
-import { getTransaction, hasSucceeded, type ReceiptWith, receiptReader } from "../rpc/transactionMethods.ts"
+import { getTransaction, hasSucceeded, receiptReader } from "../rpc/transactionMethods.ts"
 import { nativeTransfers, transfersAmong } from "../scan/transfers.ts"
 import type { ExclusiveWork, WatchContext } from "../scan/WatchContext.ts"
 import { checkBranch, persistently, scanOf, storeRepaired } from "./rescan.ts"
 
-type Included = ReceiptWith<"transactionHash" | "blockHash" | "blockNumber" | "status" | "logs">
 const getIncluded = receiptReader("transactionHash", "blockHash", "blockNumber", "status", "logs")
 
 /** One transfer of a claimed transaction to an address of ours. */
@@ -48,17 +47,15 @@ export interface Claimed {
 /** Offset of the address in a log's topic: `0x` and twelve bytes of zeros stand before it. */
 const addressOffset = 26
 
-/** The receiver of a log, if it is a Transfer of a fungible token. */
-const receiverOf = (log: unknown): Option.Option<string> => {
-  const topics = Predicate.isRecord(log) && Array.isArray(log.topics) ? (log.topics as ReadonlyArray<unknown>) : []
-  const [topic, , to] = topics
-  return topics.length === 3 && topic === transferTopic && typeof to === "string" && /^0x0{24}[0-9a-fA-F]{40}$/.test(to)
-    ? Option.some(`0x${to.slice(addressOffset).toLowerCase()}`)
-    : Option.none()
-}
-
-const contractOf = (log: unknown): string =>
-  Predicate.isRecord(log) && typeof log.address === "string" ? log.address : "an unknown contract"
+/** The receivers and contracts of those logs that are Transfers of fungible tokens. */
+const tokensIn = (logs: ReadonlyArray<unknown>) =>
+  logs.flatMap((log) => {
+    if (!Predicate.isRecord(log) || !Array.isArray(log.topics) || log.topics.length !== 3) return []
+    const [topic, , to]: ReadonlyArray<unknown> = log.topics
+    if (topic !== transferTopic || typeof to !== "string" || !/^0x0{24}[0-9a-fA-F]{40}$/.test(to)) return []
+    const contract = typeof log.address === "string" ? log.address : "an unknown contract"
+    return [{ address: `0x${to.slice(addressOffset).toLowerCase()}`, contract }]
+  })
 
 /** Why an included transaction credits nothing. */
 const creditsNothing = (
@@ -69,15 +66,13 @@ const creditsNothing = (
   isTraced: boolean
 ): RepairRefused => {
   const key = `chains.${networkKey(network)}`
-  const toUs = logs.flatMap((log) =>
-    Option.toArray(Option.filter(receiverOf(log), (address) => ours.has(address))).map((address) => ({ address, log }))
-  )
-  const foreign = toUs.find(({ log }) => !contracts.has(contractOf(log).toLowerCase()))
+  const toUs = tokensIn(logs).filter(({ address }) => ours.has(address))
+  const foreign = toUs.find(({ contract }) => !contracts.has(contract.toLowerCase()))
   if (foreign !== undefined) {
-    const contract = contractOf(foreign.log)
+    const { address, contract } = foreign
     return new RepairRefused({
       message:
-        `${hash} brings ${foreign.address} a token of the contract ${contract}, which is none of ${key}: anybody can make ` +
+        `${hash} brings ${address} a token of the contract ${contract}, which is none of ${key}: anybody can make ` +
         `such a contract. If it is one that you take, configure it under [${key}.tokens] and claim again`
     })
   }
@@ -89,37 +84,6 @@ const creditsNothing = (
       "Check the hash, the chain and the mode"
   })
 }
-
-const unlessFailed = (hash: string, included: Included) =>
-  hasSucceeded(included)
-    ? Effect.void
-    : new RepairRefused({ message: `${hash} is in block ${included.blockNumber}, where it failed: it moved nothing` })
-
-/** The token and native transfers of the transaction to addresses of `ours`. */
-const transfersTo = (
-  { client }: Provider,
-  watch: WatchContext,
-  ours: AddressSet,
-  found: {
-    readonly raw: unknown
-    readonly included: Included
-    readonly header: Parameters<typeof nativeTransfers>[0]["header"]
-  }
-) =>
-  Effect.gen(function* () {
-    const failed = (method: string) => (detail: string) => badResponse(client, { method, params: [] }, detail)
-    const tokens = yield* Effect.mapError(
-      transfersAmong(found.included.logs, watch.contracts, ours),
-      failed("eth_getTransactionReceipt")
-    )
-    const block = { header: found.header, transactions: [found.raw] }
-    const native = yield* Effect.mapError(
-      nativeTransfers(block, nativeToken(watch.network.chain), ours),
-      failed("eth_getTransactionByHash")
-    )
-    const all: ReadonlyArray<Transfer> = [...tokens, ...native]
-    return all.map((transfer): DatedTransfer => ({ ...transfer, blockTime: found.header.time }))
-  })
 
 /** The transaction, its receipt and header, in a scanned block; undefined where the provider does not know it. */
 const findOnChain = Effect.fnUntraced(function* (
@@ -140,7 +104,10 @@ const findOnChain = Effect.fnUntraced(function* (
   if (included.transactionHash !== hash) {
     return yield* inconsistent(provider.client, "eth_getTransactionReceipt", `it is of ${included.transactionHash}`)
   }
-  yield* unlessFailed(hash, included)
+  if (!hasSucceeded(included)) {
+    const message = `${hash} is in block ${included.blockNumber}, where it failed: it moved nothing`
+    return yield* new RepairRefused({ message })
+  }
   if (included.blockNumber > scanned) {
     return yield* new RepairRefused({
       message: `${hash} is in block ${included.blockNumber}, and ${key} has been read up to ${scanned}: it is read soon`
@@ -172,24 +139,32 @@ export const claimOnce = Effect.fnUntraced(function* (watch: WatchContext, first
       "For an old transaction the provider must keep an index of all of them"
     return yield* new RepairRefused({ message })
   }
+  const { header, raw } = found
   const { blockHash, blockNumber, logs } = found.included
-  const moves = yield* internalMoves(watch, provider, found.raw)
+  const moves = yield* internalMoves(watch, provider, raw)
   const receivers = [
-    ...logs.flatMap((log) => Option.toArray(receiverOf(log))),
+    ...tokensIn(logs).map(({ address }) => address),
     ...(found.to === null ? [] : [found.to]),
     ...(moves ?? []).map(({ to }) => to)
   ]
   const owners = yield* ownersOf(watch.reader, watch.network.mode, receivers)
   const ours = new AddressSet()
   for (const address of owners.keys()) ours.add(address)
-  const transfers = [
-    ...(yield* transfersTo(provider, watch, ours, found)),
-    ...internalReceipts(watch, hash, found.header, moves ?? [], owners.keys())
+  const coin = nativeToken(watch.network.chain)
+  const bad = (method: string) => (detail: string) => badResponse(provider.client, { method, params: [] }, detail)
+  const logged = transfersAmong(logs, watch.contracts, ours)
+  const direct = nativeTransfers({ header, transactions: [raw] }, coin, ours)
+  const own = [
+    ...(yield* Effect.mapError(logged, bad("eth_getTransactionReceipt"))),
+    ...(yield* Effect.mapError(direct, bad("eth_getTransactionByHash")))
+  ]
+  const internal = [{ block: header, hash }, moves ?? []] as const
+  const transfers: ReadonlyArray<DatedTransfer> = [
+    ...own.map((transfer) => ({ ...transfer, blockTime: header.time })),
+    ...Array.from(owners.keys()).flatMap((address) => traced({ address, currency: coin }, [internal]))
   ]
   if (transfers.length === 0) return yield* creditsNothing(watch, hash, logs, owners, moves !== undefined)
-  const coin = nativeToken(watch.network.chain)
   const paid = new Set(transfers.flatMap(({ address, currency }) => (currency === coin ? [address] : [])))
-  const { header } = found
   const bounds = yield* Effect.forEach(paid, (address) => incomeBoundsOf(watch, provider, address, header, hash), {
     concurrency: 1
   })
