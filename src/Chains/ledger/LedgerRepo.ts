@@ -49,11 +49,11 @@ export const scan = (db: Db, { chain, mode }: Network) =>
 /** The hash of the chain's first block, as stored when reading started; undefined where no node had it. */
 export const genesisHash = (db: Db, { chain, mode }: Network) =>
   Effect.map(
-    db.get<{ genesis_hash: string | null }>("SELECT genesis_hash FROM scans WHERE chain = ? AND mode = ?", [
+    db.get<{ hash: string | null }>("SELECT genesis_hash AS hash FROM scans WHERE chain = ? AND mode = ?", [
       chain,
       mode
     ]),
-    (row) => row?.genesis_hash ?? undefined
+    (row) => row?.hash ?? undefined
   )
 
 /** The first block of a chain, as stored when reading started. */
@@ -78,14 +78,12 @@ export const startScan = (
   )
 
 /** Stores that every block up to `head` has been read. */
-export const moveScan = ({ chain, mode }: Network, head: BlockRef) =>
-  execute("UPDATE scans SET head_number = ?, head_hash = ?, head_time = ? WHERE chain = ? AND mode = ?", [
-    head.number,
-    head.hash,
-    head.time,
-    chain,
-    mode
-  ])
+export const moveScan = ({ chain, mode }: Network, { hash, number, time }: BlockRef) =>
+  execute(
+    `UPDATE scans SET head_number = ?, head_hash = ?, head_time = ?
+       WHERE chain = ? AND mode = ?`,
+    [number, hash, time, chain, mode]
+  )
 
 /** Stored blocks below `number`, newest first. */
 export const blocksBelow = (db: Db, { chain, mode }: Network, number: number, limit: number) =>
@@ -100,34 +98,22 @@ export const newestBlockAt = (db: Db, network: Network, number: number) =>
 
 /** Stores blocks, to find the common ancestor of a later reorg. A block with the same number is replaced. */
 export const keepBlocks = ({ chain, mode }: Network, blocks: Iterable<BlockRef>) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    for (const { hash, number, time } of blocks) {
-      yield* tx.run(
-        `INSERT INTO blocks (chain, mode, number, hash, time) VALUES (?, ?, ?, ?, ?)
-         ON CONFLICT (chain, mode, number) DO UPDATE SET hash = excluded.hash, time = excluded.time`,
-        [chain, mode, number, hash, time]
-      )
-    }
-  })
+  Effect.flatMap(Tx, (tx) =>
+    tx.runEach(
+      `INSERT INTO blocks (chain, mode, number, hash, time) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (chain, mode, number) DO UPDATE SET hash = excluded.hash, time = excluded.time`,
+      Array.from(blocks, ({ hash, number, time }) => [chain, mode, number, hash, time])
+    )
+  )
 
 /** Stores another time of a stored block. */
 export const setBlockTime = ({ chain, mode }: Network, { hash, number, time }: BlockRef) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    yield* tx.run("UPDATE blocks SET time = ? WHERE chain = ? AND mode = ? AND number = ? AND hash = ?", [
-      time,
-      chain,
-      mode,
-      number,
-      hash
-    ])
-    yield* tx.run("UPDATE scans SET head_time = ? WHERE chain = ? AND mode = ? AND head_hash = ?", [
-      time,
-      chain,
-      mode,
-      hash
-    ])
+    const ofBlock = [time, chain, mode, number, hash]
+    yield* tx.run("UPDATE blocks SET time = ? WHERE chain = ? AND mode = ? AND number = ? AND hash = ?", ofBlock)
+    const ofHead = [time, chain, mode, hash]
+    yield* tx.run("UPDATE scans SET head_time = ? WHERE chain = ? AND mode = ? AND head_hash = ?", ofHead)
   })
 
 /** The payment whose receipts a commit has changed; undefined for an address whose payment is lost. */
@@ -155,11 +141,11 @@ export const oldBlocks = (db: Db, { chain, mode }: Network, after: number, befor
 
 /** Deletes stored blocks. */
 export const dropBlocks = ({ chain, mode }: Network, numbers: ReadonlyArray<number>) =>
-  execute("DELETE FROM blocks WHERE chain = ? AND mode = ? AND number IN (SELECT value FROM json_each(?))", [
-    chain,
-    mode,
-    JSON.stringify(numbers)
-  ])
+  execute(
+    `DELETE FROM blocks
+       WHERE chain = ? AND mode = ? AND number IN (SELECT value FROM json_each(?))`,
+    [chain, mode, JSON.stringify(numbers)]
+  )
 
 /**
  * Orphans every block above `block`, with all that was stored by them. Returns the payments whose receipts no longer
@@ -186,10 +172,8 @@ export const orphanAbove = ({ chain, mode }: Network, block: BlockRef) =>
       [block.number, block.time, ...where]
     )
     for (const column of ["verified_number", "safe_number", "finalized_number"]) {
-      yield* tx.run(`UPDATE scans SET ${column} = ? WHERE chain = ? AND mode = ? AND ${column} > ?`, [
-        block.number,
-        ...where
-      ])
+      const lowered = `UPDATE scans SET ${column} = ? WHERE chain = ? AND mode = ? AND ${column} > ?`
+      yield* tx.run(lowered, [block.number, ...where])
     }
     const rows = yield* tx.all<{ payment_id: string | null }>(
       `UPDATE receipts SET canonical = 0 WHERE chain = ? AND mode = ? AND block_number > ? AND canonical = 1
@@ -246,11 +230,8 @@ export const keepReceipts = (
     const tx = yield* Tx
     const now = yield* Clock.currentTimeMillis
     const touched: Array<Touched> = []
-    const owners = yield* ownersOf(
-      tx,
-      mode,
-      transfers.map(({ address }) => address)
-    )
+    const addresses = transfers.map(({ address }) => address)
+    const owners = yield* ownersOf(tx, mode, addresses)
     for (const transfer of transfers) {
       const owner = owners.get(transfer.address)
       if (owner === undefined) continue

@@ -16,27 +16,16 @@ export const keyOf = ({ contract, decimals, symbol, ...network }: NewToken): str
 
 /** The tokens that a chain is configured with. */
 export const configuredOn = ({ chain, mode, tokens }: ChainSettings) =>
-  tokens.map(
-    ({ address, decimals, symbol }): NewToken => ({
-      chain,
-      mode,
-      symbol,
-      contract: getAddress(address as Hex),
-      decimals
-    })
-  )
+  tokens.map(({ address, ...token }): NewToken => ({ chain, mode, ...token, contract: getAddress(address as Hex) }))
 
 export const all = (db: Db) =>
   db.all<NewToken & Pick<OfferedToken, "id">>("SELECT id, chain, mode, symbol, contract, decimals FROM tokens")
 
 /** Adds those that are not there yet. */
 export const add = (tokens: ReadonlyArray<NewToken>) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    for (const { chain, contract, decimals, mode, symbol } of tokens) {
-      yield* tx.run(
-        `INSERT INTO tokens (chain, mode, symbol, contract, decimals) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-        [chain, mode, symbol, contract, decimals]
-      )
-    }
-  })
+  Effect.flatMap(Tx, (tx) =>
+    tx.runEach(
+      "INSERT INTO tokens (chain, mode, symbol, contract, decimals) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+      tokens.map(({ chain, contract, decimals, mode, symbol }) => [chain, mode, symbol, contract, decimals])
+    )
+  )

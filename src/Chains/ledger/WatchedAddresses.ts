@@ -45,7 +45,6 @@ export class WatchedAddresses extends Context.Tag("tilld/Chains/WatchedAddresses
         const add = (address: string) => void sets[mode].add(address)
         yield* Repo.visitOpen(reader, mode, add)
         yield* Repo.visitEnded(reader, mode, removedUntil[mode], Number.MAX_SAFE_INTEGER, add)
-        yield* Repo.visitGaps(reader, mode, removedUntil[mode], Number.MAX_SAFE_INTEGER, add)
       }
 
       const removeLate = Effect.gen(function* () {
@@ -53,7 +52,6 @@ export class WatchedAddresses extends Context.Tag("tilld/Chains/WatchedAddresses
           const until = (yield* Repo.timeOf(reader, mode)) - lateWindow
           const remove = (address: string) => void sets[mode].delete(address)
           yield* Repo.visitEnded(reader, mode, removedUntil[mode], until, remove)
-          yield* Repo.visitGaps(reader, mode, removedUntil[mode], until, remove)
           removedUntil[mode] = Math.max(removedUntil[mode], until)
         }
       })

@@ -9,34 +9,54 @@ import { type ChainName, chainNames, type Mode, type Network } from "../../Domai
 import { deadlineSql } from "../../Domain/deadline.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { anyRow, type Db, execute } from "../../Sql.ts"
+import { anyRow, type Db, execute, type StoreUnavailable } from "../../Sql.ts"
 import type { AddressSet } from "./AddressSet.ts"
 
 /** Rows in one query, so that a start with millions of payments holds only some thousands in memory. */
 const page = 10_000
 
-interface AddressRow {
-  readonly address: string
-  readonly ended_at: number
-  readonly sequence: number
-}
+/** Calls `visit` with each address that `read` gives, page by page: it reads the rows after `last`. */
+const visitPages = <Row extends { readonly address: string }, E>(
+  read: (last: Row | undefined) => Effect.Effect<ReadonlyArray<Row>, E>,
+  visit: (address: string) => void
+) =>
+  Effect.gen(function* () {
+    let last: Row | undefined
+    do {
+      const rows = yield* read(last)
+      for (const { address } of rows) visit(address)
+      last = rows.length < page ? undefined : rows.at(-1)
+    } while (last !== undefined)
+  })
 
-/** Calls `visit` with each address of payments of a mode that ended in (after, until], Unix milliseconds. */
+/**
+ * Calls `visit` with each address of payments of a mode that ended in (after, until], Unix milliseconds, and with each
+ * skipped address that is dated so, which a lost newer copy of the database may have handed out.
+ */
 export const visitEnded = (db: Db, mode: Mode, after: number, until: number, visit: (address: string) => void) =>
   Effect.gen(function* () {
-    let last = { ended_at: after, sequence: Number.MAX_SAFE_INTEGER }
-    while (true) {
-      const rows = yield* db.all<AddressRow>(
-        `SELECT address, ended_at, sequence FROM payments
-         WHERE mode = ? AND ended_at IS NOT NULL AND (ended_at, sequence) > (?, ?) AND ended_at <= ?
-         ORDER BY ended_at, sequence LIMIT ?`,
-        [mode, last.ended_at, last.sequence, until, page]
-      )
-      for (const { address } of rows) visit(address)
-      const end = rows.at(-1)
-      if (end === undefined || rows.length < page) return
-      last = end
-    }
+    yield* visitPages<
+      { readonly address: string; readonly ended_at: number; readonly sequence: number },
+      StoreUnavailable
+    >(
+      (last) =>
+        db.all(
+          `SELECT address, ended_at, sequence FROM payments
+           WHERE mode = ? AND ended_at IS NOT NULL AND (ended_at, sequence) > (?, ?) AND ended_at <= ?
+           ORDER BY ended_at, sequence LIMIT ?`,
+          [mode, last?.ended_at ?? after, last?.sequence ?? Number.MAX_SAFE_INTEGER, until, page]
+        ),
+      visit
+    )
+    yield* visitPages<{ readonly address: string }, StoreUnavailable>(
+      (last) =>
+        db.all(
+          `SELECT address FROM gap_addresses
+           WHERE mode = ? AND created_at > ? AND created_at <= ? AND address > ? ORDER BY address LIMIT ?`,
+          [mode, after, until, last?.address ?? "", page]
+        ),
+      visit
+    )
   })
 
 // The index starts with the chain: one seek for each.
@@ -55,37 +75,15 @@ export const visitOpen = (db: Db, mode: Mode, visit: (address: string) => void) 
   )
 
 /**
- * Calls `visit` with each skipped address of a mode, which a lost newer copy of the database may have handed out, by
- * when it was skipped: in (after, until], Unix milliseconds.
- */
-export const visitGaps = (db: Db, mode: Mode, after: number, until: number, visit: (address: string) => void) =>
-  Effect.gen(function* () {
-    let last = ""
-    while (true) {
-      const rows = yield* db.all<{ address: string }>(
-        `SELECT address FROM gap_addresses
-         WHERE mode = ? AND created_at > ? AND created_at <= ? AND address > ? ORDER BY address LIMIT ?`,
-        [mode, after, until, last, page]
-      )
-      for (const { address } of rows) visit(address)
-      const end = rows.at(-1)
-      if (end === undefined || rows.length < page) return
-      last = end.address
-    }
-  })
-
-/**
  * The time by this machine's clock or, where that is ahead of all chains of the mode, by the newest of their heads, so
  * that a wrong clock does not end retention early. Unix milliseconds.
  */
 export const timeOf = (db: Db, mode: Mode) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
-    const row = yield* db.get<{ time: number | null }>("SELECT max(head_time) AS time FROM scans WHERE mode = ?", [
-      mode
-    ])
-    const time = row?.time ?? undefined
-    return time === undefined ? now : Math.min(now, time * 1000)
+    const newest = "SELECT max(head_time) AS time FROM scans WHERE mode = ?"
+    const row = yield* db.get<{ time: number | null }>(newest, [mode])
+    return row?.time == null ? now : Math.min(now, row.time * 1000)
   })
 
 /** The chains on which a payment of the mode is open. */
@@ -197,12 +195,11 @@ export const startAt = ({ chain, mode }: Network, number: number) =>
  * that has ended since, as when it was cancelled.
  */
 export const lowerTo = ({ chain, mode }: Network, number: number) =>
-  execute("UPDATE payments SET created_head = ? WHERE chain = ? AND mode = ? AND created_head > ?", [
-    number,
-    chain,
-    mode,
-    number
-  ])
+  execute(
+    `UPDATE payments SET created_head = ?
+       WHERE chain = ? AND mode = ? AND created_head > ?`,
+    [number, chain, mode, number]
+  )
 
 /** Dates skipped addresses by the time of a chain's first head, where it is newer; Unix milliseconds. */
 export const redateGaps = (mode: Mode, headTime: number) =>
