@@ -24,26 +24,6 @@ import { checkBranch, persistently, scanOf, storeRepaired } from "./rescan.ts"
 
 const getIncluded = receiptReader("transactionHash", "blockHash", "blockNumber", "status", "logs")
 
-/** One transfer of a claimed transaction to an address of ours. */
-export interface ClaimedCredit {
-  /** Lower case. */
-  readonly address: string
-  readonly currency: string
-  /** Base units. */
-  readonly amount: bigint
-  /** The payment's id; undefined for a skipped address, which a lost copy of the database handed out. */
-  readonly payment: string | undefined
-}
-
-/** The result of a claim: all its credits are in the ledger now. */
-export interface Claimed {
-  readonly blockNumber: number
-  readonly blockHash: string
-  readonly credits: ReadonlyArray<ClaimedCredit>
-  /** Receipts that the ledger lacked. */
-  readonly added: number
-}
-
 /** Offset of the address in a log's topic: `0x` and twelve bytes of zeros stand before it. */
 const addressOffset = 26
 
@@ -170,19 +150,22 @@ export const claimOnce = Effect.fnUntraced(function* (watch: WatchContext, first
   })
   yield* checkBranch(provider, scan)
   const added = yield* storeRepaired(watch, provider, scan, transfers, bounds.flat())
-  const credits = transfers.flatMap((transfer): ReadonlyArray<ClaimedCredit> => {
+  const credits = transfers.flatMap((transfer) => {
     const { address, amount } = transfer
     const owner = owners.get(address)
     if (owner === undefined) return []
     return [{ address, amount, currency: currencyFor(watch.network, owner, transfer), payment: owner.payment }]
   })
-  return { blockNumber, blockHash, credits, added } satisfies Claimed
+  return { blockNumber, blockHash, credits, added }
 })
 
 /**
  * Credits the money of one transaction, whatever the reason that the ledger lacks it: scanning missed it, its address
  * is no longer watched, or no provider could attribute it. The transaction must be in a scanned block. Nothing changes
  * where nothing is missing, and the ledger never has more native coins of an address than its income.
+ *
+ * Returns the transaction's block, all its transfers to addresses of ours as `credits` (base units; no `payment` for a
+ * skipped address), which are in the ledger now, and the number of receipts that it lacked.
  *
  * Fails with `RepairRefused` when the transaction credits nothing, and with `RpcError` after some retries.
  *

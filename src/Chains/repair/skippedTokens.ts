@@ -9,7 +9,8 @@ import { AddressSet } from "../ledger/AddressSet.ts"
 import { rangeErrors } from "../providers/BlockRange.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { readTokenBalances } from "../rpc/capabilities.ts"
-import { badResponse, getLogs, sendBatch, transferTopic } from "../rpc/methods.ts"
+import { badResponse, getLogs, sendBatch } from "../rpc/methods.ts"
+import { transferFilter } from "../scan/ScanSource.ts"
 import { transfersAmong } from "../scan/transfers.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import { claimOnce } from "./claim.ts"
@@ -55,8 +56,7 @@ const search = Effect.fnUntraced(function* (
   const left = new Map(missing.map((one) => [`${one.address} ${one.currency}`, one]))
   const watched = new AddressSet()
   for (const { address } of missing) watched.add(address)
-  const topics = [transferTopic, null, Array.from(watched, (address) => `0x${address.slice(2).padStart(64, "0")}`)]
-  const filter = { address: [...new Set(missing.map(({ contract }) => contract))], topics }
+  const filter = transferFilter(new Set(missing.map(({ contract }) => contract)), [...watched])
   const hashes = new Set<string>()
   let [to, size] = [head.number, blocksPerCall]
   for (let calls = 0; calls < maxCalls && to > 0 && left.size > 0; calls++) {

@@ -33,18 +33,14 @@ export const sendBatch = <const Calls extends ReadonlyArray<Call<unknown> | unde
   Effect.gen(function* () {
     const made = calls.filter((call) => call !== undefined)
     const results = yield* client.send(made.map(({ method, params }) => ({ method, params })))
-    const decodedResults: Array<unknown> = []
-    let next = 0
-    for (const call of calls) {
-      if (call === undefined) {
-        decodedResults.push(undefined)
-        continue
-      }
-      const decoded = call.decode(results[next++])
+    const values: Array<unknown> = []
+    for (const [i, call] of made.entries()) {
+      const decoded = call.decode(results[i])
       if (Either.isLeft(decoded)) return yield* badResponse(client, call, decoded.left)
-      decodedResults.push(decoded.right)
+      values.push(decoded.right)
     }
-    return decodedResults as Results<Calls>
+    let next = 0
+    return calls.map((call) => (call === undefined ? undefined : values[next++])) as Results<Calls>
   })
 
 /**
