@@ -51,7 +51,7 @@ export class Chains extends Context.Tag("tilld/Chains")<
       const headClock = new HeadClock(Duration.toMillis(settings.payments.clockTolerance), last)
       const watchers = yield* Effect.forEach(
         settings.chains,
-        (chain) => makeWatcher(chain, networks.connected(chain), headClock),
+        (chain) => makeWatcher(chain, networks.providersOf(chain), headClock),
         { concurrency: 1 }
       )
       const byNetwork = new Map(watchers.map((watcher) => [networkKey(watcher), watcher]))

@@ -81,7 +81,7 @@ export const prove = Effect.fnUntraced(function* (network: Network, hash: string
   const chain = chains.find((configured) => networkKey(configured) === key)
   if (chain === undefined)
     return yield* refuse(`chains.${key} is not configured: no provider can be asked about ${hash}`)
-  const mined = yield* Effect.mapError(minedTransaction(networks.connected(network).providers, hash), (error) =>
+  const mined = yield* Effect.mapError(minedTransaction(networks.providersOf(network), hash), (error) =>
     refuse(`${key} could not be asked about ${hash}: ${error.message}`)
   )
   if (mined === undefined)

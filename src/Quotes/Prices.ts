@@ -158,7 +158,7 @@ export class Prices extends Context.Tag("tilld/Quotes/Prices")<
           "some price sources are not read: fixed prices exclude all others, and coingecko is not supported"
         ).pipe(Effect.annotateLogs({ sources: unread.join(", ") }))
       }
-      const prices = yield* makePrices(yield* makeSources(settings, (chain) => networks.connected(chain).providers))
+      const prices = yield* makePrices(yield* makeSources(settings, networks.providersOf))
       // Fixed prices are known from the start; the start does not wait for other sources.
       if (sources.includes("fixed") && Object.keys(fixed).length > 0) yield* prices.refresh
       return prices

@@ -52,9 +52,9 @@ const client = makeClient({
 export const asked: Array<string> = []
 /** That node, whatever the network. */
 export const nodes = Layer.succeed(Networks, {
-  connected: (network) => {
+  providersOf: (network) => {
     asked.push(networkKey(network))
-    return { providers: soleProvider(client).providers }
+    return soleProvider(client).providers
   }
 })
 

@@ -30,7 +30,7 @@ export const chains = Layer.mock(Chains, {
 })
 
 const networks = Layer.succeed(Networks, {
-  connected: () => {
+  providersOf: () => {
     throw new Error("fixed prices are on no chain")
   }
 })

@@ -93,7 +93,7 @@ export class AddressHistory extends Context.Tag("tilld/Chains/AddressHistory")<
 
       const vet: AddressHistory["Type"]["vet"] = Effect.fn("AddressHistory.vet")(function* (mode, addresses, found) {
         const vetOn = Effect.fnUntraced(function* (chain: ChainSettings) {
-          const { providers } = networks.connected(chain)
+          const providers = networks.providersOf(chain)
           const provider = yield* providers.current
           const claimed = yield* usedNow(chain, provider, addresses)
           if (claimed.length === 0) return

@@ -9,26 +9,10 @@ import { chainTraits, type Network, networkKey } from "../../Domain/Chain.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import { type Instruments, Metrics } from "../../Telemetry/Metrics.ts"
 import { type CallResult, makeClient, type Rpc, type RpcClient } from "../rpc/Rpc.ts"
-import type { RpcError, RpcReason } from "../rpc/RpcError.ts"
+import { RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import { BlockRange } from "./BlockRange.ts"
 import { checkIdentity, corroborateGenesis, type GenesisConsensus, type WrongChain } from "./chainIdentity.ts"
-import {
-  contradict,
-  coolDown,
-  endSilence,
-  isContradicted,
-  isCoolingDown,
-  isLagging,
-  isSilent,
-  isUnanswering,
-  makeProviderSlot,
-  mayServeAt,
-  type Provider,
-  type ProviderHealth,
-  type ProviderSlot,
-  providerHealthOf,
-  reasonNotServing
-} from "./providerHealth.ts"
+import { type Provider, type ProviderHealth, ProviderSlot } from "./providerHealth.ts"
 
 export type { Provider } from "./providerHealth.ts"
 
@@ -36,6 +20,17 @@ export type { Provider } from "./providerHealth.ts"
 const logsOnly = 2_000
 /** Reasons that concern the size of a request, not the provider's health: the next block range is smaller. */
 const sizeErrors: ReadonlySet<RpcReason> = new Set(["range", "too_large"])
+
+/** How long a second provider may take for one part of its evidence: the watcher reads nothing new meanwhile. */
+const longest = Duration.minutes(1)
+
+/** Fails as `timeout` where another provider than the serving one takes too long, though each of its calls is in time. */
+export const inTime = <A, E, R>({ client: { host } }: Provider, method: string, evidence: Effect.Effect<A, E, R>) =>
+  Effect.timeoutFail(evidence, {
+    duration: longest,
+    onTimeout: () =>
+      new RpcError({ host, method, reason: "timeout", detail: `it took more than ${Duration.format(longest)} in all` })
+  })
 
 /** The providers of one chain in one mode. One serves until it fails. Times are Unix milliseconds. */
 export interface Providers {
@@ -119,12 +114,13 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   storedGenesis: string | undefined,
   patience: Duration.Duration
 ) {
-  const newBlockRange = () => new BlockRange(chainTraits[chain.chain].readsFullBlocks ? undefined : logsOnly)
+  const largest = chainTraits[chain.chain].readsFullBlocks ? undefined : logsOnly
   const metrics = yield* Metrics
   const madeAt = yield* Clock.currentTimeMillis
-  const slots = chain.rpcUrls.map((url, index) =>
-    makeProviderSlot(counted(network, metrics, rpc.client(url)), newBlockRange(), index, madeAt)
-  )
+  const slots = chain.rpcUrls.map((url, index) => {
+    const client = counted(network, metrics, rpc.client(url))
+    return new ProviderSlot({ client, blockRange: new BlockRange(largest), index }, madeAt)
+  })
   const [first] = slots
   if (first === undefined) return yield* Effect.dieMessage(`chains.${networkKey(network)} has no rpc_urls`)
   let serving = first
@@ -153,26 +149,27 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
       ? Effect.succeed(true)
       : check(slot).pipe(
           Effect.as(true),
-          Effect.catchAll((error) => Effect.as(coolDown(slot, error), false))
+          Effect.catchAll((error) => Effect.as(slot.coolDown(error), false))
         )
 
   /** The first of the slots that is not in cooldown and serves the right chain. */
   const firstUsable = Effect.fnUntraced(function* (candidates: ReadonlyArray<ProviderSlot>) {
     for (const slot of candidates) {
-      if (!isCoolingDown(slot, yield* Clock.currentTimeMillis) && (yield* usable(slot))) return slot
+      if (!slot.isCoolingDown(yield* Clock.currentTimeMillis) && (yield* usable(slot))) return slot
     }
     return undefined
   })
 
-  /** All others that are not in cooldown, or not `isLeftOut`, and serve the right chain. */
-  const usableOthers = Effect.fnUntraced(function* (than: Provider, isLeftOut = isCoolingDown) {
+  /** All others that serve the right chain and are not in cooldown; `answering`: except for an answer about blocks. */
+  const usableOthers = Effect.fnUntraced(function* (than: Provider, answering = false) {
     const now = yield* Clock.currentTimeMillis
-    return yield* Effect.filter(othersThan(than), (one) => (isLeftOut(one, now) ? Effect.succeed(false) : usable(one)))
+    const isLeftOut = (slot: ProviderSlot) => (answering ? slot.isUnanswering(now) : slot.isCoolingDown(now))
+    return yield* Effect.filter(othersThan(than), (one) => (isLeftOut(one) ? Effect.succeed(false) : usable(one)))
   })
 
-  const believed = Effect.map(Clock.currentTimeMillis, (now) => (slot: ProviderSlot) => !isContradicted(slot, now))
+  const believed = Effect.map(Clock.currentTimeMillis, (now) => (slot: ProviderSlot) => !slot.isContradicted(now))
 
-  const isGivenUp = ({ silence }: ProviderSlot) => silence.isObserved && silence.millis >= Duration.toMillis(patience)
+  const isGivenUp = (slot: ProviderSlot) => slot.isGivenUp(Duration.toMillis(patience))
 
   const serve = Effect.fnUntraced(function* (slot: ProviderSlot) {
     if (slot !== serving) {
@@ -187,10 +184,10 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   const current: Providers["current"] = Effect.gen(function* () {
     const isBelieved = yield* believed
     const candidates = [serving, ...slots.filter((one) => one !== serving)].filter(isBelieved)
-    const slot = (yield* firstUsable(candidates)) ?? candidates.find(isLagging)
+    const slot = (yield* firstUsable(candidates)) ?? candidates.find(({ isLagging }) => isLagging)
     if (slot !== undefined) return yield* serve(slot)
     const now = yield* Clock.currentTimeMillis
-    const reasons = slots.flatMap((one) => reasonNotServing(one, now) ?? [])
+    const reasons = slots.flatMap((one) => one.reasonNotServing(now) ?? [])
     const [soonest] = reasons.sort((one, next) => one.until - next.until)
     // Without an error, a provider has succeeded meanwhile and can be used.
     return yield* soonest?.error ?? current
@@ -198,24 +195,14 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
 
   const failed = Effect.fn("Providers.failed")(function* (provider: Provider, error: RpcError | WrongChain) {
     const slot = slotOfFailure(provider, error)
-    const { blocks } = slot.provider.blockRange
     // A size error leads to a smaller block range at once, not to a cooldown, unless the provider asks to wait.
-    if (error._tag === "RpcError" && sizeErrors.has(error.reason) && blocks < slot.shrunkTo) {
-      slot.shrunkTo = blocks
-      if (error.retryAfter === undefined) return
-    }
-    yield* coolDown(slot, error)
+    const isOfSize = error._tag === "RpcError" && sizeErrors.has(error.reason)
+    if (isOfSize && slot.hasShrunk() && error.retryAfter === undefined) return
+    yield* slot.coolDown(error)
     const now = yield* Clock.currentTimeMillis
     // Where none responds, our own network is likely down: the first one back must not count as the only provider.
-    if (slots.every((one) => isSilent(one, now))) for (const one of slots) endSilence(one, now)
+    if (slots.every((one) => one.isSilent(now))) for (const one of slots) one.endSilence(now)
   })
-
-  const succeeded = (provider: Provider): void => {
-    const slot = slotOf(provider)
-    slot.failures = 0
-    slot.shrunkTo = Number.POSITIVE_INFINITY
-    slot.cooldown = undefined
-  }
 
   const verify = Effect.fnUntraced(function* (provider: Provider) {
     const slot = slotOf(provider)
@@ -238,7 +225,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     },
     verify,
     failed,
-    contradicted: (provider, detail) => contradict(slotOf(provider), detail),
+    contradicted: (provider, detail) => slotOf(provider).contradict(detail),
     other: Effect.fnUntraced(function* (than: Provider) {
       const others = othersThan(than)
       const slot = (yield* firstUsable(others.filter(yield* believed))) ?? (yield* firstUsable(others))
@@ -250,12 +237,12 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
       return providersOf(preferred.length > 0 ? preferred : found)
     }),
     witnesses: (than) => Effect.map(usableOthers(than), providersOf),
-    answering: (than) => Effect.map(usableOthers(than, isUnanswering), providersOf),
-    succeeded,
+    answering: (than) => Effect.map(usableOthers(than, true), providersOf),
+    succeeded: (provider) => slotOf(provider).succeeded(),
     answered: (provider) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
-        succeeded(provider)
-        endSilence(slotOf(provider), now)
+        slotOf(provider).succeeded()
+        slotOf(provider).endSilence(now)
       }),
     decidesAlone: (provider) => othersThan(provider).every(isGivenUp),
     aloneSince: (now) => {
@@ -264,8 +251,8 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
       // After the clock was set back, a later time counts as now.
       return Math.max(...others.map(({ testifiedAt }) => Math.min(testifiedAt, now)))
     },
-    nextTry: (now) => Math.min(...slots.map((slot) => mayServeAt(slot, now))),
-    health: (now) => slots.map((slot) => providerHealthOf(slot, slot === serving, now)),
+    nextTry: (now) => Math.min(...slots.map((slot) => slot.mayServeAt(now))),
+    health: (now) => slots.map((slot) => slot.health(slot === serving, now)),
     all: providersOf(slots)
   }
   return providers

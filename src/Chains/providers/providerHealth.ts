@@ -56,53 +56,8 @@ interface Cooldown {
   readonly until: number
 }
 
-/** A provider and its state. Times are Unix milliseconds. */
-export interface ProviderSlot {
-  readonly provider: Provider
-  /** The chain id was checked since the last failure. */
-  checked: boolean
-  /** The first block was checked, or the node does not have it; false while the first block is unknown. */
-  sameGenesis: boolean
-  /** Failures since the last success. */
-  failures: number
-  /** The smallest block range that a size error has led to since the last success. */
-  shrunkTo: number
-  /** The last failure, until the next success. */
-  cooldown: Cooldown | undefined
-  /** What it reported and others denied; kept whatever it responds meanwhile. */
-  contradicted: Cooldown | undefined
-  /** When it last gave evidence, or was made. */
-  testifiedAt: number
-  /** For how long it was asked and did not respond. Time in which it was not asked does not count. */
-  readonly silence: ObservedDuration
-}
-
-/** Ends a provider's silence: it responded, or no provider could be reached. */
-export const endSilence = (slot: ProviderSlot, now: number): void => {
-  slot.testifiedAt = now
-  slot.silence.end()
-}
-
 const isActive = (cooldown: Cooldown | undefined, now: number): cooldown is Cooldown =>
   cooldown !== undefined && now >= cooldown.since && now < cooldown.until
-
-/** Whether a provider is in cooldown after a failure. */
-export const isCoolingDown = ({ cooldown }: ProviderSlot, now: number): boolean => isActive(cooldown, now)
-
-/** Whether it did not answer at all when it was last asked, a moment ago. */
-export const isSilent = ({ cooldown }: ProviderSlot, now: number): boolean =>
-  isActive(cooldown, now) && cooldown.error._tag === "RpcError" && noAnswer.has(cooldown.error.reason)
-
-/** Whether it is in cooldown for anything but an answer about blocks. */
-export const isUnanswering = (slot: ProviderSlot, now: number): boolean =>
-  isCoolingDown(slot, now) && !isLagging(slot) && !(slot.cooldown !== undefined && isAnswer(slot.cooldown.error))
-
-/** Whether others have denied what it reported, within the last hour. */
-export const isContradicted = ({ contradicted }: ProviderSlot, now: number): boolean => isActive(contradicted, now)
-
-/** Whether its last failure was a lagging head: it can still be used where there is no other. */
-export const isLagging = ({ cooldown }: ProviderSlot): boolean =>
-  cooldown?.error._tag === "RpcError" && cooldown.error.reason === "behind"
 
 /** The length of a cooldown, in milliseconds. */
 const backOff = Effect.fnUntraced(function* (error: RpcError | WrongChain, failures: number) {
@@ -113,66 +68,130 @@ const backOff = Effect.fnUntraced(function* (error: RpcError | WrongChain, failu
   return Math.max(wait, Math.min(error.retryAfter ?? 0, longestRetryAfter))
 })
 
-/** The state of a provider that has not been used yet. */
-export const makeProviderSlot = (
-  client: RpcClient,
-  blockRange: BlockRange,
-  index: number,
-  now: number
-): ProviderSlot => ({
-  provider: { client, blockRange, index },
-  checked: false,
-  sameGenesis: false,
-  failures: 0,
-  shrunkTo: Number.POSITIVE_INFINITY,
-  cooldown: undefined,
-  contradicted: undefined,
-  testifiedAt: now,
-  silence: new ObservedDuration()
-})
+/** A provider and its state. Times are Unix milliseconds. */
+export class ProviderSlot {
+  /** The chain id was checked since the last failure. */
+  checked = false
+  /** The first block was checked, or the node does not have it; false while the first block is unknown. */
+  sameGenesis = false
+  /** Failures since the last success. */
+  #failures = 0
+  /** The smallest block range that a size error has led to since the last success. */
+  #shrunkTo = Number.POSITIVE_INFINITY
+  /** The last failure, until the next success. */
+  #cooldown: Cooldown | undefined
+  /** What it reported and others denied; kept whatever it responds meanwhile. */
+  #contradicted: Cooldown | undefined
+  /** For how long it was asked and did not respond. Time in which it was not asked does not count. */
+  readonly #silence = new ObservedDuration()
 
-/** The health of a provider at `now`. `serves`: it is the one that serves. */
-export const providerHealthOf = (slot: ProviderSlot, serves: boolean, now: number): ProviderHealth => {
-  const { host } = slot.provider.client
-  const failure = serves || isCoolingDown(slot, now) ? slot.cooldown?.error : undefined
-  const error = isContradicted(slot, now) ? slot.contradicted?.error : failure
-  if (error === undefined) return { host, healthy: true }
-  return { host, healthy: false, reason: error._tag === "RpcError" ? error.summary : error.message }
-}
+  /** @param testifiedAt when it last gave evidence, or was made */
+  constructor(
+    readonly provider: Provider,
+    public testifiedAt: number
+  ) {}
 
-/** Notes a failure, and starts a cooldown. */
-export const coolDown = Effect.fnUntraced(function* (slot: ProviderSlot, error: RpcError | WrongChain) {
-  if (error._tag === "WrongChain" || error.reason !== "behind") {
-    slot.checked = false
-    slot.failures++
+  /** Notes that a request succeeded. */
+  succeeded(): void {
+    this.#failures = 0
+    this.#shrunkTo = Number.POSITIVE_INFINITY
+    this.#cooldown = undefined
   }
-  const since = yield* Clock.currentTimeMillis
-  if (!isAnswer(error)) slot.silence.seen(since)
-  slot.cooldown = { error, since, until: since + (yield* backOff(error, slot.failures)) }
-  yield* Effect.logDebug("a provider is in cooldown").pipe(
-    Effect.annotateLogs({ host: slot.provider.client.host, reason: error.message })
-  )
-})
 
-/** Notes that others deny what it has reported: it does not serve for an hour, whatever it responds. */
-export const contradict = Effect.fnUntraced(function* (slot: ProviderSlot, detail: string) {
-  const { host } = slot.provider.client
-  const since = yield* Clock.currentTimeMillis
-  if (!isContradicted(slot, since)) {
-    yield* Effect.logError("others deny what a provider has reported: it does not serve for an hour").pipe(
-      Effect.annotateLogs({ host, reason: detail })
-    )
+  /** Ends its silence: it responded, or no provider could be reached. */
+  endSilence(now: number): void {
+    this.testifiedAt = now
+    this.#silence.end()
   }
-  const error = new RpcError({ host, method: "eth_getLogs", reason: "contradicted", detail })
-  slot.contradicted = { error, since, until: since + contradictedFor }
-})
 
-/** When it may serve: `now`, or at the end of its cooldown. */
-export const mayServeAt = (slot: ProviderSlot, now: number): number => {
-  const until = isCoolingDown(slot, now) && !isLagging(slot) ? (slot.cooldown?.until ?? now) : now
-  return isContradicted(slot, now) ? Math.max(until, slot.contradicted?.until ?? now) : until
+  /** Whether it has been asked for `patience`, milliseconds, without a response. */
+  isGivenUp(patience: number): boolean {
+    return this.#silence.isObserved && this.#silence.millis >= patience
+  }
+
+  /** Whether it is in cooldown after a failure. */
+  isCoolingDown(now: number): boolean {
+    return isActive(this.#cooldown, now)
+  }
+
+  /** Whether it did not answer at all when it was last asked, a moment ago. */
+  isSilent(now: number): boolean {
+    const cooldown = this.#cooldown
+    return isActive(cooldown, now) && cooldown.error._tag === "RpcError" && noAnswer.has(cooldown.error.reason)
+  }
+
+  /** Whether it is in cooldown for anything but an answer about blocks. */
+  isUnanswering(now: number): boolean {
+    const cooldown = this.#cooldown
+    return isActive(cooldown, now) && !this.isLagging && !isAnswer(cooldown.error)
+  }
+
+  /** Whether others have denied what it reported, within the last hour. */
+  isContradicted(now: number): boolean {
+    return isActive(this.#contradicted, now)
+  }
+
+  /** Whether its last failure was a lagging head: it can still be used where there is no other. */
+  get isLagging(): boolean {
+    return this.#cooldown?.error._tag === "RpcError" && this.#cooldown.error.reason === "behind"
+  }
+
+  /** Its health at `now`. `serves`: it is the one that serves. */
+  health(serves: boolean, now: number): ProviderHealth {
+    const { host } = this.provider.client
+    const failure = serves || this.isCoolingDown(now) ? this.#cooldown?.error : undefined
+    const error = this.isContradicted(now) ? this.#contradicted?.error : failure
+    if (error === undefined) return { host, healthy: true }
+    return { host, healthy: false, reason: error._tag === "RpcError" ? error.summary : error.message }
+  }
+
+  /** Notes that a size error has led to a smaller block range. Whether it had none as small since the last success. */
+  hasShrunk(): boolean {
+    const { blocks } = this.provider.blockRange
+    if (blocks >= this.#shrunkTo) return false
+    this.#shrunkTo = blocks
+    return true
+  }
+
+  /** Notes a failure, and starts a cooldown. */
+  coolDown(error: RpcError | WrongChain) {
+    return Effect.gen(this, function* () {
+      if (error._tag === "WrongChain" || error.reason !== "behind") {
+        this.checked = false
+        this.#failures++
+      }
+      const since = yield* Clock.currentTimeMillis
+      if (!isAnswer(error)) this.#silence.seen(since)
+      this.#cooldown = { error, since, until: since + (yield* backOff(error, this.#failures)) }
+      yield* Effect.logDebug("a provider is in cooldown").pipe(
+        Effect.annotateLogs({ host: this.provider.client.host, reason: error.message })
+      )
+    })
+  }
+
+  /** Notes that others deny what it has reported: it does not serve for an hour, whatever it responds. */
+  contradict(detail: string) {
+    return Effect.gen(this, function* () {
+      const { host } = this.provider.client
+      const since = yield* Clock.currentTimeMillis
+      if (!this.isContradicted(since)) {
+        yield* Effect.logError("others deny what a provider has reported: it does not serve for an hour").pipe(
+          Effect.annotateLogs({ host, reason: detail })
+        )
+      }
+      const error = new RpcError({ host, method: "eth_getLogs", reason: "contradicted", detail })
+      this.#contradicted = { error, since, until: since + contradictedFor }
+    })
+  }
+
+  /** When it may serve: `now`, or at the end of its cooldown. */
+  mayServeAt(now: number): number {
+    const until = this.isCoolingDown(now) && !this.isLagging ? (this.#cooldown?.until ?? now) : now
+    return this.isContradicted(now) ? Math.max(until, this.#contradicted?.until ?? now) : until
+  }
+
+  /** Why it may not serve. A contradiction comes first, since it lasts longest. */
+  reasonNotServing(now: number): Cooldown | undefined {
+    return this.isContradicted(now) ? this.#contradicted : this.#cooldown
+  }
 }
-
-/** Why it may not serve. A contradiction comes first, since it lasts longest. */
-export const reasonNotServing = (slot: ProviderSlot, now: number): Cooldown | undefined =>
-  isContradicted(slot, now) ? slot.contradicted : slot.cooldown

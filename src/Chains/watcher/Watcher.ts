@@ -23,7 +23,6 @@ import { WrongChain } from "../providers/chainIdentity.ts"
 import { type Gas, makeGas } from "../providers/gas.ts"
 import type { HeadClock } from "../providers/HeadClock.ts"
 import { Heads } from "../providers/Heads.ts"
-import type { Connected } from "../providers/Networks.ts"
 import type { Provider, Providers } from "../providers/Providers.ts"
 import { onAnswer } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
@@ -194,7 +193,7 @@ const failed = Effect.fnUntraced(function* (
 /** Makes the watcher of one chain in one mode. `run` starts it. */
 export const makeWatcher = Effect.fn("Watcher.make")(function* (
   chain: ChainSettings,
-  { providers }: Connected,
+  providers: Providers,
   headClock: HeadClock
 ) {
   const watchedAddresses = yield* WatchedAddresses

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Either, Layer, Redacted } from "effect"
 import { AddressHistory } from "../../../src/Chains/balances/AddressHistory.ts"
-import { type Connected, Networks } from "../../../src/Chains/providers/Networks.ts"
+import { Networks } from "../../../src/Chains/providers/Networks.ts"
 import { makeClient, type RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
 import { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
 import type { Network } from "../../../src/Domain/Chain.ts"
@@ -57,10 +57,10 @@ const around = (known: Known, batches: Array<number>, a: ReadonlyArray<string> =
     chainSettings({ chain: "polygon", mode: "live", rpcUrls: [Redacted.make("c")] })
   ]
   const networks = {
-    connected: ({ chain, mode }: Network): Connected => {
+    providersOf: ({ chain, mode }: Network) => {
       const urls = chains.find((one) => one.chain === chain && one.mode === mode)?.rpcUrls ?? []
       const [first = client(""), ...others] = urls.map((url) => client(Redacted.value(url)))
-      return { providers: someProviders(first, ...others).providers }
+      return someProviders(first, ...others).providers
     }
   }
   return AddressHistory.layer.pipe(
