@@ -10,7 +10,7 @@ import { sum } from "../../Domain/Amount.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import { simulateBlock, traceTransaction } from "../rpc/balanceMethods.ts"
 import { type Capability, isCapabilityRefused, mayBeCapable, noteCapability } from "../rpc/capabilities.ts"
-import { type BlockHeader, badResponse, type FullBlock, getFullBlock, getHeader, sendBatch } from "../rpc/methods.ts"
+import { badResponse, type FullBlock, getFullBlock, getHeader, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import type { RpcError } from "../rpc/RpcError.ts"
 import {
@@ -86,43 +86,6 @@ export const transactionsOf = (
       : badResponse(client, call, `transaction ${decoded.right.hash} names another block`)
   })
 
-/** Traces the candidates batch by batch, until they explain the change, or the budget is spent. */
-const trace = Effect.fnUntraced(function* (
-  client: RpcClient,
-  change: BalanceChange,
-  { hash }: BlockHeader,
-  transactions: ReadonlyArray<PlacedTransaction>,
-  traceBudget: TraceBudget
-) {
-  const found: Array<DatedTransfer> = []
-  let rest = change.difference
-  for (const likely of Arr.chunksOf(candidates(change, transactions), tracesPerBatch)) {
-    const part = likely.slice(0, traceBudget.take(hash, likely.length))
-    if (part.length === 0) break
-    const calls = part.map(({ hash }) => traceTransaction(hash))
-    const transfers = traced(change, Arr.zip(part, yield* sendBatch(client, calls)))
-    found.push(...transfers)
-    rest -= sum(transfers.map(({ amount }) => amount))
-    if (rest <= 0n) break
-  }
-  return { transfers: found, rest } satisfies Attribution
-})
-
-/** Simulates the block. Used only where the sum is exact: fees and block time differ slightly in a simulation. */
-const simulate = Effect.fnUntraced(function* (
-  client: RpcClient,
-  change: BalanceChange,
-  block: BlockHeader,
-  transactions: ReadonlyArray<PlacedTransaction>
-) {
-  const [moves] = yield* sendBatch(client, [simulateBlock(block, transactions)])
-  const possible = new Set(candidates(change, transactions))
-  const found = Arr.zip(transactions, moves).filter(([transaction]) => possible.has(transaction))
-  const transfers = traced(change, found)
-  const rest = change.difference - sum(transfers.map(({ amount }) => amount))
-  return (rest === 0n ? { transfers, rest } : { transfers: [], rest: change.difference }) satisfies Attribution
-})
-
 /** Runs a read that needs a capability of a provider; undefined where it fails. Records a refusal. */
 export const tryCapability = <A>(client: RpcClient, capability: Capability, read: Effect.Effect<A, RpcError>) =>
   Effect.gen(function* () {
@@ -142,16 +105,41 @@ export const traceBlock = Effect.fnUntraced(function* (
   change: BalanceChange,
   block: FullBlock
 ) {
+  const { header } = block
   // Some chains have transaction types of their own: those that do not decode are left out.
   const transactions = yield* transactionsOf(provider.client, block, (one) => Either.isRight(decodeTransaction(one)))
-  const { header } = block
+  const possible = candidates(change, transactions)
+  const attributionOf = (transfers: ReadonlyArray<DatedTransfer>): Attribution => ({
+    transfers,
+    rest: change.difference - sum(transfers.map(({ amount }) => amount))
+  })
+  /** Traces the candidates batch by batch, until they explain the change, or the budget is spent. */
+  const trace = Effect.fnUntraced(function* (client: RpcClient) {
+    const found: Array<DatedTransfer> = []
+    for (const likely of Arr.chunksOf(possible, tracesPerBatch)) {
+      const part = likely.slice(0, traceBudget.take(header.hash, likely.length))
+      if (part.length === 0) break
+      const calls = part.map(({ hash }) => traceTransaction(hash))
+      found.push(...traced(change, Arr.zip(part, yield* sendBatch(client, calls))))
+      if (attributionOf(found).rest <= 0n) break
+    }
+    return attributionOf(found)
+  })
+  /** Simulates the block. Used only where the sum is exact: fees and block time differ slightly in a simulation. */
+  const simulate = Effect.fnUntraced(function* (client: RpcClient) {
+    const [moves] = yield* sendBatch(client, [simulateBlock(header, transactions)])
+    const isPossible = new Set(possible)
+    const movesOfThem = Arr.zip(transactions, moves).filter(([transaction]) => isPossible.has(transaction))
+    const found = attributionOf(traced(change, movesOfThem))
+    return found.rest === 0n ? found : attributionOf([])
+  })
   for (const { client } of [provider, ...others]) {
     const found =
-      (yield* tryCapability(client, "trace", trace(client, change, header, transactions, traceBudget))) ??
-      (yield* tryCapability(client, "simulate", simulate(client, change, header, transactions)))
+      (yield* tryCapability(client, "trace", trace(client))) ??
+      (yield* tryCapability(client, "simulate", simulate(client)))
     if (found !== undefined && found.transfers.length > 0) return found
   }
-  return { transfers: [], rest: change.difference } satisfies Attribution
+  return attributionOf([])
 })
 
 /**

@@ -86,8 +86,7 @@ export const questions: ReadonlyArray<Question> = [
         "getTransactionOutcome",
         "simulateBlock",
         "traceTransaction"
-      ],
-      "Chains/balances/claimedIncome.ts": ["getFullBlock", "traceTransaction"]
+      ]
     }
   },
   {
@@ -224,7 +223,7 @@ export const questions: ReadonlyArray<Question> = [
     differ: "as a receipt",
     alone: "as a receipt",
     asked: {
-      "Chains/repair/claim.ts": ["getHeader", "getTransaction", "receiptReader"],
+      "Chains/repair/claim.ts": ["getFullBlock", "getHeader", "getTransaction", "receiptReader", "traceTransaction"],
       "Chains/repair/rescan.ts": ["getHeader"],
       "Chains/repair/skippedTokens.ts": ["getLogs", "readTokenBalances"]
     }

@@ -196,6 +196,23 @@ export interface DatedTransfer extends Omit<Transfer, "txHash" | "place"> {
   readonly reportedBy?: string
 }
 
+/** What identifies a receipt on its network. */
+export interface ReceiptKey {
+  readonly blockHash: string
+  readonly address: string
+  readonly position: string
+}
+
+/** SQL: a receipt by its key, with `paramsOf`. */
+export const isReceipt = "chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?"
+export const paramsOf = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) => [
+  ...[chain, mode, blockHash],
+  ...[address, position]
+]
+
+/** A key for maps and sets. */
+export const keyOf = ({ address, blockHash, position }: ReceiptKey): string => `${blockHash} ${address} ${position}`
+
 /** The `since` of a transfer, with the time of the newest stored block up to it, which is not after the transfer. */
 const sinceOf = (tx: Db, network: Network, { blockNumber, since }: DatedTransfer) =>
   Effect.gen(function* () {
@@ -235,6 +252,12 @@ export const keepReceipts = (
     for (const transfer of transfers) {
       const owner = owners.get(transfer.address)
       if (owner === undefined) continue
+      const [payment, txHash] = [owner.payment ?? null, transfer.txHash ?? null]
+      const key = paramsOf({ chain, mode }, transfer)
+      const block = [transfer.place ?? 0, transfer.blockNumber, transfer.blockTime]
+      const currency = [txHash, payment, transfer.position, currencyFor({ chain, mode }, owner, transfer)]
+      const reported = [transfer.reportedBy ?? null, transfer.sender ?? null]
+      const rest = [transfer.amount.toString(), payment, corroborated ? 1 : 0, now, ...reported]
       yield* tx.run(
         `INSERT INTO receipts (chain, mode, block_hash, address, position, place, block_number, block_time, tx_hash,
            currency, amount, payment_id, canonical, corroborated, seen_at, reported_by, sender, since_number, since_time)
@@ -244,48 +267,12 @@ export const keepReceipts = (
            ${["amount", "tx_hash", "sender", "block_number", "block_time", "reported_by"].map(replaced).join(", ")},
            refuted = iif(${isContradicting}, 0, refuted), unverifiable = iif(${isContradicting}, 0, unverifiable),
            denied_by = iif(${isContradicting}, NULL, denied_by), canonical = iif(${isContradicting}, 1, 1 - refuted)`,
-        [
-          chain,
-          mode,
-          transfer.blockHash,
-          transfer.address,
-          transfer.position,
-          transfer.place ?? 0,
-          transfer.blockNumber,
-          transfer.blockTime,
-          transfer.txHash ?? null,
-          ...[transfer.txHash ?? null, owner.payment ?? null, transfer.position],
-          currencyFor({ chain, mode }, owner, transfer),
-          transfer.amount.toString(),
-          owner.payment ?? null,
-          corroborated ? 1 : 0,
-          now,
-          transfer.reportedBy ?? null,
-          transfer.sender ?? null,
-          ...(yield* sinceOf(tx, { chain, mode }, transfer))
-        ]
+        [...key, ...block, txHash, ...currency, ...rest, ...(yield* sinceOf(tx, { chain, mode }, transfer))]
       )
       touched.push(owner.payment)
     }
     return touched
   })
-
-/** What identifies a receipt on its network. */
-export interface ReceiptKey {
-  readonly blockHash: string
-  readonly address: string
-  readonly position: string
-}
-
-/** SQL: a receipt by its key, with `paramsOf`. */
-export const isReceipt = "chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?"
-export const paramsOf = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) => [
-  ...[chain, mode, blockHash],
-  ...[address, position]
-]
-
-/** A key for maps and sets. */
-export const keyOf = ({ address, blockHash, position }: ReceiptKey): string => `${blockHash} ${address} ${position}`
 
 /** The keys of those receipts that are in the ledger and canonical. */
 export const countedKeys = (db: Db, network: Network, receipts: ReadonlyArray<ReceiptKey>) =>

@@ -208,14 +208,8 @@ export const redateGaps = (mode: Mode, headTime: number) =>
 /** The payment of an address that was handed out, and what it asks for; undefined where the payment is lost. */
 export interface Owner {
   readonly payment: PaymentId | undefined
-  readonly asks: PaidToken | undefined
-}
-
-/** The token that a payment asks for: the contract that it was created with, lower case. */
-interface PaidToken {
-  readonly chain: ChainName
-  readonly currency: string
-  readonly contract: string
+  /** A token, with the contract that the payment was created with, lower case; undefined for coins. */
+  readonly asks: { readonly chain: ChainName; readonly currency: string; readonly contract: string } | undefined
 }
 
 /**

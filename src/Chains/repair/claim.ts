@@ -5,22 +5,34 @@
  *
  * The control socket calls `claim`, and the search for tokens of skipped addresses `claimOnce`.
  */
-import { Effect, Predicate } from "effect"
+import { Array as Arr, Effect, Either, Predicate } from "effect"
 import { networkKey } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
-import { RepairRefused } from "../../Domain/RepairErrors.ts"
-import { traced } from "../balances/attribution.ts"
-import { incomeBoundsOf, internalMoves } from "../balances/claimedIncome.ts"
+import { plainTransfer, receivedBy, spent, traced } from "../balances/attribution.ts"
+import { outcomesOf } from "../balances/blockIncome.ts"
+import { stateOf } from "../balances/historicalStates.ts"
+import * as Income from "../balances/IncomeRepo.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import { currencyFor, type Owner, ownersOf } from "../ledger/WatchedAddressesRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { badResponse, getHeader, optional, sendBatch, transferTopic } from "../rpc/methods.ts"
-import { inconsistent } from "../rpc/RpcError.ts"
-import { getTransaction, hasSucceeded, receiptReader } from "../rpc/transactionMethods.ts"
+import { traceTransaction } from "../rpc/balanceMethods.ts"
+import { isCapabilityRefused, mayBeCapable } from "../rpc/capabilities.ts"
+import {
+  type BlockHeader,
+  badResponse,
+  getFullBlock,
+  getHeader,
+  optional,
+  sendBatch,
+  transferTopic
+} from "../rpc/methods.ts"
+import type { RpcClient } from "../rpc/Rpc.ts"
+import { inconsistent, type RpcError } from "../rpc/RpcError.ts"
+import { decodeTransaction, getTransaction, hasSucceeded, receiptReader } from "../rpc/transactionMethods.ts"
 import { nativeTransfers, transfersAmong } from "../scan/transfers.ts"
 import type { ExclusiveWork, WatchContext } from "../scan/WatchContext.ts"
-import { checkBranch, persistently, scanOf, storeRepaired } from "./rescan.ts"
+import { checkBranch, persistently, refused, scanOf, storeRepaired } from "./rescan.ts"
 
 const getIncluded = receiptReader("transactionHash", "blockHash", "blockNumber", "status", "logs")
 
@@ -44,25 +56,23 @@ const creditsNothing = (
   logs: ReadonlyArray<unknown>,
   ours: ReadonlyMap<string, Owner>,
   isTraced: boolean
-): RepairRefused => {
+) => {
   const key = `chains.${networkKey(network)}`
   const toUs = tokensIn(logs).filter(({ address }) => ours.has(address))
   const foreign = toUs.find(({ contract }) => !contracts.has(contract.toLowerCase()))
   if (foreign !== undefined) {
     const { address, contract } = foreign
-    return new RepairRefused({
-      message:
-        `${hash} brings ${address} a token of the contract ${contract}, which is none of ${key}: anybody can make ` +
+    return refused(
+      `${hash} brings ${address} a token of the contract ${contract}, which is none of ${key}: anybody can make ` +
         `such a contract. If it is one that you take, configure it under [${key}.tokens] and claim again`
-    })
+    )
   }
-  if (toUs.length > 0) return new RepairRefused({ message: `${hash} transfers nothing: the amount is 0` })
-  return new RepairRefused({
-    message:
-      `${hash} pays no address that was handed out here in ${network.mode} mode: neither by a token that ${key} takes, ` +
+  if (toUs.length > 0) return refused(`${hash} transfers nothing: the amount is 0`)
+  return refused(
+    `${hash} pays no address that was handed out here in ${network.mode} mode: neither by a token that ${key} takes, ` +
       `nor with ${nativeToken(network.chain)}${isTraced ? "" : " of its own, and no provider shows what its contracts moved"}. ` +
       "Check the hash, the chain and the mode"
-  })
+  )
 }
 
 /** The transaction, its receipt and header, in a scanned block; undefined where the provider does not know it. */
@@ -79,19 +89,17 @@ const findOnChain = Effect.fnUntraced(function* (
   const key = `chains.${networkKey(watch.network)}`
   if (transaction === undefined) return undefined
   if (included === undefined) {
-    return yield* new RepairRefused({ message: `${hash} is known and in no block yet: claim it once it is` })
+    return yield* refused(`${hash} is known and in no block yet: claim it once it is`)
   }
   if (included.transactionHash !== hash) {
     return yield* inconsistent(provider.client, "eth_getTransactionReceipt", `it is of ${included.transactionHash}`)
   }
   if (!hasSucceeded(included)) {
-    const message = `${hash} is in block ${included.blockNumber}, where it failed: it moved nothing`
-    return yield* new RepairRefused({ message })
+    return yield* refused(`${hash} is in block ${included.blockNumber}, where it failed: it moved nothing`)
   }
   if (included.blockNumber > scanned) {
-    return yield* new RepairRefused({
-      message: `${hash} is in block ${included.blockNumber}, and ${key} has been read up to ${scanned}: it is read soon`
-    })
+    const where = `is in block ${included.blockNumber}, and ${key} has been read up to ${scanned}`
+    return yield* refused(`${hash} ${where}: it is read soon`)
   }
   const [header] = yield* sendBatch(provider.client, [getHeader(included.blockNumber)])
   if (header.hash !== included.blockHash) {
@@ -99,6 +107,91 @@ const findOnChain = Effect.fnUntraced(function* (
     return yield* inconsistent(provider.client, "eth_getTransactionReceipt", detail)
   }
   return { raw: transaction.raw, to: transaction.to, included, header }
+})
+
+/** What the provider or, where that gives nothing, another one gives. */
+const fromTwo = Effect.fnUntraced(function* <A>(
+  { providers }: WatchContext,
+  provider: Provider,
+  read: (client: RpcClient) => Effect.Effect<A | undefined, RpcError>
+) {
+  for (const asked of [provider, yield* providers.other(provider)]) {
+    const found = asked && (yield* read(asked.client))
+    if (found !== undefined) return found
+  }
+  return undefined
+})
+
+/** All moves of coins by a transaction, its own value included; undefined where neither of two providers traces it. */
+const movesOf = (watch: WatchContext, provider: Provider, hash: string) =>
+  fromTwo(watch, provider, (client) =>
+    Effect.gen(function* () {
+      if (!(yield* mayBeCapable(client, "trace"))) return undefined
+      const traced = yield* Effect.either(sendBatch(client, [traceTransaction(hash)]))
+      return Either.isRight(traced) ? traced.right[0] : undefined
+    })
+  )
+
+/**
+ * The internal transfers of a successful transaction, without its own value; undefined where neither of two providers
+ * traces it.
+ *
+ * @param raw the transaction as the node returns it
+ */
+const internalMoves = Effect.fnUntraced(function* (watch: WatchContext, provider: Provider, raw: unknown) {
+  const decoded = decodeTransaction(raw)
+  if (Either.isLeft(decoded)) return undefined
+  const { from, gas, hash, to, value } = decoded.right
+  if (gas <= plainTransfer) return []
+  const moves = yield* movesOf(watch, provider, hash)
+  const own = moves?.findIndex((move) => move.from === from && move.to === to && move.amount === value)
+  return moves?.filter((_, i) => i !== own)
+})
+
+/** The income of an address in one block, wei: the change of its balance plus what it spent there. */
+const incomeIn = Effect.fnUntraced(function* (client: RpcClient, address: string, block: BlockHeader) {
+  const before = yield* stateOf(client, address, { number: block.number - 1, hash: block.parentHash })
+  const after = yield* stateOf(client, address, block)
+  const change = after.balance - before.balance
+  if (before.nonce === after.nonce) return change
+  const [{ transactions }] = yield* sendBatch(client, [getFullBlock(block.number)])
+  const sent = Arr.getRights(transactions.map(decodeTransaction)).filter(({ from }) => from === address)
+  return change + spent(address, sent, yield* outcomesOf(client, sent))
+})
+
+/**
+ * The bounds of an address's income in a block, and between the balance points around it, for a claim of the
+ * transaction `hash`; empty where neither is known. Without traces, reconciliation may have attributed the income of
+ * several transactions to one, and without states that of several blocks: each bound says what the other transactions
+ * really transferred, as far as traces show it.
+ */
+const incomeBoundsOf = Effect.fn("Balances.incomeBoundsOf")(function* (
+  watch: WatchContext,
+  provider: Provider,
+  address: string,
+  header: BlockHeader,
+  hash: string
+) {
+  const bounds: Array<Income.IncomeBound> = []
+  const { network, reader } = watch
+  // Undefined where neither of two providers has the states of the block any more.
+  const amount = yield* fromTwo(watch, provider, (client) =>
+    Effect.catchIf(incomeIn(client, address, header), isCapabilityRefused, () => Effect.succeed(undefined))
+  )
+  const incomes = [
+    amount === undefined ? undefined : { address, after: header.number - 1, upTo: header.number, amount },
+    yield* Income.incomeAround(reader, network, address, header.number)
+  ]
+  for (const income of incomes.filter((one) => one !== undefined)) {
+    const transferred: Array<Income.IncomePart> = []
+    for (const part of yield* Income.partsOf(reader, network, income)) {
+      if (part.txHash === hash || !part.position.startsWith("call:")) continue
+      const moves = yield* movesOf(watch, provider, part.txHash)
+      if (moves !== undefined) transferred.push({ ...part, amount: receivedBy(address, moves) })
+    }
+    bounds.push({ ...income, transferred })
+  }
+  return bounds
 })
 
 /**
@@ -114,10 +207,10 @@ export const claimOnce = Effect.fnUntraced(function* (watch: WatchContext, first
     found = provider === first ? undefined : yield* findOnChain(watch, provider, hash, scan.head.number)
   }
   if (found === undefined) {
-    const message =
+    return yield* refused(
       `No provider of chains.${networkKey(watch.network)} knows ${hash}: check the hash, the chain and the mode. ` +
-      "For an old transaction the provider must keep an index of all of them"
-    return yield* new RepairRefused({ message })
+        "For an old transaction the provider must keep an index of all of them"
+    )
   }
   const { header, raw } = found
   const { blockHash, blockNumber, logs } = found.included

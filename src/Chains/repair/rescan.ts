@@ -24,13 +24,16 @@ import * as Repair from "./RepairRepo.ts"
 /** Delays between attempts at the same blocks. */
 const tryAgain = Schedule.intersect(Schedule.exponential("500 millis"), Schedule.recurs(3))
 
+/** The error of a repair that cannot succeed. */
+export const refused = (message: string): RepairRefused => new RepairRefused({ message })
+
 /** How far the chain has been scanned. Fails before the first tick: only scanned blocks can be repaired. */
 export const scanOf = ({ network, reader }: WatchContext): Effect.Effect<Scan, RepairRefused | StoreUnavailable> =>
   Effect.flatMap(Ledger.scan(reader, network), (scan) =>
     scan === undefined
-      ? new RepairRefused({
-          message: `Nothing of chains.${networkKey(network)} has been read yet: /readyz on the [admin] listener and the log have the reason`
-        })
+      ? refused(
+          `Nothing of chains.${networkKey(network)} has been read yet: /readyz on the [admin] listener and the log have the reason`
+        )
       : Effect.succeed(scan)
   )
 
@@ -54,12 +57,11 @@ export const checkBranch = (provider: Provider, { head }: Scan) =>
   )
 
 const aboveBound = ({ address, after, amount, upTo }: Income.IncomeBound, excess: bigint) =>
-  new RepairRefused({
-    message:
-      `Its coins are in the ledger already, as money of other transactions: ${address} got ${amount} wei in ` +
+  refused(
+    `Its coins are in the ledger already, as money of other transactions: ${address} got ${amount} wei in ` +
       `${upTo === after + 1 ? `block ${upTo}` : `blocks ${after + 1} to ${upTo}`}, and with it the ledger would have ` +
       `${excess} more`
-  })
+  )
 
 /**
  * Stores transfers of scanned blocks and settles the payments concerned, in one transaction. The scan and the blocks
@@ -151,12 +153,11 @@ const readAgain = Effect.fnUntraced(function* (watch: WatchContext, provider: Pr
   const key = `chains.${networkKey(watch.network)}`
   const to = wanted ?? scan.head.number
   if (to > scan.head.number) {
-    const message = `Block ${to} of ${key} has not been read yet: it has been read up to ${scan.head.number}`
-    return yield* new RepairRefused({ message })
+    return yield* refused(`Block ${to} of ${key} has not been read yet: it has been read up to ${scan.head.number}`)
   }
   // Block 0 has no transactions.
   if (to === 0 || watch.watched.size === 0) return { through: to, to, receipts: 0, added: 0 } satisfies Rescanned
-  if (from > to) return yield* new RepairRefused({ message: `Block ${from} is above the last one to be read, ${to}` })
+  if (from > to) return yield* refused(`Block ${from} is above the last one to be read, ${to}`)
 
   const { through, transfers } = yield* readPart(watch, provider, scan, from, to)
   yield* checkBranch(provider, scan)

@@ -78,22 +78,15 @@ export class Rpc extends Context.Tag("tilld/Chains/Rpc")<
   /** JSON-RPC 2.0 batches over HTTP, on kept connections. */
   static readonly layer = Layer.scoped(
     Rpc,
-    Effect.map(
-      Effect.acquireRelease(
-        Effect.sync(
-          () =>
-            new Agent({
-              connections: 8,
-              connectTimeout: Duration.toMillis(deadline),
-              headersTimeout: Duration.toMillis(deadline),
-              bodyTimeout: Duration.toMillis(deadline),
-              keepAliveTimeout: Duration.toMillis(keepAlive)
-            })
-        ),
+    Effect.gen(function* () {
+      const millis = Duration.toMillis(deadline)
+      const timeouts = { connectTimeout: millis, headersTimeout: millis, bodyTimeout: millis }
+      const agent = yield* Effect.acquireRelease(
+        Effect.sync(() => new Agent({ connections: 8, ...timeouts, keepAliveTimeout: Duration.toMillis(keepAlive) })),
         (agent) => Effect.promise(() => agent.destroy())
-      ),
-      (agent) => ({ client: (url) => httpClient(agent, new URL(Redacted.value(url))) })
-    )
+      )
+      return { client: (url) => httpClient(agent, new URL(Redacted.value(url))) }
+    })
   )
 }
 

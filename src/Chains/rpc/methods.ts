@@ -89,20 +89,20 @@ export const Word = Schema.transform(hex(64), Schema.BigIntFromSelf, {
   decode: BigInt,
   encode: (value) => `0x${value.toString(16).padStart(64, "0")}`
 })
+const digits = Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{1,64}$/))
+/** A number as JSON-RPC takes it: hexadecimal, without leading zeros. */
+export const quantity = (value: number | bigint): string => `0x${value.toString(16)}`
 /** A quantity of any size. */
-export const Quantity = Schema.transform(
-  Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{1,64}$/)),
-  Schema.BigIntFromSelf,
-  { strict: true, decode: BigInt, encode: (value) => `0x${value.toString(16)}` }
-)
+export const Quantity = Schema.transform(digits, Schema.BigIntFromSelf, {
+  strict: true,
+  decode: BigInt,
+  encode: quantity
+})
 /** A quantity that a number holds exactly: block numbers, indexes, times. */
 export const Count = Schema.transform(
-  Schema.String.pipe(
-    Schema.pattern(/^0x[0-9a-fA-F]{1,64}$/),
-    Schema.filter((text) => Number.isSafeInteger(Number(text)))
-  ),
+  digits.pipe(Schema.filter((text) => Number.isSafeInteger(Number(text)))),
   Schema.NonNegativeInt,
-  { strict: true, decode: Number, encode: (value) => `0x${value.toString(16)}` }
+  { strict: true, decode: Number, encode: quantity }
 )
 
 /** A decoder by a schema; the left side names the first problem. */
@@ -154,9 +154,6 @@ const decodeNumbered = (number: number, result: unknown): Either.Either<BlockHea
     (header) => header.number === number,
     (header) => `block ${header.number} came where ${number} was asked for`
   )
-
-/** A number as JSON-RPC takes it: hexadecimal, without leading zeros. */
-export const quantity = (value: number | bigint): string => `0x${value.toString(16)}`
 
 /** A call whose response may be null; undefined then. */
 export const optional = <A>(call: Call<A>): Call<A | undefined> => ({
