@@ -1,7 +1,4 @@
-/**
- * How many blocks to read from a provider at once, adapted to its responses. A watcher reads ranges of this size, and
- * notes the success or error of each.
- */
+/** How many blocks a watcher reads from a provider at once, adapted to the success or error of each range. */
 import type { RpcError, RpcReason } from "../rpc/RpcError.ts"
 
 /** Blocks of one commit where full blocks are read; the next commit follows at once. */

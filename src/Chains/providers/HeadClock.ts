@@ -58,10 +58,7 @@ export class HeadClock {
     return ahead && Math.max(0, ahead)
   }
 
-  /**
-   * Notes the time of a head that was read, Unix seconds. A block's time is before the clock's, unless the clock is
-   * behind.
-   */
+  /** Notes the time of a head that was read, Unix seconds: before the clock's, unless the clock is behind. */
   note(network: Network, time: number, clock: Clock.Clock): void {
     this.#heads.set(networkKey(network), time * 1000 - monotonic(clock))
   }
@@ -119,8 +116,7 @@ export class HeadClock {
 }
 
 /**
- * The latest time of another provider's head, Unix seconds, up to the first that reaches `time`; undefined where none
- * responds.
+ * The latest time of another head, Unix seconds, up to the first that reaches `time`; undefined where none responds.
  */
 const othersTime = Effect.fnUntraced(function* (heads: Heads, provider: Provider, time: number) {
   let latest: number | undefined

@@ -1,4 +1,4 @@
-import { Clock, Duration, Effect, Either } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type BlockHeader, findHeader, getHead, sendBatch } from "../rpc/methods.ts"
 import { inconsistent, RpcError } from "../rpc/RpcError.ts"
@@ -119,12 +119,9 @@ export class Heads {
       }
       const newer = theirs.time - head.time
       const isBehind = theirs.number - head.number > lagConfirmations * this.confirmations
-      return newer * 1000 > lateAfter && isBehind
-        ? behind(
-            provider,
-            `its head is ${head.number}, and another provider's is ${theirs.number} and ${newer} s newer`
-          )
-        : undefined
+      if (newer * 1000 <= lateAfter || !isBehind) return undefined
+      const detail = `its head is ${head.number}, and another provider's is ${theirs.number} and ${newer} s newer`
+      return behind(provider, detail)
     })
   }
 
@@ -154,14 +151,9 @@ export class Heads {
 
   /** Whether another provider has the same head: then the chain itself has stopped, and the higher blocks are invented. */
   #isShared({ index }: Provider, { hash }: BlockHeader) {
-    const has = ({ client }: Provider) =>
-      Effect.map(
-        Effect.either(sendBatch(client, [getHead])),
-        (found) => Either.isRight(found) && found.right[0].hash === hash
-      )
-    return Effect.exists(
-      this.providers.all.filter((other) => other.index !== index),
-      has
+    const others = this.providers.all.filter((other) => other.index !== index)
+    return Effect.exists(others, ({ client }) =>
+      Effect.match(sendBatch(client, [getHead]), { onFailure: () => false, onSuccess: ([head]) => head.hash === hash })
     )
   }
 

@@ -8,7 +8,7 @@ import { Clock, Duration, Effect, Either } from "effect"
 import { chainTraits, type Network, networkKey } from "../../Domain/Chain.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import { type Instruments, Metrics } from "../../Telemetry/Metrics.ts"
-import { type CallResult, makeClient, type Rpc, type RpcClient } from "../rpc/Rpc.ts"
+import { type CallResult, makeClient, type Rpc, type RpcClient, type RpcRequest } from "../rpc/Rpc.ts"
 import { RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import { BlockRange } from "./BlockRange.ts"
 import { checkIdentity, corroborateGenesis, type GenesisConsensus, type WrongChain } from "./chainIdentity.ts"
@@ -49,16 +49,11 @@ export interface Providers {
   readonly answering: (than: Provider) => Effect.Effect<ReadonlyArray<Provider>>
   /** Which chain this is, by the first block that all providers report. Fails where `serving` does not respond. */
   readonly agree: (serving: Provider) => Effect.Effect<GenesisConsensus, RpcError>
-  /**
-   * Notes that reading has begun on the chain with that first block: a provider with another one serves another chain.
-   */
+  /** Notes that reading has begun on the chain with that first block: who has another one serves another chain. */
   readonly began: (genesis: string | undefined) => void
   /** Checks again that it serves the right chain: what looks like a reorg may be another chain's blocks. */
   readonly verify: (provider: Provider) => Effect.Effect<void, RpcError | WrongChain>
-  /**
-   * Notes a failure of this provider, or of the one that the error names: it goes into cooldown. A provider that only
-   * lags is still used where there is no other.
-   */
+  /** Notes a failure of this provider, or of the one that the error names: it goes into cooldown. */
   readonly failed: (provider: Provider, error: RpcError | WrongChain) => Effect.Effect<void>
   /** Notes that others deny what it has reported: it does not serve for an hour, and cannot confirm anything alone. */
   readonly contradicted: (provider: Provider, detail: string) => Effect.Effect<void>
@@ -66,10 +61,7 @@ export interface Providers {
   readonly succeeded: (provider: Provider) => void
   /** Notes that it gave evidence on what another one has reported: its failures and its silence end. */
   readonly answered: (provider: Provider) => Effect.Effect<void>
-  /**
-   * Whether this provider of several decides alone, as if it were the only one: all others have been asked for the
-   * patience without a response.
-   */
+  /** Whether it decides alone, as an only provider does: all others were asked for the patience without a response. */
   readonly decidesAlone: (provider: Provider) => boolean
   /** Since when the serving provider decides alone, without a response of the others; undefined while it does not. */
   readonly aloneSince: (now: number) => number | undefined
@@ -82,8 +74,10 @@ export interface Providers {
 
 /** The same client, with its calls counted in the metrics of a network. */
 const counted = (network: Network, { rpcCalls }: Instruments, { counters, host, sendEach }: RpcClient): RpcClient => {
-  const count = (method: string, reason: RpcReason | "ok") =>
-    rpcCalls.add([network.chain, network.mode, method, reason])
+  const count = (calls: ReadonlyArray<RpcRequest>, outcome: (i: number) => RpcReason | "ok") =>
+    Effect.sync(() => {
+      for (const [i, { method }] of calls.entries()) rpcCalls.add([network.chain, network.mode, method, outcome(i)])
+    })
   const outcomeOf = (reply: CallResult | undefined) =>
     reply === undefined || Either.isRight(reply) ? "ok" : reply.left.reason
   return makeClient({
@@ -91,14 +85,8 @@ const counted = (network: Network, { rpcCalls }: Instruments, { counters, host, 
     host,
     sendEach: (calls) =>
       Effect.tapBoth(sendEach(calls), {
-        onSuccess: (replies) =>
-          Effect.sync(() => {
-            for (const [i, { method }] of calls.entries()) count(method, outcomeOf(replies[i]))
-          }),
-        onFailure: ({ reason }) =>
-          Effect.sync(() => {
-            for (const { method } of calls) count(method, reason)
-          })
+        onSuccess: (replies) => count(calls, (i) => outcomeOf(replies[i])),
+        onFailure: ({ reason }) => count(calls, () => reason)
       })
   })
 }

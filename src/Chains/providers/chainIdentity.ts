@@ -17,10 +17,7 @@ const silencePatience = Duration.toMillis("1 minute")
 /** Reasons with which a node responds that has pruned an old block. */
 const pruned: ReadonlySet<RpcReason> = new Set(["state", "missing"])
 
-/**
- * The provider serves another chain, and nothing may be read from it: its chain id, or the hash of a known block,
- * differs.
- */
+/** The provider serves another chain, by its chain id or a known block's hash: nothing may be read from it. */
 export class WrongChain extends Data.TaggedError("WrongChain")<{
   readonly network: Network
   readonly host: string
@@ -76,9 +73,7 @@ export const checkIdentity = Effect.fn("Providers.checkIdentity")(function* (
   return seen
 })
 
-/**
- * The hash of the first block, undefined where no node has it any more; or in `doubt` why it is not established yet.
- */
+/** The hash of the first block, undefined where no node has it any more; or in `doubt` why it is not known yet. */
 export type GenesisConsensus = { readonly genesis: string | undefined } | { readonly doubt: string }
 
 /**

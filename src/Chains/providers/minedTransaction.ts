@@ -23,13 +23,8 @@ const minedBy = Effect.fnUntraced(function* (providers: Providers, provider: Pro
   )
   if (mined?.transactionHash !== hash) return undefined
   const { blockHash, blockNumber } = mined
-  const found: MinedTransaction = {
-    blockNumber,
-    blockHash,
-    succeeded: hasSucceeded(mined),
-    confirmations: head.number - blockNumber + 1
-  }
-  return found
+  const confirmations = head.number - blockNumber + 1
+  return { blockNumber, blockHash, succeeded: hasSucceeded(mined), confirmations } satisfies MinedTransaction
 })
 
 /**

@@ -47,9 +47,7 @@ export interface ProviderHealth {
   readonly reason?: string
 }
 
-/**
- * Why and until when a provider is not used. Before `since` the clock was set back, and the cooldown does not count.
- */
+/** Why and until when a provider is not used. It does not count before `since`: the clock was set back. */
 interface Cooldown {
   readonly error: RpcError | WrongChain
   readonly since: number

@@ -50,10 +50,7 @@ export interface RpcClient {
 /** Run after each response of a provider, by the fiber that sent the calls. The watcher notes its progress with it. */
 export const onAnswer = FiberRef.unsafeMake<Effect.Effect<void>>(Effect.void)
 
-/**
- * Completes a client. Its `send` fails with the error of one call: one that the provider reports before one for a
- * missing response.
- */
+/** Completes a client. Its `send` fails with an error that the provider reports before one for a missing response. */
 export const makeClient = ({ counters, host, sendEach: exchange }: Omit<RpcClient, "send">): RpcClient => {
   const sendEach: RpcClient["sendEach"] = (calls) =>
     Effect.tap(exchange(calls), () => Effect.flatten(FiberRef.get(onAnswer)))
@@ -184,9 +181,7 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
     Effect.tapError(({ reason }) => (reason === "rate_limited" ? noteRefusal : Effect.void))
   )
 
-  /**
-   * Sends one batch, or several of the size that the provider was found to take. None exceeds the calls of a second.
-   */
+  /** Sends one batch, or several of the size that the provider takes. None exceeds the calls of a second. */
   const sendEach = (calls: ReadonlyArray<RpcRequest>): Effect.Effect<ReadonlyArray<CallResult>, RpcError> =>
     Effect.suspend(() => {
       const atOnce = Math.min(batchLimit, Math.floor(rateLimiter.perSecond))

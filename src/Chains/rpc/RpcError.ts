@@ -75,9 +75,7 @@ export class RpcError extends Data.TaggedError("RpcError")<{
     return `${this.method} at ${this.host} failed (${this.reason}): ${this.detail}. Remedy: ${this.remedy ?? remedies[this.reason]}.`
   }
 
-  /**
-   * The message without the provider's text, which may reveal the operator's account: for /readyz, which needs no key.
-   */
+  /** The message without the provider's text, which may name the operator's account: for /readyz, without a key. */
   get summary() {
     const detail = withProviderText.has(this.reason) ? "" : `: ${this.detail}`
     const remedy = this.remedy === undefined ? "" : `. Remedy: ${this.remedy}`

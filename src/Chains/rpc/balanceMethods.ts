@@ -5,7 +5,18 @@
 import { Array as Arr, Either, Predicate, Schema } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { aggregate3, multicall3Address } from "./contractViews.ts"
-import { Address, type Call, Count, decoder, ethCall, Quantity, quantity, transferTopic } from "./methods.ts"
+import {
+  Address,
+  type Call,
+  Count,
+  decoder,
+  ethCall,
+  Hash,
+  Quantity,
+  quantity,
+  transferTopic,
+  Word
+} from "./methods.ts"
 import type { Transaction } from "./transactionMethods.ts"
 
 /** A block by its hash (EIP-1898), or by its number on the node's current branch. */
@@ -129,18 +140,17 @@ export interface Move {
   readonly amount: bigint
 }
 
-const Frame = Schema.Struct({
-  type: Schema.String,
-  from: Address,
-  to: Schema.optional(Schema.NullOr(Address)),
-  value: Schema.optional(Schema.NullOr(Quantity)),
-  calls: Schema.optional(Schema.NullOr(Schema.Array(Schema.Unknown)))
-})
-const decodeFrame = decoder(Frame)
+const decodeFrame = decoder(
+  Schema.Struct({
+    type: Schema.String,
+    from: Address,
+    to: Schema.optional(Schema.NullOr(Address)),
+    value: Schema.optional(Schema.NullOr(Quantity)),
+    calls: Schema.optional(Schema.NullOr(Schema.Array(Schema.Unknown)))
+  })
+)
 
-/**
- * Call types that transfer their value to `to`. DELEGATECALL and CALLCODE keep it with the caller, STATICCALL has none.
- */
+/** Call types that transfer their value to `to`. DELEGATECALL and CALLCODE keep it, STATICCALL has none. */
 const paying: ReadonlySet<string> = new Set(["CALL", "CREATE", "CREATE2", "SELFDESTRUCT", "SUICIDE"])
 
 const decodeTrace = (result: unknown): Either.Either<ReadonlyArray<Move>, string> => {
@@ -169,28 +179,19 @@ export const traceTransaction = (hash: string): Call<ReadonlyArray<Move>> => ({
 
 /** The address of the logs that `traceTransfers` adds for transfers of coins. */
 const coinLogs = "0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
-const word = Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{64}$/))
-const Simulation = Schema.Tuple(
-  Schema.Struct({
-    calls: Schema.Array(
-      Schema.Struct({
-        status: Schema.Literal("0x0", "0x1"),
-        logs: Schema.optional(
-          Schema.Array(Schema.Struct({ address: Address, topics: Schema.Array(word), data: Schema.String }))
-        )
-      })
-    )
-  })
-)
-const decodeSimulation = decoder(Simulation)
-const isWord = Schema.is(word)
-const addressIn = (topic: string): string => `0x${topic.slice(26).toLowerCase()}`
+const SimulatedLog = Schema.Struct({ address: Address, topics: Schema.Array(Hash), data: Schema.String })
+const SimulatedCall = Schema.Struct({
+  status: Schema.Literal("0x0", "0x1"),
+  logs: Schema.optional(Schema.Array(SimulatedLog))
+})
+const decodeSimulation = decoder(Schema.Tuple(Schema.Struct({ calls: Schema.Array(SimulatedCall) })))
+const decodeWord = decoder(Word)
 
-type SimulatedLog = { readonly address: string; readonly topics: ReadonlyArray<string>; readonly data: string }
-const moveOf = ({ address, data, topics: [kind, from, to] }: SimulatedLog): ReadonlyArray<Move> =>
-  address === coinLogs && kind === transferTopic && from !== undefined && to !== undefined && isWord(data)
-    ? [{ from: addressIn(from), to: addressIn(to), amount: BigInt(data) }].filter(({ amount }) => amount > 0n)
-    : []
+const moveOf = ({ address, data, topics: [kind, from, to] }: typeof SimulatedLog.Type): ReadonlyArray<Move> => {
+  const amount = Either.getOrElse(decodeWord(data), () => 0n)
+  if (address !== coinLogs || kind !== transferTopic || from === undefined || to === undefined) return []
+  return amount > 0n ? [{ from: `0x${from.slice(26)}`, to: `0x${to.slice(26)}`, amount }] : []
+}
 
 /**
  * The moves of each of a block's transactions, by simulating them again in their order on the parent block.

@@ -11,9 +11,7 @@ import type { RpcError, RpcReason } from "./RpcError.ts"
 export type MakeRpcError = (
   reason: RpcReason,
   detail: string,
-  more?: { readonly method?: string } & Partial<
-    Pick<RpcError, "retryAfter" | "maxBlocks" | "suggestedBlocks" | "maxCalls">
-  >
+  more?: Partial<Pick<RpcError, "method" | "retryAfter" | "maxBlocks" | "suggestedBlocks" | "maxCalls">>
 ) => RpcError
 
 /** The text of an error: its message and code in JSON-RPC's form, otherwise its JSON. */
@@ -70,10 +68,7 @@ export const retryAfterOf = (status: number, header: string | ReadonlyArray<stri
   return Number.isNaN(at) ? undefined : Math.max(0, at - now)
 }
 
-/**
- * The results in the order of the calls: a provider may answer a batch in any order. Fails where the batch fails as a
- * whole.
- */
+/** The results in the order of the calls, which a provider may answer in any. Fails where the whole batch fails. */
 export const resultsInOrder = (
   calls: ReadonlyArray<RpcRequest>,
   responses: unknown,

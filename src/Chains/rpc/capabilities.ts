@@ -93,10 +93,7 @@ export const readPackedBalances = Effect.fn("Capabilities.readPackedBalances")(f
   return yield* Effect.tap(sendInBatches(client, calls, 100, chunksAtOnce), () => noteAll([]))
 })
 
-/**
- * Base units of a token that each of the addresses has at the head, in their order: by Multicall3 where the provider has
- * it, otherwise one in each call.
- */
+/** Base units of a token at the head, of each address in their order: by Multicall3, else one in each call. */
 export const readTokenBalances = Effect.fn("Capabilities.readTokenBalances")(function* (
   client: RpcClient,
   contract: string,

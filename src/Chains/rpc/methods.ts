@@ -43,10 +43,7 @@ export const sendBatch = <const Calls extends ReadonlyArray<Call<unknown> | unde
     return calls.map((call) => (call === undefined ? undefined : values[next++])) as Results<Calls>
   })
 
-/**
- * Sends calls of one kind in batches of at most `size`, and decodes each result. Fails as `sendBatch` does. Providers
- * allow from 100 calls in a batch up.
- */
+/** Sends calls of one kind in batches of at most `size`; providers allow from 100 up. Fails as `sendBatch` does. */
 export const sendInBatches = <A>(
   client: RpcClient,
   calls: ReadonlyArray<Call<A>>,
@@ -287,10 +284,7 @@ const gasPriceOracle = "0x420000000000000000000000000000000000000f"
 /** First four bytes of keccak256("getL1FeeUpperBound(uint256)"). */
 const getL1FeeUpperBound = "0xf1c7a58b"
 
-/**
- * The most wei that the data of an unsigned transaction of some bytes costs on Ethereum; 0 on a private chain without
- * the contract.
- */
+/** The most wei that the data of an unsigned transaction costs on Ethereum; 0 on a chain without the contract. */
 export const getL1Fee = (bytes: number): Call<bigint> => ({
   ...ethCall({ to: gasPriceOracle, data: `${getL1FeeUpperBound}${bytes.toString(16).padStart(64, "0")}` }),
   decode: decodeWordOrNothing

@@ -67,9 +67,7 @@ const parseText = (text: string): unknown => {
   }
 }
 
-/**
- * Bytes of one text that are parsed in a turn of the event loop: a millisecond or two, and each chain may parse one.
- */
+/** Bytes that are parsed in a turn of the event loop: a millisecond or two, and each chain may parse one text. */
 const slice = 16 * KiB
 
 /** The same for a large text, with a turn of the event loop after each slice. */
@@ -118,10 +116,7 @@ const read = async (body: AsyncIterable<Uint8Array>, bounds: JsonBounds) => {
   return { bytes, parts, excess: undefined }
 }
 
-/**
- * Reads a body to its end within the bounds. Throws `ResponseTooLarge` where it exceeds one, and the connection's error
- * where that breaks.
- */
+/** Reads a body to its end. Throws `ResponseTooLarge` where it exceeds a bound, and the connection's errors. */
 export const readResponse = async (body: AsyncIterable<Uint8Array>, bounds: JsonBounds): Promise<ResponseBody> => {
   const { bytes, excess, parts } = await read(body, bounds)
   if (excess !== undefined) throw new ResponseTooLarge(excess, bounds)

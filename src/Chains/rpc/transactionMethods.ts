@@ -1,7 +1,6 @@
 /**
- * The JSON-RPC methods that read transactions and their receipts. A call decodes the fields that its caller needs, and
- * no others: a field that some nodes leave out or fill in their own way does not make a response bad for those who do
- * not use it.
+ * The JSON-RPC methods that read transactions and their receipts. A call decodes only the fields that its caller needs:
+ * one that some nodes leave out or fill in their own way makes no response bad for the others.
  */
 import { Array as Arr, Effect, Either, Schema } from "effect"
 import { Address, type Call, Count, decoder, Hash, LogsBloom, Quantity, quantity, sendBatch } from "./methods.ts"
@@ -81,10 +80,7 @@ export const getTransactionOutcome = (hash: string): Call<TransactionOutcome> =>
 /** Receipts in one batch; providers allow from 100 calls up. */
 const receiptsPerBatch = 50
 
-/**
- * Each of the transactions with what `call` reads of its receipt. Fails as `inconsistent` when one is in another block
- * than it says.
- */
+/** Each transaction with what `call` reads of its receipt. Fails as `inconsistent` where one is in another block. */
 export const withReceipts = Effect.fnUntraced(function* <
   A extends { readonly hash: string; readonly blockHash: string },
   R extends ReceiptWith<"transactionHash" | "blockHash">
@@ -127,9 +123,7 @@ export const findRawTransaction = (hash: string): Call<unknown> => ({
 
 const decodeReceiver = decoder(Schema.Struct({ hash: Hash, to: Schema.NullOr(Address) }))
 
-/**
- * A transaction as the node returns it, which may be in no block yet, and its receiver: null where it makes a contract.
- */
+/** A transaction as the node returns it, maybe in no block yet, and its receiver: null where it makes a contract. */
 export const getTransaction = (hash: string): Call<{ readonly raw: unknown; readonly to: string | null }> => ({
   ...findRawTransaction(hash),
   decode: (result) => Either.map(decodeReceiver(result), ({ to }) => ({ raw: result, to }))
