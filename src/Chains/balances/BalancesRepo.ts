@@ -78,10 +78,9 @@ const queriesOf = Effect.fnUntraced(function* (
 })
 
 /**
- * Columns of a payment. `createdHead` is the block after which money is the payment's on the network that is asked:
- * for a payment of another chain, the newest stored block that was certainly there before it was created, or the first one
- * where none is as old; the balance there would be taken for older money. The first parameter is the network's chain; then
- * come its chain and its mode, twice.
+ * Columns of a payment. `createdHead` is the block after which money is the payment's on the network that is asked. For
+ * a payment of another chain: the newest stored block that was certainly there before it was created, else the first
+ * one, whose balance would be taken for older money. Parameters: the network's chain, then its chain and mode, twice.
  */
 const columns = `address, chain, currency, ${deadlineSql} AS deadline, status, amount, amount_received AS amountReceived,
   ended_at AS endedAt, sequence,
@@ -168,9 +167,7 @@ export const knownUpTo = (db: Db, network: Network, watched: ReadonlyArray<Watch
 export const sinceCreation = (db: Db, network: Network, watched: ReadonlyArray<Watched>, number: number) =>
   queriesOf(db, network, watched, undefined, number, -1)
 
-/**
- * The queries of payments that lose coins to a reorg of the blocks above `ancestor`, with what the ledger has up to it.
- */
+/** The queries of payments that lose coins to a reorg above `ancestor`, with what the ledger has up to it. */
 export const orphanedQueries = Effect.fn("BalancesRepo.orphanedQueries")(function* (
   db: Db,
   network: Network,
@@ -212,8 +209,7 @@ export interface Cursor {
 /**
  * A page of the queries of ended payments, and the cursor of the next page; undefined after the last.
  *
- * @param noncesFrom compare the nonces of payments that ended from then on too, a call for each address of the chain; Unix
- *   milliseconds
+ * @param noncesFrom Unix milliseconds: compare the nonces of payments that ended since too, a call for each address
  */
 export const endedPage = Effect.fn("BalancesRepo.endedPage")(function* (
   db: Db,

@@ -90,10 +90,7 @@ export interface IncomeBound extends AddressIncome {
   readonly transferred: ReadonlyArray<IncomePart>
 }
 
-/**
- * The receipts of an address's income in the ledger that have a transaction. An unattributed receipt is not among them:
- * its money may be from earlier blocks.
- */
+/** The receipts of an address's income that have a transaction. Unattributed money may be from earlier blocks. */
 export const partsOf = (db: Db, { chain, mode }: Network, { address, after, upTo }: Omit<AddressIncome, "amount">) =>
   Effect.map(
     db.all<Omit<IncomePart, "amount"> & { readonly amount: string }>(

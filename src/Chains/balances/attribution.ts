@@ -51,10 +51,7 @@ const receipt = (
   return { ...at, txHash, position, address, currency, amount }
 }
 
-/**
- * The receipt of an amount above zero that came in a block from `since` up to `block`, by an unknown transaction; none
- * of other amounts.
- */
+/** The receipt of an amount that came in a block from `since` up to `block` by an unknown transaction; none of 0. */
 export const unattributed = (
   receiver: Receiver,
   since: number,

@@ -144,8 +144,7 @@ export const traceBlock = Effect.fnUntraced(function* (
 
 /**
  * Checks an attribution by calldata against a trace: the transaction gets no more than its trace shows, since other
- * income of the same blocks may have come without naming the address. Unchanged where no provider traces, or the trace
- * shows none.
+ * income of the blocks may not name the address. Unchanged where no provider traces, or the trace shows none.
  */
 export const checkNamed = Effect.fnUntraced(function* (
   { others, provider, traceBudget }: TraceSources,

@@ -1,7 +1,6 @@
 /**
- * The arithmetic of balance reconciliation, pure functions: what an address is compared with, from the rows that
- * `BalancesRepo` reads; the discrepancy between the balance that the ledger predicts and the one that was read; and
- * which block to look at next.
+ * The arithmetic of balance reconciliation, pure functions: what an address is compared with, from the rows of
+ * `BalancesRepo`; how the balance that was read differs from what the ledger predicts; which block to look at next.
  */
 import { dustFloor, sum } from "../../Domain/Amount.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
@@ -62,10 +61,7 @@ export interface BalanceQuery extends Pick<Watched, "address" | "own" | "withNon
   readonly credits: ReadonlyArray<BalanceCredit>
   /** Unattributed receipts to search for again. */
   readonly doubts: ReadonlyArray<UnattributedDoubt>
-  /**
-   * Smaller discrepancies are not searched for; wei. Anybody can send dust in every block, and finding one transfer
-   * takes tens of calls.
-   */
+  /** Smaller discrepancies are not searched for, wei: anybody can send dust, and a search takes tens of calls. */
   readonly floor: bigint
 }
 
@@ -82,9 +78,8 @@ export const isReconciled = (lo: BalancePoint, hi: BalancePoint, credits: Readon
   lo.nonce === hi.nonce && expectedAt(lo, credits, hi.number) === hi.balance
 
 /**
- * The change of balance between two points beyond the receipts, wei. Below zero: the address has spent. An address that
- * should be empty and has sent a transaction paid its fee: it received money without a receipt, counted as at least 1
- * wei.
+ * The change of balance between two points beyond the receipts, wei. Below zero: the address has spent. One that should
+ * be empty and has paid a fee received money without a receipt, counted as at least 1 wei.
  */
 export const discrepancy = (lo: BalancePoint, hi: BalancePoint, credits: ReadonlyArray<BalanceCredit>): bigint => {
   const expected = expectedAt(lo, credits, hi.number)
@@ -101,10 +96,7 @@ export const midpoint = (lo: number, hi: number, prunedTo = lo): number | undefi
   return hi - from < 2 ? undefined : from + Math.floor((hi - from) / 2)
 }
 
-/**
- * Whether to search again for the transaction of an unattributed receipt: each time its age has doubled, and once an
- * hour. Seconds on the chain's clock.
- */
+/** Whether to search again for the transaction of an unattributed receipt: at each doubled age, and hourly. Seconds. */
 export const dueAgain = (seenAt: number, lastRound: number, now: number): boolean => {
   const age = now - seenAt
   const before = lastRound - seenAt

@@ -28,7 +28,7 @@ import {
   midpoint,
   type UnattributedDoubt
 } from "./discrepancy.ts"
-import { pastOf, pointAt, type StateProviders, statesOf, withOtherNonce } from "./historicalStates.ts"
+import { pastOf, pointAt, type Sources, type StateProviders, statesOf, withOtherNonce } from "./historicalStates.ts"
 
 /** Addresses whose history is searched concurrently. */
 const searchesAtOnce = 4
@@ -83,9 +83,7 @@ const combined = (findings: ReadonlyArray<Finding>) => ({
   dust: sum(findings.map(({ dust = 0n }) => dust))
 })
 
-interface Round extends ReconcileDeps, TraceSources {
-  readonly at: BlockRef
-  readonly hashes: Map<number, string>
+interface Round extends ReconcileDeps, TraceSources, Sources {
   /** States read to bisect, by address. */
   readonly statesRead: Map<string, number>
 }

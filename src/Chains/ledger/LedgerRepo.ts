@@ -147,10 +147,7 @@ export const dropBlocks = ({ chain, mode }: Network, numbers: ReadonlyArray<numb
     [chain, mode, JSON.stringify(numbers)]
   )
 
-/**
- * Orphans every block above `block`, with all that was stored by them. Returns the payments whose receipts no longer
- * count.
- */
+/** Orphans the blocks above `block`, and what was stored by them. Returns whose receipts no longer count. */
 export const orphanAbove = ({ chain, mode }: Network, block: BlockRef) =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -287,9 +284,7 @@ export const countedKeys = (db: Db, network: Network, receipts: ReadonlyArray<Re
 export const moveVerified = ({ chain, mode }: Network, number: number) =>
   execute("UPDATE scans SET verified_number = ? WHERE chain = ? AND mode = ?", [number, chain, mode])
 
-/**
- * Stores the finality tags. They only grow, since a node with a lower tag lags; a reorg lowers them in `orphanAbove`.
- */
+/** Stores the finality tags where they grow: a node with lower ones lags. A reorg lowers them in `orphanAbove`. */
 export const setTags = (
   { chain, mode }: Network,
   { finalized, safe }: { readonly safe: number | undefined; readonly finalized: number | undefined }

@@ -12,9 +12,8 @@ export interface ScanResult {
 }
 
 /**
- * Turns the ledger into transitions of payments and into exceptions. Each is stored with its event and deliveries in
- * one transaction, computed from the rows there. This is the interface that watchers, corroboration and repair call;
- * the room Payments implements it.
+ * Turns the ledger into transitions of payments and into exceptions, each stored with its event and deliveries in one
+ * transaction. Watchers, corroboration and repair call it; the room Payments implements it.
  */
 export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
   Settlement,
@@ -33,9 +32,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
      * since the money may have made up for what one of these took.
      */
     readonly sentBack: (payment: Payment) => Effect.Effect<void, StoreUnavailable, Tx>
-    /**
-     * The worker that ends payments whose time is over, once the scan of their chain has passed it, and raises alarms.
-     */
+    /** The worker that ends payments whose time is over, once the scan has passed it, and raises alarms. */
     readonly expire: Effect.Effect<never>
   }
 >() {}

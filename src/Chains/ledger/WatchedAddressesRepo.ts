@@ -16,8 +16,8 @@ import type { AddressSet } from "./AddressSet.ts"
 const page = 10_000
 
 /** Calls `visit` with each address that `read` gives, page by page: it reads the rows after `last`. */
-const visitPages = <Row extends { readonly address: string }, E>(
-  read: (last: Row | undefined) => Effect.Effect<ReadonlyArray<Row>, E>,
+const visitPages = <Row extends { readonly address: string }>(
+  read: (last: Row | undefined) => Effect.Effect<ReadonlyArray<Row>, StoreUnavailable>,
   visit: (address: string) => void
 ) =>
   Effect.gen(function* () {
@@ -33,31 +33,22 @@ const visitPages = <Row extends { readonly address: string }, E>(
  * Calls `visit` with each address of payments of a mode that ended in (after, until], Unix milliseconds, and with each
  * skipped address that is dated so, which a lost newer copy of the database may have handed out.
  */
-export const visitEnded = (db: Db, mode: Mode, after: number, until: number, visit: (address: string) => void) =>
-  Effect.gen(function* () {
-    yield* visitPages<
-      { readonly address: string; readonly ended_at: number; readonly sequence: number },
-      StoreUnavailable
-    >(
-      (last) =>
-        db.all(
-          `SELECT address, ended_at, sequence FROM payments
-           WHERE mode = ? AND ended_at IS NOT NULL AND (ended_at, sequence) > (?, ?) AND ended_at <= ?
-           ORDER BY ended_at, sequence LIMIT ?`,
-          [mode, last?.ended_at ?? after, last?.sequence ?? Number.MAX_SAFE_INTEGER, until, page]
-        ),
-      visit
+export const visitEnded = (db: Db, mode: Mode, after: number, until: number, visit: (address: string) => void) => {
+  const ended = (last = { ended_at: after, sequence: Number.MAX_SAFE_INTEGER }) =>
+    db.all<{ address: string; ended_at: number; sequence: number }>(
+      `SELECT address, ended_at, sequence FROM payments
+       WHERE mode = ? AND ended_at IS NOT NULL AND (ended_at, sequence) > (?, ?) AND ended_at <= ?
+       ORDER BY ended_at, sequence LIMIT ?`,
+      [mode, last.ended_at, last.sequence, until, page]
     )
-    yield* visitPages<{ readonly address: string }, StoreUnavailable>(
-      (last) =>
-        db.all(
-          `SELECT address FROM gap_addresses
-           WHERE mode = ? AND created_at > ? AND created_at <= ? AND address > ? ORDER BY address LIMIT ?`,
-          [mode, after, until, last?.address ?? "", page]
-        ),
-      visit
+  const skipped = (last = { address: "" }) =>
+    db.all<{ address: string }>(
+      `SELECT address FROM gap_addresses
+       WHERE mode = ? AND created_at > ? AND created_at <= ? AND address > ? ORDER BY address LIMIT ?`,
+      [mode, after, until, last.address, page]
     )
-  })
+  return Effect.zipRight(visitPages(ended, visit), visitPages(skipped, visit))
+}
 
 // The index starts with the chain: one seek for each.
 const everyChain = `chain IN (${chainNames.map((name) => `'${name}'`).join(", ")})`
@@ -117,9 +108,7 @@ export const anyUndone = (db: Db, { chain, mode }: Network, above: number) =>
     [chain, mode, above]
   )
 
-/**
- * Whether an open payment of the chain ends between the times of the blocks `after` and `until`.
- */
+/** Whether an open payment of the chain ends between the times of the blocks `after` and `until`. */
 export const anyOver = (db: Db, { chain, mode }: Network, after: BlockRef, until: BlockRef) =>
   anyRow(
     db,
@@ -128,10 +117,7 @@ export const anyOver = (db: Db, { chain, mode }: Network, after: BlockRef, until
     [chain, mode, after.time * 1000, until.time * 1000]
   )
 
-/**
- * The USD values, undefined where unknown, of detecting payments with a receipt in the blocks above `number` up to
- * `deep`.
- */
+/** The USD values, undefined where unknown, of detecting payments with receipts above `number` and up to `deep`. */
 export const deepAbove = (db: Db, { chain, mode }: Network, number: number, deep: number) =>
   Effect.map(
     db.all<{ usd_value: string | null }>(

@@ -1,9 +1,9 @@
 /**
  * `tilld claim`: credits the money of one transaction that the ledger lacks. Reads the transaction and its receipt,
  * decodes its token, native and internal transfers to addresses of ours, and stores them, bounded by what balances
- * show. A claim that cannot succeed fails with `RepairRefused`, whose message tells the operator why.
- *
- * The control socket calls `claim`, and the search for tokens of skipped addresses `claimOnce`.
+ * show: the ledger may have the money already, under another transaction or unattributed. A claim that cannot succeed
+ * fails with `RepairRefused`, whose message tells the operator why. The control socket calls `claim`, and the search
+ * for tokens of skipped addresses `claimOnce`.
  */
 import { Array as Arr, Effect, Either, Predicate } from "effect"
 import { networkKey } from "../../Domain/Chain.ts"
@@ -127,8 +127,8 @@ const movesOf = (watch: WatchContext, provider: Provider, hash: string) =>
   fromTwo(watch, provider, (client) =>
     Effect.gen(function* () {
       if (!(yield* mayBeCapable(client, "trace"))) return undefined
-      const traced = yield* Effect.either(sendBatch(client, [traceTransaction(hash)]))
-      return Either.isRight(traced) ? traced.right[0] : undefined
+      const [moves] = yield* Effect.orElseSucceed(sendBatch(client, [traceTransaction(hash)]), () => [undefined])
+      return moves
     })
   )
 
@@ -194,9 +194,7 @@ const incomeBoundsOf = Effect.fn("Balances.incomeBoundsOf")(function* (
   return bounds
 })
 
-/**
- * `claim` for a caller that already runs between two ticks of the watcher, as the only writer of the network's rows.
- */
+/** `claim` for a caller between two ticks of the watcher, as the only writer of the network's rows. */
 export const claimOnce = Effect.fnUntraced(function* (watch: WatchContext, first: Provider, hash: string) {
   const scan = yield* scanOf(watch)
   let provider = first

@@ -1,9 +1,7 @@
 /**
  * `tilld rescan`: reads a range of scanned blocks again and stores the receipts that the ledger lacks. Also what all
- * repairs share: retries between ticks of the watcher, the check of the branch, and storing receipts of old blocks.
- *
- * Repairs run between two ticks of the watcher, which stays the only writer of the network's rows. They never move the
- * scan.
+ * repairs share: retries, the check of the branch, and storing receipts of old blocks. Repairs run between two ticks of
+ * the watcher, which stays the only writer of the network's rows, and never move the scan.
  */
 import { Clock, Duration, Effect, Schedule } from "effect"
 import { networkKey } from "../../Domain/Chain.ts"
