@@ -111,6 +111,10 @@ const watchedOf = (network: Network, row: PaymentRow) => {
   }
 }
 
+/** SQL: payments with coins in receipts above a block, canonical ones or those that a reorg has orphaned. */
+const withCoinsAbove = (canonical: 0 | 1) => `id IN (SELECT payment_id FROM receipts
+  WHERE chain = ? AND mode = ? AND canonical = ${canonical} AND ${isCoin} AND block_number > ?)`
+
 /** Payments with a deadline between these times, Unix milliseconds, are over at `at` and were not at the last round. */
 const overWindow = (checked: Scan["checked"], at: BlockRef) => [(checked?.time ?? 0) * 1000, at.time * 1000] as const
 const isOver = `${isOpen} AND ${everyChain} AND mode = ? AND ${deadlineSql} >= ? AND ${deadlineSql} < ?`
@@ -135,13 +139,9 @@ export const asked = Effect.fn("BalancesRepo.asked")(function* (
   const [from, below] = overWindow(checked, at)
   const isOpenCoin = `${isOpen} AND chain = ? AND mode = ? AND currency = ?`
   const native = yield* payments(db, network, isOpenCoin, [chain, mode, nativeToken(chain)])
-  const orphaned = yield* payments(
-    db,
-    network,
-    `status = 'confirmed' AND id IN (SELECT payment_id FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 0 AND ${isCoin} AND block_number > ?)`,
-    [chain, mode, Math.min(final, checked?.number ?? -1)]
-  )
+  const kept = Math.min(final, checked?.number ?? -1)
+  const hasLost = `status = 'confirmed' AND ${withCoinsAbove(0)}`
+  const orphaned = yield* payments(db, network, hasLost, [chain, mode, kept])
   const over = yield* payments(db, network, isOver, [mode, from, below])
   const isInCoin = (row: PaymentRow) => isNative(network, row)
   const rows = [...native, ...orphaned.filter(isInCoin), ...over.filter((row) => !isInCoin(row))]
@@ -174,13 +174,8 @@ export const orphanedQueries = Effect.fn("BalancesRepo.orphanedQueries")(functio
   ancestor: number
 ) {
   const { chain, mode } = network
-  const rows = yield* payments(
-    db,
-    network,
-    `chain = ? AND id IN (SELECT payment_id FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND ${isCoin} AND block_number > ?)`,
-    [chain, chain, mode, ancestor]
-  )
+  const loses = `chain = ? AND ${withCoinsAbove(1)}`
+  const rows = yield* payments(db, network, loses, [chain, chain, mode, ancestor])
   const watched = rows.map(
     (row): Watched => ({
       ...watchedOf(network, row),

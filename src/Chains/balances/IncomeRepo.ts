@@ -30,13 +30,10 @@ const reduceTo = (network: Network, receipt: ReceiptKey, left: bigint) =>
  *
  * @param above only receipts of blocks above this one: the transfer is not part of those below
  */
-export const takeFromUnattributed = (
-  { chain, mode }: Network,
-  transfer: DatedTransfer,
-  above = transfer.blockNumber - 1
-) =>
+export const takeFromUnattributed = (network: Network, transfer: DatedTransfer, above = transfer.blockNumber - 1) =>
   Effect.gen(function* () {
     const tx = yield* Tx
+    const { chain, mode } = network
     const { address, amount, blockNumber, currency } = transfer
     const owner = (yield* ownersOf(tx, mode, [address])).get(address)
     const row = yield* tx.get<{ blockHash: string; amount: string }>(
@@ -48,7 +45,7 @@ export const takeFromUnattributed = (
     )
     if (row === undefined) return
     const key = { blockHash: row.blockHash, address, position: "unattributed" }
-    yield* reduceTo({ chain, mode }, key, BigInt(row.amount) - amount)
+    yield* reduceTo(network, key, BigInt(row.amount) - amount)
   })
 
 /** All income of an address in the chain's coin, in blocks above `after` up to and including `upTo`. */

@@ -86,11 +86,7 @@ export const discrepancy = (lo: BalancePoint, hi: BalancePoint, credits: Readonl
   return hi.balance - expected + (expected === 0n && hi.nonce > lo.nonce ? 1n : 0n)
 }
 
-/**
- * The block to bisect with, between `lo` and `hi`; undefined when there is none.
- *
- * @param prunedTo no provider has the state of this block, nor of any below
- */
+/** The block to bisect with, if there is one: between `lo` and `hi`, and above `prunedTo`, whose state no one has. */
 export const midpoint = (lo: number, hi: number, prunedTo = lo): number | undefined => {
   const from = Math.max(lo, prunedTo)
   return hi - from < 2 ? undefined : from + Math.floor((hi - from) / 2)
@@ -127,10 +123,8 @@ export interface CreditRow extends Omit<BalanceCredit, "amount"> {
 const nowhere: KnownBalance = { number: 0, balance: 0n, nonce: 0, assumed: false }
 
 /**
- * The query of one address.
- *
- * @param since the bounds of a round; without them no unattributed receipt is searched for again
- * @param rows in the order of their blocks, as are `receipts`
+ * The query of one address, from rows in the order of their blocks. Without `since`, the bounds of a round, no
+ * unattributed receipt is searched for again.
  */
 export const balanceQueryOf = (
   { address, createdHead, due, everyRound, own, withNonce }: Watched,

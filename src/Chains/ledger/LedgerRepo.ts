@@ -210,14 +210,6 @@ export const paramsOf = ({ chain, mode }: Network, { address, blockHash, positio
 /** A key for maps and sets. */
 export const keyOf = ({ address, blockHash, position }: ReceiptKey): string => `${blockHash} ${address} ${position}`
 
-/** The `since` of a transfer, with the time of the newest stored block up to it, which is not after the transfer. */
-const sinceOf = (tx: Db, network: Network, { blockNumber, since }: DatedTransfer) =>
-  Effect.gen(function* () {
-    if (since === undefined || since >= blockNumber) return [null, null] as const
-    const stored = yield* newestBlockAt(tx, network, since)
-    return [since, stored?.time ?? 0] as const
-  })
-
 /**
  * Whether a new report contradicts an uncorroborated receipt. A transaction sends one amount, by its value or from
  * inside a contract, only one transaction is at an index of a block, and a block has one number: so one of the two
@@ -235,26 +227,26 @@ const replaced = (column: string): string => `${column} = iif(${isContradicting}
  *
  * @param corroborated whether the receipts count as corroborated, without a second provider
  */
-export const keepReceipts = (
-  { chain, mode }: Network,
-  transfers: ReadonlyArray<DatedTransfer>,
-  corroborated: boolean
-) =>
+export const keepReceipts = (network: Network, transfers: ReadonlyArray<DatedTransfer>, corroborated: boolean) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const now = yield* Clock.currentTimeMillis
     const touched: Array<Touched> = []
     const addresses = transfers.map(({ address }) => address)
-    const owners = yield* ownersOf(tx, mode, addresses)
+    const owners = yield* ownersOf(tx, network.mode, addresses)
     for (const transfer of transfers) {
       const owner = owners.get(transfer.address)
       if (owner === undefined) continue
       const [payment, txHash] = [owner.payment ?? null, transfer.txHash ?? null]
-      const key = paramsOf({ chain, mode }, transfer)
+      const key = paramsOf(network, transfer)
       const block = [transfer.place ?? 0, transfer.blockNumber, transfer.blockTime]
-      const currency = [txHash, payment, transfer.position, currencyFor({ chain, mode }, owner, transfer)]
+      const currency = [txHash, payment, transfer.position, currencyFor(network, owner, transfer)]
       const reported = [transfer.reportedBy ?? null, transfer.sender ?? null]
       const rest = [transfer.amount.toString(), payment, corroborated ? 1 : 0, now, ...reported]
+      // The newest stored block up to the first possible one is not after the transfer: its time dates the interval.
+      const since = (transfer.since ?? transfer.blockNumber) < transfer.blockNumber ? transfer.since : undefined
+      const stored = since === undefined ? undefined : yield* newestBlockAt(tx, network, since)
+      const interval = since === undefined ? [null, null] : [since, stored?.time ?? 0]
       yield* tx.run(
         `INSERT INTO receipts (chain, mode, block_hash, address, position, place, block_number, block_time, tx_hash,
            currency, amount, payment_id, canonical, corroborated, seen_at, reported_by, sender, since_number, since_time)
@@ -264,7 +256,7 @@ export const keepReceipts = (
            ${["amount", "tx_hash", "sender", "block_number", "block_time", "reported_by"].map(replaced).join(", ")},
            refuted = iif(${isContradicting}, 0, refuted), unverifiable = iif(${isContradicting}, 0, unverifiable),
            denied_by = iif(${isContradicting}, NULL, denied_by), canonical = iif(${isContradicting}, 1, 1 - refuted)`,
-        [...key, ...block, txHash, ...currency, ...rest, ...(yield* sinceOf(tx, { chain, mode }, transfer))]
+        [...key, ...block, txHash, ...currency, ...rest, ...interval]
       )
       touched.push(owner.payment)
     }

@@ -104,9 +104,8 @@ export const corroborateGenesis = Effect.fn("Providers.corroborateGenesis")(func
   if (own !== undefined && Either.isLeft(own)) return yield* own.left
   const key = `chains.${networkKey(network)}`
   // Named by their index too: several may have the same host.
-  const named = Arr.zip(clients, responses).map(
-    ([{ host }, response], i) => [`${host} (${i + 1} of rpc_urls)`, response] as const
-  )
+  const names = clients.map(({ host }, i) => `${host} (${i + 1} of rpc_urls)`)
+  const named = Arr.zip(names, responses)
   const reported = named.flatMap(([name, response]) =>
     Either.isRight(response) && response.right !== undefined ? [{ name, hash: response.right }] : []
   )

@@ -82,15 +82,11 @@ const findOnChain = Effect.fnUntraced(function* (
   hash: string,
   scanned: number
 ) {
-  const [transaction, included] = yield* sendBatch(provider.client, [
-    optional(getTransaction(hash)),
-    optional(getIncluded(hash))
-  ])
+  const calls = [optional(getTransaction(hash)), optional(getIncluded(hash))] as const
+  const [transaction, included] = yield* sendBatch(provider.client, calls)
   const key = `chains.${networkKey(watch.network)}`
   if (transaction === undefined) return undefined
-  if (included === undefined) {
-    return yield* refused(`${hash} is known and in no block yet: claim it once it is`)
-  }
+  if (included === undefined) return yield* refused(`${hash} is known and in no block yet: claim it once it is`)
   if (included.transactionHash !== hash) {
     return yield* inconsistent(provider.client, "eth_getTransactionReceipt", `it is of ${included.transactionHash}`)
   }
@@ -132,12 +128,7 @@ const movesOf = (watch: WatchContext, provider: Provider, hash: string) =>
     })
   )
 
-/**
- * The internal transfers of a successful transaction, without its own value; undefined where neither of two providers
- * traces it.
- *
- * @param raw the transaction as the node returns it
- */
+/** The internal transfers of a successful transaction, as the node returns it, without its own value; see `movesOf`. */
 const internalMoves = Effect.fnUntraced(function* (watch: WatchContext, provider: Provider, raw: unknown) {
   const decoded = decodeTransaction(raw)
   if (Either.isLeft(decoded)) return undefined

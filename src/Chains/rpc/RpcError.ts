@@ -88,16 +88,12 @@ export class RpcError extends Data.TaggedError("RpcError")<{
  *
  * @param retryAfter milliseconds for which the provider is left alone, where that is longer than the usual cooldown
  */
-export const inconsistent = (
-  { host }: { readonly host: string },
-  method: string,
-  detail: string,
-  retryAfter?: number
-): RpcError => new RpcError({ host, method, reason: "inconsistent", detail, retryAfter })
+export const inconsistent = ({ host }: Pick<RpcError, "host">, method: string, detail: string, retryAfter?: number) =>
+  new RpcError({ host, method, reason: "inconsistent", detail, retryAfter })
 
 /** The error of a provider that has another block, with the hash `found`, in place of one that was read. */
 export const otherBlock = (
-  client: { readonly host: string },
+  client: Pick<RpcError, "host">,
   { hash, number }: { readonly number: number; readonly hash: string },
   found: string | undefined,
   method = "eth_getBlockByNumber"

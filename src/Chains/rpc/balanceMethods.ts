@@ -193,11 +193,7 @@ const moveOf = ({ address, data, topics: [kind, from, to] }: typeof SimulatedLog
   return amount > 0n ? [{ from: `0x${from.slice(26)}`, to: `0x${to.slice(26)}`, amount }] : []
 }
 
-/**
- * The moves of each of a block's transactions, by simulating them again in their order on the parent block.
- *
- * @param transactions all of the block's, in their order
- */
+/** The moves of each of a block's transactions, all of them in their order, by simulating them on the parent block. */
 export const simulateBlock = (
   block: BlockRef,
   transactions: ReadonlyArray<Transaction>

@@ -39,11 +39,7 @@ const refusal = (error: unknown, failed: MakeRpcError, method: string): RpcError
   return failed(reason, errorText(error), { ...limits, method })
 }
 
-/**
- * The error of a response with a status other than 2xx. A known JSON-RPC error in the body is preferred to the status.
- *
- * @param json the body's value; undefined where it is not JSON
- */
+/** The error of a status other than 2xx: a known JSON-RPC error in the body, where that is JSON, else the status. */
 export const badStatus = (
   status: number,
   text: string,

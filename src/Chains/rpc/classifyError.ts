@@ -28,12 +28,10 @@ const known = [
   ...[/beyond current head/i].map(means("missing")),
 
   ...[
-    // Alchemy, Blast API
-    /up to an? (?<blocks>[\d,.]+k?) block range/i,
-    /block range should work: \[(?<from>0x[0-9a-f]+), ?(?<to>0x[0-9a-f]+)\]/i,
-    // Infura
-    /try with this block range \[(?<from>0x[0-9a-f]+), ?(?<to>0x[0-9a-f]+)\]/i,
-    /range \d+ exceeds limit of (?<blocks>\d+)/i,
+    /up to an? (?<blocks>[\d,.]+k?) block range/i, // Alchemy, Blast API
+    /block range should work: \[(?<from>0x[0-9a-f]+), ?(?<to>0x[0-9a-f]+)\]/i, // Alchemy, Blast API
+    /try with this block range \[(?<from>0x[0-9a-f]+), ?(?<to>0x[0-9a-f]+)\]/i, // Infura
+    /range \d+ exceeds limit of (?<blocks>\d+)/i, // Infura
     // reth, LlamaRPC
     /retry with the range (?<from>\d+)-(?<to>\d+)/i,
     /max block range (?:= )?(?<blocks>\d+)/i,
@@ -72,12 +70,10 @@ const known = [
     /rate.?limit/i,
     /request rate/i,
     /too many requests/i,
-    // QuickNode
-    /request limit reached/i,
-    /credits limited to/i,
-    // Alchemy
-    /compute units per second/i,
-    /capacity limit exceeded/i,
+    /request limit reached/i, // QuickNode
+    /credits limited to/i, // QuickNode
+    /compute units per second/i, // Alchemy
+    /capacity limit exceeded/i, // Alchemy
     /exceeded the RPS limit/i, // Chainstack
     /timeout on the free tier/i, // dRPC, at the limit of its free tier
     // Infura, GetBlock, Polygon's gateway
@@ -94,15 +90,12 @@ const known = [
     /state histories haven't been fully indexed/i,
     /pruned history unavailable/i,
     /no historical RPC/i, // Optimism before Bedrock
-    // nethermind
-    /no state available for block/i,
-    /MissingTrieNodeException/i,
-    // reth
-    /state at block #?\d+ is pruned/i,
-    /exceeds maximum proof window/i,
-    // erigon
-    /not available due to pruning/i,
-    /data before txNum=\d+ is not available/i,
+    /no state available for block/i, // nethermind
+    /MissingTrieNodeException/i, // nethermind
+    /state at block #?\d+ is pruned/i, // reth
+    /exceeds maximum proof window/i, // reth
+    /not available due to pruning/i, // erigon
+    /data before txNum=\d+ is not available/i, // erigon
     /running with state pruning/i, // Parity
     /archive requests require/i // PublicNode
   ].map(means("state")),
@@ -111,12 +104,10 @@ const known = [
   ...[/header not found/i, /unknown block/i, /block not found/i].map(means("missing")),
 
   ...[
-    // geth and its kin, reth
-    /does not exist.{0,5}is not available/i,
-    /method not found/i,
-    // nethermind, dRPC
-    /method .{0,60}(?:is not available|not supported|unsupported)/i,
-    /unsupported method/i,
+    /does not exist.{0,5}is not available/i, // geth and its kin, reth
+    /method not found/i, // geth and its kin, reth
+    /method .{0,60}(?:is not available|not supported|unsupported)/i, // nethermind, dRPC
+    /unsupported method/i, // nethermind, dRPC
     /not whitelisted/i, // PublicNode, GetBlock
     /not (?:included|available) (?:in|on) (?:your|the)[a-z ]{0,30}(?:plan|tier)/i, // Alchemy, QuickNode, Chainstack
     // A node without state overrides, or without the tracer

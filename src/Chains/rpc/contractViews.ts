@@ -2,7 +2,7 @@
 import { Effect, Either } from "effect"
 import { decodeFunctionResult, encodeFunctionData, type Hex, multicall3Abi } from "viem"
 import { type Call, ethCall, sendBatch } from "./methods.ts"
-import type { RpcClient } from "./Rpc.ts"
+import type { CallResult, RpcClient } from "./Rpc.ts"
 import type { RpcError, RpcReason } from "./RpcError.ts"
 
 /** The same address on every public chain, https://github.com/mds1/multicall */
@@ -17,12 +17,7 @@ export interface ContractView {
 /** What one call returned, or why it failed. */
 export type ViewResult = Either.Either<Hex, string>
 
-/**
- * What the views return in one call of Multicall3, in their order.
- *
- * @param allowFailure whether one that reverts leaves the others their results
- * @param block a block parameter
- */
+/** What views return in one call of Multicall3, in their order. Without `allowFailure` it fails where one reverts. */
 export const aggregate3 = (
   views: ReadonlyArray<ContractView>,
   allowFailure: boolean,
@@ -55,17 +50,10 @@ export const aggregate3 = (
     )
 })
 
-const sendSingly = (client: RpcClient, views: ReadonlyArray<ContractView>) =>
-  Effect.map(
-    client.sendEach(views.map((view) => ethCall(view))),
-    (replies): ReadonlyArray<ViewResult> =>
-      replies.map((reply) =>
-        Either.flatMap(
-          Either.mapLeft(reply, ({ reason }) => `eth_call failed (${reason})`),
-          (result) => (typeof result === "string" ? Either.right(result as Hex) : Either.left("no data"))
-        )
-      )
-  )
+const singleResult = (reply: CallResult): ViewResult => {
+  if (Either.isLeft(reply)) return Either.left(`eth_call failed (${reply.left.reason})`)
+  return typeof reply.right === "string" ? Either.right(reply.right as Hex) : Either.left("no data")
+}
 
 /** Reasons for which single calls would fail too. */
 const unavailable: ReadonlySet<RpcReason> = new Set(["unreachable", "timeout", "http", "rate_limited"])
@@ -82,6 +70,6 @@ export const readContractViews = (
     Effect.map(([returned]) => returned),
     Effect.catchIf(
       ({ reason }) => !unavailable.has(reason),
-      () => sendSingly(client, views)
+      () => Effect.map(client.sendEach(views.map((view) => ethCall(view))), (replies) => replies.map(singleResult))
     )
   )

@@ -223,7 +223,6 @@ export type TransactionList = typeof TransactionList.Type
 const decodeTransactionList = decoder(TransactionList)
 const HashedList = TransactionList.pick("hash", "transactions")
 const decodeHashedList = decoder(HashedList)
-const decodeHashes = decoder(TransactionList.pick("transactions"))
 
 /** The transactions of a block, by its hash. */
 export const getBlockTransactions = (blockHash: string): Call<TransactionList> => ({
@@ -244,7 +243,7 @@ export const findBlockTransactions = (number: number): Call<typeof HashedList.Ty
 /** The hashes of a block's transactions. */
 export const getTransactionHashes = (number: number): Call<ReadonlyArray<string>> => ({
   ...blockByNumber(number),
-  decode: (result) => Either.map(decodeHashes(result), ({ transactions }) => transactions)
+  decode: (result) => Either.map(decodeHashedList(result), ({ transactions }) => transactions)
 })
 
 /** The chain id (EIP-155) of the provider's chain. */
@@ -256,12 +255,7 @@ export const getGasPrice: Call<bigint> = { method: "eth_gasPrice", params: [], d
 /** The code of a contract at the head, unchecked. "0x" where there is none. */
 export const getCode = (address: string): RpcRequest => ({ method: "eth_getCode", params: [address, "latest"] })
 
-/**
- * Calls a contract, and changes nothing. The response is unchecked.
- *
- * @param block a block parameter
- * @param overrides state that the call finds instead, by address
- */
+/** Calls a contract at a block parameter, with overrides of state by address. The response is unchecked. */
 export const ethCall = (
   call: { readonly to: string; readonly data: string },
   block: unknown = "latest",
