@@ -46,7 +46,7 @@ const trafficAt = (intervals: Intervals, blocks: number, sizes: Sizes): Traffic 
   // A look at a head that has not moved reads nothing.
   const reads = Math.min(looks, blocks)
   const wholeBlocks = sizes.block > 0 ? blocks : 0
-  // With each tag the verification pass reads the blocks that have become final.
+  // With each tag the verification pass reads the blocks that have become deep.
   const tags = Math.min(day / Math.max(intervals.tags, intervals.look), blocks)
   return {
     calls: Math.round(2 * looks + 2 * reads + wholeBlocks + 3 * tags + intervals.balances + intervals.prices),

@@ -28,8 +28,11 @@ export const requirementOf = (
   return asked.length > 0 ? "safe" : undefined
 }
 
-/** Without a `finalized` tag a block is final at this many times the confirmations. */
+/** A block is deep at this many times the confirmations, and final without a `finalized` tag. */
 const finalDepth = 4
+
+/** The number of the newest block that is deep: providers rarely differ about it, minutes before a tag makes it final. */
+export const deepBlock = (confirmations: number, head: number): number => head - finalDepth * confirmations
 
 /**
  * The number of the newest block that a reorg is not expected to replace any more. The `finalized` tag comes from a single
@@ -44,4 +47,4 @@ export const finalBlock = ({
   /** The number of the block with that tag, where the chain has one. */
   readonly finalized: number | undefined
   readonly head: number
-}): number => Math.min(finalized ?? head, head - finalDepth * confirmations)
+}): number => Math.min(finalized ?? head, deepBlock(confirmations, head))

@@ -91,6 +91,6 @@ export interface Scan {
   /** Block numbers of the chain's tags when last read; undefined where it has none or none was read. */
   readonly safe: number | undefined
   readonly finalized: number | undefined
-  /** The final block up to which the verification pass has read the chain again. */
+  /** The block up to which the verification pass has read the chain again. */
   readonly verified: number
 }

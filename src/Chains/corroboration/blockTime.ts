@@ -5,13 +5,12 @@ import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { type BlockHeader, findHeader, sendBatch } from "../rpc/methods.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
-import { wrongBlock } from "./finalBlockDispute.ts"
+import { wrongBlock } from "./blockDispute.ts"
 
 /**
  * The time of a stored block, as a quorum of the providers has it. One provider alone has reported the stored time, and
  * payments end by it: where a quorum says otherwise, its time replaces the stored one, and whoever reports another one is
- * contradicted. Without a quorum the stored time stays: `isDisputed` where two have the block, with different times. Also
- * returns the header of each provider that has the block.
+ * contradicted. Without a quorum the stored time stays: `isDisputed` where two have the block, with different times.
  */
 export const corroborateTime = Effect.fn("Watcher.corroborateTime")(function* (
   { network, providers, writer }: WatchContext,
@@ -21,19 +20,18 @@ export const corroborateTime = Effect.fn("Watcher.corroborateTime")(function* (
   const ballot = new Ballot<BlockRef, BlockHeader, Provider>(
     (one, other) => one.hash === other.hash && one.time === other.time
   )
-  const headers = new Map<Provider, BlockHeader>()
   for (const provider of asked) {
     // One that fails has no voice. What follows asks it too, and deals with its failure.
     const look = yield* Effect.either(sendBatch(provider.client, [findHeader(block.number)]))
     const header = Either.isRight(look) ? look.right[0] : undefined
     if (header === undefined) continue
-    if (header.hash === block.hash) headers.set(provider, header)
     ballot.vote(block, provider, yes(header))
   }
   const { agreed, claims, outcome } = ballot.tally(block)
   const found = agreed[0]?.value
   if (outcome !== "shown" || found === undefined) {
-    return { time: block.time, headers, isDisputed: headers.size >= quorum }
+    const having = claims.filter(({ value }) => value.hash === block.hash)
+    return { time: block.time, isDisputed: having.length >= quorum }
   }
   const { hash, time } = found
   for (const { by, value } of claims) {
@@ -45,11 +43,11 @@ export const corroborateTime = Effect.fn("Watcher.corroborateTime")(function* (
       yield* providers.contradicted(by, detail)
     }
   }
-  if (hash !== block.hash) return { time: block.time, headers, isDisputed: true }
-  if (time === block.time) return { time, headers, isDisputed: false }
+  if (hash !== block.hash) return { time: block.time, isDisputed: true }
+  if (time === block.time) return { time, isDisputed: false }
   yield* Effect.logError("a provider reported a false block time, which the time by two others replaces").pipe(
     Effect.annotateLogs({ number: block.number, hash: block.hash, reported: block.time, time })
   )
   yield* writer.write(Ledger.setBlockTime(network, { ...block, time }))
-  return { time, headers, isDisputed: false }
+  return { time, isDisputed: false }
 })

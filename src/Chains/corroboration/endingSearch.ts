@@ -286,17 +286,12 @@ export const makeEndingSearch = (watch: WatchContext): EndingSearch => {
     provider: Provider,
     others: ReadonlyArray<Provider>,
     heads: ReadonlyArray<ProviderHead>,
-    {
-      due,
-      headers,
-      scan,
-      settled
-    }: NonNullable<Effect.Effect.Success<ReturnType<typeof dueAt>>> & Pick<SearchPage, "headers">
+    { due, scan, settled }: NonNullable<Effect.Effect.Success<ReturnType<typeof dueAt>>>
   ) {
     // Below `verified`, the verification pass has already read the blocks from another provider.
     const after = Math.max(scan.verified, Math.min(...due.map(({ createdHead }) => createdHead ?? 0)))
     const singleSourced = yield* singleSourcedOf(watch, due, settled)
-    const page = { due, singleSourced, after, settled, headers }
+    const page = { due, singleSourced, after, settled }
     const { ballot, evidence, reason } = yield* searchProviders(provider, others, heads, page, scan.verified)
     const { corroborated, denied, undated, unshown } = ballot
     const [first = noIncome, second = noIncome] = evidence
@@ -346,7 +341,7 @@ export const makeEndingSearch = (watch: WatchContext): EndingSearch => {
       return
     }
     const asked = heads.map(({ provider }) => provider)
-    const { headers, isDisputed, time } = yield* corroborateTime(watch, asked, dated.settled)
+    const { isDisputed, time } = yield* corroborateTime(watch, asked, dated.settled)
     if (isDisputed) {
       for (const { payment } of dated.due) searches.lengthen(payment, now)
       return void note(waitsForTimes)
@@ -354,7 +349,7 @@ export const makeEndingSearch = (watch: WatchContext): EndingSearch => {
     const page = time === dated.settled.time ? dated : yield* dueAt(shared, waiting)
     if (page === undefined) return
     for (const { payment } of page.due) searches.lengthen(payment, now)
-    const reason = yield* searchPage(provider, others, heads, { ...page, headers })
+    const reason = yield* searchPage(provider, others, heads, page)
     if (reason !== undefined || waiting.length === 0) note(reason)
   })
 

@@ -5,7 +5,7 @@ import { yes } from "../evidence/Ballot.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { type BlockHeader, getHeader, sendBatch } from "../rpc/methods.ts"
+import { getHeader, sendBatch } from "../rpc/methods.ts"
 import { inconsistent } from "../rpc/RpcError.ts"
 import { readTokenTransfers } from "../scan/readRange.ts"
 import { sourceOf, type WatchContext } from "../scan/WatchContext.ts"
@@ -26,7 +26,7 @@ import { type SecondEvidence, type SingleSourced, secondEvidenceOf } from "./sec
 const searchLogs = Effect.fnUntraced(function* (
   watch: WatchContext,
   provider: Provider,
-  { after, due, headers, settled }: SearchPage
+  { after, due, settled }: SearchPage
 ) {
   const watched = new AddressSet()
   for (const { address } of due) watched.add(address)
@@ -34,19 +34,18 @@ const searchLogs = Effect.fnUntraced(function* (
   const found: Array<DatedTransfer> = []
   for (let from = after; from < settled.number; ) {
     const to = Math.min(settled.number, from + provider.blockRange.blocks)
-    const known = to === settled.number ? headers.get(provider) : undefined
-    const last = known ?? (yield* sendBatch(provider.client, [getHeader(to)]))[0]
+    const isLast = to === settled.number
+    const blocks = to - from
+    const part = yield* readTokenTransfers(source, from, { number: to, hash: isLast ? settled.hash : undefined }).pipe(
+      Effect.tapError((error) => Effect.sync(() => provider.blockRange.failed(error, blocks)))
+    )
     // The headers are the provider's own. Its last one must be the block that the watcher read, on the same branch.
-    if (to === settled.number && last.time !== settled.time) {
-      const detail = `block ${to} has the time ${last.time} at this provider, and had ${settled.time} when it was read`
+    const last = part.end ?? (isLast ? (yield* sendBatch(provider.client, [getHeader(to)]))[0] : undefined)
+    if (isLast && last?.time !== settled.time) {
+      const detail = `block ${to} has the time ${last?.time} at this provider, and had ${settled.time} when it was read`
       return yield* inconsistent(provider.client, "eth_getBlockByNumber", detail)
     }
-    const end = to === settled.number ? { ...last, hash: settled.hash } : last
-    const part = readTokenTransfers(source, { number: from, hash: "", time: 0 }, end)
-    const blocks = to - from
-    found.push(
-      ...(yield* Effect.tapError(part, (error) => Effect.sync(() => provider.blockRange.failed(error, blocks))))
-    )
+    found.push(...part.transfers)
     from = to
   }
   return found
@@ -60,8 +59,6 @@ export interface SearchPage {
   /** The blocks above `after` up to `settled`. */
   readonly after: number
   readonly settled: BlockRef
-  /** Of the block `settled`, by the providers that have it. */
-  readonly headers: ReadonlyMap<Provider, BlockHeader>
 }
 
 /** What one provider's search found. */

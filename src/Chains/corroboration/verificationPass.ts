@@ -1,6 +1,6 @@
 import { Effect, Either } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
-import { finalBlock } from "../../Domain/Finality.ts"
+import { deepBlock, finalBlock } from "../../Domain/Finality.ts"
 import type { Scan } from "../../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
 import { Ballot, unanimous, yes } from "../evidence/Ballot.ts"
@@ -8,16 +8,16 @@ import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import { refusals } from "../providers/BlockRange.ts"
 import { inTime, type Provider } from "../providers/Providers.ts"
-import { type BlockHeader, getHeader, sendBatch } from "../rpc/methods.ts"
+import { getHeader, sendBatch } from "../rpc/methods.ts"
 import { inconsistent, type RpcError } from "../rpc/RpcError.ts"
 import { readTokenTransfers } from "../scan/readRange.ts"
 import { isOnlyProvider, sourceOf, type WatchContext } from "../scan/WatchContext.ts"
+import { settleDispute } from "./blockDispute.ts"
 import * as CorroborationRepo from "./CorroborationRepo.ts"
-import { settleDispute } from "./finalBlockDispute.ts"
 import * as SecondEvidenceRepo from "./SecondEvidenceRepo.ts"
 
 /**
- * The verification pass: once blocks are final, they are read a second time, from every usable provider. A provider
+ * The verification pass: once blocks are deep, they are read a second time, from every usable provider. A provider
  * that returned incomplete logs when the blocks were new is found out here, even if it serves again now. Missed
  * receipts are added to the ledger, and receipts that two providers report alike are corroborated, dust included.
  *
@@ -54,11 +54,10 @@ const otherBlock = ({ client }: Provider, { number, hash }: { readonly number: n
   )
 
 /** The provider refused a range of several blocks: a smaller one may pass. */
-const isTooLarge = ({ reason }: RpcError, after: number, last: BlockHeader): boolean =>
-  refusals.has(reason) && last.number - after > 1
+const isTooLarge = ({ reason }: RpcError, blocks: number): boolean => refusals.has(reason) && blocks > 1
 
 /**
- * Asks who is wrong where another provider contradicts the serving one about a final block. Fails where the serving one
+ * Asks who is wrong where another provider contradicts the serving one about a deep block. Fails where the serving one
  * is wrong. Returns whether the dispute stays open.
  */
 const resolveDispute = Effect.fnUntraced(function* (
@@ -79,12 +78,12 @@ const resolveDispute = Effect.fnUntraced(function* (
   }
   if (dispute._tag === "None") {
     // Both have the same block now: a load balancer may have mixed its nodes. The other provider is left out this time.
-    watch.troubles.note("final blocks", error.summary)
+    watch.troubles.note("deep blocks", error.summary)
     return false
   }
   // The pass does not go beyond it.
-  if (watch.troubles.note("final blocks", dispute.reason)) {
-    yield* Effect.logError("two providers disagree about a final block").pipe(
+  if (watch.troubles.note("deep blocks", dispute.reason)) {
+    yield* Effect.logError("two providers disagree about a deep block").pipe(
       Effect.annotateLogs({ reason: dispute.reason })
     )
   }
@@ -92,41 +91,39 @@ const resolveDispute = Effect.fnUntraced(function* (
 })
 
 /**
- * Reads the blocks above `after` up to `last` from each provider. Undefined where two of them disagree about the last
- * block and the dispute stays open. Another provider than the serving one that fails gets a cooldown and is left out.
- * Fails where the serving provider fails, or the range is too large for one of them.
+ * Reads the blocks above `after` up to `to`, first from the serving provider, then from the others up to the block that it
+ * has there. Undefined where two of them disagree about that block and the dispute stays open. Another provider that fails
+ * gets a cooldown and is left out. Fails where the serving provider fails, or the range is too large for one of them.
  */
 const readAll = Effect.fnUntraced(function* (
   watch: WatchContext,
   serving: Provider,
-  readers: ReadonlyArray<Provider>,
+  others: ReadonlyArray<Provider>,
   after: number,
-  last: BlockHeader
+  to: number
 ) {
+  const readBy = (reader: Provider, hash: string | undefined) =>
+    readTokenTransfers(sourceOf(watch, reader), after, { number: to, hash }).pipe(
+      Effect.tap(() => Effect.sync(() => reader.blockRange.succeeded(to - after))),
+      Effect.tapErrorTag("RpcError", (error) => Effect.sync(() => reader.blockRange.failed(error, to - after)))
+    )
+  const { end, transfers } = yield* readBy(serving, undefined)
   const reports = yield* Effect.forEach(
-    readers,
-    (reader) => {
-      const read = readTokenTransfers(sourceOf(watch, reader), { number: after, hash: "", time: 0 }, last)
-      return (reader === serving ? read : inTime(reader, "eth_getLogs", read)).pipe(
-        Effect.map((transfers): ReadonlyArray<BlockReport> => {
-          reader.blockRange.succeeded(last.number - after)
-          return [{ provider: reader, transfers }]
-        }),
-        Effect.tap(() => (reader === serving ? Effect.void : watch.providers.answered(reader))),
+    others,
+    (other) =>
+      inTime(other, "eth_getLogs", readBy(other, end?.hash)).pipe(
+        Effect.tap(() => watch.providers.answered(other)),
+        Effect.map((read): ReadonlyArray<BlockReport> => [{ provider: other, transfers: read.transfers }]),
         Effect.catchTag("RpcError", (error) => {
-          reader.blockRange.failed(error, last.number - after)
-          if (reader === serving || isTooLarge(error, after, last)) return error
-          if (error.reason !== "inconsistent") return Effect.as(watch.providers.failed(reader, error), [])
-          return Effect.map(resolveDispute(watch, serving, reader, last.number, error), (open) =>
-            open ? undefined : []
-          )
+          if (isTooLarge(error, to - after)) return error
+          if (error.reason !== "inconsistent") return Effect.as(watch.providers.failed(other, error), [])
+          return Effect.map(resolveDispute(watch, serving, other, to, error), (open) => (open ? undefined : []))
         })
-      )
-    },
+      ),
     { concurrency: "unbounded" }
   )
   const undisputed = reports.filter((report) => report !== undefined)
-  return undisputed.length === reports.length ? undisputed.flat() : undefined
+  return undisputed.length < reports.length ? undefined : [...undisputed.flat(), { provider: serving, transfers }]
 })
 
 /**
@@ -192,7 +189,7 @@ const corroboratedTransfers = Effect.fnUntraced(function* (
   )
 })
 
-/** The result of one call. `waits`: for another provider. `more`: there are further final blocks to read. */
+/** The result of one call. `waits`: for another provider. `more`: there are further deep blocks to read. */
 type PassResult = "waits" | "more" | "done"
 
 /** What one block range of a pass has found. */
@@ -221,41 +218,37 @@ const store = ({ settlement, writer, ...watch }: WatchContext, scan: Scan, part:
   )
 
 /**
- * Reads the next range of final blocks again, from every usable provider, and stores what it finds.
+ * Reads the next range of deep blocks again, from every usable provider, and stores what it finds.
  *
  * Where no other provider can be used, the pass waits until the serving one decides alone. Then that one rereads the
  * blocks by itself, since a load balancer may ask another node this time. That does not verify them: the pass is
  * repeated once another provider is back.
- *
- * @param finalized the block with the tag `finalized`, where the chain has one
  */
 export const verificationPass = Effect.fn("Watcher.verificationPass")(function* (
   watch: WatchContext,
   provider: Provider,
-  finalized: BlockHeader | undefined,
   state: PassState = startPass()
 ) {
   const { network, providers, reader, watched } = watch
   const scan = yield* Ledger.scan(reader, network)
   if (scan === undefined) return "done" satisfies PassResult
-  const final = finalBlockOf(watch, scan.head.number, finalized?.number)
-  if (final <= scan.verified) return "done" satisfies PassResult
+  const deep = deepBlock(watch.chain.confirmations, scan.head.number)
+  if (deep <= scan.verified) return "done" satisfies PassResult
   const others = yield* providers.others(provider)
   const isSole = others.length === 0 && !isOnlyProvider(watch)
   const isPatient = () => !providers.decidesAlone(provider)
   if (isSole && isPatient()) return "waits" satisfies PassResult
   const after = isSole ? Math.max(scan.verified, state.aloneTo) : scan.verified
-  if (final <= after) return "done" satisfies PassResult
+  if (deep <= after) return "done" satisfies PassResult
   // A contradicted provider still counts for the quorum, but adds no receipts of its own.
-  const readers = [...(yield* providers.witnesses(provider)), provider]
+  const witnesses = yield* providers.witnesses(provider)
   const trusted = [...others, provider]
   const read = Effect.fnUntraced(function* (): Effect.fn.Return<PassRange | undefined, RpcError | StoreUnavailable> {
-    const to = Math.min(final, after + Math.min(...readers.map(({ blockRange }) => blockRange.blocks)))
+    const to = Math.min(deep, after + Math.min(...[...witnesses, provider].map(({ blockRange }) => blockRange.blocks)))
     const verified = { network, missed: [], corroborated: [], to, isVerified: true } satisfies PassRange
     if (watched.size === 0) return verified
-    const [last] = to === finalized?.number ? [finalized] : yield* sendBatch(provider.client, [getHeader(to)])
-    const reading = yield* Effect.either(readAll(watch, provider, readers, after, last))
-    if (Either.isLeft(reading)) return isTooLarge(reading.left, after, last) ? yield* read() : yield* reading.left
+    const reading = yield* Effect.either(readAll(watch, provider, witnesses, after, to))
+    if (Either.isLeft(reading)) return isTooLarge(reading.left, to - after) ? yield* read() : yield* reading.left
     const reports = reading.right
     if (reports === undefined) return undefined
     const trustedReports = reports.filter((report) => trusted.includes(report.provider))
@@ -274,8 +267,8 @@ export const verificationPass = Effect.fn("Watcher.verificationPass")(function* 
     )
   }
   yield* store(watch, scan, part)
-  if (part.isVerified) watch.troubles.note("final blocks", undefined)
+  if (part.isVerified) watch.troubles.note("deep blocks", undefined)
   else state.aloneTo = part.to
-  const passed: PassResult = part.to < final ? "more" : "done"
+  const passed: PassResult = part.to < deep ? "more" : "done"
   return passed
 })

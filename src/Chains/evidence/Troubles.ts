@@ -1,5 +1,5 @@
 /** What a trouble is about. */
-type Subject = "clock" | "finality" | "final blocks" | "receipts" | "ends of payments" | `task ${string}`
+type Subject = "clock" | "finality" | "deep blocks" | "receipts" | "ends of payments" | `task ${string}`
 
 interface Trouble {
   readonly reason: string

@@ -20,7 +20,7 @@
  * when. A lagging node and one that stands still are waited for first: the higher one may be the liar.
  *
  * The serving provider may still delay: blocks are read from it alone, and what it leaves out is found by another one when
- * the payment ends, when the blocks are final, or at the next sweep.
+ * the payment ends, when the blocks are deep, or at the next sweep.
  *
  * The table is the list of these questions. docs/providers.md prints it, and a test fails where source calls a provider
  * without a row here.
@@ -46,7 +46,7 @@ export const questions: ReadonlyArray<Question> = [
     asks: "which transfers are in new blocks",
     agree: "nobody: what the serving one reports shows as `detecting`, and counts by the next rows",
     answers: "logs and transactions of blocks that follow each other by their parents' hashes",
-    differ: "what it leaves out is found at the payment's end, in final blocks or by a sweep",
+    differ: "what it leaves out is found at the payment's end, in deep blocks or by a sweep",
     alone: "the same",
     asked: {
       "Chains/scan/readRange.ts": ["getBlockLogs", "getFullBlock", "getHeader", "getLogs", "getTransactionReceipt"],
@@ -123,14 +123,14 @@ export const questions: ReadonlyArray<Question> = [
     asked: { "Chains/corroboration/blockTime.ts": ["findHeader"] }
   },
   {
-    asks: "which transfers are in final blocks",
+    asks: "which transfers are in blocks four times as deep as the confirmations",
     agree: "all that answer read them again; a transfer that one adds counts as a receipt does",
     answers: "the logs of a range on the branch that was read",
     differ: "a third one says who has the wrong block; without one the pass waits, and /readyz names both",
     alone: "the serving one reads alone after the patience, and again with the next that is back",
     asked: {
       "Chains/corroboration/verificationPass.ts": ["getHeader"],
-      "Chains/corroboration/finalBlockDispute.ts": ["findHeader"]
+      "Chains/corroboration/blockDispute.ts": ["findHeader"]
     }
   },
   {

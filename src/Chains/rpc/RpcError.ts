@@ -94,7 +94,7 @@ export const inconsistent = ({ host }: Pick<RpcError, "host">, method: string, d
 /** The error of a provider that has another block, with the hash `found`, in place of one that was read. */
 export const otherBlock = (
   client: Pick<RpcError, "host">,
-  { hash, number }: { readonly number: number; readonly hash: string },
+  { hash, number }: { readonly number: number; readonly hash: string | undefined },
   found: string | undefined,
   method = "eth_getBlockByNumber"
 ): RpcError => inconsistent(client, method, `block ${number} was ${hash} and is ${found}`)

@@ -43,10 +43,12 @@ const finalErrors: ReadonlySet<RpcReason> = new Set(["unreachable", "rate_limite
 
 type Transfers = ReadonlyArray<Transfer>
 
+type Named = Pick<BlockRef, "number" | "hash">
+
 /** Transfers to watched addresses among logs of the block. */
 const ours = (
   { client, contracts, watched }: ScanSource,
-  { hash }: BlockRef,
+  { hash }: Named,
   method: string,
   logs: ReadonlyArray<unknown>
 ): Effect.Effect<Transfers, RpcError> => {
@@ -57,7 +59,7 @@ const ours = (
 }
 
 /** The transfers of each filter, in one batch; left: the provider refuses it, or may have truncated the response. */
-const partsOf = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef, filters: ReadonlyArray<LogFilter>) {
+const partsOf = Effect.fnUntraced(function* (source: ScanSource, block: Named, filters: ReadonlyArray<LogFilter>) {
   const { client } = source
   const calls = filters.map((filter) => getBlockLogs(block.hash, filter))
   const replies = yield* client.sendEach(calls.map(({ method, params }) => ({ method, params }))).pipe(
@@ -83,7 +85,7 @@ const partsOf = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef
 /**
  * Transfers by each contract, and the contracts with too many. One per call: each may reach the limit of a response.
  */
-const byContract = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef) {
+const byContract = Effect.fnUntraced(function* (source: ScanSource, block: Named) {
   const transfers: Array<Transfer> = []
   const left: Array<string> = []
   for (const contract of source.contracts.keys()) {
@@ -95,11 +97,7 @@ const byContract = Effect.fnUntraced(function* (source: ScanSource, block: Block
 })
 
 /** Transfers by some contracts. Receivers with too many transfers for one response are halved. */
-const byReceivers = Effect.fnUntraced(function* (
-  source: ScanSource,
-  block: BlockRef,
-  contracts: ReadonlyArray<string>
-) {
+const byReceivers = Effect.fnUntraced(function* (source: ScanSource, block: Named, contracts: ReadonlyArray<string>) {
   const transfers: Array<Transfer> = []
   const { size } = source.watched
   const left: Array<ReadonlyArray<string>> = Arr.chunksOf(source.watched, Math.min(maxReceivers, Math.ceil(size / 2)))
@@ -120,7 +118,7 @@ const byReceivers = Effect.fnUntraced(function* (
 /** Transfers of one receipt, whose logs must explain its whole bloom; adds their bits to those of the block. */
 const ofReceipt = Effect.fnUntraced(function* (
   source: ScanSource,
-  block: BlockRef,
+  block: Named,
   { blockHash, logs, logsBloom, transactionHash }: LoggedReceipt,
   bits: Uint8Array
 ) {
@@ -144,7 +142,7 @@ const ofReceipt = Effect.fnUntraced(function* (
 /** Transfers of all of a block's transactions, from pages of receipts. */
 const fromReceipts = Effect.fnUntraced(function* (
   source: ScanSource,
-  block: BlockRef,
+  block: Named,
   { logsBloom, transactions }: TransactionList,
   pages: Iterable<Effect.Effect<ReadonlyArray<LoggedReceipt>, RpcError>>
 ) {
@@ -166,13 +164,13 @@ const fromReceipts = Effect.fnUntraced(function* (
   return transfers
 })
 
-const byReceipts = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef) {
+const byReceipts = Effect.fnUntraced(function* (source: ScanSource, block: Named) {
   const calls = [getBlockReceipts(block.number), getBlockTransactions(block.hash)] as const
   const [receipts, list] = yield* sendBatch(source.client, calls)
   return yield* fromReceipts(source, block, list, [Effect.succeed(receipts)])
 })
 
-const byTransactions = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef) {
+const byTransactions = Effect.fnUntraced(function* (source: ScanSource, block: Named) {
   const [list] = yield* sendBatch(source.client, [getBlockTransactions(block.hash)])
   const pages = Arr.chunksOf(list.transactions.map(getLoggedReceipt), receiptsPerBatch)
   const reads = pages.map((page) => sendBatch(source.client, page))
@@ -186,7 +184,7 @@ const byTransactions = Effect.fnUntraced(function* (source: ScanSource, block: B
  */
 export const readOversizedBlock = Effect.fn("Scan.readOversizedBlock")(function* (
   source: ScanSource,
-  block: BlockRef,
+  block: Named,
   refusal: RpcError
 ) {
   const { client, contracts, watched } = source

@@ -40,6 +40,12 @@ const batchesAtOnce = 2
 /** Headers, or the logs of single blocks, in one batch; providers allow from 100 calls up. */
 const smallPerBatch = 50
 
+/** The last block of a range of logs. Without a hash it is the one that the provider itself has at that height. */
+interface LogsEnd {
+  readonly number: number
+  readonly hash: string | undefined
+}
+
 /** A range of blocks that was read completely. */
 export interface ReadRange {
   /** The last block of the range. */
@@ -151,8 +157,8 @@ const checkMissingLogs = Effect.fnUntraced(function* (
 const logsWith = <A>(
   source: ScanSource,
   filter: LogFilter,
-  after: BlockRef,
-  last: BlockRef,
+  after: number,
+  last: LogsEnd,
   others: ReadonlyArray<Call<A>>
 ) => {
   const { client, contracts, stuck = false } = source
@@ -163,10 +169,10 @@ const logsWith = <A>(
   const needsParts = ({ method, reason, retryAfter }: RpcError) => {
     const isAtOnce = refusals.has(reason) && retryAfter === undefined
     const isLater = stuck && (refusals.has(reason) || reason === "timeout" || reason === "http")
-    return last.number === after.number + 1 && method.includes("eth_getLogs") && (isAtOnce || isLater)
+    return last.number === after + 1 && method.includes("eth_getLogs") && (isAtOnce || isLater)
   }
   // An empty list of contracts would ask for every contract's logs.
-  const logsCall = contracts.size > 0 ? getLogs(after.number + 1, last.number, filter) : undefined
+  const logsCall = contracts.size > 0 ? getLogs(after + 1, last.number, filter) : undefined
   return sendBatch(client, [logsCall, ...others]).pipe(
     Effect.flatMap(
       ([logs = [], ...results]) => truncationOf(client, logs) ?? Effect.succeed({ logs, results, parts: undefined })
@@ -174,7 +180,8 @@ const logsWith = <A>(
     Effect.catchIf(needsParts, (error) =>
       Effect.gen(function* () {
         const results = yield* sendBatch(client, others)
-        return { logs: [], results, parts: yield* readOversizedBlock(source, last, error) }
+        const { hash = (yield* sendBatch(client, [getHeader(last.number)]))[0].hash } = last
+        return { logs: [], results, parts: yield* readOversizedBlock(source, { ...last, hash }, error) }
       })
     )
   )
@@ -197,7 +204,7 @@ const readFullBlocks = Effect.fnUntraced(function* (source: ScanSource, after: B
   const filter = transferFilter(contracts.keys(), watched)
   const calls = Arr.range(after.number + 1, last.number).map(getFullBlock)
   const read = (found: ReadonlyArray<FullBlock>) => Effect.forEach(found, (block) => readBlock(source, block))
-  const found = yield* logsWith(source, filter, after, last, calls.slice(0, blocksPerBatch))
+  const found = yield* logsWith(source, filter, after.number, last, calls.slice(0, blocksPerBatch))
   const first = yield* read(found.results)
   const rest = yield* Effect.forEach(
     Arr.chunksOf(calls.slice(blocksPerBatch), blocksPerBatch),
@@ -217,16 +224,20 @@ const readFullBlocks = Effect.fnUntraced(function* (source: ScanSource, after: B
   return yield* withTimes(client, [...tokens, ...(yield* succeeded(client, native))], headers)
 })
 
-const readLogs = Effect.fnUntraced(function* (source: ScanSource, after: BlockRef, last: BlockRef) {
+/**
+ * The token transfers in the blocks above `after` up to `last`, each checked against its block's header, without native
+ * transfers; and the header of `last`, which is not asked for where there are no tokens.
+ */
+export const readTokenTransfers = Effect.fnUntraced(function* (source: ScanSource, after: number, last: LogsEnd) {
   const { client, contracts, watched } = source
-  if (contracts.size === 0) return []
+  if (contracts.size === 0) return { end: undefined, transfers: [] }
   const filter = transferFilter(contracts.keys(), watched)
   // In one batch: the node that returns the logs has the last block of the range.
   const found = yield* logsWith(source, filter, after, last, [getHeader(last.number)])
   const [end] = found.results
-  if (end?.hash !== last.hash) return yield* otherBlock(client, last, end?.hash)
+  if (end === undefined || end.hash !== (last.hash ?? end.hash)) return yield* otherBlock(client, last, end?.hash)
   const tokens = yield* tokensOf(source, filter, found, [end])
-  const outside = tokens.find(({ blockNumber }) => blockNumber <= after.number || blockNumber > last.number)
+  const outside = tokens.find(({ blockNumber }) => blockNumber <= after || blockNumber > last.number)
   if (outside !== undefined) {
     return yield* inconsistent(client, "eth_getLogs", `a log of block ${outside.blockNumber} came for another range`)
   }
@@ -234,7 +245,7 @@ const readLogs = Effect.fnUntraced(function* (source: ScanSource, after: BlockRe
   others.delete(end.number)
   const calls = Array.from(others, (number) => getHeader(number))
   const headers = yield* sendInBatches(client, calls, smallPerBatch, batchesAtOnce)
-  return yield* withTimes(client, tokens, [end, ...headers])
+  return { end, transfers: yield* withTimes(client, tokens, [end, ...headers]) }
 })
 
 /**
@@ -245,10 +256,9 @@ const readLogs = Effect.fnUntraced(function* (source: ScanSource, after: BlockRe
  * next tick finds that `last` is orphaned, and the range is read again.
  */
 export const readRange = Effect.fn("Scan.readRange")(function* (source: ScanSource, after: BlockRef, last: BlockRef) {
-  const read = chainTraits[source.chain.chain].readsFullBlocks ? readFullBlocks : readLogs
+  const transfers = chainTraits[source.chain.chain].readsFullBlocks
+    ? yield* readFullBlocks(source, after, last)
+    : (yield* readTokenTransfers(source, after.number, last)).transfers
   const end: BlockRef = { number: last.number, hash: last.hash, time: last.time }
-  return { end, transfers: yield* read(source, after, last), unwatched: false } satisfies ReadRange
+  return { end, transfers, unwatched: false } satisfies ReadRange
 })
-
-/** The token transfers of final blocks, each checked against its block's header; without native transfers. */
-export const readTokenTransfers = readLogs

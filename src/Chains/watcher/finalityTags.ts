@@ -44,13 +44,9 @@ interface ReportedTag {
 /** The chain's finality tags, and whether payments that require one can be confirmed. */
 export interface Finality {
   /**
-   * Reads the tags and stores them, and notes what is wrong with those that policies require. Returns the newest block that
-   * this provider calls final, if it knows the tag.
+   * Reads the tags and stores them, and notes what is wrong with those that policies require.
    */
-  readonly read: (
-    provider: Provider,
-    head: BlockRef
-  ) => Effect.Effect<BlockHeader | undefined, RpcError | StoreUnavailable>
+  readonly read: (provider: Provider, head: BlockRef) => Effect.Effect<void, RpcError | StoreUnavailable>
 }
 
 /** Makes the reader of one chain's tags. Those that a policy requires are read from the other providers too. */
@@ -91,16 +87,16 @@ export const makeFinality = (watch: WatchContext): Finality => {
    */
   const find = Effect.fnUntraced(function* (provider: Provider, tag: FinalityTag) {
     const own = yield* findTagged(provider, tag)
-    if (!needed.has(tag) || isOnlyProvider(watch)) return { own, any: own, awaits: false }
+    if (!needed.has(tag) || isOnlyProvider(watch)) return { any: own, awaits: false }
     const known = yield* reportedByOthers(provider, tag)
     if (own !== undefined) known.push({ by: provider, block: own })
     const [only, another] = known
     if (only !== undefined && another === undefined) {
       const counts = yield* isPatienceOver(tag, only.by)
-      return { own, any: counts ? only.block : undefined, awaits: !counts }
+      return { any: counts ? only.block : undefined, awaits: !counts }
     }
     soleReporters.delete(tag)
-    return { own, any: reached(known, ({ block }) => block.number)?.block, awaits: false }
+    return { any: reached(known, ({ block }) => block.number)?.block, awaits: false }
   })
 
   const lackOf = (tags: ReadonlyArray<FinalityTag>) =>
@@ -137,7 +133,7 @@ export const makeFinality = (watch: WatchContext): Finality => {
 
   const read = Effect.fn("Watcher.finality")(function* (provider: Provider, head: BlockRef) {
     const finalized = yield* find(provider, "finalized")
-    const safe = needed.has("safe") ? yield* find(provider, "safe") : { own: undefined, any: undefined, awaits: false }
+    const safe = needed.has("safe") ? yield* find(provider, "safe") : { any: undefined, awaits: false }
     if (finalized.any !== undefined || safe.any !== undefined) {
       // Stored tags only grow, so a tag above the blocks that have been read is not stored yet.
       const upTo = (tag: BlockRef | undefined) => tag && Math.min(tag.number, head.number)
@@ -168,7 +164,6 @@ export const makeFinality = (watch: WatchContext): Finality => {
         Effect.annotateLogs({ reason: lacking })
       )
     }
-    return finalized.own
   })
 
   return { read }

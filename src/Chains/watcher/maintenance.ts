@@ -1,6 +1,6 @@
 /**
  * The recurring work of a watcher besides reading new blocks, each task at an interval of its own: compare balances,
- * read finality tags and verify final blocks, search for payments that are about to end, sweep the addresses of ended
+ * read finality tags and verify deep blocks, search for payments that are about to end, sweep the addresses of ended
  * payments and skipped addresses, drop old blocks. A task that fails is reported on /readyz and retried, and does not
  * stop the others. The watcher runs what is due after each tick that reached the head.
  */
@@ -141,9 +141,9 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
     const interval = chain.policies.length > 0 ? policyTagInterval : tagInterval
     if (!isDue("tags", idle && !watch.troubles.has("finality") ? idleTagInterval : interval, now)) return
     done.set("tags", now)
-    const finalized = yield* finality.read(provider, head)
+    yield* finality.read(provider, head)
     for (let part = 0; part < passParts; part++) {
-      const passed = yield* verificationPass(watch, provider, finalized, pass)
+      const passed = yield* verificationPass(watch, provider, pass)
       if (passed !== "more") return
     }
     // With a small block range, one round in each tag interval may be slower than the chain: go on at the next tick.

@@ -110,7 +110,7 @@ export const ledger = [
 
   // The checkpoint: every block up to head_number has been read. Further: `checked`, the block of the last balance
   // reconciliation, of all open native payments and of every payment that was over by then; `verified_number`, up to which the
-  // verification pass has read final blocks again; the chain's own tags, where it has them.
+  // verification pass has read deep blocks again; the chain's own tags, where it has them.
   `CREATE TABLE scans (
     chain TEXT NOT NULL,
     mode TEXT NOT NULL,

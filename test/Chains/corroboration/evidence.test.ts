@@ -14,7 +14,7 @@ import { scene, seconds, servingCoins, watchedCoins, withholdingLogs } from "./s
 const two = { nodes: 2 }
 
 describe("a receipt that one provider invents", () => {
-  scene("is not decided by one of two that also gives false hashes of final blocks", two, function* (liar) {
+  scene("is not decided by one of two that also gives false hashes of deep blocks", two, function* (liar) {
     // Only after the honest provider has been taken for inconsistent several times.
     inventing(liar, 62)
     withFalseFinalHashes(liar)
@@ -80,7 +80,7 @@ const younger = (chain: ModelChain) =>
 
 describe("money that one of two providers withholds", () => {
   for (const [title, meanwhile] of [
-    ["with false hashes of final blocks", () => Effect.void],
+    ["with false hashes of deep blocks", () => Effect.void],
     ["where younger payments end at the same time", younger]
   ] as const) {
     scene(`is found before the payment ends: a log ${title}`, two, function* (liar) {

@@ -120,7 +120,7 @@ export const logTo = (
 export const inventedLog = ({ blocks }: ModelChain, block: number, over?: Parameters<typeof logTo>[2]) =>
   logTo(alice, blocks[block], over)
 
-/** Number of the block up to which final blocks have been read again. */
+/** Number of the block up to which deep blocks have been read again. */
 export const verified = Effect.map(
   rows<{ readonly number: number }>("SELECT verified_number AS number FROM scans"),
   ([scan]) => scan?.number ?? -1

@@ -29,8 +29,7 @@ const pageOf = (to: string, after: number, settled: BlockRef): SearchPage => ({
   ],
   singleSourced: { dust: [], undated: [], more: new Set() },
   after,
-  settled,
-  headers: new Map()
+  settled
 })
 
 story("token logs are searched without a gap between the block ranges of a provider", [], function* () {

@@ -18,11 +18,7 @@ const canonical = Effect.map(ledger, (all) => all.map((row) => [row.amount, row.
 const passOnce = (patient = false) =>
   Effect.flatMap(Chains, ({ exclusively }) =>
     exclusively({ chain: "ethereum", mode: "test" })((watch, provider) =>
-      verificationPass(
-        { ...watch, providers: { ...watch.providers, decidesAlone: () => !patient } },
-        provider,
-        undefined
-      )
+      verificationPass({ ...watch, providers: { ...watch.providers, decidesAlone: () => !patient } }, provider)
     )
   )
 
@@ -73,6 +69,15 @@ describe("the verification pass", () => {
     expect(yield* canonical).toEqual([["5", 1]])
   })
 
+  openScene("reads blocks again that are deep, long before a tag makes them final", two, function* (chain) {
+    yield* watchedPayment(alice)
+    chain.finalized = 11
+    chain.mineMany(31)
+    yield* seconds(100)
+    yield* upTo(41)
+    expect(yield* verified).toBe(29)
+  })
+
   openScene("finds what was left out by a provider that takes fewer blocks at once", two, function* (first, other) {
     withholdingLogs(first)
     const widths: Array<number> = []
@@ -89,7 +94,7 @@ describe("the verification pass", () => {
     expect(yield* canonical).toEqual([["5", 1]])
   })
 
-  openScene("finds what was left out in any of many blocks that become final at once", one, function* (chain) {
+  openScene("finds what was left out in any of many blocks that become deep at once", one, function* (chain) {
     yield* watchedPayment(alice)
     withholdingLogs(chain)
     // Three times the block range.
@@ -271,7 +276,7 @@ const settles = (other: ModelChain) =>
     expect(yield* verified).toBeGreaterThan(12)
   })
 
-describe("final blocks", () => {
+describe("deep blocks", () => {
   openScene("a second provider that fails gets a cooldown; the serving one does not", two, function* (first, other) {
     // Once the chain is known.
     other.intercept = () => {
@@ -283,7 +288,7 @@ describe("final blocks", () => {
   openScene("two that disagree stay healthy; the pass stays below, with an alarm", two, function* (first, other) {
     withStranger(other)
     expect(yield* aMinute(first)).toEqual([])
-    expect((yield* health)?.reason).toContain("disagree about the final block 12")
+    expect((yield* health)?.reason).toContain("disagree about the deep block 12")
     yield* settles(other)
   })
 

@@ -285,6 +285,6 @@ it.scoped("a serving provider that keeps inventing empty blocks, one of two, is 
       liar.mine()
     }
     expect((yield* paymentById(id))?.status).toBe("pending")
-    expect((yield* health)?.reason).toContain("disagree about the final block")
+    expect((yield* health)?.reason).toContain("disagree about the deep block")
   }).pipe(aroundSomeReal([liar, liar.twin()], patient, tolerance))
 })

@@ -6,7 +6,7 @@ import { inconsistent, type RpcError } from "../rpc/RpcError.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 
 /**
- * The outcome of a dispute about a final block. `None`: both providers have the same block, or one gives none. `Wrong`:
+ * The outcome of a dispute about a deep block. `None`: both providers have the same block, or one gives none. `Wrong`:
  * the provider that two others contradict. `Open`: it cannot be decided.
  */
 export type Dispute =
@@ -20,7 +20,7 @@ const hashAt = ({ client }: Provider, number: number) =>
     Either.isRight(found) ? found.right[0]?.hash : undefined
   )
 
-/** Cooldown of a provider that is wrong about a final block, milliseconds: another one serves meanwhile. */
+/** Cooldown of a provider that is wrong about a deep block, milliseconds: another one serves meanwhile. */
 const wrongBlockCooldown = Duration.toMillis("5 minutes")
 
 /** The error of a provider that has another block at a settled height than two others. */
@@ -33,7 +33,7 @@ export const wrongBlock = ({ client }: Provider, number: number, theirs: string,
   )
 
 /**
- * Decides which of two providers is wrong about a final block. One provider's claim is no reason to distrust the other:
+ * Decides which of two providers is wrong about a deep block. One provider's claim is no reason to distrust the other:
  * a third one is asked. Where there is none, or it has yet another block, the dispute stays open. Called by
  * `verificationPass.ts`.
  */
@@ -61,6 +61,6 @@ export const settleDispute = Effect.fn("Chains.settleDispute")(function* (
       return { _tag: "Wrong", provider: by, error: wrongBlock(by, number, value, hash) } satisfies Dispute
     }
   }
-  const reason = `${serving.client.host} and ${other.client.host} disagree about the final block ${number}: one of them serves false blocks. Remedy: add a third provider to rpc_urls, or replace the wrong one`
+  const reason = `${serving.client.host} and ${other.client.host} disagree about the deep block ${number}: one of them serves false blocks. Remedy: add a third provider to rpc_urls, or replace the wrong one`
   return { _tag: "Open", reason } satisfies Dispute
 })
