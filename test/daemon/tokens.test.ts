@@ -123,7 +123,8 @@ describe("the configuration changes", () => {
       yield* again.hasRead(chain)
       const exceptions = yield* rows(
         home,
-        "SELECT payment_id, kind, currency FROM exceptions ORDER BY payment_id, kind"
+        `SELECT payment_id, kind, currency FROM exceptions
+         ORDER BY (SELECT sequence FROM payments WHERE id = payment_id), kind`
       )
       expect(exceptions).toEqual([
         { payment_id: created.id, kind: "found_late", currency: "USDC" },
