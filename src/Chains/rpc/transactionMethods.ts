@@ -126,5 +126,8 @@ const decodeReceiver = decoder(Schema.Struct({ hash: Hash, to: Schema.NullOr(Add
 /** A transaction as the node returns it, maybe in no block yet, and its receiver: null where it makes a contract. */
 export const getTransaction = (hash: string): Call<{ readonly raw: unknown; readonly to: string | null }> => ({
   ...findRawTransaction(hash),
-  decode: (result) => Either.map(decodeReceiver(result), ({ to }) => ({ raw: result, to }))
+  decode: (result) =>
+    Either.flatMap(decodeReceiver(result), ({ hash: found, to }) =>
+      found === hash ? Either.right({ raw: result, to }) : Either.left(`it is ${found}`)
+    )
 })

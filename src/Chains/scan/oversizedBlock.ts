@@ -43,6 +43,7 @@ const finalErrors: ReadonlySet<RpcReason> = new Set(["unreachable", "rate_limite
 
 type Transfers = ReadonlyArray<Transfer>
 
+/** The block that is read, by number and hash. */
 type Named = Pick<BlockRef, "number" | "hash">
 
 /** Transfers to watched addresses among logs of the block. */

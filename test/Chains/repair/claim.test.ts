@@ -1,6 +1,6 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { claim } from "../../../src/Chains/repair/claim.ts"
+import { claim, claimOnce } from "../../../src/Chains/repair/claim.ts"
 import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import { change } from "../../lib/rows.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
@@ -133,6 +133,19 @@ describe("a claim, where there are several providers", () => {
     expect(yield* refusal([unknowing, unknowing], deed?.hash)).toContain("No provider of chains.base.test knows")
     expect(yield* claimWith([unknowing, model.client], deed?.hash)).toMatchObject({ added: 1 })
     expect(yield* receipts).toMatchObject([{ position: "tx:0", amount: "7", corroborated: 0 }])
+  })
+
+  story("is not taken from a provider that answers with another transaction of its block", [alice], function* (model) {
+    const [small, large] = yield* passed(model, direct(alice, 7n), direct(alice, 70n))
+    const asks = (hash = "") => model.client.send([{ method: "eth_getTransactionByHash", params: [hash] }])
+    const [another] = yield* asks(large?.hash)
+    const mixing = distorted(model.client, ({ method }, answer) =>
+      method === "eth_getTransactionByHash" ? another : answer
+    )
+    const { provider, providers } = someProviders(mixing)
+    const { message } = yield* Effect.flip(claimOnce(yield* watchOf(providers), provider, small?.hash ?? ""))
+    expect(message).toContain(`it is ${large?.hash}`)
+    expect(yield* receipts).toEqual([])
   })
 
   story("takes the transaction's internal transfers from any of them", [alice], function* (model) {
