@@ -71,11 +71,26 @@ const select = (db: Db, rest: string, params: ReadonlyArray<Param>) =>
 
 const inOrder = "ORDER BY block_number, place, position"
 
+/**
+ * A transaction is in one block. Beside its corroborated receipts, those of another block, which one provider alone reports,
+ * count for nothing: money that was sent back would count again, and what is there would count twice.
+ */
+export const inOneBlock = (receipts: ReadonlyArray<Receipt>): ReadonlyArray<Receipt> => {
+  const blocks = new Map<string, string>()
+  for (const { blockHash, canonical, chain, corroborated, txHash } of receipts) {
+    if (canonical && corroborated && txHash !== undefined) blocks.set(`${chain} ${txHash}`, blockHash)
+  }
+  return receipts.filter(
+    ({ blockHash, canonical, chain, corroborated, txHash }) =>
+      !canonical || corroborated || (blocks.get(`${chain} ${txHash}`) ?? blockHash) === blockHash
+  )
+}
+
 /** All receipts of a payment, orphaned ones included; the sums of its dust stand for the rows of dust. */
 export const ofPayment = (db: Db, payment: PaymentId) =>
   Effect.gen(function* () {
     const listed = yield* select(db, `payment_id = ? AND dust IS NULL ${inOrder}`, [payment])
-    return [...listed, ...dustReceipts(yield* Dust.ofPayment(db, payment))]
+    return [...inOneBlock(listed), ...dustReceipts(yield* Dust.ofPayment(db, payment))]
   })
 
 /** Whether one of the payments has an uncorroborated receipt above block `number`. */

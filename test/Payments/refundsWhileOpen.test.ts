@@ -45,6 +45,17 @@ describe("what was sent back of an open payment's money", () => {
     })
   })
 
+  test("counts no more where one provider reports its transaction in another block, too", function* () {
+    const payment = yield* paidWith(transfer(110, 500n))
+    yield* back(payment, 500n)
+    const again = transfer(110, 500n, { blockHash: "0xfalse" })
+    yield* tick({ head: 113, transfers: [again], corroborated: false })
+    expect((yield* look(payment.id)).payment).toMatchObject({ status: "pending", amountReceived: undefined })
+    // Other money of one provider's shows.
+    yield* tick({ head: 114, transfers: [transfer(111, 300n)], corroborated: false })
+    expect((yield* look(payment.id)).payment).toMatchObject({ status: "detecting", amountReceived: 300n })
+  })
+
   test("leaves nothing that the payment could fail for", function* () {
     const payment = yield* paidWith(transfer(110, 500n))
     yield* back(payment, 500n)

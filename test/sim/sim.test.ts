@@ -69,7 +69,9 @@ const mended: ReadonlyArray<readonly [string, ReadonlyArray<Step>, what: string]
     ["579332954", "coins that a liar multiplies: the balance that it showed of an earlier block is left"],
     ["381953560", "a wei without a transaction that a reorg takes, and that came before the reorg"],
     ["50001814", "a flood in a block whose time the serving provider says is late"],
-    ["707724305", "coins inside a contract that a reorg brings again, where one provider alone can tell of them"]
+    ["707724305", "coins inside a contract that a reorg brings again, where one provider alone can tell of them"],
+    ["22400584", "dust at a lost payment's address, which is told of once its blocks were read again"],
+    ["22401265", "blocks that get another hash once they are final, at the provider that serves"]
   ].map(([seed = "", what = ""]) => [seed, seedsSteps(seed), what] as const)
 ]
 

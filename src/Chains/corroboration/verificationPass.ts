@@ -128,9 +128,9 @@ const readAll = Effect.fnUntraced(function* (
 
 /**
  * The reported transfers that the ledger does not count yet, each once. Each must be in the block that the serving
- * provider has at that height, else one of the two is wrong. The serving provider must still be on the branch that the
- * watcher read: otherwise the pass fails and waits until the watcher has seen the reorg. Undefined where a dispute
- * stays open.
+ * provider has at that height, else one of the two is wrong. One in another block than was read at that height takes two
+ * providers: the same money would count twice. The serving provider must still be on the branch that the watcher read:
+ * otherwise the pass fails and waits until the watcher has seen the reorg. Undefined where a dispute stays open.
  */
 const missedTransfers = Effect.fnUntraced(function* (
   watch: WatchContext,
@@ -146,20 +146,26 @@ const missedTransfers = Effect.fnUntraced(function* (
   const [now, ...headers] = yield* sendBatch(serving.client, [head.number, ...numbers].map(getHeader))
   if (now?.hash !== head.hash) return yield* otherBlock(serving, head)
   const hashes = new Map(headers.map(({ hash, number }) => [number, hash]))
-  const found = new Map<string, DatedTransfer>()
+  const ballot = new Ballot<string, DatedTransfer, Provider>(() => true)
   for (const { provider, transfers } of reports) {
     const unknown = transfers.filter(isUnknown)
     const misplaced = unknown.find(({ blockHash, blockNumber }) => hashes.get(blockNumber) !== blockHash)
     if (misplaced === undefined) {
       const reportedBy = provider.client.host
-      for (const transfer of unknown) found.set(Ledger.keyOf(transfer), { ...transfer, reportedBy })
+      for (const one of unknown) ballot.vote(Ledger.keyOf(one), provider, yes({ ...one, reportedBy }))
       continue
     }
     const error = otherBlock(provider, { number: misplaced.blockNumber, hash: misplaced.blockHash })
     if (provider === serving) return yield* error
     if (yield* resolveDispute(watch, serving, provider, misplaced.blockNumber, error)) return undefined
   }
-  return [...found.values()]
+  const shown = new Set(ballot.shown.map(([key]) => key))
+  const found = ballot.claimed.flatMap(([, alike]) => alike.slice(-1))
+  return yield* Effect.filter(found, (one) =>
+    shown.has(Ledger.keyOf(one))
+      ? Effect.succeed(true)
+      : Effect.negate(Ledger.contradicts(watch.reader, watch.network, [one]))
+  )
 })
 
 /**

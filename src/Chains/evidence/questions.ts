@@ -50,7 +50,7 @@ export const questions: ReadonlyArray<Question> = [
     alone: "the same",
     asked: {
       "Chains/scan/readRange.ts": ["getBlockLogs", "getFullBlock", "getHeader", "getLogs", "getTransactionReceipt"],
-      "Chains/scan/oversizedBlock.ts": ["getBlockLogs", "getBlockReceipts", "getBlockTransactions", "getLoggedReceipt"],
+      "Chains/scan/oversizedBlock.ts": ["getBlockReceipts", "getBlockTransactions", "getLoggedReceipt"],
       "Chains/watcher/tick.ts": ["getHeader"],
       "Chains/watcher/maintenance.ts": ["getHeader"]
     }

@@ -96,6 +96,21 @@ export const blocksBelow = (db: Db, { chain, mode }: Network, number: number, li
 export const newestBlockAt = (db: Db, network: Network, number: number) =>
   Effect.map(blocksBelow(db, network, number + 1, 1), ([block]) => block)
 
+/** Whether the ledger has one of the blocks with another hash. */
+export const contradicts = (
+  db: Db,
+  { chain, mode }: Network,
+  blocks: ReadonlyArray<{ readonly blockNumber: number; readonly blockHash: string }>
+) =>
+  Effect.exists(blocks, ({ blockHash, blockNumber }) =>
+    anyRow(db, "SELECT 1 AS found FROM blocks WHERE chain = ? AND mode = ? AND number = ? AND hash <> ?", [
+      chain,
+      mode,
+      blockNumber,
+      blockHash
+    ])
+  )
+
 /** Stores blocks, to find the common ancestor of a later reorg. A block with the same number is replaced. */
 export const keepBlocks = ({ chain, mode }: Network, blocks: Iterable<BlockRef>) =>
   Effect.flatMap(Tx, (tx) =>

@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
-import { anyRow, type Db, Tx } from "../../Sql.ts"
+import { type Db, Tx } from "../../Sql.ts"
 import { isReceipt, paramsOf, type ReceiptKey } from "../ledger/LedgerRepo.ts"
 
 /** Reopens refuted receipts: they count until they are corroborated or refuted again. */
@@ -14,21 +14,6 @@ export const reopen = (network: Network, receipts: ReadonlyArray<ReceiptKey>) =>
       `UPDATE receipts SET refuted = 0, denied_by = NULL WHERE ${isReceipt} AND refuted = 1`,
       receipts.map((receipt) => paramsOf(network, receipt))
     )
-  )
-
-/** Whether the ledger has one of the blocks with another hash. */
-export const contradicts = (
-  db: Db,
-  { chain, mode }: Network,
-  blocks: ReadonlyArray<{ readonly blockNumber: number; readonly blockHash: string }>
-) =>
-  Effect.exists(blocks, ({ blockHash, blockNumber }) =>
-    anyRow(db, "SELECT 1 AS found FROM blocks WHERE chain = ? AND mode = ? AND number = ? AND hash <> ?", [
-      chain,
-      mode,
-      blockNumber,
-      blockHash
-    ])
   )
 
 /** Skipped addresses not yet searched on a network for money from before they were watched; in EIP-55 form. */

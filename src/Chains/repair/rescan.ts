@@ -83,7 +83,7 @@ export const storeRepaired = (
         const tx = yield* Tx
         const now = yield* Ledger.scan(tx, network)
         if (now?.head.hash !== scan.head.hash) return undefined
-        if (yield* Repair.contradicts(tx, network, transfers)) return undefined
+        if (yield* Ledger.contradicts(tx, network, transfers)) return undefined
         const counted = yield* Ledger.countedKeys(tx, network, transfers)
         const added = transfers.filter((transfer) => !counted.has(Ledger.keyOf(transfer)))
         for (const transfer of added) {

@@ -56,7 +56,7 @@ const search = Effect.fnUntraced(function* (
   const left = new Map(missing.map((one) => [`${one.address} ${one.currency}`, one]))
   const watched = new AddressSet()
   for (const { address } of missing) watched.add(address)
-  const filter = transferFilter(new Set(missing.map(({ contract }) => contract)), [...watched])
+  const filter = transferFilter(new Set(missing.map(({ contract }) => contract)), watched)
   const hashes = new Set<string>()
   let [to, size] = [head.number, blocksPerCall]
   for (let calls = 0; calls < maxCalls && to > 0 && left.size > 0; calls++) {

@@ -19,18 +19,15 @@ export interface ScanSource {
 }
 
 /** Receivers in one filter. Longer lists are refused by some providers. */
-export const maxReceivers = 500
+const maxReceivers = 500
 
 const topicOf = (address: string): string => `0x${address.slice(2).padStart(64, "0")}`
 
 /** Transfer logs of these contracts to these receivers; to any receiver when they are too many for one filter. */
-export const transferFilter = (
-  contracts: Iterable<string>,
-  receivers: AddressSet | ReadonlyArray<string>
-): LogFilter => {
-  const isFew = !("size" in receivers) || receivers.size <= maxReceivers
-  return { address: [...contracts], topics: [transferTopic, ...(isFew ? [null, Array.from(receivers, topicOf)] : [])] }
-}
+export const transferFilter = (contracts: Iterable<string>, receivers: AddressSet): LogFilter => ({
+  address: [...contracts],
+  topics: [transferTopic, ...(receivers.size <= maxReceivers ? [null, Array.from(receivers, topicOf)] : [])]
+})
 
 /** Providers that silently truncate a response do so at a multiple of this. */
 const roundCount = 1_000

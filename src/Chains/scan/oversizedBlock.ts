@@ -1,38 +1,21 @@
-import { Array as Arr, Effect, Either } from "effect"
+import { Array as Arr, Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
-import { refusals } from "../providers/BlockRange.ts"
-import {
-  badResponse,
-  getBlockLogs,
-  getBlockTransactions,
-  type LogFilter,
-  sendBatch,
-  type TransactionList
-} from "../rpc/methods.ts"
-import type { CallResult } from "../rpc/Rpc.ts"
+import { badResponse, getBlockTransactions, sendBatch, type TransactionList } from "../rpc/methods.ts"
 import { inconsistent, RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import { getBlockReceipts, getLoggedReceipt, type LoggedReceipt } from "../rpc/transactionMethods.ts"
 import { addLogs, bloomBytes, isWithin } from "./bloom.ts"
-import { maxReceivers, type ScanSource, transferFilter, truncationOf } from "./ScanSource.ts"
+import type { ScanSource } from "./ScanSource.ts"
 import { strayBlock, transfersAmong } from "./transfers.ts"
 
 /**
- * Reads the token transfers of one block whose logs a provider refuses in one response, or may have truncated: in parts
- * within the provider's limits, complete or not at all. All parts name the block by hash, so none is of another block.
- *
- * The ways, in the order of cost. By contract: a handful of calls. By receivers: one call per 500 watched addresses,
- * with a filter of 34 kB, and more where these are refused. The block's receipts: one call, but a response of megabytes
- * that not every provider serves. The receipt of each transaction: one call each, always served.
+ * Reads the token transfers of one block whose logs a provider refuses in one response, or may have truncated: from the
+ * block's receipts, one call with a response of megabytes that not every provider serves, else from the receipt of each
+ * transaction, which every provider serves. Complete or not at all: each receipt's logs must explain its bloom, and all
+ * of them the block's. The block is named by its hash, so that no part is of another one.
  */
 
-/** Filters by receivers in one batch, some 170 kB. */
-const filtersPerBatch = 5
-/** With more filters the block's receipts cost less: from 10,000 watched addresses on. */
-const mostFilters = 20
-/** Most calls by receivers, with refused filters halved, before the receipts are tried. */
-const mostCalls = 40
 /** Receipts in one batch. */
 const receiptsPerBatch = 50
 /** Logs hashed in one turn of the event loop: some two milliseconds. */
@@ -58,63 +41,6 @@ const ours = (
   const failed = (detail: string) => badResponse(client, { method, params: [hash] }, detail)
   return Effect.mapError(transfersAmong(logs, contracts, watched), failed)
 }
-
-/** The transfers of each filter, in one batch; left: the provider refuses it, or may have truncated the response. */
-const partsOf = Effect.fnUntraced(function* (source: ScanSource, block: Named, filters: ReadonlyArray<LogFilter>) {
-  const { client } = source
-  const calls = filters.map((filter) => getBlockLogs(block.hash, filter))
-  const replies = yield* client.sendEach(calls.map(({ method, params }) => ({ method, params }))).pipe(
-    Effect.catchIf(
-      ({ reason }) => refusals.has(reason),
-      (error) => Effect.succeed(calls.map((): CallResult => Either.left(error)))
-    )
-  )
-  const parts: Array<Either.Either<Transfers, RpcError>> = []
-  for (const [call, reply] of Arr.zip(calls, replies)) {
-    if (Either.isLeft(reply)) {
-      parts.push(refusals.has(reply.left.reason) ? Either.left(reply.left) : yield* reply.left)
-      continue
-    }
-    const logs = call.decode(reply.right)
-    if (Either.isLeft(logs)) return yield* badResponse(client, call, logs.left)
-    const truncation = truncationOf(client, logs.right)
-    parts.push(truncation ? Either.left(truncation) : Either.right(yield* ours(source, block, call.method, logs.right)))
-  }
-  return parts
-})
-
-/**
- * Transfers by each contract, and the contracts with too many. One per call: each may reach the limit of a response.
- */
-const byContract = Effect.fnUntraced(function* (source: ScanSource, block: Named) {
-  const transfers: Array<Transfer> = []
-  const left: Array<string> = []
-  for (const contract of source.contracts.keys()) {
-    const [part] = yield* partsOf(source, block, [transferFilter([contract], source.watched)])
-    if (part !== undefined && Either.isRight(part)) transfers.push(...part.right)
-    else left.push(contract)
-  }
-  return { transfers, left }
-})
-
-/** Transfers by some contracts. Receivers with too many transfers for one response are halved. */
-const byReceivers = Effect.fnUntraced(function* (source: ScanSource, block: Named, contracts: ReadonlyArray<string>) {
-  const transfers: Array<Transfer> = []
-  const { size } = source.watched
-  const left: Array<ReadonlyArray<string>> = Arr.chunksOf(source.watched, Math.min(maxReceivers, Math.ceil(size / 2)))
-  let calls = 0
-  while (left.length > 0) {
-    const parts = left.splice(0, filtersPerBatch)
-    calls += parts.length
-    const filters = parts.map((part) => transferFilter(contracts, part))
-    for (const [part, response] of Arr.zip(parts, yield* partsOf(source, block, filters))) {
-      if (Either.isRight(response)) transfers.push(...response.right)
-      else if (part.length === 1 || calls >= mostCalls) return yield* response.left
-      else left.push(...Arr.chunksOf(part, Math.ceil(part.length / 2)))
-    }
-  }
-  return transfers
-})
 
 /** Transfers of one receipt, whose logs must explain its whole bloom; adds their bits to those of the block. */
 const ofReceipt = Effect.fnUntraced(function* (
@@ -188,7 +114,7 @@ export const readOversizedBlock = Effect.fn("Scan.readOversizedBlock")(function*
   block: Named,
   refusal: RpcError
 ) {
-  const { client, contracts, watched } = source
+  const { client } = source
   const errors = [refusal]
   /** Undefined where a way fails and another one may be tried. */
   const attempt = <A>(way: Effect.Effect<A, RpcError>) =>
@@ -197,19 +123,9 @@ export const readOversizedBlock = Effect.fn("Scan.readOversizedBlock")(function*
       ({ reason }) => !finalErrors.has(reason),
       (error) => Effect.sync(() => void errors.push(error))
     )
-  const readRest = Effect.fnUntraced(function* (left: ReadonlyArray<string>) {
-    if (left.length === 0) return []
-    const isCheap = watched.size <= mostFilters * maxReceivers
-    return isCheap ? yield* attempt(byReceivers(source, block, left)) : undefined
-  })
-  const first = contracts.size > 1 ? yield* attempt(byContract(source, block)) : undefined
-  const rest = yield* readRest(first?.left ?? [...contracts.keys()])
-  const transfers =
-    rest === undefined
-      ? ((yield* attempt(byReceipts(source, block))) ?? (yield* attempt(byTransactions(source, block))))
-      : [...(first?.transfers ?? []), ...rest]
+  const transfers = (yield* attempt(byReceipts(source, block))) ?? (yield* attempt(byTransactions(source, block)))
   if (transfers !== undefined) {
-    yield* Effect.logDebug("the logs of a block were read in parts").pipe(
+    yield* Effect.logDebug("the transfers of a block were read from its receipts").pipe(
       Effect.annotateLogs({ number: block.number, host: client.host, reason: refusal.message })
     )
     return transfers

@@ -152,7 +152,7 @@ const checkMissingLogs = Effect.fnUntraced(function* (
 
 /**
  * The logs of a range, with the results of other calls in the same batch. Where the provider refuses the logs of a
- * single block in one response, the block's transfers are read in parts instead: then `logs` is empty.
+ * single block in one response, the block's transfers are read from its receipts instead: then `logs` is empty.
  */
 const logsWith = <A>(
   source: ScanSource,
@@ -166,7 +166,7 @@ const logsWith = <A>(
    * At once where the provider refused the logs. After a timeout, an HTTP error or a retry-after, only when the block
    * fails again: first it is retried, by another provider if there is one.
    */
-  const needsParts = ({ method, reason, retryAfter }: RpcError) => {
+  const needsReceipts = ({ method, reason, retryAfter }: RpcError) => {
     const isAtOnce = refusals.has(reason) && retryAfter === undefined
     const isLater = stuck && (refusals.has(reason) || reason === "timeout" || reason === "http")
     return last.number === after + 1 && method.includes("eth_getLogs") && (isAtOnce || isLater)
@@ -175,13 +175,14 @@ const logsWith = <A>(
   const logsCall = contracts.size > 0 ? getLogs(after + 1, last.number, filter) : undefined
   return sendBatch(client, [logsCall, ...others]).pipe(
     Effect.flatMap(
-      ([logs = [], ...results]) => truncationOf(client, logs) ?? Effect.succeed({ logs, results, parts: undefined })
+      ([logs = [], ...results]) =>
+        truncationOf(client, logs) ?? Effect.succeed({ logs, results, fromReceipts: undefined })
     ),
-    Effect.catchIf(needsParts, (error) =>
+    Effect.catchIf(needsReceipts, (error) =>
       Effect.gen(function* () {
         const results = yield* sendBatch(client, others)
         const { hash = (yield* sendBatch(client, [getHeader(last.number)]))[0].hash } = last
-        return { logs: [], results, parts: yield* readOversizedBlock(source, { ...last, hash }, error) }
+        return { logs: [], results, fromReceipts: yield* readOversizedBlock(source, { ...last, hash }, error) }
       })
     )
   )
@@ -191,10 +192,13 @@ const logsWith = <A>(
 const tokensOf = Effect.fnUntraced(function* (
   source: ScanSource,
   filter: LogFilter,
-  { logs, parts }: { readonly logs: ReadonlyArray<unknown>; readonly parts: ReadonlyArray<Transfer> | undefined },
+  {
+    fromReceipts,
+    logs
+  }: { readonly logs: ReadonlyArray<unknown>; readonly fromReceipts: ReadonlyArray<Transfer> | undefined },
   headers: ReadonlyArray<BlockHeader>
 ) {
-  if (parts !== undefined) return parts
+  if (fromReceipts !== undefined) return fromReceipts
   const hidden = yield* checkMissingLogs(source, filter, logs, headers)
   return [...hidden, ...(yield* decodeTokens(source, source.client, logs))]
 })

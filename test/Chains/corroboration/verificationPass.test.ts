@@ -265,6 +265,24 @@ const withStranger = (node: ModelChain) => {
   withLogs(node, () => [{ ...inventedLog(node, 12), blockHash: strange }])
 }
 
+/** A node that has the transfer of its block 12, and says that the block has another hash. */
+const renamed = (node: ModelChain) => {
+  const hash = node.blocks[12]?.hash
+  node.distort = (_, answer) => JSON.parse(JSON.stringify(answer).replaceAll(hash ?? "", strange))
+}
+
+/** A payment that is paid in block 12, which is deep by now, and has not been read again. */
+const paidIn12 = (chain: ModelChain) =>
+  Effect.gen(function* () {
+    yield* watchedPayment(alice)
+    chain.mine()
+    chain.mine(token(usdc, alice, 5n))
+    chain.mineMany(19)
+    yield* readTo(31)
+    expect(yield* amounts).toEqual(["5"])
+    expect(yield* verified).toBeLessThan(12)
+  })
+
 /** The pass goes on, and health names nothing any more, once the provider gives true answers. */
 const settles = (other: ModelChain) =>
   Effect.gen(function* () {
@@ -298,6 +316,31 @@ describe("deep blocks", () => {
     expect(yield* aMinute(first)).toEqual([])
     expect((yield* health)?.reason).toContain("inconsistent")
     yield* settles(other)
+  })
+
+  openScene(
+    "money in a block that was read with another hash counts once, by an only provider",
+    one,
+    function* (chain) {
+      yield* paidIn12(chain)
+      renamed(chain)
+      expect(yield* passOnce()).toBe("done")
+      expect(yield* canonical).toEqual([["5", 1]])
+    }
+  )
+
+  openScene("money in a block that was read with another hash takes two providers", two, function* (first, other) {
+    yield* paidIn12(first)
+    renamed(first)
+    expect(yield* passOnce(true)).toBe("done")
+    expect(yield* canonical).toEqual([["5", 1]])
+    yield* change("UPDATE scans SET verified_number = 10")
+    renamed(other)
+    expect(yield* passOnce(true)).toBe("done")
+    expect(yield* canonical).toEqual([
+      ["5", 1],
+      ["5", 1]
+    ])
   })
 
   for (const place of [1, 2]) {

@@ -45,23 +45,21 @@ const flooded = Effect.gen(function* () {
 })
 
 describe("a block of a real node with more logs than its provider gives", () => {
-  it.scopedLive.each([
-    ["by receivers", 1_200, { eth_getLogs: 1 + 2 + 3, eth_getBlockReceipts: 0 }],
-    ["by receipts, whose bloom is the block's", 10_001, { eth_getLogs: 1 + 2, eth_getBlockReceipts: 1 }]
-  ] as const)("is read %s", ([, count, calls]) =>
+  it.scopedLive("is read from its receipts, whose bloom is the block's", () =>
     Effect.gen(function* () {
       const { before, proxy } = yield* flooded
       const client = (yield* Rpc).client(Redacted.make(proxy.url))
       const watched = new AddressSet()
       watched.add(alice)
-      for (let i = 1; i < count; i++) watched.add(`0x${(0xf000_0000 + i).toString(16).padStart(40, "0")}`)
+      // Too many for a filter of receivers: the provider gets the contracts only.
+      for (let i = 1; i < 600; i++) watched.add(`0x${(0xf000_0000 + i).toString(16).padStart(40, "0")}`)
       const [head] = yield* sendBatch(client, [getHead])
       expect(head.number).toBe(before.number + 1)
       const source = { client, chain: base, contracts: contractsOf(base, []), watched }
       const after = { number: before.number, hash: before.hash, time: before.timestamp }
       const { transfers } = yield* readRange(source, after, head)
       expect(transfers.map(({ address, amount }) => [address, amount])).toEqual([[alice.toLowerCase(), 5n]])
-      for (const [method, made] of Object.entries(calls)) expect(proxy.count(method)).toBe(made)
+      expect([proxy.count("eth_getLogs"), proxy.count("eth_getBlockReceipts")]).toEqual([1, 1])
     }).pipe(Effect.provide(Rpc.layer))
   )
 })

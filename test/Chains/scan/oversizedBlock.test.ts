@@ -63,58 +63,22 @@ const caps = [
 ] as const
 
 describe("a block with more logs than a provider gives at once", () => {
-  it.effect.each(caps)("is read by contract from one %s", ([, cap]) =>
+  it.effect.each(caps)("is read from its receipts, from one %s", ([, cap]) =>
     Effect.gen(function* () {
       for (const name of ["base", "ethereum"]) {
         const chain = flooded(cap, ...noise(6_001), ...noise(4_000, bridged))
         expect((yield* read(chain, 600, { name })).sort()).toEqual([...money].sort())
-        expect(callsOf(chain)).toMatchObject({ eth_getLogs: 3 })
-        expect(chain.count("eth_getBlockReceipts")).toBe(0)
+        expect(callsOf(chain)).toMatchObject({ eth_getLogs: 1, eth_getBlockReceipts: 1, eth_getBlockByHash: 1 })
+        expect(chain.count("eth_getTransactionReceipt")).toBe(0)
       }
     })
   )
 
-  it.effect.each(caps)("is read by receivers where one contract has too many, from one %s", ([, cap]) =>
-    Effect.gen(function* () {
-      for (const name of ["base", "ethereum"]) {
-        const chain = flooded(cap, ...noise(10_001))
-        expect((yield* read(chain, 1_200, { name })).sort()).toEqual([...money].sort())
-        // All, each of the contracts, and three times 500 receivers.
-        expect(callsOf(chain)).toMatchObject({ eth_getLogs: 1 + 2 + 3 })
-      }
-    })
-  )
-
-  it.effect("is read by smaller lists of receivers where some get too many", () =>
-    Effect.gen(function* () {
-      const dust = Array.from({ length: 40 }, (_, i) => token(usdc, watchedToo(1 + (i % 20)), 1n))
-      const chain = flooded(capped(20), ...dust)
-      const found = yield* read(chain, 600)
-      expect(found.length).toBe(42)
-      expect(found).toEqual(expect.arrayContaining(money))
-      expect(callsOf(chain)).not.toHaveProperty("eth_getBlockReceipts")
-    })
-  )
-
-  it.effect("is read by its receipts where one address alone gets too many", () =>
+  it.effect("is read completely where one address alone gets too many", () =>
     Effect.gen(function* () {
       const chain = flooded(capped(20), ...Array.from({ length: 30 }, () => token(usdc, alice, 1n)))
-      const found = yield* read(chain, 2)
-      expect(found.length).toBe(32)
-      expect(callsOf(chain)).toMatchObject({ eth_getBlockReceipts: 1 })
-    })
-  )
-
-  it.effect("is read by its receipts before more than twenty calls by receivers", () =>
-    Effect.gen(function* () {
-      const chain = flooded(capped(10_000), ...noise(10_001))
-      expect(yield* read(chain, 10_001)).toEqual(money)
-      expect(callsOf(chain)).toEqual({
-        eth_getLogs: 3,
-        eth_getBlockByNumber: 2,
-        eth_getBlockReceipts: 1,
-        eth_getBlockByHash: 1
-      })
+      expect((yield* read(chain, 2)).length).toBe(32)
+      expect(callsOf(chain)).toMatchObject({ eth_getLogs: 1, eth_getBlockReceipts: 1 })
     })
   )
 
@@ -170,7 +134,7 @@ describe("a block with more logs than a provider gives at once", () => {
     })
   )
 
-  it.effect("is read in parts after a timeout only when the provider failed the last time too", () =>
+  it.effect("is read from its receipts after a timeout only when the provider failed the last time too", () =>
     Effect.gen(function* () {
       const chain = flooded(capped(10_000))
       const isWhole = ({ method, params: [filter] }: RpcRequest) =>
@@ -200,11 +164,11 @@ describe("a response with a round number of logs", () => {
     })
   )
 
-  it.effect("of one block is read in another way, and may turn out complete", () =>
+  it.effect("of one block is read from its receipts, and may turn out complete", () =>
     Effect.gen(function* () {
       const chain = flooded(cut(5_000), ...noise(998))
       expect((yield* read(chain, 600)).sort()).toEqual([...money].sort())
-      expect(callsOf(chain)).toMatchObject({ eth_getLogs: 1 + 2 })
+      expect(callsOf(chain)).toMatchObject({ eth_getLogs: 1, eth_getBlockReceipts: 1 })
     })
   )
 
