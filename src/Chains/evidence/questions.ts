@@ -124,7 +124,8 @@ export const questions: ReadonlyArray<Question> = [
   },
   {
     asks: "which transfers are in blocks four times as deep as the confirmations",
-    agree: "all that answer read them again; a transfer that one adds counts as a receipt does",
+    agree:
+      "all that answer read them again; a transfer that one adds counts as a receipt does, and takes two where the block was read with another hash",
     answers: "the logs of a range on the branch that was read",
     differ: "a third one says who has the wrong block; without one the pass waits, and /readyz names both",
     alone: "the serving one reads alone after the patience, and again with the next that is back",

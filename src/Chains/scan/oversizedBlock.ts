@@ -42,12 +42,18 @@ const ours = (
   return Effect.mapError(transfersAmong(logs, contracts, watched), failed)
 }
 
+/** The bits of a block's logs, and how many were hashed since the event loop had its last turn. */
+interface BlockBits {
+  readonly bits: Uint8Array
+  hashed: number
+}
+
 /** Transfers of one receipt, whose logs must explain its whole bloom; adds their bits to those of the block. */
 const ofReceipt = Effect.fnUntraced(function* (
   source: ScanSource,
   block: Named,
   { blockHash, logs, logsBloom, transactionHash }: LoggedReceipt,
-  bits: Uint8Array
+  sum: BlockBits
 ) {
   const method = "eth_getBlockReceipts"
   const failed = (detail: string) => inconsistent(source.client, method, `the receipt of ${transactionHash} ${detail}`)
@@ -59,10 +65,13 @@ const ofReceipt = Effect.fnUntraced(function* (
     addLogs(own, part)
     // Some thousand logs set every bit: more of them change nothing.
     if (own.every((byte) => byte === 0xff)) break
+    sum.hashed += part.length
+    if (sum.hashed < logsPerTurn) continue
+    sum.hashed = 0
     yield* eventLoopTurn
   }
   if (typeof logsBloom === "string" && !isWithin(logsBloom, own)) return yield* failed("lacks logs")
-  for (const [i, byte] of own.entries()) bits[i] = (bits[i] ?? 0) | byte
+  for (const [i, byte] of own.entries()) sum.bits[i] = (sum.bits[i] ?? 0) | byte
   return transfers
 })
 
@@ -77,17 +86,17 @@ const fromReceipts = Effect.fnUntraced(function* (
     inconsistent(source.client, "eth_getBlockReceipts", `block ${block.number} ${detail}`)
   const transfers: Array<Transfer> = []
   const seen = new Set<string>()
-  const bits = new Uint8Array(bloomBytes)
+  const sum: BlockBits = { bits: new Uint8Array(bloomBytes), hashed: 0 }
   for (const page of pages) {
     for (const receipt of yield* page) {
       if (seen.has(receipt.transactionHash)) return yield* failed(`has ${receipt.transactionHash} twice`)
       seen.add(receipt.transactionHash)
-      transfers.push(...(yield* ofReceipt(source, block, receipt, bits)))
+      transfers.push(...(yield* ofReceipt(source, block, receipt, sum)))
     }
   }
   const missing = transactions.find((hash) => !seen.has(hash))
   if (missing !== undefined) return yield* failed(`came without the receipt of ${missing}`)
-  if (logsBloom !== undefined && !isWithin(logsBloom, bits)) return yield* failed("has logs that no receipt has")
+  if (logsBloom !== undefined && !isWithin(logsBloom, sum.bits)) return yield* failed("has logs that no receipt has")
   return transfers
 })
 

@@ -65,7 +65,7 @@ describe("a block with more logs than a provider gives at once", () => {
       yield* forgotten
       for (const node of [first, other]) node.logCap = cut(1_000)
       first.mineMany(30)
-      yield* upTo(51)
+      yield* meanwhile(upTo(51))
       const reader = yield* Reader
       const verified = reader.get<{ verified_number: number }>("SELECT verified_number FROM scans")
       yield* meanwhile(until(verified, (scan) => scan?.verified_number === 39))
