@@ -333,7 +333,7 @@ export class World {
 
   /**
    * Lets the daemon catch up with chains that stand still, and do what else it has to, for `patience` milliseconds, or until
-   * `check`, if there is one, finds nothing wrong. Every fourth world waits to the end all the same: what is right may become wrong.
+   * `check`, if there is one, finds nothing wrong. Every fourth world waits a minute and a half all the same: what is right may become wrong.
    */
   async becomeQuiet(check?: () => void, patience = 0): Promise<void> {
     for (const { chain } of this.places) {
@@ -346,12 +346,13 @@ export class World {
       await this.pass(5 * second)
       if (waited > 0 && this.ledger.isCaughtUp()) break
     }
-    // What is done besides reading has a pace of its own, a slow node takes seconds for it, and what it finds has to be
-    // corroborated in the next tick; a provider that never answered is put aside for as long.
-    const others = this.places.every(({ isPunctual }) => isPunctual) ? 75 * second : 90 * second
-    for (let left = Math.max(others, patience); left > 0; left -= 15 * second) {
-      await this.pass(Math.min(left, 15 * second))
-      if (check !== undefined && !this.#isPatient && isRight(check)) break
+    // What is done besides reading has a pace of its own, and what it finds has to be corroborated in the next tick. A
+    // payment whose end waits for deep blocks to be read again, a minute, is searched for again within another minute.
+    const longest = Math.max(150 * second, patience)
+    const least = this.#isPatient ? Math.max(90 * second, patience) : 0
+    for (let waited = 15 * second; waited <= longest; waited += 15 * second) {
+      await this.pass(15 * second)
+      if (waited >= least && (check === undefined || isRight(check))) break
     }
     for (const { chain } of this.places) chain.frozen = false
   }

@@ -170,18 +170,20 @@ const missedTransfers = Effect.fnUntraced(function* (
 
 /**
  * The transfers that two providers report with the same block time, each with all its confirmations below its own head.
- * Empty where the ledger has nothing to corroborate.
+ * Empty where nothing was missed and the ledger has nothing to corroborate.
  */
 const corroboratedTransfers = Effect.fnUntraced(function* (
   watch: WatchContext,
   serving: Provider,
   scan: Scan,
   reports: ReadonlyArray<BlockReport>,
+  missed: ReadonlyArray<DatedTransfer>,
   after: number,
   to: number
 ) {
-  if (reports.length < 2 || !(yield* CorroborationRepo.anyUncorroborated(watch.reader, watch.network, after, to)))
-    return []
+  const isKnown =
+    missed.length === 0 && !(yield* CorroborationRepo.anyUncorroborated(watch.reader, watch.network, after, to))
+  if (isKnown || reports.length < 2) return []
   const ballot = new Ballot<string, DatedTransfer, Provider>((one, other) => one.blockTime === other.blockTime)
   for (const { provider, transfers } of reports) {
     const head = provider === serving ? scan.head.number : ((yield* watch.heads.of(provider))?.number ?? -1)
@@ -262,7 +264,7 @@ export const verificationPass = Effect.fn("Watcher.verificationPass")(function* 
     if (!isVerified && isPatient()) return undefined
     const missed = yield* missedTransfers(watch, provider, scan, trustedReports)
     if (missed === undefined) return undefined
-    const corroborated = yield* corroboratedTransfers(watch, provider, scan, reports, after, to)
+    const corroborated = yield* corroboratedTransfers(watch, provider, scan, reports, missed, after, to)
     return { ...verified, missed, corroborated, isVerified } satisfies PassRange
   })
   const part = yield* read()
