@@ -28,7 +28,7 @@ import {
   transferTopic
 } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
-import { inconsistent, type RpcError } from "../rpc/RpcError.ts"
+import { inconsistent, otherBlock, type RpcError } from "../rpc/RpcError.ts"
 import { decodeTransaction, getTransaction, hasSucceeded, receiptReader } from "../rpc/transactionMethods.ts"
 import { nativeTransfers, transfersAmong } from "../scan/transfers.ts"
 import type { ExclusiveWork, WatchContext } from "../scan/WatchContext.ts"
@@ -145,7 +145,8 @@ const incomeIn = Effect.fnUntraced(function* (client: RpcClient, address: string
   const after = yield* stateOf(client, address, block)
   const change = after.balance - before.balance
   if (before.nonce === after.nonce) return change
-  const [{ transactions }] = yield* sendBatch(client, [getFullBlock(block.number)])
+  const [{ header, transactions }] = yield* sendBatch(client, [getFullBlock(block.number)])
+  if (header.hash !== block.hash) return yield* otherBlock(client, block, header.hash)
   const sent = Arr.getRights(transactions.map(decodeTransaction)).filter(({ from }) => from === address)
   return change + spent(address, sent, yield* outcomesOf(client, sent))
 })

@@ -100,8 +100,14 @@ const known = [
     /archive requests require/i // PublicNode
   ].map(means("state")),
 
-  // A block that the node does not have, or not yet
-  ...[/header not found/i, /unknown block/i, /block not found/i].map(means("missing")),
+  // A block or a transaction that the node does not have, or not yet
+  ...[
+    /header not found/i,
+    /unknown block/i,
+    /block not found/i,
+    /transaction (?:0x[0-9a-f]{64} )?not found/i, // geth and its kin, reth, erigon, where it is to be traced
+    /transaction indexing is in progress/i // geth
+  ].map(means("missing")),
 
   ...[
     /does not exist.{0,5}is not available/i, // geth and its kin, reth

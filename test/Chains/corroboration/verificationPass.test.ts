@@ -7,7 +7,7 @@ import { change, rows } from "../../lib/rows.ts"
 import { alice, health, lostReceipts, readTo, second, upTo, usdc, watchedPayment } from "../around.ts"
 import { type ModelChain, token } from "../ModelChain.ts"
 import { ledger, pass } from "../world.ts"
-import { inventedLog, openScene, seconds, verified, withholdingLogs, withLogs } from "./scene.ts"
+import { corroborated, inventedLog, openScene, seconds, verified, withholdingLogs, withLogs } from "./scene.ts"
 
 const one = { nodes: 1 }
 const two = { nodes: 2 }
@@ -161,6 +161,12 @@ describe("the verification pass", () => {
       detail: expect.stringContaining("block 31")
     })
     expect(yield* ledger).toEqual([])
+  })
+
+  openScene("corroborates at once what two providers report", two, function* (first) {
+    yield* lostReceipts(first)
+    yield* passOnce(true)
+    expect(yield* corroborated).toEqual([1])
   })
 
   openScene("stores nothing when the scan has moved meanwhile", one, function* (chain) {

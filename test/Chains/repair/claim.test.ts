@@ -175,6 +175,18 @@ describe("a claim", () => {
     expect((yield* ledger(deeds)).slice(-1)).toEqual(["2 call:0 40"])
   })
 
+  story("counts what the owner spent in no other block than the transaction's", [alice], function* (model) {
+    yield* looked(model, direct(alice, 50n))
+    const deeds = yield* lookedUntraced(model, inside(alice, 40n, [alice]), inside(alice, 60n), spends(alice, 7n))
+    const renamed = distorted(model.client, ({ method, params }, answer) =>
+      method === "eth_getBlockByNumber" && params[1] === true
+        ? { ...(answer as object), hash: `0x${"7".repeat(64)}`, transactions: [] }
+        : answer
+    )
+    yield* claimWith([renamed, model.client], deeds[1]?.hash)
+    expect((yield* ledger(deeds)).slice(-2)).toEqual(["2 call:0 40", "2 call:1 60"])
+  })
+
   story("does not reduce orphaned receipts", [alice], function* (model) {
     model.traces = false
     const { deeds } = model.mine([inside(alice, 3n), inside(alice, 4n)])

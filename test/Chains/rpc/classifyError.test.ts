@@ -97,6 +97,9 @@ a node behind | -32602 | missing | block range extends beyond current head block
 a node without the block | -32000 | missing | header not found
 reth without the block | -32001 | missing | block not found: 0x12
 erigon without the block | -32000 | missing | unknown block
+geth without the transaction | -32000 | missing | transaction 0x${"a".repeat(64)} not found
+reth without the transaction | -32001 | missing | transaction not found
+geth without its index yet | -32000 | missing | transaction indexing is in progress
 words that nobody knows | -32000 | refused | something else
 a contract | 3 | refused | execution reverted: too many requests
 a contract on nethermind | -32015 | refused | VM execution error. rate limit
