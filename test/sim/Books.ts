@@ -218,10 +218,11 @@ export class Books {
     return currency === this.watched(chain).plan.coin && (chain !== "ethereum" || isInside)
   }
 
-  /** Whether an exception tells of money without a transaction at a payment's address. */
+  /** Whether an exception tells of money without a transaction at a payment's address; late, where it may have been that. */
   isToldAsUnattributed({ address, chain }: PaymentRow): boolean {
+    const isOf = ({ kind, tx_hash }: ExceptionRow) => kind === "unattributed" || (kind === "late" && tx_hash === null)
     return this.exceptions().some(
-      (one) => one.kind === "unattributed" && one.address === address && one.chain === chain && one.outcome === null
+      (one) => isOf(one) && one.address === address && one.chain === chain && one.outcome === null
     )
   }
 

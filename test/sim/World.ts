@@ -349,7 +349,7 @@ export class World {
     // What is done besides reading has a pace of its own, and what it finds has to be corroborated in the next tick. A
     // payment whose end waits for deep blocks to be read again, a minute, is searched for again within another minute.
     const longest = Math.max(150 * second, patience)
-    const least = this.#isPatient ? Math.max(90 * second, patience) : 0
+    const least = this.#isPatient || check === undefined ? Math.max(90 * second, patience) : 0
     for (let waited = 15 * second; waited <= longest; waited += 15 * second) {
       await this.pass(15 * second)
       if (waited >= least && (check === undefined || isRight(check))) break
