@@ -218,6 +218,15 @@ export class Books {
     return currency === this.watched(chain).plan.coin && (chain !== "ethereum" || isInside)
   }
 
+  /** The sum of dust that one provider has reported, in blocks that no second one has read again yet. */
+  awaitedDust(address: string, chain: ChainName, currency: string): bigint {
+    const verified = this.scans().find((scan) => scan.chain === chain)?.verified_number ?? -1
+    return this.receipts()
+      .filter((one) => one.address === address && one.chain === chain && one.currency === currency)
+      .filter((one) => one.dust !== null && one.corroborated === 0 && one.block_number > verified)
+      .reduce((total, { amount }) => total + BigInt(amount), 0n)
+  }
+
   /** Whether an exception tells of money without a transaction at a payment's address; late, where it may have been that. */
   isToldAsUnattributed({ address, chain }: PaymentRow): boolean {
     const isOf = ({ kind, tx_hash }: ExceptionRow) => kind === "unattributed" || (kind === "late" && tx_hash === null)

@@ -62,7 +62,8 @@ export const checkQuiet = (books: Books, everything: boolean): void => {
     const isAwaited = payment.status === "detecting" && areTimesWrong()
     const isKnown =
       everything || !(isAwaited || isLiedAbout(payment.address) || deep.some(({ credit }) => withheld(credit.txHash)))
-    if (isOpen && isKnown && !isEmptied && !books.isUnattributed(payment) && sum(deep) >= BigInt(payment.amount)) {
+    const least = sum(deep) - books.awaitedDust(payment.address, payment.chain, payment.currency)
+    if (isOpen && isKnown && !isEmptied && !books.isUnattributed(payment) && least >= BigInt(payment.amount)) {
       throw new Violation(
         `payment ${books.number(payment)} is ${payment.status}, and ${sum(deep)} of ${payment.amount} came`
       )
@@ -101,12 +102,7 @@ const checkLost = (books: Books, address: string): void => {
           (total, one) => total + (one.currency === currency && one.outcome === null ? BigInt(one.amount) : 0n),
           0n
         )
-      const verified = books.scans().find((scan) => scan.chain === name)?.verified_number ?? -1
-      const awaited = books
-        .receipts()
-        .filter((one) => one.address === address && one.chain === name && one.currency === currency)
-        .filter((one) => one.dust !== null && one.corroborated === 0 && one.block_number > verified)
-        .reduce((total, { amount }) => total + BigInt(amount), 0n)
+      const awaited = books.awaitedDust(address, name, currency)
       if (told > held || told + awaited < held) {
         throw new Violation(`${held} ${currency} on ${name} is at ${address}, a lost payment's, and ${told} is told`)
       }
