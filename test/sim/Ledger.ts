@@ -232,9 +232,10 @@ export class Ledger extends Books {
     if (reason === "insufficient_amount" && atMost.length === 0 && !isVague) fail("and nothing came")
     const isCertain = !isVague && surely.length === atMost.length && certain.length === surely.length
     const lacking = sum(surely) - BigInt(payment.amount_received ?? 0)
-    // Dust that one of two providers hides does not count, nor does what a reorg has moved above the settled block.
+    // Dust that one of two providers hides, or has in another block, does not count, nor does what a reorg has moved above
+    // the settled block.
     const isYoung = surely.some(({ block }) => block.number > (settled?.number ?? 0))
-    const hidden = isDoubtful || isYoung ? BigInt(payment.amount) / 1000n : 0n
+    const hidden = isDoubtful || isYoung || watched.isGarbled() ? BigInt(payment.amount) / 1000n : 0n
     if (reason === "insufficient_amount" && isCertain && (lacking < 0n || lacking > hidden)) {
       fail(`for ${payment.amount_received}, and ${sum(surely)} came in time`)
     }

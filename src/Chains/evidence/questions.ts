@@ -175,7 +175,7 @@ export const questions: ReadonlyArray<Question> = [
     agree: "all that have its first block; each is checked before it is used",
     answers: "chain id and first block, or a later known one",
     differ: "nothing is read until they agree; later, one of another chain is not used",
-    alone: "silent ones have a minute",
+    alone: "silent ones have a minute; on a chain of which no block is known, so has one of another chain",
     asked: {
       "Chains/providers/chainIdentity.ts": ["findHeader", "getChainId"],
       "Chains/watcher/tick.ts": ["getChainId"],

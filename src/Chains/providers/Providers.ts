@@ -48,7 +48,7 @@ export interface Providers {
   /** The same, with those in cooldown for what they answered: that they lack a block, or have another one there. */
   readonly answering: (than: Provider) => Effect.Effect<ReadonlyArray<Provider>>
   /** Which chain this is, by the first block that all providers report. Fails where `serving` does not respond. */
-  readonly agree: (serving: Provider) => Effect.Effect<GenesisConsensus, RpcError>
+  readonly agree: (serving: Provider) => Effect.Effect<GenesisConsensus, RpcError | WrongChain>
   /** Notes that reading has begun on the chain with that first block: who has another one serves another chain. */
   readonly began: (genesis: string | undefined) => void
   /** Checks again that it serves the right chain: what looks like a reorg may be another chain's blocks. */

@@ -80,7 +80,7 @@ export type GenesisConsensus = { readonly genesis: string | undefined } | { read
  * Which chain this is, before anything of it is stored. All providers are asked for the first block, and those that
  * have it must agree. A silent one is waited for up to a minute.
  *
- * @param serving index in `clients` of the serving provider. Fails where that one does not respond
+ * @param serving index in `clients` of the serving provider. Fails where that one does not respond, or serves another chain
  * @param since when all were first asked, Unix milliseconds
  */
 export const corroborateGenesis = Effect.fn("Providers.corroborateGenesis")(function* (
@@ -89,13 +89,16 @@ export const corroborateGenesis = Effect.fn("Providers.corroborateGenesis")(func
   clients: ReadonlyArray<RpcClient>,
   serving: number,
   since: number
-): Effect.fn.Return<GenesisConsensus, RpcError> {
+): Effect.fn.Return<GenesisConsensus, RpcError | WrongChain> {
   const now = yield* Clock.currentTimeMillis
-  // The first block of a provider of another chain does not count.
+  // A provider of another chain does not count. Where nothing is known of the chain, it is waited for like a silent one.
   const firstBlockOf = (client: RpcClient) =>
     checkIdentity(network, chainId, knownBlocks, client).pipe(
       Effect.zipRight(Effect.map(oldBlock(client, 0), (first) => first?.hash)),
-      Effect.catchTag("WrongChain", () => Effect.succeed(undefined))
+      Effect.catchIf(
+        ({ _tag }) => _tag === "WrongChain" && knownBlocks.length > 0,
+        () => Effect.succeed(undefined)
+      )
     )
   const responses = yield* Effect.forEach(clients, (client) => Effect.either(firstBlockOf(client)), {
     concurrency: "unbounded"

@@ -73,6 +73,19 @@ describe("a provider of another chain", () => {
     }
   )
 
+  onNewChain(
+    "is waited for on a chain of which nothing is known: the other's word alone would stand",
+    2,
+    function* ({ b, agree }) {
+      b.chainId = 1
+      expect(yield* agree).toEqual({
+        doubt: expect.stringContaining("b (2 of rpc_urls) of chains.base.test did not say")
+      })
+      yield* TestClock.adjust("1 minute")
+      expect(yield* agree).toEqual({ genesis: hash("a") })
+    }
+  )
+
   onNewChain("is not waited for longer because the clock was set back", 2, function* ({ b, agree }) {
     b.genesisFailure = "timeout"
     yield* TestClock.setTime(3_600_000)
