@@ -173,12 +173,14 @@ export const settlementLayer = Layer.effect(
       const due = [...(yield* Repo.detectingDownTo(tx, network, horizon.head - horizon.confirmations + 1)), ...reorged]
       for (const payment of due) if (!changed.has(payment.id)) yield* settlePayment(payment, horizon, now, false)
       if (changed.has(undefined)) yield* updateUnknownMoney(network, now)
-      // Native payments are looked at again until a balance reconciliation has covered the reorg.
-      const awaitsReconciliation = reorged.some(({ currency }) => currency === nativeToken(network.chain))
-      const reconciled = awaitsReconciliation ? Math.max(above, Math.min(final, horizon.checked?.number ?? -1)) : final
+      // Native payments are looked at again until a balance reconciliation has covered the new branch up to its head.
+      const awaitsReconciliation =
+        horizon.head > (horizon.checked?.number ?? -1) &&
+        reorged.some(({ currency }) => currency === nativeToken(network.chain))
       // So are payments that have a receipt which may still be corroborated.
       const ids = reorged.map(({ id }) => id)
-      const through = (yield* Receipts.anyAwaited(tx, network, ids, final)) ? above : reconciled
+      const isOpen = awaitsReconciliation || (yield* Receipts.anyAwaited(tx, network, ids, final))
+      const through = isOpen ? above : final
       tx.afterCommit(() => {
         reorgsSettledTo.set(key, through)
         scanned.add(network.mode)

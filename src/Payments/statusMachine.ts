@@ -296,8 +296,9 @@ export const undone = (
   if (newest > finalBlock(horizon)) return undefined
   // A branch that only one provider serves undoes nothing: a second one has to be searched first.
   if (newest > (horizon.searched ?? -1)) return undefined
-  // Native money that was mined again may show in a balance only: the reconciliation has to come first.
-  if (payment.currency === nativeToken(payment.chain) && newest > (horizon.checked?.number ?? -1)) return undefined
+  // Native money that was mined again may show in a balance only, up to the head: the reconciliation has to come first.
+  if (payment.currency === nativeToken(payment.chain) && horizon.head > (horizon.checked?.number ?? -1))
+    return undefined
   return {
     payment: {
       ...payment,

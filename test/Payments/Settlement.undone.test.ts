@@ -1,5 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect, Layer, TestClock } from "effect"
+import * as Balances from "../../src/Chains/balances/BalancesRepo.ts"
 import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
 import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
 import { settlementLayer } from "../../src/Payments/Settlement.ts"
@@ -67,6 +68,7 @@ test("a payment that was undone while the daemon was down is found after a resta
   yield* writer.write(
     Effect.gen(function* () {
       yield* LedgerRepo.moveScan(network, block(200))
+      yield* Balances.moveChecked(network, block(200))
       yield* settle({ network, head: block(200) }, [])
     })
   )

@@ -122,7 +122,8 @@ const isOver = `${isOpen} AND ${everyChain} AND mode = ? AND ${deadlineSql} >= ?
 /**
  * The queries of a round at the block `at`:
  * - open payments in the chain's own coin;
- * - confirmed payments that lost coins to a reorg above the block `final`, or above the last round;
+ * - confirmed payments that lost coins to a reorg above the block `final`, the newest final one at the last round, or above
+ *   that round;
  * - every payment of the mode, on any chain and in any currency, whose time ended since the last round.
  *
  * @param withNonces compare the nonces of open payments too: their coins may have come and been collected since

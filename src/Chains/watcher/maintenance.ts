@@ -90,6 +90,8 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
     const last = done.get(task)
     return last === undefined || now < last || now - last >= interval
   }
+  /** The newest final block at the last whole comparison of balances. */
+  let comparedFinal = -1
   /** Old blocks have been examined up to this number. */
   let droppedTo = -1
   /** Index of the provider that each of the sweeps has asked last; one turn for all would give each span the same one. */
@@ -110,8 +112,10 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
     const final = finalBlockOf(watch, head.number, scan?.finalized)
     const withNonces = isDue("nonces", nonceInterval, now)
     if (withNonces) done.set("nonces", now)
-    const asked = yield* Balances.asked(reader, network, head, final, withNonces)
+    const asked = yield* Balances.asked(reader, network, head, comparedFinal, withNonces)
     if (asked.length > 0) yield* compareBalances(watch, noted, provider, head, asked, "round")
+    // What a reorg took is compared once more after it has become final: only then is it decided on.
+    if ((yield* Ledger.scan(reader, network))?.checked?.number === head.number) comparedFinal = final
     yield* takeBackDenied(watch, provider, head, scan?.checked)
   })
 
