@@ -80,7 +80,7 @@ export const settlementLayer = Layer.effect(
     const horizonOf = Effect.fnUntraced(function* (db: Db, network: Network) {
       const scan = yield* LedgerRepo.scan(db, network)
       if (scan === undefined) return undefined
-      const { checked, finalized, head, safe } = scan
+      const { checked, finalized, head, safe, verified } = scan
       const confirmations = chains.get(networkKey(network))?.confirmations ?? Number.POSITIVE_INFINITY
       const settled = yield* LedgerRepo.newestBlockAt(db, network, head.number - confirmations + 1)
       const horizon: Horizon = {
@@ -91,6 +91,7 @@ export const settlementLayer = Layer.effect(
         checked,
         safe,
         finalized,
+        verified,
         requires: undefined,
         elsewhereChecked: false,
         searched: hasQuorum(network) ? undefined : Number.POSITIVE_INFINITY
@@ -179,7 +180,8 @@ export const settlementLayer = Layer.effect(
         reorged.some(({ currency }) => currency === nativeToken(network.chain))
       // So are payments that have a receipt which may still be corroborated.
       const ids = reorged.map(({ id }) => id)
-      const isOpen = awaitsReconciliation || (yield* Receipts.anyAwaited(tx, network, ids, final))
+      const isOpen =
+        awaitsReconciliation || (yield* Receipts.anyAwaited(tx, network, ids, Math.min(final, horizon.verified)))
       const through = isOpen ? above : final
       tx.afterCommit(() => {
         reorgsSettledTo.set(key, through)

@@ -35,6 +35,8 @@ export interface Horizon {
   /** Block numbers of the chain's tags; undefined where it has none. */
   readonly safe: number | undefined
   readonly finalized: number | undefined
+  /** The block up to which a second provider has read the blocks again. */
+  readonly verified: number
   /** The tag that a finality policy requires for the payment's value, in addition to the confirmations. */
   readonly requires: FinalityTag | undefined
   /** Every other reachable chain has had a balance reconciliation after the payment's deadline, or the longest wait is over. */
@@ -294,6 +296,8 @@ export const undone = (
   const awaited = total(reported) < needed ? [] : reported.filter((receipt) => !isCorroborated(receipt))
   const newest = Math.max(...[...orphaned, ...awaited].map((receipt) => receipt.blockNumber))
   if (newest > finalBlock(horizon)) return undefined
+  // Dust is corroborated when its block is read again.
+  if (awaited.some(({ blockNumber, dust }) => dust !== undefined && blockNumber > horizon.verified)) return undefined
   // A branch that only one provider serves undoes nothing: a second one has to be searched first.
   if (newest > (horizon.searched ?? -1)) return undefined
   // Native money that was mined again may show in a balance only, up to the head: the reconciliation has to come first.

@@ -197,7 +197,9 @@ export class Ledger extends Books {
     // Coins inside a contract that came back count once two providers can tell of them.
     const isTold = (credit: Placed["credit"]) =>
       this.strict.inside || watched.tellsInside || !this.isToldByBalance(after, credit)
-    const back = surely.filter(({ credit }) => isTold(credit))
+    // What a reorg puts below the block where reading began is not read.
+    const begun = this.startOf(after.chain)
+    const back = surely.filter(({ block, credit }) => isTold(credit) && block.number > begun)
     if (after.failure_reason === "reorged" && sum(back) >= needed) fail(`and ${sum(back)} is there`)
   }
 
