@@ -18,6 +18,8 @@ const longestRetryAfter = Duration.toMillis("5 minutes")
 const wrongChainInterval = Duration.toMillis("10 seconds")
 /** The cooldown of a lagging provider. */
 const laggingInterval = Duration.toMillis("5 seconds")
+/** How long after its cooldown a provider that was not asked again, or has not responded yet, is still shown as unhealthy. */
+const unproven = Duration.toMillis("30 seconds")
 /** How long a provider does not serve after others have denied what it reported. */
 const contradictedFor = Duration.toMillis("1 hour")
 
@@ -41,7 +43,7 @@ export interface Provider {
 /** The health of a provider, as /readyz shows it. */
 export interface ProviderHealth {
   readonly host: string
-  /** It is not in cooldown or contradicted and, if it is the one that serves, its last response was good. */
+  /** It is not contradicted, nor in cooldown or just out of it; if it serves, its last response was good. */
   readonly healthy: boolean
   /** Why it is unhealthy. */
   readonly reason?: string
@@ -137,7 +139,9 @@ export class ProviderSlot {
   /** Its health at `now`. `serves`: it is the one that serves. */
   health(serves: boolean, now: number): ProviderHealth {
     const { host } = this.provider.client
-    const failure = serves || this.isCoolingDown(now) ? this.#cooldown?.error : undefined
+    const { error: failed, since = 0, until = 0 } = this.#cooldown ?? {}
+    // One that never responds is in cooldown and asked in turn: it stays unhealthy, for alerts that wait minutes.
+    const failure = serves || (since <= now && now < until + unproven) ? failed : undefined
     const error = this.isContradicted(now) ? this.#contradicted?.error : failure
     if (error === undefined) return { host, healthy: true }
     return { host, healthy: false, reason: error._tag === "RpcError" ? error.summary : error.message }

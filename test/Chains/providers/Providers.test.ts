@@ -217,22 +217,30 @@ describe("a block range that is too large", () => {
   )
 })
 
-onNodes("health names why a provider is not used, until it may be again", 2, function* ({ providers }) {
-  const healthy = Effect.map(now, (at) => providers.health(at).map((one) => one.healthy))
-  expect(yield* healthy).toEqual([true, true])
-  yield* fail(providers, "rate_limited", { retryAfter: 5000 })
-  const [first] = providers.health(yield* now)
-  expect(first?.reason).toContain("eth_getLogs at a failed (rate_limited)")
-  expect(yield* currentHost(providers)).toBe("b")
-  expect(yield* healthy).toEqual([false, true])
-  yield* TestClock.adjust("5 seconds")
-  expect(yield* healthy).toEqual([true, true])
-  // The one that serves must have been right since.
-  yield* fail(providers, "unreachable")
-  yield* fail(providers, "unreachable")
-  yield* TestClock.adjust("1 second")
-  expect(yield* currentHost(providers)).toBe("a")
-  expect(yield* healthy).toEqual([false, true])
-  providers.succeeded(yield* providers.current)
-  expect(yield* healthy).toEqual([true, true])
-})
+onNodes(
+  "health names why a provider is not used, until it has had time to respond again",
+  2,
+  function* ({ providers }) {
+    const healthy = Effect.map(now, (at) => providers.health(at).map((one) => one.healthy))
+    expect(yield* healthy).toEqual([true, true])
+    yield* fail(providers, "rate_limited", { retryAfter: 5000 })
+    const [first] = providers.health(yield* now)
+    expect(first?.reason).toContain("eth_getLogs at a failed (rate_limited)")
+    expect(yield* currentHost(providers)).toBe("b")
+    expect(yield* healthy).toEqual([false, true])
+    // One that never responds is asked between its cooldowns: an alert must not take that for health.
+    yield* TestClock.adjust(34_999)
+    expect(yield* healthy).toEqual([false, true])
+    yield* TestClock.adjust(1)
+    expect(yield* healthy).toEqual([true, true])
+    // The one that serves must have been right since.
+    yield* fail(providers, "unreachable")
+    yield* fail(providers, "unreachable")
+    yield* TestClock.adjust("1 second")
+    expect(yield* currentHost(providers)).toBe("a")
+    yield* TestClock.adjust("1 minute")
+    expect(yield* healthy).toEqual([false, true])
+    providers.succeeded(yield* providers.current)
+    expect(yield* healthy).toEqual([true, true])
+  }
+)
