@@ -75,7 +75,7 @@ const inOrder = "ORDER BY block_number, place, position"
  * A transaction is in one block. Beside its corroborated receipts, those of another block, which one provider alone reports,
  * count for nothing: money that was sent back would count again, and what is there would count twice.
  */
-export const inOneBlock = (receipts: ReadonlyArray<Receipt>): ReadonlyArray<Receipt> => {
+const inOneBlock = (receipts: ReadonlyArray<Receipt>): ReadonlyArray<Receipt> => {
   const blocks = new Map<string, string>()
   for (const { blockHash, canonical, chain, corroborated, txHash } of receipts) {
     if (canonical && corroborated && txHash !== undefined) blocks.set(`${chain} ${txHash}`, blockHash)

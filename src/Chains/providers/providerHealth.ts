@@ -56,8 +56,8 @@ interface Cooldown {
   readonly until: number
 }
 
-const isActive = (cooldown: Cooldown | undefined, now: number): cooldown is Cooldown =>
-  cooldown !== undefined && now >= cooldown.since && now < cooldown.until
+const isActive = (cooldown: Cooldown | undefined, now: number, longer = 0): cooldown is Cooldown =>
+  cooldown !== undefined && now >= cooldown.since && now < cooldown.until + longer
 
 /** The length of a cooldown, in milliseconds. */
 const backOff = Effect.fnUntraced(function* (error: RpcError | WrongChain, failures: number) {
@@ -139,9 +139,8 @@ export class ProviderSlot {
   /** Its health at `now`. `serves`: it is the one that serves. */
   health(serves: boolean, now: number): ProviderHealth {
     const { host } = this.provider.client
-    const { error: failed, since = 0, until = 0 } = this.#cooldown ?? {}
     // One that never responds is in cooldown and asked in turn: it stays unhealthy, for alerts that wait minutes.
-    const failure = serves || (since <= now && now < until + unproven) ? failed : undefined
+    const failure = serves || isActive(this.#cooldown, now, unproven) ? this.#cooldown?.error : undefined
     const error = this.isContradicted(now) ? this.#contradicted?.error : failure
     if (error === undefined) return { host, healthy: true }
     return { host, healthy: false, reason: error._tag === "RpcError" ? error.summary : error.message }

@@ -53,7 +53,7 @@ const ofReceipt = Effect.fnUntraced(function* (
   source: ScanSource,
   block: Named,
   { blockHash, logs, logsBloom, transactionHash }: LoggedReceipt,
-  sum: BlockBits
+  ofBlock: BlockBits
 ) {
   const method = "eth_getBlockReceipts"
   const failed = (detail: string) => inconsistent(source.client, method, `the receipt of ${transactionHash} ${detail}`)
@@ -65,13 +65,13 @@ const ofReceipt = Effect.fnUntraced(function* (
     addLogs(own, part)
     // Some thousand logs set every bit: more of them change nothing.
     if (own.every((byte) => byte === 0xff)) break
-    sum.hashed += part.length
-    if (sum.hashed < logsPerTurn) continue
-    sum.hashed = 0
+    ofBlock.hashed += part.length
+    if (ofBlock.hashed < logsPerTurn) continue
+    ofBlock.hashed = 0
     yield* eventLoopTurn
   }
   if (typeof logsBloom === "string" && !isWithin(logsBloom, own)) return yield* failed("lacks logs")
-  for (const [i, byte] of own.entries()) sum.bits[i] = (sum.bits[i] ?? 0) | byte
+  for (const [i, byte] of own.entries()) ofBlock.bits[i] = (ofBlock.bits[i] ?? 0) | byte
   return transfers
 })
 
@@ -86,17 +86,18 @@ const fromReceipts = Effect.fnUntraced(function* (
     inconsistent(source.client, "eth_getBlockReceipts", `block ${block.number} ${detail}`)
   const transfers: Array<Transfer> = []
   const seen = new Set<string>()
-  const sum: BlockBits = { bits: new Uint8Array(bloomBytes), hashed: 0 }
+  const ofBlock: BlockBits = { bits: new Uint8Array(bloomBytes), hashed: 0 }
   for (const page of pages) {
     for (const receipt of yield* page) {
       if (seen.has(receipt.transactionHash)) return yield* failed(`has ${receipt.transactionHash} twice`)
       seen.add(receipt.transactionHash)
-      transfers.push(...(yield* ofReceipt(source, block, receipt, sum)))
+      transfers.push(...(yield* ofReceipt(source, block, receipt, ofBlock)))
     }
   }
   const missing = transactions.find((hash) => !seen.has(hash))
   if (missing !== undefined) return yield* failed(`came without the receipt of ${missing}`)
-  if (logsBloom !== undefined && !isWithin(logsBloom, sum.bits)) return yield* failed("has logs that no receipt has")
+  if (logsBloom !== undefined && !isWithin(logsBloom, ofBlock.bits))
+    return yield* failed("has logs that no receipt has")
   return transfers
 })
 
