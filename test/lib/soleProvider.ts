@@ -23,6 +23,7 @@ export const soleProvider = (client: RpcClient): { readonly provider: Provider; 
       succeeded: () => undefined,
       answered: () => Effect.void,
       decidesAlone: () => true,
+      areAllContradicted: () => false,
       aloneSince: () => undefined,
       nextTry: (now) => now,
       health: () => [],

@@ -36,6 +36,8 @@ const decidesAlone = (since: number, waited: number) =>
   `one provider decides alone: no other provider has responded since ${iso(since)}; payments that waited for one: ${waited}. Remedy: add another provider to rpc_urls`
 const waitsForOthers = (count: number) =>
   `no other provider responds; payments that wait for one, up to payments.sole_provider_patience: ${count}. Remedy: add another provider to rpc_urls`
+const allContradicted =
+  "each provider denies what another one has reported: what they do not agree on waits. Remedy: check the transactions in a block explorer, and put another provider in the place of the one that is wrong"
 export const waitsForSecond = "receipts wait for a second provider to corroborate them"
 const overdueReason = ({ owner, txHash }: CorroborationRepo.NamedReceipt) =>
   `${waitsForSecond}, such as ${txHash} of ${owner}. Remedy: check their transactions in a block explorer, and add a third provider to rpc_urls`
@@ -182,6 +184,13 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
   const contradictions = new Contradictions(providers.all)
   /** How many payments waited at most since another provider last responded. */
   let waited = 0
+  let wasAlone = false
+
+  /** Ends the silence of another provider that has the head. */
+  const noteIfBack = (other: Provider, { number }: BlockRef) =>
+    Effect.flatMap(watch.heads.isStalled(other, number), (stalled) =>
+      stalled ? Effect.void : providers.answered(other)
+    )
 
   const run = Effect.fn("Corroborator.run")(function* (provider: Provider, head: BlockRef) {
     // A chain's only provider corroborates what was reported while more providers were configured.
@@ -190,6 +199,10 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
     const now = yield* Clock.currentTimeMillis
     const others = yield* providers.witnesses(provider)
     if (others.length > 0) waited = 0
+    const isAlone = providers.decidesAlone(provider)
+    // What waits for another provider no longer does.
+    if (isAlone && !wasAlone) backoff.endAll()
+    wasAlone = isAlone
     // Asked anew each time: the others are silent for longer once they have been asked again.
     const mayDecideAlone = ({ isDenied }: Uncorroborated) => !isDenied && (isSingle || providers.decidesAlone(provider))
     const isOverdue = ({ seenAt }: Uncorroborated) => seenAt <= now - overdueAfter
@@ -198,7 +211,10 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
       settledAt,
       (receipt) => backoff.isDue(Ledger.keyOf(receipt), now) && (others.length > 0 || mayDecideAlone(receipt))
     )
-    if (!any) return undefined
+    if (!any) {
+      if (isAlone) yield* Effect.forEach(others, (other) => noteIfBack(other, head), { discard: true })
+      return undefined
+    }
     const { ballot, asked } = yield* askProviders(watch, others, provider, due, mayDecideAlone)
     const [judged, replaced] = Arr.partition(
       due.map((receipt) => [receipt, ballot.tally(receipt)] as const),
@@ -208,10 +224,10 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
     const placeOf = ({ blockHash, txHash }: Uncorroborated) => `${blockHash} ${txHash}`
     // As when it is stored, a denial counts against the whole transaction.
     const denied = new Set(judged.flatMap(([receipt, { denials }]) => (denials.length > 0 ? [placeOf(receipt)] : [])))
-    const isAlone = (receipt: Uncorroborated, tally: ReceiptTally) =>
+    const isDecidedAlone = (receipt: Uncorroborated, tally: ReceiptTally) =>
       !isJudgedBeside(provider, tally) && !denied.has(placeOf(receipt)) && mayDecideAlone(receipt)
     const isCorroborated = (receipt: Uncorroborated, tally: ReceiptTally) =>
-      tally.outcome === "shown" || (tally.claims.length > 0 && isAlone(receipt, tally))
+      tally.outcome === "shown" || (tally.claims.length > 0 && isDecidedAlone(receipt, tally))
     const [open, corroborated] = Arr.partition(judged, ([receipt, tally]) => isCorroborated(receipt, tally))
     const verdict: Verdict = {
       corroborated: corroborated.map(([receipt, tally]) => [receipt, factsOf(tally)] as const),
@@ -272,9 +288,10 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
       Effect.gen(function* () {
         const reason = yield* run(provider, head)
         const since = providers.aloneSince(yield* Clock.currentTimeMillis)
-        const all = [since === undefined ? undefined : decidesAlone(since, waited), reason].filter(Boolean)
-        const isNew = watch.troubles.note("receipts", all.length === 0 ? undefined : all.join("; "))
-        if (isNew && reason?.includes(waitsForSecond)) yield* Effect.logWarning(reason)
+        const state = providers.areAllContradicted() ? allContradicted : since && decidesAlone(since, waited)
+        const all = [state, reason].filter(Boolean).join("; ")
+        const isNew = watch.troubles.note("receipts", all || undefined)
+        if (isNew && (reason?.includes(waitsForSecond) || state === allContradicted)) yield* Effect.logWarning(all)
       })
   }
 }

@@ -13,6 +13,7 @@ const longestGap = Duration.toMillis("11 minutes")
  * observations does not count: the process or the chain may have stopped, or the clock may have been set.
  */
 export class ObservedDuration {
+  #since = 0
   #seenAt: number | undefined
   #millis = 0
 
@@ -21,15 +22,17 @@ export class ObservedDuration {
     return this.#millis
   }
 
-  /** Whether it goes on. */
-  get isObserved(): boolean {
-    return this.#seenAt !== undefined
+  /** When it was first observed, without an interruption since; undefined where it does not go on. */
+  get since(): number | undefined {
+    return this.#seenAt === undefined ? undefined : this.#since
   }
 
   /** Notes an observation at `now`. */
   seen(now: number): void {
-    const step = now - (this.#seenAt ?? now)
-    this.#millis = step >= 0 && step <= longestGap ? this.#millis + Math.min(step, longestStep) : 0
+    const step = now - (this.#seenAt ?? Number.NEGATIVE_INFINITY)
+    const goesOn = step >= 0 && step <= longestGap
+    if (!goesOn) this.#since = now
+    this.#millis = goesOn ? this.#millis + Math.min(step, longestStep) : 0
     this.#seenAt = now
   }
 

@@ -55,15 +55,23 @@ export interface Providers {
   readonly verify: (provider: Provider) => Effect.Effect<void, RpcError | WrongChain>
   /** Notes a failure of this provider, or of the one that the error names: it goes into cooldown. */
   readonly failed: (provider: Provider, error: RpcError | WrongChain) => Effect.Effect<void>
-  /** Notes that others deny what it has reported: it does not serve for an hour, and cannot confirm anything alone. */
+  /**
+   * Notes that others deny what it has reported: for an hour it decides nothing alone, and serves only where each
+   * provider is contradicted.
+   */
   readonly contradicted: (provider: Provider, detail: string) => Effect.Effect<void>
   /** Notes that a request succeeded. */
   readonly succeeded: (provider: Provider) => void
   /** Notes that it gave evidence on what another one has reported: its failures and its silence end. */
   readonly answered: (provider: Provider) => Effect.Effect<void>
-  /** Whether it decides alone, as an only provider does: all others were asked for the patience without a response. */
+  /**
+   * Whether it decides alone, as an only provider does: all others were asked for the patience without a response, and
+   * no other provider contradicts it.
+   */
   readonly decidesAlone: (provider: Provider) => boolean
-  /** Since when the serving provider decides alone, without a response of the others; undefined while it does not. */
+  /** Whether each provider is contradicted by others: one serves on, and none decides alone. */
+  readonly areAllContradicted: () => boolean
+  /** Since when the others have not responded, where the serving provider decides alone; undefined where it does not. */
   readonly aloneSince: (now: number) => number | undefined
   /** When `current` may succeed: `now`, or later while none can be used. */
   readonly nextTry: (now: number) => number
@@ -104,14 +112,14 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
 ) {
   const largest = chainTraits[chain.chain].readsFullBlocks ? undefined : logsOnly
   const metrics = yield* Metrics
-  const madeAt = yield* Clock.currentTimeMillis
   const slots = chain.rpcUrls.map((url, index) => {
     const client = counted(network, metrics, rpc.client(url))
-    return new ProviderSlot({ client, blockRange: new BlockRange(largest), index }, madeAt)
+    return new ProviderSlot({ client, blockRange: new BlockRange(largest), index })
   })
   const [first] = slots
   if (first === undefined) return yield* Effect.dieMessage(`chains.${networkKey(network)} has no rpc_urls`)
   let serving = first
+  let areAllContradicted = false
   let genesis = storedGenesis
   /** When the chain's first block was first asked for. Unix milliseconds. */
   let askedSince: number | undefined
@@ -157,7 +165,18 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
 
   const believed = Effect.map(Clock.currentTimeMillis, (now) => (slot: ProviderSlot) => !slot.isContradicted(now))
 
-  const isGivenUp = (slot: ProviderSlot) => slot.isGivenUp(Duration.toMillis(patience))
+  /** Those that may serve, the serving one first. */
+  const eligible = (now: number) => {
+    areAllContradicted = slots.every((slot) => slot.isContradicted(now))
+    const inOrder = [serving, ...slots.filter((one) => one !== serving)]
+    return inOrder.filter((slot) => areAllContradicted || !slot.isContradicted(now))
+  }
+
+  /** When each other provider was given up; undefined while the provider does not decide alone. */
+  const silences = (provider: Provider) => {
+    const since = othersThan(provider).map((slot) => slot.givenUpSince(Duration.toMillis(patience)))
+    return areAllContradicted || since.includes(undefined) ? undefined : since.filter((at) => at !== undefined)
+  }
 
   const serve = Effect.fnUntraced(function* (slot: ProviderSlot) {
     if (slot !== serving) {
@@ -170,12 +189,10 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   })
 
   const current: Providers["current"] = Effect.gen(function* () {
-    const isBelieved = yield* believed
-    const candidates = [serving, ...slots.filter((one) => one !== serving)].filter(isBelieved)
+    const candidates = eligible(yield* Clock.currentTimeMillis)
     const slot = (yield* firstUsable(candidates)) ?? candidates.find(({ isLagging }) => isLagging)
     if (slot !== undefined) return yield* serve(slot)
-    const now = yield* Clock.currentTimeMillis
-    const reasons = slots.flatMap((one) => one.reasonNotServing(now) ?? [])
+    const reasons = candidates.flatMap(({ cooldown }) => cooldown ?? [])
     const [soonest] = reasons.sort((one, next) => one.until - next.until)
     // Without an error, a provider has succeeded meanwhile and can be used.
     return yield* soonest?.error ?? current
@@ -189,7 +206,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     yield* slot.coolDown(error)
     const now = yield* Clock.currentTimeMillis
     // Where none responds, our own network is likely down: the first one back must not count as the only provider.
-    if (slots.every((one) => one.isSilent(now))) for (const one of slots) one.endSilence(now)
+    if (slots.every((one) => one.isSilent(now))) for (const one of slots) one.endSilence()
   })
 
   const verify = Effect.fnUntraced(function* (provider: Provider) {
@@ -228,18 +245,18 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     answering: (than) => Effect.map(usableOthers(than, true), providersOf),
     succeeded: (provider) => slotOf(provider).succeeded(),
     answered: (provider) =>
-      Effect.map(Clock.currentTimeMillis, (now) => {
+      Effect.sync(() => {
         slotOf(provider).succeeded()
-        slotOf(provider).endSilence(now)
+        slotOf(provider).endSilence()
       }),
-    decidesAlone: (provider) => othersThan(provider).every(isGivenUp),
+    decidesAlone: (provider) => silences(provider) !== undefined,
+    areAllContradicted: () => areAllContradicted,
     aloneSince: (now) => {
-      const others = othersThan(serving.provider)
-      if (others.length === 0 || !others.every(isGivenUp)) return undefined
+      const since = silences(serving.provider) ?? []
       // After the clock was set back, a later time counts as now.
-      return Math.max(...others.map(({ testifiedAt }) => Math.min(testifiedAt, now)))
+      return since.length === 0 ? undefined : Math.min(now, Math.max(...since))
     },
-    nextTry: (now) => Math.min(...slots.map((slot) => slot.mayServeAt(now))),
+    nextTry: (now) => Math.min(...eligible(now).map((slot) => slot.mayServeAt(now))),
     health: (now) => slots.map((slot) => slot.health(slot === serving, now)),
     all: providersOf(slots)
   }

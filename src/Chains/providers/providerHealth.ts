@@ -20,7 +20,7 @@ const wrongChainInterval = Duration.toMillis("10 seconds")
 const laggingInterval = Duration.toMillis("5 seconds")
 /** How long after its cooldown a provider that was not asked again, or has not responded yet, is still shown as unhealthy. */
 const unproven = Duration.toMillis("30 seconds")
-/** How long a provider does not serve after others have denied what it reported. */
+/** How long a provider is contradicted after others have denied what it reported. */
 const contradictedFor = Duration.toMillis("1 hour")
 
 /** Reasons with which a provider that follows the chain answers about blocks that it has not, as those of a false branch. */
@@ -85,11 +85,7 @@ export class ProviderSlot {
   /** For how long it was asked and did not respond. Time in which it was not asked does not count. */
   readonly #silence = new ObservedDuration()
 
-  /** @param testifiedAt when it last gave evidence, or was made */
-  constructor(
-    readonly provider: Provider,
-    public testifiedAt: number
-  ) {}
+  constructor(readonly provider: Provider) {}
 
   /** Notes that a request succeeded. */
   succeeded(): void {
@@ -99,14 +95,13 @@ export class ProviderSlot {
   }
 
   /** Ends its silence: it responded, or no provider could be reached. */
-  endSilence(now: number): void {
-    this.testifiedAt = now
+  endSilence(): void {
     this.#silence.end()
   }
 
-  /** Whether it has been asked for `patience`, milliseconds, without a response. */
-  isGivenUp(patience: number): boolean {
-    return this.#silence.isObserved && this.#silence.millis >= patience
+  /** Since when it has not responded, where it has been asked for `patience`, milliseconds; undefined where it has not. */
+  givenUpSince(patience: number): number | undefined {
+    return this.#silence.millis >= patience ? this.#silence.since : undefined
   }
 
   /** Whether it is in cooldown after a failure. */
@@ -185,14 +180,13 @@ export class ProviderSlot {
     })
   }
 
-  /** When it may serve: `now`, or at the end of its cooldown. */
+  /** When it can be asked again: `now`, or at the end of its cooldown. */
   mayServeAt(now: number): number {
-    const until = this.isCoolingDown(now) && !this.isLagging ? (this.#cooldown?.until ?? now) : now
-    return this.isContradicted(now) ? Math.max(until, this.#contradicted?.until ?? now) : until
+    return this.isCoolingDown(now) && !this.isLagging ? (this.#cooldown?.until ?? now) : now
   }
 
-  /** Why it may not serve. A contradiction comes first, since it lasts longest. */
-  reasonNotServing(now: number): Cooldown | undefined {
-    return this.isContradicted(now) ? this.#contradicted : this.#cooldown
+  /** Its last failure, until the next success. */
+  get cooldown(): Cooldown | undefined {
+    return this.#cooldown
   }
 }

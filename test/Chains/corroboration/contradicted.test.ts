@@ -9,6 +9,7 @@ import { inventedLog, mineOn, scene, withLogs } from "./scene.ts"
 
 const two = { nodes: 2 }
 const bob = address(0xb0b)
+const carol = address(0xca401)
 const prefix = `0x${"f".repeat(32)}`
 
 /** A log of an invented transfer of 5 to alice, whose hash names its place. */
@@ -18,16 +19,22 @@ const logOf = (chain: ModelChain, block: number, i: number) =>
     logIndex: `0x${(700 + i).toString(16)}`
   })
 
-/** The node invents transfers in each block above 10. `owns`: it also has them when it is asked about them again. */
-const inventing = (chain: ModelChain, perBlock: number, owns: boolean) => {
+/**
+ * The node invents transfers in each block above 10. `owns`: it also has them when it is asked about them again.
+ * `first`: the first index.
+ */
+const inventing = (chain: ModelChain, perBlock: number, owns: boolean, first = 0) => {
   chain.distort = ({ method, params: [of] }, answer) => {
     if (method !== "eth_getTransactionReceipt" || !owns || !String(of).startsWith(prefix)) return answer
     const place = Number(`0x${String(of).slice(34)}`)
+    if (place % 1000 < first || place % 1000 >= first + perBlock) return null
     const log = logOf(chain, Math.floor(place / 1000), place % 1000)
     return { transactionHash: of, blockHash: log.blockHash, status: "0x1", logs: [log] }
   }
   withLogs(chain, () =>
-    chain.blocks.slice(11).flatMap(({ number }) => Array.from({ length: perBlock }, (_, i) => logOf(chain, number, i)))
+    chain.blocks
+      .slice(11)
+      .flatMap(({ number }) => Array.from({ length: perBlock }, (_, i) => logOf(chain, number, first + i)))
   )
 }
 
@@ -91,6 +98,40 @@ describe("two providers, of which the serving one invents receipts in every bloc
     yield* pass("2 minutes")
     expect(yield* stateOf(other.id)).toMatch(/^confirmed/)
   })
+
+  scene(
+    "where the other one invents as well, the chain is read on, and none decides alone",
+    two,
+    function* (one, other) {
+      inventing(one, 1, true)
+      inventing(other, 1, true, 500)
+      yield* watchedUsdc()
+      const paid = yield* pay(bob, { currency: "USDC", amount: 7n })
+      yield* mineOn([one], 40)
+      expect(yield* health).toMatchObject({
+        ready: true,
+        head: one.height,
+        reason: expect.stringMatching(/each provider denies what another one has reported: .* Remedy: /),
+        providers: [{ healthy: false }, { healthy: false }]
+      })
+      // Both have this one.
+      one.mine(token(usdc, bob, 7n))
+      yield* mineOn([one], 20)
+      expect(yield* stateOf(paid.id)).toBe("confirmed 7")
+      const alone = yield* pay(carol, { currency: "USDC", amount: 7n })
+      // The other one serves since the first was contradicted.
+      one.failure = "unreachable"
+      one.mine(token(usdc, carol, 7n))
+      for (let minute = 0; minute < 12; minute++) {
+        yield* mineOn([one], 1)
+        yield* pass("1 minute")
+      }
+      expect(yield* stateOf(alone.id)).toMatch(/^(pending|detecting)/)
+      one.failure = undefined
+      yield* mineOn([one], 60)
+      expect(yield* stateOf(alone.id)).toBe("confirmed 7")
+    }
+  )
 
   scene("health names at once what the other denies; the chain is ready", { nodes: 2, hosts: true }, function* (liar) {
     inventing(liar, 1, true)

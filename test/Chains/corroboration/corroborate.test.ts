@@ -1,11 +1,12 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { waitsForSecond } from "../../../src/Chains/corroboration/corroborate.ts"
 import { change, rows } from "../../lib/rows.ts"
 import { alice, bridged, health, next, second, upTo, usdc, watchedPayment } from "../around.ts"
+import { stateOf, watchedUsdc } from "../lying.ts"
 import { coin, type ModelChain, token } from "../ModelChain.ts"
 import { Announced, nextCommit, pass, paymentById, until } from "../world.ts"
-import { corroborated, openScene, scene, seconds } from "./scene.ts"
+import { corroborated, mineOn, openScene, scene, seconds } from "./scene.ts"
 
 const two = { nodes: 2 }
 const elsewhere = `0x${"1".repeat(64)}`
@@ -143,6 +144,38 @@ describe("a receipt that one provider has reported", () => {
     yield* nextOnes(first, 80)
     expect(yield* corroborated).toEqual([1, 1, 1])
     expect((yield* health)?.reason).toBeUndefined()
+  })
+
+  const impatient = { ...two, payments: { soleProviderPatience: Duration.minutes(2) } }
+  openScene("is decided once one decides alone, however long it has waited", impatient, function* (first, other) {
+    withReceipt(other, () => null)
+    yield* watchedPayment(alice)
+    yield* next(first, token(usdc, alice, 5n))
+    yield* nextOnes(first, 4)
+    // It is asked about after 8.5 minutes, and after 17.
+    yield* pass("9 minutes")
+    other.failure = "unreachable"
+    for (let minute = 0; minute < 3; minute++) {
+      expect(yield* corroborated).toEqual([0])
+      first.mineMany(10)
+      yield* pass("1 minute")
+    }
+    expect(yield* corroborated).toEqual([1])
+  })
+
+  scene("is decided by one alone until the other one is back, also on an idle chain", two, function* (first, other) {
+    const { id } = yield* watchedUsdc()
+    other.failure = "unreachable"
+    yield* mineOn([first], 3)
+    first.mine(token(usdc, alice, 5n))
+    first.mineMany(5)
+    yield* pass("13 minutes")
+    expect(yield* stateOf(id)).toBe("confirmed 5")
+    expect((yield* health)?.decidesAloneSeconds).toBeGreaterThanOrEqual(600)
+    other.failure = undefined
+    yield* pass("5 minutes")
+    expect(yield* health).not.toHaveProperty("decidesAloneSeconds")
+    expect(yield* health).not.toHaveProperty("reason")
   })
 
   openScene("waits where the other has its transaction with more coins", two, function* (first, other) {

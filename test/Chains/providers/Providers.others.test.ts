@@ -23,12 +23,11 @@ onNodes("the others are all that can be used beside one, none in cooldown among 
 })
 
 onNodes(
-  "one decides alone once all others have been asked for ten minutes, since the last of them gave evidence",
+  "one decides alone once all others have been asked for ten minutes, since the last of them fell silent",
   3,
   function* ({ b, c, of, providers }) {
     yield* TestClock.adjust("5 minutes")
     yield* providers.answered(of(c))
-    const heard = yield* now
     const alone = Effect.map(now, (at) => providers.aloneSince(at))
     const failing = (node: typeof b) => providers.failed(of(node), errorOf(node.client.host, "timeout"))
     const minutes = (count: number, ...nodes: ReadonlyArray<typeof b>) =>
@@ -38,10 +37,11 @@ onNodes(
       )
     yield* minutes(11, b)
     expect(yield* alone).toBeUndefined()
+    const silent = yield* now
     yield* minutes(10, b, c)
     expect(yield* alone).toBeUndefined()
     yield* minutes(1, b, c)
-    expect(yield* alone).toBe(heard)
+    expect(yield* alone).toBe(silent)
     yield* providers.answered(of(b))
     expect(yield* alone).toBeUndefined()
   }
@@ -122,6 +122,31 @@ onNodes(
     yield* providers.failed(of(b), errorOf("b", "timeout"))
     yield* providers.failed(of(c), errorOf("c", "timeout"))
     expect(yield* currentHost(providers)).toBe("a")
+  }
+)
+
+onNodes(
+  "where others contradict each, the serving one goes on for the hour, and decides nothing alone",
+  2,
+  function* ({ a, b, of, providers }) {
+    yield* providers.contradicted(of(a), "as the test wants")
+    expect(yield* currentHost(providers)).toBe("b")
+    yield* TestClock.adjust("10 minutes")
+    yield* providers.contradicted(of(b), "as the test wants")
+    const silent = Effect.repeatN(
+      Effect.zipRight(providers.failed(of(a), errorOf("a", "timeout")), TestClock.adjust("1 minute")),
+      11
+    )
+    yield* silent
+    expect([yield* currentHost(providers), yield* wait(providers)]).toEqual(["b", 0])
+    expect([providers.areAllContradicted(), providers.decidesAlone(of(b)), providers.aloneSince(yield* now)]).toEqual([
+      true,
+      false,
+      undefined
+    ])
+    yield* TestClock.adjust("39 minutes")
+    // Only the first contradiction is over.
+    expect([yield* currentHost(providers), providers.areAllContradicted()]).toEqual(["a", false])
   }
 )
 
