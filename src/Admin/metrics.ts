@@ -21,6 +21,11 @@ const chainFamilies = (health: ReadonlyArray<ChainHealth>): ReadonlyArray<Family
       of(({ ready }) => ready)
     ),
     gauge(
+      "tilld_chain_troubled",
+      "Whether something is wrong with a chain that is read, as /readyz says.",
+      of(({ ready, reason }) => ready && reason !== undefined)
+    ),
+    gauge(
       "tilld_chain_head_block",
       "Every block up to this number has been read.",
       of(({ head }) => head)

@@ -7,6 +7,7 @@ import { type ChainHealth, Chains } from "../Chains.ts"
 import { networkKey } from "../Domain/Chain.ts"
 import { ExceptionKind } from "../Domain/Exception.ts"
 import type { AccountId } from "../Domain/Ids.ts"
+import { splitRemedy } from "../Domain/remedy.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { countOpenOfKind } from "../Payments/ExceptionListRepo.ts"
 import { Settings } from "../Settings.ts"
@@ -32,12 +33,16 @@ const mostEndpoints = 20
 /** Of live chains: where nobody takes real money, nobody is woken. */
 const ofChain = (chain: ChainHealth): ReadonlyArray<Condition> => {
   const name = networkKey(chain)
+  const { remedy = "tilld doctor says what is wrong with its providers", wrong } = splitRemedy(
+    chain.reason ?? "it is behind"
+  )
   const unread: Condition = {
     key: `chain ${name}`,
-    summary: `${name} is not read, and payments on it wait: ${chain.reason ?? "it is behind"}`,
-    remedy: "tilld doctor says what is wrong with its providers",
+    summary: `${name} is not read, and payments on it wait: ${wrong}`,
+    remedy,
     patience: minutes(5)
   }
+  const troubled: Condition = { key: `trouble ${name}`, summary: `${name}: ${wrong}`, remedy, patience: minutes(10) }
   const providers = chain.providers.flatMap(
     ({ healthy, host, reason = "it is unhealthy" }, i): ReadonlyArray<Condition> =>
       healthy
@@ -45,7 +50,7 @@ const ofChain = (chain: ChainHealth): ReadonlyArray<Condition> => {
         : [
             {
               key: `provider ${name} ${i}`,
-              summary: `${host} is not used for ${name}: ${reason}`,
+              summary: `${host} is not used for ${name}: ${splitRemedy(reason).wrong}`,
               remedy: "tilld doctor; if it lasts, put another provider in its place in rpc_urls",
               patience: minutes(15)
             }
@@ -67,6 +72,7 @@ const ofChain = (chain: ChainHealth): ReadonlyArray<Condition> => {
   return [
     ...(chain.ready ? [] : [unread]),
     ...(chain.decidesAloneSeconds === undefined ? [] : [alone]),
+    ...(chain.ready && chain.reason !== undefined && chain.decidesAloneSeconds === undefined ? [troubled] : []),
     ...providers,
     ...(late > behind ? [clock] : [])
   ]

@@ -15,7 +15,6 @@ export const readHealth = reading(
     const workers = yield* Effect.flatMap(Workers, ({ health }) => health)
     const { database } = yield* Settings
     const lostFiles = (yield* StoreHealth).refusal()?.message
-    const lostLines = workers.find(({ name, ready }) => name === "log" && ready)?.reason
     const parts = [...chains.map((chain) => ({ ...chain, name: networkKey(chain) })), ...workers]
     return {
       version: packageJson.version,
@@ -25,7 +24,7 @@ export const readHealth = reading(
       unready: parts
         .filter(({ ready }) => !ready)
         .map(({ name, reason }) => ({ name, reason: reason ?? "it is not ready yet" })),
-      ...(lostLines === undefined ? {} : { lostLines }),
+      troubled: parts.flatMap(({ name, ready, reason }) => (ready && reason !== undefined ? [{ name, reason }] : [])),
       ...(lostFiles === undefined ? {} : { lostFiles })
     }
   })

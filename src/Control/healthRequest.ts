@@ -10,8 +10,10 @@ const DaemonHealth = Schema.Struct({
   markFolder: Schema.String,
   /** Chains and workers that are not ready, with the reason. */
   unready: Schema.Array(Schema.Struct({ name: Schema.String, reason: Schema.String })),
-  /** Why its log cannot be written; absent where it can. */
-  lostLines: Schema.optional(Schema.String),
+  /** Chains and workers that are ready, and what is wrong with them: a provider that others deny, a log without a reader. */
+  troubled: Schema.optionalWith(Schema.Array(Schema.Struct({ name: Schema.String, reason: Schema.String })), {
+    default: () => []
+  }),
   /** Why it writes nothing: the database's path names other files than it has open. Absent where they are its own. */
   lostFiles: Schema.optional(Schema.String)
 })

@@ -15,18 +15,16 @@ export interface Finding {
 
 /** A finding that asks for nothing. */
 export const ok = (name: string, finding: string): Finding => ({ status: "ok", name, finding })
-export const warn = (name: string, finding: string, remedy: string): Finding => ({
-  status: "warn",
-  name,
-  finding,
-  remedy
-})
-export const fail = (name: string, finding: string, remedy?: string): Finding => ({
-  status: "fail",
-  name,
-  finding,
-  ...(remedy === undefined ? {} : { remedy })
-})
+const asking =
+  (status: Status) =>
+  (name: string, finding: string, remedy?: string): Finding => ({
+    status,
+    name,
+    finding,
+    ...(remedy === undefined ? {} : { remedy })
+  })
+export const warn = asking("warn")
+export const fail = asking("fail")
 
 /** A provider that failed a call. */
 export const failedCall = (name: string, { detail, method, reason }: RpcError, remedy: string): Finding =>

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs"
 import packageJson from "../../package.json" with { type: "json" }
+import { splitRemedy } from "../Domain/remedy.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { holderOf } from "../Sql/InstanceLock.ts"
 import { areNearlyAllOpen, descriptorsOf } from "../Telemetry/descriptors.ts"
@@ -14,8 +15,8 @@ export interface DaemonHealth {
   readonly markFolder: string
   /** Its chains and workers that are not ready. */
   readonly unready: ReadonlyArray<{ readonly name: string; readonly reason: string }>
-  /** Why its log cannot be written. */
-  readonly lostLines?: string | undefined
+  /** Those that are ready, and what is wrong with them. */
+  readonly troubled: DaemonHealth["unready"]
   /** Why it writes nothing: the database's path names other files than it has open. */
   readonly lostFiles?: string | undefined
 }
@@ -77,6 +78,7 @@ const selfExplaining = new Set(["clock", "listener", "store"])
 
 const remedyOf = (part: string): string | undefined => {
   if (selfExplaining.has(part)) return undefined
+  if (part === "log") return logRemedy
   if (part === "descriptors") return "raise LimitNOFILE, or find who opens so many"
   return `${log} says more of it`
 }
@@ -90,8 +92,14 @@ export const examineDaemon = (asked: DaemonHealth | Silent, version = packageJso
     asked.version === version
       ? ok(name, runs)
       : warn(name, `${runs}, and this command is ${version}`, "restart it to run what is installed"),
-    ...(asked.lostLines === undefined ? [] : [warn(`${name}: log`, asked.lostLines, logRemedy)]),
-    ...asked.unready.map((part) => fail(`${name}: ${part.name}`, part.reason, remedyOf(part.name)))
+    ...asked.troubled.map((part) => {
+      const { remedy = remedyOf(part.name), wrong } = splitRemedy(part.reason)
+      return warn(`${name}: ${part.name}`, wrong, remedy)
+    }),
+    ...asked.unready.map((part) => {
+      const { remedy = remedyOf(part.name), wrong } = splitRemedy(part.reason)
+      return fail(`${name}: ${part.name}`, wrong, remedy)
+    })
   ]
 }
 

@@ -10,6 +10,7 @@ import {
 import {
   type BlockHeader,
   type Call,
+  findHeader,
   getChainId,
   getHead,
   getLogs,
@@ -20,6 +21,7 @@ import {
 import { Rpc, type RpcClient } from "../Chains/rpc/Rpc.ts"
 import type { RpcError } from "../Chains/rpc/RpcError.ts"
 import { networkKey } from "../Domain/Chain.ts"
+import { deepBlock } from "../Domain/Finality.ts"
 import type { KnownBlock } from "../Settings/knownBlocks.ts"
 import type { ChainSettings } from "../Settings.ts"
 import { type Finding, fail, failedCall, ok, warn } from "./Finding.ts"
@@ -229,6 +231,30 @@ const lagFindings = (key: string, seen: ReadonlyArray<Seen>): ReadonlyArray<Find
     )
 }
 
+/** Providers with another block than the others below the depth of any reorg, or each of two. */
+const branchFindings = Effect.fn("Doctor.branches")(function* (chain: ChainSettings, seen: ReadonlyArray<Seen>) {
+  const number = deepBlock(chain.confirmations, Math.min(...seen.map(({ head }) => head.number)))
+  if (seen.length < 2 || number < 0) return []
+  const found = yield* Effect.forEach(
+    seen,
+    ({ client }) =>
+      Effect.match(sendBatch(client, [findHeader(number)]), {
+        onFailure: () => [],
+        onSuccess: ([block]) => (block === undefined ? [] : [{ host: client.host, hash: block.hash }])
+      }),
+    { concurrency: "unbounded" }
+  )
+  const blocks = found.flat()
+  const isAlone = ({ hash }: (typeof blocks)[number]) => blocks.filter((one) => one.hash === hash).length === 1
+  return blocks.filter(isAlone).flatMap((one) => {
+    const other = blocks.find(({ hash }) => hash !== one.hash)
+    if (other === undefined) return []
+    const finding = `its block ${number} is ${one.hash}, and that of ${other.host} is ${other.hash}`
+    const remedy = "compare the block with an explorer, and put another provider in the place of the one that is wrong"
+    return [fail(`${networkKey(chain)} ${one.host} branch`, finding, remedy)]
+  })
+})
+
 const countFindings = (key: string, usable: number): ReadonlyArray<Finding> => {
   if (usable > 0) return []
   const remedy = "see the lines of its providers; add another to rpc_urls"
@@ -257,6 +283,7 @@ export const examineProviders = Effect.fn("Doctor.providers")(function* (chain: 
     findings: [
       ...found.flatMap(({ findings }) => findings),
       ...lagFindings(key, usable),
+      ...(yield* branchFindings(chain, usable)),
       ...countFindings(key, usable.length)
     ]
   }

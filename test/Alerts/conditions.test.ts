@@ -48,6 +48,12 @@ it.effect.each<readonly [string, World, ReadonlyArray<string>]>([
   ],
   ["a test chain with every trouble", { chains: [inTest] }, []],
   ["one of two providers that decides alone", { chains: [{ ...well, decidesAloneSeconds: 600 }] }, ["alone base.live"]],
+  ["a chain whose providers disagree", { chains: [{ ...well, reason: "one denies" }, other] }, ["trouble base.live"]],
+  [
+    "what waits for the others while one decides alone",
+    { chains: [{ ...well, reason: "one decides alone", decidesAloneSeconds: 600 }] },
+    ["alone base.live"]
+  ],
   ["a clock that is little behind", { chains: [{ ...well, headAheadSeconds: 30 }] }, []],
   ["a clock that is behind one chain", { chains: [{ ...well, headAheadSeconds: 31 }, other] }, ["clock base.live"]],
   [

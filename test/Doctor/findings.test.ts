@@ -125,7 +125,7 @@ it.each<[string, () => Finding | ReadonlyArray<Finding>, ReadonlyArray<Status>, 
   expect(findings.map(({ finding }) => finding).join("\n")).toMatch(text)
 })
 
-const health = { version: "1", pid: 7, uid: 0, markFolder: "", unready: [] }
+const health = { version: "1", pid: 7, uid: 0, markFolder: "", unready: [], troubled: [] }
 const unready = (name: string) => ({ ...health, unready: [{ name, reason: "why" }] })
 
 it("the daemon's answer is what is said of it, with a remedy where the answer has none", () => {
@@ -142,9 +142,14 @@ it("the daemon's answer is what is said of it, with a remedy where the answer ha
     { status: "fail", name: "daemon: base.test", finding: "why", remedy }
   ])
   expect(said(unready("store"))).toEqual([runs, { status: "fail", name: "daemon: store", finding: "why" }])
-  expect(said({ ...health, lostLines: "2 lines are missing" })).toMatchObject([
+  const troubled = [
+    { name: "log", reason: "2 lines are missing" },
+    { name: "base.live", reason: "node-1 denies receipts. Remedy: check them" }
+  ]
+  expect(said({ ...health, troubled })).toMatchObject([
     runs,
-    { status: "warn", name: "daemon: log", remedy: expect.stringMatching(/restart tilld$/) }
+    { status: "warn", name: "daemon: log", remedy: expect.stringMatching(/restart tilld$/) },
+    { status: "warn", name: "daemon: base.live", finding: "node-1 denies receipts", remedy: "check them" }
   ])
 })
 

@@ -194,6 +194,23 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
     })
   )
 
+  it.scoped("tells of providers that have different blocks where no reorg reaches, and names both", () =>
+    Effect.gen(function* () {
+      const { chain, first, second } = yield* Shop
+      const urls = [first.url, second.url]
+      const home = yield* makeHome({ chains: new Map([["base", chain]]), rpcUrls: new Map([["base", urls]]) })
+      expect(statusOf(yield* examine(home.config), /branch$/)).toEqual([])
+      yield* first.set("wrongHash")
+      const found = statusOf(yield* Effect.ensuring(examine(home.config), first.set()), /branch$/)
+      expect(found.map(({ name, status }) => [status, name])).toEqual(
+        [first, second].map((proxy) => ["fail", `base.test ${host(proxy)} branch`])
+      )
+      expect(found[0]?.finding).toMatch(
+        new RegExp(`^its block \\d+ is 0x\\w{64}, and that of ${host(second)} is 0x\\w{64}$`)
+      )
+    })
+  )
+
   it.scoped("compares each token with its contract", () =>
     Effect.gen(function* () {
       const decimals = yield* examine(yield* edited("decimals = 6", "decimals = 18"))

@@ -61,6 +61,6 @@ export const settleDispute = Effect.fn("Chains.settleDispute")(function* (
       return { _tag: "Wrong", provider: by, error: wrongBlock(by, number, value, hash) } satisfies Dispute
     }
   }
-  const reason = `${serving.client.host} and ${other.client.host} disagree about the deep block ${number}: one of them serves false blocks. Remedy: add a third provider to rpc_urls, or replace the wrong one`
+  const reason = `${serving.client.host} and ${other.client.host} disagree about the deep block ${number}: one of them serves false blocks. Remedy: add another provider to rpc_urls, or replace the wrong one`
   return { _tag: "Open", reason } satisfies Dispute
 })

@@ -40,9 +40,9 @@ const allContradicted =
   "each provider denies what another one has reported: what they do not agree on waits. Remedy: check the transactions in a block explorer, and put another provider in the place of the one that is wrong"
 export const waitsForSecond = "receipts wait for a second provider to corroborate them"
 const overdueReason = ({ owner, txHash }: CorroborationRepo.NamedReceipt) =>
-  `${waitsForSecond}, such as ${txHash} of ${owner}. Remedy: check their transactions in a block explorer, and add a third provider to rpc_urls`
+  `${waitsForSecond}, such as ${txHash} of ${owner}. Remedy: check their transactions in a block explorer, and add another provider to rpc_urls`
 const denial = ({ host, owner, txHash }: CorroborationRepo.Denial) =>
-  `${host} denies receipts that another provider reported, such as ${txHash} of ${owner}; their payments wait, and tilld payments show names them. Remedy: check their transactions in a block explorer, and add a third provider to rpc_urls`
+  `${host} denies receipts that another provider reported, such as ${txHash} of ${owner}; their payments wait, and tilld payments show names them. Remedy: check their transactions in a block explorer, and add another provider to rpc_urls`
 
 const transactionsOf = (receipts: ReadonlyArray<Uncorroborated>): string =>
   receipts

@@ -48,7 +48,7 @@ const longestWait = Duration.toMillis("1 minute")
 const maxFindings = 3
 
 const waitsForTimes =
-  "payments wait before they end: two providers disagree about block times, or about coins without a transaction. Remedy: add a third provider to rpc_urls"
+  "payments wait before they end: two providers disagree about block times, or about coins without a transaction. Remedy: add another provider to rpc_urls"
 
 /** Errors of a provider that does not have the blocks that were read, or not yet. */
 const otherBlocksErrors: ReadonlySet<RpcReason> = new Set(["inconsistent", "missing", "state", "behind"])

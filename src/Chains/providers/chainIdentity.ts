@@ -120,7 +120,9 @@ export const corroborateGenesis = Effect.fn("Providers.corroborateGenesis")(func
   }
   const silent = named.flatMap(([name, response]) => (Either.isLeft(response) ? [name] : []))
   if (silent.length > 0 && now >= since && now - since < silencePatience) {
-    return { doubt: `${silent.join(", ")} of ${key} did not say which chain it serves: it has a minute for that` }
+    return {
+      doubt: `${silent.join(", ")} of ${key} did not say which chain it serves, and is waited for until the first poll after a minute. Remedy: check it, or take it out of rpc_urls of ${key}`
+    }
   }
   return { genesis: reported[0]?.hash ?? knownBlocks.find(({ number }) => number === 0)?.hash }
 })

@@ -78,8 +78,7 @@ export class RpcError extends Data.TaggedError("RpcError")<{
   /** The message without the provider's text, which may name the operator's account: for /readyz, without a key. */
   get summary() {
     const detail = withProviderText.has(this.reason) ? "" : `: ${this.detail}`
-    const remedy = this.remedy === undefined ? "" : `. Remedy: ${this.remedy}`
-    return `${this.method} at ${this.host} failed (${this.reason})${detail}${remedy}`
+    return `${this.method} at ${this.host} failed (${this.reason})${detail}. Remedy: ${this.remedy ?? remedies[this.reason]}`
   }
 }
 
@@ -97,4 +96,5 @@ export const otherBlock = (
   { hash, number }: { readonly number: number; readonly hash: string | undefined },
   found: string | undefined,
   method = "eth_getBlockByNumber"
-): RpcError => inconsistent(client, method, `block ${number} was ${hash} and is ${found}`)
+): RpcError =>
+  inconsistent(client, method, `its block ${number} is ${found ?? "missing"}, and the one that was read is ${hash}`)

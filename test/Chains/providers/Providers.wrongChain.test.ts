@@ -89,7 +89,7 @@ describe("a provider of another chain", () => {
   onNewChain("is not waited for longer because the clock was set back", 2, function* ({ b, agree }) {
     b.genesisFailure = "timeout"
     yield* TestClock.setTime(3_600_000)
-    expect(yield* agree).toEqual({ doubt: expect.stringContaining("it has a minute for that") })
+    expect(yield* agree).toEqual({ doubt: expect.stringContaining("until the first poll after a minute. Remedy: ") })
     yield* TestClock.setTime(0)
     expect(yield* agree).toEqual({ genesis: hash("a") })
   })
