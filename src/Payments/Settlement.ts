@@ -26,7 +26,7 @@ import * as Exceptions from "./ExceptionsRepo.ts"
 import { apartOf } from "./exceptionContents.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
-import { advance, type Horizon, overBefore, undone } from "./statusMachine.ts"
+import { advance, finalWhenCompared, type Horizon, overBefore, undone } from "./statusMachine.ts"
 import { type Change, receiptsLeft, reportExceptions, storeTransitions, syncUnknown } from "./storeTransitions.ts"
 
 /** Payments that one commit may end: a chain that is read again after a day must not block all other writes. */
@@ -174,15 +174,13 @@ export const settlementLayer = Layer.effect(
       const due = [...(yield* Repo.detectingDownTo(tx, network, horizon.head - horizon.confirmations + 1)), ...reorged]
       for (const payment of due) if (!changed.has(payment.id)) yield* settlePayment(payment, horizon, now, false)
       if (changed.has(undefined)) yield* updateUnknownMoney(network, now)
-      // Native payments are looked at again until a balance reconciliation has covered the new branch up to its head.
-      const awaitsReconciliation =
-        horizon.head > (horizon.checked?.number ?? -1) &&
-        reorged.some(({ currency }) => currency === nativeToken(network.chain))
+      // Native payments are looked at again until a balance reconciliation has covered the reorg.
+      const awaitsReconciliation = reorged.some(({ currency }) => currency === nativeToken(network.chain))
+      const reconciled = awaitsReconciliation ? Math.max(above, Math.min(final, finalWhenCompared(horizon))) : final
       // So are payments that have a receipt which may still be corroborated.
       const ids = reorged.map(({ id }) => id)
-      const isOpen =
-        awaitsReconciliation || (yield* Receipts.anyAwaited(tx, network, ids, Math.min(final, horizon.verified)))
-      const through = isOpen ? above : final
+      const isOpen = yield* Receipts.anyAwaited(tx, network, ids, Math.min(final, horizon.verified))
+      const through = isOpen ? above : reconciled
       tx.afterCommit(() => {
         reorgsSettledTo.set(key, through)
         scanned.add(network.mode)

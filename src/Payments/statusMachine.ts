@@ -267,6 +267,10 @@ export const advance = (
   return steps
 }
 
+/** The newest block that was final when the balances were last compared; -1 before. */
+export const finalWhenCompared = ({ checked, ...horizon }: Horizon): number =>
+  checked === undefined ? -1 : finalBlock({ ...horizon, head: checked.number })
+
 /**
  * The failure of a confirmed payment whose money a reorg orphaned: once every orphaned block has been replaced by a final
  * one, and the money that is left is too little. Undefined otherwise.
@@ -300,9 +304,8 @@ export const undone = (
   if (awaited.some(({ blockNumber, dust }) => dust !== undefined && blockNumber > horizon.verified)) return undefined
   // A branch that only one provider serves undoes nothing: a second one has to be searched first.
   if (newest > (horizon.searched ?? -1)) return undefined
-  // Native money that was mined again may show in a balance only, up to the head: the reconciliation has to come first.
-  if (payment.currency === nativeToken(payment.chain) && horizon.head > (horizon.checked?.number ?? -1))
-    return undefined
+  // Native money that was mined again may show in a balance only: one has to be compared since the reorg has become final.
+  if (payment.currency === nativeToken(payment.chain) && newest > finalWhenCompared(horizon)) return undefined
   return {
     payment: {
       ...payment,

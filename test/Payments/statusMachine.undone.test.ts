@@ -123,8 +123,8 @@ describe("a confirmed payment that a reorg undid", () => {
   // Coins that were mined again inside a contract are known to nobody before balances are compared.
   it.each([
     ["ETH", undefined, undefined],
-    ["ETH", 399, undefined],
-    ["ETH", 400, "reorged"],
+    ["ETH", 101 + 4 * confirmations - 1, undefined],
+    ["ETH", 101 + 4 * confirmations, "reorged"],
     ["USDC", undefined, "reorged"],
     ["USDC", 100, "reorged"]
   ] as const)("in %s, with balances reconciled up to block %s: %s", (currency, checked, reason) => {

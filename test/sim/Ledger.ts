@@ -248,8 +248,10 @@ export class Ledger extends Books {
       // What comes late, while the payment waits for other chains, nobody searches a second provider for.
       const isLate = time * 1000 > payment.expires_at + settleGrace
       if ((isLate || !this.strict.silence) && watched.withheld(credit.txHash)) return false
-      const isLog = credit.contract !== undefined || payment.chain === "ethereum"
-      return chain === payment.chain && isLog && number <= (settled?.number ?? 0)
+      // Coin that moved inside a contract shows in balances only, which are compared when the time is over.
+      const isInBlock = credit.position.startsWith("tx:") || !isLate
+      const isShown = credit.contract !== undefined || (payment.chain === "ethereum" && isInBlock)
+      return chain === payment.chain && isShown && number <= (settled?.number ?? 0)
     })
     if (payment.status === "expired" && here.length > 0) fail(`and ${here.length} wrong tokens came`)
     if (reason === "wrong_token" && !others.some(({ chain }) => chain === payment.chain)) fail("and none came")

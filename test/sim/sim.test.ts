@@ -74,6 +74,11 @@ const mended: ReadonlyArray<readonly [string, ReadonlyArray<Step>, what: string]
     ["22401265", "blocks that get another hash once they are final, at the provider that serves"],
     ["130006124", "two providers of a new chain, of which one is of another chain and one has a wrong first block"],
     ["23002232", "coins that a reorg brings again above the last comparison of balances"],
+    ["23008208", "two providers that contradict each other"],
+    [
+      "140000323",
+      "coins of a confirmed payment that a reorg took, with a second provider searched after the last comparison"
+    ],
     ["22404042", "money to a lost payment's address that is found when its block is read again, while nobody waits"]
   ].map(([seed = "", what = ""]) => [seed, seedsSteps(seed), what] as const)
 ]
