@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { DecisionInvalid, type PaymentException, RefundUnclear } from "../Domain/Exception.ts"
+import { PaymentId } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { PaymentTerms } from "../Events/paymentObject.ts"
 import { Jumps } from "../Payments/addresses/numberingJumps.ts"
@@ -18,6 +19,7 @@ import * as ExceptionsRepo from "../Payments/ExceptionsRepo.ts"
 import { abandon, accept, type Made } from "../Payments/operatorDecisions.ts"
 import * as PaymentListRepo from "../Payments/PaymentListRepo.ts"
 import * as PaymentsRepo from "../Payments/PaymentsRepo.ts"
+import * as ReceiptsRepo from "../Payments/ReceiptsRepo.ts"
 import { refunded } from "../Payments/refunds.ts"
 import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
@@ -28,6 +30,17 @@ import * as PaymentRequests from "./paymentRequests.ts"
 
 const notFound = (what: string) =>
   new Requests.NotFound({ message: `There is no ${what}: tilld payments list and exceptions show the ids` })
+
+/** With what a provider denies of the payment's money. */
+const withDenied = Effect.fnUntraced(function* (view: PaymentRequests.DecisionView) {
+  const receipts =
+    view.payment === undefined ? [] : yield* ReceiptsRepo.ofPayment(yield* Reader, PaymentId.make(view.payment.id))
+  const denied = receipts.flatMap(({ canonical, corroborated, deniedBy: host, txHash }) =>
+    canonical && !corroborated && host !== undefined ? [{ host, ...(txHash === undefined ? {} : { txHash }) }] : []
+  )
+  const accepted: PaymentRequests.AcceptView = denied.length === 0 ? view : { ...view, denied }
+  return accepted
+})
 
 export const listPayments = reading(
   PaymentRequests.ListPayments,
@@ -119,10 +132,11 @@ export const acceptPayment = administering(
     const settings = yield* Settings
     const onMade = (made: Made) => add(auditedAs(made))
     if (!isException(id)) {
-      return decisionView(yield* orNotFound(id, yield* accept(id, tx, note, () => onMade("repeated"))), settings)
+      const accepted = yield* orNotFound(id, yield* accept(id, tx, note, () => onMade("repeated")))
+      return yield* withDenied(decisionView(accepted, settings))
     }
     const decision = acceptException(id, undefined, { txHash: tx, note }, (_, made) => Effect.sync(() => onMade(made)))
-    return resolvedView(yield* orNotFound(id, yield* namingOption(decision)), settings)
+    return yield* withDenied(resolvedView(yield* orNotFound(id, yield* namingOption(decision)), settings))
   })
 )
 

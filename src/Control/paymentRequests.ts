@@ -139,6 +139,13 @@ export const DecisionView = Schema.Struct({
 })
 export type DecisionView = typeof DecisionView.Type
 
+/** The same, with what a provider denies of the money that was accepted; absent where none does. */
+export const AcceptView = Schema.Struct({
+  ...DecisionView.fields,
+  denied: optional(Schema.Array(Schema.Struct({ host: Schema.String, txHash: optional(Schema.String) })))
+})
+export type AcceptView = typeof AcceptView.Type
+
 /** The same, with the exceptions that the refund is noted with, and their amounts. */
 export const RefundView = Schema.Struct({ ...DecisionView.fields, closed: Schema.Array(ExceptionView) })
 export type RefundView = typeof RefundView.Type
@@ -152,7 +159,7 @@ export class ListExceptions extends Schema.TaggedRequest<ListExceptions>()("List
 /** `id`: of a payment, or of one exception. */
 export class AcceptPayment extends Schema.TaggedRequest<AcceptPayment>()("AcceptPayment", {
   payload: { id: Schema.String, tx: optional(Schema.String), note: optional(Schema.String) },
-  success: DecisionView,
+  success: AcceptView,
   failure: Schema.Union(
     NotFound,
     NothingToDecide,

@@ -3,6 +3,7 @@ import { Effect, Option } from "effect"
 import {
   AbandonPayments,
   AcceptPayment,
+  type AcceptView,
   type DecisionView,
   type ExceptionView,
   ListExceptions,
@@ -263,6 +264,15 @@ const renderDecision = ({ exceptions, payment }: DecisionView, show: ShowAmount)
     )
   ].join("\n")
 
+const renderAccepted = ({ denied = [], ...decision }: AcceptView, show: ShowAmount): string =>
+  [
+    renderDecision(decision, show),
+    ...denied.map(
+      ({ host, txHash = "coin without a transaction" }) =>
+        `${host} denies ${txHash}: look for it in a block explorer before you deliver`
+    )
+  ].join("\n")
+
 const accept = Command.make(
   "accept",
   {
@@ -276,7 +286,7 @@ const accept = Command.make(
       options,
       "payments accept",
       new AcceptPayment({ id: options.id, ...named(options) }),
-      withAmounts(options, renderDecision)
+      withAmounts(options, renderAccepted)
     )
 ).pipe(
   Command.withDescription(

@@ -76,6 +76,23 @@ liveTest("payments accept: shown before, confirmed after, and the same again", f
   })
 })
 
+liveTest("payments accept: names the provider that denies what was accepted", function* () {
+  const { execute, json, tilld } = yield* withRows
+  execute(`
+    INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
+      payment_id, canonical, corroborated, denied_by, seen_at)
+    VALUES ('base', 'test', '0xb', '0x0000000000000000000000000000000000000002', 'tx:0', 101, 1, '0xfalse', 'ETH', '1000',
+      '${paymentId(2)}', 1, 0, 'rpc.example', 1000)`)
+  const accepted = yield* json("payments", "accept", paymentId(2))
+  expect(accepted).toMatchObject({
+    payment: { status: "confirmed" },
+    denied: [{ host: "rpc.example", txHash: "0xfalse" }]
+  })
+  const again = yield* tilld("payments", "accept", paymentId(2))
+  expect(again.stdout).toContain("\nrpc.example denies 0xfalse: look for it in a block explorer before you deliver\n")
+  expect(yield* json("payments", "accept", paymentId(1))).not.toHaveProperty("denied")
+})
+
 liveTest("payments accept and refunded: one exception alone, by its own ID, and the same again", function* () {
   const { json, tilld } = yield* withRows
   const sent = `0x${"b".repeat(64)}`

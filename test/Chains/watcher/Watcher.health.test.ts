@@ -16,7 +16,8 @@ describe("a chain is ready", () => {
     yield* pass("20 seconds")
     expect(yield* health).toMatchObject({
       ready: true,
-      reason: "any at model failed (unreachable): as the test wants"
+      reason:
+        "any at model failed (unreachable): as the test wants. Remedy: check the address in rpc_urls and that the node runs"
     })
     yield* pass("2 seconds")
     expect(yield* health).toMatchObject({ ready: false, head: 10, providers: [{ healthy: false }] })
