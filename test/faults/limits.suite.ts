@@ -40,7 +40,7 @@ it.scopedLive(
       const { arrives, create, daemon, isNamed, isReady, isReported, pay, provider } = yield* openShop()
       const before = yield* create
       yield* provider.set("hang")
-      expect(yield* isNamed("chain")).toMatch(/^no response for \d seconds$/)
+      expect(yield* isNamed("chain")).toMatch(/^a provider has not responded for \d seconds$/)
       yield* pay(before)
       const meanwhile = yield* create
       yield* pay(meanwhile)

@@ -35,7 +35,7 @@ const transactionsPerLog = 10
 const decidesAlone = (since: number, waited: number) =>
   `one provider decides alone: no other provider has responded since ${iso(since)}; payments that waited for one: ${waited}. Remedy: add another provider to rpc_urls`
 const waitsForOthers = (count: number) =>
-  `no other provider responds; payments that wait for one, up to payments.sole_provider_patience: ${count}. Remedy: add another provider to rpc_urls`
+  `no other provider responds: payments wait for one (${count}), each for payments.sole_provider_patience at most. Remedy: add another provider to rpc_urls`
 const allContradicted =
   "each provider denies what another one has reported: what they do not agree on waits. Remedy: check the transactions in a block explorer, and put another provider in the place of the one that is wrong"
 export const waitsForSecond = "receipts wait for a second provider to corroborate them"

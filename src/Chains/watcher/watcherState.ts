@@ -154,7 +154,7 @@ const lasting = (what: string, millis: number, from: number): string | undefined
 /** Why a chain is not ready although its last tick succeeded, or may not be soon; undefined before that can be told. */
 const silenceReason = ({ busySince, progressAt }: State, stalled: boolean, now: number): string | undefined =>
   (stalled ? lasting("nothing has been finished", age(progressAt, now), longestSilence) : undefined) ??
-  (busySince === undefined ? undefined : lasting("no response", age(busySince, now), notedSilence))
+  (busySince === undefined ? undefined : lasting("a provider has not responded", age(busySince, now), notedSilence))
 
 /** The health of a chain at `now`, Unix milliseconds. */
 export const chainHealthOf = (watch: WatchContext, state: State, now: number): ChainHealth => {

@@ -125,7 +125,7 @@ describe("a receipt that one provider has reported", () => {
     yield* nextOnes(first, 4)
     yield* pass("9 minutes")
     expect(yield* corroborated).toEqual([0])
-    expect((yield* health)?.reason).toContain("payments that wait for one, up to payments.sole_provider_patience: 1.")
+    expect((yield* health)?.reason).toContain("payments wait for one (1), each for")
     yield* pass("2 minutes")
     expect(yield* corroborated).toEqual([1])
     const now = yield* health

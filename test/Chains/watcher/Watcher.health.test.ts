@@ -71,7 +71,7 @@ describe("a chain is ready", () => {
     yield* TestClock.adjust("3 seconds")
     expect(yield* health).not.toHaveProperty("reason")
     yield* TestClock.adjust("1 second")
-    expect(yield* health).toMatchObject({ ready: true, reason: "no response for 3 seconds" })
+    expect(yield* health).toMatchObject({ ready: true, reason: "a provider has not responded for 3 seconds" })
     yield* TestClock.adjust("16 seconds")
     expect(yield* health).toMatchObject({ ready: true })
     yield* TestClock.adjust("2 seconds")
@@ -84,7 +84,7 @@ describe("a chain is ready", () => {
     yield* watch
     yield* Deferred.await(asked)
     yield* TestClock.adjust("3 seconds")
-    expect(yield* health).toMatchObject({ ready: false, reason: "no response for 3 seconds" })
+    expect(yield* health).toMatchObject({ ready: false, reason: "a provider has not responded for 3 seconds" })
   })
 
   onChain("only while maintenance ends too, though its head has been read", function* (chain) {
