@@ -167,9 +167,11 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
 
   /** Those that may serve, the serving one first. */
   const eligible = (now: number) => {
-    areAllContradicted = slots.every((slot) => slot.isContradicted(now))
     const inOrder = [serving, ...slots.filter((one) => one !== serving)]
-    return inOrder.filter((slot) => areAllContradicted || !slot.isContradicted(now))
+    const found = inOrder.filter((slot) => !slot.isContradicted(now))
+    // A chain's only provider may be contradicted by others that were configured before.
+    areAllContradicted = found.length === 0 && slots.length > 1
+    return found.length === 0 ? inOrder : found
   }
 
   /** When each other provider was given up; undefined while the provider does not decide alone. */

@@ -150,6 +150,16 @@ onNodes(
   }
 )
 
+onNodes(
+  "an only provider serves on and decides, also after others that are gone have denied",
+  1,
+  function* ({ a, of, providers }) {
+    yield* providers.contradicted(of(a), "as the test wants")
+    expect(yield* currentHost(providers)).toBe("a")
+    expect([providers.areAllContradicted(), providers.decidesAlone(of(a))]).toEqual([false, true])
+  }
+)
+
 onNodes("a failure counts against the provider that the error names", 2, function* ({ a, of, providers }) {
   yield* providers.failed(of(a), errorOf("b", "unreachable"))
   expect(providers.health(yield* now)).toMatchObject([
