@@ -249,6 +249,7 @@ export const questions: ReadonlyArray<Question> = [
         "balanceAt",
         "balancesByMulticall",
         "balancesByOverride",
+        "findHeader",
         "getChainId",
         "getHead",
         "getLogs",

@@ -117,7 +117,7 @@ describe("the state of a block (issue 14 row 14: by hash)", () => {
     })
     expect(yield* Effect.flip(pointAt(sourcesOf(mixed.client, mixed.head), alice, 1))).toMatchObject({
       reason: "inconsistent",
-      detail: expect.stringContaining("block 1 was")
+      detail: expect.stringContaining("its block 1 is ")
     })
   })
 
