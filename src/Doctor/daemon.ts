@@ -33,6 +33,7 @@ export type AskedDaemon = DaemonHealth | Silent | undefined
 
 export const isHealth = (asked: AskedDaemon): asked is DaemonHealth => asked !== undefined && "pid" in asked
 
+const name = "daemon"
 const log = "journalctl -u tilld"
 const logRemedy = "free its disk; if its reader ended, as when systemd-journald was restarted, restart tilld"
 
@@ -83,29 +84,28 @@ const remedyOf = (part: string): string | undefined => {
   return `${log} says more of it`
 }
 
+const findingOf =
+  (make: typeof warn) =>
+  (part: DaemonHealth["unready"][number]): Finding => {
+    const { remedy = remedyOf(part.name), wrong } = splitRemedy(part.reason)
+    return make(`${name}: ${part.name}`, wrong, remedy)
+  }
+
 /** Findings about the daemon of a database that answered, or that could not be asked. */
 export const examineDaemon = (asked: DaemonHealth | Silent, version = packageJson.version): ReadonlyArray<Finding> => {
-  const name = "daemon"
   if (!isHealth(asked)) return [fail(name, asked.silent, asked.remedy)]
   const runs = `process ${asked.pid} runs version ${asked.version}`
   return [
     asked.version === version
       ? ok(name, runs)
       : warn(name, `${runs}, and this command is ${version}`, "restart it to run what is installed"),
-    ...asked.troubled.map((part) => {
-      const { remedy = remedyOf(part.name), wrong } = splitRemedy(part.reason)
-      return warn(`${name}: ${part.name}`, wrong, remedy)
-    }),
-    ...asked.unready.map((part) => {
-      const { remedy = remedyOf(part.name), wrong } = splitRemedy(part.reason)
-      return fail(`${name}: ${part.name}`, wrong, remedy)
-    })
+    ...asked.troubled.map(findingOf(warn)),
+    ...asked.unready.map(findingOf(fail))
   ]
 }
 
 /** Where no daemon runs: what else was found may be why, and comes first. */
 export const examineDown = ({ database: { path } }: SettingsShape, others: ReadonlyArray<Finding>): Finding => {
-  const name = "daemon"
   const isBroken = others.some(({ status }) => status === "fail")
   if (!existsSync(path) && !isBroken) return warn(name, "it has not run yet", "systemctl enable --now tilld")
   const start = `systemctl start tilld; ${log} -p err says why it ended`

@@ -66,7 +66,7 @@ export interface Providers {
   readonly answered: (provider: Provider) => Effect.Effect<void>
   /**
    * Whether it decides alone, as an only provider does: all others were asked for the patience without a response, and
-   * no other provider contradicts it.
+   * not each provider is contradicted.
    */
   readonly decidesAlone: (provider: Provider) => boolean
   /** Whether each provider is contradicted by others: one serves on, and none decides alone. */
@@ -174,7 +174,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     return found.length === 0 ? inOrder : found
   }
 
-  /** When each other provider was given up; undefined while the provider does not decide alone. */
+  /** Since when each other provider has not responded; undefined while the provider does not decide alone. */
   const silences = (provider: Provider) => {
     const since = othersThan(provider).map((slot) => slot.givenUpSince(Duration.toMillis(patience)))
     return areAllContradicted || since.includes(undefined) ? undefined : since.filter((at) => at !== undefined)
