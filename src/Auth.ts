@@ -1,3 +1,3 @@
 export { Accounts, defaultAccount } from "./Auth/Accounts.ts"
-export { Keys, type MadeKey, type NewKey } from "./Auth/Keys.ts"
+export { Keys, type NewKey } from "./Auth/Keys.ts"
 export { RateLimits } from "./Auth/RateLimits.ts"

@@ -294,6 +294,7 @@ const makeKeys = Effect.gen(function* () {
       const key = newKey(request.mode)
       return { key, record: yield* writer.write(create(request, key, configured, quotaBytes)) }
     }),
+    exists: (id: string) => Effect.map(Repo.byId(reader, id), (key) => key !== undefined),
     list: (page: ListPage) => Effect.map(Repo.list(reader, page), (keys) => keys.map(withLastUse)),
     listOf: (owner: Owner, page: ListPage) =>
       Effect.map(Repo.ofOwner(reader, owner, page), (keys) => keys.map(withLastUse)),
@@ -327,6 +328,7 @@ export class Keys extends Context.Tag("tilld/Auth/Keys")<
       key: NewKey,
       configured?: RateLimit
     ) => Effect.Effect<MadeKey, UnknownAccount | KeyExists | TooMany | QuotaExceeded | LimitRefused | StoreUnavailable>
+    readonly exists: (id: string) => Effect.Effect<boolean, StoreUnavailable>
     /** A page of all keys, expired and revoked ones too, oldest first. */
     readonly list: (page: ListPage) => Effect.Effect<ReadonlyArray<ApiKey>, StoreUnavailable>
     /** A page of an owner's keys, expired and revoked ones too, newest first. */

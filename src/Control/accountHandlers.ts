@@ -1,6 +1,7 @@
 import { Duration, Effect, Redacted } from "effect"
 import { walletContext } from "../Auth/AccountsRepo.ts"
 import { accountLimits, configuredLimits } from "../Auth/accountLimits.ts"
+import { NotFound } from "../Auth/inputFields.ts"
 import * as UsageRepo from "../Auth/UsageRepo.ts"
 import { Accounts } from "../Auth.ts"
 import type { Account } from "../Domain/Account.ts"
@@ -39,7 +40,7 @@ export const listAccounts = reading(
     const accounts = yield* Accounts
     const { after } = page
     if (after && !(yield* accounts.exists(after))) {
-      return yield* new Requests.NotFound({ message: UnknownAccount.of(after).message })
+      return yield* new NotFound({ message: UnknownAccount.of(after).message })
     }
     const settings = yield* Settings
     const usages = yield* UsageRepo.all(yield* Reader, settings.accounts.quotaBytes)

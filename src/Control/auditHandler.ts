@@ -1,11 +1,11 @@
 import { Effect } from "effect"
 import * as AuditRepo from "../Auth/AuditRepo.ts"
 import { isClaimed } from "../Auth/auditLog.ts"
+import { NotFound } from "../Auth/inputFields.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { Reader } from "../Sql.ts"
 import { type AuditView, ListAudit } from "./auditRequest.ts"
 import { reading } from "./controlHandler.ts"
-import { NotFound } from "./controlRequests.ts"
 
 const auditView = ({ account, act, at, detail, mode, sequence, via, who }: AuditRepo.AuditEntry): AuditView => ({
   id: sequence,

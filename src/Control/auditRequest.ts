@@ -1,6 +1,7 @@
 import { Schema } from "effect"
+import { NotFound } from "../Auth/inputFields.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
-import { Moment, NotFound, PageLimit } from "./controlRequests.ts"
+import { Moment, PageLimit } from "./controlRequests.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 

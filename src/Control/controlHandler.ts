@@ -1,5 +1,7 @@
 import { Cause, Effect, Exit, Option, Schema } from "effect"
 import { type Act, type Actor, audited, type Note } from "../Auth/auditLog.ts"
+import { carryOut } from "../Auth/carryOut.ts"
+import { type Access, type AnyOperation, decodeInput, exitOf } from "../Auth/operation.ts"
 import type { StoreUnavailable, Writer } from "../Sql.ts"
 import { NotUnderstood } from "./controlRequests.ts"
 
@@ -10,9 +12,6 @@ export interface ControlAnswer {
   /** Set when a defect ended the request: a bug, which must also end the daemon. */
   readonly defect: Cause.Cause<never> | undefined
 }
-
-/** `read`: changes nothing, sends nothing, reveals no secret. Every other request administers and is in the audit log. */
-export type Access = "read" | "administer"
 
 /** Carries out one kind of request, in the daemon or in a command without a daemon. */
 export interface Handler<R> {
@@ -35,6 +34,20 @@ const answering = <Request, I, A, AI, E, EI, R>(
       defect: Exit.isFailure(exit) ? Cause.keepDefects(exit.cause).pipe(Option.getOrUndefined) : undefined
     }
   })
+
+/** Makes the handler of an operation, which an operator of the installation asks for. */
+export const handlerOf = <R>(operation: AnyOperation<R>): Handler<R | Writer> => ({
+  access: operation.access,
+  handle: Effect.fnUntraced(function* (request, actor) {
+    const { _tag, ...json } = request as Readonly<Record<string, unknown>>
+    const input = yield* Effect.mapError(decodeInput(operation, json), NotUnderstood.of)
+    const exit = yield* Effect.exit(carryOut(operation, input, { actor, isOperator: true }))
+    return {
+      exit: yield* Effect.orDie(Schema.encode(exitOf(operation))(exit)),
+      defect: Exit.isFailure(exit) ? Cause.keepDefects(exit.cause).pipe(Option.getOrUndefined) : undefined
+    }
+  })
+})
 
 /** Makes the handler of a request that only reads. */
 export const reading = <Request, I, A, AI, E, EI, R>(

@@ -1,19 +1,17 @@
 import { Schema } from "effect"
+import { GivenName, longestOverlap, longestPage, NotFound } from "../Auth/inputFields.ts"
 import { highestQuota, leastQuota } from "../Domain/Account.ts"
-import { KeyEnded, QuotaExceeded, TooMany, UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
-import { highestLimits, Permission } from "../Domain/ApiKey.ts"
+import { UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
+import { highestLimits } from "../Domain/ApiKey.ts"
 import { NetworkTokens } from "../Domain/amountDecimals.ts"
 import { ChainName, Mode } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
-import { IpRange } from "../Domain/IpRange.ts"
 import { RepairRefused } from "../Domain/RepairErrors.ts"
 import { RotationUnderWay, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
-/** The longest page of a list. A user who may only read must not make the daemon load a whole table. */
-export const longestPage = 1000
 export const PageLimit = Schema.Int.pipe(Schema.between(1, longestPage))
 /** Most address indexes that one jump skips: each skipped address is derived, stored and watched. */
 export const farthestJump = 50_000
@@ -21,21 +19,13 @@ export const farthestJump = 50_000
 export const latestMoment = 8.64e15
 /** A time in Unix milliseconds. */
 export const Moment = Schema.Int.pipe(Schema.between(0, latestMoment))
-/** The longest name of an account or a key. */
-export const nameLength = 100
-export const Name = Schema.String.pipe(Schema.pattern(/^\P{C}+$/u), Schema.maxLength(nameLength))
 const BlockNumber = Schema.Int.pipe(Schema.nonNegative())
-/** The longest overlap in which two secrets sign, or two keys work. */
-export const longestOverlap = "30 days"
 const Overlap = Schema.Duration.pipe(Schema.lessThanOrEqualToDuration(longestOverlap))
 /** Both modes, or one. */
 export const Modes = Schema.Array(Mode).pipe(Schema.maxItems(2))
 
 /** The rows of a list behind the one with an id; the longest page unless `limit` is given. */
 const Page = { after: optional(Schema.String), limit: Schema.optionalWith(PageLimit, { default: () => longestPage }) }
-
-/** Nothing has that id. */
-export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", { message: Schema.String }) {}
 
 /** The daemon and the command are of different versions. */
 export class NotUnderstood extends Schema.TaggedError<NotUnderstood>()("NotUnderstood", { message: Schema.String }) {
@@ -73,90 +63,12 @@ const ListedAccount = Schema.Struct({
   perHour: Schema.Number
 })
 
-export const KeyView = Schema.Struct({
-  id: Schema.String,
-  name: Schema.String,
-  account: Schema.String,
-  mode: Mode,
-  lastFour: Schema.String,
-  permissions: Schema.Array(Permission),
-  /** CIDR blocks; absent: it may be used from everywhere. */
-  ips: optional(Schema.Array(Schema.String)),
-  /** Its own limits, in requests; absent: as configured. */
-  perMinute: optional(Schema.Number),
-  perHour: optional(Schema.Number),
-  createdAt: Schema.String,
-  lastUsedAt: optional(Schema.String),
-  expiresAt: optional(Schema.String),
-  revokedAt: optional(Schema.String),
-  /** The key that replaces it. */
-  rolledTo: optional(Schema.String)
-})
-export type KeyView = typeof KeyView.Type
-
-/** Most CIDR blocks of a key: an address is compared with each. */
-export const mostRanges = 100
 const limitUpTo = (highest: number) => optional(Schema.NullOr(Schema.Int.pipe(Schema.between(1, highest))))
-
-/** Where a key may be used from, and its limits; null: as configured. */
-const keyTerms = {
-  ips: optional(Schema.Array(IpRange).pipe(Schema.maxItems(mostRanges))),
-  perMinute: limitUpTo(highestLimits.perMinute),
-  perHour: limitUpTo(highestLimits.perHour)
-}
-
-/** A key with its text, which nothing shows again. */
-const MadeKey = Schema.Struct({
-  id: Schema.String,
-  key: Schema.String,
-  mode: Mode,
-  permissions: Schema.Array(Permission),
-  account: Schema.String
-})
-
-export class CreateKey extends Schema.TaggedRequest<CreateKey>()("CreateKey", {
-  payload: {
-    account: AccountId,
-    mode: Mode,
-    name: Name,
-    permissions: Schema.Array(Permission).pipe(Schema.maxItems(Permission.literals.length)),
-    expiresIn: optional(Schema.Duration),
-    ...keyTerms
-  },
-  success: MadeKey,
-  failure: Schema.Union(UnknownAccount, TooMany, QuotaExceeded, StoreUnavailable)
-}) {}
-
-export class ListKeys extends Schema.TaggedRequest<ListKeys>()("ListKeys", {
-  payload: Page,
-  success: Schema.Array(KeyView),
-  failure: Schema.Union(NotFound, StoreUnavailable)
-}) {}
-
-export class RevokeKey extends Schema.TaggedRequest<RevokeKey>()("RevokeKey", {
-  payload: { id: Schema.String },
-  success: KeyView,
-  failure: Schema.Union(NotFound, StoreUnavailable)
-}) {}
-
-/** Makes a key like another one, which ends after the overlap. */
-export class RollKey extends Schema.TaggedRequest<RollKey>()("RollKey", {
-  payload: { id: Schema.String, overlap: Overlap },
-  success: MadeKey,
-  failure: Schema.Union(NotFound, KeyEnded, TooMany, QuotaExceeded, StoreUnavailable)
-}) {}
-
-/** Changes a key's terms. What is absent stays. */
-export class ChangeKey extends Schema.TaggedRequest<ChangeKey>()("ChangeKey", {
-  payload: { id: Schema.String, ...keyTerms },
-  success: KeyView,
-  failure: Schema.Union(NotFound, KeyEnded, StoreUnavailable)
-}) {}
 
 export class CreateAccount extends Schema.TaggedRequest<CreateAccount>()("CreateAccount", {
   /** Extended public keys. In a mode without one the account uses the configuration's wallet. */
   payload: {
-    name: Name,
+    name: GivenName,
     wallets: Schema.Struct({ live: optional(Schema.String), test: optional(Schema.String) })
   },
   success: AccountView,

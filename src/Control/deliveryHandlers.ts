@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { NotFound } from "../Auth/inputFields.ts"
 import { QuotaExceeded } from "../Domain/AccountErrors.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
@@ -10,7 +11,6 @@ import * as EndpointsRepo from "../Webhooks/queue/EndpointsRepo.ts"
 import { redeliver, redeliverPage } from "../Webhooks/queue/redelivery.ts"
 import * as Tests from "../Webhooks/testDelivery.ts"
 import { administering, reading } from "./controlHandler.ts"
-import { NotFound } from "./controlRequests.ts"
 import * as Requests from "./deliveryRequests.ts"
 import { deliveryView } from "./deliveryView.ts"
 

@@ -1,9 +1,10 @@
 import { Schema } from "effect"
+import { NotFound } from "../Auth/inputFields.ts"
 import { Mode } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
-import { Modes, Moment, NotFound, PageLimit } from "./controlRequests.ts"
+import { Modes, Moment, PageLimit } from "./controlRequests.ts"
 import { DeliveryView } from "./deliveryView.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })

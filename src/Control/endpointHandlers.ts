@@ -1,11 +1,11 @@
 import { Effect, Redacted } from "effect"
+import { NotFound } from "../Auth/inputFields.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import type { Endpoint } from "../Domain/Webhook.ts"
 import { Reader } from "../Sql.ts"
 import * as EndpointsRepo from "../Webhooks/queue/EndpointsRepo.ts"
 import { Webhooks } from "../Webhooks.ts"
 import { administering, reading } from "./controlHandler.ts"
-import { NotFound } from "./controlRequests.ts"
 import { ChangeEndpoint, ChangeRefused, type EndpointView, ListEndpoints } from "./endpointRequests.ts"
 
 const endpointView = ({ createdAt, ...endpoint }: Endpoint): EndpointView => ({

@@ -1,10 +1,11 @@
 import { Schema } from "effect"
+import { longestOverlap, NotFound } from "../Auth/inputFields.ts"
 import { Mode } from "../Domain/Chain.ts"
 import { EventKind } from "../Domain/Event.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { RotationUnderWay, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
-import { longestOverlap, Modes, NotFound } from "./controlRequests.ts"
+import { Modes } from "./controlRequests.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 

@@ -1,3 +1,4 @@
+import { changeKey, createKey, listKeys, revokeKey, rollKey } from "../Auth/keyOperations.ts"
 import type { Accounts, Keys } from "../Auth.ts"
 import type { Settlement } from "../Chains/ledger/SettlementTag.ts"
 import type { WatchedAddresses } from "../Chains/ledger/WatchedAddresses.ts"
@@ -17,7 +18,7 @@ import { listAlerts, showAlertSecret, testAlert } from "./alertHandlers.ts"
 import { ListAlerts, ShowAlertSecret, TestAlert } from "./alertRequests.ts"
 import { listAudit } from "./auditHandler.ts"
 import { ListAudit } from "./auditRequest.ts"
-import type { Handler } from "./controlHandler.ts"
+import { type Handler, handlerOf } from "./controlHandler.ts"
 import * as Requests from "./controlRequests.ts"
 import * as DeliveryHandlers from "./deliveryHandlers.ts"
 import { ListDeliveries, Redeliver, RedeliverRange, SendTest, ShowDelivery } from "./deliveryRequests.ts"
@@ -25,7 +26,6 @@ import { changeEndpoint, listEndpoints } from "./endpointHandlers.ts"
 import { ChangeEndpoint, ListEndpoints } from "./endpointRequests.ts"
 import { readHealth } from "./healthHandler.ts"
 import { ReadHealth } from "./healthRequest.ts"
-import * as KeyHandlers from "./keyHandlers.ts"
 import { makeLoginLink } from "./loginHandler.ts"
 import { MakeLoginLink } from "./loginRequest.ts"
 import * as PaymentHandlers from "./paymentHandlers.ts"
@@ -41,11 +41,7 @@ type ChainedServices = Chains | DeliveryBell | WatchedAddresses | Networks | Out
 
 /** Handlers that need no secrets, by the tag of their request. */
 export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string, Handler<PlainServices>>([
-  [Requests.CreateKey._tag, KeyHandlers.createKey],
-  [Requests.ListKeys._tag, KeyHandlers.listKeys],
-  [Requests.RevokeKey._tag, KeyHandlers.revokeKey],
-  [Requests.RollKey._tag, KeyHandlers.rollKey],
-  [Requests.ChangeKey._tag, KeyHandlers.changeKey],
+  ...[createKey, listKeys, rollKey, changeKey, revokeKey].map((each) => [each.name, handlerOf(each)] as const),
   [Requests.ListAccounts._tag, AccountHandlers.listAccounts],
   [Requests.ChangeAccount._tag, AccountHandlers.changeAccountHandler],
   [ShowShop._tag, showShopHandler],

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { NotFound } from "../Auth/inputFields.ts"
 import { DecisionInvalid, type PaymentException, RefundUnclear } from "../Domain/Exception.ts"
 import { PaymentId } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
@@ -29,7 +30,7 @@ import { decisionView, exceptionView, paymentHistoryOf, paymentView } from "./pa
 import * as PaymentRequests from "./paymentRequests.ts"
 
 const notFound = (what: string) =>
-  new Requests.NotFound({ message: `There is no ${what}: tilld payments list and exceptions show the ids` })
+  new NotFound({ message: `There is no ${what}: tilld payments list and exceptions show the ids` })
 
 /** With what a provider denies of the payment's money. */
 const withDenied = Effect.fnUntraced(function* (view: PaymentRequests.DecisionView) {

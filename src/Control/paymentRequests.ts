@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { NotFound } from "../Auth/inputFields.ts"
 import { ChainName, Mode } from "../Domain/Chain.ts"
 import { PaymentCurrency } from "../Domain/Currency.ts"
 import { EventKind } from "../Domain/Event.ts"
@@ -15,7 +16,7 @@ import { AccountId } from "../Domain/Ids.ts"
 import { PaymentObject, PaymentStatus } from "../Domain/Payment.ts"
 import { PaymentNotPending } from "../Domain/PaymentErrors.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
-import { Modes, NotFound, PageLimit } from "./controlRequests.ts"
+import { Modes, PageLimit } from "./controlRequests.ts"
 import { DeliveryView } from "./deliveryView.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })

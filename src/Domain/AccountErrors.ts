@@ -1,4 +1,4 @@
-import { Data, Schema } from "effect"
+import { Schema } from "effect"
 import type { Mode } from "./Chain.ts"
 import type { ApiKeyId } from "./Ids.ts"
 import { iso } from "./Timestamp.ts"
@@ -41,7 +41,11 @@ export class KeyEnded extends Schema.TaggedError<KeyEnded>()("KeyEnded", { messa
 }
 
 /** A key with the id that was asked for exists already: the request was made twice. Nothing was changed. */
-export class KeyExists extends Data.TaggedError("KeyExists")<{ readonly id: ApiKeyId }> {}
+export class KeyExists extends Schema.TaggedError<KeyExists>()("KeyExists", { id: Schema.String }) {
+  override get message() {
+    return `Key ${this.id} was made before, and shown once: if nobody has kept it, tilld keys roll ${this.id}`
+  }
+}
 
 const quotaTexts = {
   rows: (quota: number) =>

@@ -1,5 +1,5 @@
 import { isIP } from "node:net"
-import { Either, Schema } from "effect"
+import { Either, ParseResult, Schema } from "effect"
 import ipaddr from "ipaddr.js"
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
@@ -56,5 +56,9 @@ export const canonicalRange = (text: string): Either.Either<string, string> => {
   return Either.left(`has an address inside its block: write ${network}/${prefixLength}, or ${address} for it alone`)
 }
 
-/** A CIDR block in its canonical form. */
-export const IpRange = Schema.String.pipe(Schema.filter((text) => Either.getOrUndefined(canonicalRange(text)) === text))
+/** A CIDR block or an address, in canonical form once decoded. */
+export const IpRange = Schema.transformOrFail(Schema.String, Schema.String, {
+  strict: true,
+  decode: (text, _, ast) => Either.mapLeft(canonicalRange(text), (problem) => new ParseResult.Type(ast, text, problem)),
+  encode: ParseResult.succeed
+})

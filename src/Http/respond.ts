@@ -28,7 +28,7 @@ import { type AnsweredRequest, loggedRequest, type NoteRequest } from "./Request
 import type { Observe } from "./requestMetrics.ts"
 import { traceRequests } from "./requestTraces.ts"
 import { unlessKept } from "./revalidation.ts"
-import { allowOf, type Match, type Operation, type Route, type Router } from "./routes.ts"
+import { allowOf, type Match, type Route, type Router, type ServedOperation } from "./routes.ts"
 import { stranger, Visitors } from "./Visitors.ts"
 import { overloaded, type WithoutKey } from "./withoutKey.ts"
 
@@ -113,7 +113,7 @@ const settled = <A, E, B, E2>(checked: Effect.Effect<A, E>, next: (value: A) => 
 }
 
 const replyOf = (
-  { contentType, successStatus }: Operation,
+  { contentType, successStatus }: ServedOperation,
   { body, headers = {}, status = successStatus }: HttpAnswer<unknown>
 ): HttpReply => {
   if (contentType === undefined) return { status, headers, text: JSON.stringify(body) }
@@ -124,7 +124,7 @@ const replyOf = (
 const encoded = new WeakMap<HttpAnswer<unknown>, HttpReply>()
 
 /** The same; a shared answer is encoded once. */
-const sharedReplyOf = (operation: Operation, answer: HttpAnswer<unknown>): HttpReply => {
+const sharedReplyOf = (operation: ServedOperation, answer: HttpAnswer<unknown>): HttpReply => {
   if (answer.isShared !== true) return replyOf(operation, answer)
   const cached = encoded.get(answer)
   if (cached !== undefined) return cached
@@ -273,7 +273,7 @@ export const makeRespond = Effect.fnUntraced(function* (
   const answerTo = (
     request: IncomingMessage,
     { params, route }: Match,
-    operation: Operation,
+    operation: ServedOperation,
     payload: unknown,
     { key }: Findings
   ) => {

@@ -34,7 +34,7 @@ interface Received {
 }
 
 /** An endpoint of the definition with its handler, ready to be served. */
-export interface Operation {
+export interface ServedOperation {
   /** The permissions that the key needs; empty on public routes. */
   readonly permissions: ReadonlyArray<Permission>
   readonly takesBody: boolean
@@ -52,7 +52,7 @@ export interface Route {
   /** As in the definition, e.g. `/v1/webhooks/:id`. */
   readonly path: string
   readonly isPublic: boolean
-  readonly operations: ReadonlyMap<string, Operation>
+  readonly operations: ReadonlyMap<string, ServedOperation>
 }
 
 /** The methods of a route, as the `Allow` header names them. */
@@ -88,7 +88,7 @@ type Settled = Either.Either<unknown, Problems>
 const areSettled = (parts: readonly [Decoded, Decoded, Decoded]): parts is readonly [Settled, Settled, Settled] =>
   parts.every(Either.isEither)
 
-const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handler: AnyHandler): Operation => {
+const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handler: AnyHandler): ServedOperation => {
   const decodeHeaders = headersDecoder(endpoint.headersSchema)
   const decodeQuery = queryDecoder(endpoint.urlParamsSchema)
   const decodePayload = payloadDecoder(endpoint.payloadSchema)
@@ -141,7 +141,7 @@ export const makeRouter = <Id extends string, Groups extends HttpApiGroup.HttpAp
   api: HttpApi.HttpApi<Id, Groups, Error, R>,
   handlers: AnyHandlers
 ): Router => {
-  const routes = new Map<string, { path: string; isPublic: boolean; operations: Map<string, Operation> }>()
+  const routes = new Map<string, { path: string; isPublic: boolean; operations: Map<string, ServedOperation> }>()
   HttpApi.reflect(api, {
     onGroup: () => {},
     onEndpoint: (reflected) => {

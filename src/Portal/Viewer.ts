@@ -1,4 +1,5 @@
 import type { Actor } from "../Auth/auditLog.ts"
+import type { Caller } from "../Auth/operation.ts"
 import type { PersonId, SessionId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import type { Role } from "../Domain/Person.ts"
@@ -25,3 +26,6 @@ export interface Viewer {
   /** Id of the session. */
   readonly session: SessionId
 }
+
+/** The viewer as whoever has an operation carried out. */
+export const callerOf = ({ actor, role }: Viewer): Caller => ({ actor, isOperator: mayAs(role, "operator") })

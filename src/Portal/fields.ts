@@ -3,6 +3,7 @@
  * be shown after the field's name.
  */
 import { Duration, Either, Option, Schema } from "effect"
+import { nameLength } from "../Auth/inputFields.ts"
 import type { FieldProblem } from "../Domain/ApiError.ts"
 import { canonicalRange } from "../Domain/IpRange.ts"
 import { parseMoment } from "../Domain/moment.ts"
@@ -40,8 +41,6 @@ export const readDrawn =
   <A>(id: Schema.Schema<A, string>) =>
   (text: string): Field<A> =>
     Either.mapLeft(Schema.decodeUnknownEither(id)(text), () => "is damaged: open the form again")
-
-const nameLength = 100
 
 /** The name of a key or an account. */
 export const readName = (text: string): Field<string> =>

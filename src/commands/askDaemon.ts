@@ -1,5 +1,6 @@
 import type { Socket } from "node:net"
 import { Effect, Schedule, Schema } from "effect"
+import { exitOf, type Operation } from "../Auth/operation.ts"
 import type { ControlAnswer } from "../Control/controlHandler.ts"
 import { Forbidden, NotUnderstood } from "../Control/controlRequests.ts"
 import { Invocation } from "../Control/Invocation.ts"
@@ -83,11 +84,39 @@ const noDaemonAt = (path: string) =>
   new ControlUnusable({ message: `No daemon listens at ${path}: start it, or correct TILLD_SOCKET` })
 
 /**
- * Carries out a request: in the daemon where one runs, otherwise in this process. `command` names it in the message of
- * another process that finds the database locked. Fails as the request does, and with `NotUnderstood` (another version),
- * `Forbidden` (read-only socket), `ControlUnusable` or `DaemonSilent`.
+ * Has a request carried out: by the daemon where one runs, otherwise in this process. `command` names it in the message of
+ * another process that finds the database locked.
  */
-export const askDaemon = Effect.fn("commands.ask")(function* <
+const carriedOut = Effect.fnUntraced(function* (place: ControlTarget, command: string, tag: string, request: unknown) {
+  const attempt = Effect.gen(function* () {
+    const socket = yield* "socket" in place ? connect(place.socket) : connectTo(place)
+    if (socket !== undefined) return yield* throughDaemon(socket, request)
+    if ("socket" in place) return yield* noDaemonAt(place.socket)
+    const { withoutDaemon } = yield* offline
+    return yield* withoutDaemon(place, command, tag, request)
+  }).pipe(Effect.scoped)
+  const answer = yield* Effect.retry(attempt, {
+    schedule: whileLocked,
+    while: (error) => error._tag === "InstanceLocked"
+  })
+  return answer.defect === undefined ? answer.exit : yield* Effect.failCause(answer.defect)
+})
+
+/**
+ * Has an operation carried out. Fails as it does, and with `NotUnderstood` (another version), `Forbidden` (read-only
+ * socket), `ControlUnusable` or `DaemonSilent`.
+ */
+export const ask = Effect.fn("commands.ask")(function* <In, InJson extends object, Out, OutJson, E, R>(
+  place: ControlTarget,
+  operation: Operation<In, InJson, Out, OutJson, E, R>,
+  json: InJson
+) {
+  const exit = yield* carriedOut(place, operation.name, operation.name, { _tag: operation.name, ...json })
+  return yield* yield* Effect.mapError(Schema.decodeUnknown(exitOf(operation))(exit), NotUnderstood.of)
+})
+
+/** The same for a request. */
+export const askDaemon = Effect.fn("commands.askDaemon")(function* <
   Request extends { readonly _tag: string },
   I,
   A,
@@ -99,19 +128,6 @@ export const askDaemon = Effect.fn("commands.ask")(function* <
   command: string,
   request: Request & Schema.SerializableWithResult<Request, I, never, A, AI, E, EI, never>
 ) {
-  const input = yield* Effect.orDie(Schema.serialize(request))
-  const attempt = Effect.gen(function* () {
-    const socket = yield* "socket" in place ? connect(place.socket) : connectTo(place)
-    if (socket !== undefined) return yield* throughDaemon(socket, input)
-    if ("socket" in place) return yield* noDaemonAt(place.socket)
-    const { withoutDaemon } = yield* offline
-    return yield* withoutDaemon(place, command, request._tag, input)
-  }).pipe(Effect.scoped)
-  const answer = yield* Effect.retry(attempt, {
-    schedule: whileLocked,
-    while: (error) => error._tag === "InstanceLocked"
-  })
-  if (answer.defect !== undefined) return yield* Effect.failCause(answer.defect)
-  const exit = yield* Effect.mapError(Schema.deserializeExit(request, answer.exit), NotUnderstood.of)
-  return yield* exit
+  const exit = yield* carriedOut(place, command, request._tag, yield* Effect.orDie(Schema.serialize(request)))
+  return yield* yield* Effect.mapError(Schema.deserializeExit(request, exit), NotUnderstood.of)
 })

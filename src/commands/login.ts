@@ -1,6 +1,6 @@
 import { Command, Options } from "@effect/cli"
 import { Effect, Option, Schema } from "effect"
-import { nameLength } from "../Control/controlRequests.ts"
+import { nameLength } from "../Auth/inputFields.ts"
 import { Invocation } from "../Control/Invocation.ts"
 import { MakeLoginLink } from "../Control/loginRequest.ts"
 import { AccountId } from "../Domain/Ids.ts"

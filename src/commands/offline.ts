@@ -1,8 +1,9 @@
 import { existsSync } from "node:fs"
 import { Console, Effect, Layer, Logger, LogLevel } from "effect"
 import type { Actor } from "../Auth/auditLog.ts"
+import { createKey } from "../Auth/keyOperations.ts"
 import { Accounts, Keys } from "../Auth.ts"
-import { CreateAccount, CreateKey, NotUnderstood } from "../Control/controlRequests.ts"
+import { CreateAccount, NotUnderstood } from "../Control/controlRequests.ts"
 import { chained, plain, sealed, sending } from "../Control/handlers.ts"
 import { Invocation } from "../Control/Invocation.ts"
 import { Outbox } from "../Events/Outbox.ts"
@@ -30,7 +31,7 @@ const storeLayer = (settings: SettingsShape) =>
   )
 
 /** Requests that create the database: an operator may send them before the daemon has run for the first time. */
-const creating: ReadonlySet<string> = new Set([CreateAccount._tag, CreateKey._tag])
+const creating: ReadonlySet<string> = new Set([CreateAccount._tag, createKey.name])
 
 const noDatabase = (path: string) =>
   new StoreUnusable({

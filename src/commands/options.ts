@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Clock, Duration, Effect, Option, Schema } from "effect"
-import { longestOverlap, longestPage, nameLength } from "../Control/controlRequests.ts"
+import { longestOverlap, longestPage, nameLength } from "../Auth/inputFields.ts"
 import { chainNames, modes, type Network, networkKey } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { parseMoment } from "../Domain/moment.ts"

@@ -1,19 +1,19 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { RevokeKey } from "../../src/Control/controlRequests.ts"
+import { revokeKey } from "../../src/Auth/keyOperations.ts"
 import { ReadHealth } from "../../src/Control/healthRequest.ts"
-import { askDaemon } from "../../src/commands/askDaemon.ts"
+import { ask, askDaemon } from "../../src/commands/askDaemon.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
-import { accesses, besideDaemon, logged, samples } from "./world.ts"
+import { accesses, askSample, besideDaemon, logged, nameOf, samples } from "./world.ts"
 
 const patternOf = (value: unknown) => (value instanceof RegExp ? expect.stringMatching(value) : value)
 
 it("every kind of request has a sample, with its audit row if it administers", () => {
-  expect(samples.map(({ request }) => request._tag).toSorted()).toEqual(Array.from(accesses.keys()).toSorted())
+  expect(samples.map(nameOf).toSorted()).toEqual(Array.from(accesses.keys()).toSorted())
   for (const sample of samples) {
-    expect("act" in sample ? "administer" : "read", sample.request._tag).toBe(accesses.get(sample.request._tag))
+    expect("act" in sample ? "administer" : "read", nameOf(sample)).toBe(accesses.get(nameOf(sample)))
   }
 })
 
@@ -21,21 +21,21 @@ it.scopedLive("every act through the socket leaves a row; refused acts and reque
   Effect.gen(function* () {
     const settings = testSettings(yield* temporaryDatabase, { alerts: { url: "http://127.0.0.1:1/" } })
     yield* besideDaemon(settings, function* () {
-      const refused = yield* Effect.flip(askDaemon(settings, "keys revoke", new RevokeKey({ id: "key_none" })))
+      const refused = yield* Effect.flip(ask(settings, revokeKey, { id: "key_none" }))
       expect(refused).toMatchObject({ _tag: "NotFound", message: expect.stringContaining("key_none") })
       expect(yield* logged).toEqual([])
       for (const sample of samples) {
-        const { request } = sample
+        const name = nameOf(sample)
         const before = yield* logged
-        yield* askDaemon(settings, "test", request as RevokeKey)
+        yield* askSample(settings, sample)
         const added = (yield* logged).slice(0, -before.length || undefined)
-        if (!("act" in sample)) expect(added, request._tag).toEqual([])
+        if (!("act" in sample)) expect(added, name).toEqual([])
         else {
           const [row, ...others] = added
-          expect(others, request._tag).toEqual([])
-          expect(row, request._tag).toMatchObject({ via: "socket", who: "alice as root", act: sample.act })
-          const detail = Object.entries(sample.detail).map(([name, value]) => [name, patternOf(value)])
-          expect(JSON.parse(row?.detail ?? ""), request._tag).toEqual(Object.fromEntries(detail))
+          expect(others, name).toEqual([])
+          expect(row, name).toMatchObject({ via: "socket", who: "alice as root", act: sample.act })
+          const detail = Object.entries(sample.detail ?? {}).map(([field, value]) => [field, patternOf(value)])
+          expect(JSON.parse(row?.detail ?? ""), name).toEqual(Object.fromEntries(detail))
         }
       }
       const all = JSON.stringify(yield* logged)

@@ -4,12 +4,13 @@ import { connect, type Socket } from "node:net"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Cause, Duration, Effect, Exit, Fiber } from "effect"
-import { ListAccounts, ListKeys, type RevokeKey } from "../../src/Control/controlRequests.ts"
-import { askDaemon } from "../../src/commands/askDaemon.ts"
+import { listKeys } from "../../src/Auth/keyOperations.ts"
+import { ListAccounts } from "../../src/Control/controlRequests.ts"
+import { ask, askDaemon } from "../../src/commands/askDaemon.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
 import { execute, rows, temporaryFolder } from "../lib/store.ts"
 import { PATH, root } from "../lib/tilld.ts"
-import { accesses, besideDaemon, exchange, invocation, logged, samples } from "./world.ts"
+import { accesses, askSample, besideDaemon, exchange, invocation, logged, nameOf, samples } from "./world.ts"
 
 /** A group without members, and a user who is in no other group. */
 const readers = 54_321
@@ -52,12 +53,13 @@ it.scopedLive("every command that reads works at the read-only socket, all other
     const { readSocket, settings } = yield* installation
     yield* besideDaemon(settings, function* () {
       const before = yield* changes
-      for (const { request } of samples) {
-        const answer = yield* Effect.either(askDaemon({ socket: readSocket }, "test", request as RevokeKey))
-        if (accesses.get(request._tag) === "read") expect(answer._tag, request._tag).toBe("Right")
+      for (const sample of samples) {
+        const name = nameOf(sample)
+        const answer = yield* Effect.either(askSample({ socket: readSocket }, sample))
+        if (accesses.get(name) === "read") expect(answer._tag, name).toBe("Right")
         else {
           const message = expect.stringContaining(`${readSocket} takes commands that only read`)
-          expect(answer, request._tag).toMatchObject({ _tag: "Left", left: { _tag: "Forbidden", message } })
+          expect(answer, name).toMatchObject({ _tag: "Left", left: { _tag: "Forbidden", message } })
         }
       }
       expect(yield* logged).toEqual([])
@@ -144,7 +146,7 @@ it.scopedLive("the read-only socket takes 64 connections at a time, and the next
       // At once: the connections before it are idle too, and their time limit began earlier.
       expect(ended).toBe(0)
       for (const socket of open) socket.destroy()
-      expect(yield* askDaemon({ socket: readSocket }, "keys list", new ListKeys())).toHaveLength(1)
+      expect(yield* ask({ socket: readSocket }, listKeys, {})).toHaveLength(1)
     })
   })
 )
@@ -154,8 +156,8 @@ it.scopedLive("a file at the path of the read-only socket is not removed, and th
     const { readSocket, settings } = yield* installation
     writeFileSync(readSocket, "precious")
     yield* besideDaemon(settings, function* () {
-      expect(yield* askDaemon(settings, "keys list", new ListKeys())).toHaveLength(1)
-      const refused = yield* Effect.flip(askDaemon({ socket: readSocket }, "keys list", new ListKeys()))
+      expect(yield* ask(settings, listKeys, {})).toHaveLength(1)
+      const refused = yield* Effect.flip(ask({ socket: readSocket }, listKeys, {}))
       expect(refused).toMatchObject({ _tag: "ControlUnusable" })
     })
     expect(readFileSync(readSocket, "utf8")).toBe("precious")
@@ -167,7 +169,7 @@ it.scopedLive("a defect at the read-only socket is reported to the command, and 
     const { readSocket, settings } = yield* installation
     yield* besideDaemon(settings, function* () {
       yield* execute("DROP TABLE api_keys")
-      const asked = yield* Effect.exit(askDaemon({ socket: readSocket }, "keys list", new ListKeys()))
+      const asked = yield* Effect.exit(ask({ socket: readSocket }, listKeys, {}))
       expect(Exit.isFailure(asked) && Cause.isDie(asked.cause)).toBe(true)
       // The next request gets a response.
       expect(yield* askDaemon({ socket: readSocket }, "accounts list", new ListAccounts())).toHaveLength(1)
@@ -179,7 +181,7 @@ it.scopedLive("a defect at the read-only socket is reported to the command, and 
 it.scopedLive("without a daemon at the named socket, a command does nothing", () =>
   Effect.gen(function* () {
     const { readSocket, settings } = yield* installation
-    const refused = yield* Effect.flip(askDaemon({ socket: readSocket }, "keys list", new ListKeys()))
+    const refused = yield* Effect.flip(ask({ socket: readSocket }, listKeys, {}))
     expect(refused).toMatchObject({ _tag: "ControlUnusable", message: expect.stringContaining("No daemon listens") })
     expect(existsSync(settings.database.path)).toBe(false)
   }).pipe(Effect.provide(invocation))

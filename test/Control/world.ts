@@ -2,11 +2,12 @@ import { connect } from "node:net"
 import { Clock, Duration, Effect, Fiber, Layer, Redacted } from "effect"
 import { repairLayer, sendingLayer } from "../../src/App.ts"
 import * as AuditRepo from "../../src/Auth/AuditRepo.ts"
+import * as KeyOperations from "../../src/Auth/keyOperations.ts"
+import type { Access, AnyOperation } from "../../src/Auth/operation.ts"
 import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
 import { Chains } from "../../src/Chains.ts"
 import { ListAlerts, ShowAlertSecret, TestAlert } from "../../src/Control/alertRequests.ts"
 import { ListAudit } from "../../src/Control/auditRequest.ts"
-import type { Access } from "../../src/Control/controlHandler.ts"
 import * as Requests from "../../src/Control/controlRequests.ts"
 import * as Sockets from "../../src/Control/controlSockets.ts"
 import {
@@ -23,6 +24,7 @@ import { Invocation } from "../../src/Control/Invocation.ts"
 import { MakeLoginLink } from "../../src/Control/loginRequest.ts"
 import * as PaymentRequests from "../../src/Control/paymentRequests.ts"
 import { ChangeShop, ShowShop } from "../../src/Control/shopRequests.ts"
+import { ask, askDaemon, type ControlTarget } from "../../src/commands/askDaemon.ts"
 import { EndpointId } from "../../src/Domain/Ids.ts"
 import { notedJumps } from "../../src/Payments/addresses/numberingJumps.ts"
 import { Secrets } from "../../src/Secrets.ts"
@@ -88,9 +90,27 @@ const furnish = Effect.gen(function* () {
   for (const row of rows) yield* execute(row)
 })
 
+interface Sampled {
+  readonly act?: string
+  readonly detail?: Readonly<Record<string, unknown>>
+}
+
+type Sample =
+  | (Sampled & { readonly operation: AnyOperation; readonly input: object })
+  | (Sampled & { readonly request: { readonly _tag: string } })
+
+/** The name of what a sample asks for. */
+export const nameOf = (sample: Sample): string => ("operation" in sample ? sample.operation.name : sample.request._tag)
+
+/** Asks for a sample. */
+export const askSample = (place: ControlTarget, sample: Sample) =>
+  "operation" in sample
+    ? ask(place, sample.operation, sample.input)
+    : askDaemon(place, "test", sample.request as Requests.ListTokens)
+
 /** One valid request of every kind, with its expected audit row. */
-export const samples = [
-  { request: new Requests.ListKeys() },
+export const samples: ReadonlyArray<Sample> = [
+  { operation: KeyOperations.listKeys, input: {} },
   { request: new Requests.ListAccounts() },
   { request: new Requests.ListTokens() },
   { request: new PaymentRequests.ListPayments({ account, modes: [mode], limit: 10 }) },
@@ -108,14 +128,8 @@ export const samples = [
   { request: new ShowAlertSecret(), act: "alerts secret", detail: {} },
   { request: new TestAlert(), act: "alerts test", detail: {} },
   {
-    request: new Requests.CreateKey({
-      account,
-      mode,
-      name: "till",
-      permissions: ["payments:read"],
-      ips: ["192.0.2.1/32"],
-      perMinute: 5
-    }),
+    operation: KeyOperations.createKey,
+    input: { account, mode, name: "till", permissions: ["payments:read"], ips: ["192.0.2.1"], perMinute: 5 },
     act: "keys create",
     detail: {
       key: /^key_/,
@@ -128,16 +142,18 @@ export const samples = [
     }
   },
   {
-    request: new Requests.ChangeKey({ id: "key_1", ips: ["192.0.2.0/24"], perMinute: 600, perHour: null }),
+    operation: KeyOperations.changeKey,
+    input: { id: "key_1", ips: ["192.0.2.0/24"], perMinute: 600, perHour: null },
     act: "keys change",
     detail: { key: "key_1", ips: ["192.0.2.0/24"], perMinute: 600, perHour: "default" }
   },
   {
-    request: new Requests.RollKey({ id: "key_1", overlap: Duration.hours(24) }),
+    operation: KeyOperations.rollKey,
+    input: { id: "key_1", overlap: "24h" },
     act: "keys roll",
     detail: { key: "key_1", to: /^key_/, overlap: "1d" }
   },
-  { request: new Requests.RevokeKey({ id: "key_1" }), act: "keys revoke", detail: { key: "key_1" } },
+  { operation: KeyOperations.revokeKey, input: { id: "key_1" }, act: "keys revoke", detail: { key: "key_1" } },
   {
     request: new Requests.CreateAccount({ name: "Shop", wallets: { test: testXpub } }),
     act: "accounts create",

@@ -6,12 +6,12 @@ import { Keys, RateLimits } from "../../src/Auth.ts"
 import { ApiError } from "../../src/Domain/ApiError.ts"
 import { Idempotency } from "../../src/Http/idempotency.ts"
 import { makeRespond } from "../../src/Http/respond.ts"
-import type { Operation, Router } from "../../src/Http/routes.ts"
+import type { Router, ServedOperation } from "../../src/Http/routes.ts"
 import { StoreUnavailable } from "../../src/Sql.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 
 /** The response of a public path with this handler, and the log lines. */
-const respondTo = (handled: ReturnType<Operation["handle"]>) =>
+const respondTo = (handled: ReturnType<ServedOperation["handle"]>) =>
   Effect.gen(function* () {
     const logged: Array<{ message: unknown; annotations: object; cause: string }> = []
     const logger = Logger.make(({ annotations, cause, message }) => {
@@ -21,7 +21,7 @@ const respondTo = (handled: ReturnType<Operation["handle"]>) =>
         cause: Cause.pretty(cause)
       })
     })
-    const operation: Operation = {
+    const operation: ServedOperation = {
       permissions: [],
       takesBody: false,
       redact: String,
@@ -71,7 +71,7 @@ it.effect("a refusal is sent unchanged, and not logged", () =>
   })
 )
 
-const defects: ReadonlyArray<readonly [what: string, handled: ReturnType<Operation["handle"]>]> = [
+const defects: ReadonlyArray<readonly [what: string, handled: ReturnType<ServedOperation["handle"]>]> = [
   ["a defect", Effect.die(new Error("a bug"))],
   [
     "a handler that throws",

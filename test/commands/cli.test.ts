@@ -235,7 +235,7 @@ liveTest("bad usage is told on standard error, with exit code 2", function* () {
     [["key"], "did you mean keys?"],
     [["keys", "lst"], "tilld keys has no command lst: did you mean list? It has change, create, list, revoke, roll\n"],
     [["sandbox", "pya"], "tilld sandbox has no command pya"],
-    [["keys", "list", "--limit", "x"], "x is not a whole number"],
+    [["keys", "list", "--limit", "x"], "--limit must be a whole number from 1 to 1000"],
     [["payments", "show"], "<PAYMENT> is missing"],
     // Where to look.
     [["payments", "pay"], "See tilld payments --help\n"],

@@ -88,7 +88,7 @@ liveTest("what cannot be a key's address, limit or overlap is refused with exit 
     [[...create, "--ip", "203.0.113.7/24"], "write 203.0.113.0/24, or 203.0.113.7 for it alone"],
     [[...create, "--ip", "shop.example.com"], "must be an IP address or a CIDR block"],
     [[...create, "--ip", "any", "--ip", "192.0.2.1"], '"any" must be an IP address'],
-    [[...create, ...many], "100 times at most"],
+    [[...create, ...many], "--ip must have 100 blocks at most"],
     [[...create, "--per-minute", "0"], "from 1 to 1000000, or default"],
     [[...create, "--per-minute", "1.5"], "from 1 to 1000000, or default"],
     [[...create, "--per-hour", "100000001"], "from 1 to 100000000, or default"],

@@ -7,11 +7,9 @@ import { Context, Effect, Layer } from "effect"
 import { Agent, request } from "undici"
 import { type Address, toHex } from "viem"
 import { HDKey, privateKeyToAddress } from "viem/accounts"
-import { defaultAccount } from "../../src/Auth.ts"
-import { CreateKey } from "../../src/Control/controlRequests.ts"
+import { createKey } from "../../src/Auth/keyOperations.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
-import { askDaemon } from "../../src/commands/askDaemon.ts"
-import { permissions } from "../../src/Domain/ApiKey.ts"
+import { ask } from "../../src/commands/askDaemon.ts"
 import { type ChainName, chainNames, type Mode } from "../../src/Domain/Chain.ts"
 import { Erc20, tokensOn } from "../../src/Domain/Currency.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
@@ -245,11 +243,7 @@ const makeCall = (url: string, key: string) =>
  * process: starting another one takes 0.4 s of computing.
  */
 const newKey = ({ database }: Home) =>
-  askDaemon(
-    { socket: `${database}.sock` },
-    "keys create",
-    new CreateKey({ account: defaultAccount, mode: "test", name: "suite", permissions })
-  ).pipe(
+  ask({ socket: `${database}.sock` }, createKey, { mode: "test", name: "suite" }).pipe(
     Effect.provideService(Invocation, { env: {}, user: "suite" }),
     Effect.map(({ key }) => key),
     Effect.orDie

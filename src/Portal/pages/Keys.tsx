@@ -1,39 +1,28 @@
 /** API keys: list, make, roll, change, revoke. A key's text is on the answer to the form that made it, and nowhere else. */
-import { Clock, Duration, Effect, Either, Redacted } from "effect"
-import { audited } from "../../Auth/auditLog.ts"
-import { Keys, type MadeKey } from "../../Auth.ts"
-import { mostRanges } from "../../Control/controlRequests.ts"
+import { Clock, Effect, Either } from "effect"
+import { carryOut } from "../../Auth/carryOut.ts"
+import { decodeForm } from "../../Auth/inputText.ts"
+import { changeKey, createKey, revokeKey, rollKey } from "../../Auth/keyOperations.ts"
+import { Keys } from "../../Auth.ts"
 import type { LimitRefused } from "../../Domain/AccountErrors.ts"
 import type { FieldProblem } from "../../Domain/ApiError.ts"
-import { type ApiKey, highestLimits, type KeyTerms, permissions } from "../../Domain/ApiKey.ts"
-import { ApiKeyId, newApiKeyId } from "../../Domain/Ids.ts"
+import { type ApiKey, type KeyLimits, permissions } from "../../Domain/ApiKey.ts"
+import { type ApiKeyId, newApiKeyId } from "../../Domain/Ids.ts"
 import { seeOther } from "../../Pages/reply.tsx"
-import { Settings } from "../../Settings.ts"
+import type { Settings } from "../../Settings.ts"
 import type { Writer } from "../../Sql.ts"
 import { blank, type FormState, PostForm } from "../components/Form.tsx"
 import { Paging } from "../components/Table.tsx"
 import { Notice } from "../components/values.tsx"
-import {
-  checked,
-  ifGiven,
-  readCount,
-  readDrawn,
-  readDuration,
-  readName,
-  readRanges,
-  readSome,
-  textOf
-} from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
 import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
-import { mayAs, type Viewer } from "../Viewer.ts"
+import { callerOf, mayAs, type Viewer } from "../Viewer.ts"
 import { isWorking, KeyTable, MadeKey as MadeKeyView, NewKeyForm, OneKey, shortKey } from "./KeyViews.tsx"
 
 const pageSize = 50
-/** The longest life that the form gives a key, and the longest overlap of a rolled one. */
-const longestLife = "3650 days"
-const longestOverlap = "30 days"
+/** The fields of a key's terms. */
+const termNames = ["ips", "perMinute", "perHour"] as const
 
 const list: PortalHandler<Keys> = (viewer, { query }) =>
   Effect.gen(function* () {
@@ -70,16 +59,8 @@ const open: PortalHandler<never> = (viewer) =>
     return newKeyPage(viewer, { id: "key", typed, problems: [] })
   })
 
-const termsIn = (form: URLSearchParams) => ({
-  ips: readRanges(mostRanges)(textOf(form, "ips")),
-  perMinute: ifGiven(readCount(highestLimits.perMinute))(textOf(form, "perMinute")),
-  perHour: ifGiven(readCount(highestLimits.perHour))(textOf(form, "perHour"))
-})
-
-const readId = readDrawn(ApiKeyId)
-
-const madePage = (viewer: Viewer, title: string, { key }: MadeKey) =>
-  framedReply(viewer, { section: "/keys", title }, <MadeKeyView viewer={viewer} text={Redacted.value(key)} />)
+const madePage = (viewer: Viewer, title: string, { key }: { readonly key: string }) =>
+  framedReply(viewer, { section: "/keys", title }, <MadeKeyView viewer={viewer} text={key} />)
 
 /** The form was sent again: its key exists, and its text is not known any longer. */
 const usedUp = (viewer: Viewer, id: ApiKeyId) =>
@@ -95,41 +76,23 @@ const usedUp = (viewer: Viewer, id: ApiKeyId) =>
 
 const create: PortalHandler<Keys | Settings | Writer> = (viewer, { form }) =>
   Effect.gen(function* () {
-    const read = checked({
-      id: readId(textOf(form, "id")),
-      name: readName(textOf(form, "name")),
-      permissions: readSome(permissions)(form.getAll("permissions")),
-      expires: ifGiven(readDuration(longestLife))(textOf(form, "expires")),
-      ...termsIn(form)
-    })
-    if (Either.isLeft(read)) return newKeyPage(viewer, { id: "key", typed: form, problems: read.left }, 422)
-    const { expires: expiresIn, ...given } = read.right
-    const keys = yield* Keys
-    const { ips, perHour, perMinute } = given
-    const detail = {
-      ...{ key: given.id, ...viewer.owner, name: given.name, permissions: given.permissions, ips, perMinute, perHour },
-      expiresIn: expiresIn === undefined ? undefined : Duration.format(expiresIn)
-    }
-    const configured = yield* configuredFor(viewer)
-    const refused = (problem: FieldProblem) =>
-      Effect.succeed(newKeyPage(viewer, { id: "key", typed: form, problems: [problem] }, 422))
-    return yield* audited(viewer.actor, { act: "keys create", detail }, () =>
-      keys.create({ ...given, ...viewer.owner, expiresIn }, configured)
-    ).pipe(
+    const refused = (...problems: ReadonlyArray<FieldProblem>) =>
+      newKeyPage(viewer, { id: "key", typed: form, problems }, 422)
+    const names = ["id", "name", "permissions", "expires", ...termNames] as const
+    const read = decodeForm(createKey, form, names, viewer.owner)
+    if (Either.isLeft(read)) return refused(...read.left)
+    const key = read.right
+    return yield* carryOut(createKey, key, callerOf(viewer)).pipe(
       Effect.map((made) => madePage(viewer, "Your new key", made)),
       Effect.catchTags({
-        KeyExists: () => Effect.succeed(usedUp(viewer, given.id)),
-        LimitRefused: (error) => refused(refusedLimit(error)),
-        TooMany: ({ message }) => refused({ path: "", message }),
-        QuotaExceeded: ({ message }) => refused({ path: "", message }),
+        KeyExists: () => Effect.succeed(usedUp(viewer, key.id)),
+        LimitRefused: (error) => Effect.succeed(refused(refusedLimit(error))),
+        TooMany: ({ message }) => Effect.succeed(refused({ path: "", message })),
+        QuotaExceeded: ({ message }) => Effect.succeed(refused({ path: "", message })),
         UnknownAccount: Effect.die
       })
     )
   })
-
-/** The limits that an admin may not exceed; none for an operator. */
-const configuredFor = ({ role }: Viewer) =>
-  Effect.map(Settings, ({ limits }) => (mayAs(role, "operator") ? undefined : limits))
 
 const refusedLimit = ({ limit, rule }: LimitRefused) => ({ path: limit, message: rule })
 
@@ -175,58 +138,48 @@ const ended = (viewer: Viewer) =>
 
 const roll = ofKey<Keys | Writer>(
   Effect.fnUntraced(function* (viewer, key, form) {
-    const read = checked({
-      overlap: readDuration(longestOverlap)(textOf(form, "overlap")),
-      to: readId(textOf(form, "to"))
-    })
-    if (Either.isLeft(read)) {
-      return yield* keyPage(viewer, key, undefined, { id: "roll", typed: form, problems: read.left })
-    }
+    const refused = (problems: FormState["problems"]) =>
+      keyPage(viewer, key, undefined, { id: "roll", typed: form, problems })
+    const read = decodeForm(rollKey, form, ["to", "overlap"], { id: key.id })
+    if (Either.isLeft(read)) return yield* refused(read.left)
+    const { to } = read.right
     const keys = yield* Keys
-    const { overlap, to } = read.right
-    const detail = { key: key.id, to, overlap: Duration.format(overlap) }
-    const refused = ({ message }: { readonly message: string }) =>
-      keyPage(viewer, key, undefined, { id: "roll", typed: form, problems: [{ path: "", message }] })
-    return yield* audited(viewer.actor, { act: "keys roll", detail }, () => keys.roll(key.id, to, overlap)).pipe(
-      Effect.map((made) =>
-        made === undefined ? missing(viewer, "/keys", "key") : madePage(viewer, "The key that replaces it", made)
-      ),
+    return yield* carryOut(rollKey, read.right, callerOf(viewer)).pipe(
+      Effect.map((made) => madePage(viewer, "The key that replaces it", made)),
       Effect.catchTags({
         KeyEnded: () =>
           Effect.map(keys.find(viewer.owner, key.id), (now) =>
             now?.rolledTo === to ? usedUp(viewer, to) : ended(viewer)
           ),
         KeyExists: () => Effect.succeed(usedUp(viewer, to)),
-        TooMany: refused,
-        QuotaExceeded: refused
+        NotFound: () => Effect.succeed(missing(viewer, "/keys", "key")),
+        TooMany: ({ message }) => refused([{ path: "", message }]),
+        QuotaExceeded: ({ message }) => refused([{ path: "", message }])
       })
     )
   })
 )
 
 /** Without the limits that the form left as it showed them: an operator who changes others does not confirm a lowered one. */
-const changedIn = (key: ApiKey, { ips, ...limits }: KeyTerms): Partial<KeyTerms> => ({
-  ips,
-  ...(limits.perMinute === key.perMinute ? {} : { perMinute: limits.perMinute }),
-  ...(limits.perHour === key.perHour ? {} : { perHour: limits.perHour })
-})
+const changedIn = <Terms extends Partial<Record<keyof KeyLimits, number | null>>>(key: ApiKey, terms: Terms): Terms => {
+  const changed = { ...terms }
+  for (const limit of ["perMinute", "perHour"] as const) {
+    if ((terms[limit] ?? undefined) === key[limit]) delete changed[limit]
+  }
+  return changed
+}
 
 const change = ofKey<Keys | Settings | Writer>(
   Effect.fnUntraced(function* (viewer, key, form) {
     const refused = (problems: FormState["problems"]) => keyPage(viewer, key, { id: "terms", typed: form, problems })
-    const read = checked(termsIn(form))
+    const read = decodeForm(changeKey, form, termNames, { id: key.id })
     if (Either.isLeft(read)) return yield* refused(read.left)
-    const keys = yield* Keys
-    const configured = yield* configuredFor(viewer)
-    const { ips, perHour = "default", perMinute = "default" } = read.right
-    const detail = { key: key.id, ips, perMinute, perHour }
-    return yield* audited(viewer.actor, { act: "keys change", detail }, () =>
-      keys.change(key.id, changedIn(key, read.right), configured)
-    ).pipe(
+    return yield* carryOut(changeKey, changedIn(key, read.right), callerOf(viewer)).pipe(
       Effect.as(seeOther(pathOf(viewer, `/keys/${key.id}`))),
       Effect.catchTags({
         KeyEnded: () => Effect.succeed(ended(viewer)),
-        LimitRefused: (error) => refused([refusedLimit(error)])
+        LimitRefused: (error) => refused([refusedLimit(error)]),
+        NotFound: () => Effect.succeed(missing(viewer, "/keys", "key"))
       })
     )
   })
@@ -255,12 +208,11 @@ const confirmRevocation = ofKey(
   })
 )
 
-const revoke = ofKey<Keys | Writer>(
-  Effect.fnUntraced(function* (viewer, { id }) {
-    const keys = yield* Keys
-    yield* audited(viewer.actor, { act: "keys revoke", detail: { key: id } }, () => keys.revoke(id))
-    return seeOther(pathOf(viewer, `/keys/${id}`))
-  })
+const revoke = ofKey<Keys | Writer>((viewer, { id }) =>
+  carryOut(revokeKey, { id }, callerOf(viewer)).pipe(
+    Effect.as(seeOther(pathOf(viewer, `/keys/${id}`))),
+    Effect.catchTag("NotFound", () => Effect.succeed(missing(viewer, "/keys", "key")))
+  )
 )
 
 export const keyRoutes: ReadonlyArray<PortalRoute<Keys | Settings | Writer>> = [

@@ -1,0 +1,137 @@
+/**
+ * The way of texts into an operation's input: what a command line and a form call its fields, and which JSON their texts
+ * stand for, by the encoded side of the input's schema. The schema itself says what is wrong with it.
+ */
+import { Either, Schema, SchemaAST } from "effect"
+import type { FieldProblem } from "../Domain/ApiError.ts"
+import { decodeInput, type Operation } from "./operation.ts"
+
+/** How a command line takes a field. */
+export interface Flag {
+  /** What the field is for, for help pages: a sentence without its full stop. */
+  readonly about: string
+  /** The option's name, where that is not the field's in kebab case. */
+  readonly name?: string
+  /** What its value stands for, such as `DURATION`. */
+  readonly value?: string
+  /** Without a name, in its place on the command line. */
+  readonly isArgument?: true
+  /** Words that stand for other values than texts. */
+  readonly words?: Readonly<Record<string, unknown>>
+}
+
+const flagId: unique symbol = Symbol.for("tilld/flag")
+
+/** Says how a command line takes a field. Without it, a command line does not take it. */
+export const asked = <Field extends { readonly annotations: (given: never) => unknown }>(field: Field, flag: Flag) =>
+  field.annotations({ [flagId]: flag } as never) as Field
+
+const flagOf = ({ ast }: Schema.Struct.Fields[string]): Flag | undefined => {
+  const annotations = ast._tag === "PropertySignatureTransformation" ? ast.to.annotations : ast.annotations
+  return annotations[flagId] as Flag | undefined
+}
+
+/** What the JSON of a field is: a list is of texts, or of some words. */
+export type FieldKind =
+  | { readonly is: "text" | "number" | "flag" }
+  | { readonly is: "word" | "words"; readonly of: ReadonlyArray<string> }
+  | { readonly is: "list" }
+
+const wordsOf = (ast: SchemaAST.AST): ReadonlyArray<string> | undefined => {
+  if (ast._tag === "Literal") return typeof ast.literal === "string" ? [ast.literal] : undefined
+  const all = ast._tag === "Union" ? ast.types.map(wordsOf) : [undefined]
+  return all.every((each) => each !== undefined) ? all.flat() : undefined
+}
+
+const kindOf = (ast: SchemaAST.AST): FieldKind => {
+  const words = wordsOf(ast)
+  if (words !== undefined) return { is: "word", of: words }
+  switch (ast._tag) {
+    case "Union": {
+      // Besides null, or undefined where the field is absent.
+      const rest = ast.types.find(({ _tag }) => _tag !== "UndefinedKeyword" && _tag !== "Literal")
+      return rest === undefined ? { is: "text" } : kindOf(rest)
+    }
+    case "NumberKeyword":
+      return { is: "number" }
+    case "BooleanKeyword":
+      return { is: "flag" }
+    case "TupleType": {
+      const of = ast.rest[0] && wordsOf(ast.rest[0].type)
+      return of === undefined ? { is: "list" } : { is: "words", of }
+    }
+    default:
+      return { is: "text" }
+  }
+}
+
+/** A field of an operation's input. */
+export interface InputField {
+  readonly name: string
+  readonly kind: FieldKind
+  readonly isOptional: boolean
+  /** Undefined where a command line does not take it. */
+  readonly flag: Flag | undefined
+}
+
+/** The fields of an operation's input, in their order. */
+export const fieldsOf = (fields: Schema.Struct.Fields): ReadonlyArray<InputField> =>
+  SchemaAST.getPropertySignatures(Schema.encodedSchema(Schema.Struct(fields)).ast).flatMap(
+    ({ isOptional, name, type }) => {
+      const field = fields[name as string]
+      return field === undefined ? [] : [{ name: String(name), kind: kindOf(type), isOptional, flag: flagOf(field) }]
+    }
+  )
+
+/** What the text of a field stands for. One that is not what it should be stays text, which the schema refuses. */
+export const jsonOf = ({ flag, kind }: Pick<InputField, "flag" | "kind">, text: string): unknown => {
+  const { words = {} } = flag ?? {}
+  if (Object.hasOwn(words, text)) return words[text]
+  if (kind.is === "number") return /^-?\d{1,15}(\.\d{1,15})?$/.test(text) ? Number(text) : text
+  if (kind.is === "list") return [text]
+  return kind.is === "words"
+    ? inOrder(
+        kind.of,
+        text.split(",").map((word) => word.trim())
+      )
+    : text
+}
+
+/** The words that were given, once each and in the order of `known`; then what is none of them. */
+const inOrder = (known: ReadonlyArray<string>, given: ReadonlyArray<string>) => [
+  ...known.filter((word) => given.includes(word)),
+  ...given.filter((word) => !known.includes(word))
+]
+
+/**
+ * Decodes an operation's input from the fields `names` of a form, and from what is given besides. A text that is left
+ * empty is absent; null, where null stands for the default; a list that is left empty is an empty list.
+ */
+export const decodeForm = <In, InJson, Out, OutJson, E, R>(
+  operation: Operation<In, InJson, Out, OutJson, E, R>,
+  form: URLSearchParams,
+  names: ReadonlyArray<string & keyof In>,
+  given: Partial<InJson> = {}
+): Either.Either<In, ReadonlyArray<FieldProblem>> => {
+  const json = fieldsOf(operation.fields).flatMap((field) => {
+    const { flag, kind, name } = field
+    if (!names.some((each) => each === name)) return []
+    if (kind.is === "words") return [[name, inOrder(kind.of, form.getAll(name))]]
+    const text = (form.get(name) ?? "").trim()
+    if (kind.is === "list") return [[name, text.split(/[\s,]+/).filter((item) => item !== "")]]
+    if (kind.is === "flag") return [[name, form.has(name)]]
+    if (text !== "") return [[name, jsonOf({ kind, flag: undefined }, text)]]
+    return Object.values(flag?.words ?? {}).includes(null) ? [[name, null]] : []
+  })
+  const whole: Record<string, unknown> = { ...Object.fromEntries(json), ...given }
+  return Either.mapLeft(decodeInput(operation, whole), (problems) =>
+    problems.map(({ message, path }) => {
+      const [name = "", at] = path.split(".")
+      const list = whole[name]
+      return {
+        path: name,
+        message: Array.isArray(list) && at !== undefined ? `${list[Number(at)]}: ${message}` : message
+      }
+    })
+  )
+}

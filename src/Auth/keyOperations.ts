@@ -1,0 +1,247 @@
+/** What an operator, and an admin of an account, does with API keys. */
+import { Duration, Effect, Redacted, Schema } from "effect"
+import { KeyEnded, KeyExists, LimitRefused, QuotaExceeded, TooMany, UnknownAccount } from "../Domain/AccountErrors.ts"
+import { type ApiKey, highestLimits, type KeyTerms, Permission, permissions } from "../Domain/ApiKey.ts"
+import { Mode } from "../Domain/Chain.ts"
+import { ApiKeyId, newApiKeyId } from "../Domain/Ids.ts"
+import { IpRange } from "../Domain/IpRange.ts"
+import { must } from "../Domain/must.ts"
+import {
+  AccountField,
+  durationUpTo,
+  GivenName,
+  longestOverlap,
+  ModeField,
+  maybe,
+  NotFound,
+  nameLength,
+  otherwise,
+  pageFields,
+  Time
+} from "./inputFields.ts"
+import { asked } from "./inputText.ts"
+import type { MadeKey } from "./Keys.ts"
+import { type Caller, lazily, operation } from "./operation.ts"
+
+const service = lazily(() => import("./Keys.ts"))
+
+const Key = Schema.Struct({
+  id: Schema.String,
+  name: Schema.String,
+  account: Schema.String,
+  mode: Mode,
+  lastFour: Schema.String,
+  permissions: Schema.Array(Permission),
+  /** CIDR blocks; absent: it may be used from everywhere. */
+  ips: Schema.optional(Schema.Array(Schema.String)),
+  /** Its own limits, in requests; absent: as configured. */
+  perMinute: Schema.optional(Schema.Number),
+  perHour: Schema.optional(Schema.Number),
+  createdAt: Time,
+  lastUsedAt: Schema.optional(Time),
+  expiresAt: Schema.optional(Time),
+  revokedAt: Schema.optional(Time),
+  /** The key that replaces it. */
+  rolledTo: Schema.optional(Schema.String)
+})
+export type KeyJson = typeof Key.Encoded
+
+const keyView = ({ ips, ...key }: ApiKey) => ({ ...key, ips: ips.length === 0 ? undefined : ips })
+
+/** A key with its text, which nothing shows again. */
+const NewKey = Schema.Struct({
+  id: Schema.String,
+  key: Schema.String,
+  mode: Mode,
+  permissions: Schema.Array(Permission),
+  account: Schema.String
+})
+
+const newKeyView = ({ key, record: { account, id, mode, permissions } }: MadeKey) => ({
+  ...{ id, key: Redacted.value(key), mode, permissions, account }
+})
+
+const unknownKey = (id: string) => new NotFound({ message: `There is no key ${id}: tilld keys list names all` })
+
+const orUnknown = <A>(id: string, found: A | undefined) =>
+  found === undefined ? unknownKey(id) : Effect.succeed(found)
+
+/** Most CIDR blocks of a key: an address is compared with each. */
+export const mostRanges = 100
+
+const limit = (window: string, highest: number) =>
+  asked(
+    maybe(Schema.NullOr(must(`be a whole number from 1 to ${highest}`, Schema.Int.pipe(Schema.between(1, highest))))),
+    { about: `Requests ${window} that it may make; default: as configured`, value: "N", words: { default: null } }
+  )
+
+/** Where a key may be used from, and its limits; null: as configured. */
+const terms = {
+  ips: asked(
+    maybe(
+      Schema.Array(IpRange).pipe(
+        Schema.maxItems(mostRanges, { message: () => `must have ${mostRanges} blocks at most` })
+      )
+    ),
+    {
+      about:
+        "An address, or a block such as 203.0.113.0/24 or 2001:db8::/32, that it may be used from; may be repeated. any: from everywhere",
+      name: "ip",
+      value: "CIDR",
+      words: { any: [] }
+    }
+  ),
+  perMinute: limit("a minute", highestLimits.perMinute),
+  perHour: limit("an hour", highestLimits.perHour)
+}
+
+interface GivenTerms {
+  readonly ips?: ReadonlyArray<string>
+  readonly perMinute?: number | null
+  readonly perHour?: number | null
+}
+
+const termsOf = ({ ips, perHour, perMinute }: GivenTerms): Partial<KeyTerms> => ({
+  ...(ips === undefined ? {} : { ips: [...new Set(ips)] }),
+  ...(perMinute === undefined ? {} : { perMinute: perMinute ?? undefined }),
+  ...(perHour === undefined ? {} : { perHour: perHour ?? undefined })
+})
+
+/** The terms as the audit log has them. */
+const noted = ({ ips, perHour, perMinute }: GivenTerms) => ({
+  ips: ips && [...new Set(ips)],
+  perMinute: perMinute === null ? "default" : perMinute,
+  perHour: perHour === null ? "default" : perHour
+})
+
+/** The limits that an admin of an account may not exceed; none for an operator. */
+const limitsFor = ({ isOperator }: Caller) =>
+  isOperator
+    ? Effect.succeed(undefined)
+    : Effect.gen(function* () {
+        const { Settings } = yield* lazily(() => import("../Settings.ts"))
+        return (yield* Settings).limits
+      })
+
+/** The id of a new key. Whoever asks draws it, so that a request that is sent twice makes one key. */
+const NewKeyId = otherwise(
+  must("be the id of a new key, key_ and 22 random characters, or absent", ApiKeyId),
+  newApiKeyId
+)
+
+const id = asked(Schema.String, { about: "As tilld keys list shows it: key_…", value: "ID", isArgument: true })
+
+export const createKey = operation({
+  name: "keys create",
+  summary: "Make an API key and print it, once",
+  needs: "store",
+  makesDatabase: true,
+  input: {
+    id: NewKeyId,
+    mode: ModeField,
+    name: asked(GivenName, { about: `What the key is called, up to ${nameLength} characters`, value: "TEXT" }),
+    account: AccountField,
+    permissions: asked(
+      otherwise(
+        Schema.Array(must(`be one of ${permissions.join(", ")}`, Permission)).pipe(
+          Schema.minItems(1, { message: () => "must have at least one" }),
+          Schema.maxItems(permissions.length)
+        ),
+        () => permissions
+      ),
+      { about: `What it may do, of ${permissions.join(", ")}; otherwise all`, value: "A,B" }
+    ),
+    expires: asked(maybe(durationUpTo("3650 days", false)), {
+      about: "How long the key works, such as 90d; otherwise for ever",
+      value: "DURATION"
+    }),
+    ...terms
+  },
+  output: NewKey,
+  refusals: [UnknownAccount, KeyExists, TooMany, QuotaExceeded, LimitRefused],
+  audit: ({ account, expires, id: key, mode, name, permissions, ...given }) => ({
+    ...{ key, account, mode, name, permissions, ...noted(given) },
+    expiresIn: expires && Duration.format(expires)
+  }),
+  run: Effect.fnUntraced(function* ({ account, expires: expiresIn, id, mode, name, permissions, ...given }, caller) {
+    const { Keys } = yield* service
+    const keys = yield* Keys
+    const key = { id, account, mode, name, permissions, expiresIn, ...termsOf(given) }
+    return newKeyView(yield* keys.create(key, yield* limitsFor(caller)))
+  })
+})
+
+export const listKeys = operation({
+  name: "keys list",
+  summary: "List all keys, revoked and expired ones included",
+  needs: "store",
+  input: pageFields("keys", 100),
+  output: Schema.Array(Key),
+  refusals: [NotFound],
+  run: Effect.fnUntraced(function* (page) {
+    const { Keys } = yield* service
+    const keys = yield* Keys
+    if (page.after !== undefined && !(yield* keys.exists(page.after))) return yield* unknownKey(page.after)
+    return (yield* keys.list(page)).map(keyView)
+  })
+})
+
+export const rollKey = operation({
+  name: "keys roll",
+  summary:
+    "Make a key like this one, print it, once, and end this one after an overlap. If it expires, the new one lasts as long as it was made for",
+  needs: "store",
+  input: {
+    id,
+    to: NewKeyId,
+    overlap: asked(
+      otherwise(durationUpTo(longestOverlap), () => Duration.hours(24)),
+      {
+        about: "How long the present key still works; otherwise 24h. 0s ends it now",
+        value: "DURATION"
+      }
+    )
+  },
+  output: NewKey,
+  refusals: [NotFound, KeyEnded, KeyExists, TooMany, QuotaExceeded],
+  audit: ({ id: key, overlap, to }) => ({ key, to, overlap: Duration.format(overlap) }),
+  run: Effect.fnUntraced(function* ({ id, overlap, to }) {
+    const { Keys } = yield* service
+    const keys = yield* Keys
+    return newKeyView(yield* orUnknown(id, yield* keys.roll(id, to, overlap)))
+  })
+})
+
+export const changeKey = operation({
+  name: "keys change",
+  summary: "Change where a key may be used from, the whole list, or its limits. In force once this returns",
+  needs: "store",
+  input: { id, ...terms },
+  check: ({ ips, perHour, perMinute }) =>
+    ips === undefined && perHour === undefined && perMinute === undefined
+      ? "Say what to change: --ip, --per-minute or --per-hour"
+      : undefined,
+  output: Key,
+  refusals: [NotFound, KeyEnded, LimitRefused],
+  audit: ({ id: key, ...given }) => ({ key, ...noted(given) }),
+  run: Effect.fnUntraced(function* ({ id, ...given }, caller) {
+    const { Keys } = yield* service
+    const keys = yield* Keys
+    return keyView(yield* orUnknown(id, yield* keys.change(id, termsOf(given), yield* limitsFor(caller))))
+  })
+})
+
+export const revokeKey = operation({
+  name: "keys revoke",
+  summary: "Revoke a key: requests with it are refused once this returns",
+  needs: "store",
+  input: { id },
+  output: Key,
+  refusals: [NotFound],
+  audit: ({ id: key }) => ({ key }),
+  run: Effect.fnUntraced(function* ({ id }) {
+    const { Keys } = yield* service
+    const keys = yield* Keys
+    return keyView(yield* orUnknown(id, yield* keys.revoke(id)))
+  })
+})

@@ -1,0 +1,122 @@
+/**
+ * Operations: what an operator does or looks up, each described once, beside its service. An operation has the name of
+ * its command, which is also the request on the control socket and the act in the audit log; the schemas of its input and
+ * output; its refusals; and how it is carried out. The socket, a command without a daemon, the command line and the
+ * portal's forms only decode the input and render the output.
+ *
+ * A command loads the descriptions alone: `run` imports what it needs when it is called.
+ */
+import { Effect, Either, ParseResult, Schema } from "effect"
+import type { FieldProblem } from "../Domain/ApiError.ts"
+import { StoreUnavailable } from "../Sql/Db.ts"
+import type { Act, Actor, Note } from "./auditLog.ts"
+
+/** `read`: changes nothing, sends nothing, reveals no secret. Every other operation administers and is in the audit log. */
+export type Access = "read" | "administer"
+
+/**
+ * What has to be there for an operation: the store; the master key too; the chains; what sends webhooks; a running daemon.
+ * Where no daemon runs, a command starts this much of it.
+ */
+export type Needs = "store" | "secrets" | "chains" | "sending" | "daemon"
+
+/** Who has an operation carried out. */
+export interface Caller {
+  readonly actor: Actor
+  /** Whoever administers the installation; an admin of one account may do less. */
+  readonly isOperator: boolean
+}
+
+type Failures = ReadonlyArray<Schema.Schema.AnyNoContext>
+
+/** The description of an operation: what it takes, gives and refuses, and how it is carried out. */
+interface Described<In, Out, E, R> {
+  readonly name: string
+  /** What it does, a sentence without its full stop. */
+  readonly summary: string
+  readonly needs: Needs
+  /** Makes the database where there is none: an operator may run it before the daemon has run for the first time. */
+  readonly makesDatabase?: true
+  /** What is wrong with an input whose fields are right, each by itself. */
+  readonly check?: (input: In) => string | undefined
+  /** The detail for the audit log, never a secret. Absent: the operation only reads. */
+  readonly audit?: (input: In) => Act["detail"]
+  /** The row of the audit log is committed first: it sends something that cannot be undone. */
+  readonly auditFirst?: true
+  /** `note` adds to the detail for the audit log. */
+  readonly run: (input: In, caller: Caller, note: Note) => Effect.Effect<Out, E | StoreUnavailable, R>
+}
+
+/** An operation, as its ways in use it. `In` and `Out` are decoded, `InJson` and `OutJson` as JSON has them. */
+export interface Operation<In, InJson, Out, OutJson, E, R> extends Described<In, Out, E, R> {
+  readonly access: Access
+  readonly fields: Schema.Struct.Fields
+  readonly input: Schema.Schema<In, InJson>
+  readonly output: Schema.Schema<Out, OutJson>
+  // biome-ignore lint/suspicious/noExplicitAny: nobody writes an error's JSON
+  readonly refusal: Schema.Schema<E | StoreUnavailable, any>
+}
+
+/** Any operation that needs no more than `R`. */
+// biome-ignore lint/suspicious/noExplicitAny: the types of one operation say nothing about another's
+export type AnyOperation<R = any> = Operation<any, any, any, any, any, R>
+
+/**
+ * Describes an operation.
+ *
+ * @param refusals errors that it fails with, besides `StoreUnavailable`. Where it fails, nothing was changed
+ */
+export const operation = <Input extends Schema.Struct.Fields, Out, OutJson, const Refusals extends Failures, R>({
+  input: fields,
+  refusals,
+  ...described
+}: Described<Schema.Struct.Type<Input>, Out, Schema.Schema.Type<Refusals[number]>, R> & {
+  readonly input: Input
+  readonly output: Schema.Schema<Out, OutJson>
+  readonly refusals: Refusals
+}): Operation<
+  Schema.Struct.Type<Input>,
+  Schema.Struct.Encoded<Input>,
+  Out,
+  OutJson,
+  Schema.Schema.Type<Refusals[number]>,
+  R
+> => ({
+  ...described,
+  access: described.audit === undefined ? "read" : "administer",
+  fields,
+  input: Schema.Struct(fields) as Schema.Schema.All as Schema.Schema.AnyNoContext,
+  refusal: Schema.Union(...refusals, StoreUnavailable) as Schema.Schema.AnyNoContext
+})
+
+/** What is wrong with a field: an optional one has a second issue, that it is not absent. */
+const problemOf = ({ _tag, message, path }: ParseResult.ArrayFormatterIssue): FieldProblem => ({
+  path: path.join("."),
+  message: _tag === "Missing" ? "is required" : _tag === "Unexpected" ? "is not known" : message
+})
+
+/** Decodes an input, from JSON, a form or a command line. Left: all of its problems, the first one of each field. */
+export const decodeInput = <In, InJson>(
+  { check, input }: Pick<Operation<In, InJson, unknown, unknown, unknown, unknown>, "check" | "input">,
+  json: unknown
+): Either.Either<In, ReadonlyArray<FieldProblem>> =>
+  Schema.decodeUnknownEither(input, { errors: "all", onExcessProperty: "error" })(json).pipe(
+    Either.mapLeft((error): ReadonlyArray<FieldProblem> => {
+      const problems = ParseResult.ArrayFormatter.formatErrorSync(error).map(problemOf)
+      return problems.filter(({ path }, i) => problems.findIndex((one) => one.path === path) === i)
+    }),
+    Either.flatMap((decoded) => {
+      const message = check?.(decoded)
+      return message === undefined ? Either.right(decoded) : Either.left([{ path: "", message }])
+    })
+  )
+
+/** How an operation ends, for its JSON form: with the output, a refusal or a defect. */
+export const exitOf = <Out, OutJson, E>({
+  output,
+  refusal
+}: Pick<Operation<unknown, unknown, Out, OutJson, E, unknown>, "output" | "refusal">) =>
+  Schema.Exit({ success: output, failure: refusal, defect: Schema.Defect })
+
+/** Imports a module when an operation is carried out, and not before. */
+export const lazily = <Module>(load: () => Promise<Module>): Effect.Effect<Module> => Effect.promise(load)

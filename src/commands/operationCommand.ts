@@ -1,0 +1,124 @@
+/**
+ * The command of an operation: its options and arguments come from the fields of the operation's input, whose schema
+ * says what is wrong with them.
+ */
+import { Args, Command, Options } from "@effect/cli"
+import { Effect, Either, Option, Schema } from "effect"
+import { type Flag, fieldsOf, type InputField, jsonOf } from "../Auth/inputText.ts"
+import { decodeInput, type Operation } from "../Auth/operation.ts"
+import type { FieldProblem } from "../Domain/ApiError.ts"
+import { closest } from "../Domain/suggestion.ts"
+import { ask } from "./askDaemon.ts"
+import { common, controlTargetOf, UsageError } from "./commonOptions.ts"
+import { complain, print } from "./Output.ts"
+
+/** What was given for a field; none where it was not. */
+type Given = Option.Option<string | boolean | ReadonlyArray<string>>
+
+/** A field that the command line takes. */
+interface TakenField extends InputField {
+  readonly flag: Flag
+  /** `--overlap`, or `ID` of an argument. */
+  readonly shown: string
+}
+
+const kebab = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+
+const takenFieldsOf = (fields: Schema.Struct.Fields): ReadonlyArray<TakenField> =>
+  fieldsOf(fields).flatMap(({ flag, name, ...field }) =>
+    flag === undefined
+      ? []
+      : [{ ...field, flag, name, shown: flag.isArgument ? (flag.value ?? name) : `--${flag.name ?? kebab(name)}` }]
+  )
+
+const optionOf = ({ flag, isOptional, kind, shown }: TakenField): Options.Options<Given> | Args.Args<Given> => {
+  const { about, isArgument, value = "TEXT" } = flag
+  if (isArgument) {
+    const argument = Args.withDescription(Args.text({ name: value }), about)
+    return isOptional ? Args.optional(argument) : Args.map(argument, Option.some)
+  }
+  const name = shown.slice(2)
+  if (kind.is === "flag") {
+    return Options.map(Options.withDescription(Options.boolean(name), about), (isGiven) =>
+      isGiven ? Option.some(true) : Option.none()
+    )
+  }
+  const option = kind.is === "word" ? Options.choice(name, kind.of) : Options.withPseudoName(Options.text(name), value)
+  const described = Options.withDescription(option, about)
+  if (kind.is === "list") {
+    return Options.map(Options.repeated(described), (given) => (given.length > 0 ? Option.some(given) : Option.none()))
+  }
+  return isOptional ? Options.optional(described) : Options.map(described, Option.some)
+}
+
+const jsonGiven = (field: TakenField, given: string | boolean | ReadonlyArray<string>): unknown => {
+  if (typeof given === "boolean") return given
+  if (typeof given === "string") return jsonOf(field, given)
+  const [only, another] = given
+  return only !== undefined && another === undefined ? jsonOf(field, only) : given
+}
+
+/** What is wrong with a command line, in the names of its options. */
+const wordingOf = (
+  taken: ReadonlyArray<TakenField>,
+  json: Readonly<Record<string, unknown>>,
+  { message, path }: FieldProblem
+) => {
+  const [name, at] = path.split(".")
+  const found = taken.find((field) => field.name === name)
+  if (found === undefined) return message
+  const { flag, kind, shown } = found
+  const list: unknown = at === undefined ? undefined : json[found.name]
+  const item = Array.isArray(list) ? String(list[Number(at)]) : undefined
+  if (item === undefined) return `${shown} ${[message, ...Object.keys(flag.words ?? {})].join(", or ")}`
+  if (kind.is !== "words") return `${shown} ${JSON.stringify(item)} ${message}`
+  const meant = closest(item, kind.of)
+  return `${shown}: ${JSON.stringify(item)} is none of ${kind.of.join(", ")}${meant ? `; did you mean ${meant}?` : ""}`
+}
+
+/** How the result of an operation is printed without `--json`. */
+export interface Printing<OutJson, In> {
+  /** On standard output. */
+  readonly print: (result: OutJson, input: In) => string
+  /** On standard error, with `--json` never. */
+  readonly explain?: (result: OutJson, input: In) => string | undefined
+}
+
+/** Makes the command of an operation. */
+export const commandOf = <In, InJson extends object, Out, OutJson, E extends { readonly message: string }, R>(
+  operation: Operation<In, InJson, Out, OutJson, E, R>,
+  { explain, print: wording }: Printing<OutJson, In>
+) => {
+  const taken = takenFieldsOf(operation.fields)
+  const options = Object.fromEntries(taken.map((each) => [each.name, optionOf(each)]))
+  return Command.make(operation.name.split(" ").at(-1) ?? "", { ...common, options }, ({ options, ...target }) =>
+    Effect.gen(function* () {
+      const json = Object.fromEntries(
+        taken.flatMap((each) => {
+          const given = options[each.name] ?? Option.none()
+          return Option.isSome(given) ? [[each.name, jsonGiven(each, given.value)]] : []
+        })
+      )
+      const input = decodeInput(operation, json)
+      if (Either.isLeft(input)) {
+        return yield* new UsageError({
+          message: input.left.map((problem) => wordingOf(taken, json, problem)).join("\n")
+        })
+      }
+      // With what stands for absent fields, and the ids that are drawn here.
+      const whole = yield* Effect.orDie(Schema.encode(operation.input)(input.right))
+      const result = yield* ask(yield* controlTargetOf(target), operation, whole)
+      const encoded = yield* Effect.orDie(Schema.encode(operation.output)(result))
+      if (target.json) return yield* print(JSON.stringify(encoded))
+      yield* print(wording(encoded, input.right))
+      const explanation = explain?.(encoded, input.right)
+      if (explanation !== undefined) yield* complain(explanation)
+    })
+  ).pipe(Command.withDescription(operation.summary))
+}
+
+/** Says of a full page how to see what comes after it. */
+export const moreAfter = (
+  rows: ReadonlyArray<{ readonly id: string }>,
+  { limit }: { readonly limit: number }
+): string | undefined => (rows.length < limit ? undefined : `There may be more: --after ${rows.at(-1)?.id}`)
