@@ -2,6 +2,7 @@
 import { Duration, Option, ParseResult, Schema } from "effect"
 import { Mode } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
+import { parseMoment } from "../Domain/moment.ts"
 import { must } from "../Domain/must.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { parseDuration } from "../Settings/valueSchemas.ts"
@@ -61,23 +62,70 @@ export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", { messa
 /** The longest page of a list. Whoever may only read must not make the daemon load a whole table. */
 export const longestPage = 1000
 
+/** How many rows of a list; `length` unless given. */
+export const limitField = (length: number) =>
+  asked(
+    otherwise(
+      must(`be a whole number from 1 to ${longestPage}`, Schema.Int.pipe(Schema.between(1, longestPage))),
+      () => length
+    ),
+    { about: `How many of each list, 1 to ${longestPage}; otherwise ${length}`, value: "N" }
+  )
+
 /** The rows of a list behind the one with an id; `length` of them unless `limit` is given. */
 export const pageFields = (of: string, length: number) => ({
   after: asked(maybe(Schema.String), { about: `The page of ${of} after the one with this ID`, value: "ID" }),
-  limit: asked(
-    otherwise(must(`be a whole number from 1 to ${longestPage}`, Schema.Int.pipe(Schema.between(1, longestPage))), () => length),
-    { about: `How many of each list, 1 to ${longestPage}; otherwise ${length}`, value: "N" }
-  )
+  limit: limitField(length)
 })
+
+/** A time, or how long ago it was. */
+type GivenMoment = { readonly at: number } | { readonly ago: Duration.Duration }
+
+/** In Unix milliseconds. */
+export const momentAt = (moment: GivenMoment, now: number): number =>
+  "at" in moment ? moment.at : now - Duration.toMillis(moment.ago)
+
+/** A time as ISO 8601 writes it, or how long ago it was. */
+export const MomentField = must(
+  "be a time such as 2026-01-31T12:00:00Z or 2026-01-31, or so long ago, such as 24h",
+  Schema.transformOrFail(Schema.String, Schema.Any as Schema.Schema<GivenMoment>, {
+    strict: true,
+    decode: (text, _, ast) =>
+      Option.match(
+        Option.orElse(
+          Option.map(parseDuration(text), (ago): GivenMoment => ({ ago })),
+          () => Option.map(parseMoment(text), (at): GivenMoment => ({ at }))
+        ),
+        { onNone: () => ParseResult.fail(new ParseResult.Type(ast, text)), onSome: ParseResult.succeed }
+      ),
+    encode: (moment) => ParseResult.succeed("at" in moment ? iso(moment.at) : `${Duration.toMillis(moment.ago)} millis`)
+  })
+)
 
 /** Required: live or test. */
 export const ModeField = asked(must("be live or test", Mode), { about: "live moves real funds, test does not" })
 
+export const accountRule = "be an account's id, as tilld accounts list shows it"
+
 /** The account; `default` where it is absent. */
 export const AccountField = asked(
-  otherwise(must("be an account's id, as tilld accounts list shows it", AccountId), () => AccountId.make("default")),
+  otherwise(must(accountRule, AccountId), () => AccountId.make("default")),
   { about: "The account; otherwise default", value: "ID" }
 )
 
 /** A time: Unix milliseconds here, as ISO 8601 writes it in JSON. */
 export const Time = Schema.transform(Schema.String, Schema.Number, { strict: true, decode: Date.parse, encode: iso })
+
+/** A rate limit, in requests; null: as configured. */
+export const rateField = (of: string, highest: number) =>
+  asked(
+    maybe(Schema.NullOr(must(`be a whole number from 1 to ${highest}`, Schema.Int.pipe(Schema.between(1, highest))))),
+    {
+      about: `Requests ${of}; default: as configured`,
+      value: "N",
+      words: { default: null }
+    }
+  )
+
+/** A rate limit as the audit log has it. */
+export const notedRate = (given: number | null | undefined) => (given === null ? "default" : given)

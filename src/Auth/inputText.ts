@@ -16,6 +16,8 @@ export interface Flag {
   readonly value?: string
   /** Without a name, in its place on the command line. */
   readonly isArgument?: true
+  /** The command has a value of its own where it is not given. */
+  readonly isOptional?: true
   /** Words that stand for other values than texts. */
   readonly words?: Readonly<Record<string, unknown>>
 }

@@ -15,8 +15,10 @@ import {
   maybe,
   NotFound,
   nameLength,
+  notedRate,
   otherwise,
   pageFields,
+  rateField,
   Time
 } from "./inputFields.ts"
 import { asked } from "./inputText.ts"
@@ -69,12 +71,6 @@ const orUnknown = <A>(id: string, found: A | undefined) =>
 /** Most CIDR blocks of a key: an address is compared with each. */
 export const mostRanges = 100
 
-const limit = (window: string, highest: number) =>
-  asked(
-    maybe(Schema.NullOr(must(`be a whole number from 1 to ${highest}`, Schema.Int.pipe(Schema.between(1, highest))))),
-    { about: `Requests ${window} that it may make; default: as configured`, value: "N", words: { default: null } }
-  )
-
 /** Where a key may be used from, and its limits; null: as configured. */
 const terms = {
   ips: asked(
@@ -91,8 +87,8 @@ const terms = {
       words: { any: [] }
     }
   ),
-  perMinute: limit("a minute", highestLimits.perMinute),
-  perHour: limit("an hour", highestLimits.perHour)
+  perMinute: rateField("a minute that it may make", highestLimits.perMinute),
+  perHour: rateField("an hour that it may make", highestLimits.perHour)
 }
 
 interface GivenTerms {
@@ -110,8 +106,8 @@ const termsOf = ({ ips, perHour, perMinute }: GivenTerms): Partial<KeyTerms> => 
 /** The terms as the audit log has them. */
 const noted = ({ ips, perHour, perMinute }: GivenTerms) => ({
   ips: ips && [...new Set(ips)],
-  perMinute: perMinute === null ? "default" : perMinute,
-  perHour: perHour === null ? "default" : perHour
+  perMinute: notedRate(perMinute),
+  perHour: notedRate(perHour)
 })
 
 /** The limits that an admin of an account may not exceed; none for an operator. */

@@ -28,13 +28,14 @@ export interface Caller {
 }
 
 type Failures = ReadonlyArray<Schema.Schema.AnyNoContext>
+type FailureOf<Refusals extends Failures> = Schema.Schema.Type<Refusals[number]> | StoreUnavailable
 
 /** The description of an operation: what it takes, gives and refuses, and how it is carried out. */
-interface Described<In, Out, E, R> {
+interface Described<In, Out, E, R, N extends Needs> {
   readonly name: string
   /** What it does, a sentence without its full stop. */
   readonly summary: string
-  readonly needs: Needs
+  readonly needs: N
   /** Makes the database where there is none: an operator may run it before the daemon has run for the first time. */
   readonly makesDatabase?: true
   /** What is wrong with an input whose fields are right, each by itself. */
@@ -44,44 +45,45 @@ interface Described<In, Out, E, R> {
   /** The row of the audit log is committed first: it sends something that cannot be undone. */
   readonly auditFirst?: true
   /** `note` adds to the detail for the audit log. */
-  readonly run: (input: In, caller: Caller, note: Note) => Effect.Effect<Out, E | StoreUnavailable, R>
+  readonly run: (input: In, caller: Caller, note: Note) => Effect.Effect<Out, E, R>
 }
 
-/** An operation, as its ways in use it. `In` and `Out` are decoded, `InJson` and `OutJson` as JSON has them. */
-export interface Operation<In, InJson, Out, OutJson, E, R> extends Described<In, Out, E, R> {
+/** An operation, as its ways in use it. `In` and `Out` are decoded, `InJson` and `OutJson` as JSON has them; `E` is what it fails with. */
+export interface Operation<In, InJson, Out, OutJson, E, R, N extends Needs = Needs>
+  extends Described<In, Out, E, R, N> {
   readonly access: Access
   readonly fields: Schema.Struct.Fields
   readonly input: Schema.Schema<In, InJson>
   readonly output: Schema.Schema<Out, OutJson>
   // biome-ignore lint/suspicious/noExplicitAny: nobody writes an error's JSON
-  readonly refusal: Schema.Schema<E | StoreUnavailable, any>
+  readonly refusal: Schema.Schema<E, any>
 }
 
 /** Any operation that needs no more than `R`. */
 // biome-ignore lint/suspicious/noExplicitAny: the types of one operation say nothing about another's
-export type AnyOperation<R = any> = Operation<any, any, any, any, any, R>
+export type AnyOperation<R = any, N extends Needs = Needs> = Operation<any, any, any, any, any, R, N>
 
 /**
  * Describes an operation.
  *
  * @param refusals errors that it fails with, besides `StoreUnavailable`. Where it fails, nothing was changed
  */
-export const operation = <Input extends Schema.Struct.Fields, Out, OutJson, const Refusals extends Failures, R>({
+export const operation = <
+  Input extends Schema.Struct.Fields,
+  Out,
+  OutJson,
+  const Refusals extends Failures,
+  R,
+  N extends Needs
+>({
   input: fields,
   refusals,
   ...described
-}: Described<Schema.Struct.Type<Input>, Out, Schema.Schema.Type<Refusals[number]>, R> & {
+}: Described<Schema.Struct.Type<Input>, Out, FailureOf<Refusals>, R, N> & {
   readonly input: Input
   readonly output: Schema.Schema<Out, OutJson>
   readonly refusals: Refusals
-}): Operation<
-  Schema.Struct.Type<Input>,
-  Schema.Struct.Encoded<Input>,
-  Out,
-  OutJson,
-  Schema.Schema.Type<Refusals[number]>,
-  R
-> => ({
+}): Operation<Schema.Struct.Type<Input>, Schema.Struct.Encoded<Input>, Out, OutJson, FailureOf<Refusals>, R, N> => ({
   ...described,
   access: described.audit === undefined ? "read" : "administer",
   fields,

@@ -33,7 +33,7 @@ const changed = (before: Shop, change: ShopChange): Shop => {
 }
 
 /** Changes how the checkout of an existing account looks. Returns the whole. Refuses a logo that cannot be shown. */
-export const changeShop = Effect.fn("Shops.change")(function* (account: AccountId, change: ShopChange) {
+export const storeShopChange = Effect.fn("Shops.change")(function* (account: AccountId, change: ShopChange) {
   const writer = yield* Writer
   if (change.logo !== undefined && change.logo !== null) yield* readLogo(account, change.logo)
   return yield* writer.write(
@@ -43,17 +43,4 @@ export const changeShop = Effect.fn("Shops.change")(function* (account: AccountI
       return shop
     })
   )
-})
-
-/** A change as the audit log has it. */
-export const shopAct = (account: AccountId, { accent, frameOrigins, logo, name, website }: ShopChange) => ({
-  act: "accounts shop",
-  detail: {
-    account,
-    name: name ?? undefined,
-    accent: accent ?? undefined,
-    logo: logo ?? undefined,
-    website: website ?? undefined,
-    frameOrigins
-  }
 })

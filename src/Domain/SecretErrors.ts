@@ -1,4 +1,4 @@
-import { Data, Schema } from "effect"
+import { Schema } from "effect"
 import type { EndpointId } from "./Ids.ts"
 import type { Owner } from "./Owner.ts"
 import { iso } from "./Timestamp.ts"
@@ -19,7 +19,11 @@ export class RotationUnderWay extends Schema.TaggedError<RotationUnderWay>()("Ro
 }
 
 /** Another secret is in force than the one that was to be replaced: the request was made twice. Nothing was changed. */
-export class SecretReplaced extends Data.TaggedError("SecretReplaced") {}
+export class SecretReplaced extends Schema.TaggedError<SecretReplaced>()("SecretReplaced", {}) {
+  override get message() {
+    return "Another secret is in force than the one that was to be replaced: tilld webhooks secret shows it"
+  }
+}
 
 /** A stored secret cannot be unsealed: its row is damaged. Other secrets are not affected. */
 export class SecretUnreadable extends Schema.TaggedError<SecretUnreadable>()("SecretUnreadable", {

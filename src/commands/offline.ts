@@ -1,11 +1,11 @@
 import { existsSync } from "node:fs"
 import { Console, Effect, Layer, Logger, LogLevel } from "effect"
 import type { Actor } from "../Auth/auditLog.ts"
-import { createKey } from "../Auth/keyOperations.ts"
 import { Accounts, Keys } from "../Auth.ts"
-import { CreateAccount, NotUnderstood } from "../Control/controlRequests.ts"
+import { NotUnderstood } from "../Control/controlRequests.ts"
 import { chained, plain, sealed, sending } from "../Control/handlers.ts"
 import { Invocation } from "../Control/Invocation.ts"
+import { allOperations } from "../Control/operations.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import { refuseLost, refuseMissingFolder } from "../Payments/addresses/lostDatabase.ts"
 import { notedJumps } from "../Payments/addresses/numberingJumps.ts"
@@ -31,7 +31,9 @@ const storeLayer = (settings: SettingsShape) =>
   )
 
 /** Requests that create the database: an operator may send them before the daemon has run for the first time. */
-const creating: ReadonlySet<string> = new Set([CreateAccount._tag, createKey.name])
+const creating: ReadonlySet<string> = new Set(
+  allOperations.flatMap(({ makesDatabase, name }) => (makesDatabase ? [name] : []))
+)
 
 const noDatabase = (path: string) =>
   new StoreUnusable({

@@ -9,7 +9,7 @@ import { decodeInput, type Operation } from "../Auth/operation.ts"
 import type { FieldProblem } from "../Domain/ApiError.ts"
 import { closest } from "../Domain/suggestion.ts"
 import { ask } from "./askDaemon.ts"
-import { common, controlTargetOf, UsageError } from "./commonOptions.ts"
+import { type Common, common, controlTargetOf, UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 
 /** What was given for a field; none where it was not. */
@@ -48,7 +48,7 @@ const optionOf = ({ flag, isOptional, kind, shown }: TakenField): Options.Option
   if (kind.is === "list") {
     return Options.map(Options.repeated(described), (given) => (given.length > 0 ? Option.some(given) : Option.none()))
   }
-  return isOptional ? Options.optional(described) : Options.map(described, Option.some)
+  return isOptional || flag.isOptional ? Options.optional(described) : Options.map(described, Option.some)
 }
 
 const jsonGiven = (field: TakenField, given: string | boolean | ReadonlyArray<string>): unknown => {
@@ -76,46 +76,82 @@ const wordingOf = (
   return `${shown}: ${JSON.stringify(item)} is none of ${kind.of.join(", ")}${meant ? `; did you mean ${meant}?` : ""}`
 }
 
-/** How the result of an operation is printed without `--json`. */
+/** How the result of an operation is printed without `--json`, and what makes its command fail. */
 export interface Printing<OutJson, In> {
   /** On standard output. */
   readonly print: (result: OutJson, input: In) => string
   /** On standard error, with `--json` never. */
   readonly explain?: (result: OutJson, input: In) => string | undefined
+  /** Its output is printed, and is not what was wanted. */
+  readonly failure?: (result: OutJson) => { readonly _tag: string; readonly message: string } | undefined
 }
 
-/** Makes the command of an operation. */
-export const commandOf = <In, InJson extends object, Out, OutJson, E extends { readonly message: string }, R>(
+type Json = Readonly<Record<string, unknown>>
+
+/** Decodes an input that a command line gives, has the operation carried out and prints its result. */
+export const printOperation = <In, InJson extends object, Out, OutJson, E extends { readonly message: string }, R>(
   operation: Operation<In, InJson, Out, OutJson, E, R>,
-  { explain, print: wording }: Printing<OutJson, In>
+  { explain, failure, print: wording }: Printing<OutJson, In>,
+  json: Json,
+  target: Common
+) =>
+  Effect.gen(function* () {
+    const input = decodeInput(operation, json)
+    if (Either.isLeft(input)) {
+      const taken = takenFieldsOf(operation.fields)
+      return yield* new UsageError({ message: input.left.map((problem) => wordingOf(taken, json, problem)).join("\n") })
+    }
+    // With what stands for absent fields, and the ids that are drawn here.
+    const whole = yield* Effect.orDie(Schema.encode(operation.input)(input.right))
+    const result = yield* ask(yield* controlTargetOf(target), operation, whole)
+    const encoded = yield* Effect.orDie(Schema.encode(operation.output)(result))
+    yield* print(target.json ? JSON.stringify(encoded) : wording(encoded, input.right))
+    const explanation = target.json ? undefined : explain?.(encoded, input.right)
+    if (explanation !== undefined) yield* complain(explanation)
+    const failed = failure?.(encoded)
+    if (failed !== undefined) return yield* Effect.fail(failed)
+  })
+
+/** A command with the options of some fields. `run` gets what was given of them, as JSON. */
+export const commandWith = <E, R>(
+  name: string,
+  summary: string,
+  fields: Schema.Struct.Fields,
+  run: (json: Json, target: Common) => Effect.Effect<void, E, R>
 ) => {
-  const taken = takenFieldsOf(operation.fields)
+  const taken = takenFieldsOf(fields)
   const options = Object.fromEntries(taken.map((each) => [each.name, optionOf(each)]))
-  return Command.make(operation.name.split(" ").at(-1) ?? "", { ...common, options }, ({ options, ...target }) =>
-    Effect.gen(function* () {
-      const json = Object.fromEntries(
-        taken.flatMap((each) => {
-          const given = options[each.name] ?? Option.none()
-          return Option.isSome(given) ? [[each.name, jsonGiven(each, given.value)]] : []
-        })
-      )
-      const input = decodeInput(operation, json)
-      if (Either.isLeft(input)) {
-        return yield* new UsageError({
-          message: input.left.map((problem) => wordingOf(taken, json, problem)).join("\n")
-        })
-      }
-      // With what stands for absent fields, and the ids that are drawn here.
-      const whole = yield* Effect.orDie(Schema.encode(operation.input)(input.right))
-      const result = yield* ask(yield* controlTargetOf(target), operation, whole)
-      const encoded = yield* Effect.orDie(Schema.encode(operation.output)(result))
-      if (target.json) return yield* print(JSON.stringify(encoded))
-      yield* print(wording(encoded, input.right))
-      const explanation = explain?.(encoded, input.right)
-      if (explanation !== undefined) yield* complain(explanation)
+  return Command.make(name, { ...common, options }, ({ options, ...target }) => {
+    const json = taken.flatMap((each) => {
+      const given = options[each.name] ?? Option.none()
+      return Option.isSome(given) ? [[each.name, jsonGiven(each, given.value)]] : []
     })
-  ).pipe(Command.withDescription(operation.summary))
+    return run(Object.fromEntries(json), target)
+  }).pipe(Command.withDescription(summary))
 }
+
+/**
+ * The command of an operation.
+ *
+ * @param prepare changes what was given: reads files, or gives what the command line has for absent fields
+ */
+export const commandOf = <
+  In,
+  InJson extends object,
+  Out,
+  OutJson,
+  E extends { readonly message: string },
+  R,
+  PE = never,
+  PR = never
+>(
+  operation: Operation<In, InJson, Out, OutJson, E, R>,
+  printing: Printing<OutJson, In>,
+  prepare: (json: Json) => Effect.Effect<Json, PE, PR> = Effect.succeed
+) =>
+  commandWith(operation.name.split(" ").at(-1) ?? "", operation.summary, operation.fields, (json, target) =>
+    Effect.flatMap(prepare(json), (prepared) => printOperation(operation, printing, prepared, target))
+  )
 
 /** Says of a full page how to see what comes after it. */
 export const moreAfter = (

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Clock, Duration, Effect, Option, Schema } from "effect"
-import { longestOverlap, longestPage, nameLength } from "../Auth/inputFields.ts"
+import { longestOverlap, longestPage } from "../Auth/inputFields.ts"
 import { chainNames, modes, type Network, networkKey } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { parseMoment } from "../Domain/moment.ts"
@@ -99,18 +99,6 @@ export const moreOf =
 /** Twenty rows unless given. */
 export const limit = limitOf(20)
 
-/** A name that an operator gives: 1 to `nameLength` printable characters. */
-export const name = (what: string) =>
-  Options.text("name").pipe(
-    Options.withPseudoName("TEXT"),
-    Options.withDescription(`What ${what} is called, up to ${nameLength} characters`),
-    Options.mapEffect((text) =>
-      /^\P{C}+$/u.test(text) && text.trim() !== "" && text.length <= nameLength
-        ? Effect.succeed(text.trim())
-        : refuse(`--name must be 1 to ${nameLength} printable characters`)
-    )
-  )
-
 /** Words of a list, separated by commas, each of which must be one of `known`. */
 export const listOption = <A extends string>(option: string, known: ReadonlyArray<A>) =>
   Options.text(option).pipe(
@@ -170,19 +158,4 @@ export const moment = (option: string) =>
         )
       })
     )
-  )
-
-/** A rate limit of a key or an account; null for the configured one; none when it was not given. */
-export const limitOption = (option: string, window: string, highest: number) =>
-  Options.text(option).pipe(
-    Options.withPseudoName("N"),
-    Options.withDescription(`Requests ${window}; default: as configured`),
-    Options.mapEffect((text) => {
-      if (text === "default") return Effect.succeed(null)
-      const number = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0
-      return number >= 1 && number <= highest
-        ? Effect.succeed(number)
-        : refuse(`--${option} must be a whole number from 1 to ${highest}, or default`)
-    }),
-    Options.optional
   )

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { expect } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { Page } from "playwright-core"
-import { changeShop } from "../../src/Auth/shops.ts"
+import { storeShopChange } from "../../src/Auth/shops.ts"
 import { defaultAccount } from "../../src/Auth.ts"
 import { TestApi, testApp } from "../lib/api.ts"
 import { Chromium, visitorOf } from "../lib/browser.ts"
@@ -70,7 +70,7 @@ const customer = (
     const { body: payment } = yield* call("POST", "/v1/payments", { key, json })
     const at = `http://${host}:${port}`
     const shop = yield* startShop(pageOf(at + new URL(payment.checkoutUrl).pathname), shopHost)
-    yield* changeShop(defaultAccount, { frameOrigins: [named(shop)] })
+    yield* storeShopChange(defaultAccount, { frameOrigins: [named(shop)] })
     const { context } = yield* visitorOf(at)
     const page = yield* Effect.promise(async () => {
       await context.route(`${shop}/**`, (route) => route.continue())

@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { changeShop } from "../../src/Auth/shops.ts"
+import { storeShopChange } from "../../src/Auth/shops.ts"
 import { defaultAccount } from "../../src/Auth.ts"
 import { Settings } from "../../src/Settings.ts"
 import { TestApi, testApp } from "../lib/api.ts"
@@ -38,7 +38,7 @@ liveSuite(testApp(), "the look of a shop", (test) => {
 
     yield* putLogo("shop.svg", svg)
     const frameOrigins = ["https://shop.example", "http://localhost:3000"]
-    yield* changeShop(defaultAccount, {
+    yield* storeShopChange(defaultAccount, {
       name: "Ann & <i>Bob</i>",
       accent: "#1f5fd1",
       logo: "shop.svg",
@@ -59,10 +59,10 @@ liveSuite(testApp(), "the look of a shop", (test) => {
   test("has the operator's image as its logo, which can do nothing when it is opened by itself", function* () {
     const { get } = yield* checkout
     yield* putLogo("shop.svg", svg)
-    yield* changeShop(defaultAccount, { logo: "shop.svg" })
+    yield* storeShopChange(defaultAccount, { logo: "shop.svg" })
     yield* putLogo("SHOP.SVG", svg)
     for (const name of ["SHOP.SVG", "shop.svg"]) {
-      yield* changeShop(defaultAccount, { logo: name })
+      yield* storeShopChange(defaultAccount, { logo: name })
       const logo = yield* get("/logo")
       expect(logo).toMatchObject({ status: 200, text: svg })
       expect(logo.headers["content-type"]).toBe("image/svg+xml")
@@ -78,7 +78,7 @@ liveSuite(testApp(), "the look of a shop", (test) => {
     const account = yield* newAccount("Other")
     yield* putLogo("top.svg", svg)
     const refusal = (logo: string, of = account) =>
-      Effect.map(Effect.flip(changeShop(of, { logo })), (error) => error.message)
+      Effect.map(Effect.flip(storeShopChange(of, { logo })), (error) => error.message)
     const within = `checkout.logo_folder/${account}`
     expect(yield* refusal("top.svg")).toBe(`The logo must be an image in the folder ${within}, where there is none yet`)
     for (const name of ["a.svg", "b.png"]) yield* putLogo(`${account}/${name}`, svg)
@@ -90,7 +90,7 @@ liveSuite(testApp(), "the look of a shop", (test) => {
     mkdirSync(join(logoFolder, account, "folder.svg"))
     expect(yield* refusal("folder.svg")).toContain("must be a file")
     expect(yield* refusal("a.svg", defaultAccount)).toContain("checkout.logo_folder, where there")
-    expect(yield* changeShop(account, { logo: "a.svg" })).toMatchObject({ logo: "a.svg" })
+    expect(yield* storeShopChange(account, { logo: "a.svg" })).toMatchObject({ logo: "a.svg" })
   })
 
   test("of another path is not there", function* () {

@@ -1,7 +1,7 @@
 import { brotliCompressSync } from "node:zlib"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { changeShop } from "../../src/Auth/shops.ts"
+import { storeShopChange } from "../../src/Auth/shops.ts"
 import { defaultAccount } from "../../src/Auth.ts"
 import { type Answered, TestApi, testApp } from "../lib/api.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
@@ -262,9 +262,9 @@ liveSuite(app, "the checkout page", (test, it) => {
       expect(text).toContain('class="button" href="https://shop.example" target="_top"')
       expect(text).not.toContain("thanks")
     }
-    yield* changeShop(defaultAccount, { name: "Ann's", website: "https://help.example/money" })
+    yield* storeShopChange(defaultAccount, { name: "Ann's", website: "https://help.example/money" })
     const answer = yield* page()
-    yield* changeShop(defaultAccount, { name: null, website: null })
+    yield* storeShopChange(defaultAccount, { name: null, website: null })
     expect(answer.text).toContain('class="button" href="https://help.example/money" target="_top"')
     expect(textOf(answer)).toContain("Contact Ann's, and quote this reference.")
   })

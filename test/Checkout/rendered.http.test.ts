@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import { changeShop } from "../../src/Auth/shops.ts"
+import { storeShopChange } from "../../src/Auth/shops.ts"
 import { defaultAccount } from "../../src/Auth.ts"
 import { RenderedPages } from "../../src/Checkout/RenderedPages.ts"
 import { checkoutWith } from "../../src/Checkout.ts"
@@ -107,7 +107,7 @@ it.live("no page is older than what it shows", () =>
       defaultAccount
     )
     const name = yield* ask()
-    yield* changeShop(defaultAccount, { name: "Coffee" })
+    yield* storeShopChange(defaultAccount, { name: "Coffee" })
     expect(name).toContain("Tea")
     expect(yield* ask()).toContain("Coffee")
   }).pipe(Effect.provide(app))

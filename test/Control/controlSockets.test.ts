@@ -5,21 +5,22 @@ import { expect, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Either, Exit, Fiber, Layer } from "effect"
 import { createKey, listKeys, revokeKey } from "../../src/Auth/keyOperations.ts"
 import { defaultAccount, Keys } from "../../src/Auth.ts"
-import { CreateAccount, ListAccounts, ShowSecret } from "../../src/Control/controlRequests.ts"
 import * as Control from "../../src/Control/controlSockets.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
 import { checkLength } from "../../src/Control/socketProtocol.ts"
-import { ask, askDaemon } from "../../src/commands/askDaemon.ts"
+import { ask } from "../../src/commands/askDaemon.ts"
 import { permissions } from "../../src/Domain/ApiKey.ts"
+import { createAccount, listAccounts } from "../../src/Payments/addresses/accountOperations.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"
+import { showSecret } from "../../src/Webhooks/secretOperations.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
 import { execute, temporaryDatabase, type Yielded } from "../lib/store.ts"
 import { exchange, invocation, services, withDaemon } from "./world.ts"
 
 const newKey = { mode: "test", name: "shop" } as const
 
-const ownSecret = new ShowSecret({ account: defaultAccount, mode: "test" })
+const ownSecret = { mode: "test" } as const
 
 /** A daemon on a store of its own. */
 const onDaemon = <Eff extends Yielded, A>(
@@ -49,8 +50,7 @@ it.live("a command reaches the running daemon, and its change takes effect there
 
 it.live("a refusal arrives as its typed error", () =>
   onDaemon(function* (settings) {
-    const other = new CreateAccount({ name: "Shop", wallets: { live: testXpub } })
-    const refused = yield* Effect.flip(askDaemon(settings, "accounts create", other))
+    const refused = yield* Effect.flip(ask(settings, createAccount, { name: "Shop", liveXpub: testXpub }))
     expect(refused).toMatchObject({ _tag: "WalletInOtherMode" })
   })
 )
@@ -60,9 +60,9 @@ it.live("without a daemon a command works on the same store by itself", () =>
     const settings = testSettings(yield* temporaryDatabase)
     const { id } = yield* ask(settings, createKey, newKey)
     expect((yield* ask(settings, listKeys, {})).map((key) => key.id)).toEqual([id])
-    const { secret } = yield* askDaemon(settings, "webhooks secret", ownSecret)
+    const { secret } = yield* ask(settings, showSecret, ownSecret)
     expect(secret).toMatch(/^whsec_/)
-    expect((yield* askDaemon(settings, "webhooks secret", ownSecret)).secret).toBe(secret)
+    expect((yield* ask(settings, showSecret, ownSecret)).secret).toBe(secret)
   }).pipe(Effect.scoped, Effect.provide(invocation))
 )
 
@@ -70,8 +70,8 @@ it.live("only commands that seal need the master key", () =>
   Effect.gen(function* () {
     const settings = testSettings(yield* temporaryDatabase)
     yield* ask(settings, createKey, newKey)
-    expect(yield* askDaemon(settings, "accounts list", new ListAccounts())).toHaveLength(1)
-    const refused = yield* Effect.flip(askDaemon(settings, "webhooks secret", ownSecret))
+    expect(yield* ask(settings, listAccounts, {})).toHaveLength(1)
+    const refused = yield* Effect.flip(ask(settings, showSecret, ownSecret))
     expect(refused).toMatchObject({ _tag: "MasterKeyUnusable" })
   }).pipe(Effect.scoped, Effect.provide(Layer.succeed(Invocation, { env: {}, user: "alice" })))
 )
@@ -154,7 +154,7 @@ it.live("malformed requests, and those that no command sends, are refused, witho
       { _tag: "JumpAddresses", by: -5 },
       { _tag: "JumpAddresses", by: 1e9 },
       { _tag: "JumpAddresses", by: 1.5 },
-      { _tag: "CreateAccount", name: "x".repeat(10_000), wallets: {} },
+      { _tag: createAccount.name, name: "x".repeat(10_000), sharedWallet: true },
       { _tag: createKey.name, ...owner, name: "\u0000", permissions },
       { _tag: createKey.name, ...owner, name: "shop", permissions: Array.from({ length: 99 }, () => permissions[0]) },
       { _tag: "Rescan", chain: "base", mode: "test", from: -1 },

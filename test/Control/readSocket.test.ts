@@ -5,8 +5,8 @@ import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Cause, Duration, Effect, Exit, Fiber } from "effect"
 import { listKeys } from "../../src/Auth/keyOperations.ts"
-import { ListAccounts } from "../../src/Control/controlRequests.ts"
-import { ask, askDaemon } from "../../src/commands/askDaemon.ts"
+import { ask } from "../../src/commands/askDaemon.ts"
+import { listAccounts } from "../../src/Payments/addresses/accountOperations.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
 import { execute, rows, temporaryFolder } from "../lib/store.ts"
 import { PATH, root } from "../lib/tilld.ts"
@@ -83,9 +83,11 @@ it.scopedLive("pages are limited, so that a reader cannot load a whole table int
       ]) {
         expect(yield* answered({ ...list, ...wrong })).toContain('"refused"')
       }
-      for (const tag of ["ListPayments", "ShowPayment", "ListExceptions", "ListAudit"]) {
+      for (const tag of ["ListPayments", "ShowPayment", "ListExceptions"]) {
         expect(yield* answered({ _tag: tag, ...owner, of: "pay_1", since: 0, limit: 1e9 }), tag).toContain('"refused"')
       }
+      expect(yield* answered({ _tag: "audit", limit: 1000 })).toContain('"exit"')
+      expect(yield* answered({ _tag: "audit", limit: 1001 })).toContain('"refused"')
     })
   })
 )
@@ -104,7 +106,7 @@ it.scopedLive(
         const events: Array<string> = []
         const asking = (name: string, limit: number) => {
           const socket = connect(readSocket).setEncoding("utf8")
-          socket.write(`${JSON.stringify({ user: name, request: { _tag: "ListAudit", since: 0, limit } })}\n`)
+          socket.write(`${JSON.stringify({ user: name, request: { _tag: "audit", limit } })}\n`)
           const ended = Effect.async<void>((resume) => {
             socket.once("close", () => {
               events.push(name)
@@ -172,8 +174,8 @@ it.scopedLive("a defect at the read-only socket is reported to the command, and 
       const asked = yield* Effect.exit(ask({ socket: readSocket }, listKeys, {}))
       expect(Exit.isFailure(asked) && Cause.isDie(asked.cause)).toBe(true)
       // The next request gets a response.
-      expect(yield* askDaemon({ socket: readSocket }, "accounts list", new ListAccounts())).toHaveLength(1)
-      expect(yield* askDaemon(settings, "accounts list", new ListAccounts())).toHaveLength(1)
+      expect(yield* ask({ socket: readSocket }, listAccounts, {})).toHaveLength(1)
+      expect(yield* ask(settings, listAccounts, {})).toHaveLength(1)
     })
   })
 )

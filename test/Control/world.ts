@@ -1,13 +1,15 @@
 import { connect } from "node:net"
-import { Clock, Duration, Effect, Fiber, Layer, Redacted } from "effect"
+import { Clock, Effect, Fiber, Layer, Redacted } from "effect"
+import { listAlerts, showAlertSecret, testAlert } from "../../src/Alerts/alertOperations.ts"
 import { repairLayer, sendingLayer } from "../../src/App.ts"
 import * as AuditRepo from "../../src/Auth/AuditRepo.ts"
+import { listAudit } from "../../src/Auth/auditOperation.ts"
 import * as KeyOperations from "../../src/Auth/keyOperations.ts"
+import { makeLoginLink } from "../../src/Auth/loginOperation.ts"
 import type { Access, AnyOperation } from "../../src/Auth/operation.ts"
+import { changeShop, showShop } from "../../src/Auth/shopOperations.ts"
 import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
 import { Chains } from "../../src/Chains.ts"
-import { ListAlerts, ShowAlertSecret, TestAlert } from "../../src/Control/alertRequests.ts"
-import { ListAudit } from "../../src/Control/auditRequest.ts"
 import * as Requests from "../../src/Control/controlRequests.ts"
 import * as Sockets from "../../src/Control/controlSockets.ts"
 import {
@@ -21,17 +23,17 @@ import { ChangeEndpoint, ListEndpoints } from "../../src/Control/endpointRequest
 import { handlers } from "../../src/Control/handlers.ts"
 import { ReadHealth } from "../../src/Control/healthRequest.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
-import { MakeLoginLink } from "../../src/Control/loginRequest.ts"
 import * as PaymentRequests from "../../src/Control/paymentRequests.ts"
-import { ChangeShop, ShowShop } from "../../src/Control/shopRequests.ts"
 import { ask, askDaemon, type ControlTarget } from "../../src/commands/askDaemon.ts"
 import { EndpointId } from "../../src/Domain/Ids.ts"
+import { changeAccount, createAccount, listAccounts } from "../../src/Payments/addresses/accountOperations.ts"
 import { notedJumps } from "../../src/Payments/addresses/numberingJumps.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey, type SettingsShape } from "../../src/Settings.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"
 import { Reader } from "../../src/Sql.ts"
 import { endpointContext } from "../../src/Webhooks/SigningKeys.ts"
+import { rotateSecret, showSecret } from "../../src/Webhooks/secretOperations.ts"
 import { DeliveryClient } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { testXpub } from "../lib/settings.ts"
 import { execute, type Yielded } from "../lib/store.ts"
@@ -111,7 +113,7 @@ export const askSample = (place: ControlTarget, sample: Sample) =>
 /** One valid request of every kind, with its expected audit row. */
 export const samples: ReadonlyArray<Sample> = [
   { operation: KeyOperations.listKeys, input: {} },
-  { request: new Requests.ListAccounts() },
+  { operation: listAccounts, input: {} },
   { request: new Requests.ListTokens() },
   { request: new PaymentRequests.ListPayments({ account, modes: [mode], limit: 10 }) },
   { request: new PaymentRequests.ShowPayment({ of: payment(1), limit: 10 }) },
@@ -121,12 +123,12 @@ export const samples: ReadonlyArray<Sample> = [
   },
   { request: new ShowDelivery({ id: delivery }) },
   { request: new ListEndpoints({ account, modes: [mode] }) },
-  { request: new ShowShop({ account }) },
+  { operation: showShop, input: { account } },
   { request: new ReadHealth() },
-  { request: new ListAudit({ since: 0, limit: 10 }) },
-  { request: new ListAlerts() },
-  { request: new ShowAlertSecret(), act: "alerts secret", detail: {} },
-  { request: new TestAlert(), act: "alerts test", detail: {} },
+  { operation: listAudit, input: { limit: 10 } },
+  { operation: listAlerts, input: {} },
+  { operation: showAlertSecret, input: {}, act: "alerts secret", detail: {} },
+  { operation: testAlert, input: {}, act: "alerts test", detail: {} },
   {
     operation: KeyOperations.createKey,
     input: { account, mode, name: "till", permissions: ["payments:read"], ips: ["192.0.2.1"], perMinute: 5 },
@@ -155,28 +157,33 @@ export const samples: ReadonlyArray<Sample> = [
   },
   { operation: KeyOperations.revokeKey, input: { id: "key_1" }, act: "keys revoke", detail: { key: "key_1" } },
   {
-    request: new Requests.CreateAccount({ name: "Shop", wallets: { test: testXpub } }),
+    operation: createAccount,
+    input: { name: "Shop", testXpub },
     act: "accounts create",
     detail: { account: /^acct_/, name: "Shop", ownWallets: ["test"] }
   },
   {
-    request: new Requests.ChangeAccount({ id: account, quotaBytes: 0, perMinute: 500, perHour: null }),
+    operation: changeAccount,
+    input: { id: account, quota: "none", perMinute: 500, perHour: null },
     act: "accounts change",
     detail: { account, quotaBytes: "none", perMinute: 500, perHour: "default" }
   },
   {
-    request: new ChangeShop({ account, name: "Corner shop", accent: null, frameOrigins: ["https://shop.example"] }),
+    operation: changeShop,
+    input: { account, name: "Corner shop", accent: null, frameOrigins: ["https://shop.example"] },
     act: "accounts shop",
     detail: { account, name: "Corner shop", frameOrigins: ["https://shop.example"] }
   },
-  { request: new Requests.ShowSecret({ account, mode }), act: "webhooks secret", detail: { account, mode } },
+  { operation: showSecret, input: { account, mode }, act: "webhooks secret", detail: { account, mode } },
   {
-    request: new Requests.RotateSecret({ account, mode, overlap: Duration.hours(24) }),
+    operation: rotateSecret,
+    input: { account, mode, overlap: "24h" },
     act: "webhooks secret --rotate",
     detail: { account, mode, overlap: "1d" }
   },
   {
-    request: new MakeLoginLink({ name: "Ada", as: { role: "viewer", account } }),
+    operation: makeLoginLink,
+    input: { name: "Ada", role: "viewer", account },
     act: "login",
     detail: { name: "Ada", role: "viewer", account, person: /^per_/ }
   },

@@ -237,7 +237,9 @@ describe("for any history", () => {
     fc.assert(
       fc.property(receipts(start), fc.integer({ min: 100, max: lastOnTime }), (all, head) => {
         const fits = all.filter((each) => each.currency === "USDC" && each.chain === "base")
-        const newer = new Set(fits.filter((each) => each.blockNumber > 100).map((each) => each.txHash))
+        const newer = new Set(
+          fits.filter((each) => each.blockNumber > 100 && each.corroborated).map((each) => each.txHash)
+        )
         const right = fits.filter(
           (each) => each.txHash !== undefined && each.canonical && each.corroborated && newer.has(each.txHash)
         )

@@ -44,7 +44,7 @@ layer(app, { excludeTestServices: true })("prices, health and accounts in the po
       const ada = yield* operator
       const id = valueOf((yield* ada.get(`${base}/accounts/new`)).text, "id")
       // Another account's wallet than the configuration's, which is of the test mode.
-      const fields = { id, name: "Café <i>", test: "", live: liveXpub }
+      const fields = { id, name: "Café <i>", testXpub: "", liveXpub }
       for (const _ of [1, 2]) {
         const made = yield* ada.post(`${base}/accounts`, fields)
         expect(made).toMatchObject({ status: 303, headers: { location: `/portal/a/${id}/test` } })
@@ -62,10 +62,10 @@ layer(app, { excludeTestServices: true })("prices, health and accounts in the po
   )
 
   it.scoped.each([
-    [{ live: "xpub661" }, "must be the extended public key"],
-    [{ live: testXpub }, "used in the other mode"],
-    [{ name: "" }, "must be 1 to 100 printable characters"],
-    [{ id: "../x" }, "is damaged: open the form again"]
+    [{ liveXpub: "xpub661" }, "must be the extended public key"],
+    [{ liveXpub: testXpub }, "used in the other mode"],
+    [{ name: "" }, "is required"],
+    [{ id: "../x" }, "must be the id of a new account"]
   ] as const)("an account with %j is refused", ([over, reason]) =>
     Effect.gen(function* () {
       const { base } = yield* openShop
@@ -82,7 +82,7 @@ layer(app, { excludeTestServices: true })("prices, health and accounts in the po
       const { base } = yield* openShop
       const secret = "ab".repeat(32)
       const ada = yield* operator
-      const refused = yield* ada.post(`${base}/accounts`, { id: newAccountId(), name: "Shop", live: secret })
+      const refused = yield* ada.post(`${base}/accounts`, { id: newAccountId(), name: "Shop", liveXpub: secret })
       expect(refused.status).toBe(422)
       expect(refused.text).toContain("Treat it as exposed")
       expect(refused.text).not.toContain(secret)

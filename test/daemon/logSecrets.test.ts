@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { makeLoginLink } from "../../src/Auth/loginOperation.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
-import { MakeLoginLink } from "../../src/Control/loginRequest.ts"
-import { askDaemon } from "../../src/commands/askDaemon.ts"
+import { ask } from "../../src/commands/askDaemon.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { makeClient } from "../lib/api.ts"
 import { confirmations, localChain, makeHome, pay, serve } from "../lib/daemon.ts"
@@ -64,11 +64,7 @@ it.scopedLive(
       const token = new URL(checkoutUrl).pathname.split("/").at(-1) ?? ""
       const visitor = visitorOf(daemon.url)
       expect((yield* visitor.get(`/pay/${token}`)).status).toBe(200)
-      const link = yield* askDaemon(
-        { socket: `${home.database}.sock` },
-        "login",
-        new MakeLoginLink({ name: "Ada", as: { role: "operator" } })
-      ).pipe(
+      const link = yield* ask({ socket: `${home.database}.sock` }, makeLoginLink, { name: "Ada" }).pipe(
         Effect.provideService(Invocation, { env: {}, user: "suite" }),
         Effect.map(({ url }) => new URL(url).pathname)
       )

@@ -1,9 +1,9 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
+import { makeLoginLink } from "../../src/Auth/loginOperation.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
-import { MakeLoginLink } from "../../src/Control/loginRequest.ts"
-import { askDaemon } from "../../src/commands/askDaemon.ts"
+import { ask } from "../../src/commands/askDaemon.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { makeClient } from "../lib/api.ts"
 import { problemsOf } from "../lib/axe.ts"
@@ -12,7 +12,7 @@ import { localChain, makeHome, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
 
 const link = (database: string) =>
-  askDaemon({ socket: `${database}.sock` }, "login", new MakeLoginLink({ name: "Ada", as: { role: "operator" } })).pipe(
+  ask({ socket: `${database}.sock` }, makeLoginLink, { name: "Ada" }).pipe(
     Effect.provideService(Invocation, { env: {}, user: "suite" }),
     Effect.map(({ url }) => new URL(url).pathname)
   )

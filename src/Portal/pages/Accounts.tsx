@@ -5,31 +5,29 @@
 import { Effect, Either } from "effect"
 import * as AccountsRepo from "../../Auth/AccountsRepo.ts"
 import { accountLimits, configuredLimits } from "../../Auth/accountLimits.ts"
-import { audited } from "../../Auth/auditLog.ts"
+import { carryOut } from "../../Auth/carryOut.ts"
+import { decodeForm } from "../../Auth/inputText.ts"
 import type { RateLimit } from "../../Auth/rateLimitWindows.ts"
 import * as UsageRepo from "../../Auth/UsageRepo.ts"
 import { Accounts } from "../../Auth.ts"
-import { accountChange, accountCreation, changeAccount, makeAccount } from "../../Control/accountHandlers.ts"
-import { ChangeAccount } from "../../Control/controlRequests.ts"
-import { type Account, highestQuota, leastQuota } from "../../Domain/Account.ts"
-import { highestLimits } from "../../Domain/ApiKey.ts"
-import { bytesText, parseBytes } from "../../Domain/byteSize.ts"
+import type { Account } from "../../Domain/Account.ts"
+import { bytesText } from "../../Domain/byteSize.ts"
 import { modes } from "../../Domain/Chain.ts"
-import { AccountId, newAccountId } from "../../Domain/Ids.ts"
+import { newAccountId } from "../../Domain/Ids.ts"
 import { seeOther } from "../../Pages/reply.tsx"
+import { changeAccount, createAccount } from "../../Payments/addresses/accountOperations.ts"
 import type { Secrets } from "../../Secrets.ts"
 import { keyInValue } from "../../Settings/keyMaterial.ts"
-import { walletIdentity } from "../../Settings/walletKey.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { blank, type FormState, PostForm, TextField } from "../components/Form.tsx"
 import { Paging, Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
-import { checked, ifGiven, readCount, readDrawn, readName, textOf } from "../fields.ts"
+import { textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
 import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
-import type { Viewer } from "../Viewer.ts"
+import { callerOf, type Viewer } from "../Viewer.ts"
 
 type Needs = Accounts | Reader | Secrets | Settings | Writer
 
@@ -97,7 +95,7 @@ const AccountTable = ({ accounts, configured, usages, viewer }: AccountTableProp
   />
 )
 
-const labels = { name: "Name", live: "Its live wallet", test: "Its test wallet" }
+const labels = { name: "Name", liveXpub: "Its live wallet", testXpub: "Its test wallet" }
 
 const walletHint =
   "The extended public key (xpub…) of an account, m/44'/60'/n'. Empty: its payments go to the configuration's wallet."
@@ -106,8 +104,8 @@ const NewAccountForm = ({ of, viewer }: { readonly of: FormState; readonly viewe
   <PostForm of={of} action={pathOf(viewer, "/accounts")} csrf={viewer.csrf} submit="Make the account" labels={labels}>
     <input type="hidden" name="id" value={of.typed.get("id") ?? ""} />
     <TextField of={of} name="name" label={labels.name} required />
-    <TextField of={of} name="live" label={labels.live} hint={walletHint} />
-    <TextField of={of} name="test" label={labels.test} hint={walletHint} />
+    <TextField of={of} name="liveXpub" label={labels.liveXpub} hint={walletHint} />
+    <TextField of={of} name="testXpub" label={labels.testXpub} hint={walletHint} />
   </PostForm>
 )
 
@@ -190,15 +188,6 @@ const termsOf = ({ terms: { perHour, perMinute, quotaBytes } }: Account): FormSt
     perHour: String(perHour ?? "")
   })
 
-/** Bytes; 0 for no quota. */
-const readQuota = (text: string): Either.Either<number, string> => {
-  if (text === "none") return Either.right(0)
-  const bytes = parseBytes(text) ?? 0
-  return bytes >= leastQuota && bytes <= highestQuota
-    ? Either.right(bytes)
-    : Either.left("must be a size such as 500MB or 5GB, at least 1MB, or none")
-}
-
 const termsPage = (viewer: Viewer, account: Account, of: FormState) =>
   Effect.gen(function* () {
     const { quotaBytes } = (yield* Settings).accounts
@@ -227,19 +216,11 @@ const ofAccount =
 
 const change = ofAccount((viewer, account, form) =>
   Effect.gen(function* () {
-    const read = checked({
-      quota: ifGiven(readQuota)(textOf(form, "quota")),
-      perMinute: ifGiven(readCount(highestLimits.perMinute))(textOf(form, "perMinute")),
-      perHour: ifGiven(readCount(highestLimits.perHour))(textOf(form, "perHour"))
-    })
+    const read = decodeForm(changeAccount, form, ["quota", "perMinute", "perHour"], { id: account.id })
     if (Either.isLeft(read)) {
       return yield* termsPage(viewer, account, { id: "account-terms", typed: form, problems: read.left })
     }
-    const { perHour = null, perMinute = null, quota = null } = read.right
-    const request = new ChangeAccount({ id: account.id, quotaBytes: quota, perMinute, perHour })
-    yield* audited(viewer.actor, accountChange(request), () => changeAccount(request)).pipe(
-      Effect.catchTag("UnknownAccount", Effect.die)
-    )
+    yield* Effect.catchTag(carryOut(changeAccount, read.right, callerOf(viewer)), "UnknownAccount", Effect.die)
     return seeOther(pathOf(viewer, "/accounts"))
   })
 )
@@ -252,20 +233,9 @@ const newAccountPage = (viewer: Viewer, of: FormState, status?: number) =>
     status
   )
 
-/** The text of a wallet's field, or what is wrong with it, which never repeats it: it may be a private key. */
-const readWallet = (text: string): Either.Either<string, string> => {
-  const secret = keyInValue(text)
-  if (secret !== undefined) {
-    return Either.left(`was given what looks like ${secret}: tilld must never have one. Treat it as exposed`)
-  }
-  return walletIdentity(text) === undefined
-    ? Either.left("must be the extended public key (xpub…) of an account, m/44'/60'/n'")
-    : Either.right(text)
-}
-
 const withoutKeys = (form: URLSearchParams): URLSearchParams => {
   const typed = new URLSearchParams(form)
-  for (const mode of modes) if (keyInValue(textOf(form, mode)) !== undefined) typed.delete(mode)
+  for (const field of ["liveXpub", "testXpub"]) if (keyInValue(textOf(form, field)) !== undefined) typed.delete(field)
   return typed
 }
 
@@ -273,20 +243,15 @@ const create: PortalHandler<Needs> = (viewer, { form }) =>
   Effect.gen(function* () {
     const refused = (problems: FormState["problems"]) =>
       newAccountPage(viewer, { id: "account", typed: withoutKeys(form), problems }, 422)
-    const read = checked({
-      id: readDrawn(AccountId)(textOf(form, "id")),
-      name: readName(textOf(form, "name")),
-      live: ifGiven(readWallet)(textOf(form, "live")),
-      test: ifGiven(readWallet)(textOf(form, "test"))
-    })
+    const sharedWallet = textOf(form, "liveXpub") + textOf(form, "testXpub") === ""
+    const read = decodeForm(createAccount, form, ["id", "name", "liveXpub", "testXpub"], { sharedWallet })
     if (Either.isLeft(read)) return refused(read.left)
-    const { id, live, name, test } = read.right
+    const { id } = read.right
     const accounts = yield* Accounts
     const done = seeOther(pathOf({ owner: { account: id, mode: viewer.owner.mode } }))
     // The form was sent twice.
     if (yield* accounts.exists(id)) return done
-    const wallets = { ...(live === undefined ? {} : { live }), ...(test === undefined ? {} : { test }) }
-    return yield* audited(viewer.actor, accountCreation(id, name, wallets), () => makeAccount(id, name, wallets)).pipe(
+    return yield* carryOut(createAccount, read.right, callerOf(viewer)).pipe(
       Effect.as(done),
       Effect.catchTag("WalletInOtherMode", ({ message }) => Effect.succeed(refused([{ path: "", message }])))
     )

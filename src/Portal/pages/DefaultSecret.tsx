@@ -1,25 +1,24 @@
 /** The account's default secret, which signs deliveries to payments' own webhookUrls: since when, and a new one. */
-import { Clock, Duration, Effect, Either } from "effect"
-import { audited } from "../../Auth/auditLog.ts"
+import { Clock, Effect, Either, Redacted } from "effect"
+import { carryOut } from "../../Auth/carryOut.ts"
+import { decodeForm } from "../../Auth/inputText.ts"
+import type { Accounts } from "../../Auth.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { ageOf, type DefaultSecretAge } from "../../Webhooks/DefaultSecrets.ts"
-import { SigningKeys } from "../../Webhooks/SigningKeys.ts"
-import { markOf, type SecretPair } from "../../Webhooks/secretPair.ts"
+import type { SigningKeys } from "../../Webhooks/SigningKeys.ts"
+import { rotateSecret } from "../../Webhooks/secretOperations.ts"
+import { markOf } from "../../Webhooks/secretPair.ts"
 import { blank, type FormState, Hidden, PostForm, Select } from "../components/Form.tsx"
 import { NewSecret } from "../components/NewSecret.tsx"
 import { Facts } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
-import { readDuration, textOf } from "../fields.ts"
 import { framedReply } from "../framedReply.tsx"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
-import { mayAs, type Viewer } from "../Viewer.ts"
+import { callerOf, mayAs, type Viewer } from "../Viewer.ts"
 import { overlaps } from "./WebhookViews.tsx"
 
-type Needs = Reader | SigningKeys | Writer
-
-/** As the API allows. */
-export const longestOverlap = "7 days"
+type Needs = Accounts | Reader | SigningKeys | Writer
 
 const path = "/webhooks/default-secret"
 const page = { section: "/webhooks", title: "Default secret" } as const
@@ -89,13 +88,18 @@ export const secretReplaced = (viewer: Viewer, href: string) =>
     409
   )
 
-const shownOnce = (viewer: Viewer, { current, previous }: SecretPair, isFirst: boolean) =>
+interface ShownSecret {
+  readonly secret: string
+  readonly previous?: { readonly until: number } | undefined
+}
+
+const shownOnce = (viewer: Viewer, { previous, secret }: ShownSecret, isFirst: boolean) =>
   framedReply(
     viewer,
     page,
     <NewSecret
       label="The default secret"
-      secret={current}
+      secret={Redacted.make(secret)}
       formerUntil={previous?.until}
       isFirst={isFirst}
       href={pathOf(viewer, "/webhooks")}
@@ -107,23 +111,18 @@ const rotate: PortalHandler<Needs> = (viewer, { form }) =>
   Effect.gen(function* () {
     const refused = (message: string) =>
       show(viewer, { id: "rotation", typed: form, problems: [{ path: "overlap", message }] })
-    const overlap = readDuration(longestOverlap)(textOf(form, "overlap"))
-    if (Either.isLeft(overlap)) return yield* refused(overlap.left)
-    const keys = yield* SigningKeys
-    // As `tilld webhooks secret --rotate` has it.
-    const detail = { ...viewer.owner, overlap: Duration.format(overlap.right) }
-    const replaces = textOf(form, "replaces")
-    return yield* audited(viewer.actor, { act: "webhooks secret --rotate", detail }, () =>
-      keys.rotate(viewer.owner, { overlap: overlap.right, replaces })
-    ).pipe(
-      Effect.map((pair) => shownOnce(viewer, pair, replaces === markOf(undefined))),
+    const read = decodeForm(rotateSecret, form, ["overlap", "replaces"], viewer.owner)
+    if (Either.isLeft(read)) return yield* refused(read.left.map(({ message }) => message).join("; "))
+    return yield* carryOut(rotateSecret, read.right, callerOf(viewer)).pipe(
+      Effect.map((secret) => shownOnce(viewer, secret, read.right.replaces === markOf(undefined))),
       Effect.catchTags({
         SecretReplaced: () => Effect.succeed(secretReplaced(viewer, pathOf(viewer, path))),
         RotationUnderWay: ({ until }) =>
           refused(
             `must wait: the secret before the last one still signs until ${iso(until)}. “No time” ends both at once`
           ),
-        SecretUnreadable: () => refused("must be no time: the stored secret is damaged, and cannot sign any longer")
+        SecretUnreadable: () => refused("must be no time: the stored secret is damaged, and cannot sign any longer"),
+        UnknownAccount: Effect.die
       })
     )
   })

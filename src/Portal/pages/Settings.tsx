@@ -1,10 +1,11 @@
 /** How the account's checkout looks, and which sites may show it in a frame. */
-import { Effect, Schema } from "effect"
-import { audited } from "../../Auth/auditLog.ts"
+import { Effect, Either } from "effect"
+import { carryOut } from "../../Auth/carryOut.ts"
+import { decodeForm } from "../../Auth/inputText.ts"
 import { shopOf } from "../../Auth/ShopsRepo.ts"
-import { changeShop, shopAct } from "../../Auth/shops.ts"
-import type { FieldProblem } from "../../Domain/ApiError.ts"
-import { Accent, FrameOrigin, LogoFile, mostFrameOrigins, type Shop, ShopName, Website } from "../../Domain/Shop.ts"
+import { changeShop } from "../../Auth/shopOperations.ts"
+import type { Accounts } from "../../Auth.ts"
+import { mostFrameOrigins, type Shop } from "../../Domain/Shop.ts"
 import { pageReply, seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
@@ -12,7 +13,7 @@ import { blank, type FormState, PostForm, TextArea, TextField } from "../compone
 import { Notice } from "../components/values.tsx"
 import { Frame } from "../Frame.tsx"
 import { type PortalRoute, pathOf } from "../route.ts"
-import type { Viewer } from "../Viewer.ts"
+import { callerOf, type Viewer } from "../Viewer.ts"
 
 const id = "shop"
 
@@ -64,34 +65,7 @@ const SettingsPage = ({ form, saved, viewer }: PageProps) => (
   </Frame>
 )
 
-const problem = (path: string, rule: string, isGood: boolean): ReadonlyArray<FieldProblem> =>
-  isGood ? [] : [{ path, message: `must be ${rule}` }]
-
-const typedShop = (form: URLSearchParams) => {
-  const text = (name: string) => (form.get(name) ?? "").trim()
-  const one = (name: string) => text(name) || null
-  return {
-    name: one("name"),
-    accent: one("accent")?.toLowerCase() ?? null,
-    logo: one("logo"),
-    website: one("website"),
-    frameOrigins: text("frameOrigins").split(/\s+/).filter(Boolean)
-  }
-}
-
-const problemsOf = ({ accent, frameOrigins, logo, name, website }: ReturnType<typeof typedShop>) => [
-  ...problem("name", "1 to 60 printable characters", name === null || Schema.is(ShopName)(name)),
-  ...problem("accent", "a colour such as #1f5fd1", accent === null || Schema.is(Accent)(accent)),
-  ...problem("logo", "the name of a .png, .svg, .webp or .jpg file", logo === null || Schema.is(LogoFile)(logo)),
-  ...problem("website", "an https URL of at most 500 characters", website === null || Schema.is(Website)(website)),
-  ...problem(
-    "frameOrigins",
-    `origins such as https://shop.example without a path, at most ${mostFrameOrigins}`,
-    frameOrigins.length <= mostFrameOrigins && frameOrigins.every(Schema.is(FrameOrigin))
-  )
-]
-
-export const settingsRoutes: ReadonlyArray<PortalRoute<Reader | Settings | Writer>> = [
+export const settingsRoutes: ReadonlyArray<PortalRoute<Accounts | Reader | Settings | Writer>> = [
   {
     method: "GET",
     path: "/settings",
@@ -109,17 +83,19 @@ export const settingsRoutes: ReadonlyArray<PortalRoute<Reader | Settings | Write
     proof: { when: "shared", to: "change how the account's checkout looks and who may frame it", checksFirst: true },
     handle: (viewer, { form }) =>
       Effect.gen(function* () {
-        const change = typedShop(form)
         const refused = (problems: FormState["problems"]) =>
           pageReply(<SettingsPage viewer={viewer} form={{ id, typed: form, problems }} saved={false} />, {
             status: 422
           })
-        const problems = problemsOf(change)
-        if (problems.length > 0) return refused(problems)
-        const { account } = viewer.owner
-        return yield* audited(viewer.actor, shopAct(account, change), () => changeShop(account, change)).pipe(
+        const names = ["name", "accent", "logo", "website", "frameOrigins"] as const
+        const read = decodeForm(changeShop, form, names, { account: viewer.owner.account })
+        if (Either.isLeft(read)) return refused(read.left)
+        return yield* carryOut(changeShop, read.right, callerOf(viewer)).pipe(
           Effect.as(seeOther(pathOf(viewer, "/settings?saved"))),
-          Effect.catchTag("LogoRefused", ({ rule }) => Effect.succeed(refused([{ path: "logo", message: rule }])))
+          Effect.catchTags({
+            LogoRefused: ({ rule }) => Effect.succeed(refused([{ path: "logo", message: rule }])),
+            UnknownAccount: Effect.die
+          })
         )
       })
   }

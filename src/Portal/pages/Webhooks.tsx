@@ -1,6 +1,8 @@
 /** Webhook endpoints: list with how they are doing, add, change, test, rotate, delete. */
 import { Effect, Either, Redacted } from "effect"
 import { type Act, audited } from "../../Auth/auditLog.ts"
+import { longestOverlap } from "../../Auth/inputFields.ts"
+import type { Accounts } from "../../Auth.ts"
 import { EventKind } from "../../Domain/Event.ts"
 import { EndpointId, newEndpointId } from "../../Domain/Ids.ts"
 import { iso } from "../../Domain/Timestamp.ts"
@@ -26,10 +28,10 @@ import { framedReply, missing } from "../framedReply.tsx"
 import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
-import { defaultSecretRoutes, longestOverlap, secretReplaced } from "./DefaultSecret.tsx"
+import { defaultSecretRoutes, secretReplaced } from "./DefaultSecret.tsx"
 import { countText, EndpointTable, NewEndpointForm, OneEndpoint, type TestOutcome } from "./WebhookViews.tsx"
 
-type Needs = DeliveryClient | Reader | Settings | SigningKeys | Webhooks | Writer
+type Needs = Accounts | DeliveryClient | Reader | Settings | SigningKeys | Webhooks | Writer
 
 const seenOf = (endpoint: Endpoint) =>
   Effect.gen(function* () {

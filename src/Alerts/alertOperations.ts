@@ -1,0 +1,81 @@
+/** What an operator does with alerts: see those that are open, their signing secret, and send a test. */
+import { Clock, Effect, Redacted, Schema } from "effect"
+import { Time } from "../Auth/inputFields.ts"
+import { lazily, operation } from "../Auth/operation.ts"
+
+const alerts = lazily(() => import("../Alerts.ts"))
+const sql = lazily(() => import("../Sql.ts"))
+
+/** `alerts.url` is not set. */
+export class AlertsOff extends Schema.TaggedError<AlertsOff>()("AlertsOff", { message: Schema.String }) {}
+
+/** The settings, where there is somebody to send alerts to. */
+const whereOn = Effect.gen(function* () {
+  const { Settings } = yield* lazily(() => import("../Settings.ts"))
+  const settings = yield* Settings
+  if (settings.alerts.url !== "") return settings
+  return yield* new AlertsOff({
+    message: "Nobody is told of trouble: set alerts.url in the configuration, and restart tilld"
+  })
+})
+
+export const listAlerts = operation({
+  name: "alerts list",
+  summary: "List what the operator has been told of and is not over",
+  needs: "store",
+  input: {},
+  output: Schema.Struct({
+    open: Schema.Array(
+      Schema.Struct({ key: Schema.String, summary: Schema.String, remedy: Schema.String, openedAt: Time })
+    ),
+    /** Messages that wait for another attempt. */
+    unsent: Schema.Number
+  }),
+  refusals: [AlertsOff],
+  run: Effect.fnUntraced(function* () {
+    yield* whereOn
+    const { read } = yield* lazily(() => import("./AlertsRepo.ts"))
+    const { Reader } = yield* sql
+    const { seen, unsent } = yield* read(yield* Reader)
+    const open = seen.flatMap(({ openedAt, ...alert }) => (openedAt === undefined ? [] : [{ ...alert, openedAt }]))
+    return { open, unsent: unsent.length }
+  })
+})
+
+export const showAlertSecret = operation({
+  name: "alerts secret",
+  summary: "Print the secret that signs messages to alerts.url",
+  needs: "secrets",
+  input: {},
+  output: Schema.Struct({ secret: Schema.String }),
+  refusals: [],
+  audit: () => ({}),
+  run: Effect.fnUntraced(function* () {
+    const { alertSecret } = yield* alerts
+    return { secret: Redacted.value(yield* alertSecret) }
+  })
+})
+
+export const testAlert = operation({
+  name: "alerts test",
+  summary: "Send a test message to alerts.url; exit 1 unless it answers with 2xx",
+  needs: "secrets",
+  input: {},
+  output: Schema.Struct({
+    id: Schema.String,
+    status: Schema.optional(Schema.Number),
+    error: Schema.optional(Schema.String)
+  }),
+  refusals: [AlertsOff],
+  audit: () => ({}),
+  auditFirst: true,
+  run: Effect.fnUntraced(function* () {
+    const { alertSecret } = yield* alerts
+    const { messageOf } = yield* lazily(() => import("./alertState.ts"))
+    const { makeSendAlert } = yield* lazily(() => import("./sendAlert.ts"))
+    const send = yield* makeSendAlert(yield* whereOn, yield* alertSecret)
+    const about = { key: "test", summary: "this is a test", remedy: "nothing is to be done" }
+    const message = messageOf("alert.test", about, yield* Clock.currentTimeMillis)
+    return { id: message.id, ...(yield* send(message)) }
+  }, Effect.scoped)
+})

@@ -1,0 +1,84 @@
+/** How the checkout of an account looks. */
+import { Effect, Schema } from "effect"
+import { LogoRefused, UnknownAccount } from "../Domain/AccountErrors.ts"
+import type { AccountId } from "../Domain/Ids.ts"
+import { must } from "../Domain/must.ts"
+import { Accent, FrameOrigin, LogoFile, mostFrameOrigins, Shop, ShopName, Website } from "../Domain/Shop.ts"
+import { AccountField, maybe } from "./inputFields.ts"
+import { asked, type Flag } from "./inputText.ts"
+import { lazily, operation } from "./operation.ts"
+
+const mustExist = Effect.fnUntraced(function* (account: AccountId) {
+  const { Accounts } = yield* lazily(() => import("./Accounts.ts"))
+  const accounts = yield* Accounts
+  if (!(yield* accounts.exists(account))) return yield* UnknownAccount.of(account)
+})
+
+/** A part of a shop: absent stays, null is taken away. */
+const part = <A>(rule: string, schema: Schema.Schema<A, string>, { about, value }: Pick<Flag, "about" | "value">) =>
+  asked(maybe(Schema.NullOr(must(rule, schema))), {
+    about: `${about}; none takes it away`,
+    value: value ?? "TEXT",
+    words: { none: null }
+  })
+
+export const showShop = operation({
+  name: "accounts shop show",
+  summary: "Show how an account's checkout looks",
+  needs: "store",
+  input: { account: AccountField },
+  output: Shop,
+  refusals: [UnknownAccount],
+  run: Effect.fnUntraced(function* ({ account }) {
+    yield* mustExist(account)
+    const { shopOf } = yield* lazily(() => import("./ShopsRepo.ts"))
+    const { Reader } = yield* lazily(() => import("../Sql.ts"))
+    return yield* shopOf(yield* Reader, account)
+  })
+})
+
+export const changeShop = operation({
+  name: "accounts shop",
+  summary: "Change how an account's checkout looks",
+  needs: "store",
+  input: {
+    account: AccountField,
+    name: part("be 1 to 60 printable characters", ShopName, { about: "What the shop is called" }),
+    accent: part("be a colour such as #1f5fd1", Schema.compose(Schema.Lowercase, Accent), {
+      about: "The colour of its buttons",
+      value: "COLOUR"
+    }),
+    logo: part("be the name of a .png, .svg, .webp or .jpg file, without a folder", LogoFile, {
+      about: "Its logo, a file in the folder checkout.logo_folder",
+      value: "FILE"
+    }),
+    website: part("be an https URL of at most 500 characters (http for localhost only)", Website, {
+      about: "Where customers find the shop, or its help",
+      value: "URL"
+    }),
+    frameOrigins: asked(
+      maybe(
+        Schema.Array(
+          must("be an origin such as https://shop.example (http for localhost only), without a path", FrameOrigin)
+        ).pipe(Schema.maxItems(mostFrameOrigins, { message: () => `must have ${mostFrameOrigins} at most` }))
+      ),
+      {
+        about: `A site that may show the checkout in a frame, up to ${mostFrameOrigins} times; none for no site`,
+        name: "frame-origin",
+        value: "ORIGIN",
+        words: { none: [] }
+      }
+    )
+  },
+  output: Shop,
+  refusals: [UnknownAccount, LogoRefused],
+  audit: ({ accent, account, frameOrigins, logo, name, website }) => ({
+    ...{ account, name: name ?? undefined, accent: accent ?? undefined, logo: logo ?? undefined },
+    ...{ website: website ?? undefined, frameOrigins }
+  }),
+  run: Effect.fnUntraced(function* ({ account, ...change }) {
+    yield* mustExist(account)
+    const { storeShopChange } = yield* lazily(() => import("./shops.ts"))
+    return yield* storeShopChange(account, change)
+  })
+})

@@ -1,0 +1,42 @@
+/** All operations: what the control sockets serve, and commands carry out where no daemon runs. */
+
+import { listAlerts, showAlertSecret, testAlert } from "../Alerts/alertOperations.ts"
+import { listAudit } from "../Auth/auditOperation.ts"
+import { changeKey, createKey, listKeys, revokeKey, rollKey } from "../Auth/keyOperations.ts"
+import { makeLoginLink } from "../Auth/loginOperation.ts"
+import type { AnyOperation, Needs } from "../Auth/operation.ts"
+import { changeShop, showShop } from "../Auth/shopOperations.ts"
+import type { Accounts, Keys } from "../Auth.ts"
+import type { Settlement } from "../Chains/ledger/SettlementTag.ts"
+import type { WatchedAddresses } from "../Chains/ledger/WatchedAddresses.ts"
+import type { Networks } from "../Chains/providers/Networks.ts"
+import type { Chains } from "../Chains.ts"
+import type { Outbox } from "../Events/Outbox.ts"
+import { changeAccount, createAccount, listAccounts } from "../Payments/addresses/accountOperations.ts"
+import type { Jumps } from "../Payments/addresses/numberingJumps.ts"
+import type { Secrets } from "../Secrets.ts"
+import type { Settings } from "../Settings.ts"
+import type { Reader, StoreHealth, Writer } from "../Sql.ts"
+import type { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
+import type { SigningKeys } from "../Webhooks/SigningKeys.ts"
+import { rotateSecret, showSecret } from "../Webhooks/secretOperations.ts"
+import type { DeliveryClient } from "../Webhooks/transport/DeliveryClient.ts"
+import type { Webhooks } from "../Webhooks.ts"
+
+/** The services that operations have, by what they need. */
+export interface ServicesFor extends Record<Needs, unknown> {
+  readonly store: Accounts | Jumps | DeliveryBell | Keys | Outbox | Reader | Settings | Settlement | Writer
+  readonly secrets: ServicesFor["store"] | Secrets | SigningKeys
+  readonly chains: Chains | DeliveryBell | WatchedAddresses | Networks | Outbox | Reader | Settings | Writer
+  readonly sending: DeliveryClient | Reader | SigningKeys | Webhooks | Writer
+  readonly daemon: Chains | Settings | StoreHealth
+}
+
+type Served = { readonly [N in Needs]: AnyOperation<ServicesFor[N], N> }[Needs]
+
+export const allOperations: ReadonlyArray<Served> = [
+  ...[createKey, listKeys, rollKey, changeKey, revokeKey],
+  ...[createAccount, listAccounts, changeAccount, showShop, changeShop, makeLoginLink, listAudit],
+  ...[listAlerts, showAlertSecret, testAlert],
+  ...[showSecret, rotateSecret]
+]

@@ -1,0 +1,71 @@
+/** The default secret of an account and mode, which signs webhooks to payments' own webhookUrl. */
+import { Duration, Effect, Redacted, Schema } from "effect"
+import { AccountField, durationUpTo, longestOverlap, ModeField, maybe, otherwise, Time } from "../Auth/inputFields.ts"
+import { asked } from "../Auth/inputText.ts"
+import { lazily, operation } from "../Auth/operation.ts"
+import { UnknownAccount } from "../Domain/AccountErrors.ts"
+import type { AccountId } from "../Domain/Ids.ts"
+import { RotationUnderWay, SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
+import type { SecretPair } from "./secretPair.ts"
+
+const Secret = Schema.Struct({
+  secret: Schema.String,
+  /** The previous secret, while it still signs. */
+  previous: Schema.optional(Schema.Struct({ secret: Schema.String, until: Time }))
+})
+
+export type SecretJson = typeof Secret.Encoded
+
+const shown = ({ current, previous }: SecretPair) => ({
+  secret: Redacted.value(current),
+  previous: previous && { secret: Redacted.value(previous.secret), until: previous.until }
+})
+
+const mustExist = Effect.fnUntraced(function* (account: AccountId) {
+  const { Accounts } = yield* lazily(() => import("../Auth.ts"))
+  const accounts = yield* Accounts
+  if (!(yield* accounts.exists(account))) return yield* UnknownAccount.of(account)
+})
+
+export const showSecret = operation({
+  name: "webhooks secret",
+  summary: "Print the secret that signs webhooks to payments' webhookUrl",
+  needs: "secrets",
+  input: { mode: ModeField, account: AccountField },
+  output: Secret,
+  refusals: [UnknownAccount, SecretUnreadable],
+  audit: ({ account, mode }) => ({ account, mode }),
+  run: Effect.fnUntraced(function* (owner) {
+    yield* mustExist(owner.account)
+    const { defaultSecrets } = yield* lazily(() => import("./DefaultSecrets.ts"))
+    return shown(yield* defaultSecrets(owner))
+  })
+})
+
+export const rotateSecret = operation({
+  name: "webhooks secret --rotate",
+  summary: "Make a new secret that signs webhooks to payments' webhookUrl",
+  needs: "secrets",
+  input: {
+    mode: ModeField,
+    account: AccountField,
+    overlap: asked(
+      otherwise(durationUpTo(longestOverlap), () => Duration.hours(24)),
+      {
+        about: "With --rotate: how long the present secret still signs; otherwise 24h",
+        value: "DURATION"
+      }
+    ),
+    /** The mark of the secret that it is to replace: where another one is in force, it is refused. */
+    replaces: maybe(Schema.String)
+  },
+  output: Secret,
+  refusals: [UnknownAccount, RotationUnderWay, SecretReplaced, SecretUnreadable],
+  audit: ({ account, mode, overlap }) => ({ account, mode, overlap: Duration.format(overlap) }),
+  run: Effect.fnUntraced(function* ({ account, mode, ...rotation }) {
+    yield* mustExist(account)
+    const { SigningKeys } = yield* lazily(() => import("./SigningKeys.ts"))
+    const keys = yield* SigningKeys
+    return shown(yield* keys.rotate({ account, mode }, rotation))
+  })
+})
