@@ -1,6 +1,6 @@
 /** Fields that the inputs and outputs of several operations have. */
 import { Duration, Option, ParseResult, Schema } from "effect"
-import { Mode } from "../Domain/Chain.ts"
+import { ChainName, chainNames, Mode } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { parseMoment } from "../Domain/moment.ts"
 import { must } from "../Domain/must.ts"
@@ -101,6 +101,16 @@ export const MomentField = must(
     encode: (moment) => ParseResult.succeed("at" in moment ? iso(moment.at) : `${Duration.toMillis(moment.ago)} millis`)
   })
 )
+
+/** Both modes, or one. */
+export const SomeMode = asked(maybe(must("be live or test", Mode)), {
+  about: "live moves real funds, test does not; otherwise both"
+})
+
+/** Required: one of the five chains. */
+export const ChainField = asked(must(`be one of ${chainNames.join(", ")}`, ChainName), {
+  about: "The chain; with --mode it names the network"
+})
 
 /** Required: live or test. */
 export const ModeField = asked(must("be live or test", Mode), { about: "live moves real funds, test does not" })

@@ -40,7 +40,7 @@ export const handlerOf = <R>(operation: AnyOperation<R>): Handler<R | Writer> =>
   access: operation.access,
   handle: Effect.fnUntraced(function* (request, actor) {
     const { _tag, ...json } = request as Readonly<Record<string, unknown>>
-    const input = yield* Effect.mapError(decodeInput(operation, json), NotUnderstood.of)
+    const input = yield* Effect.mapError(decodeInput(operation, json), NotUnderstood.because)
     const exit = yield* Effect.exit(carryOut(operation, input, { actor, isOperator: true }))
     return {
       exit: yield* Effect.orDie(Schema.encode(exitOf(operation))(exit)),

@@ -1,17 +1,11 @@
 import type { AnyOperation, Needs } from "../Auth/operation.ts"
 import type { Writer } from "../Sql.ts"
 import { type Handler, handlerOf } from "./controlHandler.ts"
-import * as Requests from "./controlRequests.ts"
 import * as DeliveryHandlers from "./deliveryHandlers.ts"
 import { ListDeliveries, Redeliver, RedeliverRange, SendTest, ShowDelivery } from "./deliveryRequests.ts"
-import { changeEndpoint, listEndpoints } from "./endpointHandlers.ts"
-import { ChangeEndpoint, ListEndpoints } from "./endpointRequests.ts"
-import { readHealth } from "./healthHandler.ts"
-import { ReadHealth } from "./healthRequest.ts"
 import { allOperations, type ServicesFor } from "./operations.ts"
 import * as PaymentHandlers from "./paymentHandlers.ts"
 import * as PaymentRequests from "./paymentRequests.ts"
-import * as RepairHandlers from "./repairHandlers.ts"
 
 type PlainServices = ServicesFor["store"]
 type SealedServices = ServicesFor["secrets"]
@@ -28,15 +22,12 @@ const handlersOf = <N extends Needs>(needs: N) =>
 /** Handlers that need no secrets, by the tag of their request. */
 export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string, Handler<PlainServices>>([
   ...handlersOf("store"),
-  [Requests.ListTokens._tag, PaymentHandlers.listTokens],
   [PaymentRequests.ListPayments._tag, PaymentHandlers.listPayments],
   [PaymentRequests.ShowPayment._tag, PaymentHandlers.showPayment],
   [PaymentRequests.ListExceptions._tag, PaymentHandlers.listExceptions],
   [PaymentRequests.RefundedPayment._tag, PaymentHandlers.refundedPayment],
   [PaymentRequests.CancelPayment._tag, PaymentHandlers.cancelPaymentHandler],
   [PaymentRequests.AbandonPayments._tag, PaymentHandlers.abandonPayments],
-  [Requests.JumpAddresses._tag, PaymentHandlers.jumpAddresses],
-  [ListEndpoints._tag, listEndpoints],
   [ListDeliveries._tag, DeliveryHandlers.listDeliveriesHandler],
   [ShowDelivery._tag, DeliveryHandlers.showDeliveryHandler],
   [Redeliver._tag, DeliveryHandlers.redeliverHandler],
@@ -51,18 +42,14 @@ export const sealed: ReadonlyMap<string, Handler<SealedServices>> = new Map<stri
 /** Handlers that read the chains. */
 export const chained: ReadonlyMap<string, Handler<ChainedServices>> = new Map<string, Handler<ChainedServices>>([
   [PaymentRequests.AcceptPayment._tag, PaymentHandlers.acceptPayment],
-  [Requests.Rescan._tag, RepairHandlers.rescanBlocks],
-  [Requests.Claim._tag, RepairHandlers.claimTransaction]
+  ...handlersOf("chains")
 ])
 
 /** Handlers that call a merchant's server, or check what may be called. */
 export const sending: ReadonlyMap<string, Handler<SendingServices>> = new Map<string, Handler<SendingServices>>([
   [SendTest._tag, DeliveryHandlers.sendTestHandler],
-  [ChangeEndpoint._tag, changeEndpoint]
+  ...handlersOf("sending")
 ])
-
-/** Handlers that only a daemon has. */
-const running: ReadonlyMap<string, Handler<ServicesFor["daemon"]>> = new Map([[ReadHealth._tag, readHealth]])
 
 /** All services that the handlers need. */
 export type ControlServices = ServicesFor[Needs]
@@ -73,5 +60,5 @@ export const handlers: ReadonlyMap<string, Handler<ControlServices>> = new Map<s
   ...sealed,
   ...chained,
   ...sending,
-  ...running
+  ...handlersOf("daemon")
 ])

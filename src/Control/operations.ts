@@ -1,5 +1,6 @@
 /** All operations: what the control sockets serve, and commands carry out where no daemon runs. */
 
+import { readHealth } from "../Admin/healthOperation.ts"
 import { listAlerts, showAlertSecret, testAlert } from "../Alerts/alertOperations.ts"
 import { listAudit } from "../Auth/auditOperation.ts"
 import { changeKey, createKey, listKeys, revokeKey, rollKey } from "../Auth/keyOperations.ts"
@@ -10,13 +11,16 @@ import type { Accounts, Keys } from "../Auth.ts"
 import type { Settlement } from "../Chains/ledger/SettlementTag.ts"
 import type { WatchedAddresses } from "../Chains/ledger/WatchedAddresses.ts"
 import type { Networks } from "../Chains/providers/Networks.ts"
+import { claimTransaction, listTokens, rescanBlocks } from "../Chains/repairOperations.ts"
 import type { Chains } from "../Chains.ts"
 import type { Outbox } from "../Events/Outbox.ts"
 import { changeAccount, createAccount, listAccounts } from "../Payments/addresses/accountOperations.ts"
+import { jumpAddresses } from "../Payments/addresses/jumpOperation.ts"
 import type { Jumps } from "../Payments/addresses/numberingJumps.ts"
 import type { Secrets } from "../Secrets.ts"
 import type { Settings } from "../Settings.ts"
 import type { Reader, StoreHealth, Writer } from "../Sql.ts"
+import { changeEndpoint, listEndpoints } from "../Webhooks/endpointOperations.ts"
 import type { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
 import type { SigningKeys } from "../Webhooks/SigningKeys.ts"
 import { rotateSecret, showSecret } from "../Webhooks/secretOperations.ts"
@@ -38,5 +42,6 @@ export const allOperations: ReadonlyArray<Served> = [
   ...[createKey, listKeys, rollKey, changeKey, revokeKey],
   ...[createAccount, listAccounts, changeAccount, showShop, changeShop, makeLoginLink, listAudit],
   ...[listAlerts, showAlertSecret, testAlert],
-  ...[showSecret, rotateSecret]
+  ...[showSecret, rotateSecret, listEndpoints, changeEndpoint],
+  ...[rescanBlocks, claimTransaction, listTokens, jumpAddresses, readHealth]
 ]

@@ -4,8 +4,6 @@ import { DecisionInvalid, type PaymentException, RefundUnclear } from "../Domain
 import { PaymentId } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { PaymentTerms } from "../Events/paymentObject.ts"
-import { Jumps } from "../Payments/addresses/numberingJumps.ts"
-import { allWalletUsers } from "../Payments/addresses/walletUsers.ts"
 import { cancelPayment } from "../Payments/cancellation.ts"
 import {
   acceptException,
@@ -25,7 +23,6 @@ import { refunded } from "../Payments/refunds.ts"
 import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
 import { administering, reading } from "./controlHandler.ts"
-import * as Requests from "./controlRequests.ts"
 import { decisionView, exceptionView, paymentHistoryOf, paymentView } from "./paymentHistory.ts"
 import * as PaymentRequests from "./paymentRequests.ts"
 
@@ -58,10 +55,6 @@ export const listPayments = reading(
     const settings = yield* Settings
     return newestFirst.slice(0, limit).map((payment) => paymentView(payment, settings))
   })
-)
-
-export const listTokens = reading(Requests.ListTokens, () =>
-  Effect.map(Settings, ({ chains }) => chains.map(({ chain, mode, tokens }) => ({ chain, mode, tokens })))
 )
 
 /** Payments that the message lists where several are meant. */
@@ -182,18 +175,5 @@ export const abandonPayments = administering(
   Effect.fnUntraced(function* ({ chain, mode, token }) {
     const given = yield* abandon({ chain, mode }, token)
     return { chain, mode, ...(token === undefined ? {} : { token }), ...given }
-  })
-)
-
-export const jumpAddresses = administering(
-  Requests.JumpAddresses,
-  ({ by }) => ({ act: "addresses jump", detail: { by } }),
-  Effect.fnUntraced(function* ({ by }) {
-    const { jump } = yield* Jumps
-    const users = yield* allWalletUsers
-    return (yield* jump(by)).map((jumped) => ({
-      ...jumped,
-      usedBy: users.filter(({ fingerprint }) => fingerprint === jumped.wallet).map(({ name }) => name)
-    }))
   })
 )

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
-import { ListTokens } from "../Control/controlRequests.ts"
+import { listTokens } from "../Chains/repairOperations.ts"
 import { decimalsOn, formatAmount, type NamedNetwork } from "../Domain/amountDecimals.ts"
-import { askDaemon, type ControlTarget } from "./askDaemon.ts"
+import { ask, type ControlTarget } from "./askDaemon.ts"
 import { type Common, controlTargetOf } from "./commonOptions.ts"
 
 /** What has an amount of base units: a receipt, an exception, a credit. */
@@ -19,7 +19,7 @@ export type ShowAmount = (network: NamedNetwork, amount: Amount) => string
  */
 export const amountsAt = Effect.fn("commands.amountsAt")(function* (place: ControlTarget) {
   const networks = yield* "socket" in place
-    ? Effect.orElseSucceed(askDaemon(place, "payments", new ListTokens()), () => undefined)
+    ? Effect.orElseSucceed(ask(place, listTokens, {}), () => undefined)
     : Effect.succeed(place.chains)
   const show: ShowAmount = (network, { amount, currency }) =>
     formatAmount(amount, currency, networks && decimalsOn(networks, network, currency))

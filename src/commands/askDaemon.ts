@@ -60,18 +60,15 @@ const connectTo = ({ control, database }: SettingsShape) =>
   )
 
 /** Asks the daemon of a database, where one runs; undefined where none does. Takes no lock, and starts nothing by itself. */
-export const askRunning = Effect.fn("commands.askRunning")(function* <
-  Request extends { readonly _tag: string },
-  I,
-  A,
-  AI,
-  E,
-  EI
->(place: SettingsShape, request: Request & Schema.SerializableWithResult<Request, I, never, A, AI, E, EI, never>) {
+export const askRunning = Effect.fn("commands.askRunning")(function* <In, InJson extends object, Out, OutJson, E, R>(
+  place: SettingsShape,
+  operation: Operation<In, InJson, Out, OutJson, E, R>,
+  json: InJson
+) {
   const socket = yield* connectTo(place)
   if (socket === undefined) return undefined
-  const answer = yield* throughDaemon(socket, yield* Effect.orDie(Schema.serialize(request)))
-  return yield* yield* Effect.mapError(Schema.deserializeExit(request, answer.exit), NotUnderstood.of)
+  const { exit } = yield* throughDaemon(socket, { _tag: operation.name, ...json })
+  return yield* yield* Effect.mapError(Schema.decodeUnknown(exitOf(operation))(exit), NotUnderstood.of)
 }, Effect.scoped)
 
 /** Whether a daemon serves this place. */

@@ -1,8 +1,8 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Duration, Effect, Either, Option } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
+import { readHealth } from "../Admin/healthOperation.ts"
 import type { backUp, backUpInto } from "../Backup.ts"
-import { ReadHealth } from "../Control/healthRequest.ts"
 import { Invocation } from "../Control/Invocation.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { askRunning } from "./askDaemon.ts"
@@ -52,7 +52,7 @@ const askDeadline = "5 seconds"
 
 /** Why the daemon takes the database's files for lost. One that cannot be asked keeps nobody from a backup. */
 const lostFilesOf = (settings: SettingsShape) =>
-  askRunning(settings, new ReadHealth()).pipe(
+  askRunning(settings, readHealth, {}).pipe(
     Effect.timeout(askDeadline),
     Effect.match({ onSuccess: (health) => health?.lostFiles, onFailure: () => undefined })
   )

@@ -11,11 +11,11 @@ import {
   ShowDelivery
 } from "../Control/deliveryRequests.ts"
 import type { DeliveryView } from "../Control/deliveryView.ts"
-import { ListEndpoints } from "../Control/endpointRequests.ts"
 import { modes } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
+import { listEndpoints } from "../Webhooks/endpointOperations.ts"
 import { succeeded } from "../Webhooks/queue/retryPolicy.ts"
-import { askDaemon, type ControlTarget, isDaemonAt } from "./askDaemon.ts"
+import { ask, askDaemon, type ControlTarget, isDaemonAt } from "./askDaemon.ts"
 import { type Common, common, controlTargetOf, UsageError } from "./commonOptions.ts"
 import { complain, print, table } from "./Output.ts"
 import { account, after, limit, mode, moment, moreOf, pageOf } from "./options.ts"
@@ -147,7 +147,7 @@ const renderCounts = (counts: { readonly ordered: number; readonly due: number; 
 const modesOf = Effect.fnUntraced(function* (place: ControlTarget, { account, mode, to }: Range) {
   if (Option.isSome(mode)) return [mode.value]
   if (Option.isNone(to)) return modes
-  const endpoints = yield* askDaemon(place, "webhooks redeliver", new ListEndpoints({ account, modes }))
+  const endpoints = yield* ask(place, listEndpoints, { account })
   return [endpoints.find(({ id }) => id === to.value)?.mode ?? "live"]
 })
 

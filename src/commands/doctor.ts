@@ -1,6 +1,6 @@
 import { Command } from "@effect/cli"
 import { Data, Effect } from "effect"
-import { ReadHealth } from "../Control/healthRequest.ts"
+import { readHealth } from "../Admin/healthOperation.ts"
 import { Invocation } from "../Control/Invocation.ts"
 import type { AskedDaemon, Silent } from "../Doctor/daemon.ts"
 import { type Finding, fail, ok } from "../Doctor/Finding.ts"
@@ -26,7 +26,7 @@ const configuration = (file: string, { chains }: SettingsShape): Finding =>
 
 /** Asks the daemon how it is. That it does not say is a finding. */
 const askHealth = (settings: SettingsShape): Effect.Effect<AskedDaemon, never, Invocation> =>
-  askRunning(settings, new ReadHealth()).pipe(
+  askRunning(settings, readHealth, {}).pipe(
     Effect.catchAll((error) =>
       Effect.succeed<Silent>(
         error._tag === "DaemonSilent"

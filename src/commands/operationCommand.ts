@@ -3,12 +3,13 @@
  * says what is wrong with them.
  */
 import { Args, Command, Options } from "@effect/cli"
-import { Effect, Either, Option, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { type Flag, fieldsOf, type InputField, jsonOf } from "../Auth/inputText.ts"
 import { decodeInput, type Operation } from "../Auth/operation.ts"
+import type { Invocation } from "../Control/Invocation.ts"
 import type { FieldProblem } from "../Domain/ApiError.ts"
 import { closest } from "../Domain/suggestion.ts"
-import { ask } from "./askDaemon.ts"
+import { ask, type ControlTarget } from "./askDaemon.ts"
 import { type Common, common, controlTargetOf, UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 
@@ -79,34 +80,58 @@ const wordingOf = (
 /** How the result of an operation is printed without `--json`, and what makes its command fail. */
 export interface Printing<OutJson, In> {
   /** On standard output. */
-  readonly print: (result: OutJson, input: In) => string
+  readonly print: (
+    result: OutJson,
+    input: In,
+    place: ControlTarget
+  ) => string | Effect.Effect<string, never, Invocation>
   /** On standard error, with `--json` never. */
   readonly explain?: (result: OutJson, input: In) => string | undefined
+  /** Refuses an input where the command can read the configuration. */
+  readonly checked?: (input: In, place: ControlTarget) => Effect.Effect<void, UsageError>
   /** Its output is printed, and is not what was wanted. */
   readonly failure?: (result: OutJson) => { readonly _tag: string; readonly message: string } | undefined
 }
 
 type Json = Readonly<Record<string, unknown>>
 
+/** Decodes an input that a command line gives, and says what is wrong with it by its options' names. */
+export const decoded = <In, InJson, Out, OutJson, E, R>(
+  operation: Operation<In, InJson, Out, OutJson, E, R>,
+  json: Json
+): Effect.Effect<In, UsageError> =>
+  Effect.mapError(decodeInput(operation, json), (problems) => {
+    const taken = takenFieldsOf(operation.fields)
+    return new UsageError({ message: problems.map((problem) => wordingOf(taken, json, problem)).join("\n") })
+  })
+
+/** Has an operation carried out, with what stands for absent fields and the ids that are drawn here. */
+export const askFor = <In, InJson extends object, Out, OutJson, E extends { readonly message: string }, R>(
+  place: ControlTarget,
+  operation: Operation<In, InJson, Out, OutJson, E, R>,
+  input: In
+) =>
+  Effect.gen(function* () {
+    const whole = yield* Effect.orDie(Schema.encode(operation.input)(input))
+    const result = yield* ask(place, operation, whole)
+    return yield* Effect.orDie(Schema.encode(operation.output)(result))
+  })
+
 /** Decodes an input that a command line gives, has the operation carried out and prints its result. */
 export const printOperation = <In, InJson extends object, Out, OutJson, E extends { readonly message: string }, R>(
   operation: Operation<In, InJson, Out, OutJson, E, R>,
-  { explain, failure, print: wording }: Printing<OutJson, In>,
+  { checked, explain, failure, print: wording }: Printing<OutJson, In>,
   json: Json,
   target: Common
 ) =>
   Effect.gen(function* () {
-    const input = decodeInput(operation, json)
-    if (Either.isLeft(input)) {
-      const taken = takenFieldsOf(operation.fields)
-      return yield* new UsageError({ message: input.left.map((problem) => wordingOf(taken, json, problem)).join("\n") })
-    }
-    // With what stands for absent fields, and the ids that are drawn here.
-    const whole = yield* Effect.orDie(Schema.encode(operation.input)(input.right))
-    const result = yield* ask(yield* controlTargetOf(target), operation, whole)
-    const encoded = yield* Effect.orDie(Schema.encode(operation.output)(result))
-    yield* print(target.json ? JSON.stringify(encoded) : wording(encoded, input.right))
-    const explanation = target.json ? undefined : explain?.(encoded, input.right)
+    const input = yield* decoded(operation, json)
+    const place = yield* controlTargetOf(target)
+    if (checked !== undefined) yield* checked(input, place)
+    const encoded = yield* askFor(place, operation, input)
+    const text = target.json ? JSON.stringify(encoded) : wording(encoded, input, place)
+    yield* print(typeof text === "string" ? text : yield* text)
+    const explanation = target.json ? undefined : explain?.(encoded, input)
     if (explanation !== undefined) yield* complain(explanation)
     const failed = failure?.(encoded)
     if (failed !== undefined) return yield* Effect.fail(failed)

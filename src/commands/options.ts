@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Clock, Duration, Effect, Option, Schema } from "effect"
-import { longestOverlap, longestPage } from "../Auth/inputFields.ts"
+import { longestPage } from "../Auth/inputFields.ts"
 import { chainNames, modes, type Network, networkKey } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { parseMoment } from "../Domain/moment.ts"
@@ -49,16 +49,6 @@ export const checkConfigured = (place: ControlTarget, network: Network) =>
     : new UsageError({
         message: `[chains.${networkKey(network)}] is not configured; there are ${place.chains.map(networkKey).join(", ")}`
       })
-
-/** An option with the number of a block, 0 or more. */
-export const blockNumber = (option: string, description: string) =>
-  Options.integer(option).pipe(
-    Options.withPseudoName("BLOCK"),
-    Options.withDescription(description),
-    Options.mapEffect((number) =>
-      number >= 0 ? Effect.succeed(number) : refuse(`--${option} must be the number of a block`)
-    )
-  )
 
 /** How many rows a list has, 1 to `longestPage`; `otherwise` unless given. */
 export const limitOf = (otherwise: number) =>
@@ -128,15 +118,6 @@ export const durationOption = (option: string) =>
       })
     )
   )
-
-/** How long a secret or a key still works beside the one that replaces it. */
-export const overlapOption = durationOption("overlap").pipe(
-  Options.mapEffect((length) =>
-    Duration.lessThanOrEqualTo(length, longestOverlap)
-      ? Effect.succeed(length)
-      : refuse(`--overlap must be at most ${longestOverlap}`)
-  )
-)
 
 /** A point in time, in Unix milliseconds: as ISO 8601 writes it, or how long ago it was. */
 export const moment = (option: string) =>

@@ -1,8 +1,8 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { readHealth } from "../../src/Admin/healthOperation.ts"
 import { revokeKey } from "../../src/Auth/keyOperations.ts"
-import { ReadHealth } from "../../src/Control/healthRequest.ts"
-import { ask, askDaemon } from "../../src/commands/askDaemon.ts"
+import { ask } from "../../src/commands/askDaemon.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
@@ -53,7 +53,7 @@ it.scopedLive("the daemon names each chain and worker that is not ready", () =>
       workers.condition("webhooks", () => "it hangs")
       workers.condition("settlement", () => undefined)
       workers.remark("log", () => "2 lines are missing")
-      const { troubled, unready } = yield* askDaemon(settings, "doctor", new ReadHealth())
+      const { troubled, unready } = yield* ask(settings, readHealth, {})
       expect(troubled).toEqual([{ name: "log", reason: "2 lines are missing" }])
       expect(unready).toContainEqual({ name: "webhooks", reason: "it hangs" })
       expect(unready.map(({ name }) => name)).not.toContain("settlement")

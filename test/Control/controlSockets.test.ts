@@ -151,13 +151,13 @@ it.live("malformed requests, and those that no command sends, are refused, witho
     const send = (bytes: string | Buffer) => exchange(`${settings.database.path}.sock`, bytes)
     const owner = { account: defaultAccount, mode: "test" }
     for (const request of [
-      { _tag: "JumpAddresses", by: -5 },
-      { _tag: "JumpAddresses", by: 1e9 },
-      { _tag: "JumpAddresses", by: 1.5 },
+      { _tag: "addresses jump", by: -5 },
+      { _tag: "addresses jump", by: 1e9 },
+      { _tag: "addresses jump", by: 1.5 },
       { _tag: createAccount.name, name: "x".repeat(10_000), sharedWallet: true },
       { _tag: createKey.name, ...owner, name: "\u0000", permissions },
       { _tag: createKey.name, ...owner, name: "shop", permissions: Array.from({ length: 99 }, () => permissions[0]) },
-      { _tag: "Rescan", chain: "base", mode: "test", from: -1 },
+      { _tag: "rescan", chain: "base", mode: "test", from: -1 },
       { ...{ _tag: "ListDeliveries", modes: ["test"], statuses: [], limit: 1 }, ...owner, since: 0, until: 1e300 }
     ]) {
       const answer = yield* send(`${JSON.stringify({ user: "mallory", request })}\n`)

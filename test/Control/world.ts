@@ -1,5 +1,6 @@
 import { connect } from "node:net"
 import { Clock, Effect, Fiber, Layer, Redacted } from "effect"
+import { readHealth } from "../../src/Admin/healthOperation.ts"
 import { listAlerts, showAlertSecret, testAlert } from "../../src/Alerts/alertOperations.ts"
 import { repairLayer, sendingLayer } from "../../src/App.ts"
 import * as AuditRepo from "../../src/Auth/AuditRepo.ts"
@@ -9,8 +10,8 @@ import { makeLoginLink } from "../../src/Auth/loginOperation.ts"
 import type { Access, AnyOperation } from "../../src/Auth/operation.ts"
 import { changeShop, showShop } from "../../src/Auth/shopOperations.ts"
 import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
+import { claimTransaction, listTokens, rescanBlocks } from "../../src/Chains/repairOperations.ts"
 import { Chains } from "../../src/Chains.ts"
-import * as Requests from "../../src/Control/controlRequests.ts"
 import * as Sockets from "../../src/Control/controlSockets.ts"
 import {
   ListDeliveries,
@@ -19,19 +20,19 @@ import {
   SendTest,
   ShowDelivery
 } from "../../src/Control/deliveryRequests.ts"
-import { ChangeEndpoint, ListEndpoints } from "../../src/Control/endpointRequests.ts"
 import { handlers } from "../../src/Control/handlers.ts"
-import { ReadHealth } from "../../src/Control/healthRequest.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
 import * as PaymentRequests from "../../src/Control/paymentRequests.ts"
 import { ask, askDaemon, type ControlTarget } from "../../src/commands/askDaemon.ts"
 import { EndpointId } from "../../src/Domain/Ids.ts"
 import { changeAccount, createAccount, listAccounts } from "../../src/Payments/addresses/accountOperations.ts"
+import { jumpAddresses } from "../../src/Payments/addresses/jumpOperation.ts"
 import { notedJumps } from "../../src/Payments/addresses/numberingJumps.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey, type SettingsShape } from "../../src/Settings.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"
 import { Reader } from "../../src/Sql.ts"
+import { changeEndpoint, listEndpoints } from "../../src/Webhooks/endpointOperations.ts"
 import { endpointContext } from "../../src/Webhooks/SigningKeys.ts"
 import { rotateSecret, showSecret } from "../../src/Webhooks/secretOperations.ts"
 import { DeliveryClient } from "../../src/Webhooks/transport/DeliveryClient.ts"
@@ -108,13 +109,13 @@ export const nameOf = (sample: Sample): string => ("operation" in sample ? sampl
 export const askSample = (place: ControlTarget, sample: Sample) =>
   "operation" in sample
     ? ask(place, sample.operation, sample.input)
-    : askDaemon(place, "test", sample.request as Requests.ListTokens)
+    : askDaemon(place, "test", sample.request as PaymentRequests.ListPayments)
 
 /** One valid request of every kind, with its expected audit row. */
 export const samples: ReadonlyArray<Sample> = [
   { operation: KeyOperations.listKeys, input: {} },
   { operation: listAccounts, input: {} },
-  { request: new Requests.ListTokens() },
+  { operation: listTokens, input: {} },
   { request: new PaymentRequests.ListPayments({ account, modes: [mode], limit: 10 }) },
   { request: new PaymentRequests.ShowPayment({ of: payment(1), limit: 10 }) },
   { request: new PaymentRequests.ListExceptions({ limit: 10 }) },
@@ -122,9 +123,9 @@ export const samples: ReadonlyArray<Sample> = [
     request: new ListDeliveries({ account, modes: [mode], since: 0, until: 1e15, statuses: ["failed"], limit: 10 })
   },
   { request: new ShowDelivery({ id: delivery }) },
-  { request: new ListEndpoints({ account, modes: [mode] }) },
+  { operation: listEndpoints, input: { account, mode } },
   { operation: showShop, input: { account } },
-  { request: new ReadHealth() },
+  { operation: readHealth, input: {} },
   { operation: listAudit, input: { limit: 10 } },
   { operation: listAlerts, input: {} },
   { operation: showAlertSecret, input: {}, act: "alerts secret", detail: {} },
@@ -220,7 +221,7 @@ export const samples: ReadonlyArray<Sample> = [
     act: "payments abandon",
     detail: { chain: "polygon", mode }
   },
-  { request: new Requests.JumpAddresses({ by: 5 }), act: "addresses jump", detail: { by: 5 } },
+  { operation: jumpAddresses, input: { by: 5 }, act: "addresses jump", detail: { by: 5 } },
   { request: new Redeliver({ id: delivery }), act: "webhooks redeliver", detail: { delivery } },
   {
     request: new RedeliverRange({ account, mode, status: "failed", since: 0, until: 86_400_000 }),
@@ -229,21 +230,24 @@ export const samples: ReadonlyArray<Sample> = [
   },
   { request: new SendTest({ endpoint }), act: "webhooks test", detail: { endpoint } },
   {
-    request: new ChangeEndpoint({
+    operation: changeEndpoint,
+    input: {
       id: endpoint,
       url: "https://shop.example.com/moved/4711",
       secret: "whsec_fedcba9876543210"
-    }),
+    },
     act: "webhooks change",
     detail: { endpoint, host: "shop.example.com", secret: "replaced" }
   },
   {
-    request: new Requests.Rescan({ chain: "base", mode, from: 7, to: 9 }),
+    operation: rescanBlocks,
+    input: { chain: "base", mode, from: 7, to: 9 },
     act: "rescan",
     detail: { chain: "base", mode, from: 7, to: 9 }
   },
   {
-    request: new Requests.Claim({ chain: "base", mode, txHash: hash }),
+    operation: claimTransaction,
+    input: { chain: "base", mode, txHash: hash },
     act: "claim",
     detail: { chain: "base", mode, txHash: hash }
   }

@@ -1,0 +1,50 @@
+import { Effect, Schema } from "effect"
+import packageJson from "../../package.json" with { type: "json" }
+import { lazily, operation } from "../Auth/operation.ts"
+import { networkKey } from "../Domain/Chain.ts"
+
+const Reason = Schema.Struct({ name: Schema.String, reason: Schema.String })
+
+/** What the daemon knows of itself and `tilld doctor` cannot see from outside. Only a daemon carries it out. */
+export const readHealth = operation({
+  name: "health",
+  summary: "How the daemon is: its version, and what is wrong with its chains and workers",
+  needs: "daemon",
+  input: {},
+  output: Schema.Struct({
+    version: Schema.String,
+    pid: Schema.Int,
+    /** Of its process, which owns its files. */
+    uid: Schema.Int,
+    /** Where its index mark is: the default depends on its environment. */
+    markFolder: Schema.String,
+    /** Chains and workers that are not ready, with the reason. */
+    unready: Schema.Array(Reason),
+    /** Chains and workers that are ready, and what is wrong with them: a provider that others deny, a log without a reader. */
+    troubled: Schema.Array(Reason),
+    /** Why it writes nothing: the database's path names other files than it has open. Absent where they are its own. */
+    lostFiles: Schema.optional(Schema.String)
+  }),
+  refusals: [],
+  run: Effect.fnUntraced(function* () {
+    const { Chains } = yield* lazily(() => import("../Chains.ts"))
+    const { Settings } = yield* lazily(() => import("../Settings.ts"))
+    const { StoreHealth } = yield* lazily(() => import("../Sql.ts"))
+    const { Workers } = yield* lazily(() => import("../Telemetry/Workers.ts"))
+    const chains = yield* Effect.flatMap(Chains, ({ health }) => health)
+    const workers = yield* Effect.flatMap(Workers, ({ health }) => health)
+    const { database } = yield* Settings
+    const parts = [...chains.map((chain) => ({ ...chain, name: networkKey(chain) })), ...workers]
+    return {
+      version: packageJson.version,
+      pid: process.pid,
+      uid: process.getuid?.() ?? 0,
+      markFolder: database.markFolder,
+      unready: parts
+        .filter(({ ready }) => !ready)
+        .map(({ name, reason }) => ({ name, reason: reason ?? "it is not ready yet" })),
+      troubled: parts.flatMap(({ name, ready, reason }) => (ready && reason !== undefined ? [{ name, reason }] : [])),
+      lostFiles: (yield* StoreHealth).refusal()?.message
+    }
+  })
+})

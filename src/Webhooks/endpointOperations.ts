@@ -1,0 +1,113 @@
+/** What an operator does with webhook endpoints: list them, change one of any account. */
+import { Effect, Redacted, Schema } from "effect"
+import { AccountField, durationUpTo, longestOverlap, maybe, NotFound, SomeMode, Time } from "../Auth/inputFields.ts"
+import { asked } from "../Auth/inputText.ts"
+import { lazily, operation } from "../Auth/operation.ts"
+import { Mode, modes } from "../Domain/Chain.ts"
+import { EventKind } from "../Domain/Event.ts"
+import { must } from "../Domain/must.ts"
+import { RotationUnderWay, SecretUnreadable } from "../Domain/SecretErrors.ts"
+
+const endpointsRepo = lazily(() => import("./queue/EndpointsRepo.ts"))
+const sql = lazily(() => import("../Sql.ts"))
+
+const ListedEndpoint = Schema.Struct({
+  id: Schema.String,
+  account: Schema.String,
+  mode: Mode,
+  url: Schema.String,
+  events: Schema.Array(EventKind),
+  createdAt: Time
+})
+export type ListedEndpointJson = typeof ListedEndpoint.Encoded
+
+export const listEndpoints = operation({
+  name: "webhooks endpoints",
+  summary: "Show the registered endpoints of an account, without their secrets",
+  needs: "store",
+  input: { account: AccountField, mode: SomeMode },
+  output: Schema.Array(ListedEndpoint),
+  refusals: [],
+  run: Effect.fnUntraced(function* ({ account, mode: only }) {
+    const { list } = yield* endpointsRepo
+    const { Reader } = yield* sql
+    const reader = yield* Reader
+    const each = Effect.forEach(
+      modes.filter((mode) => mode === (only ?? mode)),
+      (mode) => list(reader, { account, mode }),
+      { concurrency: 1 }
+    )
+    return (yield* each).flat()
+  })
+})
+
+/** The change is not possible. Nothing was changed. */
+export class ChangeRefused extends Schema.TaggedError<ChangeRefused>()("ChangeRefused", { message: Schema.String }) {}
+
+/** Only the host is logged: the rest of a URL may contain a secret of the merchant. */
+const hostOf = (url: string | undefined) => (url !== undefined && URL.canParse(url) ? new URL(url).host : undefined)
+
+export const changeEndpoint = operation({
+  name: "webhooks change",
+  summary: "Change an endpoint's URL, kinds of events or secret; nothing that is pending is lost",
+  needs: "sending",
+  input: {
+    id: asked(Schema.String, {
+      about: "The endpoint, wh_…, as tilld webhooks endpoints shows it",
+      value: "ENDPOINT",
+      isArgument: true
+    }),
+    url: asked(maybe(Schema.String), { about: "Where its events go from now on, those that are pending too" }),
+    events: asked(
+      maybe(
+        Schema.Array(must(`be one of ${EventKind.literals.join(", ")}`, EventKind)).pipe(
+          Schema.minItems(1, { message: () => "must have at least one" })
+        )
+      ),
+      { about: `The kinds that it receives: of ${EventKind.literals.join(", ")}`, value: "A,B" }
+    ),
+    secret: asked(
+      maybe(
+        must(
+          "be whsec_ followed by 16 to 256 visible characters",
+          Schema.String.pipe(Schema.pattern(/^whsec_[^\s\p{C}]{16,256}$/u))
+        )
+      ),
+      { about: "Its new secret: a file, or - to read it from standard input", value: "FILE" }
+    ),
+    overlap: asked(maybe(durationUpTo(longestOverlap)), {
+      about: "With a new secret: how long the present one still signs; otherwise 24h",
+      value: "DURATION"
+    })
+  },
+  check: ({ events, overlap, secret, url }) => {
+    if (overlap !== undefined && secret === undefined) return "--overlap needs --secret or --new-secret"
+    return url === undefined && events === undefined && secret === undefined
+      ? "Say what to change: --url, --events, --secret or --new-secret"
+      : undefined
+  },
+  output: ListedEndpoint,
+  refusals: [NotFound, ChangeRefused, RotationUnderWay, SecretUnreadable],
+  audit: ({ events, id, secret, url }) => ({
+    ...{ endpoint: id, host: hostOf(url), events, secret: secret && "replaced" }
+  }),
+  run: Effect.fnUntraced(function* ({ id, secret, ...change }) {
+    const { Webhooks } = yield* lazily(() => import("../Webhooks.ts"))
+    const { byId } = yield* endpointsRepo
+    const { Reader } = yield* sql
+    const webhooks = yield* Webhooks
+    const noEndpoint = new NotFound({ message: `There is no endpoint ${id}: tilld webhooks endpoints names them` })
+    const endpoint = yield* byId(yield* Reader, id)
+    if (endpoint === undefined) return yield* noEndpoint
+    const changed = yield* webhooks
+      .change(endpoint, id, { ...change, secret: secret === undefined ? undefined : Redacted.make(secret) })
+      .pipe(
+        Effect.catchTags({
+          SecretReplaced: Effect.die,
+          TargetRefused: ({ message }) => new ChangeRefused({ message: `--url ${message}` }),
+          QuotaExceeded: ({ message }) => new ChangeRefused({ message })
+        })
+      )
+    return changed === undefined ? yield* noEndpoint : changed
+  })
+})
