@@ -73,6 +73,7 @@ const nameOf = (usage: string): string =>
 const formatLine = (line: string, words: ReadonlyArray<string>): ReadonlyArray<string> => {
   const plain = stripVTControlCharacters(line)
   if (/^[A-Z]+$/.test(plain)) return ["", line]
+  if (/^ *--/.test(plain)) return [`  ${line.replaceAll(" | ", "|")}`]
   if (plain.startsWith("$ ")) return usage(plain, words)
   const [, command, description] = /^ {2}- (.*?) {2,}(\S.*)$/.exec(plain) ?? []
   if (command !== undefined && description !== undefined) return commandRow(nameOf(command), description)

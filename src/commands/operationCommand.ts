@@ -44,7 +44,8 @@ const optionOf = ({ flag, isOptional, kind, shown }: TakenField): Options.Option
       isGiven ? Option.some(true) : Option.none()
     )
   }
-  const option = kind.is === "word" ? Options.choice(name, kind.of) : Options.withPseudoName(Options.text(name), value)
+  // As text, so that the schema says what is wrong with it.
+  const option = Options.withPseudoName(Options.text(name), kind.is === "word" ? kind.of.join("|") : value)
   const described = Options.withDescription(option, about)
   if (kind.is === "list") {
     return Options.map(Options.repeated(described), (given) => (given.length > 0 ? Option.some(given) : Option.none()))

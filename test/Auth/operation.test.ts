@@ -1,0 +1,99 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Either } from "effect"
+import { decodeForm, fieldsOf, jsonOf } from "../../src/Auth/inputText.ts"
+import { changeKey, createKey, listKeys, rollKey } from "../../src/Auth/keyOperations.ts"
+import { makeLoginLink } from "../../src/Auth/loginOperation.ts"
+import { type AnyOperation, decodeInput } from "../../src/Auth/operation.ts"
+import { changeShop } from "../../src/Auth/shopOperations.ts"
+import { claimTransaction, rescanBlocks } from "../../src/Chains/repairOperations.ts"
+import { allOperations } from "../../src/Control/operations.ts"
+import { UsageError } from "../../src/commands/commonOptions.ts"
+import { decoded } from "../../src/commands/operationCommand.ts"
+import { changeAccount, createAccount } from "../../src/Payments/addresses/accountOperations.ts"
+import { jumpAddresses } from "../../src/Payments/addresses/jumpOperation.ts"
+import { changeEndpoint } from "../../src/Webhooks/endpointOperations.ts"
+import { rotateSecret } from "../../src/Webhooks/secretOperations.ts"
+
+const key = { mode: "test", name: "shop" }
+const network = { chain: "base", mode: "test" }
+
+/** An operation, a right input, one field that is wrong, and the words that refuse it. */
+const wrong: ReadonlyArray<readonly [AnyOperation, object, field: string, text: string, words: string]> = [
+  [createKey, key, "mode", "prod", "must be live or test"],
+  [createKey, key, "name", "\u0007", "must be 1 to 100 printable characters"],
+  [createKey, key, "name", "x".repeat(101), "must be 1 to 100 printable characters"],
+  [createKey, key, "account", "../x", "must be an account's id, as tilld accounts list shows it"],
+  [createKey, key, "expires", "0s", "must be a duration such as 24h, above zero and at most 3650 days"],
+  [createKey, key, "expires", "soon", "must be a duration such as 24h, above zero and at most 3650 days"],
+  [createKey, key, "perMinute", "0", "must be a whole number from 1 to 1000000"],
+  [createKey, key, "perHour", "1.5", "must be a whole number from 1 to 100000000"],
+  [createKey, key, "id", "key_1", "must be the id of a new key, key_ and 22 random characters, or absent"],
+  [listKeys, {}, "limit", "1001", "must be a whole number from 1 to 1000"],
+  [rollKey, { id: "key_1" }, "overlap", "31d", "must be a duration such as 24h, at most 30 days"],
+  [rotateSecret, { mode: "test" }, "overlap", "-1h", "must be a duration such as 24h, at most 30 days"],
+  [makeLoginLink, { name: "Ada" }, "account", "no account", "must be an account's id, as tilld accounts list shows it"],
+  [changeAccount, { id: "default" }, "quota", "many", "must be a size such as 500MB or 5GB, at least 1MB, or none"],
+  [
+    createAccount,
+    { name: "Shop" },
+    "liveXpub",
+    "x",
+    "must be the extended public key (xpub…) of an account, m/44'/60'/n'"
+  ],
+  [changeShop, {}, "accent", "red", "must be a colour such as #1f5fd1"],
+  [changeEndpoint, { id: "wh_1" }, "secret", "short", "must be whsec_ followed by 16 to 256 visible characters"],
+  [rescanBlocks, network, "from", "-1", "must be the number of a block"],
+  [claimTransaction, network, "txHash", "0x12", "must be the hash of a transaction: 0x and 64 hex digits"],
+  [jumpAddresses, {}, "by", "50001", "must be 1 to 50000"]
+]
+
+const cases = wrong.map(([operation, right, field, text, words]) => ({
+  ...{ of: operation.name, given: text.slice(0, 20), operation, right, field, text, words }
+}))
+
+it.effect.each(cases)("$of: $field $given is refused with the same words as JSON, form and command line", (one) =>
+  Effect.gen(function* () {
+    const { field, operation, right, text, words } = one
+    const taken = fieldsOf(operation.fields).find(({ name }) => name === field)
+    const json = { ...right, [field]: taken && jsonOf(taken, text) }
+    const byJson = decodeInput(operation, json)
+    expect(byJson).toEqual(Either.left([{ path: field, message: words }]))
+    const others = Object.fromEntries(Object.entries(right).filter(([name]) => name !== field))
+    expect(decodeForm(operation, new URLSearchParams({ [field]: text }), [field], others)).toEqual(byJson)
+    const refused = yield* Effect.flip(decoded(operation, json))
+    expect(refused).toBeInstanceOf(UsageError)
+    expect(refused.message).toContain(words)
+  })
+)
+
+it("an unknown field is refused, and so is an input without what is required", () => {
+  expect(decodeInput(createKey, { ...key, colour: "red" })).toEqual(
+    Either.left([{ path: "colour", message: "is not known" }])
+  )
+  expect(decodeInput(createKey, { mode: "test" })).toEqual(Either.left([{ path: "name", message: "is required" }]))
+})
+
+it("a rule of the whole input is refused once its fields are right", () => {
+  expect(decodeInput(changeKey, { id: "key_1" })).toEqual(
+    Either.left([{ path: "", message: "Say what to change: --ip, --per-minute or --per-hour" }])
+  )
+})
+
+it("a form's empty texts are absent, null or an empty list, and its items are named in what is wrong", () => {
+  const form = new URLSearchParams({ ips: "", perMinute: "", perHour: "5" })
+  expect(decodeForm(changeKey, form, ["ips", "perMinute", "perHour"], { id: "key_1" })).toEqual(
+    Either.right({ id: "key_1", ips: [], perMinute: null, perHour: 5 })
+  )
+  form.set("ips", "192.0.2.1 nowhere")
+  expect(decodeForm(changeKey, form, ["ips"], { id: "key_1" })).toMatchObject({
+    left: [{ path: "ips", message: expect.stringMatching(/^nowhere: must be an IP address/) }]
+  })
+})
+
+it("operations have names of their own, and each that administers says what its audit row has", () => {
+  const names = allOperations.map(({ name }) => name)
+  expect(new Set(names).size).toBe(names.length)
+  for (const { access, audit, name } of allOperations) {
+    expect(access, name).toBe(audit === undefined ? "read" : "administer")
+  }
+})
