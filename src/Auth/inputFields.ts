@@ -35,9 +35,6 @@ export const durationUpTo = (longest: string & Duration.DurationInput, isZeroTak
     })
   )
 
-/** The longest overlap in which two secrets sign, or two keys work. */
-export const longestOverlap = "30 days"
-
 /** The longest name of an account or a key. */
 export const nameLength = 100
 

@@ -6,11 +6,11 @@ import { Mode } from "../Domain/Chain.ts"
 import { ApiKeyId, newApiKeyId } from "../Domain/Ids.ts"
 import { IpRange } from "../Domain/IpRange.ts"
 import { must } from "../Domain/must.ts"
+import { longestOverlap } from "../Domain/overlap.ts"
 import {
   AccountField,
   durationUpTo,
   GivenName,
-  longestOverlap,
   ModeField,
   maybe,
   NotFound,

@@ -1,10 +1,11 @@
 import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
-import { Schema } from "effect"
+import { Duration, Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
 import { errorBody, idempotencyErrors } from "../Domain/ApiError.ts"
 import { EventKind } from "../Domain/Event.ts"
 import { inLog } from "../Domain/inLog.ts"
 import { alternatives, must } from "../Domain/must.ts"
+import { longestOverlap } from "../Domain/overlap.ts"
 import { idPattern, text, timestamp } from "../Domain/textSchemas.ts"
 import { HttpsUrl } from "../Domain/Url.ts"
 import { withStatus } from "../Domain/withStatus.ts"
@@ -42,12 +43,11 @@ export const CreateEndpointBody = Schema.Struct({
   description: "Where events are to go. Unknown fields are refused."
 })
 
-/** The longest time that an endpoint's former secret also signs. Seconds. */
-const longestOverlap = 604_800
+const longestSeconds = Duration.toSeconds(longestOverlap)
 
 const OverlapSeconds = must(
-  `be an integer from 0 to ${longestOverlap}, in seconds, with a secret`,
-  Schema.Number.pipe(Schema.int(), Schema.between(0, longestOverlap)),
+  `be an integer from 0 to ${longestSeconds}, in seconds, with a secret`,
+  Schema.Number.pipe(Schema.int(), Schema.between(0, longestSeconds)),
   { about: "How long the former secret also signs", byDefault: 86_400, log: "shown" }
 )
 

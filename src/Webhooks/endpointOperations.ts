@@ -1,11 +1,12 @@
 /** What an operator does with webhook endpoints: list them, change one of any account. */
 import { Effect, Redacted, Schema } from "effect"
-import { AccountField, durationUpTo, longestOverlap, maybe, NotFound, SomeMode, Time } from "../Auth/inputFields.ts"
+import { AccountField, durationUpTo, maybe, NotFound, SomeMode, Time } from "../Auth/inputFields.ts"
 import { asked } from "../Auth/inputText.ts"
 import { lazily, operation } from "../Auth/operation.ts"
 import { Mode, modes } from "../Domain/Chain.ts"
 import { EventKind } from "../Domain/Event.ts"
 import { must } from "../Domain/must.ts"
+import { longestOverlap } from "../Domain/overlap.ts"
 import { RotationUnderWay, SecretUnreadable } from "../Domain/SecretErrors.ts"
 
 const endpointsRepo = lazily(() => import("./queue/EndpointsRepo.ts"))

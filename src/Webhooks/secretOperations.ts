@@ -1,10 +1,11 @@
 /** The default secret of an account and mode, which signs webhooks to payments' own webhookUrl. */
 import { Duration, Effect, Redacted, Schema } from "effect"
-import { AccountField, durationUpTo, longestOverlap, ModeField, maybe, otherwise, Time } from "../Auth/inputFields.ts"
+import { AccountField, durationUpTo, ModeField, maybe, otherwise, Time } from "../Auth/inputFields.ts"
 import { asked } from "../Auth/inputText.ts"
 import { lazily, operation } from "../Auth/operation.ts"
 import { UnknownAccount } from "../Domain/AccountErrors.ts"
 import type { AccountId } from "../Domain/Ids.ts"
+import { longestOverlap } from "../Domain/overlap.ts"
 import { RotationUnderWay, SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import type { SecretPair } from "./secretPair.ts"
 

@@ -41,11 +41,11 @@ layer(app, { excludeTestServices: true })("a change of a webhook endpoint over H
     [{ url: "http://192.0.2.1" }, { url: "must be an https URL of at most 2048 characters, without user info" }],
     [{ events: [] }, { events: "must have at least one event kind" }],
     [{ secret: "whsec_short" }, { secret: "must be whsec_ followed by 16 to 256 visible characters" }],
-    ...[-1, 604_801, 1.5, "60", null].map(
+    ...[-1, 2_592_001, 1.5, "60", null].map(
       (overlapSeconds) =>
         [
           { secret: next, overlapSeconds },
-          { overlapSeconds: "must be an integer from 0 to 604800, in seconds, with a secret" }
+          { overlapSeconds: "must be an integer from 0 to 2592000, in seconds, with a secret" }
         ] as const
     ),
     [{ id: "wh_x" }, { id: "is not a field of this endpoint" }]

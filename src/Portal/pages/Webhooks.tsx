@@ -1,10 +1,10 @@
 /** Webhook endpoints: list with how they are doing, add, change, test, rotate, delete. */
 import { Effect, Either, Redacted } from "effect"
 import { type Act, audited } from "../../Auth/auditLog.ts"
-import { longestOverlap } from "../../Auth/inputFields.ts"
 import type { Accounts } from "../../Auth.ts"
 import { EventKind } from "../../Domain/Event.ts"
 import { EndpointId, newEndpointId } from "../../Domain/Ids.ts"
+import { longestOverlap } from "../../Domain/overlap.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import { parseUrl } from "../../Domain/Url.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
