@@ -97,16 +97,43 @@ const problemOf = ({ _tag, message, path }: ParseResult.ArrayFormatterIssue): Fi
   message: _tag === "Missing" ? "is required" : _tag === "Unexpected" ? "is not known" : message
 })
 
+/** Most problems of an input that are listed. */
+const mostProblems = 20
+
+/** The first problem of each field. */
+const problemsOf = (issues: ReadonlyArray<ParseResult.ArrayFormatterIssue>): ReadonlyArray<FieldProblem> => {
+  const byPath = new Map<string, FieldProblem>()
+  for (const issue of issues) {
+    const problem = problemOf(issue)
+    if (!byPath.has(problem.path)) byPath.set(problem.path, problem)
+  }
+  const listed = [...byPath.values()].slice(0, mostProblems)
+  const more = byPath.size - listed.length
+  return more === 0 ? listed : [...listed, { path: "", message: `has ${more} problems more` }]
+}
+
+/** Most fields, and items of a list, that a schema looks at: each wrong one costs it far more than JSON took to parse it. */
+const mostFields = 100
+const mostItems = 1_000
+
+const bounded = (json: unknown): Either.Either<unknown, ReadonlyArray<FieldProblem>> => {
+  const fields = Object.entries(json ?? {})
+  if (fields.length > mostFields) return Either.left([{ path: "", message: `must have ${mostFields} fields at most` }])
+  const long = fields.find(([, value]) => Array.isArray(value) && value.length > mostItems)
+  return long === undefined
+    ? Either.right(json)
+    : Either.left([{ path: long[0], message: `must have ${mostItems} items at most` }])
+}
+
 /** Decodes an input, from JSON, a form or a command line. Left: all of its problems, the first one of each field. */
 export const decodeInput = <In, InJson>(
   { check, input }: Pick<Operation<In, InJson, unknown, unknown, unknown, unknown>, "check" | "input">,
   json: unknown
 ): Either.Either<In, ReadonlyArray<FieldProblem>> =>
-  Schema.decodeUnknownEither(input, { errors: "all", onExcessProperty: "error" })(json).pipe(
-    Either.mapLeft((error): ReadonlyArray<FieldProblem> => {
-      const problems = ParseResult.ArrayFormatter.formatErrorSync(error).map(problemOf)
-      return problems.filter(({ path }, i) => problems.findIndex((one) => one.path === path) === i)
-    }),
+  Either.flatMap(bounded(json), Schema.decodeUnknownEither(input, { errors: "all", onExcessProperty: "error" })).pipe(
+    Either.mapLeft((error) =>
+      error instanceof ParseResult.ParseError ? problemsOf(ParseResult.ArrayFormatter.formatErrorSync(error)) : error
+    ),
     Either.flatMap((decoded) => {
       const message = check?.(decoded)
       return message === undefined ? Either.right(decoded) : Either.left([{ path: "", message }])

@@ -73,6 +73,18 @@ it("an unknown field is refused, and so is an input without what is required", (
   expect(decodeInput(createKey, { mode: "test" })).toEqual(Either.left([{ path: "name", message: "is required" }]))
 })
 
+it("of many problems the first twenty are listed, and a list of thousands is refused as a whole", () => {
+  const withItems = (count: number) => ({ ...key, ips: Array.from({ length: count }, () => "x") })
+  const refused = Either.getOrThrow(Either.flip(decodeInput(createKey, withItems(90))))
+  expect(refused).toHaveLength(21)
+  expect(refused.at(-1)).toEqual({ path: "", message: "has 70 problems more" })
+  expect(decodeInput(createKey, withItems(1_001))).toEqual(
+    Either.left([{ path: "ips", message: "must have 1000 items at most" }])
+  )
+  const fields = Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`x${i}`, 1]))
+  expect(decodeInput(createKey, fields)).toEqual(Either.left([{ path: "", message: "must have 100 fields at most" }]))
+})
+
 it("a rule of the whole input is refused once its fields are right", () => {
   expect(decodeInput(changeKey, { id: "key_1" })).toEqual(
     Either.left([{ path: "", message: "Say what to change: --ip, --per-minute or --per-hour" }])
