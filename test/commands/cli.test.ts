@@ -222,7 +222,7 @@ liveTest("bad usage is told on standard error, with exit code 2", function* () {
   const { tilld } = yield* installation
   const wrong: ReadonlyArray<readonly [args: ReadonlyArray<string>, said: string]> = [
     [["keys", "create", "--name", "x"], "--mode"],
-    [["keys", "create", "--mode", "prod", "--name", "x"], "live, test"],
+    [["keys", "create", "--mode", "prod", "--name", "x"], "--mode must be live or test"],
     [
       ["keys", "create", "--mode", "test", "--name", "x", "--permissions", "payments:reed"],
       "did you mean payments:read"
