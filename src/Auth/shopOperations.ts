@@ -1,18 +1,12 @@
 /** How the checkout of an account looks. */
 import { Effect, Schema } from "effect"
 import { LogoRefused, UnknownAccount } from "../Domain/AccountErrors.ts"
-import type { AccountId } from "../Domain/Ids.ts"
 import { must } from "../Domain/must.ts"
 import { Accent, FrameOrigin, LogoFile, mostFrameOrigins, Shop, ShopName, Website } from "../Domain/Shop.ts"
 import { AccountField, maybe } from "./inputFields.ts"
 import { asked, type Flag } from "./inputText.ts"
+import { mustExist } from "./mustExist.ts"
 import { lazily, operation } from "./operation.ts"
-
-const mustExist = Effect.fnUntraced(function* (account: AccountId) {
-  const { Accounts } = yield* lazily(() => import("./Accounts.ts"))
-  const accounts = yield* Accounts
-  if (!(yield* accounts.exists(account))) return yield* UnknownAccount.of(account)
-})
 
 /** A part of a shop: absent stays, null is taken away. */
 const part = <A>(rule: string, schema: Schema.Schema<A, string>, { about, value }: Pick<Flag, "about" | "value">) =>

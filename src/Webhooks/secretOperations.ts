@@ -2,9 +2,9 @@
 import { Duration, Effect, Redacted, Schema } from "effect"
 import { AccountField, durationUpTo, ModeField, maybe, otherwise, Time } from "../Auth/inputFields.ts"
 import { asked } from "../Auth/inputText.ts"
+import { mustExist } from "../Auth/mustExist.ts"
 import { lazily, operation } from "../Auth/operation.ts"
 import { UnknownAccount } from "../Domain/AccountErrors.ts"
-import type { AccountId } from "../Domain/Ids.ts"
 import { longestOverlap } from "../Domain/overlap.ts"
 import { RotationUnderWay, SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import type { SecretPair } from "./secretPair.ts"
@@ -20,12 +20,6 @@ export type SecretJson = typeof Secret.Encoded
 const shown = ({ current, previous }: SecretPair) => ({
   secret: Redacted.value(current),
   previous: previous && { secret: Redacted.value(previous.secret), until: previous.until }
-})
-
-const mustExist = Effect.fnUntraced(function* (account: AccountId) {
-  const { Accounts } = yield* lazily(() => import("../Auth.ts"))
-  const accounts = yield* Accounts
-  if (!(yield* accounts.exists(account))) return yield* UnknownAccount.of(account)
 })
 
 export const showSecret = operation({

@@ -244,7 +244,10 @@ const create: PortalHandler<Needs> = (viewer, { form }) =>
     const refused = (problems: FormState["problems"]) =>
       newAccountPage(viewer, { id: "account", typed: withoutKeys(form), problems }, 422)
     const sharedWallet = textOf(form, "liveXpub") + textOf(form, "testXpub") === ""
-    const read = decodeForm(createAccount, form, ["id", "name", "liveXpub", "testXpub"], { sharedWallet })
+    const read = decodeForm(createAccount, form, ["name", "liveXpub", "testXpub"], {
+      id: textOf(form, "id"),
+      sharedWallet
+    })
     if (Either.isLeft(read)) return refused(read.left)
     const { id } = read.right
     const accounts = yield* Accounts

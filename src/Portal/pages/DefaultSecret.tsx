@@ -13,6 +13,7 @@ import { blank, type FormState, Hidden, PostForm, Select } from "../components/F
 import { NewSecret } from "../components/NewSecret.tsx"
 import { Facts } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
+import { textOf } from "../fields.ts"
 import { framedReply } from "../framedReply.tsx"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { callerOf, mayAs, type Viewer } from "../Viewer.ts"
@@ -111,7 +112,10 @@ const rotate: PortalHandler<Needs> = (viewer, { form }) =>
   Effect.gen(function* () {
     const refused = (message: string) =>
       show(viewer, { id: "rotation", typed: form, problems: [{ path: "overlap", message }] })
-    const read = decodeForm(rotateSecret, form, ["overlap", "replaces"], viewer.owner)
+    const read = decodeForm(rotateSecret, form, ["overlap"], {
+      ...viewer.owner,
+      replaces: textOf(form, "replaces")
+    })
     if (Either.isLeft(read)) return yield* refused(read.left.map(({ message }) => message).join("; "))
     return yield* carryOut(rotateSecret, read.right, callerOf(viewer)).pipe(
       Effect.map((secret) => shownOnce(viewer, secret, read.right.replaces === markOf(undefined))),

@@ -14,6 +14,7 @@ import type { Writer } from "../../Sql.ts"
 import { blank, type FormState, PostForm } from "../components/Form.tsx"
 import { Paging } from "../components/Table.tsx"
 import { Notice } from "../components/values.tsx"
+import { textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
 import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
@@ -78,8 +79,8 @@ const create: PortalHandler<Keys | Settings | Writer> = (viewer, { form }) =>
   Effect.gen(function* () {
     const refused = (...problems: ReadonlyArray<FieldProblem>) =>
       newKeyPage(viewer, { id: "key", typed: form, problems }, 422)
-    const names = ["id", "name", "permissions", "expires", ...termNames] as const
-    const read = decodeForm(createKey, form, names, viewer.owner)
+    const names = ["name", "permissions", "expires", ...termNames] as const
+    const read = decodeForm(createKey, form, names, { id: textOf(form, "id"), ...viewer.owner })
     if (Either.isLeft(read)) return refused(...read.left)
     const key = read.right
     return yield* carryOut(createKey, key, callerOf(viewer)).pipe(
@@ -140,7 +141,7 @@ const roll = ofKey<Keys | Writer>(
   Effect.fnUntraced(function* (viewer, key, form) {
     const refused = (problems: FormState["problems"]) =>
       keyPage(viewer, key, undefined, { id: "roll", typed: form, problems })
-    const read = decodeForm(rollKey, form, ["to", "overlap"], { id: key.id })
+    const read = decodeForm(rollKey, form, ["overlap"], { id: key.id, to: textOf(form, "to") })
     if (Either.isLeft(read)) return yield* refused(read.left)
     const { to } = read.right
     const keys = yield* Keys
