@@ -225,9 +225,13 @@ export class Ledger extends Books {
     // Of coins without a transaction it may be that only who has lied of them has the states, and a few wei are looked for
     // at the end alone, when the other provider may have no state of then: an exception tells of them.
     const isDust = sum(known) <= BigInt(payment.amount) / 1000n
-    const isTold = (isDoubtful || isDust) && this.isToldAsUnattributed(payment)
-    const certain = known.filter(({ credit }) => !(isTold && this.isToldByBalance(payment, credit)))
-    if (sum(certain) >= BigInt(payment.amount)) fail(`and ${sum(certain)} came in time`)
+    const isTold = this.isToldAsUnattributed(payment)
+    const without = (isLeft: boolean) =>
+      known.filter(({ credit }) => !(isLeft && isTold && this.isToldByBalance(payment, credit)))
+    const enough = without(isDoubtful || isDust)
+    if (sum(enough) >= BigInt(payment.amount)) fail(`and ${sum(enough)} came in time`)
+    // A part that no two providers have the states of does not count either: `docs/exceptions.md` says so.
+    const certain = without(isDoubtful || isDust || !watched.keepsStates)
     // Dust that one of two providers has in another block counts once its blocks are deep.
     const isOpenDust = isDust && watched.isGarbled()
     if (reason !== "insufficient_amount" && certain.length > 0 && !isOpenDust) fail(`and ${sum(certain)} came in time`)

@@ -219,6 +219,7 @@ export class Place {
       isGarbled: () => this.#isGarbled,
       isLiedAbout: (address) => this.#isLiedAbout(address),
       tellsInside: this.providers.filter(({ traits }) => traits.traces || traits.stateDepth > 1_000).length > 1,
+      keepsStates: this.providers.filter(({ traits }) => traits.stateDepth > 1_000).length > 1,
       // Two of three have the right ones.
       areTimesWrong: () => this.#areTimesWrong && this.providers.length < 3,
       isOneTimeWrong: () => this.#areTimesWrong,

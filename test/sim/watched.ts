@@ -27,6 +27,8 @@ export interface Watched {
   readonly isLiedAbout: (address: string) => boolean
   /** Two providers can tell of old blocks what moved inside contracts. */
   readonly tellsInside: boolean
+  /** Two providers keep the states of old blocks. */
+  readonly keepsStates: boolean
   /** Blocks had times that are not theirs, and may be taken for them in the end. */
   readonly areTimesWrong: () => boolean
   /** Blocks had times that are not theirs: what is provisional may go by one provider's. */
