@@ -99,6 +99,9 @@ export const MomentField = must(
   })
 )
 
+/** As the audit log has it. */
+export const momentText = Schema.encodeSync(MomentField)
+
 /** Both modes, or one. */
 export const SomeMode = asked(maybe(must("be live or test", Mode)), {
   about: "live moves real funds, test does not; otherwise both"
@@ -122,6 +125,12 @@ export const AccountField = asked(
 
 /** A time: Unix milliseconds here, as ISO 8601 writes it in JSON. */
 export const Time = Schema.transform(Schema.String, Schema.Number, { strict: true, decode: Date.parse, encode: iso })
+
+/** A transaction's hash, in lower case. */
+export const HashField = must(
+  "be a transaction's hash: 0x and 64 hexadecimal digits",
+  Schema.compose(Schema.Lowercase, Schema.String.pipe(Schema.pattern(/^0x[0-9a-f]{64}$/)))
+)
 
 /** A rate limit, in requests; null: as configured. */
 export const rateField = (of: string, highest: number) =>

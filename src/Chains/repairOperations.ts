@@ -1,6 +1,6 @@
 /** What an operator does where the ledger lacks money: read blocks again, or count the money of one transaction. */
 import { Effect, Schema } from "effect"
-import { ChainField, ModeField, maybe } from "../Auth/inputFields.ts"
+import { ChainField, HashField, ModeField, maybe } from "../Auth/inputFields.ts"
 import { asked } from "../Auth/inputText.ts"
 import { lazily, operation } from "../Auth/operation.ts"
 import { ChainName, Mode, type Network } from "../Domain/Chain.ts"
@@ -74,13 +74,11 @@ export const claimTransaction = operation({
   input: {
     chain: ChainField,
     mode: ModeField,
-    txHash: asked(
-      must(
-        "be the hash of a transaction: 0x and 64 hex digits",
-        Schema.compose(Schema.Lowercase, Schema.String.pipe(Schema.pattern(/^0x[0-9a-f]{64}$/)))
-      ),
-      { about: "The transaction: 0x and 64 hex digits", value: "TXHASH", isArgument: true }
-    )
+    txHash: asked(HashField, {
+      about: "The transaction: 0x and 64 hexadecimal digits",
+      value: "TXHASH",
+      isArgument: true
+    })
   },
   output: Schema.Struct({
     txHash: Schema.String,

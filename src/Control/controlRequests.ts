@@ -1,15 +1,5 @@
 import { Schema } from "effect"
-import { longestPage } from "../Auth/inputFields.ts"
 import type { FieldProblem } from "../Domain/ApiError.ts"
-import { Mode } from "../Domain/Chain.ts"
-
-export const PageLimit = Schema.Int.pipe(Schema.between(1, longestPage))
-/** The latest time that a JavaScript Date can represent, Unix milliseconds. */
-export const latestMoment = 8.64e15
-/** A time in Unix milliseconds. */
-export const Moment = Schema.Int.pipe(Schema.between(0, latestMoment))
-/** Both modes, or one. */
-export const Modes = Schema.Array(Mode).pipe(Schema.maxItems(2))
 
 /** The daemon and the command are of different versions. */
 export class NotUnderstood extends Schema.TaggedError<NotUnderstood>()("NotUnderstood", { message: Schema.String }) {

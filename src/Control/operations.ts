@@ -17,9 +17,18 @@ import type { Outbox } from "../Events/Outbox.ts"
 import { changeAccount, createAccount, listAccounts } from "../Payments/addresses/accountOperations.ts"
 import { jumpAddresses } from "../Payments/addresses/jumpOperation.ts"
 import type { Jumps } from "../Payments/addresses/numberingJumps.ts"
+import { acceptMoney, listExceptions, noteRefund } from "../Payments/decisions/decisionOperations.ts"
+import { abandonPayments, cancelOpenPayment, listPayments, showPayment } from "../Payments/paymentOperations.ts"
 import type { Secrets } from "../Secrets.ts"
 import type { Settings } from "../Settings.ts"
 import type { Reader, StoreHealth, Writer } from "../Sql.ts"
+import {
+  listDeliveries,
+  redeliverOne,
+  redeliverRange,
+  sendTestDelivery,
+  showDelivery
+} from "../Webhooks/deliveryOperations.ts"
 import { changeEndpoint, listEndpoints } from "../Webhooks/endpointOperations.ts"
 import type { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
 import type { SigningKeys } from "../Webhooks/SigningKeys.ts"
@@ -43,5 +52,7 @@ export const allOperations: ReadonlyArray<Served> = [
   ...[createAccount, listAccounts, changeAccount, showShop, changeShop, makeLoginLink, listAudit],
   ...[listAlerts, showAlertSecret, testAlert],
   ...[showSecret, rotateSecret, listEndpoints, changeEndpoint],
+  ...[listDeliveries, showDelivery, redeliverOne, redeliverRange, sendTestDelivery],
+  ...[listPayments, showPayment, cancelOpenPayment, abandonPayments, listExceptions, acceptMoney, noteRefund],
   ...[rescanBlocks, claimTransaction, listTokens, jumpAddresses, readHealth]
 ]

@@ -1,4 +1,5 @@
 import type { AccountedPayment } from "../Domain/AccountedPayment.ts"
+import type { DeliveryObject } from "../Domain/DeliveryObject.ts"
 import type { EventKind, WebhookEvent } from "../Domain/Event.ts"
 import type { ExceptionObject } from "../Domain/ExceptionObject.ts"
 import type { PaymentObject } from "../Domain/Payment.ts"
@@ -7,7 +8,6 @@ import type { CreatePaymentBody, PaymentPage } from "../Payments/Api.ts"
 import type { RefundBody, ResolveBody } from "../Payments/decisions/Api.ts"
 import type { CreateQuoteBody } from "../Quotes/Api.ts"
 import type { ChangeEndpointBody, CreateEndpointBody, EndpointList, EndpointObject } from "../Webhooks/Api.ts"
-import type { DeliveryObject } from "../Webhooks/queue/Api.ts"
 import type { Example } from "./openApi.ts"
 
 export const examplePayment: PaymentObject = {

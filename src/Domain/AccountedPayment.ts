@@ -1,8 +1,9 @@
 import { Schema } from "effect"
 import type { PaymentException } from "./Exception.ts"
-import { ExceptionObject, toExceptionObject } from "./ExceptionObject.ts"
+import { ExceptionObject } from "./ExceptionObject.ts"
 import { type Payment, PaymentObject } from "./Payment.ts"
 import { text } from "./textSchemas.ts"
+import { toExceptionObject } from "./toExceptionObject.ts"
 
 /** The exceptions that are shown with a payment. */
 export interface ShownExceptions {

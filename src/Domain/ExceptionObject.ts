@@ -1,15 +1,6 @@
 import { Schema } from "effect"
-import { getAddress, type Hex } from "viem"
-import { ChainName } from "./Chain.ts"
-import {
-  isOfDust,
-  isUncorroborated,
-  type PaymentException,
-  PublicExceptionKind,
-  type Refund,
-  walletPathOf
-} from "./Exception.ts"
-import { iso } from "./Timestamp.ts"
+import { ChainName, Mode } from "./Chain.ts"
+import { ExceptionKind, PublicExceptionKind } from "./Exception.ts"
 import { idPattern, text, timestamp } from "./textSchemas.ts"
 
 const optional = { exact: true } as const
@@ -18,19 +9,12 @@ const address = { pattern: "^0x[0-9a-fA-F]{40}$" }
 const hash = { pattern: "^0x[0-9a-fA-F]{64}$" }
 const amount = { pattern: "^[1-9][0-9]*$" }
 
-const RefundObject = Schema.Struct({
+export const RefundObject = Schema.Struct({
   amount: text("How much was sent back, in the smallest unit.", amount),
   txHash: Schema.optionalWith(text("The transaction that sent it, as given.", hash), optional),
   note: Schema.optionalWith(text("The note that was left with it."), optional),
   refundedAt: timestamp("When it was noted")
 }).annotations({ identifier: "Refund" })
-
-const refundObject = ({ amount: sent, at, note, txHash }: Refund): typeof RefundObject.Type => ({
-  amount: sent.toString(),
-  ...(txHash === undefined ? {} : { txHash }),
-  ...(note === undefined ? {} : { note }),
-  refundedAt: iso(at)
-})
 
 /** An exception in the API: the same in its own list, in a payment and in an event. */
 export const ExceptionObject = Schema.Struct({
@@ -113,37 +97,12 @@ export const ExceptionObject = Schema.Struct({
 }).annotations({ identifier: "PaymentException", description: "Money that fits no payment and needs a person." })
 export type ExceptionObject = typeof ExceptionObject.Type
 
-/** What merchants and operators see alike: where the money came from and is, and what was decided. */
-export const exceptionDetails = (exception: PaymentException) => {
-  const { address, closedAt, decisionTx, index, note, sender, status, txHash } = exception
-  const path = walletPathOf(exception)
-  return {
-    ...(sender === undefined ? {} : { from: getAddress(sender as Hex) }),
-    ...(txHash === undefined ? {} : { txHash }),
-    ...(isOfDust(exception) ? { dust: true as const } : {}),
-    ...(status === "open" && isUncorroborated(exception) ? { uncorroborated: true as const } : {}),
-    address: getAddress(address as Hex),
-    ...(index === undefined ? {} : { derivationIndex: index }),
-    ...(path === undefined ? {} : { path }),
-    ...(closedAt === undefined ? {} : { resolvedAt: iso(closedAt) }),
-    ...(decisionTx === undefined ? {} : { resolutionTxHash: decisionTx }),
-    ...(note === undefined ? {} : { note })
-  }
-}
-
-/** An exception as the merchant sees it; none for `unknown_payment`, which belongs to no merchant's payment. */
-export const toExceptionObject = (exception: PaymentException): ReadonlyArray<ExceptionObject> => {
-  const { amount, chain, currency, id, kind, openedAt, payment, refunds, sentBack, status } = exception
-  if (kind === "unknown_payment" || payment === undefined) return []
-  return [
-    {
-      ...{ id, payment, kind, chain, currency },
-      amount: amount.toString(),
-      ...(status !== "refunded" && sentBack > 0n ? { amountRefunded: sentBack.toString() } : {}),
-      ...(refunds.length === 0 ? {} : { refunds: refunds.map(refundObject) }),
-      detectedAt: iso(openedAt),
-      ...(status === "open" ? {} : { resolution: status }),
-      ...exceptionDetails(exception)
-    }
-  ]
-}
+/** The same as operators see it, with those of payments that the database has lost. */
+export const OperatorException = Schema.Struct({
+  ...ExceptionObject.fields,
+  mode: Mode,
+  kind: ExceptionKind,
+  /** Absent where the database has lost it. */
+  payment: Schema.optionalWith(Schema.String, optional)
+})
+export type OperatorException = typeof OperatorException.Type

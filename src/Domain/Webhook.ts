@@ -12,6 +12,3 @@ export interface Endpoint {
   /** Unix milliseconds. */
   readonly createdAt: number
 }
-
-/** `failed` still has its sixth and last attempt ahead while `nextAttemptAt` is set. */
-export type DeliveryStatus = "pending" | "delivered" | "failed" | "cancelled"

@@ -2,7 +2,6 @@ import { Effect } from "effect"
 import { listTokens } from "../Chains/repairOperations.ts"
 import { decimalsOn, formatAmount, type NamedNetwork } from "../Domain/amountDecimals.ts"
 import { ask, type ControlTarget } from "./askDaemon.ts"
-import { type Common, controlTargetOf } from "./commonOptions.ts"
 
 /** What has an amount of base units: a receipt, an exception, a credit. */
 interface Amount {
@@ -26,8 +25,8 @@ export const amountsAt = Effect.fn("commands.amountsAt")(function* (place: Contr
   return show
 })
 
-/** A `render` of `printResult` that is given what words amounts. */
+/** Words a result that has amounts. */
 export const withAmounts =
-  <A>(options: Common, render: (result: A, show: ShowAmount) => string) =>
-  (result: A) =>
-    Effect.map(Effect.flatMap(controlTargetOf(options), amountsAt), (show) => render(result, show))
+  <A>(render: (result: A, show: ShowAmount) => string) =>
+  (result: A, _: unknown, place: ControlTarget) =>
+    Effect.map(amountsAt(place), (show) => render(result, show))

@@ -111,20 +111,3 @@ export const ask = Effect.fn("commands.ask")(function* <In, InJson extends objec
   const exit = yield* carriedOut(place, operation.name, operation.name, { _tag: operation.name, ...json })
   return yield* yield* Effect.mapError(Schema.decodeUnknown(exitOf(operation))(exit), NotUnderstood.of)
 })
-
-/** The same for a request. */
-export const askDaemon = Effect.fn("commands.askDaemon")(function* <
-  Request extends { readonly _tag: string },
-  I,
-  A,
-  AI,
-  E,
-  EI
->(
-  place: ControlTarget,
-  command: string,
-  request: Request & Schema.SerializableWithResult<Request, I, never, A, AI, E, EI, never>
-) {
-  const exit = yield* carriedOut(place, command, request._tag, yield* Effect.orDie(Schema.serialize(request)))
-  return yield* yield* Effect.mapError(Schema.deserializeExit(request, exit), NotUnderstood.of)
-})

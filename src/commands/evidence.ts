@@ -1,4 +1,4 @@
-import type { Story } from "../Control/paymentRequests.ts"
+import type { Story } from "../Payments/operatorViews.ts"
 
 const uncounted = {
   denied: "two providers deny it",

@@ -1,9 +1,9 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
-import { ShowPayment } from "../Control/paymentRequests.ts"
 import { type ChainName, chainNames } from "../Domain/Chain.ts"
 import { nativeToken, Token } from "../Domain/Currency.ts"
-import { askDaemon, isDaemonAt } from "./askDaemon.ts"
+import { showPayment } from "../Payments/paymentOperations.ts"
+import { ask, isDaemonAt } from "./askDaemon.ts"
 import { UsageError } from "./commonOptions.ts"
 import { loadSandbox, localChain, sandboxConfig } from "./localChain.ts"
 import { print } from "./Output.ts"
@@ -27,7 +27,7 @@ const run = Effect.fn("commands.sandboxPay")(function* (options: PayOptions) {
   if (!(yield* isDaemonAt(settings))) {
     return yield* new UsageError({ message: `No sandbox runs with ${path}: start it with npm run sandbox` })
   }
-  const { payment } = yield* askDaemon(settings, "sandbox pay", new ShowPayment({ of: options.id, limit: 1 }))
+  const { payment } = yield* ask(settings, showPayment, { of: options.id, limit: 1 })
   if (payment.mode !== "test") {
     return yield* new UsageError({
       message: `${payment.id} is a live payment, and live money is not for trying things out`

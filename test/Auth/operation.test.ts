@@ -43,7 +43,7 @@ const wrong: ReadonlyArray<readonly [AnyOperation, object, field: string, text: 
   [changeShop, {}, "accent", "red", "must be a colour such as #1f5fd1"],
   [changeEndpoint, { id: "wh_1" }, "secret", "short", "must be whsec_ followed by 16 to 256 visible characters"],
   [rescanBlocks, network, "from", "-1", "must be the number of a block"],
-  [claimTransaction, network, "txHash", "0x12", "must be the hash of a transaction: 0x and 64 hex digits"],
+  [claimTransaction, network, "txHash", "0x12", "must be a transaction's hash: 0x and 64 hexadecimal digits"],
   [jumpAddresses, {}, "by", "50001", "must be 1 to 50000"]
 ]
 

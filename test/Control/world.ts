@@ -13,25 +13,20 @@ import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
 import { claimTransaction, listTokens, rescanBlocks } from "../../src/Chains/repairOperations.ts"
 import { Chains } from "../../src/Chains.ts"
 import * as Sockets from "../../src/Control/controlSockets.ts"
-import {
-  ListDeliveries,
-  Redeliver,
-  RedeliverRange,
-  SendTest,
-  ShowDelivery
-} from "../../src/Control/deliveryRequests.ts"
 import { handlers } from "../../src/Control/handlers.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
-import * as PaymentRequests from "../../src/Control/paymentRequests.ts"
-import { ask, askDaemon, type ControlTarget } from "../../src/commands/askDaemon.ts"
+import { ask, type ControlTarget } from "../../src/commands/askDaemon.ts"
 import { EndpointId } from "../../src/Domain/Ids.ts"
 import { changeAccount, createAccount, listAccounts } from "../../src/Payments/addresses/accountOperations.ts"
 import { jumpAddresses } from "../../src/Payments/addresses/jumpOperation.ts"
 import { notedJumps } from "../../src/Payments/addresses/numberingJumps.ts"
+import { acceptMoney, listExceptions, noteRefund } from "../../src/Payments/decisions/decisionOperations.ts"
+import { abandonPayments, cancelOpenPayment, listPayments, showPayment } from "../../src/Payments/paymentOperations.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey, type SettingsShape } from "../../src/Settings.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"
 import { Reader } from "../../src/Sql.ts"
+import * as Deliveries from "../../src/Webhooks/deliveryOperations.ts"
 import { changeEndpoint, listEndpoints } from "../../src/Webhooks/endpointOperations.ts"
 import { endpointContext } from "../../src/Webhooks/SigningKeys.ts"
 import { rotateSecret, showSecret } from "../../src/Webhooks/secretOperations.ts"
@@ -93,36 +88,29 @@ const furnish = Effect.gen(function* () {
   for (const row of rows) yield* execute(row)
 })
 
-interface Sampled {
+interface Sample {
+  readonly operation: AnyOperation
+  readonly input: object
   readonly act?: string
   readonly detail?: Readonly<Record<string, unknown>>
 }
 
-type Sample =
-  | (Sampled & { readonly operation: AnyOperation; readonly input: object })
-  | (Sampled & { readonly request: { readonly _tag: string } })
-
 /** The name of what a sample asks for. */
-export const nameOf = (sample: Sample): string => ("operation" in sample ? sample.operation.name : sample.request._tag)
+export const nameOf = ({ operation }: Sample): string => operation.name
 
 /** Asks for a sample. */
-export const askSample = (place: ControlTarget, sample: Sample) =>
-  "operation" in sample
-    ? ask(place, sample.operation, sample.input)
-    : askDaemon(place, "test", sample.request as PaymentRequests.ListPayments)
+export const askSample = (place: ControlTarget, { input, operation }: Sample) => ask(place, operation, input)
 
 /** One valid request of every kind, with its expected audit row. */
 export const samples: ReadonlyArray<Sample> = [
   { operation: KeyOperations.listKeys, input: {} },
   { operation: listAccounts, input: {} },
   { operation: listTokens, input: {} },
-  { request: new PaymentRequests.ListPayments({ account, modes: [mode], limit: 10 }) },
-  { request: new PaymentRequests.ShowPayment({ of: payment(1), limit: 10 }) },
-  { request: new PaymentRequests.ListExceptions({ limit: 10 }) },
-  {
-    request: new ListDeliveries({ account, modes: [mode], since: 0, until: 1e15, statuses: ["failed"], limit: 10 })
-  },
-  { request: new ShowDelivery({ id: delivery }) },
+  { operation: listPayments, input: { mode } },
+  { operation: showPayment, input: { of: payment(1) } },
+  { operation: listExceptions, input: {} },
+  { operation: Deliveries.listDeliveries, input: { mode, status: "failed", until: "1d" } },
+  { operation: Deliveries.showDelivery, input: { id: delivery } },
   { operation: listEndpoints, input: { account, mode } },
   { operation: showShop, input: { account } },
   { operation: readHealth, input: {} },
@@ -188,47 +176,36 @@ export const samples: ReadonlyArray<Sample> = [
     act: "login",
     detail: { name: "Ada", role: "viewer", account, person: /^per_/ }
   },
+  { operation: acceptMoney, input: { id: payment(1) }, act: "payments accept", detail: { id: payment(1) } },
   {
-    request: new PaymentRequests.AcceptPayment({ id: payment(1) }),
-    act: "payments accept",
-    detail: { id: payment(1) }
-  },
-  {
-    request: new PaymentRequests.RefundedPayment({
-      id: payment(2),
-      exceptions: ["exc_2"],
-      amount: "400",
-      tx: "0xsent",
-      note: "a part"
-    }),
+    operation: noteRefund,
+    input: { id: payment(2), exceptions: ["exc_2"], amount: "400", txHash: hash, note: "a part" },
     act: "payments refunded",
     detail: {
       id: payment(2),
       exceptions: ["exc_2"],
       amount: "400",
-      tx: "0xsent",
+      tx: hash,
       note: "a part",
       closed: ["exc_2: 400 ETH"]
     }
   },
+  { operation: cancelOpenPayment, input: { id: payment(4) }, act: "payments cancel", detail: { id: payment(4) } },
   {
-    request: new PaymentRequests.CancelPayment({ id: payment(4) }),
-    act: "payments cancel",
-    detail: { id: payment(4) }
-  },
-  {
-    request: new PaymentRequests.AbandonPayments({ chain: "polygon", mode }),
+    operation: abandonPayments,
+    input: { chain: "polygon", mode },
     act: "payments abandon",
     detail: { chain: "polygon", mode }
   },
   { operation: jumpAddresses, input: { by: 5 }, act: "addresses jump", detail: { by: 5 } },
-  { request: new Redeliver({ id: delivery }), act: "webhooks redeliver", detail: { delivery } },
+  { operation: Deliveries.redeliverOne, input: { id: delivery }, act: "webhooks redeliver", detail: { delivery } },
   {
-    request: new RedeliverRange({ account, mode, status: "failed", since: 0, until: 86_400_000 }),
-    act: "webhooks redeliver",
+    operation: Deliveries.redeliverRange,
+    input: { mode, status: "failed", since: "1970-01-01", until: "1970-01-02" },
+    act: "webhooks redeliver range",
     detail: { account, mode, status: "failed", since: "1970-01-01T00:00:00.000Z", until: "1970-01-02T00:00:00.000Z" }
   },
-  { request: new SendTest({ endpoint }), act: "webhooks test", detail: { endpoint } },
+  { operation: Deliveries.sendTestDelivery, input: { endpoint }, act: "webhooks test", detail: { endpoint } },
   {
     operation: changeEndpoint,
     input: {

@@ -33,6 +33,7 @@ import type {
 import type { AccountedPayment as AccountedObject } from "../../src/Domain/AccountedPayment.ts"
 import type * as ApiError from "../../src/Domain/ApiError.ts"
 import type { ChainName } from "../../src/Domain/Chain.ts"
+import type * as DeliveryObjects from "../../src/Domain/DeliveryObject.ts"
 import type * as Event from "../../src/Domain/Event.ts"
 import type { ExceptionObject } from "../../src/Domain/ExceptionObject.ts"
 import type * as Domain from "../../src/Domain/Payment.ts"
@@ -93,8 +94,8 @@ it("what is answered is what the schemas give", () => {
   expectTypeOf<WebhookEndpointList>().toEqualTypeOf<Answer<"list">>()
   expectTypeOf<DeletedWebhookEndpoint>().toEqualTypeOf<Answer<"remove">>()
 
-  expectTypeOf<Delivery>().toEqualTypeOf<typeof Deliveries.DeliveryObject.Encoded>()
-  expectTypeOf<DeliveryWithAttempts>().toEqualTypeOf<typeof Deliveries.DeliveryWithAttempts.Encoded>()
+  expectTypeOf<Delivery>().toEqualTypeOf<typeof DeliveryObjects.DeliveryObject.Encoded>()
+  expectTypeOf<DeliveryWithAttempts>().toEqualTypeOf<typeof DeliveryObjects.DeliveryWithAttempts.Encoded>()
   expectTypeOf<DeliveryPage>().toEqualTypeOf<typeof Deliveries.DeliveryPage.Encoded>()
   expectTypeOf<Redelivered>().toEqualTypeOf<typeof Deliveries.Redelivered.Encoded>()
   expectTypeOf<RedeliveredSome>().toEqualTypeOf<typeof Deliveries.RedeliveredSome.Encoded>()

@@ -50,7 +50,7 @@ const withRows = Effect.gen(function* () {
   return { tilld, json, execute }
 })
 
-const open = { kind: "late", chain: "base", amount: "1000", txHash: "0xlate", status: "open" }
+const open = { kind: "late", chain: "base", amount: "1000", txHash: "0xlate" }
 
 liveTest("payments accept: shown before, confirmed after, and the same again", function* () {
   const { json, tilld } = yield* withRows
@@ -65,7 +65,7 @@ liveTest("payments accept: shown before, confirmed after, and the same again", f
   const accepted = yield* json("payments", "accept", paymentId(1))
   expect(accepted).toMatchObject({
     payment: { id: paymentId(1), status: "confirmed", txHash: "0xlate" },
-    exceptions: [{ ...open, status: "accepted" }]
+    exceptions: [{ ...open, resolution: "accepted" }]
   })
   expect(yield* json("payments", "accept", paymentId(1))).toEqual(accepted)
   expect(yield* json("payments", "exceptions")).toEqual([])
@@ -103,7 +103,7 @@ liveTest("payments accept and refunded: one exception alone, by its own ID, and 
   expect(part).toEqual({
     payment: expect.objectContaining({ id: paymentId(1), status: "expired" }),
     exceptions: [
-      expect.objectContaining({ id: "exc_1", status: "open", amount: "600", sentBack: "400", resolutionTxHash: sent })
+      expect.objectContaining({ id: "exc_1", amount: "600", amountRefunded: "400", resolutionTxHash: sent })
     ],
     closed: [expect.objectContaining({ id: "exc_1", amount: "400" })]
   })
@@ -113,7 +113,7 @@ liveTest("payments accept and refunded: one exception alone, by its own ID, and 
   const accepted = yield* json("payments", "accept", "exc_1", "--note", "fine")
   expect(accepted).toMatchObject({
     payment: { status: "confirmed", txHash: "0xlate" },
-    exceptions: [{ id: "exc_1", status: "accepted", note: "fine" }]
+    exceptions: [{ id: "exc_1", resolution: "accepted", note: "fine" }]
   })
   expect(yield* json("payments", "accept", "exc_1")).toEqual(accepted)
   const other = yield* tilld("payments", "refunded", "exc_1", "--json")
@@ -124,7 +124,7 @@ liveTest("payments refunded: closed, and nothing to do the second time", functio
   const { json, tilld } = yield* withRows
   expect(yield* json("payments", "refunded", paymentId(1))).toMatchObject({
     payment: { status: "expired" },
-    exceptions: [{ ...open, status: "refunded" }]
+    exceptions: [{ ...open, resolution: "refunded" }]
   })
   expect(yield* json("payments", "exceptions")).toEqual([])
   const again = yield* tilld("payments", "refunded", paymentId(1), "--json")
@@ -138,7 +138,7 @@ liveTest(
     const part = yield* json("payments", "refunded", paymentId(1), "--amount", "400")
     expect(part).toMatchObject({
       closed: [{ id: "exc_1", kind: "late", amount: "400", currency: "ETH", txHash: "0xlate" }],
-      exceptions: [{ ...open, amount: "600", sentBack: "400" }]
+      exceptions: [{ ...open, amount: "600", amountRefunded: "400" }]
     })
     expect((yield* tilld("payments", "show", paymentId(1))).stdout).toContain(
       "after 0.000000000000000400 ETH that were sent back"
@@ -149,7 +149,7 @@ liveTest(
       stdout: expect.stringMatching(/sent back:\n {2}exc_1 {2}late {2}0\.000000000000000600 ETH {2}0xlate\n/)
     })
     expect(yield* json("payments", "show", paymentId(1))).toMatchObject({
-      exceptions: [{ ...open, status: "refunded" }]
+      exceptions: [{ ...open, resolution: "refunded" }]
     })
     const accepted = yield* tilld("payments", "accept", paymentId(1), "--json")
     expect(accepted).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("was sent back") })
@@ -248,7 +248,7 @@ liveTest("payments refunded: of what counts for an open payment, by its amount a
   expect(noted).toMatchObject({
     payment: { status: "pending" },
     closed: [{ kind: "underpaid", amount: "5", txHash: "0xcame" }],
-    exceptions: [{ status: "refunded", resolutionTxHash: `0x${"a".repeat(64)}`, note: "changed her mind" }]
+    exceptions: [{ resolution: "refunded", resolutionTxHash: `0x${"a".repeat(64)}`, note: "changed her mind" }]
   })
   expect(noted.payment).not.toHaveProperty("amountReceived")
   expect(yield* json(...refund, "--amount", "5")).toMatchObject({ payment: noted.payment })

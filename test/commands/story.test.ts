@@ -1,9 +1,9 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { Accounts } from "../../src/Auth.ts"
-import { paymentHistoryOf } from "../../src/Control/paymentHistory.ts"
-import { Story } from "../../src/Control/paymentRequests.ts"
+import { Story } from "../../src/Payments/operatorViews.ts"
 import { byId } from "../../src/Payments/PaymentsRepo.ts"
+import { paymentHistoryOf } from "../../src/Payments/paymentHistory.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import { tempStore } from "../lib/store.ts"
@@ -85,8 +85,7 @@ it.live(
           currency: "USDC",
           amount: "7",
           txHash: "0xl",
-          status: "open",
-          openedAt: "1970-01-01T00:00:25.000Z"
+          detectedAt: "1970-01-01T00:00:25.000Z"
         }
       ])
       expect(story.events.map(({ kind }) => kind)).toEqual(["payment.created", "payment.confirmed"])
@@ -102,6 +101,15 @@ it.live(
           createdAt: "1970-01-01T00:00:00.000Z",
           url: "https://shop.example.com/",
           status: "delivered",
+          attemptsMade: 2,
+          lastAttempt: {
+            number: 2,
+            redelivery: true,
+            startedAt: "1970-01-01T00:01:00.000Z",
+            durationMillis: 100,
+            status: 200,
+            bodyStart: "ok"
+          },
           attempts: [
             {
               number: 1,
@@ -132,6 +140,7 @@ it.live(
           url: "https://shop.example.com/",
           status: "pending",
           nextAttemptAt: "1970-01-01T00:00:40.000Z",
+          attemptsMade: 0,
           attempts: []
         }
       ])

@@ -202,7 +202,7 @@ describe("claim", () => {
         [1, stranger, "pays no address that was handed out here"],
         [1, dai, `contract ${chain.tokens.DAI?.address.toLowerCase()}, which is none of chains.optimism.test`],
         [1, zero, "the amount is 0"],
-        [2, "0x1234", "64 hex digits"]
+        [2, "0x1234", "64 hexadecimal digits"]
       ]
       for (const [code, hash, reason] of refusals) {
         const ended = yield* command("claim", ...network, hash, "--json")

@@ -145,8 +145,9 @@ const act = async (world: World, step: Action, name: string, paid: Paid): Promis
     case "break": {
       const until = world.now + step.seconds * second
       const place = placeAt(world, step.chain)
-      // What nobody has denied, who is left may decide alone.
-      if (step.kind === "gone" && !isInventionKnown(world.ledger, place.plan.chain, world)) return
+      // What nobody has denied, who is left may decide alone; and so it may by its own block times.
+      const isLeftSafely = isInventionKnown(world.ledger, place.plan.chain, world) && !place.watched.areTimesWrong()
+      if (step.kind === "gone" && !isLeftSafely) return
       return place.breaks(step.provider, step.kind, step.size, world.now, until)
     }
     case "look": {

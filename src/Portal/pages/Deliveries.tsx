@@ -1,5 +1,6 @@
 /** Webhook deliveries: the failing ones first, and one with its attempts. `Redelivery.tsx` sends them again. */
 import { Effect, Either } from "effect"
+import { DeliveryStatus } from "../../Domain/DeliveryObject.ts"
 import { bodyOf } from "../../Events/EventsRepo.ts"
 import type { Secrets } from "../../Secrets.ts"
 import { Reader } from "../../Sql.ts"
@@ -21,8 +22,6 @@ const pageSize = 50
 /** Failing deliveries that are shown before all others. */
 const shownFirst = 10
 
-const allStatuses = ["pending", "delivered", "failed", "cancelled"] as const
-
 const list: PortalHandler<Needs> = (viewer, { query }) =>
   Effect.gen(function* () {
     const reader = yield* Reader
@@ -38,7 +37,7 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
     const failing = isPlain
       ? yield* LogRepo.list(reader, [selectionOf(viewer, query, chosen, "failing")], shownFirst)
       : []
-    const selections = (chosen.status === undefined ? allStatuses : [chosen.status]).map((status) =>
+    const selections = (chosen.status === undefined ? DeliveryStatus.literals : [chosen.status]).map((status) =>
       selectionOf(viewer, query, chosen, status)
     )
     const found = problems.length > 0 ? [] : yield* LogRepo.list(reader, selections, pageSize + 1, before)

@@ -1,5 +1,6 @@
 /** Which deliveries a form or the filters of the list select, and the cursors of their pages. */
 import { Effect, type Either } from "effect"
+import type { DeliveryFilter } from "../../Domain/DeliveryObject.ts"
 import type { EndpointId, PaymentId } from "../../Domain/Ids.ts"
 import { makeCursors, type Place } from "../../Http/cursor.ts"
 import { Secrets } from "../../Secrets.ts"
@@ -25,7 +26,7 @@ export const selectionOf = (
   { owner }: Viewer,
   given: URLSearchParams,
   { from = 0, until = Number.MAX_SAFE_INTEGER }: ReadFilters,
-  status: LogRepo.DeliveryFilter
+  status: DeliveryFilter
 ): LogRepo.Selection => ({
   owner,
   endpoint: (textOf(given, "endpoint") || undefined) as EndpointId | undefined,

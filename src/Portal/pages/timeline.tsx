@@ -1,8 +1,8 @@
 /** What happened to a payment, in order: its creation, money, changes of status, events and their deliveries. */
 import type { ComponentChildren } from "preact"
-import type { Story } from "../../Control/paymentRequests.ts"
 import { decimalsOn } from "../../Domain/amountDecimals.ts"
 import { type Network, networkKey } from "../../Domain/Chain.ts"
+import type { Story } from "../../Payments/operatorViews.ts"
 import type { SettingsShape } from "../../Settings.ts"
 import { Money, OnChain, Status, Time, type Tone } from "../components/values.tsx"
 

@@ -2,61 +2,12 @@ import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../../Auth/Api.ts"
 import { errorBody, idempotencyErrors } from "../../Domain/ApiError.ts"
-import { EventKind } from "../../Domain/Event.ts"
+import { DeliveryFilter, DeliveryObject, DeliveryWithAttempts } from "../../Domain/DeliveryObject.ts"
 import { alternatives, must } from "../../Domain/must.ts"
 import { cursorParameter, limitParameter, momentParameter } from "../../Domain/queryParameters.ts"
-import { count, idPattern, text, timestamp } from "../../Domain/textSchemas.ts"
+import { count, idPattern, text } from "../../Domain/textSchemas.ts"
 
 const optional = { exact: true } as const
-
-const Status = Schema.Literal("pending", "delivered", "failed", "cancelled")
-
-/** What the lists can select by. */
-export const DeliveryFilter = Schema.Literal(...Status.literals, "failing")
-
-/** An attempt as its receiver's owner may see it: without the addresses that were tried, which may be inside ones. */
-const AttemptObject = Schema.Struct({
-  number: count("Counts all attempts of the delivery, from 1 on."),
-  redelivery: Schema.optionalWith(
-    Schema.Literal(true).annotations({ description: "Set when it was ordered, outside the retry schedule." }),
-    optional
-  ),
-  startedAt: timestamp("When it began"),
-  durationMillis: count("How long it took."),
-  status: Schema.optionalWith(count("The receiver's HTTP status. Absent when it gave none."), optional),
-  error: Schema.optionalWith(text("Why there was no status, such as `timeout` or `connection refused`."), optional),
-  bodyStart: Schema.optionalWith(text("The start of the receiver's answer, at most 512 bytes."), optional)
-}).annotations({ identifier: "DeliveryAttempt" })
-
-/** A delivery, without its attempts. */
-export const DeliveryObject = Schema.Struct({
-  id: text("Identifier of the delivery.", idPattern("dlv")),
-  event: text("The event that it delivers. The same at every endpoint.", idPattern("evt")),
-  kind: EventKind.annotations({ description: "What the event tells." }),
-  payment: text("The payment that it tells of.", idPattern("pay")),
-  merchantRef: text("Your own reference of the payment."),
-  endpoint: Schema.optionalWith(
-    text("The endpoint that it goes to. Absent for a payment's own `webhookUrl`.", idPattern("wh")),
-    optional
-  ),
-  url: text("Where the last attempt went; before the first one, where it will go.", { format: "uri" }),
-  status: Status.annotations({
-    description:
-      "`pending` until it arrives, `failed` after five failed attempts, with a sixth ahead while `nextAttemptAt` is there; `cancelled` when its endpoint was deleted."
-  }),
-  createdAt: timestamp("When it was made"),
-  nextAttemptAt: Schema.optionalWith(timestamp("When the next attempt is due"), optional),
-  attemptsMade: count("How many attempts were made."),
-  lastAttempt: Schema.optionalWith(AttemptObject, optional)
-}).annotations({ identifier: "Delivery", description: "An event on its way to one receiver." })
-
-/** A delivery with its attempts. */
-export const DeliveryWithAttempts = Schema.Struct({
-  ...DeliveryObject.fields,
-  attempts: Schema.Array(AttemptObject).annotations({
-    description: "In the order in which they were made: the first one and the last ten, when there were more."
-  })
-}).annotations({ identifier: "DeliveryWithAttempts", description: "A delivery with its attempts." })
 
 export const DeliveryPage = Schema.Struct({
   data: Schema.Array(DeliveryObject).annotations({ description: "Newest first." }),

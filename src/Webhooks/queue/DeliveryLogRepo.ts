@@ -1,9 +1,9 @@
 import { Array as Arr, Effect } from "effect"
 import type { Mode } from "../../Domain/Chain.ts"
+import type { DeliveryFilter, DeliveryStatus } from "../../Domain/DeliveryObject.ts"
 import type { EventKind } from "../../Domain/Event.ts"
 import type { AccountId, EndpointId, PaymentId } from "../../Domain/Ids.ts"
 import type { Owner } from "../../Domain/Owner.ts"
-import type { DeliveryStatus } from "../../Domain/Webhook.ts"
 import type { Db, Param } from "../../Sql.ts"
 
 // What operators and merchants see of deliveries. Only reads. Times in Unix milliseconds.
@@ -42,9 +42,6 @@ export interface LoggedDelivery {
   /** The number of all attempts made. */
   readonly made: number
 }
-
-/** `failing`: an attempt has failed, and none has succeeded yet. */
-export type DeliveryFilter = DeliveryStatus | "failing"
 
 /** Deliveries of one owner, of one of its endpoints or payments, created in `since` ≤ time < `until`. */
 export interface Selection {

@@ -1,6 +1,6 @@
 import { Array as Arr, Clock, Effect } from "effect"
+import type { DeliveryStatus } from "../../Domain/DeliveryObject.ts"
 import type { EndpointId, EventId } from "../../Domain/Ids.ts"
-import type { DeliveryStatus } from "../../Domain/Webhook.ts"
 import { Tx } from "../../Sql.ts"
 import { isSameUrl } from "../transport/deliveryTargets.ts"
 import { deliveryId, releaseBehind } from "./DeliveriesRepo.ts"

@@ -3,10 +3,10 @@ import { audited, keyActor } from "../../Auth/auditLog.ts"
 import { QuotaExceeded } from "../../Domain/AccountErrors.ts"
 import { ApiError, invalid, notFound, quotaExceeded } from "../../Domain/ApiError.ts"
 import type { ApiKey } from "../../Domain/ApiKey.ts"
+import { type DeliveryFilter, DeliveryStatus } from "../../Domain/DeliveryObject.ts"
 import type { EndpointId, PaymentId } from "../../Domain/Ids.ts"
 import type { Owner } from "../../Domain/Owner.ts"
 import { defaultPageSize } from "../../Domain/queryParameters.ts"
-import { iso } from "../../Domain/Timestamp.ts"
 import { invalidCursor, makeCursors } from "../../Http/cursor.ts"
 import { answer, type Handlers, storeReplayAs } from "../../Http/Handler.ts"
 import { Secrets } from "../../Secrets.ts"
@@ -15,6 +15,7 @@ import { Reader, Tx, Writer } from "../../Sql.ts"
 import type { DeliveriesApi } from "./Api.ts"
 import type { DeliveryBell } from "./DeliveryBell.ts"
 import * as LogRepo from "./DeliveryLogRepo.ts"
+import { attemptObject, deliveryObject } from "./deliveryObject.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
 import type { Ordered } from "./RedeliveryRepo.ts"
 import { type RangePage, redeliver, redeliverPage } from "./redelivery.ts"
@@ -27,44 +28,10 @@ const endpointDeleted = new ApiError({
   message: "The endpoint of this delivery was deleted: name another one with `to`."
 })
 
-const attemptObject = ({
-  bodyStart,
-  endedAt,
-  error,
-  isRedelivery,
-  number,
-  startedAt,
-  status
-}: LogRepo.LoggedAttempt) => ({
-  number,
-  ...(isRedelivery ? { redelivery: true as const } : {}),
-  startedAt: iso(startedAt),
-  durationMillis: Math.max(0, endedAt - startedAt),
-  ...(status === null ? {} : { status }),
-  ...(error === null ? {} : { error }),
-  ...(bodyStart === null ? {} : { bodyStart })
-})
-
-const deliveryObject = (delivery: LogRepo.LoggedDelivery) => {
-  const { attempts, createdAt, endpoint, event, id, kind, made, merchantRef, nextAttemptAt, payment, status, url } =
-    delivery
-  const last = attempts.at(-1)
-  return {
-    ...{ id, event, kind, payment, merchantRef },
-    ...(endpoint === null ? {} : { endpoint }),
-    url,
-    status,
-    createdAt: iso(createdAt),
-    ...(nextAttemptAt === null ? {} : { nextAttemptAt: iso(nextAttemptAt) }),
-    attemptsMade: made,
-    ...(last === undefined ? {} : { lastAttempt: attemptObject(last) })
-  }
-}
-
 interface Filters {
   readonly endpoint?: string | undefined
   readonly payment?: string | undefined
-  readonly status?: LogRepo.DeliveryFilter | undefined
+  readonly status?: DeliveryFilter | undefined
   readonly createdAfter?: number | undefined
   readonly createdBefore?: number | undefined
 }
@@ -73,9 +40,7 @@ interface Filters {
 const listOf = (name: string, { createdAfter, createdBefore, endpoint, payment, status }: Filters) =>
   JSON.stringify([name, endpoint, payment, status, createdAfter, createdBefore].map((filter) => filter ?? null))
 
-const allStatuses = ["pending", "delivered", "failed", "cancelled"] as const
-
-const selectionOf = (owner: Owner, filters: Filters, status: LogRepo.DeliveryFilter): LogRepo.Selection => ({
+const selectionOf = (owner: Owner, filters: Filters, status: DeliveryFilter): LogRepo.Selection => ({
   owner,
   endpoint: filters.endpoint as EndpointId | undefined,
   payment: filters.payment as PaymentId | undefined,
@@ -129,7 +94,7 @@ export const deliveryHandlers = Effect.gen(function* () {
       Effect.gen(function* () {
         const list = listOf("deliveries", filters)
         const before = yield* placeOf(cursor, key, list)
-        const statuses = filters.status === undefined ? allStatuses : [filters.status]
+        const statuses = filters.status === undefined ? DeliveryStatus.literals : [filters.status]
         const selections = statuses.map((status) => selectionOf(key, filters, status))
         const found = yield* LogRepo.list(reader, selections, limit + 1, before)
         const last = found.length > limit ? found[limit - 1] : undefined

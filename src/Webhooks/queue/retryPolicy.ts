@@ -1,5 +1,5 @@
 import { Duration } from "effect"
-import type { DeliveryStatus } from "../../Domain/Webhook.ts"
+import type { DeliveryStatus } from "../../Domain/DeliveryObject.ts"
 
 /** The delay from the end of each failed attempt to the start of the next. */
 export const retryDelays: ReadonlyArray<Duration.DurationInput> = [

@@ -1,45 +1,30 @@
 import { Effect } from "effect"
-import type { PaymentException } from "../Domain/Exception.ts"
-import { exceptionDetails } from "../Domain/ExceptionObject.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 import { iso } from "../Domain/Timestamp.ts"
+import { operatorException } from "../Domain/toExceptionObject.ts"
 import { type PaymentTerms, paymentObject } from "../Events/paymentObject.ts"
-import * as Dust from "../Payments/DustRepo.ts"
-import type { DustSum } from "../Payments/dust.ts"
-import * as Exceptions from "../Payments/ExceptionListRepo.ts"
-import type { Decided } from "../Payments/operatorDecisions.ts"
-import * as Repo from "../Payments/PaymentHistoryRepo.ts"
-import * as Receipts from "../Payments/ReceiptsRepo.ts"
 import { Settings } from "../Settings.ts"
 import type { Db } from "../Sql.ts"
 import { ofPayment as deliveriesOf } from "../Webhooks/queue/DeliveryLogRepo.ts"
-import { deliveryView } from "./deliveryView.ts"
-import type { DecisionView, ExceptionView, PaymentView, Story } from "./paymentRequests.ts"
+import { operatorDelivery } from "../Webhooks/queue/deliveryObject.ts"
+import * as Dust from "./DustRepo.ts"
+import type { DustSum } from "./dust.ts"
+import * as Exceptions from "./ExceptionListRepo.ts"
+import type { Decided } from "./operatorDecisions.ts"
+import type { DecisionView, OperatorPayment, Story } from "./operatorViews.ts"
+import * as Repo from "./PaymentHistoryRepo.ts"
+import * as Receipts from "./ReceiptsRepo.ts"
 
-export const paymentView = (payment: Payment, terms: PaymentTerms): PaymentView => ({
+export const operatorPayment = (payment: Payment, terms: PaymentTerms): OperatorPayment => ({
   account: payment.account,
   mode: payment.mode,
   ...paymentObject(payment, terms)
 })
 
-export const exceptionView = (exception: PaymentException): ExceptionView => ({
-  id: exception.id,
-  kind: exception.kind,
-  chain: exception.chain,
-  mode: exception.mode,
-  currency: exception.currency,
-  amount: exception.amount.toString(),
-  ...(exception.status === "refunded" || exception.sentBack === 0n ? {} : { sentBack: exception.sentBack.toString() }),
-  status: exception.status,
-  openedAt: iso(exception.openedAt),
-  ...exceptionDetails(exception),
-  ...(exception.payment === undefined ? {} : { payment: exception.payment })
-})
-
 export const decisionView = ({ exceptions, payment }: Decided, terms: PaymentTerms): DecisionView => ({
-  ...(payment === undefined ? {} : { payment: paymentView(payment, terms) }),
-  exceptions: exceptions.map(exceptionView)
+  ...(payment === undefined ? {} : { payment: operatorPayment(payment, terms) }),
+  exceptions: exceptions.map(operatorException)
 })
 
 const receiptView = (receipt: Receipt, uncounted: Repo.Uncounted | undefined): Story["receipts"][number] => ({
@@ -73,7 +58,7 @@ const dustView = ({
 })
 
 /** Everything stored about a payment, with at most `limit` receipts and exceptions. */
-export const paymentHistoryOf = Effect.fn("Control.paymentHistoryOf")(function* (
+export const paymentHistoryOf = Effect.fn("Payments.paymentHistoryOf")(function* (
   db: Db,
   payment: Payment,
   limit: number
@@ -87,15 +72,15 @@ export const paymentHistoryOf = Effect.fn("Control.paymentHistoryOf")(function* 
   const events = yield* Repo.events(db, payment.id)
   const deliveries = yield* deliveriesOf(db, payment.id)
   const story: Story = {
-    payment: paymentView(payment, yield* Settings),
+    payment: operatorPayment(payment, yield* Settings),
     receipts: receipts.map((receipt) => receiptView(receipt, whyUncounted(receipt))),
     olderReceipts: count - receipts.length,
     dust: dust.filter(({ transfers }) => transfers > 0).map(dustView),
-    exceptions: exceptions.map(exceptionView),
+    exceptions: exceptions.map(operatorException),
     moreExceptions: more,
     transitions: transitions.map(({ at, ...transition }) => ({ ...transition, at: iso(at) })),
     events: events.map(({ createdAt, ...event }) => ({ ...event, createdAt: iso(createdAt) })),
-    deliveries: deliveries.map(deliveryView)
+    deliveries: deliveries.map(operatorDelivery)
   }
   return story
 })

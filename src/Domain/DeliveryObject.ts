@@ -1,0 +1,73 @@
+import { Schema } from "effect"
+import { Mode } from "./Chain.ts"
+import { EventKind } from "./Event.ts"
+import { count, idPattern, text, timestamp } from "./textSchemas.ts"
+
+const optional = { exact: true } as const
+
+/** `failed` still has its sixth and last attempt ahead while `nextAttemptAt` is set. */
+export const DeliveryStatus = Schema.Literal("pending", "delivered", "failed", "cancelled")
+export type DeliveryStatus = typeof DeliveryStatus.Type
+
+/** What the lists can select by. `failing`: an attempt has failed, and none has succeeded yet. */
+export const DeliveryFilter = Schema.Literal(...DeliveryStatus.literals, "failing")
+export type DeliveryFilter = typeof DeliveryFilter.Type
+
+/** An attempt as its receiver's owner may see it: without the addresses that were tried, which may be inside ones. */
+export const AttemptObject = Schema.Struct({
+  number: count("Counts all attempts of the delivery, from 1 on."),
+  redelivery: Schema.optionalWith(
+    Schema.Literal(true).annotations({ description: "Set when it was ordered, outside the retry schedule." }),
+    optional
+  ),
+  startedAt: timestamp("When it began"),
+  durationMillis: count("How long it took."),
+  status: Schema.optionalWith(count("The receiver's HTTP status. Absent when it gave none."), optional),
+  error: Schema.optionalWith(text("Why there was no status, such as `timeout` or `connection refused`."), optional),
+  bodyStart: Schema.optionalWith(text("The start of the receiver's answer, at most 512 bytes."), optional)
+}).annotations({ identifier: "DeliveryAttempt" })
+
+/** A delivery, without its attempts. */
+export const DeliveryObject = Schema.Struct({
+  id: text("Identifier of the delivery.", idPattern("dlv")),
+  event: text("The event that it delivers. The same at every endpoint.", idPattern("evt")),
+  kind: EventKind.annotations({ description: "What the event tells." }),
+  payment: text("The payment that it tells of.", idPattern("pay")),
+  merchantRef: text("Your own reference of the payment."),
+  endpoint: Schema.optionalWith(
+    text("The endpoint that it goes to. Absent for a payment's own `webhookUrl`.", idPattern("wh")),
+    optional
+  ),
+  url: text("Where the last attempt went; before the first one, where it will go.", { format: "uri" }),
+  status: DeliveryStatus.annotations({
+    description:
+      "`pending` until it arrives, `failed` after five failed attempts, with a sixth ahead while `nextAttemptAt` is there; `cancelled` when its endpoint was deleted."
+  }),
+  createdAt: timestamp("When it was made"),
+  nextAttemptAt: Schema.optionalWith(timestamp("When the next attempt is due"), optional),
+  attemptsMade: count("How many attempts were made."),
+  lastAttempt: Schema.optionalWith(AttemptObject, optional)
+}).annotations({ identifier: "Delivery", description: "An event on its way to one receiver." })
+
+/** A delivery with its attempts. */
+export const DeliveryWithAttempts = Schema.Struct({
+  ...DeliveryObject.fields,
+  attempts: Schema.Array(AttemptObject).annotations({
+    description: "In the order in which they were made: the first one and the last ten, when there were more."
+  })
+}).annotations({ identifier: "DeliveryWithAttempts", description: "A delivery with its attempts." })
+
+/** The same as operators see it: whose it is, and the addresses that were connected to. */
+export const OperatorDelivery = Schema.Struct({
+  ...DeliveryWithAttempts.fields,
+  account: Schema.String,
+  mode: Mode,
+  attempts: Schema.Array(
+    Schema.Struct({
+      ...AttemptObject.fields,
+      /** The IP address that was connected to, or all that were tried. */
+      address: Schema.optionalWith(Schema.String, optional)
+    })
+  )
+})
+export type OperatorDelivery = typeof OperatorDelivery.Type

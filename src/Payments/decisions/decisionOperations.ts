@@ -1,0 +1,211 @@
+/** What an operator decides on exceptions: money that fits no payment. */
+import { Effect, Schema } from "effect"
+import { HashField, limitField, maybe, NotFound, otherwise } from "../../Auth/inputFields.ts"
+import { asked } from "../../Auth/inputText.ts"
+import { lazily, operation } from "../../Auth/operation.ts"
+import { BaseUnits } from "../../Domain/Amount.ts"
+import {
+  AlreadyDecided,
+  DecisionInvalid,
+  NothingToDecide,
+  notePattern,
+  type PaymentException,
+  RefundUnclear,
+  TransactionNotProven
+} from "../../Domain/Exception.ts"
+import { OperatorException } from "../../Domain/ExceptionObject.ts"
+import { PaymentId } from "../../Domain/Ids.ts"
+import { must } from "../../Domain/must.ts"
+import type { Made } from "../operatorDecisions.ts"
+import { DecisionView } from "../operatorViews.ts"
+import type { Returned } from "./resolve.ts"
+
+const lists = lazily(() => import("../ExceptionListRepo.ts"))
+const decisions = lazily(() => import("./resolve.ts"))
+const views = lazily(() => import("../paymentHistory.ts"))
+const objects = lazily(() => import("../../Domain/toExceptionObject.ts"))
+const settings = lazily(() => import("../../Settings.ts"))
+const sql = lazily(() => import("../../Sql.ts"))
+
+const isException = (id: string): boolean => id.startsWith("exc_")
+
+const notFound = (id: string) =>
+  new NotFound({
+    message: `There is no ${isException(id) ? "exception" : "payment"} ${id}: tilld payments list and exceptions show the ids`
+  })
+
+const orNotFound = <A>(id: string, decided: A | undefined) =>
+  decided === undefined ? notFound(id) : Effect.succeed(decided)
+
+export const listExceptions = operation({
+  name: "payments exceptions",
+  summary: "Show the money that needs a decision, found_late and reorged first, then the oldest",
+  needs: "store",
+  input: {
+    limit: limitField(100),
+    payment: asked(maybe(Schema.String), { about: "Only those of this payment, pay_…", value: "ID" }),
+    after: asked(maybe(Schema.String), { about: "The page after the exception with this ID", value: "ID" })
+  },
+  output: Schema.Array(OperatorException),
+  refusals: [NotFound],
+  run: Effect.fnUntraced(function* (filter) {
+    const payments = yield* lazily(() => import("../PaymentsRepo.ts"))
+    const exceptions = yield* lazily(() => import("../ExceptionsRepo.ts"))
+    const { open } = yield* lists
+    const { operatorException } = yield* objects
+    const { Reader } = yield* sql
+    const reader = yield* Reader
+    const { after, payment } = filter
+    // An empty list for an unknown id would read as: no exception is open.
+    if (payment && !(yield* payments.byId(reader, payment))) return yield* notFound(payment)
+    if (after && !(yield* exceptions.byId(reader, after))) return yield* notFound(after)
+    return (yield* open(reader, filter)).map(operatorException)
+  })
+})
+
+const id = asked(Schema.String, {
+  about: "pay_…, or exc_… for that exception alone, as tilld payments exceptions shows them",
+  value: "ID",
+  isArgument: true
+})
+
+const note = asked(
+  maybe(must("have 1 to 500 characters, without control characters", Schema.String.pipe(Schema.pattern(notePattern)))),
+  { about: "Kept with the decision; the merchant sees it" }
+)
+
+/** Names the option that a decision lacks. */
+const namingOption = <A, E, R>(decision: Effect.Effect<A, E | DecisionInvalid, R>) =>
+  Effect.mapError(decision, (error) => {
+    if (!(error instanceof DecisionInvalid)) return error
+    const { field, message } = error
+    return new DecisionInvalid({ field, message: `--${field === "txHash" ? "tx" : field} ${message}` })
+  })
+
+/** With what a provider denies of the payment's money; absent where none does. */
+const AcceptView = Schema.Struct({
+  ...DecisionView.fields,
+  denied: maybe(Schema.Array(Schema.Struct({ host: Schema.String, txHash: maybe(Schema.String) })))
+})
+export type AcceptView = typeof AcceptView.Type
+
+const withDenied = Effect.fnUntraced(function* (view: DecisionView) {
+  const { ofPayment } = yield* lazily(() => import("../ReceiptsRepo.ts"))
+  const { Reader } = yield* sql
+  const receipts = view.payment === undefined ? [] : yield* ofPayment(yield* Reader, PaymentId.make(view.payment.id))
+  const denied = receipts.flatMap(({ canonical, corroborated, deniedBy: host, txHash }) =>
+    canonical && !corroborated && host !== undefined ? [{ host, ...(txHash === undefined ? {} : { txHash }) }] : []
+  )
+  const accepted: AcceptView = denied.length === 0 ? view : { ...view, denied }
+  return accepted
+})
+
+export const acceptMoney = operation({
+  name: "payments accept",
+  summary:
+    "Take what has come, however little, as the payment: it becomes confirmed, and its exceptions are closed; or take the money of one exception alone",
+  needs: "chains",
+  input: {
+    id,
+    txHash: asked(maybe(HashField), {
+      about: "The transaction that paid, where tilld does not know it",
+      name: "tx",
+      value: "HASH"
+    }),
+    note
+  },
+  output: AcceptView,
+  refusals: [NotFound, NothingToDecide, TransactionNotProven, AlreadyDecided, DecisionInvalid],
+  audit: ({ id, note, txHash: tx }) => ({ id, tx, note }),
+  run: Effect.fnUntraced(function* ({ id, note, txHash }, _, add) {
+    const { accept } = yield* lazily(() => import("../operatorDecisions.ts"))
+    const { acceptException, auditedAs } = yield* decisions
+    const { decisionView } = yield* views
+    const { Settings } = yield* settings
+    const terms = yield* Settings
+    const onMade = (made: Made) => add(auditedAs(made))
+    if (!isException(id)) {
+      const accepted = yield* orNotFound(id, yield* accept(id, txHash, note, () => onMade("repeated")))
+      return yield* withDenied(decisionView(accepted, terms))
+    }
+    const decision = acceptException(id, undefined, { txHash, note }, (_, made) => Effect.sync(() => onMade(made)))
+    const { exception, payment } = yield* orNotFound(id, yield* namingOption(decision))
+    return yield* withDenied(decisionView({ payment, exceptions: [exception] }, terms))
+  })
+})
+
+/** With the exceptions that the refund is noted with, and their amounts. */
+const RefundView = Schema.Struct({ ...DecisionView.fields, closed: Schema.Array(OperatorException) })
+export type RefundView = typeof RefundView.Type
+
+export const noteRefund = operation({
+  name: "payments refunded",
+  summary:
+    "Note that money was sent back: of the exceptions named, of what counts for an open payment, of a payment's only exception, or of one alone",
+  needs: "store",
+  input: {
+    id,
+    exceptions: asked(
+      otherwise(Schema.Array(Schema.String), () => []),
+      {
+        about: "An exception whose money you sent back; may be repeated. Needed where several are open",
+        name: "exception",
+        value: "EXC_ID"
+      }
+    ),
+    counted: asked(
+      otherwise(Schema.Boolean, () => false),
+      {
+        about:
+          "Of the money that counts for the open payment, and of no exception. Needed where it has open exceptions too"
+      }
+    ),
+    amount: asked(maybe(must("be a whole number of base units, 1 or more", BaseUnits)), {
+      about:
+        "How much you sent back of the one exception, or of an open payment's money, in base units, as --json shows them; the rest stays. Needed where more may come",
+      value: "AMOUNT"
+    }),
+    txHash: asked(maybe(HashField), {
+      about: "The transaction that sent it back, which is noted as you name it",
+      name: "tx",
+      value: "HASH"
+    }),
+    note
+  },
+  output: RefundView,
+  refusals: [NotFound, NothingToDecide, RefundUnclear, AlreadyDecided, DecisionInvalid],
+  audit: ({ amount, counted, exceptions, id, note, txHash: tx }) => ({
+    ...{ id, exceptions, amount, tx, note },
+    ...(counted ? { counted } : {})
+  }),
+  run: Effect.fnUntraced(function* ({ counted, exceptions, id, note, txHash, ...sent }, _, add) {
+    const { refunded } = yield* lazily(() => import("../refunds.ts"))
+    const { auditedAs, closedBy, refundException } = yield* decisions
+    const { decisionView } = yield* views
+    const { operatorException } = yield* objects
+    const { Settings } = yield* settings
+    const amount = sent.amount === undefined ? undefined : BigInt(sent.amount)
+    const detail = { txHash, note }
+    const onClosed = (closed: ReadonlyArray<PaymentException>, made: Made) => add(auditedAs(made, closed))
+    if (!isException(id)) {
+      const noted = refunded(id, { exceptions, amount, counted, detail, onClosed })
+      const result = yield* orNotFound(id, yield* namingOption(noted))
+      return { ...decisionView(result, yield* Settings), closed: result.closed.map(operatorException) }
+    }
+    if (counted) {
+      return yield* new RefundUnclear({
+        message: `--counted is for what counts for a payment, and ${id} is an exception: nothing was closed`
+      })
+    }
+    if (exceptions.some((named) => named !== id)) {
+      return yield* new RefundUnclear({
+        message: `--exception names those of a payment, and ${id} is one alone: nothing was closed`
+      })
+    }
+    const onReturned = (result: Returned, made: Made) => Effect.sync(() => onClosed([closedBy(result)], made))
+    const decision = refundException(id, undefined, amount, detail, onReturned)
+    const result = yield* orNotFound(id, yield* namingOption(decision))
+    const view = decisionView({ payment: result.payment, exceptions: [result.exception] }, yield* Settings)
+    return { ...view, closed: [operatorException(closedBy(result))] }
+  })
+})

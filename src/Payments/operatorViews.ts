@@ -1,0 +1,63 @@
+/** Payments as operators see them: the merchant's view, and what is stored besides. */
+import { Schema } from "effect"
+import { maybe } from "../Auth/inputFields.ts"
+import { ChainName, Mode } from "../Domain/Chain.ts"
+import { OperatorDelivery } from "../Domain/DeliveryObject.ts"
+import { EventKind } from "../Domain/Event.ts"
+import { OperatorException } from "../Domain/ExceptionObject.ts"
+import { PaymentObject, PaymentStatus } from "../Domain/Payment.ts"
+
+export const OperatorPayment = Schema.Struct({ account: Schema.String, mode: Mode, ...PaymentObject.fields })
+export type OperatorPayment = typeof OperatorPayment.Type
+
+const ReceiptView = Schema.Struct({
+  chain: ChainName,
+  txHash: maybe(Schema.String),
+  position: Schema.String,
+  blockNumber: Schema.Number,
+  blockHash: Schema.String,
+  blockTime: Schema.String,
+  currency: Schema.String,
+  amount: Schema.String,
+  corroborated: Schema.Boolean,
+  deniedBy: maybe(Schema.String),
+  unverifiable: maybe(Schema.Literal(true)),
+  canonical: Schema.Boolean,
+  /** Why it does not count, where it is not canonical. */
+  uncounted: maybe(Schema.Literal("denied", "given_up", "orphaned"))
+})
+
+const DustView = Schema.Struct({
+  chain: ChainName,
+  currency: Schema.String,
+  kind: Schema.Literal("paying", "late", "stray"),
+  corroborated: Schema.Boolean,
+  transfers: Schema.Number,
+  amount: Schema.String,
+  newestBlock: Schema.Number
+})
+
+/**
+ * The history of a payment. Each list is in the order of time, except the exceptions: the most urgent come first.
+ */
+export const Story = Schema.Struct({
+  payment: OperatorPayment,
+  /** The newest receipts, and the number of older ones. */
+  receipts: Schema.Array(ReceiptView),
+  olderReceipts: Schema.Number,
+  /** The sum of many small transfers, which are not among the receipts. */
+  dust: Schema.Array(DustView),
+  exceptions: Schema.Array(OperatorException),
+  moreExceptions: Schema.Boolean,
+  transitions: Schema.Array(Schema.Struct({ from: PaymentStatus, to: PaymentStatus, at: Schema.String })),
+  events: Schema.Array(Schema.Struct({ id: Schema.String, kind: EventKind, createdAt: Schema.String })),
+  deliveries: Schema.Array(OperatorDelivery)
+})
+export type Story = typeof Story.Type
+
+/** A payment and its exceptions after a decision. `payment` is absent when the database has lost it. */
+export const DecisionView = Schema.Struct({
+  payment: maybe(OperatorPayment),
+  exceptions: Schema.Array(OperatorException)
+})
+export type DecisionView = typeof DecisionView.Type

@@ -1,0 +1,162 @@
+/** What an operator does with payments: look at them, cancel one, give up those of a chain. */
+import { Effect, Schema } from "effect"
+import {
+  AccountField,
+  ChainField,
+  limitField,
+  ModeField,
+  maybe,
+  NotFound,
+  pageFields,
+  SomeMode
+} from "../Auth/inputFields.ts"
+import { asked } from "../Auth/inputText.ts"
+import { lazily, operation } from "../Auth/operation.ts"
+import { ChainName, chainNames, Mode, modes } from "../Domain/Chain.ts"
+import { PaymentCurrency } from "../Domain/Currency.ts"
+import { alternatives, must } from "../Domain/must.ts"
+import { type Payment, PaymentStatus } from "../Domain/Payment.ts"
+import { PaymentNotPending } from "../Domain/PaymentErrors.ts"
+import { OperatorPayment, Story } from "./operatorViews.ts"
+
+const lists = lazily(() => import("./PaymentListRepo.ts"))
+const payments = lazily(() => import("./PaymentsRepo.ts"))
+const views = lazily(() => import("./paymentHistory.ts"))
+const settings = lazily(() => import("../Settings.ts"))
+const sql = lazily(() => import("../Sql.ts"))
+
+/** Several payments have that reference or transaction: `message` lists them. */
+export class SeveralPayments extends Schema.TaggedError<SeveralPayments>()("SeveralPayments", {
+  message: Schema.String
+}) {}
+
+const noPayment = (id: string) =>
+  new NotFound({ message: `There is no payment ${id}: tilld payments list and exceptions show the ids` })
+
+export const listPayments = operation({
+  name: "payments list",
+  summary: "Show payments, newest first",
+  needs: "store",
+  input: {
+    account: AccountField,
+    mode: SomeMode,
+    status: asked(maybe(must(`be ${alternatives(PaymentStatus.literals)}`, PaymentStatus)), {
+      about: "Only payments in this state; otherwise all"
+    }),
+    chain: asked(maybe(must(`be one of ${chainNames.join(", ")}`, ChainName)), {
+      about: "Only payments on this chain; otherwise on all"
+    }),
+    ...pageFields("payments", 20)
+  },
+  output: Schema.Array(OperatorPayment),
+  refusals: [NotFound],
+  run: Effect.fnUntraced(function* ({ account, after, chain, limit, mode: only, status }) {
+    const { list } = yield* lists
+    const { byId } = yield* payments
+    const { operatorPayment } = yield* views
+    const { Settings } = yield* settings
+    const { Reader } = yield* sql
+    const reader = yield* Reader
+    const last = after === undefined ? undefined : yield* byId(reader, after)
+    if (after !== undefined && last === undefined) return yield* noPayment(after)
+    const pages = yield* Effect.forEach(
+      modes.filter((mode) => mode === (only ?? mode)),
+      (mode) => list(reader, { account, mode }, { status, chain, limit, after: last }),
+      { concurrency: 1 }
+    )
+    const newestFirst = pages.flat().sort((a, b) => b.createdAt - a.createdAt || b.sequence - a.sequence)
+    const terms = yield* Settings
+    return newestFirst.slice(0, limit).map((payment) => operatorPayment(payment, terms))
+  })
+})
+
+/** Payments that the message lists where several are meant. */
+const mostListed = 20
+
+const several = (of: string, payments: ReadonlyArray<Payment>) => {
+  const each = payments
+    .slice(0, mostListed)
+    .map(({ account, id, merchantRef, mode, status }) => [id, account, mode, status, merchantRef].join("  "))
+  const rest = payments.length > mostListed ? ["and more"] : []
+  return new SeveralPayments({
+    message: [`${of} stands for several payments: name one by its id`, ...each, ...rest].join("\n  ")
+  })
+}
+
+export const showPayment = operation({
+  name: "payments show",
+  summary: "Show a payment's history: receipts, exceptions, transitions, events, deliveries and attempts",
+  needs: "store",
+  input: {
+    of: asked(Schema.String, {
+      about: "Its id, pay_…, its address, the hash of a transaction that paid it, or the merchant's reference",
+      value: "PAYMENT",
+      isArgument: true
+    }),
+    limit: limitField(200)
+  },
+  output: Story,
+  refusals: [NotFound, SeveralPayments],
+  run: Effect.fnUntraced(function* ({ limit, of }) {
+    const { meantBy } = yield* lists
+    const { paymentHistoryOf } = yield* views
+    const { Reader } = yield* sql
+    const reader = yield* Reader
+    const [payment, ...others] = yield* meantBy(reader, of, mostListed + 1)
+    if (payment === undefined) return yield* noPayment(of)
+    if (others.length > 0) return yield* several(of, [payment, ...others])
+    return yield* paymentHistoryOf(reader, payment, limit)
+  })
+})
+
+export const cancelOpenPayment = operation({
+  name: "payments cancel",
+  summary:
+    "End an open payment now. What came for it is an exception, and so is what still comes: its address stays watched",
+  needs: "store",
+  input: {
+    id: asked(Schema.String, {
+      about: "The payment, pay_…, as tilld payments list shows it",
+      value: "ID",
+      isArgument: true
+    })
+  },
+  output: OperatorPayment,
+  refusals: [NotFound, PaymentNotPending],
+  audit: ({ id }) => ({ id }),
+  run: Effect.fnUntraced(function* ({ id }) {
+    const { cancelPayment } = yield* lazily(() => import("./cancellation.ts"))
+    const { byId } = yield* payments
+    const { operatorPayment } = yield* views
+    const { Settings } = yield* settings
+    const cancelled = yield* cancelPayment((db) => byId(db, id))
+    return cancelled === undefined ? yield* noPayment(id) : operatorPayment(cancelled.payment, yield* Settings)
+  })
+})
+
+export const abandonPayments = operation({
+  name: "payments abandon",
+  summary:
+    "Let every open payment on a chain, or in a token there, fail, and give up what no second provider has on the chain, so that the configuration can drop it",
+  needs: "store",
+  input: {
+    chain: ChainField,
+    mode: ModeField,
+    token: asked(maybe(must(`be ${alternatives(PaymentCurrency.literals)}`, PaymentCurrency)), {
+      about: "Only payments that ask for this; otherwise all"
+    })
+  },
+  output: Schema.Struct({
+    chain: ChainName,
+    mode: Mode,
+    token: maybe(PaymentCurrency),
+    abandoned: Schema.Int,
+    givenUp: Schema.Int
+  }),
+  refusals: [],
+  audit: (given) => ({ ...given }),
+  run: Effect.fnUntraced(function* ({ chain, mode, token }) {
+    const { abandon } = yield* lazily(() => import("./operatorDecisions.ts"))
+    return { chain, mode, ...(token === undefined ? {} : { token }), ...(yield* abandon({ chain, mode }, token)) }
+  })
+})

@@ -1,0 +1,266 @@
+/** What an operator does with deliveries: look at them, send them again, send an endpoint a test. */
+import { Clock, Effect, Schema } from "effect"
+import {
+  AccountField,
+  MomentField,
+  maybe,
+  momentAt,
+  momentText,
+  NotFound,
+  otherwise,
+  pageFields,
+  SomeMode
+} from "../Auth/inputFields.ts"
+import { asked } from "../Auth/inputText.ts"
+import { lazily, operation } from "../Auth/operation.ts"
+import { QuotaExceeded } from "../Domain/AccountErrors.ts"
+import { Mode, modes } from "../Domain/Chain.ts"
+import { DeliveryFilter, DeliveryStatus, OperatorDelivery } from "../Domain/DeliveryObject.ts"
+import { EndpointId, PaymentId } from "../Domain/Ids.ts"
+import { alternatives, must } from "../Domain/must.ts"
+import type { Owner } from "../Domain/Owner.ts"
+import { SecretUnreadable } from "../Domain/SecretErrors.ts"
+import type { Selection } from "./queue/DeliveryLogRepo.ts"
+
+const deliveryLog = lazily(() => import("./queue/DeliveryLogRepo.ts"))
+const endpointsRepo = lazily(() => import("./queue/EndpointsRepo.ts"))
+const views = lazily(() => import("./queue/deliveryObject.ts"))
+const orders = lazily(() => import("./queue/redelivery.ts"))
+const sql = lazily(() => import("../Sql.ts"))
+
+/** A delivery that cannot be sent again. Nothing was ordered. */
+export class RedeliveryRefused extends Schema.TaggedError<RedeliveryRefused>()("RedeliveryRefused", {
+  message: Schema.String
+}) {}
+
+const noEndpoint = (id: string) =>
+  new NotFound({ message: `There is no endpoint ${id}: tilld webhooks endpoints names those of an account` })
+
+const noDelivery = (id: string) =>
+  new NotFound({ message: `There is no delivery ${id}: tilld webhooks list, or payments show, names them` })
+
+const SomeFilter = must(`be ${alternatives(DeliveryFilter.literals)}`, DeliveryFilter)
+
+const range = {
+  account: AccountField,
+  mode: SomeMode,
+  endpoint: asked(maybe(Schema.String), { about: "Only those of this endpoint, wh_…, of any account", value: "ID" }),
+  payment: asked(maybe(PaymentId), { about: "Only those of this payment, pay_…", value: "ID" })
+}
+
+const until = asked(maybe(MomentField), { about: "Of events made before this time; otherwise now", value: "TIME" })
+
+const sinceFlag = {
+  about: "Of events made at this time or later: 2026-01-31T12:00:00Z, 2026-01-31, or 24h for so long ago",
+  value: "TIME"
+}
+
+/** A time of a list or a range. */
+export const eventsSince = asked(maybe(MomentField), sinceFlag)
+
+const id = asked(Schema.String, {
+  about: "The delivery, dlv_…, as tilld webhooks list and payments show have it",
+  value: "ID",
+  isArgument: true
+})
+
+/** The endpoint if one is given, otherwise the account in each of the modes. */
+const selected = Effect.fnUntraced(function* (
+  account: Owner["account"],
+  modes: ReadonlyArray<Mode>,
+  endpoint: string | undefined
+) {
+  if (endpoint === undefined) return modes.map((mode) => ({ owner: { account, mode }, endpoint }))
+  const { ownerOf } = yield* endpointsRepo
+  const { Reader } = yield* sql
+  const found = yield* ownerOf(yield* Reader, endpoint)
+  if (found === undefined) return yield* noEndpoint(endpoint)
+  return modes.includes(found.owner.mode) ? [found] : []
+})
+
+export const listDeliveries = operation({
+  name: "webhooks list",
+  summary: "Show deliveries, newest first",
+  needs: "store",
+  input: {
+    ...range,
+    status: asked(maybe(SomeFilter), {
+      about: "Only deliveries in this state; failing: tried, and not arrived; otherwise all"
+    }),
+    since: eventsSince,
+    until,
+    ...pageFields("deliveries", 20)
+  },
+  output: Schema.Array(OperatorDelivery),
+  refusals: [NotFound],
+  run: Effect.fnUntraced(function* ({ account, after, endpoint, limit, mode, payment, since, status, until }) {
+    const { byId, list } = yield* deliveryLog
+    const { operatorDelivery } = yield* views
+    const { Reader } = yield* sql
+    const reader = yield* Reader
+    const now = yield* Clock.currentTimeMillis
+    const last = after === undefined ? undefined : yield* byId(reader, after)
+    if (after !== undefined && last === undefined) return yield* noDelivery(after)
+    const times = {
+      since: since === undefined ? 0 : momentAt(since, now),
+      until: until === undefined ? Number.MAX_SAFE_INTEGER : momentAt(until, now)
+    }
+    const whose = yield* selected(account, mode === undefined ? modes : [mode], endpoint)
+    const statuses = status === undefined ? DeliveryStatus.literals : [status]
+    const selections = whose.flatMap((each) =>
+      statuses.map((status): Selection => ({ ...each, ...times, payment, status }))
+    )
+    return (yield* list(reader, selections, limit, last)).map(operatorDelivery)
+  })
+})
+
+export const showDelivery = operation({
+  name: "webhooks show",
+  summary: "Show a delivery with its attempts",
+  needs: "store",
+  input: { id },
+  output: OperatorDelivery,
+  refusals: [NotFound],
+  run: Effect.fnUntraced(function* ({ id }) {
+    const { byId } = yield* deliveryLog
+    const { operatorDelivery } = yield* views
+    const { Reader } = yield* sql
+    const delivery = yield* byId(yield* Reader, id)
+    return delivery === undefined ? yield* noDelivery(id) : operatorDelivery(delivery)
+  })
+})
+
+const to = asked(maybe(Schema.String), {
+  about: "Send to this endpoint, wh_…, of the same account and mode, not where they went",
+  value: "ENDPOINT"
+})
+
+/** Finds the endpoint that `to` names, which must belong to the owner of what is sent there. */
+const targetOf = Effect.fnUntraced(function* (to: string | undefined, { account, mode }: Owner) {
+  if (to === undefined) return undefined
+  const { byId } = yield* endpointsRepo
+  const { Tx } = yield* sql
+  const endpoint = yield* byId(yield* Tx, to)
+  if (endpoint === undefined) return yield* noEndpoint(to)
+  if (endpoint.account === account && endpoint.mode === mode) return endpoint
+  return yield* new RedeliveryRefused({
+    message: `${to} is an endpoint of account ${endpoint.account}, mode ${endpoint.mode}: what is to be sent there is of account ${account}, mode ${mode}`
+  })
+})
+
+/** `due`: an attempt is due or waiting already, and nothing was added. */
+const Ordered = Schema.Struct({
+  id: Schema.String,
+  result: Schema.Literal("ordered", "due"),
+  /** The attempts that it had by then: the one that was ordered comes after these. */
+  attemptsMade: Schema.Int
+})
+
+export const redeliverOne = operation({
+  name: "webhooks redeliver",
+  summary: "Send deliveries again: the same id and bytes, in addition to the retries; a success ends these",
+  needs: "store",
+  input: { id, to },
+  output: Ordered,
+  refusals: [NotFound, RedeliveryRefused, QuotaExceeded],
+  audit: ({ id: delivery, to }) => ({ delivery, to }),
+  run: Effect.fnUntraced(function* ({ id, to }) {
+    const { byId } = yield* deliveryLog
+    const { redeliver } = yield* orders
+    const { Reader } = yield* sql
+    const delivery = yield* byId(yield* Reader, id)
+    if (delivery === undefined) return yield* noDelivery(id)
+    const ordered = yield* redeliver(delivery, id, targetOf(to, delivery))
+    if (ordered === undefined) return yield* noDelivery(id)
+    const { attemptsMade, id: sent, result } = ordered
+    if (result !== "refused") return { id: sent, result, attemptsMade }
+    return yield* new RedeliveryRefused({
+      message:
+        to === undefined
+          ? `${id} cannot be sent again where it went: its endpoint was deleted. Name another one with --to`
+          : `${to} does not name the kind of the event that ${id} delivers: tilld webhooks change ${to} --events`
+    })
+  })
+})
+
+/** Where the next page of a range begins. */
+const Place = Schema.Struct({ mode: Mode, createdAt: Schema.Number, sequence: Schema.Number })
+export type RangePlace = typeof Place.Type
+
+export const redeliverRange = operation({
+  name: "webhooks redeliver range",
+  summary: "Send one page of a range of deliveries again, oldest first: the next one begins at `next`",
+  needs: "store",
+  input: {
+    ...range,
+    status: asked(
+      otherwise(SomeFilter, () => "failing" as const),
+      { about: "The state they are in; otherwise failing: tried, and not arrived" }
+    ),
+    since: asked(MomentField, sinceFlag),
+    until,
+    to,
+    after: maybe(Place)
+  },
+  output: Schema.Struct({ ordered: Schema.Int, due: Schema.Int, refused: Schema.Int, next: maybe(Place) }),
+  refusals: [NotFound, RedeliveryRefused, QuotaExceeded],
+  audit: ({ account, after, endpoint, mode, payment, since, status, to, until }) => ({
+    ...{ account, mode, endpoint, payment, status, to, after: after?.sequence },
+    since: momentText(since),
+    until: until && momentText(until)
+  }),
+  run: Effect.fnUntraced(function* ({ account, after, endpoint, mode, payment, since, status, to, until }) {
+    const { byId } = yield* endpointsRepo
+    const { redeliverPage } = yield* orders
+    const { Reader } = yield* sql
+    const now = yield* Clock.currentTimeMillis
+    // Without a mode it is the one of the endpoint to send to.
+    const only = mode ?? (to === undefined ? undefined : (yield* byId(yield* Reader, EndpointId.make(to)))?.mode)
+    const asked = modes.filter((one) => one === (only ?? one))
+    const left = asked.slice(after === undefined ? 0 : Math.max(0, asked.indexOf(after.mode)))
+    const [whose, another] = yield* selected(account, left, endpoint)
+    if (whose === undefined) return { ordered: 0, due: 0, refused: 0 }
+    const selection = {
+      ...whose,
+      ...{ payment, status },
+      since: momentAt(since, now),
+      until: until === undefined ? now : momentAt(until, now)
+    }
+    const { next, ...counts } = yield* redeliverPage(selection, targetOf(to, whose.owner), after)
+    if (next !== undefined) return { ...counts, next: { mode: whose.owner.mode, ...next } }
+    return another === undefined ? counts : { ...counts, next: { mode: another.owner.mode, createdAt: 0, sequence: 0 } }
+  })
+})
+
+export const sendTestDelivery = operation({
+  name: "webhooks test",
+  summary: "Send an endpoint a signed test that is no webhook event, and show its response",
+  needs: "sending",
+  input: {
+    endpoint: asked(Schema.String, {
+      about: "The endpoint, wh_…, of POST /v1/webhooks",
+      value: "ENDPOINT",
+      isArgument: true
+    })
+  },
+  output: Schema.Struct({
+    id: Schema.String,
+    endpoint: Schema.String,
+    url: Schema.String,
+    durationMillis: Schema.Number,
+    address: maybe(Schema.String),
+    status: maybe(Schema.Number),
+    error: maybe(Schema.String),
+    bodyStart: maybe(Schema.String)
+  }),
+  refusals: [NotFound, SecretUnreadable],
+  audit: ({ endpoint }) => ({ endpoint }),
+  auditFirst: true,
+  run: Effect.fnUntraced(function* ({ endpoint: id }) {
+    const { byId } = yield* endpointsRepo
+    const { sendTest } = yield* lazily(() => import("./testDelivery.ts"))
+    const { Reader } = yield* sql
+    const endpoint = yield* byId(yield* Reader, id)
+    return endpoint === undefined ? yield* noEndpoint(id) : yield* sendTest(endpoint)
+  })
+})
