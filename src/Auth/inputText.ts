@@ -99,6 +99,26 @@ export const jsonOf = ({ flag, kind }: Pick<InputField, "flag" | "kind">, text: 
     : text
 }
 
+/** What a query or a form of a program stands for: each text is of the field of its name, an unknown one stays as it is. */
+export const jsonOfQuery = (
+  fields: Schema.Struct.Fields,
+  query: URLSearchParams
+): Readonly<Record<string, unknown>> => {
+  const known = new Map(fieldsOf(fields).map((field) => [field.name, field]))
+  const names = [...new Set(query.keys())]
+  return Object.fromEntries(
+    names.map((name) => {
+      const texts = query.getAll(name)
+      const [text = ""] = texts
+      const field = known.get(name)
+      if (field === undefined) return [name, text]
+      const { kind } = field
+      if (kind.is === "flag") return [name, text === "true" ? true : text === "false" ? false : text]
+      return [name, kind.is === "list" && texts.length > 1 ? texts : jsonOf(field, text)]
+    })
+  )
+}
+
 /** The words that were given, once each and in the order of `known`; then what is none of them. */
 const inOrder = (known: ReadonlyArray<string>, given: ReadonlyArray<string>) => [
   ...known.filter((word) => given.includes(word)),

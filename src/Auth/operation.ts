@@ -140,12 +140,5 @@ export const decodeInput = <In, InJson>(
     })
   )
 
-/** How an operation ends, for its JSON form: with the output, a refusal or a defect. */
-export const exitOf = <Out, OutJson, E>({
-  output,
-  refusal
-}: Pick<Operation<unknown, unknown, Out, OutJson, E, unknown>, "output" | "refusal">) =>
-  Schema.Exit({ success: output, failure: refusal, defect: Schema.Defect })
-
 /** Imports a module when an operation is carried out, and not before. */
 export const lazily = <Module>(load: () => Promise<Module>): Effect.Effect<Module> => Effect.promise(load)

@@ -1,21 +1,24 @@
 /**
- * The control sockets of the daemon: one beside the database for all commands of its owner, and optionally one for
- * commands that only read. Each connection carries one request and one answer, a line of JSON each. The permissions of
- * the socket file decide who may use it. `main` starts the sockets as a worker.
+ * The control sockets of the daemon: one beside the database for all operations, and optionally one for those that only
+ * read. They speak HTTP: `POST /keys/create` with a JSON body, `GET /payments/list?status=pending`; `GET /` lists all
+ * operations. The permissions of the socket file decide who may use it. `main` starts the sockets as a worker.
  */
 import { chmodSync, lstatSync, rmSync } from "node:fs"
-import { createServer, type Server, type Socket } from "node:net"
-import { Effect, Either, FiberSet, identity, Schema, type Scope } from "effect"
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
+import { Effect, Either, FiberSet, identity, type Scope } from "effect"
 import type { Actor } from "../Auth/auditLog.ts"
-import type { Access } from "../Auth/operation.ts"
+import { fieldsOf, jsonOfQuery } from "../Auth/inputText.ts"
+import type { Access, AnyOperation } from "../Auth/operation.ts"
+import { hasBody, noBody, parseBody, receiveBody } from "../Http/body.ts"
 import type { SettingsShape } from "../Settings.ts"
-import { Forbidden, NotUnderstood } from "./controlRequests.ts"
-import { type ControlServices, handlers } from "./handlers.ts"
-import { ControlReply, ControlUnusable, checkLength, endWith, Request, readLine, socketPath } from "./socketProtocol.ts"
+import { Forbidden } from "./controlErrors.ts"
+import { answerTo, errorAnswer, ownError } from "./operationAnswer.ts"
+import type { OperationAnswer } from "./operationResult.ts"
+import { allOperations, type ControlServices } from "./operations.ts"
+import { ControlUnusable, checkLength, operationPath, socketPath, userHeader } from "./socketProtocol.ts"
 
-/** The longest request. Those of commands are much smaller. */
-const requestBytes = 64 * 1024
-const requestDeadline = "5 seconds"
+/** Milliseconds for a request to arrive, and how often connections are looked through for it. */
+const arrival = { headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 1_000 } as const
 /** A test send has 30 seconds to its status and 5 more to the end of the response. */
 const answerDeadline = "40 seconds"
 /** How long the client has to read the answer. At the read-only socket other requests wait meanwhile. */
@@ -30,59 +33,94 @@ interface ControlSocket {
   readonly access: Access
 }
 
-/** Carries out the request in a line. A line that is no request of this version is refused. */
-const handleLine = (line: string, { access, path }: ControlSocket) =>
-  Effect.gen(function* () {
-    const { request, user } = yield* Effect.mapError(Schema.decodeUnknown(Request)(line), NotUnderstood.of)
-    const handler = handlers.get(request._tag)
-    if (handler === undefined) return yield* NotUnderstood.of()
-    if (access === "read" && handler.access !== "read") return yield* Forbidden.at(path)
-    const actor: Actor = { via: "socket", who: user }
-    return yield* handler.handle(request, actor)
-  })
+const byPath: ReadonlyMap<string, AnyOperation<ControlServices>> = new Map(
+  allOperations.map((each) => [operationPath(each), each as AnyOperation<ControlServices>])
+)
+
+/** What `GET /` answers: each operation with what it takes. */
+const directory = allOperations.map((each) => ({
+  path: operationPath(each),
+  ...{ access: each.access, summary: each.summary },
+  input: Object.fromEntries(fieldsOf(each.fields).map(({ flag, name }) => [name, flag?.about ?? ""]))
+}))
+
+const unknown = ownError("UNKNOWN_OPERATION", "There is no operation at this path: GET / lists all of them.")
+
+/** The user name that a client claims; only for the audit log. */
+const userOf = ({ headers }: IncomingMessage): string => {
+  const claimed = Either.getOrElse(
+    Either.try(() => decodeURIComponent(String(headers[userHeader] ?? ""))),
+    () => ""
+  )
+  return claimed.slice(0, 200) || "not named"
+}
+
+/** The input as JSON: a body, of JSON or of a form, and the query. */
+const inputOf = Effect.fnUntraced(function* (operation: AnyOperation, request: IncomingMessage, query: string) {
+  const arriving = hasBody(request) ? receiveBody(request, { onPiece: () => {}, reserve: () => true }) : noBody
+  const body = yield* arriving.body
+  const isForm = request.headers["content-type"] === "application/x-www-form-urlencoded"
+  const text = [query, ...(isForm ? [body?.toString("utf8") ?? ""] : [])].join("&")
+  const given = jsonOfQuery(operation.fields, new URLSearchParams(text))
+  if (isForm) return Either.right(given)
+  return Either.map(parseBody(request.headers, body), (json) =>
+    Object.keys(given).length === 0 ? json : { ...(json as object), ...given }
+  )
+})
+
+/** Carries out what a request asks for. */
+const answerOf = Effect.fnUntraced(function* (
+  request: IncomingMessage,
+  { access, path: socket }: ControlSocket
+): Effect.fn.Return<OperationAnswer, never, ControlServices> {
+  const [path = "", query = ""] = (request.url ?? "").split("?", 2)
+  if (path === "/") return { status: 200, body: directory }
+  const operation = byPath.get(path)
+  if (operation === undefined) return unknown
+  if (request.method !== "POST" && !(request.method === "GET" && operation.access === "read")) {
+    const takes = operation.access === "read" ? "GET or POST" : "POST"
+    return ownError("METHOD_NOT_ALLOWED", `This operation takes ${takes}.`)
+  }
+  if (access === "read" && operation.access !== "read") return ownError("FORBIDDEN", Forbidden.at(socket).message)
+  const input = yield* inputOf(operation, request, query)
+  if (Either.isLeft(input)) return errorAnswer(input.left.code, input.left.message)
+  const actor: Actor = { via: "socket", who: userOf(request) }
+  return yield* answerTo(operation, input.right, actor)
+})
 
 /** Whether a request waits for others before it is carried out. */
 type InTurn = <A, E, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-const reply = Schema.encodeSync(ControlReply)
-
-/** Carries out a request and waits until its answer has been read, since the answer is in memory until then. */
-const answerTo = (line: string, socket: Socket, at: ControlSocket) =>
-  Effect.gen(function* () {
-    const answer = yield* Effect.timeout(handleLine(line, at), answerDeadline).pipe(
-      Effect.catchTags({
-        Forbidden: ({ message }) => Effect.succeed({ forbidden: message }),
-        NotUnderstood: ({ message }) => Effect.succeed({ refused: message }),
-        TimeoutException: () => Effect.succeed({ refused: `The daemon did not answer within ${answerDeadline}` })
-      })
-    )
-    const send = (text: string) => Effect.timeoutOption(endWith(socket, text), readingDeadline[at.access])
-    if (!("exit" in answer)) return yield* Effect.asVoid(send(reply(answer)))
-    yield* send(reply({ exit: answer.exit }))
-    if (answer.defect === undefined) return
-    if (at.access === "administer") return yield* Effect.failCause(answer.defect)
-    yield* Effect.logError("a request that only reads failed", answer.defect)
+/** Sends an answer. Completes when it is written or the client has gone. */
+const send = (response: ServerResponse, { body, status }: OperationAnswer) =>
+  Effect.async<void>((resume) => {
+    const text = Buffer.from(`${JSON.stringify(body)}\n`)
+    const headers = { "content-type": "application/json", "content-length": text.length, connection: "close" }
+    response.once("close", () => resume(Effect.void))
+    response.writeHead(status, headers).end(text)
   })
 
 /**
- * Serves one request. A defect of its handler is reported to the client, and then ends the daemon like any other defect;
- * except at the read-only socket: its users must not be able to end the daemon, and a read leaves nothing half done.
+ * Serves one request, and waits until its answer has been read, since the answer is in memory until then. A defect is
+ * reported to the client, and then ends the daemon like any other defect; except at the read-only socket: its users must
+ * not be able to end the daemon, and a read leaves nothing half done.
  */
-const serveOne = (connection: Socket, at: ControlSocket, inTurn: InTurn) =>
+const serveOne = (request: IncomingMessage, response: ServerResponse, at: ControlSocket, inTurn: InTurn) =>
   Effect.gen(function* () {
-    const socket = yield* Effect.acquireRelease(
-      // An "error" is followed by "close", which is handled.
-      Effect.sync(() => connection.on("error", () => undefined)),
-      () => Effect.sync(() => connection.destroy())
+    const gone = Effect.async<never>((resume) => void request.once("error", () => resume(Effect.interrupt)))
+    const answer = yield* Effect.raceFirst(answerOf(request, at), gone).pipe(
+      Effect.timeoutTo({
+        duration: answerDeadline,
+        onTimeout: () => ownError("REQUEST_TIMEOUT", `did not answer within ${answerDeadline}`),
+        onSuccess: identity<OperationAnswer>
+      })
     )
-    const line = yield* Effect.timeoutTo(readLine(socket, requestBytes), {
-      duration: requestDeadline,
-      onTimeout: () => undefined,
-      onSuccess: (line) => line
-    })
-    if (line === undefined) return
-    yield* inTurn(answerTo(line, socket, at))
-  }).pipe(Effect.scoped)
+    yield* Effect.timeoutOption(send(response, answer), readingDeadline[at.access])
+    response.destroy()
+    if (answer.defect === undefined) return
+    if (at.access === "administer") return yield* Effect.failCause(answer.defect)
+    yield* Effect.logError("a request that only reads failed", answer.defect)
+  }).pipe(inTurn)
 
 /** Removes the socket of a dead daemon. Fails when the file is not a socket. */
 const removeSocket = (path: string): Effect.Effect<void, ControlUnusable> =>
@@ -98,13 +136,16 @@ const unusable = (path: string, cause: Error) =>
     message: `The control socket ${path} cannot be made (${cause.message}): check that its folder is there, and its permissions`
   })
 
-const listen = (path: string): Effect.Effect<Server, ControlUnusable, Scope.Scope> =>
+type Run = (request: Effect.Effect<void, never, ControlServices>) => void
+
+const listen = (at: ControlSocket, run: Run, inTurn: InTurn): Effect.Effect<Server, ControlUnusable, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.zipRight(
       // Safe: the instance lock guarantees that no other daemon is running.
-      removeSocket(path),
+      removeSocket(at.path),
       Effect.async<Server, ControlUnusable>((resume) => {
-        const server = createServer()
+        const { path } = at
+        const server = createServer(arrival, (request, response) => run(serveOne(request, response, at, inTurn)))
         server.maxConnections = mostConnections
         server.once("error", (cause) => resume(unusable(path, cause)))
         server.listen(path, () => {
@@ -118,10 +159,12 @@ const listen = (path: string): Effect.Effect<Server, ControlUnusable, Scope.Scop
         })
       })
     ),
-    (server) => Effect.async<void>((resume) => void server.close(() => resume(Effect.void)))
+    (server) =>
+      Effect.async<void>((resume) => {
+        server.close(() => resume(Effect.void))
+        server.closeAllConnections()
+      })
   )
-
-type Run = (request: Effect.Effect<void, never, ControlServices>) => void
 
 /**
  * The read-only socket is a convenience: failing to open it does not stop the daemon. It serves one request at a time, so
@@ -131,8 +174,7 @@ const listenForReaders = (socket: string, run: Run) =>
   Effect.gen(function* () {
     const path = yield* checkLength(socket, "give control.read_socket a shorter one")
     const turn = yield* Effect.makeSemaphore(1)
-    const server = yield* listen(path)
-    server.on("connection", (connection) => run(serveOne(connection, { path, access: "read" }, turn.withPermits(1))))
+    yield* listen({ path, access: "read" }, run, turn.withPermits(1))
   }).pipe(Effect.catchTag("ControlUnusable", ({ message }) => Effect.logError(message)))
 
 /**
@@ -144,9 +186,7 @@ export const startSockets = Effect.fn("Control.start")(
   function* ({ control, database }: Pick<SettingsShape, "control" | "database">) {
     const requests = yield* FiberSet.make<void, never>()
     const run = yield* FiberSet.runtime(requests)<ControlServices>()
-    const path = yield* socketPath(database.path)
-    const server = yield* listen(path)
-    server.on("connection", (connection) => run(serveOne(connection, { path, access: "administer" }, identity)))
+    yield* listen({ path: yield* socketPath(database.path), access: "administer" }, run, identity)
     if (control.readSocket !== "") yield* listenForReaders(control.readSocket, run)
     return requests
   },

@@ -45,6 +45,9 @@ export interface ServicesFor extends Record<Needs, unknown> {
   readonly daemon: Chains | Settings | StoreHealth
 }
 
+/** All services that operations need. */
+export type ControlServices = ServicesFor[Needs]
+
 type Served = { readonly [N in Needs]: AnyOperation<ServicesFor[N], N> }[Needs]
 
 export const allOperations: ReadonlyArray<Served> = [

@@ -1,6 +1,7 @@
+import { request as httpRequest } from "node:http"
 import { connect as dial, type Socket } from "node:net"
 import { relative, resolve } from "node:path"
-import { Data, Effect, Either, Schema, type Scope } from "effect"
+import { Data, Effect, Either, type Scope } from "effect"
 
 /** The Unix socket beside the database cannot be used. */
 export class ControlUnusable extends Data.TaggedError("ControlUnusable")<{
@@ -19,23 +20,11 @@ export class DaemonSilent extends Data.TaggedError("DaemonSilent")<{
   }
 }
 
-/** A request, as one line of JSON. `user` is the claimed user name. */
-export const Request = Schema.parseJson(
-  Schema.Struct({
-    user: Schema.String.pipe(Schema.maxLength(200)),
-    request: Schema.Struct({ _tag: Schema.String }, { key: Schema.String, value: Schema.Unknown })
-  })
-)
+/** The header with the claimed user name, percent-encoded. */
+export const userHeader = "x-tilld-user"
 
-/** The result of a request, as one line of JSON. */
-export const ControlReply = Schema.parseJson(
-  // The order matters: a field of unknown type may also be missing.
-  Schema.Union(
-    Schema.Struct({ refused: Schema.String }),
-    Schema.Struct({ forbidden: Schema.String }),
-    Schema.Struct({ exit: Schema.Unknown })
-  )
-)
+/** The path of an operation: its name with slashes, `/webhooks/secret/rotate`. */
+export const operationPath = ({ name }: { readonly name: string }): string => `/${name.replaceAll(/ (?:--)?/g, "/")}`
 
 // sun_path of sockaddr_un, less its closing zero: 108 bytes on Linux, 104 on the BSDs and macOS. Node cuts a longer path
 // short or answers EINVAL.
@@ -57,33 +46,6 @@ export const checkLength = (socket: string, remedy: string): Either.Either<strin
 export const socketPath = (database: string): Either.Either<string, ControlUnusable> =>
   checkLength(`${database}.sock`, "give database.path a shorter one, or start tilld in a folder near it")
 
-const newline = 0x0a
-
-/** Reads the first line, of at most `limit` bytes. Undefined: the peer closed the connection, or sent a longer line. */
-export const readLine = (socket: Socket, limit: number): Effect.Effect<string | undefined> =>
-  Effect.async((resume) => {
-    const chunks: Array<Buffer> = []
-    let size = 0
-    const finish = (line: string | undefined) => resume(Effect.succeed(line))
-    const onData = (chunk: Buffer) => {
-      const end = chunk.indexOf(newline)
-      chunks.push(end === -1 ? chunk : chunk.subarray(0, end))
-      size += chunks.at(-1)?.length ?? 0
-      if (size > limit) finish(undefined)
-      else if (end !== -1) finish(Buffer.concat(chunks).toString("utf8"))
-    }
-    const onEnd = () => finish(undefined)
-    socket.on("data", onData).once("close", onEnd)
-    return Effect.sync(() => socket.off("data", onData).off("close", onEnd))
-  })
-
-/** Sends a line and ends this side of the connection. Completes when it is written or the peer has gone. */
-export const endWith = (socket: Socket, line: string): Effect.Effect<void> =>
-  Effect.async((resume) => {
-    const finish = () => resume(Effect.void)
-    socket.once("close", finish).end(`${line}\n`, finish)
-  })
-
 const codeOf = (error: Error) => ("code" in error ? String(error.code) : error.message)
 
 /** Connects to the daemon that listens at `path`; undefined when none does. */
@@ -104,3 +66,39 @@ export const connect = (path: string): Effect.Effect<Socket | undefined, Control
     }),
     (socket) => Effect.sync(() => socket?.destroy())
   )
+
+/**
+ * Sends a request with a JSON body, and gives the status and the text of the answer; undefined where there is none of at most
+ * `limit` bytes.
+ */
+export const post = (
+  socket: Socket,
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+  limit: number
+) =>
+  Effect.async<{ readonly status: number; readonly text: string } | undefined>((resume) => {
+    const finish = (answer?: { readonly status: number; readonly text: string }) => resume(Effect.succeed(answer))
+    const all = {
+      ...headers,
+      host: "tilld",
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(body)
+    }
+    const request = httpRequest({ createConnection: () => socket, method: "POST", path, headers: all }, (response) => {
+      const pieces: Array<Buffer> = []
+      let size = 0
+      response.on("data", (piece: Buffer) => {
+        size += piece.length
+        if (size > limit) return finish()
+        pieces.push(piece)
+      })
+      response.once("end", () =>
+        finish({ status: response.statusCode ?? 0, text: Buffer.concat(pieces).toString("utf8") })
+      )
+      response.once("aborted", () => finish())
+    })
+    request.once("error", () => finish())
+    request.end(body)
+  })

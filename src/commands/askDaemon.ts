@@ -1,16 +1,17 @@
 import type { Socket } from "node:net"
 import { Effect, Schedule, Schema } from "effect"
-import { exitOf, type Operation } from "../Auth/operation.ts"
-import type { ControlAnswer } from "../Control/controlHandler.ts"
-import { Forbidden, NotUnderstood } from "../Control/controlRequests.ts"
+import type { AnyOperation, Operation } from "../Auth/operation.ts"
+import { NotUnderstood } from "../Control/controlErrors.ts"
 import { Invocation } from "../Control/Invocation.ts"
+import { type OperationAnswer, resultOf } from "../Control/operationResult.ts"
 import {
-  ControlReply,
   ControlUnusable,
   connect,
   DaemonSilent,
-  readLine,
-  socketPath
+  operationPath,
+  post,
+  socketPath,
+  userHeader
 } from "../Control/socketProtocol.ts"
 import type { SettingsShape } from "../Settings.ts"
 
@@ -18,19 +19,18 @@ import type { SettingsShape } from "../Settings.ts"
 const answerBytes = 64 * 1024 * 1024
 const answerDeadline = "50 seconds"
 
-/** Sends a request to the daemon, and gives the exit that it replies with. */
-const throughDaemon = Effect.fnUntraced(function* (socket: Socket, request: unknown) {
+/** Has the daemon carry out an operation. */
+const throughDaemon = Effect.fnUntraced(function* (socket: Socket, operation: AnyOperation, json: object) {
   const { user } = yield* Invocation
-  yield* Effect.sync(() => socket.on("error", () => undefined).write(`${JSON.stringify({ user, request })}\n`))
-  const line = yield* Effect.timeoutFail(readLine(socket, answerBytes), {
+  const headers = { [userHeader]: encodeURIComponent(user) }
+  const sent = post(socket, operationPath(operation), headers, JSON.stringify(json), answerBytes)
+  const answer = yield* Effect.timeoutFail(sent, {
     duration: answerDeadline,
     onTimeout: () => new DaemonSilent({ what: `did not answer within ${answerDeadline}` })
   })
-  if (line === undefined) return yield* new DaemonSilent({ what: "closed the connection without an answer" })
-  const reply = yield* Effect.mapError(Schema.decodeUnknown(ControlReply)(line), NotUnderstood.of)
-  if ("refused" in reply) return yield* new NotUnderstood({ message: reply.refused })
-  if ("forbidden" in reply) return yield* new Forbidden({ message: reply.forbidden })
-  return { exit: reply.exit, defect: undefined } satisfies ControlAnswer
+  if (answer === undefined) return yield* new DaemonSilent({ what: "closed the connection without an answer" })
+  const body = yield* Effect.mapError(Schema.decodeUnknown(Schema.parseJson())(answer.text), NotUnderstood.of)
+  return { status: answer.status, body } satisfies OperationAnswer
 })
 
 /** Loaded only where no daemon runs: it needs the store and every service that works on it. */
@@ -67,8 +67,7 @@ export const askRunning = Effect.fn("commands.askRunning")(function* <In, InJson
 ) {
   const socket = yield* connectTo(place)
   if (socket === undefined) return undefined
-  const { exit } = yield* throughDaemon(socket, { _tag: operation.name, ...json })
-  return yield* yield* Effect.mapError(Schema.decodeUnknown(exitOf(operation))(exit), NotUnderstood.of)
+  return yield* resultOf(operation, yield* throughDaemon(socket, operation, json))
 }, Effect.scoped)
 
 /** Whether a daemon serves this place. */
@@ -81,33 +80,24 @@ const noDaemonAt = (path: string) =>
   new ControlUnusable({ message: `No daemon listens at ${path}: start it, or correct TILLD_SOCKET` })
 
 /**
- * Has a request carried out: by the daemon where one runs, otherwise in this process. `command` names it in the message of
- * another process that finds the database locked.
- */
-const carriedOut = Effect.fnUntraced(function* (place: ControlTarget, command: string, tag: string, request: unknown) {
-  const attempt = Effect.gen(function* () {
-    const socket = yield* "socket" in place ? connect(place.socket) : connectTo(place)
-    if (socket !== undefined) return yield* throughDaemon(socket, request)
-    if ("socket" in place) return yield* noDaemonAt(place.socket)
-    const { withoutDaemon } = yield* offline
-    return yield* withoutDaemon(place, command, tag, request)
-  }).pipe(Effect.scoped)
-  const answer = yield* Effect.retry(attempt, {
-    schedule: whileLocked,
-    while: (error) => error._tag === "InstanceLocked"
-  })
-  return answer.defect === undefined ? answer.exit : yield* Effect.failCause(answer.defect)
-})
-
-/**
- * Has an operation carried out. Fails as it does, and with `NotUnderstood` (another version), `Forbidden` (read-only
- * socket), `ControlUnusable` or `DaemonSilent`.
+ * Has an operation carried out: by the daemon where one runs, otherwise in this process. Fails as it does, and with
+ * `NotUnderstood` (another version), `Forbidden` (read-only socket), `ControlUnusable` or `DaemonSilent`.
  */
 export const ask = Effect.fn("commands.ask")(function* <In, InJson extends object, Out, OutJson, E, R>(
   place: ControlTarget,
   operation: Operation<In, InJson, Out, OutJson, E, R>,
   json: InJson
 ) {
-  const exit = yield* carriedOut(place, operation.name, operation.name, { _tag: operation.name, ...json })
-  return yield* yield* Effect.mapError(Schema.decodeUnknown(exitOf(operation))(exit), NotUnderstood.of)
+  const attempt = Effect.gen(function* () {
+    const socket = yield* "socket" in place ? connect(place.socket) : connectTo(place)
+    if (socket !== undefined) return yield* throughDaemon(socket, operation, json)
+    if ("socket" in place) return yield* noDaemonAt(place.socket)
+    const { withoutDaemon } = yield* offline
+    return yield* withoutDaemon(place, operation, json)
+  }).pipe(Effect.scoped)
+  const answer = yield* Effect.retry(attempt, {
+    schedule: whileLocked,
+    while: (error) => error._tag === "InstanceLocked"
+  })
+  return yield* resultOf(operation, answer)
 })

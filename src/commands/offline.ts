@@ -1,11 +1,11 @@
 import { existsSync } from "node:fs"
 import { Console, Effect, Layer, Logger, LogLevel } from "effect"
-import type { Actor } from "../Auth/auditLog.ts"
+import type { AnyOperation, Needs } from "../Auth/operation.ts"
 import { Accounts, Keys } from "../Auth.ts"
-import { NotUnderstood } from "../Control/controlRequests.ts"
-import { chained, plain, sealed, sending } from "../Control/handlers.ts"
 import { Invocation } from "../Control/Invocation.ts"
-import { allOperations } from "../Control/operations.ts"
+import { answerTo } from "../Control/operationAnswer.ts"
+import type { ServicesFor } from "../Control/operations.ts"
+import { ControlUnusable } from "../Control/socketProtocol.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import { refuseLost, refuseMissingFolder } from "../Payments/addresses/lostDatabase.ts"
 import { notedJumps } from "../Payments/addresses/numberingJumps.ts"
@@ -30,11 +30,6 @@ const storeLayer = (settings: SettingsShape) =>
     Layer.provideMerge(Layer.succeed(Settings, settings))
   )
 
-/** Requests that create the database: an operator may send them before the daemon has run for the first time. */
-const creating: ReadonlySet<string> = new Set(
-  allOperations.flatMap(({ makesDatabase, name }) => (makesDatabase ? [name] : []))
-)
-
 const noDatabase = (path: string) =>
   new StoreUnusable({
     message:
@@ -42,51 +37,47 @@ const noDatabase = (path: string) =>
       "for a new one, tilld serve makes the database"
   })
 
-/** Takes the lock of a database that exists, or that a request of this tag may create. */
-const lock = Effect.fnUntraced(function* (database: SettingsShape["database"], command: string, tag: string) {
+/** Takes the lock of a database that exists, or that the operation may create. */
+const lock = Effect.fnUntraced(function* (database: SettingsShape["database"], { makesDatabase, name }: AnyOperation) {
   const { path } = database
-  const creates = creating.has(tag)
   // A daemon that starts for the first time has the lock before it has the database.
-  if (!creates && !existsSync(path) && !existsSync(`${path}.lock`)) {
+  if (!makesDatabase && !existsSync(path) && !existsSync(`${path}.lock`)) {
     return yield* Effect.zipRight(refuseLost(database), noDatabase(path))
   }
   yield* refuseMissingFolder(database)
-  yield* InstanceLock.acquire(path, command)
+  yield* InstanceLock.acquire(path, name)
   yield* refuseLost(database)
   if (existsSync(path)) return
-  if (!creates) return yield* noDatabase(path)
+  if (!makesDatabase) return yield* noDatabase(path)
   yield* Console.error(`Making the database ${path}`)
 })
 
 /**
- * Carries out a request where no daemon runs, and holds the instance lock meanwhile; `command` names it to processes that
- * find the lock taken. The master key is read only for requests that need it. Fails with `InstanceLocked`, and with
- * `StoreUnusable` where there is no database.
+ * Carries out an operation where no daemon runs, and holds the instance lock meanwhile. The master key is read only for one
+ * that needs it. Fails with `InstanceLocked`, and with `StoreUnusable` where there is no database.
  */
 export const withoutDaemon = Effect.fn("commands.withoutDaemon")(
-  function* (settings: SettingsShape, command: string, tag: string, input: unknown) {
+  function* (settings: SettingsShape, operation: AnyOperation, json: unknown) {
     const { env, user: who } = yield* Invocation
-    const actor: Actor = { via: "direct", who }
-    yield* lock(settings.database, command, tag)
-    const chainedHandler = chained.get(tag)
-    if (chainedHandler !== undefined) {
-      const { repairLayer } = yield* app
-      return yield* Effect.provide(chainedHandler.handle(input, actor), repairLayer(settings))
-    }
+    yield* lock(settings.database, operation)
+    const answer = <N extends Needs>(_: N) => answerTo<ServicesFor[N]>(operation, json, { via: "direct", who })
     const store = storeLayer(settings)
-    const plainHandler = plain.get(tag)
-    if (plainHandler !== undefined) return yield* Effect.provide(plainHandler.handle(input, actor), store)
     const secrets = Secrets.layer.pipe(Layer.provide(MasterKey.layer(env)), Layer.provideMerge(store))
-    const sealedHandler = sealed.get(tag)
-    if (sealedHandler !== undefined)
-      return yield* Effect.provide(sealedHandler.handle(input, actor), Layer.provideMerge(SigningKeys.layer, secrets))
-    const sendingHandler = sending.get(tag)
-    if (sendingHandler === undefined) return yield* NotUnderstood.of()
-    const { sendingLayer } = yield* app
-    return yield* Effect.provide(
-      sendingHandler.handle(input, actor),
-      Layer.provide(sendingLayer, secrets).pipe(Layer.merge(store))
-    )
+    switch (operation.needs) {
+      case "store":
+        return yield* Effect.provide(answer("store"), store)
+      case "secrets":
+        return yield* Effect.provide(answer("secrets"), Layer.provideMerge(SigningKeys.layer, secrets))
+      case "chains":
+        return yield* Effect.provide(answer("chains"), (yield* app).repairLayer(settings))
+      case "sending":
+        return yield* Effect.provide(
+          answer("sending"),
+          Layer.provide((yield* app).sendingLayer, secrets).pipe(Layer.merge(store))
+        )
+      case "daemon":
+        return yield* new ControlUnusable({ message: `tilld ${operation.name} needs a running daemon: start it` })
+    }
     // The result says what a command did: the daemon's lines would only repeat it.
   },
   Effect.scoped,

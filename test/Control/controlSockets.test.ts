@@ -16,7 +16,7 @@ import { acquire } from "../../src/Sql/InstanceLock.ts"
 import { showSecret } from "../../src/Webhooks/secretOperations.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
 import { execute, temporaryDatabase, type Yielded } from "../lib/store.ts"
-import { exchange, invocation, services, withDaemon } from "./world.ts"
+import { exchange, invocation, requestOf, services, withDaemon } from "./world.ts"
 
 const newKey = { mode: "test", name: "shop" } as const
 
@@ -130,7 +130,7 @@ it.live("only the owner and the group can use the socket, which replaces that of
     yield* Effect.gen(function* () {
       yield* Effect.asVoid(Control.startSockets(testSettings(database)))
       expect(statSync(`${database}.sock`).mode & 0o777).toBe(0o660)
-      expect(yield* exchange(`${database}.sock`, "\n")).toContain("refused")
+      expect(yield* exchange(`${database}.sock`, "nonsense\n")).toMatch(/^HTTP\/1.1 400 /)
     }).pipe(Effect.scoped)
     expect(existsSync(`${database}.sock`)).toBe(false)
   }).pipe(Effect.scoped, stopped)
@@ -150,26 +150,49 @@ it.live("malformed requests, and those that no command sends, are refused, witho
   onDaemon(function* (settings) {
     const send = (bytes: string | Buffer) => exchange(`${settings.database.path}.sock`, bytes)
     const owner = { account: defaultAccount, mode: "test" }
-    for (const request of [
-      { _tag: "addresses jump", by: -5 },
-      { _tag: "addresses jump", by: 1e9 },
-      { _tag: "addresses jump", by: 1.5 },
-      { _tag: createAccount.name, name: "x".repeat(10_000), sharedWallet: true },
-      { _tag: createKey.name, ...owner, name: "\u0000", permissions },
-      { _tag: createKey.name, ...owner, name: "shop", permissions: Array.from({ length: 99 }, () => permissions[0]) },
-      { _tag: "rescan", chain: "base", mode: "test", from: -1 },
-      { _tag: "webhooks list", ...owner, since: 1e300 }
-    ]) {
-      const answer = yield* send(`${JSON.stringify({ user: "mallory", request })}\n`)
-      expect(JSON.parse(answer), JSON.stringify(request).slice(0, 80)).toHaveProperty("refused")
+    const answered = (name: string, input: unknown, method?: string) =>
+      Effect.map(send(requestOf(name, input, method)), (answer): [string, { error: { code: string } }] => [
+        answer.slice(9, 12),
+        JSON.parse(answer.slice(answer.indexOf("\r\n\r\n")))
+      ])
+    for (const [name, input] of [
+      ["addresses jump", { by: -5 }],
+      ["addresses jump", { by: 1e9 }],
+      ["addresses jump", { by: 1.5 }],
+      [createAccount.name, { name: "x".repeat(10_000), sharedWallet: true }],
+      [createKey.name, { ...owner, name: "\u0000", permissions }],
+      [createKey.name, { ...owner, name: "shop", permissions: Array.from({ length: 99 }, () => permissions[0]) }],
+      ["rescan", { chain: "base", mode: "test", from: -1 }],
+      ["webhooks list", { ...owner, since: 1e300 }],
+      ["keys revoke", {}],
+      ["keys revoke", "null"],
+      ["keys revoke", "[]"],
+      ["keys revoke?id=key_1&id=key_2&more=1", {}]
+    ] as const) {
+      const [status, { error }] = yield* answered(name, input)
+      expect([status, error.code], JSON.stringify([name, input]).slice(0, 80)).toEqual(["400", "VALIDATION_ERROR"])
     }
-    const requests = ["", "{", "null", '{"_tag":"Nonsense"}', '{"_tag":"constructor"}', '{"_tag":"keys revoke"}']
-    for (const line of requests.flatMap((request) => [request, `{"user":"alice","request":${request}}`])) {
-      expect(yield* send(`${line}\n`), line).toMatch(/^\{"refused":".*another version/)
+    for (const [name, input, method, ...expected] of [
+      ["keys revoke", "{", "POST", "400", "INVALID_JSON"],
+      ["keys revoke?id=key_1", "", "GET", "405", "METHOD_NOT_ALLOWED"],
+      ["keys list", "", "DELETE", "405", "METHOD_NOT_ALLOWED"],
+      ["keys", {}, "POST", "404", "UNKNOWN_OPERATION"],
+      ["constructor", {}, "POST", "404", "UNKNOWN_OPERATION"],
+      ["keys revoke", { id: "key_none" }, "POST", "404", "NOT_FOUND"],
+      ["keys create", " ".repeat(70_000), "POST", "413", "PAYLOAD_TOO_LARGE"]
+    ] as const) {
+      const [status, { error }] = yield* answered(name, input, method)
+      expect([status, error.code], name).toEqual(expected)
+    }
+    for (const bytes of [
+      "nonsense\n",
+      '{"user":"alice","request":{"_tag":"keys list"}}\n',
+      Buffer.from([0xff, 0xfe, 0x0a])
+    ]) {
+      expect(yield* send(bytes)).toMatch(/^HTTP\/1.1 400 /)
     }
     // At once, not at the time limit of a request.
-    expect(yield* Effect.timeout(send(Buffer.alloc(70_000, 0x20)), "4 seconds")).toBe("")
-    expect(yield* send(Buffer.from([0xff, 0xfe, 0x0a]))).toContain("refused")
+    expect(yield* Effect.timeout(send(Buffer.alloc(70_000, 0x61)), "4 seconds")).toMatch(/^HTTP\/1.1 4/)
     expect(yield* ask(settings, listKeys, {})).toEqual([])
   })
 )

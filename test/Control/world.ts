@@ -13,8 +13,9 @@ import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
 import { claimTransaction, listTokens, rescanBlocks } from "../../src/Chains/repairOperations.ts"
 import { Chains } from "../../src/Chains.ts"
 import * as Sockets from "../../src/Control/controlSockets.ts"
-import { handlers } from "../../src/Control/handlers.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
+import { allOperations } from "../../src/Control/operations.ts"
+import { operationPath } from "../../src/Control/socketProtocol.ts"
 import { ask, type ControlTarget } from "../../src/commands/askDaemon.ts"
 import { EndpointId } from "../../src/Domain/Ids.ts"
 import { changeAccount, createAccount, listAccounts } from "../../src/Payments/addresses/accountOperations.ts"
@@ -231,7 +232,7 @@ export const samples: ReadonlyArray<Sample> = [
 ] as const
 
 /** The access of every kind of request, by tag. */
-export const accesses: ReadonlyMap<string, Access> = new Map(Array.from(handlers, ([tag, { access }]) => [tag, access]))
+export const accesses: ReadonlyMap<string, Access> = new Map(allOperations.map(({ access, name }) => [name, access]))
 
 /** Chains without providers: rescan and claim find nothing. */
 const still = Layer.succeed(Chains, {
@@ -292,6 +293,13 @@ export const besideDaemon = <Eff extends Yielded, A>(settings: SettingsShape, te
       return result
     })
   )
+
+/** A request for an operation, as its client would send it. */
+export const requestOf = (name: string, input: unknown, method = "POST"): string => {
+  const body = typeof input === "string" ? input : JSON.stringify(input)
+  const headers = ["Host: tilld", "Content-Type: application/json", `Content-Length: ${Buffer.byteLength(body)}`]
+  return [`${method} ${operationPath({ name })} HTTP/1.1`, ...headers, "", body].join("\r\n")
+}
 
 /** Sends raw bytes, and returns all received bytes until the daemon closes the connection. */
 export const exchange = (socketPath: string, bytes: string | Buffer) =>

@@ -1,0 +1,59 @@
+/**
+ * What a client reads of the answer to an operation. It loads nothing that the daemon needs to make one.
+ */
+import { type Cause, Effect, Predicate, Schema } from "effect"
+import type { Operation } from "../Auth/operation.ts"
+import type { FieldProblem } from "../Domain/ApiError.ts"
+import { Forbidden, NotUnderstood } from "./controlErrors.ts"
+import { DaemonSilent } from "./socketProtocol.ts"
+
+/** The answer to an operation, as HTTP has it: the output as JSON with the status 200, or an error in the API's shape. */
+export interface OperationAnswer {
+  readonly status: number
+  readonly body: unknown
+  /** Set when a defect ended the operation: a bug, which must also end the daemon. */
+  readonly defect?: Cause.Cause<never>
+}
+
+/** The codes of the socket besides those of refusals, which are their names: `KEY_ENDED`. */
+export type OwnCode =
+  | "VALIDATION_ERROR"
+  | "UNKNOWN_OPERATION"
+  | "METHOD_NOT_ALLOWED"
+  | "FORBIDDEN"
+  | "REQUEST_TIMEOUT"
+  | "INTERNAL"
+
+/** `KEY_ENDED` as `KeyEnded`. */
+const tagOf = (code: string): string =>
+  code.toLowerCase().replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase())
+
+const ErrorBody = Schema.Struct({
+  error: Schema.Struct({ code: Schema.String, message: Schema.String, details: Schema.optional(Schema.Unknown) })
+})
+
+/**
+ * The result of an operation by its answer. Fails as the operation does, and with `NotUnderstood` (a daemon of another
+ * version), `Forbidden` (the read-only socket) or `DaemonSilent`.
+ */
+export const resultOf = Effect.fnUntraced(function* <In, InJson, Out, OutJson, E, R>(
+  { output, refusal }: Operation<In, InJson, Out, OutJson, E, R>,
+  { body, defect, status }: OperationAnswer
+): Effect.fn.Return<Out, E | NotUnderstood | Forbidden | DaemonSilent> {
+  if (defect !== undefined) return yield* Effect.failCause(defect)
+  if (status === 200) return yield* Effect.mapError(Schema.decodeUnknown(output)(body), NotUnderstood.of)
+  const { error } = yield* Effect.mapError(Schema.decodeUnknown(ErrorBody)(body), NotUnderstood.of)
+  const { code, details, message } = error
+  switch (code as OwnCode) {
+    case "INTERNAL":
+      return yield* Effect.die(message)
+    case "FORBIDDEN":
+      return yield* new Forbidden({ message })
+    case "VALIDATION_ERROR":
+      return yield* NotUnderstood.because(details as ReadonlyArray<FieldProblem>)
+    case "REQUEST_TIMEOUT":
+      return yield* new DaemonSilent({ what: message })
+  }
+  const refused = { ...(Predicate.isRecord(details) ? details : {}), _tag: tagOf(code), message }
+  return yield* Effect.fail(yield* Effect.mapError(Schema.decodeUnknown(refusal)(refused), NotUnderstood.of))
+})

@@ -1,0 +1,126 @@
+import { execFile } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { operationPath } from "../../src/Control/socketProtocol.ts"
+import { isHere, reasonOf } from "../lib/programs.ts"
+import { testSettings } from "../lib/settings.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+import { root } from "../lib/tilld.ts"
+import { besideDaemon, logged, nameOf, samples } from "./world.ts"
+
+interface Answered {
+  readonly status: number
+  // biome-ignore lint/suspicious/noExplicitAny: what an answer is, each test says
+  readonly body: any
+}
+
+/** Asks by curl, as an operator does at a shell. */
+const curlAt =
+  (socket: string) =>
+  (path: string, ...options: ReadonlyArray<string>) =>
+    Effect.async<Answered>((resume) => {
+      const args = ["-sS", "--unix-socket", socket, "-w", "\n%{http_code}", ...options, `http://tilld${path}`]
+      execFile("curl", args, (error, stdout) => {
+        if (error !== null) throw error
+        const lines = stdout.trimEnd().split("\n")
+        resume(Effect.succeed({ status: Number(lines.pop()), body: JSON.parse(lines.join("\n")) }))
+      })
+    })
+
+const needsCurl = it.scopedLive.skipIf(!isHere("curl"))
+const named = (what: string) => (isHere("curl") ? what : `${what} [${reasonOf("curl")}]`)
+
+needsCurl(named("curl --unix-socket carries out every operation, and reads with a query"), () =>
+  Effect.gen(function* () {
+    const settings = testSettings(yield* temporaryDatabase, { alerts: { url: "http://127.0.0.1:1/" } })
+    yield* besideDaemon(settings, function* () {
+      const curl = curlAt(`${settings.database.path}.sock`)
+      for (const sample of samples) {
+        const path = operationPath(sample.operation)
+        if (!("act" in sample)) {
+          const query = new URLSearchParams(Object.entries(sample.input).map(([name, value]) => [name, String(value)]))
+          const read = yield* curl(`${path}?${query}`)
+          expect(read.status, `${nameOf(sample)}: ${JSON.stringify(read.body)}`).toBe(200)
+        }
+        const asked = yield* curl(path, "--json", JSON.stringify(sample.input), "-H", "x-tilld-user: carol%20%E2%9C%93")
+        expect(asked.status, `${nameOf(sample)}: ${JSON.stringify(asked.body)}`).toBe(200)
+      }
+      const rows = yield* logged
+      expect(new Set(rows.map(({ act }) => act))).toEqual(new Set(samples.flatMap(({ act }) => act ?? [])))
+      expect(new Set(rows.map(({ who }) => who))).toEqual(new Set(["carol ✓"]))
+    })
+  })
+)
+
+needsCurl(named("curl gets each noun in the shape of the API, with whose it is, and errors in the API's shape"), () =>
+  Effect.gen(function* () {
+    const settings = testSettings(yield* temporaryDatabase)
+    yield* besideDaemon(settings, function* () {
+      const curl = curlAt(`${settings.database.path}.sock`)
+      const payments = yield* curl("/payments/list?mode=test&status=expired&limit=1")
+      expect(payments.body).toMatchObject([{ id: `pay_${"2".repeat(22)}`, account: "default", mode: "test" }])
+      const exceptions = yield* curl("/payments/exceptions")
+      expect(exceptions.body).toHaveLength(2)
+      expect(exceptions.body[0]).toMatchObject({ kind: "late", detectedAt: "1970-01-01T00:00:03.000Z", mode: "test" })
+      const deliveries = yield* curl("/webhooks/list?status=failed")
+      expect(deliveries.body).toMatchObject([{ event: `evt_${"d".repeat(22)}`, attemptsMade: 6, attempts: [] }])
+      expect((yield* curl("/webhooks/endpoints")).body).toMatchObject([{ events: ["payment.created"] }])
+      expect((yield* curl("/keys/list")).body).toMatchObject([{ id: "key_1", permissions: ["payments:read"] }])
+      expect((yield* curl("/accounts/list")).body).toMatchObject([{ id: "default" }])
+
+      // A form is read as a query is.
+      const made = yield* curl("/keys/create", "-d", "mode=test", "-d", "name=till", "-d", "ips=192.0.2.1")
+      expect(made).toMatchObject({ status: 200, body: { mode: "test", key: expect.stringMatching(/^svc_test_/) } })
+      const wrong = yield* curl("/keys/create", "-d", "mode=prod", "-d", "nme=till")
+      expect(wrong.status).toBe(400)
+      expect(wrong.body.error).toMatchObject({
+        code: "VALIDATION_ERROR",
+        details: expect.arrayContaining([
+          { path: "mode", message: "must be live or test" },
+          { path: "nme", message: "is not known" },
+          { path: "name", message: "is required" }
+        ])
+      })
+      const none = yield* curl("/keys/revoke", "--json", '{"id":"key_none"}')
+      expect(none).toMatchObject({
+        status: 404,
+        body: { error: { code: "NOT_FOUND", message: expect.stringContaining("key_none") } }
+      })
+
+      const listed = (yield* curl("/")).body
+      expect(listed.map(({ path }: { readonly path: string }) => path).toSorted()).toEqual(
+        samples.map(({ operation }) => operationPath(operation)).toSorted()
+      )
+      expect(listed).toContainEqual(
+        expect.objectContaining({ path: "/keys/revoke", access: "administer", input: { id: expect.any(String) } })
+      )
+    })
+  })
+)
+
+needsCurl(named("the commands of docs/access.md do what they say"), () =>
+  Effect.gen(function* () {
+    const settings = testSettings(yield* temporaryDatabase)
+    const socket = `${settings.database.path}.sock`
+    const documented = readFileSync(join(root, "docs/access.md"), "utf8").match(/^curl .*$/gm) ?? []
+    expect(documented).toHaveLength(3)
+    yield* besideDaemon(settings, function* () {
+      const answers = yield* Effect.forEach(documented, (line) =>
+        Effect.async<string>((resume) => {
+          const command = line.replace("/var/lib/tilld/tilld.db.sock", socket).replace("pay_…", `pay_${"4".repeat(22)}`)
+          execFile("bash", ["-c", command], (error, stdout) => {
+            if (error !== null) throw error
+            resume(Effect.succeed(stdout))
+          })
+        })
+      )
+      expect(answers.map((answer) => JSON.parse(answer))).toMatchObject([
+        [{ status: "pending" }, { status: "pending" }],
+        { mode: "test", key: expect.stringMatching(/^svc_test_/) },
+        { status: "expired", failureReason: "cancelled" }
+      ])
+    })
+  })
+)
