@@ -3,11 +3,13 @@
  * is on, the client's address, a form's origin, the session, its CSRF token, that the person may see the account and mode,
  * the route, the role, how many forms the person has sent, and a fresh proof of identity. What a person may not see looks as if it did not exist.
  */
+
 import { Clock, Context, Effect, Option, Schema } from "effect"
 import * as AccountsRepo from "./Auth/AccountsRepo.ts"
 import { personName } from "./Auth/auditLog.ts"
 import { isFresh, type SignedIn, sessionOf } from "./Auth/sessions.ts"
 import { defaultAccount } from "./Auth.ts"
+import { bodyLimit } from "./Domain/ApiError.ts"
 import { Mode } from "./Domain/Chain.ts"
 import { AccountId } from "./Domain/Ids.ts"
 import { inRanges } from "./Domain/IpRange.ts"
@@ -57,7 +59,7 @@ const texts = {
     text: "This needs a proof of identity first, and keeps 16 KiB of text until then. Nothing was done: go back, and shorten it."
   },
   role: { status: 403, title: "Not allowed", text: "Your role does not allow this. Ask an admin or the operator." },
-  "too large": { status: 413, title: "Too large", text: "The form is larger than 64 KiB. Nothing was done." },
+  "too large": { status: 413, title: "Too large", text: `The form is larger than ${bodyLimit}. Nothing was done.` },
   "too many fields": {
     status: 413,
     title: "Too many fields",

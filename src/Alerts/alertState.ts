@@ -1,8 +1,9 @@
 /** How the alerts follow from what is wrong: pure, and tested without a daemon. */
 import { Duration } from "effect"
 import { newAlertId } from "../Domain/Ids.ts"
+import { retryDelays } from "../Domain/retrySchedule.ts"
 import { iso } from "../Domain/Timestamp.ts"
-import { afterAttempt, retryDelays } from "../Webhooks/queue/retryPolicy.ts"
+import { afterAttempt } from "../Webhooks/queue/retryPolicy.ts"
 import type { AlertMessage, AlertState, Condition, HeldCondition } from "./Condition.ts"
 
 /** A condition is over once it has been gone for so long: one that comes and goes is one trouble, not many. */

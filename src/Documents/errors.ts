@@ -1,5 +1,5 @@
 import { QuotaExceeded } from "../Domain/AccountErrors.ts"
-import type { ErrorCode } from "../Domain/ApiError.ts"
+import { bodyTooLarge, type ErrorCode, errorObject } from "../Domain/ApiError.ts"
 import { examplePayment } from "./examples.ts"
 
 interface Meaning {
@@ -97,8 +97,8 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message: "There are 50 endpoints, as many as an account may have in a mode: delete one first."
   },
   PAYLOAD_TOO_LARGE: {
-    when: "The body is larger than 64 KiB.",
-    message: "The body is larger than 64 KiB."
+    when: bodyTooLarge.message,
+    message: bodyTooLarge.message
   },
   UNSUPPORTED_MEDIA_TYPE: {
     when: "The body is not sent as `application/json` in UTF-8, or is compressed.",
@@ -179,10 +179,5 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
 export const exampleError = (code: ErrorCode) => {
   const { details, message } = meanings[code]
   const requestId = "req_q3LmJ8kPzQ1v6ySFhS9X0w"
-  return {
-    error:
-      code === "UNAUTHORIZED"
-        ? { code, message }
-        : { code, message, ...(details === undefined ? {} : { details }), requestId }
-  }
+  return errorObject({ code, message, details }, requestId)
 }

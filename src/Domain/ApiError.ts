@@ -70,6 +70,15 @@ export const invalid = (problems: ReadonlyArray<FieldProblem>) =>
     details: problems
   })
 
+/** Most bytes of a request's body, and as text. */
+export const mostBodyBytes = 64 * 1024
+export const bodyLimit = `${mostBodyBytes / 1024} KiB`
+
+export const bodyTooLarge = new ApiError({
+  code: "PAYLOAD_TOO_LARGE",
+  message: `The body is larger than ${bodyLimit}.`
+})
+
 export const quotaExceeded = ({ message }: QuotaExceeded) => new ApiError({ code: "QUOTA_EXCEEDED", message })
 
 const listedAt = {
@@ -120,6 +129,15 @@ const detailsOf = <Code extends ErrorCode>(code: Code) =>
     : Record<never, never>
 
 const message = text("What was wrong and what to do, for your developers; it may change.")
+
+/** An error in its wire form. A 401 has exactly two fields: its request id is only in the header. */
+export const errorObject = (
+  { code, details, message }: Pick<ApiError, "code" | "message"> & { readonly details?: unknown },
+  requestId: string
+) => {
+  if (code === "UNAUTHORIZED") return { error: { code, message } }
+  return { error: { code, message, ...(details === undefined ? {} : { details }), requestId } }
+}
 
 /** The wire form of an error, for the API's definition. */
 export const errorBody = <const Code extends ErrorCode>(code: Code) =>

@@ -1,6 +1,9 @@
 import type { ChainName } from "./Chain.ts"
 import type { PaymentCurrency } from "./Currency.ts"
 
+/** What a request for a payment has where it does not say. */
+export const paymentDefaults = { expiresIn: 3600, metadata: "{}" } as const
+
 /** A request for a payment, each field checked. `Payments` checks whether this installation can offer it. */
 export interface CreatePayment {
   /** 1 to 128 printable characters, unique forever in its account and mode. */

@@ -1,11 +1,12 @@
 import { Schema } from "effect"
 import { Mode } from "./Chain.ts"
 import { EventKind } from "./Event.ts"
+import { failedAfter, mostAttempts, ordinal } from "./retrySchedule.ts"
 import { count, idPattern, text, timestamp } from "./textSchemas.ts"
 
 const optional = { exact: true } as const
 
-/** `failed` still has its sixth and last attempt ahead while `nextAttemptAt` is set. */
+/** `failed` still has its last attempt ahead while `nextAttemptAt` is set. */
 export const DeliveryStatus = Schema.Literal("pending", "delivered", "failed", "cancelled")
 export type DeliveryStatus = typeof DeliveryStatus.Type
 
@@ -40,8 +41,7 @@ export const DeliveryObject = Schema.Struct({
   ),
   url: text("Where the last attempt went; before the first one, where it will go.", { format: "uri" }),
   status: DeliveryStatus.annotations({
-    description:
-      "`pending` until it arrives, `failed` after five failed attempts, with a sixth ahead while `nextAttemptAt` is there; `cancelled` when its endpoint was deleted."
+    description: `\`pending\` until it arrives, \`failed\` once its ${ordinal(failedAfter)} attempt has failed, with the ${ordinal(mostAttempts)} ahead while \`nextAttemptAt\` is there; \`cancelled\` when its endpoint was deleted.`
   }),
   createdAt: timestamp("When it was made"),
   nextAttemptAt: Schema.optionalWith(timestamp("When the next attempt is due"), optional),

@@ -1,5 +1,5 @@
 import { Predicate, Stream } from "effect"
-import { type ApiError, statusOf } from "../Domain/ApiError.ts"
+import { type ApiError, errorObject, statusOf } from "../Domain/ApiError.ts"
 
 /** A response, without the headers that every response has. */
 export interface HttpReply {
@@ -18,11 +18,11 @@ export type Pieces = Stream.Stream<string>
 
 export const isPieces = (body: unknown): body is Pieces => Predicate.hasProperty(body, Stream.StreamTypeId)
 
-/** An error in its wire form. A 401 body has exactly two fields: its request id is only in the header. */
-export const errorReply = ({ code, details, headers = {}, message }: ApiError, requestId: string): HttpReply => {
-  const error = code === "UNAUTHORIZED" ? { code, message } : { code, message, details, requestId }
-  return { status: statusOf[code], headers, text: JSON.stringify({ error }) }
-}
+export const errorReply = (error: ApiError, requestId: string): HttpReply => ({
+  status: statusOf[error.code],
+  headers: error.headers ?? {},
+  text: JSON.stringify(errorObject(error, requestId))
+})
 
 const lengthOf = ({ bytes, text }: HttpReply): number =>
   bytes === undefined ? Buffer.byteLength(text) : bytes.reduce((sum, { length }) => sum + length, 0)

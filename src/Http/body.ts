@@ -1,10 +1,8 @@
 import { isUtf8 } from "node:buffer"
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http"
 import { Effect, Either } from "effect"
-import { ApiError } from "../Domain/ApiError.ts"
+import { ApiError, bodyTooLarge, mostBodyBytes } from "../Domain/ApiError.ts"
 import { parseJson } from "../Domain/Json.ts"
-
-const maxBytes = 64 * 1024
 
 /** Memory of a body that arrives in several pieces, at first. It doubles as it fills. */
 const firstCapacity = 1024
@@ -74,7 +72,7 @@ export const receiveBody = (request: IncomingMessage, { onPiece, reserve }: Arri
     const onData = (piece: Buffer) => {
       const before = size
       size += piece.length
-      if (size > maxBytes) return tooLarge()
+      if (size > mostBodyBytes) return tooLarge()
       if (before === 0 && String(size) === length) {
         // The whole body, as most arrive. A piece has memory of its own.
         if (!reserve(size)) return stop()
@@ -82,7 +80,7 @@ export const receiveBody = (request: IncomingMessage, { onPiece, reserve }: Arri
         return
       }
       if (size > kept.length) {
-        const capacity = Math.min(maxBytes, Math.max(firstCapacity, 2 ** Math.ceil(Math.log2(size))))
+        const capacity = Math.min(mostBodyBytes, Math.max(firstCapacity, 2 ** Math.ceil(Math.log2(size))))
         if (!reserve(capacity - kept.length)) return stop()
         const grown = Buffer.allocUnsafeSlow(capacity)
         kept.copy(grown, 0, 0, before)
@@ -91,7 +89,7 @@ export const receiveBody = (request: IncomingMessage, { onPiece, reserve }: Arri
       piece.copy(kept, before)
     }
     const onEnd = () => resume(Effect.succeed(kept.subarray(0, size)))
-    if (Number(length) > maxBytes) return tooLarge()
+    if (Number(length) > mostBodyBytes) return tooLarge()
     request.on("data", onData).on("end", onEnd)
   })
   return { body, drop }
@@ -99,16 +97,11 @@ export const receiveBody = (request: IncomingMessage, { onPiece, reserve }: Arri
 
 const json = /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i
 
-const tooLarge = new ApiError({
-  code: "PAYLOAD_TOO_LARGE",
-  message: `The body is larger than ${maxBytes / 1024} KiB.`
-})
-
 const unsupported = (message: string) => Either.left(new ApiError({ code: "UNSUPPORTED_MEDIA_TYPE", message }))
 
 /** The JSON value of a body. Where there is none, its type need not be declared: it counts as an object without fields. */
 export const parseBody = (headers: IncomingHttpHeaders, body: Body): Either.Either<unknown, ApiError> => {
-  if (body === undefined) return Either.left(tooLarge)
+  if (body === undefined) return Either.left(bodyTooLarge)
   if (body.length === 0) return Either.right({})
   if (!json.test(headers["content-type"] ?? "")) {
     return unsupported("The body must be JSON in UTF-8: send Content-Type: application/json.")

@@ -54,8 +54,6 @@ export const tooManyPieces = new ApiError({
   message: "The body came in hundreds of small pieces: send it in larger chunks."
 })
 
-export const tooManyBytes = new ApiError({ code: "PAYLOAD_TOO_LARGE", message: "The body is larger than 64 KiB." })
-
 /** Blank lines and whatever else has no end are told of as what may be long at their place. */
 export const tooMuchFiller = new ApiError({
   code: "HEADERS_TOO_LARGE",

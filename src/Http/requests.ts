@@ -7,7 +7,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
 import { Effect, Exit, type Fiber, FiberId, Runtime, RuntimeFlags, Stream } from "effect"
-import { ApiError } from "../Domain/ApiError.ts"
+import { ApiError, bodyTooLarge } from "../Domain/ApiError.ts"
 import { newRequestId } from "../Domain/Ids.ts"
 import { eventLoopTurn } from "../Sql/eventLoopTurn.ts"
 import { BodyRoom } from "./BodyRoom.ts"
@@ -17,7 +17,6 @@ import {
   maxHeaders,
   tooManyAtOnce,
   tooManyBodies,
-  tooManyBytes,
   tooManyHeaders,
   tooManyPieces,
   tooMuchFiller,
@@ -303,7 +302,7 @@ export const makeRequests = (
     isWanted: (socket: Duplex, bytes: number): boolean => {
       if (refusals.isRefused(socket)) return false
       const excess = connections.arrived(socket, bytes)
-      if (excess !== undefined) refusals.refuseRest(excess === "bytes" ? tooManyBytes : tooMuchFiller, socket)
+      if (excess !== undefined) refusals.refuseRest(excess === "bytes" ? bodyTooLarge : tooMuchFiller, socket)
       return excess === undefined
     },
     refuseUnread: refusals.refuseUnread,

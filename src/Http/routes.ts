@@ -10,6 +10,7 @@ import { Effect, Either, Option } from "effect"
 import { ApiKeyAuth, requiredPermissions } from "../Auth/Api.ts"
 import { type ApiError, invalid } from "../Domain/ApiError.ts"
 import type { ApiKey, Permission } from "../Domain/ApiKey.ts"
+import { parametersIn } from "../Domain/pathParameters.ts"
 import type { CommitWith, StoreUnavailable } from "../Sql.ts"
 import { headersDecoder, payloadDecoder, queryDecoder } from "./decode.ts"
 import type { Handlers, HttpAnswer } from "./Handler.ts"
@@ -118,24 +119,6 @@ const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handl
   }
 }
 
-const paramsOf = (pattern: ReadonlyArray<string>, segments: ReadonlyArray<string>): Params | undefined => {
-  if (pattern.length !== segments.length) return undefined
-  const params: Array<readonly [name: string, value: string]> = []
-  for (const [i, part] of pattern.entries()) {
-    const segment = segments[i] ?? ""
-    if (part.startsWith(":") && segment !== "") params.push([part.slice(1), decodeSegment(segment)])
-    else if (part !== segment) return undefined
-  }
-  return Object.fromEntries(params)
-}
-
-/** A segment with invalid percent-encoding is left as it is: no id matches it. */
-const decodeSegment = (segment: string): string =>
-  Either.getOrElse(
-    Either.try(() => decodeURIComponent(segment)),
-    () => segment
-  )
-
 /** Throws when an endpoint has no handler, or only one of ApiKeyAuth and RequiredPermission. */
 export const makeRouter = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, Error, R>(
   api: HttpApi.HttpApi<Id, Groups, Error, R>,
@@ -166,7 +149,7 @@ export const makeRouter = <Id extends string, Groups extends HttpApiGroup.HttpAp
     if (exact !== undefined) return { route: exact, params: {} }
     const segments = path.split("/")
     for (const { pattern, route } of patterns) {
-      const params = paramsOf(pattern, segments)
+      const params = parametersIn(pattern, segments)
       if (params !== undefined) return { route, params }
     }
     return undefined

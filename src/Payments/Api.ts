@@ -6,6 +6,7 @@ import { toChecksummed } from "../Domain/Address.ts"
 import { BaseUnits } from "../Domain/Amount.ts"
 import { errorBody, idempotencyErrors } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
+import { paymentDefaults } from "../Domain/CreatePayment.ts"
 import { PaymentCurrency } from "../Domain/Currency.ts"
 import { inLog } from "../Domain/inLog.ts"
 import { Metadata } from "../Domain/Metadata.ts"
@@ -56,7 +57,7 @@ const Chain = must(`be ${alternatives(ChainName.literals)}`, ChainName, {
 const ExpiresIn = must(
   "be an integer from 60 to 86400, in seconds",
   Schema.Number.pipe(Schema.int(), Schema.between(60, 86_400)),
-  { about: "How long there is to pay", byDefault: 3600, log: "shown" }
+  { about: "How long there is to pay", byDefault: paymentDefaults.expiresIn, log: "shown" }
 )
 
 const isLocalhost = (url: URL): boolean =>

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { Accounted } from "../Domain/AccountedPayment.ts"
 import { ApiError, type FieldProblem, invalid, notFound, quotaExceeded } from "../Domain/ApiError.ts"
+import { paymentDefaults } from "../Domain/CreatePayment.ts"
 import { alternatives } from "../Domain/must.ts"
 import type { PaymentNotPending } from "../Domain/PaymentErrors.ts"
 import { accountedObject } from "../Events/paymentObject.ts"
@@ -53,8 +54,6 @@ const offer = (available: ReadonlyArray<string>): string =>
   available.length === 0 ? "there is none" : `choose ${alternatives(available)}`
 
 const mostListed = 20
-/** Of a payment whose request does not say. */
-const newPayment = { expiresIn: 3600, metadata: "{}" }
 
 type Filters = Omit<typeof ListPaymentsQuery.Type, "cursor" | "limit">
 
@@ -76,7 +75,7 @@ export const paymentHandlers = Effect.gen(function* () {
 
   const handlers: Handlers<typeof PaymentsApi> = {
     create: ({ key, payload, storeReplay }) =>
-      payments.create(key, { ...newPayment, ...payload }, storeReplayAs(storeReplay, created)).pipe(
+      payments.create(key, { ...paymentDefaults, ...payload }, storeReplayAs(storeReplay, created)).pipe(
         Effect.mapBoth({
           onFailure: (error) => (error._tag === "StoreUnavailable" ? error : creationRefusal(error)),
           onSuccess: created

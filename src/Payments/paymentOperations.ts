@@ -17,6 +17,7 @@ import { PaymentCurrency } from "../Domain/Currency.ts"
 import { alternatives, must } from "../Domain/must.ts"
 import { type Payment, PaymentStatus } from "../Domain/Payment.ts"
 import { PaymentNotPending } from "../Domain/PaymentErrors.ts"
+import { defaultPageSize } from "../Domain/queryParameters.ts"
 import { OperatorPayment, Story } from "./operatorViews.ts"
 
 const lists = lazily(() => import("./PaymentListRepo.ts"))
@@ -46,7 +47,7 @@ export const listPayments = operation({
     chain: asked(maybe(must(`be one of ${chainNames.join(", ")}`, ChainName)), {
       about: "Only payments on this chain; otherwise on all"
     }),
-    ...pageFields("payments", 20)
+    ...pageFields("payments", defaultPageSize)
   },
   output: Schema.Array(OperatorPayment),
   refusals: [NotFound],

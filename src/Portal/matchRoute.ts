@@ -1,29 +1,7 @@
+import { parametersIn } from "../Domain/pathParameters.ts"
 import type { PortalRoute } from "./route.ts"
 
 type Params = Readonly<Record<string, string>>
-
-const decoded = (segment: string): string | undefined => {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return undefined
-  }
-}
-
-/** The parameters of a path that fits a route's; undefined when it does not. */
-const paramsOf = (pattern: string, path: string): Params | undefined => {
-  const names = pattern.split("/")
-  const segments = path.split("/")
-  if (names.length !== segments.length) return undefined
-  const params: Record<string, string> = {}
-  for (const [index, name] of names.entries()) {
-    const segment = segments[index] ?? ""
-    const value = name.startsWith(":") ? decoded(segment) : segment
-    if (value === undefined || (name.startsWith(":") ? value === "" : value !== name)) return undefined
-    if (name.startsWith(":")) params[name.slice(1)] = value
-  }
-  return params
-}
 
 const parameters = ({ path }: { readonly path: string }) => path.split("/:").length - 1
 
@@ -41,7 +19,7 @@ export const matchRoute = <Route extends Pick<PortalRoute<never>, "method" | "pa
 ): RouteMatch<Route> => {
   const fitting = routes
     .flatMap((route) => {
-      const params = paramsOf(route.path, path)
+      const params = parametersIn(route.path.split("/"), path.split("/"))
       return params === undefined ? [] : [{ route, params }]
     })
     .toSorted((a, b) => parameters(a.route) - parameters(b.route))

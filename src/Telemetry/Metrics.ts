@@ -1,4 +1,5 @@
 import { Context, Layer } from "effect"
+import { failedAfter, lastDelay, ordinal } from "../Domain/retrySchedule.ts"
 import { Counter, type Family, Histogram } from "./instruments.ts"
 
 const requestBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
@@ -53,7 +54,7 @@ const makeInstruments = () => ({
   ),
   webhookFailures: new Counter({
     name: "tilld_webhook_deliveries_failed_total",
-    help: "Webhook deliveries whose fifth attempt failed: one more follows, a day later."
+    help: `Webhook deliveries whose ${ordinal(failedAfter)} attempt failed: one more follows, ${lastDelay} later.`
   }),
 
   rpcCalls: new Counter({

@@ -1,4 +1,5 @@
 import { Clock, Context, Duration, Effect, FiberSet, Layer, Option, Queue, Schedule } from "effect"
+import { failedAfter, lastDelay } from "../Domain/retrySchedule.ts"
 import { waitAtMost } from "../Domain/waitAtMost.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
@@ -12,7 +13,7 @@ import { DeliveryBell } from "./queue/DeliveryBell.ts"
 import { DueQueue } from "./queue/DueQueue.ts"
 import { type Backlog, backlog } from "./queue/LanesRepo.ts"
 import { splitOwnUrl } from "./queue/OwnUrlRepo.ts"
-import { failedAfter, succeeded } from "./queue/retryPolicy.ts"
+import { succeeded } from "./queue/retryPolicy.ts"
 import { SigningKeys } from "./SigningKeys.ts"
 import { signatureHeaders } from "./signature.ts"
 import { DeliveryClient } from "./transport/DeliveryClient.ts"
@@ -68,7 +69,7 @@ const makeDeliveryLog = () => {
       return recoveries.write(key, Effect.annotateLogs(line, about))
     }
     if (isDecisive(attempt)) {
-      const line = Effect.logWarning("a webhook delivery has failed: one attempt is left, a day later")
+      const line = Effect.logWarning(`a webhook delivery has failed: one attempt is left, ${lastDelay} later`)
       return failures.write(key, Effect.annotateLogs(line, about))
     }
     const isFirst = attempt.attempts === 1 && !attempt.isRedelivery

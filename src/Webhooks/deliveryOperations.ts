@@ -19,6 +19,7 @@ import { DeliveryFilter, DeliveryStatus, OperatorDelivery } from "../Domain/Deli
 import { EndpointId, PaymentId } from "../Domain/Ids.ts"
 import { alternatives, must } from "../Domain/must.ts"
 import type { Owner } from "../Domain/Owner.ts"
+import { defaultPageSize } from "../Domain/queryParameters.ts"
 import { SecretUnreadable } from "../Domain/SecretErrors.ts"
 import type { Selection } from "./queue/DeliveryLogRepo.ts"
 
@@ -89,7 +90,7 @@ export const listDeliveries = operation({
     }),
     since: eventsSince,
     until,
-    ...pageFields("deliveries", 20)
+    ...pageFields("deliveries", defaultPageSize)
   },
   output: Schema.Array(OperatorDelivery),
   refusals: [NotFound],

@@ -8,6 +8,7 @@ import { EventKind } from "../Domain/Event.ts"
 import { must } from "../Domain/must.ts"
 import { longestOverlap } from "../Domain/overlap.ts"
 import { RotationUnderWay, SecretUnreadable } from "../Domain/SecretErrors.ts"
+import { SecretText, secretRule } from "../Domain/signingSecret.ts"
 
 const endpointsRepo = lazily(() => import("./queue/EndpointsRepo.ts"))
 const sql = lazily(() => import("../Sql.ts"))
@@ -67,15 +68,10 @@ export const changeEndpoint = operation({
       ),
       { about: `The kinds that it receives: of ${EventKind.literals.join(", ")}`, value: "A,B" }
     ),
-    secret: asked(
-      maybe(
-        must(
-          "be whsec_ followed by 16 to 256 visible characters",
-          Schema.String.pipe(Schema.pattern(/^whsec_[^\s\p{C}]{16,256}$/u))
-        )
-      ),
-      { about: "Its new secret: a file, or - to read it from standard input", value: "FILE" }
-    ),
+    secret: asked(maybe(must(secretRule, SecretText)), {
+      about: "Its new secret: a file, or - to read it from standard input",
+      value: "FILE"
+    }),
     overlap: asked(maybe(durationUpTo(longestOverlap)), {
       about: "With a new secret: how long the present one still signs; otherwise 24h",
       value: "DURATION"

@@ -4,7 +4,7 @@ import { audited } from "../../Auth/auditLog.ts"
 import { ApiError, type FieldProblem, invalid, statusOf } from "../../Domain/ApiError.ts"
 import { decimalsOn } from "../../Domain/amountDecimals.ts"
 import type { Mode } from "../../Domain/Chain.ts"
-import type { CreatePayment } from "../../Domain/CreatePayment.ts"
+import { type CreatePayment, paymentDefaults } from "../../Domain/CreatePayment.ts"
 import { nativeToken, PaymentCurrency } from "../../Domain/Currency.ts"
 import { problemsOf } from "../../Http/validationProblems.ts"
 import { seeOther } from "../../Pages/reply.tsx"
@@ -123,8 +123,9 @@ const requestOf = (
   if (Either.isLeft(decoded)) {
     return Either.left([...problemsOf(decoded.left, { kind: "field", known: [] }).map(shownPath), ...wrongAmount])
   }
-  const { expiresIn = 3600, ...request } = decoded.right
-  return problems ? Either.left(wrongAmount) : Either.right({ ...request, expiresIn, metadata: "{}" })
+  return problems
+    ? Either.left(wrongAmount)
+    : Either.right({ ...paymentDefaults, ...decoded.right, metadata: paymentDefaults.metadata })
 }
 
 /** Makes a payment as the API does, with its row in the audit log. */

@@ -1,10 +1,11 @@
 /** Webhook endpoints: list with how they are doing, add, change, test, rotate, delete. */
-import { Effect, Either, Redacted } from "effect"
+import { Effect, Either, Redacted, Schema } from "effect"
 import { type Act, audited } from "../../Auth/auditLog.ts"
 import type { Accounts } from "../../Auth.ts"
-import { EventKind } from "../../Domain/Event.ts"
+import { EventKind, StatusEventKind } from "../../Domain/Event.ts"
 import { EndpointId, newEndpointId } from "../../Domain/Ids.ts"
 import { longestOverlap } from "../../Domain/overlap.ts"
+import { SecretText, secretRule } from "../../Domain/signingSecret.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import { parseUrl } from "../../Domain/Url.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
@@ -77,7 +78,7 @@ const newEndpointPage = (viewer: Viewer, of: FormState, status?: number) =>
 
 const open: PortalHandler<never> = (viewer) =>
   Effect.sync(() => {
-    const typed = new URLSearchParams(EventKind.literals.slice(0, 5).map((kind) => ["events", kind]))
+    const typed = new URLSearchParams(StatusEventKind.literals.map((kind) => ["events", kind]))
     typed.set("id", newEndpointId())
     return newEndpointPage(viewer, { id: "endpoint", typed, problems: [] })
   })
@@ -96,9 +97,9 @@ const readUrl = (text: string): Either.Either<string, string> =>
 const readSecret = (text: string): Either.Either<Redacted.Redacted<string>, string> =>
   text === ""
     ? Either.right(freshSecret())
-    : /^whsec_[^\s\p{C}]{16,256}$/u.test(text)
+    : Schema.is(SecretText)(text)
       ? Either.right(Redacted.make(text))
-      : Either.left("must be whsec_ followed by 16 to 256 visible characters")
+      : Either.left(`must ${secretRule}`)
 
 /** Only the host is logged: the rest of a URL may contain a secret of the merchant. */
 const hostOf = (url: string | undefined) => (url !== undefined && URL.canParse(url) ? new URL(url).host : undefined)

@@ -10,12 +10,13 @@ import type { Mode } from "../../Domain/Chain.ts"
 import type { DeliveryStatus } from "../../Domain/DeliveryObject.ts"
 import type { EventKind } from "../../Domain/Event.ts"
 import { type AccountId, DeliveryId, type EndpointId, type EventId, type PaymentId } from "../../Domain/Ids.ts"
+import { retryDelays } from "../../Domain/retrySchedule.ts"
 import { type Db, type StoreUnavailable, Tx } from "../../Sql.ts"
 import type { AttemptOutcome } from "../transport/DeliveryClient.ts"
 import { type DeliveryTarget, isSameUrl, targetsOf } from "../transport/deliveryTargets.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
 import { firstDueAt } from "./LanesRepo.ts"
-import { afterAttempt, retryDelays, succeeded } from "./retryPolicy.ts"
+import { afterAttempt, succeeded } from "./retryPolicy.ts"
 
 /** The parts of an event that a delivery stores or is chosen by. */
 export interface EventRef {

@@ -1,17 +1,6 @@
 import { Duration } from "effect"
 import type { DeliveryStatus } from "../../Domain/DeliveryObject.ts"
-
-/** The delay from the end of each failed attempt to the start of the next. */
-export const retryDelays: ReadonlyArray<Duration.DurationInput> = [
-  "1 minute",
-  "5 minutes",
-  "30 minutes",
-  "2 hours",
-  "24 hours"
-]
-
-/** After this many failed attempts a delivery's status is `failed`, although the last retry is still to come. */
-export const failedAfter = 5
+import { failedAfter, retryDelays } from "../../Domain/retrySchedule.ts"
 
 export interface DeliveryState {
   readonly status: DeliveryStatus

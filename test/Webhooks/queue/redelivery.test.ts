@@ -1,8 +1,8 @@
 import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, TestClock } from "effect"
+import { retryDelays } from "../../../src/Domain/retrySchedule.ts"
 import { Dispatcher } from "../../../src/Webhooks/Dispatcher.ts"
 import * as RedeliveryRepo from "../../../src/Webhooks/queue/RedeliveryRepo.ts"
-import { retryDelays } from "../../../src/Webhooks/queue/retryPolicy.ts"
 import type { AttemptOutcome } from "../../../src/Webhooks/transport/DeliveryClient.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import {
