@@ -2,7 +2,7 @@
 // the schema and config/tilld.example.toml have them, the errors, and the questions put to providers. With --check: fails
 // where a page says something else. Needs a build.
 import { spawn } from "node:child_process"
-import { readFileSync, writeFileSync } from "node:fs"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { cpus } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -75,8 +75,48 @@ const readCommands = async () => {
   return commands.sort((a, b) => a.at - b.at)
 }
 
+let commandsRead
+const allCommands = () => (commandsRead ??= readCommands())
+
+/** A text of the man page, in which a backslash and a dot at the start of a line would be commands. */
+const roff = (text) =>
+  text
+    .replaceAll("\\", "\\e")
+    .replaceAll("-", "\\-")
+    .replace(/^([.'])/, "\\&$1")
+    .replaceAll(/[^\0-\x7f]/gu, (letter) => `\\[u${letter.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}]`)
+
+const manPage = async () => {
+  const { description, version } = JSON.parse(read("package.json"))
+  const commands = (await allCommands()).flatMap(({ does, options, usage }) => [
+    ".TP",
+    `.B ${roff(usage)}`,
+    roff(does),
+    ...options
+      .filter(([option]) => !/^--(config FILE|json)$/.test(option))
+      .flatMap(([option, means]) => [".RS", ".TP", `.I ${roff(option)}`, roff(means), ".RE"])
+  ])
+  return [
+    `.TH TILLD 1 "" "tilld ${version}" "User Commands"`,
+    ".SH NAME",
+    `tilld \\- ${roff(description)}`,
+    ".SH SYNOPSIS",
+    ".B tilld",
+    "COMMAND [OPTIONS]",
+    ".SH COMMANDS",
+    "Most commands take \\fB\\-\\-config\\fR FILE, the configuration, and \\fB\\-\\-json\\fR, which prints the result as JSON.",
+    ...commands,
+    ".SH EXIT STATUS",
+    "0: done. 1: not done, or not what was wanted. 2: the command line, the configuration or the machine has to be changed.",
+    ".SH FILES",
+    "/etc/tilld/tilld.toml: the configuration. /var/lib/tilld/tilld.db: the database, with the control socket beside it.",
+    ".SH SEE ALSO",
+    "The pages in the folder docs beside the program."
+  ].join("\n")
+}
+
 const commandsPart = async () => {
-  const commands = await readCommands()
+  const commands = await allCommands()
   const meanings = new Map()
   for (const { name, options } of commands) {
     for (const [option, means] of options) {
@@ -251,11 +291,15 @@ const parts = {
   "docs/errors.md": errorsPart,
   "docs/providers.md": providersPart
 }
+/** Files that are generated as a whole. */
+const whole = { "docs/tilld.1": manPage }
 const isCheck = process.argv.includes("--check")
-for (const [file, part] of Object.entries(parts)) {
-  const [written = ""] = read(file).split(marker)
-  const text = `${written}${marker}\n\n${(await part()).trim()}\n`
-  if (text === read(file)) continue
+const present = (file) => (existsSync(join(root, file)) ? read(file) : "")
+for (const [file, part] of Object.entries({ ...parts, ...whole })) {
+  const [written = ""] = present(file).split(marker)
+  const made = (await part()).trim()
+  const text = file in whole ? `${made}\n` : `${written}${marker}\n\n${made}\n`
+  if (text === present(file)) continue
   if (isCheck) {
     console.error(`${file} is out of date: npm run docs`)
     process.exitCode = 1

@@ -95,6 +95,7 @@ const stage = (folder, time) => {
   }
 
   const places = shippedPlaces(JSON.parse(readFileSync(join(root, build, "packages.json"), "utf8")))
+  put("completion/tilld.bash", run(process.execPath, ["dist/tilld.js", "--completions", "bash"], { cwd: root }))
   put("THIRD-PARTY-LICENSES.txt", licences(root, places))
   put("sbom.cdx.json", billOfMaterials(root, places, { name: manifest.name, time }))
   const { bin, description, engines, exports, license, name, type } = manifest

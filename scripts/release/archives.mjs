@@ -12,6 +12,7 @@ import {
   writeFileSync
 } from "node:fs"
 import { join } from "node:path"
+import { gzipSync } from "node:zlib"
 import { machines, needed } from "./bindings.mjs"
 import { fail, run } from "./run.mjs"
 
@@ -94,6 +95,11 @@ export const debianPackage = (file, { arch, bindings, from, maintainer, manifest
     const target = isUnit ? `lib/systemd/system/${unit}` : `usr/share/doc/tilld/${unit}`
     cpSync(join(from, "systemd", unit), place(target))
   }
+  cpSync(join(from, "completion/tilld.bash"), place("usr/share/bash-completion/completions/tilld"))
+  writeFileSync(
+    place("usr/share/man/man1/tilld.1.gz"),
+    gzipSync(readFileSync(join(from, "docs/tilld.1")), { level: 9 })
+  )
   writeFileSync(place("usr/share/doc/tilld/copyright"), copyright(manifest))
 
   const checksums = sums(work, "md5")

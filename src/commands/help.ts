@@ -53,6 +53,8 @@ const commandRow = (name: string, description: string): ReadonlyArray<string> =>
  * @param words the words of the command line, such as `["keys", "create", "--help"]`
  */
 export const formatHelp = (text: string, words: ReadonlyArray<string> = []): string => {
+  // The script for bash of @effect/cli 0.77 looks for `tilld,keys,roll` where it has got to `tilld__keys` and `roll`.
+  if (text.startsWith("function _tilld_bash_completions")) return text.replaceAll(/^( +tilld),(\w+,)/gm, "$1__$2")
   if (!banner.test(stripVTControlCharacters(text))) return text
   const lines = text.split("\n").filter((line) => {
     const plain = stripVTControlCharacters(line).trim()
