@@ -411,10 +411,10 @@ liveTest(
   "the generated parts are written, and a check fails where one is out of date, and writes nothing",
   function* () {
     const folder = yield* temporaryFolder
-    for (const place of ["config", "node_modules", "package.json", "src"])
+    for (const place of ["biome.json", "config", "node_modules", "package.json", "src"])
       symlinkSync(join(root, place), join(folder, place))
     cpSync(join(root, "docs"), join(folder, "docs"), { recursive: true })
-    for (const file of ["docs.mjs", "typescript.mjs", "typescript-hooks.mjs"]) {
+    for (const file of ["clientTypes.mjs", "docs.mjs", "typescript.mjs", "typescript-hooks.mjs"]) {
       cpSync(join(root, "scripts", file), join(folder, "scripts", file))
     }
     mkdirSync(join(folder, "dist"))

@@ -1,7 +1,6 @@
 import type {
   AccountedPayment,
   ChangeWebhookEndpoint,
-  CreatedPayment,
   CreatePayment,
   CreateQuote,
   CreateWebhookEndpoint,
@@ -13,6 +12,7 @@ import type {
   ListDeliveries,
   ListExceptions,
   ListPayments,
+  Payment,
   PaymentException,
   PaymentPage,
   Quote,
@@ -25,6 +25,12 @@ import type {
   WebhookEndpoint,
   WebhookEndpointList
 } from "./types.ts"
+
+/** A payment as it is created: its chain and its token are configured. */
+export interface CreatedPayment extends Payment {
+  readonly chainId: number
+  readonly decimals: number
+}
 
 export interface ClientOptions {
   /** Where tilld answers, without `/v1`: `https://pay.example.com`. A path is kept: `https://example.com/tilld/`. */

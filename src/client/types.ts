@@ -1,22 +1,13 @@
-// The wire types, written out so that the package needs no other package for its types.
-// test/client/types.test.ts compares each with the schema that the server uses.
+// Generated from the schemas of the server: npm run docs. The package needs no other package for its types.
 
-/** The blockchains that a payment can be made on. */
 export type Chain = "ethereum" | "polygon" | "arbitrum" | "optimism" | "base"
 
-/** The tokens that a payment can be made in. */
 export type PaymentCurrency = "ETH" | "USDC" | "USDT" | "DAI" | "WBTC"
 
-/** The currencies that a quote can convert: MATIC too, which no payment takes. */
-export type QuoteCurrency = PaymentCurrency | "MATIC" | "USD" | "EUR" | "GBP" | "MXN"
+export type QuoteCurrency = "USD" | "EUR" | "GBP" | "MXN" | "ETH" | "USDC" | "USDT" | "DAI" | "WBTC" | "MATIC"
 
-/**
- * `pending` until money is seen, `detecting` until it has its confirmations, then `confirmed`; `expired` when nothing arrived
- * in time or it was cancelled, `failed` for a `failureReason`.
- */
 export type PaymentStatus = "pending" | "detecting" | "confirmed" | "expired" | "failed"
 
-/** `cancelled` is that of an expired payment, or of a failed one where money had come; all others are of failed ones. */
 export type FailureReason =
   | "insufficient_amount"
   | "wrong_token"
@@ -25,10 +16,6 @@ export type FailureReason =
   | "abandoned"
   | "cancelled"
 
-/**
- * Endpoints and streams get the last two only where they name them: `payment.updated`, when what remains of a part-paid
- * payment has changed, and `payment.exception`.
- */
 export type EventKind =
   | "payment.created"
   | "payment.detecting"
@@ -37,52 +24,6 @@ export type EventKind =
   | "payment.failed"
   | "payment.updated"
   | "payment.exception"
-
-/** A merchant's own data: at most 50 keys, 5 levels and 16 KiB. Returned as it was given. */
-export type Metadata = Readonly<Record<string, unknown>>
-
-/** A payment. Fields that do not apply yet are absent. */
-export interface Payment {
-  readonly id: string
-  readonly merchantRef: string
-  /** Smallest units of the token, as decimal digits: 25 USDC are `"25000000"`. */
-  readonly amount: string
-  readonly currency: PaymentCurrency
-  readonly chain: Chain
-  /** The receiving address, made for this payment alone, in EIP-55 form. */
-  readonly address: string
-  readonly status: PaymentStatus
-  /** ISO 8601, UTC. */
-  readonly createdAt: string
-  /** ISO 8601, UTC. */
-  readonly expiresAt: string
-  readonly metadata: Metadata
-  /** The page on which your customer pays: send them there, or show the link. */
-  readonly checkoutUrl: string
-  /** Smallest units that have arrived on time, confirmed or not. */
-  readonly amountReceived?: string
-  /** From `detecting` on. Once confirmed, the transaction that completed the amount. */
-  readonly txHash?: string
-  /** ISO 8601, UTC. */
-  readonly confirmedAt?: string
-  readonly failureReason?: FailureReason
-  /** The token's contract on this chain, in EIP-55 form. Absent for the chain's own coin. */
-  readonly tokenContract?: string
-  /** The chain's id, as wallets know it. Absent once tilld is no longer configured for the chain. */
-  readonly chainId?: number
-  /** The token's decimals. Absent once tilld is no longer configured for the token. */
-  readonly decimals?: number
-  /** What is to be paid now as an EIP-681 URI, for a wallet or a QR code. Absent when there is nothing to pay any more. */
-  readonly paymentUri?: string
-  /** Smallest units that are missing, while only a part has come. */
-  readonly amountRemaining?: string
-}
-
-/** A payment as it is created: its chain and its token are configured. */
-export interface CreatedPayment extends Payment {
-  readonly chainId: number
-  readonly decimals: number
-}
 
 export type ExceptionKind =
   | "overpaid"
@@ -94,330 +35,479 @@ export type ExceptionKind =
   | "found_late"
   | "reorged"
 
-/** A part of an exception's money that was sent back. */
-export interface Refund {
-  /** Smallest units. */
-  readonly amount: string
-  readonly txHash?: string
-  readonly note?: string
-  /** ISO 8601, UTC. */
-  readonly refundedAt: string
-}
+export type DeliveryStatus = "pending" | "delivered" | "failed" | "cancelled"
 
-/** Money that does not fit its payment, and needs or needed a person's decision. */
-export interface PaymentException {
+export type DeliveryFilter = "pending" | "delivered" | "failed" | "cancelled" | "failing"
+
+/** Your own data, as it was given. */
+export type Metadata = Readonly<Record<string, unknown>>
+
+/** A payment. Fields that do not apply yet are absent, never null. */
+export interface Payment {
+  /** Identifier of the payment. */
   readonly id: string
-  /** The payment whose address the money came to. */
-  readonly payment: string
-  readonly kind: ExceptionKind
-  readonly chain: Chain
-  readonly currency: string
-  /** Smallest units. */
+  /** Your reference, as given. */
+  readonly merchantRef: string
+  /** What is asked for, in the smallest unit of the token: wei for ETH, millionths for USDC. */
   readonly amount: string
-  /** Smallest units that were sent back while the rest is open. */
-  readonly amountRefunded?: string
-  /** What was sent back, in order. */
-  readonly refunds?: ReadonlyArray<Refund>
-  /** Who sent it, where that is known. It may be an exchange: ask your customer before you send money back there. */
-  readonly from?: string
-  readonly txHash?: string
-  /** Set on the sum of many small transfers. It may grow while it is open. */
-  readonly dust?: true
-  /** Set while only one provider has the transaction: wait before you decide. */
-  readonly uncorroborated?: true
-  /** Where the money is, with its place in the wallet. */
+  /** Symbol of the token. */
+  readonly currency: PaymentCurrency
+  /** The chain to pay on. */
+  readonly chain: Chain
+  /** Receiving address made for this payment alone, in EIP-55 form. */
   readonly address: string
-  readonly derivationIndex?: number
-  /** `m/44'/60'/n'/0/i`. */
-  readonly path?: string
-  /** ISO 8601, UTC. */
-  readonly detectedAt: string
-  /** Absent while it is open. `gone`: a reorg removed the money, or it turned out to be something else. */
-  readonly resolution?: "accepted" | "refunded" | "gone"
-  /** ISO 8601, UTC. */
-  readonly resolvedAt?: string
-  /** The transaction that the decision named: of a refund the one that sent the money back. */
-  readonly resolutionTxHash?: string
-  readonly note?: string
+  /** `pending`: waiting for money. `detecting`: money was seen and waits for confirmations. `confirmed`: enough came and is deep enough. `expired`: nothing came in time. `failed`: see `failureReason`. */
+  readonly status: PaymentStatus
+  /** When the payment was created. ISO 8601, UTC, with milliseconds. */
+  readonly createdAt: string
+  /** Until when money is on time: `createdAt` plus `expiresIn`. ISO 8601, UTC, with milliseconds. */
+  readonly expiresAt: string
+  /** Your own data, as given; empty when none was. */
+  readonly metadata: Metadata
+  /** Address of the page on which the customer pays, in five languages: a link that needs no key. Whoever has it sees what is to be paid and what has come, and nothing else of yours. */
+  readonly checkoutUrl: string
+  /** What has come in the currency asked for, on time, confirmed or not; of an ended payment, what was confirmed by then, in the smallest unit of the token: wei for ETH, millionths for USDC. */
+  readonly amountReceived?: string
+  /** Hash of the first transaction that was seen; once confirmed, of the one that completed the amount. From `detecting` on. */
+  readonly txHash?: string
+  /** When the payment was confirmed. From `confirmed` on. ISO 8601, UTC, with milliseconds. */
+  readonly confirmedAt?: string
+  /** Why it failed. `insufficient_amount`: too little came in time. `wrong_token`, `wrong_chain`: only such money came. `reorged`: the chain took back what had been confirmed. `abandoned`: the operator gave up the chain. `cancelled`: you ended it. When `failed`, and as `cancelled` also when `expired`. */
+  readonly failureReason?: FailureReason
+  /** Contract of the token on this chain when the payment was created, in EIP-55 form. Absent for the chain's own coin. */
+  readonly tokenContract?: string
+  /** Id of the chain (EIP-155), as wallets know it. Absent if the operator no longer configures the chain. */
+  readonly chainId?: number
+  /** Decimals of the token: 6 if a million base units are one. */
+  readonly decimals?: number
+  /** What is to be paid now as an EIP-681 URI, for a wallet or a QR code: `amountRemaining` of a part-paid payment, else `amount`. Absent when there is nothing to pay any more. */
+  readonly paymentUri?: string
+  /** What is still missing, while only a part has come, in the smallest unit of the token: wei for ETH, millionths for USDC. */
+  readonly amountRemaining?: string
 }
 
-/** A payment as `get`, `list`, `cancel` and `refund` return it, and as events tell it. */
+/** A payment, with the money that does not fit it. Fields that do not apply yet are absent, never null. */
 export interface AccountedPayment extends Payment {
-  /** Where the customer goes after paying, as given. Not in events. */
+  /** Where the customer goes after paying, as given; only in answers that read or change a payment. */
   readonly redirectUrl?: string
-  /** Only where there are any; at most 100, and 10 in an event. */
+  /** Money that came and does not fit, when there is any. What is open comes first, and of that `found_late` and `reorged`; at most 100, and 10 in an event. */
   readonly exceptions?: ReadonlyArray<PaymentException>
-  /** Set when there are more exceptions than are shown. */
+  /** Set when there are more than are shown: `GET /v1/exceptions?payment=` lists them all. */
   readonly moreExceptions?: true
 }
 
-export interface ListExceptions {
-  readonly status?: "open" | "resolved" | undefined
-  readonly kind?: ExceptionKind | undefined
-  readonly chain?: Chain | undefined
-  readonly payment?: string | undefined
-  /** Exceptions a page, 1 to 100. */
-  readonly limit?: number | undefined
-  /** `cursor` of the page before. It belongs to its filters. */
-  readonly cursor?: string | undefined
-}
-
-/** Newest first. */
-export interface ExceptionPage {
-  readonly data: ReadonlyArray<PaymentException>
-  /** Pass it for the next page; null at the end. */
-  readonly cursor: string | null
-}
-
-export interface ResolveException {
-  /** `accept` takes the money; `refund` notes that you have sent it back with your own wallet. */
-  readonly action: "accept" | "refund"
-  /** The transaction of the refund; or the one that paid, where the exception has none. */
-  readonly txHash?: string | undefined
-  /** With `refund`: smallest units that were sent back, if not all. Needed where the amount may grow, as with dust. */
-  readonly amount?: string | undefined
-  /** 1 to 500 characters. */
-  readonly note?: string | undefined
-}
-
-/** Money of an open payment that you have sent back with your own wallet. */
-export interface RefundPayment {
-  /** Smallest units, at most what counts for the payment. */
-  readonly amount: string
-  /** The transaction that sent it back. */
-  readonly txHash?: string | undefined
-  /** 1 to 500 characters. */
-  readonly note?: string | undefined
-}
-
-export interface CreatePayment {
-  /** Your own reference, 1 to 128 characters. It can be used only once, ever. */
-  readonly merchantRef: string
-  /** Smallest units of the token, as decimal digits. `toBaseUnits` converts a decimal amount. */
-  readonly amount: string
-  readonly currency: PaymentCurrency
-  readonly chain: Chain
-  /** An https URL that gets every event of this payment, signed with the account's default secret. */
-  readonly webhookUrl?: string | undefined
-  /** Where the checkout page sends the customer afterwards. */
-  readonly redirectUrl?: string | undefined
-  /** Seconds, 60 to 86,400; 3,600 unless given. */
-  readonly expiresIn?: number | undefined
-  readonly metadata?: Metadata | undefined
-  /** A quote whose rate this payment is locked to. */
-  readonly quoteId?: string | undefined
-}
-
-export interface ListPayments {
-  readonly status?: PaymentStatus | undefined
-  readonly chain?: Chain | undefined
-  readonly merchantRef?: string | undefined
-  /** In lower case, upper case or EIP-55 form. */
-  readonly address?: string | undefined
-  /** A transaction that sent something to the payments. */
-  readonly txHash?: string | undefined
-  /** ISO 8601 with its zone, or a day. */
-  readonly createdAfter?: string | undefined
-  readonly createdBefore?: string | undefined
-  /** Payments a page, 1 to 100. */
-  readonly limit?: number | undefined
-  /** `cursor` of the page before. It belongs to its filters. */
-  readonly cursor?: string | undefined
-}
-
-/** Newest first. */
+/** A page of payments. */
 export interface PaymentPage {
+  /** Newest first. */
   readonly data: ReadonlyArray<AccountedPayment>
-  /** Pass it for the next page; null at the end. */
+  /** Asks for the next page; null at the end. */
   readonly cursor: string | null
 }
 
-/** A price that holds for 30 seconds. */
-export interface Quote {
-  readonly id: string
-  readonly fromCurrency: QuoteCurrency
-  readonly toCurrency: QuoteCurrency
-  /** Decimal, in `fromCurrency`. */
-  readonly fromAmount: string
-  /** Decimal, in `toCurrency`, after fees. */
-  readonly toAmount: string
-  /** What to charge a payer for what costs `fromAmount`: decimal, in `toCurrency`, before fees. */
-  readonly chargeAmount: string
-  /** Units of `toCurrency` for one `fromCurrency`. */
-  readonly rate: string
-  readonly chain: Chain
-  /** ISO 8601, UTC. */
-  readonly validUntil: string
-  /** Decimals, in `toCurrency`, already subtracted from `toAmount`. */
-  readonly fees: { readonly network: string; readonly service: string }
-}
-
-export interface CreateQuote {
-  readonly fromCurrency: QuoteCurrency
-  readonly toCurrency: QuoteCurrency
-  /** Decimal, in `fromCurrency`: `"49.90"`. */
+export interface Refund {
+  /** How much was sent back, in the smallest unit. */
   readonly amount: string
-  /** By default ethereum, or the token's only chain. */
-  readonly chain?: Chain | undefined
+  /** The transaction that sent it, as given. */
+  readonly txHash?: string
+  /** The note that was left with it. */
+  readonly note?: string
+  /** When it was noted. ISO 8601, UTC, with milliseconds. */
+  readonly refundedAt: string
 }
 
-/** A registered webhook endpoint. Its secret is never returned. */
-export interface WebhookEndpoint {
+/** Money that fits no payment and needs a person. */
+export interface PaymentException {
+  /** Identifier of the exception. The same money keeps it for ever. */
   readonly id: string
+  /** The payment whose address the money came to. */
+  readonly payment: string
+  /** `overpaid`: more than was missing, or paid again. `underpaid`: what a payment had when it failed or was cancelled, and what was sent back of an open one's money. `late`: mined after the deadline. `wrong_token`, `wrong_chain`: not what was asked for. `unattributed`: no node can tell the transaction, or only one can tell of the money at all. `found_late`: on time, but seen after the payment had ended. `reorged`: what a confirmed payment lacks since the chain undid it. */
+  readonly kind: ExceptionKind
+  /** The chain that the money is on. */
+  readonly chain: Chain
+  /** What came: a token's symbol, the name of a known wrong token such as `USDC.e`, or the contract of a token that is taken no longer. */
+  readonly currency: string
+  /** How much, in the smallest unit of what came. Of what is sent back in parts: what is left, and all of it once all was sent back. */
+  readonly amount: string
+  /** How much of it was sent back, where that is not all of it. */
+  readonly amountRefunded?: string
+  /** What was sent back, in order, when anything was. */
+  readonly refunds?: ReadonlyArray<Refund>
+  /** Who sent it, in EIP-55 form: the token's holder, or the transaction's sender. It may be an exchange: ask your customer before you send money back there. Absent for dust, for money that moved inside contracts, and where nodes differ. */
+  readonly from?: string
+  /** Hash of the transaction; absent where no node can tell it, and for dust. */
+  readonly txHash?: string
+  /** What many small transfers come to together. It grows while it is open. */
+  readonly dust?: true
+  /** Not yet corroborated: only one provider has the transaction. Wait before you decide: once a second one has it, an exception of another kind takes its place, and once it is refuted there is none. */
+  readonly uncorroborated?: true
+  /** The address that the money is at, in EIP-55 form. */
+  readonly address: string
+  /** The index of that address in its wallet. */
+  readonly derivationIndex?: number
+  /** The path of that address, as wallets show it. Absent where the wallet's key does not tell its account. */
+  readonly path?: string
+  /** When it was noticed. ISO 8601, UTC, with milliseconds. */
+  readonly detectedAt: string
+  /** Absent while it is open. `accepted`, `refunded`: what was decided. `gone`: a reorg took the money back, or it turned out to be something else. */
+  readonly resolution?: "accepted" | "refunded" | "gone"
+  /** When it was closed. ISO 8601, UTC, with milliseconds. */
+  readonly resolvedAt?: string
+  /** The transaction that the decision named: the one that sent money back, the last one where there were several, or the one that was accepted for money without a known transaction. */
+  readonly resolutionTxHash?: string
+  /** The note that was left with the decision. */
+  readonly note?: string
+}
+
+/** A page of exceptions. */
+export interface ExceptionPage {
+  /** Newest first. */
+  readonly data: ReadonlyArray<PaymentException>
+  /** Asks for the next page; null at the end. */
+  readonly cursor: string | null
+}
+
+/** A price that holds for 30 seconds, for one payment. */
+export interface Quote {
+  /** Identifier of the quote: the `quoteId` of a payment. */
+  readonly id: string
+  /** Source currency, as asked for. */
+  readonly fromCurrency: QuoteCurrency
+  /** Target currency, as asked for. */
+  readonly toCurrency: QuoteCurrency
+  /** What is converted, a decimal in `fromCurrency`, as asked for. */
+  readonly fromAmount: string
+  /** What is received, a decimal in `toCurrency`; all fees are taken off. */
+  readonly toAmount: string
+  /** What to charge a payer for what costs `fromAmount`, a decimal in `toCurrency`: `toAmount` and both fees together. */
+  readonly chargeAmount: string
+  /** Units of `toCurrency` for one `fromCurrency`, 12 significant digits. */
+  readonly rate: string
+  /** The chain that token prices and the network fee are of. */
+  readonly chain: Chain
+  /** Until when the quote can be used, 30 seconds after its creation. ISO 8601, UTC, with milliseconds. */
+  readonly validUntil: string
+  /** What `toAmount` lacks of `fromAmount` × `rate`, rounded down. */
+  readonly fees: {
+    /** Estimated cost of the transfer on the chain, in `toCurrency`. */ readonly network: string
+    /** The fee of whoever runs this service, 0.5 % unless they set another, rounded up, in `toCurrency`. */
+    readonly service: string
+  }
+}
+
+/** A registered endpoint, without its secret. */
+export interface WebhookEndpoint {
+  /** Identifier of the endpoint. */
+  readonly id: string
+  /** Where events go. */
   readonly url: string
+  /** The event kinds that it receives. */
   readonly events: ReadonlyArray<EventKind>
-  /** ISO 8601, UTC. */
+  /** When it was registered. ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string
 }
 
-export interface CreateWebhookEndpoint {
-  /** https only. */
-  readonly url: string
-  /** At least one. */
-  readonly events: ReadonlyArray<EventKind>
-  /** `whsec_` and 16 to 256 visible characters, of your choice. */
-  readonly secret: string
-}
-
 export interface WebhookEndpointList {
+  /** All of them, at most 50. */
   readonly data: ReadonlyArray<WebhookEndpoint>
 }
 
-/** What is to change of an endpoint: at least one of `url`, `events` and `secret`. */
-export interface ChangeWebhookEndpoint {
-  /** https only. What is pending goes there too. */
-  readonly url?: string | undefined
-  readonly events?: ReadonlyArray<EventKind> | undefined
-  /** `whsec_` and 16 to 256 visible characters, of your choice. */
-  readonly secret?: string | undefined
-  /** With a secret: how long the former one also signs. Seconds, 0 to 604,800; 86,400 unless given. */
-  readonly overlapSeconds?: number | undefined
-}
-
 export interface DeletedWebhookEndpoint {
+  /** Identifier of the endpoint that was deleted. */
   readonly id: string
   readonly deleted: true
-  /** Deliveries that ended with it, each of which can be sent to another endpoint. Absent when the first answer was lost. */
+  /** How many deliveries ended with it: they had not arrived yet. Each can be sent to another endpoint, with `to`. */
   readonly cancelled?: number
 }
 
-export type DeliveryStatus = "pending" | "delivered" | "failed" | "cancelled"
-
-/** `failing`: an attempt has failed, and none has succeeded yet. */
-export type DeliveryFilter = DeliveryStatus | "failing"
-
-/** An attempt to deliver an event. */
 export interface DeliveryAttempt {
+  /** Counts all attempts of the delivery, from 1 on. */
   readonly number: number
   /** Set when it was ordered, outside the retry schedule. */
   readonly redelivery?: true
-  /** ISO 8601, UTC. */
+  /** When it began. ISO 8601, UTC, with milliseconds. */
   readonly startedAt: string
+  /** How long it took. */
   readonly durationMillis: number
-  /** The receiver's HTTP status. */
+  /** The receiver's HTTP status. Absent when it gave none. */
   readonly status?: number
-  /** Why there was no status. */
+  /** Why there was no status, such as `timeout` or `connection refused`. */
   readonly error?: string
-  /** The start of the receiver's answer. */
+  /** The start of the receiver's answer, at most 512 bytes. */
   readonly bodyStart?: string
 }
 
 /** An event on its way to one receiver. */
 export interface Delivery {
+  /** Identifier of the delivery. */
   readonly id: string
+  /** The event that it delivers. The same at every endpoint. */
   readonly event: string
+  /** What the event tells. */
   readonly kind: EventKind
+  /** The payment that it tells of. */
   readonly payment: string
+  /** Your own reference of the payment. */
   readonly merchantRef: string
-  /** Absent for a payment's own `webhookUrl`. */
+  /** The endpoint that it goes to. Absent for a payment's own `webhookUrl`. */
   readonly endpoint?: string
+  /** Where the last attempt went; before the first one, where it will go. */
   readonly url: string
+  /** `pending` until it arrives, `failed` once its fifth attempt has failed, with the sixth ahead while `nextAttemptAt` is there; `cancelled` when its endpoint was deleted. */
   readonly status: DeliveryStatus
-  /** ISO 8601, UTC. */
+  /** When it was made. ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string
-  /** ISO 8601, UTC. */
+  /** When the next attempt is due. ISO 8601, UTC, with milliseconds. */
   readonly nextAttemptAt?: string
+  /** How many attempts were made. */
   readonly attemptsMade: number
   readonly lastAttempt?: DeliveryAttempt
 }
 
+/** A delivery with its attempts. */
 export interface DeliveryWithAttempts extends Delivery {
-  /** The first one and the last ten, when there were more. */
+  /** In the order in which they were made: the first one and the last ten, when there were more. */
   readonly attempts: ReadonlyArray<DeliveryAttempt>
 }
 
-export interface SelectDeliveries {
-  readonly endpoint?: string | undefined
-  readonly payment?: string | undefined
-  readonly status?: DeliveryFilter | undefined
-  /** ISO 8601 with its zone, or a day. */
-  readonly createdAfter?: string | undefined
-  readonly createdBefore?: string | undefined
-  /** `cursor` of the answer before. It belongs to its filters. */
-  readonly cursor?: string | undefined
-}
-
-export interface ListDeliveries extends SelectDeliveries {
-  /** Deliveries a page, 1 to 100. */
-  readonly limit?: number | undefined
-}
-
-/** Newest first. */
+/** A page of deliveries. */
 export interface DeliveryPage {
+  /** Newest first. */
   readonly data: ReadonlyArray<Delivery>
-  /** Pass it for the next page; null at the end. */
+  /** Asks for the next page; null at the end. */
   readonly cursor: string | null
 }
 
-export interface Redeliver {
-  /** The endpoint to send to, in place of the former one. */
-  readonly to?: string | undefined
-}
-
-/** Without `status`, what is `failing`. */
-export interface RedeliverSome extends SelectDeliveries, Redeliver {}
-
 export interface Redelivered {
+  /** The delivery that is sent: with `to`, the one to that endpoint. */
   readonly id: string
-  /** `due`: an attempt was about to be made already. */
+  /** `ordered`: an attempt is made now. `due`: one was about to be made already, and nothing was added. */
   readonly result: "ordered" | "due"
 }
 
 export interface RedeliveredSome {
+  /** For how many an attempt is made now. */
   readonly ordered: number
+  /** For how many nothing was added: an attempt was about to be made already or, with `to`, the event has arrived there. */
   readonly due: number
-  /** They went to a deleted endpoint: name another one with `to`. */
+  /** How many went to a deleted endpoint: name another one with `to`. With `to`, how many report no new status and are of a kind that this endpoint does not name. */
   readonly refused: number
-  /** Send the same body with it to go on; null at the end. */
+  /** Send the same body with this `cursor` to go on with the rest; null at the end. */
   readonly cursor: string | null
 }
 
-/** The body of a webhook. */
+/** `data` is the payment in its state at the time of the event. */
 export interface WebhookEvent {
-  /** The same for every delivery of the event: skip ids that you have already processed. */
+  /** Identifier of the event. It can come more than once: skip the ids that you know. */
   readonly id: string
+  /** What happened. */
   readonly event: EventKind
-  /** ISO 8601, UTC. */
+  /** When it happened. ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string
-  /** The payment as it was at the time of the event. */
   readonly data: AccountedPayment
-  /** What `payment.exception` is about, and only there. */
-  readonly exception?: PaymentException
+  /** What `payment.exception` is about, as it is now. Absent in every other kind of event. */
+  readonly exception?: {
+    /** Identifier of the exception. The same money keeps it for ever. */ readonly id: string
+    /** The payment whose address the money came to. */
+    readonly payment: string
+    /** `overpaid`: more than was missing, or paid again. `underpaid`: what a payment had when it failed or was cancelled, and what was sent back of an open one's money. `late`: mined after the deadline. `wrong_token`, `wrong_chain`: not what was asked for. `unattributed`: no node can tell the transaction, or only one can tell of the money at all. `found_late`: on time, but seen after the payment had ended. `reorged`: what a confirmed payment lacks since the chain undid it. */
+    readonly kind: ExceptionKind
+    /** The chain that the money is on. */
+    readonly chain: Chain
+    /** What came: a token's symbol, the name of a known wrong token such as `USDC.e`, or the contract of a token that is taken no longer. */
+    readonly currency: string
+    /** How much, in the smallest unit of what came. Of what is sent back in parts: what is left, and all of it once all was sent back. */
+    readonly amount: string
+    /** How much of it was sent back, where that is not all of it. */
+    readonly amountRefunded?: string
+    /** What was sent back, in order, when anything was. */
+    readonly refunds?: ReadonlyArray<Refund>
+    /** Who sent it, in EIP-55 form: the token's holder, or the transaction's sender. It may be an exchange: ask your customer before you send money back there. Absent for dust, for money that moved inside contracts, and where nodes differ. */
+    readonly from?: string
+    /** Hash of the transaction; absent where no node can tell it, and for dust. */
+    readonly txHash?: string
+    /** What many small transfers come to together. It grows while it is open. */
+    readonly dust?: true
+    /** Not yet corroborated: only one provider has the transaction. Wait before you decide: once a second one has it, an exception of another kind takes its place, and once it is refuted there is none. */
+    readonly uncorroborated?: true
+    /** The address that the money is at, in EIP-55 form. */
+    readonly address: string
+    /** The index of that address in its wallet. */
+    readonly derivationIndex?: number
+    /** The path of that address, as wallets show it. Absent where the wallet's key does not tell its account. */
+    readonly path?: string
+    /** When it was noticed. ISO 8601, UTC, with milliseconds. */
+    readonly detectedAt: string
+    /** Absent while it is open. `accepted`, `refunded`: what was decided. `gone`: a reorg took the money back, or it turned out to be something else. */
+    readonly resolution?: "accepted" | "refunded" | "gone"
+    /** When it was closed. ISO 8601, UTC, with milliseconds. */
+    readonly resolvedAt?: string
+    /** The transaction that the decision named: the one that sent money back, the last one where there were several, or the one that was accepted for money without a known transaction. */
+    readonly resolutionTxHash?: string
+    /** The note that was left with the decision. */
+    readonly note?: string
+  }
 }
 
-/** The body that `tilld webhooks test` sends, without a payment. Respond with a 2xx, and do nothing else. */
-export interface WebhookTest {
-  /** `test_…`. */
-  readonly id: string
-  readonly event: "test"
-  /** ISO 8601, UTC. */
-  readonly createdAt: string
-  /** The endpoint that it was sent to, `wh_…`. */
-  readonly endpoint: string
-  readonly message: string
+/** What is to be paid. Unknown fields are refused. */
+export interface CreatePayment {
+  /** Your own reference, once for ever in an account and mode. Must be a string of 1 to 128 printable characters. */
+  readonly merchantRef: string
+  /** What is to be paid. Must be a string of digits in the smallest unit of the token, without sign or leading zero, such as "1000000", and at most 2^256 - 1. */
+  readonly amount: string
+  /** The token to be paid in. Must be ETH, USDC, USDT, DAI or WBTC; MATIC is quoted, not taken. */
+  readonly currency: PaymentCurrency
+  /** The chain to be paid on. Must be ethereum, polygon, arbitrum, optimism or base. */
+  readonly chain: Chain
+  /** Gets every event that reports a new status of this payment, signed with the account's default secret, or with the endpoint's own where it is a registered one. Must be an https URL without user info, to a public address. */
+  readonly webhookUrl?: string | undefined
+  /** Where the customer goes after paying. Must be an https URL of at most 2048 characters, without user info; http is possible on localhost with a test key. */
+  readonly redirectUrl?: string | undefined
+  /** How long there is to pay. Must be an integer from 60 to 86400, in seconds. By default `3600`. */
+  readonly expiresIn?: number | undefined
+  /** Your own data, returned as given. At most 50 keys of 40 characters, strings of 500 characters, 5 levels and 16 KiB; a number that a double cannot hold exactly is refused. */
+  readonly metadata?: Metadata | undefined
+  /** Locks the quote's rate for this payment. Must be the id of a quote. */
+  readonly quoteId?: string | undefined
 }
 
-/** The codes of tilld's error responses. Later versions of `/v1` may have more. */
+/** What was sent back. Unknown fields are refused. */
+export interface RefundPayment {
+  /** How much was sent back, at most what counts for the payment. Required, since more may come at any time. Must be a string of digits in the smallest unit of the payment's token, without sign or leading zero. */
+  readonly amount: string
+  /** The transaction that sent the money back, which is noted as you name it. Must be a transaction's hash: 0x and 64 hexadecimal digits. */
+  readonly txHash?: string | undefined
+  /** Kept with the decision, and shown to everybody who sees the exception. Must be a string of 1 to 500 characters, without control characters. */
+  readonly note?: string | undefined
+}
+
+/** A decision. Unknown fields are refused. */
+export interface ResolveException {
+  /** What you have decided: to take the money, or to send it back, which you have done with your own wallet. Must be accept or refund. */
+  readonly action: "accept" | "refund"
+  /** With `refund` the transaction that sent the money back, which is noted as you name it. With `accept` the transaction that paid, where the exception has none: the chain must have it, with its confirmations. Must be a transaction's hash: 0x and 64 hexadecimal digits. */
+  readonly txHash?: string | undefined
+  /** With `refund`: how much was sent back; the rest stays open. Needed where the amount may grow, as with dust. Must be a string of digits in the smallest unit of what came, without sign or leading zero. */
+  readonly amount?: string | undefined
+  /** Kept with the decision, and shown to everybody who sees the exception. Must be a string of 1 to 500 characters, without control characters. */
+  readonly note?: string | undefined
+}
+
+/** What is to be priced. Unknown fields are refused. */
+export interface CreateQuote {
+  /** Source currency; MATIC is quoted, and no payment takes it. Must be USD, EUR, GBP, MXN, ETH, USDC, USDT, DAI, WBTC or MATIC. */
+  readonly fromCurrency: QuoteCurrency
+  /** Target currency, another than the source; MATIC is quoted, and no payment takes it. Must be USD, EUR, GBP, MXN, ETH, USDC, USDT, DAI, WBTC or MATIC. */
+  readonly toCurrency: QuoteCurrency
+  /** What is to be converted, in `fromCurrency`, with no more decimals than that has. Must be a decimal string above 0, such as "100.50", with at most 30 digits before the point and 18 after it. */
+  readonly amount: string
+  /** The chain that the token is on; when absent ethereum, or the token's only chain. Must be ethereum, polygon, arbitrum, optimism or base. */
+  readonly chain?: Chain | undefined
+}
+
+/** Where events are to go. Unknown fields are refused. */
+export interface CreateWebhookEndpoint {
+  /** Must be an https URL of at most 2048 characters, without user info. */
+  readonly url: string
+  /** The event kinds to send; `payment.updated` goes only to endpoints that name it. */
+  readonly events: ReadonlyArray<EventKind>
+  /** Signs what is sent to this endpoint; it is never shown again. Must be whsec_ followed by 16 to 256 visible characters. */
+  readonly secret: string
+}
+
+/** What is to change: at least one of `url`, `events` and `secret`. Unknown fields are refused. */
+export interface ChangeWebhookEndpoint {
+  /** Must be an https URL of at most 2048 characters, without user info. */
+  readonly url?: string | undefined
+  /** The event kinds to send; `payment.updated` goes only to endpoints that name it. */
+  readonly events?: ReadonlyArray<EventKind> | undefined
+  /** Signs what is sent to this endpoint; it is never shown again. Must be whsec_ followed by 16 to 256 visible characters. */
+  readonly secret?: string | undefined
+  /** How long the former secret also signs. Must be an integer from 0 to 2592000, in seconds, with a secret. By default `86400`. */
+  readonly overlapSeconds?: number | undefined
+}
+
+/** May be `{}`. Unknown fields are refused. */
+export interface Redeliver {
+  /** The endpoint to send to, in place of the former one. Must be an id: wh_ and letters, digits, _ or -. */
+  readonly to?: string | undefined
+}
+
+/** Which deliveries to send again: the filters of the list. Unknown fields are refused. */
+export interface RedeliverSome {
+  /** Only those to this endpoint. Must be an id: wh_ and letters, digits, _ or -. */
+  readonly endpoint?: string | undefined
+  /** Only those of this payment. Must be an id: pay_ and letters, digits, _ or -. */
+  readonly payment?: string | undefined
+  /** Only those made at this time or later. Must be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31. */
+  readonly createdAfter?: string | undefined
+  /** Only those made before this time. Must be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31. */
+  readonly createdBefore?: string | undefined
+  /** Only deliveries in this state. Must be pending, delivered, failed, cancelled or failing. By default `failing`. */
+  readonly status?: DeliveryFilter | undefined
+  /** The endpoint to send to, in place of the former one. Must be an id: wh_ and letters, digits, _ or -. */
+  readonly to?: string | undefined
+  /** The `cursor` of the page before, with the same filters; it never expires. Must be given once. */
+  readonly cursor?: string | undefined
+}
+
+/** What a list is selected by. */
+export interface ListPayments {
+  /** Only payments in this status; `pending` does not include `detecting`. Must be pending, detecting, confirmed, expired or failed. */
+  readonly status?: PaymentStatus | undefined
+  /** Only payments on this chain. Must be ethereum, polygon, arbitrum, optimism or base. */
+  readonly chain?: Chain | undefined
+  /** Only the payment with this reference. Must be a string of 1 to 128 printable characters. */
+  readonly merchantRef?: string | undefined
+  /** Only the payment with this address. Must be an address: 0x and 40 hexadecimal digits, all in one case or with their EIP-55 checksum. */
+  readonly address?: string | undefined
+  /** Only payments that this transaction sent something to, even too late, of another token, or in a block that a reorg has removed since. Must be the hash of a transaction: 0x and 64 hexadecimal digits. */
+  readonly txHash?: string | undefined
+  /** Only payments created at this time or later. Must be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31. */
+  readonly createdAfter?: string | undefined
+  /** Only payments created before this time. Must be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31. */
+  readonly createdBefore?: string | undefined
+  /** Payments a page. Must be an integer from 1 to 100. By default `20`. */
+  readonly limit?: number | undefined
+  /** The `cursor` of the page before, with the same filters; it never expires. Must be given once. */
+  readonly cursor?: string | undefined
+}
+
+/** What a list is selected by. */
+export interface ListExceptions {
+  /** Only those that are to be decided, or only those that are closed. Must be open or resolved. */
+  readonly status?: "open" | "resolved" | undefined
+  /** Only those of this kind. Must be overpaid, underpaid, late, wrong_token, wrong_chain, unattributed, found_late or reorged. */
+  readonly kind?: ExceptionKind | undefined
+  /** Only those of money on this chain. Must be ethereum, polygon, arbitrum, optimism or base. */
+  readonly chain?: Chain | undefined
+  /** Only those of this payment. Must be an id: pay_ and letters, digits, _ or -. */
+  readonly payment?: string | undefined
+  /** Exceptions a page. Must be an integer from 1 to 100. By default `20`. */
+  readonly limit?: number | undefined
+  /** The `cursor` of the page before, with the same filters; it never expires. Must be given once. */
+  readonly cursor?: string | undefined
+}
+
+/** What a list is selected by. */
+export interface ListDeliveries {
+  /** Only those to this endpoint. Must be an id: wh_ and letters, digits, _ or -. */
+  readonly endpoint?: string | undefined
+  /** Only those of this payment. Must be an id: pay_ and letters, digits, _ or -. */
+  readonly payment?: string | undefined
+  /** Only those made at this time or later. Must be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31. */
+  readonly createdAfter?: string | undefined
+  /** Only those made before this time. Must be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31. */
+  readonly createdBefore?: string | undefined
+  /** Only deliveries in this state; `failing` ones have a failed attempt and none that succeeded. Must be pending, delivered, failed, cancelled or failing. */
+  readonly status?: DeliveryFilter | undefined
+  /** Deliveries a page. Must be an integer from 1 to 100. By default `20`. */
+  readonly limit?: number | undefined
+  /** The `cursor` of the page before, with the same filters; it never expires. Must be given once. */
+  readonly cursor?: string | undefined
+}
+
+/** The codes of error responses. Later versions of `/v1` may have more. */
 export type ErrorCode =
   | "VALIDATION_ERROR"
   | "INVALID_JSON"
@@ -432,12 +522,12 @@ export type ErrorCode =
   | "PAYMENT_NOT_PENDING"
   | "IDEMPOTENCY_KEY_IN_USE"
   | "ROTATION_UNDER_WAY"
-  | "ENDPOINT_DELETED"
-  | "EXCEPTION_RESOLVED"
-  | "NOTHING_TO_REFUND"
   | "QUOTE_EXPIRED"
   | "QUOTE_ALREADY_USED"
   | "TOO_MANY_ENDPOINTS"
+  | "ENDPOINT_DELETED"
+  | "EXCEPTION_RESOLVED"
+  | "NOTHING_TO_REFUND"
   | "PAYLOAD_TOO_LARGE"
   | "UNSUPPORTED_MEDIA_TYPE"
   | "IDEMPOTENCY_KEY_REUSED"
@@ -450,9 +540,9 @@ export type ErrorCode =
   | "HEADERS_TOO_LARGE"
   | "INTERNAL"
   | "SHUTTING_DOWN"
-  | "STORE_UNAVAILABLE"
   | "TOO_MANY_CONNECTIONS"
   | "OVERLOADED"
+  | "STORE_UNAVAILABLE"
   | "RATE_UNAVAILABLE"
   | "WALLET_NOT_CONFIGURED"
   | "QUOTA_EXCEEDED"

@@ -4,7 +4,19 @@
 import { parseObject } from "./answers.ts"
 import { WebhookTimestampError, WebhookVerificationError } from "./errors.ts"
 import { type CheckingKey, checkingKey, type StandardHeaders, signerOf, standardTime } from "./signatures.ts"
-import type { WebhookEvent, WebhookTest } from "./types.ts"
+import type { WebhookEvent } from "./types.ts"
+
+/** The body that `tilld webhooks test` sends, without a payment. Respond with a 2xx, and do nothing else. */
+export interface WebhookTest {
+  /** `test_…`. */
+  readonly id: string
+  readonly event: "test"
+  /** ISO 8601, UTC. */
+  readonly createdAt: string
+  /** The endpoint that it was sent to, `wh_…`. */
+  readonly endpoint: string
+  readonly message: string
+}
 
 /** Seconds, as in the libraries of Standard Webhooks. */
 const defaultTolerance = 300

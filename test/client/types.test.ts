@@ -1,5 +1,5 @@
-// The client's types are written out, so that they need no other package. Here they are held against the schemas that
-// the server decodes and encodes with, both ways: `tsc` is what fails, as "types" of `npm test`.
+// The types of the client are generated from the schemas (npm run docs). Here each is held against the schemas that the
+// server decodes and encodes with, both ways: `tsc` is what fails, as "types" of `npm test`.
 import type { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { expectTypeOf, it } from "vitest"
 import type {
