@@ -1,11 +1,11 @@
-import { Clock, Context, Data, Duration, Effect, Layer, Redacted } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Redacted } from "effect"
 import { keepWithin } from "./Auth/UsageRepo.ts"
 import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
 import type { EventKind } from "./Domain/Event.ts"
 import { type EndpointId, newEndpointId } from "./Domain/Ids.ts"
 import type { Owner } from "./Domain/Owner.ts"
 import type { RotationUnderWay, SecretReplaced, SecretUnreadable } from "./Domain/SecretErrors.ts"
-import type { Endpoint } from "./Domain/Webhook.ts"
+import { type Endpoint, EndpointExists, maxEndpoints, TooManyEndpoints } from "./Domain/Webhook.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
 import { type CommitWith, Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
@@ -17,15 +17,6 @@ import type { Rotation } from "./Webhooks/secretPair.ts"
 import { TargetGuard, type TargetRefused } from "./Webhooks/transport/TargetGuard.ts"
 
 export { TargetRefused } from "./Webhooks/transport/TargetGuard.ts"
-
-/** Most endpoints that an account may have in each mode. */
-const maxEndpoints = 50
-
-/** The account already has the maximum number of endpoints in that mode. */
-export class TooManyEndpoints extends Data.TaggedError("TooManyEndpoints")<{ readonly limit: number }> {}
-
-/** An endpoint with the id that was asked for exists, or did: the request was made twice. Nothing was changed. */
-export class EndpointExists extends Data.TaggedError("EndpointExists")<{ readonly id: EndpointId }> {}
 
 export interface CreateEndpoint {
   /** Default: a new random id. Given, it makes a request that is sent twice fail the second time. */
@@ -106,10 +97,10 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
         Effect.gen(function* () {
           const tx = yield* Tx
           if ((yield* EndpointsRepo.ownerOf(tx, endpoint.id)) !== undefined) {
-            return yield* new EndpointExists({ id: endpoint.id })
+            return yield* EndpointExists.of(endpoint.id)
           }
           const existing = yield* EndpointsRepo.list(tx, endpoint)
-          if (existing.length >= maxEndpoints) return yield* new TooManyEndpoints({ limit: maxEndpoints })
+          if (existing.length >= maxEndpoints) return yield* TooManyEndpoints.of(maxEndpoints)
           yield* EndpointsRepo.insert(endpoint, sealedSecret)
         })
 

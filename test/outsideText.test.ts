@@ -8,7 +8,9 @@ import type { Dispatcher } from "undici"
 import { describe, expect, it } from "vitest"
 import { Api } from "../src/Api.ts"
 import { normalSignInName } from "../src/Auth/credentials.ts"
+import { fieldsOf, jsonOf } from "../src/Auth/inputText.ts"
 import { isKey, shownPrefix } from "../src/Auth/keyFormat.ts"
+import { type AnyOperation, decodeInput } from "../src/Auth/operation.ts"
 import { normalText } from "../src/Auth/typedText.ts"
 import { badStatus, type MakeRpcError, resultsInOrder, retryAfterOf } from "../src/Chains/rpc/batchResponse.ts"
 import { classifyError } from "../src/Chains/rpc/classifyError.ts"
@@ -16,10 +18,11 @@ import { Address, Count, decoder, Hash, LogsBloom, Quantity, Word } from "../src
 import { RpcError } from "../src/Chains/rpc/RpcError.ts"
 import { readErrorResponse, readResponse } from "../src/Chains/rpc/readResponse.ts"
 import { languageOf } from "../src/Checkout/languages.ts"
+import { allOperations } from "../src/Control/operations.ts"
 import { toChecksummed } from "../src/Domain/Address.ts"
 import { invalid } from "../src/Domain/ApiError.ts"
 import type { ApiKey } from "../src/Domain/ApiKey.ts"
-import { AccountId, ApiKeyId } from "../src/Domain/Ids.ts"
+import { AccountId } from "../src/Domain/Ids.ts"
 import { canonicalRange } from "../src/Domain/IpRange.ts"
 import { parseWithTexts } from "../src/Domain/Json.ts"
 import { JsonScan } from "../src/Domain/JsonScan.ts"
@@ -239,19 +242,31 @@ const requests: ReadonlyArray<Parser> = [
 ]
 
 const readers: Record<Exclude<keyof typeof fields, "checked" | "ifGiven" | "textOf">, Parser[1]> = {
-  readName: fields.readName,
-  readDrawn: fields.readDrawn(ApiKeyId),
-  readCount: fields.readCount(100),
-  readDuration: fields.readDuration("1 day"),
   readMoment: fields.readMoment,
-  readOneOf: fields.readOneOf(["all"]),
-  readRanges: fields.readRanges(50),
-  readSome: (text) => fields.readSome(["all"])(text.split(","))
+  readOneOf: fields.readOneOf(["all"])
 }
+
+/** Each field of an operation's input once, however many have it: as forms, queries and command lines give it. */
+const operationFields = new Map<unknown, Parser>(
+  allOperations.flatMap((operation) =>
+    fieldsOf(operation.fields).map((field): [unknown, Parser] => [
+      operation.fields[field.name],
+      [
+        `${field.name} of ${operation.name}`,
+        (text) => decodeInput(operation as AnyOperation, { [field.name]: jsonOf(field, text) }),
+        ["", "10 days ", ""],
+        ["", "::/1 ", ""],
+        ["", "a,", ""],
+        ["whsec_", "a", " "]
+      ]
+    ])
+  )
+)
 
 const texts: ReadonlyArray<Parser> = [
   ...fieldParsers,
   ...queryParsers,
+  ...operationFields.values(),
   ...Object.entries(readers).map(([name, parse]): Parser => {
     return [
       `a field of the portal by ${name}`,

@@ -29,7 +29,7 @@ import {
   sendTestDelivery,
   showDelivery
 } from "../Webhooks/deliveryOperations.ts"
-import { changeEndpoint, listEndpoints } from "../Webhooks/endpointOperations.ts"
+import { changeEndpoint, listEndpoints, registerEndpoint } from "../Webhooks/endpointOperations.ts"
 import type { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
 import type { SigningKeys } from "../Webhooks/SigningKeys.ts"
 import { rotateSecret, showSecret } from "../Webhooks/secretOperations.ts"
@@ -41,7 +41,7 @@ export interface ServicesFor extends Record<Needs, unknown> {
   readonly store: Accounts | Jumps | DeliveryBell | Keys | Outbox | Reader | Settings | Settlement | Writer
   readonly secrets: ServicesFor["store"] | Secrets | SigningKeys
   readonly chains: Chains | DeliveryBell | WatchedAddresses | Networks | Outbox | Reader | Settings | Writer
-  readonly sending: DeliveryClient | Reader | SigningKeys | Webhooks | Writer
+  readonly sending: Accounts | DeliveryClient | Reader | SigningKeys | Webhooks | Writer
   readonly daemon: Chains | Settings | StoreHealth
 }
 
@@ -54,7 +54,7 @@ export const allOperations: ReadonlyArray<Served> = [
   ...[createKey, listKeys, rollKey, changeKey, revokeKey],
   ...[createAccount, listAccounts, changeAccount, showShop, changeShop, makeLoginLink, listAudit],
   ...[listAlerts, showAlertSecret, testAlert],
-  ...[showSecret, rotateSecret, listEndpoints, changeEndpoint],
+  ...[showSecret, rotateSecret, listEndpoints, registerEndpoint, changeEndpoint],
   ...[listDeliveries, showDelivery, redeliverOne, redeliverRange, sendTestDelivery],
   ...[listPayments, showPayment, cancelOpenPayment, abandonPayments, listExceptions, acceptMoney, noteRefund],
   ...[rescanBlocks, claimTransaction, listTokens, jumpAddresses, readHealth]

@@ -2,12 +2,9 @@
  * Reads the fields of posted forms and of filters. Each reader takes the text of a field; left is what is wrong with it, to
  * be shown after the field's name.
  */
-import { Duration, Either, Option, Schema } from "effect"
-import { nameLength } from "../Auth/inputFields.ts"
+import { Either, Option } from "effect"
 import type { FieldProblem } from "../Domain/ApiError.ts"
-import { canonicalRange } from "../Domain/IpRange.ts"
 import { parseMoment } from "../Domain/moment.ts"
-import { parseDuration } from "../Settings/valueSchemas.ts"
 
 type Field<A> = Either.Either<A, string>
 
@@ -36,49 +33,6 @@ export const ifGiven =
   (text: string): Field<A | undefined> =>
     text === "" ? Either.right(undefined) : read(text)
 
-/** An id that was drawn with the form. */
-export const readDrawn =
-  <A>(id: Schema.Schema<A, string>) =>
-  (text: string): Field<A> =>
-    Either.mapLeft(Schema.decodeUnknownEither(id)(text), () => "is damaged: open the form again")
-
-/** The name of a key or an account. */
-export const readName = (text: string): Field<string> =>
-  /^\P{C}+$/u.test(text) && text.length <= nameLength
-    ? Either.right(text)
-    : Either.left(`must be 1 to ${nameLength} printable characters`)
-
-/** A whole number from 1 to `highest`. */
-export const readCount =
-  (highest: number) =>
-  (text: string): Field<number> => {
-    const number = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0
-    return number >= 1 && number <= highest
-      ? Either.right(number)
-      : Either.left(`must be a whole number from 1 to ${highest}`)
-  }
-
-/** A duration such as `24h`, at most `longest`. */
-export const readDuration =
-  (longest: Duration.DurationInput) =>
-  (text: string): Field<Duration.Duration> =>
-    Option.match(Option.filter(parseDuration(text), Duration.lessThanOrEqualTo(longest)), {
-      onNone: () => Either.left(`must be a duration such as 24h, at most ${Duration.format(longest)}`),
-      onSome: Either.right
-    })
-
-/** CIDR blocks, one a line or separated by commas; none of them twice. */
-export const readRanges =
-  (most: number) =>
-  (text: string): Field<ReadonlyArray<string>> => {
-    const given = text.split(/[\s,]+/).filter((range) => range !== "")
-    if (given.length > most) return Either.left(`must be ${most} at most`)
-    return Either.map(
-      Either.all(given.map((range) => Either.mapLeft(canonicalRange(range), (problem) => `${range}: ${problem}`))),
-      (ranges) => [...new Set(ranges)]
-    )
-  }
-
 /** A time in UTC as browsers' date fields send it, or as the API takes it. Unix milliseconds. */
 export const readMoment = (text: string): Field<number> =>
   Option.match(parseMoment(/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/.test(text) ? `${text}Z` : text), {
@@ -92,15 +46,4 @@ export const readOneOf =
   (text: string): Field<Word> => {
     const found = words.find((word) => word === text)
     return found === undefined ? Either.left(`must be one of ${words.join(", ")}`) : Either.right(found)
-  }
-
-/** At least one of some words, none twice. */
-export const readSome =
-  <const Word extends string>(words: ReadonlyArray<Word>) =>
-  (given: ReadonlyArray<string>): Field<ReadonlyArray<Word>> => {
-    const found = words.filter((word) => given.includes(word))
-    if (found.length === 0) return Either.left("must have at least one")
-    return given.every((text) => words.some((word) => word === text))
-      ? Either.right(found)
-      : Either.left(`must be of ${words.join(", ")}`)
   }

@@ -12,7 +12,7 @@ import {
   SomeMode
 } from "../Auth/inputFields.ts"
 import { asked } from "../Auth/inputText.ts"
-import { lazily, operation } from "../Auth/operation.ts"
+import { type Caller, lazily, operation } from "../Auth/operation.ts"
 import { QuotaExceeded } from "../Domain/AccountErrors.ts"
 import { Mode, modes } from "../Domain/Chain.ts"
 import { DeliveryFilter, DeliveryStatus, OperatorDelivery } from "../Domain/DeliveryObject.ts"
@@ -65,8 +65,9 @@ const id = asked(Schema.String, {
   isArgument: true
 })
 
-/** The endpoint if one is given, otherwise the account in each of the modes. */
+/** The endpoint if one is given, for an operator of any account; otherwise the account in each of the modes. */
 const selected = Effect.fnUntraced(function* (
+  { isOperator }: Caller,
   account: Owner["account"],
   modes: ReadonlyArray<Mode>,
   endpoint: string | undefined
@@ -75,7 +76,7 @@ const selected = Effect.fnUntraced(function* (
   const { ownerOf } = yield* endpointsRepo
   const { Reader } = yield* sql
   const found = yield* ownerOf(yield* Reader, endpoint)
-  if (found === undefined) return yield* noEndpoint(endpoint)
+  if (found === undefined || !(isOperator || found.owner.account === account)) return yield* noEndpoint(endpoint)
   return modes.includes(found.owner.mode) ? [found] : []
 })
 
@@ -94,7 +95,7 @@ export const listDeliveries = operation({
   },
   output: Schema.Array(OperatorDelivery),
   refusals: [NotFound],
-  run: Effect.fnUntraced(function* ({ account, after, endpoint, limit, mode, payment, since, status, until }) {
+  run: Effect.fnUntraced(function* ({ account, after, endpoint, limit, mode, payment, since, status, until }, caller) {
     const { byId, list } = yield* deliveryLog
     const { operatorDelivery } = yield* views
     const { Reader } = yield* sql
@@ -106,7 +107,7 @@ export const listDeliveries = operation({
       since: since === undefined ? 0 : momentAt(since, now),
       until: until === undefined ? Number.MAX_SAFE_INTEGER : momentAt(until, now)
     }
-    const whose = yield* selected(account, mode === undefined ? modes : [mode], endpoint)
+    const whose = yield* selected(caller, account, mode === undefined ? modes : [mode], endpoint)
     const statuses = status === undefined ? DeliveryStatus.literals : [status]
     const selections = whose.flatMap((each) =>
       statuses.map((status): Selection => ({ ...each, ...times, payment, status }))
@@ -210,7 +211,7 @@ export const redeliverRange = operation({
     since: momentText(since),
     until: until && momentText(until)
   }),
-  run: Effect.fnUntraced(function* ({ account, after, endpoint, mode, payment, since, status, to, until }) {
+  run: Effect.fnUntraced(function* ({ account, after, endpoint, mode, payment, since, status, to, until }, caller) {
     const { byId } = yield* endpointsRepo
     const { redeliverPage } = yield* orders
     const { Reader } = yield* sql
@@ -219,7 +220,7 @@ export const redeliverRange = operation({
     const only = mode ?? (to === undefined ? undefined : (yield* byId(yield* Reader, EndpointId.make(to)))?.mode)
     const asked = modes.filter((one) => one === (only ?? one))
     const left = asked.slice(after === undefined ? 0 : Math.max(0, asked.indexOf(after.mode)))
-    const [whose, another] = yield* selected(account, left, endpoint)
+    const [whose, another] = yield* selected(caller, account, left, endpoint)
     if (whose === undefined) return { ordered: 0, due: 0, refused: 0 }
     const selection = {
       ...whose,

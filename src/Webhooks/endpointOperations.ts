@@ -1,14 +1,27 @@
-/** What an operator does with webhook endpoints: list them, change one of any account. */
+/** What an operator does with webhook endpoints: register and list them, change one of any account. */
 import { Effect, Redacted, Schema } from "effect"
-import { AccountField, durationUpTo, maybe, NotFound, SomeMode, Time } from "../Auth/inputFields.ts"
+import {
+  AccountField,
+  durationUpTo,
+  ModeField,
+  maybe,
+  NotFound,
+  otherwise,
+  SomeMode,
+  Time
+} from "../Auth/inputFields.ts"
 import { asked } from "../Auth/inputText.ts"
+import { mustExist } from "../Auth/mustExist.ts"
 import { lazily, operation } from "../Auth/operation.ts"
+import { QuotaExceeded, UnknownAccount } from "../Domain/AccountErrors.ts"
 import { Mode, modes } from "../Domain/Chain.ts"
-import { EventKind } from "../Domain/Event.ts"
+import { EventKind, StatusEventKind } from "../Domain/Event.ts"
+import { EndpointId, newEndpointId } from "../Domain/Ids.ts"
 import { must } from "../Domain/must.ts"
 import { longestOverlap } from "../Domain/overlap.ts"
-import { RotationUnderWay, SecretUnreadable } from "../Domain/SecretErrors.ts"
+import { RotationUnderWay, SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { SecretText, secretRule } from "../Domain/signingSecret.ts"
+import { EndpointExists, TooManyEndpoints } from "../Domain/Webhook.ts"
 
 const endpointsRepo = lazily(() => import("./queue/EndpointsRepo.ts"))
 const sql = lazily(() => import("../Sql.ts"))
@@ -43,11 +56,55 @@ export const listEndpoints = operation({
   })
 })
 
-/** The change is not possible. Nothing was changed. */
+/** The URL is not one that may be called. Nothing was changed. */
 export class ChangeRefused extends Schema.TaggedError<ChangeRefused>()("ChangeRefused", { message: Schema.String }) {}
 
 /** Only the host is logged: the rest of a URL may contain a secret of the merchant. */
 const hostOf = (url: string | undefined) => (url !== undefined && URL.canParse(url) ? new URL(url).host : undefined)
+
+const Events = Schema.Array(must(`be one of ${EventKind.literals.join(", ")}`, EventKind)).pipe(
+  Schema.minItems(1, { message: () => "must have at least one" })
+)
+const eventsFlag = { about: `The kinds that it receives: of ${EventKind.literals.join(", ")}`, value: "A,B" }
+const SecretOfOwn = maybe(must(secretRule, SecretText))
+
+export const registerEndpoint = operation({
+  name: "webhooks register",
+  summary: "Register an endpoint that gets the events of an account, and print its secret, once",
+  needs: "sending",
+  input: {
+    /** Drawn by the client, so that a request that is sent twice registers one endpoint. */
+    id: otherwise(
+      must("be the id of a new endpoint, wh_ and 22 random characters, or absent", EndpointId),
+      newEndpointId
+    ),
+    mode: ModeField,
+    account: AccountField,
+    url: asked(Schema.String, { about: "Where its events go, https only" }),
+    events: asked(
+      otherwise(Events, () => StatusEventKind.literals),
+      { ...eventsFlag, about: `${eventsFlag.about}; otherwise those of each new status` }
+    ),
+    secret: asked(SecretOfOwn, {
+      about: "A secret of your own: a file, or - to read it from standard input; otherwise a new one is made",
+      value: "FILE"
+    })
+  },
+  output: Schema.Struct({ ...ListedEndpoint.fields, secret: Schema.String }),
+  refusals: [UnknownAccount, ChangeRefused, TooManyEndpoints, EndpointExists, QuotaExceeded],
+  audit: ({ account, events, id: endpoint, mode, url }) => ({ endpoint, account, mode, host: hostOf(url), events }),
+  run: Effect.fnUntraced(function* ({ account, events, id, mode, url, ...given }) {
+    yield* mustExist(account)
+    const { freshSecret } = yield* lazily(() => import("./signature.ts"))
+    const { Webhooks } = yield* lazily(() => import("../Webhooks.ts"))
+    const webhooks = yield* Webhooks
+    const secret = given.secret === undefined ? freshSecret() : Redacted.make(given.secret)
+    const endpoint = yield* webhooks
+      .create({ account, mode }, { id, url, events, secret })
+      .pipe(Effect.catchTag("TargetRefused", ({ message }) => new ChangeRefused({ message: `--url ${message}` })))
+    return { ...endpoint, secret: Redacted.value(secret) }
+  })
+})
 
 export const changeEndpoint = operation({
   name: "webhooks change",
@@ -60,22 +117,17 @@ export const changeEndpoint = operation({
       isArgument: true
     }),
     url: asked(maybe(Schema.String), { about: "Where its events go from now on, those that are pending too" }),
-    events: asked(
-      maybe(
-        Schema.Array(must(`be one of ${EventKind.literals.join(", ")}`, EventKind)).pipe(
-          Schema.minItems(1, { message: () => "must have at least one" })
-        )
-      ),
-      { about: `The kinds that it receives: of ${EventKind.literals.join(", ")}`, value: "A,B" }
-    ),
-    secret: asked(maybe(must(secretRule, SecretText)), {
+    events: asked(maybe(Events), eventsFlag),
+    secret: asked(SecretOfOwn, {
       about: "Its new secret: a file, or - to read it from standard input",
       value: "FILE"
     }),
     overlap: asked(maybe(durationUpTo(longestOverlap)), {
       about: "With a new secret: how long the present one still signs; otherwise 24h",
       value: "DURATION"
-    })
+    }),
+    /** The mark of the secret that a new one is to replace: where another one is in force, it is refused. */
+    replaces: maybe(Schema.String)
   },
   check: ({ events, overlap, secret, url }) => {
     if (overlap !== undefined && secret === undefined) return "--overlap needs --secret or --new-secret"
@@ -84,7 +136,7 @@ export const changeEndpoint = operation({
       : undefined
   },
   output: ListedEndpoint,
-  refusals: [NotFound, ChangeRefused, RotationUnderWay, SecretUnreadable],
+  refusals: [NotFound, ChangeRefused, QuotaExceeded, RotationUnderWay, SecretReplaced, SecretUnreadable],
   audit: ({ events, id, secret, url }) => ({
     ...{ endpoint: id, host: hostOf(url), events, secret: secret && "replaced" }
   }),
@@ -98,13 +150,7 @@ export const changeEndpoint = operation({
     if (endpoint === undefined) return yield* noEndpoint
     const changed = yield* webhooks
       .change(endpoint, id, { ...change, secret: secret === undefined ? undefined : Redacted.make(secret) })
-      .pipe(
-        Effect.catchTags({
-          SecretReplaced: Effect.die,
-          TargetRefused: ({ message }) => new ChangeRefused({ message: `--url ${message}` }),
-          QuotaExceeded: ({ message }) => new ChangeRefused({ message })
-        })
-      )
+      .pipe(Effect.catchTag("TargetRefused", ({ message }) => new ChangeRefused({ message: `--url ${message}` })))
     return changed === undefined ? yield* noEndpoint : changed
   })
 })

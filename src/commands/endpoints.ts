@@ -1,7 +1,12 @@
 import { Effect, Redacted, Schema } from "effect"
 import { maybe } from "../Auth/inputFields.ts"
 import { asked } from "../Auth/inputText.ts"
-import { changeEndpoint, type ListedEndpointJson, listEndpoints } from "../Webhooks/endpointOperations.ts"
+import {
+  changeEndpoint,
+  type ListedEndpointJson,
+  listEndpoints,
+  registerEndpoint
+} from "../Webhooks/endpointOperations.ts"
 import { freshSecret } from "../Webhooks/signature.ts"
 import { controlTargetOf, UsageError } from "./commonOptions.ts"
 import { complain, print, table } from "./Output.ts"
@@ -14,6 +19,20 @@ const endpointTable = (endpoints: ReadonlyArray<ListedEndpointJson>) =>
 
 /** `tilld webhooks endpoints`. */
 export const endpointsCommand = commandOf(listEndpoints, { print: endpointTable })
+
+/** `tilld webhooks register`. */
+export const registerCommand = commandOf(
+  registerEndpoint,
+  {
+    print: ({ secret }) => secret,
+    explain: ({ id }) =>
+      `This is the secret of ${id}. It is shown only now: the receiver needs it to verify what it gets.`
+  },
+  (json) =>
+    typeof json.secret === "string"
+      ? Effect.map(readSigningSecret(json.secret), (secret) => ({ ...json, secret }))
+      : Effect.succeed(json)
+)
 
 const newSecret = asked(maybe(Schema.Boolean), { about: "Make a new secret, and print it" })
 

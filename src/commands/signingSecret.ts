@@ -1,8 +1,9 @@
 import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { dirname, join } from "node:path"
-import { Effect, Redacted } from "effect"
+import { Effect, Redacted, Schema } from "effect"
 import type { Invocation } from "../Control/Invocation.ts"
+import { SecretText, secretRule } from "../Domain/signingSecret.ts"
 import { freshSecret } from "../Webhooks/signature.ts"
 import { UsageError } from "./commonOptions.ts"
 import { readInput } from "./options.ts"
@@ -16,10 +17,10 @@ export const readSigningSecret = Effect.fnUntraced(function* (place: string) {
     })
   }
   const secret = yield* readInput(place)
-  return /^whsec_[^\s\p{C}]{16,256}$/u.test(secret)
+  return Schema.is(SecretText)(secret)
     ? secret
     : yield* new UsageError({
-        message: `${place === "-" ? "The secret on standard input" : `The secret in ${place}`} must be whsec_ followed by 16 to 256 visible characters`
+        message: `${place === "-" ? "The secret on standard input" : `The secret in ${place}`} must ${secretRule}`
       })
 })
 

@@ -5,7 +5,7 @@ import { asked } from "../Auth/inputText.ts"
 import { rotateSecret, type SecretJson, showSecret } from "../Webhooks/secretOperations.ts"
 import { UsageError } from "./commonOptions.ts"
 import { listCommand, redeliverCommand, showCommand, test } from "./deliveries.ts"
-import { changeCommand, endpointsCommand } from "./endpoints.ts"
+import { changeCommand, endpointsCommand, registerCommand } from "./endpoints.ts"
 import { commandWith, printOperation } from "./operationCommand.ts"
 
 const printing = {
@@ -33,5 +33,14 @@ const secret = commandWith(
 /** `tilld webhooks`: deliveries, endpoints, tests and the signing secret. */
 export const webhooksCommand = Command.make("webhooks").pipe(
   Command.withDescription("Webhooks: deliveries, endpoints, and the secret that signs"),
-  Command.withSubcommands([listCommand, showCommand, redeliverCommand, endpointsCommand, changeCommand, test, secret])
+  Command.withSubcommands([
+    listCommand,
+    showCommand,
+    redeliverCommand,
+    endpointsCommand,
+    registerCommand,
+    changeCommand,
+    test,
+    secret
+  ])
 )

@@ -28,7 +28,7 @@ import { MasterKey, type SettingsShape } from "../../src/Settings.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"
 import { Reader } from "../../src/Sql.ts"
 import * as Deliveries from "../../src/Webhooks/deliveryOperations.ts"
-import { changeEndpoint, listEndpoints } from "../../src/Webhooks/endpointOperations.ts"
+import { changeEndpoint, listEndpoints, registerEndpoint } from "../../src/Webhooks/endpointOperations.ts"
 import { endpointContext } from "../../src/Webhooks/SigningKeys.ts"
 import { rotateSecret, showSecret } from "../../src/Webhooks/secretOperations.ts"
 import { DeliveryClient } from "../../src/Webhooks/transport/DeliveryClient.ts"
@@ -207,6 +207,12 @@ export const samples: ReadonlyArray<Sample> = [
     detail: { account, mode, status: "failed", since: "1970-01-01T00:00:00.000Z", until: "1970-01-02T00:00:00.000Z" }
   },
   { operation: Deliveries.sendTestDelivery, input: { endpoint }, act: "webhooks test", detail: { endpoint } },
+  {
+    operation: registerEndpoint,
+    input: { mode, url: "https://shop.example.com/second/4711", events: ["payment.failed"] },
+    act: "webhooks register",
+    detail: { endpoint: /^wh_/, account, mode, host: "shop.example.com", events: ["payment.failed"] }
+  },
   {
     operation: changeEndpoint,
     input: {

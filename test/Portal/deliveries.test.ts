@@ -177,10 +177,12 @@ liveSuite(portalApp, "deliveries in the portal", (test, it) => {
   test("the delivery of another account does not exist, by whatever way", function* () {
     const { admin, base } = yield* openShop
     const other = yield* openShop
-    yield* other.endpoint()
+    const endpoint = yield* other.endpoint()
     const payment = yield* other.pay("1")
     yield* failOnce(payment)
     const { id } = yield* deliveryOf(payment)
+    const range = yield* admin.post(`${base}/deliveries/resend-range`, { status: "failing", endpoint })
+    expect(range.status).toBe(404)
     expect((yield* admin.get(`${base}/deliveries/${id}`)).status).toBe(404)
     expect((yield* admin.post(`${base}/deliveries/${id}/resend`)).status).toBe(404)
     expect((yield* admin.post(`${base}/deliveries/resend`, { id })).headers.location).toBe(`${base}/deliveries`)

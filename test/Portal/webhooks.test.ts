@@ -53,11 +53,11 @@ liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
   })
 
   it.effect.each([
-    [target("http://192.0.2.1/"), "URL must be an https URL"],
+    [target("http://192.0.2.1/"), "URL must begin with https://"],
     [target("https://10.0.0.1/"), "10.0.0.1"],
     [target("https://192.0.2.1/", "whsec_short"), "must be whsec_ followed by"],
     [new URLSearchParams({ url: "https://192.0.2.1/", secret: "whsec_0123456789abcdef" }), "must have at least one"],
-    [new URLSearchParams({ id: "wh_1", url: "https://192.0.2.1/" }), "is damaged: open the form again"]
+    [new URLSearchParams({ id: "wh_1", url: "https://192.0.2.1/" }), "must be the id of a new endpoint"]
   ] as const)("what cannot be an endpoint is refused with what was typed: %s", ([fields, message]) =>
     Effect.gen(function* () {
       const { admin, base } = yield* openShop

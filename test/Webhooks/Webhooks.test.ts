@@ -1,10 +1,11 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { AccountId } from "../../src/Domain/Ids.ts"
+import { TooManyEndpoints } from "../../src/Domain/Webhook.ts"
 import { Reader } from "../../src/Sql.ts"
 import { defaultSecrets } from "../../src/Webhooks/DefaultSecrets.ts"
 import { TargetRefused } from "../../src/Webhooks/transport/TargetGuard.ts"
-import { TooManyEndpoints, Webhooks } from "../../src/Webhooks.ts"
+import { Webhooks } from "../../src/Webhooks.ts"
 import { deliveries, merchant, newPayment, publish } from "../lib/webhooks.ts"
 import { allEvents, onStore, register, secret } from "./endpoints.ts"
 
@@ -50,7 +51,7 @@ it.scoped("50 endpoints in each mode, also when more are asked for at once", () 
       { concurrency: "unbounded" }
     )
     const refused = outcomes.flatMap((outcome) => (outcome._tag === "Left" ? [outcome.left] : []))
-    expect(refused).toEqual(Array.from({ length: 10 }, () => new TooManyEndpoints({ limit: 50 })))
+    expect(refused).toEqual(Array.from({ length: 10 }, () => TooManyEndpoints.of(50)))
     const [first] = yield* webhooks.list(merchant)
     expect(yield* webhooks.remove(merchant, first?.id ?? "")).toBe(0)
     yield* register("https://shop.example/again")

@@ -1,23 +1,22 @@
 /** Sends deliveries again: one, several, or all of a range, which shows how far it is. */
-import { Clock, Data, Effect, Either } from "effect"
-import { type Act, audited } from "../../Auth/auditLog.ts"
-import type { QuotaExceeded } from "../../Domain/AccountErrors.ts"
+import { Clock, Effect, Either } from "effect"
+import { carryOut } from "../../Auth/carryOut.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Secrets } from "../../Secrets.ts"
 import type { Settings } from "../../Settings.ts"
-import { Reader, type StoreUnavailable, Tx, type Writer } from "../../Sql.ts"
+import { Reader, type Writer } from "../../Sql.ts"
+import { redeliverOne, redeliverRange } from "../../Webhooks/deliveryOperations.ts"
 import type { DeliveryBell } from "../../Webhooks/queue/DeliveryBell.ts"
 import * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
-import { redeliver, redeliverPage } from "../../Webhooks/queue/redelivery.ts"
 import { blank, type FormState } from "../components/Form.tsx"
 import { checked, readMoment, textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
 import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
-import type { Viewer } from "../Viewer.ts"
+import { callerOf, type Viewer } from "../Viewer.ts"
 import { type Progress, ProgressView, RangeForm } from "./DeliveryViews.tsx"
 import { cursorOf, filterFields, placeOf, readFilters, selectionOf } from "./deliverySelection.ts"
 
@@ -36,12 +35,6 @@ const overQuota = (viewer: Viewer) =>
     507
   )
 
-const administer = <A, E>(
-  viewer: Viewer,
-  detail: Act["detail"],
-  work: Effect.Effect<A, E | QuotaExceeded | StoreUnavailable, Needs>
-) => audited(viewer.actor, { act: "webhooks redeliver", detail }, () => work)
-
 /** The endpoint that the field `to` names; undefined for none. Left: it is not one of this account and mode. */
 const targetIn = Effect.fnUntraced(function* (viewer: Viewer, form: URLSearchParams) {
   const to = textOf(form, "to")
@@ -50,35 +43,24 @@ const targetIn = Effect.fnUntraced(function* (viewer: Viewer, form: URLSearchPar
   return endpoint === undefined ? Either.left("must be one of the endpoints") : Either.right(endpoint)
 })
 
-/** The endpoint was deleted while the order was given. Nothing was ordered. */
-class EndpointGone extends Data.TaggedError("EndpointGone")<Record<never, never>> {}
-
-/** The endpoint in the transaction of the order. */
-const targetOf = (viewer: Viewer, to: Endpoint | undefined) =>
-  to === undefined
-    ? Effect.succeed(undefined)
-    : Effect.gen(function* () {
-        const found = yield* EndpointsRepo.find(yield* Tx, viewer.owner, to.id)
-        return found ?? (yield* new EndpointGone())
-      })
-
 const refusals = (viewer: Viewer) => ({
   QuotaExceeded: () => Effect.succeed(overQuota(viewer)),
-  EndpointGone: () => Effect.succeed(missing(viewer, "/deliveries", "endpoint"))
+  // It was deleted while the order was given: nothing was ordered.
+  NotFound: () => Effect.succeed(missing(viewer, "/deliveries", "delivery or endpoint"))
 })
+
+/** Orders one delivery of the viewer's again. */
+const order = (viewer: Viewer, id: string, to: Endpoint | undefined) =>
+  carryOut(redeliverOne, { id, ...(to === undefined ? {} : { to: to.id }) }, callerOf(viewer)).pipe(
+    Effect.catchTag("RedeliveryRefused", () => Effect.succeed({ id, result: "refused" as const }))
+  )
 
 const resendOne: PortalHandler<Needs> = (viewer, { form, params: { id = "" } }) =>
   Effect.gen(function* () {
     const target = yield* targetIn(viewer, form)
     const found = yield* LogRepo.ofOwner(yield* Reader, viewer.owner, id)
     if (found === undefined || Either.isLeft(target)) return missing(viewer, "/deliveries", "delivery or endpoint")
-    const to = target.right
-    const ordered = yield* administer(
-      viewer,
-      { delivery: id, to: to?.id },
-      redeliver(viewer.owner, id, targetOf(viewer, to))
-    )
-    if (ordered === undefined) return missing(viewer, "/deliveries", "delivery")
+    const ordered = yield* order(viewer, id, target.right)
     return seeOther(withQuery(pathOf(viewer, `/deliveries/${ordered.id}`), { [ordered.result]: "1" }))
   }).pipe(Effect.catchTags(refusals(viewer)))
 
@@ -88,12 +70,7 @@ const resendChosen: PortalHandler<Needs> = (viewer, { form }) =>
     const counts = { ordered: 0, due: 0, refused: 0 }
     for (const id of new Set(form.getAll("id").slice(0, mostChosen))) {
       if ((yield* LogRepo.ofOwner(reader, viewer.owner, id)) === undefined) continue
-      const ordered = yield* administer(
-        viewer,
-        { delivery: id },
-        redeliver(viewer.owner, id, targetOf(viewer, undefined))
-      )
-      if (ordered !== undefined) counts[ordered.result] += 1
+      counts[(yield* order(viewer, id, undefined)).result] += 1
     }
     const query = Object.fromEntries(
       Object.entries(counts).map(([name, count]) => [name, count > 0 ? String(count) : ""])
@@ -132,20 +109,22 @@ const resendRange: PortalHandler<Needs> = (viewer, { form }) =>
     const { status = "failing" } = filters
     const fields = { ...filterFields(form), status, payment: "", to: to?.id ?? "" }
     const name = JSON.stringify(["portal redelivery", fields, started])
-    const selection = selectionOf(viewer, form, { ...filters, until }, status)
+    const { endpoint } = selectionOf(viewer, form, filters, status)
+    const range = {
+      ...viewer.owner,
+      ...{ status, since: { at: filters.from ?? 0 }, until: { at: until } },
+      ...(endpoint === undefined ? {} : { endpoint }),
+      ...(to === undefined ? {} : { to: to.id })
+    }
     const sum = { ...sumIn(form) }
     let after = yield* placeOf(viewer, textOf(form, "cursor"), name)
     for (let page = 0; page < pagesAtOnce; page++) {
-      const detail = { ...fields, after: after?.sequence }
-      const { next, ...counts } = yield* administer(
-        viewer,
-        detail,
-        redeliverPage(selection, targetOf(viewer, to), after)
-      )
-      after = next
-      sum.ordered += counts.ordered
-      sum.due += counts.due
-      sum.refused += counts.refused
+      const part = after === undefined ? range : { ...range, after: { mode: viewer.owner.mode, ...after } }
+      const done = yield* carryOut(redeliverRange, part, callerOf(viewer))
+      after = "next" in done ? done.next : undefined
+      sum.ordered += done.ordered
+      sum.due += done.due
+      sum.refused += done.refused
       if (after === undefined) break
     }
     const cursor = yield* cursorOf(viewer, after, name)
@@ -163,7 +142,12 @@ const resendRange: PortalHandler<Needs> = (viewer, { form }) =>
       { section: "/deliveries", title: next === undefined ? "The range was sent again" : "Sending a range again" },
       <ProgressView viewer={viewer} progress={sum} next={next} />
     )
-  }).pipe(Effect.catchTags(refusals(viewer)))
+  }).pipe(
+    Effect.catchTags({
+      ...refusals(viewer),
+      RedeliveryRefused: () => Effect.succeed(missing(viewer, "/deliveries", "endpoint"))
+    })
+  )
 
 export const redeliveryRoutes: ReadonlyArray<PortalRoute<Needs>> = [
   {

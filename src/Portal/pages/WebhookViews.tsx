@@ -1,10 +1,9 @@
 /** What the pages of webhook endpoints show: a list, one endpoint, the forms. */
 
-import type { Effect } from "effect"
 import { EventKind } from "../../Domain/Event.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
+import type { sendTestDelivery } from "../../Webhooks/deliveryOperations.ts"
 import { countLimit, type EndpointHealth } from "../../Webhooks/queue/EndpointHealthRepo.ts"
-import type { sendTest } from "../../Webhooks/testDelivery.ts"
 import { CopyText } from "../components/CopyText.tsx"
 import { Act, Checks, type FormState, Hidden, PostForm, Select, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
@@ -108,7 +107,7 @@ export const NewEndpointForm = ({ of, viewer }: EndpointFormProps) => (
   </PostForm>
 )
 
-export type TestOutcome = Effect.Effect.Success<ReturnType<typeof sendTest>>
+export type TestOutcome = typeof sendTestDelivery.output.Type
 
 /** What came of a test: the exact status and the start of the answer. */
 const TestResult = ({ of, viewer }: { readonly of: TestOutcome; readonly viewer: Viewer }) => {

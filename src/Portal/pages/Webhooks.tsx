@@ -1,34 +1,34 @@
 /** Webhook endpoints: list with how they are doing, add, change, test, rotate, delete. */
-import { Effect, Either, Redacted, Schema } from "effect"
-import { type Act, audited } from "../../Auth/auditLog.ts"
+import { Effect, Either, Redacted } from "effect"
+import { audited } from "../../Auth/auditLog.ts"
+import { carryOut } from "../../Auth/carryOut.ts"
+import { decodeForm } from "../../Auth/inputText.ts"
 import type { Accounts } from "../../Auth.ts"
-import { EventKind, StatusEventKind } from "../../Domain/Event.ts"
+import { StatusEventKind } from "../../Domain/Event.ts"
 import { EndpointId, newEndpointId } from "../../Domain/Ids.ts"
-import { longestOverlap } from "../../Domain/overlap.ts"
-import { SecretText, secretRule } from "../../Domain/signingSecret.ts"
 import { iso } from "../../Domain/Timestamp.ts"
-import { parseUrl } from "../../Domain/Url.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
+import { sendTestDelivery } from "../../Webhooks/deliveryOperations.ts"
+import { type ChangeRefused, changeEndpoint, registerEndpoint } from "../../Webhooks/endpointOperations.ts"
 import { healthOf, wouldCancel } from "../../Webhooks/queue/EndpointHealthRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
 import type { SigningKeys } from "../../Webhooks/SigningKeys.ts"
 import { markOf } from "../../Webhooks/secretPair.ts"
 import { freshSecret } from "../../Webhooks/signature.ts"
-import { sendTest } from "../../Webhooks/testDelivery.ts"
 import type { DeliveryClient } from "../../Webhooks/transport/DeliveryClient.ts"
-import { type EndpointChange, Webhooks } from "../../Webhooks.ts"
+import { Webhooks } from "../../Webhooks.ts"
 import { blank, type FormState, PostForm } from "../components/Form.tsx"
 import { NewSecret, type NewSecretProps } from "../components/NewSecret.tsx"
 import { Notice } from "../components/values.tsx"
-import { checked, readDrawn, readDuration, readSome, textOf } from "../fields.ts"
+import { textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
 import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
-import { mayAs, type Viewer } from "../Viewer.ts"
+import { callerOf, mayAs, type Viewer } from "../Viewer.ts"
 import { defaultSecretRoutes, secretReplaced } from "./DefaultSecret.tsx"
 import { countText, EndpointTable, NewEndpointForm, OneEndpoint, type TestOutcome } from "./WebhookViews.tsx"
 
@@ -83,27 +83,6 @@ const open: PortalHandler<never> = (viewer) =>
     return newEndpointPage(viewer, { id: "endpoint", typed, problems: [] })
   })
 
-const readTarget = (form: URLSearchParams) => ({
-  url: readUrl(textOf(form, "url")),
-  events: readSome(EventKind.literals)(form.getAll("events"))
-})
-
-const readUrl = (text: string): Either.Either<string, string> =>
-  parseUrl(text)?.protocol === "https:"
-    ? Either.right(text)
-    : Either.left("must be an https URL of at most 2,048 characters, without user and password")
-
-/** What was typed, or else a new one. */
-const readSecret = (text: string): Either.Either<Redacted.Redacted<string>, string> =>
-  text === ""
-    ? Either.right(freshSecret())
-    : Schema.is(SecretText)(text)
-      ? Either.right(Redacted.make(text))
-      : Either.left(`must ${secretRule}`)
-
-/** Only the host is logged: the rest of a URL may contain a secret of the merchant. */
-const hostOf = (url: string | undefined) => (url !== undefined && URL.canParse(url) ? new URL(url).host : undefined)
-
 const quotaProblem = { path: "", message: "The account has stored as much as it may: ask the operator for more room." }
 
 /** What signs an endpoint's deliveries from now on. The answer to the form, so that it is never asked for by itself. */
@@ -118,8 +97,6 @@ const secretPage = (
     <NewSecret {...shown} label="Signing secret" href={pathOf(viewer, `/webhooks/${id}`)} onward="to the endpoint" />
   )
 
-const readId = readDrawn(EndpointId)
-
 /** The form was sent again: its endpoint exists, and its secret is not told any more. */
 const usedUp = (viewer: Viewer, id: EndpointId) =>
   framedReply(
@@ -132,31 +109,26 @@ const usedUp = (viewer: Viewer, id: EndpointId) =>
     409
   )
 
+/** A refusal of the URL, without the option's name. */
+const urlProblem = ({ message }: ChangeRefused) => ({ path: "url", message: message.replace(/^--url /, "") })
+
 const create: PortalHandler<Needs> = (viewer, { form }) =>
   Effect.gen(function* () {
     const refused = (problems: FormState["problems"]) =>
       newEndpointPage(viewer, { id: "endpoint", typed: form, problems }, 422)
-    const read = checked({
-      ...readTarget(form),
-      secret: readSecret(textOf(form, "secret")),
-      id: readId(textOf(form, "id"))
-    })
+    const id = EndpointId.make(textOf(form, "id"), true)
+    const read = decodeForm(registerEndpoint, form, ["url", "events", "secret"], { ...viewer.owner, id })
     if (Either.isLeft(read)) return refused(read.left)
-    const webhooks = yield* Webhooks
-    const { id } = read.right
-    const detail = { endpoint: id, host: hostOf(read.right.url), events: read.right.events }
-    return yield* audited(viewer.actor, { act: "webhooks register", detail }, () =>
-      webhooks.create(viewer.owner, read.right)
-    ).pipe(
-      Effect.as(secretPage(viewer, id, { secret: read.right.secret, formerUntil: undefined, isFirst: true })),
+    return yield* carryOut(registerEndpoint, read.right, callerOf(viewer)).pipe(
+      Effect.map(({ secret }) =>
+        secretPage(viewer, id, { secret: Redacted.make(secret), formerUntil: undefined, isFirst: true })
+      ),
       Effect.catchTags({
-        TargetRefused: ({ message }) => Effect.succeed(refused([{ path: "url", message }])),
-        TooManyEndpoints: ({ limit }) =>
-          Effect.succeed(
-            refused([{ path: "", message: `There are ${limit} endpoints, as many as can be: delete one first.` }])
-          ),
+        ChangeRefused: (error) => Effect.succeed(refused([urlProblem(error)])),
+        TooManyEndpoints: ({ message }) => Effect.succeed(refused([{ path: "", message }])),
         EndpointExists: () => Effect.succeed(usedUp(viewer, id)),
-        QuotaExceeded: () => Effect.succeed(refused([quotaProblem]))
+        QuotaExceeded: () => Effect.succeed(refused([quotaProblem])),
+        UnknownAccount: Effect.die
       })
     )
   })
@@ -202,84 +174,76 @@ const ofEndpoint =
       return endpoint === undefined ? missing(viewer, "/webhooks", "endpoint") : yield* handle(viewer, endpoint, form)
     })
 
-/** Changes an endpoint, and shows it; `refused` shows the form again. */
-const changed = Effect.fnUntraced(function* (
+/** Changes an endpoint by some fields of a form, and shows it; `refused` shows the form again. */
+const changed = (
   viewer: Viewer,
   { id }: Endpoint,
-  change: EndpointChange,
-  detail: Act["detail"],
-  refused: (problem: FormState["problems"][number]) => Effect.Effect<HttpReply, StoreUnavailable, Needs>,
+  form: URLSearchParams,
+  names: ReadonlyArray<"url" | "events" | "secret" | "overlap">,
+  given: Partial<typeof changeEndpoint.input.Encoded>,
+  refused: (problems: FormState["problems"]) => Effect.Effect<HttpReply, StoreUnavailable, Needs>,
   after: Effect.Effect<HttpReply, StoreUnavailable, Needs> = Effect.succeed(seeOther(pathOf(viewer, `/webhooks/${id}`)))
-) {
-  const webhooks = yield* Webhooks
-  return yield* audited(viewer.actor, { act: "webhooks change", detail: { endpoint: id, ...detail } }, () =>
-    webhooks.change(viewer.owner, id, change)
-  ).pipe(
-    Effect.flatMap((endpoint) =>
-      endpoint === undefined ? Effect.succeed(missing(viewer, "/webhooks", "endpoint")) : after
-    ),
+): Effect.Effect<HttpReply, StoreUnavailable, Needs> => {
+  const read = decodeForm(changeEndpoint, form, names, { id, ...given })
+  if (Either.isLeft(read)) return refused(read.left)
+  return carryOut(changeEndpoint, read.right, callerOf(viewer)).pipe(
+    Effect.zipRight(after),
     Effect.catchTags({
-      TargetRefused: ({ message }) => refused({ path: "url", message }),
-      QuotaExceeded: () => refused(quotaProblem),
+      NotFound: () => Effect.succeed(missing(viewer, "/webhooks", "endpoint")),
+      ChangeRefused: (error) => refused([urlProblem(error)]),
+      QuotaExceeded: () => refused([quotaProblem]),
       RotationUnderWay: ({ until }) =>
-        refused({
-          path: "overlap",
-          message: `must wait: the secret before the last one still signs until ${iso(until)}. “No time” ends both at once`
-        }),
+        refused([
+          {
+            path: "overlap",
+            message: `must wait: the secret before the last one still signs until ${iso(until)}. “No time” ends both at once`
+          }
+        ]),
       SecretReplaced: () => Effect.succeed(secretReplaced(viewer, pathOf(viewer, `/webhooks/${id}`))),
       SecretUnreadable: () =>
-        refused({
-          path: "overlap",
-          message: "must be no time: the stored secret is damaged, and cannot sign any longer"
-        })
+        refused([
+          { path: "overlap", message: "must be no time: the stored secret is damaged, and cannot sign any longer" }
+        ])
     })
   )
-})
+}
 
-const change = ofEndpoint((viewer, endpoint, form) => {
-  const refused = (problems: FormState["problems"]) =>
+const change = ofEndpoint((viewer, endpoint, form) =>
+  changed(viewer, endpoint, form, ["url", "events"], {}, (problems) =>
     endpointPage(viewer, endpoint, { target: { id: "target", typed: form, problems } })
-  const read = checked(readTarget(form))
-  if (Either.isLeft(read)) return refused(read.left)
-  const { events, url } = read.right
-  return changed(viewer, endpoint, read.right, { host: hostOf(url), events }, (problem) => refused([problem]))
-})
+  )
+)
 
 const rotate = ofEndpoint((viewer, endpoint, form) => {
-  const refused = (problems: FormState["problems"]) =>
-    endpointPage(viewer, endpoint, { rotation: { id: "rotation", typed: form, problems } })
-  const read = checked({
-    secret: readSecret(textOf(form, "secret")),
-    overlap: readDuration(longestOverlap)(textOf(form, "overlap"))
-  })
-  if (Either.isLeft(read)) return refused(read.left)
-  const { secret } = read.right
-  const rotation = { ...read.right, replaces: textOf(form, "replaces") }
+  const secret = textOf(form, "secret") || Redacted.value(freshSecret())
   const shown = Effect.gen(function* () {
     const pair = yield* EndpointsRepo.sealedPair(yield* Reader, endpoint.id)
-    return secretPage(viewer, endpoint.id, { secret, formerUntil: pair?.previous_until ?? undefined })
+    const formerUntil = pair?.previous_until ?? undefined
+    return secretPage(viewer, endpoint.id, { secret: Redacted.make(secret), formerUntil })
   })
-  return changed(viewer, endpoint, rotation, { secret: "replaced" }, (problem) => refused([problem]), shown)
+  const refused = (problems: FormState["problems"]) =>
+    endpointPage(viewer, endpoint, { rotation: { id: "rotation", typed: form, problems } })
+  return changed(viewer, endpoint, form, ["overlap"], { secret, replaces: textOf(form, "replaces") }, refused, shown)
 })
 
 const test = ofEndpoint((viewer, endpoint) =>
-  audited(viewer.actor, { act: "webhooks test", detail: { endpoint: endpoint.id }, first: true }, () =>
-    sendTest(endpoint)
-  ).pipe(
+  carryOut(sendTestDelivery, { endpoint: endpoint.id }, callerOf(viewer)).pipe(
     Effect.flatMap((tested) => endpointPage(viewer, endpoint, { tested })),
-    Effect.catchTag("SecretUnreadable", () =>
-      Effect.succeed(
-        framedReply(
-          viewer,
-          { section: "/webhooks", title: "The test was not sent" },
-          <p>
-            The stored secret of this endpoint is damaged, so that nothing can be signed for it:{" "}
-            <a href={pathOf(viewer, `/webhooks/${endpoint.id}`)}>rotate it</a> with no overlap.
-          </p>,
-          409
+    Effect.catchTags({
+      NotFound: () => Effect.succeed(missing(viewer, "/webhooks", "endpoint")),
+      SecretUnreadable: () =>
+        Effect.succeed(
+          framedReply(
+            viewer,
+            { section: "/webhooks", title: "The test was not sent" },
+            <p>
+              The stored secret of this endpoint is damaged, so that nothing can be signed for it:{" "}
+              <a href={pathOf(viewer, `/webhooks/${endpoint.id}`)}>rotate it</a> with no overlap.
+            </p>,
+            409
+          )
         )
-      )
-    )
+    })
   )
 )
 
