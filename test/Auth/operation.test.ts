@@ -1,11 +1,12 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
-import { decodeForm, fieldsOf, jsonOf } from "../../src/Auth/inputText.ts"
+import { decodeForm, fieldsOf, jsonOf, jsonOfQuery } from "../../src/Auth/inputText.ts"
 import { changeKey, createKey, listKeys, rollKey } from "../../src/Auth/keyOperations.ts"
 import { makeLoginLink } from "../../src/Auth/loginOperation.ts"
 import { type AnyOperation, decodeInput } from "../../src/Auth/operation.ts"
 import { changeShop } from "../../src/Auth/shopOperations.ts"
 import { claimTransaction, rescanBlocks } from "../../src/Chains/repairOperations.ts"
+import { answerTo } from "../../src/Control/operationAnswer.ts"
 import { allOperations } from "../../src/Control/operations.ts"
 import { UsageError } from "../../src/commands/commonOptions.ts"
 import { decoded } from "../../src/commands/operationCommand.ts"
@@ -51,19 +52,26 @@ const cases = wrong.map(([operation, right, field, text, words]) => ({
   ...{ of: operation.name, given: text.slice(0, 20), operation, right, field, text, words }
 }))
 
-it.effect.each(cases)("$of: $field $given is refused with the same words as JSON, form and command line", (one) =>
-  Effect.gen(function* () {
-    const { field, operation, right, text, words } = one
-    const taken = fieldsOf(operation.fields).find(({ name }) => name === field)
-    const json = { ...right, [field]: taken && jsonOf(taken, text) }
-    const byJson = decodeInput(operation, json)
-    expect(byJson).toEqual(Either.left([{ path: field, message: words }]))
-    const others = Object.fromEntries(Object.entries(right).filter(([name]) => name !== field))
-    expect(decodeForm(operation, new URLSearchParams({ [field]: text }), [field], others)).toEqual(byJson)
-    const refused = yield* Effect.flip(decoded(operation, json))
-    expect(refused).toBeInstanceOf(UsageError)
-    expect(refused.message).toContain(words)
-  })
+it.effect.each(cases)(
+  "$of: $field $given is refused with the same words as JSON, form, query, socket and command line",
+  (one) =>
+    Effect.gen(function* () {
+      const { field, operation, right, text, words } = one
+      const taken = fieldsOf(operation.fields).find(({ name }) => name === field)
+      const json = { ...right, [field]: taken && jsonOf(taken, text) }
+      const byJson = decodeInput(operation, json)
+      expect(byJson).toEqual(Either.left([{ path: field, message: words }]))
+      const others = Object.fromEntries(Object.entries(right).filter(([name]) => name !== field))
+      expect(decodeForm(operation, new URLSearchParams({ [field]: text }), [field], others)).toEqual(byJson)
+      const query = new URLSearchParams({ ...others, [field]: text })
+      expect(decodeInput(operation, jsonOfQuery(operation.fields, query))).toEqual(byJson)
+      const answer = yield* answerTo(operation, json, { via: "socket", who: "alice" })
+      expect(answer).toMatchObject({ status: 400, body: { error: { code: "VALIDATION_ERROR" } } })
+      expect(answer.body).toHaveProperty("error.details", [{ path: field, message: words }])
+      const refused = yield* Effect.flip(decoded(operation, json))
+      expect(refused).toBeInstanceOf(UsageError)
+      expect(refused.message).toContain(words)
+    })
 )
 
 it("an unknown field is refused, and so is an input without what is required", () => {
