@@ -1,8 +1,8 @@
 import { existsSync, linkSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
-import { createServer } from "node:net"
+import { connect, createServer } from "node:net"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
-import { Cause, Deferred, Effect, Either, Exit, Fiber, Layer } from "effect"
+import { Cause, Deferred, Effect, Either, Exit, Fiber, Layer, Option, Schedule } from "effect"
 import { createKey, listKeys, revokeKey } from "../../src/Auth/keyOperations.ts"
 import { defaultAccount, Keys } from "../../src/Auth.ts"
 import * as Control from "../../src/Control/controlSockets.ts"
@@ -194,6 +194,23 @@ it.live("malformed requests, and those that no command sends, are refused, witho
     // At once, not at the time limit of a request.
     expect(yield* Effect.timeout(send(Buffer.alloc(70_000, 0x61)), "4 seconds")).toMatch(/^HTTP\/1.1 4/)
     expect(yield* ask(settings, listKeys, {})).toEqual([])
+  })
+)
+
+it.live("a client that goes before its request is there, or before its answer, ends nothing", () =>
+  onDaemon(function* (settings, worker) {
+    const whole = requestOf(createKey.name, newKey)
+    const goAfter = (bytes: string) =>
+      Effect.async<void>((resume) => {
+        const socket = connect(`${settings.database.path}.sock`)
+        socket.on("error", () => undefined).on("close", () => resume(Effect.void))
+        socket.write(bytes, () => socket.destroy())
+      })
+    for (const bytes of [whole.slice(0, 20), whole.slice(0, -5), whole]) yield* goAfter(bytes)
+    // The whole request was carried out, although nobody heard of it.
+    const listed = Effect.filterOrFail(ask(settings, listKeys, {}), (keys) => keys.length > 0)
+    expect(yield* Effect.retry(listed, Schedule.spaced("20 millis"))).toHaveLength(1)
+    expect(yield* Fiber.poll(worker)).toEqual(Option.none())
   })
 )
 
