@@ -34,11 +34,11 @@ const timeOf = (reader: Reader["Type"]) =>
 const mostRequests = 1_000_000
 
 /**
- * Deletes what is older than `retention.deliveries`: finished deliveries with their attempts; events without deliveries,
- * except the newest of each owner; quotes without a payment; deleted endpoints. Payments, their quotes and their
- * transitions are never deleted. Of the log of requests it keeps what `retention.requests` says, and at most a million;
- * beyond that, whoever has most loses the oldest. Sign-in links and sessions go when they have ended. It also says when an
- * account comes close to its quota. `main` runs the worker.
+ * Deletes what is older than `retention.deliveries`: finished deliveries with their attempts; events without
+ * deliveries, except the newest of each owner; quotes without a payment; deleted endpoints. Payments, their quotes and
+ * their transitions are never deleted. Of the log of requests it keeps what `retention.requests` says, and at most a
+ * million; beyond that, the owner with the most rows loses the oldest. Sign-in links and sessions go when they have
+ * ended. It also says when an account comes close to its quota. `main` runs the worker.
  */
 export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
   Housekeeping,

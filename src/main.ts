@@ -88,7 +88,7 @@ const adminLayer = ({ admin }: SettingsShape) =>
         )
       )
 
-/** Waits for ever. The log says at once what stops the daemon: what is in flight may take 30 seconds to end. */
+/** Never returns. The log says at once what stops the daemon: what is in flight may take 30 seconds to end. */
 const untilStopped = Effect.acquireUseRelease(
   Effect.sync(() => {
     const anError = "an error, which follows"

@@ -13,7 +13,7 @@ export const read = (db: Db) =>
     (row): AlertState => Either.getOrElse(decode(row?.state), () => nothingSeen)
   )
 
-/** What is worth storing. The patience of what is not open yet begins anew after a restart: nobody has looked meanwhile. */
+/** What is stored. After a restart, conditions that are not open yet start their patience again: none was observed. */
 export const encoded = ({ seen, unsent }: AlertState): string =>
   encode({ seen: seen.filter(({ openedAt }) => openedAt !== undefined), unsent })
 

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 
-/** Something that is wrong and that the operator is told of, once it has held for `patience`. */
+/** A fault that is reported to the operator once it has held for `patience`. */
 export interface Condition {
   /** The same as long as it is the same trouble, such as `chain base.live`. */
   readonly key: string
@@ -35,7 +35,7 @@ const AlertMessage = Schema.Struct({
 })
 export type AlertMessage = typeof AlertMessage.Type
 
-/** What is wrong, and what the operator has not been told yet. */
+/** Which faults are open, and which messages have not reached the operator yet. */
 export const AlertState = Schema.Struct({ seen: Schema.Array(HeldCondition), unsent: Schema.Array(AlertMessage) })
 export type AlertState = typeof AlertState.Type
 

@@ -15,13 +15,13 @@ const whereOn = Effect.gen(function* () {
   const settings = yield* Settings
   if (settings.alerts.url !== "") return settings
   return yield* new AlertsOff({
-    message: "Nobody is told of trouble: set alerts.url in the configuration, and restart tilld"
+    message: "No alerts are sent: set alerts.url in the configuration, and restart tilld"
   })
 })
 
 export const listAlerts = operation({
   name: "alerts list",
-  summary: "List what the operator has been told of and is not over",
+  summary: "List the open alerts that were sent to the operator",
   needs: "store",
   input: {},
   output: Schema.Struct({

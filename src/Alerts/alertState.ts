@@ -92,7 +92,7 @@ export const attempted = (state: AlertState, id: string, status: number | undefi
   })
 })
 
-/** The messages that are due, the oldest first; of one trouble only the oldest, so that its end is not told before it. */
+/** The messages that are due, oldest first; only the oldest of each fault, so that its end is not reported first. */
 export const dueOf = ({ unsent }: AlertState, now: number): ReadonlyArray<AlertMessage> => {
   const earlier = new Set<string>()
   return unsent.filter(({ body, nextAt }) => {

@@ -27,10 +27,10 @@ const oldestBackup = 25 * 60
 /** How far the clock may be behind a chain's, and how old every chain's head may seem, in seconds. */
 const behind = 30
 const ahead = 300
-/** Most failing endpoints that are told of one by one, the longest failing first. */
+/** Maximum number of failing endpoints that are reported one by one, longest failing first. */
 const mostEndpoints = 20
 
-/** Of live chains: where nobody takes real money, nobody is woken. */
+/** Of live chains only: no one is woken for a test chain. */
 const ofChain = (chain: ChainHealth): ReadonlyArray<Condition> => {
   const name = networkKey(chain)
   const { remedy = "tilld doctor says what is wrong with its providers", wrong } = splitRemedy(

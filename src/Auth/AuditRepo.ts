@@ -102,8 +102,8 @@ const selectWaysIn = [1, 0]
   .join(" UNION ALL ")
 
 /**
- * The acts that made somebody a way into the portal in the week from `since`, Unix milliseconds: those of each person, newest
- * first, and first of whoever did one last. A person who does many hides nobody else's.
+ * The acts that gave somebody access to the portal in the week from `since` (Unix milliseconds), grouped by person:
+ * newest first, and first the person with the latest act. A person with many acts does not hide those of others.
  *
  * @param account whose people; undefined: operators
  * @param most people, and acts of each

@@ -9,10 +9,10 @@ const timeBytes = 8
 const mostAnswered = 100_000
 
 /**
- * Challenges for passkeys. One is answered once, within five minutes, and for the purpose that it was made for: signing in,
- * or something within one session. A challenge proves itself (random bits, time, HMAC with a key of this process), and only
- * those with a right answer are remembered: whoever asks for challenges without end takes no memory, and pushes nobody's
- * out. A restart makes whoever is signing in start again.
+ * Challenges for passkeys. One is answered once, within five minutes, and for the purpose that it was made for: signing
+ * in, or something within one session. A challenge proves itself (random bits, time, HMAC with a key of this process),
+ * and only correctly answered ones are remembered: a client that requests challenges endlessly takes no memory, and
+ * evicts no others. After a restart, a person who is signing in has to start again.
  */
 export class Challenges {
   readonly #key = randomBytes(32)

@@ -134,7 +134,7 @@ const create = Effect.fn("Keys.create")(function* (
   const { id = newApiKeyId(), ips = [], perHour, perMinute } = request
   const limits = yield* limitsAfter(noLimits, { perMinute, perHour }, configured)
   const stored = yield* insert({ ...request, id, ips, ...limits }, key, now)
-  // After the insertion, so that a form that was sent twice is told so.
+  // After the insertion, so that a form that was sent twice gets that error.
   yield* keepBelow(request, false, now, quotaBytes)
   return stored
 })

@@ -1,8 +1,8 @@
 /**
- * The order in which passwords are hashed, one at a time. Whoever is let in is served: a newcomer who would wait for too many
- * turns is refused. People at a network from which they have signed in before wait apart from everybody else and have seven
- * of eight turns, so that strangers, however many, hardly delay them. Among those who are known accounts take turns, among
- * strangers wide networks: whoever has few waiting is let in, however many others have.
+ * The order in which passwords are hashed, one at a time. Every admitted attempt is served: a new one that would wait
+ * for too many turns is refused. People at a network from which they have signed in before have a separate queue with
+ * seven of eight turns, so that strangers, however many, hardly delay them. Known people take turns by account,
+ * strangers by wide network: one with few waiting is admitted, however many others have.
  */
 import { FairQueue } from "../Domain/FairQueue.ts"
 import type { Person } from "../Domain/Person.ts"

@@ -24,7 +24,7 @@ export type Actor =
 /** Whether the name of the actor is only claimed. */
 export const isClaimed = (via: Repo.Via): boolean => via === "socket" || via === "direct"
 
-/** A person as the audit log names whoever acts in the portal. */
+/** A person of the portal as the audit log names them. */
 export const personName = ({ id, name }: Pick<Person, "id" | "name">): string => `${id} ${name}`
 
 /** A person who acts on people: signs in, invites, revokes. */

@@ -12,8 +12,8 @@ import { renew, stillOpen } from "./sessions.ts"
 import { mostTyped, normalText } from "./typedText.ts"
 
 /**
- * Within which a sign-in name is unique: an account, so that nobody learns the names of another. Operators share the realm
- * of the default account: where there is no other, a name is all that is asked for.
+ * Within which a sign-in name is unique: an account, so that no one learns the names of another. Operators share the
+ * realm of the default account: where there is no other, a name is all that is asked for.
  */
 export const realmOf = (account: AccountId | undefined): AccountId => account ?? defaultAccount
 
@@ -30,8 +30,8 @@ export const passwordLength = { least: 10, most: mostTyped }
 export class PasswordReplaced extends Data.TaggedError("PasswordReplaced") {}
 
 /**
- * Checks in the caller's transaction that a password that was verified is still its person's. Verifying takes its turn, and
- * whoever changes a stolen password must not be overtaken by the thief's attempt. Gives the session that it came of.
+ * Checks in the caller's transaction that a password that was verified is still its person's. Verification is queued: a
+ * thief's attempt must not overtake the change of a stolen password. Gives the session that it came of.
  */
 export const stillSet = Effect.fnUntraced(function* ({ hash, person }: PasswordsRepo.Password) {
   const now = yield* PasswordsRepo.ofPerson(yield* Tx, person.id)
@@ -49,8 +49,8 @@ export interface PasswordChange {
 }
 
 /**
- * Sets a person's password, and ends their other sessions with what came of any: whoever knew the old one is out. Gives the
- * new secret of the session.
+ * Sets a person's password, and ends their other sessions with all that was made in them: anyone who knew the old one
+ * is signed out. Gives the new secret of the session.
  */
 export const setPassword = Effect.fn("credentials.setPassword")(function* (
   person: Person,

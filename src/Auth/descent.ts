@@ -1,7 +1,7 @@
 /**
- * What came of a session: the links that were made in it, the sessions that those began, the links made there, and so on.
- * It ends with the session, so that whoever has stolen one makes no way in that outlasts it. A password or a passkey that was
- * set in a session that came of another one came of that one too, for a week: then it counts as its person's own.
+ * What came of a session: the links that were made in it, the sessions that those began, the links made there, and so
+ * on. It ends with the session, so that a thief gets no access that outlasts it. A password or a passkey that was set
+ * in a session that came of another one came of that one too, for a week: then it counts as its person's own.
  */
 import { Clock, Effect } from "effect"
 import type { PersonId, SessionId } from "../Domain/Ids.ts"
@@ -24,8 +24,8 @@ const end = Effect.fnUntraced(function* (ids: string, kept: SessionId | undefine
 })
 
 /**
- * Ends open sessions with the sessions and links that came of them, in the caller's transaction. Whether there were any.
- * Passwords and passkeys stay: an admin who signs out in the evening locks nobody out whom they invited in the morning.
+ * Ends open sessions with the sessions and links that came of them, in the caller's transaction. Whether there were
+ * any. Passwords and passkeys stay: an admin who signs out does not lock out the people whom they invited that day.
  */
 export const endOpenSessions = Effect.fnUntraced(function* (start: SessionsRepo.OpenStart) {
   const ids = yield* SessionsRepo.withDescendants(start)

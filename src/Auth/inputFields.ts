@@ -56,7 +56,7 @@ export const GivenName = must(
 /** Nothing has that id. */
 export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", { message: Schema.String }) {}
 
-/** The longest page of a list. Whoever may only read must not make the daemon load a whole table. */
+/** The longest page of a list. A client that may only read must not make the daemon load a whole table. */
 export const longestPage = 1000
 
 /** How many rows of a list; `length` unless given. */

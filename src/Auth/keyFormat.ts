@@ -30,7 +30,7 @@ export const newKey = (mode: Mode): Redacted.Redacted<string> => {
   return Redacted.make(unchecked + checksum(unchecked))
 }
 
-/** Whether `text` has the form of a key. Whoever finds its hash among known keys needs no `isKey`. */
+/** Whether `text` has the form of a key. A caller that finds its hash among known keys needs no `isKey`. */
 export const hasKeyForm = (text: string): boolean => form.test(text)
 
 /**

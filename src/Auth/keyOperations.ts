@@ -119,7 +119,7 @@ const limitsFor = ({ isOperator }: Caller) =>
         return (yield* Settings).limits
       })
 
-/** The id of a new key. Whoever asks draws it, so that a request that is sent twice makes one key. */
+/** The id of a new key. The client chooses it, so that a request that is sent twice makes one key. */
 const NewKeyId = otherwise(
   must("be the id of a new key, key_ and 22 random characters, or absent", ApiKeyId),
   newApiKeyId
@@ -148,7 +148,7 @@ export const createKey = operation({
       { about: `What it may do, of ${permissions.join(", ")}; otherwise all`, value: "A,B" }
     ),
     expires: asked(maybe(durationUpTo("3650 days", false)), {
-      about: "How long the key works, such as 90d; otherwise for ever",
+      about: "How long the key works, such as 90d; without it, the key does not expire",
       value: "DURATION"
     }),
     ...terms

@@ -1,7 +1,7 @@
 /**
- * One-time links into the portal. A link is 256 random bits, of which only the SHA-256 is stored; it works once and for ten
- * minutes, and using it up happens in the writer: of two uses one is refused. `tilld login` and admins make links, nobody one for
- * themself in the portal.
+ * One-time links into the portal. A link is 256 random bits, of which only the SHA-256 is stored; it works once and for
+ * ten minutes, and using it up happens in the writer: of two uses one is refused. `tilld login` and admins make links;
+ * no one makes one for themself in the portal.
  */
 import { randomBytes } from "node:crypto"
 import { Clock, Data, Effect, Redacted } from "effect"
@@ -18,12 +18,12 @@ import * as PeopleRepo from "./PeopleRepo.ts"
 /** How long a link works. */
 export const linkMinutes = 10
 
-/** A link that signs nobody in: it never was one, or its time is over, or it was used, or its person is disabled. */
+/** A link that signs no one in: it is unknown, expired or used, or its person is disabled. */
 export class LinkRefused extends Data.TaggedError("LinkRefused")<{
   readonly reason: "unknown" | "used" | "expired" | "disabled"
 }> {}
 
-/** 256 random bits, URL-safe, for whoever holds them. */
+/** 256 random bits, URL-safe; a bearer token. */
 export const newSecret = (): Redacted.Redacted<string> => Redacted.make(randomBytes(32).toString("base64url"))
 
 /** Whether a text can be a secret of a link or a session. Nothing else is looked for in the store. */
@@ -76,7 +76,7 @@ export const makeLink = Effect.fn("loginLinks.make")(function* (
   return yield* writer.write(command)
 })
 
-/** The person whom a link signs in at `now`, Unix milliseconds, or why it signs in nobody. */
+/** The person whom a link signs in at `now`, Unix milliseconds, or why it signs in no one. */
 const check = Effect.fnUntraced(function* (db: Db, token: string, now: number) {
   const hash = isSecret(token) ? hashOf(token) : undefined
   const link = hash && (yield* Repo.byHash(db, hash))
@@ -105,8 +105,8 @@ export const useLink = Effect.fnUntraced(function* (token: string) {
 })
 
 /**
- * Puts the refused use of a link into the audit log: the first one of a link that there was. Whoever holds such a link has
- * taken it from somewhere. Unknown ones are guesses, and anybody can make as many as they like.
+ * Puts the refused use of a link into the audit log: only the first one of a link that existed: its holder has taken it
+ * from somewhere. Unknown links are guesses, of which anyone can make as many as they like.
  */
 export const noteRefusal = Effect.fn("loginLinks.noteRefusal")(function* (token: string, address: string) {
   const writer = yield* Writer

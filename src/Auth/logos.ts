@@ -22,7 +22,7 @@ const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 const isLogo = Schema.is(LogoFile)
 
-/** Which logos there are, for whoever named another one. */
+/** Which logos there are, for a caller that named another one. */
 const whatIsThere = (folder: string, within: string) =>
   Effect.promise(() => readdir(folder, { withFileTypes: true }).catch(() => [])).pipe(
     Effect.map((entries) => {

@@ -23,7 +23,7 @@ export type Needs = "store" | "secrets" | "chains" | "sending" | "daemon"
 /** Who has an operation carried out. */
 export interface Caller {
   readonly actor: Actor
-  /** Whoever administers the installation; an admin of one account may do less. */
+  /** An operator of the installation; an admin of one account may do less. */
   readonly isOperator: boolean
 }
 
@@ -55,7 +55,7 @@ export interface Operation<In, InJson, Out, OutJson, E, R, N extends Needs = Nee
   readonly fields: Schema.Struct.Fields
   readonly input: Schema.Schema<In, InJson>
   readonly output: Schema.Schema<Out, OutJson>
-  // biome-ignore lint/suspicious/noExplicitAny: nobody writes an error's JSON
+  // biome-ignore lint/suspicious/noExplicitAny: no code writes an error's JSON
   readonly refusal: Schema.Schema<E, any>
 }
 

@@ -1,7 +1,7 @@
 /**
- * Passkeys: WebAuthn credentials that the authenticator keeps with the person's id, so that nobody types a name, and that
- * always verify who uses them. `@simplewebauthn/server` makes the options and checks what comes back; it is loaded with the
- * first page that offers a passkey.
+ * Passkeys: WebAuthn credentials that the authenticator keeps with the person's id, so that no one types a name, and
+ * with user verification always required. `@simplewebauthn/server` makes the options and checks what comes back; it is
+ * loaded with the first page that offers a passkey.
  */
 import { Clock, Data, Effect, Schema } from "effect"
 import type { SessionId } from "../Domain/Ids.ts"

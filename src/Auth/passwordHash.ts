@@ -13,8 +13,8 @@ const hashBytes = 32
 const saltBytes = 16
 
 /**
- * Nobody waits for longer, in milliseconds, as far as can be told. The listener closes a connection that is silent for 30
- * seconds, and an attempt may have been held for 15 before.
+ * Milliseconds; no client is known to wait longer. The listener closes a connection that is silent for 30 seconds, and
+ * an attempt may have been held for 15 before.
  */
 const longestWait = 12_000
 /**
@@ -51,7 +51,7 @@ export interface PasswordHasher {
   ) => Effect.Effect<boolean, TooManyWaiting>
 }
 
-/** Cannot be interrupted: whoever goes away would leave the thread and its memory behind, and start another one. */
+/** Uninterruptible: a client that disconnects would leave the thread and its memory behind, and start another one. */
 const compute = (password: string, salt: Uint8Array): Effect.Effect<Buffer> =>
   Effect.uninterruptible(
     Effect.async<Buffer>((resume) =>
@@ -61,7 +61,7 @@ const compute = (password: string, salt: Uint8Array): Effect.Effect<Buffer> =>
     )
   )
 
-/** Of nobody's password. */
+/** The hash of no one's password. */
 const decoy: SaltedHash = { salt: randomBytes(saltBytes), hash: randomBytes(hashBytes) }
 
 export const makePasswordHasher = Effect.sync(() => {

@@ -1,6 +1,6 @@
 /**
- * What is done to people: invited, given another role, disabled. Each act takes effect at once, for sessions that are open
- * too, and is in the audit log. Whoever may do it to whom is decided by the caller.
+ * What is done to people: invited, given another role, disabled. Each act takes effect at once, for sessions that are
+ * open too, and is in the audit log. The caller decides who may do it to whom.
  */
 import { Clock, Data, Effect, type Redacted } from "effect"
 import { newPersonId, type SessionId } from "../Domain/Ids.ts"
@@ -33,7 +33,10 @@ export interface Where {
   readonly address: string
 }
 
-/** Makes a person with a link, within the account's quota. Whoever is there already is not invited: a new link for somebody says whom it signs in. */
+/**
+ * Makes a person with a link, within the account's quota. Existing people are not invited: a new link says whom it
+ * signs in.
+ */
 export const invite = Effect.fn("people.invite")(function* (
   actor: Actor,
   who: Pick<Person, "account" | "name" | "role">,

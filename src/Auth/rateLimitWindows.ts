@@ -54,7 +54,7 @@ const renew = (window: Window, length: number, now: number): void => {
   window.count = 0
 }
 
-/** Begins windows anew that are over, and says whether both have room. */
+/** Restarts windows that are over, and says whether both have room. */
 const hasRoom = ({ limits, usage }: Limited, now: number): boolean => {
   renew(usage.minute, minuteMillis, now)
   renew(usage.hour, hourMillis, now)

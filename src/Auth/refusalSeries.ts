@@ -8,8 +8,8 @@ const mostNetworks = 10
 const capacity = 10_000
 
 /**
- * Which refused passwords and proofs get a row in the audit log: of each person the first from a network in an hour, and no
- * more than ten rows an hour, so that nobody floods the log.
+ * Which refused passwords and proofs get a row in the audit log: of each person the first from a network in an hour,
+ * and no more than ten rows an hour, so that no one floods the log.
  */
 export class RefusalSeries {
   readonly #series = new BoundedMap<PersonId, { readonly since: number; readonly networks: Set<string> }>(capacity)

@@ -102,7 +102,7 @@ export const stillOpen = Effect.fnUntraced(function* (id: SessionId) {
   return (yield* Repo.open(id)) ?? (yield* new SessionEnded())
 })
 
-/** Gives an open session another secret, in the caller's transaction: whoever else has the old one is out. */
+/** Rotates an open session's secret, in the caller's transaction: others who have the old one are signed out. */
 export const renew = Effect.fnUntraced(function* (id: SessionId) {
   const secret = Redacted.value(newSecret())
   yield* Repo.rehash(id, hashOf(secret))

@@ -70,7 +70,7 @@ export const writableFolder = (folder: string): Effect.Effect<string, PathRefuse
   Effect.try({
     try: () => {
       const real = realpathSync(folder)
-      if (!statSync(real).isDirectory()) throw Object.assign(new Error("it is no folder"), { code: "ENOTDIR" })
+      if (!statSync(real).isDirectory()) throw Object.assign(new Error("it is not a folder"), { code: "ENOTDIR" })
       accessSync(real, constants.W_OK | constants.X_OK)
       return real
     },
@@ -124,7 +124,7 @@ export const targetFile = (given: string, database: string, force: boolean): Eff
     }
     if (there !== undefined && !there.isFile()) {
       return yield* new PathRefused({
-        message: `${given} is no regular file: for a device or a pipe write to standard output, tilld backup - > ${given}`
+        message: `${given} is not a regular file: for a device or a pipe write to standard output, tilld backup - > ${given}`
       })
     }
     const path = isLink ? realpathSync(absolute) : join(yield* writableFolder(dirname(absolute)), basename(absolute))
@@ -137,7 +137,7 @@ export const targetFile = (given: string, database: string, force: boolean): Eff
     }
     if (there !== undefined && !(yield* readable(given, () => isBackup(path)))) {
       return yield* new PathRefused({
-        message: `${given} is no backup, and --force replaces nothing else: give another name, or remove it yourself`
+        message: `${given} is not a backup, and --force replaces nothing else: give another name, or remove it yourself`
       })
     }
     return path

@@ -56,7 +56,7 @@ export const objectionsOf = (inPlace: InPlace, backup: DatabaseFacts, path: stri
 }
 
 /** Files that SQLite keeps beside a database. Those of another database would be taken for the restored one's. */
-const besides = ["-wal", "-shm", "-journal"]
+const suffixes = ["-wal", "-shm", "-journal"]
 
 /** Brings everything that was committed into the file itself. Throws where another process still has it open. */
 const fold = (path: string) => {
@@ -81,7 +81,7 @@ export const replaceDatabase = (inPlace: InPlace, ready: string, path: string, k
       yield* Effect.try({
         try: () => fold(path),
         catch: (cause) =>
-          new BackupFailed({ message: `${path} cannot be put aside (${why(cause)}). Nothing was changed` })
+          new BackupFailed({ message: `${path} cannot be moved aside (${why(cause)}). Nothing was changed` })
       })
     }
     yield* onDisk(`${path} could not be replaced`, () => {
@@ -89,7 +89,7 @@ export const replaceDatabase = (inPlace: InPlace, ready: string, path: string, k
         copyFileSync(path, kept, constants.COPYFILE_EXCL)
         syncToDisk(kept)
       }
-      for (const suffix of besides) {
+      for (const suffix of suffixes) {
         if (!isReadable && suffix !== "-shm" && existsSync(path + suffix)) renameSync(path + suffix, kept + suffix)
         else rmSync(path + suffix, { force: true })
       }

@@ -33,13 +33,13 @@ class Splitting extends Transform {
       this.header = Buffer.concat([this.header, chunk])
       if (this.header.length < headerBytes) return done()
       this.expected = databaseBytes(this.header)
-      if (this.expected === undefined) return done(new Error("it is no database"))
+      if (this.expected === undefined) return done(new Error("it is not a database"))
       rest = this.header
     }
     const own = rest.subarray(0, Math.max(0, this.expected - this.bytes))
     const other = rest.subarray(own.length)
     this.afterBytes += other.length
-    if (this.afterBytes > longestManifest) return done(new Error("what follows the database is no manifest"))
+    if (this.afterBytes > longestManifest) return done(new Error("what follows the database is not a manifest"))
     if (other.length > 0) this.after.push(Buffer.from(other))
     this.bytes += own.length
     this.hash.update(own)
@@ -52,7 +52,7 @@ class Splitting extends Transform {
 const startOf = (file: string) =>
   Effect.try({
     try: () => {
-      if (!statSync(file).isFile()) throw new Error("it is no regular file")
+      if (!statSync(file).isFile()) throw new Error("it is not a regular file")
       const descriptor = openSync(file, "r")
       try {
         const start = Buffer.alloc(64)
@@ -68,7 +68,7 @@ const startOf = (file: string) =>
 /** The file's content, decrypted where it is encrypted. */
 const contentOf = Effect.fnUntraced(function* (file: string, identity: string | undefined) {
   const encryption = encryptionOf(yield* startOf(file))
-  // Opened only where it is read: a stream that nobody listens to ends the process when the file cannot be opened.
+  // Opened only where it is read: a stream without a listener ends the process when the file cannot be opened.
   const open = (): Readable => createReadStream(file)
   if (encryption === undefined && identity === undefined) return open()
   if (encryption === undefined) {
@@ -118,13 +118,14 @@ export const receiveBackup = Effect.fn("Backup.receive")(function* (
   const { bytes, expected, sha256, trailer } = split
   const refuse = (why: string) =>
     new BackupFailed({ message: `${file} ${why}: nothing was changed, take another backup` })
-  if (expected === undefined) return yield* refuse("is no database")
+  if (expected === undefined) return yield* refuse("is not a database")
   if (expected !== Number.POSITIVE_INFINITY && bytes < expected) {
     return yield* refuse(`is cut short: its database has ${expected} bytes, and ${bytes} are there`)
   }
   if (trailer === "") return { manifest: undefined } satisfies ReceivedBackup
   const manifest = parseTrailer(trailer)
-  if (manifest === undefined) return yield* refuse("is cut short or damaged: what follows the database is no manifest")
+  if (manifest === undefined)
+    return yield* refuse("is cut short or damaged: what follows the database is not a manifest")
   if (manifest.bytes !== bytes || manifest.sha256 !== sha256) {
     return yield* refuse(
       `was changed after it was made: its SHA-256 is ${sha256}, and its manifest says ${manifest.sha256}`

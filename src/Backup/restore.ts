@@ -96,7 +96,7 @@ const soundFacts = Effect.fnUntraced(function* (file: string, copy: string, { ma
   }
   if (!("facts" in answer)) {
     const { code, message } = "error" in answer ? answer.error : { code: "", message: "no answer" }
-    return yield* failed(`${file} is no database of tilld`, code, message)
+    return yield* failed(`${file} is not a database of tilld`, code, message)
   }
   const { schema } = answer.facts
   if (schema > newestSchema) {

@@ -1,4 +1,4 @@
-/** What has become of a payment that nobody is asked to pay for at the moment, and what to do. */
+/** The state of a payment that asks for no money at the moment, and what to do. */
 import type { ShopLook } from "./look.ts"
 import { ReceiptFacts } from "./ReceiptFacts.tsx"
 import { type CheckoutState, type CheckoutView, type Confirmations, isTooLate } from "./view.ts"

@@ -1,4 +1,4 @@
-/** Money that came and does not pay for its payment, as the payer is told of it: by the payment's exceptions. */
+/** Money that came and does not pay for its payment, as shown to the payer: by the payment's exceptions. */
 import { decimalsOn, type NetworkTokens } from "../Domain/amountDecimals.ts"
 import type { ChainName } from "../Domain/Chain.ts"
 import type { PaymentException } from "../Domain/Exception.ts"

@@ -54,7 +54,7 @@ const worthOfQuote = ({ chargeAmount, fromAmount, fromCurrency, toCurrency }: Qu
   return isFiat(toCurrency) ? { amount: chargeAmount, currency: toCurrency } : undefined
 }
 
-/** Exceptions that a page tells of: the payer needs no more to turn to the shop. */
+/** Maximum number of exceptions on a page: the payer needs no more to turn to the shop. */
 const mostExtras = 10
 
 /** Less than this rounds to nothing, USD. */

@@ -25,7 +25,7 @@ const imageTypes: Readonly<Record<string, string>> = {
   ".jpeg": "image/jpeg"
 }
 
-/** Not for ever: the shop may change it. */
+/** Not permanently: the shop may change it. */
 const headers = {
   "cache-control": "private, max-age=300",
   "x-content-type-options": "nosniff",

@@ -39,8 +39,8 @@ export interface PaidReceipt {
 }
 
 /**
- * `closing`: its time is over, and blocks of that time may still bring money. `unavailable`: the token is not configured any
- * more, so that nobody would see the money.
+ * `closing`: its time is over, and blocks of that time may still bring money. `unavailable`: the token is no longer
+ * configured, so that the money would not be seen.
  */
 export type CheckoutState =
   | { readonly kind: "waiting"; readonly ask: Ask }

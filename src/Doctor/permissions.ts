@@ -13,7 +13,7 @@ interface Rule {
   readonly isOwn: boolean
   /** Permissions that the daemon needs; of a folder, also to enter it. None of what systemd reads for it. */
   readonly need: number
-  /** Permissions that nobody but its owner, or its group, may have. */
+  /** Permissions that only its owner, or its group, may have. */
   readonly never: number
 }
 
@@ -77,7 +77,7 @@ const examineOne = (rule: Rule, user: User): Finding | "fine" | "missing" => {
   return warn(name, `${path} is open to ${who} (mode ${shown(mode)})`, remedy)
 }
 
-/** Whom a start would run as: the unit's user where root asks, or else the folder's owner; otherwise whoever asks. */
+/** The user of a start: for root, the unit's user or else the folder's owner; otherwise the current user. */
 const expectedUser = (folder: string): User => {
   const own = userNumbered(process.getuid?.() ?? 0)
   if (own.uid !== 0) return own

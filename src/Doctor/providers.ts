@@ -176,7 +176,7 @@ const identity = Effect.fn("Doctor.identity")(function* (
   }
   if (seen.left._tag === "RpcError") return yield* seen.left
   const { block, expected, found } = seen.left
-  const remedy = chain.knownBlocks.length > 0 ? "" : "; a test chain that was started anew needs a new database"
+  const remedy = chain.knownBlocks.length > 0 ? "" : "; a restarted test chain needs a new database"
   const finding = `it serves another chain: its block ${block} is ${found}, not ${expected}`
   return [fail(name, finding, `check rpc_urls${remedy}`)]
 })

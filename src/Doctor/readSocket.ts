@@ -14,7 +14,7 @@ export const examineReadSocket = ({ control: { readSocket } }: SettingsShape) =>
     const name = "read socket"
     const folder = dirname(readSocket)
     const found = Either.try(() => statSync(folder))
-    if (Either.isLeft(found)) return [warn(name, `${folder} cannot be entered: nobody can use ${readSocket}`, remedy)]
+    if (Either.isLeft(found)) return [warn(name, `${folder} cannot be entered: no one can use ${readSocket}`, remedy)]
     const { mode } = found.right
     return (mode & setgid) === 0
       ? [warn(name, `${folder} is not setgid: ${readSocket} gets the daemon's own group`, remedy)]

@@ -175,7 +175,7 @@ const lookInto = (path: string, database: Database.Database, now: number, config
       fail(name, `${path} is damaged: ${damage.join("; ").replaceAll("\n", "; ").slice(0, 300)}`, restoreBackup)
     )
   const schema = schemaOf(database)
-  if (schema === undefined) return only(fail(name, `${path} is no database of tilld`, "correct database.path"))
+  if (schema === undefined) return only(fail(name, `${path} is not a database of tilld`, "correct database.path"))
   if (schema > newestSchema) {
     const finding = `a newer tilld wrote it: its schema is ${schema}, and this version knows ${newestSchema}`
     return only(fail("schema", finding, "install that version, or restore a backup from before it"))
@@ -240,7 +240,7 @@ export const readFirstBlocks = (path: string, isOpen: boolean): ReadonlyMap<stri
   const found = isThere(path)
     ? reading(path, isOpen, (database) => database.prepare(selectFirstBlocks).all() as ReadonlyArray<FirstBlock>)
     : []
-  // Whoever reads the rest of the database says why.
+  // The caller that reads the rest of the database says why.
   return "finding" in found ? new Map() : new Map(found.map((row) => [networkKey(row), row.hash]))
 }
 

@@ -15,7 +15,7 @@ const usualStep = 60_000
 /** Days to a full disk below which the growth is a warning, and below which it is a failure. */
 const soonFull = 30
 const nearlyFull = 3
-/** Hours after which a backup is old, and after which nobody makes them any more. */
+/** Hours after which a backup is old, and after which backups count as stopped. */
 const oldBackup = 26
 const lostBackup = 72
 

@@ -40,7 +40,7 @@ const checkoutUrl = ({ checkoutToken }: Payment, { server }: PaymentTerms): stri
 /** A payment as its merchant sees it. */
 export const paymentObject = (payment: Payment, terms: PaymentTerms): PaymentObject => {
   const { amount, status } = payment
-  // Nobody is asked to pay for a payment that has ended.
+  // A payment that has ended asks for no money.
   const due = isEnded(status) ? 0n : remaining(payment)
   const { uri, ...asset } = assetOf(payment, due, terms)
   return {
@@ -65,7 +65,7 @@ export const paymentObject = (payment: Payment, terms: PaymentTerms): PaymentObj
   }
 }
 
-/** The same with its exceptions, as whoever reads or changes a payment gets it. */
+/** The same with its exceptions, as the API returns it. */
 export const accountedObject = ({ payment, ...exceptions }: Accounted, terms: PaymentTerms): AccountedPayment => ({
   ...withExceptions(paymentObject(payment, terms), exceptions),
   ...(payment.redirectUrl === undefined ? {} : { redirectUrl: payment.redirectUrl })

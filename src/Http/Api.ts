@@ -29,7 +29,7 @@ export const Readiness = Schema.Struct({
   ).annotations({ description: "What else works by itself." })
 }).annotations({ identifier: "Readiness", description: "Whether everything works as it should." })
 
-/** Open to everybody: nothing here tells of a merchant, a provider or what is wrong. */
+/** Public: nothing here names a merchant, a provider or a fault. */
 export const HealthApi = HttpApiGroup.make("health")
   .add(aliveEndpoint)
   .add(HttpApiEndpoint.get("ready", "/readyz").addSuccess(Readiness).addSuccess(withStatus(503, Readiness)))

@@ -30,18 +30,18 @@ export interface Waiting<A> {
   readonly owner: Sharer
   /** Its place in the order: what its owner has had before it beyond the head start, on the scale of `#turn`. */
   readonly tag: number
-  /** Of two with the same tag the one with the lower rank comes first: whoever is known, then whoever has had less. */
+  /** Tie-break of equal tags, the lower rank first: known owners, then those that have used less. */
   readonly rank: number
   readonly since: number
 }
 
 /**
- * Divides a share of the event loop's time among the owners of requests. Over any period they use no more than a quarter
- * of it, the time for which the loop was idle, a burst of 50 ms, and the rest of the request that was running then. Who
- * comes beyond that waits, and whoever has had least goes first (start-time fair queueing, Goyal et al. 1996): the one
- * request of an owner overtakes the many of another, and so do the few that make up a page. Where too many wait, the last in
- * that order gives way, the newest of whoever asks for most; what has waited for five seconds does so too. A pure data
- * structure: `withoutKey.ts` measures, and lets requests run. Times in milliseconds.
+ * Divides a share of the event loop's time among the owners of requests. Over any period they use no more than a
+ * quarter of it, the time for which the loop was idle, a burst of 50 ms, and the rest of the request that was running
+ * then. A request beyond that waits, and the owner that has used least goes first (start-time fair queueing, Goyal et
+ * al. 1996): the one request of an owner overtakes the many of another, and so do the few that make up a page. Where
+ * too many wait, the last in that order is dropped, the newest of the owner with most requests, as is what has waited
+ * for five seconds. A pure data structure: `withoutKey.ts` measures, and lets requests run. Times in milliseconds.
  *
  * Requests are measured to their ends, so that strangers may use up in advance what all have for seconds: many that were
  * held back go on at once. Therefore those who are known have a second share, of a quarter too, for when the first is used up.
@@ -75,8 +75,8 @@ export class LoopShare<A> {
   }
 
   /**
-   * Whether a request may run now: the next one that waits, or one of `comes` where none does. Whoever is known does not
-   * wait for what others have used up, unless they have had more than others, by their weight, and the head start.
+   * Whether a request may run now: the next one that waits, or one of `comes` where none does. A known owner does not
+   * wait for what others have used up, unless they have used more than others, by their weight, and the head start.
    */
   mayRun(now: number, idle: number, comes?: Sharer): boolean {
     // Whatever the clock does, the loop was not idle for longer than time has passed.
@@ -126,7 +126,7 @@ export class LoopShare<A> {
     if (at === -1) return
     this.#waiting.splice(at, 1)
     this.#bySince.delete(one)
-    // What did not run counts for nothing: whoever is refused a lot does not wait longer for that.
+    // What did not run is not charged: an owner with many refusals does not wait longer for that.
     const { name, weight } = one.owner
     this.#tags.set(name, (this.#tags.get(name) ?? 0) - expected / weight)
   }

@@ -6,8 +6,8 @@ const longestWait = 5_000
 const capacity = 10_000
 
 /**
- * A token bucket for the refusals of whoever goes on after many: a key beyond its rate limit, a network that floods. Those beyond
- * the rate are delayed by up to five seconds, so that they take no time from others.
+ * A token bucket for the refusals of clients that go on after many: a key beyond its rate limit, a network that floods.
+ * Those beyond the rate are delayed by up to five seconds, so that they take no time from others.
  */
 export class RefusalPace {
   /** By key, when the refusals it has had are paid for at the rate, Unix milliseconds. */

@@ -10,13 +10,13 @@ const knownWeight = 100
 
 const hashOf = (cookies: string): string => createHash("sha256").update(cookies).digest("base64url")
 
-/** A network of which nobody is known. */
+/** A network without a known person. */
 export const stranger = (network: string): Sharer => ({ name: network, weight: 1 })
 
 /**
  * Whose requests without a key are whose: those of one network, unless a page has recognised somebody by their cookies,
- * who then owns theirs, wherever they come from. A cookie that nobody has checked counts for nothing. A network from which
- * somebody was recognised has the weight of a known one, so that its people can sign in again.
+ * who then owns theirs, wherever they come from. A cookie that was not verified counts for nothing. A network from
+ * which somebody was recognised has the weight of a known one, so that its people can sign in again.
  */
 export class Visitors {
   readonly #known = new BoundedMap<string, string>(capacity)

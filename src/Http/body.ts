@@ -39,9 +39,7 @@ export const hasBody = ({ headers }: IncomingMessage): boolean =>
 /** What is received of a request without a body. */
 export const noBody: Receiving = { body: Effect.succeed(noBytes), drop: () => {} }
 
-/**
- * Until the body is asked for, nothing of it is read: whoever has no key, or may not do what is asked, has nothing kept.
- */
+/** Nothing of the body is read until it is asked for: nothing is kept for a client without a key or permission. */
 export const receiveBody = (request: IncomingMessage, { onPiece, reserve }: Arrival): Receiving => {
   let isRead = false
   // Here the parser delivers them. "data" events come later, when it is through with thousands.

@@ -54,7 +54,7 @@ export const tooManyPieces = new ApiError({
   message: "The body came in hundreds of small pieces: send it in larger chunks."
 })
 
-/** Blank lines and whatever else has no end are told of as what may be long at their place. */
+/** Endless input, such as blank lines, gets the error of the part that may be long at its place. */
 export const tooMuchFiller = new ApiError({
   code: "HEADERS_TOO_LARGE",
   message: "The headers or trailers of the request are too large."
@@ -80,9 +80,9 @@ export const noTunnels = new ApiError({
 const answered = "answered"
 
 /**
- * What is told at once: it is of an honest client's bad moment, and waiting would keep the connection. Everything else only floods
- * come to often. Each such connection costs half a millisecond or more, and whoever floods opens the next one when one is refused:
- * those refusals are delayed, and their connections may be closed in favour of new ones meanwhile.
+ * Refusals sent at once: they occur to honest clients, and a delay would hold the connection. Only floods cause the
+ * others often. Each such connection costs half a millisecond or more, and a flooding client opens the next one when
+ * one is refused: those refusals are delayed, and their connections may be closed in favour of new ones meanwhile.
  */
 const unpaced = new Set<ApiError | typeof answered>([tooManyConnections, tooManyBodies, tooLate])
 
@@ -103,9 +103,9 @@ const stopReading = (socket: Duplex): void => {
 }
 
 /**
- * From now on nothing that the client sends is parsed. So much is read and dropped, since a connection that is closed with
- * unread data is reset, and the client might lose its reply (RFC 9112, 9.6). Whoever sends more is not read any further:
- * reading costs time too.
+ * From now on nothing that the client sends is parsed. So much is read and dropped, since a connection that is closed
+ * with unread data is reset, and the client might lose its reply (RFC 9112, 9.6). Beyond that nothing is read: reading
+ * costs time too.
  */
 const stopListening = (socket: Duplex): void => {
   let left = mostDropped

@@ -73,7 +73,7 @@ interface Open<C> {
 /** Whether a new connection is admitted, and which waiting connection it replaces, if any. */
 export type Admission<C> = { readonly admitted: true; readonly evicted: C | undefined } | { readonly admitted: false }
 
-/** Who gives way first: whoever has most connections and, of those with as many, whoever was not served yet. */
+/** Eviction order: the client with the most connections first; among equals, the one not served yet. */
 const greed = ({ isProxy, open, served }: Client<unknown>): number =>
   // A proxy's connections belong to many clients.
   (isProxy ? 0 : open) + (served ? 0 : 0.5)
@@ -99,7 +99,7 @@ export class Connections<C> {
     let evicted: C | undefined
     if (hasTooMany || this.#open.size >= this.#limits.total) {
       const loser = hasTooMany ? client : this.#greediest()
-      // Whoever has more gets no further connection at the cost of one who has few.
+      // A client with more connections gets no further one at the cost of a client with few.
       const isGreedier = !hasTooMany && loser !== undefined && greed(client) > greed(loser)
       ;[evicted] = isGreedier ? [] : (loser?.waiting ?? [])
       if (evicted === undefined) return { admitted: false }

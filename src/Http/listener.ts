@@ -28,7 +28,7 @@ export class ListenFailed extends Data.TaggedError("ListenFailed")<{ readonly me
 /** The port is taken, or the host is not (yet) known, or not one of this machine. A later try may succeed. */
 export class AddressUnavailable extends Data.TaggedError("AddressUnavailable")<{ readonly message: string }> {}
 
-// Without a name server in reach the system says EAI_AGAIN even of a name that nobody has.
+// Without a reachable name server the system reports EAI_AGAIN even for a name that does not exist.
 const unresolved = "the host's name cannot be resolved: give its address, or wait for the name server"
 
 /** Why an address may be free later, by the system's code. */

@@ -9,7 +9,7 @@ const slice = 1024
  * event loop for every connection that a flood opens again. Node's parser reads the socket itself, past its "data" events,
  * until somebody else listens for them.
  *
- * @param isWanted told of the bytes that are parsed next; false once the connection is refused
+ * @param isWanted gets the bytes that are parsed next; false once the connection is refused
  */
 export const parseInSlices = (socket: Socket, isWanted: (bytes: number) => boolean): void => {
   const parsers = socket.listeners("data")

@@ -112,8 +112,8 @@ export interface RequestLimits {
 type Streamed = Pick<HttpReply, "headers"> & { readonly rest: Pieces }
 
 /**
- * Writes until the stream ends or is interrupted. An event stream is complete either way: its client asks again. Any other
- * body that breaks off is cut off, so that nobody takes a part of a file for all of it.
+ * Writes until the stream ends or is interrupted. An event stream is complete either way: its client asks again. Any
+ * other body that breaks off is cut off, so that no client takes a part of a file for all of it.
  */
 const writeRest = (response: ServerResponse, { headers, rest }: Streamed, patience: number) =>
   Stream.runForEach(rest, (piece) => writePiece(response, piece, patience)).pipe(
@@ -267,7 +267,7 @@ export const makeRequests = (
     if (receiving === noBody) begin()
     else
       request.once("end", () => {
-        // Nobody reads them, and there may be thousands.
+        // Nothing reads them, and there may be thousands.
         request.rawTrailers = []
         refusals.forget(socket)
         begin()

@@ -89,7 +89,7 @@ const rateLimited = ({ limit, of, resetAt, window }: Allowance, now: number) =>
 /** While the store is down every request fails. */
 const storeLogs = { perKey: 6, inAll: 6 }
 
-/** By the client's network: whoever tries keys must not fill the log. */
+/** By the client's network: a client that guesses keys must not fill the log. */
 const refusedKeyLogs = { perKey: 3, inAll: 60 }
 
 /** The request target without the `http://host` that a proxy may put before it (RFC 9112, 3.2.2). */
@@ -196,8 +196,8 @@ export const makeRespond = Effect.fnUntraced(function* (
       return yield* new ApiError({ code, message, headers: { connection: "close" } })
     })
 
-  // A wrong address is a failed authentication, and does not count for the key: whoever has stolen it could use up its
-  // rate limit otherwise.
+  // A wrong address is a failed authentication, and does not count for the key: otherwise a thief of the key could use
+  // up its rate limit.
   const authenticated = (request: IncomingMessage, requestId: string, hold: Hold) =>
     authenticate(
       headerOf(request, "x-api-key"),

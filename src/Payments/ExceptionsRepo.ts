@@ -1,8 +1,8 @@
 /**
- * The table `exceptions`. `sync` brings the stored exceptions of an address in line with those that follow from its receipts
- * (`exceptions.ts`); `close` and `sendBack` record decisions. An exception keeps its id and its key for ever, and is never
- * deleted: it is closed, and opened again where its money is there again. Each change counts its revision up, until `report`
- * gives it to the outbox.
+ * The table `exceptions`. `sync` brings the stored exceptions of an address in line with those that follow from its
+ * receipts (`exceptions.ts`); `close` and `sendBack` record decisions. An exception keeps its id and its key
+ * permanently, and is never deleted: it is closed, and reopened where its money is back. Each change increments its
+ * revision, until `report` gives it to the outbox.
  */
 import { Effect } from "effect"
 import { getAddress, type Hex } from "viem"
@@ -66,7 +66,7 @@ const withHeld = (
     const before = open.get(one.key)
     const known = before?.amount ?? 0n
     const held = known < one.amount ? known : one.amount
-    // Who sent it stays as corroborated receipts told.
+    // The sender stays as corroborated receipts reported it.
     if (held > (all.get(one.key)?.amount ?? 0n)) all.set(one.key, { ...one, sender: before?.sender, amount: held })
   }
   return [...all.values()]

@@ -13,7 +13,7 @@ import { Settings } from "../Settings.ts"
 import type { StoreUnavailable } from "../Sql.ts"
 import type { ListPaymentsQuery, PaymentsApi } from "./Api.ts"
 
-/** Why a payment was not created, for whoever asked for it. */
+/** Why a payment was not created, for the client that asked for it. */
 export const creationRefusal = (error: Exclude<CreateError, StoreUnavailable>): ApiError => {
   switch (error._tag) {
     case "DuplicateMerchantRef":

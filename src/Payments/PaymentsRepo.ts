@@ -184,7 +184,7 @@ export const update = (before: Payment, after: Payment, at: number) =>
     )
   })
 
-// Made once: a text that is put together anew takes longer to be found among the prepared statements than the row to be read.
+// Built once: looking up a newly built text among the prepared statements takes longer than reading the row.
 const where = (condition: string) => `SELECT ${columns} FROM payments WHERE ${condition}`
 const selects = {
   id: where("id = ?"),

@@ -71,7 +71,7 @@ export const unmetNeeds = (
       if (contract === null || symbol === null) return []
       if (decimals !== null) {
         const need = `amounts of ${contract} have been taken with ${decimals} decimals, and would be read with others`
-        const remedy = "put them back; a test chain that was started anew needs a database of its own"
+        const remedy = "put them back; a restarted test chain needs a database of its own"
         return [{ at: `chains.${key}.tokens.${symbol}.decimals`, need, remedy }]
       }
       const token = chain.tokens.find((each) => each.symbol === symbol)

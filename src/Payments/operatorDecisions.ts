@@ -192,7 +192,7 @@ export const accept = Effect.fn("Payments.accept")(function* (
         // An overpayment that this opens is accepted with the rest.
         const decide = () => Effect.asVoid(acceptOpen(payment.id, now, note))
         yield* storeTransitions(outbox, { payment, steps, receiptsChanged: true, decide }, now)
-        // Its address is watched for late money anew: the watch since its first end may be over.
+        // Its address is watched for late money again: the watch since its first end may be over.
         tx.afterCommit(() => matchSet.add(payment.mode, payment.address))
       } else {
         const accepted = yield* acceptOpen(payment.id, now, note)
@@ -207,9 +207,9 @@ export const accept = Effect.fn("Payments.accept")(function* (
 })
 
 /**
- * Fails every open payment of a chain, or of one currency there (`abandoned`), neither of which need be configured. For a
- * whole chain, then drops what is undecided there, which nobody will decide any more, with its exceptions. Gives the number of
- * both. What a scan of the chain finds again counts again.
+ * Fails every open payment of a chain, or of one currency there (`abandoned`), neither of which need be configured. For
+ * a whole chain, then drops what is undecided there, which no one will decide any more, with its exceptions. Gives the
+ * number of both. What a scan of the chain finds again counts again.
  */
 export const abandon = Effect.fn("Payments.abandon")(function* (network: Network, currency?: PaymentCurrency) {
   const writer = yield* Writer

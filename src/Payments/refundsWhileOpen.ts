@@ -24,8 +24,8 @@ import { counted, total } from "./statusMachine.ts"
 import { receiptsLeft } from "./storeTransitions.ts"
 
 /**
- * The money that counts for an open payment, by the transactions that brought it, in chain order: corroborated, since nobody
- * is to send back what one provider alone reports, and with a transaction, since other money is an exception already.
+ * The money that counts for an open payment, by the transactions that brought it, in chain order: corroborated, since
+ * what only one provider reports must not be sent back, and with a transaction: other money is an exception.
  */
 export const countedMoney = Effect.fnUntraced(function* (payment: Payment) {
   if (isEnded(payment.status)) return []

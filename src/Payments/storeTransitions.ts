@@ -69,7 +69,7 @@ export interface Change {
   readonly steps: ReadonlyArray<Step>
   /** Whether its receipts, or decisions on them, have changed: its exceptions may have, even where its status has not. */
   readonly receiptsChanged: boolean
-  /** Decides on exceptions that were opened, before the events tell of them. */
+  /** Decides on exceptions that were opened, before the events report them. */
   readonly decide?: (opened: ReadonlyArray<ExceptionContent>) => Effect.Effect<void, StoreUnavailable, Tx>
 }
 
@@ -94,7 +94,7 @@ export const storeTransitions = Effect.fnUntraced(function* (
   const mayDiffer = receiptsChanged || after.status !== payment.status
   const opened = mayDiffer ? yield* syncExceptions(after, at) : []
   yield* decide(opened)
-  // The event of the last state tells of the exceptions that come with it.
+  // The event of the last state reports the exceptions that come with it.
   if (last?.announced === true) yield* publish(outbox, before, after, at)
   if (mayDiffer) yield* reportExceptions(outbox, after, at)
   return { after, opened }

@@ -45,7 +45,7 @@ export const batcherAbi = parseAbi([
   "function release(uint256 id, uint256 amount)"
 ])
 
-/** On every local chain: payments that fail. Any call to it reverts but `swallow`, which succeeds and pays nobody. */
+/** On every local chain: payments that fail. Any call to it reverts but `swallow`, which succeeds and pays no one. */
 export const reverterAddress = addressOf("Reverter")
 export const reverterAbi = parseAbi(["function swallow(address to) payable"])
 

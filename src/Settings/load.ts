@@ -70,7 +70,7 @@ const apart: ReadonlyArray<Fault> = [
   {
     path: ["database", "mark_folder"],
     message:
-      "is in the folder of the database: whoever copies and restores that folder would restore the mark with it; give one elsewhere"
+      "is in the folder of the database: a restored copy of that folder would include the mark; give one elsewhere"
   },
   {
     path: ["control", "read_socket"],

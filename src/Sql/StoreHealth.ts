@@ -7,8 +7,8 @@
  * written, and the process does not end by itself: the removed file exists only as long as it is open, a replacement may
  * be copied only in part, and which of the two is wanted is the operator's decision.
  *
- * A damaged page is another matter: what is written after it may be lost too, and no later try succeeds. Whoever meets it,
- * the process ends.
+ * A damaged page is another matter: what is written after it may be lost too, and no later try succeeds. The process
+ * ends, whichever part meets it.
  */
 import { type BigIntStats, statSync } from "node:fs"
 import { Context, Deferred, Effect, FiberId } from "effect"

@@ -125,7 +125,8 @@ const commit = (db: Db, commands: ReadonlyArray<Command>) =>
 
 /**
  * Starts the writer on a connection of its own. It ends with the scope; commands that still wait are interrupted.
- * `afterGroup` runs on the connection between two transactions. `health` may refuse commits, and is told how each went.
+ * `afterGroup` runs on the connection between two transactions. `health` may refuse commits, and gets the outcome of
+ * each.
  */
 export const makeWriter = (
   db: Db,

@@ -17,7 +17,7 @@ const offset = Effect.zipWith(
 
 /**
  * The worker that notices when this machine's clock is set, by comparing it with the monotonic clock each second.
- * Payments expire, quotes end and webhooks are retried by the clock: whoever looks for a reason finds it in the log.
+ * Payments expire, quotes end and webhooks are retried by the clock: the log then shows the reason.
  */
 export const watchClock = Effect.gen(function* () {
   const { clockJumps } = yield* Metrics

@@ -40,7 +40,7 @@ interface Logs {
   readonly resourceLogs: readonly [{ readonly scopeLogs: readonly [{ readonly logRecords: ReadonlyArray<unknown> }] }]
 }
 
-/** Counts what it serializes: the exporters tell nobody how much they drop. */
+/** Counts what it serializes: the exporters do not report how much they drop. */
 const countingJson = Layer.effect(
   OtlpSerialization.OtlpSerialization,
   Effect.map(Effect.all([OtlpSerialization.OtlpSerialization, BatchSizes]), ([json, sizes]) => {

@@ -1,10 +1,10 @@
 /**
- * Notices that the process was stopped for a while (SIGSTOP, Ctrl-Z, a debugger): neither the disk nor the processor was slow
- * then. SIGCONT tells of it. Used by `watchClock`, and by the writer.
+ * Notices that the process was stopped for a while (SIGSTOP, Ctrl-Z, a debugger): neither the disk nor the processor
+ * was slow then. SIGCONT reports it. Used by `watchClock`, and by the writer.
  */
 import { Context, Effect, Runtime } from "effect"
 
-/** A shorter pause is nobody's concern. Milliseconds. */
+/** Shorter pauses are ignored. Milliseconds. */
 const shortest = 5_000
 const second = 1_000_000_000n
 

@@ -63,7 +63,7 @@ export const notifyServiceManager = (
             if (failing) return Effect.void
             failing = true
             return Effect.logWarning(
-              `systemd cannot be told how the daemon is (${reason}): install systemd-notify, or take Type=notify and ` +
+              `the daemon's state cannot be reported to systemd (${reason}): install systemd-notify, or take Type=notify and ` +
                 "WatchdogSec out of the unit, since systemd ends a service that it does not hear of"
             )
           }

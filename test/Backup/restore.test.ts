@@ -119,8 +119,8 @@ describe("tilld restore", () => {
 
   /** Each spoils a file that was a whole backup. */
   const spoiled: ReadonlyArray<readonly [what: string, spoil: (file: string, bytes: number) => void, why: string]> = [
-    ["empty", (file) => truncateSync(file, 0), "is no database"],
-    ["cut within the header", (file) => truncateSync(file, 90), "is no database"],
+    ["empty", (file) => truncateSync(file, 0), "is not a database"],
+    ["cut within the header", (file) => truncateSync(file, 90), "is not a database"],
     ["cut within the database", (file, bytes) => truncateSync(file, bytes - 1), "is cut short"],
     ["cut behind the database", (file, bytes) => truncateSync(file, bytes), "has no manifest"],
     ["cut within the manifest", (file, bytes) => truncateSync(file, bytes + 100), "is cut short or damaged"],
@@ -130,7 +130,7 @@ describe("tilld restore", () => {
       (file, bytes) => writeFileSync(file, readFileSync(file).fill(1, bytes - 3, bytes)),
       "was changed after it was made"
     ],
-    ["a text", (file) => writeFileSync(file, "payments\n".repeat(50)), "it is no database"],
+    ["a text", (file) => writeFileSync(file, "payments\n".repeat(50)), "it is not a database"],
     ["armored", (file) => writeFileSync(file, "-----BEGIN AGE ENCRYPTED FILE-----"), "age --decrypt"]
   ]
   liveTest("changes nothing where the file is not a whole backup", function* () {
@@ -244,7 +244,7 @@ describe("tilld restore", () => {
       yield* change(path, ...paid(3))
       const before = [beside(), readFileSync(`${path}-wal`)]
       const error = yield* Effect.flip(Effect.asVoid(restore("a.db", { force: true })))
-      expect(error.message).toMatch(/cannot be put aside \(another process reads it: .*Nothing was changed$/)
+      expect(error.message).toMatch(/cannot be moved aside \(another process reads it: .*Nothing was changed$/)
       expect([beside(), readFileSync(`${path}-wal`)]).toEqual(before)
       expect(yield* payments(path)).toBe(4)
     }

@@ -175,7 +175,7 @@ it.scoped.each<[string, (path: string) => void, string, RegExp]>([
   ["is not there", () => undefined, "warn", /is not there yet/],
   ["is empty", (path) => writeFileSync(path, ""), "warn", /is not there yet/],
   ["is no database", (path) => writeFileSync(path, "x".repeat(10_000)), "fail", /damaged, or no SQLite database/],
-  ["is another program's", (path) => write(path, "CREATE TABLE t (a)"), "fail", /is no database of tilld/],
+  ["is another program's", (path) => write(path, "CREATE TABLE t (a)"), "fail", /is not a database of tilld/],
   [
     "is newer",
     (path) => write(path, "CREATE TABLE migrations (migration_id); INSERT INTO migrations VALUES (999)"),

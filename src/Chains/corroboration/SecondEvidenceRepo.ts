@@ -108,7 +108,7 @@ export const corroborateOthers = (
     (receipt) => !datedOnly.has(keyOf(receipt))
   )
 
-/** Has refuted receipts that two providers report now corroborated anew. Gives the payments concerned. */
+/** Has refuted receipts that two providers report now corroborated again. Gives the payments concerned. */
 export const reinstate = ({ chain, mode }: Network, receipts: ReadonlyArray<ReceiptKey>) =>
   Effect.gen(function* () {
     const rows = yield* (yield* Tx).all<{ payment_id: string | null }>(

@@ -9,7 +9,7 @@ import { wrongBlock } from "./blockDispute.ts"
 
 /**
  * The time of a stored block, as a quorum of the providers has it. One provider alone has reported the stored time, and
- * payments end by it: where a quorum says otherwise, its time replaces the stored one, and whoever reports another one is
+ * payments end by it: where a quorum says otherwise, its time replaces the stored one, and providers of another one are
  * contradicted. Without a quorum the stored time stays: `isDisputed` where two have the block, with different times.
  */
 export const corroborateTime = Effect.fn("Watcher.corroborateTime")(function* (

@@ -203,7 +203,7 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
     // What waits for another provider no longer does.
     if (isAlone && !wasAlone) backoff.endAll()
     wasAlone = isAlone
-    // Asked anew each time: the others are silent for longer once they have been asked again.
+    // Asked again each time: once asked again, the others have been silent for longer.
     const mayDecideAlone = ({ isDenied }: Uncorroborated) => !isDenied && (isSingle || providers.decidesAlone(provider))
     const isOverdue = ({ seenAt }: Uncorroborated) => seenAt <= now - overdueAfter
     // One list for all providers: a provider that is not asked must not be taken for silent.

@@ -229,7 +229,7 @@ export const answerOf = Effect.fnUntraced(function* (
 
 /**
  * The transfers found by a provider's balances, without unattributed money that two other providers deny. Money that
- * one provider denies stays: between two providers nobody knows which one lies, and the payment waits.
+ * one provider denies stays: between two providers it is unknown which one lies, and the payment waits.
  */
 export const withoutRefuted = Effect.fn("Chains.withoutRefuted")(function* (
   watch: WatchContext,
@@ -264,9 +264,9 @@ const isDatedAlike = Effect.fnUntraced(function* (
 })
 
 /**
- * What is to become of a stored receipt. It is shown once two providers show it by their own states, regardless of which
- * one reported it. Once the search before the payment's end has run, it is denied only if two providers deny it or none
- * shows it: while one shows it and one denies it, nobody knows which one lies, and the payment waits.
+ * What is to become of a stored receipt. It is shown once two providers show it by their own states, regardless of
+ * which one reported it. Once the search before the payment's end has run, it is denied only if two providers deny it
+ * or none shows it: while one shows it and one denies it, it is unknown which one lies, and the payment waits.
  */
 const judge = Effect.fnUntraced(function* (
   watch: WatchContext,

@@ -90,7 +90,7 @@ class Searching extends Backoff<PaymentId> {
     this.#findings.delete(payment)
   }
 
-  /** Those that are due no more begin anew. */
+  /** Searches that are no longer due start over. */
   retain(due: ReadonlyArray<Searches.DuePayment>, now: number): void {
     const payments = new Set(due.map(({ payment }) => payment))
     for (const payment of this.#findings.keys()) {
@@ -159,10 +159,10 @@ const store = (
       // Further dust is asked about by the next search, as long as each decides on some.
       const isOnward = ({ payment }: Searches.DuePayment) => more.has(payment) && decided.includes(payment)
       // The next search finds the money that is really there in place of a receipt that two providers deny.
-      const anew = new Set([...paid, ...denied.map(({ address }) => address)])
+      const changed = new Set([...paid, ...denied.map(({ address }) => address)])
       const asked = due.map(({ payment }) => payment)
       const waits = (one: Searches.DuePayment) =>
-        disputed.has(one.address) || isOnward(one) || (anew.has(one.address) && searches.mayFind(one.payment))
+        disputed.has(one.address) || isOnward(one) || (changed.has(one.address) && searches.mayFind(one.payment))
       const [kept, waiting] = Arr.partition(due, waits)
       const searched = kept.map(({ payment }) => payment)
       yield* Searches.keep(network, searched, settled.number)

@@ -1,6 +1,6 @@
 /**
  * What several providers answer to the same questions in one round, and what that decides. It is the only place that
- * counts providers. Whoever asks gives each answer to a ballot, and acts by the tally:
+ * counts providers. The caller puts each answer into a ballot, and acts by the tally:
  *
  * - A question is shown once a quorum of two gives the same answer to it, with the same value.
  * - It is denied once a quorum says no and it is not shown.

@@ -1,5 +1,5 @@
 /**
- * What a provider can lie about, who must agree, and what happens when nobody does.
+ * What a provider can lie about, who must agree, and what happens without agreement.
  *
  * A provider is somebody else's computer. It can invent a transfer or leave one out; date a block wrongly, or show a head
  * that does not exist; serve another branch, or another chain; say that a transaction is in no block, that an address is
@@ -44,7 +44,7 @@ export interface Question {
 export const questions: ReadonlyArray<Question> = [
   {
     asks: "which transfers are in new blocks",
-    agree: "nobody: what the serving one reports shows as `detecting`, and counts by the next rows",
+    agree: "no one: what the serving one reports shows as `detecting`, and counts by the next rows",
     answers: "logs and transactions of blocks that follow each other by their parents' hashes",
     differ: "what it leaves out is found at the payment's end, in deep blocks or by a sweep",
     alone: "the same",
@@ -92,7 +92,7 @@ export const questions: ReadonlyArray<Question> = [
   {
     asks: "what an address holds, and how often it has sent",
     agree:
-      "nobody to look further; two for money that no transaction explains, and for a balance from before the payment",
+      "no one to look further; two for money that no transaction explains, and for a balance from before the payment",
     answers: "the state after a block, by its hash, read in two ways; unable where it is pruned",
     differ: "money that others' states deny is not stored, or removed again",
     alone: "it is stored, keeps the payment open, and confirms nothing",
@@ -118,7 +118,7 @@ export const questions: ReadonlyArray<Question> = [
     agree: "two",
     answers: "the header at that height",
     differ:
-      "the time of two replaces the stored one, and whoever says another is contradicted; a branch that two others do not have is left; of two, payments wait",
+      "the time of two replaces the stored one, and a provider with another is contradicted; a branch that two others do not have is left; of two, payments wait",
     alone: "the stored time counts once the serving one decides alone",
     asked: { "Chains/corroboration/blockTime.ts": ["findHeader"] }
   },
@@ -219,7 +219,7 @@ export const questions: ReadonlyArray<Question> = [
   },
   {
     asks: "what `tilld rescan`, `tilld claim` and the search of skipped addresses find",
-    agree: "nobody to store it; it counts as a receipt does",
+    agree: "no one to store it; it counts as a receipt does",
     answers: "transactions and logs on the branch that was read, within what balances allow",
     differ: "as a receipt",
     alone: "as a receipt",
@@ -231,7 +231,7 @@ export const questions: ReadonlyArray<Question> = [
   },
   {
     asks: "what `tilld doctor` shows of each provider",
-    agree: "nobody: it decides nothing",
+    agree: "no one: it decides nothing",
     answers: "what the provider can do, how far back, and where it differs from the others",
     differ: "it is a finding",
     alone: "it is a finding",

@@ -3,7 +3,7 @@ import { Duration } from "effect"
 /** The most that counts between two observations, since it may have been interrupted. Milliseconds. */
 const longestStep = Duration.toMillis("5 minutes")
 /**
- * After a longer gap between observations the duration starts anew: the process may have been stopped, or the clock
+ * After a longer gap between observations the duration starts again: the process may have been stopped, or the clock
  * set. Receipts are asked about every ten minutes at least. Milliseconds.
  */
 const longestGap = Duration.toMillis("11 minutes")

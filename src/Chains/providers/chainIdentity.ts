@@ -1,7 +1,7 @@
 /**
  * Which chain a provider serves: by its chain id, by known blocks, and before the first start by the first block on
- * which all providers agree. Several chains share an id, and a test chain that was started anew has the same one.
- * `Providers` checks each provider before its use; the doctor uses `checkIdentity`.
+ * which all providers agree. Several chains share an id, and a restarted test chain has the same one. `Providers`
+ * checks each provider before its use; the doctor uses `checkIdentity`.
  */
 import { Array as Arr, Clock, Data, Duration, Effect, Either } from "effect"
 import { type Network, networkKey } from "../../Domain/Chain.ts"
@@ -30,7 +30,7 @@ export class WrongChain extends Data.TaggedError("WrongChain")<{
     const key = `chains.${networkKey(this.network)}`
     return typeof this.found === "number"
       ? `${this.host} serves chain ${this.found}, and ${key} is chain ${this.expected}: nothing is read from it. Remedy: check rpc_urls and chain_id of ${key}.`
-      : `${this.host} serves another chain with the chain id of ${key}: ${this.#difference(key)}: nothing is read from it. Remedy: check rpc_urls of ${key}; a test chain that was started anew needs a new database.`
+      : `${this.host} serves another chain with the chain id of ${key}: ${this.#difference(key)}: nothing is read from it. Remedy: check rpc_urls of ${key}; a restarted test chain needs a new database.`
   }
 
   #difference(key: string): string {

@@ -64,7 +64,7 @@ export class RateLimiter {
     return (calls * 1000) / this.#perSecond
   }
 
-  /** Starts anew after the clock was set back, so that no call waits for a time far ahead. */
+  /** Starts again after the clock was set back, so that no call waits for a time far ahead. */
   #resetIfSetBack(now: number): void {
     if (now >= this.#changedAt) return
     this.#changedAt = now

@@ -96,7 +96,7 @@ const read = Effect.fnUntraced(function* (
     }),
     Effect.catchIf(
       ({ reason }) => reorgedTo > after.number && rangeErrors.has(reason),
-      // With a limit below the reorg's depth, the whole range would be refused for ever.
+      // With a limit below the reorg's depth, the whole range would be refused permanently.
       () => read(watch, provider, after, head, to > reorgedTo ? reorgedTo : after.number)
     )
   )

@@ -151,7 +151,7 @@ const isStalled = (chain: ChainSettings, state: State, now: number): boolean => 
 const lasting = (what: string, millis: number, from: number): string | undefined =>
   millis >= from && Number.isFinite(millis) ? `${what} for ${Math.floor(millis / 1000)} seconds` : undefined
 
-/** Why a chain is not ready although its last tick succeeded, or may not be soon; undefined before that can be told. */
+/** Why a chain is not ready although its last tick succeeded, or may not be soon; undefined before that is known. */
 const silenceReason = ({ busySince, progressAt }: State, stalled: boolean, now: number): string | undefined =>
   (stalled ? lasting("nothing has been finished", age(progressAt, now), longestSilence) : undefined) ??
   (busySince === undefined ? undefined : lasting("a provider has not responded", age(busySince, now), notedSilence))

@@ -5,7 +5,7 @@ import { announce } from "./announce.ts"
 /** How long a button says that it has copied. Milliseconds. */
 const shownFor = 2_000
 
-/** Only https and localhost have the clipboard: elsewhere a field that nobody sees is copied, as browsers always could. */
+/** Only https and localhost have the clipboard: elsewhere a hidden field is copied, as browsers always could. */
 const copy = async (text: string): Promise<void> => {
   if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text)
   const field = document.createElement("textarea")

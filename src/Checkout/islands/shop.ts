@@ -15,7 +15,7 @@ const statuses: Readonly<Record<string, string>> = {
 
 export const isFramed = window.parent !== window
 
-/** Only origins that the shop has named can frame the page, and a status is all they are told. */
+/** Only origins that the shop has named can frame the page, and they get nothing but a status. */
 export const tellShop = ({ dataset: { state = "" } }: HTMLElement): void => {
   if (isFramed) window.parent.postMessage({ tilld: "checkout", status: statuses[state] }, "*")
 }

@@ -177,7 +177,7 @@ export class AddressPool {
     this.#filledAt = yield* Clock.currentTimeMillis
   })
 
-  // Both leave out indexes that the counter passes meanwhile: they would stay in the map for ever.
+  // Both leave out indexes that the counter passes meanwhile: they would stay in the map permanently.
   readonly #fill = Effect.gen(this, function* () {
     let derived = 0
     const most = this.#filledTo

@@ -1,6 +1,7 @@
 /**
- * Tells a database that was lost from one that was never made, and a missing folder from one that has no database yet. Its index mark is outside of its folder, and proves that
- * addresses were given out from it: an empty database in its place would leave nobody to watch them.
+ * Distinguishes a lost database from one never made, and a missing folder from one without a database. Its index mark
+ * is outside of its folder, and proves that addresses were given out from it: an empty database in its place would
+ * leave them unwatched.
  */
 import { statSync } from "node:fs"
 import { dirname, resolve } from "node:path"
@@ -17,7 +18,7 @@ const givenOut = ({ markFolder, path }: SettingsShape["database"]): number =>
 /** That the file is missing or empty although addresses were given out from it; undefined where it is as it should be. */
 export const lossOf = (place: SettingsShape["database"]): string | undefined => {
   const size = Either.try(() => statSync(place.path, { throwIfNoEntry: false })?.size)
-  // What cannot be looked at is not missing: whoever opens it says why.
+  // An inaccessible file is not missing: the code that opens it says why.
   if (Either.isLeft(size) || (size.right ?? 0) > 0) return undefined
   const addresses = givenOut(place)
   return addresses === 0

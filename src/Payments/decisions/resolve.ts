@@ -56,7 +56,7 @@ const decidedAlready = ({ closedAt, decisionTx, id, status }: PaymentException) 
 }
 
 const openedAgain = (id: string) =>
-  new AlreadyDecided({ message: `${id} was accepted, and more money has opened it again at this moment: decide anew` })
+  new AlreadyDecided({ message: `${id} was accepted, and more money has opened it again at this moment: decide again` })
 
 /** The transaction that brought its money; undefined where that is not known, and where a reorg has taken the money. */
 const broughtBy = ({ kind, txHash }: PaymentException): string | undefined => (kind === "reorged" ? undefined : txHash)
@@ -70,7 +70,7 @@ const wasMade = (exception: PaymentException, outcome: "accepted" | "refunded", 
   return isSame ? Effect.succeed(true) : decidedAlready(exception)
 }
 
-/** What the audit log tells of a decision, beside what was asked for: what it closed, or that it is not the first. */
+/** What the audit log adds to the request of a decision: what it closed, or that it is not the first. */
 export const auditedAs = (made: Made, closed: ReadonlyArray<PaymentException> = []) => {
   if (made !== "decided") return { [made]: true }
   return closed.length === 0 ? {} : { closed: closed.map((one) => `${one.id}: ${one.amount} ${one.currency}`) }
@@ -155,7 +155,7 @@ const acceptOpen = Effect.fnUntraced(function* (
       { concurrency: 1, discard: true }
     )
   yield* storeTransitions(outbox, { payment, steps, receiptsChanged: true, decide }, now)
-  // Its address is watched for late money anew: the watch since its first end may be over.
+  // Its address is watched for late money again: the watch since its first end may be over.
   if (confirms) tx.afterCommit(() => matchSet.add(payment.mode, payment.address))
 })
 

@@ -25,7 +25,7 @@ const view = (to: string, functionName: FeedFunction): ContractView => ({
 
 const decoded = <A>(returned: ViewResult | undefined, decode: (data: Hex) => A): Either.Either<A, string> =>
   Either.flatMap(returned ?? Either.left("no answer"), (data) =>
-    Either.try({ try: () => decode(data), catch: () => "what it returns is no answer of a price feed" })
+    Either.try({ try: () => decode(data), catch: () => "what it returns is not an answer of a price feed" })
   )
 
 /** Checks that a contract is the expected feed, by its description, and gives the decimals of its answers. */

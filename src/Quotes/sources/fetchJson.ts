@@ -69,7 +69,7 @@ export const makeGet: Effect.Effect<Get, never, Scope.Scope> = Effect.map(
       if (status !== 200) return yield* failed(`HTTP ${status}`)
       const came = yield* Clock.currentTimeMillis
       const json = yield* Option.match(Either.getRight(parseWithTexts(body)), {
-        onNone: () => failed("its answer is no JSON"),
+        onNone: () => failed("its answer is not JSON"),
         onSome: Effect.succeed
       })
       return { json, observedAt: came - answerAgeOf(headers, asked, came) }

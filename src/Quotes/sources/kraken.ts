@@ -59,7 +59,7 @@ export const makeKraken = (get: Get, url: string): PriceSource => ({
       `${url}/0/public/Ticker?pair=${pairs.map(([, pair]) => pair).join(",")}`
     )
     const ticker = decodeTicker(json)
-    if (Either.isLeft(ticker)) return yield* failed("its answer is no ticker")
+    if (Either.isLeft(ticker)) return yield* failed("its answer is not a ticker")
     const { error, result } = ticker.right
     if (error.length > 0 || result === undefined) return yield* failed("it answers with an error")
     const points: Array<PricePoint> = []

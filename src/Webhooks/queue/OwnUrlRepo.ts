@@ -51,7 +51,7 @@ export const splitOwnUrl = (sequence: number, now: number) =>
        FROM deliveries WHERE event_id = ? AND endpoint_id = ? ORDER BY status = 'delivered'`,
       [row.event, endpoint ?? ""]
     )
-    // One that that endpoint got at another URL, or that has failed for good, serves nobody here: it gets a second one.
+    // One sent to another URL of the endpoint, or failed permanently, does not count: it gets a second one.
     const serves =
       theirs !== undefined && (theirs.status === "delivered" ? isSameUrl(theirs.url, row.url) : theirs.ahead === 1)
     if (serves) {

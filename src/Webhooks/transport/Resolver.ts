@@ -32,7 +32,7 @@ type Family = "resolve4" | "resolve6"
 const query = (name: string, family: Family, { servers, timeout = 1_500 }: NameSources): ReturnType<Resolve> =>
   Effect.tryPromise({
     try: (signal) => {
-      // One resolver per query: only so can a query be cancelled by itself. It also reads the system's name servers anew.
+      // One resolver per query: only so can one query be cancelled. It also rereads the system's name servers.
       const resolver = new dns.Resolver({ timeout, tries: 2 })
       if (servers !== undefined) resolver.setServers(servers)
       signal.addEventListener("abort", () => resolver.cancel())

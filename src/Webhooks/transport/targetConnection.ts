@@ -26,7 +26,7 @@ const attemptMillis = 1_000
 const reasons: Readonly<Record<string, string>> = {
   ECONNREFUSED: "connection refused",
   ECONNRESET: "connection reset",
-  // Nobody's fault but this machine's.
+  // A fault of this machine, not of the endpoint.
   EMFILE: "out of descriptors",
   ENFILE: "out of descriptors",
   EHOSTUNREACH: "unreachable",

@@ -79,7 +79,7 @@ it.effect("doctor knows a chain by the first block that reading began with, wher
       {
         status: "fail",
         finding: `it serves another chain: its block 0 is ${hash("b")}, not ${hash("a")}`,
-        remedy: "check rpc_urls; a test chain that was started anew needs a new database"
+        remedy: "check rpc_urls; a restarted test chain needs a new database"
       }
     ])
   }).pipe(Effect.provide(Layer.succeed(Rpc, { client: () => node.client })))

@@ -51,7 +51,7 @@ test("accept: the same decision again, while more money opens the exception anew
   const meanwhile: typeof writer = { ...writer, write: (command) => writer.write(Effect.zipRight(openAgain, command)) }
   const before = yield* look(id)
   const again = acceptException(exception.id, owner, {}).pipe(Effect.provideService(Writer, meanwhile))
-  expect(yield* refusal(again)).toContain("more money has opened it again at this moment: decide anew")
+  expect(yield* refusal(again)).toContain("more money has opened it again at this moment: decide again")
   expect(yield* look(id)).toEqual(before)
 })
 

@@ -217,7 +217,7 @@ describe("Chainlink's feeds", () => {
         MATIC: "0.25",
         DAI: "0.999",
         ETH: 'ETH / USD: it calls itself "BTC / USD"',
-        GBP: "GBP / USD: what it returns is no answer of a price feed",
+        GBP: "GBP / USD: what it returns is not an answer of a price feed",
         EUR: expect.stringContaining("EUR / USD: ")
       })
       expect(batches).toEqual([1, 18, 1, 9])

@@ -172,13 +172,13 @@ describe("Kraken", () => {
     const bad = { ...tickers(), error: ["EQuery:Unknown asset pair"] }
     expect(yield* readPrices(makeKraken, json(bad))).toBe("it answers with an error")
     expect(yield* readPrices(makeKraken, json({ error: [] }))).toBe("it answers with an error")
-    expect(yield* readPrices(makeKraken, json({ result: {} }))).toBe("its answer is no ticker")
+    expect(yield* readPrices(makeKraken, json({ result: {} }))).toBe("its answer is not a ticker")
   })
 })
 
 describe("a server that is not well", () => {
   const failures: ReadonlyArray<readonly [what: string, respond: Respond, reason: RegExp]> = [
-    ["HTML", json("<html>Just a moment…</html>"), /^its answer is no JSON$/],
+    ["HTML", json("<html>Just a moment…</html>"), /^its answer is not JSON$/],
     ["a status", (response) => response.writeHead(503).end("{}"), /^HTTP 503$/],
     ["a redirect", (response) => response.writeHead(302, { location: "http://127.0.0.1:1/" }).end(), /^HTTP 302$/],
     [
@@ -187,7 +187,7 @@ describe("a server that is not well", () => {
       /^no answer \(/
     ],
     ["2 MB", json(`{"data":"${"x".repeat(2_000_000)}"}`), /^more than 1048576 bytes$/],
-    ["deep nesting", json("[".repeat(250_000) + "]".repeat(250_000)), /^its answer (is no JSON|has no rates)$/],
+    ["deep nesting", json("[".repeat(250_000) + "]".repeat(250_000)), /^its answer (is not JSON|has no rates)$/],
     ["silence", () => undefined, /^no answer within 5s$/],
     // Headers come, and then a byte now and then.
     ["dripping", (response) => void response.writeHead(200).write("{"), /^no answer within 5s$/]
