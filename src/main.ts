@@ -67,7 +67,7 @@ export const workers = Effect.gen(function* () {
   return yield* Effect.never
 }).pipe(Effect.scoped)
 
-/** Another process has kept the database for longer than a start waits. It may let go of it: a later start may succeed. */
+/** Another process has held the database for longer than a start waits. A later start may succeed. */
 class DatabaseHeld extends Data.TaggedError("DatabaseHeld")<{ readonly message: string }> {}
 
 /** Waits for a daemon that is stopping, and for commands, which hold the lock while they work without a daemon. */
@@ -111,7 +111,7 @@ const untilStopped = Effect.acquireUseRelease(
     })
 )
 
-/** SIGHUP, a closed terminal, stops the daemon as SIGTERM does: there is nothing that it could read again. */
+/** SIGHUP, a closed terminal, stops the daemon as SIGTERM does: it has nothing to reload. */
 const stopAtHangup = Effect.acquireRelease(
   Effect.sync(() => {
     const stop = () => process.kill(process.pid, "SIGTERM")

@@ -30,7 +30,7 @@ const FullReadiness = Schema.Struct({
     })
   ),
   workers: Schema.Array(Schema.Struct({ name: Schema.String, ready: Schema.Boolean, reason })),
-  /** Webhook deliveries that are due, and for how long the oldest of them has been due. */
+  /** Due webhook deliveries, and the age of the oldest in seconds. */
   dispatcher: Schema.Struct({ due: count, oldestDueMillis: count }),
   /** Accounts near their quota. They do not affect `ready`. */
   accounts: Schema.Array(

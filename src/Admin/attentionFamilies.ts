@@ -13,7 +13,7 @@ import { gauge, type Measured } from "./gauge.ts"
 /** Most endpoints with their own series. */
 const named = 100
 
-/** Failing ones first, the longest first; then those that nothing has reached for longest. */
+/** Failing ones first, longest failing first; then those without a success for longest. */
 const byNeed = (one: EndpointOutcome, next: EndpointOutcome): number =>
   (one.failing?.sequence ?? Number.MAX_SAFE_INTEGER) - (next.failing?.sequence ?? Number.MAX_SAFE_INTEGER) ||
   (one.delivered?.sequence ?? 0) - (next.delivered?.sequence ?? 0)

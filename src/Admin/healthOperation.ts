@@ -5,7 +5,7 @@ import { networkKey } from "../Domain/Chain.ts"
 
 const Reason = Schema.Struct({ name: Schema.String, reason: Schema.String })
 
-/** What the daemon knows of itself and `tilld doctor` cannot see from outside. Only a daemon carries it out. */
+/** The daemon's own health, which `tilld doctor` cannot see from outside. Only a daemon carries it out. */
 export const readHealth = operation({
   name: "health",
   summary: "How the daemon is: its version, and what is wrong with its chains and workers",
@@ -20,7 +20,7 @@ export const readHealth = operation({
     markFolder: Schema.String,
     /** Chains and workers that are not ready, with the reason. */
     unready: Schema.Array(Reason),
-    /** Chains and workers that are ready, and what is wrong with them: a provider that others deny, a log without a reader. */
+    /** Warnings about chains and workers that are ready: a provider that others contradict, a log without a reader. */
     troubled: Schema.Array(Reason),
     /** Why it writes nothing: the database's path names other files than it has open. Absent where they are its own. */
     lostFiles: Schema.optional(Schema.String)

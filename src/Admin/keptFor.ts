@@ -1,8 +1,8 @@
 import { Clock, Deferred, Duration, Effect, FiberId } from "effect"
 
 /**
- * Shares one result among all who ask while it is made and for the time that it is good for after they began to make it. It is
- * completed even if the first one goes away meanwhile.
+ * Shares one result among all callers while it is computed, and until it expires, counted from the start of the
+ * computation. It is completed even if its first caller is interrupted.
  */
 export const keptFor = <A, E>(
   goodFor: (made: A) => Duration.DurationInput,

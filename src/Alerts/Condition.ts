@@ -2,7 +2,7 @@ import { Schema } from "effect"
 
 /** A fault that is reported to the operator once it has held for `patience`. */
 export interface Condition {
-  /** The same as long as it is the same trouble, such as `chain base.live`. */
+  /** Identifies the fault while it lasts, such as `chain base.live`. */
   readonly key: string
   readonly summary: string
   /** What to do about it. */
@@ -24,7 +24,7 @@ const HeldCondition = Schema.Struct({
 })
 export type HeldCondition = typeof HeldCondition.Type
 
-/** A message that has not arrived. */
+/** An undelivered message. */
 const AlertMessage = Schema.Struct({
   id: Schema.String,
   /** The bytes that every attempt sends. */

@@ -9,7 +9,7 @@ const sql = lazily(() => import("../Sql.ts"))
 /** `alerts.url` is not set. */
 export class AlertsOff extends Schema.TaggedError<AlertsOff>()("AlertsOff", { message: Schema.String }) {}
 
-/** The settings, where there is somebody to send alerts to. */
+/** The settings, where alerts have a receiver. */
 const whereOn = Effect.gen(function* () {
   const { Settings } = yield* lazily(() => import("../Settings.ts"))
   const settings = yield* Settings

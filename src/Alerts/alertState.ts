@@ -1,4 +1,4 @@
-/** How the alerts follow from what is wrong: pure, and tested without a daemon. */
+/** The state machine of the alerts: pure, and tested without a daemon. */
 import { Duration } from "effect"
 import { newAlertId } from "../Domain/Ids.ts"
 import { retryDelays } from "../Domain/retrySchedule.ts"
@@ -6,10 +6,10 @@ import { iso } from "../Domain/Timestamp.ts"
 import { afterAttempt } from "../Webhooks/queue/retryPolicy.ts"
 import type { AlertMessage, AlertState, Condition, HeldCondition } from "./Condition.ts"
 
-/** A condition is over once it has been gone for so long: one that comes and goes is one trouble, not many. */
+/** A condition is over once it has been gone for this long: one that comes and goes is one fault, not many. */
 const calm = 5 * 60_000
 
-/** Most messages that wait. Of more the oldest are dropped: the operator's receiver has been down for long. */
+/** Maximum number of queued messages. Beyond it the oldest are dropped: the receiver has long been down. */
 export const mostUnsent = 200
 
 export type AlertType = "alert.opened" | "alert.closed" | "alert.test"
@@ -38,7 +38,7 @@ export const messageOf = (
   return message
 }
 
-/** What has been seen of a condition, now that it holds. */
+/** The state of a condition that holds. */
 const holding = (
   seen: HeldCondition | undefined,
   { key, patience, remedy, summary }: Condition,
@@ -49,7 +49,7 @@ const holding = (
   return { key, summary, remedy, since, ...(openedAt === undefined ? {} : { openedAt }) }
 }
 
-/** What is left of one that does not hold; undefined where nothing is. */
+/** The state of a condition that does not hold; undefined once it is forgotten. */
 const passing = (seen: HeldCondition, now: number): HeldCondition | undefined => {
   const goneSince = Math.min(seen.goneSince ?? now, now)
   return seen.openedAt === undefined || now - goneSince >= calm ? undefined : { ...seen, goneSince }
@@ -61,7 +61,7 @@ const inTime = (message: AlertMessage, now: number): AlertMessage => {
   return { ...message, nextAt: Math.min(message.nextAt, now + wait) }
 }
 
-/** The state after a look at `now`, Unix milliseconds, which found `conditions`. */
+/** The state after a check at `now`, Unix milliseconds, which found `conditions`. */
 export const look = (state: AlertState, conditions: ReadonlyArray<Condition>, now: number): AlertState => {
   const before = new Map(state.seen.map((seen) => [seen.key, seen]))
   const held = conditions.map((condition) => holding(before.get(condition.key), condition, now))

@@ -20,7 +20,7 @@ import type { Condition } from "./Condition.ts"
 
 const minutes = (count: number): number => Duration.toMillis(Duration.minutes(count))
 
-/** Less than this on the disk of the database, in bytes, is too little. */
+/** Minimum free bytes on the disk of the database. */
 const leastFree = 1e9
 /** An hour more than a day, in which a daily backup may be late. */
 const oldestBackup = 25 * 60
@@ -93,7 +93,7 @@ const ofClock = (chains: ReadonlyArray<ChainHealth>): ReadonlyArray<Condition> =
       ]
 }
 
-/** How long one has failed is for the patience to say: the times of its events are as wrong as the clock was. */
+/** The patience decides how long one has failed: the times of its events are as wrong as the clock was. */
 const ofEndpoints = (outcomes: ReadonlyArray<EndpointOutcome>): ReadonlyArray<Condition> =>
   outcomes
     .flatMap(({ endpoint, failing, mode }) => (mode === "live" && failing !== undefined ? [{ endpoint, failing }] : []))
@@ -115,7 +115,7 @@ const ofQuotas = (accounts: ReadonlyArray<CloseAccount>): ReadonlyArray<Conditio
     patience: 0
   }))
 
-/** What a look finds wrong at the moment. While the store cannot be read, what it said last stands. */
+/** The faults that a check finds now. While the store cannot be read, its last result stays valid. */
 export const makeConditions = Effect.gen(function* () {
   const chains = yield* Chains
   const workers = yield* Workers

@@ -43,12 +43,12 @@ export class Accounts extends Context.Tag("tilld/Auth/Accounts")<
     readonly create: (account: NewAccount) => Effect.Effect<Account, WalletInOtherMode | StoreUnavailable>
     /** A page of all accounts, oldest first. */
     readonly list: (page: ListPage) => Effect.Effect<ReadonlyArray<Account>, StoreUnavailable>
-    /** Changes what an account may do; what is left out stays. In force once it returns. */
+    /** Changes an account's limits; absent fields stay. In force once it returns. */
     readonly change: (
       id: AccountId,
       change: Partial<AccountTerms>
     ) => Effect.Effect<Account, UnknownAccount | StoreUnavailable>
-    /** What the operator has said of an account's rate limits, at once: every request asks. */
+    /** An account's own rate limits, synchronously: every request asks. */
     readonly termsOf: (id: AccountId) => AccountTerms
     readonly exists: (id: string) => Effect.Effect<boolean, StoreUnavailable>
   }

@@ -117,7 +117,7 @@ export const list = (db: Db, page: ListPage) => {
 export const byId = (db: Db, id: string) =>
   Effect.map(db.get<Row>(`SELECT ${columns} FROM accounts WHERE id = ?`, [id]), (row) => row && toAccount(row))
 
-/** Stores what an account may do. */
+/** Stores an account's limits. */
 export const change = ({ id, terms: { perHour, perMinute, quotaBytes } }: Account) =>
   execute("UPDATE accounts SET quota_bytes = ?, per_minute = ?, per_hour = ? WHERE id = ?", [
     ...[quotaBytes ?? null, perMinute ?? null, perHour ?? null],

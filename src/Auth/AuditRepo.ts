@@ -80,12 +80,12 @@ export const list = (db: Db, { account, before, limit, since }: AuditFilter) => 
 /** In milliseconds; also in the schema. */
 const week = 604_800_000
 
-/** What made somebody a way into the portal in a week, by the index `audit_ways_in`. Its parameter: whose people. */
+/** Acts that gave access to the portal within a week, by the index `audit_ways_in`. Parameter: the account. */
 const inWeek = (number: string) =>
   `account_id IS ? AND at / ${week} = ${number} AND act IN
     ('people invite', 'people link', 'people enable', 'people role', 'portal password', 'portal passkey')`
 
-// Goes from one person to the next in the index: it reads as little however much one of them did.
+// Skips from person to person in the index: it reads no more however much one of them did.
 const selectMakers = `WITH RECURSIVE makers (week, who) AS (
     VALUES (?, ''), (?, '')
     UNION ALL

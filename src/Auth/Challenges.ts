@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
 import { BoundedMap } from "../Domain/BoundedMap.ts"
 
-/** Milliseconds until a challenge must have its answer. */
+/** Lifetime of a challenge, milliseconds. */
 const lifetime = 5 * 60_000
 const nonceBytes = 16
 const timeBytes = 8
@@ -39,7 +39,7 @@ export class Challenges {
     return now - issued.readDoubleBE(nonceBytes) < lifetime && !this.#answered.has(bytes.toString("base64url"))
   }
 
-  /** Takes the right answer to a challenge: false when it is not open, since one that came at the same time was faster. */
+  /** Accepts the right answer to a challenge; false when it is not open, since a concurrent one was faster. */
   answer(challenge: string, purpose: string, now: number): boolean {
     if (!this.isOpen(challenge, purpose, now)) return false
     this.#answered.set(Buffer.from(challenge, "base64url").toString("base64url"), true)

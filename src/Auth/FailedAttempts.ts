@@ -1,12 +1,12 @@
 import { BoundedMap } from "../Domain/BoundedMap.ts"
 
-/** Failures without a delay, for what was mistyped. */
+/** Failures without a delay, for typos. */
 const free = 5
 const firstDelay = 250
 const longestDelay = 5_000
 /** After this long without a failure the count of a network starts again. */
 const memory = 60_000
-/** The longest that an attempt is held, in milliseconds: beyond it too many of its network are waiting. */
+/** Maximum hold of an attempt, milliseconds: beyond it too many of its network are waiting. */
 const longestHold = 3 * longestDelay
 /** Networks in memory. */
 const capacity = 10_000

@@ -48,8 +48,8 @@ export class WrongAddress extends Data.TaggedError("WrongAddress")<{
 const useInterval = "1 minute"
 
 /**
- * The limits of a key after a change. Without `configured` the operator changes them, and what he gives is what the key has;
- * an admin of the account may only set lower ones than the key was given or, where it was given none, than are configured.
+ * The limits of a key after a change. Without `configured` the operator sets them, to any value; an admin of the
+ * account may only set lower ones than the key was given or, where it was given none, than are configured.
  */
 const limitsAfter = (
   before: Pick<ApiKey, "granted" | "perMinute" | "perHour">,
@@ -153,7 +153,7 @@ const rolledAt = (key: ApiKey, to: ApiKeyId, overlap: Duration.Duration, now: nu
   ...key,
   rolledTo: to,
   expiresAt: Math.min(key.expiresAt ?? Number.POSITIVE_INFINITY, now + Duration.toMillis(overlap)),
-  // A clock that is set back does not revive it.
+  // Setting the clock back does not revive it.
   revokedAt: Duration.equals(overlap, Duration.zero) ? now : undefined
 })
 

@@ -7,14 +7,14 @@
 import { FairQueue } from "../Domain/FairQueue.ts"
 import type { Person } from "../Domain/Person.ts"
 
-/** Whose password it is to be. The first owner has the turns; of each further one only so many may wait. */
+/** The owners of an attempt. The first owner has the turns; each further one only limits how many may wait. */
 export interface Claimant {
   readonly isKnown: boolean
   readonly owners: ReadonlyArray<string>
 }
 
 /**
- * A person who has signed in before. Turns are their account's: its people, however many it invites, delay no others.
+ * A person who has signed in before. Turns are counted per account, so that inviting many people delays no others.
  *
  * @param place the network that they have signed in from, or their session
  */
@@ -24,7 +24,7 @@ export const knownPerson = ({ account, id }: Pick<Person, "account" | "id">, pla
 })
 
 /**
- * Somebody of whom nothing is known but where they are.
+ * A stranger, known only by their network.
  *
  * @param wide the network around the network, whose turns are shared: many addresses of one are as good as one
  */
@@ -33,16 +33,16 @@ export const strangerAt = (network: string, wide: string): Claimant => ({
   owners: [`around ${wide}`, network]
 })
 
-/** The most that wait, whatever the time; the turns are fewer. */
+/** Maximum queue length, regardless of time; usually the turns limit it first. */
 const total = 512
 /**
- * The most of a person who is known, of them at one place, and of a network of which nothing is known. Others of the same
+ * Maximum waiting attempts of a known person, of them at one place, and of an unknown network. Others of the same
  * account wait for a person's.
  */
 const mostOfPerson = 8
 const mostOfPlace = 4
 const mostOfNetwork = 4
-/** After so many turns of people who are known, a stranger who waits is next. */
+/** After this many turns of known people, a waiting stranger is next. */
 const knownInARow = 7
 
 interface Waiting<A> {
@@ -53,7 +53,7 @@ interface Waiting<A> {
 export class PasswordQueue<A> {
   readonly #known = new FairQueue<Waiting<A>>(total)
   readonly #strangers = new FairQueue<Waiting<A>>(total)
-  /** How many of each owner wait, the one who has turns apart. */
+  /** Waiting attempts by owner, counted apart for the owner of the turns. */
   readonly #counts = new Map<string, number>()
   #row = 0
 
@@ -61,7 +61,7 @@ export class PasswordQueue<A> {
     return this.#known.size + this.#strangers.size
   }
 
-  /** How many turns a claimant who comes now has to wait for. */
+  /** The number of turns that a new claimant has to wait for. */
   #turnsBefore({ isKnown, owners: [lane = ""] }: Claimant): number {
     const turns = (isKnown ? this.#known : this.#strangers).turnsBefore(lane)
     return isKnown
@@ -70,7 +70,7 @@ export class PasswordQueue<A> {
   }
 
   /**
-   * Why there is no room for one more of a claimant: too many of theirs wait, or of all.
+   * Why there is no room for another attempt: too many of the claimant's wait, or of all.
    *
    * @param most turns that anybody waits for
    */
@@ -91,7 +91,7 @@ export class PasswordQueue<A> {
     }
   }
 
-  /** Adds an item of a claimant who is not refused. Returns what takes it out again, unless it is out already. */
+  /** Adds an item of an admitted claimant. Returns a function that removes it, unless it is removed already. */
   add(claimant: Claimant, item: A): () => void {
     const waiting: Waiting<A> = { claimant, item }
     const line = claimant.isKnown ? this.#known : this.#strangers

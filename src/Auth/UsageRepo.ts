@@ -4,7 +4,7 @@ import { AccountId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import { type Db, type StoreUnavailable, Tx } from "../Sql.ts"
 
-// What accounts have stored, and what they may store. Triggers of the schema maintain the sums; here they are read and
+// The storage use of accounts, and their quotas. Triggers of the schema maintain the sums; here they are read and
 // compared with the quota.
 
 /** The account that always exists. It is the operator's own: no quota refuses its sales unless the operator sets one. */
@@ -14,9 +14,9 @@ export const defaultAccount = AccountId.make("default")
 export interface Usage {
   readonly account: AccountId
   readonly stored: number
-  /** What its open payments may yet store at most: they always go on, and each event is stored for each endpoint. */
+  /** The most that its open payments may still store: they always continue, and each event is stored per endpoint. */
   readonly promised: number
-  /** Undefined: it may store what the disk holds. */
+  /** Undefined: no quota but the disk. */
   readonly quota: number | undefined
 }
 

@@ -12,8 +12,8 @@ import { renew, stillOpen } from "./sessions.ts"
 import { mostTyped, normalText } from "./typedText.ts"
 
 /**
- * Within which a sign-in name is unique: an account, so that no one learns the names of another. Operators share the
- * realm of the default account: where there is no other, a name is all that is asked for.
+ * The scope of a unique sign-in name: an account, so that no one learns the names of another. Operators share the realm
+ * of the default account: where there is no other, a name is all that is asked for.
  */
 export const realmOf = (account: AccountId | undefined): AccountId => account ?? defaultAccount
 
@@ -63,7 +63,7 @@ export const setPassword = Effect.fn("credentials.setPassword")(function* (
     const realm = realmOf(person.account)
     const holder = yield* PasswordsRepo.bySignInName(tx, realm, signInName)
     if (holder !== undefined && holder.person.id !== person.id) return yield* new SignInNameTaken()
-    // The first one of somebody who has just invited others is no sign that they suspect anybody.
+    // The first password of somebody who has just invited others is not a sign of suspicion.
     const credentials = (yield* PasswordsRepo.ofPerson(tx, person.id)) !== undefined
     yield* endSessionsOf(person.id, { kept: session, credentials })
     const createdAt = yield* Clock.currentTimeMillis
@@ -88,7 +88,10 @@ export const endOthers = Effect.fn("credentials.endOthers")(function* (person: P
 
 class NothingDone extends Data.TaggedError("NothingDone") {}
 
-/** Carries out an act of a person on what is their own. `command` gives whether it did anything: else there is no row. */
+/**
+ * Carries out an act of a person on their own credentials. No row without an effect: `command` returns whether it had
+ * one.
+ */
 export const ownAct = Effect.fn("credentials.ownAct")(function* (
   person: Person,
   act: string,

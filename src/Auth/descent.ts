@@ -1,7 +1,7 @@
 /**
- * What came of a session: the links that were made in it, the sessions that those began, the links made there, and so
- * on. It ends with the session, so that a thief gets no access that outlasts it. A password or a passkey that was set
- * in a session that came of another one came of that one too, for a week: then it counts as its person's own.
+ * What came of a session (its descendants): links made in it, sessions begun by those, links made there, and so on. It
+ * ends with the session, so that a thief gets no access that outlasts it. A password or a passkey that was set in a
+ * session that came of another one came of that one too, for a week: then it counts as its person's own.
  */
 import { Clock, Effect } from "effect"
 import type { PersonId, SessionId } from "../Domain/Ids.ts"
@@ -10,7 +10,7 @@ import * as PasskeysRepo from "./PasskeysRepo.ts"
 import * as PasswordsRepo from "./PasswordsRepo.ts"
 import * as SessionsRepo from "./SessionsRepo.ts"
 
-/** The longest that a session lasts, and that a password or a passkey counts as come of one, in milliseconds. */
+/** Maximum age of a session, and how long a password or a passkey counts as come of one; milliseconds. */
 export const week = 7 * 24 * 60 * 60_000
 
 /** The session that a password or a passkey came of, in so far as it still counts. */

@@ -11,7 +11,7 @@ import { asked } from "./inputText.ts"
 /** A field that may be absent. */
 export const maybe = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
-/** A field with what it is where it is absent. */
+/** A field with its default. */
 export const otherwise = <A, I>(schema: Schema.Schema<A, I>, value: () => NoInfer<A>) =>
   Schema.optionalWith(schema, { exact: true, default: value })
 

@@ -1,6 +1,6 @@
 /**
- * The way of texts into an operation's input: what a command line and a form call its fields, and which JSON their texts
- * stand for, by the encoded side of the input's schema. The schema itself says what is wrong with it.
+ * Converts texts to an operation's input: the names of its fields on a command line and in a form, and the JSON of
+ * their texts, by the encoded side of the input's schema. The schema itself reports the problems.
  */
 import { Either, Schema, SchemaAST } from "effect"
 import type { FieldProblem } from "../Domain/ApiError.ts"
@@ -85,7 +85,7 @@ export const fieldsOf = (fields: Schema.Struct.Fields): ReadonlyArray<InputField
     }
   )
 
-/** What the text of a field stands for. One that is not what it should be stays text, which the schema refuses. */
+/** The JSON value of a field's text. An unparsable text stays text, which the schema refuses. */
 export const jsonOf = ({ flag, kind }: Pick<InputField, "flag" | "kind">, text: string): unknown => {
   const { words = {} } = flag ?? {}
   if (Object.hasOwn(words, text)) return words[text]
@@ -99,7 +99,7 @@ export const jsonOf = ({ flag, kind }: Pick<InputField, "flag" | "kind">, text: 
     : text
 }
 
-/** What a query or a form of a program stands for: each text is of the field of its name, an unknown one stays as it is. */
+/** The JSON of a program's query or form: each text by the field of its name; an unknown one stays as it is. */
 export const jsonOfQuery = (
   fields: Schema.Struct.Fields,
   query: URLSearchParams
@@ -126,7 +126,7 @@ const inOrder = (known: ReadonlyArray<string>, given: ReadonlyArray<string>) => 
 ]
 
 /**
- * Decodes an operation's input from the fields `names` of a form, and from what is given besides. A text that is left
+ * Decodes an operation's input from the fields `names` of a form, and from the other values given. A text that is left
  * empty is absent; null, where null stands for the default; a list that is left empty is an empty list.
  */
 export const decodeForm = <In, InJson, Out, OutJson, E, R>(

@@ -40,8 +40,8 @@ export const isKey = (text: string): boolean =>
   hasKeyForm(text) && checksum(text.slice(0, -checksumLength)) === text.slice(-checksumLength)
 
 /**
- * What a log may say of a key that was refused: its prefix and four characters of the random part, which leave 232 bits
- * to guess; `none` for what does not begin as a key does, such as a password.
+ * The loggable part of a refused key: its prefix and four characters of the random part, which leave 232 bits to guess;
+ * `none` for what does not begin as a key does, such as a password.
  */
 export const shownPrefix = (text: string): string => {
   const [prefix] = /^svc_(?:live|test)_[0-9A-Za-z]{4}(?=[0-9A-Za-z]{20})/.exec(text) ?? []

@@ -1,4 +1,4 @@
-/** A page of a list that is in the order of creation. */
+/** A page of a list in order of creation. */
 export interface ListPage {
   /** The id of the row before its first one; undefined for the first page. */
   readonly after?: string | undefined

@@ -26,7 +26,7 @@ export class LinkRefused extends Data.TaggedError("LinkRefused")<{
 /** 256 random bits, URL-safe; a bearer token. */
 export const newSecret = (): Redacted.Redacted<string> => Redacted.make(randomBytes(32).toString("base64url"))
 
-/** Whether a text can be a secret of a link or a session. Nothing else is looked for in the store. */
+/** Whether a text can be a secret of a link or a session. Only such texts are looked up in the store. */
 export const isSecret = (text: string): boolean => /^[\w-]{43}$/.test(text)
 
 /** Where a link leads, below `server.public_url`. */
@@ -53,8 +53,8 @@ export const roomForOne = Effect.fnUntraced(function* (account: Person["account"
 })
 
 /**
- * A link for the person with this name, role and account, who is made where there is none: for the command line, whose user
- * owns the store. `noted` gets the person in the transaction.
+ * A link for the person with this name, role and account, created if missing: for the command line, whose user owns the
+ * store. `noted` gets the person in the transaction.
  */
 export const makeLink = Effect.fn("loginLinks.make")(function* (
   who: Pick<Person, "account" | "name" | "role">,

@@ -1,8 +1,8 @@
 /**
- * Operations: what an operator does or looks up, each described once, beside its service. An operation has the name of
- * its command, which is also the request on the control socket and the act in the audit log; the schemas of its input and
- * output; its refusals; and how it is carried out. The socket, a command without a daemon, the command line and the
- * portal's forms only decode the input and render the output.
+ * Operations: the actions and queries of operators, each described once, beside its service. An operation has the name
+ * of its command, which is also the request on the control socket and the act in the audit log; the schemas of its
+ * input and output; its refusals; and how it is carried out. The socket, a command without a daemon, the command line
+ * and the portal's forms only decode the input and render the output.
  *
  * A command loads the descriptions alone: `run` imports what it needs when it is called.
  */
@@ -15,12 +15,12 @@ import type { Act, Actor, Note } from "./auditLog.ts"
 export type Access = "read" | "administer"
 
 /**
- * What has to be there for an operation: the store; the master key too; the chains; what sends webhooks; a running daemon.
- * Where no daemon runs, a command starts this much of it.
+ * The requirements of an operation: the store; also the master key; the chains; the webhook sender; a running daemon.
+ * Without a daemon, a command starts these parts of it.
  */
 export type Needs = "store" | "secrets" | "chains" | "sending" | "daemon"
 
-/** Who has an operation carried out. */
+/** The caller of an operation. */
 export interface Caller {
   readonly actor: Actor
   /** An operator of the installation; an admin of one account may do less. */
@@ -36,9 +36,9 @@ interface Described<In, Out, E, R, N extends Needs> {
   /** What it does, a sentence without its full stop. */
   readonly summary: string
   readonly needs: N
-  /** Makes the database where there is none: an operator may run it before the daemon has run for the first time. */
+  /** Creates a missing database: an operator may run it before the first start of the daemon. */
   readonly makesDatabase?: true
-  /** What is wrong with an input whose fields are right, each by itself. */
+  /** Problems of an input whose fields are each valid. */
   readonly check?: (input: In) => string | undefined
   /** The detail for the audit log, never a secret. Absent: the operation only reads. */
   readonly audit?: (input: In) => Act["detail"]
@@ -48,7 +48,10 @@ interface Described<In, Out, E, R, N extends Needs> {
   readonly run: (input: In, caller: Caller, note: Note) => Effect.Effect<Out, E, R>
 }
 
-/** An operation, as its ways in use it. `In` and `Out` are decoded, `InJson` and `OutJson` as JSON has them; `E` is what it fails with. */
+/**
+ * An operation for its entry points. `In` and `Out` are decoded, `InJson` and `OutJson` as JSON has them; `E` is what
+ * it fails with.
+ */
 export interface Operation<In, InJson, Out, OutJson, E, R, N extends Needs = Needs>
   extends Described<In, Out, E, R, N> {
   readonly access: Access

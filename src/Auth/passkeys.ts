@@ -23,7 +23,7 @@ export interface RelyingParty {
   readonly challenges: Challenges
 }
 
-/** What the browser sent is not the answer of a passkey of ours, or comes too late. */
+/** The browser's answer is not of a known passkey, or comes too late. */
 export class PasskeyRefused extends Data.TaggedError("PasskeyRefused") {}
 
 /** The relying party's id for a public URL: its host's name. Undefined for an IP address, which WebAuthn does not take. */
@@ -74,7 +74,7 @@ export const makeOptions = Effect.fn("passkeys.makeOptions")(function* (
 
 const Base64Url = Schema.String.pipe(Schema.pattern(/^[\w-]+$/), Schema.maxLength(16_384))
 
-/** What a browser sends (WebAuthn, 5.1: PublicKeyCredential.toJSON), as far as it is used. */
+/** The browser's message (WebAuthn, 5.1: PublicKeyCredential.toJSON), as far as it is used. */
 const credential = <Fields extends Schema.Struct.Fields>(response: Fields) =>
   Schema.parseJson(
     Schema.Struct({
@@ -102,7 +102,7 @@ const sent = <A>(schema: Schema.Schema<A, string>, text: string) =>
 const checked = <A>(check: () => Promise<A>): Effect.Effect<A, PasskeyRefused> =>
   Effect.tryPromise({ try: check, catch: () => new PasskeyRefused() })
 
-/** What the library compares with, and what takes the answer once it is verified. */
+/** The values to verify against, and the consumer of a verified answer. */
 const expecting = ({ challenges, id, origin }: RelyingParty, purpose: string, now: number) => {
   let answered = ""
   const expected = {
@@ -171,7 +171,7 @@ export const addPasskey = Effect.fn("passkeys.add")(function* (
   const { registrationInfo } = yield* checked(() => verifyRegistrationResponse({ ...expected, response }))
   if (registrationInfo === undefined) return yield* new PasskeyRefused()
   const { counter, id, publicKey } = registrationInfo.credential
-  // Both as the browser sent them: the id may be another than the answer's, and the key may have fields of any length.
+  // Both as the browser sent them: the id may differ from the answer's, and the key may have fields of any length.
   if (id.length > Repo.longestId || publicKey.length > Repo.longestKey) return yield* new PasskeyRefused()
   yield* take
   const { quotaBytes } = (yield* Settings).accounts

@@ -1,6 +1,6 @@
 /**
- * scrypt. One hash takes about 0.4 s of a thread and 128 MiB, so only one is computed at a time. Whose turn it is, and who
- * is refused when too many wait, `PasswordQueue` says.
+ * scrypt. One hash takes about 0.4 s of a thread and 128 MiB, so only one is computed at a time. `PasswordQueue`
+ * decides whose turn it is, and who is refused when too many wait.
  */
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto"
 import { Data, Deferred, Duration, Effect, FiberId } from "effect"
@@ -18,8 +18,8 @@ const saltBytes = 16
  */
 const longestWait = 12_000
 /**
- * What a hash takes until it has been seen, at least, and at most, in milliseconds. On a machine that stalls a few are let
- * in all the same: it is by their hashes that it shows when the machine is well again.
+ * Assumed duration of a hash before the first, its minimum and its maximum, in milliseconds. A stalling machine still
+ * admits a few: their hashes show when it has recovered.
  */
 const usualPace = 400
 const leastPace = 200

@@ -1,6 +1,6 @@
 /**
- * What is done to people: invited, given another role, disabled. Each act takes effect at once, for sessions that are
- * open too, and is in the audit log. The caller decides who may do it to whom.
+ * Administration of people: invite, change role, disable. Each act takes effect at once, for sessions that are open
+ * too, and is in the audit log. The caller decides who may do it to whom.
  */
 import { Clock, Data, Effect, type Redacted } from "effect"
 import { newPersonId, type SessionId } from "../Domain/Ids.ts"
@@ -24,7 +24,7 @@ export interface Invited {
   readonly token: Redacted.Redacted<string>
 }
 
-/** Somebody of this name belongs to the account already. Nothing was done. */
+/** The account already has a person of this name. Nothing was changed. */
 export class PersonExists extends Data.TaggedError("PersonExists")<{ readonly isDisabled: boolean }> {}
 
 /** Where a link is made: in a session, with which it ends, by a client at this address. */

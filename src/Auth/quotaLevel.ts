@@ -16,7 +16,7 @@ export interface CloseAccount {
 }
 
 export const shares: Readonly<Record<QuotaLevel, number>> = { near: 0.8, full: 1 }
-/** A level that was reached ends this far below: deletions by age and new payments would cross it every hour otherwise. */
+/** Hysteresis: a reached level ends this far below: deletions and new payments would cross it every hour. */
 const hysteresis = 0.05
 
 const isAt = (level: QuotaLevel, share: number, before: QuotaLevel | undefined): boolean =>

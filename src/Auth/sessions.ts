@@ -92,7 +92,7 @@ export const sessionOf = Effect.fn("sessions.of")(function* (secret: string | un
   return { secret, ...found } satisfies SignedIn
 })
 
-/** The session ended after its request had come. Nothing was done. */
+/** The session ended after its request had arrived. Nothing was changed. */
 export class SessionEnded extends Data.TaggedError("SessionEnded") {}
 
 /**

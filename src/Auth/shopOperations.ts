@@ -8,7 +8,7 @@ import { asked, type Flag } from "./inputText.ts"
 import { mustExist } from "./mustExist.ts"
 import { lazily, operation } from "./operation.ts"
 
-/** A part of a shop: absent stays, null is taken away. */
+/** A part of a shop: absent stays, null removes. */
 const part = <A>(rule: string, schema: Schema.Schema<A, string>, { about, value }: Pick<Flag, "about" | "value">) =>
   asked(maybe(Schema.NullOr(must(rule, schema))), {
     about: `${about}; none takes it away`,

@@ -5,7 +5,7 @@ import { Tx, Writer } from "../Sql.ts"
 import { readLogo } from "./logos.ts"
 import { putShop, shopOf } from "./ShopsRepo.ts"
 
-/** What is changed of a shop: absent stays, null is taken away. */
+/** Changes of a shop: absent fields stay, null removes. */
 export interface ShopChange {
   readonly name?: string | null
   readonly accent?: string | null

@@ -6,7 +6,7 @@ import type { Answer, CopierRequest } from "./childProcess.ts"
 import { type DatabaseFacts, damageOf, factsOf, rowsOf } from "./facts.ts"
 import { type Manifest, trailerOf } from "./manifest.ts"
 
-// The child process of `childProcess.ts`: what reads a whole database, and blocks. It answers one request.
+// The child process of `childProcess.ts`, for blocking reads of a whole database. It answers one request.
 
 // Without a handler Node opens its inspector, through which every local user reads this process's memory.
 process.on("SIGUSR1", () => undefined)
@@ -65,7 +65,7 @@ const copy = (request: CopierRequest & { readonly does: "copy" }): Answer => {
   const file = openSync(target, "r+")
   try {
     const manifest: Manifest = { ...checked.manifest, rows: checked.rows, ...digest(file) }
-    // All of it: a full disk takes a part of a single write without an error.
+    // All of it: a full disk accepts part of a single write without an error.
     writeFileSync(file, trailerOf(manifest))
     fsyncSync(file)
     return { manifest }

@@ -1,4 +1,4 @@
-/** What a person must look at after a restore: what the former database has and the backup has not, and what is open. */
+/** Facts to check after a restore: what the former database has and the backup lacks, and what is open. */
 import Database from "better-sqlite3"
 import { Effect } from "effect"
 import { deadlineSql } from "../Domain/deadline.ts"
@@ -6,7 +6,7 @@ import { iso } from "../Domain/Timestamp.ts"
 import type { Db } from "../Sql.ts"
 import { onDisk } from "./files.ts"
 
-/** Rows of each list at most. The counts are of all. */
+/** Maximum rows of each list. The counts are of all. */
 const longestList = 1_000
 
 export interface LostPayment {
@@ -22,7 +22,7 @@ export interface LostPayment {
   readonly createdAt: string
 }
 
-/** What the database in place has that the backup has not. */
+/** Data of the database in place that the backup lacks. */
 export interface Differences {
   readonly payments: number
   /** The first of them. */
@@ -84,7 +84,7 @@ export interface OpenPayments {
   readonly status: string
   readonly count: number
   readonly oldest: string
-  /** Of which the time to pay has ended meanwhile. */
+  /** Those whose deadline has passed meanwhile. */
   readonly pastDue: number
 }
 

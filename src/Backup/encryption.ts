@@ -10,7 +10,7 @@ export class AgeUnusable extends Data.TaggedError("AgeUnusable")<{ readonly mess
 
 const why = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
-/** What encrypts for these recipients, `age1…` each. */
+/** The encrypter for these recipients, `age1…` each. */
 export const encrypterFor = (recipients: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const encrypter = new Encrypter()
@@ -26,7 +26,7 @@ export const encrypterFor = (recipients: ReadonlyArray<string>) =>
     return encrypter
   })
 
-/** What decrypts with the identities of a file: lines of `AGE-SECRET-KEY-1…`, and comments. */
+/** The decrypter with the identities of a file: lines of `AGE-SECRET-KEY-1…`, and comments. */
 export const decrypterWith = (file: string) =>
   Effect.try({
     try: () => {
@@ -37,7 +37,7 @@ export const decrypterWith = (file: string) =>
       for (const identity of identities) decrypter.addIdentity(identity)
       return decrypter
     },
-    // The library's errors may have the text that it could not read.
+    // The library's errors may contain the text that it could not parse.
     catch: (cause) =>
       new AgeUnusable({
         message: `--identity ${file} cannot be used: ${why(cause).replace(/AGE-SECRET-KEY-\S*/gi, "AGE-SECRET-KEY…")}`

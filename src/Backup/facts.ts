@@ -1,4 +1,4 @@
-/** What a backup and a restore must know of a database file. These queries run on a connection of their own, blocking. */
+/** Facts of a database file for backup and restore. These queries run on a connection of their own, blocking. */
 import type Database from "better-sqlite3"
 
 export interface WalletFacts {
@@ -21,7 +21,7 @@ export interface DatabaseFacts {
 
 const row = <Row>(database: Database.Database, sql: string): Row | undefined => database.prepare<[], Row>(sql).get()
 
-/** Whether the file has no table at all, as one that `touch` has made. */
+/** Whether the file has no tables, as after `touch`. */
 export const isEmpty = (database: Database.Database): boolean =>
   row(database, "SELECT 1 FROM sqlite_schema") === undefined
 
@@ -56,7 +56,7 @@ export const rowsOf = (database: Database.Database): Readonly<Record<string, num
       .map(({ name }) => [name, row<{ n: number }>(database, `SELECT count(*) AS n FROM "${name}"`)?.n ?? 0])
   )
 
-/** What the integrity check says against the database; empty where it is sound. */
+/** The problems found by the integrity check; empty where the database is sound. */
 export const damageOf = (database: Database.Database): ReadonlyArray<string> =>
   (database.pragma("integrity_check(5)") as ReadonlyArray<{ integrity_check: string }>)
     .map((line) => line.integrity_check)

@@ -41,13 +41,13 @@ const remedies: ReadonlyArray<readonly [code: RegExp, remedy: string]> = [
   [/^EPIPE/, "the program that read it has ended"]
 ]
 
-/** The error for what could not be done, with a remedy where the code has one. */
+/** The error of a failed operation, with a remedy where the code has one. */
 export const failed = (what: string, code: string, message: string) => {
   const remedy = remedies.find(([codes]) => codes.test(code))?.[1]
   return new BackupFailed({ message: `${what} (${message})${remedy === undefined ? "" : `: ${remedy}`}` })
 }
 
-/** Runs a call of the file system; `what` could not be done where it throws. */
+/** Runs a file system call; `what` names the operation that failed where it throws. */
 export const onDisk = <A>(what: string, call: () => A): Effect.Effect<A, BackupFailed> =>
   Effect.try({
     try: call,
@@ -184,7 +184,7 @@ export const syncToDisk = (path: string) => {
 /** FAT, exFAT, SMB and some of FUSE have no hard links, and say so in different ways. */
 const noLinks = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"])
 
-/** Gives a second name to a file, never that of another one. Whether the file system can. */
+/** Adds a second name to a file, never an existing one. Whether the file system supports that. */
 export const linked = (path: string, second: string): boolean => {
   try {
     linkSync(path, second)
@@ -214,7 +214,7 @@ export const publish = (partial: string, path: string, force: boolean) =>
     syncToDisk(dirname(path))
   })
 
-/** What root makes in the folder of another user belongs to that user: tilld has to read and write it. */
+/** Files that root creates in another user's folder get that user as owner: tilld has to read and write them. */
 export const giveToOwnerOf = (folder: string, file: string) => {
   const { gid, uid } = statSync(folder)
   if (process.getuid?.() === 0) chownSync(file, uid, gid)

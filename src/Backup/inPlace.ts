@@ -1,6 +1,6 @@
 /**
- * The database that a restore replaces: what it has that the backup has not, and how it makes room. At any moment, a file
- * of the database's name is whole: either the former database with everything that was committed, or the new one.
+ * The database that a restore replaces: its data that the backup lacks, and its replacement. At any moment, the file of
+ * the database's name is complete: either the former database with everything that was committed, or the new one.
  */
 import { constants, copyFileSync, existsSync, renameSync, rmSync } from "node:fs"
 import { dirname } from "node:path"
@@ -19,7 +19,7 @@ export type InPlace =
 
 const why = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
-/** Looks at the database at this path, of which the caller has the instance lock. It changes nothing. */
+/** Inspects the database at this path, of which the caller has the instance lock. It changes nothing. */
 export const lookInPlace = (path: string): Effect.Effect<InPlace> =>
   Effect.sync((): InPlace => {
     if (!existsSync(path)) return { is: "missing" }

@@ -1,4 +1,4 @@
-/** Tells by a file's bytes what it is. */
+/** Detects a file's type by its bytes. */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs"
 import { databaseBytes, headerBytes, longestManifest, parseTrailer } from "./manifest.ts"
 
@@ -9,7 +9,7 @@ const armor = "-----BEGIN AGE"
 export const encryptionOf = (start: string): "binary" | "armored" | undefined =>
   start.startsWith(beginning) ? "binary" : start.startsWith(armor) ? "armored" : undefined
 
-/** Whether a file is what tilld backup has made: encrypted by age, or a database with a manifest behind it. */
+/** Whether a file is a backup of tilld: encrypted by age, or a database with a manifest behind it. */
 export const isBackup = (path: string): boolean => {
   const file = openSync(path, "r")
   const read = (length: number, position: number) => {

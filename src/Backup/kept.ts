@@ -5,7 +5,7 @@ import { DateTime, Effect, Option } from "effect"
 import { iso } from "../Domain/Timestamp.ts"
 import { isRunning, onDisk } from "./files.ts"
 
-/** Of the name, which is the same in all backups of a database: others in the folder have another one. */
+/** In the name, the same in all backups of a database: others in the folder have another one. */
 const mark = (installation: string): string => `tilld-${installation.slice(0, 8)}-`
 
 /** The name of a backup made at `at`, Unix milliseconds. */
@@ -41,8 +41,8 @@ export const keptIn = (folder: string, installation: string) =>
   )
 
 /**
- * Removes all backups of the database but `made`, which is whole, and the newest others up to `keep` in all. Gives the names
- * of those removed, and those that are of a time after `now`, Unix milliseconds: made while the clock was ahead, they would
+ * Removes all backups of the database but `made`, which is whole, and the newest others up to `keep` in all. Gives the
+ * names of those removed, and those dated after `now`, Unix milliseconds: made while the clock was ahead, they would
  * keep their places until then. They are not counted, and stay.
  */
 export const removeOld = (folder: string, installation: string, keep: number, made: string, now: number) =>

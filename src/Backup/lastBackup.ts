@@ -1,6 +1,6 @@
 /**
- * When the database was last backed up: a small file beside it, `<database>.last-backup`. It is no row of the database: a
- * restore would take it back, and a user who may read the database can make a backup without writing to it.
+ * When the database was last backed up: a small file beside it, `<database>.last-backup`. It is not a row of the
+ * database: a restore would revert it, and a user who may read the database can make a backup without writing to it.
  */
 import { readFileSync, renameSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
@@ -8,7 +8,7 @@ import { Effect, Option, Schema } from "effect"
 import { giveToOwnerOf, onDisk } from "./files.ts"
 
 const LastBackup = Schema.Struct({
-  /** When the copy was begun: what came later is not in it. */
+  /** When the copy was begun: later changes are not in it. */
   madeAt: Schema.DateTimeUtc,
   /** As given; `-` for standard output. */
   file: Schema.String,
@@ -30,12 +30,12 @@ export const lastBackup = (database: string): Effect.Effect<LastBackup | undefin
 export const lastBackupAt = (database: string): Effect.Effect<number | undefined> =>
   Effect.map(lastBackup(database), (last) => last?.madeAt.epochMillis)
 
-/** How far NTP may set a clock back in the ordinary course of things. Milliseconds. */
+/** How far NTP may ordinarily set a clock back. Milliseconds. */
 const usualStep = 60_000
 
 /**
- * Milliseconds since the last good backup. One of a time ahead of the clock was made while that was wrong, and may be of any
- * age: it counts as older than every bound.
+ * Milliseconds since the last good backup. A backup dated ahead of the clock was made while that was wrong, and may be
+ * of any age: it counts as older than every bound.
  */
 export const backupAge = (last: number, now: number): number =>
   last - now > usualStep ? Number.POSITIVE_INFINITY : Math.max(0, now - last)

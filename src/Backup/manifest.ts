@@ -31,20 +31,20 @@ export type Manifest = typeof Manifest.Type
 /** Manifests have about a kilobyte, and 60 bytes more for each account's wallet. */
 export const longestManifest = 16 * 1024 * 1024
 
-/** What follows the database in the file. */
+/** The bytes after the database in the file. */
 export const trailerOf = (manifest: Manifest): string => `\n${JSON.stringify(manifest)}\n`
 
 const decode = Schema.decodeUnknownOption(Schema.parseJson(Manifest))
 
-/** The manifest in what follows the database; undefined where that is anything else. */
+/** The manifest in the bytes after the database; undefined where they are anything else. */
 export const parseTrailer = (text: string): Manifest | undefined =>
   text.startsWith("\n") && text.endsWith("}\n") ? Option.getOrUndefined(decode(text)) : undefined
 
 export const headerBytes = 100
 
 /**
- * The size of the database that begins with this header, in bytes; undefined where it is no SQLite database. SQLite trusts
- * the count of pages only where both change counters agree: otherwise the whole file is the database. Source:
+ * The size of the database that begins with this header, in bytes; undefined where it is not a SQLite database. SQLite
+ * trusts the count of pages only where both change counters agree: otherwise the whole file is the database. Source:
  * https://www.sqlite.org/fileformat2.html#in_header_database_size
  */
 export const databaseBytes = (header: Buffer): number | undefined => {

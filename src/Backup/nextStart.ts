@@ -1,4 +1,4 @@
-/** What the next start does with a restored database, as the configuration is now. */
+/** The effect of the next start on a restored database, with the current configuration. */
 import { Effect } from "effect"
 import { blindJump, unitFolder } from "../Payments/addresses/IndexMark.ts"
 import { overtakenIn } from "../Payments/addresses/otherMarks.ts"
@@ -9,14 +9,14 @@ import { decimalsNow, unmetNeeds } from "../Payments/openNeeds.ts"
 import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
 
-/** What refuses it: payments need something that the configuration does not have. */
+/** Reasons to refuse the start: payments need something that the configuration lacks. */
 export const startRefusals = Effect.gen(function* () {
   const { chains } = yield* Settings
   const reader = yield* Reader
   return unmetNeeds(chains, yield* reader.all<OpenNeed>(selectOpenNeeds, [decimalsNow(chains)]))
 })
 
-/** Which indexes it lets each wallet skip. */
+/** The indexes that each wallet will skip. */
 export const skippedBy = Effect.gen(function* () {
   const { markFolder, path } = (yield* Settings).database
   const users = yield* allWalletUsers

@@ -15,7 +15,7 @@ class Splitting extends Transform {
   private readonly hash = createHash("sha256")
   private readonly after: Array<Buffer> = []
   private afterBytes = 0
-  /** As the header says; undefined where there is no header of a database. */
+  /** By the header; undefined without a database header. */
   expected: number | undefined
   bytes = 0
 

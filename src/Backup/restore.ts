@@ -1,7 +1,7 @@
 /**
  * Puts a backup in the place of the database. Everything is checked on a copy beside it before the database is touched;
  * then one rename replaces it, and the former one is kept. The next start of the daemon cannot mistake the copy for the
- * newest database: its numbering has a token that no index mark has, so that every wallet jumps.
+ * newest database: its numbering has a token that is in no index mark, so that every wallet jumps.
  */
 import { randomUUID } from "node:crypto"
 import { chmodSync, existsSync, lstatSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs"
@@ -45,7 +45,7 @@ export interface RestoreOptions {
 
 const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : path)
 
-/** Only root and the owner of the folder can give the daemon a database that it can write. */
+/** Only root and the folder's owner can create a database that the daemon can write. */
 const refuseOtherUser = (path: string) =>
   Effect.suspend(() => {
     const owner = statSync(dirname(path)).uid
@@ -63,7 +63,7 @@ const refuseOwnFiles = ({ file }: RestoreOptions, path: string) =>
       : Effect.void
   })
 
-/** A file that nothing is left of when the scope closes, nor of a run that was killed. */
+/** A temporary file, removed when the scope closes, as are those of killed runs. */
 const scratchFile = (path: string) => {
   const remove = () => {
     for (const suffix of ["", "-journal", "-wal", "-shm"]) rmSync(path + suffix, { force: true })
@@ -212,7 +212,7 @@ const prepare = Effect.fnUntraced(function* (
   )
 })
 
-/** Gives the copy the owner and the mode that the database had, or should have. */
+/** Sets the copy's owner and mode to those that the database had, or should have. */
 const dress = (copy: string, path: string) =>
   onDisk(`${copy} cannot get its owner and mode`, () => {
     const former = statSync(path, { throwIfNoEntry: false })
@@ -221,7 +221,7 @@ const dress = (copy: string, path: string) =>
     syncToDisk(copy)
   })
 
-/** A good backup is there, even if the machine that made it is lost. */
+/** A good backup exists, even if the machine that made it is lost. */
 const noteBackup = Effect.fnUntraced(function* (path: string, file: string, { manifest }: ReceivedBackup) {
   if (manifest === undefined) return
   const madeAt = DateTime.unsafeMake(manifest.madeAt)

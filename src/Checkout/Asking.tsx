@@ -1,4 +1,4 @@
-/** What somebody needs who is about to pay, in the order of need: how much, on which network, to which address, by which code. */
+/** The instructions for a payer, in the order of need: how much, on which network, to which address, by which code. */
 import { plainAmount } from "./amounts.ts"
 import { type Choice, type Code, hrefOf } from "./choice.ts"
 import { LocalTime } from "./LocalTime.tsx"
@@ -12,14 +12,14 @@ export interface AskingProps {
   readonly ask: Ask
   readonly wording: Wording
   readonly choice: Choice
-  /** Whether the time is shown that is left. */
+  /** Whether the remaining time is shown. */
   readonly isHurried: boolean
 }
 
 const groupsOfFour = (address: string): ReadonlyArray<string> =>
   Array.from({ length: 10 }, (_, i) => (i === 0 ? address.slice(0, 6) : address.slice(4 * i + 2, 4 * i + 6)))
 
-/** In groups that the eye can compare. Without spaces in the text: what is selected is the address itself. */
+/** In groups for easy comparison, without spaces in the text: a selection copies the address itself. */
 const Address = ({ address }: { readonly address: string }) => (
   <code class="address">
     {groupsOfFour(address).map((group) => (
@@ -40,7 +40,7 @@ const CodeLink = ({ choice, code, wording: { t } }: AskingProps & { readonly cod
   </a>
 )
 
-// Some wallets take the token's contract in the URI for the payee: the address alone is always one step away.
+// Some wallets mistake the token's contract in the URI for the payee: the plain address is always one step away.
 const Codes = (props: AskingProps) => {
   const { ask, choice, view, wording } = props
   const { money, network, t } = wording

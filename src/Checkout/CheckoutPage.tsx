@@ -1,7 +1,7 @@
 /**
  * The checkout page as a document. Everything that changes is in `<main>`, which the island replaces when the payment's
- * version changes; the live region beside it tells a new headline once. A page depends on its properties alone: the moment
- * at which it is sent is left open in it.
+ * version changes; the live region beside it announces a new headline once. A page depends only on its properties: the
+ * time of sending is left open in it.
  */
 import { assets } from "../Pages/assets.ts"
 import { Document } from "../Pages/Document.tsx"
@@ -19,7 +19,7 @@ import type { Worth } from "./readPayment.ts"
 import { askOfView, type CheckoutView, isFinal } from "./view.ts"
 import { type Wording, wordingOf } from "./wording.ts"
 
-/** Seconds until a page reloads itself where no script does. */
+/** Seconds until a page without scripts reloads itself. */
 const reloadAfter = 10
 
 export interface CheckoutPageProps {
@@ -30,11 +30,11 @@ export interface CheckoutPageProps {
   readonly language: Language
   readonly choice: Choice
   readonly look: ShopLook
-  /** Whether so little time is left that the page shows how much. */
+  /** Whether the remaining time is short enough to show. */
   readonly isHurried: boolean
 }
 
-/** What a page without scripts does by itself. */
+/** The automatic action of a page without scripts. */
 const Refresh = ({ view }: Pick<CheckoutPageProps, "view">) =>
   isFinal(view) ? undefined : (
     <noscript>
@@ -55,7 +55,7 @@ const Body = ({ choice, isHurried, look, view, wording, worth }: CheckoutPagePro
   const { amount, currency, extras, lags, merchantRef, mode, state } = view
   const ask = askOfView(view)
   const asked = ask?.due ?? amount
-  // What the heading does not say; while something is asked for, of that.
+  // Details that the heading omits; while money is asked for, about that.
   const terms = [
     ...(ask === undefined ? [t.onNetwork(wording.money(amount), network)] : []),
     ...(worth === undefined ? [] : [t.worth(fiatText(shareOf(worth.amount, asked, amount), worth.currency, language))])

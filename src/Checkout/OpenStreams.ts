@@ -16,7 +16,7 @@ export class OpenStreams {
     ]
   }
 
-  /** Whether one more may be opened. */
+  /** Whether another one may be opened. */
   mayOpen(payment: string, client: string): boolean {
     return this.#names(payment, client).every(([name, most]) => (this.#counts.get(name) ?? 0) < most)
   }
@@ -33,7 +33,7 @@ export class OpenStreams {
     }
   }
 
-  /** What is counted; none once all are closed. */
+  /** The count; absent once all are closed. */
   get size(): number {
     return this.#counts.size
   }

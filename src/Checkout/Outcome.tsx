@@ -28,7 +28,7 @@ const Progress = ({
   )
 }
 
-/** The way back from a payment that is over and leads nowhere by itself. */
+/** The link back from an ended payment that does not redirect by itself. */
 const ToShop = ({ look, view: { shopUrl }, wording: { t } }: OutcomeProps) => {
   const url = look.website ?? shopUrl
   return (
@@ -105,7 +105,7 @@ export const Outcome = (props: OutcomeProps) => {
         </>
       )
     case "failed": {
-      // What came instead has been said, with what to do.
+      // The money that came instead is shown already, with what to do.
       const isSaid = extras.some(({ kind }) => kind === state.reason)
       return (
         <>

@@ -7,7 +7,7 @@ const quietZone = 4
 
 export interface QrProps {
   readonly text: string
-  /** For those who do not see it. */
+  /** Alternative text. */
   readonly label: string
 }
 
@@ -16,7 +16,7 @@ interface Drawn {
   readonly path: string
 }
 
-/** Codes by their text: making one takes half of a page's time, and a page in another language shows the same. */
+/** Codes by their text: making one takes half of a page's time, and pages in other languages share it. */
 const drawn = new BoundedMap<string, Drawn>(500)
 
 const draw = (text: string): Drawn => {

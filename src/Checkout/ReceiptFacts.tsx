@@ -1,4 +1,4 @@
-/** The receipt of a payment that is paid: what came, when, and in which transactions. It prints. */
+/** The receipt of a paid payment: amount, time and transactions. Printable. */
 import { explorerUrl } from "../Pages/explorers.ts"
 import { LocalTime } from "./LocalTime.tsx"
 import type { PaidReceipt } from "./view.ts"

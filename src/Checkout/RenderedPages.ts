@@ -1,12 +1,12 @@
 import type { Cut } from "./moment.ts"
 
-/** A page as it is sent, but for the moment at which it is. */
+/** A rendered page without its time of sending. */
 export interface RenderedPage {
   readonly headers: Readonly<Record<string, string>>
   readonly document: Cut
 }
 
-/** Of pages that are kept. */
+/** Maximum number of cached pages. */
 export interface RenderedLimits {
   readonly pages: number
   readonly bytes: number
@@ -15,8 +15,8 @@ export interface RenderedLimits {
 const bytesOf = ({ document }: RenderedPage): number => document.reduce((sum, { length }) => sum + length, 0)
 
 /**
- * Pages that have been rendered, by all that they show. Nothing has to invalidate them: a page that shows something else
- * has another key. Beyond a limit, those go that were asked for longest ago.
+ * A cache of rendered pages, keyed by everything that they show. It needs no invalidation: a page with other contents
+ * has another key. Beyond a limit, the least recently used are dropped.
  */
 export class RenderedPages {
   readonly #limits: RenderedLimits
@@ -31,7 +31,7 @@ export class RenderedPages {
     return { pages: this.#pages.size, bytes: this.#bytes }
   }
 
-  /** The page of a key: rendered, and kept, unless it is there. */
+  /** The page of a key: rendered and cached on a miss. */
   of(key: string, render: () => RenderedPage): RenderedPage {
     const kept = this.#pages.get(key)
     const page = kept ?? render()

@@ -3,7 +3,7 @@ import { formatUnits, parseUnits } from "viem"
 import type { Fiat } from "../Domain/Currency.ts"
 import type { Language } from "./languages.ts"
 
-/** As many as Intl shows on Node 20; a token with more is shown plainly. */
+/** Intl's maximum on Node 20; a token with more is shown unformatted. */
 const mostDecimals = 20
 
 /** An amount without grouping and without zeros at the end, as wallets take it: `1234.5`. */

@@ -3,7 +3,7 @@ import { type Language, languageOfTag } from "./languages.ts"
 /** The QR codes of a page, of which it shows one. */
 export type Code = "payment" | "address"
 
-/** What the page's address chooses, so that it stays chosen when a page without scripts reloads itself. */
+/** The choice in the page's URL, so that it persists when a page without scripts reloads itself. */
 export interface Choice {
   /** Undefined where the browser's preference decides. */
   readonly language: Language | undefined

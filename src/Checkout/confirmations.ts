@@ -5,8 +5,8 @@ import { counted } from "../Payments/statusMachine.ts"
 import type { Confirmations } from "./view.ts"
 
 /**
- * The confirmations of the receipt that completes the payment, in chain order: the receipts before it have more. Undefined
- * while what came is too little.
+ * The confirmations of the receipt that completes the payment, in chain order: the receipts before it have more.
+ * Undefined while too little money came.
  *
  * @param head number of the chain's scanned head
  * @param needed the confirmations that the chain is configured with

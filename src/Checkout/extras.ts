@@ -20,7 +20,7 @@ export interface Extra {
   readonly refunds: ReadonlyArray<string>
 }
 
-/** What the page says of it in words of its own; undefined where it says so elsewhere, or there is no such money. */
+/** Money with a text of its own on the page; undefined where another text covers it, or there is none. */
 const kindOf = (payment: Payment, { kind, status }: PaymentException): ExtraKind | undefined => {
   switch (kind) {
     case "reorged":

@@ -30,7 +30,7 @@ const qualityOf = (parameter = "q=1"): number => Number(/^\s*q=([01](?:\.\d{0,3}
 /** Most characters of `Accept-Language` that are looked at; browsers send a tenth. */
 const longestHeader = 1_024
 
-/** What the link names, else the language that the browser prefers of those there are, else English. */
+/** The link's language, else the browser's preferred one of those available, else English. */
 export const languageOf = (named: string | null, acceptLanguage = ""): Language => {
   const byLink = languageOfTag(named ?? "")
   if (byLink !== undefined) return byLink

@@ -1,6 +1,6 @@
 /**
- * What a page shows of the moment at which it is sent: the server's time, which its script counts by, and how much time is
- * left. A rendering has a mark in place of each, so that it serves every moment.
+ * The time-dependent parts of a page: the server's time, for the countdown of its script, and the remaining time. A
+ * rendering has a placeholder for each, so that it can be sent at any time.
  */
 import { countdown } from "../Domain/countdown.ts"
 import type { Language } from "./languages.ts"
@@ -8,7 +8,7 @@ import type { Language } from "./languages.ts"
 /** A rendering, in UTF-8, cut at its marks. */
 export type Cut = ReadonlyArray<Buffer | "now" | "left">
 
-// No text that is shown may have a NUL, and HTML has none.
+// Neither shown texts nor HTML may contain a NUL.
 export const mark = { now: "\0now\0", left: "\0left\0" } as const
 
 export const cutAtMarks = (document: string): Cut =>

@@ -1,7 +1,7 @@
 /**
- * Reads what a checkout page shows: the payment and its exceptions, its receipts only while it is being confirmed and once
- * it is, its worth and its shop. Called for each page, and by the streams that follow one: what has been read is kept until
- * the next commit, whatever that changes.
+ * Reads the data of a checkout page: the payment and its exceptions, its receipts only while it is being confirmed and
+ * once it is, its worth and its shop. Called for each page, and by the streams that follow one: what has been read is
+ * kept until the next commit, whatever that changes.
  */
 import { Clock, Effect, Schema } from "effect"
 import { shopOf } from "../Auth/ShopsRepo.ts"
@@ -33,22 +33,22 @@ export interface Worth {
   readonly currency: Fiat
 }
 
-/** What is stored about a payment. */
+/** The stored data of a payment. */
 export interface Stored extends Omit<Facts, "lags" | "now"> {
-  /** What the payment was worth when it was made; undefined where that is not known. */
+  /** The payment's worth at its creation; undefined if unknown. */
   readonly worth: Worth | undefined
   readonly shop: Shop
   /** The confirmations that it needs. */
   readonly needed: number
 }
 
-/** Payments that are kept. */
+/** Maximum number of cached payments. */
 const capacity = 256
 
 const isToken = Schema.is(CheckoutToken)
 const isFiat = Schema.is(Fiat)
 
-/** What the payment is worth by its quote, where one side of that is fiat money. */
+/** The payment's worth by its quote, where one side of that is fiat money. */
 const worthOfQuote = ({ chargeAmount, fromAmount, fromCurrency, toCurrency }: QuoteObject): Worth | undefined => {
   if (isFiat(fromCurrency)) return { amount: fromAmount, currency: fromCurrency }
   return isFiat(toCurrency) ? { amount: chargeAmount, currency: toCurrency } : undefined
@@ -109,7 +109,7 @@ export const makeReadPayment = Effect.gen(function* () {
   /** The payment of a token, found by its index; undefined for a token that is malformed or of no payment. */
   const find = Effect.fnUntraced(function* (token: string) {
     if (!isToken(token)) return undefined
-    // Before anything is read, so that what is committed meanwhile is read again.
+    // Before the first read, so that concurrent commits are read again.
     const version = yield* dataVersion(reader)
     if (version !== keptAt) kept.clear()
     keptAt = version
@@ -121,7 +121,7 @@ export const makeReadPayment = Effect.gen(function* () {
     return stored
   })
 
-  /** What the page shows of it now. */
+  /** The page's view of it now. */
   const view = Effect.fnUntraced(function* (stored: Stored) {
     const { chain, mode } = stored.payment
     const health = (yield* chains.health).find((one) => one.chain === chain && one.mode === mode)

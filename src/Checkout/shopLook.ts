@@ -1,6 +1,6 @@
 /**
- * How the shop of a payment looks: what `tilld accounts shop` and the portal have stored, as paths below the payment's own
- * page. A logo is read from the operator's folder for each request: it may be replaced at any time, and few are asked for.
+ * The branding of a shop, as stored by `tilld accounts shop` and the portal, as paths below the payment's own page. A
+ * logo is read from the operator's folder for each request: it may be replaced at any time, and few are asked for.
  */
 import { extname } from "node:path"
 import { Effect } from "effect"
@@ -14,7 +14,7 @@ import { Reader } from "../Sql.ts"
 import type { ShopLook } from "./look.ts"
 import { themeOf } from "./theme.ts"
 
-/** What is below a payment's page. */
+/** The paths below a payment's page. */
 export type LookPart = "logo" | "theme.css"
 
 const imageTypes: Readonly<Record<string, string>> = {
@@ -48,7 +48,7 @@ export const makeShopLook = Effect.gen(function* () {
   const reader = yield* Reader
   const settings = yield* Settings
 
-  /** Undefined where it is not there any more, or has become too large. */
+  /** Undefined where it is gone, or has become too large. */
   const imageOf = (account: AccountId, logo: string): Effect.Effect<HttpReply | undefined> =>
     readLogo(account, logo).pipe(
       Effect.provideService(Settings, settings),

@@ -12,8 +12,8 @@ import type { ReadPayment } from "./readPayment.ts"
 import { type CheckoutView, isFinal, versionOf } from "./view.ts"
 
 /**
- * How often a stream looks without an event: while confirmations grow, and else for the time that is over and a chain that
- * lags. Each look is a sign of life too.
+ * Poll interval of a stream without an event: while confirmations grow, and otherwise for the deadline and a lagging
+ * chain. Each poll is a keep-alive too.
  */
 const lookInterval = ({ state }: CheckoutView) => (state.kind === "seen" ? "3 seconds" : "15 seconds")
 

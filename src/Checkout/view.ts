@@ -1,6 +1,6 @@
 /**
- * What the checkout page shows of a payment: a pure function of the payment, its receipts, how far its chain has been read,
- * and the time. Only what a payer needs is in it: neither the payment's id nor its metadata or webhook. Amounts in base
+ * The checkout page's view of a payment: a pure function of the payment, its receipts, how far its chain has been read,
+ * and the time. It has only what a payer needs: neither the payment's id nor its metadata or webhook. Amounts in base
  * units, times in Unix milliseconds.
  */
 import { createHash } from "node:crypto"
@@ -17,7 +17,7 @@ export interface Confirmations {
   readonly needed: number
 }
 
-/** What is asked for now. */
+/** The current request. */
 export interface Ask {
   readonly due: bigint
   /** EIP-681. */
@@ -25,12 +25,12 @@ export interface Ask {
   readonly chainId: number
   /** The token's contract; undefined for the chain's own coin. */
   readonly contract: string | undefined
-  /** When its time is over, and from when on the page shows how much is left. */
+  /** The deadline, and from when on the page shows the remaining time. */
   readonly endsAt: number
   readonly shownFrom: number
 }
 
-/** What a payer keeps of a payment that is paid. */
+/** The payer's receipt of a paid payment. */
 export interface PaidReceipt {
   /** In the payment's currency: none where the shop has accepted other money. */
   readonly received: bigint
@@ -72,7 +72,7 @@ export interface CheckoutView {
   readonly lags: boolean
 }
 
-/** What the view follows from. */
+/** The inputs of the view. */
 export interface Facts {
   readonly payment: Payment
   readonly object: PaymentObject
@@ -94,7 +94,7 @@ export const returnUrl = (redirectUrl: string, id: string): string => {
 const askOf = ({ object, payment: { createdAt, expiresAt } }: Facts): Ask | undefined => {
   const { amount, amountRemaining = amount, chainId, paymentUri, tokenContract } = object
   if (paymentUri === undefined || chainId === undefined) return undefined
-  // Somebody who has time is not hurried: the clock is shown in the last quarter.
+  // Payers with time left are not hurried: the countdown is shown in the last quarter.
   const shownFrom = expiresAt - (expiresAt - createdAt) / 4
   const due = BigInt(amountRemaining)
   return { due, uri: paymentUri, chainId, contract: tokenContract, endsAt: expiresAt, shownFrom }
@@ -150,7 +150,7 @@ export const isFinal = ({ state: { kind } }: CheckoutView): boolean =>
 export const isTooLate = ({ extras, state }: CheckoutView): boolean =>
   state.kind === "expired" && extras.some(({ kind }) => kind === "late" || kind === "found_late")
 
-/** What a view asks for; undefined where it asks for nothing. */
+/** The request of a view; undefined without one. */
 export const askOfView = ({ state }: CheckoutView): Ask | undefined =>
   state.kind === "waiting" || state.kind === "partPaid" ? state.ask : undefined
 

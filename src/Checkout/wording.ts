@@ -21,7 +21,7 @@ export interface Wording {
   /** An amount of the payment's currency. */
   readonly money: (units: bigint) => string
   readonly count: (count: number) => string
-  /** What has become of the payment, in one line: the page's heading, its title, and what screen readers announce. */
+  /** The payment's state in one line: the page's heading, its title, and the screen reader's announcement. */
   readonly headline: string
 }
 

@@ -9,11 +9,11 @@ export interface Finding {
   /** What was checked. */
   readonly name: string
   readonly finding: string
-  /** What to do about it; absent for `ok`, and where the finding says it. */
+  /** The remedy; absent for `ok`, and where the finding says it. */
   readonly remedy?: string
 }
 
-/** A finding that asks for nothing. */
+/** A finding without a remedy. */
 export const ok = (name: string, finding: string): Finding => ({ status: "ok", name, finding })
 const asking =
   (status: Status) =>

@@ -11,7 +11,7 @@ const day = 86_400_000
 const soon = 30
 /** The same for one that its server renews by itself, a third of its life before its end. */
 const overdue = 7
-/** How long a server may take to show its certificate. */
+/** Time limit for a server's certificate. */
 const deadline = Duration.seconds(5)
 
 /** Findings for each certificate of a PEM text, at `now`. */
@@ -76,7 +76,7 @@ const shownBy = (host: string, port: number) =>
     })
   )
 
-/** Checks the certificate that payers meet at `server.public_url`, as this machine sees it. No finding for http. */
+/** Checks the certificate of `server.public_url`, as seen from this machine. No finding for http. */
 export const examinePublicUrl = Effect.fn("Doctor.publicUrl")(function* ({ server }: SettingsShape) {
   const { hostname, origin, port, protocol } = new URL(server.publicUrl)
   if (protocol !== "https:") return []

@@ -160,7 +160,7 @@ export const examineCost = Effect.fn("Doctor.cost")(function* (chain: ChainSetti
   return ok(name, `about ${shown(busy)} a day while payments are open all day, ${shown(idle)} while none is`)
 })
 
-/** Which of a wallet's next addresses have a history. */
+/** The next addresses of a wallet that have a history. */
 interface LookedAhead {
   /** The index after the last one that was checked. */
   readonly to: number

@@ -43,7 +43,7 @@ interface Intervals {
 
 const trafficAt = (intervals: Intervals, blocks: number, sizes: Sizes): Traffic => {
   const looks = day / intervals.look
-  // A look at a head that has not moved reads nothing.
+  // A poll of an unchanged head reads nothing.
   const reads = Math.min(looks, blocks)
   const wholeBlocks = sizes.block > 0 ? blocks : 0
   // With each tag the verification pass reads the blocks that have become deep.
@@ -61,8 +61,8 @@ const trafficAt = (intervals: Intervals, blocks: number, sizes: Sizes): Traffic 
 }
 
 /**
- * What a watcher costs its providers in a day, with up to a thousand open payments in the native coin, which fit into one
- * balance call. `blockSeconds` is the time from one block to the next.
+ * The calls of a watcher to its providers in a day, with up to a thousand open payments in the native coin, which fit
+ * into one balance call. `blockSeconds` is the time from one block to the next.
  */
 export const project = (chain: ChainSettings, blockSeconds: number, sizes: Sizes): Projection => {
   const { balanceInterval, policies, pollInterval } = chain

@@ -6,7 +6,7 @@ import { holderOf } from "../Sql/InstanceLock.ts"
 import { areNearlyAllOpen, descriptorsOf } from "../Telemetry/descriptors.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 
-/** What the daemon says of itself, through its socket. */
+/** The daemon's own report, through its socket. */
 export interface DaemonHealth {
   readonly version: string
   readonly pid: number
@@ -21,14 +21,14 @@ export interface DaemonHealth {
   readonly lostFiles?: string | undefined
 }
 
-/** A process works on the database, and says nothing of itself. */
+/** A process works on the database, and does not respond. */
 export interface Silent {
-  /** What is known of it. */
+  /** The known facts about it. */
   readonly silent: string
   readonly remedy?: string
 }
 
-/** Whether a daemon answers: its health, undefined where none runs, or why it could not be asked. */
+/** The health of the running daemon; undefined where none runs, or why it could not be asked. */
 export type AskedDaemon = DaemonHealth | Silent | undefined
 
 export const isHealth = (asked: AskedDaemon): asked is DaemonHealth => asked !== undefined && "pid" in asked
@@ -45,9 +45,9 @@ const descriptorsText = (pid: number | undefined): string | undefined => {
 }
 
 /**
- * What is known of a daemon that gave no answer, from the lock of its database.
+ * The facts about a daemon without a response, from the lock of its database.
  *
- * @param asked why it gave none; undefined where nothing listens at its socket
+ * @param asked the error; undefined where nothing listens at its socket
  */
 export const withoutAnswer = (database: string, asked: Silent | undefined): AskedDaemon => {
   const holder = holderOf(database)
@@ -68,13 +68,13 @@ export const withoutAnswer = (database: string, asked: Silent | undefined): Aske
 }
 
 /**
- * Whether the database may be opened. A daemon that does not answer may have another file open than the one at the path, and
- * SQLite would make files that the daemon then takes for its own. One that has lost its files says so itself.
+ * Whether the database may be opened. An unresponsive daemon may have another file open than the one at the path, and
+ * SQLite would create files that the daemon then takes for its own. One that has lost its files reports that itself.
  */
 export const mayOpen = (asked: AskedDaemon): boolean =>
   asked === undefined || (isHealth(asked) && asked.lostFiles === undefined)
 
-/** Parts whose reasons say what to do. */
+/** Parts whose reasons name the remedy. */
 const selfExplaining = new Set(["clock", "listener", "store"])
 
 const remedyOf = (part: string): string | undefined => {
@@ -104,7 +104,7 @@ export const examineDaemon = (asked: DaemonHealth | Silent, version = packageJso
   ]
 }
 
-/** Where no daemon runs: what else was found may be why, and comes first. */
+/** Where no daemon runs: the other findings may be the reason, and come first. */
 export const examineDown = ({ database: { path } }: SettingsShape, others: ReadonlyArray<Finding>): Finding => {
   const isBroken = others.some(({ status }) => status === "fail")
   if (!existsSync(path) && !isBroken) return warn(name, "it has not run yet", "systemctl enable --now tilld")

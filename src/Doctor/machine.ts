@@ -21,7 +21,7 @@ const noSpace = 0.2 * gigabyte
 /** Milliseconds that NTP-synchronised clocks differ by at most, and that make payments expire at the wrong time. */
 const usualSkew = 5_000
 const badSkew = 60_000
-/** Milliseconds from which on the age of a chain's head says nothing of the clock. */
+/** Age of a chain's head, in milliseconds, from which it is no evidence about the clock. */
 const oldHead = 600_000
 const dateDeadline = "5 seconds"
 
@@ -86,7 +86,7 @@ const diskOf = (path: string) => {
   return { folder, free: bavail * bsize, used: size(path) + size(`${path}-wal`) }
 }
 
-/** How long the disk will last. */
+/** The estimated time until the disk is full. */
 export const examineTrend = ({ database: { path } }: SettingsShape, facts: StoreFacts, now: number) =>
   Effect.sync(() => examineGrowth(facts, diskOf(path), now))
 
@@ -103,7 +103,7 @@ export const examineDisk = ({ database: { path } }: SettingsShape) =>
 /** The file that the unit passes as the key, as docs/install.md has it: beside the configuration. */
 const unitKeyOf = (source: SettingsSource): string => join(dirname(resolve(source.path)), "master-key")
 
-/** The key that a start would get: where this command has been given none, it is the unit's, which root can read. */
+/** The key that a start would get: if this command has none, it is the unit's, which root can read. */
 const findKey = (database: string, source: SettingsSource) =>
   Effect.catchIf(
     loadMasterKey(database, source.env),
@@ -159,7 +159,7 @@ export const examineMasterKey = Effect.fn("Doctor.masterKey")(function* (
 ) {
   const name = "master key"
   if (isHealth(daemon)) return [ok(name, "the daemon runs with the one that opens the secrets of the database")]
-  // It has one, or will say that it has none.
+  // It has one, or reports that it has none.
   if (daemon !== undefined) return []
   return [judgeKey(yield* Effect.either(findKey(path, source)), unitKeyOf(source), facts)]
 })
@@ -186,7 +186,7 @@ const skewsOf = (urls: ReadonlyArray<URL>) =>
     (agent) => Effect.promise(() => agent.destroy())
   )
 
-/** Whether the clock agrees with a chain's head, which other checks may have let grow old since it was read. */
+/** Whether the clock agrees with a chain's head, which may have grown old during other checks. */
 export const isOfNow = (now: number, seen: ReadonlyArray<Seen>): boolean =>
   seen.some(({ head }) => head.time * 1000 - now <= badSkew && now - head.time * 1000 <= oldHead)
 

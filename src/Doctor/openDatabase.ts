@@ -42,10 +42,10 @@ const using = <A>(file: string, use: (database: Database.Database) => A): A => {
 }
 
 /**
- * Reads a database without a change to any of its files. While a daemon has it open, a reading connection beside it only
- * takes the locks that never hold up a writer. Where `-wal` or `-shm` is missing SQLite would make it, as the user who runs
- * this, and a daemon of another user could not open it: so beside a daemon nothing is opened then, and without one a copy is
- * read, in a folder that only this user may enter.
+ * Reads a database without a change to any of its files. While a daemon has it open, a reading connection beside it
+ * only takes the locks that never hold up a writer. Where `-wal` or `-shm` is missing SQLite would create it, as the
+ * user who runs this, and a daemon of another user could not open it: so beside a daemon nothing is opened then, and
+ * without one a copy is read, in a folder that only this user may enter.
  */
 export const readDatabase = <A>(
   given: string,

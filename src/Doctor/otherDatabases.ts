@@ -4,7 +4,7 @@ import { configuredWallets } from "../Payments/addresses/walletUsers.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { type Finding, warn } from "./Finding.ts"
 
-/** What a database says of wallets. */
+/** The wallets of a database. */
 export interface StoredWallets {
   /** The next index of each, with a pending jump, by fingerprint. */
   readonly nexts: Mark["wallets"]

@@ -6,7 +6,7 @@ import type { SettingsShape, SettingsSource } from "../Settings.ts"
 import { filesOf, isReadOnly, type User, userNamed, userNumbered } from "../Sql/fileAccess.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 
-/** A file and what it should be like. */
+/** A file and its required permissions. */
 interface Rule {
   readonly path: string
   /** The daemon makes it, and must own it. */
@@ -30,7 +30,7 @@ const mayUse = (user: User, path: string, need: number): boolean => {
   const { gid, mode, uid } = statSync(path)
   if (user.uid === 0) return true
   const ownBits = uid === user.uid ? 6 : undefined
-  // Of a user whose groups are not known here, as in some containers, nothing is said that may be wrong.
+  // No finding for a user whose groups are unknown here, as in some containers: it might be wrong.
   const groupBits = user.groups === undefined || user.groups.includes(gid) ? 3 : undefined
   return ((mode >> (ownBits ?? groupBits ?? 0)) & need) === need
 }
@@ -112,7 +112,7 @@ export const examinePermissions = (
     own(database.markFolder),
     own(markFile(database))
   ]
-  // Only root sees it as it is: in the doctor's unit all file systems are read-only.
+  // Only root sees the real state: in the doctor's unit all file systems are read-only.
   const sealed = process.getuid?.() === 0 ? [folder, database.markFolder].filter(isReadOnly) : []
   const found = rules.map((rule) => examineOne(rule, user)).filter((each) => each !== "missing")
   const judged = found.filter((each) => each !== "fine")

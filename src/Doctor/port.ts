@@ -6,7 +6,7 @@ import type { Silent } from "./daemon.ts"
 import { type Finding, fail } from "./Finding.ts"
 
 const deadline = "1 second"
-/** What listens on all addresses answers at this machine's own. */
+/** A listener on all addresses answers at this machine's own. */
 const everywhere: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" }
 
 const Readiness = Schema.Struct({
@@ -14,8 +14,8 @@ const Readiness = Schema.Struct({
 })
 
 /**
- * The daemon whose database was removed or moved with all that is beside it, so that neither its socket nor its lock can be
- * found: it still listens at its port, and says that its store takes no writes. Undefined where none does.
+ * The daemon whose database was removed or moved with its other files, so that neither its socket nor its lock can be
+ * found: it still listens at its port, and reports that its store takes no writes. Undefined where none does.
  */
 export const withLostFiles = ({ database, server: { host, port } }: SettingsShape): Effect.Effect<Silent | undefined> =>
   Effect.acquireUseRelease(

@@ -98,7 +98,7 @@ const capabilities = Effect.fn("Doctor.capabilities")(function* (name: string, {
     : ok(name, finding)
 })
 
-/** The largest of `sizes`, ascending, that passes; and why the next one fails. */
+/** The largest of `sizes`, ascending, that succeeds; and why the next one fails. */
 const largest = Effect.fnUntraced(function* (
   sizes: ReadonlyArray<number>,
   attempt: (size: number) => Effect.Effect<unknown, RpcError>

@@ -20,15 +20,15 @@ export const recentDays = 7
 /** Endpoints that are listed at most. */
 const mostEndpoints = 20
 
-/** What the facts are compared with. */
+/** The reference values for the facts. */
 interface Configured {
   readonly quotaBytes: number
   readonly chains: ReadonlyArray<ChainSettings>
 }
 
-/** What the doctor reads from the database. Times are Unix milliseconds. */
+/** The facts that the doctor reads from the database. Times are Unix milliseconds. */
 export interface StoreFacts {
-  /** Each wallet by fingerprint: its next index with a pending jump, and what of it was paid. */
+  /** Each wallet by fingerprint: its next index with a pending jump, and its paid indexes. */
   readonly wallets: ReadonlyMap<string, WalletUse>
   /** Fingerprints of the wallets that accounts have brought. */
   readonly accountWallets: ReadonlyArray<string>
@@ -40,10 +40,10 @@ export interface StoreFacts {
   readonly exceptions: ReadonlyArray<{ readonly kind: string; readonly count: number; readonly oldest: number }>
   /** What each account has stored, and may store. */
   readonly usages: ReadonlyArray<Usage>
-  /** Receivers with deliveries that were tried in vain: those that wait, and those that failed for good lately. */
+  /** Receivers with failing deliveries: those to be retried, and those that lately failed permanently. */
   readonly failing: ReadonlyArray<{
     readonly receiver: string
-    /** Where the newest of these deliveries goes to, and how its last attempt ended: a status, or an error. */
+    /** The target of the newest of these deliveries, and its last attempt's outcome: a status, or an error. */
     readonly url: string
     readonly reason: string | null
     readonly waiting: number
@@ -66,7 +66,7 @@ export interface WalletUse {
   readonly gap: number
 }
 
-/** What was found of the database; no facts where it is damaged or of another version. */
+/** The findings on the database; no facts where it is damaged or of another version. */
 export interface StoreLook {
   readonly findings: ReadonlyArray<Finding>
   readonly facts: StoreFacts | undefined
@@ -74,7 +74,7 @@ export interface StoreLook {
 
 const name = "database"
 
-/** Of a database that the first start will make. */
+/** For a database that the first start will create. */
 const noFacts: StoreFacts = {
   wallets: new Map(),
   accountWallets: [],
@@ -93,8 +93,8 @@ const paidIndexes = `
     FROM payments WHERE EXISTS (SELECT 1 FROM receipts WHERE payment_id = payments.id AND canonical = 1))
   GROUP BY wallet`
 
-// Lately: after the last delivery of before, in their order. By their times, those that were made while the clock was ahead
-// would be of the last days for as long.
+// Lately: after the last earlier delivery, by order. By time, those made while the clock was ahead would count as
+// recent for that long.
 const failing = `
   SELECT receiver, waiting, failed, since, url,
     (SELECT coalesce(error, 'HTTP ' || status) FROM attempts WHERE delivery = sequence ORDER BY number DESC LIMIT 1) AS reason
@@ -108,7 +108,7 @@ const failing = `
   JOIN deliveries ON sequence = newest
   ORDER BY waiting DESC, failed DESC`
 
-/** What the database says of wallets. */
+/** The wallets of the database. */
 const storedWallets = (database: Database.Database): StoredWallets => {
   const rows = database.prepare("SELECT fingerprint, next_index + jump AS next FROM wallets").all() as ReadonlyArray<{
     readonly fingerprint: string
@@ -196,7 +196,7 @@ const lookInto = (path: string, database: Database.Database, now: number, config
   }
 }
 
-/** Whether there is a database. A start that was cut off leaves an empty file. */
+/** Whether there is a database. An interrupted start leaves an empty file. */
 const isThere = (path: string): boolean => existsSync(path) && statSync(path).size > 0
 
 const reading = <A>(path: string, isOpen: boolean, use: (database: Database.Database) => A): A | Finding =>
@@ -210,7 +210,7 @@ const reading = <A>(path: string, isOpen: boolean, use: (database: Database.Data
  * one finding.
  *
  * @param isOpen whether a daemon has it open
- * @param loss that it is not there although it was, see `lossOf`
+ * @param loss the error of a lost database, see `lossOf`
  */
 export const lookAtStore = (
   path: string,
@@ -244,7 +244,7 @@ export const readFirstBlocks = (path: string, isOpen: boolean): ReadonlyMap<stri
   return "finding" in found ? new Map() : new Map(found.map((row) => [networkKey(row), row.hash]))
 }
 
-/** What the next start compares with the configuration. */
+/** The facts that the next start compares with the configuration. */
 export interface StartFacts {
   readonly openNeeds: ReadonlyArray<OpenNeed>
   readonly wallets: StoredWallets

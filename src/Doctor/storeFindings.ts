@@ -21,7 +21,7 @@ const lostBackup = 72
 
 const percent = (share: number): string => `${(100 * share).toPrecision(2)} %`
 
-/** What open payments need of the configuration: without it the daemon does not start. */
+/** Requirements of open payments on the configuration: without them the daemon does not start. */
 export const examineNeeds = (
   chains: ReadonlyArray<ChainSettings>,
   { openNeeds }: StoreFacts
@@ -47,7 +47,7 @@ export const examineQuotas = (usages: ReadonlyArray<Usage>): ReadonlyArray<Findi
     level === "full" ? fail("quota", summary, remedy) : warn("quota", summary, remedy)
   )
 
-/** Receivers that do not take their webhooks. */
+/** Receivers that do not accept their webhooks. */
 export const examineEndpoints = ({ failing }: StoreFacts): ReadonlyArray<Finding> => {
   const name = "webhook endpoints"
   if (failing.length === 0) return [ok(name, "no delivery waits after a failed attempt")]
@@ -60,7 +60,7 @@ export const examineEndpoints = ({ failing }: StoreFacts): ReadonlyArray<Finding
   )
 }
 
-/** How much of each wallet is used, and whether other software would find its money. */
+/** The use of each wallet, and whether other software would find its money. */
 export const examineUse = ({ wallets }: StoreFacts): ReadonlyArray<Finding> =>
   Array.from(wallets, ([fingerprint, { gap, next, paid }]) => {
     const name = `use of wallet ${fingerprint}`

@@ -1,6 +1,6 @@
 /**
- * The events of an account and mode as server-sent events, from any event that is kept or from now on. Each stream reads the
- * committed events from the store in order, so that it misses none and repeats none. Called by `GET /v1/events`.
+ * The events of an account and mode as server-sent events, from any event that is kept or from now on. Each stream
+ * reads the committed events from the store in order: it misses and repeats none. Called by `GET /v1/events`.
  */
 import { Clock, Context, Data, Duration, Effect, Layer, Option, Stream } from "effect"
 import { Keys } from "../Auth.ts"

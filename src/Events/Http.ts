@@ -4,7 +4,7 @@ import { answer, type Handlers } from "../Http/Handler.ts"
 import type { EventsApi } from "./Api.ts"
 import { EventStreams } from "./EventStreams.ts"
 
-// Proxies such as nginx would collect what is meant to arrive at once.
+// Proxies such as nginx would buffer what must arrive at once.
 const streamHeaders = { "x-accel-buffering": "no" }
 
 export const eventHandlers = Effect.map(

@@ -19,9 +19,9 @@ import { enqueue } from "../Webhooks/queue/DeliveriesRepo.ts"
 import { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
 import { paymentObject } from "./paymentObject.ts"
 
-/** What an event tells beside the payment. */
+/** What an event contains in addition to the payment. */
 export interface Told extends ShownExceptions {
-  /** What `payment.exception` is about. */
+  /** The exception that `payment.exception` reports. */
   readonly exception?: PaymentException
 }
 

@@ -11,7 +11,7 @@ export const Alive = Schema.Struct({ alive: Schema.Literal(true) }).annotations(
 /** For a load balancer: whether the process answers. */
 export const aliveEndpoint = HttpApiEndpoint.get("alive", "/healthz").addSuccess(Alive)
 
-/** What everybody may know. `ready` is what decides between 200 and 503; reasons are for the operator alone. */
+/** The public health. `ready` decides between 200 and 503; only the operator sees reasons. */
 export const Readiness = Schema.Struct({
   ready: flag("Whether every chain and every worker is."),
   chains: Schema.Array(
@@ -37,7 +37,7 @@ export const HealthApi = HttpApiGroup.make("health")
 const written = (contentType: string, description: string, type = "string") =>
   HttpApiSchema.Text({ contentType }).annotations({ jsonSchema: { type, description } })
 
-/** What there is to read of the API, for programs and for people. Open to everybody. */
+/** The API's documents, for programs and for people. Public. */
 export const DocumentsApi = HttpApiGroup.make("documents")
   .add(
     HttpApiEndpoint.get("openapi", "/openapi.json").addSuccess(

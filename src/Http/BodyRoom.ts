@@ -1,10 +1,10 @@
-/** One client's part of the bytes that are free. */
+/** The part of the free bytes that one client may take. */
 const share = 1 / 8
 
 /**
- * Room for the bytes of request bodies that are kept until the requests have their replies. One client may have an eighth of
- * what is still free: however many take that, there is room for another one. A client is who sent a request, not the proxy
- * that it came through.
+ * Room for the bytes of request bodies that are kept until the requests have their replies. One client may take an
+ * eighth of what is still free: however many do, there is room for another one. The client is the sender of a request,
+ * not the proxy that it came through.
  */
 export class BodyRoom {
   #free: number

@@ -10,7 +10,7 @@ export interface HttpAnswer<Body> {
   /** Default: the status that the definition declares. */
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
-  /** This object is the answer to many requests: it is encoded once. */
+  /** This object is the response to many requests: it is encoded once. */
   readonly isShared?: true
 }
 
@@ -19,7 +19,7 @@ export const answer = <Body>(body: Body, extra: Omit<HttpAnswer<Body>, "body"> =
   ...extra
 })
 
-/** An answer that is made once and sent many times. */
+/** A response that is built once and sent many times. */
 export const sharedAnswer = <Body>(body: Body, extra: Omit<HttpAnswer<Body>, "body"> = {}): HttpAnswer<Body> => ({
   body,
   ...extra,

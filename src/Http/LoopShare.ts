@@ -1,18 +1,18 @@
 import { BoundedMap } from "../Domain/BoundedMap.ts"
 
-/** The share of the event loop's time that all owners have together, beside the time in which it is idle. */
+/** The share of the event loop's time for all owners together, in addition to its idle time. */
 const share = 0.25
-/** Milliseconds of it that they may have saved up. */
+/** Burst: milliseconds of it that they may save up. */
 const burst = 50
 /** Requests that may wait, of all owners together. */
 const capacity = 4_096
 /** Owners in memory. */
 const ownersKept = 10_000
-/** What a request costs beside the time that is measured: its bytes are parsed before, and are written after that. */
+/** A request's cost beyond its measured time: its bytes are parsed before, and written after it. */
 const overhead = 0.1
-/** What a request counts for in the order of turns beside its time, which is not known before it has run. */
+/** A request's fixed cost in the order of turns: its time is not known before it has run. */
 const expected = 1
-/** What an owner may have had more than others and still come before them: a page with its style and scripts. */
+/** Head start: what an owner may use beyond others and still precede them, a page with its style and scripts. */
 const headStart = 10
 /** The longest that a request waits. */
 const longestWait = 5_000
@@ -20,7 +20,7 @@ const longestWait = 5_000
 /** Whose a request is. */
 export interface Sharer {
   readonly name: string
-  /** By how much more than another one it may have in the same time. */
+  /** Its weight: the multiple of another owner's share that it may use. */
   readonly weight: number
 }
 
@@ -28,7 +28,7 @@ export interface Sharer {
 export interface Waiting<A> {
   readonly item: A
   readonly owner: Sharer
-  /** Its place in the order: what its owner has had before it beyond the head start, on the scale of `#turn`. */
+  /** Its place in the order: its owner's use before it beyond the head start, on the scale of `#turn`. */
   readonly tag: number
   /** Tie-break of equal tags, the lower rank first: known owners, then those that have used less. */
   readonly rank: number
@@ -36,34 +36,35 @@ export interface Waiting<A> {
 }
 
 /**
- * Divides a share of the event loop's time among the owners of requests. Over any period they use no more than a
- * quarter of it, the time for which the loop was idle, a burst of 50 ms, and the rest of the request that was running
- * then. A request beyond that waits, and the owner that has used least goes first (start-time fair queueing, Goyal et
- * al. 1996): the one request of an owner overtakes the many of another, and so do the few that make up a page. Where
- * too many wait, the last in that order is dropped, the newest of the owner with most requests, as is what has waited
- * for five seconds. A pure data structure: `withoutKey.ts` measures, and lets requests run. Times in milliseconds.
+ * Divides a share of the event loop's time among the owners of requests. Over any period they use at most a quarter of
+ * it, plus the loop's idle time, a burst of 50 ms, and the rest of the running request. A request beyond that waits,
+ * and the owner that has used least goes first (start-time fair queueing, Goyal et al. 1996): the one request of an
+ * owner overtakes the many of another, and so do the few that make up a page. Where too many wait, the last in that
+ * order is dropped, the newest of the owner with most requests, as is what has waited for five seconds. A pure data
+ * structure: `withoutKey.ts` measures, and lets requests run. Times in milliseconds.
  *
- * Requests are measured to their ends, so that strangers may use up in advance what all have for seconds: many that were
- * held back go on at once. Therefore those who are known have a second share, of a quarter too, for when the first is used up.
+ * Requests are measured to their ends, so that strangers may use up the share of the next seconds in advance: many that
+ * were held back resume at once. Known owners therefore have a second share, also a quarter, for when the first is used
+ * up.
  */
 export class LoopShare<A> {
-  /** Last in the order first, so that the next one is taken off the end. */
+  /** In reverse order, so that the next one is popped off the end. */
   readonly #waiting: Array<Waiting<A>> = []
-  /** The same, those first that have waited longest. */
+  /** The same, longest waiting first. */
   readonly #bySince = new Set<Waiting<A>>()
-  /** By owner, the tag of its next request. One that is not beyond `#turn` says no more than none. */
+  /** By owner, the tag of its next request. A tag up to `#turn` equals none. */
   readonly #tags = new BoundedMap<string, number>(ownersKept)
   readonly #capacity: number
   /** The tag of the request that ran last. */
   #turn = 0
-  /** What they may use; not above zero, they wait. */
+  /** Milliseconds that they may use; at zero or below, they wait. */
   #saved = burst
-  /** What those who are known may use all the same: as much again, however many sessions they have. */
+  /** The second share, of known owners: as much again, however many sessions they have. */
   #reserved = burst
   #now: number
   #idle: number
 
-  /** @param idle for how long the event loop has been idle in all */
+  /** @param idle total time for which the event loop has been idle */
   constructor(now: number, idle: number, most = capacity) {
     this.#now = now
     this.#idle = idle
@@ -101,7 +102,7 @@ export class LoopShare<A> {
     this.#begin(this.#book(owner).tag)
   }
 
-  /** Adds a request to those that wait. The one that gives way for it may be itself. */
+  /** Adds a request to those that wait. The one that is dropped for it may be itself. */
   add(owner: Sharer, item: A, now: number): { readonly added: Waiting<A>; readonly dropped: Waiting<A> | undefined } {
     const added = { item, owner, ...this.#book(owner), since: now }
     this.#waiting.splice(this.#placeOf(added), 0, added)
@@ -120,7 +121,7 @@ export class LoopShare<A> {
     return next.item
   }
 
-  /** Takes out one that waits no more, unless it is out already. */
+  /** Removes one that no longer waits, unless it is removed already. */
   remove(one: Waiting<A>): void {
     const at = this.#waiting.indexOf(one, this.#placeOf(one))
     if (at === -1) return
@@ -174,7 +175,7 @@ export class LoopShare<A> {
     this.#saved -= overhead
   }
 
-  /** Where this one goes: in the order it comes after those that are equal to it. */
+  /** Its insert position: after those that are equal to it. */
   #placeOf({ rank, tag }: Pick<Waiting<A>, "rank" | "tag">): number {
     let [from, to] = [0, this.#waiting.length]
     while (from < to) {

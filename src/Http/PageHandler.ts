@@ -1,6 +1,6 @@
 /**
- * What the kernel knows of pages: a path that belongs to one is answered by it alone, without the API's checks (key, rate
- * limit, JSON). `Pages.ts` finds them, `respond.ts` calls them.
+ * The kernel's interface to pages: a path that belongs to a page is answered by it alone, without the API's checks
+ * (key, rate limit, JSON). `Pages.ts` finds them, `respond.ts` calls them.
  */
 import type { IncomingHttpHeaders } from "node:http"
 import type { Effect } from "effect"
@@ -10,7 +10,7 @@ import type { HttpReply } from "./HttpReply.ts"
 /** Lets a request wait. Its connection may be closed meanwhile if another client needs one. */
 export type Hold = <A>(wait: Effect.Effect<A>) => Effect.Effect<A>
 
-/** A request for a page, with nothing of it checked. */
+/** An unchecked request for a page. */
 export interface PageRequest {
   readonly method: string
   /** As sent, still percent-encoded. */
@@ -26,8 +26,8 @@ export interface PageRequest {
   readonly requestId: string
   readonly hold: Hold
   /**
-   * Says that somebody is known: the next requests of their network have the weight of a known one. With `who`, those with
-   * the same cookies take turns as theirs, wherever they come from.
+   * Marks a person as known: the next requests of their network have the weight of a known one. With `who`, requests
+   * with the same cookies count as theirs, from any network.
    */
   readonly recognised: (who?: string) => void
 }
@@ -42,7 +42,7 @@ export interface ObservedRoute {
 
 export interface Page {
   readonly route: ObservedRoute
-  /** Never fails: what goes wrong is a page too. */
+  /** Never fails: an error is a page too. */
   readonly reply: (request: PageRequest) => Effect.Effect<HttpReply>
   /** Sent instead while there are too many requests. */
   readonly overloaded: Effect.Effect<HttpReply>

@@ -10,7 +10,7 @@ const capacity = 10_000
  * Those beyond the rate are delayed by up to five seconds, so that they take no time from others.
  */
 export class RefusalPace {
-  /** By key, when the refusals it has had are paid for at the rate, Unix milliseconds. */
+  /** By key, when its past refusals are used up at the rate, Unix milliseconds. */
   readonly #ends = new BoundedMap<string, number>(capacity)
   readonly #interval: number
   readonly #ahead: number

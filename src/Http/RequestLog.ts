@@ -1,7 +1,7 @@
 /**
  * The log of API requests, which the portal shows. `respond.ts` notes each request that a key authenticated, in memory;
- * a worker stores what was noted once a second. It never delays a request and never fails one: what does not fit, and what
- * the store cannot take, is dropped and counted. `Housekeeping` deletes the old rows.
+ * a worker stores what was noted once a second. It never delays or fails a request: what does not fit, and what the
+ * store cannot take, is dropped and counted. `Housekeeping` deletes the old rows.
  */
 import { Context, Effect, Layer, Predicate, Queue } from "effect"
 import type { ApiKey } from "../Domain/ApiKey.ts"
@@ -18,7 +18,7 @@ interface ErrorText {
   readonly error?: { readonly code?: string; readonly message?: string }
 }
 
-/** What a reply says of its error. */
+/** The error of a reply. */
 const errorIn = ({ rest, status, text }: HttpReply) => {
   // The body of every error is JSON that tilld made.
   const { error } = status < 400 || rest !== undefined ? {} : (JSON.parse(text) as ErrorText)
@@ -26,7 +26,7 @@ const errorIn = ({ rest, status, text }: HttpReply) => {
   return { errorCode: code, errorMessage: message === undefined ? null : cutToBytes(message) }
 }
 
-/** What `respond` knows of a request that a key authenticated. */
+/** What `respond` records of a request that a key authenticated. */
 export interface AnsweredRequest {
   readonly id: string
   /** Unix milliseconds. */
@@ -54,8 +54,8 @@ export const loggedRequest = (
 export type NoteRequest = (account: AccountId, row: () => Repo.LoggedRequest) => void
 
 /**
- * Most requests of a second. All but a load test are far below; beyond it the log would cost more than it is worth, and
- * what the account with most of them made last is dropped.
+ * Maximum number of requests per second. All but a load test are far below; beyond it logging costs too much, and the
+ * latest requests of the account with most of them are dropped.
  */
 const mostASecond = 1_000
 /** Rows of one command of the writer: other commands run in between. */

@@ -28,8 +28,8 @@ const columns = `id, at, account_id AS account, mode, key_id AS key, method, pat
   duration_us AS durationMicros, error_code AS errorCode, error_message AS errorMessage, request`
 
 /**
- * Stores rows. One statement for each, prepared once: a statement for all of them, from JSON or with as many parameters,
- * was measured to take half as long again to twice as long.
+ * Stores rows. One statement for each, prepared once: one for all of them, from JSON or with as many parameters, was
+ * measured to take 1.5 to 2 times as long.
  */
 export const insert = (rows: ReadonlyArray<LoggedRequest>) =>
   Effect.flatMap(Tx, (tx) =>
@@ -58,7 +58,7 @@ interface ListedRequest extends LoggedRequest {
 /** An owner's requests, newest first, from before the row `before` on. */
 export const list = (db: Db, { account, mode }: Owner, filter: RequestFilter, limit: number, before?: number) => {
   const conditions: ReadonlyArray<readonly [string, ...ReadonlyArray<Param>]> = [
-    // `+` keeps a column out of the choice of the index: a key's own is the better one.
+    // `+` excludes a column from the choice of the index: a key's own is the better one.
     filter.key === undefined
       ? ["account_id = ? AND mode = ?", account, mode]
       : ["key_id = ? AND +account_id = ? AND +mode = ?", filter.key, account, mode],

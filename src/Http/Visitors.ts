@@ -5,7 +5,7 @@ import type { Sharer } from "./LoopShare.ts"
 /** Those in memory. */
 const capacity = 10_000
 
-/** A person who has signed in has as much as so many networks of strangers: a flood by these must not end their work. */
+/** The weight of a signed-in person, in networks of strangers: a flood by these must not end their work. */
 const knownWeight = 100
 
 const hashOf = (cookies: string): string => createHash("sha256").update(cookies).digest("base64url")
@@ -14,9 +14,9 @@ const hashOf = (cookies: string): string => createHash("sha256").update(cookies)
 export const stranger = (network: string): Sharer => ({ name: network, weight: 1 })
 
 /**
- * Whose requests without a key are whose: those of one network, unless a page has recognised somebody by their cookies,
- * who then owns theirs, wherever they come from. A cookie that was not verified counts for nothing. A network from
- * which somebody was recognised has the weight of a known one, so that its people can sign in again.
+ * The owner of a request without a key: its network, or the person whom a page has recognised by their cookies, from
+ * any network. A cookie that was not verified counts for nothing. A network from which somebody was recognised has the
+ * weight of a known one, so that its people can sign in again.
  */
 export class Visitors {
   readonly #known = new BoundedMap<string, string>(capacity)
@@ -27,7 +27,7 @@ export class Visitors {
     if (cookies !== undefined && who !== undefined) this.#known.set(hashOf(cookies), who)
   }
 
-  /** A known network is another owner than before, so that what strangers there have used counts for none of its people. */
+  /** A network that becomes known is a new owner: what strangers there have used does not count against it. */
   ownerOf(cookies: string | undefined, network: string): Sharer {
     const who = cookies === undefined ? undefined : this.#known.get(hashOf(cookies))
     if (who !== undefined) return { name: who, weight: knownWeight }

@@ -4,7 +4,7 @@ import { Effect, Either } from "effect"
 import { ApiError, bodyTooLarge, mostBodyBytes } from "../Domain/ApiError.ts"
 import { parseJson } from "../Domain/Json.ts"
 
-/** Memory of a body that arrives in several pieces, at first. It doubles as it fills. */
+/** Initial memory of a body that arrives in several pieces. It doubles as it fills. */
 const firstCapacity = 1024
 
 /** A request's body; undefined when it was larger than the limit. */
@@ -14,9 +14,9 @@ export const noBytes = Buffer.alloc(0)
 
 /** What `receiveBody` asks of the connection that a body arrives on. */
 export interface Arrival {
-  /** Takes room for bytes that are kept. False: there is none, and the request is refused. */
+  /** Reserves room for bytes that are kept. False: there is none, and the request is refused. */
   readonly reserve: (bytes: number) => boolean
-  /** A piece of so many bytes has come, whether or not it is kept. */
+  /** A piece of so many bytes has arrived, whether or not it is kept. */
   readonly onPiece: (bytes: number) => void
 }
 
@@ -28,7 +28,7 @@ export interface Receiving {
    * listener's request time-out. It may run once.
    */
   readonly body: Effect.Effect<Body>
-  /** Drops what comes, unless the body has been asked for: a connection can only be used again once it is through. */
+  /** Drops what arrives, unless the body was asked for: a connection is reusable only after the whole body. */
   readonly drop: () => void
 }
 
@@ -42,7 +42,7 @@ export const noBody: Receiving = { body: Effect.succeed(noBytes), drop: () => {}
 /** Nothing of the body is read until it is asked for: nothing is kept for a client without a key or permission. */
 export const receiveBody = (request: IncomingMessage, { onPiece, reserve }: Arrival): Receiving => {
   let isRead = false
-  // Here the parser delivers them. "data" events come later, when it is through with thousands.
+  // Here the parser delivers them. "data" events come later, after thousands of them.
   const push = request.push.bind(request)
   request.push = (piece, encoding) => {
     if (piece !== null) onPiece(piece.length)

@@ -7,7 +7,7 @@ import { addressInRanges, ipAddressOf } from "../Domain/IpRange.ts"
 const capacity = 1_000
 const networks = new BoundedMap<string, string>(capacity)
 
-/** The network that one customer is given: an IPv4 address, or the IPv6 /64 of an address. */
+/** The network of one customer: an IPv4 address, or the IPv6 /64 of an address. */
 export const networkOf = (text: string): string => {
   const known = networks.get(text)
   if (known !== undefined) return known
@@ -26,7 +26,7 @@ const parsedNetworkOf = (text: string): string => {
     : (address?.toString() ?? text)
 }
 
-/** The network that one operator of many machines is given: an IPv4 /24, or an IPv6 /48. */
+/** The network of one operator of many machines: an IPv4 /24, or an IPv6 /48. */
 export const wideNetworkOf = (text: string): string => {
   const address = ipAddressOf(text)
   if (address === undefined) return text

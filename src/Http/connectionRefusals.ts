@@ -76,7 +76,7 @@ export const noTunnels = new ApiError({
   message: "This server is not a proxy: it takes no CONNECT."
 })
 
-/** Instead of an error: the request that is refused has its reply, which is to arrive. */
+/** Instead of an error: the refused request has its reply already, which must still arrive. */
 const answered = "answered"
 
 /**
@@ -93,8 +93,8 @@ const readTime = "1 second"
 const mostDropped = 128 * 1024
 
 /**
- * Nothing more is read. A socket that is paused reads once more, and keeps those 64 KiB: with thousands that wait for their refusals
- * that is what a flood would leave in memory. Node has no other public way.
+ * Stops all reads. A paused socket reads once more, and keeps those 64 KiB: with thousands that wait for their
+ * refusals, a flood would fill the memory. Node has no other public way.
  */
 const stopReading = (socket: Duplex): void => {
   const { _handle: handle } = socket as Duplex & { readonly _handle?: { readonly readStop?: () => void } }
@@ -137,11 +137,11 @@ const dismiss = (socket: Duplex, error: ApiError | typeof answered): boolean => 
 
 type Exchange = Readonly<{ request: IncomingMessage; response: ServerResponse }>
 
-/** Whose refusals are paced together. */
+/** The owner whose refusals share a rate limit. */
 export interface Refused {
   /** Of a request whose headers have been read. */
   readonly clientOf: (request: IncomingMessage) => string
-  /** Whether an address is one of the operator's proxies: whose the bytes are that it passed on is not known. */
+  /** Whether an address is one of the operator's proxies: the sender of the bytes that it passed on is unknown. */
   readonly isProxy: (address: string) => boolean
 }
 
@@ -190,7 +190,7 @@ export const makeRefusals = (
     goOn(socket)
   }
 
-  /** Refuses what is left of a request: unless it has its reply already, which the client would take for that of its next. */
+  /** Refuses the rest of a request, unless it has its reply: the client would take a second one for the next. */
   const refuseRest = (error: ApiError, socket: Duplex) => {
     // A refused connection stays open until its earlier requests have their replies, whatever else it sends.
     if (refused.has(socket) && connections.working(socket) > 0) return
@@ -205,7 +205,7 @@ export const makeRefusals = (
     refuse,
     isRefused: (socket: Duplex) => refused.has(socket),
     note: (request: IncomingMessage, response: ServerResponse) => latest.set(request.socket, { request, response }),
-    /** The request is through, or its reply: with both, nothing of it is kept any longer, least of all its trailers. */
+    /** The request or its reply is complete: with both, nothing of it is kept any longer, including its trailers. */
     forget: (socket: Duplex) => {
       const { request, response } = latest.get(socket) ?? {}
       if (request?.complete && response?.writableFinished) latest.delete(socket)

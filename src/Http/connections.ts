@@ -1,17 +1,18 @@
 /**
  * Which connections are open, and which one is closed when a limit is reached. A connection *waits* while the server
- * waits for its client: it is idle, a request is arriving, or a reply has not been taken. At its client's limit the connection
- * that has waited longest is closed in favour of a new one; at the limit of all, the one that has waited longest of the client
- * with most connections. So neither idle connections nor slow clients keep others out, and who has few connections keeps them,
- * however many others come. A connection whose request is being worked on is never closed; one whose request is held back to
- * slow its client down counts as waiting. A pure data structure: `listener.ts` and `requests.ts` report events to it and close
- * what it evicts.
+ * waits for its client: it is idle, a request is arriving, or a reply has not been taken. At its client's limit the
+ * connection that has waited longest is closed in favour of a new one; at the limit of all, the one that has waited
+ * longest of the client with most connections. So neither idle connections nor slow clients keep others out, and a
+ * client with few connections keeps them, however many others connect. A connection whose request is being worked on is
+ * never closed; one whose request is held back to slow its client down counts as waiting. A pure data structure:
+ * `listener.ts` and `requests.ts` report events to it and close what it evicts.
  */
 import { networkOf } from "./clientAddress.ts"
 
 /**
- * The most small pieces in which bodies may arrive on a connection before it gets a reply: chunks, or TCP segments. Each takes
- * the event loop a microsecond or more, however small it is. Of all bodies together, since one read may bring many requests.
+ * The most small pieces in which bodies may arrive on a connection before it gets a reply: chunks, or TCP segments.
+ * Each takes the event loop a microsecond or more, however small it is. Counted over all bodies, since one read may
+ * contain many requests.
  */
 const maxPieces = 512
 
@@ -24,7 +25,7 @@ const mostBytes = 96 * 1024
  */
 const mostFiller = 17 * 1024
 
-/** Bytes of a piece that is not small: the smallest usual TCP segment has 536, so no slow link makes smaller ones. */
+/** Minimum bytes of a piece that is not small: the smallest usual TCP segment has 536, even on a slow link. */
 const largePiece = 128
 
 /** Limits for connections that are open at the same time. */
@@ -44,10 +45,10 @@ interface Client<C> {
   open: number
   /** Bytes of replies that it has not taken. */
   unread: number
-  /** Whether a request of it had a reply, on a connection that is open or since which one always was. */
+  /** Whether a request of it had a reply, on an open connection or since it always had one open. */
   served: boolean
   readonly isProxy: boolean
-  /** Its connections that wait, in the order in which they began to. */
+  /** Its waiting connections, in the order in which they began to wait. */
   readonly waiting: Set<C>
 }
 
@@ -113,12 +114,12 @@ export class Connections<C> {
     return { admitted: true, evicted }
   }
 
-  /** How many of a connection's requests have no reply that was taken. */
+  /** The number of a connection's requests whose replies have not been taken. */
   working(connection: C): number {
     return this.#open.get(connection)?.working ?? 0
   }
 
-  /** How many of a connection's requests wait for a reply, however much of them has arrived. */
+  /** The number of a connection's requests that wait for a reply, complete or not. */
   unanswered(connection: C): number {
     return this.#open.get(connection)?.unanswered ?? 0
   }
@@ -138,7 +139,7 @@ export class Connections<C> {
     if (open.client.waiting.has(connection)) this.#wait(connection, open.client)
   }
 
-  /** The reply to a request that was `heard` is through. */
+  /** The reply to a request that was `heard` is complete. */
   replied(connection: C): void {
     const open = this.#open.get(connection)
     if (open === undefined) return
@@ -146,7 +147,7 @@ export class Connections<C> {
     open.pieces = 0
   }
 
-  /** A piece of a body has arrived, of so many bytes; false when there were too many that are small. */
+  /** A piece of a body has arrived, of so many bytes; false when too many were small. */
   piece(connection: C, bytes: number): boolean {
     const open = this.#open.get(connection)
     if (open === undefined) return true
@@ -156,7 +157,7 @@ export class Connections<C> {
     return open.pieces <= maxPieces
   }
 
-  /** Bytes have arrived, and are to be parsed. What there is too much of, if anything: of the request, or of filler. */
+  /** Bytes have arrived, and are to be parsed. Gives what exceeds its limit, if anything: the request, or filler. */
   arrived(connection: C, bytes: number): "bytes" | "filler" | undefined {
     const open = this.#open.get(connection)
     if (open === undefined) return undefined
@@ -237,7 +238,7 @@ export class Connections<C> {
     if (client.open === 0) this.#clients.delete(client.name)
   }
 
-  /** The greediest client that has a connection that waits. Looks at all of them: called at the limit only. */
+  /** The client with most connections, one of them waiting. Looks at all clients: called at the limit only. */
   #greediest(): Client<C> | undefined {
     let greediest: Client<C> | undefined
     for (const client of this.#clients.values()) {

@@ -10,7 +10,7 @@ import { boundUnknown, type Fields, foundBy, type Problems, shorten } from "./va
  */
 export type Decode<In> = (input: In, key: ApiKey | undefined) => Effect.Effect<unknown, Problems>
 
-/** Most items that any field of a body takes, and most characters that any header or parameter takes. */
+/** Maximum items of any field of a body, and maximum characters of any header or parameter. */
 const most = { items: 100, characters: 1_024 } as const
 
 const sizeOf = {
@@ -31,7 +31,7 @@ const compile = (schema: Schema.Schema.All, kind: Fields["kind"]) => {
   // `HttpApi` erases a schema's context. A few schemas need the request's key.
   const typed = schema as Schema.Schema<unknown, unknown, CurrentKey>
   const decode = Schema.decodeUnknown(typed, { errors: "all", onExcessProperty: "error" })
-  // Up to the first problem, which takes half the time: most have none.
+  // First only up to the first problem, which takes half the time: most requests have none.
   const decodeValid = Schema.decodeUnknown(typed, { errors: "first", onExcessProperty: "error" })
   const known = SchemaAST.getPropertySignatures(Schema.encodedSchema(typed).ast).map(({ name }) => String(name))
   const names = new Set(known)

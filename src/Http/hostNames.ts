@@ -1,6 +1,6 @@
 /**
- * Whether a server is called by a name of its own. A web page can give its own host name the server's address (DNS rebinding),
- * and a browser then lets it read what the server answers: the `Host` header still has the page's name.
+ * Whether a request names an own host of the server. A web page can give its own host name the server's address (DNS
+ * rebinding), and a browser then lets it read what the server answers: the `Host` header still has the page's name.
  */
 import type { IncomingHttpHeaders } from "node:http"
 import { isIP } from "node:net"

@@ -25,7 +25,7 @@ export interface ListenAddress {
 /** The address can never be listened on: a privileged port. */
 export class ListenFailed extends Data.TaggedError("ListenFailed")<{ readonly message: string }> {}
 
-/** The port is taken, or the host is not (yet) known, or not one of this machine. A later try may succeed. */
+/** The port is in use, or the host is not (yet) known, or not one of this machine. A later try may succeed. */
 export class AddressUnavailable extends Data.TaggedError("AddressUnavailable")<{ readonly message: string }> {}
 
 // Without a reachable name server the system reports EAI_AGAIN even for a name that does not exist.
@@ -64,7 +64,7 @@ const defaults: Front = {
   perClient: 256,
   // Dozens of the longest lists.
   unreadPerClient: 16 * 1024 * 1024,
-  // For one client alone 56 of the largest.
+  // For one client, 56 of the largest.
   bodies: 32 * 1024 * 1024,
   isProxy: () => false,
   clientOf: ({ socket }) => networkOf(socket.remoteAddress ?? "")
@@ -85,8 +85,9 @@ const refusalReserve = 256
 const lastRequestsTime = "100 millis"
 
 /**
- * Connections that the system keeps until they are accepted; it takes fewer where `net.core.somaxconn` is lower. Beyond it a
- * client hears nothing, and asks again after a second: one turn of the event loop in a flood brings more than Node's 511.
+ * Connections that the system keeps until they are accepted; it takes fewer where `net.core.somaxconn` is lower. Beyond
+ * it a client gets no reply, and retries after a second: one turn of the event loop in a flood brings more than Node's
+ * 511.
  */
 const backlog = 4_096
 
@@ -131,12 +132,12 @@ export const serveHttp = Effect.fnUntraced(function* (
   // `respond` checks the Host header, and replies in JSON.
   const server = createServer({ ...times, requireHostHeader: false }, requests.take)
   server.timeout = answerTimeout
-  // Node would leave out those beyond a number, and obey them all the same: a client could hide headers from all checks.
+  // Node would omit those beyond a number, and still obey them: a client could hide headers from all checks.
   server.maxHeadersCount = 0
   server.maxConnections = front.total + refusalReserve
   const [serveConnection] = server.listeners("connection")
   server.removeAllListeners("connection").on("connection", (socket) => {
-    // It was reset before it was accepted. A flood of such costs little without a parser for each.
+    // It was reset before it was accepted. Without a parser for each, a flood of these costs little.
     if (socket.remoteAddress === undefined) return socket.destroy()
     serveConnection?.call(server, socket)
     const admission = connections.admit(socket, socket.remoteAddress)

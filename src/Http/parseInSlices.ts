@@ -1,6 +1,6 @@
 import type { Socket } from "node:net"
 
-/** Bytes that are parsed before it is looked whether to go on: the length of an ordinary request. */
+/** Bytes that are parsed between two checks whether to go on: the length of an ordinary request. */
 const slice = 1024
 
 /**
@@ -15,7 +15,7 @@ export const parseInSlices = (socket: Socket, isWanted: (bytes: number) => boole
   const parsers = socket.listeners("data")
   socket.removeAllListeners("data").on("data", (bytes: Buffer) => {
     for (let at = 0; at < bytes.length && !socket.destroyed; at += slice) {
-      // Too much is unread: of replies by the client, or of a body here.
+      // Too much is unread: replies by the client, or a body here.
       if (socket.isPaused()) return void socket.unshift(bytes.subarray(at))
       const next = bytes.subarray(at, at + slice)
       if (!isWanted(next.length)) return

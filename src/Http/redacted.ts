@@ -1,7 +1,7 @@
 import { Option, Predicate, Schema, SchemaAST } from "effect"
 import { inLogOf } from "../Domain/inLog.ts"
 
-/** Most bytes of a request's body that its log keeps, and most characters of a text in it. */
+/** Maximum bytes of a request's body in the log, and maximum characters of a text in it. */
 const mostBytes = 1024
 const longestText = 64
 
@@ -25,10 +25,10 @@ export const cutToBytes = (text: string): string => {
     .slice(0, mostBytes)
 }
 
-/** Most fields that an endpoint does not have of which the log keeps the name. */
+/** Maximum number of unknown fields whose names the log keeps. */
 const mostUnknown = 10
 
-/** A name that the endpoint does not have may be a secret itself: of it the log keeps a word's start. */
+/** An unknown field's name may be a secret itself: the log keeps only the start of a word of it. */
 const shownName = (name: string): string => {
   const [word = ""] = /^[A-Za-z_-]{0,12}/.exec(withoutSecrets(name.slice(0, longestText))) ?? []
   return word === name ? word : `${word}…`

@@ -3,7 +3,7 @@ import { Effect, FiberRef } from "effect"
 import type { HttpReply } from "./HttpReply.ts"
 import type { ObservedRoute } from "./PageHandler.ts"
 
-/** What the checks of a request have found out about it so far. */
+/** The results of a request's checks so far. */
 interface Traced {
   readonly route: ObservedRoute | undefined
 }

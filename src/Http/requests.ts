@@ -104,7 +104,7 @@ export interface RequestLimits {
   readonly answerTimeout: number
   /** Bytes of request bodies that are kept for all clients together. */
   readonly bodies: number
-  /** Whose a request's body is. */
+  /** The client of a request's body. */
   readonly clientOf: (request: IncomingMessage) => string
 }
 
@@ -143,7 +143,7 @@ export const makeRequests = (
   let unanswered = 0
   let onNone: (() => void) | undefined
   const streaming = new Set<Fiber.RuntimeFiber<void>>()
-  /** Replies that were there as soon as their requests had been read. */
+  /** Replies that were ready as soon as their requests had been read. */
   let ready: Array<() => void> = []
 
   const sendReady = () => {
@@ -153,8 +153,8 @@ export const makeRequests = (
   }
 
   /**
-   * Sends once the event loop has read whatever has come. Each reply is a system call that wakes its client: between the requests of
-   * a turn, these take twice the time.
+   * Sends once the event loop has read all that has arrived. Each reply is a system call that wakes its client:
+   * interleaved with the requests of a turn, these take twice the time.
    */
   const sendSoon = (send: () => void) => {
     if (ready.push(send) === 1) setImmediate(sendReady)
@@ -204,7 +204,7 @@ export const makeRequests = (
     if (refusals.isRefused(socket)) return
     if (request.rawHeaders.length > 2 * maxHeaders) return refusals.refuse(tooManyHeaders, socket, request)
     if (!versions.has(request.httpVersion)) return refusals.refuse(unknownVersion, socket, request)
-    // Behind a delayed request none is accepted: all would be delayed, and each costs memory.
+    // No request is accepted behind a delayed one: all would be delayed, and each costs memory.
     if (connections.isHeld(socket) || connections.unanswered(socket) >= maxPipelined) {
       return refusals.refuse(tooManyAtOnce, socket, request)
     }
@@ -276,7 +276,7 @@ export const makeRequests = (
       send(errorReply(shuttingDown, requestId))
       return receiving.drop()
     }
-    // A request is delayed when it is refused, or after its body: what else it sends is not wanted.
+    // A request is delayed when it is refused, or after its body: the rest of its input is not wanted.
     const delay: Hold = (wait) => {
       receiving.drop()
       return hold(socket, wait)

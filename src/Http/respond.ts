@@ -53,7 +53,7 @@ const methodNotAllowed = (route: Route) => {
   return new ApiError({ code: "METHOD_NOT_ALLOWED", message: `This path takes ${allow}.`, headers: { allow } })
 }
 
-/** What an idempotency key counts for: a method and a path with its ids. */
+/** The scope of an idempotency key: a method and a path with its ids. */
 const scopeOf = (method: string, { path }: Route, params: Readonly<Record<string, string>>): string =>
   `${method} ${path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ""))}`
 
@@ -104,7 +104,7 @@ const headerOf = ({ headers }: IncomingMessage, name: string): string | undefine
   return typeof value === "string" ? value : undefined
 }
 
-/** Goes on with what is there already, without a fiber's steps: most checks need to wait for nothing. */
+/** Continues synchronously, without a fiber's steps: most checks need not wait. */
 const settled = <A, E, B, E2>(checked: Effect.Effect<A, E>, next: (value: A) => Effect.Effect<B, E2>) => {
   if (!Either.isEither(checked)) return Effect.flatMap(checked, next)
   // Sound: an Either is the effect of its own type.
@@ -134,7 +134,7 @@ const sharedReplyOf = (operation: ServedOperation, answer: HttpAnswer<unknown>):
   return shared
 }
 
-/** What the checks have found out about a request. The reply and the metrics need it even when a later check fails. */
+/** The results of a request's checks. The reply and the metrics need it even when a later check fails. */
 interface Findings {
   /** When the last of the request arrived: the time that a slow client takes is not the server's. */
   startedAt: bigint
@@ -158,8 +158,8 @@ export type Respond = (
 ) => Effect.Effect<HttpReply>
 
 /**
- * Makes the function that replies. `withoutKey` gives requests without an accepted key their turns; `pages` answer their
- * paths themselves; `note` logs what a key authenticated.
+ * Makes the function that replies. `withoutKey` schedules requests without an accepted key; `pages` answer their own
+ * paths; `note` logs authenticated requests.
  */
 export const makeRespond = Effect.fnUntraced(function* (
   router: Router,
@@ -208,7 +208,7 @@ export const makeRespond = Effect.fnUntraced(function* (
       }
     )
 
-  /** Work for a request without an accepted key, at its owner's turn. */
+  /** Runs work for a request without an accepted key, at its owner's turn. */
   const atTurn = <A, E>(owner: Sharer, hold: Hold, work: Effect.Effect<A, E>, refused: Effect.Effect<A, E>) =>
     withoutKey === undefined ? work : withoutKey.run(owner, hold, work, refused)
 

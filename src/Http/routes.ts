@@ -1,8 +1,8 @@
 /**
- * Puts the API's definition and its handlers together. `makeRouter` reflects every endpoint once, at the start, into an
+ * Combines the API's definition and its handlers. `makeRouter` reflects every endpoint once, at the start, into an
  * operation with its permissions and decoders; the router then finds the route of a path without looking at the
- * definition again. It fails at the start when an endpoint has no handler, or has a permission without a key or the other
- * way round.
+ * definition again. It fails at the start when an endpoint has no handler, or has a permission without a key or the
+ * other way round.
  */
 import type { IncomingHttpHeaders } from "node:http"
 import { HttpApi, type HttpApiGroup, HttpApiSchema } from "@effect/platform"
@@ -39,7 +39,7 @@ export interface ServedOperation {
   /** The permissions that the key needs; empty on public routes. */
   readonly permissions: ReadonlyArray<Permission>
   readonly takesBody: boolean
-  /** What the log of requests keeps of a body. */
+  /** The redacted body for the log of requests. */
   readonly redact: Redact
   readonly successStatus: number
   /** The Content-Type of its success, unless that is JSON. */

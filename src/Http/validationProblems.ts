@@ -4,7 +4,7 @@ import { closest } from "../Domain/suggestion.ts"
 
 /** Most problems that a response lists. */
 const maxProblems = 100
-/** In how many problems an unknown name is compared with the known ones. */
+/** Maximum number of problems in which an unknown name is compared with the known ones. */
 const maxSuggestions = 20
 const maxNameLength = 60
 
@@ -39,7 +39,7 @@ export interface Fields {
   readonly known: ReadonlyArray<string>
 }
 
-/** A part of a request, as much of it as is decoded. */
+/** A part of a request, as far as it is decoded. */
 export interface BoundedInput<A> {
   readonly input: A
   /** Unknown fields that were left out. */

@@ -1,8 +1,8 @@
 /**
- * The way of every request without an accepted key: pages, public documents, paths that do not exist, and refused keys.
- * Together they have a share of the event loop (`LoopShare.ts`), fairly by the client's network, so that however many
- * clients ask, requests with a key and the workers go first. What a request costs is measured around each stretch in which
- * it keeps the loop. Requests that wait run between two turns of the loop, so that others always come in between.
+ * Schedules every request without an accepted key: pages, public documents, unknown paths, and refused keys. Together
+ * they have a share of the event loop (`LoopShare.ts`), fairly by the client's network, so that however many clients
+ * ask, requests with a key and the workers go first. What a request costs is measured around each stretch in which it
+ * keeps the loop. Requests that wait run between two turns of the loop, so that others always come in between.
  */
 import { performance } from "node:perf_hooks"
 import { Effect, FiberRef, Runtime, type Scheduler, Stream } from "effect"
@@ -18,13 +18,13 @@ export const overloaded = new ApiError({
   headers: { "retry-after": "5" }
 })
 
-/** For how long those that wait may run in one turn of the event loop, after a turn of so many milliseconds. */
+/** How long waiting requests may run in one turn of the event loop, after a turn of so many milliseconds. */
 const sliceAfter = (turn: number): number => Math.min(10, Math.max(2, turn / 4))
-/** Most that are refused in one turn: each reply takes time too. */
+/** Maximum refusals in one turn: each reply takes time too. */
 const mostRefused = 8
-/** So many do not wait for long while there is time: their connections do not count as waiting. */
+/** While there is time, this many do not wait for long: their connections do not count as waiting. */
 const soon = 64
-/** How often those are looked at that wait, milliseconds: the loop may have been idle meanwhile. */
+/** How often waiting requests are checked, milliseconds: the loop may have been idle meanwhile. */
 const lookInterval = 5
 
 interface Turn {
@@ -44,7 +44,7 @@ export interface WithoutKey {
   readonly measured: (owner: Sharer, rest: Pieces) => Pieces
 }
 
-/** The time and for how much of it the event loop has been idle, milliseconds since some moment. */
+/** The time, and how much of it the event loop was idle; milliseconds since an arbitrary moment. */
 export interface LoopTime {
   readonly now: () => number
   readonly idle: () => number
@@ -66,7 +66,7 @@ export const makeWithoutKey = Effect.fnUntraced(function* (time?: LoopTime) {
   let lookedAt = now()
   let slice = sliceAfter(0)
   let usedInTurn = 0
-  /** A request was let in and has not run yet: what it takes is not known. */
+  /** A request was admitted and has not run yet: its cost is not known. */
   let isStarting = false
 
   const runNext = () => {

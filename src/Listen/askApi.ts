@@ -8,10 +8,10 @@ export interface ListenApi {
   readonly agent: Agent
 }
 
-/** The API refused the request for good. `message` has its error. */
+/** The API refused the request permanently. `message` has its error. */
 export class ApiRefused extends Data.TaggedError("ApiRefused")<{ readonly message: string }> {}
 
-/** No response, or one that is worth a retry. */
+/** No response, or a retryable one. */
 export class ApiUnavailable extends Data.TaggedError("ApiUnavailable")<{ readonly message: string }> {}
 
 /** Until the response's headers. */

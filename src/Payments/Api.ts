@@ -93,7 +93,7 @@ const QuoteId = must("be the id of a quote", Schema.String, {
   log: "hidden"
 })
 
-/** What `POST /v1/payments` takes. */
+/** The input of `POST /v1/payments`. */
 export const CreatePaymentBody = Schema.Struct({
   merchantRef: merchantRef("Your own reference, once for ever in an account and mode"),
   amount: Amount,
@@ -152,8 +152,8 @@ export const ListPaymentsQuery = Schema.Struct({
 })
 
 /**
- * What `POST /v1/payments/:id/cancel` takes: nothing. A struct without fields would accept anything, a body of other fields
- * among them.
+ * The input of `POST /v1/payments/:id/cancel`: none. A struct without fields would accept anything, including other
+ * fields.
  */
 export const CancelPaymentBody = Schema.Record({
   key: Schema.String,

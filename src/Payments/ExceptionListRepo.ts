@@ -1,4 +1,4 @@
-/** Lists of exceptions: what is shown with payments, what operators have to decide on, and an owner's own. Only reads. */
+/** Lists of exceptions: those shown with payments, those for operators to decide, and an owner's own. Only reads. */
 import { Array as Arr, Effect } from "effect"
 import type { ShownExceptions } from "../Domain/AccountedPayment.ts"
 import type { ChainName, Mode } from "../Domain/Chain.ts"
@@ -37,10 +37,10 @@ export const countOpenOfKind = (db: Db, mode: Mode, kind: ExceptionKind) =>
     (row) => row?.count ?? 0
   )
 
-/** Exceptions that an answer shows with a payment at most. */
+/** Maximum number of exceptions that a response shows with a payment. */
 export const shownInAnswers = 100
 
-/** What an answer shows of a payment's exceptions. */
+/** The exceptions of a payment in a response. */
 export const shownWith = (db: Db, payment: PaymentId) => firstOfPayment(db, payment, shownInAnswers)
 
 /** The same for each of several payments, in one query. */

@@ -44,7 +44,7 @@ export interface ExceptionCursor {
   readonly payment: PaymentId | undefined
 }
 
-/** What was found, less the refunded money that `withoutSentBack` could not take out of the receipts. */
+/** The exceptions found, less refunded money that `withoutSentBack` could not subtract from the receipts. */
 const outstanding = (
   known: ReadonlyMap<string, PaymentException>,
   found: ReadonlyArray<ExceptionContent>
@@ -54,7 +54,7 @@ const outstanding = (
     return amount > 0n ? [{ ...one, amount }] : []
   })
 
-/** What was found, and of each open exception as much as is still reported. */
+/** The exceptions found, and the part of each open exception that is still reported. */
 const withHeld = (
   stored: ReadonlyArray<PaymentException>,
   found: ReadonlyArray<ExceptionContent>,
@@ -73,8 +73,8 @@ const withHeld = (
 }
 
 /**
- * Opens an exception, or opens a closed one again, with that amount; what was sent back of it before stays noted. `at` in
- * Unix milliseconds.
+ * Opens an exception, or reopens a closed one, with that amount; earlier refunds of it stay recorded. `at` in Unix
+ * milliseconds.
  *
  * @param isChange whether there is an event for it
  */
@@ -111,10 +111,10 @@ export const open = (place: ExceptionCursor, one: ExceptionContent, at: number, 
   )
 
 /**
- * Brings the stored exceptions of an address in line with its receipts: opens new ones and those whose money is there again,
- * and closes as `gone` those whose money is not there any more. An accepted one stays closed unless it is more money by now.
- * Refunded money is not in `found` any more; anything found under such a key is further money, and open. Gives the exceptions
- * that were opened.
+ * Brings the stored exceptions of an address in line with its receipts: opens new ones and those whose money is back,
+ * and closes as `gone` those whose money is no longer there. An accepted one stays closed unless its money has grown.
+ * Refunded money is not in `found` any more; anything found under such a key is further money, and open. Gives the
+ * exceptions that were opened.
  *
  * @param stored all exceptions stored for the address
  * @param found the exceptions by corroborated receipts

@@ -1,6 +1,6 @@
 /**
- * What the configuration must not drop: the chains and tokens of open payments, and chains with undecided money: what only
- * one of a chain's providers reports, and no person has decided on. Without the chain it would be in no list.
+ * What the configuration must not drop: the chains and tokens of open payments, and chains with undecided money, which
+ * only one provider reports and no person has decided on. Without the chain it would be in no list.
  */
 import { Effect } from "effect"
 import type { Network } from "../Domain/Chain.ts"
@@ -12,7 +12,7 @@ const isUndecided = `canonical = 1 AND corroborated = 0 AND dust IS NULL AND tx_
   AND NOT EXISTS (SELECT 1 FROM exceptions WHERE payment_id = receipts.payment_id AND chain = receipts.chain
     AND tx_hash = receipts.tx_hash AND closed_at IS NOT NULL)`
 
-/** What some payments need of the configuration: a chain and, where they ask for one, a token there. */
+/** A requirement of payments on the configuration: a chain and, where they ask for one, a token there. */
 export interface OpenNeed extends Network {
   /** Null for the chain's own coin, as is `contract`. */
   readonly symbol: string | null
@@ -47,7 +47,9 @@ export const selectOpenNeeds = `
   SELECT chain, mode, NULL, NULL, 0, NULL, NULL, json_group_array(DISTINCT coalesce(payment_id, address)) FROM receipts WHERE ${isUndecided}
   GROUP BY chain, mode`
 
-/** Lets undecided money of a chain count no more. Gives the payment of each receipt, undefined where it is lost. A scan that finds it brings it back. */
+/**
+ * Drops undecided money of a chain, until a scan finds it again. Gives each receipt's payment, undefined where lost.
+ */
 export const dropUndecided = ({ chain, mode }: Network) =>
   Effect.flatMap(Tx, (tx) =>
     Effect.map(

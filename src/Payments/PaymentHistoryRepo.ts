@@ -31,8 +31,8 @@ export const events = (db: Db, payment: PaymentId) =>
   )
 
 /**
- * Why a receipt does not count: two providers deny it, its chain was given up before a second one had it, or a reorg has
- * orphaned it.
+ * Why a receipt does not count: two providers deny it, its chain was abandoned before a second one had it, or a reorg
+ * has orphaned it.
  */
 export type Uncounted = "denied" | "given_up" | "orphaned"
 
@@ -40,8 +40,8 @@ type ReceiptKey = Pick<Receipt, "chain" | "blockHash" | "address" | "position">
 
 const keyOf = ({ address, blockHash, chain, position }: ReceiptKey) => `${chain} ${blockHash} ${address} ${position}`
 
-// The audit log keeps every act. What is given up with a chain: `dropUndecided` in OpenNeedsRepo.ts. Money that a reorg has
-// moved into another block is not.
+// The audit log keeps every act. An abandoned chain drops what `dropUndecided` in OpenNeedsRepo.ts says, but not money
+// that a reorg has moved into another block.
 const wasGivenUp = `corroborated = 0 AND tx_hash IS NOT NULL
   AND (gone.chain <> (SELECT chain FROM payments WHERE id = gone.payment_id)
     OR EXISTS (SELECT 1 FROM exceptions WHERE payment_id = gone.payment_id AND kind = 'unattributed'

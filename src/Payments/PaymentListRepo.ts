@@ -39,9 +39,9 @@ export interface ListFilter {
 type Condition = readonly [sql: string, ...params: ReadonlyArray<Param>]
 
 /**
- * The payments that a transaction has to do with: it brought a receipt of theirs, in whatever block, or they show it. A
- * transaction that a reorg orphaned counts too: a webhook may have named it. A transaction's payments are few: they are
- * found first, and looked up by their ids, of which the first index is.
+ * The payments of a transaction: it brought a receipt of theirs, in any block, or they show it. A transaction that a
+ * reorg orphaned counts too: a webhook may have named it. A transaction's payments are few: they are found first, and
+ * looked up by their ids, of which the first index is.
  */
 const ofTransaction = (txHash: string): Condition => [
   `(SELECT payment_id FROM receipts INDEXED BY receipts_transaction
@@ -111,7 +111,7 @@ export const list = (db: Db, owner: Owner, filter: ListFilter) => {
   return Effect.map(db.all<PaymentRow>(sql, [...params, limit]), (rows) => rows.map(fromRow))
 }
 
-/** What became of a payment, for sums. */
+/** The outcome of a payment, for sums. */
 export interface Result extends Cursor {
   readonly status: PaymentStatus
   readonly failureReason: FailureReason | null
@@ -120,14 +120,14 @@ export interface Result extends Cursor {
   /** Base units, as text: what is asked for, and of a confirmed payment what came in its currency where that is known. */
   readonly amount: string
   readonly received: string | null
-  /** What came on top of it and was accepted: base units of its currency, separated by commas. */
+  /** Additional accepted money: base units of its currency, separated by commas. */
   readonly surplus: string | null
-  /** The worth of what was asked for, USD; null where no price was known. */
+  /** The requested amount in USD; null where no price was known. */
   readonly usdValue: string | null
   readonly confirmedAt: number | null
 }
 
-/** What became of an owner's payments that were created at `since` or later: so many behind `after`, newest first. */
+/** The outcomes of an owner's payments that were created at `since` or later: a page behind `after`, newest first. */
 export const results = (db: Db, { account, mode }: Owner, since: number, after: Cursor | undefined, limit: number) =>
   db.all<Result>(
     `SELECT created_at AS createdAt, sequence, status, failure_reason AS failureReason, currency, chain, amount,
@@ -152,7 +152,7 @@ export const references = (db: Db, payments: ReadonlyArray<PaymentId>) =>
 
 const hashForm = /^0x[0-9a-fA-F]{64}$/
 
-/** What may be meant by a text, the most exact first. */
+/** The possible meanings of a text, the most exact first. */
 const searchesOf = (text: string): ReadonlyArray<readonly [from: string, ...where: Condition]> => {
   const address = toChecksummed(text)
   const byTransaction = hashForm.test(text) ? [ofTransaction(text.toLowerCase())] : []

@@ -72,8 +72,8 @@ const select = (db: Db, rest: string, params: ReadonlyArray<Param>) =>
 const inOrder = "ORDER BY block_number, place, position"
 
 /**
- * A transaction is in one block. Beside its corroborated receipts, those of another block, which one provider alone reports,
- * count for nothing: money that was sent back would count again, and what is there would count twice.
+ * A transaction is in one block. Beside its corroborated receipts, those of another block that only one provider
+ * reports do not count: refunded money would count again, and present money twice.
  */
 const inOneBlock = (receipts: ReadonlyArray<Receipt>): ReadonlyArray<Receipt> => {
   const blocks = new Map<string, string>()

@@ -174,7 +174,7 @@ export const settlementLayer = Layer.effect(
       const due = [...(yield* Repo.detectingDownTo(tx, network, horizon.head - horizon.confirmations + 1)), ...reorged]
       for (const payment of due) if (!changed.has(payment.id)) yield* settlePayment(payment, horizon, now, false)
       if (changed.has(undefined)) yield* updateUnknownMoney(network, now)
-      // Native payments are looked at again until a balance reconciliation has covered the reorg.
+      // Native payments are checked again until a balance reconciliation has covered the reorg.
       const awaitsReconciliation = reorged.some(({ currency }) => currency === nativeToken(network.chain))
       const reconciled = awaitsReconciliation ? Math.max(above, Math.min(final, finalWhenCompared(horizon))) : final
       // So are payments that have a receipt which may still be corroborated.
@@ -200,7 +200,7 @@ export const settlementLayer = Layer.effect(
       tx.afterCommit(forget)
     })
 
-    /** Tells whether all other chains of the mode, on which a payment may have been paid by mistake, have been reconciled. */
+    /** Whether all other chains of the mode, on which a payment may have been paid by mistake, have been reconciled. */
     const elsewhere = Effect.fnUntraced(function* (db: Db, network: Network, now: number) {
       const others = settings.chains.filter((chain) => chain.mode === network.mode && chain.chain !== network.chain)
       const scans = yield* Effect.forEach(others, (chain) => LedgerRepo.scan(db, chain), { concurrency: 1 })
@@ -238,7 +238,7 @@ export const settlementLayer = Layer.effect(
 
     /** Ends the payments that are over on one chain, a chunk a commit. */
     const expireChain = Effect.fn("Settlement.expireChain")(function* (network: Network) {
-      // Checked with the reader first: mostly there is nothing to do, and the writer is not held up.
+      // Checked with the reader first: mostly nothing is due, and the writer is not blocked.
       if (!(yield* anyOver(network))) return
       let cursor = start
       while (true) {

@@ -1,8 +1,8 @@
 /**
  * Brings the dust sums of an address up to date with its receipts, before they are settled, inside the transaction that
- * changed them. Code that stores, orphans or corroborates a receipt needs to know nothing of sums: the row itself shows
- * (`unsettled`) that it differs from what was summed up. Settlement calls this for payments, `syncUnknown` for addresses
- * whose payment is lost.
+ * changed them. Code that stores, orphans or corroborates a receipt need not know of sums: the row itself shows
+ * (`unsettled`) that it differs from what was summed up. Settlement calls this for payments, `syncUnknown` for
+ * addresses whose payment is lost.
  */
 import { type BigDecimal, Effect } from "effect"
 import type { Mode } from "../Domain/Chain.ts"
@@ -32,7 +32,7 @@ type SumKey = Pick<DustSum, "chain" | "currency" | "kind" | "corroborated">
 const nameOf = ({ corroborated, chain, currency, kind }: SumKey): string =>
   `${chain} ${kind} ${corroborated} ${currency}`
 
-/** Removes from the sums what they hold of a receipt, and adds the receipt as it is now. */
+/** Subtracts a receipt's former share from the sums, and adds the receipt as it is now. */
 const book = (sums: Map<string, DustSum>, receipt: Receipts.Unsettled, ended: boolean): void => {
   const {
     address,

@@ -1,4 +1,4 @@
-/** What exceptions are made of: one for each currency of each transaction, of each block where none is known, and of dust. */
+/** The contents of exceptions: one per currency of each transaction, of each block where none is known, and of dust. */
 import { sum } from "../Domain/Amount.ts"
 import type { ChainName } from "../Domain/Chain.ts"
 import {
@@ -78,8 +78,8 @@ export const apartOf = (
     : []
 
 /**
- * Takes the money of open exceptions out of on-time receipts, as much as each is open for. Gives the other receipts, and the
- * exceptions with what there is of them.
+ * Subtracts the money of open exceptions from on-time receipts, up to each one's open amount. Gives the remaining
+ * receipts, and the exceptions with the amounts found.
  */
 export const withoutApart = (
   { chain }: Payment,

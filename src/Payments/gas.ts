@@ -1,7 +1,7 @@
 /**
- * Gas at the address of a token payment: native coin that the operator sends there to collect the tokens with, which is no
- * exception. What a customer may have sent is none: coin from before the payment's end, before the first token on that
- * chain, or beyond what a transfer of a token costs.
+ * Gas at the address of a token payment: native coin that the operator sends there to collect the tokens with, which is
+ * no exception. Coin that a customer may have sent is not gas: from before the payment's end, before the first token on
+ * that chain, or beyond the cost of a token transfer.
  */
 import { type ChainName, chainTraits } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
@@ -41,7 +41,7 @@ export const withoutGas = (payment: Payment, receipts: ReadonlyArray<Receipt>): 
   return receipts.filter((receipt) => {
     const { amount, chain, dust } = receipt
     const at = arrived(receipt)
-    // The end has the time of this machine's clock, which may be behind: what was seen before came before.
+    // The end has the time of this machine's clock, which may be behind: money seen before it came before it.
     const isAfter = at > from && seen(receipt) > from
     const isToCollect = at > (firstTokens.get(chain) ?? Number.POSITIVE_INFINITY)
     return !(isCoin(receipt) && dust === undefined && isAfter && isToCollect && amount <= chainTraits[chain].mostGas)

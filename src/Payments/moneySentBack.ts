@@ -1,7 +1,7 @@
 /**
- * Takes money that operators have already decided on out of the receipts, before exceptions are derived from them: refunded
- * money, which pays for nothing any more, and money that was accepted without a transaction, which opens no exception when
- * its transaction is found later. Pure; called by `storeTransitions.ts`.
+ * Subtracts money that operators have already decided on from the receipts, before exceptions are derived from them:
+ * refunded money, which no longer counts, and money that was accepted without a transaction, which opens no exception
+ * when its transaction is found later. Pure; called by `storeTransitions.ts`.
  */
 import { sum } from "../Domain/Amount.ts"
 import {
@@ -17,10 +17,7 @@ import {
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 
-/**
- * Takes `amount` out of the receipts that match, from the newest blocks first: money in earlier ones may be what is not
- * decided on yet.
- */
+/** Subtracts `amount` from the matching receipts, newest blocks first: money in earlier ones may be undecided. */
 const takeOut = (
   receipts: ReadonlyArray<Receipt>,
   amount: bigint,
@@ -40,7 +37,7 @@ const takeOut = (
   })
 }
 
-/** Takes the money of one exception without a transaction out of the receipts, as much as was decided on. */
+/** Subtracts the decided money of one exception without a transaction from the receipts. */
 const without = (
   receipts: ReadonlyArray<Receipt>,
   { amount, block, chain, currency, openedAt }: Decided
@@ -60,7 +57,7 @@ const without = (
   return takeOut(takeOut(receipts, amount, isSeen), amount - (seen < amount ? seen : amount), isFound)
 }
 
-/** An exception without a transaction; `amount` is what was decided on. */
+/** An exception without a transaction; `amount` is the decided amount. */
 interface Decided extends PaymentException {
   readonly block: number
 }
@@ -105,7 +102,7 @@ const dustOf = (kind: ExceptionKind): Receipt["dust"] => {
   return kind === "wrong_token" || kind === "wrong_chain" || kind === "unknown_payment" ? "stray" : "paying"
 }
 
-/** Takes the refunded money of one transaction, or of dust, out of the receipts, in any block. */
+/** Subtracts the refunded money of one transaction, or of dust, from the receipts, in any block. */
 const withoutReturned = (receipts: ReadonlyArray<Receipt>, exception: PaymentException): ReadonlyArray<Receipt> => {
   const { chain, currency, kind, sentBack, txHash } = exception
   const matches = (receipt: Receipt) =>
@@ -131,8 +128,8 @@ export const sinceAccepted = (
   })
 
 /**
- * The receipts without refunded money: it pays for nothing any more, even if a reorg orphans other money or mines it again,
- * and opens no exception when its transaction is found later. Money beyond the refunded amount stays.
+ * The receipts without refunded money: it no longer counts, even if a reorg orphans other money or mines it again, and
+ * opens no exception when its transaction is found later. Money beyond the refunded amount stays.
  */
 export const withoutSentBack = (
   receipts: ReadonlyArray<Receipt>,

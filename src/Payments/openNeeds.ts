@@ -13,7 +13,7 @@ export interface UnmetNeed {
   readonly remedy: string
 }
 
-/** Payments with undecided money that are listed at most. */
+/** Maximum number of listed payments with undecided money. */
 const mostListed = 10
 
 const asked = (payments: number, what: string): ReadonlyArray<string> =>
@@ -43,10 +43,10 @@ const unmet = (at: string, needs: ReadonlyArray<string>, { chain, mode }: Networ
 })
 
 /**
- * What a configuration lacks of what payments need: their chains, the contracts of the tokens that open ones ask for, chains
- * with undecided money, the id of the chain that has been read, and the decimals by which amounts were taken. A payer who
- * has scanned a code pays that contract on that chain, whatever the configuration says since. A wallet is not needed:
- * addresses are stored, and watched without it.
+ * The requirements of payments that a configuration lacks: their chains, the contracts of the tokens that open ones ask
+ * for, chains with undecided money, the id of the chain that has been read, and the decimals by which amounts were
+ * taken. A payer who has scanned a code pays that contract on that chain, whatever the configuration says since. A
+ * wallet is not needed: addresses are stored, and watched without it.
  */
 export const unmetNeeds = (
   chains: ReadonlyArray<ChainSettings>,

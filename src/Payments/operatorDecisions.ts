@@ -1,7 +1,7 @@
 /**
- * The decisions of operators that no rule makes: `accept` confirms a payment with the money that came for it, `abandon` ends
- * the open payments of a chain that is given up, and drops what is undecided on it. Both may be repeated. `refunds.ts` has the third one, and `decisions/` those
- * on one exception alone. Called by the control socket's handlers, on behalf of `tilld payments …`.
+ * Manual decisions of operators: `accept` confirms a payment with the money that came for it, `abandon` ends the open
+ * payments of a chain, and drops its undecided money. Both are idempotent. `refunds.ts` has the third one, and
+ * `decisions/` those on one exception alone. Called by the control socket's handlers, on behalf of `tilld payments …`.
  *
  * A payment is accepted for a transaction that the ledger has, or for one that the operator names: a named one that the
  * ledger does not know is proven on the chain first.
@@ -32,7 +32,7 @@ import { receiptsLeft, reportExceptions, storeTransitions } from "./storeTransit
 /** Payments that one commit ends at most. */
 const abandonChunk = 100
 
-/** `repeated`: the decision had been made before. `completed`: before without its transaction, which is all that is new. */
+/** `repeated`: the decision had been made before. `completed`: only its transaction is new. */
 export type Made = "decided" | "completed" | "repeated"
 
 /** The result of a decision. */

@@ -1,4 +1,4 @@
-/** Payments as operators see them: the merchant's view, and what is stored besides. */
+/** Payments as operators see them: the merchant's view, and further stored facts. */
 import { Schema } from "effect"
 import { maybe } from "../Auth/inputFields.ts"
 import { ChainName, Mode } from "../Domain/Chain.ts"

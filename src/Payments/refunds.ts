@@ -1,6 +1,6 @@
 /**
- * Records refunds: tilld cannot spend, so that operators send money back with their own wallets and say so with
- * `tilld payments refunded`. Further money may arrive between their look at the exceptions and the command. Therefore only
+ * Records refunds: tilld cannot spend, so operators send money back with their own wallets and record it with `tilld
+ * payments refunded`. Further money may arrive between their reading of the exceptions and the command. Therefore only
  * the named exceptions, or the only open one, are closed, and only for the amount that was sent back.
  */
 import { Clock, Effect } from "effect"
@@ -15,13 +15,13 @@ import * as Repo from "./PaymentsRepo.ts"
 import { countedMoney, isNotedOfCounted, nothingCounts, refundCounted } from "./refundsWhileOpen.ts"
 import { total } from "./statusMachine.ts"
 
-/** What was sent back. */
+/** A refund. */
 export interface ReturnedMoney {
   /** Ids; empty for the only one that is open. */
   readonly exceptions: ReadonlyArray<string>
   /** Base units; undefined for all of each exception. */
   readonly amount: bigint | undefined
-  /** Of what counts for an open payment, and of no exception. */
+  /** A refund of money that counts for an open payment, and of no exception. */
   readonly counted?: boolean
   /** The transaction that sent it, and a note. */
   readonly detail?: Exceptions.DecisionDetail
@@ -41,7 +41,7 @@ export const described = (exception: PaymentException): string => {
 
 const unclear = (message: string) => new RefundUnclear({ message })
 
-/** The exceptions that are meant, each with the amount that was sent back. */
+/** The refunded exceptions, each with the refunded amount. */
 const chosen = Effect.fnUntraced(function* (
   of: string,
   all: ReadonlyArray<PaymentException>,
@@ -90,7 +90,7 @@ const close = Effect.fnUntraced(function* (of: string, all: ReadonlyArray<Paymen
   return closed
 })
 
-/** Whether what counts for an open payment is meant; fails where an exception may be meant as well. */
+/** Whether the refund is of money that counts for an open payment; fails where it may be of an exception as well. */
 const isCountedMeant = Effect.fnUntraced(function* (
   payment: Payment,
   all: ReadonlyArray<PaymentException>,
@@ -114,7 +114,7 @@ const isCountedMeant = Effect.fnUntraced(function* (
   )
 })
 
-/** Notes a refund of what counts for an open payment. More may come at any time, so that its amount is required. */
+/** Records a refund of money that counts for an open payment. More may arrive, so its amount is required. */
 const refundOfCounted = Effect.fnUntraced(function* (payment: Payment, { amount, detail }: ReturnedMoney) {
   if (amount !== undefined) return yield* refundCounted(payment, amount, detail ?? {})
   if ((yield* countedMoney(payment)).length === 0) return yield* nothingCounts(payment)
@@ -122,7 +122,7 @@ const refundOfCounted = Effect.fnUntraced(function* (payment: Payment, { amount,
 })
 
 /**
- * Records that money of a payment was sent back: of the named exceptions, of what counts for it while it is open, or of its
+ * Records a refund of a payment's money: of the named exceptions, of what counts for it while it is open, or of its
  * only open exception. Undefined where there is no such payment.
  */
 export const refunded = Effect.fn("Payments.refunded")(function* (id: string, returned: ReturnedMoney) {

@@ -1,7 +1,7 @@
 /**
  * Refunds of the money that counts for an open payment. Each is noted with the transactions that brought the money, the
- * oldest first, as exceptions of the kind `underpaid` that are `refunded` at once: from then on that money pays for nothing,
- * also when a reorg mines its transaction again. Called by `refunds.ts` and by the decisions, inside their transactions.
+ * oldest first, as exceptions of the kind `underpaid` that are `refunded` at once: from then on that money does not
+ * count, even if mined again. Called by `refunds.ts` and by the decisions, inside their transactions.
  */
 import { Clock, Effect } from "effect"
 import { Settlement } from "../Chains/ledger/SettlementTag.ts"
@@ -36,7 +36,7 @@ export const countedMoney = Effect.fnUntraced(function* (payment: Payment) {
   )
 })
 
-/** What was noted at one time: a part of each exception whose money it was. */
+/** One recorded refund: a part of each exception whose money it was. */
 interface Noted {
   readonly txHash: string | undefined
   readonly parts: ReadonlyArray<{ readonly of: PaymentException; readonly part: Refund }>
@@ -53,14 +53,14 @@ const notedOf = (exceptions: ReadonlyArray<PaymentException>): ReadonlyArray<Not
   return [...noted.values()]
 }
 
-/** Whether that transaction is noted already, as one that sent back what counts for the payment. */
+/** Whether that transaction is already recorded as a refund of money that counts for the payment. */
 export const isNotedOfCounted = (exceptions: ReadonlyArray<PaymentException>, txHash: string | undefined): boolean =>
   txHash !== undefined && notedOf(exceptions).some((one) => one.txHash === txHash)
 
-/** What a refund has done. */
+/** The result of a refund. */
 interface RefundedCounted {
   readonly made: Made
-  /** The exceptions that it is noted with, with the amounts that are noted. */
+  /** The exceptions that record it, with the recorded amounts. */
   readonly closed: ReadonlyArray<PaymentException>
 }
 
@@ -69,7 +69,7 @@ const closedBy = ({ parts }: Noted): RefundedCounted["closed"] =>
 
 const amountOf = ({ parts }: Noted): bigint => parts.reduce((all, { part }) => all + part.amount, 0n)
 
-/** Why there is nothing to send back of what counts for a payment, and where its money is. */
+/** Why no money that counts for a payment is refundable, and where its money is. */
 export const nothingCounts = ({ id, status }: Payment) => {
   const instead = isEnded(status)
     ? status === "confirmed"
@@ -79,7 +79,7 @@ export const nothingCounts = ({ id, status }: Payment) => {
   return new NothingToDecide({ message: `No money counts for ${id}: ${instead}` })
 }
 
-/** The parts of `amount` that each transaction's money makes up. */
+/** The parts of `amount` by transaction. */
 const partsOf = (money: ReadonlyArray<ExceptionContent>, amount: bigint): ReadonlyArray<ExceptionContent> => {
   let left = amount
   return money.flatMap((one) => {
@@ -91,8 +91,8 @@ const partsOf = (money: ReadonlyArray<ExceptionContent>, amount: bigint): Readon
 }
 
 /**
- * Notes that `amount` of the money that counts for an open payment was sent back, and settles the payment without it. The
- * same amount with the same transaction again changes nothing, and with the transaction that it was noted without adds that.
+ * Records a refund of `amount` of the money that counts for an open payment, and settles the payment without it.
+ * Idempotent for the same amount and transaction; adds the transaction to a refund recorded without one.
  */
 export const refundCounted = Effect.fnUntraced(function* (
   payment: Payment,

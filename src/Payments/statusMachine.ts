@@ -2,10 +2,10 @@
  * The status machine of a payment: pure functions from the payment, its receipts and how far its chain has been read to the
  * states that follow. Everything is recomputed from the receipts each time.
  *
- * Promises: a payment is confirmed only by corroborated money with a transaction and enough confirmations; it expires or
- * fails only once a second provider, where one is configured, has been searched for money that the ledger lacks; a confirmed
- * payment is undone only by a reorg that is final. `Settlement.ts` calls it after every scan, `exceptions.ts` and `dust.ts` share its rules of
- * which receipts count.
+ * Promises: a payment is confirmed only by corroborated money with a transaction and enough confirmations; it expires
+ * or fails only once a second provider, if configured, was searched for money that the ledger lacks; a confirmed
+ * payment is undone only by a reorg that is final. `Settlement.ts` calls it after every scan, `exceptions.ts` and
+ * `dust.ts` share its rules of which receipts count.
  */
 import { required, sum } from "../Domain/Amount.ts"
 import { nativeToken } from "../Domain/Currency.ts"
@@ -82,8 +82,8 @@ export const headAtCreation = ({ createdHead, endedAt }: Payment): number =>
   createdHead ?? (endedAt === undefined ? Number.POSITIVE_INFINITY : -1)
 
 /**
- * The least of a figure of a receipt over the blocks that its transaction has been in. What one provider alone reported of
- * another block proves nothing of this one: the receipt must have been corroborated there.
+ * The minimum of a receipt's property over the blocks that its transaction has been in. A single provider's report
+ * about another block proves nothing about this one: the receipt must have been corroborated there.
  */
 export const leastOf = (receipts: ReadonlyArray<Receipt>, figureOf: (receipt: Receipt) => number) => {
   const least = new Map<string, number>()

@@ -1,5 +1,5 @@
 /**
- * Stores what the status machine or somebody has decided, inside the transaction of the decision: the payment's new states,
+ * Stores the decisions of the status machine or a person, in the transaction of the decision: the payment's new states,
  * the exceptions that follow from its receipts, and the events of both. Called by settlement, decisions and refunds.
  */
 import { Effect, Runtime } from "effect"
@@ -62,7 +62,7 @@ const storeState = Effect.fnUntraced(function* (before: Payment, after: Payment,
   })
 })
 
-/** What is stored of one payment. */
+/** The changes of one payment to store. */
 export interface Change {
   readonly payment: Payment
   /** The states that it passes through. */
@@ -122,7 +122,7 @@ const syncExceptions = Effect.fnUntraced(function* (payment: Payment, at: number
   const apart = apartOf(payment, stored)
   const left = withoutAcceptedEarly(payment, withoutSentBack(receipts, stored), stored)
   const rest = withoutAccepted(left, accepted)
-  // What is mined again after a reorg is uncorroborated at first: the exception that was open for it stands for it.
+  // Money mined again after a reorg is uncorroborated at first: its open exception stands for it.
   const isHeld = (one: ExceptionContent) =>
     isUncorroborated(one) && stored.some((before) => before.status === "open" && isOfSameMoney(before, one))
   const found = exceptionsOf(payment, rest, accepted, undefined, apart).filter((one) => !isHeld(one))
@@ -139,7 +139,7 @@ export const syncUnknown = Effect.fnUntraced(function* (network: Network, at: nu
     Effect.fnUntraced(function* (address) {
       yield* sumUpLost(address, network.mode)
       const stored = yield* Exceptions.unknownAt(tx, network, address)
-      // Money that was decided on without its transaction opens no exception when that is found later.
+      // Money decided on without its transaction opens no exception when that is found later.
       const rest = withoutAccepted(withoutSentBack(yield* Receipts.ofLost(tx, network, address), stored), stored)
       const found = sinceAccepted(unknownMoney(rest), stored)
       const reported = sinceAccepted(

@@ -25,7 +25,7 @@ const Chain = must(`be ${alternatives(ChainName.literals)}`, ChainName, {
   log: "shown"
 })
 
-/** What `POST /v1/quotes` takes. */
+/** The input of `POST /v1/quotes`. */
 export const CreateQuoteBody = Schema.Struct({
   fromCurrency: currency("Source currency; MATIC is quoted, and no payment takes it"),
   toCurrency: currency("Target currency, another than the source; MATIC is quoted, and no payment takes it"),

@@ -20,7 +20,7 @@ export const refreshInterval = Duration.seconds(30)
 /** Pause after the first failure of a source; it doubles with each further one, up to the longest. */
 const firstBackOff = Duration.toMillis("5 seconds")
 const longestBackOff = Duration.toMillis("5 minutes")
-/** Failures in a row before a warning: a single one is common, and the prices outlive it. */
+/** Consecutive failures before a warning: a single one is common, and prices stay valid longer. */
 const warnFrom = 2
 
 /** A source, with the result of its last reads. */
@@ -30,7 +30,7 @@ interface SourceState {
   missing: ReadonlyMap<QuoteCurrency, MissingPrice>
   /** Why its last read failed; undefined where it did not. */
   trouble: MissingPrice | undefined
-  /** Failures in a row. */
+  /** Consecutive failures. */
   failures: number
 }
 
@@ -79,7 +79,7 @@ const dollar: PriceStatus = {
 
 /** Prices from these sources; none is known before the first `refresh`, or before `run`. */
 export const makePrices = Effect.fnUntraced(function* (sources: ReadonlyArray<PriceSource>) {
-  // A price is asked for where no effect runs, and is only as good as it is young.
+  // Prices are read outside of effects, and are only valid while fresh.
   const clock = yield* Effect.clock
   const alive = (yield* Workers).worker("prices", refreshInterval)
   const all = sources.map(

@@ -70,7 +70,7 @@ export const quoteRefusalOf = (
   if (used) {
     return new QuoteRefused({ code: "QUOTE_ALREADY_USED", message: "A payment uses this quote: create a new quote." })
   }
-  // A quote from well after now is one from before the clock was set back: its time may be over by any other clock.
+  // A quote dated well after now was made before the clock was set back: by any other clock it may have expired.
   if (now > validUntil || validUntil - now > validityMillis + clockStep) {
     return new QuoteRefused({
       code: "QUOTE_EXPIRED",

@@ -48,7 +48,7 @@ export interface AnvilOptions {
    * ten to forty times slower (2,000 blocks: 0.3 s against 3 to 22 s).
    */
   readonly hardfork?: string
-  /** In a process group of its own, which Ctrl-C in the terminal does not reach: its owner ends it last. Default false. */
+  /** In a process group of its own, out of reach of Ctrl-C in the terminal: its owner ends it last. Default false. */
   readonly detached?: boolean
   /** The binary to run; absent: the installed package's. */
   readonly binary?: string
@@ -92,9 +92,9 @@ const argumentsOf = (options: AnvilOptions, host: string, folder: string): Reado
   ...["--hardfork", options.hardfork ?? "shanghai"],
   // `safe` and `finalized` follow the head at one and two blocks.
   ...["--slots-in-an-epoch", "1"],
-  // Without a bound old states are written to files, without end.
+  // Without a bound, old states are written to files endlessly.
   ...["--prune-history", String(options.history ?? 64), "--cache-path", folder],
-  // No payment in a test runs the payers out of ether.
+  // Enough ether for all payments of a test.
   ...["--balance", "1000000"]
 ]
 

@@ -12,7 +12,7 @@ export interface LocalHead {
   readonly timestamp: number
 }
 
-/** A call as it stands: `data` is already encoded, `value` is in wei, `gas` is 10 million unless given. */
+/** A raw call: `data` is already encoded, `value` is in wei, `gas` is 10 million unless given. */
 export interface LocalCall {
   readonly to: Address
   readonly data?: Hex
@@ -85,7 +85,7 @@ const prepare = Effect.fn("LocalChain.prepare")(function* (rpc: SandboxRpc, opti
     { concurrency: 4 }
   )
   yield* rpc("anvil_mine", ["0x1"])
-  // The last one mints on all the others, so it stands for them.
+  // The last one mints on all others, so its success implies theirs.
   const receipt = yield* rpc<{ status: Hex } | null>("eth_getTransactionReceipt", [hashes.at(-1)])
   if (receipt?.status !== "0x1") {
     return yield* new AnvilNotStarted({ chain: options.chain, reason: "its test contracts could not be deployed" })

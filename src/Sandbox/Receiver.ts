@@ -26,8 +26,8 @@ export interface Received {
 }
 
 /**
- * What to answer: a bare status, a whole response, or `"hang up"`: the connection is cut without an answer.
- * A stream as the body is written as it comes, until it ends or the client leaves.
+ * The response: a bare status, a whole response, or `"hang up"`: the connection is cut without one. A stream as the
+ * body is written as it comes, until it ends or the client leaves.
  */
 export type ReceiverReply =
   | number
@@ -47,13 +47,13 @@ export const endless: Stream.Stream<Uint8Array> = Stream.forever(Stream.make(new
 export interface ReceiverOptions {
   /** Where the authority's certificate is written, for `webhooks.extra_ca_file`. */
   readonly caFile?: string
-  /** Who issues the certificate; absent: a new authority. */
+  /** The issuer of the certificate; absent: a new authority. */
   readonly authority?: Authority
   /** 0 or absent: a free port. */
   readonly port?: number
   /** The address to listen on, default 127.0.0.1. */
   readonly host?: string
-  /** What the certificate is valid for, default `localhost`, 127.0.0.1 and ::1. */
+  /** Names and addresses of the certificate, default `localhost`, 127.0.0.1 and ::1. */
   readonly certifiedFor?: ReadonlyArray<string>
   /** Default: 204 to everything. */
   readonly behaviour?: Behaviour
@@ -95,7 +95,7 @@ const readBody = (request: IncomingMessage) =>
     const chunks: Array<Buffer> = []
     request.on("data", (chunk: Buffer) => chunks.push(chunk))
     request.on("end", () => resume(Effect.succeed(Buffer.concat(chunks))))
-    // A client that leaves in the middle of its body has sent no request.
+    // A client that disconnects within its body has sent no request.
     request.on("close", () => resume(Effect.interrupt))
   })
 

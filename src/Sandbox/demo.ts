@@ -53,7 +53,7 @@ const post = ({ apiKey, url }: DemoOptions, path: string, body: unknown) =>
     return yield* new DemoFailed({ message: `POST ${path} answered ${response.status}: ${yield* response.text}` })
   })
 
-/** Pays as a customer does: by what the checkout page hands to a wallet. */
+/** Pays as a customer does: by the URI that the checkout page hands to a wallet. */
 const pay = ({ chains }: DemoOptions, checkoutUrl: string) =>
   Effect.gen(function* () {
     const client = yield* HttpClient.HttpClient

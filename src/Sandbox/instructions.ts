@@ -55,7 +55,7 @@ See it confirm, ${chain.confirmations} blocks later:
   curl -sS ${url}/v1/payments -H 'X-API-Key: ${apiKey}'
 `
 
-/** What runs, and at which address. */
+/** The running parts and their addresses. */
 export const overview = ({
   apiKey,
   chains,
@@ -70,7 +70,7 @@ export const overview = ({
             (works once, within 10 minutes; another one: ${program} login --config ${config})
 `
 
-/** What a customer sees of a first payment. */
+/** The checkout page of a first payment. */
 const look = ({ checkout, program }: Sandbox): string =>
   checkout === undefined
     ? ""
@@ -81,7 +81,7 @@ const look = ({ checkout, program }: Sandbox): string =>
 
 `
 
-/** What a newcomer can do with the sandbox. */
+/** The first steps with the sandbox. */
 export const instructions = (sandbox: Sandbox): string => {
   const { certificate, key } = sandbox.certificates
   const examples = sandbox.chains.filter(({ name }) => name === "base").map((chain) => example(sandbox, chain))

@@ -41,7 +41,7 @@ export const pay = Effect.fn("Sandbox.pay")(function* (
   })
 })
 
-/** What is sent for a payment. */
+/** The transfer for a payment. */
 export interface Sending {
   readonly payment: PaymentObject
   readonly part: PlanOptions["part"]
@@ -55,7 +55,7 @@ export interface Sending {
   readonly networks: ReadonlyArray<NetworkTokens>
 }
 
-/** Sends for a payment what its plan says. Fails with `NotPayable`, or `LocalRpcError`. */
+/** Sends the planned transfer of a payment. Fails with `NotPayable`, or `LocalRpcError`. */
 export const payFor = Effect.fn("Sandbox.payFor")(function* (sending: Sending) {
   const { chain, confirmations, currency, late, networks, part, payment } = sending
   const decimals = (on: string, of: string) => decimalsOn(networks, { chain: on, mode: "test" }, of) ?? 0
@@ -71,7 +71,10 @@ export const payFor = Effect.fn("Sandbox.payFor")(function* (sending: Sending) {
   return { amount, expected, txHash, sent: formatAmount(String(amount), currency, sent) }
 })
 
-/** Replaces the last `depth` blocks of a local chain by empty ones: what they held is gone. Fails with `LocalRpcError`. */
+/**
+ * Replaces the last `depth` blocks of a local chain by empty ones, which drops their transactions. Fails with
+ * `LocalRpcError`.
+ */
 export const reorg = Effect.fn("Sandbox.reorg")(function* ({ name, rpcUrl }: PayingChain, depth: number) {
   const rpc = yield* makeRpc(name, rpcUrl)
   yield* rpc("anvil_reorg", [depth, []])

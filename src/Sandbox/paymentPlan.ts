@@ -1,5 +1,5 @@
 /**
- * What `tilld sandbox pay` sends for a payment, and what comes of it: pure functions of the payment's object. Amounts in
+ * The transfer of `tilld sandbox pay` for a payment, and its effect: pure functions of the payment's object. Amounts in
  * base units.
  */
 import { Data, Either } from "effect"
@@ -14,7 +14,7 @@ export interface PlanOptions {
   readonly payment: PaymentObject
   /** `half` of what is missing, or `more` than that; otherwise all of it. */
   readonly part: "half" | "more" | undefined
-  /** For a payment that has ended, which nothing is sent for otherwise. */
+  /** Also pay a payment that has ended. */
   readonly late?: boolean | undefined
   readonly chain: ChainName
   readonly currency: string
@@ -28,7 +28,7 @@ export interface PlanOptions {
 
 interface Plan {
   readonly amount: bigint
-  /** What comes of it, in sentences. */
+  /** Its effect, in sentences. */
   readonly expected: string
 }
 
@@ -41,7 +41,7 @@ const inOther = (amount: bigint, { asked, sent }: PlanOptions["decimals"]): bigi
 const isFitting = ({ chain, currency, payment }: PlanOptions): boolean =>
   chain === payment.chain && currency === payment.currency
 
-/** What comes of `amount`, while the payment lacks `missing`. */
+/** The effect of `amount`, while the payment lacks `missing`. */
 const expectedOf = (amount: bigint, missing: bigint, options: PlanOptions): string => {
   const { chain, confirmations, currency, payment, show } = options
   if (!isFitting(options)) {
@@ -64,7 +64,7 @@ const expectedOf = (amount: bigint, missing: bigint, options: PlanOptions): stri
   return [...detecting, rest].join(". ")
 }
 
-/** What comes of money for a payment that has ended. */
+/** The effect of money for a payment that has ended. */
 const expectedLate = (options: PlanOptions): string => {
   const { expiresAt, failureReason, status } = options.payment
   if (!isFitting(options))
@@ -75,7 +75,7 @@ const expectedLate = (options: PlanOptions): string => {
 
 const refused = (message: string) => Either.left(new NotPayable({ message }))
 
-/** What to send. Left for a payment that has ended, or that lacks nothing. */
+/** The transfer. Left for a payment that has ended, or that lacks nothing. */
 export const planOf = (options: PlanOptions): Either.Either<Plan, NotPayable> => {
   const { amount: asked, amountReceived = "0", id, status } = options.payment
   const isOver = isEnded(status)

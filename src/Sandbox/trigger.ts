@@ -8,7 +8,7 @@ import { type Follower, follow } from "../Listen/follow.ts"
 import { type PayingChain, pay } from "./pay.ts"
 import { smallAmounts } from "./smallAmounts.ts"
 
-/** The event did not come: `message` has the event that came instead, or the time limit. */
+/** The event did not arrive: `message` has the event that arrived instead, or the time limit. */
 export class NotTriggered extends Data.TaggedError("NotTriggered")<{ readonly message: string }> {}
 
 export interface TriggerOptions {

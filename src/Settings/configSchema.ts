@@ -81,7 +81,7 @@ export const File = section({
     publicUrl,
     trustedProxies: cidrs
   }),
-  /** Off unless its section is there. */
+  /** Off unless its section is present. */
   admin: orUndefined(
     section({
       host: withDefault(nonEmpty, "127.0.0.1"),
@@ -112,7 +112,7 @@ export const File = section({
     // 10000 would make an unpaid payment count as paid. More than half is certainly a mistake.
     /** Accepted underpayment in basis points (1/100 %). */
     toleranceBps: withDefault(integer(0, 5_000, " (100 are 1 %)"), 0),
-    /** With several providers of which only one answers: how long the others are waited for. */
+    /** How long to wait for the other providers of a chain while only one responds. */
     soleProviderPatience: withDefault(duration("0 seconds", "3650 days"), "10 minutes"),
     /** How far a head may be ahead of this machine's clock. Beyond, the head is refused, or the clock is wrong. */
     clockTolerance: withDefault(duration("1 minute", "3650 days"), "15 minutes"),

@@ -22,7 +22,7 @@ export interface Override {
 const prefix = "TILLD_"
 const notKeys = new Set(["TILLD_CONFIG", "TILLD_SOCKET", "TILLD_MASTER_KEY", "TILLD_API_KEY"])
 
-/** The keys of a section with their schemas, as the file has them; none of what is no section. */
+/** The keys of a section with their schemas, as the file has them; none for any other schema. */
 const entriesOf = (node: SchemaAST.AST | undefined): ReadonlyArray<SchemaAST.PropertySignature> => {
   const written = node !== undefined && SchemaAST.isTransformation(node) ? node.from : node
   return written !== undefined && SchemaAST.isTypeLiteral(written) ? written.propertySignatures : []

@@ -6,10 +6,10 @@ import type { SettingsSource } from "./configSource.ts"
 
 const keyBytes = 32
 
-/** There is no usable master key. The message says where it was searched and what to do, and never shows the key. */
+/** No usable master key. The message says where it was searched and what to do, and never shows the key. */
 export class MasterKeyUnusable extends Data.TaggedError("MasterKeyUnusable")<{
   readonly message: string
-  /** None was given at all. */
+  /** None was given. */
   readonly isMissing?: boolean
 }> {}
 

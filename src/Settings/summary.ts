@@ -8,7 +8,7 @@ const chainText = ({ chain, chainId, confirmations, mode, rpcUrls }: ChainSettin
   return `${chain}.${mode} (id ${chainId}, ${confirmations} confirmations, ${hosts.join(", ")})`
 }
 
-/** The configuration in the log line of a start: what helps to read the lines after it, and nothing secret. */
+/** The configuration in the log line of a start: context for the lines after it, without secrets. */
 export const summaryOf = ({
   admin,
   chains,

@@ -61,7 +61,7 @@ export const anyText = must("a text", Schema.String)
 const hasNoDuplicates = (items: ReadonlyArray<unknown>) =>
   new Set(items.map((item) => (Redacted.isRedacted(item) ? Redacted.value(item) : item))).size === items.length
 
-/** Names that hosts files have for this machine. Each name below `localhost` is one too. */
+/** Names of this machine in hosts files. So is each name below `localhost`. */
 const loopbackName = /^(.+\.)?localhost$|^localhost\.localdomain$|^ip6-(localhost|loopback)$/
 
 /** A host in one form: an IPv4 address in IPv6 leads to the same node, as all names and addresses of this machine do. */
@@ -81,8 +81,8 @@ const pathOf = (pathname: string): string => {
 }
 
 /**
- * The node that a URL leads to. Two URLs of one node are one voice: whatever they differ by, but for port, path and query,
- * which may lead to another one.
+ * The node that a URL leads to. Two URLs of one node count as one provider, unless they differ in port, path or query,
+ * which may lead to another node.
  */
 const nodeOf = (url: string): string => {
   const { hostname, pathname, port, searchParams } = new URL(url)
@@ -209,8 +209,8 @@ const inSnakeCase = (key: string) => key.replace(/(?<=[a-z])[A-Z]/g, (letter) =>
 type Fields = Readonly<Record<string, Schema.Schema.Any | Schema.PropertySignature.Any>>
 
 /**
- * A section of the file. Its keys are in camel case here and in the settings, and in snake case in the file. The decoder
- * reports unknown and missing keys, and what is no section.
+ * A section of the file. Its keys are in camel case here and in the settings, and in snake case in the file. The
+ * decoder reports unknown and missing keys, and values that are not sections.
  */
 export const section = <F extends Fields>(fields: F) =>
   Schema.make<Schema.Simplify<Schema.Struct.Type<F>>, unknown>(

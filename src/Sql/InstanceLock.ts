@@ -115,7 +115,7 @@ export const acquire = (
 ): Effect.Effect<void, InstanceLocked | StoreUnusable | StoreUnavailable, Scope.Scope> => {
   const file = realFile(database)
   const pidFile = `${file}.pid`
-  // First of all, since a later step would fail half-way: what one user has left behind, another may not be able to use.
+  // First, since a later step would fail half-way: the files of one user may be inaccessible to another.
   const examine = Effect.suspend(() => {
     const message = refusedAccess(filesOf(file)) ?? foreignLog(file)
     return message === undefined ? Effect.void : new StoreUnusable({ message })

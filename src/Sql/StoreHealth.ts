@@ -19,7 +19,7 @@ import type { Writer } from "./Writer.ts"
 
 const interval = "2 seconds"
 
-/** Undefined: there is no such file. Throws where that cannot be seen. */
+/** Undefined: there is no such file. Throws where it is inaccessible. */
 const identityOf = (path: string): Pick<BigIntStats, "dev" | "ino"> | undefined =>
   statSync(path, { bigint: true, throwIfNoEntry: false })
 
@@ -61,13 +61,13 @@ export class FilesHealth {
         const message = (found === undefined ? removed : replaced)(path)
         return new StoreUnavailable({ code: "REPLACED", message })
       } catch {
-        // Not to be seen: the next write says what is wrong.
+        // Inaccessible: the next write reports the reason.
       }
     }
     return undefined
   }
 
-  /** How a commit went: undefined is well. */
+  /** The outcome of a commit: undefined is success. */
   note(failure: StoreUnavailable | undefined): void {
     this.#failure = failure
   }

@@ -29,8 +29,8 @@ const reasons: ReadonlyArray<readonly [RegExp, (path: string) => string]> = [
 /**
  * Why files cannot be used: `StoreUnavailable` where a later try may succeed, otherwise `StoreUnusable`.
  *
- * @param files what may be refused to this user
- * @param otherwise what is said where it is refused nothing
+ * @param files files to which this user may lack access
+ * @param otherwise the message where access is not the reason
  */
 export const unusableFiles = (cause: unknown, files: ReadonlyArray<string>, otherwise: string) => {
   const native = nativeProblem(cause)

@@ -54,7 +54,7 @@ export const userNamed = (name: string): User | undefined => {
 export const userNumbered = (uid: number): User => {
   const entry = entriesOf("/etc/passwd").find(([, , number]) => number === String(uid))
   const user = entry === undefined ? { uid, name: String(uid), groups: undefined } : userOf(entry)
-  // What a process runs with may be more: systemd's SupplementaryGroups=.
+  // A process may have more: systemd's SupplementaryGroups=.
   return uid === process.getuid?.()
     ? { ...user, groups: [...(user.groups ?? []), ...(process.getgroups?.() ?? [])] }
     : user

@@ -1,6 +1,6 @@
 import { statfsSync } from "node:fs"
 
-/** What the disk of a folder has left for tilld; undefined where the folder is not to be seen. */
+/** Free bytes for tilld on the disk of a folder; undefined where the folder is inaccessible. */
 export const freeBytes = (folder: string): number | undefined => {
   try {
     const { bavail, bsize } = statfsSync(folder)

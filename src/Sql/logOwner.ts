@@ -18,14 +18,14 @@ const filesAt = (given: string) => {
   return { path, log: `${path}-wal`, note: `${path}.wal-of` }
 }
 
-/** For who has the database open, with its log. */
+/** For a process that has the database open, with its log. */
 export const noteLog = (database: string) => {
   const { log, note, path } = filesAt(database)
   writeFileSync(note, `${idOf(log)} ${idOf(path)}\n`, { mode: 0o640 })
   giveToFolder(note)
 }
 
-/** For who has closed the database. SQLite leaves the log of one that was replaced. */
+/** For a process that has closed the database. SQLite leaves the log of a replaced one. */
 export const forgetLog = (database: string) => {
   const { log, note } = filesAt(database)
   if (!existsSync(log)) rmSync(note, { force: true })

@@ -3,8 +3,8 @@ import { Clock, Effect } from "effect"
 const minute = 60_000
 
 /**
- * Bounds log lines that others can cause: a dead receiver, somebody who tries keys, a slow disk. Of each key so many are
- * written a minute, and so many of all keys; a line says in `omitted` how many were left out before it.
+ * Rate limits log lines that others can cause: a dead receiver, a client that guesses keys, a slow disk. Limits apply
+ * per key and minute, and to all keys; a line's `omitted` counts the lines dropped before it.
  */
 export class LogLimit {
   readonly #perKey: number

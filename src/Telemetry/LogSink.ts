@@ -29,7 +29,7 @@ export class LogSink {
   #retry: NodeJS.Timeout | undefined
   /** The first of those that wait is the rest of a line. */
   #hasRest = false
-  /** What was written last does not end with a line's end. */
+  /** The last write ended within a line. */
   #isTorn = false
   #dropped = 0
   #failure: string | undefined
@@ -96,7 +96,7 @@ export class LogSink {
     }
   }
 
-  /** Takes the first of those that wait away, but for its rest. */
+  /** Removes the first waiting line, except its rest. */
   #take(rest: Buffer = Buffer.alloc(0)): void {
     const before = this.#waiting[0]?.length ?? 0
     if (rest.length > 0) this.#waiting[0] = rest
@@ -105,7 +105,7 @@ export class LogSink {
   }
 }
 
-/** Where the process's lines go. */
+/** The process's log sink. */
 export class StandardError extends Context.Reference<StandardError>()("tilld/Telemetry/StandardError", {
   // For tests in one process, which log to the usual console.
   defaultValue: () => new LogSink((bytes) => bytes.length)
@@ -126,7 +126,7 @@ export const consoleOn = (sink: LogSink): Console => {
 
 const interval = "5 seconds"
 
-/** The worker that says in the log, once it can be written, in the metrics and in /readyz how many lines are missing. */
+/** The worker that reports missing lines in the metrics, in /readyz and, once it is writable, in the log. */
 export const watchLog = Effect.gen(function* () {
   const sink = yield* StandardError
   const { logLinesDropped } = yield* Metrics

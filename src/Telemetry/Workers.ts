@@ -36,7 +36,7 @@ const makeWorkers = () => {
      * the name of a worker is part of that worker's health.
      */
     condition: (name: string, reason: () => string | undefined): void => void conditions.set(name, reason),
-    /** Registers what the operator should know of a worker that is ready nevertheless; undefined when there is nothing. */
+    /** Registers a warning about a worker that is ready nevertheless; undefined without one. */
     remark: (name: string, reason: () => string | undefined): void => void remarks.set(name, reason),
     /**
      * Registers a worker and returns a wrapper for its ticks. A tick that hangs makes the worker not ready; one that

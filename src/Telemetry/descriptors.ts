@@ -46,7 +46,7 @@ export const readDescriptors = (): Descriptors | undefined => {
   }
 }
 
-/** Whether so many are open that new connections and files are refused, or soon will be. */
+/** Whether new connections and files are refused for lack of descriptors, or soon will be. */
 export const areNearlyAllOpen = ({ limit, open }: Descriptors): boolean => open >= nearlyAll * limit
 
 /**

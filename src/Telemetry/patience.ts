@@ -1,14 +1,14 @@
 import { Context, Duration, Effect, Schedule } from "effect"
 
-/** How long a start waits for what another process holds: a minute, and in the sandbox not at all. */
+/** How long a start waits for a resource that another process holds: a minute; in the sandbox not at all. */
 export class Patience extends Context.Reference<Patience>()("tilld/Telemetry/Patience", {
   defaultValue: () => Duration.minutes(1)
 }) {}
 const pause = "200 millis"
 
 /**
- * Tries again, as long as `Patience` says, while the error is one that may pass by itself. A warning says at once what is waited
- * for, and again when that changes.
+ * Retries for up to `Patience` while the error may be transient. A warning names the reason at once, and again when it
+ * changes.
  */
 export const retryPatiently =
   <E extends { readonly message: string }>(mayPass: (error: E) => boolean) =>

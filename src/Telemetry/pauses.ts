@@ -8,7 +8,7 @@ import { Context, Effect, Runtime } from "effect"
 const shortest = 5_000
 const second = 1_000_000_000n
 
-/** When the process last went on, by the monotonic clock in nanoseconds; undefined: it was never stopped. */
+/** When the process last resumed, by the monotonic clock in nanoseconds; undefined: it was never stopped. */
 export class Pauses extends Context.Reference<Pauses>()("tilld/Telemetry/Pauses", {
   defaultValue: (): { continuedAt: bigint | undefined } => ({ continuedAt: undefined })
 }) {}

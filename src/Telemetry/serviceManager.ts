@@ -32,7 +32,7 @@ const sendBy =
       )
     })
 
-/** The pause between two signs of life: half of what systemd allows. Undefined: it expects none from this process. */
+/** The interval of watchdog messages: half of systemd's limit. Undefined: it expects none from this process. */
 const pauseOf = ({ WATCHDOG_PID, WATCHDOG_USEC }: Environment): Duration.Duration | undefined => {
   const allowed = Number(WATCHDOG_USEC)
   const isMeant = WATCHDOG_PID === undefined || WATCHDOG_PID === String(process.pid)
@@ -40,8 +40,8 @@ const pauseOf = ({ WATCHDOG_PID, WATCHDOG_USEC }: Environment): Duration.Duratio
 }
 
 /**
- * Says READY=1 once `ready` completes, then WATCHDOG=1 at half of WATCHDOG_USEC from the event loop, and STOPPING=1 when
- * interrupted. Does nothing without NOTIFY_SOCKET. That it cannot be said is a warning, once, and stops nothing.
+ * Says READY=1 once `ready` completes, then WATCHDOG=1 at half of WATCHDOG_USEC from the event loop, and STOPPING=1
+ * when interrupted. Does nothing without NOTIFY_SOCKET. A failure is a warning, once, and stops nothing.
  */
 export const notifyServiceManager = (
   env: Environment,

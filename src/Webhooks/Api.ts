@@ -30,7 +30,7 @@ const Secret = must(secretRule, Schema.Redacted(SecretText), {
   log: "hidden"
 })
 
-/** What `POST /v1/webhooks` takes. Whether tilld may call `url` is for `Webhooks` to say. */
+/** The input of `POST /v1/webhooks`. `Webhooks` decides whether tilld may call `url`. */
 export const CreateEndpointBody = Schema.Struct({
   url: HttpsUrl,
   events: Events,
@@ -48,7 +48,7 @@ const OverlapSeconds = must(
   { about: "How long the former secret also signs", byDefault: 86_400, log: "shown" }
 )
 
-/** What `PATCH /v1/webhooks/:id` takes. */
+/** The input of `PATCH /v1/webhooks/:id`. */
 export const ChangeEndpointBody = Schema.Struct({
   url: Schema.optionalWith(HttpsUrl, { exact: true }),
   events: Schema.optionalWith(Events, { exact: true }),

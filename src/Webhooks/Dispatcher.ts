@@ -18,9 +18,7 @@ import { SigningKeys } from "./SigningKeys.ts"
 import { signatureHeaders } from "./signature.ts"
 import { DeliveryClient } from "./transport/DeliveryClient.ts"
 
-/**
- * How long a stop waits for attempts under way. An attempt that is cut off does not count and is due at the next start.
- */
+/** How long a stop waits for attempts under way. An interrupted attempt does not count and is due at the next start. */
 const stopGrace = "5 seconds"
 
 const storeRetry = Schedule.exponential("100 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))

@@ -17,7 +17,7 @@ const toObject = ({ createdAt, events, id, url }: Endpoint) => ({
   createdAt: iso(createdAt)
 })
 
-/** All that is logged of a URL: the rest may contain a secret of the merchant. */
+/** The loggable part of a URL: the rest may contain a secret of the merchant. */
 const hostOf = (url: string): string | undefined => (URL.canParse(url) ? new URL(url).host : undefined)
 
 const nothingToChange = "must have at least one of url, events and secret"

@@ -19,7 +19,7 @@ export interface Rotation {
   readonly replaces?: string | undefined
 }
 
-/** Names a stored secret without telling it. Each rotation makes another mark, also to the same secret. */
+/** Identifies a stored secret without revealing it. Each rotation makes another mark, also to the same secret. */
 export const markOf = (stored: Pick<SealedPair, "secret"> | undefined): string =>
   stored === undefined ? "none" : createHash("sha256").update(stored.secret).digest("base64url").slice(0, 22)
 

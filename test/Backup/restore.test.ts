@@ -143,7 +143,7 @@ describe("tilld restore", () => {
       expect((yield* Effect.flip(restore("b.db"))).message, what).toContain(why)
     }
     for (const [name, why] of [
-      ["data", "no regular file"],
+      ["data", "not a regular file"],
       ["nothing", "cannot be read"],
       ["data/tilld.db", "is the database itself"],
       ["data/tilld.db-wal", "no database"]

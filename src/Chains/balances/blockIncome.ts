@@ -49,7 +49,7 @@ const tracesPerBatch = 10
 const tracesPerBlock = 100
 const tracesPerRound = 300
 
-/** What the searches of one round share: full blocks, and how many traces are left. */
+/** The state shared by one round's searches: full blocks, and the remaining traces. */
 export class TraceBudget {
   /** By number: the last few that were read. */
   readonly blocks = new Map<number, FullBlock>()

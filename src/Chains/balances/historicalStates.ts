@@ -18,7 +18,7 @@ type BlockId = Pick<BlockRef, "number" | "hash">
 /** Blocks behind the head whose states every node has. */
 const recent = 128
 
-/** What reconciliation needs of a provider. */
+/** The provider interface of reconciliation. */
 export interface StateProvider {
   readonly client: RpcClient
 }

@@ -23,7 +23,7 @@ export interface SearchedIncome {
   readonly compared: ReadonlyArray<{ readonly address: string; readonly replaced: ReadonlyArray<string> }>
 }
 
-/** Whether the provider has another state at the stored balance point. A pruned state is no denial. */
+/** Whether the provider has another state at the stored balance point. A pruned state is not a denial. */
 const denies = Effect.fnUntraced(function* (sources: Sources, { address, known }: BalanceQuery) {
   const found = known.assumed ? undefined : yield* pointAt(sources, address, known.number)
   return found !== undefined && (found.balance !== known.balance || found.nonce !== known.nonce)

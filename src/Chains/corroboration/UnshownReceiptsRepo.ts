@@ -1,6 +1,6 @@
 /**
  * Unattributed receipts (coins that raised a balance and that no transaction explains) that two providers have not yet
- * shown by their own balances. `corroborateBalances.ts` lists them, compares them with what the ledger has besides, and
+ * shown by their own balances. `corroborateBalances.ts` lists them, compares them with the rest of the ledger, and
  * marks or removes them.
  */
 import { Effect } from "effect"
@@ -60,7 +60,7 @@ export interface ReceivedWith {
   readonly corroborated: bigint
 }
 
-/** What else the ledger has for the address in the same blocks as its unattributed money. */
+/** Other money of the ledger for the address in the same blocks as its unattributed money. */
 export const receivedWith = (
   db: Db,
   { chain, mode }: Network,

@@ -21,7 +21,7 @@ export const corroborateTime = Effect.fn("Watcher.corroborateTime")(function* (
     (one, other) => one.hash === other.hash && one.time === other.time
   )
   for (const provider of asked) {
-    // One that fails has no voice. What follows asks it too, and deals with its failure.
+    // A failed one has no vote. The next step asks it too, and handles its failure.
     const look = yield* Effect.either(sendBatch(provider.client, [findHeader(block.number)]))
     const header = Either.isRight(look) ? look.right[0] : undefined
     if (header === undefined) continue

@@ -50,7 +50,7 @@ const transactionsOf = (receipts: ReadonlyArray<Uncorroborated>): string =>
     .map(({ txHash }) => txHash)
     .join(", ")
 
-/** What the evidence of one round decides. Receipts in none of the lists stay open. */
+/** The verdict of one round. Receipts in none of the lists stay open. */
 interface Verdict {
   /** With the block time of the quorum, Unix seconds, and the sender that it agrees on. */
   readonly corroborated: ReadonlyArray<
@@ -121,7 +121,7 @@ const askProvider = Effect.fnUntraced(function* (
 const isJudgedBeside = (serving: Provider, { claims, denials }: ReceiptTally): boolean =>
   [...claims.map(({ by }) => by), ...denials].some((by) => by !== serving)
 
-/** What those that agree say: the block time, and the sender where they say the same. */
+/** The agreed values: the block time, and the sender where it is the same. */
 const factsOf = ({ agreed }: ReceiptTally) => ({
   blockTime: agreed[0]?.value.time,
   sender: unanimous(agreed.map(({ value }) => value.sender))
@@ -200,7 +200,7 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
     const others = yield* providers.witnesses(provider)
     if (others.length > 0) waited = 0
     const isAlone = providers.decidesAlone(provider)
-    // What waits for another provider no longer does.
+    // Receipts that wait for another provider no longer do.
     if (isAlone && !wasAlone) backoff.endAll()
     wasAlone = isAlone
     // Asked again each time: once asked again, the others have been silent for longer.

@@ -65,8 +65,9 @@ export const differingBalances = Effect.fn("Chains.differingBalances")(function*
 type Unattributed = Pick<DatedTransfer, "address" | "amount" | "blockHash" | "blockNumber" | "blockTime" | "since">
 
 /**
- * What another provider's balances say of the money. They show it in addition to all other receipts of these blocks. To
- * deny it they are held against corroborated receipts only: otherwise an invented receipt could have real money denied.
+ * The evidence of another provider's balances about the money. They show it in addition to all other receipts of these
+ * blocks. To deny it they are held against corroborated receipts only: otherwise an invented receipt could have real
+ * money denied.
  */
 const answerBy = Effect.fnUntraced(function* (
   provider: Provider,
@@ -129,7 +130,7 @@ const warnOf = (addresses: ReadonlyArray<string>) =>
         "another provider denies a balance that one provider reported: the excess does not count, check rpc_urls"
       ).pipe(Effect.annotateLogs({ addresses: [...new Set(addresses)].join(", ") }))
 
-/** What else the address received in the same blocks, by the ledger and by the same reading. */
+/** Other money that the address received in the same blocks, by the ledger and by the same reading. */
 const receivedWithOf = (
   { network, reader }: WatchContext,
   money: DatedTransfer,
@@ -169,7 +170,7 @@ export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
     Effect.gen(function* () {
       const receivedWith = yield* receivedWithOf(watch, money, reading.transfers)
       const tally = yield* tallyOf(watch, [provider, ...others], (one) => answerBy(one, money, receivedWith))
-      // What it hides besides is found once another one serves.
+      // Other money that it hides is found once another one serves.
       if (tally.outcome === "denied" && tally.claims.some(({ by }) => by === provider)) {
         const detail = `its balance of ${money.address} in block ${money.blockNumber} is denied by two others`
         yield* watch.providers.contradicted(provider, detail)
@@ -210,7 +211,7 @@ const holdsAll = Effect.fnUntraced(function* (
 })
 
 /**
- * What a provider's balances say of unattributed money of the ledger. Fails with an `RpcError`.
+ * The evidence of a provider's balances about unattributed money of the ledger. Fails with an `RpcError`.
  *
  * @param settled a block with all its confirmations, looked at where the provider no longer has states of the money's
  *   blocks
@@ -264,9 +265,9 @@ const isDatedAlike = Effect.fnUntraced(function* (
 })
 
 /**
- * What is to become of a stored receipt. It is shown once two providers show it by their own states, regardless of
- * which one reported it. Once the search before the payment's end has run, it is denied only if two providers deny it
- * or none shows it: while one shows it and one denies it, it is unknown which one lies, and the payment waits.
+ * The verdict on a stored receipt. It is shown once two providers show it by their own states, regardless of which one
+ * reported it. Once the search before the payment's end has run, it is denied only if two providers deny it or none
+ * shows it: while one shows it and one denies it, it is unknown which one lies, and the payment waits.
  */
 const judge = Effect.fnUntraced(function* (
   watch: WatchContext,

@@ -74,7 +74,7 @@ const internalIncome = Effect.fnUntraced(function* (
   } satisfies InternalIncome
 })
 
-/** What one provider is asked about the receipts of one address in one block. */
+/** The data of one provider about the receipts of one address in one block. */
 interface Question {
   readonly watch: WatchContext
   readonly provider: Provider

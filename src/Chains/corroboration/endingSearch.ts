@@ -55,7 +55,7 @@ const otherBlocksErrors: ReadonlySet<RpcReason> = new Set(["inconsistent", "miss
 
 const noIncome: SearchedIncome = { transfers: [], compared: [] }
 
-/** What the search of one or two providers found. */
+/** The result of searching one or two providers. */
 interface Found extends SearchedIncome {
   /** Transfers that both found. */
   readonly alike: ReadonlyArray<DatedTransfer>
@@ -158,7 +158,7 @@ const store = (
       )
       // Further dust is asked about by the next search, as long as each decides on some.
       const isOnward = ({ payment }: Searches.DuePayment) => more.has(payment) && decided.includes(payment)
-      // The next search finds the money that is really there in place of a receipt that two providers deny.
+      // The next search finds the real money in place of a receipt that two providers deny.
       const changed = new Set([...paid, ...denied.map(({ address }) => address)])
       const asked = due.map(({ payment }) => payment)
       const waits = (one: Searches.DuePayment) =>

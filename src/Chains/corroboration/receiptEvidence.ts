@@ -35,7 +35,7 @@ const getMinedReceipt = receiptReader("transactionHash", "blockHash", "status", 
 /** A transaction's receipt with its logs; undefined where the node has none. */
 const findMinedReceipt = (hash: string) => optional(getMinedReceipt(hash))
 
-/** What a provider says of a receipt that it has. */
+/** A provider's values of a receipt that it has. */
 export interface ReceiptFacts {
   /** Unix seconds, as in its header at that height: nothing else proves a block time. */
   readonly time: number
@@ -43,7 +43,7 @@ export interface ReceiptFacts {
   readonly sender: string | undefined
 }
 
-/** What several providers answer about a receipt. */
+/** The responses of several providers about a receipt. */
 export type ReceiptTally = Tally<ReceiptFacts, Provider>
 
 /** One provider's answers. */
@@ -79,8 +79,8 @@ const sentBy = (
 }
 
 /**
- * The transfers in a provider's own transaction receipt and transaction, in the block of the given receipts. Read by the
- * receipts' own contracts: what is configured now says nothing of what was seen.
+ * The transfers in a provider's own transaction receipt and transaction, in the block of the given receipts. Read by
+ * the receipts' own contracts: the current configuration may differ from the former one.
  */
 const transfersOf = (
   { client }: Provider,

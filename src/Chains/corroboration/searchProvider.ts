@@ -51,7 +51,7 @@ const searchLogs = Effect.fnUntraced(function* (
   return found
 })
 
-/** What one search asks about. */
+/** The subject of one search. */
 export interface SearchPage {
   readonly due: ReadonlyArray<Searches.DuePayment>
   /** Receipts of these payments that a single provider has reported. */
@@ -61,7 +61,7 @@ export interface SearchPage {
   readonly settled: BlockRef
 }
 
-/** What one provider's search found. */
+/** The result of one provider's search. */
 export interface SearchEvidence extends SearchedIncome, SecondEvidence {}
 
 /**

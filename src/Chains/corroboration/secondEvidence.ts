@@ -127,7 +127,7 @@ export const secondEvidenceOf = (
     (ofDust, { answers, shown }): SecondEvidence => ({ answers: [...ofDust, ...answers], shown })
   )
 
-/** What the providers of one search answer about receipts of payments that are about to end. */
+/** The responses of one search's providers about receipts of payments that are about to end. */
 export class SearchBallot {
   /** Providers corroborate each other only with the same block times. */
   readonly #receipts = new Ballot<string, CorroboratedReceipt, Provider>(

@@ -38,7 +38,7 @@ interface BlockReport {
   readonly transfers: ReadonlyArray<DatedTransfer>
 }
 
-/** What a verification pass keeps between two calls. */
+/** The state of a verification pass between two calls. */
 export interface PassState {
   /** The serving provider has reread the blocks up to here by itself, which does not verify them. */
   aloneTo: number
@@ -57,8 +57,8 @@ const otherBlock = ({ client }: Provider, { number, hash }: { readonly number: n
 const isTooLarge = ({ reason }: RpcError, blocks: number): boolean => refusals.has(reason) && blocks > 1
 
 /**
- * Asks who is wrong where another provider contradicts the serving one about a deep block. Fails where the serving one
- * is wrong. Returns whether the dispute stays open.
+ * Decides which provider is wrong where another one contradicts the serving one about a deep block. Fails where the
+ * serving one is wrong. Returns whether the dispute stays open.
  */
 const resolveDispute = Effect.fnUntraced(function* (
   watch: WatchContext,
@@ -200,7 +200,7 @@ const corroboratedTransfers = Effect.fnUntraced(function* (
 /** The result of one call. `waits`: for another provider. `more`: there are further deep blocks to read. */
 type PassResult = "waits" | "more" | "done"
 
-/** What one block range of a pass has found. */
+/** The result of one block range of a pass. */
 interface PassRange {
   readonly network: Network
   readonly missed: ReadonlyArray<DatedTransfer>

@@ -8,9 +8,9 @@ interface Wait {
 }
 
 /**
- * How long each question that providers have left open is not asked again: the wait doubles each time, so that what no
- * provider will ever settle costs little and delays nothing else. In memory: a restart asks everything at once, and so is
- * what drops out since `capacity` others have been asked since. A clock that was set back ends a wait.
+ * Exponential backoff of the questions that providers have left open: the wait doubles each time, so that a question
+ * that no provider can settle costs little and delays nothing else. In memory: a restart asks everything at once, as is
+ * a question evicted by `capacity` others. A clock that was set back ends a wait.
  */
 export class Backoff<Question> {
   readonly #waits: BoundedMap<Question, Wait>
@@ -27,7 +27,7 @@ export class Backoff<Question> {
     this.#waits = new BoundedMap(capacity)
   }
 
-  /** Whether it has been asked, and left open. */
+  /** Whether it was asked and left open. */
   has(question: Question): boolean {
     return this.#waits.has(question)
   }
@@ -55,7 +55,7 @@ export class Backoff<Question> {
     if (wait !== undefined) this.#waits.set(question, { ...wait, until: wait.since + this.first })
   }
 
-  /** Ends all waits: a provider has come back, which may settle what waits. */
+  /** Ends all waits: a provider is back, which may settle open questions. */
   endAll(): void {
     for (const [question, wait] of [...this.#waits]) this.#waits.set(question, { ...wait, until: wait.since })
   }

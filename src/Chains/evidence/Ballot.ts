@@ -1,5 +1,5 @@
 /**
- * What several providers answer to the same questions in one round, and what that decides. It is the only place that
+ * The responses of several providers to the same questions in one round, and their tally. It is the only place that
  * counts providers. The caller puts each answer into a ballot, and acts by the tally:
  *
  * - A question is shown once a quorum of two gives the same answer to it, with the same value.
@@ -8,15 +8,15 @@
  *   provider gave before a reorg says nothing about the chain of today.
  */
 
-/** How many providers must say the same. */
+/** The quorum: how many providers must give the same response. */
 export const quorum = 2
 
-/** What a provider says to a question. No answer at all is no vote. */
+/** A provider's response to a question. Silence is not a vote. */
 export type Vote<Value> =
   | { readonly is: "yes"; readonly value: Value }
   /** `otherBlock`: it has another block at the height in question, and cannot know what is in this one. */
   | { readonly is: "no"; readonly otherBlock: boolean }
-  /** It has not what it takes to say, such as the states of an old block. That is no denial. */
+  /** It lacks the data, such as the states of an old block. That is not a denial. */
   | { readonly is: "unable" }
 
 export const yes = <Value>(value: Value): Vote<Value> => ({ is: "yes", value })
@@ -24,18 +24,18 @@ export const no: Vote<never> = { is: "no", otherBlock: false }
 export const onOtherBlock: Vote<never> = { is: "no", otherBlock: true }
 export const unable: Vote<never> = { is: "unable" }
 
-/** A provider that says yes, and what it says. */
+/** A provider that says yes, and its value. */
 interface Claim<Value, Voter> {
   readonly by: Voter
   readonly value: Value
 }
 
-/** How a question stands. */
+/** The tally of a question. */
 export interface Tally<Value, Voter> {
   readonly outcome: "shown" | "denied" | "open"
   /** All that say yes. */
   readonly claims: ReadonlyArray<Claim<Value, Voter>>
-  /** The most of them that say the same. */
+  /** The largest group with the same value. */
   readonly agreed: ReadonlyArray<Claim<Value, Voter>>
   /**
    * Those that say no. Once a quorum has the block in question, those that have another one there do not count: they
@@ -53,7 +53,7 @@ export class Ballot<Question, Value, Voter> {
   /** @param isSame whether two values agree */
   constructor(readonly isSame: (one: Value, other: Value) => boolean = Object.is) {}
 
-  /** Each provider has one voice: one that contradicts itself has said nothing. */
+  /** Each provider has one vote: one that contradicts itself has none. */
   vote(question: Question, by: Voter, vote: Vote<Value>): void {
     const votes = this.#votes.get(question) ?? new Map<Voter, Vote<Value>>()
     const before = votes.get(by)
@@ -77,12 +77,12 @@ export class Ballot<Question, Value, Voter> {
     }
   }
 
-  /** The questions that are shown, each with what those say who agree. */
+  /** The questions that are shown, each with the values of the quorum. */
   get shown(): ReadonlyArray<readonly [Question, ReadonlyArray<Value>]> {
     return this.#agreed(({ outcome }) => outcome === "shown")
   }
 
-  /** The questions to which anybody says yes, each with what most of those say. */
+  /** The questions with any yes, each with the values of the largest group. */
   get claimed(): ReadonlyArray<readonly [Question, ReadonlyArray<Value>]> {
     return this.#agreed(({ claims }) => claims.length > 0)
   }
@@ -105,16 +105,16 @@ export class Ballot<Question, Value, Voter> {
 }
 
 /**
- * The highest claim that a quorum reaches or passes, by a number of theirs: one provider alone may claim too much.
- * Undefined where fewer claim anything.
+ * The highest number that a quorum claims at least: one provider alone may claim too much. Undefined where fewer claim
+ * anything.
  */
 export const reached = <Claim>(claims: ReadonlyArray<Claim>, numberOf: (claim: Claim) => number): Claim | undefined =>
   [...claims].sort((one, other) => numberOf(other) - numberOf(one))[quorum - 1]
 
-/** What all of them say of one thing; undefined where they differ. */
+/** The common value; undefined where they differ. */
 export const unanimous = <Value>([first, ...others]: ReadonlyArray<Value>): Value | undefined =>
   others.every((other) => other === first) ? first : undefined
 
-/** The middle one of what several say, of two the lower: no single provider moves it beyond what another one says. */
+/** The median of several values, of two the lower: no single provider moves it beyond another one's value. */
 export const middle = (values: ReadonlyArray<bigint>): bigint | undefined =>
   [...values].sort((one, other) => (one < other ? -1 : Number(one > other)))[(values.length - 1) >> 1]

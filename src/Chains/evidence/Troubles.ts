@@ -1,4 +1,4 @@
-/** What a trouble is about. */
+/** The subject of a problem. */
 type Subject = "clock" | "finality" | "deep blocks" | "receipts" | "ends of payments" | `task ${string}`
 
 interface Trouble {
@@ -8,15 +8,14 @@ interface Trouble {
 }
 
 /**
- * What is wrong with a chain although it is read: one register for each watcher. /readyz, the metrics, the portal and the
- * alerts show it until it is noted that it is over.
+ * The problems of a chain that is still read: one register for each watcher. /readyz, the metrics, the portal and the
+ * alerts show each problem until it is cleared.
  */
 export class Troubles {
   readonly #open = new Map<Subject, Trouble>()
 
   /**
-   * Notes what is wrong with something, or that nothing is. Returns whether that is another trouble than before: it is
-   * logged once.
+   * Sets or clears the problem of a subject. Returns whether it is another problem than before: it is logged once.
    *
    * @param ready payments of the chain can still be completed
    */
@@ -31,12 +30,12 @@ export class Troubles {
     return this.#open.has(subject)
   }
 
-  /** Everything that is wrong; undefined where nothing is. */
+  /** All problems; undefined without one. */
   get reason(): string | undefined {
     return [...this.#open.values()].map(({ reason }) => reason).join("; ") || undefined
   }
 
-  /** Payments of the chain can be completed, whatever is wrong. */
+  /** Whether payments of the chain can be completed despite the problems. */
   get areHarmless(): boolean {
     return [...this.#open.values()].every(({ ready }) => ready)
   }

@@ -1,23 +1,23 @@
 /**
  * What a provider can lie about, who must agree, and what happens without agreement.
  *
- * A provider is somebody else's computer. It can invent a transfer or leave one out; date a block wrongly, or show a head
- * that does not exist; serve another branch, or another chain; say that a transaction is in no block, that an address is
- * empty, that gas is dear or coins are cheap. It can do so once, at the worst moment, and be right ever after. It can also
- * merely be behind, have pruned what it is asked for, or sit behind a load balancer whose nodes differ: most false
- * answers are no lies.
+ * A provider is somebody else's computer. It can invent a transfer or leave one out; date a block wrongly, or show a
+ * head that does not exist; serve another branch, or another chain; say that a transaction is in no block, that an
+ * address is empty, that gas is dear or coins are cheap. It can do so once, at the worst moment, and be right
+ * afterwards. It can also merely be behind, have pruned what it is asked for, or sit behind a load balancer whose nodes
+ * differ: most wrong responses are not lies.
  *
- * So one provider of several decides nothing. Each question below is put to more than one, and the answers of a round are
- * counted in one place (`Ballot.ts`): yes with a value, no, no because the provider has another block there, or unable to
- * say. Two that say the same, the quorum, decide. What one has said before is no vote: nothing is added up across rounds,
- * since a reorg may lie between them. What two say replaces what one had said and what was stored of it, and a provider
- * that two contradict does not serve for an hour. A fact that moves money or time (a block time, an age, a sender) is only
- * taken from evidence that counts.
+ * So one provider of several decides nothing. Each question below is put to more than one, and the answers of a round
+ * are counted in one place (`Ballot.ts`): yes with a value, no, no because the provider has another block there, or
+ * unable to say. Two that say the same, the quorum, decide. Earlier responses are not votes: nothing is added up across
+ * rounds, since a reorg may lie between them. What two say replaces what one had said and what was stored of it, and a
+ * provider that two contradict does not serve for an hour. A fact that moves money or time (a block time, an age, a
+ * sender) is only taken from evidence that counts.
  *
- * Where two differ and no third one answers, nothing is decided: the payment waits, /readyz says why, and the remedy is a
- * third provider. Where the others are silent for `payments.sole_provider_patience`, the serving one decides alone, as the
- * only provider of a chain does, but never against what another one has denied; /readyz, metrics and an alert say since
- * when. A lagging node and one that stands still are waited for first: the higher one may be the liar.
+ * Where two differ and no third one answers, nothing is decided: the payment waits, /readyz says why, and the remedy is
+ * a third provider. Where the others are silent for `payments.sole_provider_patience`, the serving one decides alone,
+ * as the only provider of a chain does, but never against what another one has denied; /readyz, metrics and an alert
+ * say since when. A lagging node and a stalled one are waited for first: the higher one may be the liar.
  *
  * The serving provider may still delay: blocks are read from it alone, and what it leaves out is found by another one when
  * the payment ends, when the blocks are deep, or at the next sweep.

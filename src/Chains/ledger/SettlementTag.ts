@@ -13,23 +13,23 @@ export interface ScanResult {
 
 /**
  * Turns the ledger into transitions of payments and into exceptions, each stored with its event and deliveries in one
- * transaction. Watchers, corroboration and repair call it; the room Payments implements it.
+ * transaction. Watchers, corroboration and repair call it; `Payments/` implements it.
  */
 export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
   Settlement,
   {
     /**
      * Runs inside the transaction that stores a scan: settles the payments whose receipts that scan changed, those
-     * whose receipts it made deep enough, and those that a reorg has undone for good.
+     * whose receipts it made deep enough, and those that a reorg has undone permanently.
      */
     readonly settle: (
       scan: ScanResult,
       touched: Iterable<LedgerRepo.Touched>
     ) => Effect.Effect<void, StoreUnavailable, Tx>
     /**
-     * Runs inside the transaction that notes that money of a payment was sent back: settles the payment while it is open,
-     * and reports its exceptions. Lets the next scan settle again all payments of the chain that lost receipts to reorgs,
-     * since the money may have made up for what one of these took.
+     * Runs inside the transaction that records a refund of a payment: settles the payment while it is open, and reports
+     * its exceptions. Lets the next scan settle again all payments of the chain that lost receipts to reorgs, since the
+     * refunded money may have replaced what such a reorg orphaned.
      */
     readonly sentBack: (payment: Payment) => Effect.Effect<void, StoreUnavailable, Tx>
     /** The worker that ends payments whose time is over, once the scan has passed it, and raises alarms. */

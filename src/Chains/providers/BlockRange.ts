@@ -52,7 +52,7 @@ export class BlockRange {
       this.#blocks = maxBlocks
       this.#limit = maxBlocks
     } else if (suggestedBlocks !== undefined && suggestedBlocks < tried) {
-      // A suggestion depends on the logs in these blocks: it is no limit for others.
+      // A suggestion depends on the logs in these blocks: it is not a limit for others.
       this.#blocks = suggestedBlocks
     } else if (tried > this.#limit) {
       this.#blocks = this.#limit

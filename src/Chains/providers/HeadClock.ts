@@ -1,6 +1,6 @@
 /**
- * This machine's clock compared with the chains' heads, shared by all watchers. It tells a wrong clock from a
- * provider's wrong head, and how far the clock is behind, so that no payment ends early by a wrong clock.
+ * This machine's clock compared with the chains' heads, shared by all watchers. It distinguishes a wrong clock from a
+ * provider's wrong head, and measures how far the clock is behind, so that no payment ends early by a wrong clock.
  */
 import { Clock, Duration, Effect } from "effect"
 import { type Network, networkKey } from "../../Domain/Chain.ts"

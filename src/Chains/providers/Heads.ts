@@ -14,15 +14,15 @@ const lagConfirmations = 2
 const usualLag = 1
 /** Blocks above the last plausible head, or above another provider's, from which a head is implausible. */
 const farAhead = 1_000
-/** A head that has not moved for this long stands still. */
+/** A head that has not moved for this long is stalled. */
 const stillAfter = Duration.toMillis("1 minute")
 
 const behind = ({ client: { host } }: Provider, detail: string) =>
   new RpcError({ host, method: "eth_getBlockByNumber", reason: "behind", detail })
 
 /**
- * What the providers of one network say of its newest block, each compared with another one: whether a head is implausibly
- * high, stands still, or lags. One of them alone proves nothing: any provider can claim a higher block.
+ * The heads of one network's providers, each compared with another one: whether a head is implausibly high, stalled, or
+ * lagging. A single one proves nothing: any provider can claim a higher block.
  */
 export class Heads {
   /** The last plausible head: another provider had one near it, or none could be asked. */
@@ -57,8 +57,8 @@ export class Heads {
   }
 
   /**
-   * Fails unless a head far above the last plausible one is near another provider's or, where none follows the chain, is
-   * reported again. An invented head would be stored with the scan, and every right head would be below it for long.
+   * Fails unless a head far above the last plausible one is near another provider's or, where none follows the chain,
+   * is reported again. An invented head would be stored with the scan, and every right head would long be below it.
    *
    * @param after the last block that was read; undefined before the first
    */
@@ -97,9 +97,9 @@ export class Heads {
   }
 
   /**
-   * The error of a provider whose head moves but lags behind another provider's, or has an old time that it has not there;
-   * undefined where it does not lag. Asked once a minute while the newest block is late by this machine's clock: both
-   * must show, since a higher head alone proves nothing.
+   * The error of a provider whose head moves but lags behind another provider's, or has an old time that the other
+   * one's has not; undefined where it does not lag. Asked once a minute while the newest block is late by this
+   * machine's clock: both must show, since a higher head alone proves nothing.
    */
   lags(provider: Provider, head: BlockRef) {
     return Effect.gen(this, function* () {

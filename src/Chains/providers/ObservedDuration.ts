@@ -1,6 +1,6 @@
 import { Duration } from "effect"
 
-/** The most that counts between two observations, since it may have been interrupted. Milliseconds. */
+/** The most that counts between two observations, since the condition may have paused. Milliseconds. */
 const longestStep = Duration.toMillis("5 minutes")
 /**
  * After a longer gap between observations the duration starts again: the process may have been stopped, or the clock
@@ -9,8 +9,8 @@ const longestStep = Duration.toMillis("5 minutes")
 const longestGap = Duration.toMillis("11 minutes")
 
 /**
- * For how long something has gone on, by the times at which it was observed (Unix milliseconds). Time without
- * observations does not count: the process or the chain may have stopped, or the clock may have been set.
+ * The duration of a condition, by the times at which it was observed (Unix milliseconds). Time without observations
+ * does not count: the process or the chain may have stopped, or the clock may have been set.
  */
 export class ObservedDuration {
   #since = 0

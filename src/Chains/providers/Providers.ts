@@ -45,11 +45,11 @@ export interface Providers {
   readonly others: (than: Provider) => Effect.Effect<ReadonlyArray<Provider>>
   /** All others that can be used, contradicted ones included: callers need a quorum of them, never a single one. */
   readonly witnesses: (than: Provider) => Effect.Effect<ReadonlyArray<Provider>>
-  /** The same, with those in cooldown for what they answered: that they lack a block, or have another one there. */
+  /** The same, with those in cooldown for a response: that they lack a block, or have another one there. */
   readonly answering: (than: Provider) => Effect.Effect<ReadonlyArray<Provider>>
   /** Which chain this is, by the first block that all providers report. Fails where `serving` does not respond. */
   readonly agree: (serving: Provider) => Effect.Effect<GenesisConsensus, RpcError | WrongChain>
-  /** Notes that reading has begun on the chain with that first block: who has another one serves another chain. */
+  /** Notes that reading has begun on the chain with that first block: providers of another one serve another chain. */
   readonly began: (genesis: string | undefined) => void
   /** Checks again that it serves the right chain: what looks like a reorg may be another chain's blocks. */
   readonly verify: (provider: Provider) => Effect.Effect<void, RpcError | WrongChain>
@@ -207,7 +207,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     if (isOfSize && slot.hasShrunk() && error.retryAfter === undefined) return
     yield* slot.coolDown(error)
     const now = yield* Clock.currentTimeMillis
-    // Where none responds, our own network is likely down: the first one back must not count as the only provider.
+    // If none responds, this machine's network is likely down: the first one back must not count as the only provider.
     if (slots.every((one) => one.isSilent(now))) for (const one of slots) one.endSilence()
   })
 

@@ -77,7 +77,7 @@ export const checkIdentity = Effect.fn("Providers.checkIdentity")(function* (
 export type GenesisConsensus = { readonly genesis: string | undefined } | { readonly doubt: string }
 
 /**
- * Which chain this is, before anything of it is stored. All providers are asked for the first block, and those that
+ * Identifies the chain, before anything of it is stored. All providers are asked for the first block, and those that
  * have it must agree. A silent one is waited for up to a minute.
  *
  * @param serving index in `clients` of the serving provider. Fails where that one does not respond, or serves another chain

@@ -5,11 +5,11 @@ import { getGasPrice, getL1Fee, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import type { Provider, Providers } from "./Providers.ts"
 
-/** The gas price of a chain, and what a transfer pays besides. */
+/** The gas price of a chain, and the other costs of a transfer. */
 export interface Gas {
   /** Wei per unit of gas. */
   readonly price: bigint
-  /** Wei for the transaction's data on Ethereum, besides the gas; 0 on chains without such a fee. */
+  /** Wei for the transaction's data on Ethereum, in addition to the gas; 0 on chains without such a fee. */
   readonly l1Fee: bigint
 }
 
@@ -31,8 +31,8 @@ const orUnknown = <A, E extends { readonly message: string }>(read: Effect.Effec
   )
 
 /**
- * What a transfer costs at this gas price (wei); undefined where the data fee cannot be read. The fee is read in a call
- * of its own, so that its failure affects nothing else.
+ * The cost of a transfer at this gas price (wei); undefined where the data fee cannot be read. The fee is read in a
+ * call of its own, so that its failure affects nothing else.
  */
 export const gasOf = (chain: ChainName, client: RpcClient, price: bigint): Effect.Effect<Gas | undefined> =>
   chainTraits[chain].hasL1Fee
@@ -45,15 +45,15 @@ export const gasOf = (chain: ChainName, client: RpcClient, price: bigint): Effec
 const isWithin = (at: number | undefined, age: number, now: number): boolean =>
   at !== undefined && at <= now && now - at < age
 
-/** What a transfer costs by one provider; undefined where it does not say. */
+/** The cost of a transfer by one provider; undefined where unknown. */
 const readGas = (chain: ChainName, { client }: Provider): Effect.Effect<Gas | undefined> => {
   const read = Effect.flatMap(sendBatch(client, [getGasPrice]), ([price]) => gasOf(chain, client, price))
   return orUnknown(Effect.timeout(read, deadline), "the gas price cannot be read")
 }
 
 /**
- * What a transfer costs now, by the middle one of all providers that say, read on demand: without quotes it takes no calls,
- * otherwise at most one read in each `interval`. Undefined when unknown, or older than two minutes.
+ * The current cost of a transfer, by the median of the providers that know it, read on demand: without quotes it takes
+ * no calls, otherwise at most one read in each `interval`. Undefined when unknown, or older than two minutes.
  */
 export const makeGas = (chain: ChainName, providers: Providers): Effect.Effect<Gas | undefined> => {
   const single = Effect.unsafeMakeSemaphore(1)

@@ -16,7 +16,7 @@ export interface MinedTransaction {
   readonly confirmations: number
 }
 
-/** What one provider says; undefined where it has the transaction in no block. */
+/** One provider's response; undefined where it has the transaction in no block. */
 const minedBy = Effect.fnUntraced(function* (providers: Providers, provider: Provider, hash: string) {
   const [mined, head] = yield* sendBatch(provider.client, [optional(getMinedReceipt(hash)), getHead]).pipe(
     Effect.tapError((error) => providers.failed(provider, error))
@@ -28,8 +28,8 @@ const minedBy = Effect.fnUntraced(function* (providers: Providers, provider: Pro
 })
 
 /**
- * A transaction that is in a block, by two providers; by the serving one where it decides alone. Undefined where the chain
- * has none of that hash. Fails where the serving provider does, and as `inconsistent` where no two say the same.
+ * A transaction that is in a block, by two providers; by the serving one where it decides alone. Undefined where the
+ * chain has none of that hash. Fails where the serving provider does, and as `inconsistent` where no two agree.
  */
 export const minedTransaction = Effect.fn("Providers.minedTransaction")(function* (providers: Providers, hash: string) {
   const serving = yield* providers.current

@@ -23,12 +23,15 @@ const unproven = Duration.toMillis("30 seconds")
 /** How long a provider is contradicted after others have denied what it reported. */
 const contradictedFor = Duration.toMillis("1 hour")
 
-/** Reasons with which a provider that follows the chain answers about blocks that it has not, as those of a false branch. */
+/**
+ * Reasons with which a provider that follows the chain responds about blocks that it lacks, such as those of a false
+ * branch.
+ */
 const answers: ReadonlySet<RpcReason> = new Set(["missing", "inconsistent", "state", "range", "too_large"])
 
 const isAnswer = (error: RpcError | WrongChain): boolean => error._tag === "RpcError" && answers.has(error.reason)
 
-/** Reasons that are no answer at all. */
+/** Reasons that mean no response. */
 const noAnswer: ReadonlySet<RpcReason> = new Set(["unreachable", "timeout", "http", "rate_limited"])
 
 /** One of a chain's providers. */
@@ -80,9 +83,9 @@ export class ProviderSlot {
   #shrunkTo = Number.POSITIVE_INFINITY
   /** The last failure, until the next success. */
   #cooldown: Cooldown | undefined
-  /** What it reported and others denied; kept whatever it responds meanwhile. */
+  /** Its reports that others denied; kept regardless of its later responses. */
   #contradicted: Cooldown | undefined
-  /** For how long it was asked and did not respond. Time in which it was not asked does not count. */
+  /** How long it was asked without a response. Time in which it was not asked does not count. */
   readonly #silence = new ObservedDuration()
 
   constructor(readonly provider: Provider) {}
@@ -109,7 +112,7 @@ export class ProviderSlot {
     return isActive(this.#cooldown, now)
   }
 
-  /** Whether it did not answer at all when it was last asked, a moment ago. */
+  /** Whether it did not respond when it was last asked, a moment ago. */
   isSilent(now: number): boolean {
     const cooldown = this.#cooldown
     return isActive(cooldown, now) && cooldown.error._tag === "RpcError" && noAnswer.has(cooldown.error.reason)

@@ -60,7 +60,7 @@ export class RpcError extends Data.TaggedError("RpcError")<{
   readonly method: string
   readonly reason: RpcReason
   readonly detail: string
-  /** What the operator can do, where that is not what the reason usually asks for. */
+  /** The remedy, where it is not the usual one of the reason. */
   readonly remedy?: string | undefined
   /** Milliseconds to wait by the Retry-After header of HTTP 429 and 503. */
   readonly retryAfter?: number | undefined
@@ -85,7 +85,7 @@ export class RpcError extends Data.TaggedError("RpcError")<{
 /**
  * Responses of one provider contradict each other, or blocks that the ledger has.
  *
- * @param retryAfter milliseconds for which the provider is left alone, where that is longer than the usual cooldown
+ * @param retryAfter milliseconds of cooldown, where that is longer than usual
  */
 export const inconsistent = ({ host }: Pick<RpcError, "host">, method: string, detail: string, retryAfter?: number) =>
   new RpcError({ host, method, reason: "inconsistent", detail, retryAfter })

@@ -9,7 +9,7 @@ import { type Call, getTokenBalance, sendInBatches } from "./methods.ts"
 import type { RpcClient } from "./Rpc.ts"
 import type { RpcError, RpcReason } from "./RpcError.ts"
 
-/** What not every provider serves: state overrides of `eth_call`, Multicall3, traces and simulations. */
+/** Optional capabilities: state overrides of `eth_call`, Multicall3, traces and simulations. */
 export type Capability = "override" | "multicall" | "trace" | "simulate"
 
 interface Observation {

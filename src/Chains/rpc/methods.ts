@@ -109,7 +109,7 @@ export const decoder = <A, I>(schema: Schema.Schema<A, I>): ((result: unknown) =
     result === null
       ? Either.left(absent)
       : Either.getOrElse(
-          // No response may do more harm than to fail its call.
+          // A bad response must only fail its call.
           Either.try(() =>
             Either.mapLeft(decode(result), (error) => ParseResult.TreeFormatter.formatErrorSync(error).slice(0, 300))
           ),

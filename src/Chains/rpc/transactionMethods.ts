@@ -29,7 +29,7 @@ export type ReceiptWith<Field extends keyof ReceiptFields> = Pick<ReceiptFields,
 /** Whether a mined transaction succeeded. A failed one moved nothing. */
 export const hasSucceeded = ({ status }: ReceiptWith<"status">): boolean => status === "0x1"
 
-/** The call that reads these fields of a transaction's receipt. To be made once, since it compiles their decoder. */
+/** The call that reads these fields of a transaction's receipt. Make it once, since it compiles their decoder. */
 export const receiptReader = <const Field extends keyof ReceiptFields>(...fields: ReadonlyArray<Field>) => {
   // A generic selection of fields is beyond the inference of Schema's types.
   const schema = TransactionReceipt.pick(...fields) as unknown as Schema.Schema<ReceiptWith<Field>>
@@ -54,10 +54,10 @@ export const getBlockReceipts = (number: number): Call<ReadonlyArray<LoggedRecei
   decode: decodeBlockReceipts
 })
 
-/** What became of a transaction. */
+/** The outcome of a transaction. */
 export interface TransactionOutcome extends ReceiptWith<"transactionHash" | "blockHash"> {
   readonly succeeded: boolean
-  /** Wei that its sender paid for it besides its value. */
+  /** Wei that its sender paid for it in addition to its value. */
   readonly fee: bigint
 }
 

@@ -1,8 +1,8 @@
 /**
- * The recurring work of a watcher besides reading new blocks, each task at an interval of its own: compare balances,
- * read finality tags and verify deep blocks, search for payments that are about to end, sweep the addresses of ended
- * payments and skipped addresses, drop old blocks. A task that fails is reported on /readyz and retried, and does not
- * stop the others. The watcher runs what is due after each tick that reached the head.
+ * The recurring work of a watcher in addition to reading new blocks, each task at an interval of its own: compare
+ * balances, read finality tags and verify deep blocks, search for payments that are about to end, sweep the addresses
+ * of ended payments and skipped addresses, drop old blocks. A task that fails is reported on /readyz and retried, and
+ * does not stop the others. The watcher runs what is due after each tick that reached the head.
  */
 import { Clock, Duration, Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
@@ -33,10 +33,10 @@ const passParts = 16
 /** The nonces of payments that ended within this are compared by the longer sweeps: a day, and an interval on top. */
 const nonceSpan = Duration.toMillis("30 hours")
 /**
- * How often the balances of ended payments are compared, by how long ago they ended: who pays late mostly does so soon. What
- * comes within a day is found within the hour, and within an hour in 10 minutes, so each span has an interval on top. The
- * first sweep is of all watched addresses. Nonces only grow, so that comparing them a few times misses nothing of a day; they take
- * a call for each address. Each sweep asks the next provider in turn, by each span: one that hides money
+ * How often the balances of ended payments are compared, by how long ago they ended: most late payments come soon. What
+ * comes within a day is found within the hour, and within an hour in 10 minutes, so each span has an interval on top.
+ * The first sweep is of all watched addresses. Nonces only grow, so that comparing them a few times misses nothing of a
+ * day; they take a call for each address. Each sweep asks the next provider in turn, by each span: one that hides money
  * hides it until the sweep of another one.
  */
 const sweeps = [

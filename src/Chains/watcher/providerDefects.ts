@@ -11,7 +11,7 @@ export const storeDefectsAsDefects = (writer: Context.Tag.Service<Writer>): Cont
   write: (command) => Effect.catchAllDefect(writer.write(command), (cause) => Effect.die(new StoreDefect({ cause })))
 })
 
-/** The log message, which tells this from a provider's usual failures. */
+/** The log message, which distinguishes this from a provider's usual failures. */
 export const defectMessage = "an answer could not be handled"
 
 /** What JavaScript throws where a value is not of the expected kind. */

@@ -78,7 +78,7 @@ const read = Effect.fnUntraced(function* (
   reorgedTo: number
 ): Effect.fn.Return<ReadRange, RpcError> {
   yield* watch.heads.checkPlausible(provider, head, after)
-  // An address is watched before anybody knows it, so no block up to this head can pay an address that is added later.
+  // An address is watched before it is given out, so no block up to this head can pay an address that is added later.
   if (watch.watched.size === 0) return { end: head, transfers: [], unwatched: true } satisfies ReadRange
   const { client, blockRange } = provider
   const blocks = Math.max(blockRange.blocks, Math.min(reorgedTo - after.number, oneReorg))

@@ -1,5 +1,5 @@
 /**
- * What a watcher knows besides the database, and the chain's health on /readyz that follows from it. The functions that
+ * A watcher's state in addition to the database, and the chain's health on /readyz derived from it. The functions that
  * change a `State` are called by its watcher alone; `chainHealthOf` only reads.
  */
 import { Duration } from "effect"

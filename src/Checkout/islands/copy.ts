@@ -2,7 +2,7 @@
 // @effect-diagnostics globalTimers:off
 import { announce } from "./announce.ts"
 
-/** How long a button says that it has copied. Milliseconds. */
+/** How long a button confirms the copy. Milliseconds. */
 const shownFor = 2_000
 
 /** Only https and localhost have the clipboard: elsewhere a hidden field is copied, as browsers always could. */
@@ -17,7 +17,7 @@ const copy = async (text: string): Promise<void> => {
   field.remove()
 }
 
-/** Puts a button beside everything that is there to be copied. */
+/** Adds a button to everything that can be copied. */
 export const addCopyButtons = (main: HTMLElement): void => {
   const { copied = "" } = main.dataset
   for (const place of main.querySelectorAll<HTMLElement>("[data-copy]")) {

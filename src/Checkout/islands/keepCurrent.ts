@@ -25,7 +25,7 @@ const fetchMain = async (
   return { main: page.querySelector("main"), title: page.title }
 }
 
-/** What has the focus keeps it where the new page has it too. */
+/** The focused element keeps the focus where the new page has it too. */
 const replace = (former: HTMLElement, main: HTMLElement, enhance: Enhance): void => {
   const focused = former.contains(document.activeElement) ? document.activeElement : null
   const headline = former.querySelector("h1")?.textContent
@@ -63,13 +63,13 @@ export const keepCurrent = (first: HTMLElement, enhance: Enhance): void => {
     if (isFetching) return
     isFetching = true
     try {
-      // A version that comes meanwhile may be newer than what is being fetched.
+      // A version that arrives meanwhile may be newer than the one being fetched.
       while (isOutdated) {
         isOutdated = false
         await show()
       }
     } catch {
-      // The network is gone for the moment: the next version, or look, tries again.
+      // The network is down for the moment: the next version, or poll, tries again.
     } finally {
       isFetching = false
     }

@@ -1,4 +1,4 @@
-/** The script of the checkout page: all that it does, the page does without it in another way. */
+/** The script of the checkout page, a progressive enhancement: without it the page does the same in another way. */
 // Runs in browsers, without Effect: the platform's own functions are all it has.
 // @effect-diagnostics globalTimers:off
 import { addCopyButtons } from "./copy.ts"
@@ -12,8 +12,8 @@ import { offerWallets } from "./wallets.ts"
 const returnAfter = 10
 
 /**
- * Takes a payer back to the shop who has seen the payment being paid, and nothing else that is to be read. A receipt that is opened
- * again stays, as does a page over a shop's own, which decides itself what comes next.
+ * Redirects a payer to the shop who has seen the payment being paid, unless the page shows more to read. A reopened
+ * receipt stays, as does a page framed by a shop's own, which decides itself what comes next.
  */
 const takeBack = (main: HTMLElement): void => {
   const back = main.querySelector<HTMLAnchorElement>("#back")
@@ -27,7 +27,7 @@ const takeBack = (main: HTMLElement): void => {
   })
 }
 
-/** What is done to each `<main>`, the first one and those that replace it. */
+/** Enhances each `<main>`, the first one and its replacements. */
 const enhance = (main: HTMLElement): void => {
   addCopyButtons(main)
   offerWallets(main)

@@ -26,17 +26,17 @@ interface Provider {
 
 const store = createStore()
 
-/** Hashes of what was sent for an ask, so that a page that is replaced does not ask for the same money twice. */
+/** Hashes of transactions sent for a request, so that a replaced page does not ask for the same money twice. */
 const sent = new Map<string, string>()
 
-/** They are kept for as long as the tab is, so that neither does one that is loaded again. */
+/** Stored as long as the tab lives, so that a reloaded page does not either. */
 const storageKey = `sent ${location.pathname}`
 
 const keep = (): void => {
   try {
     sessionStorage.setItem(storageKey, JSON.stringify([...sent]))
   } catch {
-    // In a frame the browser may refuse to keep anything.
+    // In a frame the browser may refuse storage.
   }
 }
 
@@ -67,7 +67,7 @@ const named = (text: string, name: string): string => text.replace("{wallet}", (
 const element = <K extends keyof HTMLElementTagNameMap>(tag: K, text: string): HTMLElementTagNameMap[K] =>
   Object.assign(document.createElement(tag), { textContent: text })
 
-/** What the page says of the wallets: it stays when the page is replaced. While a wallet is asked, no other one is. */
+/** The page's text about wallets, which persists when the page is replaced. One wallet is asked at a time. */
 let status = ""
 let isAsking = false
 
@@ -77,7 +77,7 @@ const say = (text: string): void => {
   offerWallets(document)
 }
 
-/** Has a wallet pay what a place asks for. */
+/** Has a wallet pay the request of an element. */
 const payWith = async ({ info: { name }, provider }: EIP6963ProviderDetail, place: HTMLElement, t: Texts) => {
   if (isAsking) return
   isAsking = true
@@ -94,14 +94,14 @@ const payWith = async ({ info: { name }, provider }: EIP6963ProviderDetail, plac
   }
 }
 
-/** The wallets at a place, or what was already sent for what it asks. */
+/** Shows the wallets in an element, or the transaction already sent for its request. */
 const contentOf = (place: HTMLElement): ReadonlyArray<HTMLElement> => {
   const t = JSON.parse(place.dataset["texts"] ?? "{}") as Texts
   const hash = sent.get(askOf(place))
   if (hash !== undefined) {
     const line = element("p", `${t.sent} `)
     line.append(element("code", hash))
-    // A wallet may give up what it has sent.
+    // A wallet may abandon a sent transaction.
     const again = element("button", t.again)
     again.type = "button"
     again.addEventListener("click", () => {
@@ -123,7 +123,7 @@ const contentOf = (place: HTMLElement): ReadonlyArray<HTMLElement> => {
   return status === "" ? buttons : [...buttons, element("p", status)]
 }
 
-/** Once it is sent the page asks for nothing, until something is seen: what it asked for is hidden. */
+/** Once sent, the page hides its request until the money is seen. */
 const hideAsk = (place: HTMLElement): void => {
   const main = place.closest("main")
   const heading = main?.querySelector("h1")
@@ -135,7 +135,7 @@ const hideAsk = (place: HTMLElement): void => {
   heading.textContent = isSent ? waiting : (heading.dataset["asked"] ?? "")
 }
 
-/** Puts the wallets where the page has a place for them; those that announce themselves later come then. */
+/** Shows the wallets in the page's elements for them; later announcements are added. */
 export const offerWallets = (within: ParentNode): void => {
   const place = within.querySelector<HTMLElement>(".wallets")
   if (place === null) return

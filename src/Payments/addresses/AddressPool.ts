@@ -22,7 +22,7 @@ const batch = 16
 const fewForThread = 256
 /** A refill within this time of the last one is part of a burst: it derives on a thread, beside the requests. */
 const burstMillis = 5_000
-/** Uncorroborated claims of a history are believed for this many look-aheads of addresses. */
+/** Uncorroborated claims of a history are accepted for this many look-aheads of addresses. */
 const believedLookAheads = 5
 
 interface Candidate {

@@ -53,7 +53,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
       tx: Tx["Type"],
       owner: Owner
     ) => Effect.Effect<ReceivingAddress, WalletNotConfigured | StoreUnavailable>
-    /** Lets the numbering of all wallets jump ahead, for an operator who knows more than the mark does. */
+    /** Makes the numbering of all wallets jump ahead, for an operator who knows more than the mark. */
     readonly jump: Jumps["Type"]["jump"]
     /** The worker that derives and vets addresses ahead of their use. */
     readonly run: Effect.Effect<never>

@@ -1,7 +1,7 @@
 /**
- * The index mark: a small file outside the database's folder, with the next index of every wallet. It tells the database
- * that was last written here from an older copy, which a copy of the whole folder would bring back without a trace.
- * `numbering.ts` owns it.
+ * The index mark: a small file outside the database's folder, with the next index of every wallet. It distinguishes the
+ * database that was last written here from an older copy, which restoring a copy of the whole folder would bring back
+ * without a trace. `numbering.ts` owns it.
  *
  * Its indexes never exceed those that the database has committed, since it is written after the commit: a mark that is ahead
  * means that an older copy of the database was restored. A crash or a power cut leaves the mark behind, with a token that
@@ -96,8 +96,8 @@ export interface IndexMark {
 }
 
 /**
- * Indexes and tokens are padded, so that every text for the same wallets has the same length and each index its place: a
- * mixture of two texts, which a power cut may leave, can be read, with some indexes behind.
+ * Indexes and tokens are padded, so that every text for the same wallets has the same length and each index its place:
+ * a mixture of two texts, as after a power cut, is readable, with some indexes behind.
  */
 const textOf = ({ database, tokens, wallets }: Mark): string => {
   const numbers = Object.entries(wallets).map(([wallet, next]) => `"${wallet}":${String(next).padStart(11)}`)

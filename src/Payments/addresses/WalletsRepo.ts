@@ -49,9 +49,9 @@ export const jumpedTo = (fingerprint: string, next: number) =>
   execute("UPDATE wallets SET next_index = ?, jump = 0 WHERE fingerprint = ?", [next, fingerprint])
 
 /**
- * Stores addresses, of the indexes from `from` on, that a lost newer copy of this database may have handed out. They are
- * dated by the newest head where this machine's clock is behind, as after a start from an old image: with a date long ago
- * they would soon be watched no longer.
+ * Stores addresses, of the indexes from `from` on, that a lost newer copy of this database may have handed out. They
+ * are dated by the newest head where this machine's clock is behind, as after a start from an old image: with an old
+ * date their watch would soon end.
  */
 export const keepGap = (fingerprint: string, mode: Mode, from: number, addresses: ReadonlyArray<string>, now: number) =>
   Effect.gen(function* () {
@@ -81,7 +81,7 @@ export const numbering = (db: Db) =>
 
 export const renewToken = (token: string) => execute("UPDATE numbering SET token = ?", [token])
 
-/** All wallets have to jump, later ones too. Each jumps once its key is there to derive the skipped addresses. */
+/** All wallets have to jump, later ones too. Each jumps once its key is available to derive the skipped addresses. */
 export const oweJump = (by: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx

@@ -19,7 +19,7 @@ export const makeVetter = Effect.fnUntraced(function* (history: AddressHistory["
   const scope = yield* Effect.scope
   const turns = new Map<AddressPool, Effect.Semaphore>()
   const firsts = new Map<AddressPool, Fiber.RuntimeFiber<unknown>>()
-  /** Wallets and chains for which it is logged that uncorroborated reports are not believed any more. */
+  /** Wallets and chains for which it is logged that uncorroborated reports are no longer accepted. */
   const disbelieved = new Set<string>()
   /** Rounds in a row in which a chain could not be asked. */
   let incomplete = 0
@@ -79,9 +79,9 @@ export const makeVetter = Effect.fnUntraced(function* (history: AddressHistory["
   const inTurn = (pool: AddressPool) => turnOf(pool).withPermits(1)(vet(pool))
 
   /**
-   * Waits for a pool's first round, or until `patience` is over. A caller that is interrupted does not end the round. One
-   * that cannot be interrupted, such as a create with an Idempotency-Key, does not hand that on: the wait would always
-   * take the whole of `patience`.
+   * Waits for a pool's first round, or until `patience` is over. An interrupted caller does not end the round. An
+   * uninterruptible one, such as a create with an Idempotency-Key, does not pass that on: the wait would always take
+   * the whole of `patience`.
    */
   const first = Effect.fnUntraced(function* (pool: AddressPool) {
     const round = Effect.interruptible(waitAtMost(inTurn(pool), patience))

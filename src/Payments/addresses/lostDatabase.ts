@@ -15,7 +15,7 @@ import { furthestIn, unitFolder } from "./IndexMark.ts"
 const givenOut = ({ markFolder, path }: SettingsShape["database"]): number =>
   Object.values(furthestIn([markFolder, unitFolder], path)).reduce((sum, next) => sum + next, 0)
 
-/** That the file is missing or empty although addresses were given out from it; undefined where it is as it should be. */
+/** The error of a missing or empty file from which addresses were given out; undefined where there is no such loss. */
 export const lossOf = (place: SettingsShape["database"]): string | undefined => {
   const size = Either.try(() => statSync(place.path, { throwIfNoEntry: false })?.size)
   // An inaccessible file is not missing: the code that opens it says why.
@@ -26,7 +26,7 @@ export const lossOf = (place: SettingsShape["database"]): string | undefined => 
     : `the database ${place.path} is ${size.right === undefined ? "missing" : "empty"} although ${addresses} addresses were given out from it`
 }
 
-/** Refuses to make a database in the place of one that was lost. */
+/** Refuses to create a database in the place of a lost one. */
 export const refuseLost = (place: SettingsShape["database"]): Effect.Effect<void, StoreUnusable> =>
   Effect.suspend(() => {
     const loss = lossOf(place)
@@ -40,7 +40,7 @@ export const refuseLost = (place: SettingsShape["database"]): Effect.Effect<void
 /** `StateDirectory=` of the unit, which makes it at its start. */
 const unitState = "/var/lib/tilld"
 
-/** A folder of the database that is not there. */
+/** The database's folder is missing. */
 export interface MissingFolder {
   readonly finding: string
   readonly remedy: string
@@ -48,11 +48,11 @@ export interface MissingFolder {
   readonly isUnits: boolean
 }
 
-/** The folder of the database where it is not there: a wrong path, or a disk that is not mounted. */
+/** The missing folder of the database: a wrong path, or a disk that is not mounted. */
 export const missingFolder = (path: string): MissingFolder | undefined => {
   const folder = dirname(resolve(realFile(path)))
   const found = Either.try(() => statSync(folder, { throwIfNoEntry: false }))
-  // What cannot be looked at is not missing.
+  // An inaccessible folder is not missing.
   if (Either.isLeft(found) || found.right !== undefined) return undefined
   const isUnits = folder === unitState
   return {
@@ -64,7 +64,7 @@ export const missingFolder = (path: string): MissingFolder | undefined => {
   }
 }
 
-/** Refuses to make the folder of a database: with a wrong path, a second database would begin there. */
+/** Refuses to create the folder of a database: with a wrong path, a second database would begin there. */
 export const refuseMissingFolder = (place: SettingsShape["database"]): Effect.Effect<void, StoreUnusable> =>
   Effect.suspend(() => {
     const missing = missingFolder(place.path)

@@ -1,6 +1,6 @@
 /**
  * The index marks of other databases on this machine. The counter of a wallet belongs to the wallet: after a change of
- * `database.path`, the numbering goes on beyond what was handed out from the database of before.
+ * `database.path`, the numbering continues beyond what was handed out from the former database.
  */
 import { readdirSync } from "node:fs"
 import { basename, join } from "node:path"
@@ -20,7 +20,7 @@ export interface OtherUse {
 
 const markName = /^numbering-[0-9a-f]{16}\.json$/
 
-/** What cannot be read is left out: the database's own mark, in the same folder, is refused then. */
+/** Unreadable marks are left out: the database's own mark, in the same folder, is refused then. */
 const namesIn = (folder: string): ReadonlyArray<string> =>
   Either.getOrElse(
     Either.try(() => readdirSync(folder)),

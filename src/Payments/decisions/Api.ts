@@ -70,7 +70,7 @@ const Note = must(
   }
 )
 
-/** What `POST /v1/exceptions/:id/resolve` takes. */
+/** The input of `POST /v1/exceptions/:id/resolve`. */
 export const ResolveBody = Schema.Struct({
   action: must(`be ${alternatives(Action.literals)}`, Action, {
     about: "What you have decided: to take the money, or to send it back, which you have done with your own wallet",
@@ -81,7 +81,7 @@ export const ResolveBody = Schema.Struct({
   note: Schema.optionalWith(Note, optional)
 }).annotations({ identifier: "ResolveException", description: "A decision. Unknown fields are refused." })
 
-/** What `POST /v1/payments/:id/refund` takes. */
+/** The input of `POST /v1/payments/:id/refund`. */
 export const RefundBody = Schema.Struct({
   amount: must(
     "be a string of digits in the smallest unit of the payment's token, without sign or leading zero",

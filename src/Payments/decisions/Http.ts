@@ -19,7 +19,7 @@ import type { ExceptionsApi } from "./Api.ts"
 import { decide, refundPayment } from "./decide.ts"
 import type { Resolved } from "./resolve.ts"
 
-/** What is decided on is a merchant's: it has a payment, and with that its form in the API. */
+/** A merchant's exception has a payment, and so its form in the API. */
 const resolvedAnswer = ({ exception }: Resolved): HttpAnswer<ExceptionObject> => {
   const [object] = toExceptionObject(exception)
   if (object === undefined) throw new Error(`${exception.id} has no payment`)

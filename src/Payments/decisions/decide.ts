@@ -23,8 +23,8 @@ const refusals = {
 }
 
 /**
- * A decision on one of the owner's exceptions, in the audit log and within the account's quota. What refuses it is said as
- * the API says it. Called by the API, for its keys, and by the portal, for people.
+ * A decision on one of the owner's exceptions, in the audit log and within the account's quota. Refusals are worded as
+ * in the API. Called by the API, for its keys, and by the portal, for people.
  */
 export const decide = (
   actor: Actor,

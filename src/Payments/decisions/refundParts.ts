@@ -1,4 +1,4 @@
-/** The parts in which the money of an exception is sent back: which one a refund is, and how much. */
+/** The partial refunds of an exception: which part a refund is, and its amount. */
 import { Effect } from "effect"
 import {
   AlreadyDecided,
@@ -10,7 +10,7 @@ import {
 } from "../../Domain/Exception.ts"
 import { described } from "../refunds.ts"
 
-/** How much of an open exception was sent back. */
+/** The refunded amount of an open exception. */
 export const returnedOf = (exception: PaymentException, amount: bigint | undefined) => {
   const invalid = (message: string) => new DecisionInvalid({ field: "amount", message })
   if (exception.kind === "reorged") {
@@ -31,7 +31,7 @@ export const returnedOf = (exception: PaymentException, amount: bigint | undefin
     : Effect.succeed(amount)
 }
 
-/** Whether this part was noted as sent back before; fails where the transaction sent another part. */
+/** Whether this part was recorded as refunded before; fails where the transaction sent another part. */
 export const wasReturned = (
   { id, refunds, status }: PaymentException,
   amount: bigint | undefined,
@@ -47,8 +47,8 @@ export const wasReturned = (
 }
 
 /**
- * The part, noted without its transaction, that this one names; undefined where it is a part of its own. The same amount
- * again is taken for the part that is noted: an exception must not count as sent back twice.
+ * The part, recorded without its transaction, that this one completes; undefined where it is another part. The same
+ * amount again is taken for the recorded part: an exception must not count as refunded twice.
  */
 export const partNamed = (
   { id, refunds, status }: PaymentException,

@@ -76,10 +76,10 @@ export const auditedAs = (made: Made, closed: ReadonlyArray<PaymentException> = 
   return closed.length === 0 ? {} : { closed: closed.map((one) => `${one.id}: ${one.amount} ${one.currency}`) }
 }
 
-/** What also commits with a decision: its failure undoes the decision. */
+/** An effect committed with a decision: its failure rolls the decision back. */
 type AlsoCommit<Result, E> = ((result: Result, made: Made) => Effect.Effect<void, E, Tx>) | undefined
 
-/** What is stored now. */
+/** The stored state now. */
 const storedNow = Effect.fnUntraced(function* (before: PaymentException) {
   const tx = yield* Tx
   const payment = before.payment === undefined ? undefined : yield* Repo.byId(tx, before.payment)
@@ -87,7 +87,7 @@ const storedNow = Effect.fnUntraced(function* (before: PaymentException) {
   return result
 })
 
-/** Proves the transaction that is named for money whose transaction is not known. */
+/** Proves the named transaction of money whose transaction is not known. */
 const proveNamed = Effect.fnUntraced(function* (exception: PaymentException, named: string | undefined) {
   const { chain, id, kind, mode, payment } = exception
   const known = broughtBy(exception)
@@ -124,7 +124,7 @@ const acceptedFor = Effect.fnUntraced(function* (
   return confirmedBy(payment, withoutApart(payment, onTime, open).receipts, txHash, at)
 })
 
-/** Whether an exception that was opened stands for money of one that is accepted: what is more than the payment asked for. */
+/** Whether an opened exception stands for money of an accepted one: the excess over the payment's amount. */
 const isSurplusOf = (accepted: PaymentException, opened: ExceptionContent): boolean =>
   opened.kind === "overpaid" &&
   opened.chain === accepted.chain &&
@@ -185,7 +185,7 @@ export const acceptException = <E = never>(
         const exception = (yield* find(yield* Tx, id, owner)) ?? seen
         const made: Made = (yield* wasMade(exception, "accepted", named)) ? "repeated" : "decided"
         if (made === "decided") {
-          // Nothing was proven for it.
+          // No transaction was proven for it.
           if (isRepeated) return yield* openedAgain(id)
           yield* acceptOpen(exception, named, outbox, matchSet)
         }
@@ -201,12 +201,12 @@ export interface Returned extends Resolved {
   readonly amount: bigint
 }
 
-/** What of an exception was sent back. */
+/** The refunded part of an exception. */
 export const closedBy = ({ amount, exception }: Returned): PaymentException => ({ ...exception, amount })
 
 /**
- * Notes that money of an exception was sent back, with the transaction that did it, which is not checked. Undefined where
- * there is no such exception.
+ * Records a refund of an exception's money, with its transaction, which is not checked. Undefined where there is no
+ * such exception.
  *
  * @param amount base units; undefined: all of it. Required where the amount may grow
  */
@@ -233,7 +233,7 @@ export const refundException = <E = never>(
       return returned
     })
 
-    /** What the decision is. One that names the transaction of a part that was noted without it adds that. */
+    /** The decision. If it names the transaction of a part recorded without one, it adds that. */
     const madeOf = Effect.fnUntraced(function* (exception: PaymentException) {
       if (yield* wasReturned(exception, amount, named.txHash)) return "repeated"
       const part = yield* partNamed(exception, amount, named.txHash)

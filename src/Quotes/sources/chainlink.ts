@@ -105,7 +105,7 @@ const middleOf = (points: Arr.NonEmptyReadonlyArray<PricePoint>): Either.Either<
   return Either.right(sorted[(sorted.length - 1) >> 1] ?? lowest)
 }
 
-/** What the readings of several providers say together. */
+/** The combined readings of several providers. */
 const agreedOf = (readings: Arr.NonEmptyReadonlyArray<PriceReading>): PriceReading => {
   const points = Object.values(
     Arr.groupBy(

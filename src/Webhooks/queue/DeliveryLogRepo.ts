@@ -6,7 +6,7 @@ import type { AccountId, EndpointId, PaymentId } from "../../Domain/Ids.ts"
 import type { Owner } from "../../Domain/Owner.ts"
 import type { Db, Param } from "../../Sql.ts"
 
-// What operators and merchants see of deliveries. Only reads. Times in Unix milliseconds.
+// Deliveries as operators and merchants see them. Only reads. Times in Unix milliseconds.
 
 export interface LoggedAttempt {
   readonly number: number
@@ -56,7 +56,7 @@ export interface Selection {
 
 /** A condition on `deliveries AS d` that an index serves: in the order of (created_at, sequence), except for a payment's few. */
 export const selecting = ({ endpoint, owner, payment, since, status, until }: Selection) => {
-  // `+` keeps a column out of the choice of the index: an endpoint's own is the better one.
+  // `+` excludes a column from the choice of the index: an endpoint's own is the better one.
   const conditions: ReadonlyArray<readonly [string, ...ReadonlyArray<Param>]> = [
     ...(payment === undefined
       ? []

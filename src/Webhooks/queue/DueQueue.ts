@@ -19,7 +19,7 @@ const slowMillis = 5_000
 /**
  * While at least `busyCount` attempts are under way, ended attempts are gathered into one commit until there are
  * `gatherCount`, for up to `gatherFactor` times as long as the last commit took: each costs a write to the disk, which
- * blocks the event loop, and is to take no larger part of the time where the disk is slow.
+ * blocks the event loop, and must not take a larger part of the time on a slow disk.
  */
 const busyCount = 8
 const gatherCount = 128

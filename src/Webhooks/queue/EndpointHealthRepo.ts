@@ -4,8 +4,8 @@ import type { EndpointId } from "../../Domain/Ids.ts"
 import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
 import type { Db } from "../../Sql.ts"
 
-// How an owner's endpoints are doing, for people. Only reads, by index. What is newer follows from the order of events: by
-// their times, a success while the clock was ahead would hide all failures after it was set back, for as long.
+// The health of an owner's endpoints, for people. Only reads, by index. Newer is by the order of events: by their
+// times, a success while the clock was ahead would hide all failures after it was set back, for as long.
 
 /** Most rows that are counted of anything. */
 export const countLimit = 10_000
@@ -29,7 +29,7 @@ interface EventOutcome {
   readonly at: number
 }
 
-/** How the newest events of an endpoint fare. */
+/** The outcomes of an endpoint's newest events. */
 export interface EndpointOutcome {
   readonly endpoint: EndpointId
   readonly mode: Mode

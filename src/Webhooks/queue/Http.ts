@@ -20,7 +20,7 @@ import * as EndpointsRepo from "./EndpointsRepo.ts"
 import type { Ordered } from "./RedeliveryRepo.ts"
 import { type RangePage, redeliver, redeliverPage } from "./redelivery.ts"
 
-/** Pages of a range that one request orders again: a request ends soon, and its answer says where to go on. */
+/** Maximum pages of a range per redelivery request: a request ends soon, and its response says where to continue. */
 const pagesAtOnce = 2
 
 const endpointDeleted = new ApiError({

@@ -139,7 +139,7 @@ const laneLimit = 1_000
 export interface Backlog {
   /** Due deliveries, including those whose attempt is under way. At most 10,000 are counted. */
   readonly due: number
-  /** For how long the oldest of them has been due, 0 when there is none. Milliseconds. */
+  /** Age of the oldest due delivery, 0 without one. Milliseconds. */
   readonly oldestDueMillis: number
 }
 

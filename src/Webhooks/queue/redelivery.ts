@@ -1,6 +1,6 @@
 /**
- * Orders for deliveries to be sent again, as merchants and operators give them: stored with one command of the writer, and
- * the dispatcher is woken. The HTTP handlers and the operator's commands call it.
+ * Redelivery orders of merchants and operators: stored with one command of the writer, which wakes the dispatcher. The
+ * HTTP handlers and the operator's commands call it.
  */
 import { Clock, Effect } from "effect"
 import { keepWithin } from "../../Auth/UsageRepo.ts"
@@ -58,7 +58,7 @@ export const redeliver = <E>(
     )
   )
 
-/** What became of a page of a range, and where the next one begins. */
+/** The result of a page of a range, and where the next one begins. */
 export type RangePage = Effect.Effect.Success<ReturnType<typeof RedeliveryRepo.redeliverSome>>
 
 /** Orders one page of a range again, oldest first, from `after` on. Fails as `redeliver` does. */
