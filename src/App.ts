@@ -71,8 +71,8 @@ export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
   )
 
 /**
- * What a command needs to send a webhook, or to change an endpoint, without a daemon. The caller holds the instance lock of
- * the database.
+ * Services for sending a webhook, or changing an endpoint, without a daemon. The caller holds the instance lock of the
+ * database.
  */
 export const sendingLayer = Webhooks.layer.pipe(
   Layer.provideMerge(Layer.mergeAll(DeliveryClient.layer, SigningKeys.layer)),
@@ -80,9 +80,7 @@ export const sendingLayer = Webhooks.layer.pipe(
   Layer.provide(Resolver.layer)
 )
 
-/**
- * What a command needs to repair a chain's ledger without a daemon. The caller holds the instance lock of the database.
- */
+/** Services for repairing a chain's ledger without a daemon. The caller holds the instance lock of the database. */
 export const repairLayer = (settings: SettingsShape) =>
   Chains.layer.pipe(
     Layer.provideMerge(Networks.layer),

@@ -30,7 +30,7 @@ const timeOf = (reader: Reader["Type"]) =>
     return head === undefined ? now : Math.min(now, head * 1000 + longestLead)
   })
 
-/** Most rows of the log of requests, of all accounts together. */
+/** Maximum rows of the request log, of all accounts together. */
 const mostRequests = 1_000_000
 
 /**

@@ -10,7 +10,7 @@ import { gauge, type Measured } from "./gauge.ts"
 // What needs a person: open exceptions, and endpoints that fail. Read by index, and requests are served between two
 // statements.
 
-/** Most endpoints with their own series. */
+/** Maximum number of endpoints with their own series. */
 const named = 100
 
 /** Failing ones first, longest failing first; then those without a success for longest. */
@@ -29,12 +29,7 @@ const exceptionFamily = (reader: Db) =>
         ),
       { concurrency: 1 }
     ),
-    (counts) =>
-      gauge(
-        "tilld_open_exceptions",
-        `Exceptions that wait for a decision. No more than ${countLimit} of a kind are counted.`,
-        counts
-      )
+    (counts) => gauge("tilld_open_exceptions", `Open exceptions. At most ${countLimit} of a kind are counted.`, counts)
   )
 
 const endpointFamilies = (outcomes: ReadonlyArray<EndpointOutcome>, now: number) => {
@@ -44,17 +39,17 @@ const endpointFamilies = (outcomes: ReadonlyArray<EndpointOutcome>, now: number)
   return [
     gauge(
       "tilld_webhook_failing_endpoints",
-      `Endpoints of which an attempt has failed and no newer event has arrived. No more than ${mostEndpoints} are looked at.`,
+      `Endpoints with a failed attempt and no later success. At most ${mostEndpoints} endpoints are checked.`,
       modes.map((mode) => [{ mode }, outcomes.filter((one) => one.mode === mode && isFailing(one)).length])
     ),
     gauge(
       "tilld_webhook_endpoint_failing_seconds",
-      `How long ago the first event happened that has not arrived at a failing endpoint, 0 where its time is ahead of the clock: alert where there is a series. At most ${named} endpoints are shown, the longest failing first.`,
+      `Age in seconds of the first undelivered event of a failing endpoint, 0 if its time is ahead of the clock: alert on any series. At most ${named} endpoints, longest failing first.`,
       shown.map((one) => [labelsOf(one), one.failing && Math.max(0, now - one.failing.at) / 1000])
     ),
     gauge(
       "tilld_webhook_endpoint_last_success_timestamp_seconds",
-      "When the newest event that has arrived at an endpoint did so, Unix time; of the same endpoints.",
+      "Unix time of the last successful delivery to an endpoint; for the same endpoints.",
       shown.map((one) => [labelsOf(one), one.delivered && one.delivered.at / 1000])
     )
   ]

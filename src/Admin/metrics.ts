@@ -17,37 +17,37 @@ const chainFamilies = (health: ReadonlyArray<ChainHealth>): ReadonlyArray<Family
   return [
     gauge(
       "tilld_chain_ready",
-      "Whether the chain is read as it should be, as /readyz says.",
+      "Whether the chain is ready, as on /readyz.",
       of(({ ready }) => ready)
     ),
     gauge(
       "tilld_chain_troubled",
-      "Whether something is wrong with a chain that is read, as /readyz says.",
+      "Whether a ready chain has a problem, as on /readyz.",
       of(({ ready, reason }) => ready && reason !== undefined)
     ),
     gauge(
       "tilld_chain_head_block",
-      "Every block up to this number has been read.",
+      "Number of the last scanned block.",
       of(({ head }) => head)
     ),
     gauge(
       "tilld_chain_lag_blocks",
-      "Blocks that the chain is ahead of that, as its provider last said.",
+      "Blocks from the last scanned block to the head that the provider last reported.",
       of(({ lagBlocks }) => lagBlocks)
     ),
     gauge(
       "tilld_clock_behind_chain_seconds",
-      "By how much this machine's clock was behind the time of the chain's last head when that was read; negative by the head's age.",
+      "Time of the chain's last head minus this machine's clock when it was read; negative by the head's age.",
       of(({ headAheadSeconds }) => headAheadSeconds)
     ),
     gauge(
       "tilld_chain_decides_alone_seconds",
-      "For how long no other provider has responded where one of several decides alone, 0 where none does.",
+      "Seconds without a response of any other provider while one of several decides alone, 0 otherwise.",
       of(({ decidesAloneSeconds = 0 }) => decidesAloneSeconds)
     ),
     gauge(
       "tilld_chain_provider_usable",
-      "Whether a provider is used, 1, or unhealthy, 0, by its place in rpc_urls from 0 on.",
+      "Whether a provider is healthy (1) or not (0), by its index in rpc_urls from 0.",
       health.flatMap(({ chain, mode, providers }) =>
         providers.map(({ healthy }, index): Measured => [{ chain, mode, provider: String(index) }, healthy])
       )
@@ -58,7 +58,7 @@ const chainFamilies = (health: ReadonlyArray<ChainHealth>): ReadonlyArray<Family
 const workerFamily = (health: ReadonlyArray<WorkerHealth>): Family =>
   gauge(
     "tilld_worker_ready",
-    "Whether a worker's ticks end in time; of the store: whether it takes writes.",
+    "Whether a worker's ticks end in time; for the store: whether it is writable.",
     health.map(({ name, ready }) => [{ worker: name }, ready])
   )
 
@@ -67,12 +67,12 @@ const priceFamilies = (prices: Prices["Type"], now: number): ReadonlyArray<Famil
   return [
     gauge(
       "tilld_price_usable",
-      "Whether there is a price to quote by: fresh, and of sources that agree.",
+      "Whether a price is usable for quotes: fresh, and from sources that agree.",
       status.map(({ price, symbol }) => [{ currency: symbol }, price !== undefined])
     ),
     gauge(
       "tilld_price_age_seconds",
-      "How long ago the price of a source was true, however old that is; 0 for configured ones.",
+      "Age in seconds of the last price of a source, even if expired; 0 for configured ones.",
       prices
         .told()
         .map(({ observedAt, source, symbol }) => [
@@ -82,7 +82,7 @@ const priceFamilies = (prices: Prices["Type"], now: number): ReadonlyArray<Famil
     ),
     gauge(
       "tilld_price_spread_ratio",
-      "The highest fresh price less the lowest, as a part of the lowest; left out where no two can be compared.",
+      "(highest - lowest) / lowest of the fresh prices; absent with fewer than two.",
       status.map(({ spread, symbol }) => [{ currency: symbol }, spread && BigDecimal.unsafeToNumber(spread)])
     )
   ]

@@ -41,19 +41,23 @@ export const makeProcessFamilies = Effect.gen(function* () {
     const { system, user } = process.cpuUsage()
     const { median, p99, worst } = last ?? lag()
     const descriptors = readDescriptors()
-    const late = "of the delays of the event loop in the last whole minute; in the first, so far."
+    const late = "event loop lag in the last full minute; during the first minute, so far."
     return [
-      gauge("tilld_build_info", "Which version runs, on which Node; always 1.", [
+      gauge("tilld_build_info", "Version of tilld and of Node; always 1.", [
         [{ version: packageJson.version, node: process.version }, 1]
       ]),
-      gauge("tilld_process_uptime_seconds", "Since the start of the process.", single(process.uptime())),
+      gauge("tilld_process_uptime_seconds", "Uptime of the process.", single(process.uptime())),
       gauge("tilld_process_resident_memory_bytes", "Resident memory.", single(process.memoryUsage.rss())),
       counter("tilld_process_cpu_seconds_total", "Processor time, user and system.", single((user + system) / 1e6)),
       gauge("tilld_process_open_descriptors", "Open file descriptors, sockets included.", single(descriptors?.open)),
-      gauge("tilld_process_max_descriptors", "How many may be open: LimitNOFILE.", single(descriptors?.limit)),
-      gauge("tilld_event_loop_lag_p50_seconds", `The median ${late}`, single(median)),
-      gauge("tilld_event_loop_lag_p99_seconds", `The 99th percentile ${late}`, single(p99)),
-      gauge("tilld_event_loop_lag_max_seconds", `The longest ${late}`, single(worst))
+      gauge(
+        "tilld_process_max_descriptors",
+        "Maximum number of open file descriptors: LimitNOFILE.",
+        single(descriptors?.limit)
+      ),
+      gauge("tilld_event_loop_lag_p50_seconds", `Median ${late}`, single(median)),
+      gauge("tilld_event_loop_lag_p99_seconds", `99th percentile of the ${late}`, single(p99)),
+      gauge("tilld_event_loop_lag_max_seconds", `Maximum ${late}`, single(worst))
     ]
   }
 })

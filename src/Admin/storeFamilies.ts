@@ -21,7 +21,7 @@ import { keptFor } from "./keptFor.ts"
 
 /** How long the metrics of many rows are kept: several scrapers cost no more than one. */
 const keptTime = "5 seconds"
-/** Most endpoints with their own label. */
+/** Maximum number of endpoints with their own label. */
 const named = 100
 /** Open payments are counted up to this number per chain. */
 const openLimit = 10_000
@@ -49,17 +49,17 @@ const webhookFamilies = Effect.fnUntraced(function* (reader: Db, now: number) {
   return [
     gauge(
       "tilld_webhook_oldest_due_age_seconds",
-      "How long the webhook delivery that has been due for longest has been so; 0 when none is.",
+      "Age in seconds of the oldest due webhook delivery; 0 without one.",
       single(oldestDueMillis / 1000)
     ),
     gauge(
       "tilld_webhook_due_deliveries",
-      "Webhook deliveries whose time has come, those that are being attempted included. No more than 10000 are counted, of 2000 receivers.",
+      "Due webhook deliveries, including those with an attempt under way. At most 10000 are counted, of 2000 receivers.",
       single(due)
     ),
     gauge(
       "tilld_webhook_backlog_deliveries",
-      `Webhook deliveries that wait for an attempt, due now, later or after that of an earlier event, by endpoint: the ${named} longest backlogs, all other endpoints as other, and all payments' own webhookUrls as webhookUrl. No more than 10000 are counted of each, and no more than 1000 endpoints.`,
+      `Webhook deliveries that wait for an attempt, due now, later or after that of an earlier event, by endpoint: the ${named} longest backlogs, all other endpoints as other, and all payments' own webhookUrls as webhookUrl. At most 10000 are counted of each, and at most 1000 endpoints.`,
       [...topOf(endpoints), [{ endpoint: "webhookUrl" }, yield* waitingAtUrls(reader)]]
     )
   ]
@@ -74,13 +74,13 @@ const accountFamilies = (usages: ReadonlyArray<Usage>): ReadonlyArray<Family> =>
   return [
     gauge(
       "tilld_account_used_bytes",
-      `What an account has stored: of the ${named} largest, and of those close to their quota.`,
+      `Bytes stored by an account: of the ${named} largest, and of those close to their quota.`,
       shown.map(({ account, stored }) => [{ account }, stored])
     ),
-    gauge("tilld_account_quota_bytes", "What such an account may store; left out where it has no quota.", quotas),
+    gauge("tilld_account_quota_bytes", "Quota of such an account; absent without one.", quotas),
     gauge(
       "tilld_account_quota_used_ratio",
-      "How much of its quota such an account has used, with what its open payments may yet store: from 1 on it is refused everything new.",
+      "Used share of such an account's quota, with what its open payments may still store: from 1 on everything new is refused.",
       shown.flatMap(
         (usage): ReadonlyArray<Measured> =>
           usage.quota === undefined ? [] : [[{ account: usage.account }, shareOf(usage)]]
@@ -97,12 +97,12 @@ const fileFamilies = (path: string, backupAt: number | undefined, now: number): 
   ]),
   gauge(
     "tilld_store_free_bytes",
-    "What the disk of the database has left for tilld.",
+    "Free bytes for tilld on the disk of the database.",
     single(freeBytes(dirname(path)))
   ),
   gauge(
     "tilld_backup_age_seconds",
-    "How long ago the last backup succeeded; left out where none is known, infinite where its time is ahead of the clock.",
+    "Age in seconds of the last successful backup; absent if none is known, infinite if its time is ahead of the clock.",
     single(backupAt && backupAge(backupAt, now) / 1000)
   )
 ]
@@ -131,12 +131,12 @@ export const makeStoreFamilies = Effect.gen(function* () {
       ...accountFamilies(yield* allUsage(reader, accounts.quotaBytes)),
       gauge(
         "tilld_open_payments",
-        `Payments that are pending or detecting. No more than ${openLimit} of a chain are counted.`,
+        `Pending and detecting payments. At most ${openLimit} of a chain are counted.`,
         rows.map(({ labels, open }) => [labels, open])
       ),
       gauge(
         "tilld_chain_head_age_seconds",
-        "Age of the newest block that has been read, by its own time.",
+        "Age in seconds of the last scanned block, by its own time.",
         rows.map(({ age, labels }) => [labels, age])
       )
     ]
@@ -148,7 +148,7 @@ export const makeStoreFamilies = Effect.gen(function* () {
       const backupAt = yield* lastBackupAt(database.path)
       const now = yield* Clock.currentTimeMillis
       return [
-        gauge("tilld_store_readable", "Whether what is read from the store could be: it is left out otherwise.", [
+        gauge("tilld_store_readable", "Whether the store was readable: otherwise its metrics are absent.", [
           [{}, families._tag === "Some"]
         ]),
         ...fileFamilies(database.path, backupAt, now),

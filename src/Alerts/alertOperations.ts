@@ -1,4 +1,4 @@
-/** What an operator does with alerts: see those that are open, their signing secret, and send a test. */
+/** Operations on alerts: list the open ones, show their signing secret, send a test. */
 import { Clock, Effect, Redacted, Schema } from "effect"
 import { Time } from "../Auth/inputFields.ts"
 import { lazily, operation } from "../Auth/operation.ts"

@@ -24,7 +24,7 @@ interface Row {
 /** Used and expired links are kept for this long, so that their page says what became of them. */
 export const memory = 24 * 60 * 60_000
 
-/** The most links of one person. A further one ends the oldest. */
+/** Maximum number of links per person. A further one ends the oldest. */
 const most = 20
 
 /** Stores a link, and forgets old ones of the same person. */

@@ -39,9 +39,9 @@ const toPasskey = (row: Row): Passkey => ({
   cameOf: row.came_of === null ? undefined : SessionId.make(row.came_of, true)
 })
 
-/** The most of one person. */
+/** Maximum number per person. */
 export const mostPasskeys = 20
-/** The longest id, and the longest public key in bytes: those of authenticators are shorter. */
+/** Maximum length of an id, and of a public key in bytes: those of authenticators are shorter. */
 export const longestId = 1_400
 export const longestKey = 2_048
 

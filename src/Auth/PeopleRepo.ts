@@ -47,7 +47,7 @@ export const named = (db: Db, { account, name, role }: Pick<Person, "account" | 
     orUndefined
   )
 
-/** The most people of an account who may sign in. */
+/** Maximum number of people of an account who may sign in. */
 export const mostPeople = 200
 
 /** How many people of an account may sign in. */

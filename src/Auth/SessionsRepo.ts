@@ -41,7 +41,7 @@ const toSession = (row: Row): Session => ({
 const columns =
   "s.id AS session_id, s.created_at AS session_created_at, seen_at, proof_at, user_agent, address, came_of"
 
-/** The most sessions of one person. A further one ends the one that was used longest ago. */
+/** Maximum number of sessions per person. A further one ends the least recently used. */
 const most = 20
 
 export const insert = (
@@ -95,9 +95,9 @@ export const open = (id: SessionId) =>
   )
 
 /**
- * Open sessions to start from: the one of a secret's hash, one of a person, those of a person that are over or make room for a
- * further one, or up to `limit` of all that are over. Over is what was last used before `idleSince`, or created before
- * `createdSince`, Unix milliseconds.
+ * Open sessions to start from: the one of a secret's hash, one of a person, those of a person that are over or make
+ * room for a further one, or up to `limit` of all that are over. Over means last used before `idleSince`, or created
+ * before `createdSince`, Unix milliseconds.
  */
 export type OpenStart =
   | { readonly hash: Uint8Array }
@@ -173,7 +173,7 @@ const forget = (establishedBefore: number) =>
 /**
  * Ends these sessions, a JSON array of ids, but `kept`.
  *
- * @param establishedBefore what was made before it, Unix milliseconds, counts as come of nothing
+ * @param establishedBefore what was made before it, Unix milliseconds, counts as established
  */
 export const end = (ids: string, kept: SessionId | undefined, establishedBefore: number) =>
   Effect.gen(function* () {

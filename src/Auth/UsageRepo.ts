@@ -10,7 +10,7 @@ import { type Db, type StoreUnavailable, Tx } from "../Sql.ts"
 /** The account that always exists. It is the operator's own: no quota refuses its sales unless the operator sets one. */
 export const defaultAccount = AccountId.make("default")
 
-/** What an account has stored and may store, in bytes. */
+/** An account's storage use and quota, in bytes. */
 export interface Usage {
   readonly account: AccountId
   readonly stored: number

@@ -88,7 +88,7 @@ const entryOf = (actor: Actor, { act, detail }: Act, at: number) => ({
   detail: detailText(detail)
 })
 
-/** Stores the row of what a person did, or was refused, in the caller's transaction. */
+/** Stores the row of a person's act or refusal, in the caller's transaction. */
 export const noteOf = (person: Person, act: Act) =>
   Effect.flatMap(Clock.currentTimeMillis, (at) => Repo.insert(entryOf(personActor(person), act, at)))
 

@@ -1,4 +1,4 @@
-/** What a person changes about how they sign in: password, sessions. Each act is in the audit log, with nothing secret. */
+/** A person's changes to their own sign-in: password, sessions. Each act is in the audit log, without secrets. */
 import { Clock, Data, Effect } from "effect"
 import type { AccountId, SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
@@ -23,7 +23,7 @@ export class SignInNameTaken extends Data.TaggedError("SignInNameTaken") {}
 /** A sign-in name in its normal form, by which it is found. */
 export const normalSignInName = (text: string): string => normalText(text).trim().toLowerCase()
 
-/** The least characters of a password, and the most. */
+/** Minimum and maximum length of a password, in characters. */
 export const passwordLength = { least: 10, most: mostTyped }
 
 /** The password was changed or removed, or its person disabled, after it was verified. */

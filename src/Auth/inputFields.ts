@@ -35,7 +35,7 @@ export const durationUpTo = (longest: string & Duration.DurationInput, isZeroTak
     })
   )
 
-/** The longest name of an account or a key. */
+/** Maximum length of the name of an account or a key. */
 export const nameLength = 100
 
 const nameRule = `be 1 to ${nameLength} printable characters`
@@ -56,7 +56,7 @@ export const GivenName = must(
 /** Nothing has that id. */
 export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", { message: Schema.String }) {}
 
-/** The longest page of a list. A client that may only read must not make the daemon load a whole table. */
+/** Maximum length of a page of a list. A client that may only read must not make the daemon load a whole table. */
 export const longestPage = 1000
 
 /** How many rows of a list; `length` unless given. */

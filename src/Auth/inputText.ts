@@ -18,7 +18,7 @@ export interface Flag {
   readonly isArgument?: true
   /** The command has a value of its own where it is not given. */
   readonly isOptional?: true
-  /** Words that stand for other values than texts. */
+  /** Words that represent values other than texts. */
   readonly words?: Readonly<Record<string, unknown>>
 }
 
@@ -33,7 +33,7 @@ const flagOf = ({ ast }: Schema.Struct.Fields[string]): Flag | undefined => {
   return annotations[flagId] as Flag | undefined
 }
 
-/** What the JSON of a field is: a list is of texts, or of some words. */
+/** The JSON type of a field: a list is of texts, or of given words. */
 export type FieldKind =
   | { readonly is: "text" | "number" | "flag" }
   | { readonly is: "word" | "words"; readonly of: ReadonlyArray<string> }
@@ -119,7 +119,7 @@ export const jsonOfQuery = (
   )
 }
 
-/** The words that were given, once each and in the order of `known`; then what is none of them. */
+/** The given words, once each and in the order of `known`; then the unknown ones. */
 const inOrder = (known: ReadonlyArray<string>, given: ReadonlyArray<string>) => [
   ...known.filter((word) => given.includes(word)),
   ...given.filter((word) => !known.includes(word))

@@ -1,4 +1,4 @@
-/** What an operator, and an admin of an account, does with API keys. */
+/** Operations on API keys, for operators and for admins of an account. */
 import { Duration, Effect, Redacted, Schema } from "effect"
 import { KeyEnded, KeyExists, LimitRefused, QuotaExceeded, TooMany, UnknownAccount } from "../Domain/AccountErrors.ts"
 import { type ApiKey, highestLimits, type KeyTerms, Permission, permissions } from "../Domain/ApiKey.ts"
@@ -68,7 +68,7 @@ const unknownKey = (id: string) => new NotFound({ message: `There is no key ${id
 const orUnknown = <A>(id: string, found: A | undefined) =>
   found === undefined ? unknownKey(id) : Effect.succeed(found)
 
-/** Most CIDR blocks of a key: an address is compared with each. */
+/** Maximum number of CIDR blocks of a key: an address is compared with each. */
 export const mostRanges = 100
 
 /** Where a key may be used from, and its limits; null: as configured. */

@@ -2,7 +2,7 @@
 export interface ListPage {
   /** The id of the row before its first one; undefined for the first page. */
   readonly after?: string | undefined
-  /** The most rows. */
+  /** Maximum number of rows. */
   readonly limit: number
 }
 

@@ -94,13 +94,13 @@ export const operation = <
   refusal: Schema.Union(...refusals, StoreUnavailable) as Schema.Schema.AnyNoContext
 })
 
-/** What is wrong with a field: an optional one has a second issue, that it is not absent. */
+/** The problem of a field: an optional one has a second issue, that it is not absent. */
 const problemOf = ({ _tag, message, path }: ParseResult.ArrayFormatterIssue): FieldProblem => ({
   path: path.join("."),
   message: _tag === "Missing" ? "is required" : _tag === "Unexpected" ? "is not known" : message
 })
 
-/** Most problems of an input that are listed. */
+/** Maximum number of listed problems of an input. */
 const mostProblems = 20
 
 /** The first problem of each field. */
@@ -115,7 +115,7 @@ const problemsOf = (issues: ReadonlyArray<ParseResult.ArrayFormatterIssue>): Rea
   return more === 0 ? listed : [...listed, { path: "", message: `has ${more} problems more` }]
 }
 
-/** Most fields, and items of a list, that a schema looks at: each wrong one costs it far more than JSON took to parse it. */
+/** Maximum fields, and items of a list, for a schema: each wrong one costs far more than parsing its JSON. */
 const mostFields = 100
 const mostItems = 1_000
 

@@ -68,7 +68,7 @@ export const makePasswordHasher = Effect.sync(() => {
   /** Each is done when it is its attempt's turn. */
   const queue = new PasswordQueue<Deferred.Deferred<void>>()
   let current: Deferred.Deferred<void> | undefined
-  /** Milliseconds that a hash has taken of late. */
+  /** Milliseconds that recent hashes have taken. */
   let pace = usualPace
 
   const goOn = () => {

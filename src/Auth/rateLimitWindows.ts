@@ -5,7 +5,7 @@ export interface Window {
   count: number
 }
 
-/** What a key, an account or a person has used. */
+/** The usage of a key, an account or a person. */
 export interface Usage {
   readonly minute: Window
   readonly hour: Window
@@ -44,7 +44,7 @@ export const unused = (): Usage => ({ minute: { start: 0, count: 0 }, hour: { st
 /** A window is over after its length, or when it begins in the future because the clock was set back. */
 const isOver = ({ start }: Window, length: number, now: number): boolean => now < start || now >= start + length
 
-/** Both windows are over: the usage need not be stored any more. */
+/** Both windows are over: the usage need no longer be stored. */
 export const isForgotten = ({ hour, minute }: Usage, now: number): boolean =>
   isOver(hour, hourMillis, now) && isOver(minute, minuteMillis, now)
 

@@ -1,4 +1,4 @@
-/** The most characters of a password, and of a sign-in name before it is normalised. */
+/** Maximum characters of a password, and of a sign-in name before it is normalised. */
 export const mostTyped = 1_000
 
 /**

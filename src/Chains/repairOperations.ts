@@ -1,4 +1,4 @@
-/** What an operator does where the ledger lacks money: read blocks again, or count the money of one transaction. */
+/** Operations to repair a ledger that lacks money: rescan blocks, or claim the money of one transaction. */
 import { Effect, Schema } from "effect"
 import { ChainField, HashField, ModeField, maybe } from "../Auth/inputFields.ts"
 import { asked } from "../Auth/inputText.ts"
@@ -12,7 +12,7 @@ import type { ExclusiveWork } from "./scan/WatchContext.ts"
 /** The daemon has 40 seconds for a request, and a part of a range that fails is retried for 20. */
 const rescanBudget = "5 seconds"
 
-/** Carries out a repair between two ticks of the network's watcher. Whatever it fails with is why it is refused. */
+/** Carries out a repair between two ticks of the network's watcher. Its failure becomes the refusal. */
 const repairing = <A, E extends { readonly message: string }, R>(
   network: Network,
   repair: (exclusively: ExclusiveWork) => Effect.Effect<A, E, R>

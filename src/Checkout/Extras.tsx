@@ -1,4 +1,4 @@
-/** Shows money that came and does not pay: what it is, what has become of it, and what to do. */
+/** Shows money that came and does not pay: the amount, its state, and what to do. */
 import { amountText } from "./amounts.ts"
 import type { Extra } from "./extras.ts"
 import { networkNames, type Wording } from "./wording.ts"

@@ -27,7 +27,7 @@ export const languageOfTag = (tag: string): Language | undefined => {
 /** The quality of a part of `Accept-Language`, 0 to 1 (RFC 9110, 12.4.2). */
 const qualityOf = (parameter = "q=1"): number => Number(/^\s*q=([01](?:\.\d{0,3})?)\s*$/i.exec(parameter)?.[1] ?? 0)
 
-/** Most characters of `Accept-Language` that are looked at; browsers send a tenth. */
+/** Maximum characters of `Accept-Language` that are read; browsers send a tenth. */
 const longestHeader = 1_024
 
 /** The link's language, else the browser's preferred one of those available, else English. */

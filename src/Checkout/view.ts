@@ -64,7 +64,7 @@ export interface CheckoutView {
   /** EIP-55 form. */
   readonly address: string
   readonly merchantRef: string
-  /** Other money that came, and what the shop has done with it. */
+  /** Other money that came, and its refunds by the shop. */
   readonly extras: ReadonlyArray<Extra>
   /** The origin of the shop's redirectUrl, once the payment has ended without being paid. */
   readonly shopUrl: string | undefined
@@ -142,7 +142,7 @@ export const viewOf = (facts: Facts): CheckoutView => {
   }
 }
 
-/** Whether the page does not change any more, a reorg apart. */
+/** Whether the page no longer changes, except by a reorg. */
 export const isFinal = ({ state: { kind } }: CheckoutView): boolean =>
   kind === "paid" || kind === "expired" || kind === "cancelled" || kind === "failed"
 

@@ -51,7 +51,7 @@ export const examineCertificates = Effect.fn("Doctor.certificates")(function* ({
   )
 })
 
-/** The certificate that a server shows, and why this machine does not trust it; the reason where there is none. */
+/** A server's certificate, and why this machine does not trust it; without one, the reason. */
 const shownBy = (host: string, port: number) =>
   Effect.async<Either.Either<{ readonly shown: X509Certificate; readonly distrust: string | undefined }, string>>(
     (resume) => {

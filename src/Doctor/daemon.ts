@@ -15,7 +15,7 @@ export interface DaemonHealth {
   readonly markFolder: string
   /** Its chains and workers that are not ready. */
   readonly unready: ReadonlyArray<{ readonly name: string; readonly reason: string }>
-  /** Those that are ready, and what is wrong with them. */
+  /** Warnings about those that are ready. */
   readonly troubled: DaemonHealth["unready"]
   /** Why it writes nothing: the database's path names other files than it has open. */
   readonly lostFiles?: string | undefined

@@ -1,7 +1,7 @@
 /**
- * Payments as merchants see them: in answers, in events and beside what operators see. A payment keeps the token that it was
- * created with. The chain's id is taken from the settings: where they no longer have the chain, it is absent. An event keeps
- * what it had when it was made.
+ * Payments as merchants see them: in responses, in events and within the operators' view. A payment keeps the token
+ * that it was created with. The chain's id is taken from the settings: where they no longer have the chain, it is
+ * absent. An event keeps what it had when it was made.
  */
 import { type Accounted, type AccountedPayment, withExceptions } from "../Domain/AccountedPayment.ts"
 import { remaining } from "../Domain/Amount.ts"

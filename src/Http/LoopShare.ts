@@ -14,7 +14,7 @@ const overhead = 0.1
 const expected = 1
 /** Head start: what an owner may use beyond others and still precede them, a page with its style and scripts. */
 const headStart = 10
-/** The longest that a request waits. */
+/** Maximum wait of a request, milliseconds. */
 const longestWait = 5_000
 
 /** Whose a request is. */

@@ -1,6 +1,6 @@
 import { BoundedMap } from "../Domain/BoundedMap.ts"
 
-/** The longest delay of a refusal, in milliseconds. */
+/** Maximum delay of a refusal, in milliseconds. */
 const longestWait = 5_000
 /** Keys in memory. */
 const capacity = 10_000

@@ -104,7 +104,7 @@ interface Counted extends Owner {
   readonly rows: number
 }
 
-/** The most rows that each owner may keep, so that all have at most `keep`: none loses rows to those with more. */
+/** The maximum rows that each owner may keep, so that all have at most `keep`: none loses rows to those with more. */
 export const fairShare = (counts: ReadonlyArray<number>, keep: number): number => {
   const ascending = counts.toSorted((a, b) => a - b)
   let left = keep

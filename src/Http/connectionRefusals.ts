@@ -41,7 +41,7 @@ export const tooManyAtOnce = new ApiError({
   message: "Too many requests came on this connection without waiting for an answer: the rest was not looked at."
 })
 
-/** Most headers of a request. Each costs time before it is known whose request it is; browsers and proxies send a third. */
+/** Maximum headers of a request. Each costs time before its owner is known; browsers and proxies send a third. */
 export const maxHeaders = 100
 
 export const tooManyHeaders = new ApiError({

@@ -10,9 +10,9 @@
 import { networkOf } from "./clientAddress.ts"
 
 /**
- * The most small pieces in which bodies may arrive on a connection before it gets a reply: chunks, or TCP segments.
- * Each takes the event loop a microsecond or more, however small it is. Counted over all bodies, since one read may
- * contain many requests.
+ * Maximum number of small pieces in which bodies may arrive on a connection before it gets a reply: chunks, or TCP
+ * segments. Each takes the event loop a microsecond or more, however small it is. Counted over all bodies, since one
+ * read may contain many requests.
  */
 const maxPieces = 512
 

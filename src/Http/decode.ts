@@ -90,7 +90,7 @@ const noParameters: Decode<Readonly<Record<string, unknown>>> = (query) => {
   return Either.left({ first: names.map((name) => ({ path: shorten(name), message })), more })
 }
 
-/** Most characters of a query: decoding escapes that are none takes microseconds each. */
+/** Maximum characters of a query: decoding an invalid escape takes microseconds. */
 const longestQuery = 4_096
 
 const queryTooLong: Problems = {

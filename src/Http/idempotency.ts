@@ -73,7 +73,7 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
       const reader = yield* Reader
       const writer = yield* Writer
       const heartbeat = (yield* Workers).worker("idempotency", deleteInterval)
-      // In memory: one process serves the database, so it knows all requests under way.
+      // In memory: one process serves the database, so it knows all requests in flight.
       const underWay = new Set<string>()
 
       const deleteOld = Effect.gen(function* () {

@@ -33,7 +33,7 @@ const shuttingDown = new ApiError({
   headers: { "retry-after": "5" }
 })
 
-/** Most requests that a client may send on one connection without waiting for a reply. */
+/** Maximum requests that a client may pipeline on one connection. */
 const maxPipelined = 32
 
 /** Node's parser also takes HTTP/0.9 and HTTP/2.0 in a request line, which are other protocols. */

@@ -2,7 +2,7 @@ import { ParseResult, Predicate } from "effect"
 import type { FieldProblem } from "../Domain/ApiError.ts"
 import { closest } from "../Domain/suggestion.ts"
 
-/** Most problems that a response lists. */
+/** Maximum number of problems in a response. */
 const maxProblems = 100
 /** Maximum number of problems in which an unknown name is compared with the known ones. */
 const maxSuggestions = 20

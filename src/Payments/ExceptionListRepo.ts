@@ -23,7 +23,7 @@ export const firstOfPayment = (db: Db, payment: PaymentId, limit: number) =>
     shown(found, limit)
   )
 
-/** Most exceptions that are counted of a kind. */
+/** Maximum count of exceptions of a kind. */
 export const countLimit = 10_000
 
 /** How many exceptions of a kind wait for a decision, of all accounts; at most `countLimit` are counted. */

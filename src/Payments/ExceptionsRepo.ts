@@ -145,7 +145,7 @@ export const sync = (
     return opened
   })
 
-/** What a decision names: the transaction of a refund, or the one that was accepted, and a note. */
+/** The input of a decision: the transaction of a refund, or the one that was accepted, and a note. */
 export interface DecisionDetail {
   readonly txHash?: string | undefined
   readonly note?: string | undefined

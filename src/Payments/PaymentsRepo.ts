@@ -152,7 +152,7 @@ export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSourc
         dueAt: row.due_at ?? undefined,
         endedAt: undefined,
         updates: 0,
-        // Last: fields after a spread of so many take 6 µs.
+        // Last: fields after such a large spread take 6 µs.
         ...payment,
         usdValue: payment.usdValue
       }

@@ -201,7 +201,7 @@ const ownedBy = (owner: ReceiptOwner): readonly [where: string, param: string] =
     ? ["payment_id IS NULL AND address = ?", owner.address]
     : ["payment_id = ?", owner.payment]
 
-/** A receipt as it is now, with what settlement last recorded of it. */
+/** A receipt as it is now, with its last record by settlement. */
 export interface Unsettled extends Receipt {
   /** The kind of dust; undefined where it is listed. */
   readonly kind: DustKind | "none" | undefined

@@ -56,8 +56,8 @@ const arrivalsOf = (
 }
 
 /**
- * What a confirmed payment got beyond its amount (`overpaid`), by the transaction that completed it and by each one after
- * that, in chain order. Transactions that were found after the decision come last.
+ * The surplus of a confirmed payment (`overpaid`), by the transaction that completed it and by each one after that, in
+ * chain order. Transactions that were found after the decision come last.
  *
  * @param acceptedUnattributed base units that were accepted without a transaction: they make up for what the others lacked
  */
@@ -108,8 +108,8 @@ const ofEnded = (
 }
 
 /**
- * What a payment lacks since a reorg undid it, or since a reorg of another chain orphaned the money that it was accepted for
- * there. In the second case it stays confirmed: the horizon of the other chain cannot undo it.
+ * The missing amount of a payment since a reorg undid it, or since a reorg of another chain orphaned the money that it
+ * was accepted for there. In the second case it stays confirmed: the horizon of the other chain cannot undo it.
  */
 const undone = (payment: Payment, receipts: ReadonlyArray<Receipt>, left: bigint): ReadonlyArray<ExceptionContent> => {
   const { chain, currency, status, txHash } = payment

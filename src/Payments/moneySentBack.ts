@@ -50,7 +50,7 @@ const without = (
     receipt.blockNumber <= block
   const isSeen = (receipt: Receipt) =>
     isLikely(receipt) && receipt.txHash === undefined && receipt.blockNumber === block
-  // All other money up to that block was known: what is found there later is the money without a transaction.
+  // All other money up to that block was known: money found there later is the one without a transaction.
   const isFound = (receipt: Receipt) => isLikely(receipt) && receipt.txHash !== undefined && receipt.seenAt > openedAt
 
   const seen = receipts.find(isSeen)?.amount ?? 0n

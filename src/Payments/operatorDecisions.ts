@@ -208,8 +208,8 @@ export const accept = Effect.fn("Payments.accept")(function* (
 
 /**
  * Fails every open payment of a chain, or of one currency there (`abandoned`), neither of which need be configured. For
- * a whole chain, then drops what is undecided there, which no one will decide any more, with its exceptions. Gives the
- * number of both. What a scan of the chain finds again counts again.
+ * a whole chain, then drops undecided money there, which no one will decide, with its exceptions. Gives the number of
+ * both. What a scan of the chain finds again counts again.
  */
 export const abandon = Effect.fn("Payments.abandon")(function* (network: Network, currency?: PaymentCurrency) {
   const writer = yield* Writer

@@ -177,8 +177,8 @@ const isOver = (payment: Payment, horizon: Horizon): boolean =>
   horizon.searched !== undefined && deadline(payment) < (overBefore(horizon) ?? Number.NEGATIVE_INFINITY)
 
 /**
- * A canonical receipt that only one provider reports, and that another one may still corroborate. Dust is none, and neither
- * is unattributed money: they are not waited for.
+ * A canonical receipt that only one provider reports, and that another one may still corroborate. Dust and unattributed
+ * money are excluded: they are not waited for.
  */
 export const isUndecided = ({ canonical, corroborated, dust, txHash }: Receipt): boolean =>
   canonical && !corroborated && dust === undefined && txHash !== undefined

@@ -75,8 +75,8 @@ const creations: { readonly [Name in (typeof order)[number]]: () => Hex } = {
 }
 
 /**
- * What the deployer sends to a new chain, in the order of its nonces from 0: the contracts, then the minting of each
- * wanted token to `holders`. A token that is not wanted still uses up its nonce, on a transfer of nothing.
+ * The deployer's transactions on a new chain, in the order of its nonces from 0: the contracts, then the minting of
+ * each wanted token to `holders`. A token that is not wanted still uses up its nonce, on a transfer of nothing.
  */
 export const setup = (wanted: ReadonlyArray<Erc20>, holders: ReadonlyArray<Address>) => {
   const unwanted: ReadonlyArray<string> = Erc20.literals.filter((symbol) => !wanted.includes(symbol))

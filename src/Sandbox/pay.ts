@@ -72,7 +72,7 @@ export const payFor = Effect.fn("Sandbox.payFor")(function* (sending: Sending) {
 })
 
 /**
- * Replaces the last `depth` blocks of a local chain by empty ones, which drops their transactions. Fails with
+ * Replaces the last `depth` blocks of a local chain by empty ones, dropping their transactions. Fails with
  * `LocalRpcError`.
  */
 export const reorg = Effect.fn("Sandbox.reorg")(function* ({ name, rpcUrl }: PayingChain, depth: number) {

@@ -1,4 +1,4 @@
-/** What a wallet does with the URI of a checkout page's link and code: https://eips.ethereum.org/EIPS/eip-681 */
+/** A wallet's handling of the URI of a checkout page's link and code: https://eips.ethereum.org/EIPS/eip-681 */
 import { type Address, encodeFunctionData, erc20Abi } from "viem"
 import type { LocalCall } from "./LocalChain.ts"
 

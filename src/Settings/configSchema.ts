@@ -122,7 +122,7 @@ export const File = section({
     dustFloorUsd: withDefault(decimal, "0.10")
   }),
   accounts: withDefaults({
-    /** What an account may store, in bytes: every one but `default`, and those that `tilld accounts change` gave their own. */
+    /** Quota of an account in bytes: of all but `default`, and those with their own by `tilld accounts change`. */
     quotaBytes: withDefault(integer(leastQuota, highestQuota), 1_000_000_000),
     /** Requests of all keys of an account together, in each mode; unless given, ten times those of one key. */
     perMinute: orUndefined(integer(1, highestLimits.perMinute)),
@@ -159,7 +159,7 @@ export const File = section({
     krakenUrl: withDefault(sourceUrl, "https://api.kraken.com")
   }),
   quotes: withDefaults({
-    /** What the operator keeps of a quote's gross amount, in basis points (1/100 %). */
+    /** The operator's share of a quote's gross amount, in basis points (1/100 %). */
     serviceFeeBps: withDefault(integer(0, 5_000, " (100 are 1 %)"), 50)
   }),
   checkout: withDefaults({

@@ -56,7 +56,7 @@ const parse = (found: { readonly place: string; readonly text: string }) =>
     }
     if (bytes.every((byte) => byte === 0)) {
       return new MasterKeyUnusable({
-        message: `The master key in ${found.place} is all zeros, which anybody guesses; ${remedy}`
+        message: `The master key in ${found.place} is all zeros, which is easy to guess; ${remedy}`
       })
     }
     return Effect.succeed(Redacted.make(Uint8Array.from(bytes)))

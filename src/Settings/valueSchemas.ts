@@ -221,17 +221,17 @@ export const section = <F extends Fields>(fields: F) =>
     ).ast
   )
 
-/** A key that may be left out. `value`: what it then has, as the file would give it. */
+/** An optional key. `value`: its default, as in the file. */
 export const withDefault = <A, I>(schema: Schema.Schema<A, I>, value: I) =>
   Schema.optionalWith(schema, { exact: true, default: () => Schema.decodeSync(schema)(value) })
 
-/** A section that may be left out: none of its keys is required. */
+/** An optional section: none of its keys is required. */
 export const withDefaults = <F extends Fields>(fields: F) => withDefault(section(fields), {})
 
-/** A key that may be left out, and is absent from the settings then. */
+/** An optional key, absent from the settings by default. */
 export const optionalKey = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
-/** A key that may be left out, and is undefined in the settings then. */
+/** An optional key, undefined in the settings by default. */
 export const orUndefined = <A, I>(schema: Schema.Schema<A, I>) =>
   Schema.optionalToRequired(schema, Schema.UndefinedOr(Schema.typeSchema(schema)), {
     decode: Option.getOrUndefined,

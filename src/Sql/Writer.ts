@@ -11,7 +11,7 @@ import { type Db, StoreUnavailable, Tx } from "./Db.ts"
 import { eventLoopTurn } from "./eventLoopTurn.ts"
 import type { FilesHealth } from "./StoreHealth.ts"
 
-/** Most commands of one commit. */
+/** Maximum number of commands in one commit. */
 const groupSize = 256
 /** A group commits what it has after this time, so that no caller waits long during a burst. */
 const groupMillis = 10

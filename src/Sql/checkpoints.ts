@@ -29,7 +29,7 @@ export const checkpoints = (path: string, sync: Effect.Effect<void>, file = chec
     const moveMost = Effect.gen(function* () {
       yield* Queue.take(due)
       yield* Effect.catchTag(move(path), "NoThread", ({ cause }) =>
-        Effect.logWarning("no thread moves the log of the database: commits take longer now and then").pipe(
+        Effect.logWarning("no thread checkpoints the database: some commits take longer").pipe(
           Effect.annotateLogs({ reason: String(cause) })
         )
       )

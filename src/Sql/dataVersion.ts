@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Db } from "./Db.ts"
 
 /**
- * A number that differs after every commit of another connection: what a reader has read at this version is still so.
+ * A number that differs after every commit of another connection: data read at this version is still current.
  * https://sqlite.org/pragma.html#pragma_data_version
  */
 export const dataVersion = (reader: Db) =>

@@ -1,8 +1,8 @@
 /**
- * Where log lines go: standard error, which may be a file on a full disk, or a pipe whose reader stops or dies. Writing never
- * blocks, fails or grows the memory without bound: lines that cannot be written are dropped and counted. `cli.ts` makes the
- * one of the process, through the console that it gives to all that log. Its timers are Node's: it also serves what is
- * written while no fiber runs.
+ * The sink of log lines: standard error, which may be a file on a full disk, or a pipe whose reader stops or dies.
+ * Writing never blocks, fails or grows the memory without bound: lines that cannot be written are dropped and counted.
+ * `cli.ts` makes the one of the process, through the console that it gives to all that log. Its timers are Node's: it
+ * also serves what is written while no fiber runs.
  */
 // @effect-diagnostics globalTimers:off
 import { Console } from "node:console"

@@ -14,41 +14,41 @@ const commitBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25
 const makeInstruments = () => ({
   httpRequests: new Counter({
     name: "tilld_http_requests_total",
-    help: "Requests to the API that were answered, by the template of their path.",
+    help: "API requests, by route template.",
     labels: ["route", "method", "status"]
   }),
   httpDuration: new Histogram(
     {
       name: "tilld_http_request_duration_seconds",
-      help: "From a whole request to the API to its answer.",
+      help: "Duration from a complete API request to its response.",
       labels: ["route", "method"]
     },
     requestBounds
   ),
   httpRateLimited: new Counter({
     name: "tilld_http_rate_limited_requests_total",
-    help: "Requests to the API that were refused with 429: their key had made too many, or holds too many streams."
+    help: "API requests refused with 429: too many requests or streams of their key."
   }),
   requestsNotLogged: new Counter({
     name: "tilld_requests_not_logged_total",
-    help: "Requests that the log of requests does not have: more than 1000 in a second, or while the store was full."
+    help: "Requests missing from the request log: above 1000 in a second, or while the store was full."
   }),
 
   payments: new Counter({
     name: "tilld_payments_total",
-    help: "Payments that were created, or have come to a status.",
+    help: "Payments created, and changes to each status.",
     labels: ["event"]
   }),
 
   webhookAttempts: new Counter({
     name: "tilld_webhook_attempts_total",
-    help: "Attempts of webhook deliveries, by how they ended.",
+    help: "Attempts of webhook deliveries, by outcome.",
     labels: ["outcome"]
   }),
   webhookAttemptDuration: new Histogram(
     {
       name: "tilld_webhook_attempt_duration_seconds",
-      help: "Duration of webhook attempts, name look-up and connection included."
+      help: "Duration of webhook attempts, including name resolution and connecting."
     },
     attemptBounds
   ),
@@ -59,7 +59,7 @@ const makeInstruments = () => ({
 
   rpcCalls: new Counter({
     name: "tilld_rpc_calls_total",
-    help: "JSON-RPC calls to the providers of a chain, by how they ended.",
+    help: "JSON-RPC calls to the providers of a chain, by outcome.",
     labels: ["chain", "mode", "method", "outcome"]
   }),
 
@@ -69,28 +69,28 @@ const makeInstruments = () => ({
   }),
   storeCommands: new Counter({
     name: "tilld_store_commands_total",
-    help: "Commands that those commits carried, refused ones included."
+    help: "Commands in those commits, including refused ones."
   }),
   storeCommitDuration: new Histogram(
     {
       name: "tilld_store_commit_duration_seconds",
-      help: "From the start of a transaction to its sync to the disk, for commits that succeeded."
+      help: "Duration of successful commits, from the start of the transaction to its disk sync."
     },
     commitBounds
   ),
   storeFailures: new Counter({
     name: "tilld_store_failed_commits_total",
-    help: "Commits that failed, and with them every command that they carried: the disk is full, or answers with errors."
+    help: "Commits that failed with all of their commands: the disk is full, or returns errors."
   }),
 
   logLinesDropped: new Counter({
     name: "tilld_log_lines_dropped_total",
-    help: "Lines that the log does not have: its disk is full, or its reader has stopped."
+    help: "Lines missing from the log: its disk is full, or its reader has stopped."
   }),
 
   clockJumps: new Counter({
     name: "tilld_clock_jumps_total",
-    help: "Times that this machine's clock was set by more than 2 seconds, or stood still while the machine slept."
+    help: "Times that this machine's clock was set by more than 2 seconds, or stopped while the machine slept."
   })
 })
 

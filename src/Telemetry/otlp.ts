@@ -79,7 +79,7 @@ const exportClient = Layer.effect(
           const line = { host: new URL(error.request.url).host, reason: reasonOf(error), dropped }
           dropped = 0
           return Effect.annotateLogs(
-            Effect.logWarning("spans and log lines cannot be exported, and are dropped: see to the collector"),
+            Effect.logWarning("spans and log lines cannot be exported, and are dropped: check the collector"),
             line
           )
         })

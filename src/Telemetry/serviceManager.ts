@@ -64,7 +64,7 @@ export const notifyServiceManager = (
             failing = true
             return Effect.logWarning(
               `the daemon's state cannot be reported to systemd (${reason}): install systemd-notify, or take Type=notify and ` +
-                "WatchdogSec out of the unit, since systemd ends a service that it does not hear of"
+                "WatchdogSec out of the unit, since systemd ends a service without watchdog messages"
             )
           }
         }

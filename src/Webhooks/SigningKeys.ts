@@ -10,7 +10,7 @@ import * as EndpointsRepo from "./queue/EndpointsRepo.ts"
 import { isForStored, openPair, type PairRow, type Rotation, rotatePair, type SecretPair } from "./secretPair.ts"
 import { overlapping, type SigningKey, signingKey } from "./signature.ts"
 
-/** Most unsealed secrets that are held in memory. */
+/** Maximum number of unsealed secrets in memory. */
 const capacity = 1024
 
 /** The sealing context of an endpoint's secrets: the value can be opened only as this column of this row. */

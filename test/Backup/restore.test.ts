@@ -146,7 +146,7 @@ describe("tilld restore", () => {
       ["data", "not a regular file"],
       ["nothing", "cannot be read"],
       ["data/tilld.db", "is the database itself"],
-      ["data/tilld.db-wal", "no database"]
+      ["data/tilld.db-wal", "not a database"]
     ] as const) {
       expect((yield* Effect.flip(restore(name))).message, name).toContain(why)
     }

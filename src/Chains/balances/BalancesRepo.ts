@@ -97,7 +97,7 @@ const payments = (db: Db, { chain, mode }: Network, where: string, params: Reado
 /** Whether a payment is in the network's own coin. */
 const isNative = ({ chain }: Network, row: PaymentRow) => row.chain === chain && row.currency === nativeToken(chain)
 
-/** How the address of a payment is watched, apart from what the rounds differ in. */
+/** The watch of a payment's address, without what differs between rounds. */
 const watchedOf = (network: Network, row: PaymentRow) => {
   const amount = BigInt(row.amount)
   const isOpen = row.status === "pending" || row.status === "detecting"

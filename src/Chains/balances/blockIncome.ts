@@ -34,7 +34,7 @@ import {
 import { type BalancePoint, discrepancy } from "./discrepancy.ts"
 import { isUnserved, type StateProviders } from "./historicalStates.ts"
 
-/** Most blocks that are read for their transactions where no provider has the states between two points. */
+/** Maximum blocks that are read for their transactions where no provider has the states between two points. */
 const maxBlocksRead = 500
 /** Full blocks in one batch. */
 const blocksPerBatch = 10
@@ -43,8 +43,8 @@ const blocksCached = 4
 /** Traces in one batch: the node executes each transaction again. */
 const tracesPerBatch = 10
 /**
- * Most transactions traced in one block, and in one round. An attacker makes internal transfers cheaply, and each trace
- * executes a whole transaction. Beyond these bounds, income stays unattributed.
+ * Maximum transactions traced in one block, and in one round. An attacker makes internal transfers cheaply, and each
+ * trace executes a whole transaction. Beyond these bounds, income stays unattributed.
  */
 const tracesPerBlock = 100
 const tracesPerRound = 300

@@ -33,8 +33,8 @@ import { pastOf, pointAt, type Sources, type StateProviders, statesOf, withOther
 /** Addresses whose history is searched concurrently. */
 const searchesAtOnce = 4
 /**
- * Most states that a round reads to bisect the history of one address. A payer, or a provider that lies, can show income
- * in every block: what is left stays unattributed, and is searched for again later.
+ * Maximum states that a round reads to bisect the history of one address. A payer, or a lying provider, can show income
+ * in every block: the rest stays unattributed, and is searched for again later.
  */
 const statesPerAddress = 256
 

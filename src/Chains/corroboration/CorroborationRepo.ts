@@ -62,7 +62,7 @@ type UncorroboratedCursor = Pick<Uncorroborated, "blockNumber" | "blockHash" | "
 export const isNewer = (first: UncorroboratedCursor, second: UncorroboratedCursor): boolean =>
   first.blockNumber === second.blockNumber ? keyOf(first) > keyOf(second) : first.blockNumber > second.blockNumber
 
-/** SQL: receipts that are settled one by one, and dust that no verification pass will corroborate any more. */
+/** SQL: receipts that are settled one by one, and dust that verification passes can no longer corroborate. */
 const parts = {
   listed: "dust IS NULL",
   dust: `dust IS NOT NULL AND (position GLOB 'tx:*' OR block_number <= (
@@ -198,8 +198,8 @@ const change = (network: Network, key: ReceiptKey, set: string, params: Readonly
   )
 
 /**
- * Marks a receipt as corroborated. `blockTime`: the block time of the quorum, Unix seconds, and `sender`, who sent it by the
- * quorum: both may differ from what the provider said that reported it.
+ * Marks a receipt as corroborated. `blockTime`: the block time of the quorum, Unix seconds, and `sender`, who sent it
+ * by the quorum: both may differ from the values of the reporting provider.
  */
 export const setCorroborated = (
   network: Network,
@@ -211,7 +211,7 @@ export const setCorroborated = (
     sender ?? null
   ])
 
-/** Most denied receipts that are read for their providers. */
+/** Maximum number of denied receipts that are read for their providers. */
 const maxDenied = 1_000
 
 /** A provider that denies receipts, with one of them. */

@@ -27,9 +27,9 @@ import { type ReceiptFacts, type ReceiptTally, receiptEvidenceOf } from "./recei
 const transactionsPerBatch = 32
 /** A confirmed receipt that is still not corroborated this long after it was first seen is overdue. */
 const overdueAfter = Duration.toMillis("10 minutes")
-/** The longest wait until a receipt is asked about again; the first is one poll interval. */
+/** Maximum wait until a receipt is asked about again; the first is one poll interval. */
 const longestWait = Duration.toMillis("10 minutes")
-/** Most transactions listed in one log line. */
+/** Maximum number of transactions in one log line. */
 const transactionsPerLog = 10
 
 const decidesAlone = (since: number, waited: number) =>

@@ -65,9 +65,8 @@ export const differingBalances = Effect.fn("Chains.differingBalances")(function*
 type Unattributed = Pick<DatedTransfer, "address" | "amount" | "blockHash" | "blockNumber" | "blockTime" | "since">
 
 /**
- * The evidence of another provider's balances about the money. They show it in addition to all other receipts of these
- * blocks. To deny it they are held against corroborated receipts only: otherwise an invented receipt could have real
- * money denied.
+ * The evidence of another provider's balances. They show it in addition to all other receipts of these blocks. To deny
+ * it they are held against corroborated receipts only: otherwise an invented receipt could have real money denied.
  */
 const answerBy = Effect.fnUntraced(function* (
   provider: Provider,

@@ -88,7 +88,7 @@ interface Question {
   readonly selection: ReadonlySet<string> | undefined
 }
 
-/** Most receipts of an address in a block of which a selection is looked for. */
+/** Maximum number of receipts of an address in a block for which a selection is searched. */
 const mostSelected = 10
 
 type Amounts = ReadonlyArray<readonly [string, bigint]>

@@ -33,10 +33,10 @@ import { finalBlockOf } from "./verificationPass.ts"
 
 /** Payments in one search: as many receivers as providers accept in one log filter. */
 const paymentsPerSearch = 500
-/** Most block ranges that a search reads from one provider; the verification pass reads the blocks below first. */
+/** Maximum block ranges that a search reads from one provider; the verification pass first reads the blocks below. */
 const maxRanges = 16
 /**
- * The longest wait until a payment that stays open is searched for again; the first is one poll interval. A search costs
+ * Maximum wait until a payment that stays open is searched for again; the first is one poll interval. A search costs
  * tens of calls at two providers, and one that invents money for each search must not use up the others' rate limits.
  */
 const longestWait = Duration.toMillis("1 minute")

@@ -15,7 +15,7 @@ export class Tokens extends Context.Tag("tilld/Chains/Tokens")<
   {
     /** A token as the configuration offers it; undefined for the chain's own coin. */
     readonly offered: (network: Network, symbol: string) => OfferedToken | undefined
-    /** The contracts of a chain that are not configured any more, lower case. */
+    /** The contracts of a chain that are no longer configured, lower case. */
     readonly former: (network: Network) => ReadonlyArray<string>
   }
 >() {

@@ -16,7 +16,7 @@ export interface Transfer {
   readonly sender?: string | undefined
   /** The token's contract, lower case; undefined for native money. */
   readonly contract?: string | undefined
-  /** What the contract is configured as: the payment of the address may have been created with another (`currencyFor`). */
+  /** The contract's configured currency: the payment may have been created with another (`currencyFor`). */
   readonly currency: string
   /** Base units, above zero. */
   readonly amount: bigint

@@ -1,7 +1,7 @@
 /**
- * What watchers need of payments, in SQL: which addresses to watch, whether a payment is open or undone, and the
- * changes of payments that follow from a chain's first head, its clock or a reorg. The tables are those of payments and
- * skipped addresses. Used by the watcher and by `WatchedAddresses`.
+ * The payment data for watchers, in SQL: which addresses to watch, whether a payment is open or undone, and the changes
+ * of payments that follow from a chain's first head, its clock or a reorg. The tables are those of payments and skipped
+ * addresses. Used by the watcher and by `WatchedAddresses`.
  */
 import { Clock, Effect } from "effect"
 import { getAddress, type Hex } from "viem"

@@ -12,7 +12,7 @@ import { ObservedDuration } from "./ObservedDuration.ts"
 /** The cooldown after the first failure, in milliseconds. It doubles with each further one, up to the longest. */
 const firstBackOff = 250
 const longestBackOff = 10_000
-/** The longest Retry-After that is honoured, in milliseconds. */
+/** The maximum Retry-After that is honoured, in milliseconds. */
 const longestRetryAfter = Duration.toMillis("5 minutes")
 /** The cooldown of a provider that serves another chain. */
 const wrongChainInterval = Duration.toMillis("10 seconds")
@@ -23,10 +23,7 @@ const unproven = Duration.toMillis("30 seconds")
 /** How long a provider is contradicted after others have denied what it reported. */
 const contradictedFor = Duration.toMillis("1 hour")
 
-/**
- * Reasons with which a provider that follows the chain responds about blocks that it lacks, such as those of a false
- * branch.
- */
+/** Reasons with which a provider that follows the chain reports blocks that it lacks, as of a false branch. */
 const answers: ReadonlySet<RpcReason> = new Set(["missing", "inconsistent", "state", "range", "too_large"])
 
 const isAnswer = (error: RpcError | WrongChain): boolean => error._tag === "RpcError" && answers.has(error.reason)

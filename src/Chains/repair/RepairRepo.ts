@@ -1,6 +1,6 @@
 /**
- * The SQL of repairs, apart from storing receipts, which is `LedgerRepo`'s. And that of skipped addresses: those that a
- * lost copy of the database may have handed out, and which of them have been searched.
+ * The SQL of repairs, except storing receipts (`LedgerRepo`), and of skipped addresses: those that a lost copy of the
+ * database may have handed out, and which of them have been searched.
  */
 import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"

@@ -49,7 +49,7 @@ const tokensIn = (logs: ReadonlyArray<unknown>) =>
     return [{ address: `0x${to.slice(addressOffset).toLowerCase()}`, contract }]
   })
 
-/** Why an included transaction credits nothing. */
+/** The reason why an included transaction credits nothing. */
 const creditsNothing = (
   { contracts, network }: WatchContext,
   hash: string,
@@ -105,7 +105,7 @@ const findOnChain = Effect.fnUntraced(function* (
   return { raw: transaction.raw, to: transaction.to, included, header }
 })
 
-/** What the provider or, where that gives nothing, another one gives. */
+/** The result of the provider or, without one, of another provider. */
 const fromTwo = Effect.fnUntraced(function* <A>(
   { providers }: WatchContext,
   provider: Provider,
@@ -166,7 +166,7 @@ const incomeBoundsOf = Effect.fn("Balances.incomeBoundsOf")(function* (
 ) {
   const bounds: Array<Income.IncomeBound> = []
   const { network, reader } = watch
-  // Undefined where neither of two providers has the states of the block any more.
+  // Undefined where neither of two providers still has the states of the block.
   const amount = yield* fromTwo(watch, provider, (client) =>
     Effect.catchIf(incomeIn(client, address, header), isCapabilityRefused, () => Effect.succeed(undefined))
   )

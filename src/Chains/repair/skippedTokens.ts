@@ -18,7 +18,7 @@ import * as Repair from "./RepairRepo.ts"
 
 /** Blocks of one call, for the logs of a few receivers; fewer where the provider refuses. */
 const blocksPerCall = 10_000
-/** Most calls for one page of addresses: bounds how far back logs are searched. */
+/** Maximum calls for one page of addresses: bounds how far back logs are searched. */
 const maxCalls = 200
 
 /** An amount of a token that an address holds and the ledger lacks. */

@@ -1,15 +1,15 @@
-/** Calls a second that are the lower bound, however often a provider refuses: fewer could not follow a chain. */
+/** Minimum calls per second, however often a provider refuses: fewer could not follow a chain. */
 const slowest = 10
-/** After each interval without a refusal the rate is raised by this factor, to find what the provider takes. */
+/** After each interval without a refusal the rate is raised by this factor, to find the provider's limit. */
 const tryMoreMillis = 60_000
 const tryMore = 1.25
-/** Calls a second above which there is no limit. */
+/** Calls per second above which the limit is dropped. */
 const fastest = 5_000
-/** Unused calls of the last so many milliseconds may be made at once. */
+/** Burst: unused calls of the last milliseconds that may be made at once. */
 const creditMillis = 1_000
 /** A refusal may come this many seconds after its call: the deadline of a response. */
 const secondsBack = 6
-/** The longest wait of a call, in milliseconds, also where the clock was set. */
+/** The maximum wait of a call, in milliseconds, also where the clock was set. */
 const longestWait = 60_000
 
 const unlimited = Number.POSITIVE_INFINITY
@@ -17,7 +17,7 @@ const unlimited = Number.POSITIVE_INFINITY
 /**
  * The rate limiter of one provider's client. Calls are not delayed until the provider refuses one as too many; from
  * then on the rate is half of the busiest second before that, and rises slowly. So a long catch-up stays below the
- * provider's limit, and the provider does not go into cooldown over and over. Times are Unix milliseconds.
+ * provider's limit, without repeated cooldowns. Times are Unix milliseconds.
  */
 export class RateLimiter {
   #perSecond = unlimited

@@ -1,6 +1,6 @@
 import { Data } from "effect"
 
-/** What the operator can do, by what went wrong. */
+/** Remedies for the operator, by reason. */
 const remedies = {
   unreachable: "check the address in rpc_urls and that the node runs",
   timeout: "the provider is slow or hangs; tilld tries again with smaller parts",

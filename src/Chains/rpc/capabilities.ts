@@ -24,7 +24,7 @@ const retryAfter = Duration.toMillis("1 hour")
 // Kept for the lifetime of the client.
 const observations = new WeakMap<RpcClient, Map<Capability, Observation>>()
 
-/** What a provider was seen to serve (true) or to refuse (false). Capabilities that were not tried are absent. */
+/** Capabilities that a provider has served (true) or refused (false). Untried ones are absent. */
 export const capabilitiesOf = (client: RpcClient): Readonly<Partial<Record<Capability, boolean>>> =>
   Object.fromEntries(Array.from(observations.get(client) ?? [], ([ability, { able }]) => [ability, able]))
 

@@ -4,7 +4,7 @@
  */
 import type { RpcError, RpcReason } from "./RpcError.ts"
 
-/** What an error means, and the limits that its text names. */
+/** The meaning of an error, and the limits that its text names. */
 export type ErrorMeaning = Pick<RpcError, "reason" | "maxBlocks" | "suggestedBlocks" | "maxCalls">
 
 const means = (reason: RpcReason) => (pattern: RegExp) => ({ pattern, reason })

@@ -14,10 +14,10 @@ export interface ContractView {
   readonly data: Hex
 }
 
-/** What one call returned, or why it failed. */
+/** The result of one call, or why it failed. */
 export type ViewResult = Either.Either<Hex, string>
 
-/** What views return in one call of Multicall3, in their order. Without `allowFailure` it fails where one reverts. */
+/** Results of views in one call of Multicall3, in order. Without `allowFailure` it fails where one reverts. */
 export const aggregate3 = (
   views: ReadonlyArray<ContractView>,
   allowFailure: boolean,

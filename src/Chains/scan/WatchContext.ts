@@ -13,7 +13,7 @@ import type { RpcError } from "../rpc/RpcError.ts"
 import type { ScanSource } from "./ScanSource.ts"
 import type { Contracts } from "./transfers.ts"
 
-/** What the watcher of one network works with. Only this watcher changes the network's rows in the ledger. */
+/** The context of one network's watcher. Only this watcher changes the network's rows in the ledger. */
 export interface WatchContext {
   readonly network: Network
   readonly chain: ChainSettings

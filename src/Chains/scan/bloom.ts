@@ -9,7 +9,7 @@ import type { LogFilter } from "../rpc/methods.ts"
 export const bloomBytes = 256
 /** A bloom with a higher probability of a false positive is not worth another call. */
 const maxFalsePositive = 0.02
-/** Items in the cache of bits: the calls of one chain ask for the same ones over and over. */
+/** Items in the cache of bits: the calls of one chain ask for the same ones repeatedly. */
 const cachedItems = 4096
 
 const countBits = (bloom: Uint8Array): number => {

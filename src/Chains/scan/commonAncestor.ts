@@ -43,8 +43,8 @@ export const narrowAncestor = (stored: ReadonlyArray<BlockRef>, onChain: Readonl
 
 /**
  * The common ancestor: the newest stored block that is still canonical. Reorgs are shallow, so it searches the newest
- * blocks first, and then ever more. `beyondStored`: no stored block is canonical, and `block` is the canonical one in
- * place of the oldest stored block.
+ * blocks first, and then more. `beyondStored`: no stored block is canonical, and `block` is the canonical one in place
+ * of the oldest stored block.
  *
  * @param now the chain's block in place of the last scanned one
  */

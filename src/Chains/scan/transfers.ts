@@ -15,8 +15,8 @@ const topicLength = 66
 const addressLength = 42
 
 /**
- * What a contract's transfers are recorded as, by the contract's address in lower case. Payments that were created with
- * another contract for the same symbol have the last word: `currencyFor`.
+ * The recorded currency of a contract's transfers, by the contract's address in lower case. A payment that was created
+ * with another contract for the same symbol overrides it: `currencyFor`.
  */
 export type Contracts = ReadonlyMap<string, string>
 
@@ -83,7 +83,7 @@ const tokenTransfer = (log: typeof TransferLog.Type, contracts: Contracts): Logg
   const currency = contracts.get(log.address)
   const amount = Either.getOrElse(decodeWord(log.data), () => 0n)
   const [, from, to] = log.topics
-  // A transfer to itself is no income.
+  // A transfer to itself is not income.
   const isIncome = amount > 0n && from !== to && to.startsWith(`0x${"0".repeat(24)}`)
   if (currency === undefined || log.removed || !isIncome) return undefined
   return {
@@ -185,7 +185,7 @@ export const nativeTransfers = (
     if (payment.blockHash !== header.hash || payment.blockNumber !== header.number) {
       return Either.left(`transaction ${payment.hash} is listed in block ${header.number} and names another`)
     }
-    // A transfer to itself is no income.
+    // A transfer to itself is not income.
     if (payment.value === 0n || payment.from === payment.to) continue
     transfers.push({
       blockNumber: header.number,

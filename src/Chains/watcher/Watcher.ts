@@ -60,7 +60,7 @@ export interface Watcher extends Network {
   readonly exclusively: ExclusiveWork
   /** At `now`, Unix milliseconds. */
   readonly health: (now: number) => ChainHealth
-  /** What a transfer costs; undefined when unknown, or older than two minutes. */
+  /** The cost of a transfer; undefined when unknown, or older than two minutes. */
   readonly gas: Effect.Effect<Gas | undefined>
   /** A payment of this mode was opened: a watcher that is not busy ticks at once. */
   readonly wake: () => void

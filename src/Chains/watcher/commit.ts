@@ -11,7 +11,7 @@ import type { Settlement } from "../ledger/SettlementTag.ts"
 import * as Watched from "../ledger/WatchedAddressesRepo.ts"
 import type { ReadRange } from "../scan/readRange.ts"
 
-/** What a tick has read, and on top of which block. */
+/** The result of a tick's reading, and the block that it extends. */
 export interface TickReading extends ReadRange {
   readonly network: Network
   /** The stored head that the tick started from. */

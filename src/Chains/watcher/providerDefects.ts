@@ -14,7 +14,7 @@ export const storeDefectsAsDefects = (writer: Context.Tag.Service<Writer>): Cont
 /** The log message, which distinguishes this from a provider's usual failures. */
 export const defectMessage = "an answer could not be handled"
 
-/** What JavaScript throws where a value is not of the expected kind. */
+/** The errors of JavaScript for a value of an unexpected type. */
 const isValueError = (defect: unknown): boolean =>
   defect instanceof RangeError || defect instanceof TypeError || defect instanceof SyntaxError
 

@@ -22,7 +22,7 @@ export const waitingInterval = Duration.toMillis("1 minute")
 const longestSilence = Duration.toMillis("20 seconds")
 /** The same in poll intervals, where these are long. */
 const missedPolls = 3
-/** From when on the health names a silence, while the chain still counts as ready. Milliseconds. */
+/** Silence from which the health mentions it, while the chain still counts as ready. Milliseconds. */
 const notedSilence = Duration.toMillis("3 seconds")
 /** How long one tick may take while responses arrive: a part of a long catch-up, or maintenance with many calls. */
 const longestTick = Duration.toMillis("2 minutes")

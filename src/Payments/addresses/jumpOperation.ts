@@ -5,7 +5,7 @@ import { lazily, operation } from "../../Auth/operation.ts"
 import { must } from "../../Domain/must.ts"
 import { blindJump } from "./IndexMark.ts"
 
-/** Most address indexes that one jump skips: each skipped address is derived, stored and watched. */
+/** Maximum address indexes that one jump skips: each skipped address is derived, stored and watched. */
 const farthestJump = 50_000
 
 /** Skips addresses: moves the next index of all wallets ahead. */

@@ -41,7 +41,7 @@ export const makePools = Effect.fnUntraced(function* (
     return xpub === undefined ? yield* new WalletNotConfigured({ mode }) : poolOf(xpub, mode)
   })
 
-  /** The pool of a wallet; undefined where its key is in neither the configuration nor an account any more. */
+  /** The pool of a wallet; undefined where its key is no longer in the configuration or an account. */
   const byFingerprint = Effect.fnUntraced(function* (fingerprint: string) {
     const known = pools.get(fingerprint)
     if (known !== undefined) return known

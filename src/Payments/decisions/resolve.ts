@@ -29,7 +29,7 @@ import { counted } from "../statusMachine.ts"
 import { receiptsLeft, storeTransitions } from "../storeTransitions.ts"
 import { partNamed, returnedOf, wasReturned } from "./refundParts.ts"
 
-/** What a decision names; the hash in lower case. */
+/** The input of a decision; the hash in lower case. */
 export type Named = Exceptions.DecisionDetail
 
 /** An exception after a decision, and its payment, which is undefined where a lost copy of the database had it. */
@@ -143,7 +143,7 @@ const acceptOpen = Effect.fnUntraced(function* (
   yield* Exceptions.close(id, "accepted", now, broughtBy(exception) === undefined ? named : { note: named.note })
   const payment = exception.payment && (yield* Repo.byId(tx, exception.payment))
   if (payment === undefined) return
-  // What a reorg has taken confirms nothing: accepting it means to do without it, unless another transaction has paid.
+  // Money orphaned by a reorg confirms nothing: accepting it means to waive it, unless another transaction has paid.
   const isMoney = kind !== "reorged" || named.txHash !== undefined
   const accepted = isMoney ? yield* acceptedFor(payment, exception, named.txHash, now) : payment
   const confirms = accepted.status !== payment.status

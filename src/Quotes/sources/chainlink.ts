@@ -91,8 +91,8 @@ const byPrice = Order.mapInput(BigDecimal.Order, ({ price }: PricePoint) => pric
 const feedStep = BigDecimal.make(5n, 3)
 
 /**
- * The price of one currency by the providers that have one, at least one: the middle one of what they say, of two the lower.
- * On the left where just two say something, and they cannot both be right.
+ * The price of one currency by the providers that have one, at least one: the median, of two the lower. On the left
+ * where only two have one, and they cannot both be right.
  */
 const middleOf = (points: Arr.NonEmptyReadonlyArray<PricePoint>): Either.Either<PricePoint, string> => {
   const sorted = Arr.sort(points, byPrice)

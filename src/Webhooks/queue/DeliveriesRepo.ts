@@ -173,7 +173,7 @@ export interface Attempt extends AttemptOutcome {
 const storedBody = 512
 const storedAddress = 128
 
-/** The longest start of a text that has at most `bytes` bytes in UTF-8. */
+/** The longest prefix of a text with at most `bytes` bytes in UTF-8. */
 const startOf = (text: string | undefined, bytes: number): string | null => {
   if (text === undefined) return null
   const encoded = Buffer.from(text, "utf8")
@@ -302,7 +302,7 @@ export const releaseBehind = (sequences: ReadonlyArray<number>, now: number) =>
 /**
  * Stores attempts and the next state of their deliveries. Deliveries that waited for a first attempt become due `now`.
  *
- * @param quotaBytes as configured: what an account may store before nothing more is kept of what its receivers answer
+ * @param quotaBytes as configured: above this use of an account, its receivers' responses are not stored
  */
 export const recordAttempts = (attempts: ReadonlyArray<Attempt>, now: number, quotaBytes: number) =>
   Effect.gen(function* () {

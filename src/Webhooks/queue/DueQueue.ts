@@ -27,7 +27,7 @@ const gatherFactor = 2
 const shortestGather = 5
 const longestGather = 100
 
-/** Most attempts that one command of the writer stores. */
+/** Maximum number of attempts that one command of the writer stores. */
 const storeBatch = 256
 
 const never = Number.POSITIVE_INFINITY

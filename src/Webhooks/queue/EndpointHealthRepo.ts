@@ -7,7 +7,7 @@ import type { Db } from "../../Sql.ts"
 // The health of an owner's endpoints, for people. Only reads, by index. Newer is by the order of events: by their
 // times, a success while the clock was ahead would hide all failures after it was set back, for as long.
 
-/** Most rows that are counted of anything. */
+/** Maximum number of counted rows. */
 export const countLimit = 10_000
 
 export interface EndpointHealth {
@@ -19,7 +19,7 @@ export interface EndpointHealth {
   readonly waiting: number
 }
 
-/** Most endpoints that are looked at together. */
+/** Maximum number of endpoints in one look-up. */
 export const mostEndpoints = 1_000
 
 /** An event on its way to an endpoint. `at` is in Unix milliseconds, by a clock that may have been wrong. */

@@ -33,8 +33,9 @@ const mergeInto = (successor: EndpointId, sequences: string) =>
   })
 
 /**
- * What an endpoint at another URL would have got apart from a payment's own URL ends as a delivery of its own, so that it can
- * be sent again elsewhere. It keeps the id; the attempts so far went to the payment's own URL. Gives their number.
+ * The part of a delivery for an endpoint at another URL, apart from a payment's own URL, ends as a delivery of its own,
+ * so that it can be sent again elsewhere. It keeps the id; the attempts so far went to the payment's own URL. Gives
+ * their number.
  */
 const cancelApart = (endpointUrl: string, sequences: string, now: number) =>
   Effect.gen(function* () {

@@ -133,8 +133,8 @@ const countLimit = 10_000
 const laneLimit = 1_000
 
 /**
- * What is due in the 1,000 slow lanes and the 1,000 others that have waited longest since their last turn. More lanes are
- * due at once only when a great many receivers fail.
+ * Due deliveries of the 1,000 slow lanes and the 1,000 others that have waited longest since their last turn. More
+ * lanes are due at once only when a great many receivers fail.
  */
 export interface Backlog {
   /** Due deliveries, including those whose attempt is under way. At most 10,000 are counted. */

@@ -1,4 +1,4 @@
-/** Deliveries as merchants and operators see them, from what the store has of them. */
+/** Stored deliveries as merchants and operators see them. */
 import type { OperatorDelivery } from "../../Domain/DeliveryObject.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import type { LoggedAttempt, LoggedDelivery } from "./DeliveryLogRepo.ts"

@@ -12,7 +12,7 @@ import { DeliveryBell } from "./DeliveryBell.ts"
 import type { Selection } from "./DeliveryLogRepo.ts"
 import * as RedeliveryRepo from "./RedeliveryRepo.ts"
 
-/** Most deliveries that one command of the writer orders: a long range must not block other writes. */
+/** Maximum deliveries that one command of the writer orders: a long range must not block other writes. */
 const orderedAtOnce = 500
 
 /**

@@ -8,7 +8,7 @@ const invalid = ["HTTPParserError", "UND_ERR_HEADERS_OVERFLOW", "UND_ERR_RES_CON
 /** A response's body is read up to this many bytes; then its connection is dropped. */
 const bodyLimit = 16 * 1024
 
-/** Most 1xx responses before the final one. Servers send one or two; a flood of them is an invalid response. */
+/** Maximum 1xx responses before the final one. Servers send one or two; a flood of them is an invalid response. */
 const informationalLimit = 16
 
 /** Bytes of the body that are kept, to show why an attempt failed. */

@@ -34,7 +34,7 @@ const reasons: Readonly<Record<string, string>> = {
   ETIMEDOUT: "unreachable"
 }
 
-/** What is wrong with a certificate, by the codes of Node's "TLS (SSL)" documentation, X509 certificate error codes. */
+/** The problem of a certificate, by the codes of Node's "TLS (SSL)" documentation, X509 certificate error codes. */
 const certificateFaults: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: "certificate has expired",
   CERT_NOT_YET_VALID: "certificate is not valid yet",
@@ -47,7 +47,7 @@ const certificateFaults: Readonly<Record<string, string>> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: "intermediate certificate is missing, or its authority is not trusted"
 }
 
-/** `tls`, and what is wrong with the certificate where that is the reason. */
+/** `tls`, with the certificate's problem where that is the reason. */
 const noSecureAnswer = ({ code = "" }: NodeJS.ErrnoException) => {
   const fault = certificateFaults[code]
   return new NoAnswer({ reason: reasons[code] ?? (fault === undefined ? "tls" : `tls: ${fault}`) })
