@@ -50,11 +50,7 @@ export const makeProcessFamilies = Effect.gen(function* () {
       gauge("tilld_process_resident_memory_bytes", "Resident memory.", single(process.memoryUsage.rss())),
       counter("tilld_process_cpu_seconds_total", "Processor time, user and system.", single((user + system) / 1e6)),
       gauge("tilld_process_open_descriptors", "Open file descriptors, sockets included.", single(descriptors?.open)),
-      gauge(
-        "tilld_process_max_descriptors",
-        "Maximum number of open file descriptors: LimitNOFILE.",
-        single(descriptors?.limit)
-      ),
+      gauge("tilld_process_max_descriptors", "Open descriptors allowed: LimitNOFILE.", single(descriptors?.limit)),
       gauge("tilld_event_loop_lag_p50_seconds", `Median ${late}`, single(median)),
       gauge("tilld_event_loop_lag_p99_seconds", `99th percentile of the ${late}`, single(p99)),
       gauge("tilld_event_loop_lag_max_seconds", `Maximum ${late}`, single(worst))

@@ -323,7 +323,7 @@ const makeKeys = Effect.gen(function* () {
 export class Keys extends Context.Tag("tilld/Auth/Keys")<
   Keys,
   {
-    /** `configured` is given where an admin of the account makes it, who may give it lower limits than these only. */
+    /** `configured` is given where an admin of the account makes it: its limits must be lower than these. */
     readonly create: (
       key: NewKey,
       configured?: RateLimit

@@ -72,7 +72,7 @@ export class PasswordQueue<A> {
   /**
    * Why there is no room for another attempt: too many of the claimant's wait, or of all.
    *
-   * @param most turns that anybody waits for
+   * @param most maximum turns to wait for
    */
   refusal(claimant: Claimant, most: number): "theirs" | "all" | undefined {
     const { isKnown, owners } = claimant

@@ -5,7 +5,7 @@ import { anyRow, type Db, execute, Tx } from "../Sql.ts"
 
 /** Networks of one person. A further one is kept in place of the one that was seen longest ago. */
 const most = 20
-/** A network is known for so long after a sign-in, in milliseconds. */
+/** How long a network stays known after a sign-in, milliseconds. */
 const memory = 90 * 24 * 60 * 60_000
 
 /** Notes a sign-in at `now`, Unix milliseconds, and forgets old networks of the person. */

@@ -13,7 +13,7 @@ import { mostTyped, normalText } from "./typedText.ts"
 
 /**
  * The scope of a unique sign-in name: an account, so that no one learns the names of another. Operators share the realm
- * of the default account: where there is no other, a name is all that is asked for.
+ * of the default account: without other accounts, sign-in asks only for a name.
  */
 export const realmOf = (account: AccountId | undefined): AccountId => account ?? defaultAccount
 
@@ -88,10 +88,7 @@ export const endOthers = Effect.fn("credentials.endOthers")(function* (person: P
 
 class NothingDone extends Data.TaggedError("NothingDone") {}
 
-/**
- * Carries out an act of a person on their own credentials. No row without an effect: `command` returns whether it had
- * one.
- */
+/** Carries out a person's act on their own credentials. `command` returns whether it had an effect: else no row. */
 export const ownAct = Effect.fn("credentials.ownAct")(function* (
   person: Person,
   act: string,

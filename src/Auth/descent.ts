@@ -13,7 +13,7 @@ import * as SessionsRepo from "./SessionsRepo.ts"
 /** Maximum age of a session, and how long a password or a passkey counts as come of one; milliseconds. */
 export const week = 7 * 24 * 60 * 60_000
 
-/** The session that a password or a passkey came of, in so far as it still counts. */
+/** The session that a password or a passkey came of, while that still counts. */
 export const origin = ({ cameOf, createdAt }: { readonly cameOf: SessionId | undefined; readonly createdAt: number }) =>
   Effect.map(Clock.currentTimeMillis, (now) => (createdAt >= now - week ? cameOf : undefined))
 

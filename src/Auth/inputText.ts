@@ -50,7 +50,7 @@ const kindOf = (ast: SchemaAST.AST): FieldKind => {
   if (words !== undefined) return { is: "word", of: words }
   switch (ast._tag) {
     case "Union": {
-      // Besides null, or undefined where the field is absent.
+      // In addition to null, or undefined where the field is absent.
       const rest = ast.types.find(({ _tag }) => _tag !== "UndefinedKeyword" && _tag !== "Literal")
       return rest === undefined ? { is: "text" } : kindOf(rest)
     }

@@ -48,10 +48,7 @@ interface Described<In, Out, E, R, N extends Needs> {
   readonly run: (input: In, caller: Caller, note: Note) => Effect.Effect<Out, E, R>
 }
 
-/**
- * An operation for its entry points. `In` and `Out` are decoded, `InJson` and `OutJson` as JSON has them; `E` is what
- * it fails with.
- */
+/** An operation for its entry points. `In` and `Out` are decoded, `InJson` and `OutJson` are JSON; `E` is its error. */
 export interface Operation<In, InJson, Out, OutJson, E, R, N extends Needs = Needs>
   extends Described<In, Out, E, R, N> {
   readonly access: Access
@@ -69,7 +66,7 @@ export type AnyOperation<R = any, N extends Needs = Needs> = Operation<any, any,
 /**
  * Describes an operation.
  *
- * @param refusals errors that it fails with, besides `StoreUnavailable`. Where it fails, nothing was changed
+ * @param refusals errors that it fails with, in addition to `StoreUnavailable`. Where it fails, nothing was changed
  */
 export const operation = <
   Input extends Schema.Struct.Fields,

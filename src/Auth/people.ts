@@ -33,10 +33,7 @@ export interface Where {
   readonly address: string
 }
 
-/**
- * Makes a person with a link, within the account's quota. Existing people are not invited: a new link says whom it
- * signs in.
- */
+/** Makes a person with a link, within the quota. Existing people are not invited: a new link says whom it signs in. */
 export const invite = Effect.fn("people.invite")(function* (
   actor: Actor,
   who: Pick<Person, "account" | "name" | "role">,

@@ -96,7 +96,7 @@ export const sessionOf = Effect.fn("sessions.of")(function* (secret: string | un
 export class SessionEnded extends Data.TaggedError("SessionEnded") {}
 
 /**
- * The session, if it is open in the caller's transaction: whatever is made in it must not outlast it because it had to wait.
+ * The session, if it is open in the caller's transaction: data created in it must not outlast it because of waiting.
  */
 export const stillOpen = Effect.fnUntraced(function* (id: SessionId) {
   return (yield* Repo.open(id)) ?? (yield* new SessionEnded())

@@ -41,7 +41,7 @@ export const keptIn = (folder: string, installation: string) =>
   )
 
 /**
- * Removes all backups of the database but `made`, which is whole, and the newest others up to `keep` in all. Gives the
+ * Removes all backups of the database but `made`, which is whole, and the newest others, `keep` in total. Gives the
  * names of those removed, and those dated after `now`, Unix milliseconds: made while the clock was ahead, they would
  * keep their places until then. They are not counted, and stay.
  */

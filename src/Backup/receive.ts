@@ -39,7 +39,7 @@ class Splitting extends Transform {
     const own = rest.subarray(0, Math.max(0, this.expected - this.bytes))
     const other = rest.subarray(own.length)
     this.afterBytes += other.length
-    if (this.afterBytes > longestManifest) return done(new Error("what follows the database is not a manifest"))
+    if (this.afterBytes > longestManifest) return done(new Error("no manifest follows the database"))
     if (other.length > 0) this.after.push(Buffer.from(other))
     this.bytes += own.length
     this.hash.update(own)
@@ -124,8 +124,7 @@ export const receiveBackup = Effect.fn("Backup.receive")(function* (
   }
   if (trailer === "") return { manifest: undefined } satisfies ReceivedBackup
   const manifest = parseTrailer(trailer)
-  if (manifest === undefined)
-    return yield* refuse("is cut short or damaged: what follows the database is not a manifest")
+  if (manifest === undefined) return yield* refuse("is cut short or damaged: no manifest follows the database")
   if (manifest.bytes !== bytes || manifest.sha256 !== sha256) {
     return yield* refuse(
       `was changed after it was made: its SHA-256 is ${sha256}, and its manifest says ${manifest.sha256}`

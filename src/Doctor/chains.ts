@@ -144,7 +144,7 @@ const measureSizes = Effect.fn("Doctor.sizes")(function* (chain: ChainSettings, 
   return sizes
 })
 
-/** Two significant digits: the estimate is no better. */
+/** Two significant digits: the estimate is not more precise. */
 const roughly = (value: number): string => Number(value.toPrecision(2)).toLocaleString("en-US")
 const shown = ({ bytes, calls }: Traffic) => `${roughly(calls)} calls and ${roughly(bytes / 1e6)} MB`
 

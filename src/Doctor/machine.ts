@@ -21,7 +21,7 @@ const noSpace = 0.2 * gigabyte
 /** Milliseconds that NTP-synchronised clocks differ by at most, and that make payments expire at the wrong time. */
 const usualSkew = 5_000
 const badSkew = 60_000
-/** Age of a chain's head, in milliseconds, from which it is no evidence about the clock. */
+/** Age of a chain's head, in milliseconds, from which it is not evidence about the clock. */
 const oldHead = 600_000
 const dateDeadline = "5 seconds"
 

@@ -80,7 +80,7 @@ export class LoopShare<A> {
    * wait for what others have used up, unless they have used more than others, by their weight, and the head start.
    */
   mayRun(now: number, idle: number, comes?: Sharer): boolean {
-    // Whatever the clock does, the loop was not idle for longer than time has passed.
+    // Even if the clock was set, the loop was not idle for longer than the elapsed time.
     const passed = Math.max(0, now - this.#now)
     const idled = Math.min(passed, Math.max(0, idle - this.#idle))
     this.#saved = Math.min(burst, this.#saved + share * passed + idled)

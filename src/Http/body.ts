@@ -12,7 +12,7 @@ export type Body = Buffer | undefined
 
 export const noBytes = Buffer.alloc(0)
 
-/** What `receiveBody` asks of the connection that a body arrives on. */
+/** The interface of `receiveBody` to the body's connection. */
 export interface Arrival {
   /** Reserves room for bytes that are kept. False: there is none, and the request is refused. */
   readonly reserve: (bytes: number) => boolean

@@ -113,7 +113,7 @@ export const open = (place: ExceptionCursor, one: ExceptionContent, at: number, 
 /**
  * Brings the stored exceptions of an address in line with its receipts: opens new ones and those whose money is back,
  * and closes as `gone` those whose money is no longer there. An accepted one stays closed unless its money has grown.
- * Refunded money is not in `found` any more; anything found under such a key is further money, and open. Gives the
+ * Refunded money is no longer in `found`; anything found under such a key is further money, and open. Gives the
  * exceptions that were opened.
  *
  * @param stored all exceptions stored for the address
@@ -137,7 +137,7 @@ export const sync = (
       known.delete(one.key)
       if (before?.status === "accepted" && one.amount <= before.amount) continue
       if (before?.status === "open" && before.amount === one.amount) continue
-      // The growth of open dust is no event: anybody can send it, thousands of times.
+      // The growth of open dust is not an event: anyone can send it, thousands of times.
       yield* open(place, one, at, before?.status !== "open" || !isOfDust(one))
       if (before?.status !== "open") opened.push(one)
     }

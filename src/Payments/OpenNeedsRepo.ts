@@ -47,9 +47,7 @@ export const selectOpenNeeds = `
   SELECT chain, mode, NULL, NULL, 0, NULL, NULL, json_group_array(DISTINCT coalesce(payment_id, address)) FROM receipts WHERE ${isUndecided}
   GROUP BY chain, mode`
 
-/**
- * Drops undecided money of a chain, until a scan finds it again. Gives each receipt's payment, undefined where lost.
- */
+/** Drops a chain's undecided money, until a scan finds it again. Gives each receipt's payment, undefined where lost. */
 export const dropUndecided = ({ chain, mode }: Network) =>
   Effect.flatMap(Tx, (tx) =>
     Effect.map(

@@ -1,6 +1,6 @@
 /**
- * The lists of payments: a merchant's by filters, a page at a time, and an operator's search by whatever names a payment.
- * Only reads, each by an index. Times in Unix milliseconds.
+ * The lists of payments: a merchant's by filters, a page at a time, and an operator's search by any identifier of a
+ * payment. Only reads, each by an index. Times in Unix milliseconds.
  */
 import { Effect } from "effect"
 import { toChecksummed } from "../Domain/Address.ts"
@@ -53,9 +53,9 @@ const ofTransaction = (txHash: string): Condition => [
 ]
 
 /**
- * Where the rows come from, in the order of a page, so that it costs the same whatever the table holds. The index is named:
- * after an ANALYZE, SQLite might prefer to search all rows of a rare chain for a status. A reference and an address are
- * unique, and have the index of that.
+ * The source of the rows, in the order of a page, so that the cost does not depend on the size of the table. The index
+ * is named: after an ANALYZE, SQLite might prefer to search all rows of a rare chain for a status. A reference and an
+ * address are unique, and have the index of that.
  */
 const sourceOf = ({ address, cancelled, chain, merchantRef, status, txHash }: ListFilter): Condition => {
   if (txHash !== undefined) return ofTransaction(txHash)

@@ -1,7 +1,7 @@
 /**
  * Gas at the address of a token payment: native coin that the operator sends there to collect the tokens with, which is
- * no exception. Coin that a customer may have sent is not gas: from before the payment's end, before the first token on
- * that chain, or beyond the cost of a token transfer.
+ * not an exception. Coin that a customer may have sent is not gas: from before the payment's end, before the first
+ * token on that chain, or beyond the cost of a token transfer.
  */
 import { type ChainName, chainTraits } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"

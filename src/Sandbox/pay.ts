@@ -72,8 +72,7 @@ export const payFor = Effect.fn("Sandbox.payFor")(function* (sending: Sending) {
 })
 
 /**
- * Replaces the last `depth` blocks of a local chain by empty ones, dropping their transactions. Fails with
- * `LocalRpcError`.
+ * Replaces a local chain's last `depth` blocks by empty ones, without their transactions. Fails with `LocalRpcError`.
  */
 export const reorg = Effect.fn("Sandbox.reorg")(function* ({ name, rpcUrl }: PayingChain, depth: number) {
   const rpc = yield* makeRpc(name, rpcUrl)

@@ -86,7 +86,7 @@ export const File = section({
     section({
       host: withDefault(nonEmpty, "127.0.0.1"),
       port: withDefault(port, 9090),
-      /** Names by which it may be called, besides its host, IP addresses and localhost. */
+      /** Allowed host names, in addition to its host, IP addresses and localhost. */
       names: withDefault(listOf("host names", nonEmpty), [])
     })
   ),

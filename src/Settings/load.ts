@@ -91,7 +91,7 @@ const assess = ({ env, path }: SettingsSource): Either.Either<SettingsShape, Rea
   const { overrides, problems: unknown } = readOverrides(env)
   const text = readText(path)
   const tree = Either.flatMap(text, parseText)
-  // Comments are searched, too: a private key in a comment is on the server all the same.
+  // Comments are searched, too: a private key in a comment is still on the server.
   const inText = Either.match(text, { onLeft: () => undefined, onRight: keyInText })
   const atLine = inText === undefined ? [] : [{ at: `line ${inText.line}`, message: keyMessage(inText.what) }]
   if (Either.isLeft(tree)) return Either.left([...atLine, { at: path, message: tree.left }, ...unknown])

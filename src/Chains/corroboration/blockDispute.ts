@@ -33,8 +33,8 @@ export const wrongBlock = ({ client }: Provider, number: number, theirs: string,
   )
 
 /**
- * Decides which of two providers is wrong about a deep block. One provider's claim is no reason to distrust the other:
- * a third one is asked. Where there is none, or it has yet another block, the dispute stays open. Called by
+ * Decides which of two providers is wrong about a deep block. One provider's claim does not discredit the other: a
+ * third one is asked. Where there is none, or it has yet another block, the dispute stays open. Called by
  * `verificationPass.ts`.
  */
 export const settleDispute = Effect.fn("Chains.settleDispute")(function* (

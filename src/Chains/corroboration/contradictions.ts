@@ -5,7 +5,7 @@ import type { Uncorroborated } from "./CorroborationRepo.ts"
 import { isInternal } from "./corroborateInternal.ts"
 import type { ReceiptTally } from "./receiptEvidence.ts"
 
-/** With two providers, this many denied transactions of one within this time are no accident. */
+/** With two providers, this many denied transactions of one within this time are not an accident. */
 const denialLimit = 3
 const denialWindow = Duration.toMillis("1 hour")
 

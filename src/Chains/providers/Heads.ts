@@ -67,7 +67,7 @@ export class Heads {
       this.#plausible ??= after?.number
       if (this.#plausible !== undefined && number - this.#plausible <= farAhead) return
       const other = yield* this.#another(provider)
-      // An old head may be that of a lagging node, and is no evidence against a higher one.
+      // An old head may be that of a lagging node, and is not evidence against a higher one.
       const isOld = other !== undefined && (yield* Clock.currentTimeMillis) - other.time * 1000 > lateAfter
       const theirs = isOld ? undefined : other?.number
       const isNear = theirs !== undefined && number - theirs <= farAhead

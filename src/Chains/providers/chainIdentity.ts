@@ -73,7 +73,7 @@ export const checkIdentity = Effect.fn("Providers.checkIdentity")(function* (
   return seen
 })
 
-/** The hash of the first block, undefined where no node has it any more; or in `doubt` why it is not known yet. */
+/** The hash of the first block, undefined where no node still has it; or in `doubt` why it is not known yet. */
 export type GenesisConsensus = { readonly genesis: string | undefined } | { readonly doubt: string }
 
 /**

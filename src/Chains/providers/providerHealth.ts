@@ -165,7 +165,7 @@ export class ProviderSlot {
     })
   }
 
-  /** Notes that others deny what it has reported: it does not serve for an hour, whatever it responds. */
+  /** Notes that others deny what it has reported: it does not serve for an hour, regardless of its responses. */
   contradict(detail: string) {
     return Effect.gen(this, function* () {
       const { host } = this.provider.client

@@ -87,7 +87,7 @@ export class Rpc extends Context.Tag("tilld/Chains/Rpc")<
   )
 }
 
-/** Removes from a provider's error text whatever could be the key in its URL, and shortens it. */
+/** Removes anything that could be the key of its URL from a provider's error text, and shortens it. */
 const scrubber = (url: URL): ((text: string) => string) => {
   const secrets = [...url.pathname.split("/"), ...url.searchParams.values(), url.username, url.password].filter(
     (part) => part.length >= 6

@@ -169,7 +169,7 @@ export const getHead: Call<BlockHeader> = { ...blockByNumber("latest"), decode: 
 /** The newest block with a finality tag. Some chains and nodes do not know the tags. */
 export const getTagged = (tag: FinalityTag): Call<BlockHeader> => ({ ...blockByNumber(tag), decode: decodeHeader })
 
-/** The header of a block. Another block's header is no valid result. */
+/** The header of a block. Another block's header is not a valid result. */
 export const getHeader = (number: number): Call<BlockHeader> => ({
   ...blockByNumber(number),
   decode: (result) => decodeNumbered(number, result)
@@ -178,7 +178,7 @@ export const getHeader = (number: number): Call<BlockHeader> => ({
 /** A header that the node may not have yet. */
 export const findHeader = (number: number): Call<BlockHeader | undefined> => optional(getHeader(number))
 
-/** A block with its transactions. Another block is no valid result. */
+/** A block with its transactions. Another block is not a valid result. */
 export const getFullBlock = (number: number): Call<FullBlock> => ({
   ...blockByNumber(number, true),
   decode: (result) =>

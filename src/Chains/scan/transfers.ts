@@ -176,8 +176,7 @@ export const nativeTransfers = (
     const to = Predicate.isRecord(transaction) ? transaction.to : undefined
     // A contract creation has no receiver; some nodes leave the field out.
     if (to === null || (to === undefined && Predicate.isRecord(transaction))) continue
-    if (typeof to !== "string" || to.length !== addressLength)
-      return Either.left("a transaction whose recipient is not an address")
+    if (typeof to !== "string" || to.length !== addressLength) return Either.left("a transaction to an invalid address")
     if (!watched.has(to)) continue
     const decoded = decodePayment(transaction)
     if (Either.isLeft(decoded)) return Either.left(decoded.left)

@@ -114,7 +114,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
     if (withNonces) done.set("nonces", now)
     const asked = yield* Balances.asked(reader, network, head, comparedFinal, withNonces)
     if (asked.length > 0) yield* compareBalances(watch, noted, provider, head, asked, "round")
-    // Money lost to a reorg is compared once more after the reorg has become final: only then is it decided on.
+    // Balances that a reorg changed are compared again once it is final: only then are they decided on.
     if ((yield* Ledger.scan(reader, network))?.checked?.number === head.number) comparedFinal = final
     yield* takeBackDenied(watch, provider, head, scan?.checked)
   })

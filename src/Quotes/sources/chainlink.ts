@@ -117,7 +117,7 @@ const agreedOf = (readings: Arr.NonEmptyReadonlyArray<PriceReading>): PriceReadi
   const [differing, agreed] = Arr.partitionMap(points, (all) => {
     const [{ symbol }] = all
     const [refusal, ...more] = refused.filter((one) => one.symbol === symbol)
-    // That there is no price is an answer too: one provider alone does not outvote those that say so.
+    // "No price" is a response too: a single provider does not outvote those that give it.
     if (refusal !== undefined && all.length <= 1 + more.length) return Either.left(refusal)
     return Either.mapLeft(middleOf(all), (reason) => ({ symbol, reason }))
   })

@@ -12,7 +12,7 @@ import type { LanePlace } from "./LanesRepo.ts"
 export interface LaneLimits {
   /** Attempts at once of all accounts together. */
   readonly concurrency: number
-  /** Attempts at once to one target. It is also each account's reserve: slots it has whatever the other accounts use. */
+  /** Attempts at once to one target. It is also each account's reserve: slots that other accounts cannot use up. */
   readonly perLane: number
 }
 

@@ -33,9 +33,8 @@ const mergeInto = (successor: EndpointId, sequences: string) =>
   })
 
 /**
- * The part of a delivery for an endpoint at another URL, apart from a payment's own URL, ends as a delivery of its own,
- * so that it can be sent again elsewhere. It keeps the id; the attempts so far went to the payment's own URL. Gives
- * their number.
+ * The part of a delivery for an endpoint at another URL than the payment's own ends as a delivery of its own, for
+ * redelivery elsewhere. It keeps the id; the attempts so far went to the payment's own URL. Gives their number.
  */
 const cancelApart = (endpointUrl: string, sequences: string, now: number) =>
   Effect.gen(function* () {

@@ -76,9 +76,9 @@ export const isPublic = (address: IpBytes): boolean => {
   return isWithinBlock(address, globalUnicast) && !inAny(address, specialIpv6) && !isIsatap(address)
 }
 
-// Where clouds answer a machine's questions about itself, its credentials among them. All link-local addresses: AWS,
-// Azure, Google and most others at 169.254.169.254, ECS at .170.2, EKS at .170.23. Besides: Alibaba, Azure's wire server,
-// Oracle; and over IPv6 AWS, Google, Oracle, Scaleway, Linode and Alibaba.
+// Metadata services of clouds, which give out a machine's credentials. All link-local addresses: AWS, Azure, Google and
+// most others at 169.254.169.254, ECS at .170.2, EKS at .170.23. Also: Alibaba, Azure's wire server, Oracle; and over
+// IPv6 AWS, Google, Oracle, Scaleway, Linode and Alibaba.
 const metadata = [
   "169.254.0.0/16",
   "100.100.100.200/32",
