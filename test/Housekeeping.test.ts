@@ -79,7 +79,7 @@ test("90 days after they were over, deliveries go with their attempts and events
   yield* TestClock.setTime(91 * day - 1)
   yield* cleaning(
     Effect.gen(function* () {
-      // Not a millisecond early: an older event goes, of which nobody was told. Then within the hour.
+      // Not a millisecond early: an older event without deliveries goes. Then within the hour.
       yield* untilStored(Effect.map(count("events"), (n) => n === 2))
       expect(yield* count("deliveries")).toBe(2)
       // The step before may still be under way: its worker sleeps only after it.
@@ -150,7 +150,7 @@ test("what has an attempt ahead stays however old it is, with its event; so does
     "UPDATE deliveries SET redelivery = 1, next_attempt_at = 1, done_at = NULL WHERE payment_id = ?",
     repeated.id
   )
-  // Old and over: the only one to go. And an event that nobody was told of.
+  // Old and ended: the only one to go. And an event without deliveries.
   const over = yield* newPayment()
   yield* publish(over, "pending", 0)
   yield* run(done, 0, over.id)

@@ -45,7 +45,7 @@ it.effect("who asks while it is made gets it too, also once the first one has go
   })
 )
 
-it.effect("a failure is told and not kept", () =>
+it.effect("a failure is returned and not cached", () =>
   Effect.gen(function* () {
     let asked = 0
     const kept = keptFor(

@@ -39,8 +39,8 @@ it.scoped("the public readiness has names only; the operator also sees reasons, 
   Effect.gen(function* () {
     const workers = yield* Workers
     yield* Effect.forkScoped(workers.worker("expiry", "1 second")(Effect.never))
-    const [told, full] = [yield* healthHandlers, yield* operatorHealthHandlers]
-    expect(yield* told.ready(input)).toMatchObject({
+    const [limited, full] = [yield* healthHandlers, yield* operatorHealthHandlers]
+    expect(yield* limited.ready(input)).toMatchObject({
       status: 503,
       body: {
         ready: false,
@@ -51,7 +51,7 @@ it.scoped("the public readiness has names only; the operator also sees reasons, 
         workers: [{ name: "expiry", ready: true }]
       }
     })
-    expect(JSON.stringify(yield* told.ready(input))).not.toMatch(/rpc|8545|answer|reason|due|head|lag/)
+    expect(JSON.stringify(yield* limited.ready(input))).not.toMatch(/rpc|8545|answer|reason|due|head|lag/)
     expect(yield* full.ready(input)).toEqual({
       status: 503,
       body: {
@@ -68,11 +68,11 @@ it.scoped("the public readiness has names only; the operator also sees reasons, 
 it.scoped("the daemon is ready if every chain and every worker is; only operators see why a worker is not", () =>
   Effect.gen(function* () {
     const workers = yield* Workers
-    const [told, full] = [yield* healthHandlers, yield* operatorHealthHandlers]
-    expect(yield* told.ready(input)).toMatchObject({ status: 200, body: { ready: true } })
+    const [limited, full] = [yield* healthHandlers, yield* operatorHealthHandlers]
+    expect(yield* limited.ready(input)).toMatchObject({ status: 200, body: { ready: true } })
     yield* Effect.forkScoped(workers.worker("expiry", "1 second")(Effect.never))
     yield* TestClock.adjust("21 seconds")
-    const { body, status } = yield* told.ready(input)
+    const { body, status } = yield* limited.ready(input)
     expect([status, body]).toEqual([
       503,
       {

@@ -157,7 +157,7 @@ describe("alerts", () => {
     })
   )
 
-  it.scoped("what the store said last stands while it cannot be read: nothing is told to be over", () =>
+  it.scoped("the last state read from the store stands while it cannot be read: no alert is reported as closed", () =>
     Effect.gen(function* () {
       const world = yield* makeWorld
       yield* Effect.gen(function* () {

@@ -15,7 +15,7 @@ const trouble = (over: Partial<Condition> = {}): Condition => ({
 const looks = (...minutes: ReadonlyArray<ReadonlyArray<Condition>>): AlertState =>
   minutes.reduce((state, conditions, i) => look(state, conditions, i * minute), nothingSeen)
 
-const told = ({ unsent }: AlertState) =>
+const messages = ({ unsent }: AlertState) =>
   unsent.map(({ body }) => {
     const { alert, createdAt, type } = JSON.parse(body)
     return `${createdAt.slice(14, 16)} ${type} ${alert.key}`
@@ -26,31 +26,31 @@ const disk = [trouble()]
 
 describe("the state of alerts", () => {
   it.each<[string, ReadonlyArray<ReadonlyArray<Condition>>, ReadonlyArray<string>]>([
-    ["one that holds for its patience is told of once", [disk, disk, disk, disk], ["02 alert.opened disk"]],
-    ["one that passes before is not", [disk, disk, none, disk, disk], []],
-    ["one without patience is told of at once", [[trouble({ patience: 0 })]], ["00 alert.opened disk"]],
+    ["a condition that holds for its patience is reported once", [disk, disk, disk, disk], ["02 alert.opened disk"]],
+    ["a condition that passes before that is not", [disk, disk, none, disk, disk], []],
+    ["a condition without patience is reported at once", [[trouble({ patience: 0 })]], ["00 alert.opened disk"]],
     [
-      "one that is gone for five minutes is over",
+      "a condition that is gone for five minutes is closed",
       [disk, disk, disk, none, none, none, none, none, none],
       ["02 alert.opened disk", "08 alert.closed disk"]
     ],
     [
-      "one that comes back within five minutes is the same",
+      "a condition that comes back within five minutes stays open",
       [disk, disk, disk, none, none, none, none, disk, none, none, none, none, disk],
       ["02 alert.opened disk"]
     ],
     [
-      "two are told of apart",
+      "two conditions are reported separately",
       [[...disk, trouble({ key: "clock", patience: minute })], disk, disk, disk, disk, disk, disk].map((each, i) =>
         i === 1 ? [...each, trouble({ key: "clock", patience: minute })] : each
       ),
       ["01 alert.opened clock", "02 alert.opened disk"]
     ]
   ])("%s", (_, minutes, expected) => {
-    expect(told(looks(...minutes))).toEqual(expected)
+    expect(messages(looks(...minutes))).toEqual(expected)
   })
 
-  it("a message tells what is wrong, what to do, since when, and until when", () => {
+  it("a message says what is wrong, what to do, since when, and until when", () => {
     const now = [disk, disk, disk, ...Array(6).fill(none)]
     const bodies = looks(...now).unsent.map(({ body }) => JSON.parse(body))
     const alert = {
@@ -95,17 +95,17 @@ describe("the state of alerts", () => {
 
   it("of too many messages the newest are kept", () => {
     const many = Array.from({ length: mostUnsent + 5 }, (_, i) => trouble({ key: `endpoint ${i}`, patience: 0 }))
-    expect(told(looks(many)).at(0)).toBe("00 alert.opened endpoint 5")
+    expect(messages(looks(many)).at(0)).toBe("00 alert.opened endpoint 5")
     expect(looks(many).unsent).toHaveLength(mostUnsent)
   })
 
-  it("the end of a trouble is not told before the trouble, and other ones do not wait", () => {
+  it("a closed alert is not sent before its opened alert, and other alerts do not wait", () => {
     const opened = looks([trouble({ patience: 0 }), trouble({ key: "clock", patience: 0 })])
     const [first, other] = opened.unsent
     const waits = attempted(attempted(opened, first?.id ?? "", 500, 0), other?.id ?? "", 204, 0)
     const gone = look(look(waits, none, 0), none, 5 * minute)
-    expect(told(gone)).toEqual(["00 alert.opened disk", "05 alert.closed disk", "05 alert.closed clock"])
-    const due = (state: AlertState) => told({ ...state, unsent: [...dueOf(state, 5 * minute)] })
+    expect(messages(gone)).toEqual(["00 alert.opened disk", "05 alert.closed disk", "05 alert.closed clock"])
+    const due = (state: AlertState) => messages({ ...state, unsent: [...dueOf(state, 5 * minute)] })
     expect(due(gone)).toEqual(["00 alert.opened disk", "05 alert.closed clock"])
     expect(due(attempted(gone, first?.id ?? "", 204, 5 * minute))).toEqual([
       "05 alert.closed disk",
@@ -113,14 +113,14 @@ describe("the state of alerts", () => {
     ])
   })
 
-  it("a clock that was a month ahead and is set back keeps nothing from being told", () => {
+  it("a clock that was a month ahead and is set back suppresses no alert", () => {
     const month = 30 * 24 * 60 * minute
     const back = (state: AlertState, conditions: ReadonlyArray<Condition>) =>
       [0, 1, 2, 3, 4, 5, 6].reduce((now, i) => look(now, conditions, i * minute), state)
-    expect(told(back(look(nothingSeen, disk, month), disk))).toEqual(["02 alert.opened disk"])
+    expect(messages(back(look(nothingSeen, disk, month), disk))).toEqual(["02 alert.opened disk"])
 
     const opened = look(nothingSeen, [trouble({ patience: 0 })], month)
-    expect(told(back(look(opened, none, month), none))).toEqual(["00 alert.opened disk", "05 alert.closed disk"])
+    expect(messages(back(look(opened, none, month), none))).toEqual(["00 alert.opened disk", "05 alert.closed disk"])
     const retried = attempted(opened, opened.unsent[0]?.id ?? "", 500, month)
     expect(dueOf(back(retried, disk), minute)).toHaveLength(1)
   })

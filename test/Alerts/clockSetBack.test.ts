@@ -81,7 +81,7 @@ it.scoped.each<readonly [title: string, steps: ReadonlyArray<Step>, failing: 0 |
     1
   ],
   [
-    "a failure of a clock that was ahead is told of",
+    "a failure under a clock that was ahead is reported",
     [
       [ahead, "fails"],
       [now, "fails"]
@@ -105,7 +105,7 @@ it.scoped.each<readonly [title: string, steps: ReadonlyArray<Step>, failing: 0 |
     0
   ],
   [
-    "a failure of a clock that was behind is told of",
+    "a failure under a clock that was behind is reported",
     [
       [ahead, "arrives"],
       [now, "fails"],

@@ -95,7 +95,7 @@ it.effect.each<readonly [string, World, ReadonlyArray<string>]>([
     Array.from({ length: 20 }, (_, i) => `endpoint wh_${21 - i}`)
   ]
 ])(
-  "%s is told of as it should be",
+  "%s is reported correctly",
   ([, { backup, chains = [well], endpoints = [], workers: held = [], used = 0 }, expected]) =>
     Effect.gen(function* () {
       const path = yield* temporaryDatabase

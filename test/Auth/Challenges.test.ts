@@ -22,7 +22,7 @@ it("a text that this process did not make is no challenge", () => {
   }
 })
 
-it("whoever asks for challenges without end pushes nobody's out, and no other spelling is a second answer", () => {
+it("a client that asks for endless challenges evicts no one else's, and another spelling is not a second answer", () => {
   const challenges = new Challenges()
   const proof = challenges.issue("ses_1", 0)
   for (let n = 0; n < 20_000; n++) challenges.issue("sign in", 0)

@@ -29,7 +29,7 @@ const drained = (queue: PasswordQueue<string>) => Array.from({ length: queue.siz
 const crowd = (size: number) =>
   Array.from({ length: size }, (_, n) => [`stranger ${n}`, at(`10.${n >> 8}.${n & 255}.1`)] as const)
 
-it("whoever is let in is served, and of those who come later nobody", () => {
+it("everyone who is let in is served, and no one who comes later", () => {
   const queue = new PasswordQueue<string>()
   const first = admitted(queue, crowd(300))
   expect(first).toHaveLength(most)

@@ -175,7 +175,7 @@ it.scopedLive("a page continues before the previous one, even if acts have the s
   })
 )
 
-it.scopedLive("ways in of a week are told of newest first, wherever the week begins in the index", () =>
+it.scopedLive("ways in of a week are listed newest first, wherever the week begins in the index", () =>
   onStore(function* () {
     const reader = yield* Reader
     const day = 24 * 60 * 60_000
@@ -187,14 +187,14 @@ it.scopedLive("ways in of a week are told of newest first, wherever the week beg
       ])
     const days = [-3, -2, -1, 0, 1, 2]
     for (const n of days) yield* add(boundary + n * day)
-    const told = (since: number, acts: number) =>
+    const waysInSince = (since: number, acts: number) =>
       Effect.map(AuditRepo.waysIn(reader, undefined, since, { people: 5, acts }), (people) =>
         people.map((entries) => entries.map(({ at }) => (at - boundary) / day))
       )
-    expect(yield* told(boundary - 3 * day, 20)).toEqual([days.toReversed()])
-    expect(yield* told(boundary - 3 * day, 4)).toEqual([[2, 1, 0, -1]])
-    expect(yield* told(boundary - day, 20)).toEqual([[2, 1, 0, -1]])
-    expect(yield* told(boundary, 20)).toEqual([[2, 1, 0]])
-    expect(yield* told(boundary + 3 * day, 20)).toEqual([])
+    expect(yield* waysInSince(boundary - 3 * day, 20)).toEqual([days.toReversed()])
+    expect(yield* waysInSince(boundary - 3 * day, 4)).toEqual([[2, 1, 0, -1]])
+    expect(yield* waysInSince(boundary - day, 20)).toEqual([[2, 1, 0, -1]])
+    expect(yield* waysInSince(boundary, 20)).toEqual([[2, 1, 0]])
+    expect(yield* waysInSince(boundary + 3 * day, 20)).toEqual([])
   })
 )

@@ -34,7 +34,7 @@ describe("a request with a key that has a list of addresses", () => {
           requestId: refused.headers["x-request-id"]
         }
       })
-      // Of the key itself nothing is told, not even its limits.
+      // Nothing about the key itself is revealed, not even its limits.
       expect(refused.headers["x-ratelimit-limit"]).toBeUndefined()
       // An address before the last one could be forged.
       expect((yield* from("192.0.2.1", "203.0.113.9")).status).toBe(403)
@@ -64,7 +64,7 @@ describe("a request with a key that has a list of addresses", () => {
     }).pipe(Effect.provide(behindProxy))
   )
 
-  it.live("is refused before anything else is told, and a revoked key is a 401 from wherever", () =>
+  it.live("is refused before anything else is revealed, and a revoked key is a 401 from any address", () =>
     Effect.gen(function* () {
       const { call } = yield* TestApi
       const keys = yield* Keys
@@ -77,7 +77,7 @@ describe("a request with a key that has a list of addresses", () => {
   )
 })
 
-it.live("a key's own limits are told and held, and changed at once", () =>
+it.live("a key's own limits are reported and enforced, and changed at once", () =>
   Effect.gen(function* () {
     const { call } = yield* TestApi
     const keys = yield* Keys

@@ -12,7 +12,7 @@ layer(
   }),
   { excludeTestServices: true }
 )("an account at its quota", (it) => {
-  it.effect("can create nothing, is told what to do, and can still read", () =>
+  it.effect("can create nothing, gets a remedy, and can still read", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       const key = yield* api.newKey("test", permissions, yield* api.newAccount("Other"))
@@ -48,7 +48,7 @@ layer(
       const accounts = yield* Accounts
       yield* accounts.change(defaultAccount, { quotaBytes: 1_000 })
       expect(yield* create("d")).toMatchObject({ status: 507, body: { error: { code: "QUOTA_EXCEEDED" } } })
-      // A request that is repeated is told of its payment.
+      // A repeated request gets its existing payment.
       expect(yield* create("a")).toMatchObject({ status: 409 })
       yield* accounts.change(defaultAccount, { quotaBytes: 0 })
       expect(yield* create("d")).toMatchObject({ status: 201 })

@@ -83,17 +83,17 @@ describe("two fixed windows", () => {
     const account = { of: "account", usage: unused(), limits: { perMinute: 3, perHour: 100 } } as const
     const keyOf = (perMinute: number) => ({ of: "key", usage: unused(), limits: { perMinute, perHour: 100 } }) as const
     const [one, next] = [keyOf(2), keyOf(2)]
-    const told = (key: typeof one) => {
+    const ask = (key: typeof one) => {
       const { allowed, of, remaining } = spendAll([key, account], start)
       return [allowed, of, remaining]
     }
-    expect([told(one), told(one), told(one)]).toEqual([
+    expect([ask(one), ask(one), ask(one)]).toEqual([
       [true, "key", 1],
       [true, "key", 0],
       [false, "key", 0]
     ])
     expect(account.usage.minute.count).toBe(2)
-    expect([told(next), told(next)]).toEqual([
+    expect([ask(next), ask(next)]).toEqual([
       [true, "account", 0],
       [false, "account", 0]
     ])

@@ -32,7 +32,7 @@ const capped: Readonly<Record<string, string>> = {
   sign_in_networks: "20 of each person: test/Portal/password.test.ts",
   rate_windows:
     "one of each key, of each account and mode, and of each limit given to a key, within an hour of its use",
-  requests: "a million in all, those of whoever has most go first: test/Housekeeping.test.ts"
+  requests: "a million in all, those of the account with the most go first: test/Housekeeping.test.ts"
 }
 
 /** What no account makes. */
@@ -48,8 +48,8 @@ const ofOthers: Readonly<Record<string, string>> = {
   scans: "one of each chain",
   tokens: "one of each contract that the operator has configured",
   blocks: "of a chain that the operator configures, however many payments there are",
-  balances: "whoever moves money pays the chain for it",
-  receipts: "whoever moves money pays the chain for it",
+  balances: "the sender of money pays the chain for it",
+  receipts: "the sender of money pays the chain for it",
   dust_sums: "a few of each address that somebody paid",
   exceptions: "one of each transaction that somebody paid; a hundred refunds of each, with notes of 500 characters",
   gap_addresses: "after the restoration of a backup",

@@ -119,14 +119,14 @@ it.scoped.each<
     }
   ]
 >([
-  ["open payments that nobody is told of", {}],
+  ["open payments without endpoints", {}],
   [
     "open payments with metadata and a webhookUrl",
     { metadata: (n) => (n * 37) % 900, ownUrl: () => "https://shop.example/hook" }
   ],
   ["open payments each with a webhookUrl at an origin of its own", { ownUrl: (n) => `https://shop${n}.example/hook` }],
   ["open payments with metadata of all lengths", { metadata: (n) => (n * 613) % 16_000 }],
-  ["ended payments that nobody is told of", { afterwards: (payment, n) => wholeLife(payment, n) }],
+  ["ended payments without endpoints", { afterwards: (payment, n) => wholeLife(payment, n) }],
   [
     "ended payments with two endpoints",
     {

@@ -22,8 +22,8 @@ export const watchedUsdc = (amount = 5n) =>
   })
 
 /**
- * A node that has made up a transfer to alice in a block, and tells of it wherever it is asked. Gives its transaction, which
- * may be mined in earnest.
+ * A node that invents a transfer to alice in a block, and reports it in every response. Returns its transaction, which may
+ * be mined for real.
  */
 export const inventing = (chain: ModelChain, number = 11, amount = 5n) => {
   const invention = token(usdc, alice, amount)

@@ -59,7 +59,7 @@ export const settings = (
     chains
   })
 
-/** What a commit told the settlement. */
+/** What a commit passed to the settlement. */
 export interface Settled extends ScanResult {
   readonly touched: ReadonlyArray<Touched>
 }
@@ -82,7 +82,7 @@ const commits = Layer.mergeAll(
   Layer.sync(Sleeps, () => ({ ends: new Set<{ readonly at: number }>(), all: 0 }))
 )
 
-/** A settlement that only notes what it is told, once it is committed. */
+/** A settlement that only records what is passed to it, once that is committed. */
 export const notingSettlement = Layer.effect(
   Settlement,
   Effect.map(Commits, (queue) => ({
@@ -96,7 +96,7 @@ export const notingSettlement = Layer.effect(
 /** The statuses that payments were announced in, in order. */
 export class Announced extends Context.Tag("test/Chains/Announced")<Announced, Array<PaymentStatus>>() {}
 
-/** The real settlement, with an outbox that notes; commits are told after it. */
+/** The real settlement, with a recording outbox; commits are reported after it. */
 export const realSettlement = Layer.effect(
   Settlement,
   Effect.gen(function* () {
@@ -249,7 +249,7 @@ export const insertPayment = Effect.fnUntraced(function* (
   return payment ?? (yield* Effect.dieMessage("the payment is there already"))
 })
 
-/** A payment as the API stores it: watched and told to the watchers with its commit. */
+/** A payment as the API stores it: watched, and announced to the watchers with its commit. */
 export const pay = Effect.fnUntraced(function* (
   address: string,
   {

@@ -201,19 +201,19 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
       const page = yield* open
       yield* Effect.promise(() => page.clock.install())
       yield* execute(`UPDATE payments SET ${states.paid} WHERE id = ?`, [payment.id])
-      const told: Array<string> = []
+      const logged: Array<string> = []
       yield* Effect.promise(async () => {
         await heading(page, "Paid").waitFor()
         const leaves = stays ? undefined : page.waitForEvent("requestfailed")
         if (stays) await page.getByRole("button", { name: "Stay on this page" }).click()
         expect(await page.locator(".returning").isVisible()).toBe(!stays)
-        // Told at once, before the browser asks for anything.
+        // Reported at once, before the browser requests anything.
         await page.evaluate("navigation.addEventListener('navigate', () => console.log('the page is left'))")
-        page.on("console", (message) => told.push(message.text()))
+        page.on("console", (message) => logged.push(message.text()))
         await page.clock.runFor(60_000)
         await leaves
       })
-      expect(told.includes("the page is left")).toBe(!stays)
+      expect(logged.includes("the page is left")).toBe(!stays)
       expect(strayed).toEqual(stays ? [] : [`${redirectUrl}&paymentId=${payment.id}`])
     }
   })

@@ -33,9 +33,9 @@ it.each([
   // No money at all, or not any more.
   ["reorged", confirmed, "open", undefined],
   ["late", confirmed, "gone", undefined]
-] as const)("a payer hears of money that is %s", (kind, payment, status, told) => {
+] as const)("a payer sees money that is %s", (kind, payment, status, expected) => {
   const found = extrasOf(somePayment(payment), [exception({ kind, status })], networks)
-  expect(found.map((one) => one.kind)).toEqual(told === undefined ? [] : [told])
+  expect(found.map((one) => one.kind)).toEqual(expected === undefined ? [] : [expected])
 })
 
 it("the amount is all that came, with what was sent back of it, and the note stays with the shop", () => {

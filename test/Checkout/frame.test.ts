@@ -17,14 +17,14 @@ import { execute } from "../lib/store.ts"
 
 const script = readFileSync(join(root, "dist/checkout.js"))
 
-/** A page of a shop with a link to the checkout, and what its script was told. */
+/** A page of a shop with a link to the checkout, and the callbacks that its script got. */
 const shopPage = (checkoutUrl: string) => `<!doctype html><title>Shop</title>
 <a href="${checkoutUrl}" data-tilld-checkout>Pay with crypto</a>
 <ol></ol>
 <script type="module">
   import { checkoutButtons } from "/checkout.js"
-  const told = (text) => document.querySelector("ol").append(Object.assign(document.createElement("li"), { textContent: text }))
-  checkoutButtons(document, { onPaid: () => told("paid"), onClose: (status) => told("closed " + status) })
+  const show = (text) => document.querySelector("ol").append(Object.assign(document.createElement("li"), { textContent: text }))
+  checkoutButtons(document, { onPaid: () => show("paid"), onClose: (status) => show("closed " + status) })
 </script>`
 
 /** The snippet of docs/checkout.md, in a page. */
@@ -92,7 +92,7 @@ liveSuite(Layer.provideMerge(Chromium.layer, testApp()), "the checkout over a sh
       await frameOf(page).getByRole("heading", { level: 1, name: /^Pay / }).waitFor()
     })
     yield* cancel
-    const told = yield* Effect.promise(async () => {
+    const closed = yield* Effect.promise(async () => {
       await frameOf(page).locator("main.cancelled").waitFor()
       // Within the checkout, and then by the shop's own button.
       await frameOf(page).locator("main").press("Escape")
@@ -103,13 +103,13 @@ liveSuite(Layer.provideMerge(Chromium.layer, testApp()), "the checkout over a sh
       await page.locator("dialog").waitFor({ state: "detached" })
       return page.locator("li").allTextContents()
     })
-    expect(told).toEqual(["closed expired", "closed expired"])
+    expect(closed).toEqual(["closed expired", "closed expired"])
   })
 
   test("tells the shop that it is pending also once a wallet has sent it, and it is opened again", function* () {
     // Over a page of another site the browser keeps nothing for the checkout.
     const { context, page } = yield* customer((shop) => shop, shopPage, "127.0.0.1")
-    const told = yield* Effect.promise(async () => {
+    const closed = yield* Effect.promise(async () => {
       await injectWallet(context, "Fox", async ({ method }) => answers[method] ?? { code: -32601 })
       const sent = frameOf(page).getByRole("heading", { level: 1, name: "Sent: waiting for the network" })
       const open = () => page.getByRole("link", { name: "Pay with crypto" }).click()
@@ -125,7 +125,7 @@ liveSuite(Layer.provideMerge(Chromium.layer, testApp()), "the checkout over a sh
       await close()
       return page.locator("li").allTextContents()
     })
-    expect(told).toEqual(["closed pending", "closed pending"])
+    expect(closed).toEqual(["closed pending", "closed pending"])
   })
 
   test("brings the customer to the shop's next page once it is paid, as docs/checkout.md has it", function* () {

@@ -211,7 +211,7 @@ liveSuite(app, "the checkout page", (test, it) => {
       "'found_late', 'base', 'USDC', '25000000'",
       "25 USDC was seen only after this payment had ended."
     ]
-  ] as const)("tells of money that came %s, where it is, and what to do", ([, change, values, said]) =>
+  ] as const)("reports money that came %s, where it is, and what to do", ([, change, values, said]) =>
     Effect.gen(function* () {
       const { page, payment } = yield* newPayment()
       if (change !== "") yield* execute(`UPDATE payments SET ${change}, ended_at = 1 WHERE id = ?`, [payment.id])
@@ -294,7 +294,7 @@ liveSuite(app, "the checkout page", (test, it) => {
     const { text } = yield* page()
     const url = `https://shop.example/thanks?order=5&amp;x=%22&amp;paymentId=${payment.id}`
     expect(text).toContain(`href="${url}"`)
-    // Whoever opens a receipt stays: the script leads back only whoever has seen it being paid, and nothing else.
+    // A payer who opens a receipt stays: only the script leads back, and only those who saw it being paid.
     expect(text).not.toContain('http-equiv="refresh"')
     expect(text).toContain('<p class="returning" hidden')
     yield* exceptionOf(payment.id, "'overpaid', 'base', 'USDC', '1000000'")

@@ -12,7 +12,7 @@ import { execute } from "../lib/store.ts"
 const token = { symbol: "USDC", address: "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913", decimals: 6 } as const
 const app = testApp({ chains: [testChain({ tokens: [token], confirmations: 3 })], rates: testRates({ USDC: "1" }) })
 
-/** A payment of an hour, and what its page says to whoever asks now, in all languages and with both codes. */
+/** A payment of an hour, and what its page says now, in all languages and with both codes. */
 const newPage = Effect.gen(function* () {
   const { call, newKey } = yield* TestApi
   const key = yield* newKey()

@@ -153,7 +153,7 @@ it("the daemon's answer is what is said of it, with a remedy where the answer ha
   ])
 })
 
-it.scoped("what is less than a gigabyte is told in megabytes", () =>
+it.scoped("a size below a gigabyte is shown in megabytes", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     writeFileSync(path, Buffer.alloc(12_000_000))

@@ -121,7 +121,7 @@ it.scoped("reads the same beside a daemon and of a copy, and changes no file", (
 )
 
 it.scoped.skipIf(process.getuid?.() !== 0)(
-  "as root it leaves a daemon's files with their owners, whoever owns the database",
+  "as root it leaves a daemon's files with their owners, no matter who owns the database",
   () =>
     Effect.gen(function* () {
       const path = yield* temporaryDatabase

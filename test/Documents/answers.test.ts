@@ -20,7 +20,7 @@ const makeAsk = Effect.gen(function* () {
     })
 })
 
-const told = ({ body, status }: Answered): string => `${status} ${body.error.code}`
+const outcome = ({ body, status }: Answered): string => `${status} ${body.error.code}`
 
 let references = 0
 let clients = 0
@@ -71,7 +71,7 @@ layer(app, { excludeTestServices: true })("every response matches the document",
       expect(found.body.data).toEqual([{ ...created.body, redirectUrl }])
       expect((yield* ask("POST", `/v1/payments/${id}/cancel`, { key })).body.failureReason).toBe("cancelled")
       yield* execute("UPDATE payments SET failure_reason = NULL WHERE id = ?", [id])
-      expect(told(yield* ask("POST", `/v1/payments/${id}/cancel`, { key }))).toBe("409 PAYMENT_NOT_PENDING")
+      expect(outcome(yield* ask("POST", `/v1/payments/${id}/cancel`, { key }))).toBe("409 PAYMENT_NOT_PENDING")
 
       const live = yield* (yield* TestApi).newKey("live")
       const reused = { key, json: payment(), headers: { "idempotency-key": "k" } }
@@ -90,7 +90,7 @@ layer(app, { excludeTestServices: true })("every response matches the document",
         ["POST", "/v1/payments/pay_x/cancel", { key }, "404 NOT_FOUND"],
         ["POST", "/v1/payments/pay_x/cancel", { key, json: { a: 1 } }, "400 VALIDATION_ERROR"]
       ] as const
-      for (const [method, path, sent, code] of refusals) expect(told(yield* ask(method, path, sent))).toBe(code)
+      for (const [method, path, sent, code] of refusals) expect(outcome(yield* ask(method, path, sent))).toBe(code)
     })
   )
 
@@ -105,16 +105,16 @@ layer(app, { excludeTestServices: true })("every response matches the document",
       const change = { secret: "whsec_fedcba9876543210", events: ["payment.created"] }
       expect((yield* ask("PATCH", path, { key, json: change })).status).toBe(200)
       const another = { ...change, secret: "whsec_another-secret-of-it" }
-      expect(told(yield* ask("PATCH", path, { key, json: another }))).toBe("409 ROTATION_UNDER_WAY")
-      expect(told(yield* ask("PATCH", path, { key, json: {} }))).toBe("400 VALIDATION_ERROR")
-      expect(told(yield* ask("PATCH", "/v1/webhooks/wh_x", { key, json: change }))).toBe("404 NOT_FOUND")
+      expect(outcome(yield* ask("PATCH", path, { key, json: another }))).toBe("409 ROTATION_UNDER_WAY")
+      expect(outcome(yield* ask("PATCH", path, { key, json: {} }))).toBe("400 VALIDATION_ERROR")
+      expect(outcome(yield* ask("PATCH", "/v1/webhooks/wh_x", { key, json: change }))).toBe("404 NOT_FOUND")
       expect((yield* ask("DELETE", path, { key })).body).toEqual({ id: created.body.id, deleted: true, cancelled: 0 })
-      expect(told(yield* ask("DELETE", path, { key }))).toBe("404 NOT_FOUND")
+      expect(outcome(yield* ask("DELETE", path, { key }))).toBe("404 NOT_FOUND")
       const internal = { key, json: { ...endpoint, url: "https://127.0.0.1/" } }
-      expect(told(yield* ask("POST", "/v1/webhooks", internal))).toBe("400 VALIDATION_ERROR")
+      expect(outcome(yield* ask("POST", "/v1/webhooks", internal))).toBe("400 VALIDATION_ERROR")
       for (let i = 0; i < 50; i++) yield* ask("POST", "/v1/webhooks", { key, json: endpoint })
       const beyond = yield* ask("POST", "/v1/webhooks", { key, json: endpoint })
-      expect(told(beyond)).toBe("409 TOO_MANY_ENDPOINTS")
+      expect(outcome(beyond)).toBe("409 TOO_MANY_ENDPOINTS")
       expect(beyond.body.error.message).toContain("There are 50 endpoints, as many as an account may have in a mode")
     })
   )
@@ -146,9 +146,9 @@ layer(app, { excludeTestServices: true })("every response matches the document",
         [last, { action: "accept" }, "400 VALIDATION_ERROR"],
         ["exc_x", { action: "accept" }, "404 NOT_FOUND"]
       ] as const
-      for (const [exception, json, code] of refusals) expect(told(yield* resolve(exception, json))).toBe(code)
-      expect(told(yield* ask("GET", "/v1/exceptions?cursor=x", { key }))).toBe("400 INVALID_CURSOR")
-      expect(told(yield* ask("GET", "/v1/exceptions?kind=x", { key }))).toBe("400 VALIDATION_ERROR")
+      for (const [exception, json, code] of refusals) expect(outcome(yield* resolve(exception, json))).toBe(code)
+      expect(outcome(yield* ask("GET", "/v1/exceptions?cursor=x", { key }))).toBe("400 INVALID_CURSOR")
+      expect(outcome(yield* ask("GET", "/v1/exceptions?kind=x", { key }))).toBe("400 VALIDATION_ERROR")
     })
   )
 
@@ -181,7 +181,7 @@ layer(app, { excludeTestServices: true })("every response matches the document",
         ["GET", "/v1/deliveries?createdAfter=x", undefined, "400 VALIDATION_ERROR"]
       ] as const
       for (const [method, where, json, code] of refusals) {
-        expect(told(yield* ask(method, where, { key, json })), where).toBe(code)
+        expect(outcome(yield* ask(method, where, { key, json })), where).toBe(code)
       }
     })
   )
@@ -196,13 +196,13 @@ layer(app, { excludeTestServices: true })("every response matches the document",
       })
       expect(fiat.status).toBe(201)
       const unknown = { fromCurrency: "GBP", toCurrency: "USD", amount: "1" }
-      expect(told(yield* ask("POST", "/v1/quotes", { key, json: unknown }))).toBe("503 RATE_UNAVAILABLE")
+      expect(outcome(yield* ask("POST", "/v1/quotes", { key, json: unknown }))).toBe("503 RATE_UNAVAILABLE")
       const tiny = { fromCurrency: "EUR", toCurrency: "USD", amount: "0.01" }
-      expect(told(yield* ask("POST", "/v1/quotes", { key, json: tiny }))).toBe("422 AMOUNT_TOO_SMALL")
+      expect(outcome(yield* ask("POST", "/v1/quotes", { key, json: tiny }))).toBe("422 AMOUNT_TOO_SMALL")
       const same = { fromCurrency: "USD", toCurrency: "USD", amount: "1" }
-      expect(told(yield* ask("POST", "/v1/quotes", { key, json: same }))).toBe("400 VALIDATION_ERROR")
+      expect(outcome(yield* ask("POST", "/v1/quotes", { key, json: same }))).toBe("400 VALIDATION_ERROR")
       const mismatch = { key, json: payment({ quoteId: fiat.body.id }) }
-      expect(told(yield* ask("POST", "/v1/payments", mismatch))).toBe("422 QUOTE_MISMATCH")
+      expect(outcome(yield* ask("POST", "/v1/payments", mismatch))).toBe("422 QUOTE_MISMATCH")
     })
   )
 
@@ -215,29 +215,29 @@ layer(app, { excludeTestServices: true })("every response matches the document",
       const powerless = yield* newKey("test", [])
       for (const [template, item] of Object.entries(paths)) {
         const path = template.replace("{id}", "x")
-        expect(told(yield* ask("PUT", path, { key }))).toBe("405 METHOD_NOT_ALLOWED")
+        expect(outcome(yield* ask("PUT", path, { key }))).toBe("405 METHOD_NOT_ALLOWED")
         for (const [method, { security }] of Object.entries(item)) {
           const upper = method.toUpperCase()
           const takesBody = ["POST", "PATCH"].includes(upper)
           const body = takesBody ? { json: {} } : {}
-          expect(told(yield* ask(upper, `${path}?a=1`, { key, ...body }))).toBe("400 VALIDATION_ERROR")
+          expect(outcome(yield* ask(upper, `${path}?a=1`, { key, ...body }))).toBe("400 VALIDATION_ERROR")
           if (security.length > 0) {
             // Each from a network of its own: the refusals of one are delayed.
             const from = { headers: { "x-forwarded-for": `198.51.100.${++clients}` } }
-            expect(told(yield* ask(upper, path, from))).toBe("401 UNAUTHORIZED")
-            expect(told(yield* ask(upper, path, { key: powerless }))).toBe("403 FORBIDDEN")
+            expect(outcome(yield* ask(upper, path, from))).toBe("401 UNAUTHORIZED")
+            expect(outcome(yield* ask(upper, path, { key: powerless }))).toBe("403 FORBIDDEN")
           }
           if (takesBody) {
             const type = { "content-type": "application/json" }
-            expect(told(yield* ask(upper, path, { key, body: "{", headers: type }))).toBe("400 INVALID_JSON")
-            expect(told(yield* ask(upper, path, { key, body: "{" }))).toBe("415 UNSUPPORTED_MEDIA_TYPE")
+            expect(outcome(yield* ask(upper, path, { key, body: "{", headers: type }))).toBe("400 INVALID_JSON")
+            expect(outcome(yield* ask(upper, path, { key, body: "{" }))).toBe("415 UNSUPPORTED_MEDIA_TYPE")
             const large = { key, body: "x".repeat(64 * 1024 + 1) }
-            expect(told(yield* ask(upper, path, large))).toBe("413 PAYLOAD_TOO_LARGE")
+            expect(outcome(yield* ask(upper, path, large))).toBe("413 PAYLOAD_TOO_LARGE")
           }
         }
       }
       for (const path of ["/", "/v1", "/openapi.json/", "/v1/payments/x/y"]) {
-        expect(told(yield* ask("GET", path, { key }))).toBe("404 NOT_FOUND")
+        expect(outcome(yield* ask("GET", path, { key }))).toBe("404 NOT_FOUND")
       }
     })
   )
@@ -271,7 +271,7 @@ layer(testApp({ limits: { perMinute: 1, perHour: 10 } }), { excludeTestServices:
         for (const [method, { security }] of Object.entries(item)) {
           if (security.length === 0) continue
           const refused = yield* ask(method.toUpperCase(), template.replace("{id}", "x"), { key })
-          expect(told(refused)).toBe("429 RATE_LIMITED")
+          expect(outcome(refused)).toBe("429 RATE_LIMITED")
         }
       }
     })

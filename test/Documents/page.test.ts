@@ -68,8 +68,8 @@ describe("the reference page", () => {
         })
         const section = sectionOf(operationId)
         const linked = Array.from(section.matchAll(/href="#(errors-\w+)"/g), ([, id = ""]) => shared(id)).flat()
-        const told = [...errorsIn(section), ...linked]
-        expect(told.toSorted(), operationId).toEqual(errorCodes.filter((code) => possible.includes(code)).toSorted())
+        const listed = [...errorsIn(section), ...linked]
+        expect(listed.toSorted(), operationId).toEqual(errorCodes.filter((code) => possible.includes(code)).toSorted())
       }
     }
   })

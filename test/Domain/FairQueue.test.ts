@@ -18,7 +18,7 @@ it("owners take turns", () => {
   expect([queue.next(), queue.size]).toEqual([undefined, 0])
 })
 
-it("of a full queue whoever has most loses the newest of it, and gets in with nothing more", () => {
+it("in a full queue the client with the most entries loses its newest, and adds nothing more", () => {
   const queue = filled(4, "a", "a", "a", "b")
   expect([queue.hasRoomFor("a"), queue.hasRoomFor("b"), queue.hasRoomFor("c")]).toEqual([false, true, true])
   expect(queue.add("c", "c4")).toBe("a2")

@@ -7,7 +7,7 @@ import { root } from "../lib/tilld.ts"
 
 const textOf = (path: string) => readFileSync(join(root, path), "utf8").replaceAll(/\s+/g, " ")
 
-it("the documents tell of the retries, and of a body's limit, what the code does", () => {
+it("the documents state the retries and the body limit that the code has", () => {
   const delays = `${retryDelays.slice(0, -1).join(", ")} and ${lastDelay}`
   expect(lastDelay).toBe("24 hours")
   expect([ordinal(failedAfter), ordinal(mostAttempts), mostAttempts]).toEqual(["fifth", "sixth", 6])

@@ -142,7 +142,7 @@ describe("the share of requests without a key", () => {
     expect(served.filter((owner) => owner === "known")).toHaveLength(20)
   })
 
-  it("keeps so many waiting: the newest of whoever has most give way, and one who asks once is let in", () => {
+  it("keeps so many waiting: the newest of the client with the most give way, and one that asks once is let in", () => {
     const share = new LoopShare<string>(0, 0, 30)
     const dropped: Array<string | undefined> = []
     for (let i = 0; i < 20; i++) {
@@ -154,7 +154,7 @@ describe("the share of requests without a key", () => {
     expect(rest(share).slice(0, 4)).toContain("new")
   })
 
-  it("refuses whoever has waited for five seconds, also by a clock that was set back, and holds nothing against them", () => {
+  it("refuses a client that has waited for five seconds, also by a clock that was set back, and does not penalize it", () => {
     const share = new LoopShare<string>(0, 0)
     for (let i = 0; i < 100; i++) share.add(stranger("a"), `a ${i}`, 1_000 + i)
     expect(share.expire(5_999, 200)).toEqual([])

@@ -8,7 +8,7 @@ import { serveHttp } from "../../src/Http/listener.ts"
 import { dial } from "../lib/socket.ts"
 import { anyPort, empty, get, statuses, tell } from "./serving.ts"
 
-/** Opens connections, resets them if asked to, and wakes whoever waits once all are through. */
+/** Opens connections, resets them if asked to, and wakes the waiting thread once all are through. */
 const dialling = `
   const { connect } = require("node:net")
   const { isReset, port, progress, wanted } = require("node:worker_threads").workerData
@@ -33,7 +33,7 @@ const throughTo = (port: number, wanted: number, isReset: boolean) =>
     ({ progress }) =>
       Effect.sync(() => {
         for (let through = 0; through < wanted; through = Atomics.load(progress, 0)) {
-          // Whoever is turned away asks again, and is turned away again.
+          // A client that is turned away asks again, and is turned away again.
           if (Atomics.wait(progress, 0, through, 5_000) === "timed-out" && Atomics.load(progress, 0) === through) break
         }
         return Atomics.load(progress, 0)

@@ -245,7 +245,7 @@ it.scoped.each([
   })
 )
 
-it.scoped("whoever ends its side after what is refused gets the refusal, also when it is delayed", () =>
+it.scoped("a client that ends its side after a refused request gets the refusal, also when it is delayed", () =>
   Effect.gen(function* () {
     const sockets = yield* acceptedSockets
     const address = yield* serveHttp(tell, anyPort)

@@ -150,7 +150,7 @@ const steps = fc.array(
 )
 
 describe("connections", () => {
-  it("stay within the limits, and those that have waited longest of whoever has most are evicted", () =>
+  it("stay within the limits, and those that have waited longest of the client with the most are evicted", () =>
     fc.assert(
       fc.property(steps, (taken) => {
         const connections = new Connections<number>(limits)
@@ -207,7 +207,7 @@ describe("connections", () => {
     ])
   })
 
-  it("of whoever has few are not closed for one who has more", () => {
+  it("of a client that has few are not closed for one that has more", () => {
     const connections = new Connections<string>({ ...limits, total: 4, perClient: 8 })
     connections.admit("idle", "192.0.2.1")
     for (const one of ["a", "b", "c"]) {

@@ -203,7 +203,7 @@ describe("on one connection", () => {
   )
 })
 
-it.scoped("what may be an honest client's bad moment is told at once, however many refusals its address had", () =>
+it.scoped("a failure that an honest client may have is reported at once, however many refusals its address had", () =>
   Effect.gen(function* () {
     const { respond } = yield* waiting
     const address = yield* serveHttp(respond, anyPort, { ...soon, perClient: 2 })

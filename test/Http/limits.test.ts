@@ -105,7 +105,7 @@ describe("failed authentication", () => {
     }).pipe(app(100, 1000))
   )
 
-  it.live("is counted by network: whoever has many addresses of one IPv6 network waits as with one", () =>
+  it.live("is counted by network: a client with many addresses of one IPv6 network waits as with one", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       const connectionAfter = (address: string) =>

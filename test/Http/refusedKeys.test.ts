@@ -25,8 +25,10 @@ it.live(
       yield* ask({})
       for (let i = 0; i < 5; i++) ids.push((yield* ask({ key: `${key}x` })).headers["x-request-id"])
       spy.mockRestore()
-      const told = lines.map((line) => JSON.parse(line)).filter(({ message }) => message === "an API key was refused")
-      expect(told.map(({ annotations }) => annotations)).toEqual(
+      const refusals = lines
+        .map((line) => JSON.parse(line))
+        .filter(({ message }) => message === "an API key was refused")
+      expect(refusals.map(({ annotations }) => annotations)).toEqual(
         ids.slice(0, 3).map((requestId) => ({ prefix: `${key.slice(0, 13)}…`, network: "127.0.0.1", requestId }))
       )
       expect(lines.join()).not.toContain(key.slice(0, 20))

@@ -110,7 +110,7 @@ test("rows go by age, a bounded step at a time", function* () {
   expect(yield* stored).toBe(7)
 })
 
-test("beyond the most of all, only whoever has more than a fair share loses rows, the oldest", function* () {
+test("beyond the total limit, only an account with more than a fair share loses rows, the oldest", function* () {
   const other = { account: AccountId.make("other"), mode: "live" as const }
   yield* inTransaction(RequestLogRepo.insert(Array.from({ length: 3 }, (_, n) => request(n, other))))
   yield* inTransaction(RequestLogRepo.insert(Array.from({ length: 20 }, (_, n) => request(n))))

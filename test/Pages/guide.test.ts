@@ -51,7 +51,7 @@ liveSuite(testApp(), "the documentation that a daemon serves", (test) => {
     expect(broken).toEqual([])
   })
 
-  test("begins with the index, is not sent again to whoever has it, and is a 404 elsewhere", function* () {
+  test("begins with the index, is not sent again to a client that has it, and is a 404 elsewhere", function* () {
     const start = yield* get("/guide")
     expect([start.status, start.headers["location"]]).toEqual([302, "guide/index"])
     const index = yield* get("/guide/index")

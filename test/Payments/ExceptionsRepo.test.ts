@@ -79,7 +79,7 @@ test("an open exception whose money grows gets the new amount, keeps its age, an
   expect(yield* stored).toMatchObject([{ amount: 9n, openedAt: 1, status: "open" }])
 })
 
-test("who sent it stays as corroborated receipts told, whatever one provider reports meanwhile", function* () {
+test("the sender stays as corroborated receipts reported it, whatever one provider reports meanwhile", function* () {
   yield* sync([{ ...found, sender: "0xpayer" }], 1)
   const reported = [{ ...found, amount: 3n, sender: "0xthief" }]
   yield* Exceptions.sync(place, yield* stored, [], 2, reported)

@@ -211,7 +211,7 @@ liveSuite(app, "payments over HTTP", (test, it) => {
     expect(yield* post(broken)).toEqual([400, "INVALID_JSON", "The body is not valid UTF-8."])
   })
 
-  test("what this installation does not offer is told at once, with what it does offer", function* () {
+  test("an option that this installation does not offer is refused at once, with those that it offers", function* () {
     const { create } = yield* merchant()
     const problems = (fields: Record<string, unknown>) => Effect.map(create(order(fields)), problemsIn)
     expect(yield* problems({ chain: "ethereum" })).toEqual({

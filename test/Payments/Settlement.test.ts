@@ -169,8 +169,8 @@ test("nothing ends before a balance reconciliation past the deadline", function*
 
 test("enough only with money that nobody can attribute: stays detecting, with an exception, until attributed", function* () {
   const payment = yield* start
-  const untold: DatedTransfer = { ...transfer(120, 1000n), position: "unattributed", txHash: undefined }
-  yield* scanTo(lastOnTime + 500, untold)
+  const unattributed: DatedTransfer = { ...transfer(120, 1000n), position: "unattributed", txHash: undefined }
+  yield* scanTo(lastOnTime + 500, unattributed)
   expect((yield* look(payment)).payment).toMatchObject({ status: "detecting", amountReceived: 1000n })
   expect(yield* exceptions(payment)).toEqual(["open unattributed 1000 undefined"])
   // A node tells: the row is replaced in one transaction.

@@ -83,7 +83,7 @@ test("a reorg that changes what remains is an update, each with an id of its own
   )
 })
 
-test("small transfers are told with the next event, in its sum", function* () {
+test("small transfers are reported with the next event, in its sum", function* () {
   const payment = yield* shop
   yield* scanTo(110, transfer(110, 400n))
   for (const block of [111, 112, 113]) yield* scanTo(block, transfer(block, 9n))

@@ -150,7 +150,7 @@ describe("a payment whose money has been seen, when it is cancelled,", () => {
     expect((yield* look(payment.id)).exceptions).toEqual(["open found_late 500"])
   })
 
-  test("tells of no money that a reorg takes afterwards", function* () {
+  test("reports no money that a reorg removes afterwards", function* () {
     const payment = yield* cancelledInPart()
     yield* tick({ head: 112, ancestor: 109 })
     expect((yield* look(payment.id)).exceptions).toEqual(["gone underpaid 500"])

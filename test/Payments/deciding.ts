@@ -80,7 +80,7 @@ export const start = Effect.zipRight(
 )
 
 /** What is over a transfer whose transaction nobody found. */
-export const untold = { position: "unattributed", txHash: undefined } as const
+export const unattributed = { position: "unattributed", txHash: undefined } as const
 
 export const look = (id: PaymentId) =>
   Effect.gen(function* () {
@@ -101,7 +101,7 @@ export const look = (id: PaymentId) =>
 export const end = lastOnTime + confirmations
 
 /** The money without a transaction turns out to have been brought by these. */
-export const told = (head: number, ...transfers: ReadonlyArray<DatedTransfer>) =>
+export const attributedBy = (head: number, ...transfers: ReadonlyArray<DatedTransfer>) =>
   Effect.gen(function* () {
     const writer = yield* Writer
     yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM receipts WHERE position = 'unattributed'")))

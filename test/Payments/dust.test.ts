@@ -148,7 +148,7 @@ test("dust: what came beyond the amount, late, or as another token is one except
     "open overpaid 125 undefined",
     "open wrong_token 6 undefined"
   ])
-  // The first hundred of another token are told one by one.
+  // The first hundred of another token are reported one by one.
   expect(all.filter((one) => one.startsWith("open wrong_token 3 0xd"))).toHaveLength(100)
   expect(yield* received(payment)).toBe("confirmed 1000000")
 })

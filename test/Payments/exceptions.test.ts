@@ -26,22 +26,26 @@ const found = (of: Payment, ...receipts: ReadonlyArray<Receipt>) =>
 const after = endedAt / 1000 + 10
 
 describe("an internal transfer that one provider reports, and no other one can check", () => {
-  const told = { currency: "ETH", position: "call:0xa", corroborated: false, unverifiable: true } as const
+  const oneProviders = { currency: "ETH", position: "call:0xa", corroborated: false, unverifiable: true } as const
   const coins = payment({ currency: "ETH" })
 
   it("unattributed: as money without a transaction is", () => {
-    expect(found(coins, receipt("0xa", 101, 5n, told))).toEqual(["unattributed 5 0xa"])
-    expect(found(coins, receipt("0xa", lastOnTime + 1, 5n, told))).toEqual(["unattributed 5 0xa"])
-    expect(found(coins, receipt("0xa", 101, 5n, { ...told, chain: "optimism" }))).toEqual(["unattributed 5 0xa"])
-    expect(found(payment(), receipt("0xa", 101, 5n, told))).toEqual(["unattributed 5 0xa"])
-    expect(unknownMoney([receipt("0xa", 101, 5n, told)])).toMatchObject([{ kind: "unknown_payment", amount: 5n }])
+    expect(found(coins, receipt("0xa", 101, 5n, oneProviders))).toEqual(["unattributed 5 0xa"])
+    expect(found(coins, receipt("0xa", lastOnTime + 1, 5n, oneProviders))).toEqual(["unattributed 5 0xa"])
+    expect(found(coins, receipt("0xa", 101, 5n, { ...oneProviders, chain: "optimism" }))).toEqual([
+      "unattributed 5 0xa"
+    ])
+    expect(found(payment(), receipt("0xa", 101, 5n, oneProviders))).toEqual(["unattributed 5 0xa"])
+    expect(unknownMoney([receipt("0xa", 101, 5n, oneProviders)])).toMatchObject([
+      { kind: "unknown_payment", amount: 5n }
+    ])
   })
 
   it("none while others are still asked, of the blocks before the payment, and once another one has it", () => {
-    expect(found(coins, receipt("0xa", 101, 5n, { ...told, unverifiable: false }))).toEqual([])
-    expect(found(coins, receipt("0xa", 90, 5n, told))).toEqual([])
-    expect(found(coins, receipt("0xa", 101, 5n, { ...told, canonical: false }))).toEqual([])
-    expect(found(coins, receipt("0xa", 101, 5n, { ...told, corroborated: true }))).toEqual([])
+    expect(found(coins, receipt("0xa", 101, 5n, { ...oneProviders, unverifiable: false }))).toEqual([])
+    expect(found(coins, receipt("0xa", 90, 5n, oneProviders))).toEqual([])
+    expect(found(coins, receipt("0xa", 101, 5n, { ...oneProviders, canonical: false }))).toEqual([])
+    expect(found(coins, receipt("0xa", 101, 5n, { ...oneProviders, corroborated: true }))).toEqual([])
   })
 })
 
@@ -76,8 +80,8 @@ describe("money beyond the amount", () => {
   })
 
   it("unattributed money is not overpaid", () => {
-    const untold = receipt("", 103, 30n, { txHash: undefined, position: "unattributed" })
-    expect(found(confirmed(), receipt("0xa", 101, 1000n), untold)).toEqual(["unattributed 30 undefined"])
+    const unattributed = receipt("", 103, 30n, { txHash: undefined, position: "unattributed" })
+    expect(found(confirmed(), receipt("0xa", 101, 1000n), unattributed)).toEqual(["unattributed 30 undefined"])
   })
 
   it("filling up what the tolerance or an operator let pass is neither", () => {
@@ -210,8 +214,8 @@ describe("underpaid and found_late", () => {
       "underpaid 300 0xa",
       "found_late 300 0xb"
     ])
-    const untold = receipt("", 302, 400n, { position: "unattributed", txHash: undefined })
-    expect(found(short, receipt("0xb", 301, 300n), untold)).toEqual([
+    const unattributed = receipt("", 302, 400n, { position: "unattributed", txHash: undefined })
+    expect(found(short, receipt("0xb", 301, 300n), unattributed)).toEqual([
       "unattributed 400 undefined",
       "found_late 300 0xb"
     ])
@@ -229,8 +233,8 @@ describe("underpaid and found_late", () => {
     expect(found(undone, gone)).toEqual(["reorged 1000 0xa"])
     const left = { ...undone, amountReceived: 300n }
     expect(found(left, gone, receipt("0xb", 300, 300n))).toEqual(["reorged 700 0xa", "underpaid 300 0xb"])
-    const untold = receipt("", 300, 300n, { position: "unattributed", txHash: undefined })
-    expect(found(left, gone, untold)).toEqual(["unattributed 300 undefined", "reorged 700 0xa"])
+    const unattributed = receipt("", 300, 300n, { position: "unattributed", txHash: undefined })
+    expect(found(left, gone, unattributed)).toEqual(["unattributed 300 undefined", "reorged 700 0xa"])
   })
 })
 
@@ -265,7 +269,7 @@ describe("who sent it", () => {
   const senders = (of: Payment, ...receipts: ReadonlyArray<Receipt>) =>
     exceptionsOf(of, receipts).map(({ sender }) => sender)
 
-  it("is told where all of an exception's money came from one", () => {
+  it("is reported where all of an exception's money came from one sender", () => {
     const late = (sender: string | undefined, position: string) =>
       receipt("0xa", lastOnTime + 1, 5n, from(sender, position))
     expect(senders(payment(), late("0x1", "log:0"), late("0x1", "log:1"))).toEqual(["0x1"])
@@ -275,7 +279,7 @@ describe("who sent it", () => {
     expect(senders(confirmed(), ...further)).toEqual(["0x3", undefined])
   })
 
-  it("is not told of dust, which many sent, nor of money that a reorg took", () => {
+  it("is not reported for dust, which many sent, nor for money that a reorg removed", () => {
     expect(senders(payment(), receipt("0xa", lastOnTime + 1, 5n, { sender: "0x1", dust: "late" }))).toEqual([undefined])
     const undone = payment({ status: "failed", failureReason: "reorged", txHash: "0xa", confirmedAt: 400_000, endedAt })
     expect(senders(undone, receipt("0xa", 300, 700n, { sender: "0x1", canonical: false }))).toEqual([undefined])
@@ -376,14 +380,19 @@ describe("the wrong money", () => {
     const justBefore = { createdAt: 1_507_000 }
     expect(found(payment(justBefore), old)).toEqual(["wrong_chain 5 0xa"])
     expect(found(payment({ createdAt: justBefore.createdAt + 1 }), old)).toEqual([])
-    const untold = receipt("", 7, 5n, { ...native, chain: "optimism", position: "unattributed", txHash: undefined })
-    const [exception] = exceptionsOf(payment({ currency: "ETH" }), [untold])
+    const unattributed = receipt("", 7, 5n, {
+      ...native,
+      chain: "optimism",
+      position: "unattributed",
+      txHash: undefined
+    })
+    const [exception] = exceptionsOf(payment({ currency: "ETH" }), [unattributed])
     expect(exception).toMatchObject({ kind: "wrong_chain", key: "wrong_chain:optimism:block 7:ETH", txHash: undefined })
   })
 
   it("unattributed: money without a transaction, by its block", () => {
-    const untold = receipt("", 107, 5n, { currency: "ETH", position: "unattributed", txHash: undefined })
-    const [exception, ...more] = exceptionsOf(payment({ currency: "ETH" }), [untold])
+    const unattributed = receipt("", 107, 5n, { currency: "ETH", position: "unattributed", txHash: undefined })
+    const [exception, ...more] = exceptionsOf(payment({ currency: "ETH" }), [unattributed])
     expect(more).toEqual([])
     expect(exception).toMatchObject({ kind: "unattributed", amount: 5n, key: "unattributed:base:block 107:ETH" })
   })

@@ -32,10 +32,10 @@ const sentBack: PaymentException = {
   block: 120,
   key: "unattributed"
 }
-const untold = (amount: bigint, over: Partial<Receipt> = {}) =>
+const unattributed = (amount: bigint, over: Partial<Receipt> = {}) =>
   receipt(it_, { blockNumber: 120, position: "unattributed", txHash: undefined, amount, ...over })
 /** Found out after it was sent back. */
-const told = (amount: bigint, over: Partial<Receipt> = {}) =>
+const attributed = (amount: bigint, over: Partial<Receipt> = {}) =>
   receipt(it_, { blockNumber: 118, position: "call:0xa", txHash: "0xa", amount, seenAt: openedAt + 1, ...over })
 
 const amounts = (receipts: ReadonlyArray<Receipt>, exceptions = [sentBack]) =>
@@ -43,48 +43,50 @@ const amounts = (receipts: ReadonlyArray<Receipt>, exceptions = [sentBack]) =>
 
 describe("refunded money without a transaction", () => {
   it("is left out: what stands without a transaction, and then what was found out of it", () => {
-    expect(amounts([untold(700n)])).toEqual([])
-    expect(amounts([told(300n), untold(400n)])).toEqual([])
-    expect(amounts([told(300n), told(900n, { txHash: "0xb" }), untold(400n)])).toEqual([900n])
-    expect(amounts([told(300n), told(900n, { txHash: "0xb" })])).toEqual([500n])
+    expect(amounts([unattributed(700n)])).toEqual([])
+    expect(amounts([attributed(300n), unattributed(400n)])).toEqual([])
+    expect(amounts([attributed(300n), attributed(900n, { txHash: "0xb" }), unattributed(400n)])).toEqual([900n])
+    expect(amounts([attributed(300n), attributed(900n, { txHash: "0xb" })])).toEqual([500n])
   })
 
   it("is decided on anew where it is more by now, for what is more", () => {
-    expect(amounts([untold(701n), told(5n)])).toEqual([1n, 5n])
+    expect(amounts([unattributed(701n), attributed(5n)])).toEqual([1n, 5n])
   })
 
   it.each<[string, Receipt]>([
-    ["a reorg took", told(5n, { canonical: false })],
-    ["came on another chain", told(5n, { chain: "optimism" })],
-    ["is another currency", told(5n, { currency: "USDC" })],
-    ["came after it", told(5n, { blockNumber: 121 })],
-    ["was known before", told(5n, { seenAt: openedAt })],
-    ["stands without a transaction for another block", untold(5n, { blockNumber: 119, seenAt: openedAt + 1 })],
-    ["a reorg took before its transaction was known", untold(5n, { canonical: false })],
-    ["stands without a transaction on another chain", untold(5n, { chain: "optimism" })]
+    ["a reorg took", attributed(5n, { canonical: false })],
+    ["came on another chain", attributed(5n, { chain: "optimism" })],
+    ["is another currency", attributed(5n, { currency: "USDC" })],
+    ["came after it", attributed(5n, { blockNumber: 121 })],
+    ["was known before", attributed(5n, { seenAt: openedAt })],
+    ["stands without a transaction for another block", unattributed(5n, { blockNumber: 119, seenAt: openedAt + 1 })],
+    ["a reorg took before its transaction was known", unattributed(5n, { canonical: false })],
+    ["stands without a transaction on another chain", unattributed(5n, { chain: "optimism" })]
   ])("does not take with it what %s", (_, other) => {
     expect(withoutSentBack([other], [sentBack])).toEqual([other])
-    expect(withoutSentBack([other, told(700n)], [sentBack])).toEqual([other])
+    expect(withoutSentBack([other, attributed(700n)], [sentBack])).toEqual([other])
   })
 
   it("is of the newest blocks: money of an earlier interval that nobody decided on stays (issue 14 row 10)", () => {
-    const earlier = told(700n, { blockNumber: 105, position: "call:0xb", txHash: "0xb" })
-    expect(withoutSentBack([earlier, told(700n)], [sentBack])).toEqual([earlier])
+    const earlier = attributed(700n, { blockNumber: 105, position: "call:0xb", txHash: "0xb" })
+    expect(withoutSentBack([earlier, attributed(700n)], [sentBack])).toEqual([earlier])
   })
 
   it.each(["open", "accepted", "gone"] as const)("is so much of what is %s as was sent back", (status) => {
-    expect(amounts([untold(700n)], [{ ...sentBack, status, sentBack: 0n }])).toEqual([700n])
-    expect(amounts([untold(700n)], [{ ...sentBack, status, sentBack: 300n }])).toEqual([400n])
+    expect(amounts([unattributed(700n)], [{ ...sentBack, status, sentBack: 0n }])).toEqual([700n])
+    expect(amounts([unattributed(700n)], [{ ...sentBack, status, sentBack: 300n }])).toEqual([400n])
   })
 
   it("is apart from what was accepted", () => {
-    expect(withoutAccepted([untold(700n)], [sentBack])).toEqual([untold(700n)])
-    expect(withoutAccepted([untold(700n)], [{ ...sentBack, status: "accepted", sentBack: 0n }])).toEqual([])
+    expect(withoutAccepted([unattributed(700n)], [sentBack])).toEqual([unattributed(700n)])
+    expect(withoutAccepted([unattributed(700n)], [{ ...sentBack, status: "accepted", sentBack: 0n }])).toEqual([])
   })
 
   it("is each time another where it happened more than once", () => {
     const later: PaymentException = { ...sentBack, id: "exc_2", amount: 200n, sentBack: 200n, block: 130 }
-    expect(amounts([untold(700n), untold(200n, { blockNumber: 130 }), told(50n)], [sentBack, later])).toEqual([50n])
+    expect(
+      amounts([unattributed(700n), unattributed(200n, { blockNumber: 130 }), attributed(50n)], [sentBack, later])
+    ).toEqual([50n])
   })
 })
 
@@ -94,22 +96,22 @@ describe("refunded money of a transaction", () => {
     withoutSentBack(receipts, [exception]).map(({ amount }) => amount)
 
   it("is left out of what its transaction brought, in whatever block", () => {
-    expect(rest([told(700n, { blockNumber: 500 })])).toEqual([])
-    expect(rest([told(300n), told(900n, { position: "call:0xb" })])).toEqual([500n])
+    expect(rest([attributed(700n, { blockNumber: 500 })])).toEqual([])
+    expect(rest([attributed(300n), attributed(900n, { position: "call:0xb" })])).toEqual([500n])
   })
 
   it.each<[string, Receipt]>([
-    ["a reorg took", told(5n, { canonical: false })],
-    ["came on another chain", told(5n, { chain: "optimism" })],
-    ["is another currency", told(5n, { currency: "USDC" })],
-    ["came in another transaction", told(5n, { txHash: "0xb" })]
+    ["a reorg took", attributed(5n, { canonical: false })],
+    ["came on another chain", attributed(5n, { chain: "optimism" })],
+    ["is another currency", attributed(5n, { currency: "USDC" })],
+    ["came in another transaction", attributed(5n, { txHash: "0xb" })]
   ])("does not take with it what %s", (_, other) => {
-    expect(rest([other, told(700n)])).toEqual([5n])
+    expect(rest([other, attributed(700n)])).toEqual([5n])
   })
 
   it("is there as long as nobody has sent it back, and is none of what a reorg took", () => {
-    expect(rest([told(700n)], { ...repaid, sentBack: 0n })).toEqual([700n])
-    expect(rest([told(700n)], { ...repaid, kind: "late" })).toEqual([])
-    expect(rest([told(700n)], { ...repaid, kind: "reorged" })).toEqual([700n])
+    expect(rest([attributed(700n)], { ...repaid, sentBack: 0n })).toEqual([700n])
+    expect(rest([attributed(700n)], { ...repaid, kind: "late" })).toEqual([])
+    expect(rest([attributed(700n)], { ...repaid, kind: "reorged" })).toEqual([700n])
   })
 })

@@ -12,6 +12,7 @@ import { scopedTest } from "../lib/scopedTest.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import {
   asked,
+  attributedBy,
   besideNode,
   end,
   hash,
@@ -21,8 +22,7 @@ import {
   start,
   test,
   testOfTwo,
-  told,
-  untold
+  unattributed
 } from "./deciding.ts"
 import {
   block,
@@ -66,7 +66,7 @@ test("accept: a transaction that paid another payment is refused where all money
   expect(refused).toMatchObject({ _tag: "TransactionNotProven", message: expect.stringContaining(other.id) })
   expect((yield* look(id)).payment?.status).toBe("detecting")
   // Coins of which no transaction is known can have come by it, too.
-  yield* scanTo(131, transfer(122, 600n, untold))
+  yield* scanTo(131, transfer(122, 600n, unattributed))
   expect((yield* accept(id, hash("1")))?.payment).toMatchObject({ status: "confirmed", txHash: hash("1") })
 })
 
@@ -82,7 +82,7 @@ scopedTest(besideNode(withChains({}, live)))(
     yield* writer.write(
       Effect.zipRight(LedgerRepo.startScan(live, block(100), undefined), WatchedRepo.startAt(live, 100))
     )
-    yield* tick({ head: 130, on: live, transfers: [transfer(120, 1000n, untold)] })
+    yield* tick({ head: 130, on: live, transfers: [transfer(120, 1000n, unattributed)] })
     mined.set(hash("1"), { blockNumber: 190, status: "0x1" })
     yield* accept(id, hash("1"))
     expect(asked).toEqual(["base.live"])
@@ -166,23 +166,23 @@ test("accept: what was paid too much beside such a transaction is noted, and mor
 test("accept: further money is paid again beside accepted unattributed money, whose own transaction is not", function* () {
   const { id } = yield* start
   mined.set(hash("1"), { blockNumber: 190, status: "0x1" })
-  yield* scanTo(130, transfer(120, 1500n, untold))
+  yield* scanTo(130, transfer(120, 1500n, unattributed))
   yield* accept(id, hash("1"))
   yield* scanTo(150, transfer(140, 1000n))
   const before = ["accepted unattributed 1500", "open overpaid 1000"]
   expect((yield* look(id)).exceptions).toEqual(before)
-  yield* told(151, transfer(118, 1500n, { position: "call:0xa", txHash: hash("1") }))
+  yield* attributedBy(151, transfer(118, 1500n, { position: "call:0xa", txHash: hash("1") }))
   expect((yield* look(id)).exceptions).toEqual(before)
 })
 
 test("accept: unattributed money makes up for what the other transactions lacked", function* () {
   const { id } = yield* start
-  yield* scanTo(130, transfer(110, 300n), transfer(120, 700n, untold))
+  yield* scanTo(130, transfer(110, 300n), transfer(120, 700n, unattributed))
   expect((yield* accept(id, undefined))?.payment).toMatchObject({ txHash: "0xt110", amountReceived: 1000n })
   yield* scanTo(150, transfer(140, 500n))
   const before = ["accepted unattributed 700", "open overpaid 500"]
   expect((yield* look(id)).exceptions).toEqual(before)
-  yield* told(151, transfer(118, 700n, { position: "call:0xa" }))
+  yield* attributedBy(151, transfer(118, 700n, { position: "call:0xa" }))
   expect((yield* look(id)).exceptions).toEqual(before)
 })
 
@@ -190,7 +190,7 @@ testOfTwo("accept: unattributed money on another chain opens nothing new when it
   const { id } = yield* start
   const writer = yield* Writer
   yield* startScans(7, elsewhere)
-  yield* tick({ head: 300, on: elsewhere, transfers: [transfer(250, 7n, untold)] })
+  yield* tick({ head: 300, on: elsewhere, transfers: [transfer(250, 7n, unattributed)] })
   mined.set(hash("1"), { blockNumber: 198, status: "0x1" })
   yield* accept(id, hash("1"))
   yield* TestClock.setTime(301_000)
@@ -202,7 +202,7 @@ testOfTwo("accept: unattributed money on another chain opens nothing new when it
 })
 
 testOfTwo(
-  "accept: money on another chain that a reorg there took is told of, and is again what was paid if it is back",
+  "accept: money on another chain that a reorg there removed is reported, and counts as paid again if it comes back",
   function* () {
     const { id } = yield* start
     yield* startScans(7, elsewhere)

@@ -5,7 +5,7 @@ import { startAt } from "../../src/Chains/ledger/WatchedAddressesRepo.ts"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
 import { abandon, accept } from "../../src/Payments/operatorDecisions.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { asked, end, hash, look, mined, refunded, start, test, testOfTwo, untold } from "./deciding.ts"
+import { asked, end, hash, look, mined, refunded, start, test, testOfTwo, unattributed } from "./deciding.ts"
 import {
   block,
   crowd,
@@ -74,7 +74,7 @@ test("accept: closes what is open of a confirmed payment and changes nothing els
 
 test("accept: unattributed money needs a named transaction that the chain has, deep enough and not failed", function* () {
   const { id } = yield* start
-  yield* scanTo(end, transfer(120, 1000n, untold))
+  yield* scanTo(end, transfer(120, 1000n, unattributed))
   const refusal = (tx: string | undefined) => Effect.map(Effect.flip(accept(id, tx)), ({ message }) => message)
   expect(yield* refusal(undefined)).toContain("--tx")
   expect(yield* refusal(hash("1"))).toContain("no transaction")
@@ -95,7 +95,7 @@ test("accept: unattributed money needs a named transaction that the chain has, d
 testOfTwo("accept: the transaction named for unattributed money is proven on the chain of that money", function* () {
   const { id } = yield* start
   yield* startScans(7, elsewhere)
-  yield* tick({ head: 300, on: elsewhere, transfers: [transfer(250, 7n, { ...untold, currency: "ETH" })] })
+  yield* tick({ head: 300, on: elsewhere, transfers: [transfer(250, 7n, { ...unattributed, currency: "ETH" })] })
   expect((yield* look(id)).exceptions).toEqual(["open wrong_chain 7"])
   mined.set(hash("1"), { blockNumber: 198, status: "0x1" })
   yield* accept(id, hash("1"))

@@ -8,7 +8,7 @@ import * as ExceptionLists from "../../src/Payments/ExceptionListRepo.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import { accept } from "../../src/Payments/operatorDecisions.ts"
 import { Reader, Writer } from "../../src/Sql.ts"
-import { end, layer, look, refunded, start, test, told, untold } from "./deciding.ts"
+import { attributedBy, end, layer, look, refunded, start, test, unattributed } from "./deciding.ts"
 import { address, block, losePayment, lost, network, scanTo, startWith, tick, transfer } from "./settling.ts"
 
 /** The id of the exception of so much. */
@@ -63,7 +63,7 @@ test("refunded: names that are not its open exceptions close nothing, nor those 
 
 test("refunded: of an amount, what is more than it stays open, and what was sent back counts no more", function* () {
   const { id } = yield* start
-  yield* scanTo(130, transfer(120, 1000n, untold))
+  yield* scanTo(130, transfer(120, 1000n, unattributed))
   const result = yield* refunded(id, { amount: 400n })
   expect(result?.closed).toMatchObject([{ kind: "unattributed", amount: 400n }])
   yield* scanTo(131, transfer(125, 1n))
@@ -165,11 +165,11 @@ test("refunded: closes what is open, and fails where nothing is open", function*
 
 test("refunded: money that was sent back confirms nothing when its transaction turns up; the payment expires", function* () {
   const { id } = yield* start
-  yield* scanTo(130, transfer(120, 1000n, untold))
+  yield* scanTo(130, transfer(120, 1000n, unattributed))
   expect((yield* look(id)).payment).toMatchObject({ status: "detecting", amountReceived: 1000n })
   yield* refunded(id)
   // Of that block or one before, and of several transactions as well.
-  yield* told(131, transfer(120, 300n, { position: "call:0xa" }), transfer(117, 700n, { position: "call:0xb" }))
+  yield* attributedBy(131, transfer(120, 300n, { position: "call:0xa" }), transfer(117, 700n, { position: "call:0xb" }))
   const after = yield* look(id)
   expect([after.payment?.status, after.payment?.amountReceived]).toEqual(["pending", undefined])
   expect([after.events, after.exceptions]).toEqual([["payment.detecting"], ["refunded unattributed 1000"]])
@@ -181,9 +181,9 @@ test("refunded: money that was sent back confirms nothing when its transaction t
 
 test("refunded: other money than what was sent back counts", function* () {
   const { id } = yield* start
-  yield* scanTo(130, transfer(110, 400n), transfer(120, 1000n, untold))
+  yield* scanTo(130, transfer(110, 400n), transfer(120, 1000n, unattributed))
   yield* refunded(id, { exceptions: [yield* idOf(id, 1000n)] })
-  yield* told(131, transfer(120, 1100n, { position: "call:0xa" }))
+  yield* attributedBy(131, transfer(120, 1100n, { position: "call:0xa" }))
   expect((yield* look(id)).payment).toMatchObject({
     status: "detecting",
     amountReceived: 500n,
@@ -219,7 +219,7 @@ it.scoped.each(["after", "before"])(
   (scanIs) =>
     Effect.gen(function* () {
       const { id } = yield* start
-      yield* scanTo(130, transfer(110, 1000n, untold), transfer(120, 1000n))
+      yield* scanTo(130, transfer(110, 1000n, unattributed), transfer(120, 1000n))
       yield* tick({ head: 131, ancestor: 115, finalized: 104 })
       yield* tick({ head: 150, finalized: 140 })
       const writer = yield* Writer
@@ -243,10 +243,10 @@ it.scoped.each([
     const address = lost.toLowerCase()
     const reader = yield* Reader
     yield* losePayment()
-    yield* scanTo(130, transfer(120, 5n, { ...untold, address }))
+    yield* scanTo(130, transfer(120, 5n, { ...unattributed, address }))
     const [open] = yield* ExceptionLists.open(reader, { limit: 10 })
     yield* decide(open?.id ?? "")
-    yield* told(131, transfer(118, 5n, { address, position: "call:0xa" }))
+    yield* attributedBy(131, transfer(118, 5n, { address, position: "call:0xa" }))
     expect(yield* Exceptions.unknownAt(reader, network, address)).toMatchObject([{ status: outcome, amount: 5n }])
     yield* scanTo(140, transfer(135, 6n, { address }))
     expect(yield* ExceptionLists.open(reader, { limit: 10 })).toMatchObject([{ kind: "unknown_payment", amount: 6n }])

@@ -6,7 +6,7 @@ import { refundException } from "../../src/Payments/decisions/resolve.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import type { Refunded, ReturnedMoney } from "../../src/Payments/refunds.ts"
 import { Reader } from "../../src/Sql.ts"
-import { end, hash, look, refunded, start, test, untold } from "./deciding.ts"
+import { end, hash, look, refunded, start, test, unattributed } from "./deciding.ts"
 import { confirmations, scanTo, startWith, tick, transfer, usdcElsewhere } from "./settling.ts"
 
 /** A payment of 1,000 with these transfers, none of which is deep enough yet. */
@@ -254,7 +254,7 @@ describe("a refund of an open payment's money", () => {
 })
 
 test("coins without a transaction that are sent back while their payment is open count no more, at once", function* () {
-  const payment = yield* paidWith(transfer(110, 300n, untold), transfer(111, 100n))
+  const payment = yield* paidWith(transfer(110, 300n, unattributed), transfer(111, 100n))
   expect((yield* look(payment.id)).payment?.amountReceived).toBe(400n)
   const [one] = yield* exceptionsOf(payment)
   yield* refundException(one?.id ?? "", undefined, 300n, {})

@@ -46,11 +46,11 @@ describe("time is over", () => {
     ["only a wrong token of the block at which it was made", { blockNumber: 100, currency: "USDT" }],
     ["only money older than the payment", { blockNumber: 90, currency: "USDT" }],
     [
-      "only what one provider tells of many small transfers on another chain",
+      "only what one provider reports of many small transfers on another chain",
       { chain: "optimism", corroborated: false, dust: "stray" }
     ],
     [
-      "only what one provider tells of many small transfers of another token",
+      "only what one provider reports of many small transfers of another token",
       { currency: "USDT", corroborated: false, dust: "stray" }
     ],
     [

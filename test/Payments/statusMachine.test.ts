@@ -103,20 +103,20 @@ describe("what one provider alone reported of an earlier block", () => {
 })
 
 describe("unattributed and uncorroborated money", () => {
-  const untold = { position: "unattributed", txHash: undefined, currency: "ETH" } as const
+  const unattributed = { position: "unattributed", txHash: undefined, currency: "ETH" } as const
   const end = scanned(lastOnTime + confirmations)
 
   const [open, paid, short] = [["detecting!"], ["detecting!", "confirmed!"], ["detecting!", "failed!"]]
   it.each([
-    ["without a transaction", open, [untold], scanned(200)],
-    ["without a transaction, at the deadline", open, [untold], end],
-    ["enough only with such money, at the deadline", open, [{ ...untold, amount: 400n }, { amount: 600n }], end],
-    ["too little even with such money, at the deadline", short, [{ ...untold, amount: 1n }], end],
+    ["without a transaction", open, [unattributed], scanned(200)],
+    ["without a transaction, at the deadline", open, [unattributed], end],
+    ["enough only with such money, at the deadline", open, [{ ...unattributed, amount: 400n }, { amount: 600n }], end],
+    ["too little even with such money, at the deadline", short, [{ ...unattributed, amount: 1n }], end],
     [
       "after such money",
       open,
       [
-        { ...untold, amount: 400n },
+        { ...unattributed, amount: 400n },
         { amount: 600n, blockNumber: 120 }
       ],
       scanned(200)
@@ -135,7 +135,7 @@ describe("unattributed and uncorroborated money", () => {
   it("may be on time where its interval began before the deadline, and waits then (issue 14 row 10)", () => {
     const it = payment({ currency: "ETH", status: "detecting", amountReceived: 1000n })
     const found = (since: number) =>
-      receipt(it, { ...untold, blockNumber: lastOnTime + 2, since: { number: since, time: block(since).time } })
+      receipt(it, { ...unattributed, blockNumber: lastOnTime + 2, since: { number: since, time: block(since).time } })
     expect(run(it, [found(lastOnTime)], end)).toEqual([])
     expect(exceptionsOf(it, [found(lastOnTime)]).map(({ kind }) => kind)).toEqual(["unattributed"])
     expect(states(run(it, [found(lastOnTime + 1)], end))).toEqual(["pending", "expired!"])
@@ -146,7 +146,7 @@ describe("unattributed and uncorroborated money", () => {
     const it = payment({ currency: "ETH" })
     const amounts = { 99: 70n, 101: 400n, [lastOnTime + 5]: 600n }
     const receipts = Object.entries(amounts).map(([blockNumber, amount]) =>
-      receipt(it, { ...untold, blockNumber: Number(blockNumber), amount })
+      receipt(it, { ...unattributed, blockNumber: Number(blockNumber), amount })
     )
     expect(run(it, receipts, end)[0]?.payment.amountReceived).toBe(400n)
   })

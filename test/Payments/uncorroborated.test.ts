@@ -159,8 +159,8 @@ test("a transaction that a reorg mined again keeps its payment confirmed once a 
 
 test("coins without a transaction that one provider alone shows are no part of an end, nor when two show them later", function* () {
   const payment = yield* start
-  const untold = transfer(110, 300n, { position: "unattributed", txHash: undefined })
-  yield* tick({ head: 120, transfers: [untold], corroborated: false })
+  const unattributed = transfer(110, 300n, { position: "unattributed", txHash: undefined })
+  yield* tick({ head: 120, transfers: [unattributed], corroborated: false })
   yield* tick({ head: 121, transfers: [transfer(119, 400n)] })
   expect((yield* look(payment)).payment).toMatchObject({ status: "detecting", amountReceived: 700n })
   yield* tick({ head: lastOnTime + confirmations })
@@ -173,7 +173,7 @@ test("coins without a transaction that one provider alone shows are no part of a
   const settlement = yield* Settlement
   yield* writer.write(
     Effect.zipRight(
-      UnshownReceipts.setShown(network, untold),
+      UnshownReceipts.setShown(network, unattributed),
       settlement.settle({ network, head: block(lastOnTime + confirmations) }, [payment.id])
     )
   )

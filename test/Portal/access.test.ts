@@ -137,7 +137,7 @@ test("an account, a mode and a page that the person may not see are all not ther
   expect((yield* operator.get("/portal/a/nobody/test")).status).toBe(404)
 })
 
-test("a role does what it may, and is told where it may not", function* () {
+test("a role does what it may, and gets a message where it may not", function* () {
   const { enter } = yield* portal
   const shop = "/portal/a/shop/test"
   const [viewer, admin] = [
@@ -164,7 +164,7 @@ test("somebody disabled is out at once", function* () {
   expect((yield* visitor().post(link)).status).toBe(410)
 })
 
-test("whoever is not signed in comes back to the page that they asked for", function* () {
+test("a visitor who is not signed in comes back to the page that they asked for", function* () {
   const { visitor } = yield* portal
   const reply = yield* visitor().get(`${things}?status=failed&x=1`)
   expect(reply.headers.location).toBe(`/portal/sign-in?next=${encodeURIComponent(`${things}?status=failed&x=1`)}`)
@@ -175,7 +175,7 @@ test("whoever is not signed in comes back to the page that they asked for", func
   expect((yield* visitor().post(things)).status).toBe(403)
 })
 
-test("no page is stored by a cache, framed by another site, or told where the reader came from", function* () {
+test("no page is stored by a cache, framed by another site, or sent where the reader came from", function* () {
   const { enter, visitor } = yield* portal
   const ada = yield* enter()
   for (const reply of [

@@ -59,7 +59,7 @@ test("a name that is there is not invited, one's own least of all: no link is ma
   expect((yield* root.post("/portal/a/default/test/people", { name: "Grace", role: "admin" })).status).toBe(200)
 })
 
-test("nobody makes a link for whoever's session theirs came of, by however many people", function* () {
+test("no one makes a link for the person whose session theirs came of, by however many people", function* () {
   const { enter, visitor } = yield* portal
   const grace = yield* enter({ account: "shop", name: "Grace" })
   yield* enter({ account: "shop", name: "Ada" })

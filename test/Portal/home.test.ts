@@ -89,7 +89,7 @@ liveSuite(shop, "the portal's home page", (test) => {
          (?, 'portal', 'per_1 Sue', 'other', 'portal password', '{"address":"192.0.2.3"}')`,
       Array(4).fill(yield* Clock.currentTimeMillis)
     )
-    const told = ways((yield* (yield* somebody({ account: "default", name: "Grace" })).get(home)).text)
+    const listed = ways((yield* (yield* somebody({ account: "default", name: "Grace" })).get(home)).text)
     for (const said of [
       "Ada invited Eve &lt;b",
       "Ada made a link for Eve",
@@ -99,17 +99,17 @@ liveSuite(shop, "the portal's home page", (test) => {
       "Gus made Eve &lt;b> an admin",
       "Ida made the passkey phone"
     ]) {
-      expect(told).toContain(said)
+      expect(listed).toContain(said)
     }
     for (const act of ["Ada invited", "Gus enabled", "Gus made"]) {
-      expect(told).toMatch(new RegExp(`${act} [^<]*<code>127\\.0\\.0\\.1</code>, <time`))
+      expect(listed).toMatch(new RegExp(`${act} [^<]*<code>127\\.0\\.0\\.1</code>, <time`))
     }
-    expect(told).not.toMatch(/Old|Root|Sue/)
+    expect(listed).not.toMatch(/Old|Root|Sue/)
     expect(ways((yield* (yield* somebody()).get(home)).text)).toMatch(/Root set a password/)
     expect(ways((yield* (yield* viewer).get(home)).text)).toBe("")
   })
 
-  test("tells of each person's new ways in, however many one of them makes, by the index of the week's", function* () {
+  test("shows each person's new ways in, however many one of them makes, by the index of the week's", function* () {
     const account = AccountId.make("crowded")
     const at = yield* Clock.currentTimeMillis
     const add = (who: string, act: string, ago: number, count = 1) =>
@@ -127,8 +127,8 @@ liveSuite(shop, "the portal's home page", (test) => {
     const reader = yield* Reader
     const steps: Array<string> = []
     const viewer = { owner: { account, mode: "test" }, role: "admin" } as Viewer
-    const told = yield* waysIn(explained(reader, reader, steps), viewer, at)
-    expect(told.map((acts) => acts.map(({ act, who }) => `${who}: ${act}`))).toEqual([
+    const listed = yield* waysIn(explained(reader, reader, steps), viewer, at)
+    expect(listed.map((acts) => acts.map(({ act, who }) => `${who}: ${act}`))).toEqual([
       [...Array(2).fill("per_2 Max: people enable"), ...Array(18).fill("per_2 Max: people link")],
       ["per_1 Ann: people invite"]
     ])
@@ -139,7 +139,7 @@ liveSuite(shop, "the portal's home page", (test) => {
       )
     }
     expect(searches.size).toBeGreaterThan(2)
-    const page = render(h(WaysIn, { of: told, viewer }))
+    const page = render(h(WaysIn, { of: listed, viewer }))
     expect(page).toContain("and at least 17 more by Max")
     expect(page.match(/by Ann|Ann invited/g)).toEqual(["Ann invited"])
   })

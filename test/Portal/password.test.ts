@@ -41,7 +41,7 @@ test("a person sets a password, and signs in with it by any spelling of the name
   const elsewhere = yield* enter()
   expect((yield* setPassword(ada, " Ada@Example.com ")).headers.location).toBe(me)
   expect((yield* ada.get(me)).text).toContain('value="ada@example.com"')
-  // Whoever knew the old password is out.
+  // Anyone who knew the old password is signed out.
   expect((yield* elsewhere.get(me)).status).toBe(303)
 
   const again = visitor()
@@ -202,7 +202,7 @@ const ada = { id: PersonId.make(`per_${"a".repeat(22)}`), account: undefined }
 const joined = <A>(fiber: Fiber.Fiber<A> | undefined) =>
   fiber === undefined ? Effect.dieMessage("no attempt") : Fiber.join(fiber)
 
-liveTest("whoever waits for the hash is served, and a newcomer is refused", function* () {
+liveTest("a client that waits for the hash is served, and a newcomer is refused", function* () {
   const hasher = yield* makePasswordHasher
   const [running, first, ...others] = yield* attempts(
     hasher,

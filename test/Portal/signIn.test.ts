@@ -96,14 +96,14 @@ test("a person signs in ten times a minute: a further link is not used up, and w
     grace.post(`/portal/a/shop/test/people/${ann?.id}/link`),
     ({ text }) => /\/portal\/login\/[\w-]{43}/.exec(text)?.[0] ?? "no link"
   )
-  // One that is refused does not count: it works in no browser of whoever made it.
+  // One that is refused does not count: it works in no browser of its creator.
   const own = yield* link
   for (let n = 0; n < 4; n++) expect((yield* grace.post(own)).status).toBe(410)
   for (let n = 0; n < 10; n++) expect((yield* visitor().post(yield* link)).status).toBe(303)
   const further = yield* link
   expect(yield* visitor().post(further)).toMatchObject({ status: 429, text: expect.stringContaining("in 1 min") })
   for (let n = 0; n < 5; n++) expect((yield* visitor().post(further)).status).toBe(429)
-  // Nobody else has to wait, as after wrong ones, and whoever runs tilld lets in whom they like.
+  // No one else has to wait, as after wrong ones, and the operator lets in whom they like.
   expect((yield* visitor().post(`/portal/login/${"a".repeat(43)}`)).status).toBe(404)
   expect((yield* visitor().post(yield* newLink({ account: "shop", name: "Ben" }))).status).toBe(303)
   expect((yield* visitor().post(yield* newLink({ account: "shop", name: "Ann" }))).status).toBe(303)

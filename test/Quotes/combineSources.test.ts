@@ -7,7 +7,7 @@ import { combine, type SourcePrice, toleranceOf } from "../../src/Quotes/combine
 const now = 1_000_000_000
 const decimal = BigDecimal.unsafeFromString
 
-const told = (source: string, price: string, over: Partial<SourcePrice> = {}): SourcePrice => ({
+const priceFrom = (source: string, price: string, over: Partial<SourcePrice> = {}): SourcePrice => ({
   symbol: "ETH",
   source,
   kind: source.startsWith("chainlink") ? "chainlink" : "http",
@@ -23,7 +23,7 @@ const priceOf = (...all: ReadonlyArray<SourcePrice>) => {
   return price === undefined ? undefined : BigDecimal.format(price)
 }
 
-const anyTold = fc
+const anyPrice = fc
   .record({
     source: fc.constantFrom("chainlink on ethereum", "chainlink on base", "coinbase", "kraken"),
     cents: fc.oneof(fc.integer({ min: 9_900, max: 10_400 }), fc.integer({ min: -1, max: 1_000_000 })),
@@ -32,13 +32,13 @@ const anyTold = fc
   })
   .map(
     ({ ago, cents, maxAge, source }): SourcePrice => ({
-      ...told(source, "1"),
+      ...priceFrom(source, "1"),
       price: BigDecimal.make(BigInt(cents), 2),
       observedAt: now - ago,
       maxAge
     })
   )
-const sources = fc.uniqueArray(anyTold, { selector: ({ source }) => source, maxLength: 4 })
+const sources = fc.uniqueArray(anyPrice, { selector: ({ source }) => source, maxLength: 4 })
 const symbols = fc.constantFrom<QuoteCurrency>("ETH", "USDC", "USDT", "DAI", "MXN")
 
 const usable = (one: SourcePrice) => one.price.value > 0n && one.observedAt <= now && now - one.observedAt <= one.maxAge
@@ -81,10 +81,10 @@ describe("a combined price", () => {
 
   it("prefers the newest contract to the others, and names it", () => {
     const all = [
-      told("coinbase", "3010"),
-      told("chainlink on ethereum", "3000", { observedAt: now - 50_000 }),
-      told("chainlink on base", "3001", { observedAt: now - 20_000 }),
-      told("kraken", "3020")
+      priceFrom("coinbase", "3010"),
+      priceFrom("chainlink on ethereum", "3000", { observedAt: now - 50_000 }),
+      priceFrom("chainlink on base", "3001", { observedAt: now - 20_000 }),
+      priceFrom("kraken", "3020")
     ]
     expect(eth(...all)).toMatchObject({ source: "chainlink on base", age: 20_000, reason: undefined })
     expect(priceOf(...all)).toBe("3001")
@@ -93,30 +93,32 @@ describe("a combined price", () => {
   })
 
   it("is the exact median where there is no contract", () => {
-    expect(priceOf(told("coinbase", "3000.01"), told("kraken", "3000.02"))).toBe("3000.015")
-    expect(priceOf(told("coinbase", "3000"), told("kraken", "3010"), told("third", "3001"))).toBe("3001")
-    expect(eth(told("kraken", "2"), told("coinbase", "2", { observedAt: now - 7_000 }))).toMatchObject({
+    expect(priceOf(priceFrom("coinbase", "3000.01"), priceFrom("kraken", "3000.02"))).toBe("3000.015")
+    expect(priceOf(priceFrom("coinbase", "3000"), priceFrom("kraken", "3010"), priceFrom("third", "3001"))).toBe("3001")
+    expect(eth(priceFrom("kraken", "2"), priceFrom("coinbase", "2", { observedAt: now - 7_000 }))).toMatchObject({
       source: "median of coinbase, kraken",
       age: 7_000
     })
-    expect(eth(told("kraken", "2"))).toMatchObject({ source: "kraken", spread: undefined })
+    expect(eth(priceFrom("kraken", "2"))).toMatchObject({ source: "kraken", spread: undefined })
   })
 
   it("is refused from the first digit over the limit on", () => {
-    expect(priceOf(told("coinbase", "100"), told("kraken", "102"))).toBe("101")
-    expect(eth(told("coinbase", "100"), told("kraken", "102.00000001"))).toMatchObject({
+    expect(priceOf(priceFrom("coinbase", "100"), priceFrom("kraken", "102"))).toBe("101")
+    expect(eth(priceFrom("coinbase", "100"), priceFrom("kraken", "102.00000001"))).toMatchObject({
       price: undefined,
       reason: "coinbase says 100 and kraken says 102.00000001, which differ by more than 2 %"
     })
     expect(BigDecimal.format(toleranceOf("DAI"))).toBe("0.01")
-    const dai = [told("coinbase", "1"), told("kraken", "1.011")]
+    const dai = [priceFrom("coinbase", "1"), priceFrom("kraken", "1.011")]
     expect(combine("DAI", dai, [], now).reason).toMatch(/more than 1 %$/)
   })
 
   it("is used up to its age and not a millisecond longer, and never from the future", () => {
-    expect(priceOf(told("kraken", "1", { observedAt: now - 60_000 }))).toBe("1")
-    expect(eth(told("kraken", "1", { observedAt: now - 60_001 })).reason).toBe("kraken: its last price is 1m old")
-    expect(eth(told("kraken", "1", { observedAt: now + 1 })).reason).toBe("kraken: its last price is of unknown age")
+    expect(priceOf(priceFrom("kraken", "1", { observedAt: now - 60_000 }))).toBe("1")
+    expect(eth(priceFrom("kraken", "1", { observedAt: now - 60_001 })).reason).toBe("kraken: its last price is 1m old")
+    expect(eth(priceFrom("kraken", "1", { observedAt: now + 1 })).reason).toBe(
+      "kraken: its last price is of unknown age"
+    )
   })
 
   it("says why each source is silent", () => {
@@ -124,7 +126,7 @@ describe("a combined price", () => {
       { source: "coinbase", reason: "HTTP 503" },
       { source: "kraken", reason: "no answer within 5s" }
     ]
-    const old = told("coinbase", "1", { observedAt: 0 })
+    const old = priceFrom("coinbase", "1", { observedAt: 0 })
     expect(combine("ETH", [old], silent, now).reason).toBe("coinbase: HTTP 503; kraken: no answer within 5s")
     expect(combine("ETH", [], [], now).reason).toBe("no source has one")
   })

@@ -278,7 +278,7 @@ describe("the process", () => {
     })
   )
 
-  it.scopedLive("that dies by itself is told, and its RPC unreachable", () =>
+  it.scopedLive("that dies by itself is reported, and its RPC unreachable", () =>
     Effect.gen(function* () {
       const chain = yield* start({ tokens: [] })
       process.kill(chain.pid, "SIGTERM")

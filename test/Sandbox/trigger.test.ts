@@ -4,38 +4,38 @@ import { makeAgent } from "../../src/Listen/askApi.ts"
 import { NotTriggered, triggerEvents } from "../../src/Sandbox/trigger.ts"
 import { confirmations, localChain, makeHome, mineAt, serve } from "../lib/daemon.ts"
 
-/** A trigger beside a daemon whose chain mines only when it is told to, and so confirms nothing. */
+/** A trigger beside a daemon whose chain mines only on request, and so confirms nothing. */
 const waiting = Effect.gen(function* () {
   const chain = yield* localChain("base")
   const home = yield* makeHome({ chains: new Map([["base", chain]]) })
   const { key, url } = yield* serve(home)
-  const told = yield* Queue.unbounded<string>()
+  const printed = yield* Queue.unbounded<string>()
   const triggered = triggerEvents({
     api: { url, key, agent: yield* makeAgent },
     kind: "payment.confirmed",
     chain: { name: "base", rpcUrl: chain.url, tokens: new Map() },
     currency: "ETH",
     settleGrace: Duration.zero,
-    tell: (what) => Effect.asVoid(Queue.offer(told, what))
+    tell: (what) => Effect.asVoid(Queue.offer(printed, what))
   })
   /** Waits until the payment is paid; gives its id. */
   const paid = Effect.gen(function* () {
-    const [, id = ""] = /^created (pay_\S+) on base/.exec(yield* Queue.take(told)) ?? []
-    expect(yield* Queue.take(told)).toMatch(/^paid in 0x/)
+    const [, id = ""] = /^created (pay_\S+) on base/.exec(yield* Queue.take(printed)) ?? []
+    expect(yield* Queue.take(printed)).toMatch(/^paid in 0x/)
     return id
   })
-  return { chain, triggered, paid, told }
+  return { chain, triggered, paid, printed }
 })
 
 describe("a trigger whose event does not come", () => {
   it.scopedLive("says that it waits, and ends after two minutes", () =>
     Effect.gen(function* () {
-      const { paid, told, triggered } = yield* waiting
+      const { paid, printed, triggered } = yield* waiting
       yield* Effect.gen(function* () {
         const fiber = yield* Effect.fork(triggered)
         const id = yield* paid
         yield* TestClock.adjust("10 seconds")
-        expect(yield* Queue.take(told)).toBe("waiting for payment.confirmed: 10 s, at most 120 s")
+        expect(yield* Queue.take(printed)).toBe("waiting for payment.confirmed: 10 s, at most 120 s")
         yield* TestClock.adjust("110 seconds")
         expect(yield* Effect.flip(Fiber.join(fiber))).toEqual(
           new NotTriggered({

@@ -18,7 +18,7 @@ interface Batch {
   readonly spans: ReadonlyArray<{ name: string; traceId: string; parentSpanId?: string; attributes: Array<Attribute> }>
 }
 
-/** An OpenTelemetry collector that hands over what it gets. It answers with 200 until it is told otherwise. */
+/** An OpenTelemetry collector that hands over what it gets. It responds with 200 until another status is set. */
 const startCollector = Effect.gen(function* () {
   let status = 200
   const batches = yield* Queue.unbounded<Batch>()
@@ -85,7 +85,7 @@ describe("OpenTelemetry", () => {
     })
   )
 
-  /** Runs `work` with an exporter to `url`; hands over the log's lines that are warnings, or tell of a recovery. */
+  /** Runs `work` with an exporter to `url`; returns the log lines that are warnings, or report a recovery. */
   const exporting = <A, E, R>(url: string, work: (lines: Queue.Dequeue<string>) => Effect.Effect<A, E, R>) =>
     Effect.flatMap(Queue.unbounded<string>(), (lines) => {
       const logger = Logger.make((entry) => void lines.unsafeOffer(Logger.logfmtLogger.log(entry)))

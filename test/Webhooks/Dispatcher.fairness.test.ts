@@ -23,7 +23,7 @@ const blackHoles = (count: number) => Array.from({ length: count }, (_, i) => `h
 const allWith = (urls: ReadonlyArray<string>, answer: Effect.Effect<AttemptOutcome>) =>
   scripted(Object.fromEntries(urls.map((url) => [url, answer])))
 
-/** A client whose black holes hang, and that tells of every attempt when it begins. */
+/** A client whose black holes hang, and that reports every attempt when it begins. */
 const hanging = (...holes: ReadonlyArray<string>) => {
   const begun = Effect.runSync(Queue.unbounded<void>())
   const client = rememberingClient(({ url }) => {

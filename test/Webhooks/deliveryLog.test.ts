@@ -5,11 +5,11 @@ import { collected, type Logged } from "../lib/logs.ts"
 import { dispatching, untilRecorded } from "../lib/webhooks.ts"
 import { a, hour, idOf, minute, ok, publishMany, refused, register, scripted } from "./endpoints.ts"
 
-/** The lines of a level above debug that tell of deliveries. */
-const told = (lines: ReadonlyArray<Logged>) =>
+/** The lines above debug level that report deliveries. */
+const logged = (lines: ReadonlyArray<Logged>) =>
   lines.filter(({ level, message }) => level !== "DEBUG" && message.startsWith("a webhook"))
 
-it.scoped("the log tells of a delivery's first failure and of its recovery, with its ids and the answer", () => {
+it.scoped("the log reports a delivery's first failure and its recovery, with its ids and the response", () => {
   let answer: Effect.Effect<AttemptOutcome> = refused
   const { lines, logger } = collected()
   return dispatching(scripted({ [a]: Effect.suspend(() => answer) }), function* () {
@@ -22,7 +22,7 @@ it.scoped("the log tells of a delivery's first failure and of its recovery, with
     yield* TestClock.adjust(5 * minute)
     yield* untilRecorded(3)
     const about = { delivery: yield* idOf(1), endpoint: id, host: "a.example" }
-    expect(told(lines)).toEqual([
+    expect(logged(lines)).toEqual([
       {
         level: "WARN",
         message: "a webhook attempt failed: it is retried",
@@ -43,19 +43,19 @@ it.scoped("a dead endpoint with a long queue fills no log, and what is left out 
     yield* register(a)
     yield* publishMany(50)
     yield* untilRecorded(50)
-    expect(told(lines)).toHaveLength(6)
+    expect(logged(lines)).toHaveLength(6)
     // The second and third attempts tell nothing.
     yield* TestClock.adjust(minute)
     yield* untilRecorded(100)
     yield* TestClock.adjust(5 * minute)
     yield* untilRecorded(150)
-    expect(told(lines)).toHaveLength(6)
+    expect(logged(lines)).toHaveLength(6)
     yield* TestClock.adjust(0.5 * hour)
     yield* untilRecorded(200)
     yield* TestClock.adjust(2 * hour)
     yield* untilRecorded(250)
-    expect(told(lines)).toHaveLength(12)
-    expect(told(lines)[6]).toMatchObject({
+    expect(logged(lines)).toHaveLength(12)
+    expect(logged(lines)[6]).toMatchObject({
       message: "a webhook delivery has failed: one attempt is left, a day later",
       annotations: { attempts: 5, omitted: 44 }
     })

@@ -65,10 +65,10 @@ export const addBacklog = (database: string, endpoints: ReadonlyArray<Endpoint>,
   db.transaction(() => {
     for (let i = 0; i < size; i++) {
       const { id, url } = endpoints[i % endpoints.length] ?? { id: "", url: "" }
-      const told = eventId(newPaymentId(now), "payment.created", 0)
-      const body = JSON.stringify({ id: told, event: "payment.created", data: "" })
-      event.run(told, payment, body.replace('""', `"${"x".repeat(eventBytes - body.length)}"`), now)
-      delivery.run(`dlv_${i}`, told, payment, id, id, url, now, now)
+      const created = eventId(newPaymentId(now), "payment.created", 0)
+      const body = JSON.stringify({ id: created, event: "payment.created", data: "" })
+      event.run(created, payment, body.replace('""', `"${"x".repeat(eventBytes - body.length)}"`), now)
+      delivery.run(`dlv_${i}`, created, payment, id, id, url, now, now)
     }
   })()
   db.close()

@@ -128,7 +128,7 @@ export const reads = (rows: number) =>
       smallTimes.push(yield* listTimes(folder, small, smallPages))
       largeTimes.push(yield* listTimes(folder, large, largePages))
     }
-    // What the machine does meanwhile makes a request slower, never faster; of 44 pages the slowest would tell of that.
+    // What the machine does meanwhile makes a request slower, never faster; of 44 pages the slowest would show that.
     const each = (all: ReadonlyArray<PageTimes>) =>
       pages.map((_, i) =>
         quantile(

@@ -86,13 +86,13 @@ const insert = (body: string) => {
   const { address, amount, chain, checkout_token, created_at, currency, expires_at, id, merchant_ref, metadata } = row
   payment.run(id, checkout_token, merchant_ref, amount, currency, chain, address, n, created_at, expires_at, metadata)
   const object = toObject(row)
-  const told = {
+  const content = {
     id: eventId(row.id, "payment.created", 0),
     event: "payment.created",
     createdAt: object.createdAt,
     data: object
   }
-  event.run(told.id, id, JSON.stringify(told), now)
+  event.run(content.id, id, JSON.stringify(content), now)
   return object
 }
 

@@ -187,8 +187,8 @@ describe("a request", () => {
     expect(refused).toBeInstanceOf(TilldConnectionError)
     expect(refused).toMatchObject({ message: "The connection to tilld failed (ECONNREFUSED)" })
     const telling = async () => Promise.reject(new Error(`cannot send X-API-Key: ${apiKey}`))
-    const told = yield* failureOf(createClient({ ...closed, fetch: telling }).payments.list())
-    expect(told).toMatchObject({ message: "The connection to tilld failed" })
+    const failure = yield* failureOf(createClient({ ...closed, fetch: telling }).payments.list())
+    expect(failure).toMatchObject({ message: "The connection to tilld failed" })
   })
 
   liveTest("is aborted by its signal: before it is sent, without a response, and while waiting", function* () {
@@ -201,7 +201,7 @@ describe("a request", () => {
     // The signal comes from what the client does itself: sends, and waits.
     const sending = new AbortController()
     const fetch: ClientOptions["fetch"] = (url, init) => {
-      // What the client calls unless it is told otherwise.
+      // What the client calls by default.
       // @effect-diagnostics-next-line globalFetch:off
       const answer = globalThis.fetch(url, init)
       sending.abort(reason)

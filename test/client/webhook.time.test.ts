@@ -46,13 +46,13 @@ describe("verifyWebhook with all headers of a request", () => {
     [301, "too_old", "301 seconds ago"],
     [86_400, "too_old", "86400 seconds ago"],
     [-301, "too_new", "301 seconds from now"]
-  ] as const)("refuses a recording of %d seconds ago: %s", async (seconds, reason, told) => {
+  ] as const)("refuses a recording of %d seconds ago: %s", async (seconds, reason, message) => {
     const refused = await verifiedAfter(seconds, headersOf(secret), secret).catch((error: unknown) => error)
     expect(refused).toBeInstanceOf(WebhookTimestampError)
     // Who answers a 400 to the one does so to the other.
     expect(refused).toBeInstanceOf(WebhookVerificationError)
     expect(refused).toMatchObject({ name: "WebhookTimestampError", reason, signedAt: sentAt })
-    expect(String(refused)).toContain(told)
+    expect(String(refused)).toContain(message)
     expect(String(refused)).toContain("clock")
   })
 

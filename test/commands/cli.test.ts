@@ -218,7 +218,7 @@ liveTest("config check names every problem, also as JSON", function* () {
   expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining("no file config/tilld.toml") })
 })
 
-liveTest("bad usage is told on standard error, with exit code 2", function* () {
+liveTest("bad usage is reported on standard error, with exit code 2", function* () {
   const { tilld } = yield* installation
   const wrong: ReadonlyArray<readonly [args: ReadonlyArray<string>, said: string]> = [
     [["keys", "create", "--name", "x"], "--mode"],

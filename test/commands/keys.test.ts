@@ -21,7 +21,7 @@ const withKey = (...options: ReadonlyArray<string>) =>
     return { tilld, made: JSON.parse(made.stdout) as Made, rowOf }
   })
 
-liveTest("a key is rolled: the new one is printed once, and the list and the audit log tell of both", function* () {
+liveTest("a key is rolled: the new one is printed once, and the list and the audit log show both", function* () {
   const terms = ["--permissions", "payments:read", "--ip", "192.0.2.0/24", "--per-minute", "600"]
   const { made, rowOf, tilld } = yield* withKey(...terms)
   const rolled = yield* tilld(["keys", "roll", made.id, "--json"])

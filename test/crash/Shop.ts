@@ -88,8 +88,8 @@ export const open = Effect.gen(function* () {
 })
 
 /**
- * Asks for a payment. None: no answer came, so nobody knows whether it was made. Whoever asks again gets the same one, by
- * its idempotency key.
+ * Requests a payment. None: no response came, so it is unknown whether it was created. Asking again returns the same one,
+ * by its idempotency key.
  */
 export const place = ({ post, receiver }: Shop, url: string, merchantRef: string) =>
   post(

@@ -150,7 +150,7 @@ const order =
     Effect.gen(function* () {
       if (life.isOver) return
       const answer = Option.getOrUndefined(yield* place(shop, url, merchantRef))
-      // A daemon that stops says so to whoever comes too late.
+      // A daemon that stops says so to a client that comes too late.
       if (answer === undefined || (life.isOver && answer.status === 503)) return void book.unanswered++
       if (answer.status !== 201) return void book.problems.push(`${merchantRef} was answered ${answer.body}`)
       const payment = JSON.parse(answer.body) as PaymentObject

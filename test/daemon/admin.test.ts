@@ -48,10 +48,10 @@ describe("the operator's listener", () => {
       const operators = (yield* admin("GET", "/readyz")).body
       expect(operators.chains[0]).toMatchObject({ providers: [{ host: new URL(chain.url).host, healthy: true }] })
       expect(operators.dispatcher).toEqual({ due: 0, oldestDueMillis: 0 })
-      const told = yield* open("GET", "/readyz")
-      expect(Object.keys(told.body)).toEqual(["ready", "chains", "workers"])
-      expect(told.body.chains).toEqual([{ chain: "base", mode: "test", ready: expect.any(Boolean) }])
-      expect(told.body.workers).toEqual(
+      const readiness = yield* open("GET", "/readyz")
+      expect(Object.keys(readiness.body)).toEqual(["ready", "chains", "workers"])
+      expect(readiness.body.chains).toEqual([{ chain: "base", mode: "test", ready: expect.any(Boolean) }])
+      expect(readiness.body.workers).toEqual(
         [
           "addresses",
           "clock",

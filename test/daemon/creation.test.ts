@@ -22,7 +22,7 @@ it.scopedLive("200 payments made at once get 200 addresses: the wallet's first 2
   })
 )
 
-it.scopedLive("of payments of one merchantRef that are made at once one is made, and the rest are told which", () =>
+it.scopedLive("of concurrent requests with one merchantRef one creates a payment, and the rest get its ID", () =>
   Effect.gen(function* () {
     const daemon = yield* shop
     const request = { ...order, merchantRef: "order-4711" }

@@ -194,7 +194,7 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
     })
   )
 
-  it.scoped("tells of providers that have different blocks where no reorg reaches, and names both", () =>
+  it.scoped("reports providers that have different blocks where no reorg reaches, and names both", () =>
     Effect.gen(function* () {
       const { chain, first, second } = yield* Shop
       const urls = [first.url, second.url]
@@ -247,7 +247,7 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
     })
   )
 
-  it.scoped("works where no daemon has ever run, and tells of a damaged database and a wrong master key", () =>
+  it.scoped("works where no daemon has ever run, and reports a damaged database and a wrong master key", () =>
     Effect.gen(function* () {
       const { chain } = yield* Shop
       const home = yield* makeHome({ chains: new Map([["base", chain]]) })

@@ -92,8 +92,8 @@ describe("a payment that is paid", () => {
         yield* mineAt(chain, over(payment) + 30, confirmations - 1)
         const detecting = isPart ? (["payment.detecting"] as const) : []
         const events = yield* inbox.take(path, payment, "payment.created", ...detecting, "payment.failed")
-        const told = exceptionOf(isPart ? "underpaid" : "wrong_token")
-        expect(events.at(-1)?.event.data).toEqual({ ...ended, ...told })
+        const exception = exceptionOf(isPart ? "underpaid" : "wrong_token")
+        expect(events.at(-1)?.event.data).toEqual({ ...ended, ...exception })
         expect(yield* daemon.payment(payment)).toEqual(events.at(-1)?.event.data)
       })
     )

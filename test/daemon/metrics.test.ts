@@ -53,7 +53,7 @@ const shop = Effect.gen(function* () {
 })
 
 describe("metrics", () => {
-  it.scopedLive("tell of a payment that is paid and delivered", () =>
+  it.scopedLive("count a payment that is paid and delivered", () =>
     Effect.gen(function* () {
       const { chain, daemon, endpoint, inbox, other, scrape, until } = yield* shop
       yield* endpoint("/hook")
@@ -242,8 +242,10 @@ describe("docs/monitoring.md", () => {
         const admin = yield* makeClient(`http://${address}`)
         const scrape = readScrape((yield* admin("GET", "/metrics")).text)
         const rows = section.split("\n").filter((line) => line.startsWith("| `tilld_"))
-        const told = rows.flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`(tilld_\w+)(?:\{([\w,]+)\})?`/g)])
-        const labelsOf = new Map(told.map(([, name = "", labels = ""]) => [name, labels]))
+        const documented = rows.flatMap((row) => [
+          ...(row.split("|")[1] ?? "").matchAll(/`(tilld_\w+)(?:\{([\w,]+)\})?`/g)
+        ])
+        const labelsOf = new Map(documented.map(([, name = "", labels = ""]) => [name, labels]))
         // Of no two sources, of no quota, and of what has not been asked for yet, there is nothing to show.
         const mayBeAbsent = [
           "tilld_account_quota_bytes",

@@ -60,7 +60,7 @@ it.scopedLive("a shop gets every event through new keys, new secrets, a new URL 
     yield* keys("revoke", former.find(({ name }) => name === "suite")?.id ?? "")
     yield* inbox.next(path, yield* daemon.create(order))
 
-    // Another secret, while the receiver fails. It accepts both before it is told to sign with the new one.
+    // Another secret, while the receiver fails. It accepts both before the sender switches to the new one.
     const beforeSecret = yield* missed
     secrets = [firstSecret, nextSecret]
     yield* change({ secret: nextSecret, overlapSeconds: 3600 })

@@ -243,7 +243,7 @@ layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running d
     })
   )
 
-  it.scoped("what cannot be done is told, with the exit code that says whose fault it is", () =>
+  it.scoped("what cannot be done is reported, with the exit code that says whose fault it is", () =>
     Effect.gen(function* () {
       for (const [code, said, ...args] of [
         [1, "dlv_none", "show", "dlv_none"],

@@ -14,7 +14,7 @@ export interface DiskFault {
   readonly error: "ENOSPC" | "EDQUOT" | "EIO" | "EROFS"
 }
 
-/** A disk that does what it is told, below some folders; gone with the scope. */
+/** A disk below some folders that fails on demand; gone with the scope. */
 export interface Disk {
   /** Of a daemon that is on it, and whether its changes are written down. */
   readonly env: (roots: ReadonlyArray<string>, journal?: string) => Readonly<Record<string, string>>

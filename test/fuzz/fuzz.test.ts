@@ -10,10 +10,10 @@ it.live(
   () =>
     Effect.gen(function* () {
       const { answers, faults, memory } = yield* fuzz(seed, 1_000)
-      const told = faults.map(
+      const reports = faults.map(
         ({ answer, at, problems, request }) => `request ${at}: ${problems}\n${request}\n${answer}`
       )
-      expect(told).toEqual([])
+      expect(reports).toEqual([])
       // What the requests are to meet, or they try nothing.
       const met = [...answers.keys()]
       for (const name of [

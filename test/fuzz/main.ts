@@ -59,7 +59,7 @@ const ofAnswers = Effect.gen(function* () {
   const half = Math.floor(heaps.length / 2)
   const growth = median(heaps.slice(half)) / median(heaps.slice(0, half))
   const isFlat = !(growth > mostGrowth)
-  say(`${garbage} were garbage, and health told of each; an answer left ${median(leftBehind).toFixed(0)} bytes behind`)
+  say(`${garbage} were garbage, and health reported each; an answer left ${median(leftBehind).toFixed(0)} bytes behind`)
   say(`memory in use: ${growth.toFixed(2)} times as much in the second half`)
   if (!isFlat) say(`FAILED: that is more than ${mostGrowth} times`)
   say(`${waiting} payments of ${lives} lives have their money and wait for a person`)

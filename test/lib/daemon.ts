@@ -22,7 +22,7 @@ export const confirmations = 3
 
 export type Chains = ReadonlyMap<ChainName, LocalChain>
 
-/** A chain of the test's own. It mines when it is told to. */
+/** A local chain of the test. It mines on request. */
 export const localChain = (chain: ChainName) =>
   startLocalChain({
     chain,

@@ -146,7 +146,7 @@ describe("a seed", () => {
     expect(first(7)).not.toEqual(first(8))
   })
 
-  it("leaves none of the faults out, and strikes as often as it is told to", () => {
+  it("leaves none of the faults out, and strikes as often as configured", () => {
     expect(new Set(first(7))).toEqual(new Set([undefined, ...faultNames]))
     const struck = first(7, { faults: ["drop"], share: 0.1 }).filter((fault) => fault === "drop")
     expect(Math.abs(struck.length - 100)).toBeLessThan(30)

@@ -174,7 +174,7 @@ export const startFaultProxy = Effect.fn("FaultProxy.start")(function* (target: 
       const now = plan()
       seen.unsafeOffer({ methods, fault: now.fault })
       const known = { headThen, request: request++ }
-      for (const told of waiting) told(now.fault)
+      for (const notify of waiting) notify(now.fault)
       yield* serve(node, calls, response, now, known)
     })
 
@@ -203,11 +203,11 @@ export const startFaultProxy = Effect.fn("FaultProxy.start")(function* (target: 
     next: Queue.take(seen),
     meets: (fault) =>
       Effect.async<void>((resume) => {
-        const told = (done: FaultName | undefined) => {
+        const notify = (done: FaultName | undefined) => {
           if (done === fault) resume(Effect.void)
         }
-        waiting.add(told)
-        return Effect.sync(() => waiting.delete(told))
+        waiting.add(notify)
+        return Effect.sync(() => waiting.delete(notify))
       }),
     count: (method) => counts.get(method) ?? 0
   }

@@ -14,7 +14,7 @@ export const built = (file: string) => `dist/builds/${readFileSync(join(root, "d
 /** The program as it is shipped. */
 const binary = fileURLToPath(new URL("../../dist/tilld.js", import.meta.url))
 
-// Of the environment only what finds programs: whoever runs the tests may have TILLD_ variables of his own.
+// Only the part of the environment that finds programs: the developer may have TILLD_ variables set.
 export const { PATH } = process.env
 
 /** Stands for the user's cache directory: where daemons keep their marks, outside of every copy of a database. */
@@ -53,7 +53,7 @@ export interface RunOptions {
 }
 
 /** What a process has said since it was last asked. */
-interface Told {
+interface Story {
   readonly title: string
   lines: Array<string>
   over: boolean
@@ -61,12 +61,12 @@ interface Told {
 
 /** The last lines of a process, which say why it failed. */
 const shownLines = 80
-let told: ReadonlyArray<Told> = []
+let recorded: ReadonlyArray<Story> = []
 
 /** What each process has said since this was last called. */
 export const takeStories = (): ReadonlyArray<string> => {
-  const stories = told.map((each) => ({ ...each, lines: each.lines.splice(0) }))
-  told = told.filter(({ over }) => !over)
+  const stories = recorded.map((each) => ({ ...each, lines: each.lines.splice(0) }))
+  recorded = recorded.filter(({ over }) => !over)
   return stories.flatMap(({ lines, title }) =>
     lines.length === 0 ? [] : `--- ${title}\n${lines.slice(-shownLines).join("\n")}\n`
   )
@@ -84,8 +84,8 @@ const launch = (command: string, args: ReadonlyArray<string>, options: RunOption
   const lines: Array<string> = []
   const listeners = new Set<(line: string) => void>()
   const ended = Deferred.unsafeMake<Ended>(FiberId.none)
-  const story: Told = { title: `${command} ${args.join(" ")} (process ${child.pid})`, lines: [], over: false }
-  told = [...told, story]
+  const story: Story = { title: `${command} ${args.join(" ")} (process ${child.pid})`, lines: [], over: false }
+  recorded = [...recorded, story]
 
   for (const name of ["stdout", "stderr"] as const) {
     let rest = ""

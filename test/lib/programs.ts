@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs"
 import { delimiter, join } from "node:path"
 
-/** Programs by the package of Debian that has them. Whoever tests each change has these. */
+/** Programs by the Debian package that has them. A machine that tests each change has these. */
 const required = {
   bash: "bash",
   curl: "curl",

@@ -53,7 +53,7 @@ export const stubResolver = (names: Readonly<Record<string, ReadonlyArray<string
     }
   })
 
-/** Tells of every command that was acknowledged: what a test waits for, since no clock drives the store. */
+/** Reports every command that was acknowledged: what a test waits for, since no clock drives the store. */
 class Acknowledged extends Context.Tag("test/Acknowledged")<Acknowledged, Queue.Queue<void>>() {
   static readonly layer = Layer.effect(Acknowledged, Queue.unbounded<void>())
 }

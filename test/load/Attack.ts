@@ -10,7 +10,7 @@ export const manyAddresses = process.platform === "linux"
 
 export type Counts = Readonly<Record<Sort, number>>
 
-/** What the attacking process is told. */
+/** The orders of the attacking process. */
 export interface Attack {
   readonly port: number
   readonly counts: Counts

@@ -1,6 +1,6 @@
 import { manyAddresses } from "./Attack.ts"
 
-/** What the flooding process is told. */
+/** The orders of the flooding process. */
 export interface FloodOrder {
   readonly port: number
   readonly name: FloodName

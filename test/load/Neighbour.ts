@@ -1,11 +1,11 @@
 /**
- * Who harms whom: a merchant that uses all that one key may; receivers of such a merchant that take connections and never
- * answer; and another chain's provider whose answers are meant to stall whoever reads them.
+ * Hostile neighbours: a merchant that uses all that one key allows; receivers of such a merchant that accept connections
+ * and never respond; and another chain's provider whose responses are meant to stall their reader.
  */
 export const neighbours = ["merchant", "receivers", "provider"] as const
 export type Neighbour = (typeof neighbours)[number]
 
-/** What a hostile process is told. */
+/** The orders of a hostile process. */
 export interface NeighbourOrder {
   readonly who: ReadonlyArray<Neighbour>
   readonly port: number

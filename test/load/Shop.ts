@@ -14,7 +14,7 @@ export interface Arrivals {
   readonly whole: (payments: ReadonlyArray<string>) => Effect.Effect<void>
 }
 
-/** A daemon with an honest merchant, whose receiver is told of each payment. */
+/** A daemon with an honest merchant, whose receiver gets an event of each payment. */
 export interface Shop extends AloneDaemon {
   /** The next of the merchant's keys: each has its own rate. */
   readonly nextKey: () => string

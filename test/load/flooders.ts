@@ -3,8 +3,8 @@ import { Duration, Effect, Schedule } from "effect"
 import { manyAddresses } from "./Attack.ts"
 import { type Answers, clients, type FloodOrder, floodOf } from "./Flood.ts"
 
-// Whoever floods, in a process of their own: node flooders.ts '{"name":"idle","port":…}'. Prints a line once they have
-// begun, and one when their time is over: what they were answered.
+// The flooding clients, in a separate process: node flooders.ts '{"name":"idle","port":…}'. Prints a line once they have
+// begun, and one when their time is over: the responses that they got.
 const order = JSON.parse(process.argv[2] ?? "") as FloodOrder
 const { pipelined = 1, says, next } = floodOf(order.name)
 const answers: Record<string, number> = {}

@@ -50,7 +50,7 @@ it.scopedLive("many addresses that ask for a payment's page keep no key and no p
     const { statuses, waits } = yield* pages.seen
     expect(statuses.length).toBeGreaterThan(0)
     if (!manyAddresses) return
-    // Whoever asks once is not refused, and does not wait as long as those who ask all the time.
+    // A client that asks once is not refused, and does not wait as long as those that ask all the time.
     expect(new Set(statuses)).toEqual(new Set([200]))
     expect(quantile(waits, 0.5)).toBeLessThan((pace.connections * pace.seconds * 1_000) / served / 2)
   })

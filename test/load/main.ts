@@ -55,17 +55,17 @@ const fitting = (counts: Counts): Counts => {
   return Object.fromEntries(sorts.map((sort) => [sort, Math.floor(counts[sort] * share)])) as Record<Sort, number>
 }
 
-const told = (name: string, { deliveries, deliveryP99, missing, newP99, p50, p99, payments, postP99 }: Traffic) =>
+const report = (name: string, { deliveries, deliveryP99, missing, newP99, p50, p99, payments, postP99 }: Traffic) =>
   say(
     `${name}: ${payments} payments made and read, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, of POSTs ${postP99.toFixed(1)} ms, ` +
       `on new connections ${newP99.toFixed(1)} ms; ` +
       `${deliveries} webhooks arrived, p99 ${deliveryP99.toFixed(1)} ms, ${missing} missing`
   )
 
-/** Tells of an attack, and gives what must not be. */
+/** Prints the results under an attack, and returns the violations. */
 const judge = ({ memory, quiet, sockets, underAttack }: Beside): ReadonlyArray<string> => {
-  told("in peace", quiet)
-  told("under attack", underAttack)
+  report("in peace", quiet)
+  report("under attack", underAttack)
   const ratio = underAttack.postP99 / quiet.postP99
   say(`p99 ratio of POSTs ${ratio.toFixed(1)} (at most ${mostRatio})`)
   say(

@@ -6,7 +6,7 @@ import type { Shop } from "./Shop.ts"
 
 /**
  * Payers who look at a payment's page once, one after the other, each from an address that has asked for nothing before.
- * Whoever looks again may wait as long as all others: for how long depends on the machine. `seen` ends it.
+ * A payer who looks again may wait as long as all others: for how long depends on the machine. `seen` ends it.
  */
 export const payers = Effect.fn("test.payers")(function* (daemon: Shop) {
   const path = yield* checkoutOf(daemon)

@@ -166,7 +166,7 @@ export const underSystemd = () => {
         })
       )
 
-      it.effect("stops when it is told to", () =>
+      it.effect("stops on request", () =>
         Effect.gen(function* () {
           const { sh } = yield* Booted
           yield* sh("systemctl stop tilld")

@@ -212,8 +212,8 @@ export class Books {
     )
   }
 
-  /** No log and no full block tells of it: coins where blocks are not read, and what came from inside a contract. */
-  isToldByBalance({ chain, currency }: PaymentRow, credit?: Credit): boolean {
+  /** Neither a log nor a full block shows it: coins where blocks are not read, and what came from inside a contract. */
+  isReportedByBalance({ chain, currency }: PaymentRow, credit?: Credit): boolean {
     const isInside = credit?.position.startsWith("call:") ?? false
     return currency === this.watched(chain).plan.coin && (chain !== "ethereum" || isInside)
   }
@@ -227,8 +227,8 @@ export class Books {
       .reduce((total, { amount }) => total + BigInt(amount), 0n)
   }
 
-  /** Whether an exception tells of money without a transaction at a payment's address; late, where it may have been that. */
-  isToldAsUnattributed({ address, chain }: PaymentRow): boolean {
+  /** Whether an exception reports unattributed money at a payment's address; late, where it may have been late. */
+  isReportedAsUnattributed({ address, chain }: PaymentRow): boolean {
     const isOf = ({ kind, tx_hash }: ExceptionRow) => kind === "unattributed" || (kind === "late" && tx_hash === null)
     return this.exceptions().some(
       (one) => isOf(one) && one.address === address && one.chain === chain && one.outcome === null
@@ -292,7 +292,7 @@ export class Books {
     return this.receipts().some((row) => row.address === address && isOf(row.position))
   }
 
-  /** Coins whose transaction nobody tells of came to it late, or on time: nobody knows. */
+  /** Unattributed coins came to it late or on time, and no one knows which. */
   mayBeOnTime({ address, chain, expires_at }: PaymentRow): boolean {
     return this.receipts().some(
       (row) =>

@@ -18,7 +18,7 @@ export class HandChain<A extends Block = Block> {
   /** The batches, for who waits for them. */
   readonly answered = Effect.runSync(Queue.unbounded<ReadonlyArray<RpcRequest>>())
   chainId = 77
-  /** By which providers are told apart; to be set before the first call. */
+  /** The name that distinguishes providers; to be set before the first call. */
   host = "model"
   /** What every batch fails with. */
   failure: RpcReason | undefined

@@ -181,25 +181,25 @@ export class Ledger extends Books {
     if (after.status === "detecting" && atMost.length === 0 && !isDoubtful) {
       fail("and nothing came")
     }
-    // What a reorg mines again is in the same commit, but for coins that only the balance tells of.
+    // What a reorg mines again is in the same commit, except coins that only the balance shows.
     const { withheld } = watched
-    const told = surely.filter(({ credit }) => !withheld(credit.txHash) && !this.isToldByBalance(after, credit))
-    const isBack = after.status === "pending" && from === "detecting" && told.length > 0 && !isLiedAbout
-    if (isBack) fail(`and ${sum(told)} came`)
+    const reported = surely.filter(({ credit }) => !withheld(credit.txHash) && !this.isReportedByBalance(after, credit))
+    const isBack = after.status === "pending" && from === "detecting" && reported.length > 0 && !isLiedAbout
+    if (isBack) fail(`and ${sum(reported)} came`)
     const isDecided = after.status === "expired" || (after.status === "failed" && after.failure_reason !== "reorged")
     if (after.failure_reason === "cancelled") {
       if (from !== "pending" && from !== "detecting") fail(`and it was ${from}`)
       if (after.status === "failed" && atMost.length === 0 && !isLiedAbout && !this.mayBeOnTime(after)) {
         fail("and nothing came")
       }
-      if (after.status === "expired" && this.#isKnown(after, surely)) fail("and two providers tell of what came")
+      if (after.status === "expired" && this.#isKnown(after, surely)) fail("and two providers report what came")
     } else if (isDecided) this.#checkDecision(after, head, fail)
-    // Coins inside a contract that came back count once two providers can tell of them.
-    const isTold = (credit: Placed["credit"]) =>
-      this.strict.inside || watched.tellsInside || !this.isToldByBalance(after, credit)
+    // Coins inside a contract that came back count once two providers can report them.
+    const isReported = (credit: Placed["credit"]) =>
+      this.strict.inside || watched.tellsInside || !this.isReportedByBalance(after, credit)
     // What a reorg puts below the block where reading began is not read.
     const begun = this.startOf(after.chain)
-    const back = surely.filter(({ block, credit }) => isTold(credit) && block.number > begun)
+    const back = surely.filter(({ block, credit }) => isReported(credit) && block.number > begun)
     if (after.failure_reason === "reorged" && sum(back) >= needed) fail(`and ${sum(back)} is there`)
   }
 
@@ -223,11 +223,11 @@ export class Ledger extends Books {
     const known = surely.filter(({ credit }) => this.strict.silence || !(isDoubtful || watched.withheld(credit.txHash)))
     const reason = payment.failure_reason
     // Of coins without a transaction it may be that only who has lied of them has the states, and a few wei are looked for
-    // at the end alone, when the other provider may have no state of then: an exception tells of them.
+    // at the end alone, when the other provider may have no state of then: an exception reports them.
     const isDust = sum(known) <= BigInt(payment.amount) / 1000n
-    const isTold = this.isToldAsUnattributed(payment)
+    const isReported = this.isReportedAsUnattributed(payment)
     const without = (isLeft: boolean) =>
-      known.filter(({ credit }) => !(isLeft && isTold && this.isToldByBalance(payment, credit)))
+      known.filter(({ credit }) => !(isLeft && isReported && this.isReportedByBalance(payment, credit)))
     const enough = without(isDoubtful || isDust)
     if (sum(enough) >= BigInt(payment.amount)) fail(`and ${sum(enough)} came in time`)
     // A part that no two providers have the states of does not count either: `docs/exceptions.md` says so.

@@ -3,8 +3,8 @@ import type { SimChain } from "./SimChain.ts"
 import type { Transaction } from "./transactions.ts"
 
 /**
- * What a provider makes of the chain while it lies: one story, told the same way by every method. Blocks go in and come
- * out as they are in the chain; only `alter` says how one is shown.
+ * What a provider makes of the chain while it lies: the same story in every method. Blocks go in and come out as
+ * they are in the chain; only `alter` says how one is shown.
  */
 export interface Lie {
   readonly alter: (block: Block) => Block
@@ -55,11 +55,11 @@ export const together = (lies: ReadonlyArray<Lie>): Lie | undefined => {
   if (first === undefined || others.length === 0) return first
   return {
     alter: (block) => lies.reduce((shown, one) => one.alter(shown), block),
-    balance: (block, address, held) => lies.reduce((told, one) => one.balance(block, address, told), held),
+    balance: (block, address, held) => lies.reduce((claimed, one) => one.balance(block, address, claimed), held),
     byHash: (hash) => lies.map((one) => one.byHash(hash)).find((block) => block !== undefined),
     including: (hash, head) => lies.flatMap((one) => one.including(hash, head)),
-    tag: (number) => lies.reduce((told, one) => one.tag(told), number),
-    head: (real) => lies.reduce((told, one) => one.head(told), real)
+    tag: (number) => lies.reduce((claimed, one) => one.tag(claimed), number),
+    head: (real) => lies.reduce((claimed, one) => one.head(claimed), real)
   }
 }
 

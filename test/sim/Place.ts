@@ -64,10 +64,10 @@ export class Place {
   /** By provider, until when it has a fault, or lies. */
   readonly #failsUntil = new Map<number, number>()
   readonly #liedAbout = new Set<string>()
-  /** Transactions that were told by another hash: what is told of all that they bring is false. */
+  /** Transactions that were reported under another hash: everything reported about what they bring is false. */
   readonly #renamed = new Set<string>()
   #areTimesWrong = false
-  /** Who tells a lie that anybody would tell alike. */
+  /** Providers that tell a lie that every liar would tell in the same way. */
   readonly #liars = new Map<LieOrder["kind"], number>()
   #hasLied = false
 
@@ -197,7 +197,7 @@ export class Place {
     }
   }
 
-  /** One of its providers has told less than the truth, or something else. */
+  /** One of its providers has reported less than the truth, or something else. */
   get hasLied(): boolean {
     return this.#hasLied || this.providers.some(({ withheld }) => withheld.size > 0)
   }

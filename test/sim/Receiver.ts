@@ -33,7 +33,7 @@ export class Receiver {
     this.#arrivals = this.#arrivals.filter(({ body, id, url }) => known.has(`${id} ${url} ${body}`))
   }
 
-  /** Every event was told, byte for byte as it is stored, and each payment's in their order. */
+  /** Every event was delivered, byte for byte as it is stored, and each payment's in their order. */
   check(rows: ReadonlyArray<DeliveryRow>): void {
     for (const { body, id, kind, url } of rows) {
       const arrivals = this.#arrivals.filter((arrival) => arrival.id === id && arrival.url === url)

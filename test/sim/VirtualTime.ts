@@ -11,11 +11,11 @@ const mostTasks = 20_000
 const eventLoopTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /**
- * The clock and the scheduler of one life of the daemon. Fibers run when they are told to, in one order, and time moves
- * when nothing is left to run: what a seed does, it does each time. `TestClock` waits some milliseconds of real time at
- * each step for others to come to rest; here nobody else is running.
+ * The clock and the scheduler of one life of the daemon. Fibers run one at a time, in a fixed order, and time moves when
+ * nothing is left to run: a seed does the same each time. `TestClock` waits some milliseconds of real time at each step
+ * for other fibers to come to rest; here nothing else is running.
  *
- * Nothing but the writer's turns of the event loop happens outside of it, and what `isBusy` tells of, so that one turn with
+ * Only the writer's turns of the event loop happen outside of it, and what `isBusy` reports, so that one turn with
  * nothing to run afterwards means rest.
  */
 export class VirtualTime {

@@ -357,7 +357,7 @@ export class World {
     for (const { chain } of this.places) chain.frozen = false
   }
 
-  /** The end: delivers everything that is still owed, and looks at what the merchant was told. */
+  /** The end: delivers everything that is still owed, and checks what the merchant received. */
   async finish(): Promise<void> {
     this.receiver.answer = "works"
     if (this.ledger.isOwed()) {

@@ -78,12 +78,12 @@ let next = first
 let played = 0
 let computing = 0
 
-const hear = ({ computed, seed, told }: Played): void => {
+const hear = ({ computed, seed, report }: Played): void => {
   played++
   computing += computed
-  if (told !== undefined) {
+  if (report !== undefined) {
     failed.push(seed)
-    say(told)
+    say(report)
   }
   if (played % 500 === 0) say(`${played} of ${count} seeds, ${failed.length} failed`)
 }

@@ -2,13 +2,13 @@ import { firstHeight, type Place } from "./Place.ts"
 import { amountOf, dustOf, pay, type Sent, spend } from "./payWays.ts"
 import { settleGrace } from "./plans.ts"
 import type { PaymentRow } from "./rows.ts"
-import { checkEnd, checkLateCoins, checkQuiet, checkTimes, checkTold, isInventionKnown } from "./settled.ts"
+import { checkEnd, checkLateCoins, checkQuiet, checkReported, checkTimes, isInventionKnown } from "./settled.ts"
 import type { Action, Step } from "./steps.ts"
 import type { World } from "./World.ts"
 import { Violation } from "./watched.ts"
 
 const second = 1_000
-/** After which blocks that are final have been read twice, whoever waits. */
+/** After which final blocks have been read twice, even if no one waits. */
 const longestSecondPass = 31 * 60 * second
 const ownUrl = "https://192.0.1.2/own"
 
@@ -164,8 +164,8 @@ const act = async (world: World, step: Action, name: string, paid: Paid): Promis
 }
 
 /**
- * Goes the steps, and then lets everything settle: in the end the daemon must know all, have decided all, and have told
- * all. Throws a `Violation` where it does not.
+ * Runs the steps, and then lets everything settle: in the end the daemon must know, have decided, and have reported
+ * everything. Throws a `Violation` otherwise.
  */
 export const play = async (world: World, steps: ReadonlyArray<Step>): Promise<void> => {
   await world.start()
@@ -201,7 +201,7 @@ export const settle = async (world: World, isDown: boolean): Promise<void> => {
   const checkAll = () => {
     checkQuiet(ledger, true)
     checkEnd(ledger, world.lost)
-    if (!isMissing) checkTold(ledger)
+    if (!isMissing) checkReported(ledger)
   }
   await world.confirmAll(checkAll, isMissing ? longestSecondPass : 0)
   checkAll()

@@ -20,7 +20,7 @@ export interface Played {
   /** Milliseconds of the processor. */
   readonly computed: number
   /** What there is to say of one that failed. */
-  readonly told: string | undefined
+  readonly report: string | undefined
 }
 
 const { choice, strict } = JSON.parse(process.argv[2] ?? "") as Rules
@@ -46,8 +46,8 @@ const play = async (seed: string, isCut: boolean): Promise<Omit<Played, "seed">>
   const why = await stage.run(seed, seedsSteps(seed, choice))
   const { system, user } = process.cpuUsage(before)
   const computed = (system + user) / 1_000
-  if (why === undefined) return { computed, told: undefined }
-  return { computed, told: isCut ? await cutDown(seed, why) : `seed ${seed} fails: ${why.split("\n")[0]}` }
+  if (why === undefined) return { computed, report: undefined }
+  return { computed, report: isCut ? await cutDown(seed, why) : `seed ${seed} fails: ${why.split("\n")[0]}` }
 }
 
 process.on("message", async ({ isCut, seed }: Ordered) => {

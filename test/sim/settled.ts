@@ -53,10 +53,10 @@ export const checkQuiet = (books: Books, everything: boolean): void => {
       .counted(payment, chain.head)
       .surely.filter(({ block }) => chain.head.number - block.number + 1 >= plan.confirmations)
     const isOpen = payment.status === "pending" || payment.status === "detecting"
-    // What came and went between two looks at the balance is told by the last look, at the deadline.
+    // What came and went between two looks at the balance is reported by the last look, at the deadline.
     const isEmptied =
       accountAt(chain.head, payment.address).nonce > 0 &&
-      deep.some(({ credit }) => books.isToldByBalance(payment, credit))
+      deep.some(({ credit }) => books.isReportedByBalance(payment, credit))
     const { areTimesWrong, isLiedAbout, withheld } = books.watched(payment.chain)
     // While two providers disagree about a block's time its receipts are asked about ever less often.
     const isAwaited = payment.status === "detecting" && areTimesWrong()
@@ -90,12 +90,12 @@ export const isInventionKnown = (
   return untrue.length > 0 && untrue.every(isKnown) && liedAbout.every(({ address }) => known.has(address))
 }
 
-/** Tokens at an address whose payment was lost are told of; dust once a second provider has read its blocks again. */
+/** Tokens at an address whose payment was lost are reported; dust once a second provider has read its blocks again. */
 const checkLost = (books: Books, address: string): void => {
   for (const [name, { chain, plan }] of books.chains) {
     for (const currency of plan.tokens) {
       const held = books.total(name, address, currency, chain.head, books.startOf(name))
-      const told = books
+      const reported = books
         .exceptions()
         .filter((one) => one.kind === "unknown_payment" && one.address === address && one.chain === name)
         .reduce(
@@ -103,23 +103,25 @@ const checkLost = (books: Books, address: string): void => {
           0n
         )
       const awaited = books.awaitedDust(address, name, currency)
-      if (told > held || told + awaited < held) {
-        throw new Violation(`${held} ${currency} on ${name} is at ${address}, a lost payment's, and ${told} is told`)
+      if (reported > held || reported + awaited < held) {
+        throw new Violation(
+          `${held} ${currency} on ${name} is at ${address}, a lost payment's, and ${reported} is reported`
+        )
       }
     }
   }
 }
 
-/** Every token at a payment's address is what it was paid with, or an exception tells of it. Dust is told of later. */
-export const checkTold = (books: Books): void => {
-  const told = new Map<string, bigint>()
+/** Every token at a payment's address is what it was paid with, or an exception reports it. Dust is reported later. */
+export const checkReported = (books: Books): void => {
+  const reported = new Map<string, bigint>()
   const dusty = new Set(books.receipts().flatMap(({ address, dust }) => (dust === null ? [] : [address])))
   for (const { address, amount, chain, currency, kind, outcome, sent_back } of books.exceptions()) {
     // What a reorg took again is closed, with an outcome.
     if (kind === "reorged" || !(outcome === null || outcome === "refunded")) continue
     const key = [chain, address, currency].join(" ")
     const open = outcome === null ? BigInt(amount) : 0n
-    told.set(key, (told.get(key) ?? 0n) + open + BigInt(sent_back))
+    reported.set(key, (reported.get(key) ?? 0n) + open + BigInt(sent_back))
   }
   for (const { address, amount, amount_received, chain: own, currency: asked, status } of books.payments()) {
     // One that is still open waits for somebody who can tell, and shows what came.
@@ -130,9 +132,9 @@ export const checkTold = (books: Books): void => {
       for (const currency of plan.tokens) {
         const held = books.total(name, address, currency, chain.head, books.startOf(name))
         const isAsked = name === own && currency === asked
-        const known = (told.get([name, address, currency].join(" ")) ?? 0n) + (isAsked ? shown : 0n)
+        const known = (reported.get([name, address, currency].join(" ")) ?? 0n) + (isAsked ? shown : 0n)
         if (known !== held)
-          throw new Violation(`${held} ${currency} came to ${address} on ${name}, and ${known} is told of`)
+          throw new Violation(`${held} ${currency} came to ${address} on ${name}, and ${known} is reported`)
       }
       // Coin for a token, where blocks show it: gas to collect with is never that much.
       if (asked === plan.coin || !chainTraits[name].readsFullBlocks) continue
@@ -141,9 +143,9 @@ export const checkTold = (books: Books): void => {
         .filter(({ credit }) => credit.contract === undefined && credit.position.startsWith("tx:"))
         .filter(({ credit }) => credit.amount > chainTraits[name].mostGas)
       const came = sum(large)
-      const known = told.get([name, address, plan.coin].join(" ")) ?? 0n
+      const known = reported.get([name, address, plan.coin].join(" ")) ?? 0n
       if (known < came)
-        throw new Violation(`${came} ${plan.coin} came to ${address} on ${name}, and ${known} is told of`)
+        throw new Violation(`${came} ${plan.coin} came to ${address} on ${name}, and ${known} is reported`)
     }
   }
 }
@@ -163,7 +165,7 @@ export const checkTimes = (books: Books, except: ReadonlySet<string>): void => {
 /** Milliseconds between two sweeps that compare nonces. */
 const nonceSweep = 6 * 3_600_000
 
-/** The coins that came by `until`, Unix milliseconds, to a payment that asks for them and has ended are told of. */
+/** The coins that came by `until`, Unix milliseconds, to a payment that asks for them and has ended are reported. */
 export const checkLateCoins = (books: Books, { id }: PaymentRow, until: number, now: number): void => {
   const payment = books.payments().find((one) => one.id === id)
   if (payment === undefined || payment.status === "pending" || payment.status === "detecting") return
@@ -175,17 +177,17 @@ export const checkLateCoins = (books: Books, { id }: PaymentRow, until: number, 
   const came = books
     .creditsTo(address, blocks.head, books.beginsAbove(payment))
     .filter(({ block, credit }) => credit.contract === undefined && block.time * 1000 <= until)
-  const told = books
+  const reported = books
     .exceptions()
     .filter((one) => one.address === address && one.chain === chain && one.currency === currency)
     .filter(({ kind, outcome }) => kind !== "reorged" && outcome === null)
-  const known = told.reduce(
+  const known = reported.reduce(
     (all, one) => all + BigInt(one.amount),
     payment.status === "confirmed" ? BigInt(amount) : 0n
   )
-  // Dust is told of later.
+  // Dust is reported later.
   if (known + BigInt(amount) / 1000n < sum(came))
-    throw new Violation(`${sum(came)} ${currency} came to ${address} on ${chain}, and ${known} is told of hours later`)
+    throw new Violation(`${sum(came)} ${currency} came to ${address} on ${chain}, and ${known} is reported hours later`)
 }
 
 /** When every deadline is long over. `lost`: payments that are no longer in the database. */
@@ -198,7 +200,7 @@ export const checkEnd = (books: Books, lost: ReadonlyArray<PaymentRow> = []): vo
       isOpen &&
       !books.isUnattributed(payment) &&
       // Where only one provider can tell what moved inside a contract, the payment waits, and an exception says so.
-      !books.isToldAsUnattributed(payment) &&
+      !books.isReportedAsUnattributed(payment) &&
       !held.some(({ address, chain }) => address === payment.address && chain === payment.chain)
     ) {
       throw new Violation(`payment ${books.number(payment)} is still ${payment.status} long after its time`)

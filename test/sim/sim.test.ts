@@ -22,7 +22,7 @@ beforeAll(async () => {
 })
 afterAll(() => stage.close())
 
-it("40 seeds: nothing is missed, nothing is counted twice, and everything is told", async () => {
+it("40 seeds: nothing is missed, nothing is counted twice, and everything is reported", async () => {
   const failed: Array<string> = []
   for (let seed = 1; seed <= 40; seed++) {
     const why = await stage.run(String(seed), seedsSteps(String(seed)))
@@ -45,7 +45,7 @@ const mended: ReadonlyArray<readonly [string, ReadonlyArray<Step>, what: string]
     ["1003082", "coins seen by a later block's balance, and found again by the search before their payment ends"],
     ["1003393", "coins that the serving provider hides until their owner has collected a part of them"],
     ["1002239", "one provider hides the money, and another one has other blocks: their denials do not add up"],
-    ["542", "dust that one provider hides, and that the other one tells of only when its payment is to end"],
+    ["542", "dust that one provider hides, and that the other one reports only when its payment is to end"],
     ["1001052", "coins that are dust, of which the serving provider shows twice as many"],
     ["6681", "coins without a transaction, of which one provider says that they came after the payment's time"],
     ["2769", "dust that a provider shows in a block of another hash, too"],
@@ -56,10 +56,13 @@ const mended: ReadonlyArray<readonly [string, ReadonlyArray<Step>, what: string]
     ["13470", "the same"],
     ["1008374", "a longer branch of one provider's, by which payments are over and deep that are not"],
     ["1282", "coins without a transaction, to which another provider agrees, and whose interval began at a false time"],
-    ["1005502", "coins that the search was told of by another than the serving one, which agrees to them itself"],
+    ["1005502", "coins reported to the search by a provider that does not serve, and corroborated by the serving one"],
     ["1004144", "invented coins without a transaction, in a block that the other provider has no states of any more"],
     ["139", "a wei that no provider has the states of any more, and that its address holds"],
-    ["4881", "a log of an invented transaction that is told when who denied another log of it is gone"],
+    [
+      "4881",
+      "a log of an invented transaction that is reported once the provider that denied another log of it is gone"
+    ],
     ["1008387", "coins to which a liar adds, taken back as a whole when nobody has states of then any more"],
     ["1004163", "coins whose block a provider keeps no states of, while its chain is caught up with"],
     ["1001490", "a clock that is set back by days before the first look at a chain"],
@@ -69,8 +72,8 @@ const mended: ReadonlyArray<readonly [string, ReadonlyArray<Step>, what: string]
     ["579332954", "coins that a liar multiplies: the balance that it showed of an earlier block is left"],
     ["381953560", "a wei without a transaction that a reorg takes, and that came before the reorg"],
     ["50001814", "a flood in a block whose time the serving provider says is late"],
-    ["707724305", "coins inside a contract that a reorg brings again, where one provider alone can tell of them"],
-    ["22400584", "dust at a lost payment's address, which is told of once its blocks were read again"],
+    ["707724305", "coins inside a contract that a reorg brings again, where only one provider can report them"],
+    ["22400584", "dust at a lost payment's address, which is reported once its blocks were read again"],
     ["22401265", "blocks that get another hash once they are final, at the provider that serves"],
     ["130006124", "two providers of a new chain, of which one is of another chain and one has a wrong first block"],
     ["23002232", "coins that a reorg brings again above the last comparison of balances"],
@@ -126,16 +129,16 @@ it("a kind that is left out changes no other seed", () => {
   expect(changed).toEqual(seeds.filter(tells))
 })
 
-it("every kind is told by some of 1,000 seeds", () => {
-  const told = new Map<string, number>()
+it("every kind is played by some of 1,000 seeds", () => {
+  const seen = new Map<string, number>()
   for (let seed = 1; seed <= 1_000; seed++) {
     for (const step of seedsSteps(String(seed), all)) {
       if (step.does !== "create" || step.name === undefined) continue
       const [kind = ""] = step.name.split(" ")
-      told.set(kind, (told.get(kind) ?? 0) + 1)
+      seen.set(kind, (seen.get(kind) ?? 0) + 1)
     }
   }
-  for (const kind of kinds) expect([kind, told.get(kind) ?? 0]).toEqual([kind, expect.toSatisfy((n: number) => n >= 5)])
+  for (const kind of kinds) expect([kind, seen.get(kind) ?? 0]).toEqual([kind, expect.toSatisfy((n: number) => n >= 5)])
 })
 
 it("a failure is cut down to the steps that it needs", async () => {

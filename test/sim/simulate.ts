@@ -133,15 +133,15 @@ export const seedsSteps = (seed: string, { always, kinds: chosen }: Choice = usu
     const own = new Dice(`${generation.dice} ${seed}`)
     if (own.chance(generation.chance)) picked.push(own.pick(generation.kinds))
   }
-  const told = picked.filter((kind) => chosen.includes(kind))
+  const enabled = picked.filter((kind) => chosen.includes(kind))
   const few = steps.slice(0, dice.below(8))
-  return told.reduce(
+  return enabled.reduce(
     (others, kind, i) => mix(dice, tell(kind, new Dice(`${kind} ${i} ${seed}`), chains, `${kind} ${i}`), others),
-    told.length === 0 ? steps : few
+    enabled.length === 0 ? steps : few
   )
 }
 
-/** Fewer steps that still fail: halves first, then ever smaller parts, down to single steps. */
+/** Fewer steps that still fail: halves first, then smaller and smaller parts, down to single steps. */
 export const shrink = async (
   steps: ReadonlyArray<Step>,
   fails: (steps: ReadonlyArray<Step>) => Promise<boolean>

@@ -88,7 +88,7 @@ export const newest: Generation = {
 
 export const besides: ReadonlyArray<Generation> = [...younger, newest]
 
-/** What takes a second of computing is told less often. */
+/** Kinds that take a second to compute are played less often. */
 const seldom: Readonly<Partial<Record<Kind, number>>> = {
   cappedLogs: 2,
   cutLogs: 2,

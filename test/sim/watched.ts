@@ -19,13 +19,13 @@ export const isRight = (check: () => void): boolean => {
 export interface Watched {
   readonly plan: ChainPlan
   readonly chain: SimChain
-  /** Headers with hashes that are nobody's were handed out. */
+  /** Headers whose hashes belong to no block were handed out. */
   readonly isGarbled: () => boolean
   /** Logs of these transactions were left out of some answer. */
   readonly withheld: (txHash: string) => boolean
-  /** A provider has told something false about this address. */
+  /** A provider has reported something false about this address. */
   readonly isLiedAbout: (address: string) => boolean
-  /** Two providers can tell of old blocks what moved inside contracts. */
+  /** Two providers can report what moved inside contracts in old blocks. */
   readonly tellsInside: boolean
   /** Two providers keep the states of old blocks. */
   readonly keepsStates: boolean

@@ -11,14 +11,14 @@ import { type Delivered, type Inbox, makeInbox } from "../lib/inbox.ts"
 import { tilldJson } from "../lib/tilld.ts"
 import { comparedClient } from "./Prism.ts"
 
-/** What became of a payment: each of its events, and what was read of it right then. */
-export interface Told {
+/** The outcome of a payment: each of its events, and what the API returned right after them. */
+export interface Outcome {
   readonly created: PaymentObject
   readonly events: ReadonlyArray<Delivered>
   readonly read: ReadonlyArray<PaymentObject>
 }
 
-/** A shop on a running daemon with five local test chains and a live one. Everything is made once, for all that look at it. */
+/** A shop on a running daemon with five local test chains and a live one. Everything is made once, and shared by all cases. */
 export class Shop extends Context.Tag("test/spec/Shop")<
   Shop,
   {
@@ -28,11 +28,11 @@ export class Shop extends Context.Tag("test/spec/Shop")<
     readonly endpointSecret: string
     /** Signs for payments' own `webhookUrl`. */
     readonly ownSecret: string
-    /** Asks with a test key that may do everything, unless another one is given. */
+    /** Calls with a test key that may do everything, unless another key is given. */
     readonly ask: Call
-    /** Asks without a key. */
+    /** Calls without a key. */
     readonly askUnknown: Call
-    /** A new key, of the default account unless told otherwise. */
+    /** A new key, of the default account unless another is given. */
     readonly newKey: (of: {
       readonly mode?: Mode
       readonly permissions?: ReadonlyArray<Permission>
@@ -46,12 +46,12 @@ export class Shop extends Context.Tag("test/spec/Shop")<
     /** An account with 102 payments, oldest first, in turn on base and on polygon. */
     readonly full: Effect.Effect<{ readonly key: string; readonly payments: ReadonlyArray<PaymentObject> }>
     /** Paid in full on base: with its `webhookUrl` at `/own`. */
-    readonly paid: Effect.Effect<Told & { readonly txHash: string }>
-    /** Over, at another daemon: by what came. */
+    readonly paid: Effect.Effect<Outcome & { readonly txHash: string }>
+    /** Ended payments of another daemon, by what was paid. */
     readonly over: Effect.Effect<{
       readonly daemon: Daemon
       readonly ask: Call
-      readonly told: Readonly<Record<"unpaid" | "unpaidDefault" | "short" | "token" | "chain", Told>>
+      readonly outcomes: Readonly<Record<"unpaid" | "unpaidDefault" | "short" | "token" | "chain", Outcome>>
     }>
   }
 >() {
@@ -208,8 +208,8 @@ const letRunOut = (inbox: Inbox) =>
     const tell = (created: PaymentObject, ...kinds: ReadonlyArray<EventKind>) =>
       Effect.gen(function* () {
         const events = yield* inbox.take("/over", created, ...kinds)
-        const told: Told = { created, events, read: [yield* daemon.payment(created)] }
-        return told
+        const outcome: Outcome = { created, events, read: [yield* daemon.payment(created)] }
+        return outcome
       })
 
     // A chain without open payments is looked at once a minute.
@@ -236,5 +236,5 @@ const letRunOut = (inbox: Inbox) =>
     const open = yield* daemon.payment(unpaidDefault)
     yield* mineOnBoth(firstSecondAfter(unpaidDefault))
     const last = yield* tell(unpaidDefault, "payment.created", "payment.expired")
-    return { daemon, ask, told: { ...ended, unpaidDefault: { ...last, read: [open, ...last.read] } } }
+    return { daemon, ask, outcomes: { ...ended, unpaidDefault: { ...last, read: [open, ...last.read] } } }
   }).pipe(Effect.orDie)

@@ -9,7 +9,7 @@ export { payer as stranger, paymaster as contract } from "../../sim/transactions
 /** What every transaction of the model costs: one unit of gas at one wei, and one wei for the data. */
 export const fee = 2n
 
-/** One transaction, told by what it does. */
+/** One transaction, described by what it does. */
 export interface Deed {
   readonly from: string
   readonly to: string
@@ -68,9 +68,9 @@ export class BalanceModel extends HandChain<DeedsBlock> {
       deeds.map((deed, i) => done(`${name} ${i}`, deed)),
       time
     )
-    const told = { ...block, deeds: block.transactions }
-    this.blocks.push(told)
-    return told
+    const mined = { ...block, deeds: block.transactions }
+    this.blocks.push(mined)
+    return mined
   }
 
   /** What came to an address above block `after`, by block. */

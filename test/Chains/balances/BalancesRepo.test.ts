@@ -13,6 +13,8 @@ import {
   bob,
   confirmedAndReorged,
   depsOf,
+  ledgerLines,
+  ledgerLinesByAny,
   look,
   network,
   owe,
@@ -20,8 +22,6 @@ import {
   round,
   scan,
   scanTo,
-  told,
-  toldOfAny,
   wanted
 } from "./reconcileWorld.ts"
 import { story } from "./story.ts"
@@ -127,8 +127,8 @@ describe("a round covers", () => {
     expect(yield* isDue(model)).toBe(true)
     yield* round(depsOf(model.client), model.head)
     expect(yield* isDue(model)).toBe(false)
-    expect(yield* told(alice)).toEqual(["3 unattributed 3"])
-    expect(yield* toldOfAny(bob)).toEqual(["1 call:? 5"])
+    expect(yield* ledgerLines(alice)).toEqual(["3 unattributed 3"])
+    expect(yield* ledgerLinesByAny(bob)).toEqual(["1 call:? 5"])
     model.mine([], 200)
     expect(yield* wanted(model.head)).toEqual([])
     // A reorg takes back what was compared above it, and the payments are due again.
@@ -147,7 +147,7 @@ describe("a round covers", () => {
     yield* change("UPDATE payments SET created_head = NULL")
     expect(yield* wanted(model.head)).toMatchObject([{ known: { number: 1, assumed: true } }])
     yield* round(depsOf(model.client), model.head)
-    expect(yield* told(alice)).toEqual([])
+    expect(yield* ledgerLines(alice)).toEqual([])
     const page = yield* reading((reader) => Balances.endedPage(reader, network, start, 0, 10))
     expect(page.asked).toMatchObject([{ own: false, known: { number: 0 } }])
   })
@@ -277,7 +277,7 @@ story("a token's receipt does not count towards the native balance", [alice], fu
   }
   yield* write(Ledger.keepReceipts(network, [token], true))
   yield* look(depsOf(model.client), model.head, yield* wanted(model.head))
-  expect(yield* toldOfAny(alice)).toEqual(["1 call:? 5", "1 log:0 5"])
+  expect(yield* ledgerLinesByAny(alice)).toEqual(["1 call:? 5", "1 log:0 5"])
   // Nor of what it has lost with a reorg.
   yield* change("DELETE FROM receipts WHERE position <> 'log:0'")
   expect(yield* reading((reader) => Balances.orphanedQueries(reader, network, 0))).toEqual([])

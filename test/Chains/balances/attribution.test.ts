@@ -51,7 +51,7 @@ const change = (difference: bigint, over: Partial<BalanceChange> = {}): BalanceC
   credits: [],
   ...over
 })
-const told = (
+const attributed = (
   of: BalanceChange,
   transactions: ReadonlyArray<PlacedTransaction>,
   over: Partial<TransactionOutcome> = {}
@@ -70,49 +70,58 @@ describe("attribution of income", () => {
   const paid = [transaction(1, { to: alice, value: 5n }), transaction(2, { to: alice, value: 5n })] as const
 
   it("gives each transaction that pays the address by its value a receipt of its own", () => {
-    expect(told(change(10n), paid)).toEqual({ rest: 0n, transfers: ["tx:1 5", "tx:2 5"] })
-    // What is in the ledger is not told again.
-    expect(told(change(10n, { credits: [credit("tx:1", 5n)] }), paid)).toEqual({ rest: 0n, transfers: ["tx:2 5"] })
-    expect(told(change(0n), paid, { succeeded: false })).toEqual({ rest: 0n, transfers: [] })
+    expect(attributed(change(10n), paid)).toEqual({ rest: 0n, transfers: ["tx:1 5", "tx:2 5"] })
+    // What is in the ledger is not reported again.
+    expect(attributed(change(10n, { credits: [credit("tx:1", 5n)] }), paid)).toEqual({
+      rest: 0n,
+      transfers: ["tx:2 5"]
+    })
+    expect(attributed(change(0n), paid, { succeeded: false })).toEqual({ rest: 0n, transfers: [] })
     // One that carries nothing brings nothing.
-    expect(told(change(5n), [paid[0], transaction(2, { to: alice })])).toEqual({ rest: 0n, transfers: ["tx:1 5"] })
+    expect(attributed(change(5n), [paid[0], transaction(2, { to: alice })])).toEqual({
+      rest: 0n,
+      transfers: ["tx:1 5"]
+    })
     // The same place in another block is another transaction.
     const earlier = { ...credit("tx:1", 5n), blockHash: hash(600) }
-    expect(told(change(10n, { credits: [earlier] }), paid.slice(0, 1)).transfers).toEqual(["tx:1 5"])
+    expect(attributed(change(10n, { credits: [earlier] }), paid.slice(0, 1)).transfers).toEqual(["tx:1 5"])
   })
 
   it("attributes the rest to the only successful transaction that names the address", () => {
     const named = transaction(3, { input: naming(alice) })
-    expect(told(change(12n), [...paid, named])).toEqual({
+    expect(attributed(change(12n), [...paid, named])).toEqual({
       rest: 0n,
       transfers: ["tx:1 5", "tx:2 5", `call:${named.hash} 2`]
     })
-    expect(told(change(2n), [named, transaction(4, { input: naming(bob) })]).rest).toBe(0n)
+    expect(attributed(change(2n), [named, transaction(4, { input: naming(bob) })]).rest).toBe(0n)
     // Two of them, none, or one that is known already: no telling by this.
-    expect(told(change(2n), [named, transaction(4, { input: naming(alice) })])).toEqual({ rest: 2n, transfers: [] })
-    expect(told(change(2n), [])).toEqual({ rest: 2n, transfers: [] })
-    expect(told(change(6n, { credits: [credit(`call:${named.hash}`, 4n)] }), [named])).toEqual({
+    expect(attributed(change(2n), [named, transaction(4, { input: naming(alice) })])).toEqual({
       rest: 2n,
       transfers: []
     })
-    expect(told(change(2n), [named], { succeeded: false })).toEqual({ rest: 2n, transfers: [] })
-    // A token's transfer names the address too, and nothing is left to be told.
-    expect(told(change(10n), [...paid, named])).toEqual({ rest: 0n, transfers: ["tx:1 5", "tx:2 5"] })
+    expect(attributed(change(2n), [])).toEqual({ rest: 2n, transfers: [] })
+    expect(attributed(change(6n, { credits: [credit(`call:${named.hash}`, 4n)] }), [named])).toEqual({
+      rest: 2n,
+      transfers: []
+    })
+    expect(attributed(change(2n), [named], { succeeded: false })).toEqual({ rest: 2n, transfers: [] })
+    // A token's transfer names the address too, and nothing is left to attribute.
+    expect(attributed(change(10n), [...paid, named])).toEqual({ rest: 0n, transfers: ["tx:1 5", "tx:2 5"] })
   })
 
   it("adds what the address's own transactions spent to the difference", () => {
     const spent = transaction(5, { from: alice, to: bob, value: 30n })
-    expect(told(change(-40n), [spent])).toEqual({ rest: 0n, transfers: [] })
-    expect(told(change(-33n), [spent])).toEqual({ rest: 7n, transfers: [] })
+    expect(attributed(change(-40n), [spent])).toEqual({ rest: 0n, transfers: [] })
+    expect(attributed(change(-33n), [spent])).toEqual({ rest: 7n, transfers: [] })
     // One that fails costs its fee.
-    expect(told(change(-10n), [spent], { succeeded: false }).rest).toBe(0n)
+    expect(attributed(change(-10n), [spent], { succeeded: false }).rest).toBe(0n)
     // What it sends to itself comes from nobody.
-    expect(told(change(-10n), [transaction(6, { from: alice, to: alice, value: 9n })])).toEqual({
+    expect(attributed(change(-10n), [transaction(6, { from: alice, to: alice, value: 9n })])).toEqual({
       rest: 0n,
       transfers: []
     })
     // A lower balance than can be explained is no fault.
-    expect(told(change(-100n), []).rest).toBe(-100n)
+    expect(attributed(change(-100n), []).rest).toBe(-100n)
   })
 
   it("orders candidates for traces by likelihood, without transactions that run no code", () => {

@@ -29,7 +29,7 @@ const withTransactions = ({ client }: BalanceModel, over: Answer) =>
 const look = (model: BalanceModel, client: RpcClient = model.client) =>
   Effect.map(reconcileBalances(depsOf(client), model.head, [firstAsked(alice)]), ({ failed, transfers }) => ({
     failed: failed.map(({ error }) => error),
-    told: transfers
+    income: transfers
       .map(({ amount, blockNumber, position }) => `${blockNumber} ${position.replace(/0x\w+/, "?")} ${amount}`)
       .sort()
   }))
@@ -48,17 +48,17 @@ describe("a transaction read from a node", () => {
     const model = paid()
     for (const over of [{ blockHash: other }, { transactionHash: other }]) {
       const lying = distorted(model.client, "eth_getTransactionReceipt", (answer) => ({ ...answer, ...over }))
-      expect(yield* look(model, lying)).toMatchObject({ failed: [{ reason: "inconsistent" }], told: [] })
+      expect(yield* look(model, lying)).toMatchObject({ failed: [{ reason: "inconsistent" }], income: [] })
     }
-    expect(yield* look(model)).toEqual({ failed: [], told: ["1 tx:0 5"] })
+    expect(yield* look(model)).toEqual({ failed: [], income: ["1 tx:0 5"] })
   })
 
   modelStory("is rejected when it and its receipt name another block than the one that lists it", function* () {
     const model = paid()
     const strayed = withTransactions(model, { blockHash: other })
     const agreeing = distorted(strayed, "eth_getTransactionReceipt", (answer) => ({ ...answer, blockHash: other }))
-    const { failed, told } = yield* look(model, agreeing)
-    expect(told).toEqual([])
+    const { failed, income } = yield* look(model, agreeing)
+    expect(income).toEqual([])
     expect(failed).toMatchObject([{ reason: "garbage" }])
     expect(failed[0]?.detail).toContain("names another block")
   })
@@ -66,7 +66,7 @@ describe("a transaction read from a node", () => {
   modelStory("is read with its addresses in mixed case", function* () {
     const model = paid()
     const written = withTransactions(model, { to: getAddress(alice) })
-    expect(yield* look(model, written)).toEqual({ failed: [], told: ["1 tx:0 5"] })
+    expect(yield* look(model, written)).toEqual({ failed: [], income: ["1 tx:0 5"] })
   })
 })
 
@@ -84,18 +84,18 @@ describe("a provider that does not trace", () => {
     model.mine([inside(alice, 3n), inside(alice, 4n)])
     return model
   }
-  const traced = { failed: [], told: ["1 call:? 3", "1 call:? 4"] }
-  const untold = { failed: [], told: ["1 unattributed 7"] }
+  const traced = { failed: [], income: ["1 call:? 3", "1 call:? 4"] }
+  const unattributed = { failed: [], income: ["1 unattributed 7"] }
 
   modelStory("because of an error is asked again, and one that refuses traces again after an hour", function* () {
     const model = inner()
     const troubled = tracing(model, ["timeout"])
-    expect(yield* look(model, troubled)).toEqual(untold)
+    expect(yield* look(model, troubled)).toEqual(unattributed)
     expect(yield* look(model, troubled)).toEqual(traced)
     const unwilling = tracing(model, ["unsupported"])
-    expect(yield* look(model, unwilling)).toEqual(untold)
+    expect(yield* look(model, unwilling)).toEqual(unattributed)
     yield* TestClock.adjust("59 minutes")
-    expect(yield* look(model, unwilling)).toEqual(untold)
+    expect(yield* look(model, unwilling)).toEqual(unattributed)
     yield* TestClock.adjust("1 minute")
     expect(yield* look(model, unwilling)).toEqual(traced)
   })
@@ -128,18 +128,18 @@ describe("a simulated block", () => {
   modelStory("is used where it explains the income exactly, and not where it shows more or less", function* (model) {
     model.traces = false
     model.mine([inside(alice, 3n), inside(alice, 4n)])
-    const told = (...amounts: ReadonlyArray<bigint>) =>
-      Effect.map(look(model, simulating(model.client, amounts)), (found) => found.told)
-    expect(yield* told(3n, 4n)).toEqual(["1 call:? 3", "1 call:? 4"])
-    expect(yield* told(3n, 5n)).toEqual(["1 unattributed 7"])
-    expect(yield* told(3n, 3n)).toEqual(["1 unattributed 7"])
+    const income = (...amounts: ReadonlyArray<bigint>) =>
+      Effect.map(look(model, simulating(model.client, amounts)), (found) => found.income)
+    expect(yield* income(3n, 4n)).toEqual(["1 call:? 3", "1 call:? 4"])
+    expect(yield* income(3n, 5n)).toEqual(["1 unattributed 7"])
+    expect(yield* income(3n, 3n)).toEqual(["1 unattributed 7"])
   })
 
   modelStory("attributes nothing to a transaction that runs no code", function* (model) {
     model.traces = false
     model.mine([direct(alice, 3n), inside(alice, 4n)])
-    const told = yield* look(model, simulating(model.client, [3n, 4n]))
-    expect(told).toEqual({ failed: [], told: ["1 call:? 4", "1 tx:0 3"] })
+    const income = yield* look(model, simulating(model.client, [3n, 4n]))
+    expect(income).toEqual({ failed: [], income: ["1 call:? 4", "1 tx:0 3"] })
   })
 })
 
@@ -150,21 +150,21 @@ describe("internal transfers of two transactions in one block, one of which name
     return model
   }
 
-  modelStory("are told apart by traces", function* () {
-    expect((yield* look(both())).told).toEqual(["1 call:? 3", "1 call:? 4"])
+  modelStory("are distinguished by traces", function* () {
+    expect((yield* look(both())).income).toEqual(["1 call:? 3", "1 call:? 4"])
   })
 
   modelStory("are attributed to the naming one up to its traced amount where the states are pruned", function* () {
     const model = both({ states: 0 })
     model.mine([nothing])
-    expect((yield* look(model)).told).toEqual(["1 call:? 3", "2 unattributed 4"])
+    expect((yield* look(model)).income).toEqual(["1 call:? 3", "2 unattributed 4"])
   })
 
   modelStory("are attributed to the naming one where no provider traces, or the trace is empty", function* () {
     const model = both()
     const empty = distorted(model.client, "debug_traceTransaction", (frame) => ({ ...frame, calls: [] }))
-    expect((yield* look(model, empty)).told).toEqual(["1 call:? 7"])
-    expect((yield* look(both({ traces: false }))).told).toEqual(["1 call:? 7"])
+    expect((yield* look(model, empty)).income).toEqual(["1 call:? 7"])
+    expect((yield* look(both({ traces: false }))).income).toEqual(["1 call:? 7"])
   })
 })
 
@@ -181,10 +181,10 @@ describe("where no provider has the states between two points", () => {
 
   modelStory("the transactions of at most five hundred blocks are read", function* () {
     const most = long(500)
-    expect((yield* look(most)).told).toEqual(["1 tx:0 5", "500 call:? 7"])
+    expect((yield* look(most)).income).toEqual(["1 tx:0 5", "500 call:? 7"])
     expect(fullBlocksOf(most)).toBe(500)
     const more = long(501)
-    expect((yield* look(more)).told).toEqual(["501 unattributed 12"])
+    expect((yield* look(more)).income).toEqual(["501 unattributed 12"])
     expect(fullBlocksOf(more)).toBe(0)
   })
 
@@ -206,11 +206,11 @@ describe("where no provider has the states between two points", () => {
     const model = long(20)
     const refusing = (reason: RpcReason) => failing(model.client, ofFullBlock, reason)
     for (const reason of ["missing", "unsupported"] as const) {
-      expect(yield* look(model, refusing(reason))).toEqual({ failed: [], told: ["20 unattributed 12"] })
+      expect(yield* look(model, refusing(reason))).toEqual({ failed: [], income: ["20 unattributed 12"] })
     }
     expect(yield* look(model, refusing("inconsistent"))).toMatchObject({
       failed: [{ reason: "inconsistent" }],
-      told: []
+      income: []
     })
     expect(yield* Effect.flip(look(model, refusing("timeout")))).toMatchObject({ reason: "timeout" })
   })

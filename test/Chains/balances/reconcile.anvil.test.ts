@@ -12,7 +12,7 @@ import {
 } from "../../../src/Sandbox/Contracts.ts"
 import type { LocalChain } from "../../../src/Sandbox/LocalChain.ts"
 import { address, ether, headOf, keep, methods, onChain, refusing, release } from "./reconcileAnvil.ts"
-import { depsOf, owe, round, scanTo, told } from "./reconcileWorld.ts"
+import { depsOf, ledgerLines, owe, round, scanTo } from "./reconcileWorld.ts"
 import { ofTrace } from "./story.ts"
 
 const batch = (to: ReadonlyArray<Address>, amounts: ReadonlyArray<bigint>) => ({
@@ -79,13 +79,13 @@ describe("native income, against a real node", () => {
         const { stored, touched } = yield* round(deps, yield* headOf(chain))
         expect(stored).toBe(true)
         expect(touched.length).toBe(5)
-        expect(yield* told(address(0))).toEqual([`${first} tx:0 ${ether}`])
-        expect(yield* told(address(1))).toEqual([`${first} call:${batched} 2`])
-        expect(yield* told(address(4))).toEqual([`${first} call:${batched} ${5n * ether}`])
-        expect(yield* told(address(2))).toEqual([`${second} call:${released} ${3n * ether}`])
-        expect(yield* told(address(3))).toEqual([`${second} call:${destroyed} ${4n * ether}`])
-        expect(yield* told(address(5))).toEqual([])
-        expect(yield* told(address(6))).toEqual([])
+        expect(yield* ledgerLines(address(0))).toEqual([`${first} tx:0 ${ether}`])
+        expect(yield* ledgerLines(address(1))).toEqual([`${first} call:${batched} 2`])
+        expect(yield* ledgerLines(address(4))).toEqual([`${first} call:${batched} ${5n * ether}`])
+        expect(yield* ledgerLines(address(2))).toEqual([`${second} call:${released} ${3n * ether}`])
+        expect(yield* ledgerLines(address(3))).toEqual([`${second} call:${destroyed} ${4n * ether}`])
+        expect(yield* ledgerLines(address(5))).toEqual([])
+        expect(yield* ledgerLines(address(6))).toEqual([])
         expect(capabilitiesOf(client)).toEqual({ override: true, trace: true })
 
         // Nothing new: the next round finds nothing, by a single call.
@@ -128,7 +128,7 @@ describe("native income, against a real node", () => {
           `${mixed} call:${released} ${2n * ether}`,
           `${mixed} tx:${Number(index)} ${ether}`
         ]
-        expect(yield* told(alice)).toEqual(expected)
+        expect(yield* ledgerLines(alice)).toEqual(expected)
 
         // Everything is collected, and nothing of it is an alarm.
         yield* spend(chain, alice, 4n * ether)
@@ -138,7 +138,7 @@ describe("native income, against a real node", () => {
         yield* chain.payNative({ to: alice, amount: 7n })
         yield* chain.mine()
         yield* round(deps, yield* headOf(chain))
-        expect(yield* told(alice)).toEqual([...expected, `${(yield* chain.head).number} tx:0 7`])
+        expect(yield* ledgerLines(alice)).toEqual([...expected, `${(yield* chain.head).number} tx:0 7`])
       })
     )
   )
@@ -158,7 +158,7 @@ describe("what a provider lacks", () => {
         const head = yield* headOf(chain)
         const noOverride = refusing(client, isOverride)
         yield* round(depsOf(noOverride.provider), head)
-        expect(yield* told(address(1))).toEqual([`${head.number} tx:0 11`])
+        expect(yield* ledgerLines(address(1))).toEqual([`${head.number} tx:0 11`])
         expect(capabilitiesOf(noOverride.provider)).toEqual({ override: false, multicall: true })
 
         // It is not asked again for what it has refused.
@@ -172,7 +172,7 @@ describe("what a provider lacks", () => {
         const next = yield* headOf(chain)
         const neither = refusing(client, isOverride)
         yield* round(depsOf(neither.provider), next)
-        expect(yield* told(address(2))).toEqual([`${next.number} tx:0 12`])
+        expect(yield* ledgerLines(address(2))).toEqual([`${next.number} tx:0 12`])
         expect(capabilitiesOf(neither.provider)).toEqual({ override: false, multicall: false })
         neither.made.splice(0)
         yield* round(depsOf(neither.provider), next)
@@ -193,7 +193,7 @@ describe("what a provider lacks", () => {
         const head = yield* headOf(chain)
         const { provider } = refusing(client, ofTrace, "unsupported")
         yield* round(depsOf(provider), head)
-        expect(yield* told(address(0))).toEqual([`${head.number} call:${released} 3`])
+        expect(yield* ledgerLines(address(0))).toEqual([`${head.number} call:${released} 3`])
         expect(capabilitiesOf(provider)).toEqual({ override: true, trace: false, simulate: true })
       })
     )
@@ -213,7 +213,7 @@ describe("what a provider lacks", () => {
         yield* chain.mine(20)
         const head = yield* headOf(chain)
         yield* round(depsOf(client), head)
-        expect(yield* told(address(0))).toEqual([`${direct} tx:0 3`, `${head.number - 19} call:${released} 5`])
+        expect(yield* ledgerLines(address(0))).toEqual([`${direct} tx:0 3`, `${head.number - 19} call:${released} 5`])
       })
     )
   )

@@ -36,7 +36,7 @@ const spends: fc.Arbitrary<Deed> = fc.oneof(
   fc.record({ from: who, value: wei, fails: fc.boolean() }).map((over) => ({ ...nothing, to: stranger, ...over })),
   who.map((from) => ({ ...nothing, from, to: from, value: 1n })),
   fc.constant({ ...nothing, from: addresses[0], to: addresses[1], value: 2n }),
-  // A contract that gives something back to whoever pays it.
+  // A contract that refunds a part to the sender.
   who.map((from) => ({ ...nothing, from, value: 4n, moves: [{ from: contract, to: from, amount: 3n }] }))
 )
 
@@ -88,17 +88,17 @@ const play = ({ before, blocks, readsBlocks, seed }: Story, prepare: (model: Bal
     yield* look()
 
     const rows = yield* receipts
-    const told = new Map<string, bigint>()
+    const recorded = new Map<string, bigint>()
     for (const { address, amount, block_number } of rows) {
       const key = `${block_number} ${address}`
-      told.set(key, (told.get(key) ?? 0n) + BigInt(amount))
+      recorded.set(key, (recorded.get(key) ?? 0n) + BigInt(amount))
     }
     const truth = new Map(
       addresses.flatMap((address) =>
         Array.from(model.came(address, created), ([number, amount]) => [`${number} ${address}`, amount] as const)
       )
     )
-    return { told, truth, unattributed: rows.filter((row) => row.position === "unattributed").length }
+    return { recorded, truth, unattributed: rows.filter((row) => row.position === "unattributed").length }
   })
 
 /** What the watcher of ethereum stores of a block. */
@@ -144,8 +144,8 @@ const holds = (
 
 it.live("finds and attributes all income in its block, whatever the owner spends", () =>
   holds(fc.oneof({ weight: 3, arbitrary: payments }, { weight: 2, arbitrary: spends }), (one) =>
-    Effect.map(play(one), ({ told, truth, unattributed }) => {
-      expect(told).toEqual(truth)
+    Effect.map(play(one), ({ recorded, truth, unattributed }) => {
+      expect(recorded).toEqual(truth)
       expect(unattributed).toBe(0)
     })
   )
@@ -157,8 +157,8 @@ it.live("finds all income in its block where no provider traces", () =>
       play(one, (model) => {
         model.traces = false
       }),
-      ({ told, truth }) => {
-        expect(told).toEqual(truth)
+      ({ recorded, truth }) => {
+        expect(recorded).toEqual(truth)
       }
     )
   )
@@ -171,16 +171,16 @@ const forgetful = (model: BalanceModel) => {
 
 it.live("finds all income where all nodes have pruned old states", () =>
   holds(payments, (one) =>
-    Effect.map(play({ ...one, before: [] }, forgetful), ({ told, truth }) => {
-      expect(total(told)).toBe(total(truth))
+    Effect.map(play({ ...one, before: [] }, forgetful), ({ recorded, truth }) => {
+      expect(total(recorded)).toBe(total(truth))
     })
   )
 )
 
 it.live("never reports more than the income with old states pruned, whatever the owner spends", () =>
   holds(fc.oneof(payments, spends), (one) =>
-    Effect.map(play({ ...one, before: [] }, forgetful), ({ told, truth }) => {
-      expect(total(told)).toBeLessThanOrEqual(total(truth))
+    Effect.map(play({ ...one, before: [] }, forgetful), ({ recorded, truth }) => {
+      expect(total(recorded)).toBeLessThanOrEqual(total(truth))
     })
   )
 )

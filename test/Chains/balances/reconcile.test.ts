@@ -11,6 +11,8 @@ import {
   bob,
   depsOf,
   firstAsked,
+  ledgerLines,
+  ledgerLinesByAny,
   look,
   network,
   owe,
@@ -19,8 +21,6 @@ import {
   round,
   scan,
   scanTo,
-  told,
-  toldOfAny,
   wanted
 } from "./reconcileWorld.ts"
 import { ofTrace, story } from "./story.ts"
@@ -74,7 +74,7 @@ describe("a round", () => {
 
     expect(yield* round(depsOf(model.client), model.head)).toMatchObject({ stored: true, touched: [id] })
     expect((yield* scan)?.checked).toEqual({ number: 2, time: 20 })
-    expect(yield* told(alice)).toEqual(["1 tx:0 5"])
+    expect(yield* ledgerLines(alice)).toEqual(["1 tx:0 5"])
     // The block of the receipt is one that later reorgs are measured against.
     expect(yield* Ledger.newestBlockAt(yield* Reader, network, 1)).toMatchObject({ number: 1 })
   })
@@ -110,7 +110,7 @@ describe("a round", () => {
     expect([yield* receipts, yield* checkedTo]).toEqual([[], 2])
     model.mine([])
     yield* round(depsOf(model.client), model.head)
-    expect(yield* toldOfAny(alice)).toEqual(["1 call:? 5"])
+    expect(yield* ledgerLinesByAny(alice)).toEqual(["1 call:? 5"])
   })
 
   story("stores uncorroborated receipts as such, unattributed ones too", [alice, bob], function* (model) {
@@ -128,14 +128,14 @@ describe("a round", () => {
     model.mine([direct(alice, 5n)])
     model.mine([inside(alice, 7n), spends(alice, 1n)])
     yield* round(depsOf(model.client), model.head)
-    expect(yield* told(alice)).toHaveLength(2)
+    expect(yield* ledgerLines(alice)).toHaveLength(2)
     model.rollback(1)
     const ancestor = model.head
     model.mine([])
     model.mine([inside(alice, 8n, [alice])])
     yield* (yield* Writer).write(Ledger.orphanAbove(network, ancestor))
     yield* round(depsOf(model.client), model.head)
-    expect(yield* toldOfAny(alice)).toEqual(["1 tx:0 5", "3 call:? 8"])
+    expect(yield* ledgerLinesByAny(alice)).toEqual(["1 tx:0 5", "3 call:? 8"])
   })
 
   story("finds income hidden by a spend of the same amount once the nonce has changed", [alice], function* (model) {
@@ -144,7 +144,7 @@ describe("a round", () => {
       model.mine(deeds)
       yield* round(depsOf(model.client), model.head)
     }
-    expect(yield* toldOfAny(alice)).toEqual(["1 tx:0 50", "2 call:? 5", "3 call:? 4"])
+    expect(yield* ledgerLinesByAny(alice)).toEqual(["1 tx:0 50", "2 call:? 5", "3 call:? 4"])
   })
 
   story("with all states pruned searches above the last one, however old the balance point is", [], function* (model) {
@@ -214,13 +214,13 @@ describe("an error about one address", () => {
 
     const last = yield* look(deps, model.head, yield* wanted(model.head), { hopeless: new Set([alice]) })
     expect(last.touched).toEqual([id])
-    expect([yield* told(alice), yield* checkedTo]).toEqual([["2 unattributed 5"], 2])
+    expect([yield* ledgerLines(alice), yield* checkedTo]).toEqual([["2 unattributed 5"], 2])
     // It is not searched for again before it is due, and attributed once its block can be read.
     model.mine([])
     expect((yield* round(deps, model.head)).reading.failed).toEqual([])
     model.mine([], 60)
     yield* round(depsOf(model.client), model.head)
-    expect(yield* told(alice)).toEqual(["1 tx:0 5"])
+    expect(yield* ledgerLines(alice)).toEqual(["1 tx:0 5"])
   })
 
   story("keeps a round incomplete while one of two is not given up", [alice, bob], function* (model) {
@@ -247,7 +247,7 @@ describe("an error about one address", () => {
     yield* round(depsOf(model.client), model.head)
     model.mine([direct(bob, 6n)])
     yield* round(depsOf(refusing(model, () => [1])), model.head)
-    expect([yield* told(alice), yield* told(bob)]).toEqual([["1 unattributed 7"], ["2 tx:0 6"]])
+    expect([yield* ledgerLines(alice), yield* ledgerLines(bob)]).toEqual([["1 unattributed 7"], ["2 tx:0 6"]])
     expect(yield* checkedTo).toBe(2)
   })
 })
@@ -262,7 +262,7 @@ describe("a balance in one response that the next one contradicts", () => {
     expect((yield* round(depsOf(holding(model, 0n)), model.head)).reading).toMatchObject(disputed)
     model.mine([])
     yield* round(depsOf(model.client), model.head)
-    expect(yield* told(alice)).toEqual(["1 tx:0 60"])
+    expect(yield* ledgerLines(alice)).toEqual(["1 tx:0 60"])
   })
 
   story("does not become money: too high", [alice], function* (model) {
@@ -275,6 +275,6 @@ describe("a balance in one response that the next one contradicts", () => {
     expect(last).toMatchObject({ transfers: [], failed: [{ givenUp: true }] })
     model.mine([])
     yield* round(depsOf(model.client), model.head)
-    expect(yield* told(alice)).toEqual([])
+    expect(yield* ledgerLines(alice)).toEqual([])
   })
 })

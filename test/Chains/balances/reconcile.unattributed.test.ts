@@ -15,19 +15,19 @@ import {
   depsOf,
   firstAsked,
   hiding,
+  ledgerLines,
+  ledgerLinesByAny,
   look,
   network,
   owe,
   round,
   scanTo,
-  told,
-  toldOfAny,
   wanted,
   watchOf
 } from "./reconcileWorld.ts"
 import { ofTrace, story } from "./story.ts"
 
-const sorted = Effect.map(toldOfAny(alice), (lines) => lines.toSorted())
+const sorted = Effect.map(ledgerLinesByAny(alice), (lines) => lines.toSorted())
 
 describe("an unattributed receipt", () => {
   story("is searched for again as its age doubles, and replaced once, with the same total", [], function* (model) {
@@ -36,7 +36,7 @@ describe("an unattributed receipt", () => {
     // Two transactions, neither of which names anybody.
     model.mine([inside(alice, 3n), inside(alice, 4n)])
     yield* round(depsOf(model.client), model.head)
-    expect(yield* told(alice)).toEqual(["1 unattributed 7"])
+    expect(yield* ledgerLines(alice)).toEqual(["1 unattributed 7"])
     const tried = Effect.fnUntraced(function* (time: number) {
       model.mine([], time)
       model.calls.splice(0)
@@ -47,7 +47,7 @@ describe("an unattributed receipt", () => {
     expect((yield* tried(20)).traces).toBe(2)
     expect((yield* tried(26)).traces).toBe(2)
     expect((yield* tried(27)).traces).toBe(0)
-    expect(yield* told(alice)).toEqual(["1 unattributed 7"])
+    expect(yield* ledgerLines(alice)).toEqual(["1 unattributed 7"])
     model.traces = true
     expect(yield* tried(60)).toEqual({ traces: 2, replaced: 1, touched: [id] })
     expect(yield* sorted).toEqual(["1 call:? 3", "1 call:? 4"])
@@ -58,10 +58,10 @@ describe("an unattributed receipt", () => {
     model.traces = false
     model.mine([direct(alice, 3n), inside(alice, 4n)])
     yield* round(depsOf(hiding(model)), model.head)
-    expect(yield* told(alice)).toEqual(["1 unattributed 7"])
+    expect(yield* ledgerLines(alice)).toEqual(["1 unattributed 7"])
     model.mine([], 60)
     expect((yield* round(depsOf(model.client), model.head)).reading.replaced).toHaveLength(1)
-    expect(yield* told(alice)).toEqual(["1 tx:0 3", "1 unattributed 4"])
+    expect(yield* ledgerLines(alice)).toEqual(["1 tx:0 3", "1 unattributed 4"])
   })
 
   story("that is found again in the same block adds to the existing one", [], function* (model) {
@@ -77,12 +77,12 @@ describe("an unattributed receipt", () => {
       })
     yield* find(3n)
     yield* find(4n)
-    expect(yield* told(alice)).toEqual([`${at.number} unattributed 7`])
+    expect(yield* ledgerLines(alice)).toEqual([`${at.number} unattributed 7`])
     // What a reorg has taken back is no part of what comes when its block returns.
     yield* (yield* Writer).write(Ledger.orphanAbove(network, { number: 0, hash: "0x", time: 0 }))
     yield* scanTo(at)
     yield* find(5n)
-    expect(yield* told(alice)).toEqual([`${at.number} unattributed 5`])
+    expect(yield* ledgerLines(alice)).toEqual([`${at.number} unattributed 5`])
   })
 
   story("is not replaced by less when a node omits what the owner spent in the block", [alice], function* (model) {
@@ -93,7 +93,7 @@ describe("an unattributed receipt", () => {
     const others = Array.from({ length: 10 }, () => nothing)
     const { deeds } = model.mine([spends(alice, 3n), inside(alice, 5n), ...others, inside(alice, 5n)])
     yield* round(depsOf(model.client), model.head)
-    expect(yield* told(alice)).toEqual(["1 tx:0 50", "2 unattributed 10"])
+    expect(yield* ledgerLines(alice)).toEqual(["1 tx:0 50", "2 unattributed 10"])
     model.traces = true
     const forgetful = distorted(model.client, (_, answer) => {
       const { transactions } = (answer ?? {}) as { transactions?: ReadonlyArray<{ hash: string }> }
@@ -102,7 +102,7 @@ describe("an unattributed receipt", () => {
     })
     model.mine([], 100)
     yield* round(depsOf(forgetful), model.head)
-    expect(yield* told(alice)).toEqual(["1 tx:0 50", "2 unattributed 10"])
+    expect(yield* ledgerLines(alice)).toEqual(["1 tx:0 50", "2 unattributed 10"])
     model.mine([], 300)
     yield* round(depsOf({ ...model.client }), model.head)
     expect(yield* sorted).toEqual(["1 tx:0 50", "2 call:? 5", "2 call:? 5"])
@@ -119,9 +119,9 @@ describe("an unattributed receipt", () => {
     model.mine([nothing])
     model.mine([inside(alice, 3n), inside(alice, 4n)])
     expect(yield* tick(watch, provider)).toMatchObject({ _tag: "CaughtUp", scanned: 2 })
-    expect(yield* told(alice)).toEqual([])
+    expect(yield* ledgerLines(alice)).toEqual([])
     yield* round(depsOf(model.client), model.head)
-    expect(yield* told(alice)).toEqual(["2 unattributed 7"])
+    expect(yield* ledgerLines(alice)).toEqual(["2 unattributed 7"])
     model.traces = true
     model.mine([], 60)
     yield* round(depsOf({ ...model.client }), model.head)
@@ -142,17 +142,17 @@ describe("dust", () => {
       model.mine([inside(alice, 1n)])
       if (i % 61 === 60) expect(yield* rounds(model)).toBe(1)
     }
-    expect(yield* told(alice)).toEqual([])
+    expect(yield* ledgerLines(alice)).toEqual([])
   })
 
   story("that adds up to the floor becomes one unattributed receipt, for a few calls", [alice], function* (model) {
     yield* asking
     for (let i = 0; i < 244; i++) model.mine([inside(alice, 5n)])
     expect(yield* rounds(model)).toBeLessThan(16)
-    expect(yield* told(alice)).toEqual(["244 unattributed 1220"])
+    expect(yield* ledgerLines(alice)).toEqual(["244 unattributed 1220"])
     model.mine([inside(alice, 5n)])
     expect(yield* rounds(model)).toBeLessThan(16)
-    expect(yield* told(alice)).toEqual(["244 unattributed 1220"])
+    expect(yield* ledgerLines(alice)).toEqual(["244 unattributed 1220"])
   })
 
   story("hides no payment among it, and the rest is one unattributed receipt", [alice], function* (model) {
@@ -161,7 +161,7 @@ describe("dust", () => {
     model.mine([direct(alice, 1_000_000n)])
     for (let i = 0; i < 100; i++) model.mine([inside(alice, 2n)])
     expect(yield* rounds(model)).toBeLessThan(60)
-    expect(yield* toldOfAny(alice)).toEqual(["101 tx:0 1000000", "201 unattributed 400"])
+    expect(yield* ledgerLinesByAny(alice)).toEqual(["101 tx:0 1000000", "201 unattributed 400"])
   })
 
   story("is no small last part of a payment, which is searched for, whatever its amount", [alice], function* (model) {
@@ -171,19 +171,19 @@ describe("dust", () => {
     yield* change("UPDATE payments SET status = 'detecting', amount_received = '999500'")
     model.mine([direct(alice, 500n)])
     yield* rounds(model)
-    expect(yield* toldOfAny(alice)).toEqual(["1 tx:0 999500", "2 tx:0 500"])
+    expect(yield* ledgerLinesByAny(alice)).toEqual(["1 tx:0 999500", "2 tx:0 500"])
   })
 
   story("is recorded without a search at the payment's deadline", [alice], function* (model) {
     yield* asking
     for (let i = 0; i < 40; i++) model.mine([inside(alice, 2n)])
     yield* rounds(model)
-    expect(yield* told(alice)).toEqual([])
+    expect(yield* ledgerLines(alice)).toEqual([])
     const { time } = model.head
     yield* change("UPDATE payments SET expires_at = ?", time * 1000)
     model.mine([], time + 200)
     expect(yield* rounds(model)).toBeLessThan(16)
-    expect(yield* told(alice)).toEqual(["41 unattributed 80"])
+    expect(yield* ledgerLines(alice)).toEqual(["41 unattributed 80"])
   })
 })
 
@@ -223,7 +223,7 @@ describe("the coins of a payment of another chain", () => {
     ])
     model.mine([], 2_161)
     yield* round(depsOf(model.client), model.head)
-    expect(yield* told(alice)).toEqual([`${model.head.number} unattributed 3`])
+    expect(yield* ledgerLines(alice)).toEqual([`${model.head.number} unattributed 3`])
     // Seen, and not asked about again.
     expect(yield* rows("SELECT address FROM balances ORDER BY address")).toEqual([
       { address: alice },
@@ -232,6 +232,6 @@ describe("the coins of a payment of another chain", () => {
     model.states = 0
     model.mine([], 2_261)
     yield* round(depsOf(model.client), model.head)
-    expect(yield* told(bob)).toEqual([`${model.head.number} unattributed 50`])
+    expect(yield* ledgerLines(bob)).toEqual([`${model.head.number} unattributed 50`])
   })
 })

@@ -9,12 +9,12 @@ import {
   confirmedAndReorged,
   depsOf,
   firstAsked,
+  ledgerLines,
   look,
   owe,
   round,
   scan,
   scanTo,
-  told,
   wanted,
   watchOf
 } from "./reconcileWorld.ts"
@@ -41,31 +41,31 @@ for (const [title, state] of [
     model.mine([direct(alice, 9n)])
     yield* read()
     yield* round(depsOf(model.client), model.head)
-    expect(yield* told(alice)).toEqual(["6 tx:0 9"])
+    expect(yield* ledgerLines(alice)).toEqual(["6 tx:0 9"])
     yield* change(`UPDATE payments SET ${state}`)
     model.rollback(4)
     model.mine([direct(alice, 9n)])
     for (let i = 0; i < 5; i++) model.mine([])
     const noBalances = failing(model.client, ({ method }) => method === "eth_call", "timeout")
     yield* read(soleProvider(noBalances).provider)
-    expect(yield* told(alice)).toEqual([])
+    expect(yield* ledgerLines(alice)).toEqual([])
     yield* round(depsOf(model.client), model.head)
-    expect(yield* told(alice)).toEqual(["3 tx:0 9"])
+    expect(yield* ledgerLines(alice)).toEqual(["3 tx:0 9"])
   })
 }
 
 story("coins lost to a reorg are searched for even if new blocks are final before a round", [alice], function* (model) {
   model.mine([direct(alice, 9n)])
   yield* scanTo(model.head)
-  // Found without a round, as the blocks of Ethereum tell of them.
+  // Found without a round, as the blocks of Ethereum show them.
   yield* look(depsOf(model.client), model.head, [firstAsked(alice)], { of: "page" })
-  expect([yield* told(alice), (yield* scan)?.checked]).toEqual([["1 tx:0 9"], undefined])
+  expect([yield* ledgerLines(alice), (yield* scan)?.checked]).toEqual([["1 tx:0 9"], undefined])
   yield* confirmedAndReorged
   model.rollback(1)
   model.mine([])
   model.mine([direct(alice, 9n)])
   yield* round(depsOf(model.client), model.head)
-  expect(yield* told(alice)).toEqual(["2 tx:0 9"])
+  expect(yield* ledgerLines(alice)).toEqual(["2 tx:0 9"])
   expect(yield* wanted(model.head)).toEqual([])
 })
 
@@ -79,7 +79,7 @@ story("coins mined again after a reorg are found although the owner collected th
   // The balance is what it was before any of it came.
   model.mine([spends(alice, 9n - fee)])
   yield* round(depsOf(model.client), model.head)
-  expect(yield* told(alice)).toEqual(["2 tx:0 9"])
+  expect(yield* ledgerLines(alice)).toEqual(["2 tx:0 9"])
 })
 
 story("coins in the new branch that its next block spends are found with the reorg", [], function* (model) {
@@ -89,10 +89,10 @@ story("coins in the new branch that its next block spends are found with the reo
   model.mine([])
   yield* read()
   yield* round(depsOf(model.client), model.head)
-  expect(yield* told(alice)).toEqual(["1 tx:0 9"])
+  expect(yield* ledgerLines(alice)).toEqual(["1 tx:0 9"])
   model.rollback(2)
   model.mine([direct(alice, 9n)])
   model.mine([spends(alice, 9n - fee)])
   yield* read()
-  expect(yield* told(alice)).toEqual(["1 tx:0 9"])
+  expect(yield* ledgerLines(alice)).toEqual(["1 tx:0 9"])
 })

@@ -25,7 +25,7 @@ import { distorted } from "../twisted.ts"
 import { chainSettings, insertPayment } from "../world.ts"
 import { BalanceModel } from "./BalanceModel.ts"
 
-/** Not ethereum, where full blocks tell of what is sent to an address itself. */
+/** Not ethereum, where full blocks show what is sent to an address directly. */
 export const base = chainSettings({ chain: "base", mode: "test" })
 export const network: Network = { chain: "base", mode: "test" }
 
@@ -34,7 +34,7 @@ export const bob = `0x${"b2".repeat(20)}`
 
 export const inStore = <A, E, R>(test: Effect.Effect<A, E, R>) => Effect.provide(test, Layer.fresh(tempStore))
 
-/** A settlement that only notes which payments it was told of. */
+/** A settlement that only records which payments were passed to it. */
 export const noting = () => {
   const touched: Array<Ledger.Touched> = []
   const settlement: Settlement["Type"] = {
@@ -188,16 +188,16 @@ export const receipts = Effect.flatMap(Reader, (reader) =>
 )
 
 /** `<block> <position> <amount>` of each canonical receipt of an address. */
-export const told = (address: string) =>
+export const ledgerLines = (address: string) =>
   Effect.map(receipts, (rows) =>
     rows
       .filter((row) => row.address === address.toLowerCase())
       .map((row) => `${row.block_number} ${row.position} ${row.amount}`)
   )
 
-/** As `told`, where it does not matter by which transaction. */
-export const toldOfAny = (address: string) =>
-  Effect.map(told(address), (lines) => lines.map((line) => line.replace(/0x\w+/, "?")))
+/** As `ledgerLines`, without the transaction hash. */
+export const ledgerLinesByAny = (address: string) =>
+  Effect.map(ledgerLines(address), (lines) => lines.map((line) => line.replace(/0x\w+/, "?")))
 
 /** The watcher's scan, as it is stored. */
 export const scan = Effect.flatMap(Reader, (reader) => Ledger.scan(reader, network))

@@ -148,7 +148,7 @@ scene(
     expect(yield* stateOf(id)).toBe("expired")
     liar.mineMany(40)
     yield* seconds(10)
-    // Whoever asks one of them for balances in a new block comes too early the first time.
+    // The first request for balances in a new block comes too early at each of them.
     for (const node of others) {
       let asked = 0
       node.intercept = (batch) => {

@@ -132,7 +132,7 @@ story("a chain's only provider decides on receipts of another one, except those 
   expect(yield* reason).toContain(waitsForSecond)
 })
 
-story("a chain's only provider refutes what it denies itself, whoever reported it", [], function* () {
+story("a chain's only provider refutes what it denies itself, whichever provider reported it", [], function* () {
   yield* uncorroborated(10, 11)
   const { reason } = yield* alone(withEmptyBlocks(knowing(50, new Set([10])).client))
   expect(yield* reason).toBeUndefined()

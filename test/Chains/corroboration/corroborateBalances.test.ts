@@ -14,7 +14,7 @@ import { choring, kept } from "../watcher/maintaining.ts"
 
 const denied = "another provider denies a balance that one provider reported: the excess does not count, check rpc_urls"
 
-/** A node of the model that has states only while it is told so. */
+/** A node of the model that has states only while `memory.isThere`. */
 const forgetful = ({ client }: BalanceModel) => {
   const memory = { isThere: false }
   return { memory, client: failing(client, (call) => !memory.isThere && ofState(call)) }
@@ -22,7 +22,7 @@ const forgetful = ({ client }: BalanceModel) => {
 
 const points = rows("SELECT number, balance FROM balances ORDER BY number")
 /** Position, amount and whether it is corroborated of each receipt. */
-const told = Effect.map(receipts, (all) =>
+const ledgerRows = Effect.map(receipts, (all) =>
   all.map(({ amount, corroborated, position }) => [position, amount, corroborated])
 )
 
@@ -101,7 +101,7 @@ describe("unattributed money (issue 14 row 6)", () => {
     yield* next(direct(alice, 5n))
     yield* next(inside(alice, 3n), inside(alice, 4n), direct(alice, 2n))
     yield* next()
-    expect(yield* told).toEqual([
+    expect(yield* ledgerRows).toEqual([
       ["tx:0", "5", 0],
       ["tx:2", "2", 0],
       ["unattributed", "7", 1]
@@ -123,7 +123,7 @@ describe("unattributed money (issue 14 row 6)", () => {
       const { next } = yield* choring(model, model.client, other(model))
       yield* next(inside(alice, 3n), inside(alice, 4n))
       for (let i = 0; i < rounds; i++) yield* next()
-      expect(yield* told).toEqual([["unattributed", "7", 0]])
+      expect(yield* ledgerRows).toEqual([["unattributed", "7", 0]])
     })
   }
 
@@ -138,13 +138,13 @@ describe("unattributed money (issue 14 row 6)", () => {
     yield* (yield* Writer).write(Ledger.keepReceipts(network, [receipt], false))
     memory.isThere = true
     yield* next()
-    expect(yield* told).toEqual([
+    expect(yield* ledgerRows).toEqual([
       ["tx:9", "2", 0],
       ["unattributed", "7", 0]
     ])
     yield* change("DELETE FROM receipts WHERE position = 'tx:9'")
     yield* next()
-    expect(yield* told).toEqual([["unattributed", "7", 1]])
+    expect(yield* ledgerRows).toEqual([["unattributed", "7", 1]])
   })
 })
 

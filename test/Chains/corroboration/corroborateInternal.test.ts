@@ -224,7 +224,7 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
          currency, amount, payment_id, canonical, corroborated, seen_at FROM receipts`,
       deeds[1]?.hash ?? ""
     )
-    // Which of two of the same amount cannot be told.
+    // Two of the same amount cannot be distinguished.
     expect(yield* answerOf({ ...model.client })).toEqual(["unable", "unable"])
     yield* change("UPDATE receipts SET amount = '2' WHERE position GLOB '*0'")
     const answers = yield* answerOf({ ...model.client })

@@ -169,7 +169,7 @@ describe("a denied receipt", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.scoped("has the sender that those tell who corroborate it, and none where they told none", () =>
+  it.scoped("has the sender that the corroborating providers report, and none where they report none", () =>
     Effect.gen(function* () {
       yield* reported({ ...large, sender: "0xreported" }, { ...small, sender: "0xreported" })
       yield* write(CorroborationRepo.setCorroborated(network, large, { sender: "0xagreed" }))

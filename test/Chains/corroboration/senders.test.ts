@@ -16,7 +16,7 @@ const renamingPayer = (chain: ModelChain) => {
 const two = { nodes: 2 }
 
 describe("who sent money", () => {
-  openScene("is what two providers tell of a token's log and of a transaction", two, function* (first) {
+  openScene("is what two providers report of a token's log and of a transaction", two, function* (first) {
     yield* watchedPayment(alice)
     yield* next(first, token(usdc, alice, 5n), coin(alice, 6n))
     for (let i = 0; i < 4; i++) yield* next(first)
@@ -26,7 +26,7 @@ describe("who sent money", () => {
   })
 
   for (const who of ["the one that reports it", "the other one"]) {
-    openScene(`is unknown where ${who} tells of somebody else, and the money counts`, two, function* (first, other) {
+    openScene(`is unknown where ${who} reports another sender, and the money counts`, two, function* (first, other) {
       renamingPayer(who === "the other one" ? other : first)
       yield* watchedPayment(alice)
       yield* next(first, token(usdc, alice, 5n), coin(alice, 6n))

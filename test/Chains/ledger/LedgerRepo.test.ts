@@ -289,13 +289,13 @@ describe("a transfer that is reported again with another amount, in the same blo
       const writer = yield* Writer
       const reader = yield* Reader
       yield* pay(address(1))
-      const told = (amount: bigint, reportedBy: string) => reported(address(1), { amount, position, reportedBy })
+      const report = (amount: bigint, reportedBy: string) => reported(address(1), { amount, position, reportedBy })
       yield* writer.write(
         Effect.gen(function* () {
           const tx = yield* Tx
-          yield* Ledger.keepReceipts(own, [told(5n, "liar")], corroborated)
+          yield* Ledger.keepReceipts(own, [report(5n, "liar")], corroborated)
           if (!corroborated) yield* tx.run("UPDATE receipts SET canonical = 0, refuted = 1, denied_by = 'other'")
-          yield* Ledger.keepReceipts(own, [told(7n, "honest")], false)
+          yield* Ledger.keepReceipts(own, [report(7n, "honest")], false)
         })
       )
       const isRetold = expected.amount === "7"

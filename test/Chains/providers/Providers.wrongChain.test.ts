@@ -110,7 +110,7 @@ describe("a provider of another chain", () => {
     ["answers null", { genesis: undefined }],
     ["says that it was pruned", { genesisFailure: "state" }],
     ["says that it has no such block", { genesisFailure: "missing" }]
-  ])("cannot be told from one without its first block, which %s: that one passes", ([, state]) => {
+  ])("cannot be distinguished from one without its first block, which %s: that one passes", ([, state]) => {
     const [a, b] = [new Node("a"), new Node("b")]
     Object.assign(a, state)
     return Effect.gen(function* () {

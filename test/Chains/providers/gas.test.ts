@@ -41,21 +41,25 @@ it.effect.each<ChainName>(["ethereum", "polygon", "arbitrum"])("a transfer on %s
   })
 )
 
-it.effect("what a transfer costs is the middle one of all providers, in price and in data, whoever says another", () =>
-  Effect.gen(function* () {
-    const node = (price: number, l1Fee: number) =>
-      makeClient({
-        host: `${price} ${l1Fee}`,
-        counters: { calls: 0, batches: 0, sent: 0, received: 0 },
-        sendEach: (calls) =>
-          Effect.succeed(
-            calls.map(({ method }) => Either.right(method === "eth_gasPrice" ? `0x${price.toString(16)}` : word(l1Fee)))
-          )
-      })
-    const [low, dear, high] = [node(7, 1_000), node(7, 900_000), node(8, 2_000)]
-    for (const nodes of [[dear, low, high] as const, [low, dear, high] as const, [low, high, dear] as const]) {
-      expect(yield* makeGas("base", someProviders(...nodes).providers)).toMatchObject({ price: 7n, l1Fee: 2_000n })
-    }
-    expect(yield* makeGas("base", someProviders(dear, low).providers)).toMatchObject({ price: 7n, l1Fee: 1_000n })
-  })
+it.effect(
+  "the cost of a transfer is the median of all providers, in price and in data, whichever provider differs",
+  () =>
+    Effect.gen(function* () {
+      const node = (price: number, l1Fee: number) =>
+        makeClient({
+          host: `${price} ${l1Fee}`,
+          counters: { calls: 0, batches: 0, sent: 0, received: 0 },
+          sendEach: (calls) =>
+            Effect.succeed(
+              calls.map(({ method }) =>
+                Either.right(method === "eth_gasPrice" ? `0x${price.toString(16)}` : word(l1Fee))
+              )
+            )
+        })
+      const [low, dear, high] = [node(7, 1_000), node(7, 900_000), node(8, 2_000)]
+      for (const nodes of [[dear, low, high] as const, [low, dear, high] as const, [low, high, dear] as const]) {
+        expect(yield* makeGas("base", someProviders(...nodes).providers)).toMatchObject({ price: 7n, l1Fee: 2_000n })
+      }
+      expect(yield* makeGas("base", someProviders(dear, low).providers)).toMatchObject({ price: 7n, l1Fee: 1_000n })
+    })
 )

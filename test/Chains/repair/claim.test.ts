@@ -5,7 +5,7 @@ import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import { change } from "../../lib/rows.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import { type BalanceModel, type Deed, direct, inside, nothing, spends } from "../balances/BalanceModel.ts"
-import { alice, bob, depsOf, owe, receipts, round, scanTo, told, watchOf } from "../balances/reconcileWorld.ts"
+import { alice, bob, depsOf, ledgerLines, owe, receipts, round, scanTo, watchOf } from "../balances/reconcileWorld.ts"
 import { failing, ofState, ofTrace, story } from "../balances/story.ts"
 import { distorted } from "../twisted.ts"
 
@@ -23,9 +23,9 @@ const claimOf = ({ client }: BalanceModel, hash: string | undefined) => claimWit
 const refusal = (clients: Clients, hash: string | undefined) =>
   Effect.map(Effect.flip(claimWith(clients, hash)), ({ message }) => message)
 
-/** As `told`, the transactions by their places in the block. */
+/** As `ledgerLines`, with each transaction by its index in the block. */
 const ledger = (deeds: Deeds) =>
-  Effect.map(told(alice), (lines) =>
+  Effect.map(ledgerLines(alice), (lines) =>
     lines.map((line) => deeds.reduce((text, { hash }, place) => text.replace(hash, `${place}`), line)).sort()
   )
 

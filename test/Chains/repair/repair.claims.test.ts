@@ -10,7 +10,9 @@ import { claimOf, damage, paid, rows, start } from "./repairing.ts"
 const one = { nodes: 1 }
 const inCoins = coin(alice, 7n)
 const inTokens = token(usdc, alice, 7n)
-const told = Effect.map(ledger, (all) => all.map(({ amount, canonical, position }) => [position, amount, canonical]))
+const ledgerRows = Effect.map(ledger, (all) =>
+  all.map(({ amount, canonical, position }) => [position, amount, canonical])
+)
 
 describe("a claim", () => {
   openScene("of a part of an unattributed receipt leaves the rest unchanged", one, function* (chain) {
@@ -19,7 +21,7 @@ describe("a claim", () => {
     yield* change("UPDATE receipts SET amount = '10'")
     yield* claimOf(inCoins.hash)
     yield* claimOf(inCoins.hash)
-    expect(yield* told).toEqual([
+    expect(yield* ledgerRows).toEqual([
       ["tx:0", "7", 1],
       ["unattributed", "3", 1]
     ])
@@ -35,7 +37,7 @@ describe("a claim", () => {
     )
     yield* change("INSERT INTO balances VALUES ('ethereum', 'test', ?, ?, '0', 0)", alice.toLowerCase(), number - 1)
     yield* claimOf(inCoins.hash)
-    expect(yield* told).toEqual([
+    expect(yield* ledgerRows).toEqual([
       ["tx:0", "7", 1],
       ["unattributed", "7", 1]
     ])
@@ -57,7 +59,7 @@ describe("a claim", () => {
     yield* unattributed("0xold", 0)
     yield* change("DELETE FROM receipts WHERE position = 'tx:0'")
     yield* claimOf(inCoins.hash)
-    expect(yield* told).toEqual([
+    expect(yield* ledgerRows).toEqual([
       ["unattributed", "7", 0],
       ["tx:0", "7", 1]
     ])

@@ -15,13 +15,13 @@ import {
   alice,
   depsOf,
   inStore,
+  ledgerLines,
   look,
   network,
   owe,
   owing,
   round,
   scanTo,
-  told,
   wanted
 } from "../balances/reconcileWorld.ts"
 
@@ -64,7 +64,7 @@ describe("native coin in blocks whose states no provider has", () => {
         model.states = 0
         const onTime = yield* owe(alice, { expiresAt: 4_000 })
         yield* back(model, 300, 300, alice)
-        expect(yield* told(alice)).toEqual(["601 unattributed 100"])
+        expect(yield* ledgerLines(alice)).toEqual(["601 unattributed 100"])
         expect(yield* stateOf(onTime)).toEqual(["detecting", "open unattributed 100"])
         const [receipt] = yield* Receipts.ofPayment(yield* Reader, onTime)
         expect(receipt).toMatchObject({ blockNumber: 601, since: { number: 1, time: 0 } })
@@ -109,7 +109,7 @@ describe("native coin in blocks whose states no provider has", () => {
       model.mine([inside(alice, 3n), inside(alice, 4n)])
       for (let i = 0; i < 20; i++) model.mine([])
       yield* round(depsOf(model.client), model.head)
-      expect(yield* told(alice)).toEqual(["21 unattributed 7"])
+      expect(yield* ledgerLines(alice)).toEqual(["21 unattributed 7"])
       expect((yield* Receipts.ofPayment(yield* Reader, id)).map(({ since }) => since)).toEqual([undefined])
     }).pipe(inStore)
   )

@@ -38,7 +38,7 @@ const testIn =
   }
 
 /**
- * A test with one model chain, whose settlement only notes what it is told. Nothing is read before the test lets the
+ * A test with one model chain, whose settlement only records what is passed to it. Nothing is read before the test lets the
  * watchers run.
  */
 export const onChain = testIn<World>((chain, _, settings) => around(chain, settings))

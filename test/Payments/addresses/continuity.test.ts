@@ -311,7 +311,7 @@ it.scoped("a mark that cannot be written makes the numbering unready, and is wri
       const { run } = yield* Addresses
       yield* Effect.forkScoped(run)
       const { health } = yield* Workers
-      const told = Effect.map(health, (all) => all.find(({ name }) => name === "addresses"))
+      const reported = Effect.map(health, (all) => all.find(({ name }) => name === "addresses"))
       yield* takeMany(2)
       const mark = statSync(markOf(path)).ino
       const refuse = (descriptor: number, ...rest: [string, number]) => {
@@ -320,9 +320,9 @@ it.scoped("a mark that cannot be written makes the numbering unready, and is wri
       }
       yield* setWrite(refuse as typeof writeSync)
       yield* takeMany(3)
-      expect(yield* told).toMatchObject({ ready: false, reason: expect.stringMatching(/mark cannot.*EROFS/) })
+      expect(yield* reported).toMatchObject({ ready: false, reason: expect.stringMatching(/mark cannot.*EROFS/) })
       yield* setWrite(writeSync)
-      yield* Effect.repeat(Effect.zipRight(TestClock.adjust("1 second"), Effect.zipRight(eventLoopTurn, told)), {
+      yield* Effect.repeat(Effect.zipRight(TestClock.adjust("1 second"), Effect.zipRight(eventLoopTurn, reported)), {
         until: (found) => found?.ready === true
       })
       expect(JSON.parse(readFileSync(markOf(path), "utf8")).wallets).toEqual({ [wallet.fingerprint]: 8 })

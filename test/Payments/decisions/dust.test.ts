@@ -31,7 +31,7 @@ const of = (payment: Payment, kind: string) =>
     return open?.id ?? expect.unreachable(`no open ${kind}`)
   })
 
-const told = Effect.flatMap(Reader, (reader) =>
+const reported = Effect.flatMap(Reader, (reader) =>
   reader.all<{ amount: string }>(
     "SELECT body ->> '$.exception.amount' AS amount FROM events WHERE kind = 'payment.exception' ORDER BY sequence"
   )
@@ -43,7 +43,7 @@ test("the growth of open dust is no event; a refund has to say how much, and wha
   yield* scanTo(140, ...dust(140, 20, 5n))
   yield* scanTo(141, ...dust(141, 5, 5n))
   expect(yield* exceptions(payment)).toEqual(["open overpaid 125 undefined"])
-  expect(yield* told).toEqual(["100"])
+  expect(yield* reported).toEqual(["100"])
   const id = yield* of(payment, "overpaid")
   expect(yield* Effect.flip(refundException(id, undefined, undefined, {}))).toMatchObject({
     _tag: "DecisionInvalid",
@@ -61,7 +61,7 @@ test("the growth of open dust is no event; a refund has to say how much, and wha
   // Dust that opens a refunded one again is an event too.
   yield* refundException(yield* of(payment, "overpaid"), undefined, 10n, {})
   yield* scanTo(143, ...dust(143, 1, 5n))
-  expect(yield* told).toEqual(["100", "25", "25", "10", "10", "5"])
+  expect(yield* reported).toEqual(["100", "25", "25", "10", "10", "5"])
 })
 
 test("dust that a payment had, and dust that was found late, are decided each by itself", function* () {

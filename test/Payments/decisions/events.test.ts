@@ -28,7 +28,7 @@ const endpoint = (id: string, ...kinds: ReadonlyArray<string>) =>
 const decode = Schema.decodeUnknownSync(Schema.parseJson(WebhookEvent))
 
 /** The events of exceptions, in their order, as they are sent. */
-const told = Effect.gen(function* () {
+const updates = Effect.gen(function* () {
   const reader = yield* Reader
   const rows = yield* reader.all<{ id: string; body: string }>(
     "SELECT id, body FROM events WHERE kind = 'payment.exception' ORDER BY sequence"
@@ -37,7 +37,7 @@ const told = Effect.gen(function* () {
 })
 
 /** `<kind> <amount> <resolution>` of each. */
-const inWords = Effect.map(told, (events) =>
+const inWords = Effect.map(updates, (events) =>
   events.map(({ exception }) => `${exception?.kind} ${exception?.amount} ${exception?.resolution ?? "open"}`)
 )
 
@@ -60,7 +60,7 @@ test("an exception's event tells who sent what, where it is, and its payment wit
   const { id } = yield* start
   yield* scanTo(end)
   yield* scanTo(end + 9, transfer(end + 5, 700n, { sender: payer, txHash: hash("1") }))
-  const [event] = yield* told
+  const [event] = yield* updates
   const one = yield* only(id)
   const exception = {
     id: one.id,
@@ -94,7 +94,7 @@ test("only endpoints that name payment.exception get it, and never a payment's o
   ])
 })
 
-test("the event of a failed payment tells of the exceptions that its end opens", function* () {
+test("the event of a failed payment reports the exceptions that its end opens", function* () {
   const { id } = yield* start
   yield* scanTo(end, transfer(120, 700n))
   const reader = yield* Reader
@@ -119,7 +119,7 @@ test("each change is one event: opened, sent back in part, decided; a repetition
   yield* acceptException(one.id, undefined, {})
   yield* scanTo(end + 9)
   expect(yield* inWords).toEqual(["underpaid 700 open", "underpaid 500 open", "underpaid 500 accepted"])
-  const events = yield* told
+  const events = yield* updates
   expect(new Set(events.map((event) => event.id)).size).toBe(3)
   expect(events[1]?.exception).toMatchObject({ amountRefunded: "200", resolutionTxHash: hash("a") })
   expect(events[2]?.exception).toMatchObject({ note: "enough", resolvedAt: expect.any(String) })
@@ -132,10 +132,10 @@ test("money that a reorg takes and gives back is an event each time, with ids of
   yield* tick({ head: 141, ancestor: 134 })
   yield* tick({ head: 142, transfers: [transfer(141, 40n, { txHash: further.txHash })] })
   expect(yield* inWords).toEqual(["overpaid 40 open", "overpaid 40 gone", "overpaid 40 open"])
-  expect(new Set((yield* told).map(({ id }) => id)).size).toBe(3)
+  expect(new Set((yield* updates).map(({ id }) => id)).size).toBe(3)
 })
 
-test("accepting a payment as a whole tells of each exception that it closes, as it is afterwards", function* () {
+test("accepting a payment as a whole reports each exception that it closes, as it is afterwards", function* () {
   const { id } = yield* start
   yield* scanTo(end, transfer(120, 400n), transfer(121, 300n))
   yield* accept(id, undefined)
@@ -152,7 +152,7 @@ test("accepting a payment as a whole tells of each exception that it closes, as 
 test("an event shows ten exceptions at most, and says that there are more", function* () {
   yield* start
   yield* scanTo(130, transfer(101, 1000n), ...Array.from({ length: 12 }, (_, i) => transfer(110 + i, 40n)))
-  const events = yield* told
+  const events = yield* updates
   expect(events).toHaveLength(12)
   for (const { data } of events) {
     expect(data.exceptions).toHaveLength(10)

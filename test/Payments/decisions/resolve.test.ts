@@ -6,7 +6,7 @@ import { acceptException, refundException } from "../../../src/Payments/decision
 import * as Exceptions from "../../../src/Payments/ExceptionsRepo.ts"
 import { accept } from "../../../src/Payments/operatorDecisions.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
-import { end, hash, look, mined, start, test, testOfTwo, untold } from "../deciding.ts"
+import { end, hash, look, mined, start, test, testOfTwo, unattributed } from "../deciding.ts"
 import {
   address,
   alarms,
@@ -177,7 +177,7 @@ test("accept: the transaction is the exception's own; another one is refused wit
 
 test("accept: money without a transaction needs one that the chain has, deep enough and not failed", function* () {
   const { id } = yield* start
-  yield* scanTo(end, transfer(120, 1000n, untold))
+  yield* scanTo(end, transfer(120, 1000n, unattributed))
   expect(yield* Effect.flip(acceptOf(id, 1000n))).toMatchObject({ _tag: "DecisionInvalid", field: "txHash" })
   expect(yield* refusal(acceptOf(id, 1000n, hash("1")))).toContain("no transaction")
   mined.set(hash("1"), { blockNumber: 199, status: "0x1" })
@@ -205,7 +205,7 @@ testOfTwo(
 testOfTwo("accept: a transaction on another chain brought no money without one on this chain", function* () {
   const { id } = yield* start
   yield* startScans(7, elsewhere)
-  yield* scanTo(end, transfer(120, 1000n, untold))
+  yield* scanTo(end, transfer(120, 1000n, unattributed))
   yield* tick({ head: 300, on: elsewhere, transfers: [{ ...usdcElsewhere(250, 7n), txHash: hash("1") }] })
   expect(yield* refusal(acceptOf(id, 1000n, hash("1")))).toContain("base.test has no transaction")
   expect((yield* look(id)).exceptions.toSorted()).toEqual(["open unattributed 1000", "open wrong_chain 7"])
@@ -341,7 +341,7 @@ test("refund: a part noted without its transaction gets it by the same decision 
   yield* refund(100n, hash("c"))
   const before = (yield* refund(undefined))?.exception ?? expect.unreachable()
   const events = (yield* Reader).all("SELECT 1 FROM events WHERE kind = 'payment.exception'")
-  const told = yield* events
+  const eventsBefore = yield* events
   // Two parts lack theirs: which one is meant has to be said.
   expect(yield* Effect.flip(refund(undefined, hash("d")))).toMatchObject({
     field: "amount",
@@ -363,7 +363,7 @@ test("refund: a part noted without its transaction gets it by the same decision 
   for (const amount of [undefined, 200n]) {
     expect(yield* refusal(refund(amount, hash("e")))).toContain("was refunded")
   }
-  expect(yield* events).toEqual(told)
+  expect(yield* events).toEqual(eventsBefore)
 })
 
 test("refund: while an exception is open, the same amount again is the part that lacks its transaction", function* () {

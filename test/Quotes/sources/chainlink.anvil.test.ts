@@ -263,7 +263,7 @@ it("feeds are those of the public networks, in live mode", () => {
 })
 
 describe("the L1 data fee", () => {
-  it.scopedLive("is what the chain's oracle tells of a transfer, and nothing where there is no oracle", () =>
+  it.scopedLive("is what the chain's oracle reports for a transfer, and nothing where there is no oracle", () =>
     Effect.gen(function* () {
       const chain = yield* startLocalChain({ chain: "base", chainId: 8453, tokens: [] })
       const client = (yield* Rpc).client(Redacted.make(chain.url))

@@ -18,7 +18,7 @@ const json =
       .writeHead(200, { "content-type": "application/json", ...headers })
       .end(typeof body === "string" ? body : JSON.stringify(body))
 
-/** A server on this machine that answers as it is told. */
+/** A server on this machine that responds by `respond`. */
 const serverThat = Effect.fnUntraced(function* (respond: Respond) {
   const asked: Array<string> = []
   const agents: Array<string | undefined> = []

@@ -8,7 +8,7 @@ import { clientWith } from "../../lib/deliveryClient.ts"
 import { against, head, says, startRawReceiver } from "../../lib/rawReceiver.ts"
 import { temporaryFolder } from "../../lib/store.ts"
 
-/** A TCP server that is told of each connection, and a client whose targets it may be. */
+/** A TCP server with a handler of each connection, and a client that may call it. */
 const againstTcp = (accept: (socket: Socket) => void) =>
   Effect.gen(function* () {
     const sockets = new Set<Socket>()

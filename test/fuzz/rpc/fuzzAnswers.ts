@@ -21,7 +21,7 @@ export interface Report {
   readonly made: number
   /** How many were made of a kind, and to a method. */
   readonly counts: ReadonlyMap<string, number>
-  /** Those that were no answer to the client, each of which health told of. */
+  /** Responses that the client rejected, each of which health reported. */
   readonly garbage: number
   /** Bytes in use after each life. */
   readonly heaps: ReadonlyArray<number>

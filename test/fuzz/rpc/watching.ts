@@ -29,7 +29,7 @@ export interface Lines {
   readonly rpc: Rpc["Type"]
 }
 
-/** A chain one of whose providers may have told anything about anything; both have kept all state. */
+/** A chain one of whose providers may have reported anything; both have kept all state. */
 class HostilePlace extends Place {
   constructor(plan: ChainPlan, dice: Dice) {
     super(plan, dice, { latency: 0, stateDepth: Number.MAX_SAFE_INTEGER })
@@ -49,7 +49,7 @@ export interface Played {
   /** What went wrong, if anything did. */
   readonly fault: string | undefined
   readonly hostile: Hostile
-  /** Answers that the client took for garbage, and that health told of. */
+  /** Responses that the client took for garbage, and that health reported. */
   readonly garbage: number
   /** Bytes that each answer has left behind, while the watcher runs. */
   readonly leftBehind: number
@@ -131,16 +131,16 @@ const checkMoney = ({ ledger }: World, paid: ReadonlySet<string>): number => {
 const isOptional = ({ method, params }: RpcRequest): boolean =>
   method === "eth_getBlockByNumber" ? params[0] !== "latest" : method !== "eth_getLogs" && method !== "eth_chainId"
 
-/** Gives whether the last answer was no answer. That is told of at once. */
+/** Returns whether the last response was garbage, which health must report at once. */
 const checkHealth = async (world: World, { honest, hostile }: Lines): Promise<boolean> => {
   const { failure } = hostile
   if (failure?.error.reason !== "garbage" || hostile.isOpen || honest.isOpen || failure.calls.every(isOptional)) {
     return false
   }
   const [health] = (await world.health()) ?? []
-  const told = [health?.reason, ...(health?.providers ?? []).map(({ reason }) => reason)]
-  // Where several ways lead to the same, the last that failed is told of.
-  if (told.some((reason) => reason?.includes(`${failure.error.host} failed (`))) return true
+  const reasons = [health?.reason, ...(health?.providers ?? []).map(({ reason }) => reason)]
+  // Where several providers were tried for the same call, the last failure is reported.
+  if (reasons.some((reason) => reason?.includes(`${failure.error.host} failed (`))) return true
   throw new Violation(`${failure.error.message} is not in health: ${JSON.stringify(health)}`)
 }
 

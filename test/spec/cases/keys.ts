@@ -129,7 +129,7 @@ export const keys: ReadonlyArray<Case<Shop>> = [
   ),
   states(
     ["5.4"],
-    "decided: writing does not imply reading; a key that lacks a permission is told which one, with 403",
+    "decided: writing does not imply reading; a 403 names the permission that a key lacks",
     Effect.gen(function* () {
       const { ask, newKey } = yield* Shop
       const { key } = yield* newKey({ permissions: ["payments:write", "webhooks:write"] })

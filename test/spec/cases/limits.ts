@@ -9,8 +9,8 @@ const second = 1_000
 const minute = 60 * second
 const hour = 60 * minute
 
-/** What a key is told of its limits. */
-const told = ({
+/** The rate limits that a response reports to a key. */
+const limitsIn = ({
   headers,
   status
 }: {
@@ -35,7 +35,7 @@ export const limits: ReadonlyArray<Case<Scope.Scope>> = [
       '8 "The response when a"',
       '7 "Other status codes, error"'
     ],
-    "100 a minute and 1000 an hour for each key, told by three headers; decided: Unix seconds, and 429 with Retry-After",
+    "100 a minute and 1000 an hour for each key, reported by three headers; decided: Unix seconds, and 429 with Retry-After",
     Effect.gen(function* () {
       yield* TestClock.setTime(begin)
       const test = Effect.gen(function* () {
@@ -48,22 +48,22 @@ export const limits: ReadonlyArray<Case<Scope.Scope>> = [
           const tighter = window === 9 ? { limit: "1000", reset: unixSeconds(begin + hour) } : minutely
           const answers = yield* Effect.replicateEffect(ask, 100, { concurrency: 1 })
           const allowed = { status: 200, retryAfter: undefined }
-          expect(answers.map(told)).toEqual(
+          expect(answers.map(limitsIn)).toEqual(
             answers.map((_, i) => ({ ...allowed, ...(i === 99 ? tighter : minutely), remaining: String(99 - i) }))
           )
           const beyond = yield* ask
           const retryAfter = window === 9 ? String(3600 - 9 * 60) : "60"
-          expect(told(beyond)).toEqual({ ...tighter, status: 429, remaining: "0", retryAfter })
+          expect(limitsIn(beyond)).toEqual({ ...tighter, status: 429, remaining: "0", retryAfter })
           expect(beyond.body.error).toMatchObject({
             code: "RATE_LIMITED",
             details: window === 9 ? { window: "hour", limit: 1000 } : { window: "minute", limit: 100 }
           })
-          expect(told(yield* api.call("GET", "/v1/webhooks", { key: yield* api.newKey() })).remaining).toBe("99")
+          expect(limitsIn(yield* api.call("GET", "/v1/webhooks", { key: yield* api.newKey() })).remaining).toBe("99")
           yield* TestClock.adjust("1 minute")
         }
-        expect(told(yield* ask)).toMatchObject({ status: 429, limit: "1000", retryAfter: String(3600 - 10 * 60) })
+        expect(limitsIn(yield* ask)).toMatchObject({ status: 429, limit: "1000", retryAfter: String(3600 - 10 * 60) })
         yield* TestClock.setTime(begin + hour)
-        expect(told(yield* ask)).toMatchObject({ status: 200, limit: "100", remaining: "99" })
+        expect(limitsIn(yield* ask)).toMatchObject({ status: 200, limit: "100", remaining: "99" })
       })
       yield* serving(yield* makePlace())(test)
     })

@@ -77,7 +77,7 @@ export const lists: ReadonlyArray<Case<Shop>> = [
     Effect.gen(function* () {
       const { ask, chain, daemon, over, paid } = yield* Shop
       const ended = yield* over
-      const { short, unpaid } = ended.told
+      const { short, unpaid } = ended.outcomes
       const part = yield* create(ask, { chain: "optimism" })
       yield* pay(chain("optimism"), { ...part, amount: "1" })
       yield* chain("optimism").mine()

@@ -6,7 +6,7 @@ import { problemsIn } from "../../lib/api.ts"
 import { type Daemon, story } from "../../lib/daemon.ts"
 import { withoutUri } from "../../lib/payments.ts"
 import { type Case, states } from "../Case.ts"
-import { create, order, Shop, type Told } from "../Shop.ts"
+import { create, type Outcome, order, Shop } from "../Shop.ts"
 
 export const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
@@ -139,7 +139,7 @@ const fields: ReadonlyArray<Case<Shop>> = [
   ),
   states(
     ['8 "The response when a"'],
-    "decided: expiresIn is an integer from 60 to 86400 (what exceeds a rate is told elsewhere)",
+    "decided: expiresIn is an integer from 60 to 86400 (rate limits: another case)",
     isRefused("expiresIn", 59, 86_401, 60.5, "60", null, -1)
   ),
   states(
@@ -232,7 +232,7 @@ const life: ReadonlyArray<Case<Shop>> = [
     "its window ended and nothing came, also the default one of an hour",
     Effect.gen(function* () {
       const { over } = yield* Shop
-      const { unpaid, unpaidDefault } = (yield* over).told
+      const { unpaid, unpaidDefault } = (yield* over).outcomes
       const expired = (payment: PaymentObject) => ({ ...withoutUri(payment), status: "expired" })
       expect(unpaid.read).toEqual([expired(unpaid.created)])
       expect(unpaidDefault.read).toEqual([unpaidDefault.created, expired(unpaidDefault.created)])
@@ -243,11 +243,11 @@ const life: ReadonlyArray<Case<Shop>> = [
     "decided: failureReason is a string and there when the payment has failed, or was cancelled, and only then",
     Effect.gen(function* () {
       const { ask, over, paid } = yield* Shop
-      const { chain, short, token, unpaid } = (yield* over).told
-      const told = (read: ReadonlyArray<object>) => read.at(-1)
-      expect(told(short.read)).toMatchObject({ status: "failed", failureReason: "insufficient_amount" })
-      expect(told(token.read)).toMatchObject({ status: "failed", failureReason: "wrong_token" })
-      expect(told(chain.read)).toMatchObject({ status: "failed", failureReason: "wrong_chain" })
+      const { chain, short, token, unpaid } = (yield* over).outcomes
+      const last = (read: ReadonlyArray<object>) => read.at(-1)
+      expect(last(short.read)).toMatchObject({ status: "failed", failureReason: "insufficient_amount" })
+      expect(last(token.read)).toMatchObject({ status: "failed", failureReason: "wrong_token" })
+      expect(last(chain.read)).toMatchObject({ status: "failed", failureReason: "wrong_chain" })
       for (const payment of [...unpaid.read, ...(yield* paid).read]) expect(payment).not.toHaveProperty("failureReason")
       const cancelled = yield* ask("POST", `/v1/payments/${(yield* create(ask)).id}/cancel`)
       expect(cancelled.body).toMatchObject({ status: "expired", failureReason: "cancelled" })
@@ -261,9 +261,9 @@ const life: ReadonlyArray<Case<Shop>> = [
     Effect.gen(function* () {
       const { daemon, over, paid } = yield* Shop
       const ended = yield* over
-      const { short, token, unpaid } = ended.told
-      const statuses = (where: Daemon, { created }: Told) =>
-        Effect.map(story(where.home, created), (told) => told.statuses)
+      const { short, token, unpaid } = ended.outcomes
+      const statuses = (where: Daemon, { created }: Outcome) =>
+        Effect.map(story(where.home, created), (shown) => shown.statuses)
       expect(yield* statuses(daemon, yield* paid)).toEqual(["detecting", "confirmed"])
       expect(yield* statuses(ended.daemon, unpaid)).toEqual(["expired"])
       expect(yield* statuses(ended.daemon, short)).toEqual(["detecting", "failed"])

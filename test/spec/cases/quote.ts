@@ -130,8 +130,8 @@ const fields: ReadonlyArray<Case<Shop>> = [
         ["33.33", "EUR", 2, "0.909090909091"],
         ["33.33", "MXN", 2, "20"]
       ] as const) {
-        const { chargeAmount, fees, rate: told, toAmount } = yield* quote({ amount, toCurrency })
-        expect(told).toBe(rate)
+        const { chargeAmount, fees, rate: quotedRate, toAmount } = yield* quote({ amount, toCurrency })
+        expect(quotedRate).toBe(rate)
         const gross = (units(amount, 2) * units(rate, 18)) / 10n ** BigInt(20 - decimals)
         const service = (gross * 5n + 999n) / 1000n
         expect(chargeAmount).toBe(formatUnits(gross, decimals))
@@ -176,7 +176,7 @@ const locking: ReadonlyArray<Case<Shop>> = [
   ),
   states(
     ['4.2 "The handling of an"'],
-    "decided: another amount, currency or chain is a 422 that says what would do (when it has expired is told elsewhere)",
+    "decided: another amount, currency or chain is a 422 that says what would be valid (an expired quote: another case)",
     Effect.gen(function* () {
       const { ask } = yield* Shop
       const { id: quoteId, toAmount } = yield* quote({ chain: "base" })

@@ -71,9 +71,9 @@ const refuseAll = Effect.gen(function* () {
         const { event, request } = yield* inbox.next("/hook", payment)
         const signedAt = Number(request.headers["webhook-timestamp"])
         sent.push({ id: event.id, body: request.body.toString("utf8"), signedAt })
-        const [told = expect.fail("no delivery")] = yield* attempted(sent.length)
-        statuses.push(told.status)
-        attempts = told.attempts
+        const [delivery = expect.fail("no delivery")] = yield* attempted(sent.length)
+        statuses.push(delivery.status)
+        attempts = delivery.attempts
       })
     )
   )
@@ -140,7 +140,7 @@ const retries: ReadonlyArray<Case<Retries>> = [
   ),
   states(
     ["6.2.4"],
-    "the fifth failed attempt marks it failed; the portal lists it, and tilld payments show tells of it",
+    "the fifth failed attempt marks it failed; the portal lists it, and tilld payments show reports it",
     Effect.gen(function* () {
       const { page, payment, shown, statuses } = yield* (yield* Retries).refused
       expect(statuses).toEqual(["pending", "pending", "pending", "pending", "failed", "failed"])
@@ -160,7 +160,7 @@ const retries: ReadonlyArray<Case<Retries>> = [
   )
 ]
 
-/** What becomes of events, one to each path of a receiver that answers as told. */
+/** The outcome of events, one to each path of a receiver that responds as `reply` says. */
 const answered = (
   paths: ReadonlyArray<string>,
   reply: (path: string) => ReceiverReply | Effect.Effect<ReceiverReply>

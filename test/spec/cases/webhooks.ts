@@ -5,7 +5,7 @@ import { verifySignature } from "../../../src/Sandbox/Receiver.ts"
 import { problemsIn } from "../../lib/api.ts"
 import { confirmations, pay } from "../../lib/daemon.ts"
 import { type Case, states } from "../Case.ts"
-import { create, Shop, type Told } from "../Shop.ts"
+import { create, type Outcome, Shop } from "../Shop.ts"
 import { isoTime } from "./payment.ts"
 
 const kinds = ["payment.created", "payment.detecting", "payment.confirmed", "payment.expired", "payment.failed"]
@@ -31,11 +31,11 @@ const isRefused = (field: string, ...values: ReadonlyArray<unknown>) =>
     }
   })
 
-const all = (told: ReadonlyArray<Told>) => told.flatMap(({ events }) => events)
+const all = (outcomes: ReadonlyArray<Outcome>) => outcomes.flatMap(({ events }) => events)
 
 const everything = Effect.gen(function* () {
   const { over, paid } = yield* Shop
-  return all([yield* paid, ...Object.values((yield* over).told)])
+  return all([yield* paid, ...Object.values((yield* over).outcomes)])
 })
 
 const only = (kind: string) => Effect.map(everything, (events) => events.filter(({ event }) => event.event === kind))
@@ -74,11 +74,11 @@ const event: ReadonlyArray<Case<Shop>> = [
       const { events, read } = yield* paid
       // Only reading a payment shows where its customer goes.
       expect(events.map(({ event }) => ({ ...event.data, redirectUrl: "https://shop.example/thanks" }))).toEqual(read)
-      for (const told of Object.values((yield* over).told)) {
-        const [created] = told.events
-        expect(created?.event.data).toEqual(told.created)
+      for (const outcome of Object.values((yield* over).outcomes)) {
+        const [created] = outcome.events
+        expect(created?.event.data).toEqual(outcome.created)
         // With the money that needs a person, as in answers.
-        expect(told.events.at(-1)?.event.data).toEqual(told.read.at(-1))
+        expect(outcome.events.at(-1)?.event.data).toEqual(outcome.read.at(-1))
       }
     })
   ),
@@ -235,7 +235,7 @@ const signed: ReadonlyArray<Case<Shop>> = [
   ),
   states(
     ["6.3.3"],
-    "whoever recomputes it takes what came, and rejects another body, another signature, another secret or none",
+    "recomputing it accepts what was delivered, and rejects another body, signature or secret, or none",
     Effect.gen(function* () {
       const { ownSecret, paid } = yield* Shop
       const [delivered] = (yield* paid).events
