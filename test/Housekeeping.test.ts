@@ -326,7 +326,7 @@ test("an account that comes to its quota is logged once at 80 %, once at 100 %, 
     Effect.gen(function* () {
       expect(yield* toldAt(799_999)).toEqual([])
       expect(yield* toldAt(800_000)).toEqual([expect.stringContaining("account default has used 80 % of its quota")])
-      // What goes and comes about the limit is no crossing.
+      // Moving back and forth around the limit is not a crossing.
       expect([yield* toldAt(790_000), yield* toldAt(810_000)]).toEqual([[], []])
       expect(yield* toldAt(1_000_000)).toEqual([expect.stringContaining("are refused with 507")])
       expect(yield* toldAt(1_100_000)).toEqual([])

@@ -46,7 +46,7 @@ it.live("a changed bit, another context, a cut or an unknown form opens nothing"
   )
 )
 
-it.live("the master key of the first start is the only one for ever", () =>
+it.live("the master key of the first start permanently stays the only one", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     const sealed = yield* Effect.provide(

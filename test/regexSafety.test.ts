@@ -7,7 +7,7 @@ import { root } from "./lib/tilld.ts"
 
 const places = join(root, "src")
 
-/** Regular expressions of the code whose time is not linear, and why nobody can use that. */
+/** Regular expressions of the code whose time is not linear, and why no one can use that. */
 const accepted: Readonly<Record<string, string>> = {
   "/-----BEGIN CERTIFICATE-----[\\s\\S]*?-----END CERTIFICATE-----/g": "the operator's own file",
   "/^```\\w*\\n([\\s\\S]*?)\\n```$/m": "this code's own text",

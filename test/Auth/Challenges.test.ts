@@ -12,7 +12,7 @@ it("a challenge is answered once, within five minutes, for the purpose that it w
   expect(challenges.answer(challenges.issue("sign in", 0), "sign in", 300_000)).toBe(false)
 })
 
-it("a text that this process did not make is no challenge", () => {
+it("a text that this process did not make is not a challenge", () => {
   const challenges = new Challenges()
   const foreign = new Challenges().issue("sign in", 0)
   const own = challenges.issue("sign in", 0)

@@ -78,7 +78,7 @@ describe("a key", () => {
     }).pipe(Effect.provide(auth))
   )
 
-  it.effect("stops working before its revocation returns, for ever", () =>
+  it.effect("permanently stops working before its revocation returns", () =>
     Effect.gen(function* () {
       const keys = yield* Keys
       const { key, record } = yield* keys.create(wanted)

@@ -4,7 +4,7 @@ import { type Claimant, knownPerson, PasswordQueue, strangerAt } from "../../src
 import { AccountId, PersonId } from "../../src/Domain/Ids.ts"
 import { networkOf, wideNetworkOf } from "../../src/Http/clientAddress.ts"
 
-/** Turns that anybody waits for. */
+/** Turns that anyone has to wait for. */
 const most = 30
 
 const person = (name: string, account?: string) => ({

@@ -43,12 +43,12 @@ describe("a request with a key that has a list of addresses", () => {
       const { headers, status } = yield* from("2001:db8::1")
       // The refused requests did not count.
       expect([status, headers["x-ratelimit-remaining"]]).toEqual([200, "47"])
-      // The proxy itself is no server of the shop's.
+      // The proxy itself is not one of the shop's servers.
       expect((yield* call("GET", "/v1/payments", { key })).status).toBe(403)
     }).pipe(Effect.provide(behindProxy))
   )
 
-  it.live("is a failed attempt of its network when it is refused, and delays nobody else", () =>
+  it.live("is a failed attempt of its network when it is refused, and delays no one else", () =>
     Effect.gen(function* () {
       const { call, newKey } = yield* TestApi
       const key = Redacted.value((yield* makeKey({ ips: ["192.0.2.1/32"] })).key)

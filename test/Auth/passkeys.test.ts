@@ -93,7 +93,7 @@ const registration = (challenge: string, id: Uint8Array, key: Uint8Array) => {
   })
 }
 
-/** Somebody with a session, who makes passkeys with an id and a key of so many bytes. */
+/** Someone with a session, who makes passkeys with an id and a key of so many bytes. */
 const maker = Effect.gen(function* () {
   const { person } = yield* makeLink({ name: "Ann", role: "viewer", account: shop })
   const visitor = { userAgent: "a", address: "192.0.2.1", network: "192.0.2.1", secret: undefined }

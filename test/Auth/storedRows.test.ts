@@ -136,7 +136,7 @@ it.scoped("every table is counted, capped, or not made by an account", () =>
     for (const { name } of yield* ofKind("table")) {
       const answers = [counted.has(name), name in capped, name in ofOthers]
       expect([name, answers.filter(Boolean).length]).toEqual([name, 1])
-      // What is counted once is not counted for ever.
+      // What is counted once is not counted again.
       const isTaken = triggers.some(({ sql, tbl_name }) => tbl_name === name && /AFTER DELETE ON/.test(sql))
       expect([name, isTaken]).toEqual([name, counted.has(name)])
     }

@@ -25,7 +25,7 @@ const contract = (n: number): string => `0x${n.toString(16).padStart(40, "c")}`
 export const usdc = contract(1)
 /** Known, and the wrong one. */
 export const bridged = contract(2)
-/** Anybody's. */
+/** Any address. */
 export const lookAlike = contract(3)
 
 export const withTokens = chainSettings({

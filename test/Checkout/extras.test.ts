@@ -27,7 +27,7 @@ it.each([
   ["underpaid", short, "open", undefined],
   ["underpaid", short, "refunded", "other"],
   ["underpaid", confirmed, "open", "other"],
-  // What is counted at the moment is no other money.
+  // What counts for the payment now is not reported as extra.
   ["unattributed", open, "open", undefined],
   ["unattributed", confirmed, "open", "other"],
   // No money at all, or not any more.

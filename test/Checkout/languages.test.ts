@@ -70,7 +70,7 @@ describe.each(languages)("what is said in %s", (language) => {
     for (const [path, text] of said) expect([path, namedIn(text)]).toEqual([path, namedIn(english.get(path))])
   })
 
-  it("is no empty text, and is said in that language", () => {
+  it("is not an empty text, and is said in that language", () => {
     for (const [, text] of said) expect(text.trim()).not.toBe("")
     const same = said.filter(([path, text]) => english.get(path) === text)
     if (language !== "en") expect(same.length).toBeLessThan(4)

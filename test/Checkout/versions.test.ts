@@ -16,7 +16,7 @@ import { withChains } from "../Payments/settling.ts"
 const ready = { chain: "base", mode: "test", ready: true, providers: [] } as const
 const unread = { ...ready, mode: "live", ready: false } as const
 
-/** Chains that nobody reads. The one of the payments says that it is read, and the live one with its name that it is not. */
+/** Chains that no one reads. The one of the payments says that it is read, and the live one with its name that it is not. */
 const chains = Layer.mock(Chains, {
   health: Effect.succeed([unread, ready]),
   exclusively: () => () => Effect.dieMessage("nothing is repaired here"),
@@ -80,7 +80,7 @@ test("an event of the payment shows at once, and the end closes the stream and w
   expect(open.size).toBe(0)
 })
 
-test("an event of another payment wakes nobody, and a sign of life comes every fifteen seconds", function* () {
+test("an event of another payment wakes no reader, and a keep-alive comes every fifteen seconds", function* () {
   const { next, waiting } = yield* follow
   yield* next
   yield* (yield* follow).publish

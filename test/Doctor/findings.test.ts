@@ -222,7 +222,7 @@ it.live("a port that something else listens on is named before the start that wo
   }).pipe(Effect.scoped)
 )
 
-it.scoped("of a database that was not read nobody says whether the master key opens it", () =>
+it.scoped("a database that was not read has no finding about its master key", () =>
   Effect.gen(function* () {
     const settings = testSettings(yield* temporaryDatabase)
     const source = { path: "", env: { TILLD_MASTER_KEY: Buffer.alloc(32, 1).toString("base64") } }

@@ -23,7 +23,7 @@ liveTest("fixed prices are fine for tests, and are warned of where real money is
   )
 })
 
-liveTest("a currency that nobody prices is a failure that says why, by each source", function* () {
+liveTest("a currency without a price is a failure that says why, by each source", function* () {
   const rates = { ...testRates(), sources: ["chainlink", "coinbase", "kraken"] as const }
   const found = yield* examine(rates, live)
   expect(Object.keys(found)).toHaveLength(9)

@@ -27,7 +27,7 @@ it("in a full queue the client with the most entries loses its newest, and adds 
   expect(drained(queue)).toEqual(["a0", "b3", "c4", "b5"])
 })
 
-it("a newcomer gets in even if everybody else has a single one", () => {
+it("a newcomer gets in even if everyone else has a single one", () => {
   const queue = filled(2, "a", "b")
   expect([queue.hasRoomFor("a"), queue.hasRoomFor("c")]).toEqual([false, true])
   expect(queue.add("c", "c2")).toBe("a0")

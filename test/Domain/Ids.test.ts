@@ -29,7 +29,7 @@ it("a checkout token begins with its time, differs from every other and shares n
   for (const token of [...tokens, newCheckoutToken(0)]) expect(Schema.is(CheckoutToken)(token)).toBe(true)
 })
 
-it("an event's id is the same each time it is made, begins as its payment's does, and is no other event's", () => {
+it("an event's id is the same each time it is made, begins as its payment's does, and differs from every other event's", () => {
   const [one, other] = [newPaymentId(0), newPaymentId(0)]
   const made = () =>
     [one, other].flatMap((payment) =>

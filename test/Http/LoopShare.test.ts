@@ -48,7 +48,7 @@ describe("the share of requests without a key", () => {
       })
     ))
 
-  it("is used up to that: nobody waits while there is time", () => {
+  it("is used up to that: no client waits while there is time", () => {
     const share = new LoopShare<string>(0, 0)
     expect(share.mayRun(0, 0)).toBe(true)
     share.spent(stranger("a"), 60)
@@ -60,7 +60,7 @@ describe("the share of requests without a key", () => {
     expect(share.mayRun(150, 50)).toBe(true)
   })
 
-  it("lets nobody who is known wait for what strangers have used up, until they have had their own part", () => {
+  it("lets no known client wait for what strangers have used up, until it has had its own part", () => {
     const known: Sharer = { name: "known", weight: 100 }
     const share = new LoopShare<string>(0, 0)
     share.start(stranger("a"))
@@ -85,7 +85,7 @@ describe("the share of requests without a key", () => {
     expect(share.mayRun(60_000, 0)).toBe(false)
   })
 
-  it("gives everybody their turn, and nobody a second one before it", () =>
+  it("gives every client its turn, and none a second one before it", () =>
     fc.assert(
       fc.property(owners, owners, (before, after) => {
         const share = new LoopShare<string>(0, 0)
@@ -126,7 +126,7 @@ describe("the share of requests without a key", () => {
     ).toHaveLength(5)
   })
 
-  it("is by weight: somebody who is known goes on while hundreds of strangers ask for all they get", () => {
+  it("is by weight: a known client goes on while hundreds of strangers ask for all they get", () => {
     const share = new LoopShare<string>(0, 0)
     const known = { name: "known", weight: 100 }
     const served: Array<string | undefined> = []

@@ -273,7 +273,7 @@ it.scoped("behind a proxy, refusals of one client delay no other's", () =>
     for (let i = 0; i < 10; i++) yield* (yield* send("203.0.113.9")).received(/^HTTP\/1.1 431 /)
     yield* send("203.0.113.9")
     yield* (yield* send("203.0.113.10")).received(/^HTTP\/1.1 431 /)
-    // What could not be parsed is nobody's, and would be everybody's.
+    // A request that could not be parsed belongs to no client, and would count for all of them.
     const nobody = Effect.tap(dial(address), ({ write }) => write("EHLO localhost\r\n"))
     for (let i = 0; i < 12; i++) yield* (yield* nobody).received(/^HTTP\/1.1 400 /)
     yield* TestClock.adjust("10 seconds")

@@ -171,7 +171,7 @@ it.scoped("unread responses of one client are limited in bytes, without effect o
   })
 )
 
-it.scoped("a streamed file that breaks off is cut off, so that nobody takes a part for all; an event stream ends", () =>
+it.scoped("a streamed file that breaks off is cut off, so that a part cannot pass for the whole; an event stream ends", () =>
   Effect.gen(function* () {
     const rest = Stream.concat(Stream.make("first half,"), Stream.die("the store is gone"))
     const bodyOf = (type: string) =>

@@ -129,7 +129,7 @@ it.scoped("no text in an event ends it early, and only a message without data sa
   })
 )
 
-it.scoped("half a message when the connection ends is no message, and comes again whole", () =>
+it.scoped("half a message when the connection ends is not a message, and comes again whole", () =>
   Effect.gen(function* () {
     const { asked, heard, lost } = yield* followed
     const first = yield* asked
@@ -169,7 +169,7 @@ it.scoped("what may be otherwise in a moment is asked again, and a refusal is th
   })
 )
 
-it.scoped("kinds of events are asked for by name, and without a name those that the server has for everybody", () =>
+it.scoped("kinds of events are asked for by name, and without a name those that the server has for everyone", () =>
   Effect.gen(function* () {
     expect((yield* (yield* followed).asked).path).toBe("/v1/events/stream")
     const { asked } = yield* following(["payment.updated", "payment.failed"])

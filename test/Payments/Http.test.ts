@@ -26,7 +26,7 @@ const order = (fields: Record<string, unknown> = {}) => {
   return { merchantRef: `order ${orders}`, amount: "1000000", currency: "USDC", chain: "base", ...fields }
 }
 
-/** Somebody with a key, and payments that are asked for with it. */
+/** Someone with a key, and payments that are asked for with it. */
 const merchant = (mode?: Mode) =>
   Effect.gen(function* () {
     const api = yield* TestApi
@@ -145,7 +145,7 @@ liveSuite(app, "payments over HTTP", (test, it) => {
     expect(answer.text).not.toContain(secret)
   })
 
-  test("a body that is no object, and one with thousands of faults, are answered briefly", function* () {
+  test("a body that is not an object, and one with thousands of faults, are answered briefly", function* () {
     const { create } = yield* merchant()
     for (const json of [[], null, "text", 5, true]) {
       const answer = yield* create(json)

@@ -167,7 +167,7 @@ test("nothing ends before a balance reconciliation past the deadline", function*
   expect(yield* after(payment, { head, checked: lastOnTime + 1 })).toBe("expired")
 })
 
-test("enough only with money that nobody can attribute: stays detecting, with an exception, until attributed", function* () {
+test("enough only with unattributed money: stays detecting, with an exception, until attributed", function* () {
   const payment = yield* start
   const unattributed: DatedTransfer = { ...transfer(120, 1000n), position: "unattributed", txHash: undefined }
   yield* scanTo(lastOnTime + 500, unattributed)

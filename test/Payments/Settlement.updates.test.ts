@@ -38,7 +38,7 @@ const received = Effect.gen(function* () {
   )
 })
 
-test("a further part is an event for the endpoints that name it, and for nobody else", function* () {
+test("a further part is an event for the endpoints that name it, and for no one else", function* () {
   const payment = yield* shop
   yield* scanTo(110, transfer(110, 400n))
   yield* scanTo(111, transfer(111, 300n))

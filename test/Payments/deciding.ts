@@ -79,7 +79,7 @@ export const start = Effect.zipRight(
   startPayment
 )
 
-/** What is over a transfer whose transaction nobody found. */
+/** The fields of a transfer whose transaction was not found. */
 export const unattributed = { position: "unattributed", txHash: undefined } as const
 
 export const look = (id: PaymentId) =>

@@ -74,7 +74,7 @@ test("dust: a hundred transfers below the floor are one sum, and count", functio
   expect(yield* sums).toEqual(["paying 100 999000 USDC"])
   expect(yield* settled(payment)).toBe(1)
   expect(yield* received(payment)).toBe("detecting 999000")
-  // What is missing now is a thousandth: to bring that is no dust.
+  // What is missing now is a thousandth: to bring that is not dust.
   yield* tick({ head: 120, transfers: [token(120, 999n)] })
   expect(yield* settled(payment)).toBe(2)
   yield* tick({ head: 121, transfers: dust(121, 1) })

@@ -24,7 +24,7 @@ it.scoped(
       const writer = yield* Writer
       const statuses: Array<string | undefined> = []
       for (const head of [375, 376, 377, 378, 379]) {
-        // Nobody looks often once it is over.
+        // No one looks often once it is over.
         if (statuses.some((status) => status !== "pending")) break
         if (head > 375) chain.mine()
         for (let i = 0; i < 2; i++) yield* second

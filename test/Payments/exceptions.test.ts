@@ -301,7 +301,7 @@ describe("the wrong money", () => {
     const astray = receipt("0xb", 200, 7n, { chain: "optimism" })
     const gasThere = receipt("0xgas", after, 5n, { ...native, chain: "optimism" })
     expect(found(confirmed(), paid, astray, gasThere)).toEqual(["wrong_chain 7 0xb"])
-    // Where there is no token, there is nothing to collect: it is money that somebody has sent.
+    // Without a token there is nothing to collect: the money was sent by someone.
     expect(found(confirmed(), paid, gasThere)).toEqual(["wrong_chain 5 0xgas"])
     const matic = receipt("0xgas", after, 5n, { chain: "polygon", currency: "MATIC" })
     expect(found(confirmed(), paid, matic)).toEqual(["wrong_chain 5 0xgas"])
@@ -356,7 +356,7 @@ describe("the wrong money", () => {
       const later = receipt("0xa", block, 1n)
       expect(found(expired, receipt("0xb", after, 5n, native), later)).toContain("wrong_token 5 0xb")
     }
-    // Somebody else's dust and money without evidence are nothing to collect.
+    // Dust of others and unverified money are not collectable.
     const dust = receipt("0xa", 101, 1n, { currency: "USDT", dust: "stray" })
     const claimed = receipt("0xa", 101, 1n, { currency: "USDT", corroborated: false })
     expect(found(expired, dust, receipt("0xb", after, 5n, native))).toContain("wrong_token 5 0xb")
@@ -397,7 +397,7 @@ describe("the wrong money", () => {
     expect(exception).toMatchObject({ kind: "unattributed", amount: 5n, key: "unattributed:base:block 107:ETH" })
   })
 
-  it("money older than the payment, and money of an orphaned block, is no exception", () => {
+  it("money older than the payment, and money of an orphaned block, is not an exception", () => {
     expect(found(payment(), receipt("0xa", 100, 5n, { currency: "USDT" }), receipt("0xb", 90, 1000n))).toEqual([])
     expect(found(payment(), receipt("0xa", 101, 5n, { currency: "USDT", canonical: false }))).toEqual([])
     expect(found(payment({ createdHead: undefined }), receipt("0xa", 101, 5n, { currency: "USDT" }))).toEqual([])

@@ -6,7 +6,7 @@ import { payment, receipt } from "./machine.ts"
 
 const it_ = payment({ currency: "ETH" })
 const openedAt = it_.createdAt + 60_000
-/** Money that nobody could attribute, up to block 120, and that was sent back. */
+/** Unattributed money, up to block 120, that was sent back. */
 const sentBack: PaymentException = {
   sequence: 1,
   id: "exc_1",
@@ -49,7 +49,7 @@ describe("refunded money without a transaction", () => {
     expect(amounts([attributed(300n), attributed(900n, { txHash: "0xb" })])).toEqual([500n])
   })
 
-  it("is decided on anew where it is more by now, for what is more", () => {
+  it("is decided again where it has grown, for the difference", () => {
     expect(amounts([unattributed(701n), attributed(5n)])).toEqual([1n, 5n])
   })
 
@@ -67,7 +67,7 @@ describe("refunded money without a transaction", () => {
     expect(withoutSentBack([other, attributed(700n)], [sentBack])).toEqual([other])
   })
 
-  it("is of the newest blocks: money of an earlier interval that nobody decided on stays (issue 14 row 10)", () => {
+  it("is of the newest blocks: money of an earlier interval that no one decided on stays (issue 14 row 10)", () => {
     const earlier = attributed(700n, { blockNumber: 105, position: "call:0xb", txHash: "0xb" })
     expect(withoutSentBack([earlier, attributed(700n)], [sentBack])).toEqual([earlier])
   })
@@ -109,7 +109,7 @@ describe("refunded money of a transaction", () => {
     expect(rest([other, attributed(700n)])).toEqual([5n])
   })
 
-  it("is there as long as nobody has sent it back, and is none of what a reorg took", () => {
+  it("stays open until it is sent back, and excludes what a reorg removed", () => {
     expect(rest([attributed(700n)], { ...repaid, sentBack: 0n })).toEqual([700n])
     expect(rest([attributed(700n)], { ...repaid, kind: "late" })).toEqual([])
     expect(rest([attributed(700n)], { ...repaid, kind: "reorged" })).toEqual([700n])

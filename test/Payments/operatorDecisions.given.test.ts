@@ -112,7 +112,7 @@ test("accept: the payment ended when it was accepted; on-time money that was kno
   expect((yield* look(id)).exceptions).toContain("open overpaid 30")
 })
 
-test("accept: a payment that a reorg undid is confirmed anew, by the money that came back", function* () {
+test("accept: a payment that a reorg undid is confirmed again, by the money that came back", function* () {
   const { id } = yield* start
   yield* scanTo(130, transfer(120, 1000n))
   yield* tick({ head: 131, ancestor: 119, finalized: 118 })

@@ -125,7 +125,7 @@ const readsFew = Effect.gen(function* () {
 })
 
 layer(tempStore)("a page of payments is one search of one index, with any filters and any cursor", (it) => {
-  // A plan can follow the number of rows by these tables alone, and they are there once somebody runs ANALYZE.
+  // A plan can follow the number of rows by these tables alone, and they are there once someone runs ANALYZE.
   const statistics = Effect.flatMap(Reader, (reader) =>
     reader.all<{ name: string }>("SELECT name FROM sqlite_schema WHERE name LIKE 'sqlite_stat%' ORDER BY name")
   )

@@ -198,7 +198,7 @@ test("refunded: refunded money that was paid again does not replace orphaned mon
   yield* scanTo(130, transfer(110, 1000n), transfer(120, 1000n))
   expect((yield* look(id)).exceptions).toEqual(["open overpaid 1000"])
   yield* refunded(id)
-  // A branch on which the second one came first opens nothing anew.
+  // A branch on which the second one came first opens nothing again.
   const again = [transfer(120, 1000n), { ...transfer(125, 1000n), txHash: "0xt110" }]
   yield* tick({ head: 131, ancestor: 105, finalized: 104, transfers: again })
   expect((yield* look(id)).exceptions).toEqual(["refunded overpaid 1000"])
@@ -237,7 +237,7 @@ it.scoped.each(["after", "before"])(
 it.scoped.each([
   ["refunded", (id: string) => Effect.asVoid(refundException(id, undefined, undefined, {}))],
   ["accepted", (id: string) => Effect.asVoid(acceptException(id, undefined, {}))]
-] as const)("money of a lost payment that was %s is no new matter when its transaction turns up", ([outcome, decide]) =>
+] as const)("money of a lost payment that was %s is not a new matter when its transaction turns up", ([outcome, decide]) =>
   Effect.gen(function* () {
     yield* start
     const address = lost.toLowerCase()

@@ -51,7 +51,7 @@ describe("a confirmed payment that a reorg undid", () => {
     ["it came back", [{ txHash: "0xt101" }]],
     ["another transaction pays", [{ txHash: "0xother", blockNumber: 103 }]],
     [
-      "nobody can tell which transaction brought it again",
+      "it cannot be determined which transaction brought it again",
       [{ txHash: undefined, position: "unattributed", blockNumber: 103 }]
     ]
   ])("stays confirmed: %s", (_, others) => {
@@ -120,7 +120,7 @@ describe("a confirmed payment that a reorg undid", () => {
     expect(undo(confirmed, [gone, lower], scanned(400, { finalized: 300 }))).toBeUndefined()
   })
 
-  // Coins that were mined again inside a contract are known to nobody before balances are compared.
+  // Coins that were mined again inside a contract are unknown until balances are compared.
   it.each([
     ["ETH", undefined, undefined],
     ["ETH", 101 + 4 * confirmations - 1, undefined],

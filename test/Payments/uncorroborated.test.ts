@@ -131,7 +131,7 @@ test("a reorg that mines its money again neither closes an exception, nor lets i
   expect(yield* exceptions(payment)).toEqual(["open overpaid 900 0xt135"])
   yield* tick({ head: 141, ancestor: 136 })
   expect(yield* exceptions(payment)).toEqual(["gone overpaid 900 0xt135"])
-  // What is gone is opened anew by nothing less than what opens anything.
+  // A removed exception is opened again only by what would open a new one.
   yield* tick({ head: 142, transfers: [again(142, 900n)], corroborated: false })
   expect(yield* exceptions(payment)).toEqual(["gone overpaid 900 0xt135"])
 })

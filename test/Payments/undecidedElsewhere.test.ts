@@ -86,7 +86,7 @@ describe("what is undecided on another chain", () => {
     ])
   })
 
-  test("holds no price by new transfers, one a block, for as long as somebody sends them", function* () {
+  test("holds no price by new transfers, one a block, for as long as someone sends them", function* () {
     const payment = yield* startBeside
     for (let second = 250; second <= longest + 1; second += 20) yield* elsewhereAt(second, usdcElsewhere(second, 1n))
     yield* elsewhereAt(longest + 1, usdcElsewhere(longest + 1, 1n))
@@ -141,7 +141,7 @@ describe("what is undecided on another chain", () => {
     expect([yield* stateOf(payment), yield* exceptions(payment)]).toEqual(["expired", ["open wrong_chain 7 0xt250"]])
   })
 
-  test("that was accepted or sent back is no other exception once a second provider has it", function* () {
+  test("that was accepted or sent back is not another exception once a second provider has it", function* () {
     const payment = yield* endedBeside
     yield* acceptException(yield* onlyException(payment), undefined, {})
     expect(yield* stateOf(payment)).toBe("confirmed")
@@ -169,7 +169,7 @@ describe("on the payment's own chain what is undecided", () => {
     expect(yield* stateOf(payment)).toBe("pending")
     const writer = yield* Writer
     yield* writer.write(CorroborationRepo.setCorroborated(network, usdcElsewhere(119, 5n)))
-    // Somebody sends one in each block: the newest ones are always undecided.
+    // Someone sends one in each block: the newest ones are always undecided.
     const late = usdcElsewhere(longest + 1, 1n)
     yield* tick({ head: longest + 2, transfers: [late], corroborated: false })
     expect(yield* stateOf(payment)).toBe("failed: wrong_token")

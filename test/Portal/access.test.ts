@@ -155,7 +155,7 @@ test("a role does what it may, and gets a message where it may not", function* (
   expect(yield* admin.post(`${shop}/health`)).toMatchObject({ status: 405, headers: { allow: "GET" } })
 })
 
-test("somebody disabled is out at once", function* () {
+test("someone disabled is out at once", function* () {
   const { enter, visitor } = yield* portal
   const ada = yield* enter({ name: "Ada" })
   const link = yield* newLink({ name: "Ada" })

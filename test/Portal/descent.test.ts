@@ -54,7 +54,7 @@ test("a name that is there is not invited, one's own least of all: no link is ma
   yield* grace.post(`${shop}/people/${disabled}/disable`)
   expect((yield* grace.post(`${shop}/people`, { name: "Vera", role: "viewer" })).text).toContain("press Enable")
   expect(yield* rows("SELECT name FROM people ORDER BY name")).toEqual([{ name: "Grace" }, { name: "Vera" }])
-  // The same name of another account is somebody else.
+  // The same name of another account is someone else.
   const root = yield* enter({ name: "Root" })
   expect((yield* root.post("/portal/a/default/test/people", { name: "Grace", role: "admin" })).status).toBe(200)
 })
@@ -232,7 +232,7 @@ for (const act of ["a new password", "ending all other sessions"] as const) {
   })
 }
 
-test("a first password locks nobody out who was just invited, and after a week no act does", function* () {
+test("a first password locks no one out who was just invited, and after a week no act does", function* () {
   const { enter, visitor } = yield* portal
   const grace = yield* enter({ account: "shop", name: "Grace" })
   const vera = visitor()

@@ -21,7 +21,7 @@ const attempt = (url: string, address: string, fields: typeof ada) =>
   )
 
 liveSuite(app, "a flood of passwords", (test) => {
-  test("from three hundred addresses refuses nobody who has signed in from their network", function* () {
+  test("from three hundred addresses refuses no one who has signed in from their network", function* () {
     const { host, port } = yield* TestApi
     const url = `http://${host}:${port}`
     yield* Effect.flatMap(signIn({ host, port }), (visitor) => visitor.post(`${me}/password`, ada))

@@ -76,7 +76,7 @@ liveSuite(portalApp, "API keys in the portal", (test, it) => {
     expect(again.text).not.toContain(next)
     const other = yield* admin.post(`${path}/roll`, { overlap: "1h", to: newApiKeyId() })
     expect(other).toMatchObject({ status: 409, text: expect.stringContaining("This key has ended") })
-    // The id of a key that there is, in a form that somebody wrote.
+    // The id of an existing key, in a forged form.
     const taken = yield* admin.post(`${base}/keys/${to}/roll`, { overlap: "1h", to })
     expect(taken).toMatchObject({ status: 409, text: expect.stringContaining("This form has been used") })
     expect((yield* admin.get(path)).text).toContain("127.0.0.1/32, ::1/128")

@@ -22,7 +22,7 @@ export const shop = testApp({
 
 export const home = "/portal/a/default/test"
 
-/** Somebody who is signed in; an operator unless a role and an account are given. */
+/** Someone who is signed in; an operator unless a role and an account are given. */
 export const somebody = (who: Who = {}) => Effect.flatMap(TestApi, (api) => signIn(api, who))
 export const viewer = somebody({ role: "viewer", account: "default", name: "Vera" })
 export const admin = somebody({ role: "admin", account: "default", name: "Ada" })

@@ -69,7 +69,7 @@ test("a wrong name and a wrong password have the same answer", function* () {
   expect(disabled).toMatchObject({ status: 403, text: wrongPassword.text })
 })
 
-test("a short password, a name that is none, and somebody else's name are refused with what was typed", function* () {
+test("a short password, a name that is none, and someone else's name are refused with what was typed", function* () {
   const { enter } = yield* portal
   yield* setPassword(yield* enter({ name: "Ada" }), "ada")
   const eve = yield* enter({ name: "Eve" })
@@ -82,7 +82,7 @@ test("a short password, a name that is none, and somebody else's name are refuse
   expect(yield* rows("SELECT * FROM passwords")).toHaveLength(1)
 })
 
-test("an attempt with the old password that waits while it is changed signs nobody in", function* () {
+test("an attempt with the old password that waits while it is changed signs no one in", function* () {
   const { enter, visitor } = yield* portal
   const ada = yield* enter()
   yield* setPassword(ada, "ada")
@@ -97,7 +97,7 @@ test("an attempt with the old password that waits while it is changed signs nobo
   expect(yield* rows("SELECT id FROM sessions")).toHaveLength(1)
 })
 
-test("a password that was removed signs nobody in", function* () {
+test("a password that was removed signs no one in", function* () {
   const { enter, visitor } = yield* portal
   const ada = yield* enter()
   yield* setPassword(ada, "ada")
@@ -109,10 +109,10 @@ test("a password that was removed signs nobody in", function* () {
 const fiveFailures = (visitor: Visitor) =>
   Effect.replicateEffect(visitor.post(`/portal/login/${"a".repeat(43)}`), 5, { discard: true })
 
-test("guesses of a network are held before they are hashed, one after the other, and nobody else's password", function* () {
+test("guesses of a network are held before they are hashed, one after the other, and no one else's password", function* () {
   const { enter, visitor } = yield* portal
   yield* setPassword(yield* enter(), "ada")
-  // From the network that she has signed in from, too, and by names that are nobody's.
+  // Also from the network that she has signed in from, and with unknown names.
   yield* fiveFailures(visitor())
   const hashes = yield* scryptCalls
   const guesses = yield* Effect.replicateEffect(Effect.fork(signInAs(visitor(), "adb", "wrong wrong wrong")), 2)
@@ -169,7 +169,7 @@ test("a refused password is in the audit log once a network, and an unknown name
   )
 })
 
-test("a name that somebody of another account has can be taken, and each signs in to their own", function* () {
+test("a name that someone of another account has can be taken, and each signs in to their own", function* () {
   const { enter, visitor } = yield* portal
   yield* setPassword(yield* enter({ name: "Ada" }), "ada")
   const sue = yield* enter({ name: "Sue", account: "shop" })
@@ -256,7 +256,7 @@ test("sessions are listed, and ended one by one or all others at once", function
   expect((yield* three.get(me)).status).toBe(303)
   expect((yield* one.get(me)).status).toBe(200)
 
-  // Somebody else's session is not theirs to end, and what ended nothing has no row.
+  // Someone else's session is not theirs to end, and what ended nothing has no row.
   const ended = rows("SELECT act FROM audit WHERE act LIKE 'portal session revoke%'")
   const eve = yield* enter({ name: "Eve" })
   for (const { id } of yield* rows<{ id: string }>("SELECT id FROM sessions")) {

@@ -135,7 +135,7 @@ liveSuite(shop, "the portal's payments", (test) => {
     for (const path of [`/payments/${id}`, "/payments", "/exceptions", ""]) {
       const { status, text } = yield* vera.get(`${home}${path}`)
       expect(status).toBe(200)
-      // Signing out is everybody's.
+      // Everyone can sign out.
       expect([path, text.match(/<form method="post"/g)?.length]).toEqual([path, 1])
       expect(text).not.toContain("/payments/new")
     }
@@ -285,7 +285,7 @@ liveSuite(shop, "the portal's export of payments", (test) => {
     expect((yield* ada.get(`${home}/payments.csv?status=paid`)).status).toBe(400)
   })
 
-  test("ends with the store's failure, so that nobody takes a part of it for all", function* () {
+  test("ends with the store's failure, so that a part cannot pass for the whole", function* () {
     const page = Array.from({ length: 500 }, (_, n) => `${n}`)
     const pieces = csvPieces({ n: (row: string) => row }, (after) =>
       after === undefined ? Effect.succeed(page) : new StoreUnavailable({ code: "SQLITE_IOERR", message: "" })

@@ -12,7 +12,7 @@ const named = (name: string) => rows<{ id: string; role: string }>("SELECT id, r
 
 const linkIn = (text: string) => /\/portal\/login\/[\w-]{43}/.exec(text)?.[0] ?? "no link"
 
-test("an admin invites a viewer by a link that is shown once, and sees nobody else's people", function* () {
+test("an admin invites a viewer by a link that is shown once, and sees no one else's people", function* () {
   const { enter, visitor } = yield* portal
   yield* enter({ name: "Root" })
   const grace = yield* enter({ account: "shop", name: "Grace" })
@@ -33,7 +33,7 @@ test("an admin invites a viewer by a link that is shown once, and sees nobody el
   expect(acts[0]?.detail).not.toContain(linkIn(invited.text).slice(-43))
 })
 
-test("an admin makes no operator, and acts on nobody of another account, on no operator, and not on themself; an operator on all, for their account's log", function* () {
+test("an admin makes no operator, and acts on no person of another account, no operator, and not on themself; an operator on all, for their account's log", function* () {
   const { enter } = yield* portal
   const root = yield* enter({ name: "Root" })
   const grace = yield* enter({ account: "shop", name: "Grace" })
@@ -73,7 +73,7 @@ test("an account has so many people, and one more has room once one is disabled"
   expect((yield* invite()).status).toBe(200)
 })
 
-test("an account that has used up its quota invites nobody", function* () {
+test("an account that has used up its quota invites no one", function* () {
   const { enter } = yield* portal
   const grace = yield* enter({ account: "shop", name: "Grace" })
   const invite = () => grace.post(`${shop}/people`, { name: "Vera", role: "viewer" })

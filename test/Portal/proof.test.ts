@@ -79,7 +79,7 @@ test("is asked for once the form is in order, and the act is carried out only wi
   expect(yield* done).toHaveLength(1)
 })
 
-test("somebody else's link proves nothing, and stays unused", function* () {
+test("someone else's link proves nothing, and stays unused", function* () {
   const { enter, visitor } = yield* portal
   const ada = yield* enter({ name: "Ada" })
   yield* TestClock.adjust("1 hour")

@@ -7,7 +7,7 @@ import { execute } from "../lib/store.ts"
 
 const usdc = { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 6 } as const
 
-// 192.0.2.0/24 is for documentation: nobody is called, and no dispatcher runs.
+// 192.0.2.0/24 is for documentation: no one is called, and no dispatcher runs.
 export const portalApp = testApp({
   chains: [testChain({ chain: "base", tokens: [usdc] })],
   webhooks: testWebhooks({ allowTargets: ["192.0.2.0/24"] })

@@ -11,7 +11,7 @@ import { liveSuite } from "../lib/scopedTest.ts"
 import { testSettings } from "../lib/settings.ts"
 import { execute, rows } from "../lib/store.ts"
 
-/** A port that nobody listens at: passkeys are for one origin, which the configuration names. */
+/** A port that no one listens at: passkeys are for one origin, which the configuration names. */
 const freePort = Effect.async<number>((resume) => {
   const server = createServer().listen(0, "127.0.0.1", () => {
     const address = server.address()
@@ -98,7 +98,7 @@ liveSuite(app, "the portal in a browser", (test) => {
     expect(strayed).toEqual([])
   })
 
-  test("a passkey that does not verify its user signs nobody in", function* () {
+  test("a passkey that does not verify its user signs no one in", function* () {
     const { go, page } = yield* at("Grace")
     yield* Effect.promise(async () => {
       const { cdp, id } = await authenticator(page)

@@ -66,7 +66,7 @@ test("a link works for ten minutes", function* () {
   expect(refused).toMatchObject({ status: 410, text: expect.stringContaining("has expired") })
 })
 
-test("a text that is no link signs nobody in, and leaves no row in the audit log", function* () {
+test("a text that is not a link signs no one in, and leaves no row in the audit log", function* () {
   const { visitor } = yield* portal
   for (const token of ["x", "a".repeat(43), "%00", ""]) {
     expect((yield* visitor().post(`/portal/login/${token}`)).status).toBe(404)

@@ -77,7 +77,7 @@ liveSuite(sandbox, "the portal simulates", (test) => {
     expect(wrong.text).toContain("Payment must be the id of a payment of this account, in test mode")
     expect(wrong.text).toContain('value="pay_&lt;b>"')
     expect(wrong.text).toMatch(/<option value="more" selected/)
-    // A public test network's money is nobody's to spend.
+    // The money of a public test network cannot be spent here.
     expect((yield* visitor.get(`${home}/simulate`)).text).not.toContain("optimism")
     const publicOne = yield* makePayment({ chain: "optimism", currency: "ETH" })
     const refused = yield* visitor.post(`${home}/simulate/pay`, { payment: publicOne.id, scenario: "all" })

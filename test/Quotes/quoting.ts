@@ -15,7 +15,7 @@ export const owner = { account: AccountId.make("shop"), mode: "test" } as const
 export const other = { account: AccountId.make("other"), mode: "test" } as const
 const gwei = 10n ** 9n
 
-/** Gas costs 10 gwei on every chain but polygon, where nobody knows, and arbitrum, where it is a lie. */
+/** Gas costs 10 gwei on every chain but polygon, where it is unknown, and arbitrum, where it is false. */
 export const chains = Layer.mock(Chains, {
   behind: () => 0,
   wake: () => {},

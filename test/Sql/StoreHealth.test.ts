@@ -27,7 +27,7 @@ const watched = Effect.gen(function* () {
   }
 })
 
-/** What somebody does to a file under the daemon, and what undoes it. */
+/** Damage to a file under the daemon, and its repair. */
 const harms: ReadonlyArray<
   readonly [what: string, text: string, harm: (path: string) => void, undo?: (path: string) => void]
 > = [
@@ -89,7 +89,7 @@ describe("a database that is", () => {
   )
 })
 
-it.scoped("a damaged page that anybody reads ends the worker, and with it the process", () =>
+it.scoped("reading a damaged page ends the worker, and with it the process", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     yield* Effect.provide(Effect.void, Sql.layer(path))
@@ -107,7 +107,7 @@ it.scoped("a damaged page that anybody reads ends the worker, and with it the pr
 )
 
 it.scoped(
-  "a store that is full is not ready, and is again with the first write that succeeds, which nobody has to ask for",
+  "a store that is full is not ready, and is ready again with the first write that succeeds, without a request for one",
   () =>
     Effect.gen(function* () {
       const { look, ready, services } = yield* watched

@@ -49,7 +49,7 @@ it("a line that a full disk took in part is not continued by the next one", () =
   expect(sink).toMatchObject({ dropped: 2, failure: undefined })
 })
 
-it.scopedLive("a reader that stops holds nobody up; when it goes on it gets what waited, in order", () =>
+it.scopedLive("a reader that stops blocks no writer; when it goes on it gets the waiting lines, in order", () =>
   Effect.gen(function* () {
     const path = join(yield* temporaryFolder, "pipe")
     execFileSync("mkfifo", [path])

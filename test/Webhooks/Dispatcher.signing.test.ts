@@ -49,7 +49,7 @@ it.scoped("a retry is signed with the secret of its own time", () => {
   })
 })
 
-it.scoped("a secret that does not open fails its own attempts, with a remedy in the log, and nobody else's", () => {
+it.scoped("a secret that cannot be decrypted fails only its own attempts, with a remedy in the log", () => {
   const client = scripted({})
   const logged: Array<string> = []
   const log = Logger.make(({ logLevel, message }) => {

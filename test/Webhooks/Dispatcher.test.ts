@@ -76,7 +76,7 @@ it.scoped("a delivery whose sixth attempt succeeds is delivered, although it had
   })
 })
 
-it.scoped("one target's first attempts keep the order of a payment's events; retries hold nobody", () =>
+it.scoped("one target's first attempts keep the order of a payment's events; retries delay no other delivery", () =>
   Effect.gen(function* () {
     const gate = yield* Deferred.make<AttemptOutcome>()
     const client = scripted({ [a]: Deferred.await(gate) })

@@ -19,7 +19,7 @@ const endpoint = (fields: Record<string, unknown> = {}) => ({
 const kinds =
   "must be payment.created, payment.detecting, payment.confirmed, payment.expired, payment.failed, payment.updated or payment.exception"
 
-// 192.0.2.0/24 is for documentation: nobody is called.
+// 192.0.2.0/24 is for documentation: no one is called.
 const app = testApp({ webhooks: testWebhooks({ allowTargets: ["192.0.2.0/24"] }) })
 
 /** What each operation that administers is done with, in this order, and what the log has of it. */

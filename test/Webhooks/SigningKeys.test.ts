@@ -89,7 +89,7 @@ it.scoped(
       const { secret: third, until } = yield* rotate("0 seconds")
       expect(until).toBeUndefined()
       expect(yield* signers({ first, second, third })).toEqual({ exact: "third", standard: ["third"] })
-      // The overlap that was ended holds up nobody.
+      // The overlap that was ended blocks no further one.
       const { secret: fourth } = yield* rotate("1 hour")
       expect(yield* signers({ third, fourth })).toEqual({ exact: "third", standard: ["fourth", "third"] })
       yield* TestClock.adjust("1 hour")

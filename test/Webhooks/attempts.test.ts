@@ -6,7 +6,7 @@ import { inTransaction } from "../lib/store.ts"
 import { attempts } from "../lib/webhooks.ts"
 import { a, idOf, onStore, publishMany } from "./endpoints.ts"
 
-/** Stores an attempt of the first delivery, as one of the schedule or one that somebody asked for. */
+/** Stores an attempt of the first delivery, as one of the schedule or one that someone asked for. */
 const record = (bodyStart: string, made: number, isRedelivery = false) => {
   const times = { startedAt: 0, endedAt: 1 }
   const outcome = { status: 500, address: "x".repeat(500), bodyStart }

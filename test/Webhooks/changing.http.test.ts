@@ -6,7 +6,7 @@ import { testWebhooks } from "../lib/settings.ts"
 const secret = "whsec_0123456789abcdef"
 const next = "whsec_fedcba9876543210"
 
-// 192.0.2.0/24 is for documentation: nobody is called.
+// 192.0.2.0/24 is for documentation: no one is called.
 const app = testApp({
   webhooks: testWebhooks({ allowTargets: ["192.0.2.0/24"] })
 })

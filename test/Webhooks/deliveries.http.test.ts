@@ -6,7 +6,7 @@ import { testChain, testWebhooks } from "../lib/settings.ts"
 
 const usdc = { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 6 } as const
 
-// 192.0.2.0/24 is for documentation: nobody is called, and no dispatcher runs.
+// 192.0.2.0/24 is for documentation: no one is called, and no dispatcher runs.
 const app = testApp({
   chains: [testChain({ chain: "base", tokens: [usdc] })],
   webhooks: testWebhooks({ allowTargets: ["192.0.2.0/24"] })
@@ -145,7 +145,7 @@ layer(app, { excludeTestServices: true })("deliveries over HTTP", (it) => {
     })
   )
 
-  it.effect("nobody sees or sends what belongs to another account or the other mode", () =>
+  it.effect("no one sees or sends what belongs to another account or the other mode", () =>
     Effect.gen(function* () {
       const mine = yield* shop(1)
       const theirs = yield* shop(1)
@@ -180,7 +180,7 @@ layer(app, { excludeTestServices: true })("deliveries over HTTP", (it) => {
 
       const deleted = yield* api.call("DELETE", `/v1/webhooks/${endpoint}`, { key })
       expect(deleted.body).toEqual({ id: endpoint, deleted: true, cancelled: 1 })
-      // A refusal is no answer to keep: the same request may be sent again.
+      // A refusal is not an answer to keep: the same request may be sent again.
       const gone = { "idempotency-key": "gone" }
       for (const refused of [yield* again({}, gone), yield* again({}, gone)]) {
         expect([refused.status, refused.body.error?.code]).toEqual([409, "ENDPOINT_DELETED"])

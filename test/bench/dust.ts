@@ -18,7 +18,7 @@ import { someNewPayment } from "../lib/payments.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import { count, type Figure, median, millis, times } from "./Figure.ts"
 
-// What a flood of tiny transfers to one payment costs everybody else: the writer's time for one more of them, and for a
+// What a flood of tiny transfers to one payment costs everyone else: the writer's time for one more of them, and for a
 // tick that brings nothing. Taken inside the transaction: how long the disk takes to commit is not what dust changes.
 
 const network: Network = { chain: "base", mode: "test" }

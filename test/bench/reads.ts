@@ -15,7 +15,7 @@ const connections = 64
 const getsPerRound = 10_000
 const listsPerRound = 20
 
-/** Every combination that there is: also of those that few payments have, and nobody lately. */
+/** Every combination: also those that few payments have, and no recent one. */
 const filters = ["", ...PaymentStatus.literals].flatMap((status) =>
   ["", ...chainNames].map((chain) => [
     ...(status === "" ? [] : [`status=${status}`]),

@@ -5,7 +5,7 @@ import { Agent, request as send } from "undici"
 
 /**
  * What becomes of a request: it goes through; the connection is reset before it goes through, or when the answer to it is
- * there; nobody ever answers it; or it is answered here.
+ * there; it is never answered; or it is answered here.
  */
 export type Fate =
   | "through"

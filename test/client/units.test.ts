@@ -19,7 +19,7 @@ it.each([
 ] as const)("%s %s are %s", (amount, currency, units) => expect(toBaseUnits(amount, currency)).toBe(units))
 
 it.each(["usdc", "MATIC", "USDC.e", "toString"])(
-  "the currency %j is refused: nobody knows its decimals",
+  "the currency %j is refused: no one knows its decimals",
   (currency) => {
     expect(() => Reflect.apply(toBaseUnits, undefined, ["54.63", currency])).toThrow(RangeError)
   }

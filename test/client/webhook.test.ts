@@ -59,7 +59,7 @@ describe("verifyWebhook", () => {
   })
 
   it.each(["", "null", "[]", "{}", '{"id":"evt_1","event":"payment.created","createdAt":"x","data":null}', "{"])(
-    "refuses %j although it is signed: it is no event",
+    "refuses %j although it is signed: it is not an event",
     async (text) => {
       await expect(verifyWebhook(text, sign(text), secret)).rejects.toThrow(WebhookVerificationError)
       await expect(verifyWebhook(text, sign(text), secret)).rejects.toThrow("not an event")

@@ -8,7 +8,7 @@ import { verifyWebhook, WebhookTimestampError, WebhookVerificationError } from "
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 const nextSecret = `whsec_${Buffer.alloc(32, 9).toString("base64")}`
-/** Of no use to Standard Webhooks: it is no base64. */
+/** Of no use to Standard Webhooks: it is not base64. */
 const plainSecret = "whsec_the secret of a small shop"
 const body = '{"id":"evt_1","event":"payment.created","createdAt":"2026-01-31T12:00:00.000Z","data":{}}'
 const event = JSON.parse(body)

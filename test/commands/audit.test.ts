@@ -42,7 +42,7 @@ liveTest("tilld audit: who did what without a daemon, newest first, page by page
   expect(JSON.parse((yield* tilld(["audit", "--since", "2100-01-01", "--json"])).stdout)).toEqual([])
 })
 
-liveTest("tilld audit: exit codes, help, and a socket where nobody listens", function* () {
+liveTest("tilld audit: exit codes, help, and a socket where no one listens", function* () {
   const { folder, tilld } = yield* installation
   yield* tilld(["keys", "create", "--mode", "test", "--name", "till"])
   expect((yield* tilld(["audit", "--since", "yesterday"])).code).toBe(2)

@@ -59,7 +59,7 @@ it.live("every command's help fits 100 columns, and says of every option and arg
   }).pipe(Effect.provide(services))
 )
 
-it("text that is no help page stays as it is", () => {
+it("text that is not a help page stays as it is", () => {
   const text = `test key  svc_test_1\n\n${"curl ".repeat(40)}`
   expect(formatHelp(text)).toBe(text)
 })

@@ -5,7 +5,7 @@ import { testXpub } from "../lib/settings.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { tilld as run } from "../lib/tilld.ts"
 
-/** A configuration of one chain, whose provider nobody reaches. */
+/** A configuration of one chain, whose provider no one reaches. */
 export const configuration = `
 [server]
 public_url = "https://pay.example.com"

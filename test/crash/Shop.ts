@@ -32,7 +32,7 @@ const startDaemon = ({ config, env }: Installation, more: Readonly<Record<string
     env: { ...env, TILLD_CHAINS__BASE__TEST__POLL_INTERVAL: "100 millis", ...more }
   })
 
-/** Starts a daemon, which nobody has waited for yet. `env`: what only this life of it has. */
+/** Starts a daemon without waiting for it. `env`: only for this life. */
 export const start = ({ installation }: Pick<Shop, "installation">, env?: Readonly<Record<string, string>>) =>
   startDaemon(installation, env)
 
@@ -98,7 +98,7 @@ export const place = ({ post, receiver }: Shop, url: string, merchantRef: string
     { "idempotency-key": merchantRef }
   ).pipe(Effect.option)
 
-/** Pays what it is given, for ever; several payments share their blocks. */
+/** Pays what it is given until it is interrupted; several payments share their blocks. */
 export const makePayer = ({ chain }: Shop) =>
   Effect.map(Queue.unbounded<PaymentObject>(), (payments) => ({
     pay: (payment: PaymentObject): void => void payments.unsafeOffer(payment),

@@ -162,7 +162,7 @@ const order =
       life.acknowledged()
     })
 
-/** Places all orders that are open, those first that nobody answered. */
+/** Places all open orders, those without a response first. */
 const placeAll = (stage: Stage, life: Life, url: string) =>
   Effect.forEach([...stage.book.open], order(stage, life, url), { concurrency: clients, discard: true })
 

@@ -121,7 +121,7 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
     })
   )
 
-  it.scoped("knows a daemon whose files were removed with its socket and lock, and has nobody end it or restore", () =>
+  it.scoped("knows a daemon whose files were removed with its socket and lock, and suggests neither ending it nor restoring", () =>
     Effect.gen(function* () {
       const { daemon, home } = yield* Shop
       const files = readdirSync(home.folder).filter((name) => name.startsWith("tilld.db"))
@@ -289,7 +289,7 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
     })
   )
 
-  it.scoped("without a daemon knows a node that was started anew, with the same chain id and other blocks", () =>
+  it.scoped("without a daemon knows a node that was started again, with the same chain id and other blocks", () =>
     Effect.gen(function* () {
       const { chain } = yield* Shop
       const home = yield* makeHome({ chains: new Map([["base", chain]]) })
@@ -302,9 +302,9 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
       expect(statusOf(yield* examine(home.config), / blocks$/)).toMatchObject([
         { status: "ok", finding: "block 0 as when reading began" }
       ])
-      const anew = yield* localChain("base")
-      yield* anew.mine(20, 2)
-      writeFileSync(home.config, readFileSync(home.config, "utf8").replace(chain.url, anew.url))
+      const restarted = yield* localChain("base")
+      yield* restarted.mine(20, 2)
+      writeFileSync(home.config, readFileSync(home.config, "utf8").replace(chain.url, restarted.url))
       const found = yield* examine(home.config)
       expect(statusOf(found, / blocks$/)).toMatchObject([
         { status: "fail", finding: expect.stringContaining("it serves another chain: its block 0 is 0x") }

@@ -25,7 +25,7 @@ const shop = Effect.gen(function* () {
 /** The first second in which the payment is over. */
 const over = ({ expiresAt }: PaymentObject) => Math.floor(Date.parse(expiresAt) / 1000) + 1
 
-describe("a payment that nobody pays", () => {
+describe("a payment that no one pays", () => {
   it.scopedLive("expires with the block that confirms the first one past its time, by the chain's clock", () =>
     Effect.gen(function* () {
       const { chain, create, daemon, home, inbox } = yield* shop
@@ -151,7 +151,7 @@ it.scopedLive("a payment keeps the grace and the tolerance that it was made with
   })
 )
 
-it.scopedLive("an address that had money before is handed to nobody, and the log says so", () =>
+it.scopedLive("an address that had money before is not assigned, and the log says so", () =>
   Effect.gen(function* () {
     const chain = yield* localChain("ethereum")
     const home = yield* makeHome({ chains: new Map([["ethereum", chain]]) })

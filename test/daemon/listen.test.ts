@@ -259,7 +259,7 @@ describe("tilld listen", () => {
     })
   )
 
-  it.scopedLive("ends at once on Ctrl-C, also while nobody answers", () =>
+  it.scopedLive("ends at once on Ctrl-C, also while no one answers", () =>
     Effect.gen(function* () {
       const asked = yield* Queue.unbounded<void>()
       const url = yield* listenOn(() => void asked.unsafeOffer(undefined))

@@ -7,7 +7,7 @@ import { startTilld, tilld } from "../lib/tilld.ts"
 const order = { chain: "base", currency: "USDC", amount: "25000000" } as const
 
 it.scopedLive(
-  "a database that was removed is not backed up by halves and not begun anew, except with serve --new-database",
+  "a removed database is neither backed up by halves nor created again, except with serve --new-database",
   () =>
     Effect.gen(function* () {
       const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
@@ -31,9 +31,9 @@ it.scopedLive(
       }
       expect(existsSync(home.database)).toBe(false)
 
-      const anew = yield* startTilld(["serve", "--new-database", ...config])
-      yield* waitForLog(anew, "listening")
-      yield* anew.end("SIGTERM")
+      const restarted = yield* startTilld(["serve", "--new-database", ...config])
+      yield* waitForLog(restarted, "listening")
+      yield* restarted.end("SIGTERM")
       const later = yield* serve(home)
       const { address } = yield* later.create(order)
       expect(former.map((payment) => payment.address)).toEqual([home.address(0), home.address(1)])

@@ -38,7 +38,7 @@ const shop = Effect.gen(function* () {
     expect(answer.status, answer.text).toBe(200)
     expect(answer.headers["content-type"]).toBe("text/plain; version=0.0.4; charset=utf-8")
     for (const hidden of [daemon.key, providersKey, secret, chain.url, "xpub", "127.0.0.1"]) {
-      expect(answer.text, `${hidden} is nobody's to see`).not.toContain(hidden)
+      expect(answer.text, `${hidden} is hidden from everyone`).not.toContain(hidden)
     }
     return readScrape(answer.text)
   })
@@ -96,7 +96,7 @@ describe("metrics", () => {
       expect(after.value("tilld_chain_ready", network)).toBe(1)
       expect(after.value("tilld_chain_head_age_seconds", network)).toBeLessThan(60)
       expect(after.value("tilld_chain_provider_usable", { ...network, provider: "0" })).toBe(1)
-      // It is put aside for moments only, so that its gauge may be either: what it has failed stays.
+      // It is in cooldown for moments only, so that its gauge may be either: its failure count stays.
       expect([0, 1]).toContain(after.value("tilld_chain_provider_usable", { ...network, provider: "1" }))
       // Which call met it first depends on whether it had been checked before.
       expect(after.labelled("tilld_rpc_calls_total", "outcome")).toContain("unreachable")

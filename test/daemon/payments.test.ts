@@ -119,7 +119,7 @@ layer(Layer.provideMerge(Shop.layer, FiveChains.layer), { excludeTestServices: t
       expect(updated?.event.data).toMatchObject({ status: "detecting", amountReceived: "1000", txHash: first })
       expect(updated?.event.data).not.toHaveProperty("amountRemaining")
       expect(confirmed?.event.data).toMatchObject({ amountReceived: "1000", txHash: second })
-      // Nobody has named the update here.
+      // No one has named the update here.
       yield* inbox.take("/parts", payment, "payment.created", "payment.detecting", "payment.confirmed")
     })
   )

@@ -188,7 +188,7 @@ it.scopedLive(
       const daemon = yield* serve(home, undefined, { TILLD_ADMIN__PORT: "0" })
       const admin = yield* adminOf(daemon)
       const payment = yield* daemon.create({ ...order, webhookUrl: inbox.url + path })
-      // A chain on which somebody may pay is looked at all the time.
+      // A chain on which someone may pay is looked at all the time.
       yield* daemon.create({ ...order, chain: "polygon", currency: "USDC", merchantRef: "on the dying chain" })
       process.kill(dying.pid, "SIGKILL")
       yield* daemon.logged("the chain cannot be read", { chain: "polygon" })

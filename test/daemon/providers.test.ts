@@ -7,7 +7,7 @@ import { confirmations, type Daemon, localChain, makeHome, pay, rows, serve, sto
 import { type FaultName, faultNames, startFaultProxy } from "../lib/faultProxy.ts"
 import { type Inbox, makeInbox } from "../lib/inbox.ts"
 
-/** One of the two fails for as long as a test takes: nobody waits for it. */
+/** One of the two fails for as long as a test takes: nothing waits for it. */
 const hasty = { TILLD_PAYMENTS__SOLE_PROVIDER_PATIENCE: "0 seconds", TILLD_ADMIN__PORT: "0" }
 
 const path = "/hook"
@@ -53,7 +53,7 @@ const firstProvider = (daemon: Daemon, holds: (first: ChainHealth["providers"][n
     )
   )
 
-/** Why health says that the provider is put aside; undefined for faults that spoil an answer, and not the provider. */
+/** Why health reports the provider in cooldown; undefined for faults that spoil a response, and not the provider. */
 const reasons: Readonly<Record<FaultName, RegExp | undefined>> = {
   delay: undefined,
   hang: /timeout/,
@@ -80,7 +80,7 @@ layer(Ground.layer, { excludeTestServices: true })("while the first of two provi
   /** A payment that is made and paid under the fault is announced and confirmed once, with its whole amount. */
   const isConfirmedOnce = (fault: FaultName, { chain, create, daemon, first, home, inbox }: Shop) =>
     Effect.gen(function* () {
-      // It may be put aside for a few seconds only: health is looked at from the start.
+      // The cooldown may last a few seconds only: health is checked from the start.
       const put = yield* Effect.forkScoped(firstProvider(daemon, (provider) => !provider.healthy))
       yield* first.set(fault)
       const payment = yield* create()
@@ -95,7 +95,7 @@ layer(Ground.layer, { excludeTestServices: true })("while the first of two provi
         expect(aside.host).toBe(new URL(first.url).host)
       }
       yield* chain.mine(confirmations - 1)
-      // One with other blocks denies what it is asked about before it is put aside: then nobody decides without it.
+      // A provider with other blocks denies what it is asked about before its cooldown: then nothing is decided without it.
       if (fault === "wrongHash") yield* first.set()
       const [, , confirmed] = yield* inbox.take(
         path,

@@ -29,7 +29,7 @@ it.scopedLive("an account that has almost stored what it may is named wherever t
     const change = ["accounts", "change", "default", "--quota", "1MB", "--config", home.config]
     expect(yield* tilld(change, { env })).toMatchObject({ code: 0, stdout: expect.stringContaining("1.0 MB") })
     expect(yield* accountsOf(admin)).toEqual([])
-    // Nobody listens there: each payment's first event is tried once, and that attempt is stored too.
+    // No one listens there: each payment's first event is tried once, and that attempt is stored too.
     const webhookUrl = `https://127.0.0.1:1/${"h".repeat(1_500)}`
     let orders = 0
     for (let [bytes] = yield* used; bytes < 0.8 * quota; [bytes] = yield* used) {

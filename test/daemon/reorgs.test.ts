@@ -58,7 +58,7 @@ describe("a two-block reorg", () => {
     )
   }
 
-  it.scopedLive("that moves a payment to a later block is no news to the merchant", () =>
+  it.scopedLive("that moves a payment to a later block is not news to the merchant", () =>
     Effect.gen(function* () {
       const { chain, daemon, hash, inbox, payment, raw } = yield* detectedPayment(usdc)
       yield* daemon.signal("SIGSTOP")

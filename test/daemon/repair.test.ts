@@ -11,7 +11,7 @@ const path = "/hook"
 const network = ["--chain", "optimism", "--mode", "test"]
 const usdc = { chain: "optimism", currency: "USDC", amount: "25000000" } as const
 
-/** A shop on a chain behind a proxy. DAI is on the chain, and nobody has configured it. */
+/** A shop on a chain behind a proxy. DAI is on the chain, and no one has configured it. */
 const shop = Effect.gen(function* () {
   const chain = yield* localChain("optimism")
   const proxy = yield* startFaultProxy(chain.url)

@@ -9,7 +9,7 @@ import { beginPayment, isRefused, untilRefused } from "../lib/inFlight.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { type RunOptions, root, start, startTilld } from "../lib/tilld.ts"
 
-/** Listens on a port until the scope ends; false where somebody else does. */
+/** Listens on a port until the scope ends; false where someone else does. */
 const listenOn = (port: number) =>
   Effect.suspend(() => {
     const server = createServer()
@@ -20,7 +20,7 @@ const listenOn = (port: number) =>
     return Effect.acquireRelease(listening, () => Effect.sync(() => server.close()))
   })
 
-/** Ports in a row that nobody listens on, below those that the system gives out by itself. */
+/** Ports in a row that no one listens on, below those that the system gives out by itself. */
 const freePorts = (count: number): Effect.Effect<ReadonlyArray<number>> =>
   Effect.gen(function* () {
     const first = yield* Random.nextIntBetween(20_000, 32_000)
@@ -143,7 +143,7 @@ describe("the sandbox", () => {
     })
   )
 
-  it.scopedLive("is no success with --demo when it is stopped before it is done, and leaves nothing running", () =>
+  it.scopedLive("is not a success with --demo when it is stopped before it is done, and leaves nothing running", () =>
     Effect.gen(function* () {
       const { nothingRuns, sandbox } = yield* installation
       const demo = yield* sandbox(["--demo"])

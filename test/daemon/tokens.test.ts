@@ -12,7 +12,7 @@ const path = "/hook"
 const order = { chain: "optimism", currency: "USDC", amount: "25000000" } as const
 const section = "chains.optimism.test.tokens.USDC"
 
-/** A shop that takes USDC; DAI is on the chain, and nobody has configured it. `configure` writes the USDC of the next start. */
+/** A shop that takes USDC; DAI is on the chain, and no one has configured it. `configure` writes the USDC of the next start. */
 const shop = Effect.gen(function* () {
   const chain = yield* localChain("optimism")
   const inbox = yield* makeInbox()

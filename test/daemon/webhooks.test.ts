@@ -203,7 +203,7 @@ layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running d
     })
   )
 
-  it.scoped("a test send is signed, is no webhook event, and tells how it was answered", () =>
+  it.scoped("a test send is signed, is not a webhook event, and tells how it was answered", () =>
     Effect.gen(function* () {
       const { endpoint, inbox } = yield* Shop
       // Deliveries of the test before may still arrive.

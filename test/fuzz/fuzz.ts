@@ -179,7 +179,7 @@ const prices = {
   MXN: "0.05"
 }
 
-/** Exceptions of all kinds, at payments that are there from the start: nobody pays for those of the fuzz. */
+/** Exceptions of all kinds, at payments that are there from the start: no one pays for those of the fuzz. */
 const storeExceptions = ({ database }: Installation) => {
   const store = new Database(database)
   store.exec(`

@@ -20,7 +20,7 @@ export class Chromium extends Context.Tag("test/Chromium")<Chromium, Browser>() 
   static readonly layer = Layer.scoped(Chromium, browser)
 }
 
-/** Somebody's own part of a browser: cookies, language, colour scheme. It reaches `origin` only. */
+/** Someone's own part of a browser: cookies, language, colour scheme. It reaches `origin` only. */
 const visitorIn = (launched: Browser, origin: string, options: BrowserContextOptions) =>
   Effect.acquireRelease(
     Effect.promise(async (): Promise<Visitor> => {

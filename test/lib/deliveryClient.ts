@@ -4,7 +4,7 @@ import { Resolver } from "../../src/Webhooks/transport/Resolver.ts"
 import { TargetGuard } from "../../src/Webhooks/transport/TargetGuard.ts"
 import { testSettingsLayer, testWebhooks } from "./settings.ts"
 
-/** A resolver whose answer to any name is the next of the list, then the last for ever. */
+/** A resolver that answers any name with the next of the list, then always with the last. */
 export const answering = (...answers: ReadonlyArray<ReadonlyArray<string>>) => {
   let asked = 0
   return Layer.succeed(Resolver, {

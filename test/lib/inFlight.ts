@@ -42,7 +42,7 @@ export const beginPayment = ({ key, url }: Pick<Daemon, "key" | "url">, order: O
     sent.flushHeaders()
   })
 
-/** Whether nobody listens at the address. */
+/** Whether no one listens at the address. */
 export const isRefused = (url: string) =>
   Effect.async<boolean>((resume) => {
     const { hostname, port } = new URL(url)
@@ -52,6 +52,6 @@ export const isRefused = (url: string) =>
     return Effect.sync(() => socket.destroy())
   })
 
-/** Waits until nobody listens at the address any more. */
+/** Waits until no one listens at the address any more. */
 export const untilRefused = (url: string) =>
   Effect.repeat(isRefused(url), { until: (refused) => refused, schedule: Schedule.spaced("10 millis") })

@@ -41,5 +41,5 @@ export const somePayment = (over: Partial<Payment> = {}): Payment => ({
   ...over
 })
 
-/** A payment as it is shown when nobody is asked to pay for it any more. */
+/** A payment as it is shown when no one is asked to pay for it any more. */
 export const withoutUri = ({ paymentUri: _, ...payment }: PaymentObject): PaymentObject => payment

@@ -1,4 +1,4 @@
-/** Somebody at the portal: signs in as the command line does, keeps the cookie, and sends forms with their CSRF token. */
+/** Someone at the portal: signs in as the command line does, keeps the cookie, and sends forms with their CSRF token. */
 import { Effect } from "effect"
 import type { BrowserContext } from "playwright-core"
 import { request as send } from "undici"

@@ -21,7 +21,7 @@ export type Answer = (request: RawRequest) => void
 
 /**
  * A TLS server on 127.0.0.1 that speaks no HTTP by itself: it calls `answer` for each request whose body is `{}`, and for
- * each connection that fails tells nobody.
+ * each connection that fails tells no one.
  */
 export const startRawReceiver = (identity: Identity, answer: Answer, options: TlsOptions = {}) =>
   Effect.gen(function* () {
@@ -95,7 +95,7 @@ export const thenResets =
   ({ reset, socket }) =>
     socket.write(bytes, reset)
 
-/** Writes these bytes over and over, as fast as they are taken, for as long as anybody takes them. */
+/** Writes these bytes over and over, as fast as they are read, for as long as the peer reads them. */
 export const pours =
   (start: string, more: string): Answer =>
   ({ socket }) => {

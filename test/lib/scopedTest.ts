@@ -4,7 +4,7 @@ import type { YieldWrap } from "effect/Utils"
 
 type Body<R> = () => Generator<YieldWrap<Effect.Effect<unknown, unknown, R | Scope.Scope>>, unknown, never>
 
-/** Tests with these services, which each test builds anew. Time is the test clock's. */
+/** Tests with these services, built for each test. Time is the test clock's. */
 export const scopedTest =
   <R, E>(services: Layer.Layer<R, E>) =>
   (title: string, body: Body<R>) =>

@@ -16,7 +16,7 @@ export interface Connection {
   readonly closed: Effect.Effect<string>
 }
 
-/** Opens a connection, closed with the scope. Fails when nobody listens. */
+/** Opens a connection, closed with the scope. Fails when no one listens. */
 export const dial = ({ host, port }: { readonly host: string; readonly port: number }) =>
   Effect.acquireRelease(
     Effect.async<Connection, Error>((resume) => {
@@ -33,7 +33,7 @@ export const dial = ({ host, port }: { readonly host: string; readonly port: num
         Effect.async<string>((done) => {
           const look = () => {
             if (!pattern.test(text)) return false
-            // Megabytes may follow, which nobody searches again.
+            // Megabytes may follow, which no one searches again.
             socket.off("data", look).off("close", end)
             done(Effect.succeed(text))
             return true

@@ -4,7 +4,7 @@ import type { Provider, Providers } from "../../src/Chains/providers/Providers.t
 import type { RpcClient } from "../../src/Chains/rpc/Rpc.ts"
 import type { RpcReason } from "../../src/Chains/rpc/RpcError.ts"
 
-/** A chain's only provider, which is never put aside, and the providers that it is. */
+/** A chain's only provider, which never gets a cooldown, as `Providers`. */
 export const soleProvider = (client: RpcClient): { readonly provider: Provider; readonly providers: Providers } => {
   const provider: Provider = { client, blockRange: new BlockRange(), index: 0 }
   return {
@@ -32,7 +32,7 @@ export const soleProvider = (client: RpcClient): { readonly provider: Provider; 
   }
 }
 
-/** A chain's providers, the first of which serves. None is ever put aside; `aside` has what one was to be put aside for. */
+/** A chain's providers, the first of which serves. None gets a cooldown; `aside` has the reasons for which one would. */
 export const someProviders = (...clients: readonly [RpcClient, ...Array<RpcClient>]) => {
   const all = clients.map((client, index): Provider => ({ client, blockRange: new BlockRange(), index }))
   const sole = soleProvider(clients[0])

@@ -2,7 +2,7 @@ import { connect } from "node:net"
 import { Deferred, Effect, FiberId, Schedule } from "effect"
 import { type Attack, manyAddresses, type Outcomes, type Sort, sorts } from "./Attack.ts"
 
-// Everybody who means no good, in a process of their own: node attackers.ts '{"port":…,"counts":{…}}'. Prints a line once
+// All hostile clients, in a separate process: node attackers.ts '{"port":…,"counts":{…}}'. Prints a line once
 // every connection has been opened, and one once the server has ended the last of them: what each came to.
 const { counts, port } = JSON.parse(process.argv[2] ?? "") as Attack
 

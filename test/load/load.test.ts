@@ -12,7 +12,7 @@ const counts: Counts = manyAddresses
   : { silent: 40, kept: 40, slowHeaders: 40, slowBodies: 40, oversized: 40, greedy: 0 }
 
 // The times are the daemon's own: the slowest have to be given up after 15 seconds.
-it.scopedLive("hundreds of connections that mean no good keep nobody else from being served, and all of them end", () =>
+it.scopedLive("hundreds of hostile connections keep no other client from being served, and all of them end", () =>
   Effect.gen(function* () {
     const daemon = yield* startShop()
     const report = yield* abuse(daemon, counts, { breath: "20 millis", quietPayments: 50 })

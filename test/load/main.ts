@@ -95,7 +95,7 @@ const persistently = <A extends Beside, E, R>(
     return failures.length > 0 && left > 1 ? persistently(attack, also, left - 1) : Effect.succeed(failures)
   })
 
-/** A port of this machine that nobody listens on, now. */
+/** A port of this machine that no one listens on, now. */
 const freePort = Effect.async<number>((resume) => {
   const server = createServer().listen(0, "127.0.0.1", () => {
     const { port } = server.address() as AddressInfo

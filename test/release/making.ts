@@ -97,7 +97,7 @@ export const checkout = async (name: string, from = root): Promise<Checkout> => 
   }
 }
 
-/** Environment of somebody who has Node, and neither npm, a compiler, nor another package. */
+/** Environment of someone who has Node, and neither npm, a compiler, nor another package. */
 export const bare = (() => {
   const bin = join(workshop, "bin")
   mkdirSync(bin, { recursive: true })

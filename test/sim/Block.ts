@@ -65,7 +65,7 @@ const execute = (accounts: Map<string, Account>, one: Transaction): boolean => {
   return true
 }
 
-/** What an address sends to itself is no income, and what reaches an account of nobody's is not counted. */
+/** What an address sends to itself is not income, and what reaches an account outside the test is not counted. */
 const isIncome = ({ from, to }: { readonly from: string; readonly to: string }): boolean => from !== to && !isRich(to)
 
 const creditsOf = (transactions: ReadonlyArray<Transaction>): ReadonlyArray<Credit> => {

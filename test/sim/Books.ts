@@ -129,7 +129,7 @@ export class Books {
   }
 
   /**
-   * Nothing counts before the chain's first head is known. From then on all does: nobody knew the address before the
+   * Nothing counts before the chain's first head is known. From then on all does: no one knew the address before the
    * payment was made, whatever the daemon takes for its first block.
    */
   beginsAbove({ created_head }: PaymentRow): number {
@@ -171,7 +171,7 @@ export class Books {
   /** What a transaction brought to an address of one currency, in whatever block; of coins, what came at all. */
   broughtBy(hash: string, name: ChainName, address: string, currency: string): bigint {
     const watched = this.watched(name)
-    // Nobody can always tell apart which transaction moved how much inside of contracts.
+    // It cannot always be determined which transaction moved how much inside contracts.
     if (currency === watched.plan.coin) return this.came(name, address, currency)
     const amounts = (watched.chain.inclusions.get(hash) ?? []).map((block) =>
       block.credits.reduce(

@@ -9,7 +9,7 @@ import { hashOf, type Transaction } from "./transactions.ts"
 
 /**
  * A chain that grows when a test says so, and one node of it. The node can hold back, lie and break: `intercept` sees
- * every batch before it is answered, `distort` every answer that is no error.
+ * every batch before it is answered, `distort` every answer that is not an error.
  */
 export class HandChain<A extends Block = Block> {
   /** What the node was asked. */
@@ -36,7 +36,7 @@ export class HandChain<A extends Block = Block> {
   /** Methods that this node does not serve. */
   readonly unserved = new Set<string>()
   intercept: (batch: ReadonlyArray<RpcRequest>) => void = () => {}
-  /** What an answer waits for: time, or for ever. */
+  /** What a response waits for: some time, or never ends. */
   delay: (batch: ReadonlyArray<RpcRequest>) => Effect.Effect<void> = () => Effect.void
   distort: (request: RpcRequest, answer: unknown) => unknown = (_, answer) => answer
   protected branch = 0

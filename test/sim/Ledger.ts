@@ -49,7 +49,7 @@ export class Ledger extends Books {
   /** No block is verified that a second provider has not read, and no payment is searched for above what is settled. */
   #checkProgress(): void {
     const heads = new Map<ChainName, number>()
-    // Blocks need no second look before anybody has an address.
+    // Blocks need no second look before anyone has an address.
     const isWatching = this.payments().length > 0
     for (const { chain, head_number, verified_number } of this.scans()) {
       heads.set(chain, head_number)
@@ -133,7 +133,7 @@ export class Ledger extends Books {
     }
   }
 
-  /** What invites somebody to send money back has come. */
+  /** Money that may be sent back has come. */
   #checkExceptions(): void {
     for (const { address, amount, chain, currency, id, kind, outcome, tx_hash } of this.exceptions()) {
       const key = `${id} ${amount}`
@@ -158,7 +158,7 @@ export class Ledger extends Books {
     }
     const watched = this.watched(after.chain)
     const { chain, plan } = watched
-    // Where the daemon was made to believe in blocks that are nobody's, the chain itself tells what it may end with.
+    // Where a provider showed the daemon blocks of no branch, the chain itself decides what the payment may end with.
     const isEnd = ["confirmed", "expired", "failed"].includes(after.status)
     const head = this.scanned(after.chain) ?? (isEnd ? chain.head : undefined)
     if (head === undefined) return
@@ -203,7 +203,7 @@ export class Ledger extends Books {
     if (after.failure_reason === "reorged" && sum(back) >= needed) fail(`and ${sum(back)} is there`)
   }
 
-  /** Whether two providers have a part of these credits that is no dust, as what is left of one sent back may be. */
+  /** Whether two providers have a part of these credits above dust; the rest of one sent back may be dust. */
   #isKnown({ address, amount, chain, currency }: PaymentRow, credits: ReadonlyArray<Placed>): boolean {
     const large = credits.filter(({ credit }) => credit.amount > BigInt(amount) / 1000n)
     const hashes = new Set<string | null>(large.map(({ credit }) => credit.txHash))
@@ -249,7 +249,7 @@ export class Ledger extends Books {
     }
     const others = this.othersTo(payment)
     const here = others.filter(({ chain, credit, block: { number, time } }) => {
-      // What comes late, while the payment waits for other chains, nobody searches a second provider for.
+      // What comes late, while the payment waits for other chains, is not searched for at a second provider.
       const isLate = time * 1000 > payment.expires_at + settleGrace
       if ((isLate || !this.strict.silence) && watched.withheld(credit.txHash)) return false
       // Coin that moved inside a contract shows in balances only, which are compared when the time is over.

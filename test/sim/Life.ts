@@ -49,7 +49,7 @@ export interface Surroundings {
   /** Whether something is under way outside of the process that time waits for. */
   readonly isBusy?: () => boolean
   readonly deliver: (request: DeliveryRequest, now: number) => Effect.Effect<AttemptOutcome>
-  /** After each commit, before anybody hears of it. Whether the process dies before it, or right after. */
+  /** After each commit, before it is announced. Whether the process dies before it, or right after. */
   readonly beforeCommit: () => boolean
   readonly afterCommit: () => boolean
 }
@@ -157,7 +157,7 @@ export class Life {
     return this.#ask(Effect.flatMap(Webhooks, (webhooks) => webhooks.create(merchant, { url, events, secret })))
   }
 
-  /** From here on the process does nothing more that anybody could see. */
+  /** From here on the process has no visible effect. */
   die(): void {
     this.#died = true
     this.time.stop()

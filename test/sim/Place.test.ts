@@ -12,7 +12,7 @@ const placeOf = (providers: number) => {
   if (plan === undefined) throw new Error("there is no chain")
   return new Place(plan, new Dice("a place"), {}, { providers })
 }
-/** The first provider hides what comes to an address, unless nobody would say what is true. */
+/** The first provider hides what comes to an address, unless no one would say what is true. */
 const hides = (place: Place, now: number) => {
   const order = { kind: "hidden", address: alice, transaction: undefined, size: 0n, name: "a lie" } as const
   place.tells(0, order, now, now + 60 * second)

@@ -22,7 +22,7 @@ import type { Watched } from "./watched.ts"
 export const epoch = 1_700_000_000_000
 export const firstHeight = 30
 
-/** By then the daemon has asked a provider that was put aside, in milliseconds. */
+/** By then the daemon has asked a provider that was in cooldown, in milliseconds. */
 const firstAnswers = 15_000
 
 /** What a provider may make of the chain for a while. */
@@ -116,7 +116,7 @@ export class Place {
 
   /**
    * Something goes wrong with a provider until then, Unix milliseconds. Not where another lies and this one alone says
-   * what is true: what all leave out nobody can know. "gone" goes wrong in any case.
+   * what is true: what all leave out no one can know. "gone" goes wrong in any case.
    */
   breaks(provider: number, kind: FaultKind, size: number, now: number, until: number): void {
     if (lies.has(kind)) {
@@ -148,7 +148,7 @@ export class Place {
     return true
   }
 
-  /** A provider lies until then, Unix milliseconds, unless nobody else would say what is true. */
+  /** A provider lies until then, Unix milliseconds, unless no one else would say what is true. */
   tells(provider: number, order: LieOrder, now: number, until: number): void {
     const liar = this.providers[provider]
     if (liar === undefined || now < this.#begins + firstAnswers * Number(!this.isPunctual)) return

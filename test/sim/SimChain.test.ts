@@ -70,7 +70,7 @@ it("money is where transactions put it, less what they cost", () => {
   expect(() => asked(chain, "eth_getBalance", alice, "0x1")).toThrow("missing trie node")
 })
 
-it("nobody spends what was taken back", () => {
+it("no one spends what was taken back", () => {
   const chain = chainWith(transaction("in", { to: alice, value: 10n ** 15n }))
   chain.submit(transaction("out", { from: alice, to: token, value: 1n }))
   chain.mineMany(1, now)

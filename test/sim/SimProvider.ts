@@ -116,7 +116,7 @@ export class SimProvider {
     this.#lie = together(this.#lies.map((one) => one.lie))
   }
 
-  /** What a life of the daemon reaches it by, by the time that it is. Nobody answers a process that is dead. */
+  /** What a life of the daemon reaches it by, by the time that it is. A dead process gets no responses. */
   client(isAlive: () => boolean, time: () => number): RpcClient {
     return nodeClient(this.traits.host, (calls) =>
       Effect.gen(this, function* () {

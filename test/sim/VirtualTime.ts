@@ -47,7 +47,7 @@ export class VirtualTime {
   readonly clock: Clock.Clock = {
     [Clock.ClockTypeId]: Clock.ClockTypeId,
     unsafeCurrentTimeMillis: () => this.#now + this.skew,
-    // As in Node: monotonic, and set by nobody.
+    // As in Node: monotonic, and set by no one.
     unsafeCurrentTimeNanos: () => BigInt(this.#now) * 1_000_000n,
     currentTimeMillis: Effect.sync(() => this.#now + this.skew),
     currentTimeNanos: Effect.sync(() => BigInt(this.#now) * 1_000_000n),
@@ -81,7 +81,7 @@ export class VirtualTime {
     return this.#stopped
   }
 
-  /** Runs until everybody waits for the clock. */
+  /** Runs until everyone waits for the clock. */
   async rest(): Promise<void> {
     let run = 0
     do {
@@ -93,7 +93,7 @@ export class VirtualTime {
     } while ((this.#tasks.length > 0 || this.#isBusy()) && !this.#stopped)
   }
 
-  /** When somebody who waits goes on next, Unix milliseconds; undefined where nobody waits. */
+  /** When someone who waits goes on next, Unix milliseconds; undefined where no one waits. */
   get nextAt(): number | undefined {
     return this.#timers[0]?.at
   }

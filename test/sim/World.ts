@@ -275,7 +275,7 @@ export class World {
     for (const { chain } of this.places) chain.mineUntil(this.now)
   }
 
-  /** Lets time pass up to the next thing that somebody waits for. */
+  /** Lets time pass up to the next thing that someone waits for. */
   next(): Promise<void> {
     return this.passTo(this.#life.time.nextAt ?? this.now)
   }
@@ -361,7 +361,7 @@ export class World {
   async finish(): Promise<void> {
     this.receiver.answer = "works"
     if (this.ledger.isOwed()) {
-      // A day of retries passes in no time while nobody watches any chain.
+      // A day of retries passes in no time while no one watches any chain.
       this.#watches = false
       for (const { chain } of this.places) chain.frozen = true
       await this.restart(0)

@@ -18,7 +18,7 @@ export const capped = (logs: number): LogCap => ({
   logs,
   error: { code: -32_005, message: `Too many logs requested. Max logs per response is ${logs}.` }
 })
-/** A code that others use for rate limits, and words that nobody knows. */
+/** A code that others use for rate limits, and an unknown message. */
 export const cappedInUnknownWords = (logs: number): LogCap => ({ logs, error: { code: -32_005, message: "no more" } })
 /** No error: as many logs as fit, as if there were no more. */
 export const cut = (logs: number): LogCap => ({ logs })
@@ -70,7 +70,7 @@ export class Refusal extends Error {
 
 const unknownMethod = (method: string) => new Refusal(`the method ${method} does not exist/is not available`)
 
-/** Nobody's token: addresses whose money may be older than the daemon's knowledge of them are asked about. */
+/** An unknown token: addresses whose money may be older than the daemon's knowledge of them are asked about. */
 const balanceOfToken = "70a08231"
 
 /** The block as the node shows it. */

@@ -56,7 +56,7 @@ export interface Order {
   readonly other: number
 }
 
-/** What somebody sends to a payment's address. `paid`: what was sent before; `all`: every payment there is. */
+/** What someone sends to a payment's address. `paid`: what was sent before; `all`: every payment there is. */
 export const pay = (
   name: string,
   payment: PaymentRow,
@@ -164,7 +164,7 @@ export const spend = (
   return { chain, transaction: transaction(name, { from: address, to, value, gasPrice, l1Fee }) }
 }
 
-/** Many transfers of one base unit each, to a payment's address in what it asks for, or to people whom nobody watches. */
+/** Many transfers of one base unit each, to a payment's address in what it asks for, or to people whom no one watches. */
 export const dustOf = (
   name: string,
   plan: ChainPlan,

@@ -36,7 +36,7 @@ const create = async (
   if (name !== undefined && payment !== undefined) world.names.set(name, payment.id)
 }
 
-/** What was sent plainly to each payment so far: what is left of it is what somebody who pays the rest pays. */
+/** What was sent plainly to each payment so far: what is left of it is what someone who pays the rest pays. */
 type Paid = Map<string, bigint>
 
 /** The payment that a step is about. One that is lost with the newest files is remembered here. */
@@ -145,7 +145,7 @@ const act = async (world: World, step: Action, name: string, paid: Paid): Promis
     case "break": {
       const until = world.now + step.seconds * second
       const place = placeAt(world, step.chain)
-      // What nobody has denied, who is left may decide alone; and so it may by its own block times.
+      // The remaining provider may decide alone what none has denied, also by its own block times.
       const isLeftSafely = isInventionKnown(world.ledger, place.plan.chain, world) && !place.watched.areTimesWrong()
       if (step.kind === "gone" && !isLeftSafely) return
       return place.breaks(step.provider, step.kind, step.size, world.now, until)
@@ -186,7 +186,7 @@ export const play = async (world: World, steps: ReadonlyArray<Step>): Promise<vo
 export const settle = async (world: World, isDown: boolean): Promise<void> => {
   const { ledger } = world
   await world.heal()
-  // What was left out is found by the second pass, which takes its time where nobody waits.
+  // What was left out is found by the second pass, which takes its time where no one waits.
   const isMissing = world.places.some(({ hasLied }) => hasLied)
   const checkNow = () => checkQuiet(ledger, !isMissing)
   await world.confirmAll(checkNow)

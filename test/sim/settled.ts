@@ -35,7 +35,7 @@ const checkComplete = (books: Books): void => {
   }
 }
 
-/** When the daemon has read everything, and nothing is wrong with anybody. */
+/** When the daemon has read everything, and no provider or receiver has a fault. */
 export const checkQuiet = (books: Books, everything: boolean): void => {
   for (const [
     chain,
@@ -124,7 +124,7 @@ export const checkReported = (books: Books): void => {
     reported.set(key, (reported.get(key) ?? 0n) + open + BigInt(sent_back))
   }
   for (const { address, amount, amount_received, chain: own, currency: asked, status } of books.payments()) {
-    // One that is still open waits for somebody who can tell, and shows what came.
+    // An open payment waits for a provider that can report it, and shows what came.
     const isOpen = status === "pending" || status === "detecting"
     const shown = BigInt((status === "confirmed" ? amount : isOpen ? amount_received : null) ?? 0)
     if (dusty.has(address)) continue

@@ -84,7 +84,7 @@ export type Action =
       readonly seconds: number
     }
   | {
-      /** Many transfers at once, to a payment or to people whom nobody watches. */
+      /** Many transfers at once, to a payment or to unwatched addresses. */
       readonly does: "flood"
       readonly chain: number
       readonly of?: string
@@ -97,7 +97,7 @@ export type Action =
       /** Until it is right again. */
       readonly seconds: number
     }
-  /** The files as they are now are put aside; they take the place of newer ones. `elsewhere`: on another machine. */
+  /** The current files are copied; later they replace newer ones. `elsewhere`: on another machine. */
   | { readonly does: "copy" }
   | { readonly does: "restore"; readonly elsewhere: boolean; readonly down: number }
   | ({ readonly does: "given" } & Conditions)
@@ -124,7 +124,7 @@ export type Action =
   | { readonly does: "look"; readonly of: string; readonly ago: number }
   | {
       readonly does: "crash"
-      /** At once; before or after the commit that is so many ahead, before anybody hears of it. */
+      /** At once; before or after the commit that is so many ahead, before it is announced. */
       readonly when: "now" | "before" | "after"
       readonly commits: number
       /** Seconds until the next start. */
@@ -176,7 +176,7 @@ const reorg = (dice: Dice, chains: number): Action => ({
 
 const breakdown = (dice: Dice, chains: number): Action => {
   const kind = dice.pick(faultKinds)
-  // While the first provider lies the second one has to be there: what both leave out nobody can know.
+  // While the first provider lies the second one has to be available: what both leave out cannot be known.
   const provider = lies.has(kind) ? 0 : dice.below(2)
   return {
     does: "break",
@@ -226,7 +226,7 @@ const action = (dice: Dice, chains: ReadonlyArray<ChainPlan>): Action => {
   }
 }
 
-/** While nobody waits for anything, less is looked at: a time for things to go wrong unnoticed. */
+/** While no payment is open, less is checked: faults may go unnoticed then. */
 const quietStart = (dice: Dice, chains: ReadonlyArray<ChainPlan>): ReadonlyArray<Step> => [
   { after: 0, ...breakdown(dice, chains.length) },
   { after: 0, ...breakdown(dice, chains.length) },

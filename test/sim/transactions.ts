@@ -42,11 +42,11 @@ export interface Transaction {
 
 export const feeOf = ({ gasPrice, gasUsed, l1Fee }: Transaction): bigint => gasUsed * gasPrice + l1Fee
 
-/** From an account with more than it will ever need, that is nobody's. */
+/** From an account outside the test with more than it will ever need. */
 export const payer = addressOf("a payer")
 /** A contract that pays out what it is sent, and what it has. */
 export const paymaster = addressOf("a contract that pays many at once")
-/** Whether nobody counts what an account has. */
+/** Whether the balance of an account is not counted. */
 export const isRich = (address: string): boolean => address === payer || address === paymaster
 
 export const transaction = (name: string, over: Partial<Transaction>): Transaction => ({

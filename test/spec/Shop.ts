@@ -189,7 +189,7 @@ const firstSecondAfter = ({ expiresAt }: PaymentObject) => Math.floor(Date.parse
 
 /**
  * On a daemon of its own, since the clocks of its two chains are put ahead. A payment expires when its own chain and the
- * others that answer have been read past its time: nobody waits for an hour.
+ * others that answer have been read past its time: no one waits for an hour.
  */
 const letRunOut = (inbox: Inbox) =>
   Effect.gen(function* () {

@@ -75,7 +75,7 @@ describe("the units of systemd", () => {
     )
   })
 
-  it("restart the daemon for ever, except for what does not mend itself", () => {
+  it("restart the daemon without a limit, except after failures that need a person", () => {
     const unit = readFileSync(join(folder, "tilld.service"), "utf8").split("\n")
     for (const line of [
       "Type=notify",

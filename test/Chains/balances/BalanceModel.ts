@@ -4,7 +4,7 @@ import type { Block } from "../../sim/Block.ts"
 import { HandChain } from "../../sim/HandChain.ts"
 import { payer, paymaster, type Transaction, transaction } from "../../sim/transactions.ts"
 
-/** Somebody else, and a contract of theirs: both have as much as they want. */
+/** A stranger, and a contract of theirs: both have unlimited money. */
 export { payer as stranger, paymaster as contract } from "../../sim/transactions.ts"
 /** What every transaction of the model costs: one unit of gas at one wei, and one wei for the data. */
 export const fee = 2n

@@ -49,7 +49,7 @@ const points = rows<{ readonly address: string }>(
 )
 
 describe("two modes in one database", () => {
-  story("a round covers payments of its own mode only, and is no round of the other mode", [alice], function* (model) {
+  story("a round covers payments of its own mode only, and is not a round of the other mode", [alice], function* (model) {
     yield* scanTo(model.head, live)
     yield* oweLive(bob, { expiresAt: 100 })
     yield* oweLive(carol, { ...usdcOf, expiresAt: 100 })

@@ -115,12 +115,12 @@ describe("attribution of income", () => {
     expect(attributed(change(-33n), [spent])).toEqual({ rest: 7n, transfers: [] })
     // One that fails costs its fee.
     expect(attributed(change(-10n), [spent], { succeeded: false }).rest).toBe(0n)
-    // What it sends to itself comes from nobody.
+    // What it sends to itself comes from no one.
     expect(attributed(change(-10n), [transaction(6, { from: alice, to: alice, value: 9n })])).toEqual({
       rest: 0n,
       transfers: []
     })
-    // A lower balance than can be explained is no fault.
+    // A lower balance than can be explained is not a fault.
     expect(attributed(change(-100n), []).rest).toBe(-100n)
   })
 

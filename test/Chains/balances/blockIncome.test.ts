@@ -195,7 +195,7 @@ describe("where no provider has the states between two points", () => {
     for (let n = 0; n < 500; n++) model.mine([nothing])
     const asked = { ...firstAsked(alice), withNonce: true }
     const { transfers } = yield* reconcileBalances(depsOf(model.client), model.head, [asked])
-    // It has paid a fee, and had nothing: how much came nobody can tell.
+    // It has paid a fee, and had nothing: the amount that came cannot be determined.
     expect(transfers).toMatchObject([{ position: "unattributed", amount: 1n, since: 1 }])
     // What it had by then may have been all that it has spent.
     const known = { ...asked, known: { number: 1, balance: 50n, nonce: 0, assumed: false } }

@@ -63,7 +63,7 @@ describe("native income, against a real node", () => {
         yield* chain.mine(3)
         const released = yield* chain.send(release(1n, 3n * ether))
         const destroyed = yield* chain.send({ to: bomb })
-        // A second transaction of the block names nobody either.
+        // A second transaction of the block names no address either.
         yield* chain.send(release(1n, 0n))
         yield* chain.mine()
         const second = (yield* chain.head).number

@@ -33,7 +33,7 @@ describe("an unattributed receipt", () => {
   story("is searched for again as its age doubles, and replaced once, with the same total", [], function* (model) {
     model.traces = false
     const id = yield* owe(alice)
-    // Two transactions, neither of which names anybody.
+    // Two transactions, neither of which names an address.
     model.mine([inside(alice, 3n), inside(alice, 4n)])
     yield* round(depsOf(model.client), model.head)
     expect(yield* ledgerLines(alice)).toEqual(["1 unattributed 7"])
@@ -78,7 +78,7 @@ describe("an unattributed receipt", () => {
     yield* find(3n)
     yield* find(4n)
     expect(yield* ledgerLines(alice)).toEqual([`${at.number} unattributed 7`])
-    // What a reorg has taken back is no part of what comes when its block returns.
+    // What a reorg has removed is not part of what comes when its block returns.
     yield* (yield* Writer).write(Ledger.orphanAbove(network, { number: 0, hash: "0x", time: 0 }))
     yield* scanTo(at)
     yield* find(5n)
@@ -164,7 +164,7 @@ describe("dust", () => {
     expect(yield* ledgerLinesByAny(alice)).toEqual(["101 tx:0 1000000", "201 unattributed 400"])
   })
 
-  story("is no small last part of a payment, which is searched for, whatever its amount", [alice], function* (model) {
+  story("is not a small last part of a payment: that is searched for, whatever its amount", [alice], function* (model) {
     yield* asking
     model.mine([direct(alice, 999_500n)])
     yield* rounds(model)

@@ -31,7 +31,7 @@ export const refusing = (client: RpcClient, refuses: (call: RpcRequest) => boole
 /** Calls by their methods. */
 export const methods = (made: ReadonlyArray<RpcRequest>) => made.map(({ method }) => method)
 
-/** Deposits `amount` for a payee, in a block of its own; what `release` sends names nobody. */
+/** Deposits `amount` for a payee, in a separate block; what `release` sends names no address. */
 export const keep = Effect.fnUntraced(function* (chain: LocalChain, id: bigint, payee: Address, amount: bigint) {
   yield* chain.send({
     to: batcherAddress,

@@ -8,8 +8,8 @@ import { type ModelChain, token } from "../ModelChain.ts"
 import { committedTo, pay, watch } from "../world.ts"
 import { scene, seconds } from "./scene.ts"
 
-// A serving provider with a branch of its own that is far above everybody's, with plausible block times: the others are
-// asked for blocks that they do not have. That is no silence of theirs.
+// A serving provider with a branch of its own that is far above everyone's, with plausible block times: the others are
+// asked for blocks that they do not have. That does not count as silence.
 
 const ahead = 100
 const cast = { nodes: 3, place: 0, apart: true, hosts: true, payments: { clockTolerance: Duration.minutes(15) } }

@@ -50,7 +50,7 @@ scene(
 )
 
 scene(
-  "one of three contradicts nobody while the third one limits calls",
+  "one of three contradicts no provider while the third one limits calls",
   { nodes: 3, place: 1, hosts: true },
   function* (liar, _, third) {
     let lies = true

@@ -180,7 +180,7 @@ for (const cast of [
   { nodes: 3, place: 2 }
 ]) {
   scene(
-    `dust that one of ${cast.nodes}, at ${cast.place}, makes up anew whenever it is asked keeps no payment open`,
+    `dust that one of ${cast.nodes}, at ${cast.place}, invents again in every response keeps no payment open`,
     cast,
     function* (liar) {
       let made = 0
@@ -203,7 +203,7 @@ for (const cast of [
   { nodes: 3, place: 1 }
 ]) {
   scene(
-    `a block with money that one of ${cast.nodes}, at ${cast.place}, has four blocks lower is no deeper for it`,
+    `a block with money that one of ${cast.nodes}, at ${cast.place}, has four blocks lower is not confirmed earlier`,
     { ...cast, apart: true },
     function* (liar, honest) {
       const { id } = yield* watchedUsdc()

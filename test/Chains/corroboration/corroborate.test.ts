@@ -68,7 +68,7 @@ describe("a receipt that one provider has reported", () => {
     expect(yield* corroborated).toEqual([1])
   })
 
-  openScene("delays no newer one if nobody corroborates it, and costs less and less", two, function* (first, other) {
+  openScene("delays no newer one while it is not corroborated, and costs less and less", two, function* (first, other) {
     // It confirms what it has invented, and only the other one denies that.
     first.distort = ({ method, params: [hash] }, answer) =>
       method === "eth_getTransactionReceipt" && Number(hash) < 300
@@ -135,7 +135,7 @@ describe("a receipt that one provider has reported", () => {
       { host: "model", healthy: true },
       { host: "model", healthy: false, reason: expect.stringContaining("unreachable") }
     ])
-    // What comes from now on waits for nobody.
+    // What comes from now on waits for no other provider.
     yield* next(first, token(usdc, alice, 5n))
     yield* nextOnes(first, 4)
     expect(yield* corroborated).toEqual([1, 1])
@@ -217,7 +217,7 @@ describe("a receipt that one provider has reported", () => {
 
   // Both providers are asked about it after its block was replaced and before the watcher has seen the reorg: their denial
   // is correct, and no provider has lied.
-  scene("is not refuted by a reorg between reading and asking; nobody is contradicted", two, function* (first, other) {
+  scene("is not refuted by a reorg between reading and asking; no provider is contradicted", two, function* (first, other) {
     const paid = token(usdc, alice, 5n)
     other.intercept = (batch) => {
       if (!batch.some(({ method }) => method === "eth_getTransactionReceipt") || first.height > 15) return
@@ -244,7 +244,7 @@ describe("a receipt that one provider has reported", () => {
 
 for (const [title, height] of [
   ["below the receipt's block", 10],
-  ["at the receipt's block, which is no depth", 11]
+  ["at the receipt's block, which has no confirmations", 11]
 ] as const) {
   openScene(
     `a node that has stopped ${title} gets a cooldown, also each time it comes back, and delays no receipt forever`,

@@ -75,7 +75,7 @@ describe("unattributed money (issue 14 row 6)", () => {
     })
   }
 
-  story("of a payment about to end is taken back by one denial once nobody shows it", [alice], function* (model) {
+  story("of a payment about to end is removed by one denial once no provider shows it", [alice], function* (model) {
     let prunes = false
     const liar = richer(model, 99n)
     const { client, memory } = forgetful(model)

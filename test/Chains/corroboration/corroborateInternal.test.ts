@@ -193,7 +193,7 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
     model.traces = false
     const { hash } = model.mine([inside(alice, 5n, [alice])])
     yield* reported(model, model.client)
-    // As an account does that somebody else sends for: its nonce moves without a transaction of its own.
+    // As an account does that someone else sends for: its nonce moves without a transaction of its own.
     const moved = (more: bigint) =>
       distorted(richer(model, more), ({ method, params }, answer) =>
         method === "eth_getTransactionCount" && JSON.stringify(params).includes(hash) ? "0x1" : answer

@@ -14,7 +14,7 @@ import { distorted } from "../twisted.ts"
 import { logTo } from "./scene.ts"
 
 story(
-  "a token log that only the second one searched has is no dispute about coins, and is stored",
+  "a token log that only the second provider has does not count as a dispute about coins, and is stored",
   [],
   function* (model) {
     yield* owe(alice, { currency: "ETH", expiresAt: 1 })

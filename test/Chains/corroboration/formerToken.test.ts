@@ -7,7 +7,7 @@ import { alice, lookAlike, next, usdc, watchedPayment, withTokens } from "../aro
 import { ModelChain, type ModelTransaction, modelRpc, token } from "../ModelChain.ts"
 import { pass, pay, paymentById, realSettlement, watch, world } from "../world.ts"
 
-// What a payment is worth after the configuration has changed: the watchers start anew, with other tokens.
+// What a payment is worth after the configuration has changed: the watchers start again, with other tokens.
 
 type Tokens = ChainSettings["tokens"]
 const { tokens } = withTokens

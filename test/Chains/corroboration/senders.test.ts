@@ -7,7 +7,7 @@ import { corroborated, openScene } from "./scene.ts"
 
 const senders = rows<{ sender: string | null }>("SELECT sender FROM receipts ORDER BY position")
 
-/** Everywhere in what this node tells, the payer is somebody else. */
+/** In every response of this node the payer is another address. */
 const renamingPayer = (chain: ModelChain) => {
   chain.distort = (_, answer) =>
     answer === null ? null : JSON.parse(JSON.stringify(answer).replaceAll(payer.slice(2), "66".repeat(20)))

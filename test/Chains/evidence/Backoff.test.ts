@@ -34,7 +34,7 @@ it("a provider that comes back, and a clock that is set back, end the waits", ()
   expect(waits.waiting(100_001)).toEqual([])
 })
 
-it("what is settled, or was asked before so many others, begins anew", () => {
+it("what is settled, or was asked before so many others, begins again", () => {
   const waits = new Backoff<string>(1_000, 60_000, 2)
   for (const one of ["settled", "dropped", "kept"]) for (let i = 0; i < 4; i++) waits.lengthen(one, 0)
   waits.forget("kept")

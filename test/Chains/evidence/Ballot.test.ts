@@ -23,7 +23,7 @@ const tallyOf = (...votes: ReadonlyArray<Cast>) => {
 const [at1, at2] = [yes(1), yes(2)]
 
 it.each<readonly [string, ReadonlyArray<Cast>, "shown" | "denied" | "open"]>([
-  ["nobody answers", [], "open"],
+  ["no provider responds", [], "open"],
   ["one says yes", [["a", at1]], "open"],
   [
     "one says yes twice",
@@ -197,7 +197,7 @@ it("a tally says who said what", () => {
   expect(tally.unable).toEqual(["d"])
 })
 
-it("a provider that has another block is no denial once two have this one", () => {
+it("a provider that has another block does not count as a denial once two have this one", () => {
   const [alone, outnumbered] = [
     tallyOf(["a", onOtherBlock], ["b", no]),
     tallyOf(["a", onOtherBlock], ["b", no], ["c", at1])
@@ -235,7 +235,7 @@ it("of heights the highest counts that two have reached", () => {
   expect(heights(9, 9, 7)).toBe(9)
 })
 
-it("what not all say is said by nobody", () => {
+it("a value that the providers do not all report is reported by none", () => {
   expect(unanimous([])).toBeUndefined()
   expect(unanimous(["0xa"])).toBe("0xa")
   expect(unanimous(["0xa", "0xa"])).toBe("0xa")

@@ -22,7 +22,7 @@ const block = (network: Network, number: number): BlockRef => ({
   time: number * 10
 })
 
-/** A receipt of nobody's, at a block of the network's. */
+/** A receipt of no payment, at a block of the network. */
 const receipt = ({ chain, mode }: Network, number: number, { hash = "0xb", position = "tx:0", canonical = 1 } = {}) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(

@@ -108,7 +108,7 @@ it.effect("a head that is ahead of the clock counts up to what another provider 
   })
 )
 
-it.effect("what another provider has vouched for says nothing of a head that is too far ahead by now", () =>
+it.effect("a head corroborated by another provider does not corroborate one that is too far ahead by now", () =>
   Effect.gen(function* () {
     const check = yield* clock
     expect(yield* check(base, near, near)).toEqual(Either.right(near))

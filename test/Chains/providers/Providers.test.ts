@@ -67,7 +67,7 @@ describe("a single provider", () => {
         expect(waited).toBeGreaterThanOrEqual(Math.min(10_000, 250 * 2 ** i) * 0.8)
         expect(waited).toBeLessThanOrEqual(Math.min(10_000, 300 * 2 ** i))
       }
-      // Not in step with everybody else whom the same trouble has met.
+      // Not in step with everyone else who had the same failure.
       expect(waits.slice(0, 5)).not.toEqual([250, 500, 1000, 2000, 4000])
       providers.succeeded(yield* providers.current)
       yield* fail(providers, "unreachable")
@@ -125,7 +125,7 @@ describe("a provider that is behind", () => {
     expect(a.asked).toEqual([])
   })
 
-  it.effect("is used where there is no other, and says so", () => {
+  it.effect("is used where there is no other provider, and says so", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     return Effect.gen(function* () {
       for (const nodes of [[a], [a, b]]) {
@@ -141,7 +141,7 @@ describe("a provider that is behind", () => {
         expect(first).toMatchObject({ healthy: false, reason: expect.stringContaining("(behind)") })
         providers.succeeded(yield* providers.current)
         expect(providers.health(yield* now)[0]).toEqual({ host: "a", healthy: true })
-        // It was no failure: the first that is one is followed by the shortest wait.
+        // It did not count as a failure: the first real one is followed by the shortest wait.
         yield* fail(providers, "unreachable")
         expect(yield* Effect.flip(providers.current)).toMatchObject({ reason: "unreachable" })
         expect(yield* wait(providers)).toBeLessThanOrEqual(300)
@@ -174,22 +174,22 @@ describe("another provider", () => {
 
 describe("a block range that is too large", () => {
   onNodes("puts the provider into cooldown for its Retry-After", 1, function* ({ a, of, providers }) {
-    const { blockRange: span } = yield* providers.current
+    const { blockRange: range } = yield* providers.current
     const error = errorOf("a", "range", { retryAfter: 60_000 })
-    span.failed(error)
+    range.failed(error)
     yield* providers.failed(of(a), error)
     expect(yield* wait(providers)).toBe(60_000)
   })
 
-  onNodes("is no reason for a cooldown while ranges become smaller", 2, function* ({ a, providers }) {
-    const { blockRange: span } = yield* providers.current
+  onNodes("is not a reason for a cooldown while ranges become smaller", 2, function* ({ a, providers }) {
+    const { blockRange: range } = yield* providers.current
     const sizes: Array<number> = []
-    while (span.blocks > 1) {
+    while (range.blocks > 1) {
       const error = errorOf("a", "range")
-      span.failed(error)
+      range.failed(error)
       yield* providers.failed(yield* providers.current, error)
       expect(yield* currentHost(providers)).toBe("a")
-      sizes.push(span.blocks)
+      sizes.push(range.blocks)
     }
     expect(sizes).toEqual([1000, 500, 250, 125, 62, 31, 15, 7, 3, 1])
     expect(a.asked).toEqual(["eth_chainId", "eth_getBlockByNumber"])
@@ -197,7 +197,7 @@ describe("a block range that is too large", () => {
     expect(yield* currentHost(providers)).toBe("b")
   })
 
-  onNodes("is no reason for a cooldown again after a success in between", 1, function* ({ providers }) {
+  onNodes("is not a reason for a cooldown again after a success in between", 1, function* ({ providers }) {
     const provider = yield* fail(providers, "too_large")
     expect(yield* currentHost(providers)).toBe("a")
     providers.succeeded(provider)

@@ -33,7 +33,7 @@ interface Money {
   readonly amount: string
 }
 
-/** Takes a receipt out of the ledger; a coin's stays there as money that nobody can tell the origin of. */
+/** Removes a receipt from the ledger; a coin's stays there as unattributed money. */
 const lose = ({ address, amount, block_hash, position }: Money, keptAsUnattributed: boolean) =>
   Effect.gen(function* () {
     const tx = yield* Tx

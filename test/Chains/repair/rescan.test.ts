@@ -68,7 +68,7 @@ describe("a rescan", () => {
     expect(yield* rows("SELECT corroborated FROM receipts")).toEqual([{ corroborated: 0 }])
   })
 
-  openScene("makes a refuted receipt count again until it is judged anew", { nodes: 2 }, function* (chain) {
+  openScene("makes a refuted receipt count again until it is judged again", { nodes: 2 }, function* (chain) {
     yield* watchedPayment(alice)
     yield* next(chain, token(usdc, alice, 5n))
     yield* change("UPDATE receipts SET canonical = 0, refuted = 1, denied_by = 'liar'")

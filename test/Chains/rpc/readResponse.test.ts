@@ -51,7 +51,7 @@ describe("a response body", () => {
     `["${"a".repeat(600_000)}`,
     `[${"1,".repeat(300_000)}]`,
     `{"a":1,${'"b":"c",'.repeat(80_000)}`
-  ])("is nothing where it is no JSON (%#)", async (text) => {
+  ])("is nothing where it is not JSON (%#)", async (text) => {
     expect((await readResponse(parts(text), fullBlock)).value).toBeUndefined()
   })
 

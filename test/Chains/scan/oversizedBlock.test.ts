@@ -21,7 +21,7 @@ import {
 const watchedToo = (n: number): string => `0x${(0xf000_0000 + n).toString(16).padStart(40, "0")}`
 const stranger = address(0xbad)
 
-/** Transfers of a token to somebody else. */
+/** Transfers of a token to someone else. */
 const noise = (count: number, contract = usdc): ReadonlyArray<ModelTransaction> =>
   Array.from({ length: count }, () => token(contract, stranger, 1n))
 

@@ -92,7 +92,7 @@ describe("the first head", () => {
     })
   })
 
-  onChain("sets the configured start block, for ever", { height: 20, startBlock: 30 }, function* (chain) {
+  onChain("permanently sets the configured start block", { height: 20, startBlock: 30 }, function* (chain) {
     yield* pay(alice)
     chain.mine(coin(alice, 1n))
     yield* watch

@@ -57,7 +57,7 @@ describe("native coin of an address that one provider cannot attribute", () => {
     }).pipe(quiet, inStore)
   )
 
-  it.scoped("does not block other addresses for ever if the other provider fails too", () =>
+  it.scoped("does not block other addresses permanently if the other provider fails too", () =>
     Effect.gen(function* () {
       const model = yield* owing("useless", alice, bob)
       const useless: RpcClient = { ...model.client, send: () => errorOf("useless", "refused") }

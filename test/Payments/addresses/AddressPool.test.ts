@@ -93,7 +93,7 @@ it.effect("a refill soon after the last one runs on the thread, without the addr
     yield* TestClock.adjust("1 minute")
     yield* pool.refill
     expect(asked).toHaveLength(1)
-    // Few again: this is no burst.
+    // Few again: not a burst.
     expect(derived.size).toBe(610 + 256)
   })
 )

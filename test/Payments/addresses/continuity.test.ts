@@ -176,7 +176,7 @@ describe("a crash skips nothing", () => {
         const indexes = [...taken, ...more].map(({ index }) => index).sort((a, b) => a - b)
         expect(indexes).toEqual(indexes.map((_, i) => expected + i))
         expected += indexes.length
-        // So the mark stays when the process dies after the commit: nobody writes it when it ends.
+        // So the mark stays when the process dies after the commit: no one writes it when it ends.
         writeFileSync(markOf(path), mark)
       }).pipe(Effect.provide(running(path)))
     }
@@ -260,7 +260,7 @@ liveTest("a wallet that a copy does not know begins behind what the lost one may
 liveTest("a wallet whose key comes back after the restore jumps then", function* () {
   const path = yield* temporaryDatabase
   const own = hdWallet(liveXpub)
-  // It was somebody else's, who is not there any more: nobody gives its key at the start.
+  // It was another operator's, who is gone: no one provides its key at the start.
   const known = Effect.flatMap(Tx, (tx) =>
     tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES (?, 5)", [own.fingerprint])
   )

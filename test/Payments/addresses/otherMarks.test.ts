@@ -60,7 +60,7 @@ for (const [what, before] of [
   ["once it is asked for", () => Effect.void],
   ["before the transaction that takes its first address", () => Effect.flatMap(Addresses, ({ ready }) => ready(shop))]
 ] as const) {
-  liveTest(`the wallet of an account that is created anew does, too: ${what}`, function* () {
+  liveTest(`the wallet of an account that is created again does, too: ${what}`, function* () {
     const { on, other, path } = yield* machine
     const own = hdWallet(liveXpub)
     const two = Effect.zip(takeFor(shop), takeFor(shop))

@@ -366,7 +366,7 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
     })
   )
 
-  it.effect("nobody sees or decides what belongs to another account or the other mode", () =>
+  it.effect("no one sees or decides what belongs to another account or the other mode", () =>
     Effect.gen(function* () {
       const mine = yield* shop
       const { exception } = yield* late(mine, 1)

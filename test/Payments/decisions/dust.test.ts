@@ -37,7 +37,7 @@ const reported = Effect.flatMap(Reader, (reader) =>
   )
 ).pipe(Effect.map((events) => events.map(({ amount }) => amount)))
 
-test("the growth of open dust is no event; a refund has to say how much, and what came since stays open", function* () {
+test("the growth of open dust is not an event; a refund has to say how much, and what came since stays open", function* () {
   const payment = yield* begin
   yield* scanTo(130, token(120, 1_000_000n))
   yield* scanTo(140, ...dust(140, 20, 5n))
@@ -90,7 +90,7 @@ test("dust confirms a payment with the transaction that is named for it", functi
   yield* scanTo(end, ...dust(110, 10, 500n))
   const id = yield* of(payment, "underpaid")
   expect(yield* Effect.flip(acceptException(id, undefined, {}))).toMatchObject({ field: "txHash" })
-  // The ledger has it: nobody is asked.
+  // The ledger has it: no provider is asked.
   mined.clear()
   const named = { txHash: "0xd110:0" }
   expect(yield* acceptException(id, undefined, named)).toMatchObject({

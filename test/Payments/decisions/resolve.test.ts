@@ -39,7 +39,7 @@ const refundOf = (id: PaymentId, amount: bigint, sent?: bigint, txHash?: string)
 const refusal = <A, E extends { readonly message: string }, R>(decision: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(decision), ({ message }) => message)
 
-test("accept: the same decision again, while more money opens the exception anew, is refused and changes nothing", function* () {
+test("accept: the same decision again, while more money opens the exception again, is refused and changes nothing", function* () {
   const { id } = yield* start
   yield* scanTo(end)
   yield* scanTo(end + 9, transfer(end + 5, 1000n))
@@ -154,7 +154,7 @@ test("the same decision again gives the same result; another one on a closed exc
   expect(yield* look(id)).toEqual(before)
 })
 
-test("an exception whose money a reorg took is decided by nobody", function* () {
+test("an exception whose money a reorg removed cannot be decided", function* () {
   const { id } = yield* start
   yield* scanTo(130, transfer(120, 1000n), transfer(125, 40n))
   yield* tick({ head: 131, ancestor: 124 })

@@ -198,7 +198,7 @@ describe("a server that is not well", () => {
     })
   )
 
-  liveTest("is no server", function* () {
+  liveTest("is not a server", function* () {
     const get = yield* makeGet
     const failure = yield* Effect.flip(makeCoinbase(get, "http://127.0.0.1:1").read)
     expect(failure.message).toMatch(/^coinbase: no answer \((ECONNREFUSED|UND_ERR)/)

@@ -57,7 +57,7 @@ it.scopedLive("asks the system's name servers, without a hosts file too", () =>
   })
 )
 
-it.scoped("however many names have dead servers, another is resolved at once, and nobody waits over 5 seconds", () =>
+it.scoped("however many names have dead servers, another is resolved at once, and no one waits over 5 seconds", () =>
   Effect.gen(function* () {
     const { asked, resolve } = yield* resolving
     // Two questions each: more would not fit into the socket of the name server.

@@ -63,7 +63,7 @@ it.scopedLive.each<[string, TlsOptions]>([
 it.scopedLive.each<[string, { past: boolean; ofOurs: boolean; error: string }]>([
   ["that has expired", { past: true, ofOurs: true, error: "tls: certificate has expired" }],
   ["that nobody has signed but itself", { past: false, ofOurs: false, error: "tls: certificate is self-signed" }]
-])("a certificate %s is no receiver's, and is named", ([, { error, ofOurs, past }]) =>
+])("a certificate %s is not a receiver's, and is named", ([, { error, ofOurs, past }]) =>
   Effect.gen(function* () {
     const now = yield* DateTime.now
     const { default: selfsigned } = yield* Effect.promise(() => import("selfsigned"))

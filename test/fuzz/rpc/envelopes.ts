@@ -10,7 +10,7 @@ export interface Answered {
 
 const ids = [null, "0", "1", -1, 0, 1, 1.5, 99, 1e21, true, [0], { toString: 1 }, "__proto__", "length"]
 
-/** What nodes and companies say, with numbers that nobody says. */
+/** Messages of nodes and companies, with numbers that none of them uses. */
 const words = [
   "execution reverted",
   "method not found",

@@ -62,7 +62,7 @@ const createPayments = async (world: World, { chain, coin, tokens }: ChainPlan) 
   const orders = [
     [token, 25_000_000n],
     coin === "ETH" ? (["ETH", 7_000_000_000_000_000n] as const) : ([token, 31_000_000n] as const),
-    // Nobody pays it.
+    // No one pays it.
     [token, 99_000_000n]
   ] as const
   for (const [currency, amount] of orders) await world.create({ amount, currency, chain, expiresIn })
@@ -101,11 +101,11 @@ const tellStory = (world: World, place: Place, dice: Dice) => {
 }
 
 /**
- * What came is confirmed with what came, and what nobody sent is not. Gives how many payments wait for a person, who have
- * all their money: a balance that was too low, while nobody else could be asked, has split it into amounts that no
+ * What came is confirmed with what came, and what no one sent is not. Gives how many payments wait for a person, who have
+ * all their money: a balance that was too low, while no one else could be asked, has split it into amounts that no
  * transaction has.
  *
- * Nobody is asked about dust: one provider's word for it is what a payment without any other money ends with.
+ * No one is asked about dust: one provider's word for it is what a payment without any other money ends with.
  */
 const checkMoney = ({ ledger }: World, paid: ReadonlySet<string>): number => {
   let waiting = 0
@@ -166,7 +166,7 @@ export class Watching {
       return line.watched(lines.rpc.client(Redacted.make(line.url)))
     }
     const isBusy = () => lines.hostile.isBusy || lines.honest.isBusy
-    // What nobody has denied one provider may decide alone after this.
+    // One provider may decide alone after this what none has denied.
     const patience = Duration.days(30)
     this.#world = stage.world(seed, [this.#place], { patience }, { reach, isBusy })
     const known = () => knowledgeOf(this.#world, this.#place)

@@ -88,7 +88,7 @@ export const fault = (dice: Dice, body: Buffer): readonly [manner: Manner, body:
   }
 }
 
-/** What somebody who answers needs of time: the answer is under way but while he waits. */
+/** The time that a responder needs: the response is under way except while it waits. */
 export interface Pause {
   /** Waits for so many milliseconds of the daemon's time. */
   readonly sleep: (millis: number) => Promise<void>

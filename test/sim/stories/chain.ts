@@ -38,7 +38,7 @@ export const reorgedCoins: Story = (scene) => {
   ]
 }
 
-/** A provider has blocks that nobody else has, or a head that is too high. */
+/** A provider has blocks that no one else has, or a head that is too high. */
 export const longBranches: Story = (scene) => {
   const { chain, dice, plan } = scene
   // No higher than the chain is in the end: what was read is waited for.

@@ -90,7 +90,7 @@ export const lateBalances: Story = (scene) => {
   ]
 }
 
-/** Coins come and are collected before anybody compares balances, while their payment is open or hours after its end. */
+/** Coins come and are collected before balances are compared, while their payment is open or hours after its end. */
 export const collectedCoins: Story = (scene) => {
   const { dice, name, plan } = scene
   const isLate = dice.chance(0.6)

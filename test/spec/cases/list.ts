@@ -54,7 +54,7 @@ export const lists: ReadonlyArray<Case<Shop>> = [
   ),
   states(
     ['4.4 "GET /v1/payments"', '4.4 "Query parameters"', "4.4 chain"],
-    "takes the four parameters, and none that nobody has decided; chain leaves the payments of one",
+    "takes the four parameters and no other; chain selects the payments of one chain",
     Effect.gen(function* () {
       const { key, payments } = yield* (yield* Shop).full
       for (const chain of ["ethereum", "polygon", "arbitrum", "optimism", "base"]) {

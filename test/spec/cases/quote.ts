@@ -148,7 +148,7 @@ const fields: ReadonlyArray<Case<Shop>> = [
       const { fees } = yield* quote()
       expect(fees).toEqual({ network: expect.any(String), service: expect.any(String) })
       expect((yield* quote({ toCurrency: "EUR" })).fees.network).toBe("0")
-      // Nobody mines on this chain: its gas price stands still.
+      // No one mines on this chain: its gas price stands still.
       const gasPrice = BigInt(yield* chain("ethereum").rpc<`0x${string}`>("eth_gasPrice"))
       const inUsdc = (gas: bigint) => formatUnits((gasPrice * gas * 2_500n + 10n ** 12n - 1n) / 10n ** 12n, 6)
       expect(fees.network).toBe(inUsdc(65_000n))

@@ -217,7 +217,7 @@ const waiting: ReadonlyArray<Case<Scope.Scope>> = [
         expect(all.map(({ attempts, status }) => [status, attempts.length])).toEqual(all.map(() => ["pending", 1]))
         const [never] = all.at(-1)?.attempts ?? []
         expect([never?.error, (never?.endedAt ?? 0) - (never?.startedAt ?? 0)]).toEqual(["timeout", 30 * second])
-        // Nobody was sent on to another place.
+        // No redirect was followed.
         expect(new Set((yield* inbox.all).map(({ path }) => path))).toEqual(new Set(paths))
       })
       yield* serving(place)(besideDispatcher(test))
