@@ -97,7 +97,7 @@ test("90 days after they were over, deliveries go with their attempts and events
   expect([yield* count("payments"), yield* count("transitions"), yield* count("endpoints")]).toEqual([2, 3, 1])
 })
 
-test("a clock that is years ahead of the chains makes nothing old", function* () {
+test("a clock that is years ahead of the chains expires nothing", function* () {
   yield* register
   yield* TestClock.adjust("1 day")
   const payment = yield* newPayment()
@@ -134,7 +134,7 @@ test("a clock that is years ahead of the chains makes nothing old", function* ()
   )
 })
 
-test("what has an attempt ahead stays however old it is, with its event; so does what ended late", function* () {
+test("a delivery with a scheduled attempt stays however old it is, with its event; so does one that ended late", function* () {
   yield* register
   const [due, ended, repeated] = [yield* newPayment(), yield* newPayment(), yield* newPayment(url)]
   // One due, and one that waits behind it.
@@ -182,7 +182,7 @@ test("the newest event of each account and mode stays, however old: its number m
   expect(yield* eventIds).toEqual([ids[1], ids[3]])
 })
 
-test("a long past goes in pages, past what has to stay", function* () {
+test("many old rows are deleted in pages, except those that have to stay", function* () {
   yield* register
   const payment = yield* newPayment()
   yield* publish(payment, "pending", 0)
@@ -211,7 +211,7 @@ test("a long past goes in pages, past what has to stay", function* () {
   expect(yield* reader.all("PRAGMA foreign_key_check")).toEqual([])
 })
 
-test("an event that comes again after its forerunner was forgotten has an id of its own", function* () {
+test("an event that recurs after the earlier one was deleted has a new id", function* () {
   const payment = yield* newPayment()
   yield* publish(payment, "detecting", 0)
   const [first] = yield* eventIds
@@ -224,7 +224,7 @@ test("an event that comes again after its forerunner was forgotten has an id of 
   expect(second).not.toBe(first)
 })
 
-test("what is old is found by an index, and deleted by one", function* () {
+test("old rows are found by an index, and deleted by one", function* () {
   yield* register
   yield* publish(yield* newPayment(), "pending", 0)
   const reader = yield* Reader

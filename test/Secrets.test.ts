@@ -16,7 +16,7 @@ const withSecrets = <A, E>(use: (secrets: Secrets["Type"]) => Effect.Effect<A, E
     return yield* Effect.provide(Effect.flatMap(Secrets, use), secretsOn(database, 1))
   }).pipe(Effect.scoped)
 
-it.live("what is sealed opens in its context, and looks different each time", () =>
+it.live("a sealed secret opens in its context, and is sealed differently each time", () =>
   withSecrets(({ open, seal }) =>
     Effect.sync(() => {
       for (const plain of ["", "whsec_secret", "ключ 🔑", "x".repeat(10_000)]) {
@@ -29,7 +29,7 @@ it.live("what is sealed opens in its context, and looks different each time", ()
   )
 )
 
-it.live("a changed bit, another context, a cut or an unknown form opens nothing", () =>
+it.live("a changed bit, another context, a truncated or an unknown form does not open", () =>
   withSecrets(({ open, seal }) =>
     Effect.sync(() => {
       const sealed = seal("whsec_secret", "endpoint wh_1")

@@ -60,7 +60,7 @@ it("a room uses no folder that it is in, and a file of no room is refused", () =
   ).toEqual(["Webhooks/queue-uses-only-rooms-below-it", "every-file-has-a-room"])
 })
 
-it("nothing is made once by Effect.cached: the interruption of who asks first would be given to all", () => {
+it("nothing uses Effect.cached: an interruption of the first caller would reach all", () => {
   const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" }).filter((name) =>
     /\.tsx?$/.test(name)
   )

@@ -51,7 +51,7 @@ it.scoped.each([
     "Failed: 2 tests needs curl: apt-get install curl\n11 passed, 1 failed"
   ],
   ["some lack a program that CI may lack", ci, { left: { [reasonOf("go")]: 1 } }, 0, "11 passed, 0 failed"]
-] as const)("npm test tells where %s", ([, env, over, code, end]) =>
+] as const)("npm test shows where %s", ([, env, over, code, end]) =>
   Effect.gen(function* () {
     const counts = { ...done, ...over }
     const { status, stdout } = spawnSync(process.execPath, [join(yield* project, "scripts/test.mjs")], {

@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, TestClock } from "effect"
 import { keptFor } from "../../src/Admin/keptFor.ts"
 
-it.effect("a result is shared for as long as it is good, and made again after that", () =>
+it.effect("a result is shared while it is valid, and computed again after that", () =>
   Effect.gen(function* () {
     let made = 0
     const kept = keptFor(
@@ -23,7 +23,7 @@ it.effect("a result is shared for as long as it is good, and made again after th
   })
 )
 
-it.effect("who asks while it is made gets it too, also once the first one has gone away", () =>
+it.effect("callers that ask while it is computed get it too, even if the first caller has gone away", () =>
   Effect.gen(function* () {
     const gate = yield* Deferred.make<void>()
     let made = 0

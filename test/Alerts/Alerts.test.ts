@@ -112,23 +112,25 @@ const overpaid = execute(
 )
 
 describe("alerts", () => {
-  it.scoped("the operator gets one signed message when trouble lasts, and one when it is over, across a restart", () =>
-    Effect.gen(function* () {
-      const world = yield* makeWorld
-      world.health.push(dead())
-      yield* living(
-        world,
-        Effect.gen(function* () {
-          yield* storeAccount
-          yield* overpaid
-          expect(yield* next(world)).toEqual(["alert.opened", "exceptions overpaid"])
-          expect(yield* next(world)).toEqual(["alert.opened", "chain base.live"])
-        })
-      )
-      world.health.splice(0, 1, dead({ ready: true }))
-      expect(yield* living(world, next(world))).toEqual(["alert.closed", "chain base.live"])
-      expect((yield* world.receiver.all).length).toBe(3)
-    })
+  it.scoped(
+    "the operator gets one signed message when a problem lasts, and one when it is over, across a restart",
+    () =>
+      Effect.gen(function* () {
+        const world = yield* makeWorld
+        world.health.push(dead())
+        yield* living(
+          world,
+          Effect.gen(function* () {
+            yield* storeAccount
+            yield* overpaid
+            expect(yield* next(world)).toEqual(["alert.opened", "exceptions overpaid"])
+            expect(yield* next(world)).toEqual(["alert.opened", "chain base.live"])
+          })
+        )
+        world.health.splice(0, 1, dead({ ready: true }))
+        expect(yield* living(world, next(world))).toEqual(["alert.closed", "chain base.live"])
+        expect((yield* world.receiver.all).length).toBe(3)
+      })
   )
 
   it.scoped("a message that is refused comes again with the same bytes, also after a restart", () =>
@@ -144,7 +146,7 @@ describe("alerts", () => {
     })
   )
 
-  it.scoped("a message that was under way in a crash comes again after it, and no second one", () =>
+  it.scoped("a message that was being sent during a crash is sent again after it, only once", () =>
     Effect.gen(function* () {
       const world = yield* makeWorld
       yield* world.receiver.behave(() => Effect.never)

@@ -87,7 +87,7 @@ describe("the state of alerts", () => {
     expect(attempted(looks([trouble({ patience: 0 })]), first?.id ?? "", 204, 0).unsent).toHaveLength(1)
   })
 
-  it("one that arrives is not sent again, and others still are", () => {
+  it("a message that arrives is not sent again, and others still are", () => {
     const state = looks([trouble({ patience: 0 }), trouble({ key: "clock", patience: 0 })])
     const [one, other] = state.unsent
     expect(attempted(state, one?.id ?? "", 204, 0).unsent).toEqual([other])

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Challenges } from "../../src/Auth/Challenges.ts"
 
-it("a challenge is answered once, within five minutes, for the purpose that it was made for", () => {
+it("a challenge is answered once, within five minutes, for the purpose that it was created for", () => {
   const challenges = new Challenges()
   const one = challenges.issue("sign in", 0)
   expect(challenges.answer(one, "ses_1", 1)).toBe(false)
@@ -12,7 +12,7 @@ it("a challenge is answered once, within five minutes, for the purpose that it w
   expect(challenges.answer(challenges.issue("sign in", 0), "sign in", 300_000)).toBe(false)
 })
 
-it("a text that this process did not make is not a challenge", () => {
+it("a text that this process did not create is not a challenge", () => {
   const challenges = new Challenges()
   const foreign = new Challenges().issue("sign in", 0)
   const own = challenges.issue("sign in", 0)

@@ -18,7 +18,7 @@ it("the number of remembered addresses is limited: the most recent failures are 
   expect(attempts.failed("mine", 4)).toBe(0)
 })
 
-it("attempts of one network that are held come one after the other, and others are not held", () => {
+it("delayed attempts of one network run one after the other, and other networks are not delayed", () => {
   const attempts = new FailedAttempts()
   for (let i = 0; i < 5; i++) expect([attempts.book("192.0.2.1", i), attempts.failed("192.0.2.1", i)]).toEqual([0, 0])
   expect([attempts.book("192.0.2.1", 10), attempts.book("192.0.2.1", 10)]).toEqual([250, 500])
@@ -28,7 +28,7 @@ it("attempts of one network that are held come one after the other, and others a
   expect(attempts.book("192.0.2.1", 260 + 60_000)).toBe(0)
 })
 
-it("no attempt is held for more than fifteen seconds: the next one is refused", () => {
+it("no attempt is delayed for more than fifteen seconds: the next one is refused", () => {
   const attempts = new FailedAttempts()
   for (let i = 0; i < 20; i++) attempts.failed("192.0.2.1", 0)
   const held = Array.from({ length: 5 }, () => attempts.book("192.0.2.1", 0))

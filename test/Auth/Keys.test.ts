@@ -130,7 +130,7 @@ describe("a key", () => {
     }).pipe(Effect.provide(auth))
   )
 
-  it.effect("is one of a hundred that work; rolled ones are a hundred more, and an ended one makes room", () =>
+  it.effect("is one of at most a hundred valid keys and a hundred rolled ones; an expired one makes room", () =>
     Effect.gen(function* () {
       const keys = yield* Keys
       const made = yield* Effect.forEach(Array.from({ length: 100 }), () => keys.create(wanted), { concurrency: 1 })

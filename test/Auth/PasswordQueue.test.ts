@@ -37,14 +37,14 @@ it("everyone who is let in is served, and no one who comes later", () => {
   expect(drained(queue)).toEqual(first)
 })
 
-it("a person at a network that is theirs gets in whatever strangers do, and is next", () => {
+it("a person at a known network gets in whatever strangers do, and is next", () => {
   const queue = new PasswordQueue<string>()
   admitted(queue, crowd(300))
   expect(admitted(queue, [["ada", ada]])).toEqual(["ada"])
   expect(queue.next()).toBe("ada")
 })
 
-it("strangers have a turn of eight, however many people who are known wait", () => {
+it("strangers get one turn in eight, however many known people wait", () => {
   const queue = new PasswordQueue<string>()
   const known = Array.from({ length: 12 }, (_, n) => [`ada ${n}`, knownPerson(person(`${n}`), "10.0.0.1")] as const)
   admitted(queue, [...crowd(2), ...known])
@@ -68,14 +68,14 @@ it("three hundred addresses of two networks count as two", () => {
   ).toHaveLength(3)
 })
 
-it("of one network no more than four wait", () => {
+it("at most four attempts of one network wait", () => {
   const queue = new PasswordQueue<string>()
   const same = Array.from({ length: 9 }, (_, n) => [`same ${n}`, at(`2001:db8::${n}`)] as const)
   expect(admitted(queue, same)).toHaveLength(4)
   expect(queue.refusal(at("2001:db8::9"), most)).toBe("theirs")
 })
 
-it("people of one account, however many it invites, delay another account by one turn", () => {
+it("an account, however many people it invites, delays another account by one turn", () => {
   const queue = new PasswordQueue<string>()
   const crew = Array.from(
     { length: 200 },

@@ -85,7 +85,7 @@ it.scoped("used requests are stored within a second, or as soon as a full disk h
   })
 )
 
-it.scoped("a key has its own limits where it was given any, and the configured ones where not", () =>
+it.scoped("a key has its own limits if any were set, otherwise the configured ones", () =>
   Effect.gen(function* () {
     yield* Effect.gen(function* () {
       const above = yield* makeKey({ perMinute: 4 })
@@ -152,7 +152,7 @@ it.scoped("several keys have the account's limit together, across a restart, and
   })
 )
 
-it.scoped("test requests use up nothing of the live ones, whichever keys make them", () =>
+it.scoped("test requests do not count towards the live limit, whichever keys make them", () =>
   Effect.gen(function* () {
     const ofTest = yield* Effect.replicateEffect(makeKey(), 12)
     for (const key of [...ofTest, ...ofTest, ...ofTest]) yield* spendNow(key)
@@ -163,7 +163,7 @@ it.scoped("test requests use up nothing of the live ones, whichever keys make th
   }).pipe(inOneLife)
 )
 
-it.scoped("a key that the operator gave more than accounts have may use it, beside the account's other keys", () =>
+it.scoped("a key with a higher limit than its account may use it, beside the account's other keys", () =>
   Effect.gen(function* () {
     const accounts = yield* Accounts
     const keys = yield* Keys
@@ -190,14 +190,12 @@ it.scoped("a key that the operator gave more than accounts have may use it, besi
   }).pipe(inOneLife)
 )
 
-it.scoped.each([{ perMinute: 2 }, { perHour: 2 }])(
-  "what is said of an account holds for all its keys together: %j",
-  (said) =>
-    Effect.gen(function* () {
-      const given = yield* makeKey({ perMinute: 40, perHour: 60 })
-      const keys = [given, yield* makeKey(), yield* makeKey({ perMinute: 4 })]
-      yield* Effect.flatMap(Accounts, (accounts) => accounts.change(defaultAccount, said))
-      const verdicts = yield* Effect.forEach(keys, spendNow, { concurrency: 1 })
-      expect(verdicts.map(([allowed]) => allowed)).toEqual([true, true, false])
-    }).pipe(inOneLife)
+it.scoped.each([{ perMinute: 2 }, { perHour: 2 }])("an account's limit holds for all its keys together: %j", (said) =>
+  Effect.gen(function* () {
+    const given = yield* makeKey({ perMinute: 40, perHour: 60 })
+    const keys = [given, yield* makeKey(), yield* makeKey({ perMinute: 4 })]
+    yield* Effect.flatMap(Accounts, (accounts) => accounts.change(defaultAccount, said))
+    const verdicts = yield* Effect.forEach(keys, spendNow, { concurrency: 1 })
+    expect(verdicts.map(([allowed]) => allowed)).toEqual([true, true, false])
+  }).pipe(inOneLife)
 )

@@ -74,7 +74,7 @@ it.effect.each(cases)(
     })
 )
 
-it("an unknown field is refused, and so is an input without what is required", () => {
+it("an unknown field is refused, and so is an input without a required field", () => {
   expect(decodeInput(createKey, { ...key, colour: "red" })).toEqual(
     Either.left([{ path: "colour", message: "is not known" }])
   )
@@ -99,7 +99,7 @@ it("a rule of the whole input is refused once its fields are right", () => {
   )
 })
 
-it("a form's empty texts are absent, null or an empty list, and its items are named in what is wrong", () => {
+it("a form's empty texts are absent, null or an empty list, and problems name its items", () => {
   const form = new URLSearchParams({ ips: "", perMinute: "", perHour: "5" })
   expect(decodeForm(changeKey, form, ["ips", "perMinute", "perHour"], { id: "key_1" })).toEqual(
     Either.right({ id: "key_1", ips: [], perMinute: null, perHour: 5 })
@@ -110,7 +110,7 @@ it("a form's empty texts are absent, null or an empty list, and its items are na
   })
 })
 
-it("operations have names of their own, and each that administers says what its audit row has", () => {
+it("operations have unique names, and each administrative one describes its audit row", () => {
   const names = allOperations.map(({ name }) => name)
   expect(new Set(names).size).toBe(names.length)
   for (const { access, audit, name } of allOperations) {

@@ -28,7 +28,7 @@ const answer = {
   response: { clientDataJSON: "e30", authenticatorData: "AAAA", signature: "AAAA", userHandle: "cGVyXzE" }
 }
 
-it("what a browser sends of a passkey is read, without what is not used", () => {
+it("a passkey's response is parsed, without unused fields", () => {
   expect(Schema.decodeSync(Assertion)(JSON.stringify(answer))).toEqual({
     ...{ id: "aWQ", rawId: "aWQ", type: "public-key" },
     response: { clientDataJSON: "e30", authenticatorData: "AAAA", signature: "AAAA" }
@@ -48,7 +48,7 @@ it.each([
   ["a signature that is an object", { ...answer, response: { ...response, signature: {} } }],
   ["no signature", { ...answer, response: { clientDataJSON: "e30", authenticatorData: "AAAA" } }],
   ["a new passkey", { ...answer, response: { clientDataJSON: "e30", attestationObject: "AAAA" } }]
-])("%s is not the answer of a passkey", (_, sent) => {
+])("%s is not the response of a passkey", (_, sent) => {
   const text = typeof sent === "string" ? sent : JSON.stringify(sent)
   expect(Either.isLeft(Schema.decodeEither(Assertion)(text))).toBe(true)
 })
@@ -105,7 +105,7 @@ const maker = Effect.gen(function* () {
     })
 })
 
-test("a passkey whose key or id is longer than any device makes is refused", function* () {
+test("a passkey whose key or id is longer than that of any device is refused", function* () {
   const make = yield* maker
   for (const [id, key] of [
     [16, 2_049],

@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { RefusalSeries } from "../../src/Auth/refusalSeries.ts"
 import { newPersonId } from "../../src/Domain/Ids.ts"
 
-it("of a person the first refusal from a network in an hour is noted, and ten networks at most", () => {
+it("the first refusal of a person from each network in an hour is recorded, for ten networks at most", () => {
   const series = new RefusalSeries()
   const [ada, eve] = [newPersonId(), newPersonId()]
   const noted = (network: string, now: number, person = ada) => series.isNoted(person, network, now)

@@ -43,7 +43,7 @@ const roll = (id: ApiKeyId, overlap: Duration.DurationInput = "24 hours", to = n
 const refusal = (id: ApiKeyId) => Effect.map(Effect.flip(roll(id)), (error) => error.message)
 
 describe("a key that is rolled", () => {
-  it.effect("works until the overlap is over, beside one with all of its terms", () =>
+  it.effect("works until the overlap is over, beside a new one with the same terms", () =>
     Effect.gen(function* () {
       const keys = yield* Keys
       const former = yield* keys.create(wanted)
@@ -67,7 +67,7 @@ describe("a key that is rolled", () => {
     }).pipe(Effect.provide(auth))
   )
 
-  it.effect("is dead before the roll returns if there is no overlap, also when the clock is set back", () =>
+  it.effect("is invalid before the roll returns if there is no overlap, also when the clock is set back", () =>
     Effect.gen(function* () {
       const keys = yield* Keys
       const former = yield* keys.create(wanted)
@@ -81,7 +81,7 @@ describe("a key that is rolled", () => {
     }).pipe(Effect.provide(auth))
   )
 
-  it.effect("ends no later than it would have, and the new one lasts as long as it was made for", () =>
+  it.effect("expires no later than before, and the new one lasts for its full term", () =>
     Effect.gen(function* () {
       const keys = yield* Keys
       const former = yield* keys.create({ ...wanted, expiresIn: Duration.days(90) })
@@ -93,7 +93,7 @@ describe("a key that is rolled", () => {
     }).pipe(Effect.provide(auth))
   )
 
-  it.effect("is not rolled again: the one that replaced it is", () =>
+  it.effect("is not rolled again: its replacement is", () =>
     Effect.gen(function* () {
       const keys = yield* Keys
       const first = (yield* keys.create(wanted)).record.id
@@ -107,7 +107,7 @@ describe("a key that is rolled", () => {
     }).pipe(Effect.provide(auth))
   )
 
-  it.effect("by two commands at once is rolled by one of them", () =>
+  it.effect("by two concurrent commands is rolled by one of them", () =>
     Effect.gen(function* () {
       const keys = yield* Keys
       const { id } = (yield* keys.create(wanted)).record
@@ -118,7 +118,7 @@ describe("a key that is rolled", () => {
   )
 })
 
-it.effect("a key that has ended is neither rolled nor changed, and one that does not exist is found by neither", () =>
+it.effect("an expired key is neither rolled nor changed, and an unknown key is not found", () =>
   Effect.gen(function* () {
     const keys = yield* Keys
     const revoked = (yield* keys.create(wanted)).record.id
@@ -142,23 +142,25 @@ describe("a key with a list of addresses", () => {
   const use = (key: Redacted.Redacted<string>, address: string) =>
     Effect.flatMap(Keys, (keys) => keys.authenticate(Redacted.value(key), () => address))
 
-  it.effect("works from these only, read from the store and from memory, and other uses are none", () =>
-    Effect.gen(function* () {
-      const keys = yield* Keys
-      const { key, record } = yield* keys.create(wanted)
-      yield* TestClock.adjust("1 hour")
-      for (const address of ["192.0.3.1", "192.0.3.1", "2001:db9::1", "", "unknown"]) {
-        expect(yield* Effect.flip(use(key, address))).toMatchObject({ _tag: "WrongAddress", key: record.id, address })
-      }
-      expect((yield* keys.list({ limit: 100 }))[0]?.lastUsedAt).toBeUndefined()
-      for (const address of ["192.0.2.1", "192.0.2.255", "::ffff:192.0.2.7", "2001:db8:5::1"]) {
-        expect(yield* use(key, address)).toMatchObject({ id: record.id })
-      }
-      expect((yield* keys.list({ limit: 100 }))[0]?.lastUsedAt).toBe(3_600_000)
-    }).pipe(Effect.provide(auth))
+  it.effect(
+    "works from these only, read from the store and from memory, and other attempts do not count as a use",
+    () =>
+      Effect.gen(function* () {
+        const keys = yield* Keys
+        const { key, record } = yield* keys.create(wanted)
+        yield* TestClock.adjust("1 hour")
+        for (const address of ["192.0.3.1", "192.0.3.1", "2001:db9::1", "", "unknown"]) {
+          expect(yield* Effect.flip(use(key, address))).toMatchObject({ _tag: "WrongAddress", key: record.id, address })
+        }
+        expect((yield* keys.list({ limit: 100 }))[0]?.lastUsedAt).toBeUndefined()
+        for (const address of ["192.0.2.1", "192.0.2.255", "::ffff:192.0.2.7", "2001:db8:5::1"]) {
+          expect(yield* use(key, address)).toMatchObject({ id: record.id })
+        }
+        expect((yield* keys.list({ limit: 100 }))[0]?.lastUsedAt).toBe(3_600_000)
+      }).pipe(Effect.provide(auth))
   )
 
-  it.effect("gets another list, and none, at once; its limits too, and each alone", () =>
+  it.effect("gets another list, or none, at once; its limits too, each separately", () =>
     Effect.gen(function* () {
       const keys = yield* Keys
       const { key, record } = yield* keys.create(wanted)

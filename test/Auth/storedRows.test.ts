@@ -196,7 +196,7 @@ const rowsOf: Readonly<Record<string, (person: Person) => Effect.Effect<unknown,
   sign_in_networks: ({ id }) => inTransaction(NetworksRepo.seen(id, "198.51.100.7", 0))
 }
 
-it.scoped("a day after a person is disabled nothing is left of what a person has a number of", () =>
+it.scoped("a day after a person is disabled no table has rows of theirs", () =>
   Effect.gen(function* () {
     const { person } = yield* makeLink({ name: "Ann", role: "admin", account: shop })
     const tables: Array<string> = []

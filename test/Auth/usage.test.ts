@@ -181,7 +181,7 @@ it.scoped("what is counted decreases with deletions", () =>
   })
 )
 
-it.scoped("keys, people, passkeys and the log of what they do are counted too, though they are of no payment", () =>
+it.scoped("keys, people, passkeys and their audit log are counted too, although they belong to no payment", () =>
   onStore(function* () {
     const before = yield* fileBytes
     const inserted = Effect.gen(function* () {
@@ -333,7 +333,7 @@ it.scoped.each<readonly [name: string, attack: Attack]>([
   })
 )
 
-it.scoped("beyond its quota what receivers answer is not kept, and payments go on", () =>
+it.scoped("beyond its quota responses of receivers are not stored, and payments go on", () =>
   onStore(function* () {
     yield* endpointsAt("orders")
     const payment = yield* inTransaction(yield* add(0))

@@ -88,7 +88,7 @@ const namesAtSyncs = (folder: string) =>
   })
 
 describe("tilld backup", () => {
-  liveTest("makes a database with its manifest behind it, of mode 0600, and notes when", function* () {
+  liveTest("writes a database followed by its manifest, with mode 0600, and records the time", function* () {
     const { backUp, beside, folder, path } = yield* installation
     const { file, manifest } = yield* backUp("new.db")
     expect(yield* query(file, "SELECT id FROM payments ORDER BY sequence")).toEqual([
@@ -239,7 +239,7 @@ describe("tilld backup", () => {
     expect(synced.slice(2)).toEqual([expect.arrayContaining(["two.db"])])
   })
 
-  liveTest("of files that the daemon takes for lost fails with its words, and opens none of them", function* () {
+  liveTest("of files that the daemon considers lost fails with its message, and opens none of them", function* () {
     const { backUp, beside, folder } = yield* installation
     const before = beside()
     const error = yield* Effect.flip(backUp("new.db", { daemonRefuses: Effect.succeed("the log was removed") }))
@@ -247,7 +247,7 @@ describe("tilld backup", () => {
     expect([beside(), readdirSync(folder)]).toEqual([before, ["data"]])
   })
 
-  liveTest("that SIGTERM stops leaves no file, and exits with an error", function* () {
+  liveTest("stopped by SIGTERM leaves no file, and exits with an error", function* () {
     const { folder, path } = yield* installation
     writeFileSync(join(folder, "tilld.toml"), configuration.replaceAll("data/tilld.db", path))
     // Readers wait for it, and with them the copy, once its file is there.
@@ -274,7 +274,7 @@ describe("tilld backup", () => {
   })
 })
 
-liveTest("to standard output that is a file, is whole or fails where the file may not grow to its end", function* () {
+liveTest("to standard output that is a file is complete, or fails where the file may not grow enough", function* () {
   const made = yield* installation
   const to = yield* recipient
   writeFileSync(join(made.folder, "tilld.toml"), configuration)
@@ -322,7 +322,7 @@ describe("backups that are kept by their number", () => {
     expect(readdirSync(folder)).toEqual(expect.arrayContaining(others))
   })
 
-  liveTest("leave nothing of runs that were killed, and leave those alone that run", function* () {
+  liveTest("remove leftovers of killed runs, and leave running ones alone", function* () {
     const folder = yield* temporaryFolder
     const ended = spawnSync("true").pid
     const made = backupName(mine, day, false)
@@ -336,7 +336,7 @@ describe("backups that are kept by their number", () => {
     expect(readdirSync(folder).toSorted()).toEqual([made, ...kept].toSorted())
   })
 
-  scopedTest(Layer.empty)("come at each interval, none early after a start, and go on after a failure", function* () {
+  scopedTest(Layer.empty)("run at each interval, not early after a start, and continue after a failure", function* () {
     const { folder, options, path } = yield* installation
     const into = join(folder, "backups")
     mkdirSync(into)

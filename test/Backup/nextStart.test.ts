@@ -5,7 +5,7 @@ import { liveTest } from "../lib/scopedTest.ts"
 import { liveXpub, testChain } from "../lib/settings.ts"
 import { installation, wallet } from "./backing.ts"
 
-liveTest("a report after which tilld starts says so at its end", function* () {
+liveTest("a report says at its end that tilld will start", function* () {
   const { backUp, restore } = yield* installation
   yield* backUp("a.db")
   const restored = yield* restore("a.db")
@@ -24,14 +24,17 @@ liveTest("names the wallets whose skipped addresses no start watches, and what t
   expect(report).toContain("Configure that key for the next start")
 })
 
-liveTest("ends with what refuses the next start, where the configuration lacks what payments need", function* () {
-  const { backUp, restore } = yield* installation
-  yield* backUp("a.db")
-  const restored = yield* restore("a.db", { over: { chains: [testChain({ chain: "polygon" })] } })
-  expect(restored.refusals).toMatchObject([{ at: "chains.base.test", need: "3 open payments need this chain" }])
-  const report = renderRestored(restored)
-  expect(report).not.toContain("Start tilld now")
-  expect(report).toMatch(
-    /\n\ntilld does not start with this configuration.*\n {2}chains\.base\.test: 3 open payments need this chain: put it back .*--chain base --mode test\n.*config check.*$/
-  )
-})
+liveTest(
+  "ends with the reason why the next start fails, where the configuration lacks what payments need",
+  function* () {
+    const { backUp, restore } = yield* installation
+    yield* backUp("a.db")
+    const restored = yield* restore("a.db", { over: { chains: [testChain({ chain: "polygon" })] } })
+    expect(restored.refusals).toMatchObject([{ at: "chains.base.test", need: "3 open payments need this chain" }])
+    const report = renderRestored(restored)
+    expect(report).not.toContain("Start tilld now")
+    expect(report).toMatch(
+      /\n\ntilld does not start with this configuration.*\n {2}chains\.base\.test: 3 open payments need this chain: put it back .*--chain base --mode test\n.*config check.*$/
+    )
+  }
+)

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { partialOf } from "../../src/Backup/files.ts"
 import { temporaryFolder } from "../lib/store.ts"
 
-it.scoped("what an ended backup left is removed, and what another is writing stays", () =>
+it.scoped("leftovers of an ended backup are removed, and files of a running one stay", () =>
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
     const { pid: ended } = spawnSync("true")

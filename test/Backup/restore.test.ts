@@ -87,7 +87,7 @@ describe("tilld restore", () => {
     }
   )
 
-  liveTest("lists acts that are undone also where the backup has others of the same number", function* () {
+  liveTest("lists undone acts also where the backup has others of the same number", function* () {
     const { backUp, path, restore } = yield* installation
     const act = (sequence: number, at: number, name: string) =>
       `INSERT INTO audit (sequence, at, via, who, act, detail) VALUES (${sequence}, ${at}, 'direct', 'ann', '${name}', '{}')`
@@ -207,7 +207,7 @@ describe("tilld restore", () => {
     expect(yield* payments(path)).toBe(4)
   })
 
-  liveTest("lets wallets jump over what the mark says that a lost database has handed out", function* () {
+  liveTest("lets wallets jump over the addresses that a lost database assigned according to its mark", function* () {
     const { backUp, path, restore, settings } = yield* installation
     yield* backUp("a.db")
     rmSync(path)

@@ -152,7 +152,7 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
     })
   })
 
-  test("shows an end as it comes, says it once, and puts the focus where it is read", function* () {
+  test("shows the end at once, announces it once, and moves the focus to it", function* () {
     const { cancel, open } = yield* checkout()
     const [page, focused] = [yield* open, yield* open]
     yield* Effect.promise(() => focused.locator("#copy-address").focus())

@@ -12,14 +12,14 @@ it("the confirmations are those of the receipt that completes the payment, its o
   expect(count([half(103), half(101)], 104)).toEqual({ count: 2, needed: confirmations })
 })
 
-it("money that comes on top does not set them back, and they never exceed what is needed", () => {
+it("further money does not reset them, and they never exceed what is needed", () => {
   const enough = receipt(order, { blockNumber: 101, amount: order.amount })
   const more = receipt(order, { blockNumber: 109, amount: 1n })
   expect(count([enough, more], 102)?.count).toBe(2)
   expect(count([enough, more], 200)?.count).toBe(confirmations)
 })
 
-it("there are none of money above the head that was read, and of less than the tolerance nothing is counted", () => {
+it("money above the head that was read has none, and less than the tolerance is not counted", () => {
   expect(count([receipt(order, { blockNumber: 105, amount: order.amount })], 101)?.count).toBe(0)
   const short = receipt(order, { blockNumber: 101, amount: order.amount - 1n })
   expect(count([short], 105)).toBeUndefined()

@@ -38,7 +38,7 @@ it.each([
   expect(found.map((one) => one.kind)).toEqual(expected === undefined ? [] : [expected])
 })
 
-it("the amount is all that came, with what was sent back of it, and the note stays with the shop", () => {
+it("the amount is all that came, including what was refunded, and the note stays with the shop", () => {
   const refunds = [
     { amount: 2n, at: 1, txHash: "0xb", note: "private" },
     { amount: 1n, at: 2, txHash: undefined, note: undefined }

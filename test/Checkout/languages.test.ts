@@ -49,7 +49,7 @@ describe("amounts are written as people do", () => {
     expect(fiatText("49.9", "EUR", "de").replace("\u00a0", " ")).toBe("49,90 €")
   })
 
-  it("time that is left is never less than none", () => {
+  it("the time left is never negative", () => {
     expect([countdown(245_000, "en"), countdown(59_001, "en"), countdown(-5, "en")]).toEqual(["4:05", "1:00", "0:00"])
   })
 })
@@ -65,7 +65,7 @@ describe.each(languages)("what is said in %s", (language) => {
   const said = textsIn(checkoutTexts[language])
   const english = new Map(textsIn(checkoutTexts.en))
 
-  it("names all that the English text names, in its order", () => {
+  it("has all placeholders of the English text, in its order", () => {
     const namedIn = (text = "") => [...new Set(text.match(/\{\w+\}/g))]
     for (const [path, text] of said) expect([path, namedIn(text)]).toEqual([path, namedIn(english.get(path))])
   })

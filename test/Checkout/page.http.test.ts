@@ -112,7 +112,7 @@ liveSuite(app, "the checkout page", (test, it) => {
     })
   )
 
-  test("is the same 404 for every token that is none", function* () {
+  test("is the same 404 for every invalid token", function* () {
     const { call, page, path, payment } = yield* newPayment()
     const others = [
       "/pay",
@@ -224,7 +224,7 @@ liveSuite(app, "the checkout page", (test, it) => {
     })
   )
 
-  test("tells what the shop has done with such money", function* () {
+  test("reports what the shop has done with such money", function* () {
     const { page, payment } = yield* newPayment()
     yield* exceptionOf(payment.id, "'late', 'base', 'USDC', '1000000'", "'accepted'")
     yield* exceptionOf(payment.id, "'late', 'base', 'USDC', '2000000'", "'refunded'", "2000000")

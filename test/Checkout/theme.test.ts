@@ -28,6 +28,6 @@ it("every accent is readable on both pages, and text on the accent, too", () => 
   }
 })
 
-it("an accent that can be read as it is stays as it is", () => {
+it("a readable accent stays unchanged", () => {
   expect(themeOf("#1f5fd1")).toMatch(/^:root\{--accent:#1f5fd1;--on-accent:#ffffff\}@media/)
 })

@@ -90,7 +90,7 @@ test("an event of another payment wakes no reader, and a keep-alive comes every 
   expect(yield* next).toBe(keepAlive)
 })
 
-test("of streams that were let in at once, those beyond the limit end with nothing", function* () {
+test("of streams opened together, those beyond the limit end without data", function* () {
   const { next, versions } = yield* follow
   yield* next
   for (const _ of [2, 3]) yield* Effect.forkScoped(Stream.runDrain(versions))

@@ -59,7 +59,7 @@ describe("a checkout page", () => {
     expect(view(over, { now: somePayment().expiresAt + 1 }).state.kind).toBe("seen")
   })
 
-  it("shows the time that is left in its last quarter", () => {
+  it("shows the time left in its last quarter", () => {
     const { state } = view()
     expect(state).toMatchObject({ ask: { endsAt: 3_700_000, shownFrom: 2_800_000 } })
   })
@@ -94,7 +94,7 @@ describe("a checkout page", () => {
     expect(view({ ...ended, status: "expired" }, { lags: true }).lags).toBe(false)
   })
 
-  it("has nothing in it that a payer does not need", () => {
+  it("contains only what a payer needs", () => {
     const secrets = {
       webhookUrl: "https://hook.example",
       metadata: '{"secret":1}',

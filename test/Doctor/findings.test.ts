@@ -128,7 +128,7 @@ it.each<[string, () => Finding | ReadonlyArray<Finding>, ReadonlyArray<Status>, 
 const health = { version: "1", pid: 7, uid: 0, markFolder: "", unready: [], troubled: [] }
 const unready = (name: string) => ({ ...health, unready: [{ name, reason: "why" }] })
 
-it("the daemon's answer is what is said of it, with a remedy where the answer has none", () => {
+it("findings repeat the daemon's response, with a remedy where the response has none", () => {
   const said = (asked: Parameters<typeof examineDaemon>[0]) => examineDaemon(asked, "1")
   const runs = { status: "ok", name: "daemon", finding: "process 7 runs version 1" }
   expect(said({ silent: "EACCES" })).toEqual([{ status: "fail", name: "daemon", finding: "EACCES" }])
@@ -161,7 +161,7 @@ it.scoped("a size below a gigabyte is shown in megabytes", () =>
   })
 )
 
-it("the database is left alone while its daemon does not answer, or has lost its files", () => {
+it("the database is left alone while its daemon does not respond, or has lost its files", () => {
   expect(
     [undefined, health, unready("store"), { ...health, lostFiles: "its -wal was removed" }, { silent: "EACCES" }].map(
       mayOpen
@@ -169,7 +169,7 @@ it("the database is left alone while its daemon does not answer, or has lost its
   ).toEqual([true, true, true, false, false])
 })
 
-it.scoped("a daemon that is down comes after what may be why", () =>
+it.scoped("a daemon that is down is listed after its possible causes", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const settings = testSettings(path)
@@ -185,7 +185,7 @@ it.scoped("a daemon that is down comes after what may be why", () =>
   })
 )
 
-it.scoped("without an answer, the lock says who works on the database", () =>
+it.scoped("without a response, the lock says who works on the database", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const closed = { silent: "it closed the connection", remedy: "its log" }
@@ -322,7 +322,7 @@ describe("permissions", () => {
     return { folder, examine: (user?: number) => examinePermissions(source, settings, user) }
   })
 
-  it.scoped("are fine as they are made", () =>
+  it.scoped("are fine as created", () =>
     Effect.map(home, ({ examine }) => {
       expect(examine()).toMatchObject([{ status: "ok", finding: expect.stringMatching(/^4 files/) }])
     })

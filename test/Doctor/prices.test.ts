@@ -13,7 +13,7 @@ const examine = (rates: SettingsShape["rates"], over: Partial<SettingsShape> = {
 
 const live = { chains: [testChain({ chain: "ethereum", mode: "live", chainId: 1 })] }
 
-liveTest("fixed prices are fine for tests, and are warned of where real money is quoted at them", function* () {
+liveTest("fixed prices are fine for tests, and a warning where real money is quoted at them", function* () {
   expect(yield* examine(testRates({ ETH: "2500" }))).toEqual({
     "price of ETH": "ok: 2500 USD, as configured",
     prices: expect.stringMatching(/^warn: none is configured for (\w+, )+\w+: quotes in them are refused$/)

@@ -23,4 +23,4 @@ it.each([
   ["another character", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeg"],
   ["white space behind it", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed\n"],
   ["nothing", ""]
-])("an address with %s is none", (_, text) => expect(toChecksummed(text)).toBeUndefined())
+])("an address with %s is invalid", (_, text) => expect(toChecksummed(text)).toBeUndefined())

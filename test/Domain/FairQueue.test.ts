@@ -33,14 +33,14 @@ it("a newcomer gets in even if everyone else has a single one", () => {
   expect(queue.add("c", "c2")).toBe("a0")
 })
 
-it("what is taken out makes room, and is taken out once", () => {
+it("a removed entry makes room, and is removed once", () => {
   const queue = filled(2, "a", "a")
   expect(queue.hasRoomFor("a")).toBe(false)
   expect([queue.remove("a", "a0"), queue.remove("a", "a0"), queue.remove("b", "a1")]).toEqual([true, false, false])
   expect([queue.hasRoomFor("a"), queue.size, queue.countOf("a")]).toEqual([true, 1, 1])
 })
 
-it("whatever is added and taken out, it stays within its limits, and a newcomer gets in", () => {
+it("whatever is added and removed, it stays within its limits, and a newcomer gets in", () => {
   const step = fc.oneof(fc.constantFrom("a", "b", "c", "d", "e"), fc.constant(undefined))
   void fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { requirementOf } from "../../src/Domain/Finality.ts"
 
-describe("what a payment's value asks for", () => {
+describe("what a payment's value requires", () => {
   const policies = [
     { aboveUsd: "100", require: "safe" },
     { aboveUsd: "10000", require: "finalized" }

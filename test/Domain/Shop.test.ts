@@ -4,7 +4,7 @@ import { Accent, FrameOrigin, LogoFile, ShopName, Website } from "../../src/Doma
 
 const accepts = (schema: Schema.Schema<string>, texts: ReadonlyArray<string>) => texts.filter(Schema.is(schema))
 
-it("a frame origin is a site of https, or of this machine, and nothing that could extend a policy", () => {
+it("a frame origin is an https site, or one of this machine, and nothing that could extend a policy", () => {
   const good = ["https://shop.example", "https://shop.example:8443", "http://localhost:3000", "http://127.0.0.1:3000"]
   expect(accepts(FrameOrigin, good)).toEqual(good)
   const bad = [
@@ -29,7 +29,7 @@ it("a frame origin is a site of https, or of this machine, and nothing that coul
   expect(accepts(FrameOrigin, bad)).toEqual([])
 })
 
-it("a website is a page of https, or of this machine, without user info", () => {
+it("a website is an https page, or one of this machine, without user info", () => {
   const good = ["https://shop.example", "https://shop.example/help?a=b#c", "http://localhost:3000/x"]
   expect(accepts(Website, good)).toEqual(good)
   const bad = [

@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Option, TestClock } from "effect"
 import { waitAtMost } from "../../src/Domain/waitAtMost.ts"
 
-it.effect("ends with what came, or with none when the time is over", () =>
+it.effect("returns the result, or none when the time is over", () =>
   Effect.gen(function* () {
     const came = yield* Deferred.make<number>()
     const waiting = yield* Effect.fork(waitAtMost(Deferred.await(came), "1 minute"))

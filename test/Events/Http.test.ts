@@ -28,7 +28,7 @@ liveSuite(testApp(), "GET /v1/events/stream", (test, it) => {
   const open = (key: string, after?: string) =>
     Effect.flatMap(TestApi, ({ host, port }) => openStream({ key, url: `http://${host}:${port}` }, after))
 
-  test("is open to keys that may read webhooks and payments, and tells them of payments", function* () {
+  test("is open to keys that may read webhooks and payments, and sends them events of payments", function* () {
     const { newKey } = yield* TestApi
     const { next, response } = yield* open(yield* newKey("test", streamers))
     expect(response.statusCode).toBe(200)
@@ -147,7 +147,7 @@ liveSuite(testApp(), "GET /v1/events/stream", (test, it) => {
     expect(yield* stream.isEmpty).toBe(true)
   })
 
-  test("is open 20 times at most for an account; HEAD opens none", function* () {
+  test("can be opened 20 times at most by an account; HEAD opens none", function* () {
     const { call, newKey } = yield* TestApi
     const account = AccountId.make("busy")
     yield* (yield* Accounts).create({ id: account, name: "Busy", wallets: [] })

@@ -8,7 +8,7 @@ const fill = (room: BodyRoom, client: string, most = Number.POSITIVE_INFINITY, p
   return bytes
 }
 
-it("however many clients take room, there is some for the body of another one", () => {
+it("however many clients take room, some is left for the body of another one", () => {
   const body = 64 * 1024
   const room = new BodyRoom(32 * 1024 * 1024)
   const taken = Array.from({ length: 100 }, (_, client) => fill(room, `198.51.100.${client}`, 3 * body, 1024))

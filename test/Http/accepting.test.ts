@@ -53,7 +53,7 @@ describe("connections that come while the event loop is busy", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("and are reset before they are accepted take no place and no parser", () =>
+  it.live("and are reset before they are accepted occupy no slot and no parser", () =>
     Effect.gen(function* () {
       const admitted = vi.spyOn(Connections.prototype, "admit")
       yield* Effect.addFinalizer(() => Effect.sync(() => admitted.mockRestore()))

@@ -133,7 +133,7 @@ describe("a body that does not end", () => {
     ["headers", endless("GET / HTTP/1.1\r\nhost: x\r\n", "a:\r\n"), refused],
     ["blank lines before a request", endless("", "\r\n"), refused],
     ["blank lines after a reply", endless(get("/"), "\r\n"), /^HTTP\/1.1 200 [^{]*\{"body":""\}(HTTP\/1.1 431 .*)?$/s]
-  ] as const)("of any kind is read no further than it may have a use: %s", ([, said, answer]) =>
+  ] as const)("of any kind is read no further than it may be used: %s", ([, said, answer]) =>
     Effect.gen(function* () {
       const sockets = yield* acceptedSockets
       const client = yield* connected(tell)
@@ -173,7 +173,7 @@ describe("a body that does not end", () => {
     })
   )
 
-  it.scopedLive("is refused where there is no room for it, and there is again when the others have gone", () =>
+  it.scopedLive("is refused where there is no room for it, and accepted when the others have gone", () =>
     Effect.gen(function* () {
       const address = yield* serveHttp(tell, anyPort, { bodies: 8 * 1024 })
       const half = `${post("content-length: 1000")}${"x".repeat(500)}`
@@ -206,7 +206,7 @@ describe("a body that does not end", () => {
   )
 })
 
-it.scoped("a connection that waits for its refusal keeps nothing of what it goes on to send", () =>
+it.scoped("a connection that waits for its refusal buffers nothing of what it goes on to send", () =>
   Effect.gen(function* () {
     const sockets = yield* acceptedSockets
     const address = yield* serveHttp(tell, anyPort)

@@ -192,7 +192,7 @@ describe("connections", () => {
     expect(evicted).not.toContain("refused")
   })
 
-  it("of a client that was served give way last where everyone has one", () => {
+  it("of a client that was served are evicted last where everyone has one", () => {
     const connections = new Connections<string>({ ...limits, total: 3 })
     connections.admit("served", "192.0.2.1")
     connections.began("served")

@@ -171,19 +171,21 @@ it.scoped("unread responses of one client are limited in bytes, without effect o
   })
 )
 
-it.scoped("a streamed file that breaks off is cut off, so that a part cannot pass for the whole; an event stream ends", () =>
-  Effect.gen(function* () {
-    const rest = Stream.concat(Stream.make("first half,"), Stream.die("the store is gone"))
-    const bodyOf = (type: string) =>
-      Effect.gen(function* () {
-        const headers = { "content-type": type, connection: "close" }
-        const client = yield* connected(() => Effect.succeed({ status: 200, headers, text: "", rest }))
-        client.write(get("/"))
-        return yield* client.closed
-      })
-    // The last chunk of a whole body has the length zero.
-    const whole = /first half,\r\n0\r\n\r\n$/
-    expect(yield* bodyOf("text/csv")).toMatch(/first half,(\r\n)?$/)
-    expect(yield* bodyOf("text/event-stream")).toMatch(whole)
-  }).pipe(Effect.provide(Logger.remove(Logger.defaultLogger)))
+it.scoped(
+  "a streamed file that breaks off is cut off, so that a part cannot pass for the whole; an event stream ends",
+  () =>
+    Effect.gen(function* () {
+      const rest = Stream.concat(Stream.make("first half,"), Stream.die("the store is gone"))
+      const bodyOf = (type: string) =>
+        Effect.gen(function* () {
+          const headers = { "content-type": type, connection: "close" }
+          const client = yield* connected(() => Effect.succeed({ status: 200, headers, text: "", rest }))
+          client.write(get("/"))
+          return yield* client.closed
+        })
+      // The last chunk of a whole body has the length zero.
+      const whole = /first half,\r\n0\r\n\r\n$/
+      expect(yield* bodyOf("text/csv")).toMatch(/first half,(\r\n)?$/)
+      expect(yield* bodyOf("text/event-stream")).toMatch(whole)
+    }).pipe(Effect.provide(Logger.remove(Logger.defaultLogger)))
 )

@@ -42,7 +42,7 @@ const secondLater = Effect.gen(function* () {
   yield* inTransaction(Effect.void)
 })
 
-test("what was noted is stored once a second, in its order", function* () {
+test("logged requests are stored once a second, in order", function* () {
   const { note, run } = yield* RequestLog
   yield* Effect.fork(run)
   for (let n = 1; n <= 250; n++) note(shop.account, () => request(n))
@@ -56,7 +56,7 @@ test("what was noted is stored once a second, in its order", function* () {
   while ((yield* stored) < 251) yield* inTransaction(Effect.void)
 })
 
-test("beyond a thousand in a second the rest is dropped without being made, and counted", function* () {
+test("beyond a thousand in a second the rest is counted and dropped, without building the rows", function* () {
   const { note, run } = yield* RequestLog
   let made = 0
   for (let n = 1; n <= 1_500; n++) {
@@ -74,7 +74,7 @@ test("beyond a thousand in a second the rest is dropped without being made, and 
   while ((yield* stored) < 1_001) yield* inTransaction(Effect.void)
 })
 
-test("of a second with too many, the account with most loses its last, and no other account any", function* () {
+test("in a second with too many, only the account with the most loses rows, its last ones", function* () {
   const { note, run } = yield* RequestLog
   const other = { ...shop, account: AccountId.make("other") }
   for (let n = 1; n <= 1_500; n++) note(shop.account, () => request(n))
@@ -89,7 +89,7 @@ test("of a second with too many, the account with most loses its last, and no ot
   expect(yield* dropped).toBe(600)
 })
 
-test("while the store is full nothing is kept back for later, and it is counted", function* () {
+test("while the store is full rows are dropped and counted, and not buffered", function* () {
   const { note, run } = yield* RequestLog
   yield* Effect.fork(run)
   isFull = true
@@ -103,7 +103,7 @@ test("while the store is full nothing is kept back for later, and it is counted"
   expect((yield* rows<{ id: string }>("SELECT id FROM requests")).map(({ id }) => id)).toEqual(["req_2"])
 })
 
-test("rows go by age, a bounded step at a time", function* () {
+test("rows are deleted by age, a bounded step at a time", function* () {
   yield* inTransaction(RequestLogRepo.insert(Array.from({ length: 10 }, (_, n) => request(n))))
   expect(yield* inTransaction(RequestLogRepo.forget(3, 2))).toBe(true)
   expect(yield* inTransaction(RequestLogRepo.forget(3, 2))).toBe(false)

@@ -37,7 +37,7 @@ layer(testApp(), { excludeTestServices: true })("a cacheable response", (it) => 
     })
   )
 
-  it.effect("is none of the others: they have no ETag, and a condition has no effect", () =>
+  it.effect("other responses are not cacheable: they have no ETag, and a condition has no effect", () =>
     Effect.gen(function* () {
       const { call, newKey } = yield* TestApi
       const key = yield* newKey()

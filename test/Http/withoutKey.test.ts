@@ -56,7 +56,7 @@ describe("a request without a key", () => {
     })
   )
 
-  it.scoped("of one who asks once goes before the many of others", () =>
+  it.scoped("of a client that asks once goes before the many of others", () =>
     Effect.gen(function* () {
       const { ask, asks, order } = yield* busyLoop
       for (let i = 0; i < 20; i++) yield* asks(`flood ${i}`, 20)
@@ -84,7 +84,7 @@ describe("a request without a key", () => {
     })
   )
 
-  it.effect("gives its place away when its client goes", () =>
+  it.effect("frees its place when its client disconnects", () =>
     Effect.gen(function* () {
       const { ask, asks, held, order } = yield* busyLoop
       yield* ask("a", 100)

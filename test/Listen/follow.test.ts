@@ -93,7 +93,7 @@ it.scoped(
     })
 )
 
-it.scoped("a stream without a sign of life for 40 seconds is opened again, where it was", () =>
+it.scoped("a stream without a keep-alive for 40 seconds is opened again, at its position", () =>
   Effect.gen(function* () {
     const { asked, heard, lost, opened } = yield* followed
     const first = yield* asked
@@ -145,7 +145,7 @@ it.scoped("half a message when the connection ends is not a message, and comes a
   })
 )
 
-it.scoped("what may be otherwise in a moment is asked again, and a refusal is the end", () =>
+it.scoped("a temporary failure is retried, and a refusal is final", () =>
   Effect.gen(function* () {
     const { asked, fiber, lost } = yield* followed
     const busy = yield* asked

@@ -40,7 +40,7 @@ it.effect("a room whose first client leaves while it loads is there for all othe
   })
 )
 
-it.effect("of many first requests for the reference one makes it", () =>
+it.effect("of many first requests for the reference only one renders it", () =>
   Effect.gen(function* () {
     const { page } = yield* documentHandlers
     // It reads nothing of its input.

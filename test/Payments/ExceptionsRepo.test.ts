@@ -40,7 +40,7 @@ test("an accepted exception stays closed for its money or less of it, and is ope
   expect(yield* stored).toMatchObject([{ status: "open", amount: 6n }])
 })
 
-test("an exception whose money was away and has come back is open again", function* () {
+test("an exception whose money was removed and has come back is open again", function* () {
   yield* sync([found], 1)
   yield* sync([], 2)
   expect(yield* stored).toMatchObject([{ status: "gone" }])
@@ -88,7 +88,7 @@ test("the sender stays as corroborated receipts reported it, whatever one provid
   expect(yield* stored).toMatchObject([{ amount: 5n, sender: "0xother" }])
 })
 
-test("what a decision named is forgotten where the exception opens again, except of money that was sent back", function* () {
+test("the transaction named by a decision is cleared when the exception opens again, except for refunded money", function* () {
   yield* sync([found], 1)
   const [{ id } = expect.unreachable()] = yield* stored
   yield* Exceptions.close(id, "accepted", 2, { note: "fine", txHash: "0xa" })

@@ -35,7 +35,7 @@ const merchant = (mode?: Mode) =>
   })
 
 liveSuite(app, "payments over HTTP", (test, it) => {
-  test("a payment is made, with defaults for what is left out, found by its id and listed", function* () {
+  test("a payment is created, with defaults for omitted fields, found by its id and listed", function* () {
     const { api, create, key } = yield* merchant()
     const metadata = { orderId: 17, nested: { list: [1, "two", null, true] }, "": 0.1 }
     const { body } = yield* create(order())
@@ -106,7 +106,7 @@ liveSuite(app, "payments over HTTP", (test, it) => {
     }
   })
 
-  test("everything that is wrong is said at once, and nothing is echoed", function* () {
+  test("all problems are reported at once, and nothing is echoed", function* () {
     const { api, key } = yield* merchant()
     const secret = "sk-looks-like-a-secret"
     const answer = yield* api.call("POST", "/v1/payments?dryRun=1", {
@@ -179,13 +179,13 @@ liveSuite(app, "payments over HTTP", (test, it) => {
     })
   )
 
-  test("a live key takes no http for redirects, and says so with everything else", function* () {
+  test("a live key accepts no http for redirects, and reports that with all other problems", function* () {
     const { create } = yield* merchant("live")
     const answer = yield* create(order({ redirectUrl: "http://localhost", amount: "0" }))
     expect(problemsIn(answer)).toEqual({ amount: amountRule, redirectUrl: redirectRule })
   })
 
-  test("metadata is named down to its faults, numbers that would change among them", function* () {
+  test("problems in metadata are located, including numbers that would change", function* () {
     const { api, key } = yield* merchant()
     const body = JSON.stringify(order({ metadata: { ids: [1, "N"], deep: { a: { b: { c: { d: {} } } } } } }))
     const answer = yield* api.call("POST", "/v1/payments", {

@@ -51,7 +51,7 @@ const found = (text: string) =>
 
 const shop = AccountId.make("shop")
 
-it.scoped("a payment is meant by its id, its address in any case, its transaction or its reference", () =>
+it.scoped("a payment is found by its id, its address in any case, its transaction or its reference", () =>
   Effect.gen(function* () {
     const [, payment] = yield* store({}, {}, {})
     yield* receive(1)
@@ -66,7 +66,7 @@ it.scoped("a payment is meant by its id, its address in any case, its transactio
 )
 
 it.scoped(
-  "several are meant by a reference of two accounts or modes, or by a transaction that paid them, newest first",
+  "several are found by a reference of two accounts or modes, or by a transaction that paid them, newest first",
   () =>
     Effect.gen(function* () {
       const merchantRef = "order 1"

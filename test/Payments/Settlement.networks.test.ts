@@ -67,7 +67,7 @@ for (const other of others) {
     expect(yield* after(payment, { head: 132, finalized: 120 })).toBe("failed: reorged")
   })
 
-  test(`a reorg of ${networkKey(other)} takes nothing back of another network`, function* () {
+  test(`a reorg of ${networkKey(other)} removes nothing of another network`, function* () {
     const payment = yield* confirmedOnce
     yield* startScans(100, ...others)
     yield* tick({ head: 131, on: other })
@@ -76,7 +76,7 @@ for (const other of others) {
   })
 }
 
-test("a reorg of stray money on another chain, that is final there, does not end what a reorg took on its own", function* () {
+test("a final reorg of stray money on another chain does not settle a reorg on the payment's own chain", function* () {
   const payment = yield* confirmedOnce
   yield* startScans(100, elsewhere)
   yield* tick({ head: 200, on: elsewhere, finalized: 140, transfers: [usdcElsewhere(150, 5n)] })

@@ -23,7 +23,7 @@ import {
   untilExpired
 } from "./settling.ts"
 
-test("a confirmed payment whose money is orphaned for good fails as reorged, with its event and an alarm", function* () {
+test("a confirmed payment whose money is permanently orphaned fails as reorged, with its event and an alarm", function* () {
   const payment = yield* confirmedOnce
   expect(yield* after(payment, { head: 131, ancestor: 119, finalized: 118 })).toBe("confirmed")
   expect(yield* after(payment, { head: 132, finalized: 119 })).toBe("confirmed")
@@ -75,7 +75,7 @@ test("a payment that was undone while the daemon was down is found after a resta
   expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "reorged" })
 })
 
-test("a commit that fails raises no alarm, and its reorgs are looked at again", function* () {
+test("a commit that fails raises no alarm, and its reorgs are checked again", function* () {
   const payment = yield* confirmedOnce
   yield* tick({ head: 132, ancestor: 119, finalized: 118 })
   const writer = yield* Writer
@@ -103,7 +103,7 @@ test("after a reorg of finalized blocks a payment is undone only once the new bl
   expect(yield* after(payment, { head: 133, finalized: 120 })).toBe("failed: reorged")
 })
 
-test("native payments are looked at again when the balance reconciliation comes after finality", function* () {
+test("native payments are checked again when the balance reconciliation comes after finality", function* () {
   const payment = yield* confirmedOnce
   yield* tick({ head: 131, ancestor: 119, finalized: 118, checked: 119 })
   expect(yield* after(payment, { head: 133, finalized: 120, checked: 119 })).toBe("confirmed")

@@ -51,7 +51,7 @@ describe("a pending payment that is cancelled", () => {
     expect(yield* look(payment.id)).toEqual(first)
   })
 
-  test("is watched still after a restart", function* () {
+  test("is still watched after a restart", function* () {
     const payment = yield* cancelledPayment
     const watched = yield* Effect.provide(WatchedAddresses, Layer.fresh(WatchedAddresses.layer))
     expect(watched.has(payment.mode, address)).toBe(true)
@@ -67,7 +67,7 @@ describe("a pending payment that is cancelled", () => {
     })
   })
 
-  test("loses no money that is mined after, in time or too late, nor another token", function* () {
+  test("loses no money that is mined afterwards, in time or too late, nor another token", function* () {
     const payment = yield* cancelledPayment
     yield* scanTo(150, transfer(130, 400n), usdcElsewhere(131, 7n))
     yield* scanTo(lastOnTime + 50, transfer(lastOnTime + 1, 600n))
@@ -87,7 +87,7 @@ describe("a pending payment that is cancelled", () => {
     })
   })
 
-  test("can be accepted for money that came all the same, or the money sent back", function* () {
+  test("can be accepted for money that came all the same, or the money refunded", function* () {
     const payment = yield* cancelledPayment
     yield* scanTo(120, transfer(107, 1000n))
     const { payment: accepted } = (yield* accept(payment.id, undefined)) ?? {}

@@ -56,7 +56,7 @@ liveSuite(testApp(), "POST /v1/payments/:id/cancel", (test, it) => {
     expect((yield* cancel()).body).toEqual(body)
   })
 
-  test("answers a repeated Idempotency-Key with the first answer, and commits that with the end", function* () {
+  test("returns the first response to a repeated Idempotency-Key, and commits it with the end", function* () {
     const { cancel } = yield* shop
     const sent = { headers: { "idempotency-key": `cancel ${orders}` } }
     const first = yield* cancel(sent)

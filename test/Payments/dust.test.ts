@@ -111,7 +111,7 @@ test("dust: it confirms only once its newest is deep, and all is corroborated", 
   expect(yield* received(payment)).toBe("confirmed 1000000")
 })
 
-test("dust: a reorg takes orphaned receipts out of the sums, and adds those that are mined again", function* () {
+test("dust: a reorg removes orphaned receipts from the sums, and adds those that are mined again", function* () {
   const payment = yield* begin
   yield* tick({ head: 110, transfers: dust(110, 10, 500n) })
   yield* tick({ head: 111, transfers: dust(111, 10, 500n) })
@@ -198,7 +198,7 @@ test("dust: on-time dust that is found after the end is one alarm, and never hid
   expect(alarms).toHaveLength(2)
 })
 
-test("dust: a confirmed payment that a reorg takes dust from is undone once the new branch is final", function* () {
+test("dust: a confirmed payment that loses dust to a reorg is undone once the new branch is final", function* () {
   const payment = yield* begin
   yield* tick({ head: 110, transfers: [token(105, 999_500n)] })
   yield* tick({ head: 120, transfers: [...dust(112, 50, 4n), ...dust(113, 75, 4n)] })
@@ -284,7 +284,7 @@ it.scoped.each([
 it.scoped.each([
   ["late", lastOnTime + 2, lastOnTime, "paying"],
   ["on time", lastOnTime, lastOnTime + 2, "late"]
-] as const)("dust: what one provider shows as %s is what two say that it is", ([, said, time, kind]) =>
+] as const)("dust: what one provider shows as %s is what two providers report", ([, said, time, kind]) =>
   Effect.gen(function* () {
     yield* begin
     yield* TestClock.setTime(lastOnTime * 1000)

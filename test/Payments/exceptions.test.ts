@@ -25,7 +25,7 @@ const found = (of: Payment, ...receipts: ReadonlyArray<Receipt>) =>
 
 const after = endedAt / 1000 + 10
 
-describe("an internal transfer that one provider reports, and no other one can check", () => {
+describe("an internal transfer that one provider reports, and no other can check", () => {
   const oneProviders = { currency: "ETH", position: "call:0xa", corroborated: false, unverifiable: true } as const
   const coins = payment({ currency: "ETH" })
 
@@ -84,7 +84,7 @@ describe("money beyond the amount", () => {
     expect(found(confirmed(), receipt("0xa", 101, 1000n), unattributed)).toEqual(["unattributed 30 undefined"])
   })
 
-  it("filling up what the tolerance or an operator let pass is neither", () => {
+  it("making up for what the tolerance or an operator accepted is neither", () => {
     const partial = confirmed({ amountReceived: 900n })
     expect(found(partial, receipt("0xa", 101, 900n), receipt("0xb", after, 60n))).toEqual([])
     expect(found(partial, receipt("0xa", 101, 900n), receipt("0xb", after, 160n))).toEqual(["overpaid 60 0xb"])
@@ -101,7 +101,7 @@ describe("money beyond the amount", () => {
     expect(further(1000n)).toMatchObject([{ kind: "overpaid", amount: 500n, txHash: "0xb" }])
   })
 
-  it("one that a reorg leaves to complete the payment is not paid again", () => {
+  it("a transaction that completes the payment after a reorg is not paid again", () => {
     const gone = receipt("0xa", 101, 1000n, { canonical: false })
     expect(found(confirmed(), gone, receipt("0xb", after, 1200n))).toEqual(["overpaid 200 0xb"])
     expect(found(confirmed(), gone, receipt("0xb", after, 200n))).toEqual([])
@@ -169,7 +169,7 @@ describe("underpaid and found_late", () => {
     expect(found(abandoned, ...parts)).toEqual(["underpaid 250 0xa", "underpaid 150 0xb"])
   })
 
-  it("found_late is nothing that was counted beside unattributed money, whether that was counted or not", () => {
+  it("money counted beside unattributed money is not found_late, whether that was counted or not", () => {
     const known = receipt("0xa", 300, 400n)
     const coins = { position: "unattributed", txHash: undefined } as const
     expect(found(short, known, receipt("", 299, 50n, { ...coins, corroborated: false }))).toEqual([
@@ -202,12 +202,12 @@ describe("underpaid and found_late", () => {
     expect(found(short, before, receipt("0xa", 302, 400n, { seenAt: endedAt + 9 }))).toEqual(["underpaid 400 0xa"])
   })
 
-  it("one that comes in the place of known money that a reorg took", () => {
+  it("one that replaces known money that a reorg removed", () => {
     const gone = receipt("0xa", 300, 400n, { canonical: false })
     expect(found(short, gone, receipt("0xb", 301, 400n, { seenAt: endedAt + 1 }))).toEqual(["found_late 400 0xb"])
   })
 
-  it("one that a reorg had taken when the payment ended, and that came back, whatever else was known then", () => {
+  it("one that a reorg had removed when the payment ended, and that came back, whatever else was known then", () => {
     const back = receipt("0xb", 302, 300n)
     expect(found(expired, back)).toEqual(["found_late 300 0xb"])
     expect(found({ ...short, amountReceived: 300n }, receipt("0xa", 301, 300n), back)).toEqual([
@@ -248,12 +248,12 @@ describe("a payment that was accepted for other money", () => {
     )
   const both = [receipt("0xa", 101, 1000n), receipt("0xb", 102, 300n)]
 
-  it("leaves open exceptions of its own money as they are, and counts that money for nothing else", () => {
+  it("leaves open exceptions of its own money unchanged, and does not count that money elsewhere", () => {
     expect(apart(confirmed(), [], ...both)).toEqual(["overpaid 300 0xb"])
     expect(apart(confirmed(), [open("underpaid:base:0xb:USDC", 300n)], ...both)).toEqual(["underpaid 300 0xb"])
   })
 
-  it("takes what a transaction brings beyond its open exception for further money", () => {
+  it("treats what a transaction brings beyond its open exception as further money", () => {
     expect(apart(confirmed(), [open("underpaid:base:0xb:USDC", 100n)], ...both)).toEqual([
       "underpaid 100 0xb",
       "overpaid 200 0xb"
@@ -264,7 +264,7 @@ describe("a payment that was accepted for other money", () => {
   })
 })
 
-describe("who sent it", () => {
+describe("the sender", () => {
   const from = (sender: string | undefined, position = "log:0") => ({ sender, position })
   const senders = (of: Payment, ...receipts: ReadonlyArray<Receipt>) =>
     exceptionsOf(of, receipts).map(({ sender }) => sender)
@@ -295,7 +295,7 @@ describe("the wrong money", () => {
     expect(found(confirmed(), receipt("0xb", after, 5n, { currency: "USDT" }))).toEqual(["wrong_token 5 0xb"])
   })
 
-  it("gas to collect with is nothing, on any chain; what came while the payment was open stays", () => {
+  it("gas to collect with is ignored, on any chain; what came while the payment was open stays", () => {
     const paid = receipt("0xa", 101, 1000n)
     expect(found(confirmed(), paid, receipt("0xgas", after, 5n, native))).toEqual([])
     const astray = receipt("0xb", 200, 7n, { chain: "optimism" })

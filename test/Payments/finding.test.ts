@@ -102,7 +102,7 @@ liveSuite(app, "payments are found", (test) => {
     expect(yield* find("createdAfter=2100-01-01")).toEqual([])
   })
 
-  test("page by page, whatever the filters, each once; and a cursor is of its filters", function* () {
+  test("page by page, whatever the filters, each once; and a cursor belongs to its filters", function* () {
     const { key, made } = yield* shop
     const { call } = yield* TestApi
     for (const { id } of made) yield* receive(id, hash("e"))

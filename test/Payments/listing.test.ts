@@ -91,7 +91,7 @@ liveSuite(app, "the list of payments", (test, it) => {
     expect(body.data).toHaveLength(20)
   })
 
-  test("payments that are made between two pages are in none of them, and hide none", function* () {
+  test("payments created between two pages are in neither of them, and hide none", function* () {
     const api = yield* TestApi
     const key = yield* api.newKey()
     const idsOf = ({ body }: Effect.Effect.Success<ReturnType<typeof call>>): ReadonlyArray<string> =>
@@ -118,7 +118,7 @@ liveSuite(app, "the list of payments", (test, it) => {
     expect(same.length).toBeLessThanOrEqual(2)
   })
 
-  test("a cursor is of one list: other filters refuse it, other page sizes do not", function* () {
+  test("a cursor belongs to one list: other filters refuse it, other page sizes do not", function* () {
     const api = yield* TestApi
     const key = yield* api.newKey()
     const { body } = yield* call(key, "?limit=2&chain=base")

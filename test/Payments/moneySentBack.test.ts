@@ -42,7 +42,7 @@ const amounts = (receipts: ReadonlyArray<Receipt>, exceptions = [sentBack]) =>
   withoutSentBack(receipts, exceptions).map(({ amount }) => amount)
 
 describe("refunded money without a transaction", () => {
-  it("is left out: what stands without a transaction, and then what was found out of it", () => {
+  it("is left out: the unattributed receipt, and then its attributed replacements", () => {
     expect(amounts([unattributed(700n)])).toEqual([])
     expect(amounts([attributed(300n), unattributed(400n)])).toEqual([])
     expect(amounts([attributed(300n), attributed(900n, { txHash: "0xb" }), unattributed(400n)])).toEqual([900n])
@@ -72,17 +72,17 @@ describe("refunded money without a transaction", () => {
     expect(withoutSentBack([earlier, attributed(700n)], [sentBack])).toEqual([earlier])
   })
 
-  it.each(["open", "accepted", "gone"] as const)("is so much of what is %s as was sent back", (status) => {
+  it.each(["open", "accepted", "gone"] as const)("is the refunded part of what is %s", (status) => {
     expect(amounts([unattributed(700n)], [{ ...sentBack, status, sentBack: 0n }])).toEqual([700n])
     expect(amounts([unattributed(700n)], [{ ...sentBack, status, sentBack: 300n }])).toEqual([400n])
   })
 
-  it("is apart from what was accepted", () => {
+  it("is separate from accepted money", () => {
     expect(withoutAccepted([unattributed(700n)], [sentBack])).toEqual([unattributed(700n)])
     expect(withoutAccepted([unattributed(700n)], [{ ...sentBack, status: "accepted", sentBack: 0n }])).toEqual([])
   })
 
-  it("is each time another where it happened more than once", () => {
+  it("is counted separately where it happened more than once", () => {
     const later: PaymentException = { ...sentBack, id: "exc_2", amount: 200n, sentBack: 200n, block: 130 }
     expect(
       amounts([unattributed(700n), unattributed(200n, { blockNumber: 130 }), attributed(50n)], [sentBack, later])
@@ -109,7 +109,7 @@ describe("refunded money of a transaction", () => {
     expect(rest([other, attributed(700n)])).toEqual([5n])
   })
 
-  it("stays open until it is sent back, and excludes what a reorg removed", () => {
+  it("stays while nothing has been sent back, and is not reduced by a reorged exception", () => {
     expect(rest([attributed(700n)], { ...repaid, sentBack: 0n })).toEqual([700n])
     expect(rest([attributed(700n)], { ...repaid, kind: "late" })).toEqual([])
     expect(rest([attributed(700n)], { ...repaid, kind: "reorged" })).toEqual([700n])

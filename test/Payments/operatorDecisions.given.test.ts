@@ -128,7 +128,7 @@ test("accept: a payment that a reorg undid is confirmed again, by the money that
   expect(after.exceptions).toEqual(["gone reorged 1000", "accepted found_late 1000"])
 })
 
-test("accept: a payment whose money a reorg took for good needs another transaction, and stays confirmed by it", function* () {
+test("accept: a payment whose money a reorg removed permanently needs another transaction, and stays confirmed by it", function* () {
   const { id } = yield* start
   yield* scanTo(130, transfer(120, 1000n))
   yield* tick({ head: 131, ancestor: 119, finalized: 118 })
@@ -153,7 +153,7 @@ test("accept: a payment whose money a reorg took for good needs another transact
   expect(after.exceptions).toEqual(["accepted reorged 1000"])
 })
 
-test("accept: what was paid too much beside such a transaction is noted, and more of it is paid again", function* () {
+test("accept: a surplus beside such a transaction is recorded, and more of it is paid again", function* () {
   const { id } = yield* start
   yield* scanTo(121, transfer(120, 1600n))
   mined.set(hash("1"), { blockNumber: 190, status: "0x1" })

@@ -110,7 +110,7 @@ test("accept: no provider is asked about a transaction that the ledger has", fun
   expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt121", amountReceived: 3n })
 })
 
-test("accept: fails where no money came, and gives nothing for an unknown payment", function* () {
+test("accept: fails where no money came, and returns nothing for an unknown payment", function* () {
   const { id } = yield* start
   yield* scanTo(130)
   expect(yield* Effect.flip(accept(id, undefined))).toMatchObject({ _tag: "NothingToDecide" })

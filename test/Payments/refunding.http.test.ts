@@ -22,7 +22,7 @@ liveSuite(testApp(), "POST /v1/payments/:id/refund", (test) => {
     return { call, id: created.id, key, newKey, path, refund }
   })
 
-  test("takes what was sent back out of what counts, and notes it with the money's transaction", function* () {
+  test("subtracts what was sent back from what counts, and records it with the money's transaction", function* () {
     const { call, id, key, path, refund } = yield* shop
     const sent = { amount: "200", txHash: hash("A"), note: "ticket 7" }
     const { body, status } = yield* refund(sent)
@@ -58,7 +58,7 @@ liveSuite(testApp(), "POST /v1/payments/:id/refund", (test) => {
     })
   })
 
-  test("repeats its answer to an Idempotency-Key, and notes the refund once", function* () {
+  test("repeats its response to an Idempotency-Key, and records the refund once", function* () {
     const { refund } = yield* shop
     const sent = { headers: { "idempotency-key": `refund ${orders}` } }
     const first = yield* refund({ amount: "100" }, sent)

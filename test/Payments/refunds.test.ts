@@ -61,7 +61,7 @@ test("refunded: names that are not its open exceptions close nothing, nor those 
   expect(yield* reason([eight, yield* idOf(id, 9n)], 8n)).toContain("of one exception")
 })
 
-test("refunded: of an amount, what is more than it stays open, and what was sent back counts no more", function* () {
+test("refunded: beyond the given amount the rest stays open, and refunded money no longer counts", function* () {
   const { id } = yield* start
   yield* scanTo(130, transfer(120, 1000n, unattributed))
   const result = yield* refunded(id, { amount: 400n })
@@ -100,7 +100,7 @@ test("refunded: money of a lost payment, in part", function* () {
   })
 })
 
-test("accept: money that was sent back is nothing to accept a payment for", function* () {
+test("accept: a payment cannot be accepted for refunded money", function* () {
   const { id } = yield* start
   yield* scanTo(end)
   yield* scanTo(end + 9, transfer(end + 5, 1000n))
@@ -237,18 +237,20 @@ it.scoped.each(["after", "before"])(
 it.scoped.each([
   ["refunded", (id: string) => Effect.asVoid(refundException(id, undefined, undefined, {}))],
   ["accepted", (id: string) => Effect.asVoid(acceptException(id, undefined, {}))]
-] as const)("money of a lost payment that was %s is not a new matter when its transaction turns up", ([outcome, decide]) =>
-  Effect.gen(function* () {
-    yield* start
-    const address = lost.toLowerCase()
-    const reader = yield* Reader
-    yield* losePayment()
-    yield* scanTo(130, transfer(120, 5n, { ...unattributed, address }))
-    const [open] = yield* ExceptionLists.open(reader, { limit: 10 })
-    yield* decide(open?.id ?? "")
-    yield* attributedBy(131, transfer(118, 5n, { address, position: "call:0xa" }))
-    expect(yield* Exceptions.unknownAt(reader, network, address)).toMatchObject([{ status: outcome, amount: 5n }])
-    yield* scanTo(140, transfer(135, 6n, { address }))
-    expect(yield* ExceptionLists.open(reader, { limit: 10 })).toMatchObject([{ kind: "unknown_payment", amount: 6n }])
-  }).pipe(Effect.provide(layer))
+] as const)(
+  "money of a lost payment that was %s is not a new matter when its transaction turns up",
+  ([outcome, decide]) =>
+    Effect.gen(function* () {
+      yield* start
+      const address = lost.toLowerCase()
+      const reader = yield* Reader
+      yield* losePayment()
+      yield* scanTo(130, transfer(120, 5n, { ...unattributed, address }))
+      const [open] = yield* ExceptionLists.open(reader, { limit: 10 })
+      yield* decide(open?.id ?? "")
+      yield* attributedBy(131, transfer(118, 5n, { address, position: "call:0xa" }))
+      expect(yield* Exceptions.unknownAt(reader, network, address)).toMatchObject([{ status: outcome, amount: 5n }])
+      yield* scanTo(140, transfer(135, 6n, { address }))
+      expect(yield* ExceptionLists.open(reader, { limit: 10 })).toMatchObject([{ kind: "unknown_payment", amount: 6n }])
+    }).pipe(Effect.provide(layer))
 )

@@ -25,7 +25,7 @@ const back = ({ id }: Payment, amount: bigint, txHash?: string, over: Partial<Re
 const exceptionsOf = ({ id }: Payment) => Effect.flatMap(Reader, (reader) => Exceptions.ofPayment(reader, id))
 
 describe("what was sent back of an open payment's money", () => {
-  test("counts no more: the other half confirms nothing", function* () {
+  test("no longer counts: the other half confirms nothing", function* () {
     const payment = yield* paidWith(transfer(110, 500n))
     yield* back(payment, 500n, hash("a"))
     expect(yield* look(payment.id)).toMatchObject({
@@ -45,7 +45,7 @@ describe("what was sent back of an open payment's money", () => {
     })
   })
 
-  test("counts no more where one provider reports its transaction in another block, too", function* () {
+  test("no longer counts where one provider reports its transaction in another block, too", function* () {
     const payment = yield* paidWith(transfer(110, 500n))
     yield* back(payment, 500n)
     const again = transfer(110, 500n, { blockHash: "0xfalse" })
@@ -56,7 +56,7 @@ describe("what was sent back of an open payment's money", () => {
     expect((yield* look(payment.id)).payment).toMatchObject({ status: "detecting", amountReceived: 300n })
   })
 
-  test("leaves nothing that the payment could fail for", function* () {
+  test("leaves no reason for the payment to fail", function* () {
     const payment = yield* paidWith(transfer(110, 500n))
     yield* back(payment, 500n)
     yield* scanTo(end)
@@ -110,7 +110,7 @@ describe("what was sent back of an open payment's money", () => {
     expect(yield* exceptionsOf(payment)).toMatchObject([{ id: noted?.id, status: "refunded", amount: 500n }])
   })
 
-  test("without its transaction gets none by another amount, which was sent back besides", function* () {
+  test("without its transaction gets none from another refund of a different amount", function* () {
     const payment = yield* paidWith(transfer(110, 500n))
     yield* back(payment, 200n)
     yield* back(payment, 100n, hash("a"))
@@ -153,7 +153,7 @@ describe("what was sent back of an open payment's money", () => {
     })
   })
 
-  test("is reported with the exception that notes it", function* () {
+  test("is reported with the exception that records it", function* () {
     const payment = yield* paidWith(transfer(110, 500n))
     yield* back(payment, 500n, hash("a"))
     const reader = yield* Reader
@@ -178,7 +178,7 @@ describe("what was sent back of an open payment's money", () => {
 })
 
 describe("a refund of an open payment's money", () => {
-  test("counts once, however often it is noted with its transaction", function* () {
+  test("counts once, however often it is recorded with its transaction", function* () {
     const payment = yield* paidWith(transfer(110, 400n), transfer(111, 400n))
     const partsOf = ({ closed }: Refunded) => closed.map(({ amount, id }) => `${amount} ${id}`).toSorted()
     const first = yield* back(payment, 500n, hash("a"))
@@ -192,7 +192,7 @@ describe("a refund of an open payment's money", () => {
     expect(yield* look(payment.id)).toEqual(before)
   })
 
-  test("that was noted without its transaction gets that later", function* () {
+  test("that was recorded without its transaction gets that later", function* () {
     const payment = yield* paidWith(transfer(110, 400n), transfer(111, 400n))
     yield* back(payment, 500n)
     const before = yield* look(payment.id)
@@ -243,7 +243,7 @@ describe("a refund of an open payment's money", () => {
     expect((yield* look(payment.id)).exceptions).toContain("refunded wrong_token 7")
   })
 
-  test("is not noted of a payment that has ended, whose money is in its exceptions, nor of a confirmed one", function* () {
+  test("is not recorded for an ended payment, whose money is in its exceptions, nor for a confirmed one", function* () {
     const payment = yield* paidWith(transfer(110, 1000n))
     yield* scanTo(130)
     expect(yield* Effect.flip(back(payment, 1n, undefined, { counted: true }))).toMatchObject({
@@ -253,7 +253,7 @@ describe("a refund of an open payment's money", () => {
   })
 })
 
-test("coins without a transaction that are sent back while their payment is open count no more, at once", function* () {
+test("coins without a transaction that are sent back while their payment is open no longer count, at once", function* () {
   const payment = yield* paidWith(transfer(110, 300n, unattributed), transfer(111, 100n))
   expect((yield* look(payment.id)).payment?.amountReceived).toBe(400n)
   const [one] = yield* exceptionsOf(payment)

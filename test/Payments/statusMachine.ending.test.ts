@@ -76,7 +76,7 @@ describe("time is over", () => {
   })
 })
 
-describe("what has to be looked at before a payment ends", () => {
+describe("what has to be checked before a payment ends", () => {
   const end = lastOnTime + confirmations
 
   it("its own chain's balances, past the deadline", () => {
@@ -86,7 +86,7 @@ describe("what has to be looked at before a payment ends", () => {
     expect(states(run(it, [], scanned(end, { checked: block(lastOnTime + 1) })))).toEqual(["expired!"])
   })
 
-  it("the other chains, before it is said that nothing came", () => {
+  it("the other chains, before a payment ends without money", () => {
     const it = payment()
     expect(run(it, [], scanned(end, { elsewhereChecked: false }))).toEqual([])
   })

@@ -80,7 +80,7 @@ describe("a confirmed payment that a reorg undid", () => {
     })
   })
 
-  it("waits for every block that it was taken from to be final, and for no other", () => {
+  it("waits until every block that lost its money is final, and for no other", () => {
     const horizon = scanned(400, { finalized: 200 })
     const others = [
       receipt(confirmed, { canonical: false, chain: "optimism", blockNumber: 300 }),
@@ -92,7 +92,7 @@ describe("a confirmed payment that a reorg undid", () => {
     expect(undo(confirmed, [newer, gone], horizon)).toBeUndefined()
   })
 
-  it("is one whose money was orphaned, not one that has less for another reason", () => {
+  it("is a payment whose money was orphaned, not one that has less for another reason", () => {
     const final = scanned(400, { finalized: 300 })
     const less = receipt(confirmed, { amount: 900n })
     expect(undo(confirmed, [less], final)).toBeUndefined()

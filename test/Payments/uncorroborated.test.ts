@@ -157,7 +157,7 @@ test("a transaction that a reorg mined again keeps its payment confirmed once a 
   expect(yield* exceptions(payment)).toEqual([])
 })
 
-test("coins without a transaction that one provider alone shows are no part of an end, nor when two show them later", function* () {
+test("unattributed coins that only one provider shows do not count at the end, even if two show them later", function* () {
   const payment = yield* start
   const unattributed = transfer(110, 300n, { position: "unattributed", txHash: undefined })
   yield* tick({ head: 120, transfers: [unattributed], corroborated: false })

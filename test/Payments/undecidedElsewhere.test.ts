@@ -130,7 +130,7 @@ describe("what is undecided on another chain", () => {
     expect((yield* exceptions(payment)).toSorted()).toEqual(["open unattributed 7 0xt250", "open underpaid 400 0xt119"])
   })
 
-  test("that a reorg mines again is not reported twice", function* () {
+  test("is not reported twice when a reorg mines it again", function* () {
     const payment = yield* startBeside
     yield* tick({ head: 260, on: elsewhere, transfers: [stray] })
     expect(yield* exceptions(payment)).toEqual(["open wrong_chain 7 0xt250"])

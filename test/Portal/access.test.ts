@@ -88,7 +88,7 @@ test("a form is taken from this origin's pages with the session's token, and fro
   expect((yield* ada.get(things)).status).toBe(200)
 })
 
-test("a form that is none, or too large, is refused with a page", function* () {
+test("an invalid or too large form is refused with a page", function* () {
   const { enter } = yield* portal
   const ada = yield* enter()
   expect((yield* ada.post(things, {}, { "content-type": "application/json" })).status).toBe(415)
@@ -155,7 +155,7 @@ test("a role does what it may, and gets a message where it may not", function* (
   expect(yield* admin.post(`${shop}/health`)).toMatchObject({ status: 405, headers: { allow: "GET" } })
 })
 
-test("someone disabled is out at once", function* () {
+test("a disabled person is signed out at once", function* () {
   const { enter, visitor } = yield* portal
   const ada = yield* enter({ name: "Ada" })
   const link = yield* newLink({ name: "Ada" })

@@ -80,7 +80,7 @@ liveSuite(portalApp, "deliveries in the portal", (test, it) => {
     expect((yield* operator.get(`${base}/deliveries/${id}`)).text).toContain("10.0.0.7")
   })
 
-  test("one is sent again from its page, several by their boxes, and one that is due once only", function* () {
+  test("one is sent again from its page, several by their checkboxes, and a due one only once", function* () {
     const { account, admin, base, endpoint, pay } = yield* openShop
     yield* endpoint()
     const ids = [yield* pay("1"), yield* pay("2"), yield* pay("3")] as const
@@ -174,7 +174,7 @@ liveSuite(portalApp, "deliveries in the portal", (test, it) => {
     expect(yield* isOrdered(payment)).toBe(false)
   })
 
-  test("the delivery of another account does not exist, by whatever way", function* () {
+  test("the delivery of another account cannot be reached by any path", function* () {
     const { admin, base } = yield* openShop
     const other = yield* openShop
     const endpoint = yield* other.endpoint()

@@ -36,7 +36,7 @@ const copyOf = (thief: Visitor, victim: Visitor) => {
   return thief
 }
 
-test("a name that is there is not invited, one's own least of all: no link is made", function* () {
+test("an existing name cannot be invited, not even one's own: no link is created", function* () {
   const { enter } = yield* portal
   const grace = yield* enter({ account: "shop", name: "Grace" })
   yield* enter({ account: "shop", name: "Vera", role: "viewer" })
@@ -86,7 +86,7 @@ test("no one makes a link for the person whose session theirs came of, by howeve
   expect((yield* about(mallory, "Grace", "link")).status).toBe(200)
 })
 
-test("whose session a password came of is known after that has ended, when the link to it is forgotten too", function* () {
+test("the session from which a password came is known after it has ended, when its link is deleted too", function* () {
   const { enter, visitor } = yield* portal
   const grace = yield* enter({ account: "shop", name: "Grace" })
   const mallory = visitor()

@@ -231,7 +231,7 @@ liveSuite(portalApp, "API keys in the portal", (test, it) => {
     expect(shownKey((yield* admin.post(`${base}/keys`, form())).text)).toMatch(/^svc_test_/)
   })
 
-  test("the list goes on behind fifty keys", function* () {
+  test("the list continues after fifty keys", function* () {
     const { account, admin, api, base } = yield* openShop
     for (let i = 0; i < 51; i++) yield* api.newKey("test", [], account)
     const first = yield* admin.get(`${base}/keys`)

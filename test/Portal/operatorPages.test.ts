@@ -12,7 +12,7 @@ const app = testApp({ chains: [testChain()], rates: testRates({ ETH: "2500.5", U
 layer(app, { excludeTestServices: true })("prices, health and accounts in the portal", (it) => {
   const operator = Effect.flatMap(TestApi, (api) => signIn(api))
 
-  it.scoped("prices tell what a quote uses, and why there is none", () =>
+  it.scoped("prices show what a quote uses, and why there is none", () =>
     Effect.gen(function* () {
       const { base, viewer } = yield* openShop
       const { status, text } = yield* viewer.get(`${base}/quotes`)

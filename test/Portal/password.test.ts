@@ -69,7 +69,7 @@ test("a wrong name and a wrong password have the same answer", function* () {
   expect(disabled).toMatchObject({ status: 403, text: wrongPassword.text })
 })
 
-test("a short password, a name that is none, and someone else's name are refused with what was typed", function* () {
+test("a short password, an invalid name, and another person's name are refused, and the input is kept", function* () {
   const { enter } = yield* portal
   yield* setPassword(yield* enter({ name: "Ada" }), "ada")
   const eve = yield* enter({ name: "Eve" })
@@ -109,7 +109,7 @@ test("a password that was removed signs no one in", function* () {
 const fiveFailures = (visitor: Visitor) =>
   Effect.replicateEffect(visitor.post(`/portal/login/${"a".repeat(43)}`), 5, { discard: true })
 
-test("guesses of a network are held before they are hashed, one after the other, and no one else's password", function* () {
+test("guesses of a network are delayed before they are hashed, one after the other, and other attempts are not", function* () {
   const { enter, visitor } = yield* portal
   yield* setPassword(yield* enter(), "ada")
   // Also from the network that she has signed in from, and with unknown names.
@@ -126,7 +126,7 @@ test("guesses of a network are held before they are hashed, one after the other,
   }
 })
 
-test("guesses for a person from a network of theirs are held, and others of that network are not", function* () {
+test("guesses for a person from a known network are delayed, and others of that network are not", function* () {
   const { enter, visitor } = yield* portal
   yield* setPassword(yield* enter(), "ada")
   yield* setPassword(yield* enter({ name: "Ben" }), "ben")

@@ -35,7 +35,7 @@ liveSuite(shop, "the portal's payments", (test) => {
     expect(nothing.text).toContain('value="invoice"')
   })
 
-  test("are filtered as the API filters them, and a filter that is none says so beside its field", function* () {
+  test("are filtered as by the API, and an invalid filter is reported beside its field", function* () {
     const ada = yield* admin
     const { id } = yield* makePayment({ merchantRef: "confirmed one" })
     yield* execute("UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1 WHERE id = ?", [id])
@@ -145,7 +145,7 @@ liveSuite(shop, "the portal's payments", (test) => {
     expect(yield* rows("SELECT status FROM payments WHERE id = ?", [id])).toEqual([{ status: "pending" }])
   })
 
-  test("have what was sent back of their money noted while they are open, and ask for it again", function* () {
+  test("have refunds recorded while they are open, and ask for that money again", function* () {
     const ada = yield* admin
     const { id } = yield* makePayment()
     const page = `${home}/payments/${id}`
@@ -206,7 +206,7 @@ liveSuite(shop, "the portal's payments", (test) => {
     expect(late.text).toContain("can be cancelled, and this one is confirmed: it is paid; send the money back")
   })
 
-  test("tell their story: money with confirmations and the explorer, changes, events, deliveries", function* () {
+  test("show their history: money with confirmations and the explorer, changes, events, deliveries", function* () {
     const ada = yield* admin
     const { address, id } = yield* makePayment({ webhookUrl: "https://shop.example/hook" })
     yield* execute(
@@ -227,7 +227,7 @@ liveSuite(shop, "the portal's payments", (test) => {
     expect(text).toMatch(/>payment.created<\/a> to <code>https:\/\/shop.example\/hook/)
   })
 
-  test("are made by hand as the API makes them, and what was typed survives a refusal", function* () {
+  test("are created by hand as by the API, and the input survives a refusal", function* () {
     const ada = yield* admin
     const typed = { merchantRef: "by hand", amount: "12.3456789", asset: "base/USDC", expiresIn: "900" }
     const wrong = yield* ada.post(`${home}/payments/new`, typed)

@@ -145,7 +145,7 @@ test("long lists come page by page", function* () {
   expect(new Set([...namesIn(first), ...namesIn(second)]).size).toBe(60)
 })
 
-test("the audit log: an admin sees the account's acts, an operator all, and both can take them along", function* () {
+test("the audit log: an admin sees the account's acts, an operator all, and both can export them", function* () {
   const { enter, visitor } = yield* portal
   const root = yield* enter({ name: "=Root" })
   const grace = yield* enter({ account: "shop", name: "Grace" })

@@ -18,7 +18,7 @@ const hidden = (page: string) =>
     ])
   )
 
-test("within five minutes of signing in nothing more is asked for", function* () {
+test("within five minutes of signing in no proof is required", function* () {
   const { enter } = yield* portal
   const ada = yield* enter()
   yield* TestClock.adjust("299 seconds")
@@ -132,7 +132,7 @@ test("proofs that are given and refused are in the audit log, and a link that wa
   ])
 })
 
-test("a proof of one session is none for another", function* () {
+test("a proof of one session is not valid for another", function* () {
   const { enter } = yield* portal
   const [one, two] = [yield* enter(), yield* enter()]
   yield* TestClock.adjust("1 hour")

@@ -44,7 +44,7 @@ test("a link is used up by its form, not by looking at it, and signs in once", f
   ])
 })
 
-test("of two browsers that use a link at once, one is signed in", function* () {
+test("of two browsers that use a link concurrently, one is signed in", function* () {
   const { visitor } = yield* portal
   const link = yield* newLink()
   const both = [visitor(), visitor()]
@@ -74,7 +74,7 @@ test("a text that is not a link signs no one in, and leaves no row in the audit 
   expect(yield* acts).toEqual([])
 })
 
-test("after failed attempts a link that is none is answered late, and a right one at once", function* () {
+test("after failed attempts the response to an invalid link is delayed, and to a valid one it is not", function* () {
   const { visitor } = yield* portal
   const guess = (n: number) => visitor(`2001:db8::${n}`).post(`/portal/login/${"a".repeat(43)}`)
   for (const n of [1, 2, 3, 4, 5]) yield* guess(n)
@@ -170,7 +170,7 @@ test("a session ends seven days after it began, however much it is used", functi
   expect((yield* ada.get(home)).status).toBe(303)
 })
 
-test("the store has hashes alone, and what identifies the browser is cut", function* () {
+test("the store has only hashes, and the browser's identification is truncated", function* () {
   const { visitor } = yield* portal
   const link = yield* newLink()
   const ada = visitor()

@@ -65,7 +65,7 @@ liveSuite(sandbox, "the portal simulates", (test) => {
     expect(yield* rows("SELECT act FROM audit WHERE act LIKE 'sandbox%' OR act LIKE 'payments%'")).toHaveLength(9)
   })
 
-  test("money for a payment that is there, and refuses one that is not, in the form that was sent", function* () {
+  test("money for an existing payment, and refuses an unknown one, in the form that was sent", function* () {
     const visitor = yield* ada
     const { id } = yield* makePayment({ amount: 3_000_000n })
     expect((yield* visitor.get(`${home}/payments/${id}`)).text).toContain(`/simulate?payment=${id}`)

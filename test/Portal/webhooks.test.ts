@@ -68,7 +68,7 @@ liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
     })
   )
 
-  test("the list tells how each endpoint is doing", function* () {
+  test("the list shows the state of each endpoint", function* () {
     const { admin, base, endpoint, pay } = yield* openShop
     const id = yield* endpoint()
     expect((yield* admin.get(`${base}/webhooks`)).text).toContain("no event delivered yet")
@@ -116,7 +116,7 @@ liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
     for (const page of [path, `${base}/webhooks`]) expect((yield* admin.get(page)).text).not.toContain("whsec_of")
   })
 
-  test("a test message shows what the receiver answered, or why it did not", function* () {
+  test("a test message shows the receiver's response, or why there is none", function* () {
     const { account, admin, base, endpoint } = yield* openShop
     const id = yield* endpoint()
     // The guard allowed the address when it was registered, and refuses it now.

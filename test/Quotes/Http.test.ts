@@ -32,7 +32,7 @@ liveSuite(app, "quotes over HTTP", (test) => {
     })
   })
 
-  test("everything that is wrong is said at once", function* () {
+  test("all problems are reported at once", function* () {
     const api = yield* TestApi
     const key = yield* api.newKey()
     const problems = (json: unknown) => Effect.map(api.call("POST", "/v1/quotes", { key, json }), problemsIn)

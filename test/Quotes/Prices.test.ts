@@ -35,26 +35,28 @@ const model = (name: string, kind: PriceSource["kind"] = "http", maxAge = 120_00
 const text = (price: BigDecimal.BigDecimal | undefined) => price && BigDecimal.format(price)
 const seconds = (count: number) => TestClock.adjust(`${count} seconds`)
 
-it.scoped("prices are there from the first look on, follow the source every 30 seconds, and cost no look", () =>
-  Effect.gen(function* () {
-    const { source, state } = model("kraken")
-    const prices = yield* makePrices([source])
-    expect(prices.usd("ETH")).toBeUndefined()
-    expect(text(prices.usd("USD"))).toBe("1")
-    yield* Effect.forkScoped(prices.run)
-    yield* seconds(0)
-    expect(text(prices.usd("ETH"))).toBe("3000")
-    state.prices = { ETH: "3100" }
-    yield* seconds(29)
-    expect(text(prices.usd("ETH"))).toBe("3000")
-    yield* seconds(1)
-    expect(text(prices.usd("ETH"))).toBe("3100")
-    expect(prices.of("ETH")).toMatchObject({ source: "kraken", age: 0 })
-    expect(prices.of("GBP")).toMatchObject({ price: undefined, reason: "kraken: the market is closed" })
-    expect(prices.status().map(({ symbol }) => symbol)).not.toContain("USD")
-    yield* seconds(300)
-    expect(state.reads).toBe(12)
-  })
+it.scoped(
+  "prices are available after the first read, follow the source every 30 seconds, and need no read on demand",
+  () =>
+    Effect.gen(function* () {
+      const { source, state } = model("kraken")
+      const prices = yield* makePrices([source])
+      expect(prices.usd("ETH")).toBeUndefined()
+      expect(text(prices.usd("USD"))).toBe("1")
+      yield* Effect.forkScoped(prices.run)
+      yield* seconds(0)
+      expect(text(prices.usd("ETH"))).toBe("3000")
+      state.prices = { ETH: "3100" }
+      yield* seconds(29)
+      expect(text(prices.usd("ETH"))).toBe("3000")
+      yield* seconds(1)
+      expect(text(prices.usd("ETH"))).toBe("3100")
+      expect(prices.of("ETH")).toMatchObject({ source: "kraken", age: 0 })
+      expect(prices.of("GBP")).toMatchObject({ price: undefined, reason: "kraken: the market is closed" })
+      expect(prices.status().map(({ symbol }) => symbol)).not.toContain("USD")
+      yield* seconds(300)
+      expect(state.reads).toBe(12)
+    })
 )
 
 it.scoped("a failing source is read less and less often, and its last price expires with its age", () =>
@@ -90,7 +92,7 @@ it.scoped("a failing source is read less and less often, and its last price expi
   })
 )
 
-it.scoped("a source that never answers holds up no other", () =>
+it.scoped("a source that never responds delays no other", () =>
   Effect.gen(function* () {
     const { source } = model("kraken")
     const prices = yield* makePrices([{ name: "stuck", kind: "http", read: Effect.never }, source])

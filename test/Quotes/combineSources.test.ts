@@ -45,7 +45,7 @@ const usable = (one: SourcePrice) => one.price.value > 0n && one.observedAt <= n
 const inCents = ({ price }: SourcePrice) => BigDecimal.scale(price, 2).value
 
 describe("a combined price", () => {
-  it("is there exactly when a source is fresh and no two fresh ones contradict each other", () => {
+  it("exists exactly when a source is fresh and no two fresh ones contradict each other", () => {
     return fc.assert(
       fc.property(symbols, sources, (symbol, all) => {
         const cents = all.filter(usable).map(inCents)

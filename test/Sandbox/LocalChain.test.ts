@@ -51,7 +51,7 @@ class SharedChain extends Context.Tag("test/SharedChain")<SharedChain, LocalChai
 const payee = () => privateKeyToAddress(generatePrivateKey())
 
 layer(SharedChain.layer, { excludeTestServices: true })("a local chain", (it) => {
-  it.effect("takes payments of several commands at one moment, each with a nonce of its own", () =>
+  it.effect("accepts concurrent payments of several commands, each with its own nonce", () =>
     Effect.gen(function* () {
       const chain = yield* SharedChain
       const to = payee()
@@ -102,7 +102,7 @@ layer(SharedChain.layer, { excludeTestServices: true })("a local chain", (it) =>
     })
   )
 
-  it.effect("has tokens that answer like the real ones: USDT with nothing, USDC through a proxy", () =>
+  it.effect("has tokens that behave like the real ones: USDT returns nothing, USDC is behind a proxy", () =>
     Effect.gen(function* () {
       const chain = yield* SharedChain
       const alice = payee()
@@ -149,7 +149,7 @@ layer(SharedChain.layer, { excludeTestServices: true })("a local chain", (it) =>
     })
   )
 
-  it.effect("drops a transfer for good in a reorg of two blocks, until its raw form is sent again", () =>
+  it.effect("permanently drops a transfer in a reorg of two blocks, until its raw form is sent again", () =>
     Effect.gen(function* () {
       const chain = yield* SharedChain
       const alice = payee()
@@ -198,7 +198,7 @@ layer(SharedChain.layer, { excludeTestServices: true })("a local chain", (it) =>
     })
   )
 
-  it.effect("refuses a call in its own words", () =>
+  it.effect("refuses a call with its own message", () =>
     Effect.gen(function* () {
       const chain = yield* SharedChain
       const error = yield* Effect.flip(chain.rpc("eth_noSuchThing"))

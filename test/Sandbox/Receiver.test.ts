@@ -58,7 +58,7 @@ describe("receiver", () => {
     }).pipe(Effect.provide(NodeFileSystem.layer))
   )
 
-  scoped("is not trusted by others, nor under another name", () =>
+  scoped("is not trusted by other clients, nor under another name", () =>
     Effect.gen(function* () {
       const receiver = yield* startReceiver()
       const stranger = yield* makeAuthority
@@ -70,7 +70,7 @@ describe("receiver", () => {
     }).pipe(Effect.provide(NodeFileSystem.layer))
   )
 
-  scoped("answers by script: status by number, redirect, waiting until released, another script", () =>
+  scoped("responds by script: status by number, redirect, waiting until released, another script", () =>
     Effect.gen(function* () {
       const released = yield* Deferred.make<void>()
       const receiver = yield* startReceiver({

@@ -14,7 +14,7 @@ it("a wallet sends what a payment's URI says: coins, or a transfer of the token'
   })
 })
 
-it("another text asks for no transaction", () => {
+it("any other text results in no transaction", () => {
   for (const text of [
     "",
     to,

@@ -37,7 +37,7 @@ it.scopedLive("two paths of one database share one lock", () =>
   })
 )
 
-it.scopedLive("a link to a database that is made only then shares its lock, too", () =>
+it.scopedLive("a link to a database that is created later shares its lock, too", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     symlinkSync(basename(database), `${database}.link`)
@@ -49,7 +49,7 @@ it.scopedLive("a link to a database that is made only then shares its lock, too"
   })
 )
 
-it.scopedLive("who cannot give its name for want of space says so, and holds no lock", () =>
+it.scopedLive("a process that cannot write its id for lack of space reports that, and holds no lock", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     const { writeFileSync: write } = fs

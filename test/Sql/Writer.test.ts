@@ -172,7 +172,7 @@ it.effect.each([
     "a row of its own after many",
     "INSERT INTO meta (key, value) VALUES ('row a', hex(zeroblob(500))), ('row b', hex(zeroblob(500000)))"
   ]
-] as const)("a full disk that %s meets takes back the group, and the next command is carried out", ([, statement]) =>
+] as const)("a full disk in %s rolls back the group, and the next command is executed", ([, statement]) =>
   Effect.gen(function* () {
     const writer = yield* Writer
     yield* leaveRoom(10)

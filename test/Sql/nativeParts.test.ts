@@ -14,6 +14,6 @@ it.each([
   })
 })
 
-it("any other error is none of a native part", () => {
+it("any other error is not reported as one of a native part", () => {
   expect(nativeProblem(new Error("disk I/O error"))).toBeUndefined()
 })

@@ -23,7 +23,7 @@ const dying = running(`
   })
 `)
 
-it.scoped("a late answer is not taken for the answer to the next message", () =>
+it.scoped("a late response is not taken for the response to the next message", () =>
   Effect.gen(function* () {
     const ask = yield* threadOf<string, string>(late, "10 seconds")
     const first = yield* Effect.fork(Effect.flip(ask("first")))

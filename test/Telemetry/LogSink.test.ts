@@ -19,7 +19,7 @@ const drained = (sink: LogSink) => Effect.async<void>((resume) => sink.drain(() 
 
 const failing = (code: string) => Object.assign(new Error(code), { code })
 
-it.scoped("a full disk costs the lines that it does not take, and nothing else", () =>
+it.scoped("a full disk loses only the lines that do not fit", () =>
   Effect.gen(function* () {
     const full = yield* opened("/dev/full", "w")
     const sink = new LogSink((bytes) => writeSync(full, bytes))
@@ -28,7 +28,7 @@ it.scoped("a full disk costs the lines that it does not take, and nothing else",
   })
 )
 
-it("a line that a full disk took in part is not continued by the next one", () => {
+it("a line that was written in part on a full disk is not continued by the next one", () => {
   let room = 6
   let file = ""
   const sink = new LogSink((bytes) => {
@@ -73,7 +73,7 @@ it.scopedLive("a reader that stops blocks no writer; when it goes on it gets the
   })
 )
 
-it.scoped("lines that are missing are counted, reasoned and, when the log can be written again, logged", () =>
+it.scoped("missing lines are counted with their reason and, when the log can be written again, logged", () =>
   Effect.gen(function* () {
     const { lines, logger } = collected()
     let full = true

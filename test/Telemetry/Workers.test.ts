@@ -6,7 +6,7 @@ import { Workers } from "../../src/Telemetry/Workers.ts"
 const stuckFor = (seconds: number) => ({ ready: false, reason: `a tick has not ended for ${seconds} seconds` })
 
 describe("a worker", () => {
-  it.scoped("is not ready while a tick takes more than three of its intervals, and is again with its end", () =>
+  it.scoped("is not ready while a tick takes more than three of its intervals, and is ready again with its end", () =>
     Effect.gen(function* () {
       const workers = yield* Workers
       const end = yield* Deferred.make<void>()

@@ -7,7 +7,7 @@ import { watchPauses } from "../../src/Telemetry/pauses.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { collected } from "../lib/logs.ts"
 
-it.scoped("a clock that is set is logged with by how much, and counted; one that is slewed is not", () =>
+it.scoped("a clock step is logged with its size, and counted; a slewed clock is not", () =>
   Effect.gen(function* () {
     const { lines, logger } = collected()
     let setBy = 0
@@ -70,7 +70,7 @@ it.scoped("a pause of the process is logged with its length, also where a timer 
   })
 )
 
-it.scoped("descriptors that run out are not ready, are logged once a minute, and once when they are free again", () =>
+it.scoped("a process out of descriptors is not ready, logs it once a minute, and once when they are free again", () =>
   Effect.gen(function* () {
     const { lines, logger } = collected()
     let found: Descriptors | undefined = { open: 57, limit: 64 }

@@ -17,7 +17,7 @@ const silentLogger = (warnings: Array<unknown>) =>
     Logger.make(({ message }) => warnings.push(message))
   )
 
-it.effect("what may pass is waited for, for a minute, with a warning for each reason", () =>
+it.effect("a temporary failure is waited out for a minute, with a warning for each reason", () =>
   Effect.gen(function* () {
     const warnings: Array<unknown> = []
     let tries = 0
@@ -38,7 +38,7 @@ it.effect("what may pass is waited for, for a minute, with a warning for each re
   })
 )
 
-it.scopedLive("a port that is taken is listened on when it is free", () =>
+it.scopedLive("a port in use is listened on when it is free", () =>
   Effect.gen(function* () {
     const holder = createServer()
     const port = yield* Effect.async<number>((resume) => {
@@ -59,7 +59,7 @@ it.scopedLive("a port that is taken is listened on when it is free", () =>
   })
 )
 
-it.scoped("a port that stays taken is an error that a later start may not have", () =>
+it.scoped("a port that stays in use is a temporary error", () =>
   Effect.gen(function* () {
     const { port } = yield* silentListener()
     const ofNode: Array<Error> = []
@@ -81,22 +81,20 @@ it.scoped("a port that stays taken is an error that a later start may not have",
   })
 )
 
-it.scoped(
-  "a lock that stays held ends a start with an error that a later one may not have, and that names the holder",
-  () =>
-    Effect.gen(function* () {
-      const database = yield* temporaryDatabase
-      const path = join(dirname(database), "tilld.toml")
-      writeFileSync(path, configuration)
-      yield* acquire(database, "rescan")
-      const env = { TILLD_DATABASE__PATH: database, TILLD_LOG__LEVEL: "error" }
-      const start = yield* Effect.fork(Effect.flip(runDaemon({ path, env })))
-      yield* TestClock.adjust("59 seconds")
-      expect(yield* Fiber.poll(start)).toMatchObject({ _tag: "None" })
-      yield* TestClock.adjust("2 seconds")
-      expect(yield* Fiber.join(start)).toMatchObject({
-        _tag: "DatabaseHeld",
-        message: expect.stringContaining(`tilld rescan, process ${process.pid}`)
-      })
+it.scoped("a lock that stays held ends a start with a temporary error that names the holder", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    const path = join(dirname(database), "tilld.toml")
+    writeFileSync(path, configuration)
+    yield* acquire(database, "rescan")
+    const env = { TILLD_DATABASE__PATH: database, TILLD_LOG__LEVEL: "error" }
+    const start = yield* Effect.fork(Effect.flip(runDaemon({ path, env })))
+    yield* TestClock.adjust("59 seconds")
+    expect(yield* Fiber.poll(start)).toMatchObject({ _tag: "None" })
+    yield* TestClock.adjust("2 seconds")
+    expect(yield* Fiber.join(start)).toMatchObject({
+      _tag: "DatabaseHeld",
+      message: expect.stringContaining(`tilld rescan, process ${process.pid}`)
     })
+  })
 )

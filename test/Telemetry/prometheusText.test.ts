@@ -28,7 +28,7 @@ b_seconds_count 3
     )
   })
 
-  it("gives labels and numbers back as they were, whatever they are", () =>
+  it("round-trips any labels and numbers", () =>
     fc.assert(
       fc.property(
         fc.uniqueArray(fc.string({ unit: "binary" })),
@@ -44,7 +44,7 @@ b_seconds_count 3
       )
     ))
 
-  it("has what was not counted yet, where there are no labels", () => {
+  it("has zeros for counters and histograms without labels", () => {
     const text = exposition([
       new Counter({ name: "a_total", help: "x" }).family,
       new Histogram({ name: "b_seconds", help: "x" }, [1]).family

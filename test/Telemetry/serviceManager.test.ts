@@ -58,7 +58,7 @@ it.effect.each<[string, Readonly<Record<string, string>>, ReadonlyArray<string>]
   })
 )
 
-it.effect("that it cannot be said is one warning", () =>
+it.effect("a failure to notify is one warning", () =>
   Effect.gen(function* () {
     const { ready, said, warnings } = yield* spoken({ ...socket, WATCHDOG_USEC: "2000000" }, true)
     yield* ready

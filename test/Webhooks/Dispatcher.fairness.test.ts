@@ -151,7 +151,7 @@ it.scoped("receivers that become healthy, fill all slots and then hang do not ta
 })
 
 it.scoped(
-  "a stop lets attempts under way end and stores them, also one in an account's reserve, and begins no other",
+  "a stop lets running attempts end and stores them, also one in an account's reserve, and begins no other",
   () =>
     Effect.gen(function* () {
       const [one = "", other = "", waits = ""] = blackHoles(3)

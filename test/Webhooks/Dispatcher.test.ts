@@ -213,7 +213,7 @@ it.scoped("a defect in an attempt ends the worker", () =>
   })
 )
 
-it("an outcome's class is one of a few, whatever the receiver says", () => {
+it("an outcome has one of a few classes, whatever the receiver responds", () => {
   const outcomes = [
     { status: 204 },
     { status: 418 },

@@ -131,7 +131,7 @@ layer(app, { excludeTestServices: true })("webhook endpoints over HTTP", (it) =>
     })
   )
 
-  it.effect("each act of a key leaves its row, and what is refused or given again leaves none", () =>
+  it.effect("each act of a key adds a row, and refused or replayed requests add none", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       const reader = yield* Reader

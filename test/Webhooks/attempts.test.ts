@@ -14,7 +14,7 @@ const record = (bodyStart: string, made: number, isRedelivery = false) => {
 }
 
 it.scoped(
-  "what an answer began with is cut between characters, stored once, and shown with every attempt that had it",
+  "the beginning of a response is cut between characters, stored once, and shown with every attempt that had it",
   () =>
     onStore(function* () {
       yield* publishMany(1, a)

@@ -21,7 +21,7 @@ layer(app, { excludeTestServices: true })("a change of a webhook endpoint over H
     return { api, key, endpoint: body, change }
   })
 
-  it.effect("changes what is named, and answers with the endpoint without its secret", () =>
+  it.effect("changes the given fields, and returns the endpoint without its secret", () =>
     Effect.gen(function* () {
       const { api, change, endpoint, key } = yield* registered
       const moved = yield* change({ url: "https://192.0.2.2/hook" })

@@ -39,7 +39,7 @@ const acceptedWith = ({ body, headers }: DeliveryRequest, ...secrets: ReadonlyAr
   })
 }
 
-it.scoped("what waits for a retry goes to the new URL, signed with the new secret", () => {
+it.scoped("a delivery that waits for a retry goes to the new URL, signed with the new secret", () => {
   const client = scripted({ [a]: refused })
   return dispatching(client, function* () {
     const { id } = yield* register(a)
@@ -280,7 +280,7 @@ it.scoped("a change of what is not the owner's, or to a target that is refused, 
   })
 )
 
-it.scoped("a change that is undone, for want of room, signs nothing with its secret", () => {
+it.scoped("a change that is rolled back, for lack of room, signs nothing with its secret", () => {
   const client = scripted({})
   return dispatching(client, function* () {
     const { id } = yield* register(a)

@@ -68,7 +68,7 @@ it.scoped("a redelivery ordered by a clock 30 days ahead is made, and the schedu
   })
 )
 
-it.scoped("what is planned too far ahead is found by index, lane by lane, and no other plan is changed", () =>
+it.scoped("attempts scheduled too far ahead are found by index, lane by lane, and no other one is changed", () =>
   onStore(function* () {
     yield* register(a)
     yield* publish(yield* newPayment(), "pending", 1)

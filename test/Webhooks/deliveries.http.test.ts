@@ -58,7 +58,7 @@ layer(app, { excludeTestServices: true })("deliveries over HTTP", (it) => {
       )
     })
 
-  it.effect("a delivery tells its payment, its receiver and its attempts, without the addresses inside", () =>
+  it.effect("a delivery shows its payment, its receiver and its attempts, without internal addresses", () =>
     Effect.gen(function* () {
       const { api, endpoint, ids, key, list, name } = yield* shop(1)
       const [payment = ""] = ids
@@ -263,7 +263,7 @@ layer(app, { excludeTestServices: true })("deliveries over HTTP", (it) => {
     })
   )
 
-  it.effect("a range whose answer cannot be stored for a repetition is not ordered", () =>
+  it.effect("a range whose response cannot be stored for a repetition is not ordered", () =>
     Effect.gen(function* () {
       const { api, ids, key } = yield* shop(1)
       const [payment = ""] = ids

@@ -68,7 +68,7 @@ it.scoped("lists and redeliveries find their rows by an index, in its order", ()
   })
 )
 
-it.scoped("what is due is found account by account, past all the lanes of each", () =>
+it.scoped("due deliveries are found account by account, past all the lanes of each", () =>
   onStore(function* () {
     for (let i = 0; i < 3; i++) yield* publish(yield* newPayment(`https://hole${i}.example/`, neighbour), "pending", 1)
     yield* publish(yield* newPayment(a), "pending", 2)

@@ -39,7 +39,7 @@ const all = async (payments: ReturnType<TilldClient["payments"]["listAll"]>) => 
 }
 
 liveSuite(app, "a client of a server", (test, it) => {
-  test("makes a payment, finds it and lists it", function* () {
+  test("creates a payment, finds it and lists it", function* () {
     const tilld = yield* client
     const payment = yield* Effect.promise(() =>
       tilld.payments.create({ ...order, metadata: { cart: 7 }, expiresIn: undefined })
@@ -74,7 +74,7 @@ liveSuite(app, "a client of a server", (test, it) => {
     expect(yield* found({ merchantRef, status: "expired" })).toEqual([payment.id])
   })
 
-  test("turns pages by itself, and no more of them than are asked for", function* () {
+  test("pages automatically, and requests no more pages than needed", function* () {
     const api = yield* TestApi
     const front = yield* startFront(api)
     const tilld = createClient({ baseUrl: front.url, apiKey: yield* api.newKey() })
@@ -193,7 +193,7 @@ liveSuite(app, "a client of a server", (test, it) => {
     expect(yield* Effect.promise(() => tilld.payments.refund(id, refund))).toEqual(refunded)
   })
 
-  test("is answered the same with the same idempotency key, and with a random one each time otherwise", function* () {
+  test("gets the same response with the same idempotency key, and uses a random key each time otherwise", function* () {
     const tilld = yield* client
     const input = { ...order, merchantRef: "once" }
     const first = yield* Effect.promise(() => tilld.payments.create(input, { idempotencyKey: "order once" }))
@@ -212,7 +212,7 @@ liveSuite(app, "a client of a server", (test, it) => {
     expect(other).toMatchObject({ status: 422, code: "IDEMPOTENCY_KEY_REUSED" })
   })
 
-  test("tells what the server says of a request that is not valid", function* () {
+  test("reports the server's message for an invalid request", function* () {
     const tilld = yield* client
     const refused = yield* refusalOf(tilld.payments.create({ ...order, merchantRef: "bad", amount: "1.5" }))
     expect(refused).toMatchObject({ status: 400, code: "VALIDATION_ERROR" })

@@ -121,29 +121,31 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
     })
   )
 
-  it.scoped("knows a daemon whose files were removed with its socket and lock, and suggests neither ending it nor restoring", () =>
-    Effect.gen(function* () {
-      const { daemon, home } = yield* Shop
-      const files = readdirSync(home.folder).filter((name) => name.startsWith("tilld.db"))
-      const away = join(home.folder, "away")
-      mkdirSync(away)
-      const move = (from: string, to: string) =>
-        Effect.sync(() => {
-          for (const file of files) renameSync(join(from, file), join(to, file))
+  it.scoped(
+    "knows a daemon whose files were removed with its socket and lock, and suggests neither ending it nor restoring",
+    () =>
+      Effect.gen(function* () {
+        const { daemon, home } = yield* Shop
+        const files = readdirSync(home.folder).filter((name) => name.startsWith("tilld.db"))
+        const away = join(home.folder, "away")
+        mkdirSync(away)
+        const move = (from: string, to: string) =>
+          Effect.sync(() => {
+            for (const file of files) renameSync(join(from, file), join(to, file))
+          })
+        yield* move(home.folder, away)
+        const asked = tilld(["doctor", "--config", home.config], {
+          env: { TILLD_SERVER__PORT: new URL(daemon.url).port }
         })
-      yield* move(home.folder, away)
-      const asked = tilld(["doctor", "--config", home.config], {
-        env: { TILLD_SERVER__PORT: new URL(daemon.url).port }
+        const { code, stdout } = yield* Effect.ensuring(asked, move(away, home.folder))
+        expect(code).toBe(1)
+        const [, first, ...others] = stdout.split("\n")
+        expect(first).toMatch(
+          /^FAIL {2}daemon: a tilld listens on .* only this process has it\. Remedy: put the same files/
+        )
+        expect(first).toContain("copy the database and its -wal out of /proc/PID/fd before tilld is stopped")
+        expect(others.join("\n")).not.toMatch(/^FAIL|end it|tilld restore/m)
       })
-      const { code, stdout } = yield* Effect.ensuring(asked, move(away, home.folder))
-      expect(code).toBe(1)
-      const [, first, ...others] = stdout.split("\n")
-      expect(first).toMatch(
-        /^FAIL {2}daemon: a tilld listens on .* only this process has it\. Remedy: put the same files/
-      )
-      expect(first).toContain("copy the database and its -wal out of /proc/PID/fd before tilld is stopped")
-      expect(others.join("\n")).not.toMatch(/^FAIL|end it|tilld restore/m)
-    })
   )
 
   it.scoped("has a line for each in words, with the remedy", () =>

@@ -49,24 +49,28 @@ const points = rows<{ readonly address: string }>(
 )
 
 describe("two modes in one database", () => {
-  story("a round covers payments of its own mode only, and is not a round of the other mode", [alice], function* (model) {
-    yield* scanTo(model.head, live)
-    yield* oweLive(bob, { expiresAt: 100 })
-    yield* oweLive(carol, { ...usdcOf, expiresAt: 100 })
-    model.mine([direct(alice, 5n), direct(bob, 6n)], 161)
-    const at = model.head
-    expect(yield* asked(at)).toEqual([[alice, true]])
-    expect(yield* isDue(model)).toBe(false)
-    yield* round(depsOf(model.client), at)
-    yield* scanTo(at, live)
-    expect(yield* isDue(model, live)).toBe(true)
-    expect(yield* asked(at, live)).toEqual([
-      [bob, true],
-      [carol, false]
-    ])
-    expect((yield* reading((reader) => Ledger.scan(reader, live)))?.checked).toBeUndefined()
-    expect((yield* scan)?.checked?.number).toBe(1)
-  })
+  story(
+    "a round covers payments of its own mode only, and is not a round of the other mode",
+    [alice],
+    function* (model) {
+      yield* scanTo(model.head, live)
+      yield* oweLive(bob, { expiresAt: 100 })
+      yield* oweLive(carol, { ...usdcOf, expiresAt: 100 })
+      model.mine([direct(alice, 5n), direct(bob, 6n)], 161)
+      const at = model.head
+      expect(yield* asked(at)).toEqual([[alice, true]])
+      expect(yield* isDue(model)).toBe(false)
+      yield* round(depsOf(model.client), at)
+      yield* scanTo(at, live)
+      expect(yield* isDue(model, live)).toBe(true)
+      expect(yield* asked(at, live)).toEqual([
+        [bob, true],
+        [carol, false]
+      ])
+      expect((yield* reading((reader) => Ledger.scan(reader, live)))?.checked).toBeUndefined()
+      expect((yield* scan)?.checked?.number).toBe(1)
+    }
+  )
 
   story("each has its own ended payments, and its own that lost coins to a reorg", [alice], function* (model) {
     yield* oweLive(bob, { endedAt: 5 })

@@ -331,7 +331,7 @@ describe("coins that are collected at once", () => {
 })
 
 scene(
-  "a balance that two others deny costs the serving one its trust, and what is really there is found",
+  "a serving provider whose balance two others deny is no longer trusted, and the real amount is found",
   { nodes: 3, hosts },
   function* (liar, ...others) {
     holding((block) => ({ balance: block >= 20 ? 10 : 0 }), liar)

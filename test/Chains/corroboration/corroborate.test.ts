@@ -217,29 +217,33 @@ describe("a receipt that one provider has reported", () => {
 
   // Both providers are asked about it after its block was replaced and before the watcher has seen the reorg: their denial
   // is correct, and no provider has lied.
-  scene("is not refuted by a reorg between reading and asking; no provider is contradicted", two, function* (first, other) {
-    const paid = token(usdc, alice, 5n)
-    other.intercept = (batch) => {
-      if (!batch.some(({ method }) => method === "eth_getTransactionReceipt") || first.height > 15) return
-      first.rollback(first.height - 10)
-      first.mine()
+  scene(
+    "is not refuted by a reorg between reading and asking; no provider is contradicted",
+    two,
+    function* (first, other) {
+      const paid = token(usdc, alice, 5n)
+      other.intercept = (batch) => {
+        if (!batch.some(({ method }) => method === "eth_getTransactionReceipt") || first.height > 15) return
+        first.rollback(first.height - 10)
+        first.mine()
+        first.mine(paid)
+        first.mineMany(5)
+      }
+      const { id } = yield* watchedPayment(alice, { currency: "USDC", amount: 5n })
       first.mine(paid)
-      first.mineMany(5)
-    }
-    const { id } = yield* watchedPayment(alice, { currency: "USDC", amount: 5n })
-    first.mine(paid)
-    yield* seconds(1)
-    for (let i = 0; i < 2; i++) {
-      first.mine()
       yield* seconds(1)
+      for (let i = 0; i < 2; i++) {
+        first.mine()
+        yield* seconds(1)
+      }
+      yield* pass("20 seconds")
+      expect(first.height).toBe(17)
+      expect(yield* rows("SELECT 1 FROM receipts WHERE refuted = 1 OR denied_by IS NOT NULL")).toEqual([])
+      expect((yield* paymentById(id))?.status).toBe("confirmed")
+      expect(yield* Announced).toEqual(["detecting", "confirmed"])
+      expect((yield* health)?.providers.map(({ healthy }) => healthy)).toEqual([true, true])
     }
-    yield* pass("20 seconds")
-    expect(first.height).toBe(17)
-    expect(yield* rows("SELECT 1 FROM receipts WHERE refuted = 1 OR denied_by IS NOT NULL")).toEqual([])
-    expect((yield* paymentById(id))?.status).toBe("confirmed")
-    expect(yield* Announced).toEqual(["detecting", "confirmed"])
-    expect((yield* health)?.providers.map(({ healthy }) => healthy)).toEqual([true, true])
-  })
+  )
 })
 
 for (const [title, height] of [

@@ -59,7 +59,7 @@ describe("unattributed money (issue 14 row 6)", () => {
     [1, [[alice, "unattributed", "99"]]],
     [2, []]
   ] as const) {
-    story(`of a payment about to end needs two denials to be taken back: ${others}`, [alice], function* (model) {
+    story(`of a payment about to end needs two denials to be removed: ${others}`, [alice], function* (model) {
       const honest = Array.from({ length: others }, () => forgetful(model))
       const { next } = yield* choring(model, richer(model, 99n), ...honest.map(({ client }) => client))
       yield* next()

@@ -10,16 +10,20 @@ import { corroborated, inventedLog, mineOn, openScene, seconds, withLogs } from 
 
 const two = { nodes: 2 }
 
-openScene("one that reported a transfer in a verification pass does not corroborate it", two, function* (first, liar) {
-  inventing(liar)
-  yield* watchedPayment(alice)
-  first.mineMany(31)
-  yield* seconds(100)
-  yield* upTo(41)
-  expect(yield* corroborated).toEqual([0])
-})
+openScene(
+  "a provider that reported a transfer in a verification pass does not corroborate it",
+  two,
+  function* (first, liar) {
+    inventing(liar)
+    yield* watchedPayment(alice)
+    first.mineMany(31)
+    yield* seconds(100)
+    yield* upTo(41)
+    expect(yield* corroborated).toEqual([0])
+  }
+)
 
-openScene("one that reported a transfer while it served does not corroborate it later", two, function* (liar) {
+openScene("a provider that reported a transfer while it served does not corroborate it later", two, function* (liar) {
   inventing(liar)
   yield* watchedPayment(alice)
   liar.mine()
@@ -35,27 +39,31 @@ openScene("one that reported a transfer while it served does not corroborate it 
   expect(yield* corroborated).toEqual([0])
 })
 
-openScene("what one invented before its cooldown counts only if the healthy one has it", two, function* (first, other) {
-  let lied = false
-  withLogs(first, () => {
-    if (lied || first.height !== 11) return []
-    lied = true
-    return [inventedLog(first, 11)]
-  })
-  yield* watchedPayment(alice)
-  other.failure = "unreachable"
-  yield* next(first)
-  expect(yield* corroborated).toEqual([0])
-  first.failure = "unreachable"
-  other.failure = undefined
-  for (let i = 0; i < 6; i++) {
-    first.mine()
+openScene(
+  "a transfer that a provider invented before its cooldown counts only if the healthy one has it",
+  two,
+  function* (first, other) {
+    let lied = false
+    withLogs(first, () => {
+      if (lied || first.height !== 11) return []
+      lied = true
+      return [inventedLog(first, 11)]
+    })
+    yield* watchedPayment(alice)
+    other.failure = "unreachable"
+    yield* next(first)
+    expect(yield* corroborated).toEqual([0])
+    first.failure = "unreachable"
+    other.failure = undefined
+    for (let i = 0; i < 6; i++) {
+      first.mine()
+      yield* seconds(2)
+    }
+    yield* until(scanned, (scan) => scan?.head_number === first.height)
     yield* seconds(2)
+    expect(yield* corroborated).toEqual([0])
   }
-  yield* until(scanned, (scan) => scan?.head_number === first.height)
-  yield* seconds(2)
-  expect(yield* corroborated).toEqual([0])
-})
+)
 
 openScene(
   "a provider with a longer branch of its own does not decide alone on a transfer in it",

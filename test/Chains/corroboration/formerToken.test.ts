@@ -68,7 +68,7 @@ for (const [title, configured] of [
   )
 }
 
-it.scoped("what comes to a payment counts by the contract that it was created with, and by no other", () =>
+it.scoped("money of a payment counts by the contract that it was created with, and by no other", () =>
   Effect.gen(function* () {
     const { deepen, during, mine } = yield* lives
     const { id } = yield* watchedPayment(alice, { currency: "USDC", amount: 5n }).pipe(during(tokens))

@@ -13,7 +13,7 @@ const asking = (waits: Backoff<string>, until: number, onAsk: (n: number) => voi
   return times
 }
 
-it("what stays open is asked again after waits that double, up to the longest", () => {
+it("an open question is asked again after waits that double, up to the longest", () => {
   expect(asking(new Backoff(1_000, 60_000), 240_000)).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183])
   expect(asking(new Backoff(5_000, 2_000), 20_000)).toEqual([0, 5, 10, 15, 20])
 })
@@ -34,7 +34,7 @@ it("a provider that comes back, and a clock that is set back, end the waits", ()
   expect(waits.waiting(100_001)).toEqual([])
 })
 
-it("what is settled, or was asked before so many others, begins again", () => {
+it("a settled question, or one asked before too many others, begins again", () => {
   const waits = new Backoff<string>(1_000, 60_000, 2)
   for (const one of ["settled", "dropped", "kept"]) for (let i = 0; i < 4; i++) waits.lengthen(one, 0)
   waits.forget("kept")

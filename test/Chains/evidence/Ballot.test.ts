@@ -187,7 +187,7 @@ it.each<readonly [string, ReadonlyArray<Cast>, "shown" | "denied" | "open"]>([
   expect(tallyOf(...votes).outcome).toBe(outcome)
 })
 
-it("a tally says who said what", () => {
+it("a tally lists the providers of each value", () => {
   const tally = tallyOf(["a", at1], ["b", at2], ["c", at2], ["d", unable])
   expect(tally.claims).toHaveLength(3)
   expect(tally.agreed).toEqual([
@@ -226,7 +226,7 @@ it("values agree by the ballot's own measure, and each question stands for itsel
   expect(ballot.tally("second").outcome).toBe("open")
 })
 
-it("of heights the highest counts that two have reached", () => {
+it("the highest height that two providers have reached counts", () => {
   const heights = (...numbers: ReadonlyArray<number>) => reached(numbers, (number) => number)
   expect(heights()).toBeUndefined()
   expect(heights(9)).toBeUndefined()
@@ -242,7 +242,7 @@ it("a value that the providers do not all report is reported by none", () => {
   expect(unanimous(["0xa", "0xb", "0xa"])).toBeUndefined()
 })
 
-it("of what several say the middle counts, of two the lower", () => {
+it("the median of several values counts, of two the lower one", () => {
   expect(middle([])).toBeUndefined()
   expect(middle([7n])).toBe(7n)
   expect(middle([9n, 7n])).toBe(7n)

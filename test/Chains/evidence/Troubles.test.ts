@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Troubles } from "../../../src/Chains/evidence/Troubles.ts"
 
-it("a trouble is new once, stands until it is over, and may keep payments from being completed", () => {
+it("a problem is new once, stands until it is over, and may keep payments from being completed", () => {
   const troubles = new Troubles()
   expect([troubles.reason, troubles.areHarmless]).toEqual([undefined, true])
   expect(troubles.note("receipts", undefined)).toBe(false)

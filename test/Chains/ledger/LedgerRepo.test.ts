@@ -74,7 +74,7 @@ const stored = ({ chain, mode }: Network) =>
     )
   )
 
-describe("what is stored of a network", () => {
+describe("the stored data of a network", () => {
   it.scoped.each([
     ["its head", Ledger.moveScan(own, block(own, 31))],
     ["its verification pass", Ledger.moveVerified(own, 29)],

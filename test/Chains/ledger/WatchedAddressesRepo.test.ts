@@ -61,7 +61,7 @@ describe("the time of a payment", () => {
     }).pipe(inWorld)
   )
 
-  it.scoped("is nothing to another chain, to the other mode or after its end", () =>
+  it.scoped("does not affect another chain, the other mode or the time after its end", () =>
     Effect.gen(function* () {
       for (const [i, network] of others.entries()) yield* pay(address(i + 1), network)
       yield* end((yield* pay(address(3))).id, 0)

@@ -62,7 +62,7 @@ it.effect("a head far ahead of the clock is refused while only one provider show
 )
 
 it.effect(
-  "a head that another provider shows far ahead too, or another chain of late where that is silent, tells that the clock is behind",
+  "a head that another provider also shows far ahead, or recently another chain if that is silent, shows that the clock is behind",
   () =>
     Effect.gen(function* () {
       const check = yield* clock
@@ -77,7 +77,7 @@ it.effect(
     })
 )
 
-it.effect("a head that was far ahead of the clock and is right again says nothing for another chain", () =>
+it.effect("a head that was far ahead of the clock and is right again is no evidence for another chain", () =>
   Effect.gen(function* () {
     const check = yield* clock
     expect(Either.isLeft(yield* check(base, far, now))).toBe(true)

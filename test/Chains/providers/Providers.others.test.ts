@@ -4,7 +4,7 @@ import type { Provider } from "../../../src/Chains/providers/Providers.ts"
 import { currentHost, errorOf, hash, hostOf, Node, now, providersOf, quiet, wait } from "../providing.ts"
 import { onNodes } from "./onNodes.ts"
 
-onNodes("the others are all that can be used beside one, none in cooldown among them", 3, function* (nodes) {
+onNodes("the others are all usable providers beside one, without those in cooldown", 3, function* (nodes) {
   const { a, c, of, providers } = nodes
   const others = Effect.map(providers.others(of(nodes.b)), (found) => found.map(hostOf))
   expect(yield* others).toEqual(["a", "c"])
@@ -48,7 +48,7 @@ onNodes(
 )
 
 onNodes(
-  "that a provider has not a block, or another one, is an answer: it is not silent, and is asked while in cooldown for that",
+  "a provider that lacks a block, or has another one, has responded: it is not silent, and is asked during that cooldown",
   2,
   function* ({ a, b, of, providers }) {
     const asked = Effect.map(providers.answering(of(a)), (found) => found.map(hostOf))
@@ -66,7 +66,7 @@ onNodes(
 )
 
 onNodes(
-  "silence goes on while the serving one fails for what it answered, and ends where none responds",
+  "silence continues while the serving one fails because of its responses, and ends where none responds",
   2,
   function* ({ a, b, of, providers }) {
     const minutes = (count: number, reason: "inconsistent" | "behind" | "timeout") =>
@@ -85,7 +85,7 @@ onNodes(
   }
 )
 
-it.effect("with no patience one decides alone while the others are silent, and not while they answer", () =>
+it.effect("without patience one decides alone while the others are silent, and not while they respond", () =>
   Effect.gen(function* () {
     const providers = yield* providersOf([new Node("a"), new Node("b")], hash("a"), {}, Duration.zero)
     const [a, b] = providers.all as readonly [Provider, Provider]
@@ -98,7 +98,7 @@ it.effect("with no patience one decides alone while the others are silent, and n
 )
 
 onNodes(
-  "one that others contradict serves no more for an hour, and is one of the others where it is the only one",
+  "a contradicted provider does not serve for an hour, and remains one of the others where it is the only one",
   3,
   function* ({ a, b, c, of, providers }) {
     const others = Effect.map(providers.others(of(b)), (found) => found.map(hostOf))
@@ -126,7 +126,7 @@ onNodes(
 )
 
 onNodes(
-  "where others contradict each, the serving one goes on for the hour, and decides nothing alone",
+  "where all are contradicted, the serving one continues for the hour, and decides nothing alone",
   2,
   function* ({ a, b, of, providers }) {
     yield* providers.contradicted(of(a), "as the test wants")

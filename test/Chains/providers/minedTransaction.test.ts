@@ -5,7 +5,7 @@ import { someProviders } from "../../lib/soleProvider.ts"
 import { alice } from "../around.ts"
 import { coin, ModelChain } from "../ModelChain.ts"
 
-it.effect("a transaction that is in a block is found, where the chain's provider answers of it and of no other", () =>
+it.effect("a mined transaction is found, where the chain's provider responds with that transaction and no other", () =>
   Effect.gen(function* () {
     const chain = new ModelChain(3)
     const { aside, providers } = someProviders(chain.client)
@@ -56,7 +56,7 @@ it.effect("a transaction that one of several has counts once another has it, as 
   })
 )
 
-it.effect("where one decides alone, another one that says otherwise now is not outvoted", () =>
+it.effect("where one decides alone, another one that disagrees now is not outvoted", () =>
   Effect.gen(function* () {
     const chain = new ModelChain(3)
     const other = chain.twin()

@@ -15,7 +15,7 @@ const follow = (limiter: RateLimiter, from: number, millis: number, calls: numbe
   return { sent, now }
 }
 
-/** A pace that was refused when so many calls had been made in one second. */
+/** A rate limiter that was refused when so many calls had been made in one second. */
 const refusedAt = (calls: number) => {
   const limiter = new RateLimiter()
   limiter.reserve(calls, start)

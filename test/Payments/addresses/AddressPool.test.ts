@@ -109,7 +109,7 @@ it.effect("addresses of another wallet are never handed out, whatever the thread
   })
 )
 
-it.effect("without a thread a burst's refill is done here", () =>
+it.effect("without a thread a burst's refill runs on the main thread", () =>
   Effect.gen(function* () {
     const { asked, derived, pool, take } = observedPool(() => Effect.fail(new NoThread({ cause: "none" })))
     pool.startAt(0)

@@ -14,14 +14,14 @@ import { liveXpub, testXpub } from "../../lib/settings.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import { addShop, byTwo, owner, running, runningWith, shop, take, takeFor, takeMany, wallet } from "./addressing.ts"
 
-liveTest("200 at once get 200 addresses, the first of the wallet", function* () {
+liveTest("200 concurrent payments get the first 200 addresses of the wallet", function* () {
   const path = yield* temporaryDatabase
   const taken = yield* Effect.provide(takeMany(200), running(path))
   expect(taken.map(({ index }) => index).sort((a, b) => a - b)).toEqual(Array.from({ length: 200 }, (_, i) => i))
   for (const { address, index } of taken) expect(address).toBe(wallet.address(index))
 })
 
-liveTest("an account with a wallet of its own gets none of the operator's where it has none", function* () {
+liveTest("an account with its own wallets gets none of the operator's where it lacks one", function* () {
   const path = yield* temporaryDatabase
   const refused = Effect.zipRight(addShop(liveXpub, "live"), Effect.flip(takeFor(shop)))
   const answer = yield* Effect.provide(refused, running(path))
@@ -40,7 +40,7 @@ liveTest("a command that is refused gives its address back, also the first one o
   }).pipe(Effect.provide(running(path)))
 })
 
-liveTest("accounts that share a wallet, and are first paid in one commit, jump over nothing", function* () {
+liveTest("accounts that share a wallet, and get their first payments in one commit, skip nothing", function* () {
   const path = yield* temporaryDatabase
   const again: Owner = { account: AccountId.make("again"), mode: "test" }
   yield* Effect.gen(function* () {

@@ -37,7 +37,7 @@ const indexAt = (path: string) => Effect.map(Effect.provide(take, running(path))
 const gapAt = (path: string) => Effect.provide(gap, running(path))
 const token = Effect.flatMap(Reader, (reader) => reader.get<{ token: string }>("SELECT token FROM numbering"))
 
-liveTest("a restored older copy hands out no address again, and all skipped addresses are watched", function* () {
+liveTest("a restored older copy assigns no address again, and all skipped addresses are watched", function* () {
   const path = yield* threeTaken
   expect((yield* gapAt(path)).rows).toEqual([])
   copy(path)
@@ -51,7 +51,7 @@ liveTest("a restored older copy hands out no address again, and all skipped addr
   expect(same).toEqual(found)
 })
 
-liveTest("the same copy restored again jumps over what was handed out since", function* () {
+liveTest("the same copy restored again jumps over the addresses assigned since", function* () {
   const path = yield* threeTaken
   copy(path)
   yield* indexAt(path)
@@ -96,7 +96,7 @@ it.effect("skipped addresses are watched as long as those of ended payments", ()
   }).pipe(Effect.scoped)
 )
 
-it.effect("also those that a start skips while the clock is at an old time, as that of an image is", () =>
+it.effect("also those that a start skips while the clock is in the past, as that of an image is", () =>
   Effect.gen(function* () {
     const path = yield* threeTaken
     const read = change(
@@ -132,7 +132,7 @@ for (const [what, spoil] of [
   )
 }
 
-liveTest("a new database in the place of another one hands out no address again", function* () {
+liveTest("a new database in place of another one assigns no address again", function* () {
   const path = yield* threeTaken
   for (const part of ["", "-wal", "-shm"]) rmSync(`${path}${part}`, { force: true })
   const [{ index }, found] = yield* Effect.provide(Effect.zip(take, gap), running(path))
@@ -241,7 +241,7 @@ liveTest("a restored copy watches the skipped addresses of an account's own wall
   expect((yield* Effect.provide(takeFor(liveShop), running(path))).index).toBe(1002)
 })
 
-liveTest("a wallet that a copy does not know begins behind what the lost one may have handed out", function* () {
+liveTest("a wallet that a copy does not know begins after what the lost one may have assigned", function* () {
   const path = yield* threeTaken
   copy(path)
   const twice = Effect.zip(takeFor(shop), takeFor(shop))

@@ -55,7 +55,7 @@ describe("receiving addresses", () => {
     }
   })
 
-  it("have the number of their account in their path, which the key of another child does not tell", () => {
+  it("have their account number in their path, which the key of another child does not reveal", () => {
     expect([hdWallet(xpub(0)).account, hdWallet(xpub(7)).account]).toEqual([0, 7])
     const key = HDKey.fromMasterSeed(new Uint8Array(32)).derive("m/44'/60'/7").publicExtendedKey
     expect(hdWallet(key).account).toBeUndefined()
@@ -67,7 +67,7 @@ describe("receiving addresses", () => {
     expect(one.address(0)).not.toBe(two.address(0))
   })
 
-  it("do not tell the wallet by its fingerprint", () => {
+  it("do not reveal the wallet by its fingerprint", () => {
     const { chainCode, publicKey } = parseExtendedKey(xpub(0))
     const { fingerprint } = hdWallet(xpub(0))
     expect(bytesToHex(publicKey)).not.toContain(fingerprint)

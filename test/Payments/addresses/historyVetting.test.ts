@@ -49,7 +49,7 @@ it.effect("uncorroborated reports of a provider skip 1,000 indexes in all, howev
   }).pipe(Effect.scoped)
 )
 
-it.effect("a create that cannot be interrupted waits until the chains have answered, and no longer", () =>
+it.effect("an uninterruptible create waits until the chains have responded, and no longer", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     yield* Effect.gen(function* () {

@@ -21,7 +21,7 @@ const wallets = Effect.flatMap(Reader, (reader) =>
   reader.all<{ fingerprint: string; next_index: number }>("SELECT fingerprint, next_index FROM wallets")
 )
 
-liveTest("a new database goes on beyond the addresses of the one that database.path named before", function* () {
+liveTest("a new database continues after the addresses of the one that database.path named before", function* () {
   const { on, other, path } = yield* machine
   yield* Effect.provide(takeMany(3), on(path))
   const [first, found] = yield* Effect.provide(Effect.zip(take, gap), on(other))
@@ -30,7 +30,7 @@ liveTest("a new database goes on beyond the addresses of the one that database.p
   expect((yield* Effect.provide(take, on(other))).index).toBe(1004)
 })
 
-liveTest("and the one of before goes on beyond the new one, once", function* () {
+liveTest("and the former one continues after the new one, once", function* () {
   const { on, other, path } = yield* machine
   yield* Effect.provide(takeMany(3), on(path))
   yield* Effect.provide(take, on(other))
@@ -40,7 +40,7 @@ liveTest("and the one of before goes on beyond the new one, once", function* () 
   expect((yield* Effect.provide(take, on(path))).index).toBe(2005)
 })
 
-liveTest("a copy that is older than the mark of its former path goes on beyond that", function* () {
+liveTest("a copy that is older than the mark of its former path continues after that", function* () {
   const { on, other, path } = yield* machine
   yield* Effect.provide(takeMany(3), on(path))
   copyFileSync(path, other)
@@ -88,7 +88,7 @@ liveTest("a wallet that only the other database uses is not taken over", functio
   expect(found).toEqual([{ fingerprint: wallet.fingerprint, next_index: 0 }])
 })
 
-liveTest("marks that cannot be read, and other files there, count for nothing", function* () {
+liveTest("unreadable marks, and other files there, are ignored", function* () {
   const { on, other, path } = yield* machine
   yield* Effect.provide(take, on(path))
   const marks = `${path}.marks`

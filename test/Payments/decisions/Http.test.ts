@@ -220,7 +220,7 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
     })
   )
 
-  it.effect("the audit log tells what was sent back, and which decision is a repetition or adds a transaction", () =>
+  it.effect("the audit log shows what was sent back, and which decision is a repetition or adds a transaction", () =>
     Effect.gen(function* () {
       const mine = yield* shop
       const { exception } = yield* late(mine, 1)
@@ -270,7 +270,7 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
   )
 
   it.effect(
-    "the same decision again gets the same answer, with an idempotency key and without; another one a 409",
+    "the same decision again gets the same response, with an idempotency key and without; another one a 409",
     () =>
       Effect.gen(function* () {
         const mine = yield* shop
@@ -347,7 +347,7 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
     })
   )
 
-  it.effect("of what a reorg took there is nothing to send back", () =>
+  it.effect("money that a reorg removed cannot be sent back", () =>
     Effect.gen(function* () {
       const mine = yield* shop
       const payment = yield* mine.payment(1)

@@ -64,7 +64,7 @@ test("the growth of open dust is not an event; a refund has to say how much, and
   expect(yield* reported).toEqual(["100", "25", "25", "10", "10", "5"])
 })
 
-test("dust that a payment had, and dust that was found late, are decided each by itself", function* () {
+test("dust that a payment had, and dust that was found late, are decided separately", function* () {
   const payment = yield* begin
   yield* scanTo(end, ...dust(110, 10, 500n))
   yield* scanTo(end + 1, ...dust(111, 50, 400n), token(112, 900_000n))

@@ -56,7 +56,7 @@ const only = (id: PaymentId) =>
     return one ?? expect.unreachable()
   })
 
-test("an exception's event tells who sent what, where it is, and its payment with all exceptions", function* () {
+test("an exception's event shows the sender, the money, and its payment with all exceptions", function* () {
   const { id } = yield* start
   yield* scanTo(end)
   yield* scanTo(end + 9, transfer(end + 5, 700n, { sender: payer, txHash: hash("1") }))
@@ -125,7 +125,7 @@ test("each change is one event: opened, sent back in part, decided; a repetition
   expect(events[2]?.exception).toMatchObject({ note: "enough", resolvedAt: expect.any(String) })
 })
 
-test("money that a reorg takes and gives back is an event each time, with ids of their own", function* () {
+test("money that a reorg removes and restores is an event each time, with a new id", function* () {
   yield* confirmedOnce
   const further = transfer(135, 40n)
   yield* tick({ head: 140, transfers: [further] })

@@ -106,7 +106,7 @@ test("accept: what else was found late stays open, and its own acceptance opens 
   expect(after.filter((one) => one.startsWith("open"))).toEqual([])
 })
 
-test("accept: what is accepted besides, alone or with all, adds to what the payment has received", function* () {
+test("accept: other accepted money, alone or with all, adds to what the payment has received", function* () {
   const { id } = yield* start
   yield* scanTo(end, transfer(120, 400n), transfer(121, 300n), transfer(122, 200n))
   yield* scanTo(end + 9, transfer(end + 5, 50n))
@@ -239,7 +239,7 @@ const undone = Effect.gen(function* () {
   return id
 })
 
-test("accept: money accepted at one confirmation that a reorg takes fails the payment once the new branch is final", function* () {
+test("accept: money accepted at one confirmation that a reorg removes fails the payment once the new branch is final", function* () {
   const { id } = yield* start
   yield* scanTo(end)
   yield* scanTo(end + 9, transfer(end + 9, 1000n))
@@ -250,7 +250,7 @@ test("accept: money accepted at one confirmation that a reorg takes fails the pa
   yield* isReorged(id)
 })
 
-test("accept: other money of the payment that is still to be decided makes up for nothing that a reorg takes", function* () {
+test("accept: undecided money of the payment does not make up for what a reorg removes", function* () {
   const { id } = yield* start
   yield* scanTo(end)
   yield* scanTo(end + 9, transfer(120, 1000n), transfer(end + 9, 800n))
@@ -265,7 +265,7 @@ test("accept: other money of the payment that is still to be decided makes up fo
   expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt120" })
 })
 
-test("accept: a second part that was accepted and that a reorg takes fails the payment too", function* () {
+test("accept: a second accepted part that a reorg removes fails the payment too", function* () {
   const { id } = yield* start
   yield* scanTo(end, transfer(120, 400n))
   yield* scanTo(end + 9, transfer(lastOnTime, 300n))
@@ -277,7 +277,7 @@ test("accept: a second part that was accepted and that a reorg takes fails the p
   expect((yield* look(id)).payment?.amountReceived).toBe(400n)
 })
 
-test("accept: a further part whose money a reorg took and brought back adds to what the payment has received", function* () {
+test("accept: a further part whose money a reorg removed and restored adds to what the payment has received", function* () {
   const { id } = yield* start
   yield* scanTo(end)
   yield* scanTo(end + 9, transfer(120, 1000n), transfer(end - 2, 300n, { txHash: "0xb", blockTime: 121 }))
@@ -314,7 +314,7 @@ test("reorged: accepted with another transaction, which the chain has, it confir
   })
 })
 
-test("refund: a part leaves the rest open; the same transaction is noted once", function* () {
+test("refund: a part leaves the rest open; the same transaction is recorded once", function* () {
   const { id } = yield* start
   yield* scanTo(end, transfer(120, 700n))
   const one = yield* of(id, 700n)
@@ -418,7 +418,7 @@ test("an exception of another account, or of the other mode, is unknown to its o
   expect(yield* of(id, 700n)).toEqual(one)
 })
 
-test("money of a lost payment is the operator's alone", function* () {
+test("only the operator decides on money of a lost payment", function* () {
   yield* start
   yield* losePayment()
   yield* scanTo(130, transfer(120, 5n, { address: lost.toLowerCase() }))

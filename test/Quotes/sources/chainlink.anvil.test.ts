@@ -109,7 +109,7 @@ const sourceOn = Effect.fnUntraced(function* ({ feeds, settings }: Effect.Effect
 })
 
 describe("Chainlink's feeds", () => {
-  it.scopedLive("are read in one call, checked once, and multiplied where no feed tells USD", () =>
+  it.scopedLive("are read in one call, checked once, and multiplied where no feed is in USD", () =>
     Effect.gen(function* () {
       const world = yield* start("ethereum")
       const { chain, feeds } = world

@@ -64,7 +64,7 @@ const lie: Says = { price: 30_000n, ago: 1 }
 const down: Says = { ...honest, down: true }
 const stale: Says = { ...honest, ago: 7_200 }
 
-it.effect("that there is no price is an answer: one of three alone sets none, wherever it stands", () =>
+it.effect("a missing price is a response: one of three alone sets none, at any position", () =>
   Effect.gen(function* () {
     yield* TestClock.setTime(now * 1000)
     for (const place of [0, 1, 2]) {
@@ -76,7 +76,7 @@ it.effect("that there is no price is an answer: one of three alone sets none, wh
   })
 )
 
-it.effect("of two that differ neither is believed, and of three one alone takes no price away", () =>
+it.effect("of two that differ neither is trusted, and of three one alone removes no price", () =>
   Effect.gen(function* () {
     yield* TestClock.setTime(now * 1000)
     expect(yield* priceBy(lie, down)).toContain("sequencer is down")

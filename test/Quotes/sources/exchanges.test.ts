@@ -128,7 +128,7 @@ describe("Coinbase", () => {
     })
   })
 
-  liveTest("must be asked for dollars", function* () {
+  liveTest("has no prices if its rates are not in dollars", function* () {
     const euros = { data: { ...rates().data, currency: "EUR" } }
     expect(yield* readPrices(makeCoinbase, json(euros))).toBe("its answer has no rates")
     expect(yield* readPrices(makeCoinbase, json("[]"))).toBe("its answer has no rates")
@@ -176,7 +176,7 @@ describe("Kraken", () => {
   })
 })
 
-describe("a server that is not well", () => {
+describe("a server that fails", () => {
   const failures: ReadonlyArray<readonly [what: string, respond: Respond, reason: RegExp]> = [
     ["HTML", json("<html>Just a moment…</html>"), /^its answer is not JSON$/],
     ["a status", (response) => response.writeHead(503).end("{}"), /^HTTP 503$/],
@@ -198,7 +198,7 @@ describe("a server that is not well", () => {
     })
   )
 
-  liveTest("is not a server", function* () {
+  liveTest("does not listen", function* () {
     const get = yield* makeGet
     const failure = yield* Effect.flip(makeCoinbase(get, "http://127.0.0.1:1").read)
     expect(failure.message).toMatch(/^coinbase: no answer \((ECONNREFUSED|UND_ERR)/)
@@ -212,7 +212,7 @@ describe("a server that is not well", () => {
       return { secondsOld: Math.round((before - (point?.observedAt ?? 0)) / 1000), maxAge: point?.maxAge }
     })
 
-  liveTest("gives answers that are as old as a cache on the way says", function* () {
+  liveTest("gives responses as old as an intermediate cache says", function* () {
     expect((yield* observed({})).secondsOld).toBeLessThanOrEqual(1)
     expect(yield* observed({ age: "600" })).toEqual({ secondsOld: 600, maxAge: 120_000 })
     const date = DateTime.toDateUtc(DateTime.subtract(yield* DateTime.now, { hours: 1 })).toUTCString()

@@ -30,7 +30,7 @@ const takeAll = (lanes: Lanes): ReadonlyArray<LaneSlot> => {
 const named = (count: number, prefix = "lane") => Array.from({ length: count }, (_, i) => `${prefix} ${i}`)
 
 describe("a lane's slots", () => {
-  it("are one in probation, and all of its own after its first quick answer: eight backlogs fill all slots", () => {
+  it("are one in probation, and its full share after its first quick response: eight backlogs fill all slots", () => {
     const lanes = lanesOf(named(8), 30)
     const first = takeAll(lanes)
     expect(first).toHaveLength(8)
@@ -44,7 +44,7 @@ describe("a lane's slots", () => {
     expect(takeAll(lanes)).toHaveLength(1)
   })
 
-  it("come back with the second quick answer after a slow one", () => {
+  it("are restored with the second quick response after a slow one", () => {
     const lanes = lanesOf(["slow"], 30, true)
     const [first, second, ...others] = takeAll(lanes)
     if (first === undefined || second === undefined) return expect.unreachable()

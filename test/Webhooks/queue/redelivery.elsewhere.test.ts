@@ -17,7 +17,7 @@ import { a, b, c, commit, idOf, ok, refused, register, scripted } from "../endpo
 
 const failing = { owner: merchant, status: "failing", since: 0, until: 1_000 } as const
 
-it.scoped("what a deletion cancelled goes to another endpoint, as a delivery of its own with the same event", () => {
+it.scoped("a delivery cancelled by a deletion goes to another endpoint, as a new delivery of the same event", () => {
   const client = scripted({ [a]: refused })
   return dispatching(client, function* () {
     const webhooks = yield* Webhooks

@@ -101,7 +101,7 @@ it.scopedLive("a connection is pinned to the addresses that were checked", () =>
   })
 )
 
-it.scopedLive("the next address is tried where one does not answer", () =>
+it.scopedLive("the next address is tried where one does not respond", () =>
   Effect.gen(function* () {
     const addresses = answering(["127.0.0.2", "127.0.0.1"])
     const { receiver, post } = yield* receiving({ certifiedFor: ["shop.example"] }, addresses, ["127.0.0.0/8"])

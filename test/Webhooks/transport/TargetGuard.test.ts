@@ -151,7 +151,7 @@ it.effect.each([
   "https://[::ffff:169.254.169.254]/",
   "https://2852039166/",
   "https://cloud.example/"
-])("no setting opens %s", (url) =>
+])("no setting allows %s", (url) =>
   Effect.map(judge(url), (found) => expect(found).toBe(notPublic)).pipe(Effect.provide(guarded(["0.0.0.0/0", "::/0"])))
 )
 
@@ -202,7 +202,7 @@ const spelled = addresses.chain(({ bits, value }) =>
   })
 )
 
-it.effect("every spelling of an address is judged alike", () =>
+it.effect("every spelling of an address is treated alike", () =>
   Effect.map(TargetGuard, (guard) =>
     fc.assert(
       fc.property(spelled, ({ bits, host, value }) => {
