@@ -137,7 +137,7 @@ test("a clock that is years ahead of the chains expires nothing", function* () {
 test("a delivery with a scheduled attempt stays however old it is, with its event; so does one that ended late", function* () {
   yield* register
   const [due, ended, repeated] = [yield* newPayment(), yield* newPayment(), yield* newPayment(url)]
-  // One due, and one that waits behind it.
+  // One due delivery, and one that waits for it.
   yield* publish(due, "pending", 0)
   yield* publish(due, "detecting", 0)
   yield* publish(ended, "pending", 0)
@@ -259,7 +259,7 @@ test("quotes that no payment names and deleted endpoints go when they are old en
   const [old, busy, kept] = [yield* register, yield* register, yield* register]
   yield* run("UPDATE endpoints SET deleted_at = 0 WHERE id = ?", old.id)
   yield* publish(payment, "pending", 50 * day)
-  // Deleted too, and its delivery is not over: that names it.
+  // Deleted too, and its delivery, which names it, has not ended.
   yield* run("UPDATE endpoints SET deleted_at = 0 WHERE id = ?", busy.id)
   yield* run("DELETE FROM deliveries WHERE endpoint_id = ?", old.id)
   const usage = Effect.flatMap(Reader, (reader) =>

@@ -46,7 +46,7 @@ const vectorsFile = join(root, "test/vectors/webhook.json")
 const vectors: ReadonlyArray<{ readonly valid: boolean }> = JSON.parse(readFileSync(vectorsFile, "utf8"))
 
 interface Language {
-  /** What has to be installed besides Node. */
+  /** Programs that are needed in addition to Node. */
   readonly needed: Program | undefined
   readonly run: ReadonlyArray<string>
   readonly files: (code: string) => Readonly<Record<string, string>>

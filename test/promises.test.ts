@@ -6,7 +6,7 @@ import { root } from "./lib/tilld.ts"
 
 const rows = readFileSync(join(root, "docs/promises.md"), "utf8").match(/^\| (?!Promised|-).*$/gm) ?? []
 
-/** Whether what a promise is tested by is there: a test by its title, a script, or another document. */
+/** Whether the evidence of a promise exists: a test by its title, a script, or another document. */
 const isThere = (shown: string): boolean => {
   const [, file, title = ""] = /^`(\S+\.ts)` "(.+)"$/.exec(shown) ?? []
   if (file !== undefined) return readFileSync(join(root, "test", file), "utf8").includes(title)
@@ -16,7 +16,7 @@ const isThere = (shown: string): boolean => {
   return existsSync(join(root, document))
 }
 
-it("every promise names a test that is there", () => {
+it("every promise names an existing test", () => {
   expect(rows.length).toBeGreaterThan(10)
   expect(rows.filter((row) => !isThere(row.split("|")[2]?.trim() ?? ""))).toEqual([])
 })

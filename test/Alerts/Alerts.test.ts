@@ -75,12 +75,12 @@ const read = ({ receiver }: World) =>
     return [type, alert.key]
   })
 
-/** Whether the worker has made its round, and waits for the next one. */
+/** Whether the worker has finished its round, and waits for the next one. */
 const isAsleep = Effect.zipWith(TestClock.sleeps(), Clock.currentTimeMillis, (sleeps, now) =>
   Chunk.contains(sleeps, now + 15_000)
 )
 
-/** Lets the worker make rounds until a message has come that was not read yet. */
+/** Lets the worker run until an unread message has arrived. */
 const arrival = (world: World) =>
   Effect.gen(function* () {
     while ((yield* world.receiver.all).length === world.taken) {
@@ -89,7 +89,7 @@ const arrival = (world: World) =>
     world.taken++
   })
 
-/** The next message, once the worker has noted how it went. */
+/** The next message, once the worker has recorded the result. */
 const next = (world: World) =>
   Effect.gen(function* () {
     yield* arrival(world)

@@ -20,13 +20,13 @@ const noChains = Layer.mock(Chains, {
   behind: () => 0
 })
 
-/** The time, and when a clock that is ahead says that it is. Milliseconds. */
+/** The real time, and the time by a clock that is ahead. Milliseconds. */
 const now = 1_000 * minute
 const ahead = now + 40 * minute
 
 const live = { ...merchant, mode: "live" } as const
 
-/** One event at a time, if any, which the endpoint takes, or which fails for the first time or for good. */
+/** One event at a time, if any, which the endpoint accepts, or which fails for the first time or permanently. */
 type Step = readonly [at: number, what: "arrives" | "fails" | "is given up" | "nothing"]
 
 const answers = { [a]: ok }

@@ -139,7 +139,7 @@ describe("a key", () => {
         _tag: "TooMany",
         message: expect.stringContaining("has 100 working keys in test")
       })
-      // Neither of the other mode, nor of another account.
+      // Keys of the other mode or of another account do not count.
       yield* keys.create({ ...wanted, mode: "live" })
       const roll = (id: string) => keys.roll(id, newApiKeyId(), Duration.hours(1))
       const [first, ...others] = made
@@ -151,7 +151,7 @@ describe("a key", () => {
       expect(yield* Effect.flip(keys.create(wanted))).toMatchObject({ _tag: "TooMany" })
       yield* keys.revoke(last?.id ?? "")
       yield* keys.create(wanted)
-      // The rolled ones have ended.
+      // The rolled ones have expired.
       yield* TestClock.adjust("2 hours")
       expect(yield* Effect.flip(keys.create(wanted))).toMatchObject({ _tag: "TooMany" })
       expect(yield* Effect.map(keys.listOf(wanted, { limit: 500 }), (all) => all.length)).toBe(201)

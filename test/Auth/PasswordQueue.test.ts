@@ -15,7 +15,7 @@ const person = (name: string, account?: string) => ({
 const ada = knownPerson(person("ada"), "192.0.2.1")
 const at = (address: string) => strangerAt(networkOf(address), wideNetworkOf(address))
 
-/** The name of each claimant who is let in, in this order. */
+/** The names of the admitted claimants, in order. */
 const admitted = (queue: PasswordQueue<string>, claimants: ReadonlyArray<readonly [string, Claimant]>) =>
   claimants.flatMap(([name, claimant]) => {
     if (queue.refusal(claimant, most) !== undefined) return []
@@ -25,7 +25,7 @@ const admitted = (queue: PasswordQueue<string>, claimants: ReadonlyArray<readonl
 
 const drained = (queue: PasswordQueue<string>) => Array.from({ length: queue.size }, () => queue.next())
 
-/** Strangers at so many addresses, each in a network of its own. */
+/** Strangers at `size` addresses, each in a separate network. */
 const crowd = (size: number) =>
   Array.from({ length: size }, (_, n) => [`stranger ${n}`, at(`10.${n >> 8}.${n & 255}.1`)] as const)
 

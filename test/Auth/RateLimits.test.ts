@@ -174,16 +174,16 @@ it.scoped("a key with a higher limit than its account may use it, beside the acc
         (verdicts) => verdicts.filter(([allowed]) => allowed).length
       )
     expect(yield* allowedOf(key, 41)).toBe(40)
-    // Its requests are none of the others', nor theirs its: each has its three, up to thirty together.
+    // Its requests and the others' are counted separately: each has its three, up to thirty together.
     const others = yield* Effect.replicateEffect(makeKey(), 11)
     expect(yield* Effect.forEach(others, (other) => allowedOf(other, 4))).toEqual([...Array(10).fill(3), 0])
     const another = yield* makeKey({ perMinute: 4 })
     expect(yield* allowedOf(another, 5)).toBe(4)
-    // Rolled it is given once, not twice.
+    // A rolled key counts once, not twice.
     const rolled = yield* keys.roll(key.id, newApiKeyId(), Duration.hours(1))
     if (rolled === undefined) throw new Error("there is no key")
     expect(yield* spendNow(rolled.record)).toEqual([false, 0])
-    // Said of the account itself, it holds for all of its keys.
+    // Set for the account itself, it holds for all of its keys.
     yield* accounts.change(defaultAccount, { perMinute: 2 })
     yield* TestClock.adjust("1 minute")
     expect((yield* Effect.replicateEffect(spendNow(key), 3)).map(([allowed]) => allowed)).toEqual([true, true, false])

@@ -38,7 +38,7 @@ it.scopedLive("an act and its row are committed together, or neither is", () =>
     expect(row).toMatchObject({ via: "socket", who: "alice", act: "test act", detail: '{"of":"this"}' })
     expect(row?.account).toBeUndefined()
 
-    // The log accepts no rows: an act that cannot be recorded is not done.
+    // The log accepts no rows: an act that cannot be recorded is not executed.
     yield* execute("CREATE TRIGGER audit_is_full BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'full'); END")
     expect(Exit.isFailure(yield* Effect.exit(audited(alice, act, () => note("b"))))).toBe(true)
     expect(yield* noted).toEqual([{ key: "a" }])

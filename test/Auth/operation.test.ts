@@ -18,7 +18,7 @@ import { rotateSecret } from "../../src/Webhooks/secretOperations.ts"
 const key = { mode: "test", name: "shop" }
 const network = { chain: "base", mode: "test" }
 
-/** An operation, a right input, one field that is wrong, and the words that refuse it. */
+/** An operation, a valid input, one invalid field, and the message that refuses it. */
 const wrong: ReadonlyArray<readonly [AnyOperation, object, field: string, text: string, words: string]> = [
   [createKey, key, "mode", "prod", "must be live or test"],
   [createKey, key, "name", "\u0007", "must be 1 to 100 printable characters"],

@@ -55,7 +55,7 @@ it.each([
 
 const party: RelyingParty = { id: "pay.example.com", origin: "https://pay.example.com", challenges: new Challenges() }
 
-/** A key of so many bytes, 400 or more: with a field that no device writes. */
+/** A key of this many bytes, 400 or more: with a field that no device writes. */
 const publicKey = (bytes: number) => {
   const encoded = (more: number) =>
     isoCBOR.encode(
@@ -93,7 +93,7 @@ const registration = (challenge: string, id: Uint8Array, key: Uint8Array) => {
   })
 }
 
-/** Someone with a session, who makes passkeys with an id and a key of so many bytes. */
+/** A person with a session, who creates passkeys with an id and a key of the given sizes. */
 const maker = Effect.gen(function* () {
   const { person } = yield* makeLink({ name: "Ann", role: "viewer", account: shop })
   const visitor = { userAgent: "a", address: "192.0.2.1", network: "192.0.2.1", secret: undefined }

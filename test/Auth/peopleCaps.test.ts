@@ -18,7 +18,7 @@ test("an account has two hundred people who sign in: a further one is refused un
     _tag: "TooMany",
     message: expect.stringContaining("200 people")
   })
-  // Not of those who are there, of operators, and of other accounts.
+  // Existing people, operators, and people of other accounts are not limited by it.
   yield* makeLink(admin("Ann 7"))
   yield* makeLink({ name: "Root", role: "operator", account: undefined })
   yield* execute("UPDATE people SET disabled_at = 1 WHERE name = 'Ann 7'")

@@ -35,7 +35,7 @@ const capped: Readonly<Record<string, string>> = {
   requests: "a million in all, those of the account with the most go first: test/Housekeeping.test.ts"
 }
 
-/** What no account makes. */
+/** Tables that no account adds rows to. */
 const ofOthers: Readonly<Record<string, string>> = {
   accounts: "the operator makes them",
   account_wallets: "the operator gives them to an account",
@@ -168,7 +168,7 @@ it.scoped("every text of an account's rows is measured, or bounded by the schema
         ])
       }
     }
-    // No answer outlives its question.
+    // Every listed reason is needed.
     expect(Object.keys(short).filter((each) => !used.has(each))).toEqual([])
   }).pipe(Effect.provide(tempStore))
 )

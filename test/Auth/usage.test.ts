@@ -99,7 +99,7 @@ const attempt = (payment: Payment, status: number) =>
 const endpointsAt = (...paths: ReadonlyArray<string>) =>
   Effect.forEach(paths, (path) => register(`https://shop.example/${path}`), { concurrency: 1, discard: true })
 
-/** A payment goes through all of its life; `status` is what its receivers answer. */
+/** A payment goes through all statuses; `status` is the response of its receivers. */
 const wholeLife = (payment: Payment, at: number, status = 200) =>
   Effect.gen(function* () {
     yield* move(yield* move(payment, "detecting", at), "expired", at)
@@ -270,7 +270,7 @@ it.scoped("an account without anything live uses all of its quota in test mode",
   })
 )
 
-/** Each receiver answers every attempt with another response. */
+/** Each receiver sends a different response to every attempt. */
 const failAll = (payments: ReadonlyArray<Payment>) =>
   Effect.forEach(payments, (payment) => wholeLife(payment, 6, 500), { concurrency: 1, discard: true })
 

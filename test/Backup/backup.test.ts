@@ -220,7 +220,7 @@ describe("tilld backup", () => {
       message: expect.stringContaining("are free beside the database")
     })
     expect(exists("a.age")).toBe(false)
-    // So does a plain one that is made there.
+    // So does an unencrypted one that is written there.
     expect(yield* Effect.flip(Effect.asVoid(backUp("a.db")))).toEqual(error)
     yield* withFree(wanted)
     yield* backUp("a.age", { recipients })
@@ -315,7 +315,7 @@ describe("backups that are kept by their number", () => {
     for (const name of [...others, ...names]) writeFileSync(join(folder, name), "")
     mkdirSync(join(folder, backupName(mine, 4 * day, false)))
     const [oldest = "", second = "", made = "", ahead = ""] = names
-    // One was made while the clock was ahead: it takes nobody's place, and stays until its time has come.
+    // One was made while the clock was ahead: it replaces no other, and stays until its time has come.
     expect(yield* removeOld(folder, mine, 2, made, 3 * day)).toEqual({ removed: [oldest], ahead: [ahead] })
     expect((yield* keptIn(folder, mine)).map(({ name }) => name)).toEqual([ahead, made, second])
     expect(yield* removeOld(folder, mine, 1, made, 9 * day)).toEqual({ removed: [ahead, second], ahead: [] })
@@ -349,7 +349,7 @@ describe("backups that are kept by their number", () => {
       (made) => Queue.offer(said, `${made.manifest.madeAt} ${made.removed.length}`),
       (text) => Queue.offer(said, text)
     ).pipe(asShipped, Effect.fork)
-    // What is wrong from the start does not mend itself.
+    // A problem at the start does not go away by itself.
     rmSync(into, { recursive: true })
     expect(yield* Effect.flip(Effect.flatMap(start, Fiber.join))).toMatchObject({
       _tag: "PathRefused",
@@ -362,7 +362,7 @@ describe("backups that are kept by their number", () => {
     expect(yield* Queue.take(said)).toBe("1970-01-02T00:00:00.000Z 0")
     yield* Fiber.interrupt(first)
 
-    // One that was made while the clock was ahead holds up none.
+    // A backup made while the clock was ahead delays no other.
     const [name = ""] = readdirSync(into)
     writeFileSync(join(into, name.replace("1970", "1971")), "")
     yield* TestClock.adjust(day / 2)

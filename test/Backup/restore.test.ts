@@ -80,7 +80,7 @@ describe("tilld restore", () => {
 
       // A second time nothing is newer.
       expect(yield* restore("a.db")).toMatchObject({ overruled: [], lost: { payments: 0 } })
-      // What was replaced can be had back, too.
+      // The replaced database can be restored, too.
       const back = yield* restore(`data/${restored.kept?.split("/").at(-1)}`, { force: true })
       expect(back.overruled).toEqual([expect.stringContaining("has no manifest")])
       expect(yield* payments(path)).toBe(5)
@@ -117,7 +117,7 @@ describe("tilld restore", () => {
     expect(yield* noted).toBe(second)
   })
 
-  /** Each spoils a file that was a whole backup. */
+  /** Each damages a complete backup. */
   const spoiled: ReadonlyArray<readonly [what: string, spoil: (file: string, bytes: number) => void, why: string]> = [
     ["empty", (file) => truncateSync(file, 0), "is not a database"],
     ["cut within the header", (file) => truncateSync(file, 90), "is not a database"],

@@ -23,9 +23,9 @@ export const alice = address(0xa11ce)
 
 const contract = (n: number): string => `0x${n.toString(16).padStart(40, "c")}`
 export const usdc = contract(1)
-/** Known, and the wrong one. */
+/** A known wrong token. */
 export const bridged = contract(2)
-/** Any address. */
+/** Of no known token. */
 export const lookAlike = contract(3)
 
 export const withTokens = chainSettings({
@@ -74,7 +74,7 @@ export const aroundSomeReal = aroundProviders(realSettlement)
 export const aroundTwo = (first: ModelChain, other: ModelChain, settings?: typeof withTokens) =>
   aroundSome([first, other], settings)
 
-/** What a test makes up as a receipt has what was paid for it, too. */
+/** Adds the fields of the fee to receipts that a test invents. */
 export const withReceipts = (chain: ModelChain) => {
   chain.distort = ({ method }, answer) =>
     method === "eth_getTransactionReceipt" && answer !== null
@@ -86,12 +86,12 @@ export const withReceipts = (chain: ModelChain) => {
 export const health = Effect.flatMap(Chains, (chains) => Effect.map(chains.health, ([first]) => first))
 /** Waits until the watcher itself says that it has read up to this head, and that there is no more. */
 export const upTo = (head: number) => until(health, (now) => now?.head === head && now.lagBlocks === 0)
-/** Waits until the chain is not read, and gives the reason. */
+/** Waits until the chain is not read, and returns the reason. */
 export const reason = until(health, (now) => now?.reason !== undefined).pipe(Effect.map((now) => now?.reason))
 export const second = pass("1 second")
 /** An hour after a chain's head, Unix milliseconds: a payment that is made then does not reach back to its blocks. */
 export const hourAfter = ({ blocks }: ModelChain): number => ((blocks.at(-1)?.time ?? 0) + 3_600) * 1000
-/** A second later, when the watcher looks again: waits for the commit whose head is `number`, and gives it. */
+/** A second later, when the watcher looks again: waits for the commit whose head is `number`, and returns it. */
 export const readTo = (number: number) => Effect.zipRight(second, committedTo(number))
 /** Mines a block with these, which is read a second later. */
 export const next = (chain: ModelChain, ...transactions: ReadonlyArray<ModelTransaction>) =>
@@ -99,11 +99,11 @@ export const next = (chain: ModelChain, ...transactions: ReadonlyArray<ModelTran
 /** A payment on a chain of ten blocks that is watched, and read to its end. */
 export const watchedPayment = (to: string, over: Parameters<typeof pay>[1] = {}) =>
   Effect.zipLeft(pay(to, over), Effect.zipRight(watch, committedTo(10)))
-/** Forgets the batches that the node has answered so far. */
+/** Clears the recorded batches of the node. */
 export const forget = (chain: ModelChain) => Effect.asVoid(Queue.takeAll(chain.answered))
 
 /**
- * Blocks that are final, up to 19, and have not been read again; the ledger has lost what they paid. Gives what works
+ * Blocks that are final, up to 19, and have not been read again; the ledger has lost what they paid. Returns what works
  * between two ticks.
  */
 export const lostReceipts = (chain: ModelChain) =>

@@ -12,7 +12,7 @@ export type Handler = (calls: ReadonlyArray<Call>, response: ServerResponse, req
 
 export const key = "s3cr3t-k3y-0123456789"
 
-/** A provider that answers as `handle` says, and how often it was connected to. */
+/** A provider that responds by `handle`, and the number of connections to it. */
 export const provider = (handle: Handler) =>
   Effect.acquireRelease(
     Effect.async<{ readonly url: string; readonly connections: () => number; readonly close: () => void }>((resume) => {

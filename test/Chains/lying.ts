@@ -40,7 +40,7 @@ export const inventing = (chain: ModelChain, number = 11, amount = 5n) => {
   return invention
 }
 
-/** The node gives a false hash for each deep block above 10 besides its other lies. */
+/** The node returns a false hash for each deep block above 10, in addition to its other lies. */
 export const withFalseFinalHashes = (chain: ModelChain) => {
   const { distort } = chain
   chain.distort = (request, answer) => {

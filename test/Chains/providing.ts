@@ -9,7 +9,7 @@ import { headerOf } from "../sim/shapes.ts"
 
 export const hash = (digit: string): string => `0x${digit.repeat(64)}`
 
-/** A node in this process, and what it is asked. */
+/** A node in this process, with the calls that it gets. */
 export class Node {
   chainId = 77
   /** Of block 0; undefined where it is not kept. */

@@ -45,7 +45,7 @@ export const placeOf = (world: World, chain: ChainName): Place => {
   return place
 }
 
-/** Asks for 1,000 base units, and gives the address. */
+/** Asks for 1,000 base units, and returns the address. */
 export const ask = async (
   world: World,
   chain: ChainName,

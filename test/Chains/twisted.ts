@@ -3,7 +3,7 @@ import type { RpcClient, RpcRequest } from "../../src/Chains/rpc/Rpc.ts"
 import { lie } from "../sim/Lie.ts"
 import type { BalanceModel } from "./balances/BalanceModel.ts"
 
-/** The same node, which answers some calls otherwise. */
+/** The same node, which responds differently to some calls. */
 export const distorted = (client: RpcClient, edit: (call: RpcRequest, answer: unknown) => unknown): RpcClient => ({
   ...client,
   send: (calls) =>
@@ -12,10 +12,10 @@ export const distorted = (client: RpcClient, edit: (call: RpcRequest, answer: un
     )
 })
 
-/** A node by which every address had so much already with the first block. */
+/** A node that reports this balance of every address from the first block on. */
 export const older = (model: BalanceModel, had: bigint): RpcClient =>
   model.telling(lie({ balance: ({ number }, _, held) => (number === 0 ? had : held) }))
 
-/** A node by which an address has so much more from the block after the first on. */
+/** A node that reports a higher balance of an address from the block after the first on. */
 export const richer = (model: BalanceModel, more: bigint): RpcClient =>
   model.telling(lie({ balance: ({ number }, _, held) => (number === 0 ? held : held + more) }))

@@ -130,7 +130,7 @@ export const realSettlement = Layer.effect(
   Layer.provideMerge(Layer.sync(Announced, () => []))
 )
 
-/** Logs nothing, and takes for the watchers' end what they would put down to a provider. */
+/** Logs nothing, and treats errors that the watchers would attribute to a provider as their end. */
 const noDefects = Layer.unwrapEffect(
   Effect.map(Stopped, (stopped) =>
     Logger.replace(
@@ -169,7 +169,7 @@ export const watch = Effect.gen(function* () {
   const stopped = yield* Stopped
   const { chains: configured } = yield* Settings
   const sleeps = yield* Sleeps
-  // Besides them, what forgets the addresses of payments that are long over.
+  // Also the worker that removes the addresses of payments that ended long ago.
   sleeps.all = configured.length + 1
   yield* chains.run.pipe(
     Effect.withClock(noting(yield* Effect.clock, sleeps.ends)),
@@ -178,7 +178,7 @@ export const watch = Effect.gen(function* () {
   )
 })
 
-/** The same clock, which notes who sleeps. */
+/** The same clock, which records the sleeping watchers. */
 const noting = (clock: Clock.Clock, ends: Set<{ readonly at: number }>): Clock.Clock => ({
   [Clock.ClockTypeId]: Clock.ClockTypeId,
   unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis(),
@@ -230,7 +230,7 @@ export const pass = Effect.fnUntraced(function* (duration: Duration.DurationInpu
   yield* asleep
 })
 
-/** Waits for the commit whose head is `number`, and gives it. */
+/** Waits for the commit whose head is `number`, and returns it. */
 export const committedTo = (number: number) =>
   Effect.repeat(nextCommit, { until: (commit) => commit.head.number === number })
 

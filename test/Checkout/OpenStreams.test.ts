@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { OpenStreams } from "../../src/Checkout/OpenStreams.ts"
 
-/** Opens as many as it may, up to 2,000; gives how many. */
+/** Opens as many as it may, up to 2,000; returns how many. */
 const fill = (streams: OpenStreams, names: (n: number) => readonly [payment: string, client: string]) => {
   let n = 0
   while (n < 2_000 && streams.mayOpen(...names(n))) streams.opened(...names(n++))

@@ -5,7 +5,7 @@ import { type RenderedPage, RenderedPages } from "../../src/Checkout/RenderedPag
 const page = (bytes: number): RenderedPage => ({ headers: {}, document: [Buffer.alloc(bytes)] })
 
 describe("rendered pages", () => {
-  it("are rendered once as long as they are asked for", () => {
+  it("are rendered once as long as they are requested", () => {
     const pages = new RenderedPages()
     let rendered = 0
     const render = () => {

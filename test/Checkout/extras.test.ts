@@ -30,7 +30,7 @@ it.each([
   // What counts for the payment now is not reported as extra.
   ["unattributed", open, "open", undefined],
   ["unattributed", confirmed, "open", "other"],
-  // No money at all, or not any more.
+  // No money, or none any more.
   ["reorged", confirmed, "open", undefined],
   ["late", confirmed, "gone", undefined]
 ] as const)("a payer sees money that is %s", (kind, payment, status, expected) => {

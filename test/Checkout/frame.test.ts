@@ -48,7 +48,7 @@ const startShop = (page: string, host: "localhost" | "127.0.0.1") =>
     (server) => Effect.sync(() => server.close().closeAllConnections())
   ).pipe(Effect.map((server) => `http://${host}:${(server.address() as AddressInfo).port}`))
 
-/** What the customer's wallet says. */
+/** The customer's wallet. */
 const answers: Readonly<Record<string, WalletAnswer>> = {
   eth_requestAccounts: { result: ["0x70997970C51812dc3A010C7d01b50e0d17dc79C8"] },
   wallet_switchEthereumChain: { result: null },

@@ -51,7 +51,7 @@ liveSuite(testApp(), "ten thousand requests for streams, from 250 addresses", (t
     )
     const refused = streams.filter(({ status }) => status === 429)
     const open = () => streams.filter(({ isOpen, status }) => status === 200 && isOpen()).length
-    // Those that were asked for at the same time as the last one end at once.
+    // Streams opened concurrently with the last one end at once.
     while (open() > 1_000) yield* eventLoopTurn
     expect(open()).toBe(1_000)
     expect(refused.length).toBeGreaterThan(8_500)

@@ -47,7 +47,7 @@ it.effect("a page is rendered once for all who ask, at whatever moment, until it
     expect(lasting(yield* ask()) === lasting(first[0] ?? "")).toBe(true)
     expect(rendered()).toBe(1)
     for (const search of [...searches, ...searches]) yield* ask(search)
-    // A choice that the page does not know is none.
+    // An unknown choice is ignored.
     expect(rendered()).toBe(4)
   }).pipe(Effect.provide(app))
 )

@@ -22,7 +22,7 @@ const newKey = { mode: "test", name: "shop" } as const
 
 const ownSecret = { mode: "test" } as const
 
-/** A daemon on a store of its own. */
+/** A daemon on a new store. */
 const onDaemon = <Eff extends Yielded, A>(
   test: (settings: SettingsShape, worker: Fiber.Fiber<void>) => Generator<Eff, A, never>
 ) =>

@@ -222,7 +222,7 @@ it.scopedLive("after a kill at any moment the whole database opens with exactly 
     for (const delay of [5, 60, 150, 300]) {
       writeFileSync(keyFile, base64(next), { mode: 0o600 })
       const running = yield* startTilld(["secrets", "rotate", "--new-key", keyFile], { env: env(base64(current)) })
-      // It has the lock from here on; the moment of the kill is random.
+      // It holds the lock from here on; the moment of the kill is random.
       const began = Effect.sync(() => existsSync(`${path}.pid`))
       yield* Effect.repeat(began, { until: (there) => there, schedule: Schedule.spaced("2 millis") }).pipe(
         Effect.raceFirst(running.ended)

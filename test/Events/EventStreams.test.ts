@@ -14,7 +14,7 @@ import { scopedTest } from "../lib/scopedTest.ts"
 import { inTransaction, temporaryDatabase } from "../lib/store.ts"
 import { merchant, newPayment, publish, stubClient, untilStored, webhooksOn } from "../lib/webhooks.ts"
 
-/** On a store of its own; no webhook is registered, and so none is sent. */
+/** On a new store; no webhook is registered, and so none is sent. */
 const test = scopedTest(
   Layer.unwrapScoped(
     Effect.map(temporaryDatabase, (path) =>
@@ -61,7 +61,7 @@ const storedIds = Effect.flatMap(Reader, (reader) =>
   Effect.map(reader.all<{ id: EventId }>("SELECT id FROM events ORDER BY sequence"), (rows) => rows.map(({ id }) => id))
 )
 
-/** Announces a payment as this owner's; gives the id of its event. */
+/** Announces a payment as this owner's; returns the id of its event. */
 const happen = (at = 0, owner: Owner = merchant, webhookUrl?: string) =>
   Effect.gen(function* () {
     const payment = { ...(yield* newPayment(webhookUrl)), ...owner }
@@ -148,7 +148,7 @@ test("a stream has only the kinds that it names; without a name, those that repo
     })
   const created = yield* published("payment.created")
   expect(idsIn(yield* plain.next)).toEqual([created])
-  // A sign of life, since there is something that it does not name.
+  // A keep-alive, since there is an event of a kind that it does not name.
   expect(yield* named.next).toBe(heartbeat)
   const updated = yield* published("payment.updated")
   expect(yield* plain.next).toBe(heartbeat)
@@ -187,7 +187,7 @@ describe("a position older than the retention of events", () => {
 
   test("is accepted where it is the owner's newest event, which is always kept", function* () {
     yield* addOther
-    // The delivery of the one before waits still: the newest is not just the one that is left.
+    // The earlier one's delivery still waits: the newest is not the only one left.
     const ahead = yield* happen(0, merchant, "https://shop.example/down")
     const newest = yield* happen(0)
     yield* happen(0, other)

@@ -28,7 +28,7 @@ const post = (rest: string) => `POST / HTTP/1.1\r\nhost: x\r\n${rest}\r\n\r\n`
 const inChunks = post("transfer-encoding: chunked")
 const chunks = (count: number) => "1\r\nx\r\n".repeat(count)
 
-/** The server's ends of all connections that are made from now on. */
+/** The server's ends of all connections from now on. */
 const acceptedSockets = Effect.acquireRelease(
   Effect.sync(() => {
     const sockets: Array<Socket> = []
@@ -151,7 +151,7 @@ describe("a body that does not end", () => {
         client.write(`${inChunks}0\r\n${"a:\r\n".repeat(4_000)}\r\n`)
         yield* client.received(empty)
       })
-      // What the first ones of a process take is not theirs.
+      // The memory of a process's first connections is not counted.
       yield* Effect.repeatN(send, clients - 1)
       const before = memory()
       yield* Effect.repeatN(send, clients - 1)

@@ -19,7 +19,7 @@ const waiting = Effect.gen(function* () {
   return { respond, asked, go: Deferred.succeed(go, undefined) }
 })
 
-/** Soon over, and long enough for what a busy machine sends at once. */
+/** Short, and long enough for what a busy machine sends at once. */
 const soon = { connectionsCheckingInterval: 10, headersTimeout: 500, requestTimeout: 1_000 }
 
 describe("a client at its connection limit", () => {

@@ -156,7 +156,7 @@ describe("a delayed request", () => {
   )
 })
 
-/** Sends so many requests, so many at a time. Counts the answers so far, and gives all of them. */
+/** Sends `count` requests with limited concurrency. Counts the responses so far, and returns all of them. */
 const askMany = (ask: (i: number) => Effect.Effect<Answered>, count: number, concurrency: number) =>
   Effect.gen(function* () {
     let answered = 0

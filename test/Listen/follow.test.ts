@@ -54,7 +54,7 @@ const begin = ({ answer }: Pick<Asked, "answer">, text: string) =>
   answer.writeHead(200, { "content-type": "text/event-stream" }).write(text)
 
 it.scoped(
-  "a server that does not answer in 10 seconds is asked again, a little later each time, 15 seconds at most",
+  "a server that does not respond in 10 seconds is asked again, a little later each time, 15 seconds at most",
   () =>
     Effect.gen(function* () {
       const { asked, lost } = yield* followed
@@ -190,7 +190,7 @@ it.scoped("a receiver has 30 seconds, as it has for a webhook", () =>
   })
 )
 
-/** Something that sockets wake waits for this long now. */
+/** Waits this long for something that sockets wake. */
 const untilAsleep = (millis: number) =>
   Effect.flatMap(Clock.currentTimeMillis, (now) =>
     Effect.repeat(Effect.zipRight(eventLoopTurn, TestClock.sleeps()), {

@@ -26,7 +26,7 @@ const order = (fields: Record<string, unknown> = {}) => {
   return { merchantRef: `order ${orders}`, amount: "1000000", currency: "USDC", chain: "base", ...fields }
 }
 
-/** Someone with a key, and payments that are asked for with it. */
+/** A merchant with a key, and payments that are created with it. */
 const merchant = (mode?: Mode) =>
   Effect.gen(function* () {
     const api = yield* TestApi

@@ -173,7 +173,7 @@ test("enough only with unattributed money: stays detecting, with an exception, u
   yield* scanTo(lastOnTime + 500, unattributed)
   expect((yield* look(payment)).payment).toMatchObject({ status: "detecting", amountReceived: 1000n })
   expect(yield* exceptions(payment)).toEqual(["open unattributed 1000 undefined"])
-  // A node tells: the row is replaced in one transaction.
+  // A node reports it: the row is replaced in one transaction.
   const writer = yield* Writer
   yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM receipts")))
   yield* tick({ head: lastOnTime + 501, transfers: [{ ...transfer(120, 1000n), position: "call:0xt120" }] })

@@ -41,7 +41,7 @@ test("a confirmed payment whose money is permanently orphaned fails as reorged, 
     txHash: "0xt120"
   })
   expect(alarms).toEqual([expect.stringContaining("undone by a reorg")])
-  // It comes back all the same: money that was on time and was not there when the payment ended.
+  // It comes back: money that was on time and was missing when the payment ended.
   yield* TestClock.setTime(140_000)
   expect(yield* after(payment, { head: 140, ancestor: 119, transfers: [transfer(120, 1000n)] })).toBe("failed: reorged")
   expect(yield* exceptions(payment)).toEqual(["gone reorged 1000 0xt120", "open found_late 1000 0xt120"])

@@ -87,7 +87,7 @@ describe("a pending payment that is cancelled", () => {
     })
   })
 
-  test("can be accepted for money that came all the same, or the money refunded", function* () {
+  test("can be accepted for money that came afterwards, or the money refunded", function* () {
     const payment = yield* cancelledPayment
     yield* scanTo(120, transfer(107, 1000n))
     const { payment: accepted } = (yield* accept(payment.id, undefined)) ?? {}
@@ -123,7 +123,7 @@ describe("a payment whose money has been seen, when it is cancelled,", () => {
       exceptions: ["open underpaid 500"]
     })
     expect(yield* cancel(payment)).toEqual(first.payment)
-    // The other half confirms nothing any more.
+    // The other half no longer confirms anything.
     yield* scanTo(130, transfer(120, 500n))
     expect(yield* look(payment.id)).toMatchObject({
       payment: first.payment,

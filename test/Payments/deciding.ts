@@ -17,7 +17,7 @@ import { confirmations, lastOnTime, scanTo, layer as settling, start as startPay
 
 export const hash = (digit: string) => `0x${digit.repeat(64)}`
 
-/** What the node knows of transactions, by hash; its head is block 200. */
+/** The node's transactions, by hash; its head is block 200. */
 export const mined = new Map<string, { readonly blockNumber: number; readonly status: "0x0" | "0x1" }>()
 const quantity = (value: number) => `0x${value.toString(16)}`
 const client = makeClient({
@@ -48,7 +48,7 @@ const client = makeClient({
       })
     )
 })
-/** Whose nodes have been asked for. */
+/** The networks whose nodes have been requested. */
 export const asked: Array<string> = []
 /** That node, whatever the network. */
 export const nodes = Layer.succeed(Networks, {
@@ -66,11 +66,11 @@ export const test = scopedTest(layer)
 /** The same of two chains. */
 export const testOfTwo = scopedTest(besideNode(twoChains))
 
-/** Money was sent back: of the one exception that is open, unless others are named. */
+/** Records a refund: of the only open exception, unless others are named. */
 export const refunded = (id: string, returned: Partial<Refunds.ReturnedMoney> = {}) =>
   Refunds.refunded(id, { exceptions: [], amount: undefined, ...returned })
 
-/** One payment, and a node that knows of no transaction. */
+/** One payment, and a node without transactions. */
 export const start = Effect.zipRight(
   Effect.sync(() => {
     mined.clear()
@@ -100,7 +100,7 @@ export const look = (id: PaymentId) =>
 /** The head at which an unpaid payment ends. */
 export const end = lastOnTime + confirmations
 
-/** The money without a transaction turns out to have been brought by these. */
+/** The unattributed money is attributed to these transfers. */
 export const attributedBy = (head: number, ...transfers: ReadonlyArray<DatedTransfer>) =>
   Effect.gen(function* () {
     const writer = yield* Writer

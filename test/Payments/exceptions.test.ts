@@ -139,7 +139,7 @@ describe("late", () => {
   })
 })
 
-it("what one provider alone reported of an orphaned block is late all the same", () => {
+it("what one provider alone reported of an orphaned block is late nevertheless", () => {
   const alone = receipt("0xa", lastOnTime, 400n, { canonical: false, corroborated: false })
   expect(found(payment(), alone, receipt("0xa", lastOnTime + 3, 400n))).toEqual(["late 400 0xa"])
 })
@@ -258,7 +258,7 @@ describe("a payment that was accepted for other money", () => {
       "underpaid 100 0xb",
       "overpaid 200 0xb"
     ])
-    // Of orphaned money nothing is left open.
+    // Orphaned money leaves nothing open.
     const [paid = receipt("0xa", 101, 1000n)] = both
     expect(apart(confirmed(), [open("underpaid:base:0xb:USDC", 300n)], paid)).toEqual([])
   })

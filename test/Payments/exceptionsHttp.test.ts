@@ -50,7 +50,7 @@ liveSuite(app, "exceptions over HTTP", (test) => {
     const withExceptions = {
       ...made,
       exceptions: [
-        // What is open comes first.
+        // Open ones come first.
         { id: "exc_2", kind: "unattributed", ...common, detectedAt: "1970-01-01T00:00:02.000Z" },
         {
           id: "exc_1",

@@ -5,7 +5,7 @@ export const expiresInRule = "must be an integer from 60 to 86400, in seconds"
 export const urlRule = "must be an https URL of at most 2048 characters, without user info"
 export const redirectRule = `${urlRule}; http is possible on localhost with a test key`
 
-/** Values that are refused, each alone, and what is said of them. */
+/** Invalid values, each alone, and the message about them. */
 export const wrong: ReadonlyArray<readonly [field: string, rule: string, values: ReadonlyArray<unknown>]> = [
   ["merchantRef", merchantRefRule, ["", "x".repeat(129), "a\nb", "a\u0000b", "a\u200bb", "\ud800", 5, null, {}]],
   [

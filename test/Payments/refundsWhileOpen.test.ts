@@ -77,7 +77,7 @@ describe("what was sent back of an open payment's money", () => {
       amountReceived: 1000n,
       txHash: "0xt125"
     })
-    // What is left of a transaction confirms, and none of it is too much.
+    // The rest of a transaction confirms the payment, without a surplus.
     expect((yield* look(payment.id)).exceptions).toEqual(["refunded underpaid 1"])
   })
 

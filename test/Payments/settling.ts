@@ -23,11 +23,11 @@ export const confirmations = 3
 export const address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 const wallet = "w"
 
-/** Messages of the alarms, which are all that is logged besides changes of status. */
+/** Messages of the alarms, the only other log lines than changes of status. */
 export const alarms: Array<unknown> = []
-/** What each of them is about. */
+/** The subject of each of them. */
 export const alarmedAbout: Array<unknown> = []
-/** What the log says of changes of status. */
+/** The log lines of changes of status. */
 export const loggedTransitions: Array<unknown> = []
 const heard = Logger.replace(
   Logger.defaultLogger,
@@ -100,7 +100,7 @@ export const startScans = (at: number, ...networks: ReadonlyArray<Network>) =>
     writer.write(Effect.forEach(networks, (one) => LedgerRepo.startScan(one, block(at), undefined), { concurrency: 1 }))
   )
 
-/** An address that a lost copy of the database handed out. */
+/** An address that a lost copy of the database assigned. */
 export const lost = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 export const losePayment = (to = lost, mode: Mode = "test", index = 7) =>
   Effect.flatMap(Writer, (writer) =>
@@ -121,7 +121,7 @@ export const payAgain = (index: number, over: Partial<NewPayment>) =>
     )
   )
 
-/** So many payments more, each at an address of its own. */
+/** `count` further payments, each at its own address. */
 export const crowd = (count: number) =>
   Effect.flatMap(Writer, (writer) =>
     writer.write(

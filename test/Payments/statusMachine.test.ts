@@ -183,7 +183,7 @@ describe("policies by value", () => {
     expect(states(run(it_, receipts, scanned(200, over)))).toEqual(expected)
   })
 
-  it("the confirmations are needed all the same", () => {
+  it("the confirmations are needed nevertheless", () => {
     expect(states(run(it_, [receipt(it_)], scanned(102, { requires: "safe", safe: 102 })))).toEqual(["detecting!"])
   })
 })

@@ -30,9 +30,9 @@ import {
   usdcElsewhere
 } from "./settling.ts"
 
-// What one provider has reported and no other one has confirmed.
+// Money that one provider has reported and no other has corroborated.
 
-/** A second provider confirms these, with the chain read up to `head`. */
+/** A second provider corroborates these, with the chain read up to `head`. */
 const corroborate = (head: number, transfers: ReadonlyArray<DatedTransfer>, on = network) =>
   Effect.gen(function* () {
     const writer = yield* Writer

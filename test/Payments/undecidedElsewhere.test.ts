@@ -27,7 +27,7 @@ import {
   usdcElsewhere
 } from "./settling.ts"
 
-// What one provider alone reports on another chain than the payment's.
+// Money that only one provider reports, on another chain than the payment's.
 
 /** The last second in which a payment waits for other chains. */
 const longest = lastOnTime + 120
@@ -54,7 +54,7 @@ const endedBeside = Effect.gen(function* () {
   return payment
 })
 
-/** What another provider of the other chain says of the stray transfer. */
+/** The evidence of another provider of the other chain about the stray transfer. */
 const decidedBy = ({ id }: Payment, decide: Effect.Effect<unknown, StoreUnavailable, Tx>, head: number) =>
   Effect.gen(function* () {
     const writer = yield* Writer

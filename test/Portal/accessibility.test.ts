@@ -14,7 +14,7 @@ const heaviest = 60_000
 const weightOf = (parts: ReadonlyArray<Buffer>) => parts.reduce((sum, part) => sum + brotliCompressSync(part).length, 0)
 
 layer(portalApp, { excludeTestServices: true })("pages of keys, webhooks, deliveries and the daemon", (it) => {
-  /** A shop that has some of everything. `:key`, `:endpoint` and `:delivery` in a path become its ids. */
+  /** A shop with one of each kind of object. `:key`, `:endpoint` and `:delivery` in a path become its ids. */
   const furnished = Effect.gen(function* () {
     const shop = yield* openShop
     const endpoint = yield* shop.endpoint()

@@ -1,4 +1,4 @@
-/** What comes of a stolen session: nothing that outlasts it. */
+/** The effects of a stolen session do not outlast it. */
 import { expect } from "@effect/vitest"
 import { Clock, Effect, Fiber, TestClock } from "effect"
 import { endOpenSessions } from "../../src/Auth/descent.ts"
@@ -134,7 +134,7 @@ test("a sign-out ends the sessions and links that came of the session, and of th
   expect((yield* visitor().post(unused)).text).toContain("until whoever made it signs out")
   expect((yield* visitor().post(later)).status).toBe(410)
   expect((yield* visitor().post(ofPhone)).status).toBe(303)
-  // Of sessions that have ended, and of which nothing is left, nothing is kept.
+  // Ended sessions without remaining effects are deleted.
   yield* TestClock.adjust("8 days")
   for (const name of ["Grace", "Ada", "Mona", "Max", "Mallory", "Moll", "Vera"])
     yield* newLink({ account: "shop", name })

@@ -79,7 +79,7 @@ liveSuite(shop, "the portal's exceptions", (test) => {
     expect((yield* vera.get(`${home}/exceptions?cursor=AAAA`)).text).toContain("The cursor is not one of this list")
     // The payment's own page has it too.
     expect((yield* vera.get(`${home}/payments/${first.payment}`)).text).toContain(`/exceptions/${first.exception}`)
-    // Who only looks gets no way to decide.
+    // A viewer gets no forms to decide.
     for (const path of [`exceptions/${first.exception}`, `payments/${first.payment}`]) {
       const { status, text } = yield* vera.get(`${home}/${path}`)
       expect([status, text.includes("Accept the money")]).toEqual([200, false])

@@ -105,7 +105,7 @@ test("a password that was removed signs no one in", function* () {
   expect((yield* signInAs(visitor(), "ada", password)).status).toBe(403)
 })
 
-/** Five links that are none: so many failures have no delay. */
+/** Five invalid links: this many failures cause no delay. */
 const fiveFailures = (visitor: Visitor) =>
   Effect.replicateEffect(visitor.post(`/portal/login/${"a".repeat(43)}`), 5, { discard: true })
 
@@ -256,7 +256,7 @@ test("sessions are listed, and ended one by one or all others at once", function
   expect((yield* three.get(me)).status).toBe(303)
   expect((yield* one.get(me)).status).toBe(200)
 
-  // Someone else's session is not theirs to end, and what ended nothing has no row.
+  // Another person's session cannot be ended, and an act without effect adds no row.
   const ended = rows("SELECT act FROM audit WHERE act LIKE 'portal session revoke%'")
   const eve = yield* enter({ name: "Eve" })
   for (const { id } of yield* rows<{ id: string }>("SELECT id FROM sessions")) {

@@ -4,7 +4,7 @@ import type { QuoteCurrency } from "../../src/Domain/Quote.ts"
 import { makePrices } from "../../src/Quotes/Prices.ts"
 import { type PriceSource, PriceSourceError } from "../../src/Quotes/sources/PriceSource.ts"
 
-/** A source that says what the test wants, and counts how often it is asked. */
+/** A source controlled by the test, which counts its reads. */
 const model = (name: string, kind: PriceSource["kind"] = "http", maxAge = 120_000) => {
   const state = {
     reads: 0,

@@ -43,7 +43,7 @@ const minedReceipt = (chain: LocalChain, hash: Hash) =>
 
 const call = (chain: LocalChain, to: Address, data: Hex) => chain.rpc<Hex>("eth_call", [{ to, data }, "latest"])
 
-/** One chain for tests that do not care what was paid before. */
+/** One chain for tests that do not depend on earlier payments. */
 class SharedChain extends Context.Tag("test/SharedChain")<SharedChain, LocalChain>() {
   static readonly layer = Layer.scoped(SharedChain, start())
 }

@@ -18,7 +18,7 @@ const waiting = Effect.gen(function* () {
     settleGrace: Duration.zero,
     tell: (what) => Effect.asVoid(Queue.offer(printed, what))
   })
-  /** Waits until the payment is paid; gives its id. */
+  /** Waits until the payment is paid; returns its id. */
   const paid = Effect.gen(function* () {
     const [, id = ""] = /^created (pay_\S+) on base/.exec(yield* Queue.take(printed)) ?? []
     expect(yield* Queue.take(printed)).toMatch(/^paid in 0x/)

@@ -98,7 +98,7 @@ describe("OpenTelemetry", () => {
 
   const spans = (count: number) => Effect.forEach(Arr.range(1, count), () => Effect.void.pipe(Effect.withSpan("span")))
 
-  it.scoped("a collector that never answers holds four batches at once, and further ones are dropped", () =>
+  it.scoped("a collector that never responds holds four batches at once, and further ones are dropped", () =>
     Effect.gen(function* () {
       const silent = yield* silentListener()
       yield* exporting(`http://127.0.0.1:${silent.port}`, (lines) =>

@@ -6,7 +6,7 @@ import { notifySocket } from "../lib/notifySocket.ts"
 
 const socket = { NOTIFY_SOCKET: "/nowhere" }
 
-/** What is said in this environment, and to whom it is said that it cannot be. */
+/** The notifications in this environment, and the warnings when they cannot be sent. */
 const spoken = (env: Readonly<Record<string, string>>, fails = false) =>
   Effect.gen(function* () {
     const said: Array<string> = []

@@ -22,7 +22,7 @@ const kinds =
 // 192.0.2.0/24 is for documentation: no one is called.
 const app = testApp({ webhooks: testWebhooks({ allowTargets: ["192.0.2.0/24"] }) })
 
-/** What each operation that administers is done with, in this order, and what the log has of it. */
+/** The input of each administrative operation, in this order, and its audit row. */
 const acts = {
   "POST /v1/webhooks": { act: "webhooks register", host: "192.0.2.1:8443", events: endpoint().events },
   "PATCH /v1/webhooks/:id": { act: "webhooks change", host: "192.0.2.2" },

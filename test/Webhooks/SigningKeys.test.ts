@@ -13,7 +13,7 @@ import { onStore, sendingNothing } from "./endpoints.ts"
 
 const body = '{"note":"ünïcödé 💶"}'
 
-/** Who signs now: by the spec's header, and by each of the signatures of Standard Webhooks. */
+/** The secrets that sign now: by the spec's header, and by each of the signatures of Standard Webhooks. */
 const signers = (named: Readonly<Record<string, string>>) =>
   Effect.gen(function* () {
     const keys = yield* SigningKeys

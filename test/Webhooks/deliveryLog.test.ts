@@ -44,7 +44,7 @@ it.scoped("a dead endpoint with a long queue fills no log, and what is left out 
     yield* publishMany(50)
     yield* untilRecorded(50)
     expect(logged(lines)).toHaveLength(6)
-    // The second and third attempts tell nothing.
+    // The second and third attempts are not logged.
     yield* TestClock.adjust(minute)
     yield* untilRecorded(100)
     yield* TestClock.adjust(5 * minute)

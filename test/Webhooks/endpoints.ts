@@ -20,7 +20,7 @@ export const c = "https://c.example/hook"
 export const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 export const allEvents = StatusEventKind.literals
 
-/** An endpoint of the merchant's, for every event unless the test says otherwise. */
+/** An endpoint of the merchant, for every event unless the test says otherwise. */
 export const register = (url: string, events: ReadonlyArray<EventKind> = allEvents, owner = merchant) =>
   Effect.flatMap(Webhooks, (webhooks) => webhooks.create(owner, { url, events, secret: Redacted.make(secret) }))
 
@@ -28,7 +28,7 @@ export const ok = Effect.succeed<AttemptOutcome>({ status: 200 })
 export const refused = Effect.succeed<AttemptOutcome>({ status: 500, bodyStart: "no" })
 export const hangs = Effect.as(Effect.sleep("30 seconds"), { error: "timeout" })
 
-/** A client whose answers the test decides, by URL. */
+/** A client whose responses the test decides, by URL. */
 export const scripted = (answers: Readonly<Record<string, Effect.Effect<AttemptOutcome>>>) => {
   const begun = Effect.runSync(Queue.unbounded<void>())
   const { layer, sent } = rememberingClient(({ url }) => {
@@ -49,7 +49,7 @@ export const sendingNothing = (path: string) =>
     stubClient(() => Effect.never)
   )
 
-/** A test on a store of its own; nothing is sent. */
+/** A test on a new store; nothing is sent. */
 export const onStore = <Eff extends Yielded, A>(test: () => Generator<Eff, A, never>) =>
   Effect.flatMap(temporaryDatabase, (path) => Effect.provide(Effect.gen(test), sendingNothing(path)))
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net"
 import type { Identity } from "../../src/Sandbox/Authority.ts"
 import { quantile } from "./Figure.ts"
 
-// HTTPS receivers in a process of their own, the first of which never answers. It says their ports, and how long after
+// HTTPS receivers in a separate process, the first of which never responds. It says their ports, and how long after
 // their payments' creation events came when the others have had all that was expected, or nothing for a while.
 const [, , identityFile = "", count = "", expected = ""] = process.argv
 const { certificate, key }: Identity = JSON.parse(readFileSync(identityFile, "utf8"))

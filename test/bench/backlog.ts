@@ -10,7 +10,7 @@ import { createKey, install, localChain, startDaemon, temporaryFolder } from "./
 /** The settings' own: attempts at once, in all. */
 export const concurrency = 64
 
-/** What a receiver on this machine shows, and what trusts it. Gone with the scope. */
+/** The certificate of a receiver on this machine, and a client that trusts it. Gone with the scope. */
 export const identity = Effect.gen(function* () {
   const folder = yield* temporaryFolder
   const [caFile, identityFile] = [join(folder, "ca.pem"), join(folder, "identity.json")]

@@ -97,7 +97,7 @@ const fine = (value: number): string => `${value.toFixed(2)} ms`
 
 const receipts = 100_000
 
-/** On a store of its own. */
+/** On a new store. */
 const measured = (share: bigint) =>
   Effect.acquireUseRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "tilld-dust-"))),

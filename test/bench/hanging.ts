@@ -32,7 +32,7 @@ const payment = (i: number, ports: ReadonlyArray<number>): LoadRequest => ({
   })
 })
 
-/** What one receiver that never answers does to the events of the others, while events come at a steady pace. */
+/** What one receiver that never responds does to the events of the others, while events come at a steady pace. */
 export const hanging = Effect.gen(function* () {
   const { caFile, identityFile } = yield* identity
   const expected = (events / receivers) * (receivers - 1)

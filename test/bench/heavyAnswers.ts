@@ -1,7 +1,7 @@
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 
-// A provider in a process of its own, whose every answer is 20 MB: brackets, or as many values as a block may have.
+// A provider in a separate process, whose every answer is 20 MB: brackets, or as many values as a block may have.
 
 const mebibyte = 2 ** 20
 const size = 20 * mebibyte

@@ -3,7 +3,7 @@ import { Effect, Redacted, Schedule } from "effect"
 import { getFullBlock } from "../../src/Chains/rpc/methods.ts"
 import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
 
-// The daemon's client in a process of its own, as bare as can be: what its event loop and its memory are like while it is
+// The daemon's client in a separate process, as bare as can be: what its event loop and its memory are like while it is
 // answered with 20 MB. Says so for each kind of answer, alone and on five chains at once.
 
 const [, , port = ""] = process.argv

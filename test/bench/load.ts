@@ -3,7 +3,7 @@ import { connect } from "node:net"
 import type { Load } from "./runLoad.ts"
 
 // @effect-diagnostics globalTimers:off
-// The load of one round, in a process of its own: so many connections, each of which sends its next request when it has
+// The load of one round, in a separate process: so many connections, each of which sends its next request when it has
 // the answer to the one before, and not before its turn where there is a pace. A client of its own, since every library
 // takes more processor time than some answers.
 const [, , port = "", connections = "", loadFile = "", answersFile = ""] = process.argv

@@ -4,7 +4,7 @@ import { createServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import type { Identity } from "../../src/Sandbox/Authority.ts"
 
-// HTTPS receivers in a process of their own, each of whose answers takes a moment. It says their ports, and how fast
+// HTTPS receivers in a separate process, each of whose answers takes a moment. It says their ports, and how fast
 // everything came when they have had all that was expected, or nothing for a while. As bare as can be: it must not be
 // what is measured.
 const [, , identityFile = "", count = "", latencyMillis = "", expected = ""] = process.argv

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { Agent, request as send } from "undici"
 
 /**
- * What becomes of a request: it goes through; the connection is reset before it goes through, or when the answer to it is
+ * The fate of a request: it goes through; the connection is reset before it goes through, or when the answer to it is
  * there; it is never answered; or it is answered here.
  */
 export type Fate =
@@ -24,7 +24,7 @@ export interface Seen {
 /** A server in front of tilld, as there may be one: a balancer, a proxy, a bad line. */
 export interface Front {
   readonly url: string
-  /** What becomes of the next requests, one after the other. Everything after them goes through. */
+  /** The fates of the next requests, one after the other. Everything after them goes through. */
   readonly expect: (...fates: ReadonlyArray<Fate>) => void
   readonly seen: ReadonlyArray<Seen>
 }

@@ -30,7 +30,7 @@ const refusal = (status: number, code: string, headers: Readonly<Record<string, 
 
 const found: Fate = { status: 200, body: { data: [], cursor: null } }
 
-/** A client that does not wait, but notes how long it would have, at its longest. */
+/** A client that does not wait, but records its longest possible waits. */
 const hasty = (front: Front, options: Partial<ClientOptions> = {}, random = 0) => {
   const waits: Array<number> = []
   const waiting = { sleep: async (millis: number) => void waits.push(millis), random: () => random }
@@ -103,10 +103,10 @@ liveSuite(testApp(), "a retry at a server", (test) => {
     const other = yield* Effect.promise(() => tilld.webhooks.create(endpoint))
     front.expect("reset after", refusal(429, "RATE_LIMITED"))
     expect(yield* Effect.promise(() => tilld.webhooks.delete(other.id))).toEqual({ id: other.id, deleted: true })
-    // An attempt that was turned away has deleted nothing.
+    // A refused attempt has deleted nothing.
     front.expect(refusal(429, "RATE_LIMITED"))
     expect(yield* failureOf(tilld.webhooks.delete(id))).toMatchObject({ code: "NOT_FOUND" })
-    // Of a payment there is no such excuse.
+    // This does not apply to payments.
     front.expect("reset before")
     expect(yield* failureOf(tilld.payments.get("pay_none"))).toMatchObject({ code: "NOT_FOUND" })
   })

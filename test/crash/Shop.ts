@@ -12,7 +12,7 @@ import { createKey, type Installation, install, localChain } from "../bench/daem
 import { type Running, startTilld, tilldJson } from "../lib/processes.ts"
 import { temporaryFolder } from "../lib/store.ts"
 
-/** Where webhooks arrive: what a payment names itself, and what is registered. */
+/** The paths of webhooks: of a payment's own URL, and of the registered endpoint. */
 export const paths = { own: "/own", endpoint: "/endpoint" } as const
 
 /** A merchant: a chain, a receiver, and what a daemon needs to start, again and again. */
@@ -36,7 +36,7 @@ const startDaemon = ({ config, env }: Installation, more: Readonly<Record<string
 export const start = ({ installation }: Pick<Shop, "installation">, env?: Readonly<Record<string, string>>) =>
   startDaemon(installation, env)
 
-/** Waits until it accepts requests; gives where. */
+/** Waits until it accepts requests; returns where. */
 export const listening = (daemon: Running) =>
   Effect.map(daemon.line('"listening"'), (line) => `http://127.0.0.1:${/"port":(\d+)/.exec(line)?.[1]}`)
 

@@ -11,9 +11,9 @@ import { judge, reading, type Verdict } from "./verdict.ts"
 /** How lives end, all but the last. */
 export interface Ending {
   readonly signal: NodeJS.Signals
-  /** Before each life: what its daemon's environment has besides. */
+  /** Before each life: additional environment of its daemon. */
   readonly prepare: (installation: Installation, life: number) => Effect.Effect<Readonly<Record<string, string>>>
-  /** After each life: what becomes of its files. */
+  /** After each life: the change of its files. */
   readonly after: (installation: Installation) => Effect.Effect<void>
   /** Whether a daemon may end like this. */
   readonly isExpected: (ended: Ended) => boolean
@@ -94,11 +94,11 @@ class Life {
     this.#happened(this.#isListening ? "written" : "starting")
   }
 
-  /** A webhook has arrived. Tells whether it is to be answered. */
+  /** A webhook has arrived. Returns whether to respond to it. */
   arrived({ path }: Received): boolean {
     this.#happened("arrived")
     const held = this.#held.get(path) ?? 0
-    // One that has answered nothing since the start is sent one at a time.
+    // A receiver that has responded to nothing since the start gets one delivery at a time.
     if (!this.#answered.has(path)) {
       this.#answered.add(path)
       return true
@@ -118,7 +118,7 @@ class Life {
 class Book {
   readonly acknowledged: Array<PaymentObject> = []
   readonly paid = new Set<string>()
-  /** Orders that no answer has come to. */
+  /** Orders without a response. */
   readonly open = new Set<string>()
   readonly problems: Array<string> = []
   orders = 0

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { type Received, verifySignature } from "../../src/Sandbox/Receiver.ts"
 
-/** What a run is judged by, besides the database. */
+/** The other evidence about a run than the database. */
 export interface Evidence {
   readonly acknowledged: ReadonlyArray<PaymentObject>
   /** Ids of those that were paid. */
@@ -38,7 +38,7 @@ export interface Verdict {
   readonly problems: ReadonlyArray<string>
 }
 
-/** What a payment's events must be. */
+/** The expected events of a payment. */
 const unpaidStory = ["payment.created"]
 const paidStory = ["payment.created", "payment.detecting", "payment.confirmed"]
 

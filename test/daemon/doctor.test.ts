@@ -41,7 +41,7 @@ interface Result {
   readonly output: string
 }
 
-/** What the doctor says of a configuration; never anything secret. */
+/** The doctor's findings about a configuration; never anything secret. */
 const examine = (config: string) =>
   Effect.map(tilld(["doctor", "--json", "--config", config]), ({ code, stderr, stdout }): Result => {
     const output = stdout + stderr
@@ -163,7 +163,7 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
     })
   )
 
-  it.scoped("fails for a provider that does not answer, and looks through the other one", () =>
+  it.scoped("fails for a provider that does not respond, and looks through the other one", () =>
     Effect.gen(function* () {
       const { first } = yield* Shop
       for (const fault of ["drop", "hang", "tooManyRequests", "truncatedJson"] as const) {

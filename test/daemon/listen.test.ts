@@ -186,7 +186,7 @@ describe("tilld listen", () => {
       expect(JSON.parse((yield* up.next).body).data.id).toBe(id)
       const { stderr, stdout } = yield* picky.end("SIGINT")
       expect(stdout.trim().split("\n")).toHaveLength(1)
-      // What it left out it has seen all the same.
+      // What it left out it has seen nevertheless.
       const { id: event } = yield* failing.eventOf(id)
       expect(stderr).toContain(`--after ${event}`)
     })

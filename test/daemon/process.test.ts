@@ -56,7 +56,7 @@ describe("SIGTERM", () => {
     })
   )
 
-  it.scopedLive("cuts a delivery off whose receiver does not answer; it is sent again at the next start", () =>
+  it.scopedLive("cuts a delivery off whose receiver does not respond; it is sent again at the next start", () =>
     Effect.gen(function* () {
       const { create, daemon, home, inbox } = yield* shop
       yield* inbox.behave(() => Effect.never)

@@ -87,7 +87,7 @@ layer(Ground.layer, { excludeTestServices: true })("while the first of two provi
       const hash = yield* pay(chain, payment)
       yield* chain.mine()
       const reason = reasons[fault]
-      // A block a second, as chains go on.
+      // One block a second.
       yield* Effect.forkScoped(Effect.repeat(Effect.delay(chain.mine(), "1 second"), Schedule.forever))
       if (reason !== undefined) {
         const aside = yield* put

@@ -45,7 +45,7 @@ layer(FiveChains.layer, { excludeTestServices: true })("a quote", (it) => {
         others.map(() => [409, "QUOTE_ALREADY_USED"])
       )
 
-      // Who asks again for the same payment hears of it, and not of its quote.
+      // A repeated request for the same payment gets the payment's error, and not the quote's.
       const again = yield* pay(`order ${winner}`)
       expect([again.status, again.body.error]).toMatchObject([
         409,

@@ -10,7 +10,7 @@ import { PATH, root, start } from "../lib/tilld.ts"
 const asOrdinary =
   process.getuid?.() === 0 ? ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all"] : ["env"]
 
-/** What is said besides the log. */
+/** The output other than the log. */
 const spoken = (stderr: string) =>
   stderr
     .trimEnd()

@@ -16,7 +16,7 @@ interface Delivery {
   readonly attempts: ReadonlyArray<{ readonly number: number; readonly redelivery?: true; readonly status?: number }>
 }
 
-/** A daemon with one endpoint, at a receiver that the test rules. */
+/** A daemon with one endpoint, at a receiver controlled by the test. */
 class Shop extends Context.Tag("test/Shop")<
   Shop,
   { readonly daemon: Daemon; readonly inbox: Inbox; readonly endpoint: string }

@@ -93,7 +93,7 @@ export const openShop = Effect.fn("faults.openShop")(function* (
     /** Waits for all events of a payment that was paid, none of which came before. */
     arrives: (payment: PaymentObject) =>
       inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed"),
-    /** Within the promised time, /readyz says that this is not ready; gives the reason. */
+    /** Within the promised time, /readyz says that this is not ready; returns the reason. */
     isReported: (name: string, within: Duration.DurationInput = promised) =>
       inTime(name, (found) => found?.ready === false, within),
     /** Within the promised time, /readyz says what is wrong, though it may still count as ready. */

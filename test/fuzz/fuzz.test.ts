@@ -14,7 +14,7 @@ it.live(
         ({ answer, at, problems, request }) => `request ${at}: ${problems}\n${request}\n${answer}`
       )
       expect(reports).toEqual([])
-      // What the requests are to meet, or they try nothing.
+      // The responses that the requests must reach, or they test nothing.
       const met = [...answers.keys()]
       for (const name of [
         "POST /v1/payments 201",

@@ -14,7 +14,7 @@ it.live(
       const { counts, faults, garbage, heaps, leftBehind, lives, made, waiting } = yield* fuzzAnswers(seed, 4_000)
       expect(faults).toEqual([])
       expect(made).toBeGreaterThanOrEqual(4_000)
-      // What the answers are to meet, or they try nothing.
+      // The outcomes that the responses must reach, or they test nothing.
       const methods = ["eth_chainId", "eth_getBlockByNumber", "eth_getLogs", "eth_getBalance", "eth_call"]
       for (const name of ["value", "lie", "envelope", "text", "fault", "size", "nothing", ...methods]) {
         expect([name, (counts.get(name) ?? 0) > 10]).toEqual([name, true])

@@ -60,7 +60,7 @@ export interface HomeOptions {
   readonly caFile?: string
   /** Absent: any free port. */
   readonly port?: number
-  /** Prices in USD besides those of ETH and USDC. */
+  /** Prices in USD in addition to those of ETH and USDC. */
   readonly prices?: Readonly<Record<string, string>>
   /** The chains that are watched in live mode too, with a wallet of its own; none unless given. */
   readonly liveChains?: Chains
@@ -188,7 +188,7 @@ export interface Daemon extends Running {
     path: string,
     body?: unknown
   ) => Effect.Effect<Answer<A>>
-  /** Makes a payment, which must succeed. */
+  /** Creates a payment, which must succeed. */
   readonly create: (order: Order) => Effect.Effect<PaymentObject>
   readonly payment: (payment: Pick<PaymentObject, "id">) => Effect.Effect<PaymentObject>
   /** Waits for a line of the log: its message, and annotations that it has at least. */
@@ -253,7 +253,7 @@ let orders = 0
 
 /**
  * Starts the daemon of a home, until the scope ends. Its API key is a new one, unless it has one from its life before:
- * `key`. `env` is besides what finds programs.
+ * `key`. `env` is in addition to the path.
  */
 export const serve = Effect.fn("serve")(function* (home: Home, key?: string, env?: Readonly<Record<string, string>>) {
   const running = yield* startTilld(["serve", "--config", home.config], env === undefined ? {} : { env })
@@ -289,7 +289,7 @@ export const serve = Effect.fn("serve")(function* (home: Home, key?: string, env
   return daemon
 })
 
-/** Sends the order's money to the payment's address; wrong money too. Gives the transaction's hash. */
+/** Sends the order's money to the payment's address; wrong money too. Returns the transaction's hash. */
 export const pay = (
   chain: LocalChain,
   { address, amount, currency }: Pick<PaymentObject, "address" | "amount" | "currency">

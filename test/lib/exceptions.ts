@@ -3,7 +3,7 @@ import { execute } from "./store.ts"
 
 const hash = (n: number) => `0x${n.toString(16).padStart(64, "0")}`
 
-/** Money that came too late for a payment, as settlement stores it: the `n`-th exception of a test. Gives its id. */
+/** Money that came too late for a payment, as settlement stores it: the `n`-th exception of a test. Returns its id. */
 export const storeLateMoney = (payment: string, n: number) => {
   const id = `exc_${String(n).padStart(22, "0")}`
   const insert = execute(

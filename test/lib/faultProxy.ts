@@ -15,14 +15,14 @@ import {
 
 export { type FaultName, type FaultOptions, faultNames, providersWords } from "./faults.ts"
 
-/** What came of one request. */
+/** The outcome of one request. */
 export interface Exchange {
   readonly methods: ReadonlyArray<string>
   /** Undefined: it was passed on and answered as it should be. */
   readonly fault: FaultName | undefined
 }
 
-/** A provider in front of a node, which does what providers do to people. */
+/** A provider in front of a node, with the faults of real providers. */
 export interface FaultProxy {
   readonly url: string
   /** Does this to every request from now on; nothing without a name. */

@@ -32,7 +32,7 @@ const rangeWords: Readonly<
 export type RangeWords = keyof typeof rangeWords
 export const providersWords: ReadonlyArray<RangeWords> = Object.keys(rangeWords)
 
-/** What a fault does, besides its name. Each has a default. */
+/** The parameters of a fault. Each has a default. */
 export interface FaultOptions {
   /** `delay`: before the answer. */
   readonly millis: number
@@ -127,7 +127,7 @@ const askAt = (call: Call, head: number): Call => {
     : call
 }
 
-/** What of an answer a node knows whose newest block is `head`. */
+/** The part of a response that a node with the newest block `head` knows. */
 const knownAt = (result: unknown, call: Call, head: number): unknown => {
   if (call.method === "eth_blockNumber") return hex(head)
   if (Array.isArray(result)) return result.filter((one) => (blockOf(one) ?? 0) <= head)

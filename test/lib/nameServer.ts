@@ -1,7 +1,7 @@
 import { createSocket } from "node:dgram"
 import { Effect, Queue } from "effect"
 
-/** What a name server says of a name: addresses in bytes by record type, a response code, or nothing. */
+/** A name server's response about a name: addresses in bytes by record type, a response code, or nothing. */
 export type Records = (name: string, type: "A" | "AAAA") => ReadonlyArray<ReadonlyArray<number>> | number | undefined
 
 const codes = { A: 1, AAAA: 28 } as const

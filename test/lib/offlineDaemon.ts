@@ -5,7 +5,7 @@ import { Effect } from "effect"
 import { stringify } from "smol-toml"
 import { createKey, type Installation, startDaemon, temporaryFolder, xpub } from "../bench/daemon.ts"
 
-/** A daemon process for hostile clients. Its chains have no provider: payments are created all the same. */
+/** A daemon process for hostile clients. Its chains have no provider: payments can still be created. */
 export interface AloneDaemon {
   readonly pid: number
   readonly port: number

@@ -1,4 +1,4 @@
-/** Someone at the portal: signs in as the command line does, keeps the cookie, and sends forms with their CSRF token. */
+/** A visitor of the portal: signs in as the command line does, keeps the cookie, and sends forms with the CSRF token. */
 import { Effect } from "effect"
 import type { BrowserContext } from "playwright-core"
 import { request as send } from "undici"
@@ -69,7 +69,7 @@ export const visitorOf = (url: string): Visitor =>
     })
   )
 
-/** Who signs in. Default: an operator, and an admin of an account. */
+/** The person who signs in. Default: an operator, and an admin of an account. */
 export interface Who {
   readonly role?: Role
   readonly account?: string
@@ -95,7 +95,7 @@ const entered = (visitor: Visitor, link: string) =>
 export const signIn = ({ host, port }: { readonly host: string; readonly port: number }, who: Who = {}) =>
   Effect.flatMap(newLink(who), (link) => entered(visitorOf(`http://${host}:${port}`), link))
 
-/** Gives a real browser the visitor's session. */
+/** Copies the visitor's session into a real browser. */
 export const bring = (visitor: Visitor, context: BrowserContext, url: string) =>
   Effect.promise(() =>
     context.addCookies(Array.from(visitor.cookies, ([name, value]) => ({ name, value, url, httpOnly: true })))

@@ -1,7 +1,7 @@
 import { connect } from "node:net"
 import { Effect } from "effect"
 
-/** A TCP connection that says exactly what a test wants said. */
+/** A TCP connection that sends exactly the bytes of a test. */
 export interface Connection {
   readonly write: (data: string | Uint8Array) => void
   /** Reads no more, and again. */

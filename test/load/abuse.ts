@@ -133,7 +133,7 @@ const behave = ({ arrived, nextKey, port }: Shop, breath: string, goesOn: (payme
 
 const parse = <A>(line: string) => JSON.parse(line) as A
 
-/** Lets a process of attackers loose on a daemon beside a well-behaved client; gives what it says last, and what was seen. */
+/** Runs a process of attackers against a daemon beside a well-behaved client; returns its last output and the measurements. */
 const beside = Effect.fnUntraced(function* (
   daemon: Shop,
   script: string,
@@ -170,7 +170,7 @@ const beside = Effect.fnUntraced(function* (
   return { last, seen }
 }, Effect.scoped)
 
-/** Lets connections that mean no good loose on a daemon, and tells what each has seen. */
+/** Opens hostile connections to a daemon, and returns what each has seen. */
 export const abuse = Effect.fn("test.abuse")(function* (daemon: Shop, counts: Counts, pace: Pace) {
   const attack: Attack = { port: daemon.port, counts }
   const { last, seen } = yield* beside(daemon, "test/load/attackers.ts", attack, pace)
@@ -233,7 +233,7 @@ export const flood = Effect.fn("test.flood")(function* (
 })
 
 /** The same with hostile neighbours: a provider, a merchant, receivers. */
-export const besides = Effect.fn("test.besides")(function* (daemon: Shop, order: NeighbourOrder, pace: Pace) {
+export const besideNeighbours = Effect.fn("test.besides")(function* (daemon: Shop, order: NeighbourOrder, pace: Pace) {
   const { last, seen } = yield* beside(daemon, "test/load/hostile.ts", order, pace)
   return { ...seen, ...parse<Pick<NeighbourReport, "tried">>(last) } satisfies NeighbourReport
 })

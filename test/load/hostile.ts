@@ -5,7 +5,7 @@ import { Duration, Effect } from "effect"
 import { Pool } from "undici"
 import type { Neighbour, NeighbourOrder } from "./Neighbour.ts"
 
-// A hostile neighbour in a process of its own: node hostile.ts '{"who":["merchant"],…}'. Prints a line once it has begun,
+// A hostile neighbour in a separate process: node hostile.ts '{"who":["merchant"],…}'. Prints a line once it has begun,
 // and one when its time is over: what it has tried.
 const order = JSON.parse(process.argv[2] ?? "") as NeighbourOrder
 const { key, port, providerPort, seconds, who } = order

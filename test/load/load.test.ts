@@ -67,7 +67,7 @@ const mostRatio = 10
 /** The memory at most and behind a flood, in that before it. The heap grows by what it has room for, and is cleaned later. */
 const mostMemory = 1.7
 
-/** What must not be, however fast the machine is. */
+/** Violations, however fast the machine is. */
 const faultsOf = ({ memory, quiet, rested, sockets, underAttack }: FloodReport, before: number) => [
   ...quiet.failures,
   ...underAttack.failures,

@@ -6,7 +6,7 @@ import { type Counts, type Sort, sorts } from "./Attack.ts"
 import {
   abuse,
   type Beside,
-  besides,
+  besideNeighbours,
   type FloodReport,
   flood,
   rest,
@@ -18,7 +18,7 @@ import { type FloodName, floodNames } from "./Flood.ts"
 import { neighbours } from "./Neighbour.ts"
 import { createStranger, type Shop, startShop } from "./Shop.ts"
 
-// `npm run test:load`: thousands of connections that mean no good, a minute of each way to flood a daemon, and hostile
+// `npm run test:load`: thousands of hostile connections, a minute of each way to flood a daemon, and hostile
 // neighbours, against a daemon that goes on serving. `npm run test:load -- strangers idle "slow bodies"`: these alone.
 
 /** The p99 of a POST under attack, in that of one in peace just before. */
@@ -84,7 +84,7 @@ const judge = ({ memory, quiet, sockets, underAttack }: Beside): ReadonlyArray<s
   ].slice(0, 5)
 }
 
-/** What an attack has that must not be; tried again while there is something, as often as there are tries. */
+/** The violations of an attack; tried again while there are any, as often as there are tries. */
 const persistently = <A extends Beside, E, R>(
   attack: Effect.Effect<A, E, R>,
   also: (seen: A) => ReadonlyArray<string>,
@@ -108,7 +108,7 @@ const answered = (answers: Readonly<Record<string, number>>): string =>
     .map(([outcome, count]) => `${count} × ${outcome}`)
     .join(", ")
 
-/** What must not be after a flood. `before`: the memory in MiB before its first try, so that no try hides what one left. */
+/** The violations after a flood. `before`: the memory in MiB before its first try, so that no try hides what one left. */
 const judgeFlood = ({ quiet, rested, sockets, underAttack }: FloodReport, before: number): ReadonlyArray<string> =>
   [
     ...quiet.failures,
@@ -131,8 +131,8 @@ const floodRow = (name: string, { answers, memory, quiet, rested, underAttack }:
 }
 
 /**
- * A flood, tried again while something is wrong, as often as there are tries; gives what is wrong with the last, and the memory
- * that it leaves.
+ * A flood, tried again while something is wrong, as often as there are tries; returns the violations of the last, and the
+ * memory that it leaves.
  */
 const floodOne = Effect.fnUntraced(function* (daemon: Shop, strangers: Strangers, name: FloodName, before: number) {
   for (let left = tries; ; left--) {
@@ -198,7 +198,7 @@ const hostile = Effect.gen(function* () {
     say(`hostile neighbours: ${who.join(", ")}`)
     const key = yield* createStranger(shop)
     const order = { who, port: shop.port, key, providerPort, seconds: 20 }
-    const seen = besides(shop, order, { breath: "200 millis", quietPayments: 400 })
+    const seen = besideNeighbours(shop, order, { breath: "200 millis", quietPayments: 400 })
     const found = yield* persistently(seen, ({ tried }) => {
       say(answered(tried))
       return Object.keys(tried).length === 0 ? ["they have tried nothing"] : []

@@ -22,8 +22,8 @@ export const sum = (credits: ReadonlyArray<Placed>): bigint =>
   credits.reduce((total, { credit }) => total + credit.amount, 0n)
 
 /**
- * What the database says, and what the chains themselves say: which money counts is decided here a second time, in a few
- * lines of their own.
+ * The contents of the database, and of the chains themselves: which money counts is decided here a second time, in a few
+ * independent lines.
  */
 export class Books {
   readonly #path: string
@@ -136,7 +136,7 @@ export class Books {
     return created_head === null ? Number.POSITIVE_INFINITY : -1
   }
 
-  /** What was not sent back of credits: it is noted with the transactions that brought it. */
+  /** Credits minus refunds, which are recorded with the transactions that brought the money. */
   #left(credits: ReadonlyArray<Placed>, { address, chain, currency }: PaymentRow): ReadonlyArray<Placed> {
     const sent = new Map<string | null, bigint>()
     for (const one of this.exceptions()) {
@@ -287,8 +287,8 @@ export class Books {
   }
 
   isUnattributed({ address, chain }: PaymentRow): boolean {
-    const isUntold = !this.strict.inside && !this.watched(chain).tellsInside
-    const isOf = (position: string) => position === "unattributed" || (isUntold && position.startsWith("call:"))
+    const isUnattributable = !this.strict.inside && !this.watched(chain).tellsInside
+    const isOf = (position: string) => position === "unattributed" || (isUnattributable && position.startsWith("call:"))
     return this.receipts().some((row) => row.address === address && isOf(row.position))
   }
 
@@ -303,7 +303,7 @@ export class Books {
     )
   }
 
-  /** What an address holds now, for those who want to spend it. */
+  /** The current balance of an address, for spending. */
   balanceOf(chain: ChainName, address: string): bigint {
     return accountAt(this.watched(chain).chain.head, address).balance
   }

@@ -15,7 +15,7 @@ export class HandChain<A extends Block = Block> {
   /** What the node was asked. */
   readonly batches: Array<ReadonlyArray<RpcRequest>> = []
   readonly calls: Array<RpcRequest> = []
-  /** The batches, for who waits for them. */
+  /** The batches, for tests that wait for them. */
   readonly answered = Effect.runSync(Queue.unbounded<ReadonlyArray<RpcRequest>>())
   chainId = 77
   /** The name that distinguishes providers; to be set before the first call. */
@@ -69,7 +69,7 @@ export class HandChain<A extends Block = Block> {
     return this.#client
   }
 
-  /** The client of a node that makes this of the chain, and is like the other one for the rest. */
+  /** The client of a node with this view of the chain, otherwise like the other one. */
   telling(lie: Lie | undefined): RpcClient {
     const wait = (calls: ReadonlyArray<RpcRequest>) => Effect.suspend(() => this.delay(calls))
     return nodeClient(this.host, (calls) => Effect.zipRight(wait(calls), this.#reply(calls, lie)))

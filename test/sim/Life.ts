@@ -41,7 +41,7 @@ import { VirtualTime } from "./VirtualTime.ts"
 
 export const merchant: Owner = { account: AccountId.make("default"), mode: "test" }
 
-/** What a life of the daemon finds outside of itself. */
+/** The environment of one life of the daemon. */
 export interface Surroundings {
   readonly settings: SettingsShape
   readonly store: Store
@@ -62,7 +62,7 @@ const answerPatience = 2_500
 /** Addresses that are skipped where continuity is not proven: more than a seed hands out, and few enough for no thread. */
 const jump = 40
 
-/** What is asked of the daemon. */
+/** A request to the daemon. */
 type Asked = Chains | Payments | Webhooks | Reader | Settings | Settlement | Writer
 
 /** One process of the daemon, from its start to its end, on a database file that outlives it. */

@@ -125,7 +125,7 @@ export class Place {
       if (kind !== "gone" && this.#isHonest(provider, now)) return
       this.#failsUntil.set(provider, Math.max(this.#failsUntil.get(provider) ?? 0, until))
     }
-    // Who answers first is believed which block is the chain's first.
+    // The first provider that responds determines the chain's first block.
     const isOfAnother = kind === "wrongHash" || kind === "wrongChain"
     if (isOfAnother && !this.isPunctual && now < this.#begins + firstAnswers) return
     if (kind === "wrongHash" || kind === "garbage") this.#isGarbled = true
@@ -137,7 +137,7 @@ export class Place {
     return (this.#honestUntil.get(provider) ?? 0) > now
   }
 
-  /** Whether a provider may lie until then: another one answers, and does not lie meanwhile. */
+  /** Whether a provider may lie until then: another one responds, and does not lie meanwhile. */
   #mayLie(provider: number, now: number, until: number): boolean {
     if (this.#isHonest(provider, now)) return false
     const isFit = (_: SimProvider, i: number) => i !== provider && (this.#failsUntil.get(i) ?? 0) <= now

@@ -10,7 +10,7 @@ interface Arrival {
   readonly isTaken: boolean
 }
 
-// A second detecting follows a reorg that took all money back; a confirmed payment can be undone by one.
+// A second detecting follows a reorg that removed all money; a confirmed payment can be undone by one.
 const legalOrder = /^created( detecting)*( expired| failed| detecting confirmed( failed)?)?$/
 
 /** The merchant's side: takes webhooks, or does not, and remembers each. */

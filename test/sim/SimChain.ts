@@ -12,7 +12,7 @@ export interface ChainShape {
   readonly finalized: number
 }
 
-/** What becomes of the transactions of a block that a reorg takes back. */
+/** The fate of the transactions in a block that a reorg removes. */
 export type Fate = "again" | "later" | "never"
 
 /** A chain: a tree of blocks, one branch of which is the chain's, and what waits to be mined. */

@@ -17,7 +17,7 @@ export const faultKinds = [
   "behind",
   "balancer",
   "stuck",
-  // Logs are left out, or given besides those of blocks that are gone; blocks have a hash that is nobody's; an answer is what no call asked for.
+  // Logs are omitted, or mixed with those of orphaned blocks; blocks have a hash of no branch; a response matches no call.
   "emptyLogs",
   "partialLogs",
   "removedLogs",
@@ -40,7 +40,7 @@ export const namedFaults = [
 ] as const
 export type FaultKind = (typeof faultKinds)[number] | (typeof namedFaults)[number]
 
-/** Faults in which a provider tells less than the truth, and what it tells looks right. */
+/** Faults in which a provider reports less than the truth, and its reports look right. */
 export const lies: ReadonlySet<FaultKind> = new Set(["emptyLogs", "partialLogs", "balancer", "cutsLogs"])
 
 /** So many logs are an answer where they are capped or cut. */
@@ -97,7 +97,7 @@ export class SimProvider {
     this.#faults.push({ kind, size, until, head: this.#chain.head })
   }
 
-  /** Tells this until then, Unix milliseconds, besides what else it may tell. */
+  /** Tells this lie until then, Unix milliseconds, in addition to its other lies. */
   tells(lie: Lie, until: number): void {
     this.#lies.push({ lie, until })
     this.#lie = together(this.#lies.map((one) => one.lie))

@@ -25,7 +25,7 @@ export class VirtualTime {
   #timers: Array<Timer> = []
   #stopped = false
 
-  /** By how many milliseconds the system's clock is ahead. Timers run as they should all the same. */
+  /** By how many milliseconds the system's clock is ahead. Timers still run correctly. */
   skew = 0
 
   /** `isBusy`: something outside is under way, which takes no time and will end by itself. */

@@ -51,7 +51,7 @@ export class World {
   readonly #seed: string
   readonly #settings: SettingsShape
   readonly #between: Between
-  /** What was acknowledged. */
+  /** Acknowledged requests. */
   readonly #payments = new Set<string>()
   readonly #addresses = new Set<string>()
   /** Payments that were made right after a restart, maybe before the daemon has looked at their chain. */
@@ -211,7 +211,7 @@ export class World {
     return this.#settings.database.markFolder
   }
 
-  /** Puts a copy of the files aside, as they are between two transactions. */
+  /** Copies the files, as they are between two transactions. */
   copy(): void {
     copyFiles(this.path, `${this.path}.copy`)
   }
@@ -333,7 +333,7 @@ export class World {
 
   /**
    * Lets the daemon catch up with chains that stand still, and do what else it has to, for `patience` milliseconds, or until
-   * `check`, if there is one, finds nothing wrong. Every fourth world waits a minute and a half all the same: what is right may become wrong.
+   * `check`, if there is one, finds nothing wrong. Every fourth world waits a minute and a half anyway: it may become wrong.
    */
   async becomeQuiet(check?: () => void, patience = 0): Promise<void> {
     for (const { chain } of this.places) {
@@ -346,7 +346,7 @@ export class World {
       await this.pass(5 * second)
       if (waited > 0 && this.ledger.isCaughtUp()) break
     }
-    // What is done besides reading has a pace of its own, and what it finds has to be corroborated in the next tick. A
+    // Maintenance has its own interval, and what it finds has to be corroborated in the next tick. A
     // payment whose end waits for deep blocks to be read again, a minute, is searched for again within another minute.
     const longest = Math.max(150 * second, patience)
     const least = this.#isPatient || check === undefined ? Math.max(90 * second, patience) : 0

@@ -64,7 +64,7 @@ const choice: Choice =
 const { count, first } = seedsOf(values, randomInt(1, 900_000_000))
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
-/** `--strict silence,leftovers`: what the daemon is held to besides the usual. */
+/** `--strict silence,leftovers`: additional requirements for the daemon. */
 const strict = { ...usualStrictness }
 for (const name of values.strict?.split(",") ?? []) {
   if (!(name in strict)) throw new Error(`${name} is none of ${Object.keys(strict).join(", ")}`)

@@ -23,7 +23,7 @@ export const cappedInUnknownWords = (logs: number): LogCap => ({ logs, error: { 
 /** No error: as many logs as fit, as if there were no more. */
 export const cut = (logs: number): LogCap => ({ logs })
 
-/** What a node finds blocks by, besides its head. */
+/** A node's indexes of blocks, in addition to its head. */
 export interface BlockIndex {
   readonly byHash: { readonly get: (hash: string) => Block | undefined }
   /** The blocks that a transaction was ever in. */

@@ -12,7 +12,7 @@ export interface PaymentRow {
   readonly status: string
   readonly created_head: number | null
   readonly expires_at: number
-  /** Milliseconds that it got besides, since the clock was behind the chain's. */
+  /** Additional milliseconds that it got, since the clock was behind the chain's. */
   readonly extended: number
   readonly tx_hash: string | null
   readonly amount_received: string | null

@@ -10,7 +10,7 @@ import { epoch, Place } from "./Place.ts"
 import { plansOf } from "./plans.ts"
 import { play, reasonOf } from "./play.ts"
 import { type Conditions, type Step, stepsOf } from "./steps.ts"
-import { besides, type Kind, kinds, tell, weights } from "./stories.ts"
+import { generations, type Kind, kinds, tell, weights } from "./stories.ts"
 import { addressOf } from "./transactions.ts"
 import { type Between, World } from "./World.ts"
 import { type Strictness, usualStrictness } from "./watched.ts"
@@ -129,7 +129,7 @@ export const seedsSteps = (seed: string, { always, kinds: chosen }: Choice = usu
   const picked = Array.from({ length: dice.chance(0.25) ? 2 : 1 }, () =>
     always ? dice.pick(chosen) : dice.weighted(weights)
   )
-  for (const generation of always ? [] : besides) {
+  for (const generation of always ? [] : generations) {
     const own = new Dice(`${generation.dice} ${seed}`)
     if (own.chance(generation.chance)) picked.push(own.pick(generation.kinds))
   }

@@ -57,7 +57,7 @@ export const stories = {
 export type Kind = keyof typeof stories
 export const kinds = Object.keys(stories) as ReadonlyArray<Kind>
 
-/** Kinds of one age, the name of their dice, and how many seeds tell one of them besides. */
+/** Kinds of one age, the name of their dice, and the share of seeds that play one of them in addition. */
 interface Generation {
   readonly dice: string
   readonly chance: number
@@ -86,7 +86,7 @@ export const newest: Generation = {
   ]
 }
 
-export const besides: ReadonlyArray<Generation> = [...younger, newest]
+export const generations: ReadonlyArray<Generation> = [...younger, newest]
 
 /** Kinds that take a second to compute are played less often. */
 const seldom: Readonly<Partial<Record<Kind, number>>> = {
@@ -97,7 +97,7 @@ const seldom: Readonly<Partial<Record<Kind, number>>> = {
   restoredElsewhere: 1
 }
 export const weights = Object.fromEntries(
-  kinds.filter((kind) => !besides.some((one) => one.kinds.includes(kind))).map((kind) => [kind, seldom[kind] ?? 5])
+  kinds.filter((kind) => !generations.some((one) => one.kinds.includes(kind))).map((kind) => [kind, seldom[kind] ?? 5])
 ) as Readonly<Partial<Record<Kind, number>>>
 
 /** What happens on a chain whose coin payments can ask for. */

@@ -36,7 +36,7 @@ export interface Transaction {
   readonly gasUsed: bigint
   /** Wei for a unit. */
   readonly gasPrice: bigint
-  /** Nodes of some chains take a fee for the other layer besides, and say so in the receipt. */
+  /** Some chains also charge a fee for the other layer, and report it in the receipt. */
   readonly l1Fee: bigint
 }
 

@@ -39,7 +39,7 @@ export interface Watched {
   readonly isLeftToOne: () => boolean
 }
 
-/** What the daemon is held to besides all else; it does not keep all of it yet. */
+/** Additional requirements for the daemon, not all of which it meets yet. */
 export interface Strictness {
   /** Nothing ends unpaid because one provider has left out its money. */
   silence: boolean

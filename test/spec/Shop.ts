@@ -125,7 +125,7 @@ export class Shop extends Context.Tag("test/spec/Shop")<
 
 const endpointSecret = "whsec_a-secret-of-the-merchant"
 
-/** In USD, of everything that can be quoted besides ETH and USDC. */
+/** In USD, of every other currency that can be quoted than ETH and USDC. */
 const prices = {
   EUR: "1.10",
   GBP: "1.25",

@@ -13,7 +13,7 @@ const address = (n: number): string => `0x${n.toString(16).padStart(40, "A")}`
 const usdc = `0x${"c".repeat(40)}`
 const zero = `0x${"0".repeat(64)}`
 
-/** What the chain at each URL knows of addresses; one that is not there does not answer. */
+/** What the chain at each URL knows of addresses; one that is not there does not respond. */
 type Known = Readonly<Record<string, Readonly<Record<string, { coins?: bigint; sent?: number; tokens?: bigint }>>>>
 
 const header = { number: "0x1", hash: zero, parentHash: zero, timestamp: "0x1" }

@@ -21,7 +21,7 @@ export interface Deed {
   readonly moves: ReadonlyArray<Move>
 }
 
-/** Deeds: one that moves nothing, and what is made of it. */
+/** Deeds: one that moves nothing, and variants of it. */
 export const nothing: Deed = { from: payer, to: paymaster, value: 0n, names: [], fails: false, moves: [] }
 export const direct = (to: string, value: bigint): Deed => ({ ...nothing, to, value })
 export const spends = (from: string, value: bigint): Deed => ({ ...nothing, from, to: payer, value })
@@ -47,7 +47,7 @@ interface DeedsBlock extends Block {
   readonly deeds: ReadonlyArray<Transaction>
 }
 
-/** A chain of balances. Who cannot pay a deed does not do it. */
+/** A chain of balances. A sender who cannot pay for a deed does not do it. */
 export class BalanceModel extends HandChain<DeedsBlock> {
   override layer2 = true
 

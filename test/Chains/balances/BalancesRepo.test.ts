@@ -135,7 +135,7 @@ describe("a round covers", () => {
     expect(yield* ledgerLinesByAny(bob)).toEqual(["1 call:? 5"])
     model.mine([], 200)
     expect(yield* wanted(model.head)).toEqual([])
-    // A reorg takes back what was compared above it, and the payments are due again.
+    // A reorg removes the comparisons above it, and the payments are due again.
     yield* reorgTo({ number: 2, hash: "0x", time: 160 })
     expect(yield* isDue(model)).toBe(true)
     expect(yield* asked(model.head)).toEqual([
@@ -246,7 +246,7 @@ describe("pages", () => {
     })
     const [first, second, third] = [6, 7, 8].map(address)
     expect(yield* pagesOf(2)).toEqual([[first, second], [third]])
-    // Whether more follow than a full page is known by the next one.
+    // Whether more follow a full page is known with the next one.
     expect(yield* pagesOf(3)).toEqual([[first, second, third], []])
     expect(yield* pagesOf(4)).toEqual([[first, second, third]])
   })
@@ -282,7 +282,7 @@ story("a token's receipt does not count towards the native balance", [alice], fu
   yield* write(Ledger.keepReceipts(network, [token], true))
   yield* look(depsOf(model.client), model.head, yield* wanted(model.head))
   expect(yield* ledgerLinesByAny(alice)).toEqual(["1 call:? 5", "1 log:0 5"])
-  // Nor of what it has lost with a reorg.
+  // Nor after it has lost money to a reorg.
   yield* change("DELETE FROM receipts WHERE position <> 'log:0'")
   expect(yield* reading((reader) => Balances.orphanedQueries(reader, network, 0))).toEqual([])
 })

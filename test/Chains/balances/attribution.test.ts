@@ -77,7 +77,7 @@ describe("attribution of income", () => {
       transfers: ["tx:2 5"]
     })
     expect(attributed(change(0n), paid, { succeeded: false })).toEqual({ rest: 0n, transfers: [] })
-    // One that carries nothing brings nothing.
+    // A transaction without value brings nothing.
     expect(attributed(change(5n), [paid[0], transaction(2, { to: alice })])).toEqual({
       rest: 0n,
       transfers: ["tx:1 5"]
@@ -94,7 +94,7 @@ describe("attribution of income", () => {
       transfers: ["tx:1 5", "tx:2 5", `call:${named.hash} 2`]
     })
     expect(attributed(change(2n), [named, transaction(4, { input: naming(bob) })]).rest).toBe(0n)
-    // Two of them, none, or one that is known already: no telling by this.
+    // Two of them, none, or one that is already known: no attribution.
     expect(attributed(change(2n), [named, transaction(4, { input: naming(alice) })])).toEqual({
       rest: 2n,
       transfers: []
@@ -113,9 +113,9 @@ describe("attribution of income", () => {
     const spent = transaction(5, { from: alice, to: bob, value: 30n })
     expect(attributed(change(-40n), [spent])).toEqual({ rest: 0n, transfers: [] })
     expect(attributed(change(-33n), [spent])).toEqual({ rest: 7n, transfers: [] })
-    // One that fails costs its fee.
+    // A failed transaction costs its fee.
     expect(attributed(change(-10n), [spent], { succeeded: false }).rest).toBe(0n)
-    // What it sends to itself comes from no one.
+    // What it sends to itself is no income.
     expect(attributed(change(-10n), [transaction(6, { from: alice, to: alice, value: 9n })])).toEqual({
       rest: 0n,
       transfers: []

@@ -12,11 +12,11 @@ import { failing, modelStory, ofFullBlock, ofTrace } from "./story.ts"
 
 type Answer = Readonly<Record<string, unknown>>
 
-/** The same node, which answers calls of one method otherwise. */
+/** The same node, which responds differently to one method. */
 const distorted = (client: RpcClient, method: string, distort: (answer: Answer) => unknown): RpcClient =>
   distortedBy(client, (call, answer) => (call.method === method ? distort(answer as Answer) : answer))
 
-/** The same node, whose transactions in full blocks are otherwise. */
+/** The same node, whose transactions in full blocks are altered. */
 const withTransactions = ({ client }: BalanceModel, over: Answer) =>
   distortedBy(client, (call, answer) => {
     const transactions = ofFullBlock(call) ? (answer as { transactions: ReadonlyArray<Answer> }).transactions : []

@@ -12,7 +12,7 @@ import { BalanceModel, direct } from "./BalanceModel.ts"
 import { alice, base, depsOf, firstAsked } from "./reconcileWorld.ts"
 import { modelStory } from "./story.ts"
 
-/** A node that knows an address by these answers, or fails each time. */
+/** A node with these responses about an address, or that fails each time. */
 const node = (host: string, answers: RpcReason | { readonly balance: number; readonly nonce: number }) => ({
   client: makeClient({
     host,
@@ -168,7 +168,7 @@ describe("the states of addresses whose balance has changed", () => {
   })
 })
 
-// A provider that reports more from before the payment than there was hides what came.
+// A provider that reports too much from before the payment hides what came.
 describe("what an address held before its payment", () => {
   const model = new BalanceModel("past")
   model.mine([direct(alice, 50n)])

@@ -21,7 +21,7 @@ const batch = (to: ReadonlyArray<Address>, amounts: ReadonlyArray<bigint>) => ({
   data: encodeFunctionData({ abi: batcherAbi, functionName: "sendEther", args: [to, amounts] })
 })
 
-/** A contract that holds `amount`, and gives it to `heir` when it is called. */
+/** A contract that holds `amount`, and pays it to `heir` when it is called. */
 const doomed = Effect.fnUntraced(function* (chain: LocalChain, at: Address, heir: Address, amount: bigint) {
   // PUSH1 0, SLOAD, SELFDESTRUCT
   yield* chain.rpc("anvil_setCode", [at, "0x600054ff"])
@@ -67,7 +67,7 @@ describe("native income, against a real node", () => {
         yield* chain.send(release(1n, 0n))
         yield* chain.mine()
         const second = (yield* chain.head).number
-        // Fails, and carries its value; pays and takes it back; says that it pays.
+        // Fails, and carries its value; pays and reverts; only claims to pay.
         yield* chain.send({ to: reverterAddress, value: ether })
         yield* chain.send({
           to: reverterAddress,
@@ -130,7 +130,7 @@ describe("native income, against a real node", () => {
         ]
         expect(yield* ledgerLines(alice)).toEqual(expected)
 
-        // Everything is collected, and nothing of it is an alarm.
+        // Everything is collected, without an alarm.
         yield* spend(chain, alice, 4n * ether)
         yield* chain.mine(2)
         expect((yield* round(deps, yield* headOf(chain))).reading.transfers).toEqual([])

@@ -57,7 +57,7 @@ const story = (deeds: fc.Arbitrary<Deed>): fc.Arbitrary<Story> =>
     seed: fc.hexaString({ minLength: 8, maxLength: 8 })
   })
 
-/** Plays a story on an emptied store, and gives what came and what the ledger says, by block and address. */
+/** Plays a story on an emptied store, and returns what came and what the ledger says, by block and address. */
 const play = ({ before, blocks, readsBlocks, seed }: Story, prepare: (model: BalanceModel) => void = () => {}) =>
   Effect.gen(function* () {
     const writer = yield* Writer

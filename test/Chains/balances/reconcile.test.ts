@@ -28,7 +28,7 @@ import { ofTrace, story } from "./story.ts"
 const countOf = ({ calls }: BalanceModel, method: string) => calls.filter((call) => call.method === method).length
 const checkedTo = Effect.map(scan, (now) => now?.checked?.number)
 
-/** A node that answers all balances with so much, read by `eth_call`. */
+/** A node that reports the same amount for all balances, read by `eth_call`. */
 const holding = ({ client }: BalanceModel, amount: bigint) =>
   distorted(client, ({ method }, answer) =>
     method === "eth_call" ? `0x${amount.toString(16).padStart(64, "0")}` : answer

@@ -132,7 +132,7 @@ describe("an unattributed receipt", () => {
 describe("dust", () => {
   /** The payment asks for so much that a thousandth of it is 1,000 wei. */
   const asking = change("UPDATE payments SET amount = '1000000'")
-  /** A round; gives how many calls it took. */
+  /** A round; returns how many calls it took. */
   const rounds = (model: BalanceModel) =>
     Effect.map(round(depsOf(model.client), model.head), () => model.calls.splice(0).length)
 

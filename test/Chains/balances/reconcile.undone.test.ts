@@ -20,7 +20,7 @@ import {
 } from "./reconcileWorld.ts"
 import { failing, story } from "./story.ts"
 
-/** A watcher of the model that has read its head; gives its tick. */
+/** A watcher of the model that has read its head; returns its tick. */
 const watching = (model: BalanceModel) =>
   Effect.gen(function* () {
     const { provider, providers } = soleProvider(model.client)

@@ -93,7 +93,7 @@ export const owing = Effect.fnUntraced(function* (name: string, ...owed: Readonl
   return model
 })
 
-/** An address of its own that is compared for the first time. */
+/** A separate address that is compared for the first time. */
 export const firstAsked = (address: string): BalanceQuery => ({
   address,
   own: true,
@@ -115,7 +115,7 @@ export const depsOf = (
   chain
 })
 
-/** The same node, which fails for who wants all transactions of one of these blocks. */
+/** The same node, which fails requests for all transactions of one of these blocks. */
 export const refusing = (
   { client }: BalanceModel,
   blocks: () => ReadonlyArray<number>,
@@ -128,11 +128,11 @@ export const refusing = (
       : client.send(calls)
 })
 
-/** The same node, whose blocks are without their transactions for who wants them all. */
+/** The same node, whose full blocks are without their transactions. */
 export const hiding = ({ client }: BalanceModel): RpcClient =>
   distorted(client, ({ params }, answer) => (params[1] === true ? { ...(answer as object), transactions: [] } : answer))
 
-/** The payments are confirmed, and a reorg takes all that came above block 0. */
+/** The payments are confirmed, and a reorg removes all money above block 0. */
 export const confirmedAndReorged = Effect.flatMap(Writer, (writer) =>
   writer.write(
     Effect.gen(function* () {
@@ -147,7 +147,7 @@ export const confirmedAndReorged = Effect.flatMap(Writer, (writer) =>
 export const wanted = (at: BlockRef, on = network) =>
   Effect.flatMap(Reader, (reader) => Balances.asked(reader, on, at, at.number, false))
 
-/** Reads and stores what was asked for. Gives the payments whose receipts it changed. */
+/** Reads and stores what was asked for. Returns the payments whose receipts it changed. */
 export const look = Effect.fnUntraced(function* (
   deps: ReconcileDeps,
   at: BlockRef,

@@ -11,7 +11,7 @@ import { inStore, owing } from "./reconcileWorld.ts"
 type Step = YieldWrap<Effect.Effect<unknown, unknown, Layer.Layer.Success<typeof tempStore> | Scope.Scope>>
 
 /**
- * A test on a store of its own: the watcher has read the first block of a model, and has payments to these addresses.
+ * A test on a new store: the watcher has read the first block of a model, and has payments to these addresses.
  * `logged`: the messages so far.
  */
 export const story = (

@@ -43,7 +43,7 @@ const mineAlike = (
     { concurrency: 1, discard: true }
   )
 
-/** From now on the liar's branch is its own, and higher. */
+/** From now on the liar has a separate, higher branch. */
 const leave = (liar: ModelChain) => {
   liar.rollback(0)
   liar.mineMany(ahead)
@@ -104,7 +104,7 @@ scene(
     yield* seconds(100)
     yield* Effect.forkScoped((yield* Settlement).expire)
     const { id } = yield* watchedPayment(alice, { currency: "USDC", amount: 5n })
-    // The attacker's own: keeps the chain polled each second.
+    // The attacker's payment: keeps the chain polled each second.
     yield* pay(address(0xe71), { currency: "USDC", amount: 9n, expiresIn: 86_400_000 })
     yield* mineAlike(liar, honest, 30, (n) => (n === 4 ? [token(usdc, alice, 5n)] : []))
     fork = honest.height

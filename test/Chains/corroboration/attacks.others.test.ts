@@ -10,7 +10,7 @@ import { coin, type ModelChain, token } from "../ModelChain.ts"
 import { committedTo, pass, pay, watch } from "../world.ts"
 import { mineOn, scene, seconds, servingCoins, watchedCoins } from "./scene.ts"
 
-// What one of three does to the others, and to what they are asked.
+// The effect of one of three on the others, and on the requests to them.
 
 scene(
   "one of three that is slow in each call, with blocks that take hundreds of them, stops nothing",

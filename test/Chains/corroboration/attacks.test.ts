@@ -45,7 +45,7 @@ for (const nodes of [2, 3]) {
   })
 }
 
-/** What became of money that was sent after the end. */
+/** The outcome of money that was sent after the end. */
 const exceptionsOf = rows<{ kind: string; amount: string }>("SELECT kind, amount FROM exceptions ORDER BY kind, amount")
 
 for (const nodes of [2, 3]) {
@@ -214,7 +214,7 @@ for (const cast of [
       yield* seconds(60)
       expect(yield* stateOf(id)).toBe("detecting 5")
       yield* mineOn([honest, liar], 90)
-      // Which of two is right cannot be known.
+      // It cannot be known which of two is right.
       expect(yield* stateOf(id)).toBe(cast.nodes === 2 ? "detecting 5" : "confirmed 5")
     }
   )

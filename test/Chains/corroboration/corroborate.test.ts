@@ -18,7 +18,7 @@ const nextOnes = (chain: ModelChain, count: number) =>
     count - 1
   )
 
-/** The node answers otherwise when it is asked for a transaction's receipt. */
+/** The node responds differently to requests for a transaction's receipt. */
 const withReceipt = (chain: ModelChain, edit: (receipt: object) => unknown) => {
   chain.distort = ({ method }, answer) => (method === "eth_getTransactionReceipt" ? edit(answer as object) : answer)
 }

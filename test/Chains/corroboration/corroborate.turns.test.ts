@@ -95,7 +95,7 @@ const corroboratingBy = Effect.fnUntraced(function* ({ aside, provider, provider
 const corroborating = (first: RpcClient, ...others: ReadonlyArray<RpcClient>) =>
   corroboratingBy(someProviders(first, ...(others.length === 0 ? [first] : others)))
 
-/** The same, where the patience with the others is over. */
+/** The same, after the patience with the others is over. */
 const impatient = (...clients: Parameters<typeof someProviders>) => {
   const some = someProviders(...clients)
   return corroboratingBy({ ...some, providers: { ...some.providers, decidesAlone: () => true } })

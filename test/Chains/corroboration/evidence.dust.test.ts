@@ -7,7 +7,7 @@ import { coin, type ModelChain, token } from "../ModelChain.ts"
 import { ledger, pass } from "../world.ts"
 import { scene, seconds, servingCoins, watchedCoins, withholdingLogs } from "./scene.ts"
 
-// Dust is settled as a sum and not corroborated one by one: what one provider can do to the end of a payment.
+// Dust is settled as a sum and not corroborated one by one: the effect of one provider on the end of a payment.
 
 interface Ending {
   readonly title: string

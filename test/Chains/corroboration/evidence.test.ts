@@ -15,7 +15,7 @@ const two = { nodes: 2 }
 
 describe("a receipt that one provider invents", () => {
   scene("is not decided by one of two that also gives false hashes of deep blocks", two, function* (liar) {
-    // Only after the honest provider has been taken for inconsistent several times.
+    // Only after the honest provider has appeared inconsistent several times.
     inventing(liar, 62)
     withFalseFinalHashes(liar)
     const { id } = yield* watchedUsdc()

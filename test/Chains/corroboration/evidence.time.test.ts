@@ -132,7 +132,7 @@ describe("depth", () => {
     other.behind = 60
     first.mineMany(60)
     for (let i = 0; i < 40; i++) {
-      // It also fails now and then: ten minutes between the first and the last failure are no silence of ten minutes.
+      // It also fails now and then: ten minutes between the first and the last failure are not ten silent minutes.
       other.failure = i % 4 === 3 ? "unreachable" : undefined
       first.mine()
       yield* pass("30 seconds")

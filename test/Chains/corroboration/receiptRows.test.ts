@@ -47,7 +47,7 @@ describe("dust", () => {
         { position: "log:1", canonical: 0, corroborated: 0 },
         { position: "log:2", canonical: 1, corroborated: 1 }
       ])
-      // Late by what the one provider says.
+      // Late according to the one provider.
       yield* tick({ head: 121, corroborated: false, transfers: [{ ...token("log:3"), blockTime: 1e9 }] })
       expect(yield* positions).toEqual(["log:3"])
       // Two providers that report it in a verification pass do make it count.

@@ -247,7 +247,7 @@ describe("the verification pass", () => {
   })
 })
 
-/** A minute in which blocks are mined and the pass is due; gives the providers, by their places, that were not healthy. */
+/** A minute in which blocks are mined and the pass is due; returns the positions of the unhealthy providers. */
 const aMinute = (chain: ModelChain) =>
   Effect.gen(function* () {
     yield* watchedPayment(alice)

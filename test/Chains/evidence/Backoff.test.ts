@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Backoff } from "../../../src/Chains/evidence/Backoff.ts"
 
-/** Asks whenever it is due, up to `until` milliseconds; gives the seconds. */
+/** Asks whenever it is due, up to `until` milliseconds; returns the seconds. */
 const asking = (waits: Backoff<string>, until: number, onAsk: (n: number) => void = () => undefined) => {
   const times: Array<number> = []
   for (let now = 0; now <= until; now += 1_000) {

@@ -5,7 +5,7 @@ import { questions } from "../../../src/Chains/evidence/questions.ts"
 
 const source = join(import.meta.dirname, "../../../src")
 
-/** What the files of `rpc/` that make calls export besides: forms, decoders, and what sends a call. */
+/** Other exports of the files in `rpc/` that make calls: forms, decoders, and what sends a call. */
 const noCalls = new Set([
   "Address",
   "badResponse",

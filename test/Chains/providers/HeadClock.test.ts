@@ -9,7 +9,7 @@ import { errorOf, hash } from "../providing.ts"
 
 const base: Network = { chain: "base", mode: "test" }
 const optimism: Network = { chain: "optimism", mode: "test" }
-/** Seconds: no more than ten minutes are believed of one. */
+/** Seconds: at most ten minutes are accepted from one provider. */
 const [now, near, far] = [1_000_000, 1_000_600, 1_000_601]
 
 /** A provider in this process whose head is of that time, Unix seconds. */
@@ -96,7 +96,7 @@ it.effect("a head that is ahead of the clock counts up to what another provider 
     expect(yield* timeOf(base, now + 6, now)).toBe(now)
     expect(yield* timeOf(base, now + 60, now + 30)).toBe(now + 30)
     expect(yield* timeOf(base, now + 60, now + 58)).toBe(now + 58)
-    // Vouched for by another one, so that it is not asked at each head.
+    // Corroborated by another one, so that it is not asked at each head.
     expect(yield* timeOf(base, now + 64, now)).toBe(now + 64)
     expect(yield* timeOf(base, now + 66, now)).toBe(now)
     expect(yield* timeOf(optimism, now + 60, now)).toBe(now)

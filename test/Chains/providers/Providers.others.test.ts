@@ -17,7 +17,7 @@ onNodes("the others are all usable providers beside one, without those in cooldo
   yield* providers.failed(of(a), errorOf("a", "timeout"))
   a.chainId = 1
   yield* TestClock.adjust("5 seconds")
-  // The first one serves another chain by now.
+  // The first one serves another chain now.
   expect(yield* others).toEqual(["c"])
   expect(providers.health(yield* now)[0]).toMatchObject({ healthy: false })
 })

@@ -25,7 +25,7 @@ describe("a provider of another chain", () => {
   onNewChain("is known by its first block, once reading has begun", 2, function* ({ b, agree, providers }) {
     expect(yield* agree).toEqual({ genesis: hash("a") })
     providers.began(hash("a"))
-    // What answers from now on may be another node.
+    // Another node may respond from now on.
     b.genesis = hash("b")
     const first = yield* providers.current
     expect(yield* providers.other(first)).toBeUndefined()
@@ -33,7 +33,7 @@ describe("a provider of another chain", () => {
     expect(other?.reason).toContain("b serves another chain with the chain id of chains.base.test")
     expect(other?.reason).toContain(`${hash("b")}, and chains.base.test began with ${hash("a")}`)
     expect(other?.reason).toContain("Remedy: check rpc_urls")
-    // It is looked at again, as one of another id is.
+    // It is checked again, as a provider with another id is.
     b.genesis = hash("a")
     yield* TestClock.adjust("10 seconds")
     expect(hostOf(yield* providers.other(first))).toBe("b")
@@ -165,7 +165,7 @@ describe("a provider of another chain", () => {
     a.genesisFailure = undefined
     b.genesisFailure = "timeout"
     expect(yield* Effect.flip(agree)).toMatchObject({ host: "b", reason: "timeout" })
-    // Who has let go of its first block begins with it all the same, where another knows it.
+    // A node that has pruned its first block still begins with it, where another one has it.
     b.genesisFailure = "state"
     expect(yield* agree).toEqual({ genesis: hash("a") })
   })

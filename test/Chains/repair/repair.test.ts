@@ -50,7 +50,7 @@ const play = (
         yield* rescanFrom(from, Math.min(from + step.blocks, height))
       }
     }
-    // In either order: each finds all that it can.
+    // In either order: each finds everything it can.
     yield* Effect.forEach(hashes.slice(0, 3), (hash) => Effect.ignore(claimOf(hash)), { concurrency: 1 })
     yield* rescanFrom(0)
     expect(yield* rows).toEqual(whole)

@@ -12,7 +12,7 @@ import { exclusively } from "./repairing.ts"
 
 const bob = address(0xb0b)
 
-/** The same node, by which every address holds so much of the token. */
+/** The same node, which reports this token balance for every address. */
 const holding = (client: RpcClient, amount: bigint): RpcClient => ({
   ...client,
   send: (calls) => {

@@ -3,7 +3,7 @@ import { RateLimiter } from "../../../src/Chains/rpc/RateLimiter.ts"
 
 const start = 1_800_000_000_000
 
-/** Sends calls one after another, each when it may go; gives how many went within `millis`, and the time after them. */
+/** Sends calls one after another, each when it may go; returns the number within `millis`, and the time after them. */
 const follow = (limiter: RateLimiter, from: number, millis: number, calls: number) => {
   let now = from
   let sent = 0

@@ -20,7 +20,7 @@ const live = (
   steps: () => Generator<YieldWrap<Effect.Effect<unknown, unknown, Rpc | Scope.Scope>>, void, never>
 ) => it.scopedLive(title, () => Effect.gen(steps).pipe(Effect.provide(Rpc.layer)))
 
-/** Answers with a text around a list of a list of a list. */
+/** Responds with a text around a list of a list of a list. */
 const nested =
   (around: (deep: string) => string, status = 200): Handler =>
   (_, response) =>
@@ -59,7 +59,7 @@ describe("Rpc", () => {
         const calls = Arr.replicate({ method: "a", params: [] }, 100)
         yield* Effect.either(client.sendEach(calls))
         const held = yield* Effect.fork(client.send(calls))
-        // Fifty calls at fifty a second. The deadlines of the answers before are cancelled.
+        // Fifty calls at fifty a second. The deadlines of the earlier responses are cancelled.
         while (!Chunk.contains(yield* TestClock.sleeps(), 1_000)) yield* Effect.yieldNow()
         expect(batches).toEqual([100, 50])
         yield* TestClock.adjust(1_000)
@@ -72,7 +72,7 @@ describe("Rpc", () => {
     const { connections, url } = yield* provider(answering(results))
     const client = yield* clientFor(url)
     yield* Effect.repeatN(twoCalls(client), 9)
-    // The next call may leave before the last answer's connection is free again.
+    // The next call may be sent before the last response's connection is free again.
     expect(connections()).toBeLessThanOrEqual(2)
   })
 

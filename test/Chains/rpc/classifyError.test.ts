@@ -3,7 +3,7 @@ import { classifyError } from "../../../src/Chains/rpc/classifyError.ts"
 
 const stateRoot = "0x669c5301b4a7abb7d1cd82d98f1c8a0d39e4dc0c3f807086c73e3172eb0c256f"
 
-/** Who says it, with which code, what it means with the limit or suggestion that it names, and the words. */
+/** The provider, the code, the meaning with the limit or suggestion that it names, and the message. */
 const texts = `
 Alchemy | -32600 | range 500 blocks | You can make eth_getLogs requests with up to a 500 block range. Based on your parameters, this block range should work: [0x123c9b2, 0x123cba5]
 Alchemy, by results | -32602 | range 2000 blocks | Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit on the response size, or you can request any block range with a cap of 10K logs in the response. Based on your parameters and the response size limit, this block range should work: [0x0, 0x133b8a]

@@ -12,7 +12,7 @@ const aggregated = (results: ReadonlyArray<{ success: boolean; returnData: Hex }
 const failure = (reason: RpcReason): CallResult =>
   Either.left(new RpcError({ host: "a", method: "eth_call", reason, detail: "as the test wants" }))
 
-/** A node that answers the call of Multicall3 with `whole`, and each of the two by itself with `single`. */
+/** A node that responds to Multicall3 with `whole`, and to each separate call with `single`. */
 const node = (whole: CallResult, single: ReadonlyArray<CallResult> = []) => {
   const asked: Array<unknown> = []
   const answer = ({ params: [call, at] }: RpcRequest): CallResult => {

@@ -14,7 +14,7 @@ const parts = async function* (text: string, size = 65_536): AsyncIterable<Uint8
 const call = (method: string, ...params: ReadonlyArray<unknown>) => ({ method, params })
 const fullBlock = boundsOfBatch([call("eth_getBlockByNumber", "0x1", true)])
 
-/** What keeps an answer from being read, by what a batch may bring. */
+/** The reason why a response is not read, by the bounds of a batch. */
 const excess = (text: string, ...calls: ReadonlyArray<ReturnType<typeof call>>) =>
   readResponse(parts(text), boundsOfBatch(calls)).then(
     () => undefined,
@@ -87,7 +87,7 @@ describe("a response body", () => {
     let timer = setImmediate(count)
     await readResponse(parts(text), fullBlock)
     clearImmediate(timer)
-    // Five chains may be at it at once.
+    // Five chains may do so concurrently.
     expect(turns).toBeGreaterThanOrEqual(Math.floor(Buffer.byteLength(text) / 16_384))
   })
 })

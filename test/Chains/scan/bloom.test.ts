@@ -7,7 +7,7 @@ import { alice, usdc } from "../around.ts"
 const topicOf = (address: string) => `0x${address.slice(2).toLowerCase().padStart(64, "0")}`
 const bob = `0x${"b0b".padStart(40, "0")}`
 
-/** A bloom of these items, by the words of the yellow paper: a number of 2,048 bits. */
+/** A bloom of these items, as defined by the yellow paper: a number of 2,048 bits. */
 const bloomOf = (...items: ReadonlyArray<string>): string => {
   let bloom = 0n
   for (const item of items) {

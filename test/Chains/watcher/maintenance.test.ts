@@ -142,7 +142,7 @@ it.scoped("after the clock was set back, a periodic task runs at once, and then 
     }
     const { mined } = yield* choring(model, noting)
     yield* mined([])
-    // Addresses that a lost copy may have handed out come last.
+    // Addresses that a lost copy may have assigned come last.
     yield* mined([])
     yield* TestClock.setTime(45 * day)
     asked.splice(0)

@@ -100,7 +100,7 @@ it.effect("a chain that could not be asked about addresses is asked again a minu
   }).pipe(Effect.scoped)
 )
 
-/** Chains that know these indexes of the wallet, what they are asked, and one of them that does not answer. */
+/** Chains that know these indexes of the wallet, what they are asked, and one of them that does not respond. */
 const knowing = (indexes: ReadonlyArray<number>, unreachable: ReadonlyArray<ChainName> = []) => {
   const used = new Set(indexes.map((index) => wallet.address(index)))
   const asked: Array<number> = []

@@ -82,7 +82,7 @@ export const addShop = (xpub: string, mode: Mode = "test") =>
 /** Where the mark of the database at `path` is. */
 export const markOf = (path: string) => markFile({ path, markFolder: `${path}.marks` })
 
-/** What should be stored of skipped addresses. */
+/** The expected rows of skipped addresses. */
 export const skipped = (from: number, to: number, of = wallet, mode: Mode = "test") =>
   Array.from({ length: to - from }, (_, i) => ({ address: of.address(from + i), mode, wallet_index: from + i }))
 
@@ -92,7 +92,7 @@ export const restore = (path: string) => {
   for (const left of ["-wal", "-shm"]) rmSync(`${path}${left}`, { force: true })
 }
 
-/** What is stored of skipped addresses, and whether each is watched. */
+/** The stored skipped addresses, and whether each is watched. */
 export const gap = Effect.gen(function* () {
   const reader = yield* Reader
   const matchSet = yield* WatchedAddresses

@@ -15,7 +15,7 @@ const base: Network = { chain: "base", mode: "test" }
 const polygon: Network = { chain: "polygon", mode: "test" }
 const hash = (n: number) => `0x${n.toString(16).padStart(64, "0")}`
 
-// No watcher runs: what the chains bring is what a test stores.
+// No watcher runs: each test stores the money of the chains.
 const app = testApp({
   chains: [testChain({ chain: "base", tokens: [usdc] }), testChain({ chain: "polygon", tokens: [usdc] })]
 })
@@ -140,7 +140,7 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
       expect(yield* found("?payment=pay_none")).toEqual([])
 
       const first = yield* mine.list("?limit=2&status=open")
-      // What is decided or comes between two pages moves no other.
+      // Exceptions that are decided or opened between two pages do not shift the others.
       yield* mine.resolve(first.body.data[0].id, { action: "refund" })
       yield* pay(one, 6n)
       const second = yield* mine.list(`?limit=2&status=open&cursor=${first.body.cursor}`)
@@ -181,7 +181,7 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
       ])
       const shown = yield* mine.show(payment.id)
       expect(shown).toMatchObject({ status: "confirmed", txHash })
-      // What is open comes first.
+      // Open ones come first.
       expect(shown.exceptions).toMatchObject([{ txHash: other }, answer.body])
       const audit = yield* rows<{ act: string; detail: string }>(
         "SELECT act, detail FROM audit WHERE account_id = ? ORDER BY sequence",
@@ -339,7 +339,7 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
         400,
         { txHash: `must be given: the transaction that paid ${payment.id} is not known` }
       ])
-      // The node of this chain is nowhere.
+      // This chain has no reachable node.
       const unproven = yield* mine.resolve(exception.id, { action: "accept", txHash: hash(1) })
       expect([unproven.status, unproven.body.error.code]).toEqual([422, "TRANSACTION_NOT_PROVEN"])
       expect(unproven.body.error.message).toContain("could not be asked")

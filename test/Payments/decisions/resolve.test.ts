@@ -342,7 +342,7 @@ test("refund: a part noted without its transaction gets it by the same decision 
   const before = (yield* refund(undefined))?.exception ?? expect.unreachable()
   const events = (yield* Reader).all("SELECT 1 FROM events WHERE kind = 'payment.exception'")
   const eventsBefore = yield* events
-  // Two parts lack theirs: which one is meant has to be said.
+  // Two parts lack theirs: the request has to name one.
   expect(yield* Effect.flip(refund(undefined, hash("d")))).toMatchObject({
     field: "amount",
     message: expect.stringContaining("2 parts")

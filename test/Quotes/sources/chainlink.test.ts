@@ -14,7 +14,7 @@ const feed = "0x00000000000000000000000000000000000000fe"
 const uptime = "0x00000000000000000000000000000000000000af"
 const now = 1_000_000
 
-/** What a node says of the feed, and of the chain's sequencer. */
+/** A node's response about the feed, and about the chain's sequencer. */
 interface Says {
   /** USD. */
   readonly price: bigint
@@ -45,7 +45,7 @@ const node = (says: Says, index: number) =>
     })
   )
 
-/** The price of ETH by these nodes, or why there is none. */
+/** The price of ETH according to these nodes, or the reason for none. */
 const priceBy = (first: Says, ...others: ReadonlyArray<Says>) => {
   const { providers } = someProviders(node(first, 0), ...others.map((one, i) => node(one, i + 1)))
   const feeds = {

@@ -48,7 +48,7 @@ it.scoped("a range is ordered in parts, oldest first, and what is outside stays 
   })
 )
 
-it.scoped("new events and retries go before a long range, and that goes out all the same", () =>
+it.scoped("new events and retries go before a long range, and that goes out nevertheless", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const count = 60

@@ -32,7 +32,7 @@ const passesText = (url: string) => Effect.map(TargetGuard, (guard) => Either.is
 
 const notPublic = "target is not a public address"
 
-// The property below judges every block in every spelling of its addresses; here is what a URL can hold besides.
+// The property below judges every block in every spelling of its addresses; here is what else a URL can hold.
 it.effect.each<[string, string]>([
   ["full-width digits", "https://１２７．０．０．１/"],
   ["circled digits", "https://①②⑦.0.0.1/"],

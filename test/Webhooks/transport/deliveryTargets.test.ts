@@ -41,7 +41,7 @@ it.each([
 ])("an own URL that is an endpoint's, %s, gets each event once, with the endpoint's secret", (_, url) => {
   const once = [{ endpoint: a.id, url: a.url, isOwnUrl: true, lane: a.id }]
   expect(targetsOf(merchant, [a, b], "payment.confirmed", url)).toEqual(once)
-  // Not subscribed to, and owed all the same.
+  // Not subscribed to, but still owed.
   expect(targetsOf(merchant, [a, b], "payment.created", url)).toEqual(once)
 })
 

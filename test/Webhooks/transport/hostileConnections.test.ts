@@ -16,7 +16,7 @@ const againstTcp = (accept: (socket: Socket) => void) =>
     const left = yield* Deferred.make<void>()
     const server = createServer((socket) => {
       sockets.add(socket.on("error", () => undefined))
-      // An end is heard of only by who reads.
+      // Only a reader notices the end.
       socket.resume().once("close", () => Deferred.unsafeDone(left, Effect.void))
       Deferred.unsafeDone(dialled, Effect.void)
       accept(socket)

@@ -9,7 +9,7 @@ import { anything, mutated } from "./mutations.ts"
 import { garbled, oversized } from "./texts.ts"
 import { fault, type Manner, type Pause, properly, send } from "./wire.ts"
 
-/** What an answer is like, and how often of a hundred. */
+/** The kinds of responses, and their share in percent. */
 const kinds = { value: 34, lie: 16, envelope: 14, text: 10, fault: 12, size: 10, nothing: 4 } as const
 export type Kind = keyof typeof kinds
 
@@ -27,7 +27,7 @@ const targets = [
 ]
 const patience = 4
 
-/** What a true node answers, as JSON-RPC has it. */
+/** The JSON-RPC response of an honest node. */
 export const truthOf = (node: RpcClient, calls: ReadonlyArray<Asked>): ReadonlyArray<Answered> =>
   Effect.runSync(node.sendEach(calls)).map((reply, i) => {
     const envelope = { jsonrpc: "2.0", id: calls[i]?.id }
@@ -36,7 +36,7 @@ export const truthOf = (node: RpcClient, calls: ReadonlyArray<Asked>): ReadonlyA
       : { ...envelope, error: { code: -32_000, message: reply.left.detail } }
   })
 
-/** A provider that makes its answers out of true ones, or of nothing. What it answers is its dice's doing alone. */
+/** A provider that derives its responses from true ones, or invents them. They depend only on its dice. */
 export class Hostile {
   /** It tells the truth. */
   isQuiet = false

@@ -6,7 +6,7 @@ import { makeClient, type RpcClient, type RpcRequest } from "../../../src/Chains
 import type { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
 import type { Pause } from "./wire.ts"
 
-/** As long as the client waits for an answer, in milliseconds: what it sleeps else is its own pace. */
+/** The client's wait for a response, in milliseconds: its other sleeps are from its rate limiter. */
 const deadline = 5_000
 /** In which what was written has reached the client. */
 const turns = 3
@@ -41,7 +41,7 @@ export class Line {
   failure: { readonly error: RpcError; readonly calls: ReadonlyArray<RpcRequest> } | undefined
 
   listen(): Promise<void> {
-    // Heads that are no HTTP are this server's own doing.
+    // Heads that are not HTTP come from this server.
     this.#server.on("clientError", (_, socket) => socket.destroy())
     return new Promise((resolve) => this.#server.listen(0, "127.0.0.1", resolve))
   }

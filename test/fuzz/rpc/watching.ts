@@ -44,7 +44,7 @@ class HostilePlace extends Place {
   }
 }
 
-/** What came of one life of the watcher. */
+/** The outcome of one life of the watcher. */
 export interface Played {
   /** What went wrong, if anything did. */
   readonly fault: string | undefined
@@ -62,7 +62,7 @@ const createPayments = async (world: World, { chain, coin, tokens }: ChainPlan) 
   const orders = [
     [token, 25_000_000n],
     coin === "ETH" ? (["ETH", 7_000_000_000_000_000n] as const) : ([token, 31_000_000n] as const),
-    // No one pays it.
+    // It is not paid.
     [token, 99_000_000n]
   ] as const
   for (const [currency, amount] of orders) await world.create({ amount, currency, chain, expiresIn })
@@ -101,8 +101,8 @@ const tellStory = (world: World, place: Place, dice: Dice) => {
 }
 
 /**
- * What came is confirmed with what came, and what no one sent is not. Gives how many payments wait for a person, who have
- * all their money: a balance that was too low, while no one else could be asked, has split it into amounts that no
+ * Paid payments are confirmed with their money, and unpaid ones are not. Returns how many payments wait for a person, and
+ * have all their money: a balance that was too low, while no one else could be asked, has split it into amounts that no
  * transaction has.
  *
  * No one is asked about dust: one provider's word for it is what a payment without any other money ends with.

@@ -73,7 +73,7 @@ export const lists: ReadonlyArray<Case<Shop>> = [
   ),
   states(
     ["4.4 status", '3 "The list filter status"'],
-    "pending, confirmed, expired or failed, each without the others; decided: detecting besides, and nothing else",
+    "pending, confirmed, expired or failed, each without the others; decided: detecting too, and nothing else",
     Effect.gen(function* () {
       const { ask, chain, daemon, over, paid } = yield* Shop
       const ended = yield* over
