@@ -158,7 +158,7 @@ describe("the documentation", () => {
     }).pipe(Effect.provide(FiveChains.layer))
   )
 
-  it.scopedLive("its commands for exceptions work unchanged: what came is found, and noted as sent back", () =>
+  it.scopedLive("its commands for exceptions work unchanged: the money is found, and recorded as sent back", () =>
     Effect.gen(function* () {
       const chain = yield* localChain("polygon")
       const daemon = yield* serve(yield* makeHome({ chains: new Map([["polygon", chain]]) }))
@@ -329,7 +329,7 @@ describe("the documentation", () => {
     }
   )
 
-  it("README is a front page, no page is long, and no heading is there twice", () => {
+  it("README is a front page, no page is long, and no heading occurs twice", () => {
     const lines = (file: string) => textOf(file).split("\n").length - 1
     expect(lines("README.md")).toBeLessThanOrEqual(150)
     expect(docs.filter((file) => lines(`docs/${file}`) > 250)).toEqual([])
@@ -345,7 +345,7 @@ describe("the documentation", () => {
     expect(headings.filter((heading, i) => headings.indexOf(heading) < i)).toEqual([])
   })
 
-  it("every page is in the index, and every link leads to a file and a heading that are there", () => {
+  it("every page is in the index, and every link leads to an existing file and heading", () => {
     const anchors = new Map(
       files.map((file) => [
         file,

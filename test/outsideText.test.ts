@@ -61,7 +61,7 @@ import { ResponseReader } from "../src/Webhooks/transport/ResponseReader.ts"
 import { root } from "./lib/tilld.ts"
 import { harmlessText, type NamedText, type Shape, worstBodies, worstTexts } from "./lib/worstTexts.ts"
 
-// Every parser of text from outside, with 64 KiB of what is worst for it. Regular expressions have a check of their own,
+// Every parser of external text, with 64 KiB of its worst input. Regular expressions have a check of their own,
 // in regexSafety.test.ts. The configuration and the arguments of commands are the operator's own.
 
 const KiB = 1024
@@ -437,7 +437,7 @@ const faultsOf = async ([name, parse]: Parser, texts: (length: number) => Readon
   const harmless = await bestOf(async () => [lookAt(plain), await parse(plain)])
   const faults: Array<string> = []
   for (const [i, [what, text]] of texts(long).entries()) {
-    // Vitest hears of a worker's life in a turn of the event loop only.
+    // Vitest notices a worker only in a turn of the event loop.
     await eventLoopTurn()
     const measure = () => fault(parse, (length) => (length === long ? text : (texts(length)[i]?.[1] ?? "")), harmless)
     // A busy machine has bad moments of its own; what is not linear is found again.

@@ -4,7 +4,7 @@ import { type ClientOptions, createClient } from "../../src/client/index.ts"
 const apiKey = `svc_test_${"k".repeat(49)}`
 const order = { merchantRef: "order-1", amount: "25000000", currency: "ETH", chain: "base" } as const
 
-describe("a client is not made", () => {
+describe("a client is not created", () => {
   it.each<readonly [Partial<ClientOptions>, string]>([
     [{ baseUrl: "pay.example.com" }, "baseUrl must be an absolute http or https URL"],
     [{ baseUrl: "ftp://pay.example.com" }, "baseUrl must be an absolute http or https URL"],
@@ -16,7 +16,7 @@ describe("a client is not made", () => {
     [{ timeoutMs: Number.POSITIVE_INFINITY }, "timeoutMs must be above 0"],
     [{ maxRetries: -1 }, "maxRetries must be an integer from 0 on"],
     [{ maxRetries: Number.NaN }, "maxRetries must be an integer from 0 on"]
-  ])("of %j", (wrong, message) => {
+  ])("with %j", (wrong, message) => {
     const make = () => createClient({ baseUrl: "https://pay.example.com", apiKey, ...wrong })
     expect(make).toThrow(TypeError)
     expect(make).toThrow(message)
@@ -24,7 +24,7 @@ describe("a client is not made", () => {
   })
 
   it.each(["", " a", "a ", "é", "a\nb", "x".repeat(256)])(
-    "nor is a payment with the idempotency key %j",
+    "a payment is not created with the idempotency key %j",
     async (key) => {
       const fetch = async () => expect.fail("it was sent")
       const tilld = createClient({ baseUrl: "https://pay.example.com", apiKey, fetch })

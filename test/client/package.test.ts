@@ -97,7 +97,7 @@ liveSuite(Program.layer, "tilld/client as it is shipped", (test, it) => {
   it.scoped.each([
     ["the DOM's types alone", ["--lib", "ES2022,DOM,DOM.AsyncIterable"]],
     ["Node's types alone", ["--lib", "ES2022", "--types", "node", "--typeRoots", join(root, "node_modules/@types")]]
-  ] as const)("has types that are all there, with %s", ([, types]) =>
+  ] as const)("has complete types, with %s", ([, types]) =>
     Effect.gen(function* () {
       const cwd = yield* Program
       writeFileSync(join(cwd, "main.mts"), source)

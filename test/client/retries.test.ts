@@ -72,7 +72,7 @@ liveSuite(testApp(), "a retry at a server", (test) => {
       ({ data }) => data
     )
 
-  test("gets the payment that was made before the connection was reset, and it was made once", function* () {
+  test("gets the payment that was created before the connection was reset, only once", function* () {
     const { front, tilld } = yield* behindFront
     const before = (yield* payments(tilld)).length
     front.expect("reset after", "reset after")
@@ -86,7 +86,7 @@ liveSuite(testApp(), "a retry at a server", (test) => {
     expect(others.length).toBe(before)
   })
 
-  test("makes what the reset kept from being made", function* () {
+  test("creates the payment that a reset prevented", function* () {
     const { front, tilld, waits } = yield* behindFront
     front.expect("reset before", { status: 502, body: "<html>Bad Gateway</html>" })
     const payment = yield* Effect.promise(() => tilld.payments.create({ ...order, merchantRef: "order-2" }))
@@ -237,7 +237,7 @@ describe("a request", () => {
   })
 })
 
-describe("an answer that is not one of tilld", () => {
+describe("a response that is not from tilld", () => {
   it.scopedLive.each<readonly [Fate, string]>([
     [
       { status: 200, headers: { "content-type": "text/html" }, body: "<html>Welcome</html>" },

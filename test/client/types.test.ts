@@ -56,7 +56,7 @@ type Answer<Name extends string> = HttpApiEndpoint.HttpApiEndpoint.SuccessWithNa
 /** Where the schemas say string or unknown, and the payment that they are made of says more. */
 type Wide = "chain" | "currency" | "metadata"
 
-it("what is sent is what the schemas take", () => {
+it("requests have the types that the schemas accept", () => {
   expectTypeOf<Omit<CreatePayment, "metadata">>().toEqualTypeOf<
     Lenient<Omit<typeof Payments.CreatePaymentBody.Encoded, "metadata">>
   >()
@@ -76,7 +76,7 @@ it("what is sent is what the schemas take", () => {
   expectTypeOf<Pick<ListPayments, Times>>().toEqualTypeOf<Lenient<Pick<ListedBy["Encoded"], Times>>>()
 })
 
-it("what is answered is what the schemas give", () => {
+it("responses have the types of the schemas", () => {
   expectTypeOf<Omit<Payment, Wide>>().toEqualTypeOf<Omit<typeof Domain.PaymentObject.Encoded, Wide>>()
   expectTypeOf<keyof Payment>().toEqualTypeOf<keyof typeof Domain.PaymentObject.Encoded>()
   expectTypeOf<Pick<Payment, "chain" | "currency">>().toEqualTypeOf<Pick<Domain.Payment, "chain" | "currency">>()

@@ -26,7 +26,7 @@ const other = "whsec_another-secret-of-the-shop"
 const sign = (text: string) => createHmac("sha256", secret).update(text).digest("hex")
 
 describe("verifyWebhook", () => {
-  it.each(vectors.filter(({ valid }) => valid))("takes $name", async ({ body, secret, signature }) => {
+  it.each(vectors.filter(({ valid }) => valid))("accepts $name", async ({ body, secret, signature }) => {
     const event = JSON.parse(body)
     expect(await verifyWebhook(body, signature, secret)).toEqual(event)
     expect(await verifyWebhook(Buffer.from(body), signature, [secret])).toEqual(event)

@@ -7,7 +7,7 @@ import { liveTest } from "../lib/scopedTest.ts"
 import { installation } from "./installation.ts"
 
 liveTest(
-  "a test message arrives signed with the secret that is printed, and the list tells what is wrong",
+  "a test message arrives signed with the secret that is printed, and the list shows what is wrong",
   function* () {
     const { folder, tilld } = yield* installation
     const caFile = join(folder, "ca.pem")

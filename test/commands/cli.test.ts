@@ -15,7 +15,7 @@ const furnished = Effect.tap(installation, ({ tilld }) =>
   tilld(["keys", "create", "--mode", "test", "--name", "first"])
 )
 
-liveTest("a key is made, listed and revoked", function* () {
+liveTest("a key is created, listed and revoked", function* () {
   const { tilld } = yield* furnished
   const create = ["keys", "create", "--mode", "test", "--name", "shop"]
   const made = yield* tilld([...create, "--permissions", "payments:read", "--json"])
@@ -50,7 +50,7 @@ liveTest("a key is made, listed and revoked", function* () {
   expect(unknown).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("key_none") })
 })
 
-liveTest("a database is where the configuration says, from whatever folder it is named", function* () {
+liveTest("the path of the database is relative to the configuration, whatever the working folder", function* () {
   const { database, folder, tilld } = yield* installation
   const elsewhere = join(folder, "elsewhere")
   mkdirSync(elsewhere)
@@ -71,7 +71,7 @@ liveTest("a database is where the configuration says, from whatever folder it is
   expect(existsSync(join(elsewhere, "own.db"))).toBe(true)
 })
 
-liveTest("a command that needs a database makes none", function* () {
+liveTest("a command that needs a database does not create one", function* () {
   const { database, folder, tilld } = yield* installation
   const commands: ReadonlyArray<ReadonlyArray<string>> = [
     ["payments", "list"],
@@ -93,7 +93,7 @@ liveTest("a command that needs a database makes none", function* () {
   expect(readdirSync(folder, { recursive: true })).toEqual(["data", "tilld.toml"])
 })
 
-liveTest("an account with a wallet of its own, by standard input", function* () {
+liveTest("an account gets its own wallet, by standard input", function* () {
   const { tilld } = yield* furnished
   const own = yield* tilld(["accounts", "create", "--name", "Shop", "--live-xpub", "-", "--json"], {}, `${liveXpub}\n`)
   expect(own).toMatchObject({ code: 0, stderr: "" })
@@ -110,7 +110,7 @@ liveTest("an account with a wallet of its own, by standard input", function* () 
   expect(JSON.parse(secret.stdout)).toEqual({ secret: expect.stringMatching(/^whsec_/) })
 })
 
-liveTest("an account's quota and limits are changed, each alone, and given back to the configuration", function* () {
+liveTest("an account's quota and limits are changed, each alone, and reset to the configuration", function* () {
   const { tilld } = yield* furnished
   const changed = (...options: ReadonlyArray<string>) =>
     Effect.map(tilld(["accounts", "change", "default", "--json", ...options]), ({ code, stderr, stdout }) => {
@@ -251,7 +251,7 @@ liveTest("bad usage is reported on standard error, with exit code 2", function* 
   }
 })
 
-liveTest("help and version go to standard output, plainly where no terminal is", function* () {
+liveTest("help and version go to standard output, without colours where there is no terminal", function* () {
   const { tilld } = yield* installation
   const help = yield* tilld(["keys", "create", "--help"])
   expect(help).toMatchObject({ code: 0, stderr: "" })
@@ -262,7 +262,7 @@ liveTest("help and version go to standard output, plainly where no terminal is",
   expect((yield* tilld(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\s*$/)
 })
 
-liveTest("an installation that is in use is left alone, with exit code 2", function* () {
+liveTest("an installation in use is left alone, with exit code 2", function* () {
   const { database, tilld } = yield* installation
   yield* acquire(database, "serve")
   const refused = yield* tilld(["keys", "list", "--json"])

@@ -6,7 +6,7 @@ import { liveTest } from "../lib/scopedTest.ts"
 import { testXpub } from "../lib/settings.ts"
 import { installation } from "./installation.ts"
 
-liveTest("a missing folder of the database is the first thing that is said, and nothing makes it", function* () {
+liveTest("a missing folder of the database is reported first, and not created", function* () {
   const { database, tilld } = yield* installation
   const folder = dirname(database)
   rmSync(folder, { recursive: true })
@@ -27,7 +27,7 @@ liveTest("a missing folder of the database is the first thing that is said, and 
   expect(existsSync(folder)).toBe(false)
 })
 
-liveTest("another database that has handed out the wallet's addresses is named before the start", function* () {
+liveTest("another database that has assigned the wallet's addresses is named before the start", function* () {
   const { folder, tilld } = yield* installation
   const marks = join(folder, "marks")
   const env = { TILLD_DATABASE__MARK_FOLDER: marks }

@@ -276,7 +276,7 @@ liveTest("payments cancel: a pending payment expires, the same again, and no oth
   }
 })
 
-liveTest("what cannot be decided ends with its reason", function* () {
+liveTest("a decision that is not possible ends with its reason", function* () {
   const { tilld } = yield* withRows
   const hash = `0x${"1".repeat(64)}`
   for (const [code, reason, ...args] of [

@@ -26,7 +26,7 @@ liveTest("tilld login: prints a one-time link without a daemon, which is in the 
   for (const { url } of [JSON.parse(json.stdout)]) expect(JSON.stringify(acts)).not.toContain(url.slice(-43))
 })
 
-liveTest("tilld login: refuses a role that does not fit the account, and an account that there is not", function* () {
+liveTest("tilld login: refuses a role that does not fit the account, and an unknown account", function* () {
   const { tilld } = yield* installation
   yield* tilld(["keys", "create", "--mode", "test", "--name", "till"])
   expect(yield* tilld(["login", "--role", "admin"])).toMatchObject({

@@ -4,7 +4,7 @@ import { expect } from "@effect/vitest"
 import { liveTest } from "../lib/scopedTest.ts"
 import { installation } from "./installation.ts"
 
-liveTest("an account's checkout is shown, changed in part, and given back its plain look", function* () {
+liveTest("an account's checkout is shown, changed in part, and reset to its defaults", function* () {
   const { folder, tilld } = yield* installation
   expect(yield* tilld(["keys", "create", "--mode", "test", "--name", "shop"])).toMatchObject({ code: 0 })
   const shop = (...options: ReadonlyArray<string>) => tilld(["accounts", "shop", "--json", ...options])

@@ -78,7 +78,7 @@ describe("the operator's listener", () => {
     })
   )
 
-  it.scopedLive("is not there unless it is asked for", () =>
+  it.scopedLive("does not exist unless it is configured", () =>
     Effect.gen(function* () {
       const chain = yield* localChain("base")
       const daemon = yield* serve(yield* makeHome({ chains: new Map([["base", chain]]) }))

@@ -80,7 +80,7 @@ liveSuite(Layer.provideMerge(Chromium.layer, Shop.layer), "a payer at the checko
     expect(strayed).toEqual([])
   })
 
-  test("who has sent a part is asked for the rest, keeps place and choice, and tops it up", function* () {
+  test("a payer who has sent a part is asked for the rest, keeps place and choice, and tops it up", function* () {
     const { chain, daemon, open, payment } = yield* checkout()
     const page = yield* open
     yield* Effect.promise(async () => {
@@ -139,7 +139,7 @@ liveSuite(Layer.provideMerge(Chromium.layer, Shop.layer), "a payer at the checko
   })
 
   // Last: it sets the chain's clock ahead.
-  test("sees it expire, and fail with what came of it, by the chain's clock", function* () {
+  test("sees it expire, and fail with the reason, by the chain's clock", function* () {
     const [nothing, tooLittle] = [yield* checkout(), yield* checkout()]
     const { chain, payment } = tooLittle
     const pages = [yield* nothing.open, yield* tooLittle.open] as const

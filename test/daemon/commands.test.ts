@@ -60,7 +60,7 @@ const listWith = (key: string) =>
   )
 
 layer(Shop.layer, { excludeTestServices: true })("beside a running daemon", (it) => {
-  it.scoped("a key that is made works at once, and is dead when its revocation returns", () =>
+  it.scoped("a new key works at once, and is invalid when its revocation returns", () =>
     Effect.gen(function* () {
       const made = yield* json<Key>("keys", "create", "--mode", "test", "--name", "till")
       expect(made).toMatchObject({ mode: "test", account: "default", permissions })
@@ -73,7 +73,7 @@ layer(Shop.layer, { excludeTestServices: true })("beside a running daemon", (it)
     })
   )
 
-  it.scoped("a key that is rolled or changed is so when the command returns", () =>
+  it.scoped("a key is rolled or changed when the command returns", () =>
     Effect.gen(function* () {
       const made = yield* json<Key>("keys", "create", "--mode", "test", "--name", "till", "--per-minute", "7")
       expect(yield* listWith(made.key)).toMatchObject({ status: 200, limit: "7" })
@@ -105,7 +105,7 @@ layer(Shop.layer, { excludeTestServices: true })("beside a running daemon", (it)
     })
   )
 
-  it.scoped("keys list shows every key, dead ones too, and never the key itself", () =>
+  it.scoped("keys list shows every key, invalid ones too, and never the key itself", () =>
     Effect.gen(function* () {
       const made = yield* json<Key>("keys", "create", "--mode", "test", "--name", "listed", "--expires", "90d")
       yield* json("keys", "revoke", made.id)
@@ -149,7 +149,7 @@ layer(Shop.layer, { excludeTestServices: true })("beside a running daemon", (it)
     })
   )
 
-  it.scoped("payments show tells a payment's whole story", () =>
+  it.scoped("payments show prints a payment's whole history", () =>
     Effect.gen(function* () {
       const { hookUrl, paid } = yield* Shop
       const story = yield* json("payments", "show", paid.id)

@@ -143,7 +143,7 @@ describe("a daemon that is killed", () => {
     })
   )
 
-  it.scopedLive("while payments are made has every one that it acknowledged, and gives no address twice", () =>
+  it.scopedLive("while payments are created keeps every acknowledged one, and assigns no address twice", () =>
     Effect.gen(function* () {
       const { create, daemon, home } = yield* shop
       const acknowledged: Array<PaymentObject> = []

@@ -12,7 +12,7 @@ const shop = Effect.gen(function* () {
 
 const byText = (a: string, b: string) => (a < b ? -1 : 1)
 
-it.scopedLive("200 payments made at once get 200 addresses: the wallet's first 200, and none twice", () =>
+it.scopedLive("200 concurrent payments get 200 addresses: the wallet's first 200, and none twice", () =>
   Effect.gen(function* () {
     const daemon = yield* shop
     const payments = yield* Effect.replicateEffect(daemon.create(order), 200, { concurrency: "unbounded" })

@@ -125,30 +125,32 @@ describe("a payment that is paid", () => {
   )
 })
 
-it.scopedLive("a payment keeps the grace and the tolerance that it was made with, whatever the next start says", () =>
-  Effect.gen(function* () {
-    const chain = yield* localChain("ethereum")
-    const inbox = yield* makeInbox()
-    const home = yield* makeHome({ chains: new Map([["ethereum", chain]]), caFile: inbox.caFile })
-    const strict = readFileSync(home.config, "utf8")
-    const lenient = 'settle_grace = "2 minutes"\ntolerance_bps = 500'
-    writeFileSync(home.config, strict.replace('settle_grace = "0 seconds"', lenient))
-    const webhookUrl = inbox.url + path
-    const order: Order = { chain: "ethereum", currency: "USDC", amount: "1000", expiresIn: 60, webhookUrl }
-    const first = yield* serve(home)
-    const lenientPayment = yield* first.create(order)
-    yield* first.end("SIGTERM")
+it.scopedLive(
+  "a payment keeps the grace and the tolerance that it was created with, whatever the next start configures",
+  () =>
+    Effect.gen(function* () {
+      const chain = yield* localChain("ethereum")
+      const inbox = yield* makeInbox()
+      const home = yield* makeHome({ chains: new Map([["ethereum", chain]]), caFile: inbox.caFile })
+      const strict = readFileSync(home.config, "utf8")
+      const lenient = 'settle_grace = "2 minutes"\ntolerance_bps = 500'
+      writeFileSync(home.config, strict.replace('settle_grace = "0 seconds"', lenient))
+      const webhookUrl = inbox.url + path
+      const order: Order = { chain: "ethereum", currency: "USDC", amount: "1000", expiresIn: 60, webhookUrl }
+      const first = yield* serve(home)
+      const lenientPayment = yield* first.create(order)
+      yield* first.end("SIGTERM")
 
-    writeFileSync(home.config, strict)
-    const daemon = yield* serve(home)
-    const strictPayment = yield* daemon.create(order)
-    for (const payment of [lenientPayment, strictPayment]) yield* pay(chain, { ...payment, amount: "950" })
-    yield* mineAt(chain, over(strictPayment), confirmations)
-    yield* inbox.take(path, lenientPayment, "payment.created", "payment.detecting", "payment.confirmed")
-    const kinds = ["payment.created", "payment.expired"] as const
-    const [, expired] = yield* inbox.take(path, strictPayment, ...kinds)
-    expect(expired?.event.data.exceptions).toMatchObject([{ kind: "late", amount: "950" }])
-  })
+      writeFileSync(home.config, strict)
+      const daemon = yield* serve(home)
+      const strictPayment = yield* daemon.create(order)
+      for (const payment of [lenientPayment, strictPayment]) yield* pay(chain, { ...payment, amount: "950" })
+      yield* mineAt(chain, over(strictPayment), confirmations)
+      yield* inbox.take(path, lenientPayment, "payment.created", "payment.detecting", "payment.confirmed")
+      const kinds = ["payment.created", "payment.expired"] as const
+      const [, expired] = yield* inbox.take(path, strictPayment, ...kinds)
+      expect(expired?.event.data.exceptions).toMatchObject([{ kind: "late", amount: "950" }])
+    })
 )
 
 it.scopedLive("an address that had money before is not assigned, and the log says so", () =>

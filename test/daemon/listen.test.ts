@@ -133,7 +133,7 @@ describe("tilld listen", () => {
     })
   )
 
-  it.scopedLive("goes on where it was when the connection comes back, and in another session", () =>
+  it.scopedLive("continues at its position when the connection comes back, and in another session", () =>
     Effect.gen(function* () {
       const { daemon, home } = yield* shop
       const way = yield* wayTo(daemon.url)
@@ -186,13 +186,13 @@ describe("tilld listen", () => {
       expect(JSON.parse((yield* up.next).body).data.id).toBe(id)
       const { stderr, stdout } = yield* picky.end("SIGINT")
       expect(stdout.trim().split("\n")).toHaveLength(1)
-      // What it left out it has seen nevertheless.
+      // It has also seen the events that it left out.
       const { id: event } = yield* failing.eventOf(id)
       expect(stderr).toContain(`--after ${event}`)
     })
   )
 
-  it.scopedLive("says when events were forgotten behind the one that it should go on behind", () =>
+  it.scopedLive("says when events after its position were deleted", () =>
     Effect.gen(function* () {
       const { daemon } = yield* shop
       const { url } = yield* developer(200)
@@ -204,7 +204,7 @@ describe("tilld listen", () => {
     })
   )
 
-  it.scopedLive("says where to go on also when it ends because the server refuses", () =>
+  it.scopedLive("says where to continue also when it ends because the server refuses", () =>
     Effect.gen(function* () {
       const event = `evt_${"x".repeat(22)}`
       let asked = 0

@@ -124,7 +124,7 @@ describe("metrics", () => {
     })
   )
 
-  it.scopedLive("show a backlog where a receiver hangs, and whose it is", () =>
+  it.scopedLive("show a backlog where a receiver hangs, and its receiver", () =>
     Effect.gen(function* () {
       const { daemon, endpoint, inbox, until } = yield* shop
       const [hanging, answering] = [yield* endpoint("/hangs"), yield* endpoint("/answers")]
@@ -187,7 +187,7 @@ describe("metrics", () => {
     })
   )
 
-  it.scopedLive("count requests that were too many", () =>
+  it.scopedLive("count requests beyond a limit", () =>
     Effect.gen(function* () {
       const chain = yield* localChain("base")
       const home = yield* makeHome({ chains: new Map([["base", chain]]) })
@@ -222,7 +222,7 @@ describe("docs/monitoring.md", () => {
     [...section.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, "gm"))].map(([, code = ""]) => code)
 
   it.scopedLive(
-    "its section turns metrics on, its command reads them, its table, the rules and the dashboard name those that there are",
+    "its section turns metrics on, its command reads them, its table, the rules and the dashboard name existing ones",
     () =>
       Effect.gen(function* () {
         const [toml = ""] = block("toml")

@@ -24,7 +24,7 @@ const browse = <A>(work: () => Promise<A>) => Effect.promise(work)
 const open = (page: Page, section: string) =>
   browse(() => page.getByRole("navigation", { name: "Sections" }).getByRole("link", { name: section }).click())
 
-it.scopedLive("someone signs in, makes a key, and mends a receiver that fails", () =>
+it.scopedLive("a person signs in, creates a key, and repairs a failing receiver", () =>
   Effect.gen(function* () {
     const inbox = yield* makeInbox({
       behaviour: ({ path }) => (path === "/broken" ? { status: 500, body: "the shelf is <b>full</b>" } : 204)

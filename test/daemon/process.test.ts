@@ -107,7 +107,7 @@ it.scopedLive(
 )
 
 describe("a daemon that cannot start", () => {
-  it.scopedLive("since another works on its database names that process, and starts when it has ended", () =>
+  it.scopedLive("because another works on its database names that process, and starts when it has ended", () =>
     Effect.gen(function* () {
       const { daemon, home } = yield* shop
       const second = yield* startTilld(["serve", "--config", home.config])
@@ -173,35 +173,33 @@ it.scopedLive("a defect ends the process with exit code 1, so that systemd start
   })
 )
 
-it.scopedLive(
-  "a chain that dies is named in /readyz, with the reason for the operator alone, and holds up no other",
-  () =>
-    Effect.gen(function* () {
-      const dying = yield* localChain("polygon")
-      const chain = yield* localChain("base")
-      const inbox = yield* makeInbox()
-      const chains = new Map([
-        ["polygon", dying],
-        ["base", chain]
-      ] as const)
-      const home = yield* makeHome({ chains, caFile: inbox.caFile })
-      const daemon = yield* serve(home, undefined, { TILLD_ADMIN__PORT: "0" })
-      const admin = yield* adminOf(daemon)
-      const payment = yield* daemon.create({ ...order, webhookUrl: inbox.url + path })
-      // A chain on which someone may pay is looked at all the time.
-      yield* daemon.create({ ...order, chain: "polygon", currency: "USDC", merchantRef: "on the dying chain" })
-      process.kill(dying.pid, "SIGKILL")
-      yield* daemon.logged("the chain cannot be read", { chain: "polygon" })
-      yield* pay(chain, payment)
-      yield* chain.mine(confirmations)
-      yield* inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed")
-      const { body } = yield* admin("GET", "/readyz")
-      expect(body.chains).toContainEqual(
-        expect.objectContaining({ chain: "polygon", reason: expect.stringContaining("unreachable") })
-      )
-      expect(body.chains).toContainEqual(expect.objectContaining({ chain: "base", ready: true, lagBlocks: 0 }))
-      const readyz = yield* daemon.call<{ readonly chains: ReadonlyArray<unknown> }>("GET", "/readyz")
-      expect(readyz.body.chains).toContainEqual({ chain: "polygon", mode: "test", ready: expect.any(Boolean) })
-      expect(readyz.body.chains).toContainEqual({ chain: "base", mode: "test", ready: true })
-    })
+it.scopedLive("a chain that dies is named in /readyz, with the reason only for the operator, and delays no other", () =>
+  Effect.gen(function* () {
+    const dying = yield* localChain("polygon")
+    const chain = yield* localChain("base")
+    const inbox = yield* makeInbox()
+    const chains = new Map([
+      ["polygon", dying],
+      ["base", chain]
+    ] as const)
+    const home = yield* makeHome({ chains, caFile: inbox.caFile })
+    const daemon = yield* serve(home, undefined, { TILLD_ADMIN__PORT: "0" })
+    const admin = yield* adminOf(daemon)
+    const payment = yield* daemon.create({ ...order, webhookUrl: inbox.url + path })
+    // A chain on which someone may pay is looked at all the time.
+    yield* daemon.create({ ...order, chain: "polygon", currency: "USDC", merchantRef: "on the dying chain" })
+    process.kill(dying.pid, "SIGKILL")
+    yield* daemon.logged("the chain cannot be read", { chain: "polygon" })
+    yield* pay(chain, payment)
+    yield* chain.mine(confirmations)
+    yield* inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed")
+    const { body } = yield* admin("GET", "/readyz")
+    expect(body.chains).toContainEqual(
+      expect.objectContaining({ chain: "polygon", reason: expect.stringContaining("unreachable") })
+    )
+    expect(body.chains).toContainEqual(expect.objectContaining({ chain: "base", ready: true, lagBlocks: 0 }))
+    const readyz = yield* daemon.call<{ readonly chains: ReadonlyArray<unknown> }>("GET", "/readyz")
+    expect(readyz.body.chains).toContainEqual({ chain: "polygon", mode: "test", ready: expect.any(Boolean) })
+    expect(readyz.body.chains).toContainEqual({ chain: "base", mode: "test", ready: true })
+  })
 )

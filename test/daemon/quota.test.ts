@@ -9,7 +9,7 @@ import { tilld } from "../lib/tilld.ts"
 /** The least that may be configured. */
 const quota = 1_000_000
 
-it.scopedLive("an account that has almost stored what it may is named wherever the operator looks", () =>
+it.scopedLive("an account that has almost reached its quota is named wherever the operator looks", () =>
   Effect.gen(function* () {
     const chain = yield* localChain("base")
     const home = yield* makeHome({ chains: new Map([["base", chain]]) })

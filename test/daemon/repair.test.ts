@@ -35,7 +35,7 @@ interface Rescanned {
   readonly added: number
 }
 
-/** A payment whose transfer the daemon has read past, since its node kept the logs to itself; it is in block `number`. */
+/** A payment whose transfer the daemon has missed, since its node withheld the logs; it is in block `number`. */
 const missedPayment = Effect.gen(function* () {
   const world = yield* shop
   const { chain, create, daemon, proxy } = world
@@ -58,7 +58,7 @@ const ledger = (world: Pick<Effect.Effect.Success<typeof shop>, "home">) =>
   rows(world.home, "SELECT * FROM receipts ORDER BY block_number, address, position")
 
 describe("rescan", () => {
-  it.scopedLive("finds what was read past, and then nothing more", () =>
+  it.scopedLive("finds missed transfers, and then nothing more", () =>
     Effect.gen(function* () {
       const world = yield* missedPayment
       const { chain, command, daemon, hash, inbox, json, number, payment } = world
@@ -122,7 +122,7 @@ describe("rescan", () => {
 })
 
 describe("claim", () => {
-  it.scopedLive("counts a transaction that was read past, once", () =>
+  it.scopedLive("counts a missed transaction once", () =>
     Effect.gen(function* () {
       const world = yield* missedPayment
       const { chain, hash, inbox, json, number, payment } = world
@@ -182,7 +182,7 @@ describe("claim", () => {
     })
   )
 
-  it.scopedLive("tells why a transaction credits nothing", () =>
+  it.scopedLive("says why a transaction credits nothing", () =>
     Effect.gen(function* () {
       const { chain, command, create, daemon, home } = yield* shop
       const { address } = yield* create()

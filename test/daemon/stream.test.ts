@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { type Daemon, localChain, makeHome, rows, serve } from "../lib/daemon.ts"
 import { openStream } from "../lib/eventStream.ts"
 
-it.scopedLive("a stream gives each event once and in order, through disconnections and a restart", () =>
+it.scopedLive("a stream delivers each event once and in order, through disconnections and a restart", () =>
   Effect.gen(function* () {
     const chain = yield* localChain("base")
     const home = yield* makeHome({ chains: new Map([["base", chain]]) })

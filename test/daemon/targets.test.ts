@@ -17,7 +17,7 @@ const proxy = Effect.gen(function* () {
   return { url: `http://127.0.0.1:${port}`, dialled: () => dialled }
 })
 
-it.scopedLive("proxies of the environment see nothing of a webhook", () =>
+it.scopedLive("proxies of the environment get no webhook", () =>
   Effect.gen(function* () {
     const { dialled, url } = yield* proxy
     const inbox = yield* makeInbox()

@@ -89,7 +89,7 @@ describe("the configuration changes", () => {
     })
   )
 
-  it.scopedLive("another contract for a symbol takes no open payment along, and counts for new ones only", () =>
+  it.scopedLive("another contract for a symbol does not affect open payments, and counts for new ones only", () =>
     Effect.gen(function* () {
       const { chain, command, configure, created, daemon, home, isRefused, other, usdc } = yield* shop
       yield* daemon.end("SIGTERM")

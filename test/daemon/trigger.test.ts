@@ -23,7 +23,7 @@ describe("tilld trigger", () => {
     ["payment.created", "pending", []],
     ["payment.detecting", "detecting", []],
     ["payment.confirmed", "confirmed", ["--currency", "ETH"]]
-  ] as const)("makes and pays a payment up to %s", ([kind, status, more]) =>
+  ] as const)("creates and pays a payment up to %s", ([kind, status, more]) =>
     Effect.gen(function* () {
       const { args, env } = yield* sandbox
       const { code, stderr, stdout } = yield* tilld(args(kind, ...more), { env })

@@ -18,7 +18,7 @@ const spoken = (stderr: string) =>
     .filter((line) => !line.startsWith("{"))
     .join("\n")
 
-it.scopedLive("a daemon names what it may not use in one line with the remedy, and exits 2", () =>
+it.scopedLive("a daemon names an unusable resource in one line with the remedy, and exits 2", () =>
   Effect.gen(function* () {
     const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
     const marks = yield* temporaryFolder

@@ -203,7 +203,7 @@ layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running d
     })
   )
 
-  it.scoped("a test send is signed, is not a webhook event, and tells how it was answered", () =>
+  it.scoped("a test send is signed, is not a webhook event, and reports the response", () =>
     Effect.gen(function* () {
       const { endpoint, inbox } = yield* Shop
       // Deliveries of the test before may still arrive.
@@ -243,7 +243,7 @@ layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running d
     })
   )
 
-  it.scoped("what cannot be done is reported, with the exit code that says whose fault it is", () =>
+  it.scoped("an impossible request is reported, with the exit code that says whose fault it is", () =>
     Effect.gen(function* () {
       for (const [code, said, ...args] of [
         [1, "dlv_none", "show", "dlv_none"],

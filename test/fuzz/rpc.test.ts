@@ -29,7 +29,7 @@ it.live(
     }).pipe(Effect.provide(Rpc.layer))
 )
 
-it.live("a seed has its answers", () =>
+it.live("a seed determines its responses", () =>
   Effect.gen(function* () {
     const [first, again] = [yield* fuzzAnswers(7, 100), yield* fuzzAnswers(7, 100)]
     expect(again.counts).toEqual(first.counts)

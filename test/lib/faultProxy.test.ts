@@ -111,7 +111,7 @@ describe("a fault", () => {
     )
   }
 
-  it.scopedLive("of too many requests says when to come back", () =>
+  it.scopedLive("of too many requests says when to retry", () =>
     Effect.gen(function* () {
       const { proxy } = yield* setUp
       yield* proxy.set("tooManyRequests", { retryAfterSeconds: 7 })

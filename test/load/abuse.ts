@@ -233,7 +233,11 @@ export const flood = Effect.fn("test.flood")(function* (
 })
 
 /** The same with hostile neighbours: a provider, a merchant, receivers. */
-export const besideNeighbours = Effect.fn("test.besides")(function* (daemon: Shop, order: NeighbourOrder, pace: Pace) {
+export const besideNeighbours = Effect.fn("test.besideNeighbours")(function* (
+  daemon: Shop,
+  order: NeighbourOrder,
+  pace: Pace
+) {
   const { last, seen } = yield* beside(daemon, "test/load/hostile.ts", order, pace)
   return { ...seen, ...parse<Pick<NeighbourReport, "tried">>(last) } satisfies NeighbourReport
 })

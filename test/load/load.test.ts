@@ -91,7 +91,7 @@ const held = [
 it.scopedLive.each([
   ["to send", floodNames.filter((name) => held.includes(name))],
   ["to ask", floodNames.filter((name) => !held.includes(name))]
-] as const)("no way %s without end takes the daemon's memory, or the time of those who behave", ([, names]) =>
+] as const)("no endless flood %s takes the daemon's memory, or the time of well-behaved clients", ([, names]) =>
   Effect.gen(function* () {
     const daemon = yield* startShop()
     const strangers = yield* strangersOf(daemon)

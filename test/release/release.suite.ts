@@ -151,7 +151,7 @@ it("the next version is made beside it", async () => {
 
 const inRoot = process.getuid?.() === 0 ? otherRoot : async () => undefined
 
-it("install.sh puts versions side by side, goes back, and says what it cannot do", async ({ skip }) => {
+it("install.sh installs versions side by side, goes back, and says what it cannot do", async ({ skip }) => {
   const sh = await inRoot(out)
   if (sh === undefined) return skip("no root, or no overlay file system")
   const unpack = `mkdir -p /unpacked && cd /unpacked && for f in /given/*.tar.gz; do tar -xzf $f; done`

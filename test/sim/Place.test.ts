@@ -20,18 +20,18 @@ const hides = (place: Place, now: number) => {
 }
 
 describe("a provider", () => {
-  it("lies where another one is there to deny it", () => {
+  it("lies where another one can deny it", () => {
     expect(hides(placeOf(2), epoch)).toBe(true)
   })
 
-  it("does not begin to while all others are gone", () => {
+  it("does not start to lie while all others are gone", () => {
     const place = placeOf(2)
     place.breaks(1, "gone", 1, epoch, epoch + 100 * second)
     expect(hides(place, epoch + 99 * second)).toBe(false)
     expect(hides(place, epoch + 100 * second)).toBe(true)
   })
 
-  it("does while one of the others is gone and one is there", () => {
+  it("lies while one of the others is gone and one is available", () => {
     const place = placeOf(3)
     place.breaks(2, "gone", 1, epoch, epoch + 100 * second)
     expect(hides(place, epoch)).toBe(true)

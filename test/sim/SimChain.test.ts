@@ -70,7 +70,7 @@ it("money is where transactions put it, less what they cost", () => {
   expect(() => asked(chain, "eth_getBalance", alice, "0x1")).toThrow("missing trie node")
 })
 
-it("no one spends what was taken back", () => {
+it("removed money cannot be spent", () => {
   const chain = chainWith(transaction("in", { to: alice, value: 10n ** 15n }))
   chain.submit(transaction("out", { from: alice, to: token, value: 1n }))
   chain.mineMany(1, now)
@@ -94,7 +94,7 @@ it("a reorg has blocks of its own, and mines again in another order", () => {
   expect(again.map(({ amount }) => amount)).toEqual([2n, 1n])
 })
 
-it("both ways of asking for balances say the same", () => {
+it("both ways of reading balances agree", () => {
   const chain = chainWith(transaction("in", { to: alice, value: 1234n }))
   const word = (value: bigint) => value.toString(16).padStart(64, "0")
   const packed = `0x${alice.slice(2)}${token.slice(2)}`

@@ -17,7 +17,7 @@ const usage = `npm run sim -- [options]
   --without a,b     none tells these
   --with a,b        tells these too, where they are left out otherwise ("all": all of them)
   --jobs N          processes that play; as many as there are cores where it is not given
-  --strict a,b      what the daemon is held to besides the usual
+  --strict a,b      additional requirements for the daemon
   --help            says this
 
 A seed that fails is printed with the command that repeats it, the first three with the fewest steps that still fail.

@@ -164,7 +164,7 @@ export const spend = (
   return { chain, transaction: transaction(name, { from: address, to, value, gasPrice, l1Fee }) }
 }
 
-/** Many transfers of one base unit each, to a payment's address in what it asks for, or to people whom no one watches. */
+/** Many transfers of one base unit each, to a payment's address in what it asks for, or to unwatched addresses. */
 export const dustOf = (
   name: string,
   plan: ChainPlan,

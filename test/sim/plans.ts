@@ -13,7 +13,7 @@ export interface ChainPlan {
   readonly tokens: ReadonlyArray<Erc20>
   /** What a payment can ask for here. */
   readonly currencies: ReadonlyArray<PaymentCurrency>
-  /** By the contract: what goes by the name of a token that is taken, or of none. */
+  /** By the contract: tokens under the name of an accepted token, or under none. */
   readonly wrongTokens: ReadonlyArray<string>
   readonly confirmations: number
   /** Milliseconds. */

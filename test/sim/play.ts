@@ -22,7 +22,7 @@ const create = async (
   world: World,
   { amount, chain, currency, expiresIn, name, ownUrl: own }: Action & { does: "create" }
 ) => {
-  // What is shown to a customer then is nobody's time: such a payment would last for hours.
+  // The time shown to a customer then would be wrong: such a payment would last for hours.
   if (world.skew > 0) return
   const place = world.places.find(({ plan }) => plan.chain === chain)
   const units = BigInt(amount) * (currency === place?.plan.coin ? 10n ** 12n : 1n)
@@ -209,6 +209,6 @@ export const settle = async (world: World, isDown: boolean): Promise<void> => {
   await world.finish()
 }
 
-/** Why a run fails, for people. */
+/** Why a run fails, as text. */
 export const reasonOf = (error: unknown): string =>
   error instanceof Violation ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)

@@ -1,9 +1,9 @@
 import { type Choice, Stage, seedsSteps, shrink } from "./simulate.ts"
 import type { Strictness } from "./watched.ts"
 
-// Plays the seeds that its parent orders, one after the other, and tells how each went.
+// Plays the seeds that its parent orders, one after the other, and reports each result.
 
-/** What seeds may tell and what the daemon is held to; as JSON, the process's first argument. */
+/** The allowed stories and the requirements for the daemon; as JSON, the process's first argument. */
 export interface Rules {
   readonly choice: Choice
   readonly strict: Readonly<Strictness>
@@ -19,7 +19,7 @@ export interface Played {
   readonly seed: number
   /** Milliseconds of the processor. */
   readonly computed: number
-  /** What there is to say of one that failed. */
+  /** The report of a failed seed. */
   readonly report: string | undefined
 }
 

@@ -1,4 +1,4 @@
-/** What the command line says of the seeds, and of what they tell and are held to. */
+/** The command line's options for the seeds, their stories and the requirements. */
 export type SeedOptions = Readonly<Partial<Record<"seed" | "seeds" | "only" | "without" | "with" | "strict", string>>>
 
 const numberOf = (name: string, text: string | undefined, otherwise: number): number => {

@@ -5,7 +5,7 @@ import { contractOf } from "./plans.ts"
 import type { PaymentRow, ReceiptRow } from "./rows.ts"
 import { Violation } from "./watched.ts"
 
-// What must be so when the daemon has had the time to read everything.
+// What must hold once the daemon has had the time to read everything.
 
 /** Every token that came to a payment's address has its receipt, on whatever chain, and coins where blocks are read. */
 const checkComplete = (books: Books): void => {
@@ -58,7 +58,7 @@ export const checkQuiet = (books: Books, everything: boolean): void => {
       accountAt(chain.head, payment.address).nonce > 0 &&
       deep.some(({ credit }) => books.isReportedByBalance(payment, credit))
     const { areTimesWrong, isLiedAbout, withheld } = books.watched(payment.chain)
-    // While two providers disagree about a block's time its receipts are asked about ever less often.
+    // While two providers disagree about a block's time its receipts are asked about less and less often.
     const isAwaited = payment.status === "detecting" && areTimesWrong()
     const isKnown =
       everything || !(isAwaited || isLiedAbout(payment.address) || deep.some(({ credit }) => withheld(credit.txHash)))
@@ -117,7 +117,7 @@ export const checkReported = (books: Books): void => {
   const reported = new Map<string, bigint>()
   const dusty = new Set(books.receipts().flatMap(({ address, dust }) => (dust === null ? [] : [address])))
   for (const { address, amount, chain, currency, kind, outcome, sent_back } of books.exceptions()) {
-    // What a reorg took again is closed, with an outcome.
+    // Money that a reorg removed again is closed, with an outcome.
     if (kind === "reorged" || !(outcome === null || outcome === "refunded")) continue
     const key = [chain, address, currency].join(" ")
     const open = outcome === null ? BigInt(amount) : 0n
@@ -199,7 +199,7 @@ export const checkEnd = (books: Books, lost: ReadonlyArray<PaymentRow> = []): vo
     if (
       isOpen &&
       !books.isUnattributed(payment) &&
-      // Where only one provider can tell what moved inside a contract, the payment waits, and an exception says so.
+      // Where only one provider can report what moved inside a contract, the payment waits, and an exception says so.
       !books.isReportedAsUnattributed(payment) &&
       !held.some(({ address, chain }) => address === payment.address && chain === payment.chain)
     ) {

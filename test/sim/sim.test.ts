@@ -7,12 +7,12 @@ import { Stage, seedsSteps, shrink } from "./simulate.ts"
 import type { Step } from "./steps.ts"
 import { kinds, newest, tell } from "./stories.ts"
 
-/** What a seed does without any story. */
+/** The steps of a seed without any story. */
 const plain = (seed: string) => seedsSteps(seed, { kinds: [], always: false })
 
 const all = { kinds, always: false }
 
-/** What a seed did before the newest stories were there. */
+/** The steps of a seed before the newest stories were added. */
 const before = (seed: string) =>
   seedsSteps(seed, { kinds: kinds.filter((kind) => !newest.kinds.includes(kind)), always: false })
 
@@ -110,17 +110,17 @@ it.each(["inventedElsewhere", "elsewhereDown"] as const)(
       expect(await stage.run(name, steps, false, look)).toBeUndefined()
     }
     expect(waited.length).toBeGreaterThan(5)
-    // With the grace, and the blocks that the payment's own chain takes to tell that its time is over.
+    // With the grace, and the blocks until the payment's own chain shows that its time is over.
     for (const millis of waited) expect(millis).toBeLessThan(240_000)
   }
 )
 
-it("a seed has its steps", () => {
+it("a seed determines its steps", () => {
   expect(seedsSteps("7")).toEqual(seedsSteps("7"))
   expect(seedsSteps("7")).not.toEqual(seedsSteps("8"))
 })
 
-it("a kind that is left out changes no other seed", () => {
+it("an omitted kind changes no other seed", () => {
   const seeds = Array.from({ length: 200 }, (_, i) => String(i))
   const tells = (seed: string) => seedsSteps(seed, all).some((step) => "of" in step && step.of?.startsWith("dust"))
   const without = { ...all, kinds: kinds.filter((kind) => kind !== "dust") }
@@ -148,7 +148,7 @@ it("a failure is cut down to the steps that it needs", async () => {
   expect(await shrink(steps, fails)).toEqual(needed)
 })
 
-it("dice give each name as often as its weight says", () => {
+it("dice return each name as often as its weight says", () => {
   const dice = new Dice("a seed")
   const counts = { often: 0, seldom: 0, never: 0 }
   for (let i = 0; i < 4_000; i++) counts[dice.weighted({ often: 3, seldom: 1, never: 0 })]++

@@ -95,13 +95,13 @@ export class Stage {
   }
 }
 
-/** Which stories seeds may tell. `always`: each seed tells one of them, and else about every second seed does. */
+/** The stories of seeds. `always`: each seed plays one of them, otherwise about every second seed does. */
 export interface Choice {
   readonly kinds: ReadonlyArray<Kind>
   readonly always: boolean
 }
 
-/** Kinds that the daemon does not withstand yet. */
+/** Kinds that the daemon does not handle yet. */
 export const leftOut: ReadonlyArray<Kind> = []
 
 export const usual: Choice = { kinds: kinds.filter((kind) => !leftOut.includes(kind)), always: false }

@@ -21,7 +21,7 @@ export interface Watched {
   readonly chain: SimChain
   /** Headers whose hashes belong to no block were handed out. */
   readonly isGarbled: () => boolean
-  /** Logs of these transactions were left out of some answer. */
+  /** Logs of these transactions were left out of some response. */
   readonly withheld: (txHash: string) => boolean
   /** A provider has reported something false about this address. */
   readonly isLiedAbout: (address: string) => boolean
@@ -33,7 +33,7 @@ export interface Watched {
   readonly areTimesWrong: () => boolean
   /** Blocks had times that are not theirs: what is provisional may go by one provider's. */
   readonly isOneTimeWrong: () => boolean
-  /** How many providers have answered with a block's logs. */
+  /** How many providers have returned a block's logs. */
   readonly readers: (number: number) => number
   /** One provider was left, for long enough to decide alone. */
   readonly isLeftToOne: () => boolean
@@ -47,7 +47,7 @@ export interface Strictness {
   endings: boolean
   /** What was invented is gone in the end, and holds no payment open. */
   leftovers: boolean
-  /** Nor does money hold one open that moved inside a contract, and of which no second provider can tell. */
+  /** Nor does money hold one open that moved inside a contract, and that no second provider can report. */
   inside: boolean
 }
 

@@ -9,7 +9,7 @@ export interface Transfer {
   readonly currency?: "ETH" | "DAI"
 }
 
-/** How a payer behaves, and what tilld must make of it. */
+/** How a payer behaves, and the expected outcome. */
 export interface Plan {
   readonly name: string
   /** How many of a hundred orders. */

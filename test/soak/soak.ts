@@ -41,7 +41,7 @@ const makeReceivers = (): Behaviour => {
   }
 }
 
-/** Where the daemon's lives note their heaps. */
+/** Where the daemon's lives record their heaps. */
 const heapsOf = (home: Home) => `${home.database}.heaps`
 
 /** Starts a life of the daemon. `end` ends it. */

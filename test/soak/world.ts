@@ -69,7 +69,7 @@ export const nodeOf = ({ nodes }: World, name: string): Node => {
   return node
 }
 
-/** Asks until an answer comes: the daemon may be down. An idempotency key makes one payment of all tries. */
+/** Requests until a response comes: the daemon may be down. An idempotency key makes one payment of all tries. */
 export const makePost = ({ book }: World, daemon: () => Daemon) =>
   Effect.map(
     Effect.acquireRelease(

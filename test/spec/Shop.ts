@@ -149,7 +149,7 @@ type Parts = Pick<Shop["Type"], "daemon" | "inbox" | "ask" | "chain">
 
 let orders = 0
 
-/** A request for a payment like no other. */
+/** A request for a unique payment. */
 export const order = (fields: Readonly<Record<string, unknown>> = {}) => ({
   merchantRef: `spec ${++orders}`,
   amount: "1000000",
@@ -158,7 +158,7 @@ export const order = (fields: Readonly<Record<string, unknown>> = {}) => ({
   ...fields
 })
 
-/** Makes a payment, which must succeed. */
+/** Creates a payment, which must succeed. */
 export const create = (ask: Call, fields: Readonly<Record<string, unknown>> = {}) =>
   Effect.map(ask("POST", "/v1/payments", { json: order(fields) }), ({ body, status, text }) => {
     expect(status, text).toBe(201)
@@ -188,7 +188,7 @@ const payInFull = ({ chain, daemon, inbox, ask }: Parts) =>
 const firstSecondAfter = ({ expiresAt }: PaymentObject) => Math.floor(Date.parse(expiresAt) / 1000) + 1
 
 /**
- * On a daemon of its own, since the clocks of its two chains are put ahead. A payment expires when its own chain and the
+ * On a separate daemon, since the clocks of its two chains are set ahead. A payment expires when its own chain and the
  * others that answer have been read past its time: no one waits for an hour.
  */
 const letRunOut = (inbox: Inbox) =>

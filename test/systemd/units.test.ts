@@ -23,7 +23,7 @@ describe("the units of systemd", () => {
     expect(status, output).toBe(0)
   })
 
-  it.scoped("are understood, but for the back-off that systemd knows from 254 on", () =>
+  it.scoped("are valid, except the back-off that systemd supports from 254 on", () =>
     Effect.gen(function* () {
       // The programs that they start need not be here.
       const copies = join(yield* temporaryFolder, "units")

@@ -28,7 +28,7 @@ const run = (command: string, args: ReadonlyArray<string>, env: Readonly<Record<
   return status === 0
 }
 
-/** A request of someone who reads types only: what is optional is left out. */
+/** A request by the types alone: optional fields are left out. */
 const program = `
 import type { paths } from "./api.d.ts"
 type Body<P extends keyof paths> = paths[P] extends { post: { requestBody?: { content: { "application/json": infer B } } } } ? B : never

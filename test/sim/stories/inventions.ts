@@ -39,7 +39,7 @@ export const inventions: Story = (scene) => {
   ]
 }
 
-/** Besides, its final blocks have hashes that are nobody's: who tells the truth about them looks inconsistent. */
+/** Also, its final blocks have hashes of no branch: an honest provider looks inconsistent. */
 export const falseFinals: Story = (scene) => {
   const { plan, dice } = scene
   const provider = server(scene)
@@ -58,7 +58,7 @@ export const falseFinals: Story = (scene) => {
   ]
 }
 
-/** Who denied it answers no more: what is left is the provider that has invented it. */
+/** The provider that denied it no longer responds: only the one that has invented it is left. */
 export const deniedThenGone: Story = (scene) => {
   const { chain, dice, plan } = scene
   const provider = 0
@@ -108,7 +108,7 @@ export const elsewhereDown: Story = (scene) => {
   ]
 }
 
-/** A provider of another chain shows money for the payment that never was; who denies it there may be gone besides. */
+/** A provider of another chain invents money for the payment; the one that denies it there may be gone too. */
 export const inventedElsewhere: Story = (scene) => {
   const { chain, chains, dice, plan } = scene
   const others = chains.flatMap((_, place) => (place === chain ? [] : [place]))

@@ -37,7 +37,7 @@ export const twoImpaired: Story = (scene) => {
   ]
 }
 
-/** Two providers number the same logs otherwise. */
+/** Two providers number the same logs differently. */
 export const logNumbers: Story = (scene) => {
   const { chain, dice, plan } = scene
   const tokens = plan.currencies.filter((one) => one !== plan.coin)

@@ -14,7 +14,7 @@ import {
   wait
 } from "./scene.ts"
 
-/** A provider knows of more coins at an address than there are, or of less. */
+/** A provider reports more coins at an address than there are, or fewer. */
 export const balances: Story = (scene) => {
   const { dice, plan } = scene
   const up = dice.chance(0.7)
@@ -56,7 +56,7 @@ export const multiples: Story = (scene) => {
   ]
 }
 
-/** A provider gives what comes to an address another transaction. */
+/** A provider reports the money of an address under another transaction. */
 export const otherHashes: Story = (scene) => {
   const { dice, plan } = scene
   return [

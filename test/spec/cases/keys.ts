@@ -82,7 +82,7 @@ export const keys: ReadonlyArray<Case<Shop>> = [
   ),
   states(
     ["5.2", "5.2 Live", "5.2 Test"],
-    "a key's prefix tells its mode, and each mode sees its own payments only",
+    "a key's prefix shows its mode, and each mode sees only its own payments",
     Effect.gen(function* () {
       const { ask, newKey } = yield* Shop
       const [live, test] = yield* Effect.all([newKey({ mode: "live" }), newKey({ mode: "test" })], { concurrency: 2 })
@@ -104,7 +104,7 @@ export const keys: ReadonlyArray<Case<Shop>> = [
   ),
   states(
     ["5.3", '5.3 "Keys can be scoped"'],
-    "who signed in to the portal makes and revokes keys there, and names their permissions; the operator does with tilld keys, too",
+    "a person in the portal creates and revokes keys, and names their permissions; the operator does so with tilld keys, too",
     Effect.gen(function* () {
       const { ask, daemon, newKey, run } = yield* Shop
       const { id, key } = yield* newKey({ permissions: ["payments:read", "quotes:read"] })
@@ -146,7 +146,7 @@ export const keys: ReadonlyArray<Case<Shop>> = [
   ),
   states(
     ["5.6"],
-    "no page in a browser may use a key: there is no answer that another origin could read",
+    "no page in a browser may use a key: no response is readable by another origin",
     Effect.gen(function* () {
       const { ask, askUnknown } = yield* Shop
       const origin = "https://shop.example"

@@ -161,7 +161,7 @@ const fields: ReadonlyArray<Case<Shop>> = [
 const creation: ReadonlyArray<Case<Shop>> = [
   states(
     ['4.2 "POST /v1/payments"', '4.2 "Request body"'],
-    "takes what is listed and nothing else, and says everything that is wrong at once",
+    "accepts only the listed fields, and reports all problems at once",
     Effect.gen(function* () {
       const empty = yield* post({})
       expect([empty.status, problemsIn(empty)]).toEqual([

@@ -17,7 +17,7 @@ const paths = [
 export const service: ReadonlyArray<Case<Shop>> = [
   states(
     ['0 "This document covers the"', '0 "It is the only"', '9 "The version is part"', '1 "All paths below are"'],
-    "what the document names is there, below /v1 and nowhere else",
+    "all documented paths exist, below /v1 and nowhere else",
     Effect.gen(function* () {
       const { ask } = yield* Shop
       for (const { allow, path } of paths) {
@@ -53,7 +53,7 @@ export const service: ReadonlyArray<Case<Shop>> = [
   ),
   states(
     ['1 "A client creates a"', '1 "The service returns a"', "2.1 address"],
-    "every payment, of whatever token and chain, has an address of its own from the wallet",
+    "every payment, of any token and chain, has its own address from the wallet",
     Effect.gen(function* () {
       const { ask, daemon } = yield* Shop
       const payments = yield* Effect.forEach(
@@ -74,7 +74,7 @@ export const service: ReadonlyArray<Case<Shop>> = [
   ),
   states(
     ['1 "Request and response bodies"'],
-    "every answer is JSON, a refusal too",
+    "every response is JSON, a refusal too",
     Effect.gen(function* () {
       const { ask, askUnknown } = yield* Shop
       const answers = [

@@ -151,7 +151,7 @@ const retries: ReadonlyArray<Case<Retries>> = [
   ),
   states(
     ["6.2.5"],
-    "whatever comes again has the same id, and the same bytes",
+    "a repeated delivery has the same id, and the same bytes",
     Effect.gen(function* () {
       const { sent } = yield* (yield* Retries).refused
       expect(new Set(sent.map(({ id }) => id)).size).toBe(1)
