@@ -172,7 +172,7 @@ export const backUpInto = Effect.fn("Backup.backUpInto")(function* (
 /**
  * Makes one in the folder whenever the newest one is older than `every` milliseconds, without end: a start makes none
  * before. What is wrong from the start fails with `PathRefused` or `AgeUnusable`. Later, as at a disk that is away, a backup
- * that fails is told to `onFailure`, and tried again after `every`.
+ * that fails is reported to `onFailure`, and tried again after `every`.
  */
 export const backUpEvery = (
   every: number,

@@ -1,7 +1,7 @@
 /**
  * The hosted checkout: the page on which a customer pays, at `/pay/<token>`, and below that the stream of its versions and
  * the look of its shop. The
- * token is all that is needed and all that is known of whoever asks; it is never logged. Loaded with the first such request.
+ * token is all that is needed and all that is known of a visitor; it is never logged. Loaded with the first such request.
  */
 import { Clock, Effect } from "effect"
 import { type CheckoutPageProps, renderCheckout } from "./Checkout/CheckoutPage.tsx"

@@ -17,7 +17,7 @@ import { load, Settings, type SettingsShape, type SettingsSource, summaryOf } fr
 import * as InstanceLock from "./Sql/InstanceLock.ts"
 import { StoreHealth, Writer } from "./Sql.ts"
 import { watchClock } from "./Telemetry/clockJumps.ts"
-import { watchDescriptors } from "./Telemetry/descriptors.ts"
+import { watchDescriptors } from "./Telemetry/fileDescriptors.ts"
 import { isJournal } from "./Telemetry/journal.ts"
 import { watchLog } from "./Telemetry/LogSink.ts"
 import { loggingLayer } from "./Telemetry/logging.ts"

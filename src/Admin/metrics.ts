@@ -74,7 +74,7 @@ const priceFamilies = (prices: Prices["Type"], now: number): ReadonlyArray<Famil
       "tilld_price_age_seconds",
       "Age in seconds of the last price of a source, even if expired; 0 for configured ones.",
       prices
-        .told()
+        .reported()
         .map(({ observedAt, source, symbol }) => [
           { currency: symbol, source },
           Number.isFinite(observedAt) ? Math.max(0, now - observedAt) / 1000 : 0

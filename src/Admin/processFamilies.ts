@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { Effect } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
-import { readDescriptors } from "../Telemetry/descriptors.ts"
+import { readDescriptors } from "../Telemetry/fileDescriptors.ts"
 import { counter, gauge, single } from "./gauge.ts"
 
 /** Milliseconds between two samples of the event loop's lag. Each sample wakes the process up. */

@@ -45,14 +45,14 @@ const wordsOf = (ast: SchemaAST.AST): ReadonlyArray<string> | undefined => {
   return all.every((each) => each !== undefined) ? all.flat() : undefined
 }
 
-const kindOf = (ast: SchemaAST.AST): FieldKind => {
+const fieldKindOf = (ast: SchemaAST.AST): FieldKind => {
   const words = wordsOf(ast)
   if (words !== undefined) return { is: "word", of: words }
   switch (ast._tag) {
     case "Union": {
       // In addition to null, or undefined where the field is absent.
       const rest = ast.types.find(({ _tag }) => _tag !== "UndefinedKeyword" && _tag !== "Literal")
-      return rest === undefined ? { is: "text" } : kindOf(rest)
+      return rest === undefined ? { is: "text" } : fieldKindOf(rest)
     }
     case "NumberKeyword":
       return { is: "number" }
@@ -81,7 +81,9 @@ export const fieldsOf = (fields: Schema.Struct.Fields): ReadonlyArray<InputField
   SchemaAST.getPropertySignatures(Schema.encodedSchema(Schema.Struct(fields)).ast).flatMap(
     ({ isOptional, name, type }) => {
       const field = fields[name as string]
-      return field === undefined ? [] : [{ name: String(name), kind: kindOf(type), isOptional, flag: flagOf(field) }]
+      return field === undefined
+        ? []
+        : [{ name: String(name), kind: fieldKindOf(type), isOptional, flag: flagOf(field) }]
     }
   )
 

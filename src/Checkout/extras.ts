@@ -21,7 +21,7 @@ export interface Extra {
 }
 
 /** Money with a text of its own on the page; undefined where another text covers it, or there is none. */
-const kindOf = (payment: Payment, { kind, status }: PaymentException): ExtraKind | undefined => {
+const extraKindOf = (payment: Payment, { kind, status }: PaymentException): ExtraKind | undefined => {
   switch (kind) {
     case "reorged":
     case "unknown_payment":
@@ -45,7 +45,7 @@ export const extrasOf = (
 ): ReadonlyArray<Extra> =>
   exceptions.flatMap((exception) => {
     const { amount, chain, currency, refunds, sentBack, status } = exception
-    const kind = kindOf(payment, exception)
+    const kind = extraKindOf(payment, exception)
     if (kind === undefined || status === "gone") return []
     return [
       {

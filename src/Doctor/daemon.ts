@@ -3,7 +3,7 @@ import packageJson from "../../package.json" with { type: "json" }
 import { splitRemedy } from "../Domain/remedy.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { holderOf } from "../Sql/InstanceLock.ts"
-import { areNearlyAllOpen, descriptorsOf } from "../Telemetry/descriptors.ts"
+import { areNearlyAllOpen, descriptorsOf } from "../Telemetry/fileDescriptors.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 
 /** The daemon's own report, through its socket. */

@@ -32,11 +32,11 @@ const codesOf = (components: Components, { responses }: OperationObject): Readon
 /** The codes that all operations of a kind share; each code is listed with the widest kind. */
 export const sharedErrors = ({ components, paths }: OpenApiDocument): ReadonlyArray<SharedErrors> => {
   const operations = Object.values(paths).flatMap((item) => Object.values(item))
-  const told = new Set<ErrorCode>()
+  const listed = new Set<ErrorCode>()
   return kinds.map((kind) => {
     const each = operations.filter(kind.isOf).map((operation) => codesOf(components, operation))
-    const codes = errorCodes.filter((code) => !told.has(code) && each.every((some) => some.includes(code)))
-    for (const code of codes) told.add(code)
+    const codes = errorCodes.filter((code) => !listed.has(code) && each.every((some) => some.includes(code)))
+    for (const code of codes) listed.add(code)
     return { ...kind, codes }
   })
 }

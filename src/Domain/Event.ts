@@ -15,14 +15,14 @@ export const StatusEventKind = Schema.Literal(
 )
 export type StatusEventKind = typeof StatusEventKind.Type
 
-/** All kinds. One that reports no new status is sent to whoever names it, and to nobody else. */
+/** All kinds. One that reports no new status is sent only to endpoints that name it. */
 export const EventKind = Schema.Literal(...StatusEventKind.literals, "payment.updated", "payment.exception")
 export type EventKind = typeof EventKind.Type
 
 export const isStatusEventKind: (kind: EventKind) => kind is StatusEventKind = Schema.is(StatusEventKind)
 
 /** The kind of event that reports a payment's new status. */
-export const kindOf = (status: PaymentStatus): StatusEventKind =>
+export const statusEventOf = (status: PaymentStatus): StatusEventKind =>
   status === "pending" ? "payment.created" : (`payment.${status}` as const)
 
 /** The body of a webhook request. It is serialised once, stored, and every attempt sends those bytes. */

@@ -72,7 +72,7 @@ export const isOfDust = ({ key }: Pick<ExceptionContent, "key">): boolean => key
 
 /**
  * Whether it stands for particular money: of one transaction, seen at one block, or all dust of a kind. Then the same money
- * found again can be told from further money.
+ * found again can be distinguished from further money.
  */
 export const isCertain = (one: ExceptionContent): boolean =>
   one.kind !== "reorged" && (one.txHash !== undefined || one.block !== undefined || isOfDust(one))

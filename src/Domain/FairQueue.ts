@@ -1,5 +1,5 @@
 /**
- * A bounded queue that many owners share fairly. They take turns, and when it is full whoever has most in it loses the
+ * A bounded queue that many owners share fairly. They take turns, and when it is full the owner with the most entries loses the
  * newest of it: an owner with nothing in the queue always gets in. What must not be lost once it has been added is added
  * only while `size` is below `total`.
  */

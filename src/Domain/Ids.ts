@@ -21,7 +21,7 @@ export type PersonId = typeof PersonId.Type
 export const SessionId = id("ses", "SessionId")
 export type SessionId = typeof SessionId.Type
 
-/** The secret in the address of a checkout page: whoever has it sees the page, and nothing else. */
+/** The secret in the address of a checkout page: its holder sees the page, and nothing else. */
 export const CheckoutToken = Schema.String.pipe(Schema.pattern(/^[A-Za-z0-9_-]{30}$/), Schema.brand("CheckoutToken"))
 export type CheckoutToken = typeof CheckoutToken.Type
 

@@ -5,7 +5,7 @@ interface Documentation {
   /** The purpose of the field, a sentence without its full stop. */
   readonly about?: string
   /**
-   * What an absent field stands for. Told in words: `default` of JSON Schema makes code generators take the field for one that
+   * What an absent field stands for. Said in words: `default` of JSON Schema makes code generators take the field for one that
    * is always there.
    */
   readonly byDefault?: string | number

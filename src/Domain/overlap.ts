@@ -1,2 +1,2 @@
-/** The longest overlap in which two secrets sign, or two keys work, whoever replaces one. */
+/** The longest overlap in which two secrets sign, or two keys work, by API, portal and command alike. */
 export const longestOverlap = "30 days"

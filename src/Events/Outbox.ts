@@ -6,7 +6,7 @@
  */
 import { Context, Effect, Layer, Queue, type Scope } from "effect"
 import { type AccountedPayment, type ShownExceptions, withExceptions } from "../Domain/AccountedPayment.ts"
-import { type EventKind, kindOf, type WebhookEvent } from "../Domain/Event.ts"
+import { type EventKind, statusEventOf, type WebhookEvent } from "../Domain/Event.ts"
 import type { PaymentException } from "../Domain/Exception.ts"
 import { eventId, exceptionEventId, type PaymentId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
@@ -20,12 +20,12 @@ import { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
 import { paymentObject } from "./paymentObject.ts"
 
 /** What an event contains in addition to the payment. */
-export interface Told extends ShownExceptions {
+export interface EventExtras extends ShownExceptions {
   /** The exception that `payment.exception` reports. */
   readonly exception?: PaymentException
 }
 
-const nothing: Told = { exceptions: [], more: false }
+const nothing: EventExtras = { exceptions: [], more: false }
 
 export class Outbox extends Context.Tag("tilld/Events/Outbox")<
   Outbox,
@@ -41,7 +41,7 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
       payment: Payment,
       at: number,
       kind?: EventKind,
-      told?: Told
+      extras?: EventExtras
     ) => Effect.Effect<AccountedPayment, StoreUnavailable>
     /**
      * Listens until the scope closes. The inner effect waits until further events of the owner, or of the one payment, have
@@ -61,16 +61,16 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
         tx: Tx["Type"],
         payment: Payment,
         at: number,
-        kind: EventKind = kindOf(payment.status),
-        told: Told = nothing
+        kind: EventKind = statusEventOf(payment.status),
+        extras: EventExtras = nothing
       ) {
-        const { exception } = told
+        const { exception } = extras
         const [about] = exception === undefined ? [] : toExceptionObject(exception)
         const id =
           exception === undefined
             ? eventId(payment.id, kind, yield* ordinalOf(tx, payment, kind))
             : exceptionEventId(payment.id, exception.id, exception.revision)
-        const data = withExceptions(paymentObject(payment, settings), told)
+        const data = withExceptions(paymentObject(payment, settings), extras)
         const event: WebhookEvent = {
           id,
           event: kind,

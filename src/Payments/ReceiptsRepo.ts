@@ -218,7 +218,7 @@ interface UnsettledRow extends ReceiptRow {
   readonly replaced: DustKind | "none" | "listed" | null
 }
 
-const kindOf = (dust: UnsettledRow["replaced"]) => (dust === null || dust === "listed" ? undefined : dust)
+const replacedDustOf = (dust: UnsettledRow["replaced"]) => (dust === null || dust === "listed" ? undefined : dust)
 
 const unsettledOf = (row: UnsettledRow): Unsettled => {
   const [, corroborated, currency = "", amount = "0"] = /^([01]) (.+) ([0-9]+)$/.exec(row.settled ?? "") ?? []
@@ -226,10 +226,10 @@ const unsettledOf = (row: UnsettledRow): Unsettled => {
   const isSummed = corroborated !== undefined && dust !== null && dust !== "none"
   return {
     ...fromRow(row),
-    kind: kindOf(dust),
+    kind: replacedDustOf(dust),
     summed: isSummed ? { kind: dust, corroborated: corroborated === "1", currency, amount: BigInt(amount) } : undefined,
     isNew: row.settled === null,
-    replaces: row.replaced === null ? undefined : { kind: kindOf(row.replaced) }
+    replaces: row.replaced === null ? undefined : { kind: replacedDustOf(row.replaced) }
   }
 }
 

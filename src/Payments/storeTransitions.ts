@@ -4,7 +4,7 @@
  */
 import { Effect, Runtime } from "effect"
 import type { Network } from "../Domain/Chain.ts"
-import { kindOf } from "../Domain/Event.ts"
+import { statusEventOf } from "../Domain/Event.ts"
 import { type ExceptionContent, isUncorroborated, type PaymentException } from "../Domain/Exception.ts"
 import { isEnded, type Payment } from "../Domain/Payment.ts"
 import type { Outbox } from "../Events/Outbox.ts"
@@ -29,7 +29,7 @@ const shownInEvents = 10
 const publish = Effect.fnUntraced(function* (outbox: Outbox["Type"], before: Payment, after: Payment, at: number) {
   const tx = yield* Tx
   const shown = yield* ExceptionLists.firstOfPayment(tx, after.id, shownInEvents)
-  const kind = after.status === before.status ? "payment.updated" : kindOf(after.status)
+  const kind = after.status === before.status ? "payment.updated" : statusEventOf(after.status)
   yield* outbox.publish(tx, after, at, kind, shown)
 })
 

@@ -56,7 +56,7 @@ export interface DeskShape {
   ) => Effect.Effect<A, E, R>
   /**
    * Begins a session of a person who has proven who they are, unless they have begun too many. One that is not begun does not
-   * count: whoever holds a link that does not work for them keeps its person out with it otherwise.
+   * count: the holder of a link that does not work for them keeps its person out with it otherwise.
    */
   readonly admit: <A, E, R>(person: Person, enter: Effect.Effect<A, E, R>) => Effect.Effect<A, E | TooManySignIns, R>
   /**

@@ -7,7 +7,7 @@ export interface OutsideProps {
   readonly children: ComponentChildren
 }
 
-/** A page of the portal for whoever is not signed in. Its `<h1>` is the title. */
+/** A page of the portal without a session. Its `<h1>` is the title. */
 export const Outside = ({ children, title }: OutsideProps) => (
   <Document lang="en" title={`${title} · tilld`} assets={assets().urls("portal")} bodyClass="outside">
     <main>

@@ -11,7 +11,7 @@ const ranks: Readonly<Record<Role, number>> = { viewer: 0, admin: 1, operator: 2
 /** Whether a person of `role` may do what needs `least`. */
 export const mayAs = (role: Role, least: Role): boolean => ranks[role] >= ranks[least]
 
-/** Whoever looks at a page, with the account and mode that the page is about. */
+/** The person who looks at a page, with the account and mode that the page is about. */
 export interface Viewer {
   /** Id of the person. */
   readonly person: PersonId
@@ -27,5 +27,5 @@ export interface Viewer {
   readonly session: SessionId
 }
 
-/** The viewer as whoever has an operation carried out. */
+/** The viewer as the caller of an operation. */
 export const callerOf = ({ actor, role }: Viewer): Caller => ({ actor, isOperator: mayAs(role, "operator") })

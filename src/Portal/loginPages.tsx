@@ -87,7 +87,7 @@ export const login = (desk: DeskShape, request: PageRequest, token: string) =>
       const entering = audited(personActor(person), act, () =>
         writer.write(begin(person, desk.visitorOf(request), id, using))
       )
-      // Whoever runs this tilld lets in whom they like.
+      // An operator may let anyone in.
       const { secret } = yield* isOfCommand ? entering : desk.admit(person, entering)
       return seeOther("/portal", { "set-cookie": desk.cookie.set(secret) })
     })

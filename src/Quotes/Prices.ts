@@ -118,7 +118,7 @@ export const makePrices = Effect.fnUntraced(function* (sources: ReadonlyArray<Pr
   return Prices.of({
     of,
     usd: (symbol) => of(symbol).price,
-    told: () => all.flatMap(({ reported }) => [...reported.values()]),
+    reported: () => all.flatMap(({ reported }) => [...reported.values()]),
     status: () => QuoteCurrency.literals.filter((symbol) => symbol !== "USD").map(of),
     refresh: Effect.forEach(all, read, { concurrency: "unbounded", discard: true }),
     run: Effect.zipRight(Effect.forEach(all, follow, { concurrency: "unbounded", discard: true }), Effect.never)
@@ -136,7 +136,7 @@ export class Prices extends Context.Tag("tilld/Quotes/Prices")<
     /** The same of every currency but USD. */
     readonly status: () => ReadonlyArray<PriceStatus>
     /** The last price that each source reported of each currency, however old. */
-    readonly told: () => ReadonlyArray<SourcePrice>
+    readonly reported: () => ReadonlyArray<SourcePrice>
     /** Reads every source once. */
     readonly refresh: Effect.Effect<void>
     /** Reads every source periodically until it is interrupted. A source that fails does not delay the others. */

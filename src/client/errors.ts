@@ -17,7 +17,7 @@ export interface Refusal {
 }
 
 /** The message, and the first problem of a request that is not valid: what most programs log is the message alone. */
-const told = ({ details, message }: Refusal): string => {
+const messageOf = ({ details, message }: Refusal): string => {
   const [first, ...others] = Array.isArray(details) ? details : []
   if (typeof first?.path !== "string" || typeof first.message !== "string") return message
   const more = others.length === 0 ? "" : ` (and ${others.length} more)`
@@ -34,7 +34,7 @@ export class TilldError extends Error implements Refusal {
   readonly retryAfter: number | undefined
 
   constructor(refusal: Refusal) {
-    super(told(refusal))
+    super(messageOf(refusal))
     this.status = refusal.status
     this.code = refusal.code
     this.details = refusal.details

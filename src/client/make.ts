@@ -43,7 +43,7 @@ async function* everything<Query extends PageQuery, A>(
   } while (cursor !== null)
 }
 
-/** A client that waits as it is told. */
+/** A client with a clock of the caller. */
 export const makeClient = (options: ClientOptions, waiting: Waiting): TilldClient => {
   const send = makeSend(options, waiting)
 

@@ -3,7 +3,7 @@ import { TilldConnectionError, TilldError } from "./errors.ts"
 const firstDelay = 500
 const longestDelay = 8_000
 
-/** Who is told to wait for longer, in seconds, is not kept waiting: the error says when to come back. */
+/** Longest `Retry-After` that is waited for, in seconds; beyond, the error says when to come back. */
 const longestRetryAfter = 60
 
 const transient: ReadonlySet<number> = new Set([429, 500, 502, 503, 504])

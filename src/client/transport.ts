@@ -40,7 +40,7 @@ const rootOf = (baseUrl: string): string => {
   return url.origin + url.pathname.replace(/(?<!\/)\/+$/, "")
 }
 
-/** The options with their defaults. What is wrong is told without showing it: it may be a key. */
+/** The options with their defaults. An error says what is wrong without the value: it may be a key. */
 const checked = ({ apiKey, baseUrl, maxRetries = 2, timeoutMs = 30_000, ...options }: ClientOptions) => {
   const root = rootOf(baseUrl)
   if (!/^svc_(?:live|test)_[0-9A-Za-z]+$/.test(apiKey)) {

@@ -30,8 +30,8 @@ const test = commandOf(testAlert, {
   failure: (result) => (succeeded(result.status) ? undefined : new AlertNotDelivered({ reason: endingOf(result) }))
 })
 
-/** `tilld alerts`: what the operator is told of at `alerts.url`. */
+/** `tilld alerts`: the messages that go to `alerts.url`. */
 export const alertsCommand = Command.make("alerts").pipe(
-  Command.withDescription("Alerts: what the operator is told of at alerts.url"),
+  Command.withDescription("Alerts: the messages that go to alerts.url"),
   Command.withSubcommands([list, secret, test])
 )

@@ -216,7 +216,7 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
   const chains = yield* startChains(settings, processes)
   yield* complain("Starting the daemon.\n")
 
-  // Whoever tries tilld out is told at once that the port is taken.
+  // Says at once that the port is taken.
   const listening = Layer.mapError(HttpServer.layer, (error) =>
     error._tag === "AddressUnavailable" ? new UsageError({ message: error.message }) : error
   )

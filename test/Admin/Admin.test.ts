@@ -54,7 +54,7 @@ it.scoped("an unanswered request delays a shutdown by 2 seconds, since the API m
         refresh: unused
       }),
       Layer.mock(Dispatcher, {}),
-      Layer.mock(Prices, { usd: unused, of: unused, status: unused, told: unused }),
+      Layer.mock(Prices, { usd: unused, of: unused, status: unused, reported: unused }),
       Layer.mock(Keys, {}),
       Layer.mock(RateLimits, { spend: unused }),
       Layer.mock(Idempotency, {}),

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, TestClock } from "effect"
 import { watchClock } from "../../src/Telemetry/clockJumps.ts"
-import { type Descriptors, readDescriptors, watchDescriptors } from "../../src/Telemetry/descriptors.ts"
+import { type Descriptors, readDescriptors, watchDescriptors } from "../../src/Telemetry/fileDescriptors.ts"
 import { Metrics } from "../../src/Telemetry/Metrics.ts"
 import { watchPauses } from "../../src/Telemetry/pauses.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"

@@ -28,8 +28,8 @@ import { onAnswer } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { contractsOf } from "../scan/transfers.ts"
 import { type ExclusiveWork, isOnlyProvider, type WatchContext } from "../scan/WatchContext.ts"
+import { codeExceptionsAsErrors, storeDefectsAsDefects } from "./codeExceptions.ts"
 import { type Maintenance, makeMaintenance } from "./maintenance.ts"
-import { providerDefectsAsErrors, storeDefectsAsDefects } from "./providerDefects.ts"
 import { type TickOutcome, tick } from "./tick.ts"
 import {
   type Activity,
@@ -224,7 +224,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
 
   const withProvider = <A, E, R>(work: (provider: Provider) => Effect.Effect<A, E, R>) =>
     Effect.flatMap(providers.current, (provider) =>
-      Effect.tapError(providerDefectsAsErrors(provider.client)(work(provider)), (error) => {
+      Effect.tapError(codeExceptionsAsErrors(provider.client)(work(provider)), (error) => {
         const cause: unknown = error
         return cause instanceof RpcError || cause instanceof WrongChain
           ? providers.failed(provider, cause)

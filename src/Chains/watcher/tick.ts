@@ -129,7 +129,7 @@ const replacedIncome = Effect.fnUntraced(function* (
 })
 
 /** One commit from the scanned head towards the chain's. `atLast` is the chain's block at the scanned head's number. */
-const advance = Effect.fnUntraced(function* (
+const readOn = Effect.fnUntraced(function* (
   watch: WatchContext,
   provider: Provider,
   scan: Scan,
@@ -235,7 +235,7 @@ export const tick = Effect.fn("Watcher.tick")(function* (watch: WatchContext, pr
     if (!watching && watched.size > 0) return { _tag: "More", scanned: number } as const
     const isBelow = head.number < number || (watching && atLast === undefined)
     if (isBelow && watching && (yield* watch.heads.areBelow(provider, head, scan.head))) {
-      return yield* advance(watch, provider, scan, head, head)
+      return yield* readOn(watch, provider, scan, head, head)
     }
     if (isBelow) {
       // The node still syncs, or a balancer picked another one. A reorg counts once its branch is as long.
@@ -243,7 +243,7 @@ export const tick = Effect.fn("Watcher.tick")(function* (watch: WatchContext, pr
       const error = new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "behind", detail })
       return { _tag: "Behind", scanned: number, error } as const
     }
-    return yield* advance(watch, provider, scan, head, atLast)
+    return yield* readOn(watch, provider, scan, head, atLast)
   })
   return { ...step, newest: head.number, clock: wrong } satisfies TickOutcome
 })

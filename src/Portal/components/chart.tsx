@@ -10,7 +10,7 @@ const margin = { top: 8, right: 4, bottom: 22, left: 44 }
 
 interface ChartProps {
   readonly title: string
-  /** One sentence for whoever does not see the chart. */
+  /** One sentence in place of the chart, for screen readers. */
   readonly summary: string
   /** What the horizontal axis says of the first, the middle and the last day: a text each day. */
   readonly days: ReadonlyArray<string>

@@ -77,7 +77,7 @@ const show = (viewer: Viewer, refused?: FormState) =>
     )
   })
 
-/** The form was sent again, or somebody else rotated: the secret is another one, and is not told any more. */
+/** The form was sent again, or someone else rotated: another secret is in force, and is not shown. */
 export const secretReplaced = (viewer: Viewer, href: string) =>
   framedReply(
     viewer,

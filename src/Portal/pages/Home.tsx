@@ -236,7 +236,7 @@ const Cut = ({ of: { since } }: { readonly of: Overview }) =>
     </p>
   )
 
-/** Whoever came by a link, and has no other way to come again or to prove who they are. */
+/** For a person who came by a link, without another way to sign in or to prove who they are. */
 const LinkOnly = ({ viewer }: { readonly viewer: Viewer }) => (
   <Notice tone="warning">
     <p>

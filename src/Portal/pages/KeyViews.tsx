@@ -152,7 +152,7 @@ export interface OneKeyProps {
   readonly roll: FormState
 }
 
-/** One key, and for whoever may, what can be done with it. */
+/** One key, and for an admin what can be done with it. */
 export const OneKey = ({ now, of: key, roll, terms, viewer }: OneKeyProps) => (
   <>
     <section class="card">

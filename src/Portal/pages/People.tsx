@@ -113,8 +113,8 @@ const inviting = (viewer: Viewer, { client, form }: PortalRequest) =>
   })
 
 /**
- * The person of a request, if the viewer may act on them: only operators on operators, and nobody on themself, nor on whoever
- * let them in. Otherwise whoever has stolen a session could make another person, and by them a link for its owner.
+ * The person of a request, if the viewer may act on them: only operators on operators, no one on themself, nor on the person
+ * who let them in. Otherwise a thief of a session could make another person, and by them a link for its owner.
  */
 const personFor = (viewer: Viewer, { params }: PortalRequest) =>
   Effect.gen(function* () {

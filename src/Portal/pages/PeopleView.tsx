@@ -10,7 +10,7 @@ import type { Viewer } from "../Viewer.ts"
 export interface PeopleViewProps {
   readonly viewer: Viewer
   readonly people: ReadonlyArray<Person>
-  /** Ids of people whom the viewer may not act on: themself, and whoever let them in. */
+  /** Ids of people whom the viewer may not act on: themself, and who let them in. */
   readonly untouchable: ReadonlySet<string>
   /** The roles that the viewer may give. */
   readonly roles: ReadonlyArray<Role>

@@ -53,10 +53,10 @@ const UsedTable = ({ prices }: { readonly prices: ReadonlyArray<PriceStatus> }) 
   />
 )
 
-const SourceTable = ({ now, told }: { readonly told: ReadonlyArray<SourcePrice>; readonly now: number }) => (
+const SourceTable = ({ now, reported }: { readonly reported: ReadonlyArray<SourcePrice>; readonly now: number }) => (
   <Table
     caption="What each source has reported last"
-    rows={told}
+    rows={reported}
     keyOf={({ source, symbol }) => `${symbol} ${source}`}
     empty="No source has reported a price yet."
     columns={[
@@ -82,7 +82,7 @@ export const priceRoutes: ReadonlyArray<PortalRoute<Prices>> = [
       Effect.gen(function* () {
         const prices = yield* Prices
         const now = yield* Clock.currentTimeMillis
-        const told = prices.told().toSorted((a, b) => (a.symbol < b.symbol ? -1 : a.symbol > b.symbol ? 1 : 0))
+        const reported = prices.reported().toSorted((a, b) => (a.symbol < b.symbol ? -1 : a.symbol > b.symbol ? 1 : 0))
         return framedReply(
           viewer,
           { section: "/quotes", title: "Prices" },
@@ -92,7 +92,7 @@ export const priceRoutes: ReadonlyArray<PortalRoute<Prices>> = [
             </p>
             <UsedTable prices={prices.status()} />
             <h2>Sources</h2>
-            <SourceTable told={told} now={now} />
+            <SourceTable reported={reported} now={now} />
           </>
         )
       })

@@ -139,7 +139,7 @@ export interface OneEndpointProps {
   readonly tested: TestOutcome | undefined
 }
 
-/** One endpoint, and for whoever may, what can be done with it. */
+/** One endpoint, and for an admin what can be done with it. */
 export const OneEndpoint = ({ rotation, seen, target, tested, viewer }: OneEndpointProps) => {
   const { endpoint, health } = seen
   return (

@@ -97,7 +97,7 @@ const secretPage = (
     <NewSecret {...shown} label="Signing secret" href={pathOf(viewer, `/webhooks/${id}`)} onward="to the endpoint" />
   )
 
-/** The form was sent again: its endpoint exists, and its secret is not told any more. */
+/** The form was sent again: its endpoint exists, and its secret is not shown again. */
 const usedUp = (viewer: Viewer, id: EndpointId) =>
   framedReply(
     viewer,

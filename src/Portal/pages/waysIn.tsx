@@ -1,5 +1,5 @@
 /**
- * New ways into the portal, which admins are told of on its home page: their own acts too, since whoever has stolen a session
+ * New ways into the portal, shown to admins on its home page: their own acts too, since a thief of a session
  * acts in its person's name.
  */
 import { Effect } from "effect"
@@ -11,7 +11,7 @@ import { Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 
-/** People whose acts are told of, and of each how many are read, and told. More are in the audit log. */
+/** People whose acts are shown, and of each how many are read, and shown. More are in the audit log. */
 const most = { people: 10, acts: 20 }
 const mostTold = 3
 

@@ -224,7 +224,7 @@ const deleteMiddleAttempts = (tx: Db, { sequence }: Attempt) =>
  * Moves a delivery on in its retry schedule. If the delivery was cancelled during the attempt, no attempt follows. If a
  * redelivery was ordered during the attempt, this attempt counts as that redelivery.
  */
-const advance = (tx: Db, { attempts, endedAt, sequence, status }: Attempt) => {
+const storeState = (tx: Db, { attempts, endedAt, sequence, status }: Attempt) => {
   const next = afterAttempt(attempts, status, endedAt)
   const nextAt = next.nextAttemptAt ?? null
   return tx.run(
@@ -284,7 +284,7 @@ const recordAttempt = (tx: Db, attempt: Attempt, quotaBytes: number) =>
     logAttempt(tx, attempt, quotaBytes),
     attempt.isRedelivery
       ? Effect.zipRight(advanceRedelivery(tx, attempt), deleteMiddleAttempts(tx, attempt))
-      : advance(tx, attempt)
+      : storeState(tx, attempt)
   )
 
 /** Deliveries that wait for these become due `now`: the first attempt of these has ended, or will never be made. */

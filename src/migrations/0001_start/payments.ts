@@ -55,7 +55,7 @@ export const payments = [
 
   // `token`: null for the chain's own coin. `due_at`: the due time by the chain's clock, where the machine's clock
   // was behind that when the payment was created; else the payment is due at `expires_at`. `settle_grace`
-  // (milliseconds) and `tolerance_bps`: as configured when it was created. `checkout_token`: whoever has it sees the
+  // (milliseconds) and `tolerance_bps`: as configured when it was created. `checkout_token`: its holder sees the
   // payment's checkout page, so it is never logged. `updates`: the number of its `payment.updated` events.
   `CREATE TABLE payments (
     sequence INTEGER PRIMARY KEY,

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit } from "effect"
-import { providerDefectsAsErrors, storeDefectsAsDefects } from "../../../src/Chains/watcher/providerDefects.ts"
+import { codeExceptionsAsErrors, storeDefectsAsDefects } from "../../../src/Chains/watcher/codeExceptions.ts"
 import { ModelChain } from "../ModelChain.ts"
 
 const { client } = new ModelChain(1)
-const asExit = (work: Effect.Effect<unknown>) => Effect.exit(providerDefectsAsErrors(client)(work))
+const asExit = (work: Effect.Effect<unknown>) => Effect.exit(codeExceptionsAsErrors(client)(work))
 
 describe("a defect while a response of a provider is processed", () => {
   it.effect.each([
@@ -13,7 +13,7 @@ describe("a defect while a response of a provider is processed", () => {
     new SyntaxError("0x")
   ])("is the provider's failure if a value has an unexpected type: %s", (defect) =>
     Effect.gen(function* () {
-      const error = yield* Effect.flip(providerDefectsAsErrors(client)(Effect.die(defect)))
+      const error = yield* Effect.flip(codeExceptionsAsErrors(client)(Effect.die(defect)))
       expect(error).toMatchObject({ _tag: "RpcError", reason: "garbage", host: client.host })
       expect(error.message).toContain(defect.message)
       // The message may contain the provider's data: it is not for the public.

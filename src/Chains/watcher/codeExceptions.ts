@@ -23,7 +23,7 @@ const isValueError = (defect: unknown): boolean =>
  * used. If one still breaks the code, it is logged and counts as the provider's failure: other chains and providers go
  * on.
  */
-export const providerDefectsAsErrors =
+export const codeExceptionsAsErrors =
   (client: RpcClient) =>
   <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E | RpcError, R> =>
     Effect.catchAllDefect(work, (defect) =>
