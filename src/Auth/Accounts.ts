@@ -1,6 +1,6 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Account, AccountTerms } from "../Domain/Account.ts"
-import { UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
+import { AccountExists, UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
@@ -24,6 +24,7 @@ const otherMode = (mode: Mode): Mode => (mode === "live" ? "test" : "live")
 const insert = Effect.fn("Accounts.insert")(function* (account: NewAccount) {
   const tx = yield* Tx
   const createdAt = yield* Clock.currentTimeMillis
+  if (yield* Repo.exists(tx, account.id)) return yield* AccountExists.of(account.id)
   const ownWallets = account.wallets.map(({ mode }) => mode)
   const stored: Account = { id: account.id, name: account.name, createdAt, ownWallets, terms: asConfigured }
   yield* Repo.insert(stored)
@@ -40,7 +41,9 @@ const insert = Effect.fn("Accounts.insert")(function* (account: NewAccount) {
 export class Accounts extends Context.Tag("tilld/Auth/Accounts")<
   Accounts,
   {
-    readonly create: (account: NewAccount) => Effect.Effect<Account, WalletInOtherMode | StoreUnavailable>
+    readonly create: (
+      account: NewAccount
+    ) => Effect.Effect<Account, AccountExists | WalletInOtherMode | StoreUnavailable>
     /** A page of all accounts, oldest first. */
     readonly list: (page: ListPage) => Effect.Effect<ReadonlyArray<Account>, StoreUnavailable>
     /** Changes an account's limits; absent fields stay. In force once it returns. */

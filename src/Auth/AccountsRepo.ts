@@ -19,7 +19,7 @@ export const walletContext = (account: AccountId, mode: Mode) => `account_wallet
 
 export const insert = Effect.fn("AccountsRepo.insert")(function* (account: Account) {
   const tx = yield* Tx
-  yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING", [
+  yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES (?, ?, ?)", [
     account.id,
     account.name,
     account.createdAt

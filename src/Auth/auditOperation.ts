@@ -1,4 +1,5 @@
 import { Clock, Effect, Schema } from "effect"
+import { must } from "../Domain/must.ts"
 import type { AuditEntry } from "./AuditRepo.ts"
 import { limitField, MomentField, maybe, momentAt, NotFound, Time } from "./inputFields.ts"
 import { asked } from "./inputText.ts"
@@ -38,7 +39,7 @@ export const listAudit = operation({
       about: "Of this time or later: 2026-01-31T12:00:00Z, 2026-01-31, or 24h for so long ago",
       value: "TIME"
     }),
-    before: asked(maybe(Schema.Int.annotations({ message: () => "must be the ID of an act" })), {
+    before: asked(maybe(must("be the ID of an act", Schema.Int)), {
       about: "The page of acts before the one with this ID",
       value: "ID"
     }),

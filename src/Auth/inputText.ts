@@ -4,7 +4,7 @@
  */
 import { Either, Schema, SchemaAST } from "effect"
 import type { FieldProblem } from "../Domain/ApiError.ts"
-import { decodeInput, type Operation } from "./operation.ts"
+import { decodeInput, mostInputFields, type Operation } from "./operation.ts"
 
 /** How a command line takes a field. */
 export interface Flag {
@@ -101,24 +101,32 @@ export const jsonOf = ({ flag, kind }: Pick<InputField, "flag" | "kind">, text: 
     : text
 }
 
-/** The JSON of a program's query or form: each text by the field of its name; an unknown one stays as it is. */
+/**
+ * The JSON of a program's query or form: each text by the field of its name; an unknown one stays as it is. Of more names
+ * than an input may have, no more are read: it is refused.
+ */
 export const jsonOfQuery = (
   fields: Schema.Struct.Fields,
   query: URLSearchParams
 ): Readonly<Record<string, unknown>> => {
+  const texts = new Map<string, Array<string>>()
+  for (const [name, text] of query) {
+    const given = texts.get(name)
+    if (given === undefined && texts.size > mostInputFields) break
+    if (given === undefined) texts.set(name, [text])
+    else given.push(text)
+  }
   const known = new Map(fieldsOf(fields).map((field) => [field.name, field]))
-  const names = [...new Set(query.keys())]
-  return Object.fromEntries(
-    names.map((name) => {
-      const texts = query.getAll(name)
-      const [text = ""] = texts
-      const field = known.get(name)
-      if (field === undefined) return [name, text]
-      const { kind } = field
-      if (kind.is === "flag") return [name, text === "true" ? true : text === "false" ? false : text]
-      return [name, kind.is === "list" && texts.length > 1 ? texts : jsonOf(field, text)]
-    })
-  )
+  return Object.fromEntries(Array.from(texts, ([name, given]) => [name, jsonOfTexts(known.get(name), given)]))
+}
+
+/** A name that is given several times is a list. */
+const jsonOfTexts = (field: InputField | undefined, texts: ReadonlyArray<string>): unknown => {
+  const [text = "", another] = texts
+  if (another !== undefined) return texts
+  if (field === undefined) return text
+  if (field.kind.is === "flag") return text === "true" ? true : text === "false" ? false : text
+  return jsonOf(field, text)
 }
 
 /** The given words, once each and in the order of `known`; then the unknown ones. */

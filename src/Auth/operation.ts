@@ -6,7 +6,7 @@
  *
  * A command loads the descriptions alone: `run` imports what it needs when it is called.
  */
-import { Effect, Either, ParseResult, Schema } from "effect"
+import { Effect, Either, ParseResult, Predicate, Schema } from "effect"
 import type { FieldProblem } from "../Domain/ApiError.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
 import type { Act, Actor, Note } from "./auditLog.ts"
@@ -94,7 +94,15 @@ export const operation = <
 /** The problem of a field: an optional one has a second issue, that it is not absent. */
 const problemOf = ({ _tag, message, path }: ParseResult.ArrayFormatterIssue): FieldProblem => ({
   path: path.join("."),
-  message: _tag === "Missing" ? "is required" : _tag === "Unexpected" ? "is not known" : message
+  message:
+    _tag === "Missing"
+      ? "is required"
+      : _tag === "Unexpected"
+        ? "is not known"
+        : // The library's own words repeat the value, which may be a secret.
+          message.startsWith("Expected ")
+          ? "has the wrong type"
+          : message
 })
 
 /** Maximum number of listed problems of an input. */
@@ -113,12 +121,15 @@ const problemsOf = (issues: ReadonlyArray<ParseResult.ArrayFormatterIssue>): Rea
 }
 
 /** Maximum fields, and items of a list, for a schema: each wrong one costs far more than parsing its JSON. */
-const mostFields = 100
+export const mostInputFields = 100
 const mostItems = 1_000
 
 const bounded = (json: unknown): Either.Either<unknown, ReadonlyArray<FieldProblem>> => {
-  const fields = Object.entries(json ?? {})
-  if (fields.length > mostFields) return Either.left([{ path: "", message: `must have ${mostFields} fields at most` }])
+  if (!Predicate.isRecord(json))
+    return Either.left([{ path: "", message: "must be an object with the fields of the input" }])
+  const fields = Object.entries(json)
+  if (fields.length > mostInputFields)
+    return Either.left([{ path: "", message: `must have ${mostInputFields} fields at most` }])
   const long = fields.find(([, value]) => Array.isArray(value) && value.length > mostItems)
   return long === undefined
     ? Either.right(json)

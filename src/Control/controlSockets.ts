@@ -5,10 +5,11 @@
  */
 import { chmodSync, lstatSync, rmSync } from "node:fs"
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
-import { Effect, Either, FiberSet, identity, type Scope } from "effect"
+import { Effect, Either, FiberSet, identity, Predicate, type Scope } from "effect"
 import type { Actor } from "../Auth/auditLog.ts"
 import { fieldsOf, jsonOfQuery } from "../Auth/inputText.ts"
 import type { Access, AnyOperation } from "../Auth/operation.ts"
+import { invalid } from "../Domain/ApiError.ts"
 import { hasBody, noBody, parseBody, receiveBody } from "../Http/body.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { Forbidden } from "./controlErrors.ts"
@@ -55,37 +56,48 @@ const userOf = ({ headers }: IncomingMessage): string => {
   return claimed.slice(0, 200) || "not named"
 }
 
-/** The input as JSON: a body, of JSON or of a form, and the query. */
+const isForm = /^application\/x-www-form-urlencoded\s*(;|$)/i
+
+/** The input as JSON: of a body, JSON or a form, and of the query. */
 const inputOf = Effect.fnUntraced(function* (operation: AnyOperation, request: IncomingMessage, query: string) {
   const arriving = hasBody(request) ? receiveBody(request, { onPiece: () => {}, reserve: () => true }) : noBody
   const body = yield* arriving.body
-  const isForm = request.headers["content-type"] === "application/x-www-form-urlencoded"
-  const text = [query, ...(isForm ? [body?.toString("utf8") ?? ""] : [])].join("&")
-  const given = jsonOfQuery(operation.fields, new URLSearchParams(text))
-  if (isForm) return Either.right(given)
-  return Either.map(parseBody(request.headers, body), (json) =>
-    Object.keys(given).length === 0 ? json : { ...(json as object), ...given }
-  )
+  const asked = jsonOfQuery(operation.fields, new URLSearchParams(query))
+  const given = isForm.test(request.headers["content-type"] ?? "")
+    ? Either.right(jsonOfQuery(operation.fields, new URLSearchParams(body?.toString("utf8"))))
+    : parseBody(request.headers, body)
+  return Either.flatMap(given, (json) => {
+    if (query === "" || !Predicate.isRecord(json)) return Either.right(json)
+    const twice = Object.keys(asked).find((name) => Object.hasOwn(json, name))
+    return twice === undefined
+      ? Either.right({ ...json, ...asked })
+      : Either.left(invalid([{ path: twice, message: "is in the query and in the body" }]))
+  })
 })
 
-/** Carries out what a request asks for. */
-const answerOf = Effect.fnUntraced(function* (
+/** Receives a request. Gives what carries it out, or the answer to one that cannot be. */
+const receive = Effect.fnUntraced(function* (
   request: IncomingMessage,
   { access, path: socket }: ControlSocket
-): Effect.fn.Return<OperationAnswer, never, ControlServices> {
-  const [path = "", query = ""] = (request.url ?? "").split("?", 2)
-  if (path === "/") return { status: 200, body: directory }
+): Effect.fn.Return<Effect.Effect<OperationAnswer, never, ControlServices>> {
+  const [path = "", ...queries] = (request.url ?? "").split("?")
+  if (path === "/" && request.method === "GET") return Effect.succeed({ status: 200, body: directory })
   const operation = byPath.get(path)
-  if (operation === undefined) return unknown
+  if (operation === undefined) return Effect.succeed(unknown)
   if (request.method !== "POST" && !(request.method === "GET" && operation.access === "read")) {
     const takes = operation.access === "read" ? "GET or POST" : "POST"
-    return ownError("METHOD_NOT_ALLOWED", `This operation takes ${takes}.`)
+    return Effect.succeed(ownError("METHOD_NOT_ALLOWED", `This operation takes ${takes}.`))
   }
-  if (access === "read" && operation.access !== "read") return ownError("FORBIDDEN", Forbidden.at(socket).message)
-  const input = yield* inputOf(operation, request, query)
-  if (Either.isLeft(input)) return errorAnswer(input.left.code, input.left.message)
+  if (access === "read" && operation.access !== "read") {
+    return Effect.succeed(ownError("FORBIDDEN", Forbidden.at(socket).message))
+  }
+  const input = yield* inputOf(operation, request, queries.join("?"))
+  if (Either.isLeft(input)) {
+    const { code, details, message } = input.left
+    return Effect.succeed(errorAnswer(code, message, details))
+  }
   const actor: Actor = { via: "socket", who: userOf(request) }
-  return yield* answerTo(operation, input.right, actor)
+  return answerTo(operation, input.right, actor)
 })
 
 /** Whether a request waits for others before it is carried out. */
@@ -101,26 +113,38 @@ const send = (response: ServerResponse, { body, status }: OperationAnswer) =>
   })
 
 /**
- * Serves one request, and waits until its answer has been read, since the answer is in memory until then. A defect is
- * reported to the client, and then ends the daemon like any other defect; except at the read-only socket: its users must
- * not be able to end the daemon, and a read leaves nothing half done.
+ * Serves one request, and waits until its answer has been read, since the answer is in memory until then. A client that goes
+ * before its turn is forgotten; an operation that has begun is carried out. A defect is reported to the client, and then ends
+ * the daemon like any other defect; except at the read-only socket: its users must not be able to end the daemon, and a read
+ * leaves nothing half done.
  */
-const serveOne = (request: IncomingMessage, response: ServerResponse, at: ControlSocket, inTurn: InTurn) =>
-  Effect.gen(function* () {
-    const gone = Effect.async<never>((resume) => void request.once("error", () => resume(Effect.interrupt)))
-    const answer = yield* Effect.raceFirst(answerOf(request, at), gone).pipe(
-      Effect.timeoutTo({
+const serveOne = (request: IncomingMessage, response: ServerResponse, at: ControlSocket, inTurn: InTurn) => {
+  let hasBegun = false
+  let isGone = false
+  const gone = Effect.async<void>((resume) => {
+    response.once("close", () => {
+      isGone = true
+      if (!hasBegun) resume(Effect.void)
+    })
+  })
+  const answering = (answer: Effect.Effect<OperationAnswer, never, ControlServices>) =>
+    Effect.gen(function* () {
+      hasBegun = true
+      const { defect, ...given } = yield* Effect.timeoutTo(answer, {
         duration: answerDeadline,
         onTimeout: () => ownError("REQUEST_TIMEOUT", `did not answer within ${answerDeadline}`),
         onSuccess: identity<OperationAnswer>
       })
-    )
-    yield* Effect.timeoutOption(send(response, answer), readingDeadline[at.access])
-    response.destroy()
-    if (answer.defect === undefined) return
-    if (at.access === "administer") return yield* Effect.failCause(answer.defect)
-    yield* Effect.logError("a request that only reads failed", answer.defect)
-  }).pipe(inTurn)
+      if (!isGone) yield* Effect.timeoutOption(send(response, given), readingDeadline[at.access])
+      response.destroy()
+      if (defect === undefined) return
+      if (at.access === "administer") return yield* Effect.failCause(defect)
+      yield* Effect.logError("a request that only reads failed", defect)
+    })
+  // A body is received before the turn: one that never arrives keeps no one waiting.
+  const served = Effect.flatMap(receive(request, at), (answer) => inTurn(answering(answer)))
+  return Effect.raceFirst(served, gone)
+}
 
 /** Removes the socket of a dead daemon. Fails when the file is not a socket. */
 const removeSocket = (path: string): Effect.Effect<void, ControlUnusable> =>
@@ -147,6 +171,9 @@ const listen = (at: ControlSocket, run: Run, inTurn: InTurn): Effect.Effect<Serv
         const { path } = at
         const server = createServer(arrival, (request, response) => run(serveOne(request, response, at, inTurn)))
         server.maxConnections = mostConnections
+        // One request a connection, so that no more wait than there may be connections.
+        server.maxRequestsPerSocket = 1
+        server.on("dropRequest", (_, socket) => socket.destroy())
         server.once("error", (cause) => resume(unusable(path, cause)))
         server.listen(path, () => {
           // For the owner and the group, which is that of the folder if it is setgid. Before this the umask has excluded

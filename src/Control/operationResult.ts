@@ -1,9 +1,8 @@
 /**
  * What a client reads of the answer to an operation. It loads nothing that the daemon needs to make one.
  */
-import { type Cause, Effect, Predicate, Schema } from "effect"
+import { type Cause, Effect, Either, Predicate, Schema } from "effect"
 import type { Operation } from "../Auth/operation.ts"
-import type { FieldProblem } from "../Domain/ApiError.ts"
 import { Forbidden, NotUnderstood } from "./controlErrors.ts"
 import { DaemonSilent } from "./socketProtocol.ts"
 
@@ -28,6 +27,10 @@ export type OwnCode =
 const tagOf = (code: string): string =>
   code.toLowerCase().replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase())
 
+const problemsIn = Schema.decodeUnknownEither(
+  Schema.Array(Schema.Struct({ path: Schema.String, message: Schema.String }))
+)
+
 const ErrorBody = Schema.Struct({
   error: Schema.Struct({ code: Schema.String, message: Schema.String, details: Schema.optional(Schema.Unknown) })
 })
@@ -50,7 +53,7 @@ export const resultOf = Effect.fnUntraced(function* <In, InJson, Out, OutJson, E
     case "FORBIDDEN":
       return yield* new Forbidden({ message })
     case "VALIDATION_ERROR":
-      return yield* NotUnderstood.because(details as ReadonlyArray<FieldProblem>)
+      return yield* NotUnderstood.because(Either.getOrElse(problemsIn(details), () => [{ path: "", message }]))
     case "REQUEST_TIMEOUT":
       return yield* new DaemonSilent({ what: message })
   }

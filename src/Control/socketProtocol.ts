@@ -99,6 +99,7 @@ export const post = (
       )
       response.once("aborted", () => finish())
     })
-    request.once("error", () => finish())
+    // What is not HTTP is of another version, or not of a daemon: its text is no answer.
+    request.once("error", (error) => (codeOf(error).startsWith("HPE_") ? finish({ status: 0, text: "" }) : finish()))
     request.end(body)
   })

@@ -11,6 +11,14 @@ export class UnknownAccount extends Schema.TaggedError<UnknownAccount>()("Unknow
     new UnknownAccount({ message: `There is no account ${id}: tilld accounts list names all` })
 }
 
+/** An account with the id that was asked for exists already: the request was made twice. Nothing was changed. */
+export class AccountExists extends Schema.TaggedError<AccountExists>()("AccountExists", { message: Schema.String }) {
+  static readonly of = (id: string) =>
+    new AccountExists({
+      message: `There is an account ${id} already, and nothing was changed: tilld accounts list shows it`
+    })
+}
+
 /** The wallet is already used in the other mode: test payments must never share addresses with live ones. */
 export class WalletInOtherMode extends Schema.TaggedError<WalletInOtherMode>()("WalletInOtherMode", {
   message: Schema.String

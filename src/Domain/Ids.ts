@@ -28,6 +28,8 @@ export type CheckoutToken = typeof CheckoutToken.Type
 /** Accounts are named by people: `default`, or what `tilld accounts create` printed. */
 export const AccountId = Schema.String.pipe(Schema.pattern(/^[a-z0-9][a-z0-9_-]{0,63}$/i), Schema.brand("AccountId"))
 export type AccountId = typeof AccountId.Type
+/** The id that a new account gets. */
+export const NewAccountId = AccountId.pipe(Schema.pattern(/^acct_[A-Za-z0-9_-]{22}$/))
 
 // Random bytes are drawn in blocks: one system call per id is visible in the profile of creating a payment.
 const block = Buffer.alloc(16 * 256)

@@ -4,6 +4,7 @@ import { ApiError, type FieldProblem, invalid, notFound, quotaExceeded } from ".
 import { paymentDefaults } from "../Domain/CreatePayment.ts"
 import { alternatives } from "../Domain/must.ts"
 import type { PaymentNotPending } from "../Domain/PaymentErrors.ts"
+import { defaultPageSize } from "../Domain/queryParameters.ts"
 import { accountedObject } from "../Events/paymentObject.ts"
 import { invalidCursor, makeCursors } from "../Http/cursor.ts"
 import { answer, type Handlers, storeReplayAs } from "../Http/Handler.ts"
@@ -53,8 +54,6 @@ const problemOf = (error: NotOffered["problems"][number]): FieldProblem => {
 const offer = (available: ReadonlyArray<string>): string =>
   available.length === 0 ? "there is none" : `choose ${alternatives(available)}`
 
-const mostListed = 20
-
 type Filters = Omit<typeof ListPaymentsQuery.Type, "cursor" | "limit">
 
 /** Names the list with its filters, to which a cursor is bound. */
@@ -88,7 +87,7 @@ export const paymentHandlers = Effect.gen(function* () {
         return found === undefined ? yield* notFound("payment") : read(found)
       }),
 
-    list: ({ key, query: { cursor = "", limit = mostListed, ...filters } }) =>
+    list: ({ key, query: { cursor = "", limit = defaultPageSize, ...filters } }) =>
       Effect.gen(function* () {
         const list = listOf(filters)
         const after = cursor === "" ? undefined : cursors.decode(cursor, key, list)

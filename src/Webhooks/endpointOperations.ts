@@ -63,7 +63,8 @@ export class ChangeRefused extends Schema.TaggedError<ChangeRefused>()("ChangeRe
 const hostOf = (url: string | undefined) => (url !== undefined && URL.canParse(url) ? new URL(url).host : undefined)
 
 const Events = Schema.Array(must(`be one of ${EventKind.literals.join(", ")}`, EventKind)).pipe(
-  Schema.minItems(1, { message: () => "must have at least one" })
+  Schema.minItems(1, { message: () => "must have at least one" }),
+  Schema.filter((events) => new Set(events).size === events.length, { message: () => "must not have one twice" })
 )
 const eventsFlag = { about: `The kinds that it receives: of ${EventKind.literals.join(", ")}`, value: "A,B" }
 const SecretOfOwn = maybe(must(secretRule, SecretText))

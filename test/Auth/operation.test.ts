@@ -93,6 +93,24 @@ it("of many problems the first twenty are listed, and a list of thousands is ref
   expect(decodeInput(createKey, fields)).toEqual(Either.left([{ path: "", message: "must have 100 fields at most" }]))
 })
 
+it("of a query with thousands of names no more than an input may have are read", () => {
+  let read = 0
+  const query = new URLSearchParams(Array.from({ length: 16_000 }, (_, i) => [`x${i}`, ""]))
+  const entries = query.entries()
+  const counted = function* () {
+    for (const entry of entries) {
+      read += 1
+      yield entry
+    }
+  }
+  const lookedThrough = () => {
+    throw new Error("each name is looked for among all")
+  }
+  Object.defineProperties(query, { [Symbol.iterator]: { value: counted }, getAll: { value: lookedThrough } })
+  expect(Object.keys(jsonOfQuery(createKey.fields, query))).toHaveLength(101)
+  expect(read).toBe(102)
+})
+
 it("a rule of the whole input is refused once its fields are right", () => {
   expect(decodeInput(changeKey, { id: "key_1" })).toEqual(
     Either.left([{ path: "", message: "Say what to change: --ip, --per-minute or --per-hour" }])

@@ -167,7 +167,9 @@ it.live("malformed requests, and those that no command sends, are refused, witho
       ["keys revoke", {}],
       ["keys revoke", "null"],
       ["keys revoke", "[]"],
-      ["keys revoke?id=key_1&id=key_2&more=1", {}]
+      ["keys revoke?id=key_1&id=key_2&more=1", {}],
+      ["keys revoke?id=key_1", { id: "key_2" }],
+      ["keys list?limit=1", "5"]
     ] as const) {
       const [status, { error }] = yield* answered(name, input)
       expect([status, error.code], JSON.stringify([name, input]).slice(0, 80)).toEqual(["400", "VALIDATION_ERROR"])
@@ -195,6 +197,49 @@ it.live("malformed requests, and those that no command sends, are refused, witho
     expect(yield* Effect.timeout(send(Buffer.alloc(70_000, 0x61)), "4 seconds")).toMatch(/^HTTP\/1.1 4/)
     expect(yield* ask(settings, listKeys, {})).toEqual([])
   })
+)
+
+it.live("an account that exists is not made again, and what is wrong with an input never repeats it", () =>
+  onDaemon(function* (settings) {
+    const { id } = yield* ask(settings, createAccount, { name: "Shop", sharedWallet: true })
+    const again = yield* Effect.flip(ask(settings, createAccount, { id, name: "Shop", testXpub }))
+    expect(again).toMatchObject({ _tag: "AccountExists", message: expect.stringContaining(id) })
+    expect(yield* Effect.flip(ask(settings, createAccount, { id: "default", name: "x", testXpub }))).toMatchObject({
+      _tag: "NotUnderstood"
+    })
+    expect(yield* ask(settings, listAccounts, {})).toMatchObject([
+      { id: "default" },
+      { id, name: "Shop", wallets: "shared" }
+    ])
+    const secret = "xprv9s21ZrQH143K"
+    for (const input of [
+      JSON.stringify(secret),
+      [secret],
+      { name: "q", testXpub: [secret] },
+      { name: { a: secret } },
+      null
+    ]) {
+      const answer = yield* exchange(`${settings.database.path}.sock`, requestOf(createAccount.name, input))
+      expect(answer).toContain("VALIDATION_ERROR")
+      expect(answer).not.toContain(secret)
+      expect(answer).not.toContain("Expected")
+    }
+  })
+)
+
+it.live("a daemon that does not speak HTTP is of another version", () =>
+  Effect.gen(function* () {
+    const settings = testSettings(yield* temporaryDatabase)
+    yield* Effect.acquireRelease(
+      Effect.async<ReturnType<typeof createServer>>((resume) => {
+        const server = createServer((socket) => void socket.on("error", () => undefined).end('{"refused":"old"}\n'))
+        server.listen(`${settings.database.path}.sock`, () => resume(Effect.succeed(server)))
+      }),
+      (server) => Effect.sync(() => server.close())
+    )
+    const refused = yield* Effect.flip(ask(settings, listKeys, {}))
+    expect(refused).toMatchObject({ _tag: "NotUnderstood", message: expect.stringContaining("another version") })
+  }).pipe(Effect.scoped, Effect.provide(invocation))
 )
 
 it.live("a client that goes before its request is there, or before its answer, ends nothing", () =>

@@ -126,6 +126,42 @@ it.scopedLive(
     })
 )
 
+it.scopedLive("requests whose clients have gone keep no reader waiting, nor do bodies that never arrive", () =>
+  Effect.gen(function* () {
+    const { readSocket, settings } = yield* installation
+    yield* besideDaemon(settings, function* () {
+      const opened = (bytes: string) =>
+        Effect.async<Socket>((resume) => {
+          const socket = connect(readSocket).on("error", () => undefined)
+          socket.write(bytes, () => resume(Effect.succeed(socket)))
+        })
+      // A body that does not come, requests on one connection, and requests that are left.
+      yield* opened(requestOf("keys list", { limit: 10 }).slice(0, -3))
+      yield* opened(requestOf("keys list", {}).repeat(2_000))
+      for (let i = 0; i < 20; i++) (yield* opened(requestOf("keys list", {}))).destroy()
+      const [waited, keys] = yield* Effect.timed(ask({ socket: readSocket }, listKeys, {}))
+      expect(keys).toHaveLength(1)
+      expect(Duration.toSeconds(waited)).toBeLessThan(4)
+    })
+  })
+)
+
+it.scopedLive("a form of thousands of names is refused", () =>
+  Effect.gen(function* () {
+    const { readSocket, settings } = yield* installation
+    yield* besideDaemon(settings, function* () {
+      const form = Array.from({ length: 12_000 }, (_, i) => i.toString(36)).join("&")
+      const head = [
+        "POST /keys/list HTTP/1.1",
+        "Host: t",
+        "Content-Type: application/x-www-form-urlencoded; charset=utf-8"
+      ]
+      const bytes = [...head, `Content-Length: ${form.length}`, "", form].join("\r\n")
+      expect(yield* exchange(readSocket, bytes)).toContain("must have 100 fields at most")
+    })
+  })
+)
+
 it.scopedLive("the read-only socket takes 64 connections at a time, and the next ones once some have ended", () =>
   Effect.gen(function* () {
     const { readSocket, settings } = yield* installation

@@ -18,5 +18,7 @@ it("the documents state the retries and the body limit that the code has", () =>
   expect(textOf("config/tilld.rules.yml")).toContain("failed five times: one attempt is left, a day later")
   expect(textOf("README.md")).toContain("up to six attempts over a day")
   expect(textOf("docs/promises.md")).toContain("six times over a day")
+  // A row whose attempts are more is refused: a longer schedule needs a migration.
+  expect(textOf("src/migrations/0001_start/webhooks.ts")).toContain(`CHECK (attempts BETWEEN 0 AND ${mostAttempts})`)
   expect(textOf("docs/integrate.md")).toContain(`| ${bodyLimit}, JSON nested`)
 })

@@ -16,11 +16,11 @@ import { asked } from "../../Auth/inputText.ts"
 import { lazily, operation } from "../../Auth/operation.ts"
 import type { Usage } from "../../Auth/UsageRepo.ts"
 import { type Account, highestQuota, leastQuota } from "../../Domain/Account.ts"
-import { UnknownAccount, WalletInOtherMode } from "../../Domain/AccountErrors.ts"
+import { AccountExists, UnknownAccount, WalletInOtherMode } from "../../Domain/AccountErrors.ts"
 import { highestLimits } from "../../Domain/ApiKey.ts"
 import { parseBytes } from "../../Domain/byteSize.ts"
 import { Mode, modes } from "../../Domain/Chain.ts"
-import { AccountId, newAccountId } from "../../Domain/Ids.ts"
+import { AccountId, NewAccountId, newAccountId } from "../../Domain/Ids.ts"
 import { must } from "../../Domain/must.ts"
 import { keyInValue } from "../../Settings/keyMaterial.ts"
 import { walletIdentity } from "../../Settings/walletKey.ts"
@@ -193,7 +193,7 @@ export const createAccount = operation({
   makesDatabase: true,
   input: {
     id: otherwise(
-      must("be the id of a new account, acct_ and 22 random characters, or absent", AccountId),
+      must("be the id of a new account, acct_ and 22 random characters, or absent", NewAccountId),
       newAccountId
     ),
     name: asked(GivenName, { about: `What the account is called, up to ${nameLength} characters`, value: "TEXT" }),
@@ -206,7 +206,7 @@ export const createAccount = operation({
       ? undefined
       : "Give either --shared-wallet, or --live-xpub, --test-xpub or both",
   output: Schema.Struct(summary),
-  refusals: [WalletInOtherMode],
+  refusals: [AccountExists, WalletInOtherMode],
   audit: ({ id, name, ...given }) => ({
     account: id,
     name,

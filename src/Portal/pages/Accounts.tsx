@@ -250,13 +250,14 @@ const create: PortalHandler<Needs> = (viewer, { form }) =>
     })
     if (Either.isLeft(read)) return refused(read.left)
     const { id } = read.right
-    const accounts = yield* Accounts
     const done = seeOther(pathOf({ owner: { account: id, mode: viewer.owner.mode } }))
-    // The form was sent twice.
-    if (yield* accounts.exists(id)) return done
     return yield* carryOut(createAccount, read.right, callerOf(viewer)).pipe(
       Effect.as(done),
-      Effect.catchTag("WalletInOtherMode", ({ message }) => Effect.succeed(refused([{ path: "", message }])))
+      Effect.catchTags({
+        // The form was sent twice.
+        AccountExists: () => Effect.succeed(done),
+        WalletInOtherMode: ({ message }) => Effect.succeed(refused([{ path: "", message }]))
+      })
     )
   })
 
