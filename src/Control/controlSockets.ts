@@ -75,29 +75,34 @@ const inputOf = Effect.fnUntraced(function* (operation: AnyOperation, request: I
   })
 })
 
+/** A request that has arrived, and the effect that answers it. */
+interface Received {
+  readonly answer: Effect.Effect<OperationAnswer, never, ControlServices>
+}
+
 /** Receives a request. Gives what carries it out, or the answer to one that cannot be. */
 const receive = Effect.fnUntraced(function* (
   request: IncomingMessage,
   { access, path: socket }: ControlSocket
-): Effect.fn.Return<Effect.Effect<OperationAnswer, never, ControlServices>> {
+): Effect.fn.Return<Received> {
   const [path = "", ...queries] = (request.url ?? "").split("?")
-  if (path === "/" && request.method === "GET") return Effect.succeed({ status: 200, body: directory })
+  if (path === "/" && request.method === "GET") return { answer: Effect.succeed({ status: 200, body: directory }) }
   const operation = byPath.get(path)
-  if (operation === undefined) return Effect.succeed(unknown)
+  if (operation === undefined) return { answer: Effect.succeed(unknown) }
   if (request.method !== "POST" && !(request.method === "GET" && operation.access === "read")) {
     const takes = operation.access === "read" ? "GET or POST" : "POST"
-    return Effect.succeed(ownError("METHOD_NOT_ALLOWED", `This operation takes ${takes}.`))
+    return { answer: Effect.succeed(ownError("METHOD_NOT_ALLOWED", `This operation takes ${takes}.`)) }
   }
   if (access === "read" && operation.access !== "read") {
-    return Effect.succeed(ownError("FORBIDDEN", Forbidden.at(socket).message))
+    return { answer: Effect.succeed(ownError("FORBIDDEN", Forbidden.at(socket).message)) }
   }
   const input = yield* inputOf(operation, request, queries.join("?"))
   if (Either.isLeft(input)) {
     const { code, details, message } = input.left
-    return Effect.succeed(errorAnswer(code, message, details))
+    return { answer: Effect.succeed(errorAnswer(code, message, details)) }
   }
   const actor: Actor = { via: "socket", who: userOf(request) }
-  return answerTo(operation, input.right, actor)
+  return { answer: answerTo(operation, input.right, actor) }
 })
 
 /** Whether a request waits for others before it is carried out. */
@@ -142,7 +147,7 @@ const serveOne = (request: IncomingMessage, response: ServerResponse, at: Contro
       yield* Effect.logError("a request that only reads failed", defect)
     })
   // A body is received before the turn: one that never arrives keeps no one waiting.
-  const served = Effect.flatMap(receive(request, at), (answer) => inTurn(answering(answer)))
+  const served = Effect.flatMap(receive(request, at), ({ answer }) => inTurn(answering(answer)))
   return Effect.raceFirst(served, gone)
 }
 

@@ -56,7 +56,7 @@ it.scoped("a dead endpoint with a long queue fills no log, and what is left out 
     yield* untilRecorded(250)
     expect(logged(lines)).toHaveLength(12)
     expect(logged(lines)[6]).toMatchObject({
-      message: "a webhook delivery has failed: one attempt is left, a day later",
+      message: "a webhook delivery has failed: one attempt is left, 24 hours later",
       annotations: { attempts: 5, omitted: 44 }
     })
   }).pipe(Effect.provide(logger))
