@@ -63,9 +63,10 @@ const inputOf = Effect.fnUntraced(function* (operation: AnyOperation, request: I
   const arriving = hasBody(request) ? receiveBody(request, { onPiece: () => {}, reserve: () => true }) : noBody
   const body = yield* arriving.body
   const asked = jsonOfQuery(operation.fields, new URLSearchParams(query))
-  const given = isForm.test(request.headers["content-type"] ?? "")
-    ? Either.right(jsonOfQuery(operation.fields, new URLSearchParams(body?.toString("utf8"))))
-    : parseBody(request.headers, body)
+  const given =
+    body !== undefined && isForm.test(request.headers["content-type"] ?? "")
+      ? Either.right(jsonOfQuery(operation.fields, new URLSearchParams(body.toString("utf8"))))
+      : parseBody(request.headers, body)
   return Either.flatMap(given, (json) => {
     if (query === "" || !Predicate.isRecord(json)) return Either.right(json)
     const twice = Object.keys(asked).find((name) => Object.hasOwn(json, name))
