@@ -146,18 +146,20 @@ it.scopedLive("requests whose clients have gone keep no reader waiting, nor do b
   })
 )
 
-it.scopedLive("a form of thousands of names is refused", () =>
+it.scopedLive("a form of thousands of names, or of more bytes than a body may have, is refused", () =>
   Effect.gen(function* () {
     const { readSocket, settings } = yield* installation
     yield* besideDaemon(settings, function* () {
-      const form = Array.from({ length: 12_000 }, (_, i) => i.toString(36)).join("&")
       const head = [
         "POST /keys/list HTTP/1.1",
         "Host: t",
         "Content-Type: application/x-www-form-urlencoded; charset=utf-8"
       ]
-      const bytes = [...head, `Content-Length: ${form.length}`, "", form].join("\r\n")
-      expect(yield* exchange(readSocket, bytes)).toContain("must have 100 fields at most")
+      const answerTo = (form: string) =>
+        exchange(readSocket, [...head, `Content-Length: ${form.length}`, "", form].join("\r\n"))
+      const names = Array.from({ length: 12_000 }, (_, i) => i.toString(36))
+      expect(yield* answerTo(names.join("&"))).toContain("must have 100 fields at most")
+      expect(yield* answerTo(`limit=1&after=${"x".repeat(70_000)}`)).toContain("PAYLOAD_TOO_LARGE")
     })
   })
 )
