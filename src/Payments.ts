@@ -12,7 +12,7 @@ import { Chains } from "./Chains.ts"
 import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
 import type { Accounted, AccountedPayment } from "./Domain/AccountedPayment.ts"
 import { type Mode, networkKey } from "./Domain/Chain.ts"
-import type { CreatePayment } from "./Domain/CreatePayment.ts"
+import { type CreatePayment, paymentDefaults } from "./Domain/CreatePayment.ts"
 import { decimalsOf, nativeToken, PaymentCurrency } from "./Domain/Currency.ts"
 import { StatusEventKind } from "./Domain/Event.ts"
 import { newCheckoutToken, newPaymentId } from "./Domain/Ids.ts"
@@ -54,7 +54,8 @@ export type CreateError =
   | StoreUnavailable
 
 /** A new payment, and as its merchant sees it: its event has it already. */
-export interface Created extends Payment {
+export interface Created {
+  readonly payment: Payment
   readonly object: AccountedPayment
 }
 
@@ -166,10 +167,10 @@ export class Payments extends Context.Tag("tilld/Payments")<
               address,
               status: "pending",
               createdAt: now,
-              expiresAt: now + request.expiresIn * 1000,
+              expiresAt: now + (request.expiresIn ?? paymentDefaults.expiresIn) * 1000,
               settleGrace,
               toleranceBps,
-              metadata: request.metadata,
+              metadata: request.metadata ?? paymentDefaults.metadata,
               webhookUrl: request.webhookUrl,
               redirectUrl: request.redirectUrl,
               quoteId,
@@ -186,7 +187,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
             yield* refuseDuplicate(owner, request.merchantRef)
             return yield* Effect.dieMessage(`a merchantRef of ${owner.account} conflicts with no payment`)
           }
-          const created = { object: yield* outbox.publish(tx, payment, now), ...payment }
+          const created = { payment, object: yield* outbox.publish(tx, payment, now) }
           if (alsoCommit !== undefined) yield* alsoCommit(created)
           tx.afterCommit(() => {
             // Before the response, so that a customer who pays at once is seen.

@@ -12,10 +12,10 @@ export interface CreatePayment {
   readonly amount: bigint
   readonly currency: PaymentCurrency
   readonly chain: ChainName
-  /** Seconds, 60 to 86,400. */
-  readonly expiresIn: number
+  /** Seconds, 60 to 86,400; `paymentDefaults` where absent, as for `metadata`. */
+  readonly expiresIn?: number | undefined
   /** JSON text of an object, as it will be returned. */
-  readonly metadata: string
+  readonly metadata?: string | undefined
   /** A well-formed https URL; `Webhooks` checks whether tilld may call it. */
   readonly webhookUrl?: string | undefined
   /** An absolute URL, https or http on localhost; https in live mode. */

@@ -13,24 +13,13 @@ import type { SettingsShape } from "../Settings.ts"
 /** The settings that a payment object depends on. */
 export type PaymentTerms = Pick<SettingsShape, "chains" | "server">
 
-interface Asset extends Pick<PaymentObject, "chainId" | "decimals" | "tokenContract"> {
-  readonly uri?: string
-}
-
-/** What a wallet needs to pay `units` base units, with the URI of https://eips.ethereum.org/EIPS/eip-681 */
-const assetOf = (payment: Payment, units: bigint, { chains }: PaymentTerms): Asset => {
-  const { address, chain, currency, mode, token } = payment
-  const chainId = chains.find((one) => one.chain === chain && one.mode === mode)?.chainId
-  const tokenContract = token?.contract
-  const asset = {
-    ...(tokenContract === undefined ? {} : { tokenContract }),
-    ...(chainId === undefined ? {} : { chainId }),
-    decimals: decimalsOfPayment(payment)
-  }
-  if (chainId === undefined) return asset
-  if (currency === nativeToken(chain)) return { ...asset, uri: `ethereum:${address}@${chainId}?value=${units}` }
-  if (tokenContract === undefined) return asset
-  return { ...asset, uri: `ethereum:${tokenContract}@${chainId}/transfer?address=${address}&uint256=${units}` }
+/** The URI of https://eips.ethereum.org/EIPS/eip-681 that asks a wallet for `units` base units. */
+const paymentUri = (payment: Payment, chainId: number | undefined, units: bigint): string | undefined => {
+  const { address, chain, currency, token } = payment
+  if (chainId === undefined) return undefined
+  if (currency === nativeToken(chain)) return `ethereum:${address}@${chainId}?value=${units}`
+  if (token === undefined) return undefined
+  return `ethereum:${token.contract}@${chainId}/transfer?address=${address}&uint256=${units}`
 }
 
 /** The address of a payment's checkout page: a secret of the payer and the merchant. */
@@ -39,16 +28,17 @@ const checkoutUrl = ({ checkoutToken }: Payment, { server }: PaymentTerms): stri
 
 /** A payment as its merchant sees it. */
 export const paymentObject = (payment: Payment, terms: PaymentTerms): PaymentObject => {
-  const { amount, status } = payment
+  const { amount, chain, mode, status, token } = payment
   // A payment that has ended asks for no money.
   const due = isEnded(status) ? 0n : remaining(payment)
-  const { uri, ...asset } = assetOf(payment, due, terms)
+  const chainId = terms.chains.find((one) => one.chain === chain && one.mode === mode)?.chainId
+  const uri = due === 0n ? undefined : paymentUri(payment, chainId, due)
   return {
     id: payment.id,
     merchantRef: payment.merchantRef,
     amount: amount.toString(),
     currency: payment.currency,
-    chain: payment.chain,
+    chain,
     address: payment.address,
     status,
     createdAt: iso(payment.createdAt),
@@ -59,8 +49,10 @@ export const paymentObject = (payment: Payment, terms: PaymentTerms): PaymentObj
     ...(payment.txHash === undefined ? {} : { txHash: payment.txHash }),
     ...(payment.confirmedAt === undefined ? {} : { confirmedAt: iso(payment.confirmedAt) }),
     ...(payment.failureReason === undefined ? {} : { failureReason: payment.failureReason }),
-    ...asset,
-    ...(uri === undefined || due === 0n ? {} : { paymentUri: uri }),
+    ...(token === undefined ? {} : { tokenContract: token.contract }),
+    ...(chainId === undefined ? {} : { chainId }),
+    decimals: decimalsOfPayment(payment),
+    ...(uri === undefined ? {} : { paymentUri: uri }),
     ...(status === "detecting" && due > 0n ? { amountRemaining: due.toString() } : {})
   }
 }

@@ -1,7 +1,6 @@
 import { Effect } from "effect"
 import type { Accounted } from "../Domain/AccountedPayment.ts"
 import { ApiError, type FieldProblem, invalid, notFound, quotaExceeded } from "../Domain/ApiError.ts"
-import { paymentDefaults } from "../Domain/CreatePayment.ts"
 import { alternatives } from "../Domain/must.ts"
 import type { PaymentNotPending } from "../Domain/PaymentErrors.ts"
 import { defaultPageSize } from "../Domain/queryParameters.ts"
@@ -68,13 +67,13 @@ export const paymentHandlers = Effect.gen(function* () {
   const cursors = makeCursors(yield* Secrets)
   const settings = yield* Settings
 
-  const created = ({ id, object }: Created) => answer(object, { headers: { location: `/v1/payments/${id}` } })
+  const created = ({ object }: Created) => answer(object, { headers: { location: `/v1/payments/${object.id}` } })
   const accounted = (found: Accounted) => accountedObject(found, settings)
   const read = (found: Accounted) => answer(accounted(found))
 
   const handlers: Handlers<typeof PaymentsApi> = {
     create: ({ key, payload, storeReplay }) =>
-      payments.create(key, { ...paymentDefaults, ...payload }, storeReplayAs(storeReplay, created)).pipe(
+      payments.create(key, payload, storeReplayAs(storeReplay, created)).pipe(
         Effect.mapBoth({
           onFailure: (error) => (error._tag === "StoreUnavailable" ? error : creationRefusal(error)),
           onSuccess: created

@@ -8,7 +8,6 @@ import { linkPath, makeLink } from "../Auth/loginLinks.ts"
 import { defaultAccount, Keys } from "../Auth.ts"
 import { permissions } from "../Domain/ApiKey.ts"
 import { chainNames } from "../Domain/Chain.ts"
-import { paymentObject } from "../Events/paymentObject.ts"
 import { workers } from "../main.ts"
 import { markFile } from "../Payments/addresses/IndexMark.ts"
 import { Payments } from "../Payments.ts"
@@ -159,22 +158,14 @@ const portalLink = ({ publicUrl }: SettingsShape["server"]) =>
   )
 
 /** The checkout of a first payment, for a look. */
-const firstCheckout = (settings: SettingsShape) =>
-  Effect.gen(function* () {
-    const payments = yield* Payments
-    const payment = yield* payments.create(
-      { account: defaultAccount, mode: "test" },
-      {
-        merchantRef: "sandbox-1",
-        amount: 25_000_000n,
-        currency: "USDC",
-        chain: "base",
-        expiresIn: 86_400,
-        metadata: "{}"
-      }
-    )
-    return { id: payment.id, url: paymentObject(payment, settings).checkoutUrl }
-  })
+const firstCheckout = Effect.gen(function* () {
+  const payments = yield* Payments
+  const { object } = yield* payments.create(
+    { account: defaultAccount, mode: "test" },
+    { merchantRef: "sandbox-1", amount: 25_000_000n, currency: "USDC", chain: "base", expiresIn: 86_400 }
+  )
+  return { id: object.id, url: object.checkoutUrl }
+})
 
 const makeKey = Effect.gen(function* () {
   const keys = yield* Keys
@@ -229,7 +220,7 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
     const sandbox = { url, apiKey, portal, chains, certificates, config, program: programFor(config) }
     yield* Console.log(overview(sandbox))
     if (!options.demo) {
-      const checkout = yield* firstCheckout(settings)
+      const checkout = yield* firstCheckout
       return yield* Effect.zipRight(Console.log(instructions({ ...sandbox, checkout })), Effect.never)
     }
     const receiver = yield* startReceiver({ authority: certificates.authority })

@@ -13,9 +13,9 @@ const owner = { account: defaultAccount, mode: "test" } as const
 const paymentPath = (n: number) =>
   Effect.gen(function* () {
     const payments = yield* Payments
-    const terms = { amount: 1_000n, currency: "ETH", chain: "base", expiresIn: 3600, metadata: "{}" } as const
-    const { checkoutToken } = yield* Effect.orDie(payments.create(owner, { merchantRef: `order ${n}`, ...terms }))
-    return `/pay/${checkoutToken}`
+    const terms = { amount: 1_000n, currency: "ETH", chain: "base" } as const
+    const { payment } = yield* Effect.orDie(payments.create(owner, { merchantRef: `order ${n}`, ...terms }))
+    return `/pay/${payment.checkoutToken}`
   })
 
 /** Asks for a stream from an address of this machine, and keeps it open if there is one. */

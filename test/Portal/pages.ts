@@ -34,15 +34,16 @@ export const makePayment = (
   owner: { readonly account: AccountId; readonly mode: Mode } = { account: defaultAccount, mode: "test" }
 ) =>
   Effect.flatMap(Payments, (payments) =>
-    payments.create(owner, {
-      merchantRef: `order ${++references}`,
-      amount: 54_615_517n,
-      currency: "USDC",
-      chain: "base",
-      expiresIn: 3600,
-      metadata: "{}",
-      ...over
-    })
+    Effect.map(
+      payments.create(owner, {
+        merchantRef: `order ${++references}`,
+        amount: 54_615_517n,
+        currency: "USDC",
+        chain: "base",
+        ...over
+      }),
+      ({ payment }) => payment
+    )
   )
 
 /** So many payments at once, an hour apart, the newest now. `status` is that of all. */

@@ -75,26 +75,35 @@ const sum = (parts: ReadonlyMap<Part, number>) =>
 /** What each part of a create takes of the main thread, beside a whole create of the bare server. */
 export const steps = Effect.gen(function* () {
   const folder = yield* temporaryFolder
-  const [ours, theirs] = ["ours", "theirs"].map((name) => join(folder, name)) as [string, string]
-  for (const one of [ours, theirs]) mkdirSync(one)
+  const inFolder = (name: string) => {
+    const path = join(folder, name)
+    mkdirSync(path)
+    return path
+  }
+  const [ours, before, after] = [inFolder("ours"), inFolder("before"), inFolder("after")]
+  const bareIn = (own: string) =>
+    Effect.map(
+      measured(
+        own,
+        Effect.map(
+          startScript<{ port: number }>("reference.ts", [join(own, "bare.db")], profiled(own)),
+          ({ said }) => ({
+            apiKey: "",
+            port: said.port
+          })
+        )
+      ),
+      sum
+    )
   const installation = yield* install(yield* localChain)
   const apiKey = yield* Effect.scoped(Effect.zipRight(startDaemon(installation), createKey(installation)))
+  // Before and after: a machine that becomes slower meanwhile is not a slower daemon.
+  const bareBefore = yield* bareIn(before)
   const parts = yield* measured(
     ours,
     Effect.map(startDaemon(installation, {}, profiled(ours)), ({ said }) => ({ apiKey, port: said }))
   )
-  const bare = sum(
-    yield* measured(
-      theirs,
-      Effect.map(
-        startScript<{ port: number }>("reference.ts", [join(folder, "bare.db")], profiled(theirs)),
-        ({ said }) => ({
-          apiKey: "",
-          port: said.port
-        })
-      )
-    )
-  )
+  const bare = (bareBefore + (yield* bareIn(after))) / 2
   const micros = (value: number) => `${value.toFixed(1)} µs`
   const figures: ReadonlyArray<Figure> = Object.entries(ceilings).map(([what, atMost]) => {
     const took = parts.get(what as Part) ?? 0

@@ -135,7 +135,8 @@ export class Life {
   }
 
   create(request: CreatePayment, owner: Owner): Promise<Payment | undefined> {
-    return this.#ask(Effect.flatMap(Payments, (payments) => payments.create(owner, request)))
+    const created = Effect.flatMap(Payments, (payments) => payments.create(owner, request))
+    return this.#ask(Effect.map(created, ({ payment }) => payment))
   }
 
   /** Undefined too where the payment is no longer pending. */

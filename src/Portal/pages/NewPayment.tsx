@@ -4,7 +4,7 @@ import { audited } from "../../Auth/auditLog.ts"
 import { ApiError, type FieldProblem, invalid, statusOf } from "../../Domain/ApiError.ts"
 import { decimalsOn } from "../../Domain/amountDecimals.ts"
 import type { Mode } from "../../Domain/Chain.ts"
-import { type CreatePayment, paymentDefaults } from "../../Domain/CreatePayment.ts"
+import type { CreatePayment } from "../../Domain/CreatePayment.ts"
 import { nativeToken, PaymentCurrency } from "../../Domain/Currency.ts"
 import { problemsOf } from "../../Http/validationProblems.ts"
 import { seeOther } from "../../Pages/reply.tsx"
@@ -123,9 +123,7 @@ const requestOf = (
   if (Either.isLeft(decoded)) {
     return Either.left([...problemsOf(decoded.left, { kind: "field", known: [] }).map(shownPath), ...wrongAmount])
   }
-  return problems
-    ? Either.left(wrongAmount)
-    : Either.right({ ...paymentDefaults, ...decoded.right, metadata: paymentDefaults.metadata })
+  return problems ? Either.left(wrongAmount) : Either.right({ ...decoded.right, metadata: undefined })
 }
 
 /** Makes a payment as the API does, with its row in the audit log. */
@@ -135,9 +133,10 @@ export const createByHand = (viewer: Viewer, request: CreatePayment) =>
     const { amount, chain, currency, merchantRef } = request
     const detail = { merchantRef, amount: amount.toString(), currency, chain }
     return yield* audited(viewer.actor, { act: "payments create", detail }, (note) =>
-      payments.create(viewer.owner, request, ({ id }) => Effect.sync(() => note({ id })))
+      payments.create(viewer.owner, request, ({ payment }) => Effect.sync(() => note({ id: payment.id })))
     )
   }).pipe(
+    Effect.map(({ payment }) => payment),
     Effect.mapError((error: CreateError): ApiError | StoreUnavailable =>
       error._tag === "StoreUnavailable" ? error : refusalOf(error)
     )

@@ -221,8 +221,7 @@ const make = Effect.fnUntraced(function* (viewer: Viewer, given: Record<string, 
     merchantRef: `simulated ${randomToken()}`,
     amount: smallAmounts[currency],
     ...{ currency, chain: local.name satisfies ChainName },
-    expiresIn: timeToPay(scenario),
-    metadata: "{}"
+    expiresIn: timeToPay(scenario)
   })
   if (scenario !== "nothing") yield* send(viewer, payment, scenario)
   return pathOf(viewer, `/payments/${payment.id}?done=${scenario === "nothing" ? "created" : "simulated"}`)
