@@ -149,11 +149,10 @@ export class Payments extends Context.Tag("tilld/Payments")<
           yield* Effect.tapErrorTag(keepWithin(owner, settings.accounts.quotaBytes), "QuotaExceeded", () =>
             refuseDuplicate(owner, request.merchantRef)
           )
-          const source = yield* addresses.take(tx, owner)
+          const source = yield* addresses.take(owner)
           const { address } = source
           const token = tokens.offered({ chain: request.chain, mode: owner.mode }, request.currency)
           const payment = yield* Repo.insert(
-            tx,
             {
               id: newPaymentId(now),
               checkoutToken: newCheckoutToken(now),
@@ -187,7 +186,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
             yield* refuseDuplicate(owner, request.merchantRef)
             return yield* Effect.dieMessage(`a merchantRef of ${owner.account} conflicts with no payment`)
           }
-          const created = { payment, object: yield* outbox.publish(tx, payment, now) }
+          const created = { payment, object: yield* outbox.publish(payment, now) }
           if (alsoCommit !== undefined) yield* alsoCommit(created)
           tx.afterCommit(() => {
             // Before the response, so that a customer who pays at once is seen.

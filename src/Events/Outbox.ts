@@ -37,12 +37,11 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
      * @param kind that of the payment's status unless given
      */
     readonly publish: (
-      tx: Tx["Type"],
       payment: Payment,
       at: number,
       kind?: EventKind,
       extras?: EventExtras
-    ) => Effect.Effect<AccountedPayment, StoreUnavailable>
+    ) => Effect.Effect<AccountedPayment, StoreUnavailable, Tx>
     /**
      * Listens until the scope closes. The inner effect waits until further events of the owner, or of the one payment, have
      * been committed.
@@ -58,17 +57,17 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
       const listeners = makeListeners()
 
       const publish = Effect.fnUntraced(function* (
-        tx: Tx["Type"],
         payment: Payment,
         at: number,
         kind: EventKind = statusEventOf(payment.status),
         extras: EventExtras = nothing
       ) {
+        const tx = yield* Tx
         const { exception } = extras
         const [about] = exception === undefined ? [] : toExceptionObject(exception)
         const id =
           exception === undefined
-            ? eventId(payment.id, kind, yield* ordinalOf(tx, payment, kind))
+            ? eventId(payment.id, kind, yield* ordinalOf(payment, kind))
             : exceptionEventId(payment.id, exception.id, exception.revision)
         const data = withExceptions(paymentObject(payment, settings), extras)
         const event: WebhookEvent = {
@@ -85,13 +84,8 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
         const { account, mode } = payment
         listeners.changed(payment)
         tx.afterCommit(listeners.wake)
-        const deliveries = yield* enqueue(
-          tx,
-          { id, account, mode, paymentId: payment.id, kind },
-          payment.webhookUrl,
-          at
-        )
-        if (deliveries > 0) yield* Effect.provideService(ring, Tx, tx)
+        const deliveries = yield* enqueue({ id, account, mode, paymentId: payment.id, kind }, payment.webhookUrl, at)
+        if (deliveries > 0) yield* ring
         return data
       })
 
@@ -135,15 +129,17 @@ const makeListeners = () => {
 }
 
 // Never counted by the events, which are deleted when they are old: an id is never used twice.
-const ordinalOf = (tx: Tx["Type"], payment: Payment, kind: EventKind) => {
+const ordinalOf = (payment: Payment, kind: EventKind) => {
   // A payment is created once; the other kinds can come again after a reorg.
   if (kind === "payment.created") return Effect.succeed(0)
   if (kind === "payment.updated") return Effect.succeed(payment.updates)
   return Effect.map(
-    tx.get<{ count: number }>("SELECT count(*) AS count FROM transitions WHERE payment_id = ? AND to_status = ?", [
-      payment.id,
-      payment.status
-    ]),
+    Effect.flatMap(Tx, (tx) =>
+      tx.get<{ count: number }>("SELECT count(*) AS count FROM transitions WHERE payment_id = ? AND to_status = ?", [
+        payment.id,
+        payment.status
+      ])
+    ),
     (row) => Math.max(0, (row?.count ?? 0) - 1)
   )
 }

@@ -100,10 +100,11 @@ export const fromRow = (row: PaymentRow): Payment => ({
  * @param behind milliseconds by which this machine's clock is behind the chain's. Where that is unknown, the time of the
  *   chain's stored head counts: no other provider has corroborated it.
  */
-export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSource, behind?: number) =>
+export const insert = (payment: NewPayment, source: AddressSource, behind?: number) =>
   Effect.map(
-    tx.get<{ sequence: number; created_head: number | null; due_at: number | null }>(
-      `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, token, chain, address,
+    Effect.flatMap(Tx, (tx) =>
+      tx.get<{ sequence: number; created_head: number | null; due_at: number | null }>(
+        `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, token, chain, address,
          wallet, wallet_index, status, created_at, expires_at, settle_grace, tolerance_bps, created_head, due_at,
          metadata, webhook_url, redirect_url, quote_id, usd_value)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?),
@@ -111,39 +112,40 @@ export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSourc
          ?, ?, ?, ?, ?)
        ON CONFLICT (account_id, mode, merchant_ref) DO NOTHING
        RETURNING sequence, created_head, due_at`,
-      [
-        payment.id,
-        payment.checkoutToken,
-        payment.account,
-        payment.mode,
-        payment.merchantRef,
-        payment.amount.toString(),
-        payment.currency,
-        payment.token?.id ?? null,
-        payment.chain,
-        payment.address,
-        source.wallet,
-        source.index,
-        payment.status,
-        payment.createdAt,
-        payment.expiresAt,
-        payment.settleGrace,
-        payment.toleranceBps,
-        payment.chain,
-        payment.mode,
-        payment.expiresAt,
-        behind ?? 0,
-        behind === undefined ? 1000 : 0,
-        payment.chain,
-        payment.mode,
-        payment.expiresAt - payment.createdAt,
-        payment.expiresAt,
-        payment.metadata,
-        payment.webhookUrl ?? null,
-        payment.redirectUrl ?? null,
-        payment.quoteId ?? null,
-        payment.usdValue ?? null
-      ]
+        [
+          payment.id,
+          payment.checkoutToken,
+          payment.account,
+          payment.mode,
+          payment.merchantRef,
+          payment.amount.toString(),
+          payment.currency,
+          payment.token?.id ?? null,
+          payment.chain,
+          payment.address,
+          source.wallet,
+          source.index,
+          payment.status,
+          payment.createdAt,
+          payment.expiresAt,
+          payment.settleGrace,
+          payment.toleranceBps,
+          payment.chain,
+          payment.mode,
+          payment.expiresAt,
+          behind ?? 0,
+          behind === undefined ? 1000 : 0,
+          payment.chain,
+          payment.mode,
+          payment.expiresAt - payment.createdAt,
+          payment.expiresAt,
+          payment.metadata,
+          payment.webhookUrl ?? null,
+          payment.redirectUrl ?? null,
+          payment.quoteId ?? null,
+          payment.usdValue ?? null
+        ]
+      )
     ),
     (row): Payment | undefined =>
       row && {

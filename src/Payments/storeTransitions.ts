@@ -30,7 +30,7 @@ const publish = Effect.fnUntraced(function* (outbox: Outbox["Type"], before: Pay
   const tx = yield* Tx
   const shown = yield* ExceptionLists.firstOfPayment(tx, after.id, shownInEvents)
   const kind = after.status === before.status ? "payment.updated" : statusEventOf(after.status)
-  yield* outbox.publish(tx, after, at, kind, shown)
+  yield* outbox.publish(after, at, kind, shown)
 })
 
 /** Stores the events of the exceptions of a payment that have changed. `at` in Unix milliseconds. */
@@ -40,7 +40,7 @@ export const reportExceptions = Effect.fnUntraced(function* (outbox: Outbox["Typ
   if (changed.length === 0) return
   const shown = yield* ExceptionLists.firstOfPayment(tx, payment.id, shownInEvents)
   for (const exception of changed) {
-    yield* outbox.publish(tx, payment, at, "payment.exception", { ...shown, exception })
+    yield* outbox.publish(payment, at, "payment.exception", { ...shown, exception })
   }
 })
 

@@ -42,7 +42,10 @@ export const anyRow = (
   params: ReadonlyArray<Param> = []
 ): Effect.Effect<boolean, StoreUnavailable> => Effect.map(db.get(sql, params), (row) => row !== undefined)
 
-/** The transaction that a command of the writer runs in. */
+/**
+ * The transaction that a command of the writer runs in. What writes requires it; a query that any connection may run takes
+ * a `Db` instead.
+ */
 export class Tx extends Context.Tag("tilld/Sql/Tx")<
   Tx,
   Db & {

@@ -44,10 +44,9 @@ const add = (metadata: number, webhookUrl?: string, owner = merchant) =>
       webhookUrl
     })
     return Effect.gen(function* () {
-      const tx = yield* Tx
-      const stored = yield* Payments.insert(tx, payment, { wallet: "w", index: n })
+      const stored = yield* Payments.insert(payment, { wallet: "w", index: n })
       if (stored === undefined) return yield* Effect.dieMessage("the payment is there already")
-      yield* outbox.publish(tx, stored, n)
+      yield* outbox.publish(stored, n)
       const body = JSON.stringify({ ...stored, amount: "1" })
       const answer = { status: 201, headers: { location: `/v1/payments/${payment.id}` }, body, hash: randomBytes(32) }
       yield* Idempotency.keep({ ...owner, route: "/v1/payments", key: payment.id }, answer, n)
@@ -68,7 +67,7 @@ const move = (payment: Payment, status: PaymentStatus, at: number) =>
     yield* inTransaction(
       Effect.gen(function* () {
         yield* Payments.update(payment, after, at)
-        yield* outbox.publish(yield* Tx, after, at)
+        yield* outbox.publish(after, at)
       })
     )
     return after

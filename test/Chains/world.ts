@@ -118,7 +118,7 @@ export const realSettlement = Layer.effect(
     Layer.effect(
       Outbox,
       Effect.map(Announced, (announced) => ({
-        publish: (_, payment) =>
+        publish: (payment) =>
           Effect.sync(() => {
             announced.push(payment.status)
             return paymentObject(payment, testSettings(""))
@@ -245,7 +245,7 @@ export const insertPayment = Effect.fnUntraced(function* (
   yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 0) ON CONFLICT DO NOTHING")
   const index = yield* tx.get<{ n: number }>("SELECT count(*) AS n FROM payments")
   const made = someNewPayment({ id, merchantRef: id, createdAt, ...over })
-  const payment = yield* Payments.insert(tx, made, { wallet: "w", index: index?.n ?? 0 }, behind)
+  const payment = yield* Payments.insert(made, { wallet: "w", index: index?.n ?? 0 }, behind)
   return payment ?? (yield* Effect.dieMessage("the payment is there already"))
 })
 

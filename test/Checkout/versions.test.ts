@@ -39,7 +39,7 @@ const follow = Effect.gen(function* () {
       const tx = yield* Tx
       yield* tx.run("INSERT OR IGNORE INTO wallets (fingerprint, next_index) VALUES ('w', 100)")
       const payment = { id: newPaymentId(n), checkoutToken: token, merchantRef: `order ${n}`, address: `0x${n}` }
-      return yield* Payments.insert(tx, someNewPayment(payment), { wallet: "w", index: n })
+      return yield* Payments.insert(someNewPayment(payment), { wallet: "w", index: n })
     })
   )
   if (payment === undefined) return expect.fail("no payment")
@@ -49,7 +49,7 @@ const follow = Effect.gen(function* () {
   const pieces = yield* Queue.unbounded<string>()
   const fiber = yield* Effect.forkScoped(Stream.runForEach(versions, (piece) => Queue.offer(pieces, piece)))
   const change = (columns: string) => execute(`UPDATE payments SET ${columns} WHERE id = ?`, [payment.id])
-  const publish = inTransaction(Effect.flatMap(Tx, (tx) => outbox.publish(tx, payment, 1)))
+  const publish = inTransaction(outbox.publish(payment, 1))
   return {
     payment,
     shown: Effect.flatMap(read.find(token), (now) => (now === undefined ? expect.fail("no payment") : read.view(now))),

@@ -112,7 +112,7 @@ test("a listener is not woken before the event is committed, however long the wr
   const heard = yield* Effect.fork(yield* outbox.listen(payment.id))
   const before = yield* inTransaction(
     Effect.gen(function* () {
-      yield* outbox.publish(yield* Tx, payment, 0)
+      yield* outbox.publish(payment, 0)
       for (let i = 0; i < 10; i++) yield* eventLoopTurn
       return yield* Fiber.poll(heard)
     })
@@ -143,7 +143,7 @@ test("a stream has only the kinds that it names; without a name, those that repo
   const published = (kind: "payment.created" | "payment.updated") =>
     Effect.gen(function* () {
       const outbox = yield* Outbox
-      yield* inTransaction(Effect.flatMap(Tx, (tx) => outbox.publish(tx, { ...payment, updates: 1 }, 0, kind)))
+      yield* inTransaction(outbox.publish({ ...payment, updates: 1 }, 0, kind))
       return (yield* storedIds).at(-1)
     })
   const created = yield* published("payment.created")

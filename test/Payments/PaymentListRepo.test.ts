@@ -28,7 +28,7 @@ const store = (...payments: ReadonlyArray<Partial<NewPayment>>) =>
             merchantRef: `order ${index}`,
             createdAt: index
           }
-          return Repo.insert(tx, someNewPayment({ ...own, ...over }), { wallet: "w", index })
+          return Repo.insert(someNewPayment({ ...own, ...over }), { wallet: "w", index })
         },
         { concurrency: 1 }
       )

@@ -27,9 +27,9 @@ it.scoped("a payment of an account and mode is not found by another account or m
         const payments = owners.map((owner, n) =>
           someNewPayment({ ...owner, id: newPaymentId(n), address: `0x${n}`, merchantRef: "order" })
         )
-        for (const [index, payment] of payments.entries()) yield* Repo.insert(tx, payment, { wallet: "w", index })
+        for (const [index, payment] of payments.entries()) yield* Repo.insert(payment, { wallet: "w", index })
         const again = someNewPayment({ ...owners[3], id: newPaymentId(9), address: "0x9", merchantRef: "order" })
-        expect(yield* Repo.insert(tx, again, { wallet: "w", index: 9 })).toBeUndefined()
+        expect(yield* Repo.insert(again, { wallet: "w", index: 9 })).toBeUndefined()
         for (const [n, owner] of owners.entries()) {
           const own = payments[n]?.id
           expect(yield* Repo.idByMerchantRef(tx, owner, "order")).toBe(own)

@@ -81,7 +81,7 @@ export const startWith = Effect.fnUntraced(function* (over: Partial<NewPayment> 
       yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES ('default', 'default', 0)")
       yield* tx.run("INSERT INTO wallets (fingerprint, next_index, account_number) VALUES (?, 1, 3)", [wallet])
       yield* LedgerRepo.startScan(network, block(100), undefined)
-      const stored = yield* Repo.insert(tx, someNewPayment({ address, createdAt, expiresAt, ...over }), {
+      const stored = yield* Repo.insert(someNewPayment({ address, createdAt, expiresAt, ...over }), {
         wallet,
         index: 0
       })
@@ -115,7 +115,7 @@ export const payAgain = (index: number, over: Partial<NewPayment>) =>
     writer.write(
       Effect.gen(function* () {
         const payment = someNewPayment({ merchantRef: `order ${index}`, ...over })
-        const stored = yield* Repo.insert(yield* Tx, payment, { wallet, index })
+        const stored = yield* Repo.insert(payment, { wallet, index })
         return stored ?? (yield* Effect.dieMessage("not inserted"))
       })
     )
@@ -130,7 +130,7 @@ export const crowd = (count: number) =>
         (index) => {
           const to = getAddress(pad(numberToHex(index), { size: 20 }))
           const payment = someNewPayment({ merchantRef: `order ${index}`, address: to })
-          return Effect.flatMap(Tx, (tx) => Effect.map(Repo.insert(tx, payment, { wallet, index }), Arr.fromNullable))
+          return Effect.map(Repo.insert(payment, { wallet, index }), Arr.fromNullable)
         },
         { concurrency: 1 }
       )

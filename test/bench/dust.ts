@@ -49,7 +49,7 @@ const start = Effect.flatMap(Writer, (writer) =>
       yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 1)")
       yield* LedgerRepo.startScan(network, block(first), undefined)
       const asked = { amount: 10n ** 12n, currency: "USDC", expiresAt: 10 ** 12 } as const
-      const payment = yield* Repo.insert(tx, someNewPayment(asked), { wallet: "w", index: 0 })
+      const payment = yield* Repo.insert(someNewPayment(asked), { wallet: "w", index: 0 })
       return payment ?? (yield* Effect.dieMessage("not inserted"))
     })
   )

@@ -137,9 +137,7 @@ export const newPayment = (webhookUrl?: string, owner = merchant) =>
       metadata: JSON.stringify({ note: "ünïcödé 💶" }),
       webhookUrl
     })
-    const stored = yield* writer.write(
-      Effect.flatMap(Tx, (tx) => Payments.insert(tx, payment, { wallet: "w", index: n }))
-    )
+    const stored = yield* writer.write(Payments.insert(payment, { wallet: "w", index: n }))
     return stored ?? (yield* Effect.dieMessage("the payment is there already"))
   })
 
@@ -155,12 +153,7 @@ export const publish = (payment: Payment, status: PaymentStatus, at = 0, kind?: 
         [payment.id, status, at, payment.id]
       )
     )
-    yield* writer.write(
-      Effect.zipRight(
-        transition,
-        Effect.flatMap(Tx, (tx) => outbox.publish(tx, { ...payment, status }, at, kind))
-      )
-    )
+    yield* writer.write(Effect.zipRight(transition, outbox.publish({ ...payment, status }, at, kind)))
   })
 
 export interface DeliveryRow {

@@ -49,10 +49,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
     /** Called before the transaction of `take`: waits until the owner's next addresses are vetted, five seconds at most. */
     readonly ready: (owner: Owner) => Effect.Effect<void, WalletNotConfigured | StoreUnavailable>
     /** Takes the next address of the owner's wallet, if the transaction commits. */
-    readonly take: (
-      tx: Tx["Type"],
-      owner: Owner
-    ) => Effect.Effect<ReceivingAddress, WalletNotConfigured | StoreUnavailable>
+    readonly take: (owner: Owner) => Effect.Effect<ReceivingAddress, WalletNotConfigured | StoreUnavailable, Tx>
     /** Makes the numbering of all wallets jump ahead, for an operator who knows more than the mark. */
     readonly jump: Jumps["Type"]["jump"]
     /** The worker that derives and vets addresses ahead of their use. */
@@ -78,29 +75,31 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
       const owners = new Map<string, AddressPool>()
       const keyOf = ({ account, mode }: Owner) => `${mode}:${account}`
 
-      const resolve = Effect.fnUntraced(function* (tx: Tx["Type"], owner: Owner) {
+      const resolve = Effect.fnUntraced(function* (owner: Owner) {
+        const tx = yield* Tx
         const pool = yield* pools.ofOwner(tx, owner)
-        yield* Effect.provideService(numbered.enter(pool), Tx, tx)
-        yield* numbered.follow(tx)
+        yield* numbered.enter(pool)
+        yield* numbered.follow
         tx.afterCommit(() => owners.set(keyOf(owner), pool))
         return pool
       })
 
-      const nextIndex = (tx: Tx["Type"], pool: AddressPool) =>
-        Effect.flatMap(Repo.nextIndex(tx, pool.fingerprint), (index) =>
+      const nextIndex = (pool: AddressPool) =>
+        Effect.flatMap(Repo.nextIndex(pool.fingerprint), (index) =>
           index === undefined
             ? // It has to jump first: its key is new or has come back, and a lost copy of the database may have used it.
               Effect.zipRight(
-                Effect.provideService(perform(matchSet, pool), Tx, tx),
-                Effect.map(Repo.nextIndex(tx, pool.fingerprint), (jumped) => jumped ?? unknownWallet(pool))
+                perform(matchSet, pool),
+                Effect.map(Repo.nextIndex(pool.fingerprint), (jumped) => jumped ?? unknownWallet(pool))
               )
             : Effect.succeed(index)
         )
 
-      const take = Effect.fnUntraced(function* (tx: Tx["Type"], owner: Owner) {
-        const pool = owners.get(keyOf(owner)) ?? (yield* resolve(tx, owner))
-        let index = yield* nextIndex(tx, pool)
-        while (pool.hasHistory(index)) index = yield* nextIndex(tx, pool)
+      const take = Effect.fnUntraced(function* (owner: Owner) {
+        const tx = yield* Tx
+        const pool = owners.get(keyOf(owner)) ?? (yield* resolve(owner))
+        let index = yield* nextIndex(pool)
+        while (pool.hasHistory(index)) index = yield* nextIndex(pool)
         tx.afterCommit(() => {
           numbered.note(pool.fingerprint, index + 1)
           pool.passed(index)
@@ -129,7 +128,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
             const all = yield* Effect.forEach(derived, ({ pool, skipped }) => perform(matchSet, pool, skipped), {
               concurrency: 1
             })
-            yield* numbered.follow(yield* Tx)
+            yield* numbered.follow
             return all
           })
         )
@@ -143,7 +142,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
           for (const pool of new Set([...pools.configured, ...overtaken])) {
             if (pool !== undefined) yield* numbered.enter(pool)
           }
-          yield* numbered.follow(yield* Tx)
+          yield* numbered.follow
         })
       )
       // Jumps that are owed are done before any address is taken, so that all skipped addresses are watched from the start.

@@ -20,26 +20,33 @@ export const byFingerprint = (db: Db, fingerprint: string) =>
   db.get<WalletRow>("SELECT fingerprint, next_index, jump FROM wallets WHERE fingerprint = ?", [fingerprint])
 
 /** Adds the wallet if it is not known, or its account's number. Gives the indexes that it still has to jump over. */
-export const ensure = (
-  tx: Tx["Type"],
-  { account, fingerprint }: { readonly fingerprint: string; readonly account?: number | undefined }
-) =>
+export const ensure = ({
+  account,
+  fingerprint
+}: {
+  readonly fingerprint: string
+  readonly account?: number | undefined
+}) =>
   Effect.map(
-    tx.get<{ jump: number }>(
-      `INSERT INTO wallets (fingerprint, next_index, jump, account_number) SELECT ?, 0, jump, ? FROM numbering WHERE true
+    Effect.flatMap(Tx, (tx) =>
+      tx.get<{ jump: number }>(
+        `INSERT INTO wallets (fingerprint, next_index, jump, account_number) SELECT ?, 0, jump, ? FROM numbering WHERE true
        ON CONFLICT DO UPDATE SET account_number = coalesce(excluded.account_number, account_number) RETURNING jump`,
-      [fingerprint, account ?? null]
+        [fingerprint, account ?? null]
+      )
     ),
     (row) => row?.jump ?? 0
   )
 
 /** Takes the wallet's next index; undefined while it has to jump first. */
-export const nextIndex = (tx: Tx["Type"], fingerprint: string) =>
+export const nextIndex = (fingerprint: string) =>
   Effect.map(
-    tx.get<{ taken: number }>(
-      `UPDATE wallets SET next_index = next_index + 1 WHERE fingerprint = ? AND jump = 0
+    Effect.flatMap(Tx, (tx) =>
+      tx.get<{ taken: number }>(
+        `UPDATE wallets SET next_index = next_index + 1 WHERE fingerprint = ? AND jump = 0
        RETURNING next_index - 1 AS taken`,
-      [fingerprint]
+        [fingerprint]
+      )
     ),
     (row) => row?.taken
   )
@@ -93,7 +100,7 @@ export const oweJump = (by: number) =>
 export const oweJumpTo = (fingerprint: string, next: number) =>
   Effect.flatMap(Tx, (tx) =>
     Effect.zipRight(
-      ensure(tx, { fingerprint }),
+      ensure({ fingerprint }),
       tx.run("UPDATE wallets SET jump = max(jump, ? - next_index) WHERE fingerprint = ?", [next, fingerprint])
     )
   )

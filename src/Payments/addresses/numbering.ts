@@ -109,7 +109,7 @@ export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
     readonly account?: number | undefined
   }) {
     const tx = yield* Tx
-    yield* Repo.ensure(tx, pool)
+    yield* Repo.ensure(pool)
     const other = overtaken.get(pool.fingerprint)
     if (other === undefined) return
     yield* Repo.oweJumpTo(other.wallet, other.next + blind)
@@ -120,13 +120,14 @@ export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
   })
 
   /** Writes the wallets' indexes to the mark once the transaction commits. */
-  const follow = (tx: Tx["Type"]) =>
-    Effect.map(Repo.all(tx), (rows) =>
-      tx.afterCommit(() => {
-        wallets = nextOf(rows)
-        write()
-      })
-    )
+  const follow = Effect.gen(function* () {
+    const tx = yield* Tx
+    const rows = yield* Repo.all(tx)
+    tx.afterCommit(() => {
+      wallets = nextOf(rows)
+      write()
+    })
+  })
 
   /** Records a wallet's next index, without writing the mark. */
   const note = (wallet: string, next: number) => {

@@ -11,7 +11,7 @@ import type { DeliveryStatus } from "../../Domain/DeliveryObject.ts"
 import type { EventKind } from "../../Domain/Event.ts"
 import { type AccountId, DeliveryId, type EndpointId, type EventId, type PaymentId } from "../../Domain/Ids.ts"
 import { retryDelays } from "../../Domain/retrySchedule.ts"
-import { type Db, type StoreUnavailable, Tx } from "../../Sql.ts"
+import { type Db, execute, type StoreUnavailable, Tx } from "../../Sql.ts"
 import type { AttemptOutcome } from "../transport/DeliveryClient.ts"
 import { type DeliveryTarget, isSameUrl, targetsOf } from "../transport/deliveryTargets.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
@@ -38,8 +38,8 @@ interface Unattempted {
 }
 
 /** Deliveries of a payment whose first attempt has not ended yet, newest first. */
-const unattempted = (tx: Db, payment: PaymentId) =>
-  tx.all<Unattempted>(
+const unattempted = (db: Db, payment: PaymentId) =>
+  db.all<Unattempted>(
     `SELECT sequence, endpoint_id, own_url FROM deliveries
      WHERE payment_id = ? AND status = 'pending' AND attempts = 0 ORDER BY sequence DESC`,
     [payment]
@@ -54,18 +54,19 @@ const isSameTarget = (row: Unattempted, target: DeliveryTarget) =>
  * ended, whatever its outcome.
  */
 export const enqueue = (
-  tx: Db,
   event: EventRef,
   webhookUrl: string | undefined,
   at: number
-): Effect.Effect<number, StoreUnavailable> =>
-  Effect.flatMap(EndpointsRepo.list(tx, event), (endpoints) => {
+): Effect.Effect<number, StoreUnavailable, Tx> =>
+  Effect.gen(function* () {
+    const endpoints = yield* EndpointsRepo.list(yield* Tx, event)
     const targets = targetsOf(event, endpoints, event.kind, webhookUrl)
-    return targets.length === 0 ? Effect.succeed(0) : enqueueTo(tx, targets, event, at)
+    return targets.length === 0 ? 0 : yield* enqueueTo(targets, event, at)
   })
 
-const enqueueTo = (tx: Db, targets: ReadonlyArray<DeliveryTarget>, event: EventRef, at: number) =>
+const enqueueTo = (targets: ReadonlyArray<DeliveryTarget>, event: EventRef, at: number) =>
   Effect.gen(function* () {
+    const tx = yield* Tx
     // payment.created is a payment's first event: no delivery can be before it.
     const earlier = event.kind === "payment.created" ? [] : yield* unattempted(tx, event.paymentId)
     for (const target of targets) {
@@ -183,9 +184,9 @@ const startOf = (text: string | undefined, bytes: number): string | null => {
 
 // Runs before the delivery's row is updated: its counts are still without this attempt. `number` counts all attempts,
 // redeliveries too. A body that an earlier attempt has is stored once, by reference; of an account beyond its quota none is.
-const logAttempt = (tx: Db, attempt: Attempt, quotaBytes: number) => {
+const logAttempt = (attempt: Attempt, quotaBytes: number) => {
   const body = startOf(attempt.bodyStart, storedBody)
-  return tx.run(
+  return execute(
     `INSERT INTO attempts (delivery, number, redelivery, started_at, ended_at, address, status, error, body_start, body_of)
      SELECT sequence, number, ?, ?, ?, ?, ?, ?, iif(same IS NULL AND NOT ${isFull("account_id", "?")}, ?, NULL), same FROM (
        SELECT sequence, account_id, attempts + redeliveries + 1 AS number,
@@ -212,8 +213,8 @@ const logAttempt = (tx: Db, attempt: Attempt, quotaBytes: number) => {
 const keptAttempts = 10
 
 /** Redeliveries can be many. Only the first attempt and the last ones are useful. */
-const deleteMiddleAttempts = (tx: Db, { sequence }: Attempt) =>
-  tx.run(
+const deleteMiddleAttempts = ({ sequence }: Attempt) =>
+  execute(
     `DELETE FROM attempts WHERE delivery = ? AND number > 1
        AND number <= (SELECT attempts + redeliveries - ${keptAttempts} FROM deliveries WHERE sequence = ?)
        AND number NOT IN (SELECT body_of FROM attempts WHERE delivery = ? AND body_of IS NOT NULL)`,
@@ -224,10 +225,10 @@ const deleteMiddleAttempts = (tx: Db, { sequence }: Attempt) =>
  * Moves a delivery on in its retry schedule. If the delivery was cancelled during the attempt, no attempt follows. If a
  * redelivery was ordered during the attempt, this attempt counts as that redelivery.
  */
-const storeState = (tx: Db, { attempts, endedAt, sequence, status }: Attempt) => {
+const storeState = ({ attempts, endedAt, sequence, status }: Attempt) => {
   const next = afterAttempt(attempts, status, endedAt)
   const nextAt = next.nextAttemptAt ?? null
-  return tx.run(
+  return execute(
     `UPDATE deliveries SET attempts = ?, redelivery = 0, resume_at = NULL,
        status = iif(next_attempt_at IS NULL AND ? <> 'delivered', status, ?),
        next_attempt_at = iif(next_attempt_at IS NULL, NULL, ?),
@@ -247,8 +248,8 @@ const nextWait = `iif(redelivery = 1, 0, ${scheduledWait})`
 /**
  * A redelivery that succeeds ends the retry schedule. After one that fails the schedule goes on as if it had not been.
  */
-const advanceRedelivery = (tx: Db, { endedAt, sequence, status }: Attempt) =>
-  tx.run(
+const advanceRedelivery = ({ endedAt, sequence, status }: Attempt) =>
+  execute(
     succeeded(status)
       ? `UPDATE deliveries SET redeliveries = redeliveries + 1, redelivery = 0, status = 'delivered',
            next_attempt_at = NULL, resume_at = NULL, done_at = coalesce(done_at, ?) WHERE sequence = ?`
@@ -279,12 +280,12 @@ export const replan = (now: number) =>
   })
 
 /** Stores an attempt and the delivery's next state. */
-const recordAttempt = (tx: Db, attempt: Attempt, quotaBytes: number) =>
+const recordAttempt = (attempt: Attempt, quotaBytes: number) =>
   Effect.zipRight(
-    logAttempt(tx, attempt, quotaBytes),
+    logAttempt(attempt, quotaBytes),
     attempt.isRedelivery
-      ? Effect.zipRight(advanceRedelivery(tx, attempt), deleteMiddleAttempts(tx, attempt))
-      : storeState(tx, attempt)
+      ? Effect.zipRight(advanceRedelivery(attempt), deleteMiddleAttempts(attempt))
+      : storeState(attempt)
   )
 
 /** Deliveries that wait for these become due `now`: the first attempt of these has ended, or will never be made. */
@@ -310,7 +311,7 @@ export const recordAttempts = (attempts: ReadonlyArray<Attempt>, now: number, qu
     for (const attempt of attempts) {
       const { movedTo, sequence } = attempt
       if (movedTo !== undefined) yield* tx.run("UPDATE deliveries SET url = ? WHERE sequence = ?", [movedTo, sequence])
-      yield* recordAttempt(tx, attempt, quotaBytes)
+      yield* recordAttempt(attempt, quotaBytes)
     }
     // A redelivery may come before the first scheduled attempt. It releases the waiting deliveries too.
     yield* releaseBehind(

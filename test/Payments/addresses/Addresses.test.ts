@@ -34,7 +34,7 @@ liveTest("a command that is refused gives its address back, also the first one o
     yield* addShop(liveXpub)
     const writer = yield* Writer
     const addresses = yield* Addresses
-    const refused = Effect.flatMap(Tx, (tx) => Effect.zipRight(addresses.take(tx, shop), Effect.fail("refused")))
+    const refused = Effect.zipRight(addresses.take(shop), Effect.fail("refused"))
     yield* Effect.flip(writer.write(refused))
     expect((yield* takeFor(shop)).index).toBe(0)
   }).pipe(Effect.provide(running(path)))

@@ -55,7 +55,7 @@ export const takeFor = (who: Owner) =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const addresses = yield* Addresses
-    return yield* writer.write(Effect.flatMap(Tx, (tx) => addresses.take(tx, who)))
+    return yield* writer.write(addresses.take(who))
   })
 export const take = takeFor(owner)
 export const takeMany = (n: number) => Effect.replicateEffect(take, n, { concurrency: "unbounded" })
