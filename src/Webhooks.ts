@@ -4,6 +4,7 @@ import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
 import type { EventKind } from "./Domain/Event.ts"
 import { type EndpointId, newEndpointId } from "./Domain/Ids.ts"
 import type { Owner } from "./Domain/Owner.ts"
+import { defaultOverlapHours } from "./Domain/overlap.ts"
 import type { RotationUnderWay, SecretReplaced, SecretUnreadable } from "./Domain/SecretErrors.ts"
 import { type Endpoint, EndpointExists, maxEndpoints, TooManyEndpoints } from "./Domain/Webhook.ts"
 import { Secrets } from "./Secrets.ts"
@@ -37,9 +38,6 @@ export interface EndpointChange {
   readonly overlap?: Rotation["overlap"] | undefined
   readonly replaces?: Rotation["replaces"]
 }
-
-/** Default of `EndpointChange.overlap`. */
-const defaultOverlap = Duration.hours(24)
 
 // Deliveries of a deleted endpoint that one command of the writer releases: a million at once would block all writes.
 const releaseBatch = 1_000
@@ -126,7 +124,7 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
       const change = Effect.fn("Webhooks.change")(function* (
         owner: Owner,
         id: string,
-        { events, overlap = defaultOverlap, replaces, secret, url }: EndpointChange,
+        { events, overlap = Duration.hours(defaultOverlapHours), replaces, secret, url }: EndpointChange,
         commitWith?: CommitWith<Endpoint>
       ) {
         if (url !== undefined) yield* guard.check(url)

@@ -6,7 +6,7 @@ import { Mode } from "../Domain/Chain.ts"
 import { ApiKeyId, newApiKeyId } from "../Domain/Ids.ts"
 import { IpRange } from "../Domain/IpRange.ts"
 import { must } from "../Domain/must.ts"
-import { longestOverlap } from "../Domain/overlap.ts"
+import { defaultOverlapHours, longestOverlap } from "../Domain/overlap.ts"
 import {
   AccountField,
   durationUpTo,
@@ -191,7 +191,7 @@ export const rollKey = operation({
     id,
     to: NewKeyId,
     overlap: asked(
-      otherwise(durationUpTo(longestOverlap), () => Duration.hours(24)),
+      otherwise(durationUpTo(longestOverlap), () => Duration.hours(defaultOverlapHours)),
       {
         about: "How long the present key still works; otherwise 24h. 0s ends it now",
         value: "DURATION"

@@ -1,4 +1,5 @@
 import { Fiat, PaymentCurrency, tokenChains } from "../Domain/Currency.ts"
+import { delaysInWords } from "../Domain/retrySchedule.ts"
 import type { Installation } from "./document.ts"
 
 const inCode = (words: ReadonlyArray<string>): string => words.map((word) => `\`${word}\``).join(", ")
@@ -68,8 +69,7 @@ is a 422. Refusals are not stored: correct the request and use the same key.
 ## Webhooks
 
 Events are sent as POST to the endpoints that you register, and to the \`webhookUrl\` of a payment. Respond with any
-2xx within 30 seconds; everything else is a failed attempt, and is retried after 1 minute, 5 minutes, 30 minutes, 2 hours
-and 24 hours. An event can arrive more than once: store its \`id\`. Retries may arrive after later events: rely on
+2xx within 30 seconds; everything else is a failed attempt, and is retried after ${delaysInWords}. An event can arrive more than once: store its \`id\`. Retries may arrive after later events: rely on
 \`data.status\`, not on the order of arrival.
 
 \`X-Service-Signature\` is the HMAC-SHA256 of the body's bytes in lower-case hex, keyed with the whole secret, \`whsec_\`

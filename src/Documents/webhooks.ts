@@ -1,4 +1,5 @@
 import { EventKind } from "../Domain/Event.ts"
+import { delaysInWords } from "../Domain/retrySchedule.ts"
 import { exampleEvent } from "./examples.ts"
 import { type JsonSchema, type OperationObject, type Parameter, refer } from "./openApi.ts"
 import { eventTexts } from "./texts.ts"
@@ -78,8 +79,7 @@ const operationOf = (kind: EventKind): OperationObject => ({
   responses: {
     "2XX": { description: "Received, if within 30 seconds. Only the status counts; the body is ignored." },
     default: {
-      description:
-        "A failed attempt, like a redirect or no response. Retries come 1 minute, 5 minutes, 30 minutes, 2 hours and 24 hours after the previous failed attempt."
+      description: `A failed attempt, like a redirect or no response. Retries come ${delaysInWords} after the previous failed attempt.`
     }
   }
 })

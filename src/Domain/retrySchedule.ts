@@ -10,6 +10,9 @@ export const retryDelays: ReadonlyArray<Duration.DurationInput> = [
   "24 hours"
 ]
 
+/** `1 minute, 5 minutes and 2 hours` */
+export const delaysInWords = `${retryDelays.slice(0, -1).join(", ")} and ${retryDelays.at(-1)}`
+
 /** After this many failed attempts a delivery's status is `failed`, although the last retry is still to come. */
 export const failedAfter = retryDelays.length
 

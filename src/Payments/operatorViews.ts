@@ -27,6 +27,16 @@ const ReceiptView = Schema.Struct({
   uncounted: maybe(Schema.Literal("denied", "given_up", "orphaned"))
 })
 
+const uncountedTexts = {
+  denied: "two providers deny it",
+  given_up: "it was given up with tilld payments abandon, before a second provider had it",
+  orphaned: "a reorg orphaned it"
+} as const
+
+/** Why a receipt that is not canonical does not count. */
+export const whyUncounted = ({ uncounted }: Pick<typeof ReceiptView.Type, "uncounted">): string =>
+  uncountedTexts[uncounted ?? "orphaned"]
+
 const DustView = Schema.Struct({
   chain: ChainName,
   currency: Schema.String,

@@ -1,3 +1,6 @@
+/** Rows of a page of the portal. */
+export const pageSize = 50
+
 /** The address of a page with parameters. Empty ones are left out. */
 export const withQuery = (path: string, parameters: Readonly<Record<string, string | undefined>>): string => {
   const kept = Object.entries(parameters).filter((entry): entry is [string, string] => !!entry[1])

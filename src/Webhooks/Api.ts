@@ -5,7 +5,7 @@ import { errorBody, idempotencyErrors } from "../Domain/ApiError.ts"
 import { EventKind } from "../Domain/Event.ts"
 import { inLog } from "../Domain/inLog.ts"
 import { alternatives, must } from "../Domain/must.ts"
-import { longestOverlap } from "../Domain/overlap.ts"
+import { defaultOverlapHours, longestOverlap } from "../Domain/overlap.ts"
 import { SecretText, secretRule } from "../Domain/signingSecret.ts"
 import { idPattern, text, timestamp } from "../Domain/textSchemas.ts"
 import { HttpsUrl } from "../Domain/Url.ts"
@@ -45,7 +45,7 @@ const longestSeconds = Duration.toSeconds(longestOverlap)
 const OverlapSeconds = must(
   `be an integer from 0 to ${longestSeconds}, in seconds, with a secret`,
   Schema.Number.pipe(Schema.int(), Schema.between(0, longestSeconds)),
-  { about: "How long the former secret also signs", byDefault: 86_400, log: "shown" }
+  { about: "How long the former secret also signs", byDefault: defaultOverlapHours * 3600, log: "shown" }
 )
 
 /** The input of `PATCH /v1/webhooks/:id`. */

@@ -5,7 +5,7 @@ import { asked } from "../Auth/inputText.ts"
 import { mustExist } from "../Auth/mustExist.ts"
 import { lazily, operation } from "../Auth/operation.ts"
 import { UnknownAccount } from "../Domain/AccountErrors.ts"
-import { longestOverlap } from "../Domain/overlap.ts"
+import { defaultOverlapHours, longestOverlap } from "../Domain/overlap.ts"
 import { RotationUnderWay, SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import type { SecretPair } from "./secretPair.ts"
 
@@ -45,7 +45,7 @@ export const rotateSecret = operation({
     mode: ModeField,
     account: AccountField,
     overlap: asked(
-      otherwise(durationUpTo(longestOverlap), () => Duration.hours(24)),
+      otherwise(durationUpTo(longestOverlap), () => Duration.hours(defaultOverlapHours)),
       {
         about: "With --rotate: how long the present secret still signs; otherwise 24h",
         value: "DURATION"

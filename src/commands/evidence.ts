@@ -1,15 +1,9 @@
-import type { Story } from "../Payments/operatorViews.ts"
-
-const uncounted = {
-  denied: "two providers deny it",
-  given_up: "it was given up with tilld payments abandon, before a second provider had it",
-  orphaned: "a reorg orphaned it"
-} as const
+import { type Story, whyUncounted } from "../Payments/operatorViews.ts"
 
 /** Why a receipt does not count, or what is missing until it is corroborated; empty for one that is. */
 export const evidenceOf = (receipt: Story["receipts"][number]): string => {
   const { canonical, corroborated, deniedBy, unverifiable } = receipt
-  if (!canonical) return `  does not count: ${uncounted[receipt.uncounted ?? "orphaned"]}`
+  if (!canonical) return `  does not count: ${whyUncounted(receipt)}`
   if (corroborated) return ""
   if (deniedBy !== undefined) return `  ${deniedBy} denies it, and no second provider has it`
   return unverifiable === true

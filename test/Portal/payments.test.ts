@@ -215,6 +215,17 @@ liveSuite(shop, "the portal's payments", (test) => {
        VALUES ('base', 'test', '0xb', lower(?), 'log:1', 7, unixepoch(), ?, 'USDC', '4615517', ?, 1, 1, 0)`,
       [address, hash("c"), id]
     )
+    for (const [block, refuted] of [
+      ["0xgone", 0],
+      ["0xdenied", 1]
+    ] as const) {
+      yield* execute(
+        `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
+           payment_id, canonical, corroborated, refuted, seen_at)
+         VALUES ('base', 'test', ?, lower(?), 'log:1', 7, unixepoch(), ?, 'USDC', '1', ?, 0, 0, ?, 0)`,
+        [block, address, hash("e"), id, refuted]
+      )
+    }
     yield* execute("INSERT INTO transitions VALUES (?, 0, 'pending', 'detecting', 1800000000000)", [id])
     const { text } = yield* ada.get(`${home}/payments/${id}`)
     expect(text).toContain('<span class="money">54.615517 USDC</span>')
@@ -222,6 +233,8 @@ liveSuite(shop, "the portal's payments", (test) => {
     expect(text).toContain(`<a href="https://sepolia.basescan.org/tx/${hash("c")}" rel="noopener noreferrer">`)
     expect(text).toContain(`<a href="https://sepolia.basescan.org/address/${address}" rel="noopener noreferrer">`)
     expect(text).toContain("block 7")
+    expect(text).toContain("which does not count: a reorg orphaned it")
+    expect(text).toContain("which does not count: two providers deny it")
     expect(text).toMatch(/pending<\/span> became <span class="badge warning">detecting/)
     expect(text).toMatch(/Event <code>payment.created/)
     expect(text).toMatch(/>payment.created<\/a> to <code>https:\/\/shop.example\/hook/)

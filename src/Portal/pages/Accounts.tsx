@@ -25,13 +25,11 @@ import { Paging, Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
-import { withQuery } from "../query.ts"
+import { pageSize, withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
 import { callerOf, type Viewer } from "../Viewer.ts"
 
 type Needs = Accounts | Reader | Secrets | Settings | Writer
-
-const pageSize = 50
 
 const walletsText = ({ ownWallets }: Account) =>
   ownWallets.length === 0 ? "shared" : `its own: ${ownWallets.join(", ")}`

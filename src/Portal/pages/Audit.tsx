@@ -12,12 +12,12 @@ import { Empty, Paging, Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
 import { csvLine } from "../csv.ts"
 import { Frame } from "../Frame.tsx"
+import { pageSize } from "../query.ts"
 import { type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 
 type Needs = Reader | Secrets
 
-const pageSize = 50
 /** Acts read at once for a file. */
 const batchSize = 500
 

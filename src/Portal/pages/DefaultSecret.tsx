@@ -1,8 +1,10 @@
 /** The account's default secret, which signs deliveries to payments' own webhookUrls: since when, and a new one. */
+
 import { Clock, Effect, Either, Redacted } from "effect"
 import { carryOut } from "../../Auth/carryOut.ts"
 import { decodeForm } from "../../Auth/inputText.ts"
 import type { Accounts } from "../../Auth.ts"
+import { defaultOverlapHours } from "../../Domain/overlap.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { ageOf, type DefaultSecretAge } from "../../Webhooks/DefaultSecrets.ts"
@@ -47,7 +49,7 @@ const Age = ({ now, of }: AgeProps) =>
 const show = (viewer: Viewer, refused?: FormState) =>
   Effect.gen(function* () {
     const age = yield* ageOf(yield* Reader, viewer.owner)
-    const form = refused ?? blank("rotation", { overlap: "24h", replaces: markOf(age) })
+    const form = refused ?? blank("rotation", { overlap: `${defaultOverlapHours}h`, replaces: markOf(age) })
     const now = yield* Clock.currentTimeMillis
     return framedReply(
       viewer,

@@ -10,7 +10,7 @@ import { Paging } from "../components/Table.tsx"
 import { Notice } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
-import { withQuery } from "../query.ts"
+import { pageSize, withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs } from "../Viewer.ts"
 import { DeliveryFilters, DeliveryList, OneDelivery } from "./DeliveryViews.tsx"
@@ -18,7 +18,6 @@ import { cursorOf, filterFields, placeOf, type ReadFilters, readFilters, selecti
 
 type Needs = Reader | Secrets
 
-const pageSize = 50
 /** Failing deliveries that are shown before all others. */
 const shownFirst = 10
 

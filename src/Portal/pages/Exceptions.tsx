@@ -15,14 +15,12 @@ import { Paging, Table } from "../components/Table.tsx"
 import { Notice } from "../components/values.tsx"
 import { csvReply } from "../csv.ts"
 import { framedReply } from "../framedReply.tsx"
-import { givenOf, withQuery } from "../query.ts"
+import { givenOf, pageSize, withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { exceptionsCsv } from "./exceptionsCsv.ts"
 import { exceptionColumns } from "./exceptionView.tsx"
 
 const section = "/exceptions"
-const pageSize = 50
-
 const { chain, kind, payment, status } = ListExceptionsQuery.fields
 const decode = Schema.decodeUnknownEither(Schema.Struct({ chain, kind, payment, status }), { errors: "all" })
 

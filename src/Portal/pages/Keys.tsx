@@ -1,4 +1,5 @@
 /** API keys: list, make, roll, change, revoke. A key's text is on the answer to the form that made it, and nowhere else. */
+
 import { Clock, Effect, Either } from "effect"
 import { carryOut } from "../../Auth/carryOut.ts"
 import { decodeForm } from "../../Auth/inputText.ts"
@@ -8,6 +9,7 @@ import type { LimitRefused } from "../../Domain/AccountErrors.ts"
 import type { FieldProblem } from "../../Domain/ApiError.ts"
 import { type ApiKey, type KeyLimits, permissions } from "../../Domain/ApiKey.ts"
 import { type ApiKeyId, newApiKeyId } from "../../Domain/Ids.ts"
+import { defaultOverlapHours } from "../../Domain/overlap.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import type { Writer } from "../../Sql.ts"
@@ -16,12 +18,11 @@ import { Paging } from "../components/Table.tsx"
 import { Notice } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
-import { withQuery } from "../query.ts"
+import { pageSize, withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { callerOf, mayAs, type Viewer } from "../Viewer.ts"
 import { isWorking, KeyTable, MadeKey as MadeKeyView, NewKeyForm, OneKey, shortKey } from "./KeyViews.tsx"
 
-const pageSize = 50
 /** The fields of a key's terms. */
 const termNames = ["ips", "perMinute", "perHour"] as const
 
@@ -102,7 +103,7 @@ const termsOf = ({ ips, perHour, perMinute }: ApiKey): FormState =>
   blank("terms", { ips: ips.join("\n"), perMinute: String(perMinute ?? ""), perHour: String(perHour ?? "") })
 
 /** The id of the new key is drawn with the form: one that is sent twice rolls once, and says so. */
-const blankRoll = () => blank("roll", { overlap: "24h", to: newApiKeyId() })
+const blankRoll = () => blank("roll", { overlap: `${defaultOverlapHours}h`, to: newApiKeyId() })
 
 const keyPage = (viewer: Viewer, key: ApiKey, terms = termsOf(key), roll = blankRoll()) =>
   Effect.map(Clock.currentTimeMillis, (now) =>

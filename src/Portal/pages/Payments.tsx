@@ -13,13 +13,11 @@ import { type Column, Paging, Table } from "../components/Table.tsx"
 import { Money, Notice, Status, Time } from "../components/values.tsx"
 import { csvReply } from "../csv.ts"
 import { framedReply } from "../framedReply.tsx"
-import { withQuery } from "../query.ts"
+import { pageSize, withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { type Filter, searchOf } from "./paymentSearch.ts"
 import { paymentsCsv } from "./paymentsCsv.ts"
-
-const pageSize = 50
 
 const any = ["", "any"] as const
 const choices = (values: ReadonlyArray<string>) => [any, ...values.map((value) => [value, value] as const)]

@@ -14,13 +14,12 @@ import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
 import { blank, type FormState } from "../components/Form.tsx"
 import { Desk } from "../Desk.ts"
 import { Frame } from "../Frame.tsx"
+import { pageSize } from "../query.ts"
 import { type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { PeopleView } from "./PeopleView.tsx"
 
 type Services = Desk | Settings | Reader | Writer
-
-const pageSize = 50
 
 const isOperator = ({ role }: Viewer) => mayAs(role, "operator")
 

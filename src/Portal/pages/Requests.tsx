@@ -9,11 +9,9 @@ import { Facts, Paging, Table } from "../components/Table.tsx"
 import { Status, Time } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
-import { withQuery } from "../query.ts"
+import { pageSize, withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
-
-const pageSize = 50
 
 const tookText = ({ durationMicros }: RequestLogRepo.LoggedRequest) => `${(durationMicros / 1000).toFixed(1)} ms`
 

@@ -1,4 +1,5 @@
 /** Webhook endpoints: list with how they are doing, add, change, test, rotate, delete. */
+
 import { Effect, Either, Redacted } from "effect"
 import { audited } from "../../Auth/auditLog.ts"
 import { carryOut } from "../../Auth/carryOut.ts"
@@ -6,6 +7,7 @@ import { decodeForm } from "../../Auth/inputText.ts"
 import type { Accounts } from "../../Auth.ts"
 import { StatusEventKind } from "../../Domain/Event.ts"
 import { EndpointId, newEndpointId } from "../../Domain/Ids.ts"
+import { defaultOverlapHours } from "../../Domain/overlap.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
@@ -156,7 +158,7 @@ const endpointPage = (viewer: Viewer, endpoint: Endpoint, { rotation, target, te
         viewer={viewer}
         seen={seen}
         target={target ?? targetOf(endpoint)}
-        rotation={rotation ?? blank("rotation", { overlap: "24h", replaces })}
+        rotation={rotation ?? blank("rotation", { overlap: `${defaultOverlapHours}h`, replaces })}
         tested={tested}
       />,
       target === undefined && rotation === undefined ? 200 : 422

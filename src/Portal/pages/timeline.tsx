@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact"
 import { decimalsOn } from "../../Domain/amountDecimals.ts"
 import { type Network, networkKey } from "../../Domain/Chain.ts"
-import type { Story } from "../../Payments/operatorViews.ts"
+import { type Story, whyUncounted } from "../../Payments/operatorViews.ts"
 import type { SettingsShape } from "../../Settings.ts"
 import { Money, OnChain, Status, Time, type Tone } from "../components/values.tsx"
 
@@ -38,7 +38,7 @@ export const confirmationsText = (block: number, head: number | undefined, neede
 }
 
 const receiptState = (receipt: ReceiptView, context: TimelineContext, network: Network): string => {
-  if (!receipt.canonical) return "a reorg has taken it back"
+  if (!receipt.canonical) return `which does not count: ${whyUncounted(receipt)}`
   const count = confirmationsText(
     receipt.blockNumber,
     context.heads.get(networkKey(network)),
