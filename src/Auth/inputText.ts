@@ -2,7 +2,7 @@
  * Converts texts to an operation's input: the names of its fields on a command line and in a form, and the JSON of
  * their texts, by the encoded side of the input's schema. The schema itself reports the problems.
  */
-import { Either, Schema, SchemaAST } from "effect"
+import { Either, Option, Schema, SchemaAST } from "effect"
 import type { FieldProblem } from "../Domain/ApiError.ts"
 import { decodeInput, mostInputFields, type Operation } from "./operation.ts"
 
@@ -14,6 +14,8 @@ export interface Flag {
   readonly name?: string
   /** What its value stands for, such as `DURATION`. */
   readonly value?: string
+  /** A command line names the file that has it. */
+  readonly isFile?: true
   /** Without a name, in its place on the command line. */
   readonly isArgument?: true
   /** The command has a value of its own where it is not given. */
@@ -31,6 +33,18 @@ export const asked = <Field extends { readonly annotations: (given: never) => un
 const flagOf = ({ ast }: Schema.Struct.Fields[string]): Flag | undefined => {
   const annotations = ast._tag === "PropertySignatureTransformation" ? ast.to.annotations : ast.annotations
   return annotations[flagId] as Flag | undefined
+}
+
+/** The words of the flag, otherwise the description of the field's schema. */
+const aboutOf = (field: Schema.Struct.Fields[string]): string => {
+  const { ast } = field
+  const described =
+    ast._tag === "PropertySignatureTransformation"
+      ? ast.from.type
+      : ast._tag === "PropertySignatureDeclaration"
+        ? ast.type
+        : ast
+  return flagOf(field)?.about ?? Option.getOrElse(SchemaAST.getDescriptionAnnotation(described), () => "")
 }
 
 /** The JSON type of a field: a list is of texts, or of given words. */
@@ -74,6 +88,8 @@ export interface InputField {
   readonly isOptional: boolean
   /** Undefined where a command line does not take it. */
   readonly flag: Flag | undefined
+  /** What it is for: the flag's words, otherwise those of its schema. */
+  readonly about: string
 }
 
 /** The fields of an operation's input, in their order. */
@@ -83,7 +99,7 @@ export const fieldsOf = (fields: Schema.Struct.Fields): ReadonlyArray<InputField
       const field = fields[name as string]
       return field === undefined
         ? []
-        : [{ name: String(name), kind: fieldKindOf(type), isOptional, flag: flagOf(field) }]
+        : [{ name: String(name), kind: fieldKindOf(type), isOptional, flag: flagOf(field), about: aboutOf(field) }]
     }
   )
 

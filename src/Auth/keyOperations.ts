@@ -215,7 +215,7 @@ export const changeKey = operation({
   input: { id, ...terms },
   check: ({ ips, perHour, perMinute }) =>
     ips === undefined && perHour === undefined && perMinute === undefined
-      ? "Say what to change: --ip, --per-minute or --per-hour"
+      ? "Say what to change: the addresses, or the limit of a minute or an hour"
       : undefined,
   output: Key,
   refusals: [NotFound, KeyEnded, LimitRefused],

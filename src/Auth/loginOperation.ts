@@ -42,8 +42,8 @@ export const makeLoginLink = operation({
   check: (holder) => {
     if ((holder.account === undefined) === (roleOf(holder) === "operator")) return undefined
     return holder.account === undefined
-      ? "Say of which account with --account: only an operator belongs to none"
-      : "An operator belongs to no account: leave out --account, or the role"
+      ? "Say of which account: only an operator belongs to none"
+      : "An operator belongs to no account: leave out the account, or the role"
   },
   output: Schema.Struct({ url: Schema.String }),
   refusals: [UnknownAccount, TooMany, PortalDisabled],

@@ -8,6 +8,7 @@
  */
 import { Effect, Either, ParseResult, Predicate, Schema } from "effect"
 import type { FieldProblem } from "../Domain/ApiError.ts"
+import { alternatives } from "../Domain/must.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
 import type { Act, Actor, Note } from "./auditLog.ts"
 
@@ -27,7 +28,7 @@ export interface Caller {
   readonly isOperator: boolean
 }
 
-type Failures = ReadonlyArray<Schema.Schema.AnyNoContext>
+type Failures = ReadonlyArray<Schema.Schema.AnyNoContext & { readonly _tag: string }>
 type FailureOf<Refusals extends Failures> = Schema.Schema.Type<Refusals[number]> | StoreUnavailable
 
 /** The description of an operation: what it takes, gives and refuses, and how it is carried out. */
@@ -55,6 +56,8 @@ export interface Operation<In, InJson, Out, OutJson, E, R, N extends Needs = Nee
   readonly fields: Schema.Struct.Fields
   readonly input: Schema.Schema<In, InJson>
   readonly output: Schema.Schema<Out, OutJson>
+  /** The tags of its errors, apart from `StoreUnavailable`. */
+  readonly refusals: ReadonlyArray<string>
   // biome-ignore lint/suspicious/noExplicitAny: no code writes an error's JSON
   readonly refusal: Schema.Schema<E, any>
 }
@@ -87,35 +90,47 @@ export const operation = <
   ...described,
   access: described.audit === undefined ? "read" : "administer",
   fields,
+  refusals: refusals.map(({ _tag }) => _tag),
   input: Schema.Struct(fields) as Schema.Schema.All as Schema.Schema.AnyNoContext,
   refusal: Schema.Union(...refusals, StoreUnavailable) as Schema.Schema.AnyNoContext
 })
 
-/** The problem of a field: an optional one has a second issue, that it is not absent. */
-const problemOf = ({ _tag, message, path }: ParseResult.ArrayFormatterIssue): FieldProblem => ({
-  path: path.join("."),
-  message:
-    _tag === "Missing"
-      ? "is required"
-      : _tag === "Unexpected"
-        ? "is not known"
-        : // The library's own words repeat the value, which may be a secret.
-          message.startsWith("Expected ")
-          ? "has the wrong type"
-          : message
-})
+const expectation = /^Expected (.*?)(?:, actual |$)/s
+
+/** What schemas expect, in words. Their own messages also have the value, which may be a secret. */
+const typeRule = (expected: ReadonlyArray<string>): string => {
+  const words = expected.flatMap((each) => /^"([^"]*)"$/.exec(each)?.[1] ?? [])
+  const [first = ""] = expected
+  if (words.length > 0) return `must be ${alternatives(words)}`
+  if (first === "string") return "must be a text"
+  if (first === "number") return "must be a number"
+  if (first === "boolean") return "must be true or false"
+  return first.startsWith("ReadonlyArray") ? "must be a list" : "has the wrong type"
+}
+
+/** The problem of a field, by all its issues: one that may be several things has one for each. */
+const problemOf = (path: string, issues: ReadonlyArray<ParseResult.ArrayFormatterIssue>): FieldProblem => {
+  const [first] = issues
+  if (first?._tag === "Missing") return { path, message: "is required" }
+  if (first?._tag === "Unexpected") return { path, message: "is not known" }
+  const ruled = issues.find(({ message }) => !expectation.test(message))
+  const expected = issues.flatMap(({ message }) => expectation.exec(message)?.[1] ?? [])
+  return { path, message: ruled?.message ?? typeRule(expected) }
+}
 
 /** Maximum number of listed problems of an input. */
 const mostProblems = 20
 
-/** The first problem of each field. */
+/** One problem of each field. */
 const problemsOf = (issues: ReadonlyArray<ParseResult.ArrayFormatterIssue>): ReadonlyArray<FieldProblem> => {
-  const byPath = new Map<string, FieldProblem>()
+  const byPath = new Map<string, Array<ParseResult.ArrayFormatterIssue>>()
   for (const issue of issues) {
-    const problem = problemOf(issue)
-    if (!byPath.has(problem.path)) byPath.set(problem.path, problem)
+    const path = issue.path.join(".")
+    const others = byPath.get(path)
+    if (others === undefined) byPath.set(path, [issue])
+    else others.push(issue)
   }
-  const listed = [...byPath.values()].slice(0, mostProblems)
+  const listed = Array.from(byPath, ([path, found]) => problemOf(path, found)).slice(0, mostProblems)
   const more = byPath.size - listed.length
   return more === 0 ? listed : [...listed, { path: "", message: `has ${more} problems more` }]
 }

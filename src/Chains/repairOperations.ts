@@ -3,11 +3,13 @@ import { Effect, Schema } from "effect"
 import { ChainField, HashField, ModeField, maybe } from "../Auth/inputFields.ts"
 import { asked } from "../Auth/inputText.ts"
 import { lazily, operation } from "../Auth/operation.ts"
-import { ChainName, Mode, type Network } from "../Domain/Chain.ts"
+import { ChainName, Mode, type Network, networkKey } from "../Domain/Chain.ts"
 import { must } from "../Domain/must.ts"
 import { RepairRefused } from "../Domain/RepairErrors.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
 import type { ExclusiveWork } from "./scan/WatchContext.ts"
+
+const settingsModule = lazily(() => import("../Settings.ts"))
 
 /** The daemon has 40 seconds for a request, and a part of a range that fails is retried for 20. */
 const rescanBudget = "5 seconds"
@@ -18,6 +20,13 @@ const repairing = <A, E extends { readonly message: string }, R>(
   repair: (exclusively: ExclusiveWork) => Effect.Effect<A, E, R>
 ) =>
   Effect.gen(function* () {
+    const { Settings } = yield* settingsModule
+    const configured = (yield* Settings).chains.map(networkKey)
+    if (!configured.includes(networkKey(network))) {
+      return yield* new RepairRefused({
+        message: `[chains.${networkKey(network)}] is not configured; there are ${configured.join(", ")}`
+      })
+    }
     const { Chains } = yield* lazily(() => import("../Chains.ts"))
     const chains = yield* Chains
     return yield* repair(chains.exclusively(network))
@@ -42,7 +51,7 @@ export const rescanBlocks = operation({
     from: asked(BlockNumber, block("The first block to read")),
     to: asked(maybe(BlockNumber), block("The last one; otherwise the last that the daemon has read"))
   },
-  /** Of one part of the range: the next request asks for the next part. */
+  /** Of one part of the range: while `through` is below `to`, the next request has `through` + 1 as `from`. */
   output: Schema.Struct({
     /** The last block that was read in this part. */
     through: Schema.Number,
@@ -113,7 +122,7 @@ export const listTokens = operation({
   ),
   refusals: [],
   run: Effect.fnUntraced(function* () {
-    const { Settings } = yield* lazily(() => import("../Settings.ts"))
+    const { Settings } = yield* settingsModule
     return (yield* Settings).chains
   })
 })

@@ -19,7 +19,7 @@ export class Forbidden extends Schema.TaggedError<Forbidden>()("Forbidden", { me
   static readonly at = (path: string) =>
     new Forbidden({
       message:
-        `Not allowed: ${path} takes commands that only read, and this one does more. Run it as a user of the daemon's ` +
-        "group, without TILLD_SOCKET"
+        `Not allowed: ${path} takes commands that only read, and this one does more. Use the socket beside the ` +
+        "database, as a user of the daemon's group; a command, without TILLD_SOCKET"
     })
 }

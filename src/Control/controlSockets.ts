@@ -7,13 +7,13 @@ import { chmodSync, lstatSync, rmSync } from "node:fs"
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import { Effect, Either, FiberSet, identity, Predicate, type Scope } from "effect"
 import type { Actor } from "../Auth/auditLog.ts"
-import { fieldsOf, jsonOfQuery } from "../Auth/inputText.ts"
+import { type Flag, fieldsOf, jsonOfQuery } from "../Auth/inputText.ts"
 import type { Access, AnyOperation } from "../Auth/operation.ts"
-import { invalid } from "../Domain/ApiError.ts"
+import { ApiError, invalid } from "../Domain/ApiError.ts"
 import { hasBody, noBody, parseBody, receiveBody } from "../Http/body.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { Forbidden } from "./controlErrors.ts"
-import { answerTo, errorAnswer, ownError } from "./operationAnswer.ts"
+import { answerTo, errorAnswer, ownError, refusalCode } from "./operationAnswer.ts"
 import type { OperationAnswer } from "./operationResult.ts"
 import { allOperations, type ControlServices } from "./operations.ts"
 import { ControlUnusable, checkLength, operationPath, socketPath, userHeader } from "./socketProtocol.ts"
@@ -38,11 +38,20 @@ const byPath: ReadonlyMap<string, AnyOperation<ControlServices>> = new Map(
   allOperations.map((each) => [operationPath(each), each as AnyOperation<ControlServices>])
 )
 
-/** What `GET /` answers: each operation with what it takes. */
+/** Texts of a form or a query that stand for other JSON: `none` for null. */
+const wordsIn = (flag: Flag | undefined) => (flag?.words === undefined ? {} : { words: flag.words })
+
+/** What `GET /` answers: each operation with what it takes, and the codes of its refusals. */
 const directory = allOperations.map((each) => ({
   path: operationPath(each),
   ...{ access: each.access, summary: each.summary },
-  input: Object.fromEntries(fieldsOf(each.fields).map(({ flag, name }) => [name, flag?.about ?? ""]))
+  input: Object.fromEntries(
+    fieldsOf(each.fields).map(({ about, flag, isOptional, kind, name }) => [
+      name,
+      { about, type: kind.is, optional: isOptional, ...("of" in kind ? { of: kind.of } : {}), ...wordsIn(flag) }
+    ])
+  ),
+  refusals: each.refusals.map(refusalCode)
 }))
 
 const unknown = ownError("UNKNOWN_OPERATION", "There is no operation at this path: GET / lists all of them.")
@@ -66,7 +75,11 @@ const inputOf = Effect.fnUntraced(function* (operation: AnyOperation, request: I
   const given =
     body !== undefined && isForm.test(request.headers["content-type"] ?? "")
       ? Either.right(jsonOfQuery(operation.fields, new URLSearchParams(body.toString("utf8"))))
-      : parseBody(request.headers, body)
+      : Either.mapLeft(parseBody(request.headers, body), (error) =>
+          error.code === "UNSUPPORTED_MEDIA_TYPE"
+            ? new ApiError({ code: error.code, message: `${error.message} A form is taken too.` })
+            : error
+        )
   return Either.flatMap(given, (json) => {
     if (query === "" || !Predicate.isRecord(json)) return Either.right(json)
     const twice = Object.keys(asked).find((name) => Object.hasOwn(json, name))
@@ -91,8 +104,9 @@ const receive = Effect.fnUntraced(function* (
   const operation = byPath.get(path)
   if (operation === undefined) return { answer: Effect.succeed(unknown) }
   if (request.method !== "POST" && !(request.method === "GET" && operation.access === "read")) {
-    const takes = operation.access === "read" ? "GET or POST" : "POST"
-    return { answer: Effect.succeed(ownError("METHOD_NOT_ALLOWED", `This operation takes ${takes}.`)) }
+    const takes = operation.access === "read" ? ["GET", "POST"] : ["POST"]
+    const refused = ownError("METHOD_NOT_ALLOWED", `This operation takes ${takes.join(" or ")}.`)
+    return { answer: Effect.succeed({ ...refused, allow: takes.join(", ") }) }
   }
   if (access === "read" && operation.access !== "read") {
     return { answer: Effect.succeed(ownError("FORBIDDEN", Forbidden.at(socket).message)) }
@@ -110,10 +124,15 @@ const receive = Effect.fnUntraced(function* (
 type InTurn = <A, E, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /** Sends an answer. Completes when it is written or the client has gone. */
-const send = (response: ServerResponse, { body, status }: OperationAnswer) =>
+const send = (response: ServerResponse, { allow, body, status }: OperationAnswer) =>
   Effect.async<void>((resume) => {
     const text = Buffer.from(`${JSON.stringify(body)}\n`)
-    const headers = { "content-type": "application/json", "content-length": text.length, connection: "close" }
+    const headers = {
+      "content-type": "application/json",
+      "content-length": text.length,
+      connection: "close",
+      ...(allow && { allow })
+    }
     response.once("close", () => resume(Effect.void))
     response.writeHead(status, headers).end(text)
   })

@@ -16,11 +16,11 @@ export const errorAnswer = (code: string, message: string, details?: unknown): O
 export const ownError = (code: OwnCode, message: string): OperationAnswer => errorAnswer(code, message)
 
 /** `KeyEnded` as `KEY_ENDED`. */
-const codeOf = (tag: string): string => tag.replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase()
+export const refusalCode = (tag: string): string => tag.replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase()
 
 const refusalAnswer = ({ refusal }: AnyOperation, error: { readonly _tag: string; readonly message: string }) =>
   Effect.map(Effect.orDie(Schema.encode(refusal)(error)), ({ _tag, message: _, ...details }) =>
-    errorAnswer(codeOf(error._tag), error.message, Object.keys(details).length === 0 ? undefined : details)
+    errorAnswer(refusalCode(error._tag), error.message, Object.keys(details).length === 0 ? undefined : details)
   )
 
 /** Carries out an operation that an operator of the installation asks for. */
@@ -41,5 +41,5 @@ export const answerTo = Effect.fnUntraced(function* <R>(
   if (Option.isSome(refused)) return yield* refusalAnswer(operation, refused.value)
   const defect = Cause.keepDefects(exit.cause)
   if (Option.isNone(defect)) return yield* Effect.failCause(exit.cause as Cause.Cause<never>)
-  return { ...ownError("INTERNAL", Cause.pretty(defect.value)), defect: defect.value }
+  return { ...ownError("INTERNAL", "An internal error: the log of the daemon has it."), defect: defect.value }
 })

@@ -10,6 +10,8 @@ import { DaemonSilent } from "./socketProtocol.ts"
 export interface OperationAnswer {
   readonly status: number
   readonly body: unknown
+  /** The methods that the path takes, where another one was used. */
+  readonly allow?: string
   /** Set when a defect ended the operation: a bug, which must also end the daemon. */
   readonly defect?: Cause.Cause<never>
 }

@@ -29,7 +29,7 @@ import {
   sendTestDelivery,
   showDelivery
 } from "../Webhooks/deliveryOperations.ts"
-import { changeEndpoint, listEndpoints, registerEndpoint } from "../Webhooks/endpointOperations.ts"
+import { changeEndpoint, deleteEndpoint, listEndpoints, registerEndpoint } from "../Webhooks/endpointOperations.ts"
 import type { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
 import type { SigningKeys } from "../Webhooks/SigningKeys.ts"
 import { rotateSecret, showSecret } from "../Webhooks/secretOperations.ts"
@@ -54,7 +54,7 @@ export const allOperations: ReadonlyArray<Served> = [
   ...[createKey, listKeys, rollKey, changeKey, revokeKey],
   ...[createAccount, listAccounts, changeAccount, showShop, changeShop, makeLoginLink, listAudit],
   ...[listAlerts, showAlertSecret, testAlert],
-  ...[showSecret, rotateSecret, listEndpoints, registerEndpoint, changeEndpoint],
+  ...[showSecret, rotateSecret, listEndpoints, registerEndpoint, changeEndpoint, deleteEndpoint],
   ...[listDeliveries, showDelivery, redeliverOne, redeliverRange, sendTestDelivery],
   ...[listPayments, showPayment, cancelOpenPayment, abandonPayments, listExceptions, acceptMoney, noteRefund],
   ...[rescanBlocks, claimTransaction, listTokens, jumpAddresses, readHealth]

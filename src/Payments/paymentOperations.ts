@@ -11,7 +11,9 @@ import {
   SomeMode
 } from "../Auth/inputFields.ts"
 import { asked } from "../Auth/inputText.ts"
+import { mustExist } from "../Auth/mustExist.ts"
 import { lazily, operation } from "../Auth/operation.ts"
+import { UnknownAccount } from "../Domain/AccountErrors.ts"
 import { ChainName, chainNames, Mode, modes } from "../Domain/Chain.ts"
 import { PaymentCurrency } from "../Domain/Currency.ts"
 import { alternatives, must } from "../Domain/must.ts"
@@ -50,8 +52,9 @@ export const listPayments = operation({
     ...pageFields("payments", defaultPageSize)
   },
   output: Schema.Array(OperatorPayment),
-  refusals: [NotFound],
+  refusals: [UnknownAccount, NotFound],
   run: Effect.fnUntraced(function* ({ account, after, chain, limit, mode: only, status }) {
+    yield* mustExist(account)
     const { list } = yield* lists
     const { byId } = yield* payments
     const { operatorPayment } = yield* views

@@ -12,8 +12,9 @@ import {
   SomeMode
 } from "../Auth/inputFields.ts"
 import { asked } from "../Auth/inputText.ts"
+import { mustExist } from "../Auth/mustExist.ts"
 import { type Caller, lazily, operation } from "../Auth/operation.ts"
-import { QuotaExceeded } from "../Domain/AccountErrors.ts"
+import { QuotaExceeded, UnknownAccount } from "../Domain/AccountErrors.ts"
 import { Mode, modes } from "../Domain/Chain.ts"
 import { DeliveryFilter, DeliveryStatus, OperatorDelivery } from "../Domain/DeliveryObject.ts"
 import { EndpointId, PaymentId } from "../Domain/Ids.ts"
@@ -94,8 +95,9 @@ export const listDeliveries = operation({
     ...pageFields("deliveries", defaultPageSize)
   },
   output: Schema.Array(OperatorDelivery),
-  refusals: [NotFound],
+  refusals: [UnknownAccount, NotFound],
   run: Effect.fnUntraced(function* ({ account, after, endpoint, limit, mode, payment, since, status, until }, caller) {
+    yield* mustExist(account)
     const { byId, list } = yield* deliveryLog
     const { operatorDelivery } = yield* views
     const { Reader } = yield* sql
@@ -179,15 +181,29 @@ export const redeliverOne = operation({
     return yield* new RedeliveryRefused({
       message:
         to === undefined
-          ? `${id} cannot be sent again where it went: its endpoint was deleted. Name another one with --to`
+          ? `${id} cannot be sent again where it went: its endpoint was deleted. Name another one to send to`
           : `${to} does not name the kind of the event that ${id} delivers: tilld webhooks change ${to} --events`
     })
   })
 })
 
-/** Where the next page of a range begins. */
-const Place = Schema.Struct({ mode: Mode, createdAt: Schema.Number, sequence: Schema.Number })
-export type RangePlace = typeof Place.Type
+/** Where the next page of a range begins: a text such as `test.1769860800000.38`, for every way in. */
+export const RangePlace = Schema.transform(
+  must("be `next` of the page before", Schema.String.pipe(Schema.pattern(/^(live|test)\.\d{1,15}\.\d{1,15}$/))),
+  Schema.Struct({ mode: Mode, createdAt: Schema.Number, sequence: Schema.Number }),
+  {
+    strict: true,
+    decode: (text) => {
+      const [mode, createdAt, sequence] = text.split(".")
+      return {
+        mode: mode === "live" ? ("live" as const) : ("test" as const),
+        createdAt: Number(createdAt),
+        sequence: Number(sequence)
+      }
+    },
+    encode: ({ createdAt, mode, sequence }) => `${mode}.${createdAt}.${sequence}`
+  }
+).annotations({ description: "Where the page begins: `next` of the page before; absent for the first page" })
 
 export const redeliverRange = operation({
   name: "webhooks redeliver range",
@@ -202,10 +218,10 @@ export const redeliverRange = operation({
     since: asked(MomentField, sinceFlag),
     until,
     to,
-    after: maybe(Place)
+    after: maybe(RangePlace)
   },
-  output: Schema.Struct({ ordered: Schema.Int, due: Schema.Int, refused: Schema.Int, next: maybe(Place) }),
-  refusals: [NotFound, RedeliveryRefused, QuotaExceeded],
+  output: Schema.Struct({ ordered: Schema.Int, due: Schema.Int, refused: Schema.Int, next: maybe(RangePlace) }),
+  refusals: [UnknownAccount, NotFound, RedeliveryRefused, QuotaExceeded],
   audit: ({ account, after, endpoint, mode, payment, since, status, to, until }) => ({
     ...{ account, mode, endpoint, payment, status, to, after: after?.sequence },
     since: momentText(since),
@@ -215,6 +231,7 @@ export const redeliverRange = operation({
     const { byId } = yield* endpointsRepo
     const { redeliverPage } = yield* orders
     const { Reader } = yield* sql
+    yield* mustExist(account)
     const now = yield* Clock.currentTimeMillis
     // Without a mode it is the one of the endpoint to send to.
     const only = mode ?? (to === undefined ? undefined : (yield* byId(yield* Reader, EndpointId.make(to)))?.mode)

@@ -42,8 +42,9 @@ export const listEndpoints = operation({
   needs: "store",
   input: { account: AccountField, mode: SomeMode },
   output: Schema.Array(ListedEndpoint),
-  refusals: [],
+  refusals: [UnknownAccount],
   run: Effect.fnUntraced(function* ({ account, mode: only }) {
+    yield* mustExist(account)
     const { list } = yield* endpointsRepo
     const { Reader } = yield* sql
     const reader = yield* Reader
@@ -87,8 +88,8 @@ export const registerEndpoint = operation({
       { ...eventsFlag, about: `${eventsFlag.about}; otherwise those of each new status` }
     ),
     secret: asked(SecretOfOwn, {
-      about: "A secret of your own: a file, or - to read it from standard input; otherwise a new one is made",
-      value: "FILE"
+      about: "A secret of your own, otherwise a new one is made",
+      isFile: true
     })
   },
   output: Schema.Struct({ ...ListedEndpoint.fields, secret: Schema.String }),
@@ -102,26 +103,31 @@ export const registerEndpoint = operation({
     const secret = given.secret === undefined ? freshSecret() : Redacted.make(given.secret)
     const endpoint = yield* webhooks
       .create({ account, mode }, { id, url, events, secret })
-      .pipe(Effect.catchTag("TargetRefused", ({ message }) => new ChangeRefused({ message: `--url ${message}` })))
+      .pipe(Effect.catchTag("TargetRefused", ({ message }) => new ChangeRefused({ message: `The URL ${message}` })))
     return { ...endpoint, secret: Redacted.value(secret) }
   })
 })
+
+const endpointId = asked(Schema.String, {
+  about: "The endpoint, wh_…, as tilld webhooks endpoints shows it",
+  value: "ENDPOINT",
+  isArgument: true
+})
+
+const noEndpoint = (id: string) =>
+  new NotFound({ message: `There is no endpoint ${id}: tilld webhooks endpoints names them` })
 
 export const changeEndpoint = operation({
   name: "webhooks change",
   summary: "Change an endpoint's URL, kinds of events or secret; nothing that is pending is lost",
   needs: "sending",
   input: {
-    id: asked(Schema.String, {
-      about: "The endpoint, wh_…, as tilld webhooks endpoints shows it",
-      value: "ENDPOINT",
-      isArgument: true
-    }),
+    id: endpointId,
     url: asked(maybe(Schema.String), { about: "Where its events go from now on, those that are pending too" }),
     events: asked(maybe(Events), eventsFlag),
     secret: asked(SecretOfOwn, {
-      about: "Its new secret: a file, or - to read it from standard input",
-      value: "FILE"
+      about: "Its new secret",
+      isFile: true
     }),
     overlap: asked(maybe(durationUpTo(longestOverlap)), {
       about: "With a new secret: how long the present one still signs; otherwise 24h",
@@ -131,9 +137,9 @@ export const changeEndpoint = operation({
     replaces: maybe(Schema.String)
   },
   check: ({ events, overlap, secret, url }) => {
-    if (overlap !== undefined && secret === undefined) return "--overlap needs --secret or --new-secret"
+    if (overlap !== undefined && secret === undefined) return "An overlap is for a new secret, and there is none"
     return url === undefined && events === undefined && secret === undefined
-      ? "Say what to change: --url, --events, --secret or --new-secret"
+      ? "Say what to change: the URL, the kinds of events or the secret"
       : undefined
   },
   output: ListedEndpoint,
@@ -146,12 +152,30 @@ export const changeEndpoint = operation({
     const { byId } = yield* endpointsRepo
     const { Reader } = yield* sql
     const webhooks = yield* Webhooks
-    const noEndpoint = new NotFound({ message: `There is no endpoint ${id}: tilld webhooks endpoints names them` })
     const endpoint = yield* byId(yield* Reader, id)
-    if (endpoint === undefined) return yield* noEndpoint
+    if (endpoint === undefined) return yield* noEndpoint(id)
     const changed = yield* webhooks
       .change(endpoint, id, { ...change, secret: secret === undefined ? undefined : Redacted.make(secret) })
-      .pipe(Effect.catchTag("TargetRefused", ({ message }) => new ChangeRefused({ message: `--url ${message}` })))
-    return changed === undefined ? yield* noEndpoint : changed
+      .pipe(Effect.catchTag("TargetRefused", ({ message }) => new ChangeRefused({ message: `The URL ${message}` })))
+    return changed === undefined ? yield* noEndpoint(id) : changed
+  })
+})
+
+export const deleteEndpoint = operation({
+  name: "webhooks delete",
+  summary: "Delete an endpoint; its deliveries that have not arrived are cancelled, and can be sent to another one",
+  needs: "sending",
+  input: { id: endpointId },
+  /** `cancelled`: deliveries that were cancelled with it. */
+  output: Schema.Struct({ id: Schema.String, cancelled: Schema.Int }),
+  refusals: [NotFound],
+  audit: ({ id: endpoint }) => ({ endpoint }),
+  run: Effect.fnUntraced(function* ({ id }) {
+    const { Webhooks } = yield* lazily(() => import("../Webhooks.ts"))
+    const { byId } = yield* endpointsRepo
+    const { Reader } = yield* sql
+    const endpoint = yield* byId(yield* Reader, id)
+    const cancelled = endpoint && (yield* (yield* Webhooks).remove(endpoint, id))
+    return cancelled === undefined ? yield* noEndpoint(id) : { id, cancelled }
   })
 })

@@ -2,11 +2,9 @@ import { Effect } from "effect"
 import { claimTransaction } from "../Chains/repairOperations.ts"
 import { amountsAt } from "./amounts.ts"
 import { commandOf } from "./operationCommand.ts"
-import { checkConfigured } from "./options.ts"
 
 /** `tilld claim`: counts the money of one transaction. */
 export const claimCommand = commandOf(claimTransaction, {
-  checked: (network, place) => checkConfigured(place, network),
   print: ({ added, blockNumber, credits }, network, place) =>
     Effect.map(amountsAt(place), (show) =>
       [

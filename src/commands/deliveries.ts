@@ -5,7 +5,7 @@ import type { OperatorDelivery } from "../Domain/DeliveryObject.ts"
 import {
   eventsSince,
   listDeliveries,
-  type RangePlace,
+  RangePlace,
   redeliverOne,
   redeliverRange,
   sendTestDelivery,
@@ -87,7 +87,7 @@ const wholeRange = Effect.fn("commands.wholeRange")(function* (json: object, opt
   const since = { at: momentAt(range.since, now) }
   const until = { at: range.until === undefined ? now : momentAt(range.until, now) }
   const sum = { ordered: 0, due: 0, refused: 0 }
-  let after: RangePlace | undefined
+  let after: typeof RangePlace.Type | undefined
   do {
     const part = { ...range, since, until, ...(after === undefined ? {} : { after }) }
     const done = yield* Effect.tapError(askFor(place, redeliverRange, part), () =>
@@ -96,8 +96,8 @@ const wholeRange = Effect.fn("commands.wholeRange")(function* (json: object, opt
     sum.ordered += done.ordered
     sum.due += done.due
     sum.refused += done.refused
-    after = "next" in done ? done.next : undefined
-    if (after !== undefined) yield* complain(renderCounts(sum))
+    after = done.next === undefined ? undefined : Schema.decodeSync(RangePlace)(done.next)
+    if (after !== undefined && done.ordered + done.due + done.refused > 0) yield* complain(renderCounts(sum))
   } while (after !== undefined)
   yield* print(options.json ? JSON.stringify(sum) : renderCounts(sum))
 })
@@ -156,7 +156,15 @@ export const redeliverCommand = commandWith(
       return new UsageError({ message: "Give either the ID of a delivery, or --since TIME for a range" })
     }
     if (id === undefined) return wholeRange(json, target)
-    const one = { id, ...("to" in json ? { to: json.to } : {}) }
+    const { to, ...filters } = json
+    if (Object.keys(filters).length > 0) {
+      return new UsageError({
+        message: `An ID names one delivery: leave out ${Object.keys(filters)
+          .map((name) => `--${name}`)
+          .join(", ")}`
+      })
+    }
+    const one = { id, ...(to === undefined ? {} : { to }) }
     if (waits) return redeliverAndWait(one, target)
     return printOperation(
       redeliverOne,

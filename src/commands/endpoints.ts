@@ -3,6 +3,7 @@ import { maybe } from "../Auth/inputFields.ts"
 import { asked } from "../Auth/inputText.ts"
 import {
   changeEndpoint,
+  deleteEndpoint,
   type ListedEndpointJson,
   listEndpoints,
   registerEndpoint
@@ -55,3 +56,8 @@ export const changeCommand = commandWith(
       yield* print(made.secret ?? changed.id)
     })
 )
+
+/** `tilld webhooks delete`. */
+export const deleteCommand = commandOf(deleteEndpoint, {
+  print: ({ cancelled, id }) => `${id} is deleted; deliveries that were cancelled with it: ${cancelled}`
+})

@@ -33,7 +33,8 @@ const takenFieldsOf = (fields: Schema.Struct.Fields): ReadonlyArray<TakenField> 
   )
 
 const optionOf = ({ flag, isOptional, kind, shown }: TakenField): Options.Options<Given> | Args.Args<Given> => {
-  const { about, isArgument, value = "TEXT" } = flag
+  const { isArgument, isFile, value = isFile ? "FILE" : "TEXT" } = flag
+  const about = isFile ? `${flag.about}: a file, or - for standard input` : flag.about
   if (isArgument) {
     const argument = Args.withDescription(Args.text({ name: value }), about)
     return isOptional ? Args.optional(argument) : Args.map(argument, Option.some)
@@ -88,8 +89,6 @@ export interface Printing<OutJson, In> {
   ) => string | Effect.Effect<string, never, Invocation>
   /** On standard error, with `--json` never. */
   readonly explain?: (result: OutJson, input: In) => string | undefined
-  /** Refuses an input where the command can read the configuration. */
-  readonly checked?: (input: In, place: ControlTarget) => Effect.Effect<void, UsageError>
   /** Its output is printed, and is not what was wanted. */
   readonly failure?: (result: OutJson) => { readonly _tag: string; readonly message: string } | undefined
 }
@@ -121,14 +120,13 @@ export const askFor = <In, InJson extends object, Out, OutJson, E extends { read
 /** Decodes an input that a command line gives, has the operation carried out and prints its result. */
 export const printOperation = <In, InJson extends object, Out, OutJson, E extends { readonly message: string }, R>(
   operation: Operation<In, InJson, Out, OutJson, E, R>,
-  { checked, explain, failure, print: wording }: Printing<OutJson, In>,
+  { explain, failure, print: wording }: Printing<OutJson, In>,
   json: Json,
   target: Common
 ) =>
   Effect.gen(function* () {
     const input = yield* decoded(operation, json)
     const place = yield* controlTargetOf(target)
-    if (checked !== undefined) yield* checked(input, place)
     const encoded = yield* askFor(place, operation, input)
     const text = target.json ? JSON.stringify(encoded) : wording(encoded, input, place)
     yield* print(typeof text === "string" ? text : yield* text)

@@ -1,10 +1,8 @@
 import { readFileSync } from "node:fs"
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Effect, Option } from "effect"
-import { type Network, networkKey } from "../Domain/Chain.ts"
 import { closest } from "../Domain/suggestion.ts"
 import { durationForm, parseDuration } from "../Settings/valueSchemas.ts"
-import type { ControlTarget } from "./askDaemon.ts"
 import { UsageError } from "./commonOptions.ts"
 
 /** Refuses a value of the command line: exit 2. */
@@ -17,14 +15,6 @@ export const readInput = (place: string) =>
     catch: (cause) =>
       new UsageError({ message: `${place === "-" ? "Standard input" : place} cannot be read: ${cause}` })
   })
-
-/** Refuses a network that the configuration does not have: exit 2. At a socket the daemon checks it. */
-export const checkConfigured = (place: ControlTarget, network: Network) =>
-  "socket" in place || place.chains.some((each) => networkKey(each) === networkKey(network))
-    ? Effect.void
-    : new UsageError({
-        message: `[chains.${networkKey(network)}] is not configured; there are ${place.chains.map(networkKey).join(", ")}`
-      })
 
 /** Words of a list, separated by commas, each of which must be one of `known`. */
 export const listOption = <A extends string>(option: string, known: ReadonlyArray<A>) =>

@@ -3,14 +3,12 @@ import { rescanBlocks } from "../Chains/repairOperations.ts"
 import { controlTargetOf } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 import { askFor, commandWith, decoded } from "./operationCommand.ts"
-import { checkConfigured } from "./options.ts"
 
 /** `tilld rescan`: reads blocks again, in parts, each a request. Progress goes to standard error where there are several. */
 export const rescanCommand = commandWith("rescan", rescanBlocks.summary, rescanBlocks.fields, (json, target) =>
   Effect.gen(function* () {
     const { chain, from, mode, ...given } = yield* decoded(rescanBlocks, json)
     const place = yield* controlTargetOf(target)
-    yield* checkConfigured(place, { chain, mode })
     let { to } = given
     let [next, receipts, added] = [from, 0, 0]
     while (true) {

@@ -5,7 +5,7 @@ import { asked } from "../Auth/inputText.ts"
 import { rotateSecret, type SecretJson, showSecret } from "../Webhooks/secretOperations.ts"
 import { UsageError } from "./commonOptions.ts"
 import { listCommand, redeliverCommand, showCommand, test } from "./deliveries.ts"
-import { changeCommand, endpointsCommand, registerCommand } from "./endpoints.ts"
+import { changeCommand, deleteCommand, endpointsCommand, registerCommand } from "./endpoints.ts"
 import { commandWith, printOperation } from "./operationCommand.ts"
 
 const printing = {
@@ -40,6 +40,7 @@ export const webhooksCommand = Command.make("webhooks").pipe(
     endpointsCommand,
     registerCommand,
     changeCommand,
+    deleteCommand,
     test,
     secret
   ])

@@ -113,7 +113,7 @@ it("of a query with thousands of names no more than an input may have are read",
 
 it("a rule of the whole input is refused once its fields are right", () => {
   expect(decodeInput(changeKey, { id: "key_1" })).toEqual(
-    Either.left([{ path: "", message: "Say what to change: --ip, --per-minute or --per-hour" }])
+    Either.left([{ path: "", message: "Say what to change: the addresses, or the limit of a minute or an hour" }])
   )
 })
 

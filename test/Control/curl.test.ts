@@ -29,6 +29,9 @@ const curlAt =
       })
     })
 
+const hash = `0x${"1".repeat(64)}`
+const elsewhere = ["-d", "chain=base", "-d", "mode=live"]
+
 const needsCurl = it.scopedLive.skipIf(!isHere("curl"))
 const named = (what: string) => (isHere("curl") ? what : `${what} [${reasonOf("curl")}]`)
 
@@ -94,8 +97,43 @@ needsCurl(named("curl gets each noun in the shape of the API, with whose it is, 
         samples.map(({ operation }) => operationPath(operation)).toSorted()
       )
       expect(listed).toContainEqual(
-        expect.objectContaining({ path: "/keys/revoke", access: "administer", input: { id: expect.any(String) } })
+        expect.objectContaining({
+          path: "/keys/revoke",
+          access: "administer",
+          input: { id: { about: expect.any(String), type: "text", optional: false } },
+          refusals: expect.arrayContaining(["NOT_FOUND"])
+        })
       )
+      const fields = listed.find(({ path }: { readonly path: string }) => path === "/webhooks/redeliver/range").input
+      expect(fields).toMatchObject({
+        mode: { type: "word", optional: true, of: ["live", "test"] },
+        after: { about: expect.stringContaining("`next` of the page before"), type: "text" }
+      })
+      const described = listed.flatMap(({ input }: { readonly input: object }) => Object.values(input))
+      expect(described.filter(({ about }: { readonly about: string }) => about === "")).toEqual([])
+
+      const range = ["-d", "since=1d", "-d", "status=delivered"]
+      const first = yield* curl("/webhooks/redeliver/range", ...range)
+      expect(first.body).toMatchObject({ ordered: 0, next: expect.stringMatching(/^test\.0\.0$/) })
+      const second = yield* curl("/webhooks/redeliver/range", ...range, "-d", `after=${first.body.next}`)
+      expect(second.body).toEqual({ ordered: 0, due: 0, refused: 0 })
+      expect((yield* curl("/webhooks/redeliver/range", ...range, "-d", "after=1")).body.error.details).toEqual([
+        { path: "after", message: "must be `next` of the page before" }
+      ])
+
+      // What the configuration does not have is refused, and does not end the daemon.
+      for (const act of [
+        curl("/rescan", "-d", "from=1", ...elsewhere),
+        curl("/claim", "-d", `txHash=${hash}`, ...elsewhere)
+      ]) {
+        expect((yield* act).body.error).toMatchObject({
+          code: "REPAIR_REFUSED",
+          message: expect.stringContaining("[chains.base.live] is not configured; there are ")
+        })
+      }
+      expect((yield* curl("/payments/list?account=acct_none")).body.error).toMatchObject({ code: "UNKNOWN_ACCOUNT" })
+      const types = yield* curl("/login", "--json", '{"name":1,"role":"boss"}')
+      expect(types.body.error.details).toContainEqual({ path: "role", message: "must be operator, admin or viewer" })
     })
   })
 )

@@ -28,7 +28,12 @@ import { MasterKey, type SettingsShape } from "../../src/Settings.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"
 import { Reader } from "../../src/Sql.ts"
 import * as Deliveries from "../../src/Webhooks/deliveryOperations.ts"
-import { changeEndpoint, listEndpoints, registerEndpoint } from "../../src/Webhooks/endpointOperations.ts"
+import {
+  changeEndpoint,
+  deleteEndpoint,
+  listEndpoints,
+  registerEndpoint
+} from "../../src/Webhooks/endpointOperations.ts"
 import { endpointContext } from "../../src/Webhooks/SigningKeys.ts"
 import { rotateSecret, showSecret } from "../../src/Webhooks/secretOperations.ts"
 import { DeliveryClient } from "../../src/Webhooks/transport/DeliveryClient.ts"
@@ -223,6 +228,7 @@ export const samples: ReadonlyArray<Sample> = [
     act: "webhooks change",
     detail: { endpoint, host: "shop.example.com", secret: "replaced" }
   },
+  { operation: deleteEndpoint, input: { id: endpoint }, act: "webhooks delete", detail: { endpoint } },
   {
     operation: rescanBlocks,
     input: { chain: "base", mode, from: 7, to: 9 },

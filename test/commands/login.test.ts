@@ -31,7 +31,7 @@ liveTest("tilld login: refuses a role that does not fit the account, and an unkn
   yield* tilld(["keys", "create", "--mode", "test", "--name", "till"])
   expect(yield* tilld(["login", "--role", "admin"])).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining("--account")
+    stderr: expect.stringContaining("Say of which account")
   })
   expect((yield* tilld(["login", "--role", "operator", "--account", "default"])).code).toBe(2)
   expect((yield* tilld(["login", "--role", "king"])).code).toBe(2)

@@ -110,7 +110,7 @@ describe("rescan", () => {
       for (const [code, reason, ...args] of [
         [1, "has not been read yet", ...network, "--from", "0", "--to", `${number + 1}`],
         [1, "is above the last one", ...network, "--from", `${number + 1}`],
-        [2, "[chains.base.test] is not configured", "--chain", "base", "--mode", "test", "--from", "0"],
+        [1, "[chains.base.test] is not configured", "--chain", "base", "--mode", "test", "--from", "0"],
         [2, "must be the number of a block", ...network, "--from", "-1"]
       ] as const) {
         const ended = yield* command("rescan", ...args, "--json")

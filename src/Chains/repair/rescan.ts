@@ -154,8 +154,8 @@ const readAgain = Effect.fnUntraced(function* (watch: WatchContext, provider: Pr
     return yield* refused(`Block ${to} of ${key} has not been read yet: it has been read up to ${scan.head.number}`)
   }
   // Block 0 has no transactions.
+  if (from > Math.max(to, 1)) return yield* refused(`Block ${from} is above the last one to be read, ${to}`)
   if (to === 0 || watch.watched.size === 0) return { through: to, to, receipts: 0, added: 0 } satisfies Rescanned
-  if (from > to) return yield* refused(`Block ${from} is above the last one to be read, ${to}`)
 
   const { through, transfers } = yield* readPart(watch, provider, scan, from, to)
   yield* checkBranch(provider, scan)

@@ -128,7 +128,7 @@ export const changeAccount = operation({
   },
   check: ({ perHour, perMinute, quota }) =>
     quota === undefined && perMinute === undefined && perHour === undefined
-      ? "Say what to change: --quota, --per-minute or --per-hour"
+      ? "Say what to change: the quota, or the limit of a minute or an hour"
       : undefined,
   output: ListedAccount,
   refusals: [UnknownAccount],
@@ -175,7 +175,8 @@ const Xpub = Schema.transformOrFail(Schema.String, Schema.String, {
 
 const xpub = (mode: Mode) =>
   asked(maybe(Xpub), {
-    about: `Its ${mode} wallet: a file with an account's extended public key, or - to read it from standard input`,
+    about: `The extended public key of its ${mode} wallet`,
+    isFile: true,
     value: "FILE"
   })
 
@@ -204,7 +205,7 @@ export const createAccount = operation({
   check: ({ liveXpub, sharedWallet = false, testXpub }) =>
     sharedWallet === (liveXpub === undefined && testXpub === undefined)
       ? undefined
-      : "Give either --shared-wallet, or --live-xpub, --test-xpub or both",
+      : "Give either the shared wallet, or an extended public key for live, for test or for both",
   output: Schema.Struct(summary),
   refusals: [AccountExists, WalletInOtherMode],
   audit: ({ id, name, ...given }) => ({

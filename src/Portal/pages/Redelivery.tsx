@@ -1,6 +1,7 @@
 /** Sends deliveries again: one, several, or all of a range, which shows how far it is. */
 import { Clock, Effect, Either } from "effect"
 import { carryOut } from "../../Auth/carryOut.ts"
+import type { Accounts } from "../../Auth.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import { seeOther } from "../../Pages/reply.tsx"
@@ -20,7 +21,7 @@ import { callerOf, type Viewer } from "../Viewer.ts"
 import { type Progress, ProgressView, RangeForm } from "./DeliveryViews.tsx"
 import { cursorOf, filterFields, placeOf, readFilters, selectionOf } from "./deliverySelection.ts"
 
-type Needs = DeliveryBell | Reader | Secrets | Settings | Writer
+type Needs = Accounts | DeliveryBell | Reader | Secrets | Settings | Writer
 
 /** Most deliveries that one form sends again: as many as a page can have. */
 const mostChosen = 100
@@ -145,6 +146,7 @@ const resendRange: PortalHandler<Needs> = (viewer, { form }) =>
   }).pipe(
     Effect.catchTags({
       ...refusals(viewer),
+      UnknownAccount: () => Effect.succeed(missing(viewer, "/deliveries", "account")),
       RedeliveryRefused: () => Effect.succeed(missing(viewer, "/deliveries", "endpoint"))
     })
   )

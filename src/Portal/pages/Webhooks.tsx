@@ -1,7 +1,6 @@
 /** Webhook endpoints: list with how they are doing, add, change, test, rotate, delete. */
 
-import { Effect, Either, Redacted } from "effect"
-import { audited } from "../../Auth/auditLog.ts"
+import { Effect, Either, Option, Redacted } from "effect"
 import { carryOut } from "../../Auth/carryOut.ts"
 import { decodeForm } from "../../Auth/inputText.ts"
 import type { Accounts } from "../../Auth.ts"
@@ -15,7 +14,12 @@ import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
 import { sendTestDelivery } from "../../Webhooks/deliveryOperations.ts"
-import { type ChangeRefused, changeEndpoint, registerEndpoint } from "../../Webhooks/endpointOperations.ts"
+import {
+  type ChangeRefused,
+  changeEndpoint,
+  deleteEndpoint,
+  registerEndpoint
+} from "../../Webhooks/endpointOperations.ts"
 import { healthOf, wouldCancel } from "../../Webhooks/queue/EndpointHealthRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
 import type { SigningKeys } from "../../Webhooks/SigningKeys.ts"
@@ -277,11 +281,9 @@ const confirmDeletion = ofEndpoint((viewer, endpoint) =>
 
 const remove = ofEndpoint((viewer, { id }) =>
   Effect.gen(function* () {
-    const webhooks = yield* Webhooks
-    const cancelled = yield* audited(viewer.actor, { act: "webhooks delete", detail: { endpoint: id } }, () =>
-      webhooks.remove(viewer.owner, id)
-    )
-    return seeOther(withQuery(pathOf(viewer, "/webhooks"), { cancelled: String(cancelled ?? 0) }))
+    const done = yield* Effect.option(carryOut(deleteEndpoint, { id }, callerOf(viewer)))
+    const cancelled = Option.match(done, { onNone: () => 0, onSome: (deleted) => deleted.cancelled })
+    return seeOther(withQuery(pathOf(viewer, "/webhooks"), { cancelled: String(cancelled) }))
   })
 )
 

@@ -6,7 +6,7 @@ import { change, rows } from "../../lib/rows.ts"
 import { alice, next, readTo, second, upTo, usdc, watchedPayment } from "../around.ts"
 import { openScene, scene } from "../corroboration/scene.ts"
 import { type ModelChain, token } from "../ModelChain.ts"
-import { ledger, paymentById, until } from "../world.ts"
+import { committedTo, ledger, paymentById, until, watch } from "../world.ts"
 import { exclusively, rescanFrom, start } from "./repairing.ts"
 
 const one = { nodes: 1 }
@@ -100,6 +100,12 @@ describe("a rescan", () => {
     expect(yield* refusal(11)).toBe("Block 11 is above the last one to be read, 10")
     expect(yield* refusal(5, 4)).toBe("Block 5 is above the last one to be read, 4")
     expect(yield* rescanFrom(10, 10)).toMatchObject({ through: 10, added: 0 })
+  })
+
+  openScene("is refused for an empty range also while no address is watched", one, function* () {
+    yield* Effect.zipRight(watch, committedTo(10))
+    expect((yield* Effect.flip(rescanFrom(11))).message).toBe("Block 11 is above the last one to be read, 10")
+    expect(yield* rescanFrom(10)).toMatchObject({ through: 10, added: 0 })
   })
 
   openScene("stops after its budget and returns how far it has come", one, function* (chain) {
