@@ -18,11 +18,13 @@ import { makeWriter, Writer } from "./Sql/Writer.ts"
 import { Workers } from "./Telemetry/Workers.ts"
 
 export {
+  allRows,
   anyRow,
   type CommitWith,
   changes,
   type Db,
   execute,
+  oneRow,
   type Param,
   Reader,
   StoreUnavailable,

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import type { Account, AccountTerms } from "../Domain/Account.ts"
 import type { Mode } from "../Domain/Chain.ts"
-import { AccountId } from "../Domain/Ids.ts"
-import { anyRow, type Db, execute, Tx } from "../Sql.ts"
+import type { AccountId } from "../Domain/Ids.ts"
+import { allRows, anyRow, type Db, execute, oneRow, Tx } from "../Sql.ts"
 import { behind, type ListPage } from "./listPage.ts"
 
 /** A wallet that belongs to an account, instead of the configuration's. */
@@ -50,13 +50,7 @@ export const usesWallet = (db: Db, fingerprint: string, mode: Mode) =>
 
 /** The account's own wallets; empty when it uses the configuration's. */
 export const walletsOf = (db: Db, account: AccountId) =>
-  Effect.map(
-    db.all<{ mode: Mode; fingerprint: string; xpub: Uint8Array }>(
-      "SELECT mode, fingerprint, xpub FROM account_wallets WHERE account_id = ?",
-      [account]
-    ),
-    (rows): ReadonlyArray<AccountWallet> => rows.map(({ xpub, ...row }) => ({ ...row, sealed: xpub }))
-  )
+  db.all<AccountWallet>("SELECT mode, fingerprint, xpub AS sealed FROM account_wallets WHERE account_id = ?", [account])
 
 /** All wallets of accounts, with their accounts. */
 export const walletUsers = (db: Db) =>
@@ -66,47 +60,31 @@ export const walletUsers = (db: Db) =>
 
 /** An account that uses the wallet, with its sealed key; undefined when no account does. */
 export const walletBy = (db: Db, fingerprint: string) =>
-  Effect.map(
-    db.get<{ account_id: AccountId; mode: Mode; xpub: Uint8Array }>(
-      "SELECT account_id, mode, xpub FROM account_wallets WHERE fingerprint = ? LIMIT 1",
-      [fingerprint]
-    ),
-    (row) => row && { account: row.account_id, mode: row.mode, sealed: row.xpub }
+  db.get<Pick<AccountWallet, "mode" | "sealed"> & { readonly account: AccountId }>(
+    "SELECT account_id AS account, mode, xpub AS sealed FROM account_wallets WHERE fingerprint = ? LIMIT 1",
+    [fingerprint]
   )
 
-interface Row {
-  readonly id: string
-  readonly name: string
-  readonly created_at: number
-  /** Comma-separated, null for none. */
-  readonly modes: string | null
-  readonly quota_bytes: number | null
-  readonly per_minute: number | null
-  readonly per_hour: number | null
+interface Row extends Omit<Account, "ownWallets" | "terms">, AccountTerms {
+  /** Comma-separated. */
+  readonly modes: string | undefined
 }
 
-const columns = `id, name, created_at, (SELECT group_concat(mode) FROM account_wallets WHERE account_id = id) AS modes,
-  quota_bytes, per_minute, per_hour`
+const columns = `id, name, created_at AS createdAt,
+  (SELECT group_concat(mode) FROM account_wallets WHERE account_id = id) AS modes,
+  quota_bytes AS quotaBytes, per_minute AS perMinute, per_hour AS perHour`
 
-const toTerms = (row: Pick<Row, "quota_bytes" | "per_minute" | "per_hour">): AccountTerms => ({
-  quotaBytes: row.quota_bytes ?? undefined,
-  perMinute: row.per_minute ?? undefined,
-  perHour: row.per_hour ?? undefined
-})
-
-const toAccount = (row: Row): Account => ({
-  id: AccountId.make(row.id, true),
-  name: row.name,
-  createdAt: row.created_at,
-  ownWallets: (row.modes ?? "").split(",").filter((mode): mode is Mode => mode !== ""),
-  terms: toTerms(row)
+const toAccount = ({ modes, perHour, perMinute, quotaBytes, ...account }: Row): Account => ({
+  ...account,
+  ownWallets: (modes?.split(",") ?? []) as ReadonlyArray<Mode>,
+  terms: { quotaBytes, perMinute, perHour }
 })
 
 /** A page of all accounts, oldest first. */
 export const list = (db: Db, page: ListPage) => {
   const [isBehind, params] = behind("accounts", page)
   return Effect.map(
-    db.all<Row>(`SELECT ${columns} FROM accounts WHERE ${isBehind} ORDER BY created_at, id LIMIT ?`, [
+    allRows<Row>(db, `SELECT ${columns} FROM accounts WHERE ${isBehind} ORDER BY created_at, id LIMIT ?`, [
       ...params,
       page.limit
     ]),
@@ -115,7 +93,7 @@ export const list = (db: Db, page: ListPage) => {
 }
 
 export const byId = (db: Db, id: string) =>
-  Effect.map(db.get<Row>(`SELECT ${columns} FROM accounts WHERE id = ?`, [id]), (row) => row && toAccount(row))
+  Effect.map(oneRow<Row>(db, `SELECT ${columns} FROM accounts WHERE id = ?`, [id]), (row) => row && toAccount(row))
 
 /** Stores an account's limits. */
 export const change = ({ id, terms: { perHour, perMinute, quotaBytes } }: Account) =>
@@ -127,6 +105,6 @@ export const change = ({ id, terms: { perHour, perMinute, quotaBytes } }: Accoun
 /** The accounts that have rate limits of their own. */
 export const withOwnLimits = (db: Db) =>
   Effect.map(
-    db.all<Row>(`SELECT ${columns} FROM accounts WHERE per_minute IS NOT NULL OR per_hour IS NOT NULL`),
+    allRows<Row>(db, `SELECT ${columns} FROM accounts WHERE per_minute IS NOT NULL OR per_hour IS NOT NULL`),
     (rows) => rows.map(toAccount)
   )

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
-import { anyRow, type Db, execute } from "../Sql.ts"
+import { allRows, anyRow, type Db, execute } from "../Sql.ts"
 
 /** How an act came in: over the control socket, by a command without a daemon, with an API key, or from the portal. */
 export type Via = "socket" | "direct" | "api" | "portal"
@@ -24,22 +24,7 @@ export interface AuditEntry {
   readonly detail: string
 }
 
-interface AuditRow {
-  readonly sequence: number
-  readonly at: number
-  readonly via: Via
-  readonly who: string
-  readonly account_id: AccountId | null
-  readonly mode: Mode | null
-  readonly act: string
-  readonly detail: string
-}
-
-const toEntry = ({ account_id: account, mode, ...row }: AuditRow): AuditEntry => ({
-  ...row,
-  account: account ?? undefined,
-  mode: mode ?? undefined
-})
+const columns = "sequence, at, via, who, account_id AS account, mode, act, detail"
 
 export const insert = ({ account, act, at, detail, mode, via, who }: Omit<AuditEntry, "sequence">) =>
   execute("INSERT INTO audit (at, via, who, account_id, mode, act, detail) VALUES (?, ?, ?, ?, ?, ?, ?)", [
@@ -66,14 +51,10 @@ export interface AuditFilter {
 export const list = (db: Db, { account, before, limit, since }: AuditFilter) => {
   const older = before === undefined ? "" : "AND (at, sequence) < (SELECT at, sequence FROM audit WHERE sequence = ?)"
   const of = account === undefined ? "" : "account_id = ? AND"
-  return Effect.map(
-    db.all<AuditRow>(`SELECT * FROM audit WHERE ${of} at >= ? ${older} ORDER BY at DESC, sequence DESC LIMIT ?`, [
-      ...(account === undefined ? [] : [account]),
-      since,
-      ...(before === undefined ? [] : [before]),
-      limit
-    ]),
-    (rows) => rows.map(toEntry)
+  return allRows<AuditEntry>(
+    db,
+    `SELECT ${columns} FROM audit WHERE ${of} at >= ? ${older} ORDER BY at DESC, sequence DESC LIMIT ?`,
+    [...(account === undefined ? [] : [account]), since, ...(before === undefined ? [] : [before]), limit]
   )
 }
 
@@ -96,7 +77,7 @@ const selectMakers = `WITH RECURSIVE makers (week, who) AS (
 
 const selectWaysIn = [1, 0]
   .map(
-    (later) => `SELECT * FROM (SELECT * FROM audit WHERE ${inWeek(`? + ${later}`)} AND who = ? AND at >= ?
+    (later) => `SELECT * FROM (SELECT ${columns} FROM audit WHERE ${inWeek(`? + ${later}`)} AND who = ? AND at >= ?
       ORDER BY at DESC, sequence DESC LIMIT ?)`
   )
   .join(" UNION ALL ")
@@ -125,8 +106,8 @@ export const waysIn = (
       makers,
       ({ who }) => {
         const params = [whose, first, who, since, most.acts]
-        return Effect.map(db.all<AuditRow>(selectWaysIn, [...params, ...params]), (rows) =>
-          rows.slice(0, most.acts).map(toEntry)
+        return Effect.map(allRows<AuditEntry>(db, selectWaysIn, [...params, ...params]), (rows) =>
+          rows.slice(0, most.acts)
         )
       },
       { concurrency: 1 }

@@ -1,58 +1,33 @@
 import { Effect } from "effect"
 import { type ApiKey, type Permission, permissions } from "../Domain/ApiKey.ts"
-import type { Mode } from "../Domain/Chain.ts"
-import { AccountId, ApiKeyId } from "../Domain/Ids.ts"
+import type { ApiKeyId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
-import { type Db, Tx } from "../Sql.ts"
+import { allRows, type Db, oneRow, Tx } from "../Sql.ts"
 import { behind, type ListPage } from "./listPage.ts"
 
-interface Row {
-  readonly id: string
-  readonly account_id: string
-  readonly mode: Mode
-  readonly name: string
-  readonly last_four: string
+interface Row extends Omit<ApiKey, "granted" | "ips" | "permissions"> {
+  readonly grantedPerMinute: number | undefined
+  readonly grantedPerHour: number | undefined
+  /** Comma-separated; undefined for none. */
+  readonly ips: string | undefined
   /** Comma-separated. */
   readonly permissions: string
-  /** Comma-separated; null for none. */
-  readonly ips: string | null
-  readonly per_minute: number | null
-  readonly per_hour: number | null
-  readonly lowered_per_minute: number | null
-  readonly lowered_per_hour: number | null
-  readonly created_at: number
-  readonly expires_at: number | null
-  readonly revoked_at: number | null
-  readonly rolled_to: string | null
-  readonly last_used_at: number | null
 }
 
-const columns = `id, account_id, mode, name, last_four, permissions, ips, per_minute, per_hour,
-  lowered_per_minute, lowered_per_hour, created_at, expires_at, revoked_at, rolled_to, last_used_at`
+const columns = `id, account_id AS account, mode, name, last_four AS lastFour, permissions, ips,
+  per_minute AS grantedPerMinute, per_hour AS grantedPerHour,
+  coalesce(lowered_per_minute, per_minute) AS perMinute, coalesce(lowered_per_hour, per_hour) AS perHour,
+  created_at AS createdAt, expires_at AS expiresAt, revoked_at AS revokedAt, rolled_to AS rolledTo,
+  last_used_at AS lastUsedAt`
 
-const toKey = (row: Row): ApiKey => ({
-  id: ApiKeyId.make(row.id, true),
-  account: AccountId.make(row.account_id, true),
-  mode: row.mode,
-  name: row.name,
-  lastFour: row.last_four,
-  permissions: row.permissions
-    .split(",")
-    .filter((text): text is Permission => permissions.some((each) => each === text)),
-  ips: row.ips?.split(",") ?? [],
-  granted: { perMinute: row.per_minute ?? undefined, perHour: row.per_hour ?? undefined },
-  perMinute: row.lowered_per_minute ?? row.per_minute ?? undefined,
-  perHour: row.lowered_per_hour ?? row.per_hour ?? undefined,
-  createdAt: row.created_at,
-  expiresAt: row.expires_at ?? undefined,
-  revokedAt: row.revoked_at ?? undefined,
-  rolledTo: row.rolled_to === null ? undefined : ApiKeyId.make(row.rolled_to, true),
-  lastUsedAt: row.last_used_at ?? undefined
+const toKey = ({ grantedPerHour, grantedPerMinute, ips, permissions: held, ...key }: Row): ApiKey => ({
+  ...key,
+  permissions: held.split(",").filter((text): text is Permission => permissions.some((each) => each === text)),
+  ips: ips?.split(",") ?? [],
+  granted: { perMinute: grantedPerMinute, perHour: grantedPerHour }
 })
 
 const ipsText = (ips: ApiKey["ips"]) => (ips.length === 0 ? null : ips.join(","))
-
-const orUndefined = (row: Row | undefined) => (row === undefined ? undefined : toKey(row))
 
 /** The four columns of a key's limits: what the operator gave it, and what an admin of its account set below that. */
 const limitColumns = ({ granted, perHour, perMinute }: ApiKey) => [
@@ -87,16 +62,16 @@ export const insert = Effect.fn("KeysRepo.insert")(function* (key: ApiKey, hash:
 })
 
 export const byId = (db: Db, id: string) =>
-  Effect.map(db.get<Row>(`SELECT ${columns} FROM api_keys WHERE id = ?`, [id]), orUndefined)
+  Effect.map(oneRow<Row>(db, `SELECT ${columns} FROM api_keys WHERE id = ?`, [id]), (row) => row && toKey(row))
 
 export const byHash = (db: Db, hash: Uint8Array) =>
-  Effect.map(db.get<Row>(`SELECT ${columns} FROM api_keys WHERE hash = ?`, [hash]), orUndefined)
+  Effect.map(oneRow<Row>(db, `SELECT ${columns} FROM api_keys WHERE hash = ?`, [hash]), (row) => row && toKey(row))
 
 /** A page of all keys, oldest first. */
 export const list = (db: Db, page: ListPage) => {
   const [isBehind, params] = behind("api_keys", page)
   const sql = `SELECT ${columns} FROM api_keys WHERE ${isBehind} ORDER BY created_at, id LIMIT ?`
-  return Effect.map(db.all<Row>(sql, [...params, page.limit]), (rows) => rows.map(toKey))
+  return Effect.map(allRows<Row>(db, sql, [...params, page.limit]), (rows) => rows.map(toKey))
 }
 
 /** A page of an owner's keys, newest first: `after` is the id of the last key of the page before. */
@@ -108,7 +83,7 @@ export const ofOwner = (db: Db, { account, mode }: Owner, { after, limit }: List
   const sql = `SELECT ${columns} FROM api_keys WHERE account_id = ? AND mode = ? AND ${older}
     ORDER BY created_at DESC, id DESC LIMIT ?`
   const place = after === undefined ? [] : [after, account, mode]
-  return Effect.map(db.all<Row>(sql, [account, mode, ...place, limit]), (rows) => rows.map(toKey))
+  return Effect.map(allRows<Row>(db, sql, [account, mode, ...place, limit]), (rows) => rows.map(toKey))
 }
 
 /** Revokes a key. A second revocation does not change the time of the first. */

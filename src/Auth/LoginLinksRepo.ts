@@ -1,6 +1,6 @@
 import { Effect } from "effect"
-import { PersonId, SessionId } from "../Domain/Ids.ts"
-import { type Db, execute, Tx } from "../Sql.ts"
+import type { PersonId, SessionId } from "../Domain/Ids.ts"
+import { type Db, execute, oneRow, Tx } from "../Sql.ts"
 
 /** A one-time link. Times in Unix milliseconds. */
 export interface LoginLink {
@@ -11,14 +11,6 @@ export interface LoginLink {
   readonly refusedAt: number | undefined
   /** The session that it was made in; undefined at a command line. */
   readonly cameOf: SessionId | undefined
-}
-
-interface Row {
-  readonly person_id: string
-  readonly expires_at: number
-  readonly used_at: number | null
-  readonly refused_at: number | null
-  readonly came_of: string | null
 }
 
 /** Used and expired links are kept for this long, so that their page says what became of them. */
@@ -47,16 +39,11 @@ export const insert = (
   })
 
 export const byHash = (db: Db, hash: Uint8Array) =>
-  Effect.map(
-    db.get<Row>("SELECT person_id, expires_at, used_at, refused_at, came_of FROM sign_in_links WHERE hash = ?", [hash]),
-    (row): LoginLink | undefined =>
-      row && {
-        person: PersonId.make(row.person_id, true),
-        expiresAt: row.expires_at,
-        usedAt: row.used_at ?? undefined,
-        refusedAt: row.refused_at ?? undefined,
-        cameOf: row.came_of === null ? undefined : SessionId.make(row.came_of, true)
-      }
+  oneRow<LoginLink>(
+    db,
+    `SELECT person_id AS person, expires_at AS expiresAt, used_at AS usedAt, refused_at AS refusedAt, came_of AS cameOf
+     FROM sign_in_links WHERE hash = ?`,
+    [hash]
   )
 
 /** @param at Unix milliseconds */

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
-import { PersonId, SessionId } from "../Domain/Ids.ts"
-import { changes, type Db, execute, Tx } from "../Sql.ts"
+import type { PersonId, SessionId } from "../Domain/Ids.ts"
+import { allRows, changes, type Db, execute, oneRow, Tx } from "../Sql.ts"
 
 /** A WebAuthn credential. Times in Unix milliseconds. */
 export interface Passkey {
@@ -17,27 +17,8 @@ export interface Passkey {
   readonly cameOf: SessionId | undefined
 }
 
-interface Row {
-  readonly id: string
-  readonly person_id: string
-  readonly name: string
-  readonly public_key: Uint8Array
-  readonly counter: number
-  readonly created_at: number
-  readonly last_used_at: number | null
-  readonly came_of: string | null
-}
-
-const toPasskey = (row: Row): Passkey => ({
-  id: row.id,
-  person: PersonId.make(row.person_id, true),
-  name: row.name,
-  publicKey: row.public_key,
-  counter: row.counter,
-  createdAt: row.created_at,
-  lastUsedAt: row.last_used_at ?? undefined,
-  cameOf: row.came_of === null ? undefined : SessionId.make(row.came_of, true)
-})
+const columns = `id, person_id AS person, name, public_key AS publicKey, counter, created_at AS createdAt,
+  last_used_at AS lastUsedAt, came_of AS cameOf`
 
 /** Maximum number per person. */
 export const mostPasskeys = 20
@@ -45,14 +26,11 @@ export const mostPasskeys = 20
 export const longestId = 1_400
 export const longestKey = 2_048
 
-export const byId = (db: Db, id: string) =>
-  Effect.map(db.get<Row>("SELECT * FROM passkeys WHERE id = ?", [id]), (row) => row && toPasskey(row))
+export const byId = (db: Db, id: string) => oneRow<Passkey>(db, `SELECT ${columns} FROM passkeys WHERE id = ?`, [id])
 
 /** A person's passkeys, oldest first. */
 export const list = (db: Db, person: PersonId) =>
-  Effect.map(db.all<Row>("SELECT * FROM passkeys WHERE person_id = ? ORDER BY created_at, id", [person]), (rows) =>
-    rows.map(toPasskey)
-  )
+  allRows<Passkey>(db, `SELECT ${columns} FROM passkeys WHERE person_id = ? ORDER BY created_at, id`, [person])
 
 /** Stores a passkey, unless there is one with its id. */
 export const insert = (passkey: Omit<Passkey, "lastUsedAt">) =>

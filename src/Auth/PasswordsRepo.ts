@@ -1,8 +1,8 @@
 import { Effect } from "effect"
-import { type AccountId, type PersonId, SessionId } from "../Domain/Ids.ts"
+import type { AccountId, PersonId, SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
-import { changes, type Db, execute, Tx } from "../Sql.ts"
-import { type PersonRow, toPerson } from "./PeopleRepo.ts"
+import { changes, type Db, execute, oneRow, Tx } from "../Sql.ts"
+import { type PersonColumns, personColumns, withPerson } from "./PeopleRepo.ts"
 
 /** A password with its person. */
 export interface Password {
@@ -16,31 +16,22 @@ export interface Password {
   readonly cameOf: SessionId | undefined
 }
 
-interface Row extends PersonRow {
-  readonly sign_in_name: string
-  readonly salt: Uint8Array
-  readonly hash: Uint8Array
-  readonly set_at: number
-  readonly came_of: string | null
-}
-
-const select = (where: string) =>
-  `SELECT p.id, p.name, p.role, p.account_id, p.created_at, p.disabled_at, sign_in_name, salt, hash,
-     w.created_at AS set_at, came_of
-   FROM passwords w JOIN people p ON p.id = w.person_id WHERE ${where}`
-
-const toPassword = (row: Row | undefined): Password | undefined =>
-  row && {
-    ...{ person: toPerson(row), signInName: row.sign_in_name, salt: row.salt, hash: row.hash, createdAt: row.set_at },
-    cameOf: row.came_of === null ? undefined : SessionId.make(row.came_of, true)
-  }
+const one = (db: Db, where: string, params: ReadonlyArray<string>) =>
+  Effect.map(
+    oneRow<Omit<Password, "person"> & PersonColumns>(
+      db,
+      `SELECT sign_in_name AS signInName, salt, hash, w.created_at AS createdAt, came_of AS cameOf, ${personColumns}
+       FROM passwords w JOIN people p ON p.id = w.person_id WHERE ${where}`,
+      params
+    ),
+    (row): Password | undefined => row && withPerson(row)
+  )
 
 /** @param signInName in its normal form */
 export const bySignInName = (db: Db, realm: AccountId, signInName: string) =>
-  Effect.map(db.get<Row>(select("realm = ? AND sign_in_name = ?"), [realm, signInName]), toPassword)
+  one(db, "realm = ? AND sign_in_name = ?", [realm, signInName])
 
-export const ofPerson = (db: Db, person: PersonId) =>
-  Effect.map(db.get<Row>(select("person_id = ?"), [person]), toPassword)
+export const ofPerson = (db: Db, person: PersonId) => one(db, "person_id = ?", [person])
 
 /** Sets a person's password, in place of the one before. */
 export const set = (realm: AccountId, { cameOf, createdAt, hash, person, salt, signInName }: Password) =>

@@ -1,30 +1,26 @@
 import { Effect } from "effect"
-import { AccountId, PersonId } from "../Domain/Ids.ts"
+import type { AccountId, PersonId } from "../Domain/Ids.ts"
 import type { Person, Role } from "../Domain/Person.ts"
-import { type Db, execute } from "../Sql.ts"
+import { allRows, type Db, execute, oneRow } from "../Sql.ts"
 import { behind, type ListPage } from "./listPage.ts"
 
-export interface PersonRow {
-  readonly id: string
-  readonly name: string
-  readonly role: Role
-  readonly account_id: string | null
-  readonly created_at: number
-  readonly disabled_at: number | null
+const columns = "id, name, role, account_id AS account, created_at AS createdAt, disabled_at AS disabledAt"
+
+/** The columns of a person in a row of what is the person's, where `id` and `createdAt` are its own. */
+export const personColumns = `p.id AS personId, p.name, p.role, p.account_id AS account, p.created_at AS personCreatedAt,
+  p.disabled_at AS disabledAt`
+
+export interface PersonColumns extends Omit<Person, "id" | "createdAt"> {
+  readonly personId: PersonId
+  readonly personCreatedAt: number
 }
 
-export const toPerson = (row: PersonRow): Person => ({
-  id: PersonId.make(row.id, true),
-  name: row.name,
-  role: row.role,
-  account: row.account_id === null ? undefined : AccountId.make(row.account_id, true),
-  createdAt: row.created_at,
-  disabledAt: row.disabled_at ?? undefined
-})
-
-const orUndefined = (row: PersonRow | undefined) => (row === undefined ? undefined : toPerson(row))
-
-const columns = "id, name, role, account_id, created_at, disabled_at"
+/** Such a row with the person as one field. */
+export const withPerson = <Row extends PersonColumns>(row: Row) => {
+  const { account, disabledAt, name, personCreatedAt: createdAt, personId: id, role, ...own } = row
+  const person: Person = { id, name, role, account, createdAt, disabledAt }
+  return { ...own, person }
+}
 
 export const insert = ({ account, createdAt, id, name, role }: Person) =>
   execute("INSERT INTO people (id, name, role, account_id, created_at) VALUES (?, ?, ?, ?, ?)", [
@@ -33,18 +29,15 @@ export const insert = ({ account, createdAt, id, name, role }: Person) =>
     createdAt
   ])
 
-export const byId = (db: Db, id: string) =>
-  Effect.map(db.get<PersonRow>(`SELECT ${columns} FROM people WHERE id = ?`, [id]), orUndefined)
+export const byId = (db: Db, id: string) => oneRow<Person>(db, `SELECT ${columns} FROM people WHERE id = ?`, [id])
 
 /** The first person with this name, role and account who is not disabled. */
 export const named = (db: Db, { account, name, role }: Pick<Person, "account" | "name" | "role">) =>
-  Effect.map(
-    db.get<PersonRow>(
-      `SELECT ${columns} FROM people WHERE account_id IS ? AND name = ? AND role = ? AND disabled_at IS NULL
-       ORDER BY created_at, id LIMIT 1`,
-      [account ?? null, name, role]
-    ),
-    orUndefined
+  oneRow<Person>(
+    db,
+    `SELECT ${columns} FROM people WHERE account_id IS ? AND name = ? AND role = ? AND disabled_at IS NULL
+     ORDER BY created_at, id LIMIT 1`,
+    [account ?? null, name, role]
   )
 
 /** Maximum number of people of an account who may sign in. */
@@ -62,25 +55,20 @@ export const countOf = (db: Db, account: AccountId) =>
 
 /** A person of this name and account, of any role: one who is not disabled, if there is one. */
 export const ofName = (db: Db, { account, name }: Pick<Person, "account" | "name">) =>
-  Effect.map(
-    db.get<PersonRow>(
-      `SELECT ${columns} FROM people WHERE account_id IS ? AND name = ? ORDER BY disabled_at IS NOT NULL LIMIT 1`,
-      [account ?? null, name]
-    ),
-    orUndefined
+  oneRow<Person>(
+    db,
+    `SELECT ${columns} FROM people WHERE account_id IS ? AND name = ? ORDER BY disabled_at IS NOT NULL LIMIT 1`,
+    [account ?? null, name]
   )
 
 /** A page of the people of an account, or of all; disabled ones too, oldest first. */
 export const list = (db: Db, page: ListPage, account?: AccountId) => {
   const [isBehind, params] = behind("people", page)
   const [isOf, of] = account === undefined ? ["1", []] : ["account_id = ?", [account]]
-  return Effect.map(
-    db.all<PersonRow>(`SELECT ${columns} FROM people WHERE ${isOf} AND ${isBehind} ORDER BY created_at, id LIMIT ?`, [
-      ...of,
-      ...params,
-      page.limit
-    ]),
-    (rows) => rows.map(toPerson)
+  return allRows<Person>(
+    db,
+    `SELECT ${columns} FROM people WHERE ${isOf} AND ${isBehind} ORDER BY created_at, id LIMIT ?`,
+    [...of, ...params, page.limit]
   )
 }
 

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
-import { type PersonId, SessionId } from "../Domain/Ids.ts"
+import type { PersonId, SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
-import { type Db, execute, type StoreUnavailable, Tx } from "../Sql.ts"
-import { type PersonRow, toPerson } from "./PeopleRepo.ts"
+import { allRows, type Db, execute, oneRow, type StoreUnavailable, Tx } from "../Sql.ts"
+import { type PersonColumns, personColumns, withPerson } from "./PeopleRepo.ts"
 
 /** A session of the portal. Times in Unix milliseconds. */
 export interface Session {
@@ -18,28 +18,8 @@ export interface Session {
   readonly cameOf: SessionId | undefined
 }
 
-interface Row {
-  readonly session_id: string
-  readonly session_created_at: number
-  readonly seen_at: number
-  readonly proof_at: number
-  readonly user_agent: string
-  readonly address: string
-  readonly came_of: string | null
-}
-
-const toSession = (row: Row): Session => ({
-  id: SessionId.make(row.session_id, true),
-  createdAt: row.session_created_at,
-  seenAt: row.seen_at,
-  proofAt: row.proof_at,
-  userAgent: row.user_agent,
-  address: row.address,
-  cameOf: row.came_of === null ? undefined : SessionId.make(row.came_of, true)
-})
-
-const columns =
-  "s.id AS session_id, s.created_at AS session_created_at, seen_at, proof_at, user_agent, address, came_of"
+const columns = `s.id, s.created_at AS createdAt, seen_at AS seenAt, proof_at AS proofAt, user_agent AS userAgent, address,
+  came_of AS cameOf`
 
 /** Maximum number of sessions per person. A further one ends the least recently used. */
 const most = 20
@@ -58,23 +38,24 @@ export const insert = (
 /** The session of a secret's hash, with its person. */
 export const byHash = (db: Db, hash: Uint8Array) =>
   Effect.map(
-    db.get<Row & PersonRow>(
-      `SELECT ${columns}, p.id, p.name, p.role, p.account_id, p.created_at, p.disabled_at
-       FROM sessions s JOIN people p ON p.id = s.person_id WHERE s.hash = ?`,
+    oneRow<Session & PersonColumns>(
+      db,
+      `SELECT ${columns}, ${personColumns} FROM sessions s JOIN people p ON p.id = s.person_id WHERE s.hash = ?`,
       [hash]
     ),
-    (row): { readonly session: Session; readonly person: Person } | undefined =>
-      row && { session: toSession(row), person: toPerson(row) }
+    (row): { readonly session: Session; readonly person: Person } | undefined => {
+      if (row === undefined) return undefined
+      const { person, ...session } = withPerson(row)
+      return { session, person }
+    }
   )
 
 /** A person's sessions, oldest first; at most 20. */
 export const list = (db: Db, person: PersonId) =>
-  Effect.map(
-    db.all<Row>(
-      `SELECT ${columns} FROM sessions s WHERE person_id = ? AND hash IS NOT NULL ORDER BY s.created_at, s.id`,
-      [person]
-    ),
-    (rows) => rows.map(toSession)
+  allRows<Session>(
+    db,
+    `SELECT ${columns} FROM sessions s WHERE person_id = ? AND hash IS NOT NULL ORDER BY s.created_at, s.id`,
+    [person]
   )
 
 export const seen = (id: SessionId, at: number) => execute("UPDATE sessions SET seen_at = ? WHERE id = ?", [at, id])
@@ -87,11 +68,8 @@ export const rehash = (id: SessionId, hash: Uint8Array) =>
 
 /** An open session, in the caller's transaction. */
 export const open = (id: SessionId) =>
-  Effect.map(
-    Effect.flatMap(Tx, (tx) =>
-      tx.get<Row>(`SELECT ${columns} FROM sessions s WHERE id = ? AND hash IS NOT NULL`, [id])
-    ),
-    (row) => row && toSession(row)
+  Effect.flatMap(Tx, (tx) =>
+    oneRow<Session>(tx, `SELECT ${columns} FROM sessions s WHERE id = ? AND hash IS NOT NULL`, [id])
   )
 
 /**

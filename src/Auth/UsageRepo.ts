@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { QuotaExceeded } from "../Domain/AccountErrors.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
-import { type Db, type StoreUnavailable, Tx } from "../Sql.ts"
+import { allRows, type Db, oneRow, type StoreUnavailable, Tx } from "../Sql.ts"
 
 // The storage use of accounts, and their quotas. Triggers of the schema maintain the sums; here they are read and
 // compared with the quota.
@@ -45,26 +45,19 @@ const eventsEach = 2
 const columns = `coalesce(sum(bytes), 0) AS stored, coalesce(sum(${eventsEach} * (open_bytes + open_payments *
   (2 * endpoint_bytes + endpoints * ${delivery + attempts}))), 0) AS promised`
 
-export interface UsageRow extends Omit<Usage, "quota"> {
-  readonly quota: number | null
-}
-
 const select = (where: string) => `SELECT account_id AS account, ${columns}, ${quotaOf("account_id", "?")} AS quota
   FROM usage ${where} GROUP BY account_id ORDER BY stored DESC, account_id`
 
 /** The rows of every account, those that have stored most first. Its parameter: `accounts.quota_bytes`. */
 export const selectUsages = select("")
 
-export const toUsage = (row: UsageRow): Usage => ({ ...row, quota: row.quota ?? undefined })
-
 /** The usage of every account, those that have stored most first. `configured`: `accounts.quota_bytes`. */
-export const all = (db: Db, configured: number) =>
-  Effect.map(db.all<UsageRow>(selectUsages, [configured]), (rows) => rows.map(toUsage))
+export const all = (db: Db, configured: number) => allRows<Usage>(db, selectUsages, [configured])
 
 const usageBy = (statement: string) => (db: Db, account: AccountId, configured: number) =>
   Effect.map(
-    db.get<UsageRow>(statement, [configured, account]),
-    (row): Usage => (row === undefined ? { account, stored: 0, promised: 0, quota: undefined } : toUsage(row))
+    oneRow<Usage>(db, statement, [configured, account]),
+    (row): Usage => row ?? { account, stored: 0, promised: 0, quota: undefined }
   )
 
 /** The usage of one account. */

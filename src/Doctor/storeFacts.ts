@@ -1,13 +1,14 @@
 import { existsSync, statSync } from "node:fs"
 import type Database from "better-sqlite3"
 import { Either } from "effect"
-import { selectUsages, toUsage, type Usage, type UsageRow } from "../Auth/UsageRepo.ts"
+import { selectUsages, type Usage } from "../Auth/UsageRepo.ts"
 import { type FirstBlock, selectFirstBlocks } from "../Chains/ledger/LedgerRepo.ts"
 import { networkKey } from "../Domain/Chain.ts"
 import { missingFolder } from "../Payments/addresses/lostDatabase.ts"
 import { type OpenNeed, selectOpenNeeds } from "../Payments/OpenNeedsRepo.ts"
 import { decimalsNow } from "../Payments/openNeeds.ts"
 import type { ChainSettings } from "../Settings.ts"
+import { withoutNulls } from "../Sql/Db.ts"
 import { foreignLog } from "../Sql/logOwner.ts"
 import { newestSchema } from "../Sql/migrate.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
@@ -148,7 +149,7 @@ const factsOf = (database: Database.Database, now: number, { chains, quotaBytes 
     exceptions: all(
       "SELECT kind, count(*) AS count, min(opened_at) AS oldest FROM exceptions WHERE is_open = 1 GROUP BY kind"
     ),
-    usages: all<UsageRow>(selectUsages, quotaBytes).map(toUsage),
+    usages: all<Usage>(selectUsages, quotaBytes).map(withoutNulls),
     failing: all(failing, now - recentDays * day),
     events
   }

@@ -42,6 +42,32 @@ export const anyRow = (
   params: ReadonlyArray<Param> = []
 ): Effect.Effect<boolean, StoreUnavailable> => Effect.map(db.get(sql, params), (row) => row !== undefined)
 
+/** Puts undefined, as domain types have it, in place of SQL's NULL: in the row itself, which nothing else holds yet. */
+export const withoutNulls = <Row extends object>(row: Row): Row => {
+  const fields = row as Record<string, unknown>
+  for (const name in fields) if (fields[name] === null) fields[name] = undefined
+  return row
+}
+
+/**
+ * The rows of a query that names each column as the field of a domain type: `created_at AS createdAt`. NULL is undefined,
+ * so that `Row` can be that type.
+ */
+export const allRows = <Row extends object>(
+  db: Db,
+  sql: string,
+  params: ReadonlyArray<Param> = []
+): Effect.Effect<ReadonlyArray<Row>, StoreUnavailable> =>
+  Effect.map(db.all<Row>(sql, params), (rows) => rows.map(withoutNulls))
+
+/** The same of a query for one row at most. */
+export const oneRow = <Row extends object>(
+  db: Db,
+  sql: string,
+  params: ReadonlyArray<Param>
+): Effect.Effect<Row | undefined, StoreUnavailable> =>
+  Effect.map(db.get<Row>(sql, params), (row) => row && withoutNulls(row))
+
 /**
  * The transaction that a command of the writer runs in. What writes requires it; a query that any connection may run takes
  * a `Db` instead.
