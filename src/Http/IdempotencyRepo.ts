@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Owner } from "../Domain/Owner.ts"
-import { type Db, execute, Tx } from "../Sql.ts"
+import { type Db, execute, oneRow, Tx } from "../Sql.ts"
 
 /** An `Idempotency-Key` with its scope: the same text is a different key in another account, mode or route. */
 export interface Scope extends Owner {
@@ -17,23 +17,16 @@ export interface Stored {
   readonly body: string
 }
 
-interface Row {
-  readonly body_hash: Uint8Array | null
-  readonly status: number
-  readonly headers: string
-  readonly body: string
-}
-
 /** The response, if it was stored after `since`, Unix milliseconds. */
 export const find = (db: Db, { account, key, mode, route }: Scope, since: number) =>
   Effect.map(
-    db.get<Row>(
-      `SELECT body_hash, status, headers, body FROM idempotent_responses
+    oneRow<Omit<Stored, "headers"> & { readonly headers: string }>(
+      db,
+      `SELECT body_hash AS hash, status, headers, body FROM idempotent_responses
        WHERE account_id = ? AND mode = ? AND route = ? AND key = ? AND created_at > ?`,
       [account, mode, route, key, since]
     ),
-    (row): Stored | undefined =>
-      row && { hash: row.body_hash ?? undefined, status: row.status, headers: JSON.parse(row.headers), body: row.body }
+    (row): Stored | undefined => row && { ...row, headers: JSON.parse(row.headers) }
   )
 
 /** Stores a response. It replaces one under the same key that has expired. */
