@@ -11,7 +11,7 @@ import type { DeliveryStatus } from "../../Domain/DeliveryObject.ts"
 import type { EventKind } from "../../Domain/Event.ts"
 import { type AccountId, DeliveryId, type EndpointId, type EventId, type PaymentId } from "../../Domain/Ids.ts"
 import { retryDelays } from "../../Domain/retrySchedule.ts"
-import { type Db, execute, type StoreUnavailable, Tx } from "../../Sql.ts"
+import { type Db, execute, oneRow, type StoreUnavailable, Tx } from "../../Sql.ts"
 import type { AttemptOutcome } from "../transport/DeliveryClient.ts"
 import { type DeliveryTarget, isSameUrl, targetsOf } from "../transport/deliveryTargets.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
@@ -116,46 +116,32 @@ export interface DueDelivery {
   readonly isRedelivery: boolean
 }
 
-interface DueRow {
-  readonly sequence: number
-  readonly event_id: EventId
-  readonly account_id: AccountId
-  readonly mode: Mode
-  readonly endpoint_id: EndpointId | null
-  readonly url: string
-  readonly endpoint_url: string | null
-  readonly own_url: 0 | 1
-  readonly body: string
-  readonly status: DeliveryStatus
-  readonly attempts: number
+interface DueRow extends Omit<DueDelivery, "hasMoved" | "isRedelivery" | "servesTwo"> {
+  readonly endpointUrl: string | undefined
+  readonly ownUrl: 0 | 1
   readonly redelivery: 0 | 1
 }
+
+const toDue = ({ endpointUrl, ownUrl, redelivery, ...row }: DueRow): DueDelivery => ({
+  ...row,
+  url: endpointUrl ?? row.url,
+  hasMoved: endpointUrl !== undefined && endpointUrl !== row.url,
+  servesTwo: ownUrl === 1 && endpointUrl !== undefined && !isSameUrl(endpointUrl, row.url),
+  isRedelivery: redelivery === 1
+})
 
 /** The delivery; undefined when it has no attempt ahead because it was cancelled meanwhile. */
 export const dueDelivery = (db: Db, sequence: number) =>
   Effect.map(
-    db.get<DueRow>(
-      `SELECT d.sequence, d.event_id, d.account_id, d.mode, d.endpoint_id, d.url, p.url AS endpoint_url, d.own_url,
-         e.body, d.status, d.attempts, d.redelivery
+    oneRow<DueRow>(
+      db,
+      `SELECT d.sequence, d.event_id AS eventId, d.account_id AS account, d.mode, d.endpoint_id AS endpoint, d.url,
+         p.url AS endpointUrl, d.own_url AS ownUrl, e.body, d.status, d.attempts, d.redelivery
        FROM deliveries AS d JOIN events AS e ON e.id = d.event_id LEFT JOIN endpoints AS p ON p.id = d.endpoint_id
        WHERE d.sequence = ? AND d.next_attempt_at IS NOT NULL`,
       [sequence]
     ),
-    (row): DueDelivery | undefined =>
-      row && {
-        sequence: row.sequence,
-        eventId: row.event_id,
-        account: row.account_id,
-        mode: row.mode,
-        endpoint: row.endpoint_id ?? undefined,
-        url: row.endpoint_url ?? row.url,
-        hasMoved: row.endpoint_url !== null && row.endpoint_url !== row.url,
-        servesTwo: row.own_url === 1 && row.endpoint_url !== null && !isSameUrl(row.endpoint_url, row.url),
-        body: row.body,
-        status: row.status,
-        attempts: row.attempts,
-        isRedelivery: row.redelivery === 1
-      }
+    (row) => row && toDue(row)
   )
 
 /** An attempt that has ended. Times in Unix milliseconds. */

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Mode } from "../../Domain/Chain.ts"
 import type { EndpointId } from "../../Domain/Ids.ts"
 import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
-import type { Db } from "../../Sql.ts"
+import { type Db, oneRow } from "../../Sql.ts"
 
 // The health of an owner's endpoints, for people. Only reads, by index. Newer is by the order of events: by their
 // times, a success while the clock was ahead would hide all failures after it was set back, for as long.
@@ -39,48 +39,41 @@ export interface EndpointOutcome {
   readonly failing: EventOutcome | undefined
 }
 
-interface EndpointRow {
-  readonly id: EndpointId
-  readonly mode: Mode
-}
-
 /** The outcomes of all accounts' endpoints, `mostEndpoints` at most. Requests are served between two endpoints. */
 export const outcomesOf = (db: Db) =>
   Effect.flatMap(
-    db.all<EndpointRow>("SELECT id, mode FROM endpoints WHERE deleted_at IS NULL LIMIT ?", [mostEndpoints]),
+    db.all<Pick<EndpointOutcome, "endpoint" | "mode">>(
+      "SELECT id AS endpoint, mode FROM endpoints WHERE deleted_at IS NULL LIMIT ?",
+      [mostEndpoints]
+    ),
     Effect.forEach(
-      Effect.fnUntraced(function* ({ id, mode }) {
+      Effect.fnUntraced(function* ({ endpoint, mode }) {
         yield* eventLoopTurn
         const delivered = yield* db.get<EventOutcome>(
           `SELECT sequence, coalesce(done_at, created_at) AS at FROM deliveries INDEXED BY deliveries_arrived
            WHERE endpoint_id = ? AND status = 'delivered' ORDER BY sequence DESC LIMIT 1`,
-          [id]
+          [endpoint]
         )
         const failing = yield* db.get<EventOutcome>(
           `SELECT sequence, created_at AS at FROM deliveries INDEXED BY deliveries_not_arrived
            WHERE endpoint_id = ? AND status IN ('pending', 'failed') AND attempts + redeliveries > 0 AND sequence > ?
            ORDER BY sequence LIMIT 1`,
-          [id, delivered?.sequence ?? 0]
+          [endpoint, delivered?.sequence ?? 0]
         )
-        const outcome: EndpointOutcome = { endpoint: id, mode, delivered, failing }
+        const outcome: EndpointOutcome = { endpoint, mode, delivered, failing }
         return outcome
       }),
       { concurrency: 1 }
     )
   )
 
-interface HealthRow {
-  readonly delivered_at: number | null
-  readonly failing: number
-  readonly waiting: number
-}
-
 export const healthOf = (db: Db, endpoint: EndpointId) =>
   Effect.map(
-    db.get<HealthRow>(
+    oneRow<EndpointHealth>(
+      db,
       `SELECT
          (SELECT coalesce(done_at, created_at) FROM deliveries INDEXED BY deliveries_arrived
-          WHERE endpoint_id = ? AND status = 'delivered' ORDER BY sequence DESC LIMIT 1) AS delivered_at,
+          WHERE endpoint_id = ? AND status = 'delivered' ORDER BY sequence DESC LIMIT 1) AS deliveredAt,
          (SELECT count(*) FROM (SELECT 1 FROM deliveries INDEXED BY deliveries_not_arrived
           WHERE endpoint_id = ? AND status IN ('pending', 'failed') AND attempts + redeliveries > 0
           LIMIT ${countLimit})) AS failing,
@@ -90,11 +83,7 @@ export const healthOf = (db: Db, endpoint: EndpointId) =>
             LIMIT ${countLimit})) AS waiting`,
       [endpoint, endpoint, endpoint, endpoint]
     ),
-    (row): EndpointHealth => ({
-      deliveredAt: row?.delivered_at ?? undefined,
-      failing: row?.failing ?? 0,
-      waiting: row?.waiting ?? 0
-    })
+    (row): EndpointHealth => row ?? { deliveredAt: undefined, failing: 0, waiting: 0 }
   )
 
 /**

@@ -1,28 +1,18 @@
 import { Effect } from "effect"
 import type { Mode } from "../../Domain/Chain.ts"
-import type { EventKind } from "../../Domain/Event.ts"
 import type { AccountId, EndpointId } from "../../Domain/Ids.ts"
 import type { Owner } from "../../Domain/Owner.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import { type Db, execute, Tx } from "../../Sql.ts"
 
-interface EndpointRow {
-  readonly id: string
-  readonly account_id: string
-  readonly mode: Mode
-  readonly url: string
+interface EndpointRow extends Omit<Endpoint, "events"> {
+  /** As JSON. */
   readonly events: string
-  readonly created_at: number
 }
 
-const fromRow = (row: EndpointRow): Endpoint => ({
-  id: row.id as EndpointId,
-  account: row.account_id as AccountId,
-  mode: row.mode,
-  url: row.url,
-  events: JSON.parse(row.events) as ReadonlyArray<EventKind>,
-  createdAt: row.created_at
-})
+const columns = "id, account_id AS account, mode, url, events, created_at AS createdAt"
+
+const fromRow = (row: EndpointRow): Endpoint => ({ ...row, events: JSON.parse(row.events) })
 
 /** A signing secret and, during a rotation, the one before it, which also signs until then (Unix milliseconds). Sealed. */
 export interface SealedPair {
@@ -35,8 +25,7 @@ export interface SealedPair {
 export const list = (db: Db, { account, mode }: Owner) =>
   Effect.map(
     db.all<EndpointRow>(
-      `SELECT id, account_id, mode, url, events, created_at FROM endpoints
-       WHERE account_id = ? AND mode = ? AND deleted_at IS NULL ORDER BY rowid`,
+      `SELECT ${columns} FROM endpoints WHERE account_id = ? AND mode = ? AND deleted_at IS NULL ORDER BY rowid`,
       [account, mode]
     ),
     (rows) => rows.map(fromRow)
@@ -45,10 +34,7 @@ export const list = (db: Db, { account, mode }: Owner) =>
 /** An endpoint of any owner, unless it is deleted. */
 export const byId = (db: Db, id: string) =>
   Effect.map(
-    db.get<EndpointRow>(
-      "SELECT id, account_id, mode, url, events, created_at FROM endpoints WHERE id = ? AND deleted_at IS NULL",
-      [id]
-    ),
+    db.get<EndpointRow>(`SELECT ${columns} FROM endpoints WHERE id = ? AND deleted_at IS NULL`, [id]),
     (row) => row && fromRow(row)
   )
 

@@ -16,13 +16,10 @@ interface LaneRef {
 
 /** The slow lanes, or the others, whose turn comes first. Of the due ones: those that have waited longest. */
 const firstLanes = (db: Db, slow: boolean, limit: number) =>
-  Effect.map(
-    db.all<{ target: string; next_at: number }>(
-      "SELECT target, next_at FROM lanes WHERE slow = ? ORDER BY next_at LIMIT ?",
-      [slow ? 1 : 0, limit]
-    ),
-    (rows): ReadonlyArray<LaneRef> => rows.map((row) => ({ target: row.target, nextAt: row.next_at }))
-  )
+  db.all<LaneRef>("SELECT target, next_at AS nextAt FROM lanes WHERE slow = ? ORDER BY next_at LIMIT ?", [
+    slow ? 1 : 0,
+    limit
+  ])
 
 /** The accounts with a due lane. Skips from account to account by index, past all lanes of each. */
 export const dueAccounts = (db: Db, now: number) =>
@@ -84,13 +81,12 @@ export interface LanePlace {
 /** Scheduled attempts and redeliveries are read apart, each by index, so that many redeliveries hide no new event. */
 const headOf = (db: Db, target: string, isRedelivery: boolean, limit: number) =>
   Effect.map(
-    db.all<{ sequence: number; next_attempt_at: number }>(
-      `SELECT sequence, next_attempt_at FROM deliveries
+    db.all<Omit<LanePlace, "isRedelivery">>(
+      `SELECT sequence, next_attempt_at AS nextAttemptAt FROM deliveries
        WHERE target = ? AND redelivery = ? AND next_attempt_at IS NOT NULL ORDER BY next_attempt_at, sequence LIMIT ?`,
       [target, isRedelivery ? 1 : 0, limit]
     ),
-    (rows) =>
-      rows.map((row): LanePlace => ({ sequence: row.sequence, nextAttemptAt: row.next_attempt_at, isRedelivery }))
+    (rows) => rows.map((row): LanePlace => ({ ...row, isRedelivery }))
   )
 
 /**
