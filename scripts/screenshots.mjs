@@ -65,14 +65,15 @@ const until = async (id, status) => {
   }
 }
 
+const phone = { deviceScaleFactor: 2, isMobile: true, hasTouch: true }
 const looks = [
   { name: "desktop-light", options: { viewport: { width: 1280, height: 900 }, colorScheme: "light" } },
   { name: "desktop-dark", options: { viewport: { width: 1280, height: 900 }, colorScheme: "dark" } },
   {
     name: "phone-light",
-    options: { viewport: { width: 360, height: 740 }, colorScheme: "light", deviceScaleFactor: 2 }
+    options: { viewport: { width: 360, height: 740 }, colorScheme: "light", ...phone }
   },
-  { name: "phone-dark", options: { viewport: { width: 360, height: 740 }, colorScheme: "dark", deviceScaleFactor: 2 } }
+  { name: "phone-dark", options: { viewport: { width: 360, height: 740 }, colorScheme: "dark", ...phone } }
 ]
 
 const { launchOptions } = await import("../test/lib/browserPlace.ts")

@@ -89,11 +89,15 @@ export const checkoutWith = Effect.fnUntraced(function* (pages: RenderedPages) {
       worth,
       language,
       choice: choiceOf(query),
-      look: lookOf(shop, path),
-      isHurried: ask !== undefined && now >= ask.shownFrom
+      look: lookOf(shop, path)
     }
     const { document, headers: pageHeaders } = pages.of(keyOf(props), () => renderCheckout(props))
-    return { status: 200, headers: pageHeaders, text: "", bytes: piecesAt(document, now, ask?.endsAt ?? now, language) }
+    return {
+      status: 200,
+      headers: pageHeaders,
+      text: "",
+      bytes: piecesAt(document, now, ask ?? { startsAt: now, endsAt: now }, language)
+    }
   })
   return room
 })

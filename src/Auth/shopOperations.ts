@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { LogoRefused, UnknownAccount } from "../Domain/AccountErrors.ts"
 import { must } from "../Domain/must.ts"
-import { Accent, FrameOrigin, LogoFile, mostFrameOrigins, Shop, ShopName, Website } from "../Domain/Shop.ts"
+import { Accent, Contact, FrameOrigin, LogoFile, mostFrameOrigins, Shop, ShopName, Website } from "../Domain/Shop.ts"
 import { AccountField, maybe } from "./inputFields.ts"
 import { asked, type Flag } from "./inputText.ts"
 import { mustExist } from "./mustExist.ts"
@@ -50,6 +50,10 @@ export const changeShop = operation({
       about: "Where customers find the shop, or its help",
       value: "URL"
     }),
+    contact: part("be an e-mail address, or an https URL of at most 500 characters", Contact, {
+      about: "Where customers ask about their money",
+      value: "EMAIL|URL"
+    }),
     frameOrigins: asked(
       maybe(
         Schema.Array(
@@ -66,9 +70,9 @@ export const changeShop = operation({
   },
   output: Shop,
   refusals: [UnknownAccount, LogoRefused],
-  audit: ({ accent, account, frameOrigins, logo, name, website }) => ({
-    ...{ account, name: name ?? undefined, accent: accent ?? undefined, logo: logo ?? undefined },
-    ...{ website: website ?? undefined, frameOrigins }
+  audit: ({ account, frameOrigins, ...texts }) => ({
+    ...{ account, frameOrigins },
+    ...Object.fromEntries(Object.entries(texts).map(([part, text]) => [part, text ?? undefined]))
   }),
   run: Effect.fnUntraced(function* ({ account, ...change }) {
     yield* mustExist(account)

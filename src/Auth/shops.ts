@@ -1,35 +1,21 @@
 import { Effect } from "effect"
 import type { AccountId } from "../Domain/Ids.ts"
-import type { Shop } from "../Domain/Shop.ts"
+import { type Shop, shopTexts } from "../Domain/Shop.ts"
 import { Tx, Writer } from "../Sql.ts"
 import { readLogo } from "./logos.ts"
 import { putShop, shopOf } from "./ShopsRepo.ts"
 
 /** Changes of a shop: absent fields stay, null removes. */
-export interface ShopChange {
-  readonly name?: string | null
-  readonly accent?: string | null
-  readonly logo?: string | null
-  readonly website?: string | null
+export type ShopChange = { readonly [Part in (typeof shopTexts)[number]]?: string | null } & {
   readonly frameOrigins?: ReadonlyArray<string>
 }
 
-/** The value after a change. */
-const after = <A>(before: A | undefined, change: A | null | undefined): A | undefined =>
-  change === undefined ? before : (change ?? undefined)
-
 const changed = (before: Shop, change: ShopChange): Shop => {
-  const name = after(before.name, change.name)
-  const accent = after(before.accent, change.accent)
-  const logo = after(before.logo, change.logo)
-  const website = after(before.website, change.website)
-  return {
-    ...(name === undefined ? {} : { name }),
-    ...(accent === undefined ? {} : { accent }),
-    ...(logo === undefined ? {} : { logo }),
-    ...(website === undefined ? {} : { website }),
-    frameOrigins: change.frameOrigins ?? before.frameOrigins
-  }
+  const textsOf = shopTexts.flatMap((part) => {
+    const text = change[part] === undefined ? before[part] : change[part]
+    return text === null || text === undefined ? [] : [[part, text] as const]
+  })
+  return { ...Object.fromEntries(textsOf), frameOrigins: change.frameOrigins ?? before.frameOrigins }
 }
 
 /** Changes how the checkout of an existing account looks. Returns the whole. Refuses a logo that cannot be shown. */

@@ -1,10 +1,15 @@
-/** The instructions for a payer, in the order of need: how much, on which network, to which address, by which code. */
-import { plainAmount } from "./amounts.ts"
+/**
+ * The instructions for a payer, in the order of need: the wallet, how much, to which address, by which code. On a phone the
+ * code is folded, since a phone cannot scan itself; on a wide page it is beside them.
+ */
+import { Mark } from "../Pages/marks.tsx"
+import { lengthOf, plainAmount } from "./amounts.ts"
 import { type Choice, type Code, hrefOf } from "./choice.ts"
 import { LocalTime } from "./LocalTime.tsx"
 import { mark } from "./moment.ts"
 import { Qr } from "./Qr.tsx"
 import type { Ask, CheckoutView } from "./view.ts"
+import { addingOf } from "./walletNetworks.ts"
 import type { Wording } from "./wording.ts"
 
 export interface AskingProps {
@@ -12,8 +17,6 @@ export interface AskingProps {
   readonly ask: Ask
   readonly wording: Wording
   readonly choice: Choice
-  /** Whether the remaining time is shown. */
-  readonly isHurried: boolean
 }
 
 const groupsOfFour = (address: string): ReadonlyArray<string> =>
@@ -34,7 +37,7 @@ const CodeLink = ({ choice, code, wording: { t } }: AskingProps & { readonly cod
     id={`code-${code}`}
     href={hrefOf({ ...choice, code })}
     data-in-place
-    aria-current={code === choice.code ? "true" : undefined}
+    aria-current={code === (choice.code ?? "payment") ? "true" : undefined}
   >
     {code === "payment" ? t.payCode : t.addressCode}
   </a>
@@ -45,18 +48,21 @@ const Codes = (props: AskingProps) => {
   const { ask, choice, view, wording } = props
   const { money, network, t } = wording
   return (
-    <section class="codes">
+    <section class={choice.code === undefined ? "codes folded" : "codes"}>
+      <a class="button quiet unfold" id="show-code" href={hrefOf({ ...choice, code: "payment" })} data-in-place>
+        {t.showCode}
+      </a>
       <h2 id="codes">{t.codes}</h2>
+      {choice.code === "address" ? (
+        <Qr text={view.address} label={`${t.addressCode}: ${view.address}`} />
+      ) : (
+        <Qr text={ask.uri} label={`${t.payCode}: ${money(ask.due)}, ${network}`} />
+      )}
       <nav aria-labelledby="codes">
         <CodeLink {...props} code="payment" />
         <CodeLink {...props} code="address" />
       </nav>
-      {choice.code === "payment" ? (
-        <Qr text={ask.uri} label={`${t.payCode}: ${money(ask.due)}, ${network}`} />
-      ) : (
-        <Qr text={view.address} label={`${t.addressCode}: ${view.address}`} />
-      )}
-      <p>{choice.code === "payment" ? t.payCodeHint : t.addressCodeHint(money(ask.due))}</p>
+      <p>{choice.code === "address" ? t.addressCodeHint(money(ask.due)) : t.payCodeHint}</p>
     </section>
   )
 }
@@ -65,62 +71,79 @@ const hex = (value: bigint | number): string => `0x${value.toString(16)}`
 const word = (digits: string): string => digits.toLowerCase().padStart(64, "0")
 
 /** Where the island puts the buttons of the wallets that the browser has, with the transaction they are to send. */
-const Wallets = ({ ask: { chainId, contract, due }, view: { address }, wording: { t } }: AskingProps) => (
-  <div
-    class="wallets"
-    data-chain={hex(chainId)}
-    data-to={contract ?? address}
-    data-value={hex(contract === undefined ? due : 0n)}
-    // transfer(address,uint256), https://eips.ethereum.org/EIPS/eip-20
-    data-data={contract === undefined ? "0x" : `0xa9059cbb${word(address.slice(2))}${word(due.toString(16))}`}
-    data-texts={JSON.stringify(t.wallet)}
-  />
-)
+const Wallets = ({ ask: { chainId, contract, due }, view: { address }, wording: { t } }: AskingProps) => {
+  const adding = addingOf(chainId)
+  return (
+    <div
+      class="wallets"
+      data-chain={hex(chainId)}
+      data-adding={adding && JSON.stringify(adding)}
+      data-to={contract ?? address}
+      data-value={hex(contract === undefined ? due : 0n)}
+      // transfer(address,uint256), https://eips.ethereum.org/EIPS/eip-20
+      data-data={contract === undefined ? "0x" : `0xa9059cbb${word(address.slice(2))}${word(due.toString(16))}`}
+      data-texts={JSON.stringify(t.wallet)}
+    />
+  )
+}
 
-const Deadline = ({ ask: { endsAt }, wording: { language, t } }: AskingProps) => (
-  <p class="deadline">
-    {t.payBy} <LocalTime at={endsAt} language={language} />
-  </p>
-)
-
-const TimeLeft = ({ ask: { endsAt, shownFrom }, isHurried, wording: { t } }: AskingProps) => (
-  <p class="time-left" hidden={!isHurried}>
-    {t.timeLeft}{" "}
-    <b data-ends={endsAt} data-from={shownFrom}>
-      {mark.left}
-    </b>
-  </p>
+/** The time that is left, calm from the start: a ring and a clock, and until when, in the payer's zone. */
+const TimeLeft = ({ ask: { endsAt, startsAt }, wording: { language, t } }: AskingProps) => (
+  <div class="time">
+    <svg class="ring" viewBox="0 0 36 36" aria-hidden="true">
+      <circle cx="18" cy="18" r="15" />
+      <circle cx="18" cy="18" r="15" class="rest" pathLength="100" stroke-dasharray={`${mark.share} 100`} />
+    </svg>
+    <p class="time-left">
+      {t.timeLeft}{" "}
+      <b data-ends={endsAt} data-starts={startsAt}>
+        {mark.left}
+      </b>
+    </p>
+    <p class="deadline">
+      {t.payBy} <LocalTime at={endsAt} language={language} />
+    </p>
+  </div>
 )
 
 export const Asking = (props: AskingProps) => {
   const { ask, view, wording } = props
-  const { network, t } = wording
+  const { money, network, t } = wording
   return (
-    <>
-      <p class="network">
-        <b>{t.onNetworkOnly(view.currency, network)}.</b> {t.warning}
-      </p>
-      <dl>
-        <div data-copy={plainAmount(ask.due, view.decimals)} data-copy-id="copy-amount" data-copy-label={t.copyAmount}>
-          <dt>{t.onNetwork(view.currency, network)}</dt>
-          <dd>{wording.money(ask.due)}</dd>
-        </div>
-        <div data-copy={view.address} data-copy-id="copy-address" data-copy-label={t.copyAddress}>
-          <dt>{t.address}</dt>
-          <dd>
-            <Address address={view.address} />
-          </dd>
-        </div>
-      </dl>
+    <div class="asking">
+      <div class="pay">
+        <TimeLeft {...props} />
+        <p class="open">
+          <a id="open-wallet" class="button" href={ask.uri}>
+            <Mark of="wallet" /> {t.openWallet}
+          </a>
+        </p>
+        <p id="no-wallet" hidden>
+          {t.noWallet}
+        </p>
+        <Wallets {...props} />
+        <dl class="rows">
+          <div
+            data-copy={plainAmount(ask.due, view.decimals)}
+            data-copy-id="copy-amount"
+            data-copy-label={t.copyAmount}
+          >
+            <dt>{t.onNetwork(view.currency, network)}</dt>
+            <dd class={lengthOf(money(ask.due))}>{money(ask.due)}</dd>
+          </div>
+          <div data-copy={view.address} data-copy-id="copy-address" data-copy-label={t.copyAddress}>
+            <dt>{t.address}</dt>
+            <dd>
+              <Address address={view.address} />
+            </dd>
+          </div>
+        </dl>
+        <p class="network">
+          <b>{t.onNetworkOnly(view.currency, network)}.</b> {t.warning}
+        </p>
+        <p class="exchange">{t.exchange(network, money(ask.due))}</p>
+      </div>
       <Codes {...props} />
-      <p class="open">
-        <a id="open-wallet" href={ask.uri}>
-          {t.openWallet}
-        </a>
-      </p>
-      <Wallets {...props} />
-      <Deadline {...props} />
-      <TimeLeft {...props} />
-    </>
+    </div>
   )
 }

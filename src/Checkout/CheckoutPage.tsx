@@ -5,9 +5,10 @@
  */
 import { assets } from "../Pages/assets.ts"
 import { Document } from "../Pages/Document.tsx"
+import { Mark, NetworkMark } from "../Pages/marks.tsx"
 import { pageReply } from "../Pages/reply.tsx"
 import { Asking } from "./Asking.tsx"
-import { fiatText, shareOf } from "./amounts.ts"
+import { fiatText, lengthOf, shareOf } from "./amounts.ts"
 import { type Choice, hrefOf } from "./choice.ts"
 import { Extras } from "./Extras.tsx"
 import { checkoutTexts, type Language, languages } from "./languages.ts"
@@ -16,7 +17,7 @@ import { cutAtMarks, mark } from "./moment.ts"
 import { Outcome } from "./Outcome.tsx"
 import type { RenderedPage } from "./RenderedPages.ts"
 import type { Worth } from "./readPayment.ts"
-import { askOfView, type CheckoutView, isFinal } from "./view.ts"
+import { askOfView, type CheckoutView, isFinal, misplaced } from "./view.ts"
 import { type Wording, wordingOf } from "./wording.ts"
 
 /** Seconds until a page without scripts reloads itself. */
@@ -30,8 +31,6 @@ export interface CheckoutPageProps {
   readonly language: Language
   readonly choice: Choice
   readonly look: ShopLook
-  /** Whether the remaining time is short enough to show. */
-  readonly isHurried: boolean
 }
 
 /** The automatic action of a page without scripts. */
@@ -42,17 +41,67 @@ const Refresh = ({ view }: Pick<CheckoutPageProps, "view">) =>
     </noscript>
   )
 
-const Shop = ({ look: { logo, name } }: Pick<CheckoutPageProps, "look">) =>
-  name === undefined && logo === undefined ? undefined : (
-    <header>
+const Shop = ({ look: { logo, name, website } }: Pick<CheckoutPageProps, "look">) => {
+  if (name === undefined && logo === undefined) return undefined
+  const shown = (
+    <>
       {logo && <img src={logo} alt="" />}
       {name}
+    </>
+  )
+  return (
+    <header>
+      {website === undefined || name === undefined ? (
+        shown
+      ) : (
+        <a href={website} target="_top" rel="noopener noreferrer">
+          <Mark of="back" />
+          {shown}
+        </a>
+      )}
     </header>
   )
+}
 
-const Body = ({ choice, isHurried, look, view, wording, worth }: CheckoutPageProps & { readonly wording: Wording }) => {
+/** How many steps are done, and whether the payment ended in the one that follows. */
+const progressOf = ({ state }: CheckoutView): readonly [done: number, isBroken: boolean] => {
+  switch (state.kind) {
+    case "paid":
+      return [3, false]
+    case "seen":
+      return [2, false]
+    case "failed":
+      return [state.reason === "reorged" ? 2 : 0, true]
+    case "expired":
+    case "cancelled":
+      return [0, true]
+    default:
+      return [0, false]
+  }
+}
+
+/** The way of the payment, on top of every state. The island moves it on once a wallet has sent. */
+const Steps = ({ view, wording: { t } }: Pick<CheckoutPageProps, "view"> & { readonly wording: Wording }) => {
+  const [done, isBroken] = progressOf(view)
+  return (
+    <ol class={isBroken ? "steps broken" : "steps"}>
+      {t.steps.map((name, place) => (
+        <li
+          key={name}
+          class={place < done ? "done" : undefined}
+          aria-current={place === done && !isBroken ? "step" : undefined}
+        >
+          <Mark of={place === done && isBroken ? "cross" : "tick"} />
+          {name}
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+const Body = ({ choice, look, view, wording, worth }: CheckoutPageProps & { readonly wording: Wording }) => {
   const { language, network, t } = wording
-  const { amount, currency, extras, lags, merchantRef, mode, state } = view
+  const { amount, chain, lags, merchantRef, mode, state } = view
   const ask = askOfView(view)
   const asked = ask?.due ?? amount
   // Details that the heading omits; while money is asked for, about that.
@@ -63,17 +112,34 @@ const Body = ({ choice, isHurried, look, view, wording, worth }: CheckoutPagePro
   return (
     <>
       {mode === "test" && <p class="test">{t.test}</p>}
-      <h1 tabIndex={-1}>{wording.headline}</h1>
-      {terms.length > 0 && <p class="terms">{terms.join(" · ")}</p>}
+      <Steps view={view} wording={wording} />
+      <h1 tabIndex={-1} class={lengthOf(wording.money(asked))}>
+        {wording.headline}
+      </h1>
+      <p class="terms">
+        <NetworkMark of={chain} /> {terms.length > 0 ? terms.join(" · ") : network}
+      </p>
       {lags && <p class="notice">{t.lagging(network)}</p>}
       {state.kind === "partPaid" && <p>{t.partPaid(wording.money(state.received), wording.money(amount))}</p>}
-      <Extras of={extras} currency={currency} wording={wording} shop={look.name} />
+      <Extras view={view} wording={wording} look={look} />
       {ask === undefined ? (
         <Outcome view={view} wording={wording} look={look} />
+      ) : misplaced(view) !== undefined && choice.code === undefined ? (
+        // The money that came is the news: to pay again is a decision.
+        <p>
+          <a class="button quiet" id="pay-again" href={hrefOf({ ...choice, code: "payment" })} data-in-place>
+            {t.payAgain(network)}
+          </a>
+        </p>
       ) : (
-        <Asking view={view} ask={ask} wording={wording} choice={choice} isHurried={isHurried} />
+        <Asking view={view} ask={ask} wording={wording} choice={choice} />
       )}
-      <p class="reference">
+      <p
+        class="reference"
+        {...(ask === undefined || view.extras.length > 0
+          ? { "data-copy": merchantRef, "data-copy-id": "copy-reference", "data-copy-label": t.copyReference }
+          : {})}
+      >
         {t.reference}: <bdi>{merchantRef}</bdi>
       </p>
     </>
@@ -120,6 +186,9 @@ const CheckoutPage = (props: CheckoutPageProps) => {
       bodyClass="checkout"
     >
       <Shop look={look} />
+      <p class="notice" id="offline" role="status" hidden>
+        {wording.t.offline}
+      </p>
       <main
         class={state.kind}
         data-state={state.kind}

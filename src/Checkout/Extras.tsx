@@ -1,24 +1,45 @@
-/** Shows money that came and does not pay: the amount, its state, and what to do. */
+/** Money that came and does not pay, for every mishap the same: what came, where it is, whether to pay again, whom to ask. */
 import { amountText } from "./amounts.ts"
 import type { Extra } from "./extras.ts"
+import type { ShopLook } from "./look.ts"
+import { askOfView, type CheckoutView, isUnpaid } from "./view.ts"
 import { networkNames, type Wording } from "./wording.ts"
 
 export interface ExtrasProps {
-  readonly of: ReadonlyArray<Extra>
-  readonly currency: string
+  readonly view: CheckoutView
   readonly wording: Wording
-  /** The shop's name. */
-  readonly shop: string | undefined
+  readonly look: ShopLook
 }
 
-export const Extras = ({ currency, of, shop, wording: { language, network, t } }: ExtrasProps) => {
+/** The link to where the shop answers, with the payment's reference; otherwise only words. */
+export const Contact = ({ look: { contact, name }, view: { merchantRef }, wording: { t } }: ExtrasProps) =>
+  contact === undefined ? (
+    <p>{t.contact(name)}</p>
+  ) : (
+    <p>
+      <a
+        class="button"
+        href={contact.includes("://") ? contact : `mailto:${contact}?subject=${encodeURIComponent(merchantRef)}`}
+        target="_top"
+        rel="noopener noreferrer"
+      >
+        {t.contactShop(name)}
+      </a>
+    </p>
+  )
+
+export const Extras = (props: ExtrasProps) => {
+  const { view, wording } = props
+  const { currency, extras } = view
+  const { language, network, t } = wording
   const money = ({ currency: symbol, decimals }: Extra, units: bigint) =>
     decimals === undefined ? symbol : amountText(units, decimals, symbol, language)
   const fate = (one: Extra) =>
     one.status === "open" && one.sentBack > 0n ? t.fate.partly(money(one, one.sentBack)) : t.fate[one.status]
-  return of.length === 0 ? undefined : (
-    <section class="notice extras">
-      {of.map((one, place) => (
+  const isOpen = extras.some(({ status }) => status === "open")
+  return extras.length === 0 ? undefined : (
+    <section class={isOpen ? "notice extras" : "notice extras settled"}>
+      {extras.map((one, place) => (
         <p key={place}>
           <b>{t.extra[one.kind](money(one, one.amount), networkNames[one.chain], currency, network)}</b> {fate(one)}
           {one.refunds.map((txHash) => (
@@ -28,7 +49,9 @@ export const Extras = ({ currency, of, shop, wording: { language, network, t } }
           ))}
         </p>
       ))}
-      {of.some(({ status }) => status === "open") && <p>{t.contact(shop)}</p>}
+      {isOpen && askOfView(view) !== undefined && <p>{t.eitherWay}</p>}
+      {isOpen && isUnpaid(view) && <p>{t.tooLate}</p>}
+      {isOpen && <Contact {...props} />}
     </section>
   )
 }

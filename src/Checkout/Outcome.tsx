@@ -1,4 +1,5 @@
 /** The state of a payment that asks for no money at the moment, and what to do. */
+import { Contact } from "./Extras.tsx"
 import type { ShopLook } from "./look.ts"
 import { ReceiptFacts } from "./ReceiptFacts.tsx"
 import { type CheckoutState, type CheckoutView, type Confirmations, isTooLate } from "./view.ts"
@@ -49,6 +50,7 @@ const Paid = (props: OutcomeProps & { readonly state: Extract<CheckoutState, { r
     <>
       <p>{t.paid}</p>
       <ReceiptFacts receipt={state.receipt} wording={wording} />
+      <p class="print" data-print={t.print} hidden />
       {state.returnTo === undefined ? (
         <ToShop {...props} />
       ) : (
@@ -73,10 +75,10 @@ const Paid = (props: OutcomeProps & { readonly state: Extract<CheckoutState, { r
 }
 
 export const Outcome = (props: OutcomeProps) => {
-  const { look, view, wording } = props
+  const { view, wording } = props
   const { money, network, t } = wording
   const { amount, currency, extras, state } = view
-  const contact = t.contact(look.name)
+  const contact = <Contact {...props} />
   switch (state.kind) {
     case "seen":
       return (
@@ -91,15 +93,16 @@ export const Outcome = (props: OutcomeProps) => {
       return <p>{t.closing}</p>
     case "unavailable":
       return (
-        <p>
-          {t.unavailable} {contact}
-        </p>
+        <>
+          <p>{t.unavailable}</p>
+          {contact}
+        </>
       )
     case "expired":
     case "cancelled":
       return (
         <>
-          <p>{isTooLate(view) ? t.tooLate : t[state.kind]}</p>
+          {extras.every(({ status }) => status !== "open") && <p>{isTooLate(view) ? t.tooLate : t[state.kind]}</p>}
           {extras.length === 0 && <p>{t.sentAnyway}</p>}
           <ToShop {...props} />
         </>
@@ -110,7 +113,7 @@ export const Outcome = (props: OutcomeProps) => {
       return (
         <>
           {!isSaid && <p>{t.failed(money(state.received), money(amount), currency, network)[state.reason]}</p>}
-          {extras.every(({ status }) => status !== "open") && <p>{contact}</p>}
+          {extras.every(({ status }) => status !== "open") && contact}
           <ToShop {...props} />
         </>
       )

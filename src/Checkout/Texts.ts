@@ -16,7 +16,14 @@ export interface Texts {
   readonly headline: Readonly<Record<Exclude<StateKind, "waiting" | "partPaid"> | "tooLate", string>> & {
     readonly waiting: (amount: string, network: string) => string
     readonly partPaid: (missing: string) => string
+    /** Of a payment that failed with too little. */
+    readonly tooLittle: (received: string, amount: string) => string
+    /** Money came that does not pay, and nobody has decided on it. */
+    readonly wrongChain: string
+    readonly wrongToken: string
   }
+  /** The way of a payment, one or two words each. */
+  readonly steps: readonly [send: string, seen: string, final: string]
   /** The worth in another currency. */
   readonly worth: (value: string) => string
   /** Beside the amount, and on the code. */
@@ -33,6 +40,12 @@ export interface Texts {
   readonly payCodeHint: string
   readonly addressCodeHint: (amount: string) => string
   readonly openWallet: string
+  /** Shown when the link to a wallet app opened none. */
+  readonly noWallet: string
+  /** For those who pay from an exchange, which takes a fee off what it sends. */
+  readonly exchange: (network: string, amount: string) => string
+  /** The link that shows the code on a phone. */
+  readonly showCode: string
   /** Before the time at which it is due. */
   readonly payBy: string
   readonly timeLeft: string
@@ -54,12 +67,18 @@ export interface Texts {
     currency: string,
     network: string
   ) => Readonly<Record<FailedFor, string>>
+  /** Of money that does not pay an open payment: what the payer can do, and the link that shows how to pay. */
+  readonly eitherWay: string
+  readonly payAgain: (network: string) => string
   /** Of an expired payment whose money came after its time. */
   readonly tooLate: string
   /** Of payments that ended, and where no money is known to have come. */
   readonly sentAnyway: string
   /** What to do with money that came. */
   readonly contact: (shop: string | undefined) => string
+  /** The button for the same, where the shop has said where to ask. */
+  readonly contactShop: (shop: string | undefined) => string
+  readonly copyReference: string
   /** Money that came and does not pay: how much, on which network, and the currency and network that were asked for. */
   readonly extra: Readonly<
     Record<ExtraKind, (amount: string, network: string, currencyAsked: string, networkAsked: string) => string>
@@ -72,10 +91,13 @@ export interface Texts {
   readonly transaction: string
   readonly copyTransaction: string
   readonly explorer: string
+  readonly print: string
   readonly unavailable: string
   readonly reference: string
   readonly lagging: (network: string) => string
   readonly test: string
+  /** Said while the browser has no network. */
+  readonly offline: string
   readonly languages: string
   readonly notFound: { readonly title: string; readonly text: string }
   readonly wallet: WalletTexts

@@ -30,3 +30,7 @@ export const shareOf = (amount: string, part: bigint, whole: bigint): string =>
   formatUnits((parseUnits(amount, 18) * part) / whole, 18)
 
 export const countText = (count: number, language: Language): string => new Intl.NumberFormat(language).format(count)
+
+/** The class of an amount by its length, so that its number is never broken. */
+export const lengthOf = ({ length }: string): "long" | "longest" | undefined =>
+  length > 28 ? "longest" : length > 16 ? "long" : undefined

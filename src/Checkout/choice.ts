@@ -7,17 +7,21 @@ export type Code = "payment" | "address"
 export interface Choice {
   /** Undefined where the browser's preference decides. */
   readonly language: Language | undefined
-  readonly code: Code
+  /** Undefined where none was chosen: a phone then shows no code, a wide page that of the payment. */
+  readonly code: Code | undefined
 }
 
-export const choiceOf = (query: URLSearchParams): Choice => ({
-  language: languageOfTag(query.get("lang") ?? ""),
-  code: query.get("code") === "address" ? "address" : "payment"
-})
+export const choiceOf = (query: URLSearchParams): Choice => {
+  const code = query.get("code")
+  return {
+    language: languageOfTag(query.get("lang") ?? ""),
+    code: code === "address" || code === "payment" ? code : undefined
+  }
+}
 
 /** The address of the same page with another choice. */
 export const hrefOf = ({ code, language }: Choice): string =>
   `?${new URLSearchParams({
     ...(language === undefined ? {} : { lang: language }),
-    ...(code === "payment" ? {} : { code })
+    ...(code === undefined ? {} : { code })
   })}`

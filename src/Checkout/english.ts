@@ -5,6 +5,9 @@ export const english: Texts = {
   headline: {
     waiting: (amount, network) => `Pay ${amount} on ${network}`,
     partPaid: (missing) => `${missing} still missing`,
+    tooLittle: (received, amount) => `You paid ${received} of ${amount}; the time is over`,
+    wrongChain: "Money arrived on the wrong network",
+    wrongToken: "Money arrived in the wrong currency",
     seen: "Payment seen",
     closing: "The time is over",
     paid: "Paid",
@@ -14,6 +17,7 @@ export const english: Texts = {
     failed: "This payment is not complete",
     unavailable: "This payment cannot be made at the moment"
   },
+  steps: ["Send", "Seen", "Final"],
   worth: (value) => `about ${value}`,
   onNetwork: (currency, network) => `${currency} on ${network}`,
   onNetworkOnly: (currency, network) => `${currency} on ${network} only`,
@@ -28,6 +32,10 @@ export const english: Texts = {
   payCodeHint: "Fills in everything. If your wallet shows anything else, choose “Address only”.",
   addressCodeHint: (amount) => `Enter the amount yourself: ${amount}.`,
   openWallet: "Open in a wallet app",
+  noWallet: "No wallet opened? Copy the address and the amount below.",
+  exchange: (network, amount) =>
+    `Sending from an exchange? Choose the network ${network} there, and add its fee on top: exactly ${amount} must arrive.`,
+  showCode: "Show QR code",
   payBy: "Pay by:",
   timeLeft: "Time left:",
   partPaid: (received, amount) =>
@@ -38,7 +46,7 @@ export const english: Texts = {
   closing:
     "Do not send anything any more. If you have just paid, wait a moment: what was sent in time counts, and this page will show it.",
   paid: "Your payment is complete.",
-  returning: "You are taken back to the shop in ten seconds.",
+  returning: "You are taken back to the shop in eight seconds.",
   stay: "Stay on this page",
   backToShop: "Back to the shop",
   expired:
@@ -51,9 +59,13 @@ export const english: Texts = {
     reorged: `${network} has undone the transaction that paid. Look in your wallet whether it was sent again, and ask the shop before you pay once more.`,
     abandoned: `The shop does not follow ${network} any more. Do not send anything to this address; if you have paid, ask the shop.`
   }),
+  eitherWay: "It is safe. Ask the shop to accept it, or pay again and get this money back.",
+  payAgain: (network) => `Pay again on ${network}`,
   tooLate: "Do not pay again.",
   sentAnyway: "If you have sent money, it is at an address of the shop: contact the shop, and quote this reference.",
   contact: (shop) => `Contact ${shop ?? "the shop"}, and quote this reference.`,
+  contactShop: (shop) => `Contact ${shop ?? "the shop"}`,
+  copyReference: "Copy reference",
   extra: {
     overpaid: (amount) => `${amount} more than was asked for has arrived.`,
     late: (amount) => `${amount} arrived after the time was over.`,
@@ -73,11 +85,13 @@ export const english: Texts = {
   transaction: "Transaction",
   copyTransaction: "Copy transaction",
   explorer: "Show in the block explorer",
+  print: "Print the receipt",
   unavailable: "Do not send anything now.",
   reference: "Reference",
   lagging: (network) =>
     `${network} is being read with a delay at the moment. What you send is found as soon as it is read again.`,
   test: "Test payment: no real money",
+  offline: "No connection. Your payment is not affected: this page goes on when you are back.",
   languages: "Language",
   notFound: { title: "No such payment", text: "Check the link, or ask the shop for a new one." },
   wallet: {

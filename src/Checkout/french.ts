@@ -5,6 +5,9 @@ export const french: Texts = {
   headline: {
     waiting: (amount, network) => `Payez ${amount} sur ${network}`,
     partPaid: (missing) => `Il manque encore ${missing}`,
+    tooLittle: (received, amount) => `Vous avez payé ${received} sur ${amount} ; le délai est écoulé`,
+    wrongChain: "De l’argent est arrivé sur le mauvais réseau",
+    wrongToken: "De l’argent est arrivé dans la mauvaise monnaie",
     seen: "Paiement détecté",
     closing: "Le délai est écoulé",
     paid: "Payé",
@@ -14,6 +17,7 @@ export const french: Texts = {
     failed: "Ce paiement n’est pas complet",
     unavailable: "Ce paiement est impossible pour le moment"
   },
+  steps: ["Envoyer", "Détecté", "Définitif"],
   worth: (value) => `environ ${value}`,
   onNetwork: (currency, network) => `${currency} sur ${network}`,
   onNetworkOnly: (currency, network) => `Uniquement ${currency} sur ${network}`,
@@ -28,6 +32,10 @@ export const french: Texts = {
   payCodeHint: "Remplit tout. Si votre portefeuille affiche autre chose, choisissez « Adresse seule ».",
   addressCodeHint: (amount) => `Saisissez vous-même le montant : ${amount}.`,
   openWallet: "Ouvrir dans une application de portefeuille",
+  noWallet: "Aucun portefeuille ne s’est ouvert ? Copiez ci-dessous l’adresse et le montant.",
+  exchange: (network, amount) =>
+    `Vous envoyez depuis une plateforme d’échange ? Choisissez-y le réseau ${network} et ajoutez ses frais : ${amount} exactement doivent arriver.`,
+  showCode: "Afficher le code QR",
   payBy: "À payer avant\u00a0:",
   timeLeft: "Temps restant :",
   partPaid: (received, amount) =>
@@ -38,7 +46,7 @@ export const french: Texts = {
   closing:
     "N’envoyez plus rien. Si vous venez de payer, patientez un instant : ce qui a été envoyé à temps compte, et cette page l’affichera.",
   paid: "Votre paiement est complet.",
-  returning: "Vous retournez à la boutique dans dix secondes.",
+  returning: "Vous retournez à la boutique dans huit secondes.",
   stay: "Rester sur cette page",
   backToShop: "Retour à la boutique",
   expired:
@@ -51,10 +59,15 @@ export const french: Texts = {
     reorged: `${network} a annulé la transaction qui avait payé. Vérifiez dans votre portefeuille si elle a été renvoyée, et demandez à la boutique avant de payer de nouveau.`,
     abandoned: `La boutique ne suit plus ${network}. N’envoyez rien à cette adresse ; si vous avez payé, demandez à la boutique.`
   }),
+  eitherWay:
+    "L’argent est en sécurité. Demandez à la boutique de l’accepter, ou payez de nouveau et récupérez cet argent.",
+  payAgain: (network) => `Payer de nouveau sur ${network}`,
   tooLate: "Ne payez pas une deuxième fois.",
   sentAnyway:
     "Si vous avez envoyé de l’argent, il est à une adresse de la boutique : contactez-la et indiquez cette référence.",
   contact: (shop) => `Contactez ${shop ?? "la boutique"} et indiquez cette référence.`,
+  contactShop: (shop) => `Contacter ${shop ?? "la boutique"}`,
+  copyReference: "Copier la référence",
   extra: {
     overpaid: (amount) => `${amount} de plus que le montant demandé sont arrivés.`,
     late: (amount) => `${amount} sont arrivés une fois le délai écoulé.`,
@@ -74,11 +87,13 @@ export const french: Texts = {
   transaction: "Transaction",
   copyTransaction: "Copier la transaction",
   explorer: "Voir dans l’explorateur de blocs",
+  print: "Imprimer le reçu",
   unavailable: "N’envoyez rien maintenant.",
   reference: "Référence\u00a0",
   lagging: (network) =>
     `${network} est lu avec du retard en ce moment. Ce que vous envoyez sera trouvé dès que la lecture reprendra.`,
   test: "Paiement de test : pas d’argent réel",
+  offline: "Pas de connexion. Votre paiement n’est pas affecté : cette page reprend à votre retour.",
   languages: "Langue",
   notFound: { title: "Ce paiement n’existe pas", text: "Vérifiez le lien, ou demandez-en un nouveau à la boutique." },
   wallet: {

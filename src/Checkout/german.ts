@@ -5,6 +5,9 @@ export const german: Texts = {
   headline: {
     waiting: (amount, network) => `${amount} auf ${network} zahlen`,
     partPaid: (missing) => `Es fehlen noch ${missing}`,
+    tooLittle: (received, amount) => `Sie haben ${received} von ${amount} bezahlt; die Zeit ist abgelaufen`,
+    wrongChain: "Geld ist auf dem falschen Netzwerk angekommen",
+    wrongToken: "Geld ist in der falschen Währung angekommen",
     seen: "Zahlung gesehen",
     closing: "Die Zeit ist abgelaufen",
     paid: "Bezahlt",
@@ -14,6 +17,7 @@ export const german: Texts = {
     failed: "Diese Zahlung ist nicht vollständig",
     unavailable: "Diese Zahlung ist im Moment nicht möglich"
   },
+  steps: ["Senden", "Gesehen", "Endgültig"],
   worth: (value) => `etwa ${value}`,
   onNetwork: (currency, network) => `${currency} auf ${network}`,
   onNetworkOnly: (currency, network) => `Nur ${currency} auf ${network}`,
@@ -28,6 +32,10 @@ export const german: Texts = {
   payCodeHint: "Füllt alles aus. Zeigt Ihre Wallet etwas anderes an, wählen Sie „Nur Adresse“.",
   addressCodeHint: (amount) => `Geben Sie den Betrag selbst ein: ${amount}.`,
   openWallet: "In einer Wallet-App öffnen",
+  noWallet: "Hat sich keine Wallet geöffnet? Kopieren Sie unten Adresse und Betrag.",
+  exchange: (network, amount) =>
+    `Sie senden von einer Börse? Wählen Sie dort das Netzwerk ${network} und rechnen Sie deren Gebühr dazu: Genau ${amount} müssen ankommen.`,
+  showCode: "QR-Code zeigen",
   payBy: "Zahlen bis:",
   timeLeft: "Verbleibende Zeit:",
   partPaid: (received, amount) =>
@@ -38,7 +46,7 @@ export const german: Texts = {
   closing:
     "Senden Sie nichts mehr. Haben Sie gerade bezahlt, warten Sie einen Moment: Was rechtzeitig gesendet wurde, zählt und erscheint hier.",
   paid: "Ihre Zahlung ist vollständig.",
-  returning: "In zehn Sekunden geht es zurück zum Shop.",
+  returning: "In acht Sekunden geht es zurück zum Shop.",
   stay: "Auf dieser Seite bleiben",
   backToShop: "Zurück zum Shop",
   expired:
@@ -51,10 +59,15 @@ export const german: Texts = {
     reorged: `${network} hat die Transaktion, die bezahlt hat, rückgängig gemacht. Sehen Sie in Ihrer Wallet nach, ob sie erneut gesendet wurde, und fragen Sie den Shop, bevor Sie noch einmal zahlen.`,
     abandoned: `Der Shop verfolgt ${network} nicht mehr. Senden Sie nichts an diese Adresse; haben Sie bezahlt, fragen Sie den Shop.`
   }),
+  eitherWay:
+    "Das Geld ist sicher. Bitten Sie den Shop, es anzunehmen, oder zahlen Sie noch einmal und erhalten dieses Geld zurück.",
+  payAgain: (network) => `Noch einmal auf ${network} zahlen`,
   tooLate: "Zahlen Sie nicht noch einmal.",
   sentAnyway:
     "Haben Sie Geld gesendet, liegt es auf einer Adresse des Shops: Wenden Sie sich an den Shop und nennen Sie diese Referenz.",
   contact: (shop) => `Wenden Sie sich an ${shop ?? "den Shop"} und nennen Sie diese Referenz.`,
+  contactShop: (shop) => `${shop ?? "Shop"} kontaktieren`,
+  copyReference: "Referenz kopieren",
   extra: {
     overpaid: (amount) => `${amount} mehr als verlangt sind angekommen.`,
     late: (amount) => `${amount} sind nach Ablauf der Zeit angekommen.`,
@@ -74,11 +87,14 @@ export const german: Texts = {
   transaction: "Transaktion",
   copyTransaction: "Transaktion kopieren",
   explorer: "Im Block-Explorer ansehen",
+  print: "Beleg drucken",
   unavailable: "Senden Sie jetzt nichts.",
   reference: "Referenz",
   lagging: (network) =>
     `${network} wird im Moment mit Verzögerung gelesen. Was Sie senden, wird gefunden, sobald es wieder gelesen wird.`,
   test: "Testzahlung: kein echtes Geld",
+  offline:
+    "Keine Verbindung. Ihre Zahlung ist nicht betroffen: Diese Seite geht weiter, sobald Sie wieder online sind.",
   languages: "Sprache",
   notFound: {
     title: "Diese Zahlung gibt es nicht",

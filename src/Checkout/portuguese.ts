@@ -5,6 +5,9 @@ export const portuguese: Texts = {
   headline: {
     waiting: (amount, network) => `Pague ${amount} em ${network}`,
     partPaid: (missing) => `Ainda faltam ${missing}`,
+    tooLittle: (received, amount) => `Pagou ${received} de ${amount}; o tempo terminou`,
+    wrongChain: "Chegou dinheiro na rede errada",
+    wrongToken: "Chegou dinheiro na moeda errada",
     seen: "Pagamento detetado",
     closing: "O tempo terminou",
     paid: "Pago",
@@ -14,6 +17,7 @@ export const portuguese: Texts = {
     failed: "Este pagamento não está completo",
     unavailable: "Este pagamento não é possível de momento"
   },
+  steps: ["Enviar", "Detetado", "Definitivo"],
   worth: (value) => `cerca de ${value}`,
   onNetwork: (currency, network) => `${currency} em ${network}`,
   onNetworkOnly: (currency, network) => `Apenas ${currency} em ${network}`,
@@ -28,6 +32,10 @@ export const portuguese: Texts = {
   payCodeHint: "Preenche tudo. Se a sua carteira mostrar outra coisa, escolha “Só o endereço”.",
   addressCodeHint: (amount) => `Introduza o valor: ${amount}.`,
   openWallet: "Abrir numa aplicação de carteira",
+  noWallet: "Não se abriu nenhuma carteira? Copie abaixo o endereço e o valor.",
+  exchange: (network, amount) =>
+    `Envia a partir de uma corretora? Escolha lá a rede ${network} e some a taxa: devem chegar exatamente ${amount}.`,
+  showCode: "Mostrar código QR",
   payBy: "Pague até:",
   timeLeft: "Tempo restante:",
   partPaid: (received, amount) =>
@@ -38,7 +46,7 @@ export const portuguese: Texts = {
   closing:
     "Não envie mais nada. Se acabou de pagar, aguarde um momento: o que foi enviado a tempo conta, e aparecerá nesta página.",
   paid: "O seu pagamento está completo.",
-  returning: "Volta à loja dentro de dez segundos.",
+  returning: "Volta à loja dentro de oito segundos.",
   stay: "Ficar nesta página",
   backToShop: "Voltar à loja",
   expired:
@@ -51,9 +59,13 @@ export const portuguese: Texts = {
     reorged: `${network} anulou a transação que pagou. Veja na sua carteira se foi enviada de novo, e pergunte à loja antes de pagar outra vez.`,
     abandoned: `A loja já não acompanha ${network}. Não envie nada para este endereço; se pagou, pergunte à loja.`
   }),
+  eitherWay: "O dinheiro está seguro. Peça à loja que o aceite, ou pague outra vez e receba este dinheiro de volta.",
+  payAgain: (network) => `Pagar outra vez em ${network}`,
   tooLate: "Não pague outra vez.",
   sentAnyway: "Se enviou dinheiro, está num endereço da loja: contacte a loja e indique esta referência.",
   contact: (shop) => `Contacte ${shop ?? "a loja"} e indique esta referência.`,
+  contactShop: (shop) => `Contactar ${shop ?? "a loja"}`,
+  copyReference: "Copiar referência",
   extra: {
     overpaid: (amount) => `Chegaram ${amount} a mais do que foi pedido.`,
     late: (amount) => `Chegaram ${amount} depois de o tempo ter terminado.`,
@@ -73,11 +85,13 @@ export const portuguese: Texts = {
   transaction: "Transação",
   copyTransaction: "Copiar transação",
   explorer: "Ver no explorador de blocos",
+  print: "Imprimir o recibo",
   unavailable: "Não envie nada agora.",
   reference: "Referência",
   lagging: (network) =>
     `${network} está a ser lida com atraso neste momento. O que enviar será encontrado assim que voltar a ser lida.`,
   test: "Pagamento de teste: não é dinheiro real",
+  offline: "Sem ligação. O seu pagamento não é afetado: esta página continua quando voltar.",
   languages: "Idioma",
   notFound: { title: "Este pagamento não existe", text: "Verifique a ligação, ou peça uma nova à loja." },
   wallet: {

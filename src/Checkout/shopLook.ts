@@ -36,11 +36,12 @@ const headers = {
 const inert = { "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox" }
 
 /** @param path of the payment's page */
-export const lookOf = ({ accent, frameOrigins, logo, name, website }: Shop, path: string): ShopLook => ({
+export const lookOf = ({ accent, contact, frameOrigins, logo, name, website }: Shop, path: string): ShopLook => ({
   ...(name === undefined ? {} : { name }),
   ...(logo === undefined ? {} : { logo: `${path}/logo` }),
   ...(accent === undefined ? {} : { style: `${path}/theme.css` }),
   ...(website === undefined ? {} : { website }),
+  ...(contact === undefined ? {} : { contact }),
   frameAncestors: frameOrigins
 })
 

@@ -5,6 +5,9 @@ export const spanish: Texts = {
   headline: {
     waiting: (amount, network) => `Pague ${amount} en ${network}`,
     partPaid: (missing) => `Faltan ${missing}`,
+    tooLittle: (received, amount) => `Ha pagado ${received} de ${amount}; el tiempo ha terminado`,
+    wrongChain: "Ha llegado dinero por otra red",
+    wrongToken: "Ha llegado dinero en otra moneda",
     seen: "Pago detectado",
     closing: "El tiempo ha terminado",
     paid: "Pagado",
@@ -14,6 +17,7 @@ export const spanish: Texts = {
     failed: "Este pago no está completo",
     unavailable: "Este pago no es posible por el momento"
   },
+  steps: ["Enviar", "Detectado", "Definitivo"],
   worth: (value) => `aproximadamente ${value}`,
   onNetwork: (currency, network) => `${currency} en ${network}`,
   onNetworkOnly: (currency, network) => `Solo ${currency} en ${network}`,
@@ -28,6 +32,10 @@ export const spanish: Texts = {
   payCodeHint: "Lo rellena todo. Si su monedero muestra otra cosa, elija «Solo dirección».",
   addressCodeHint: (amount) => `Introduzca usted el importe: ${amount}.`,
   openWallet: "Abrir en una aplicación de monedero",
+  noWallet: "¿No se ha abierto ningún monedero? Copie abajo la dirección y el importe.",
+  exchange: (network, amount) =>
+    `¿Envía desde una plataforma de intercambio? Elija allí la red ${network} y sume su comisión: deben llegar exactamente ${amount}.`,
+  showCode: "Mostrar código QR",
   payBy: "Pague antes de:",
   timeLeft: "Tiempo restante:",
   partPaid: (received, amount) =>
@@ -38,7 +46,7 @@ export const spanish: Texts = {
   closing:
     "No envíe nada más. Si acaba de pagar, espere un momento: lo que se envió a tiempo cuenta y aparecerá en esta página.",
   paid: "Su pago está completo.",
-  returning: "Volverá a la tienda en diez segundos.",
+  returning: "Volverá a la tienda en ocho segundos.",
   stay: "Quedarse en esta página",
   backToShop: "Volver a la tienda",
   expired:
@@ -51,10 +59,14 @@ export const spanish: Texts = {
     reorged: `${network} ha deshecho la transacción que pagó. Mire en su monedero si se ha vuelto a enviar y pregunte a la tienda antes de pagar otra vez.`,
     abandoned: `La tienda ya no sigue ${network}. No envíe nada a esta dirección; si ha pagado, pregunte a la tienda.`
   }),
+  eitherWay: "Está a salvo. Pida a la tienda que lo acepte, o pague otra vez y recupere este dinero.",
+  payAgain: (network) => `Pagar otra vez en ${network}`,
   tooLate: "No pague otra vez.",
   sentAnyway:
     "Si ha enviado dinero, está en una dirección de la tienda: póngase en contacto con ella e indique esta referencia.",
   contact: (shop) => `Póngase en contacto con ${shop ?? "la tienda"} e indique esta referencia.`,
+  contactShop: (shop) => `Contactar con ${shop ?? "la tienda"}`,
+  copyReference: "Copiar referencia",
   extra: {
     overpaid: (amount) => `Han llegado ${amount} más de lo que se pedía.`,
     late: (amount) => `Han llegado ${amount} cuando el tiempo ya había terminado.`,
@@ -74,11 +86,13 @@ export const spanish: Texts = {
   transaction: "Transacción",
   copyTransaction: "Copiar transacción",
   explorer: "Ver en el explorador de bloques",
+  print: "Imprimir el recibo",
   unavailable: "No envíe nada ahora.",
   reference: "Referencia",
   lagging: (network) =>
     `${network} se está leyendo con retraso en este momento. Lo que envíe se encontrará en cuanto se vuelva a leer.`,
   test: "Pago de prueba: no es dinero real",
+  offline: "Sin conexión. Su pago no se ve afectado: esta página continúa cuando vuelva.",
   languages: "Idioma",
   notFound: { title: "Este pago no existe", text: "Compruebe el enlace o pida uno nuevo a la tienda." },
   wallet: {

@@ -25,9 +25,9 @@ export interface Ask {
   readonly chainId: number
   /** The token's contract; undefined for the chain's own coin. */
   readonly contract: string | undefined
-  /** The deadline, and from when on the page shows the remaining time. */
+  /** When it was created, and its deadline. */
+  readonly startsAt: number
   readonly endsAt: number
-  readonly shownFrom: number
 }
 
 /** The payer's receipt of a paid payment. */
@@ -94,10 +94,8 @@ export const returnUrl = (redirectUrl: string, id: string): string => {
 const askOf = ({ object, payment: { createdAt, expiresAt } }: Facts): Ask | undefined => {
   const { amount, amountRemaining = amount, chainId, paymentUri, tokenContract } = object
   if (paymentUri === undefined || chainId === undefined) return undefined
-  // Payers with time left are not hurried: the countdown is shown in the last quarter.
-  const shownFrom = expiresAt - (expiresAt - createdAt) / 4
   const due = BigInt(amountRemaining)
-  return { due, uri: paymentUri, chainId, contract: tokenContract, endsAt: expiresAt, shownFrom }
+  return { due, uri: paymentUri, chainId, contract: tokenContract, startsAt: createdAt, endsAt: expiresAt }
 }
 
 const endedState = ({ paidBy, payment }: Facts): CheckoutState => {
@@ -145,6 +143,18 @@ export const viewOf = (facts: Facts): CheckoutView => {
 /** Whether the page no longer changes, except by a reorg. */
 export const isFinal = ({ state: { kind } }: CheckoutView): boolean =>
   kind === "paid" || kind === "expired" || kind === "cancelled" || kind === "failed"
+
+/** Whether the payment has ended without being paid. */
+export const isUnpaid = (view: CheckoutView): boolean => isFinal(view) && view.state.kind !== "paid"
+
+/** The kind of money that came, does not pay, and waits for a decision, where that is what the page is about. */
+export const misplaced = ({ extras, state }: CheckoutView): "wrong_chain" | "wrong_token" | undefined => {
+  if (state.kind !== "waiting" && state.kind !== "failed" && state.kind !== "closing") return undefined
+  const open = extras.find(
+    ({ kind, status }) => status === "open" && (kind === "wrong_chain" || kind === "wrong_token")
+  )
+  return open?.kind === "wrong_chain" || open?.kind === "wrong_token" ? open.kind : undefined
+}
 
 /** Whether money for an expired payment came after its time. */
 export const isTooLate = ({ extras, state }: CheckoutView): boolean =>

@@ -3,7 +3,7 @@ import type { ChainName } from "../Domain/Chain.ts"
 import { amountText, countText } from "./amounts.ts"
 import { checkoutTexts, type Language } from "./languages.ts"
 import type { Texts } from "./Texts.ts"
-import { type CheckoutView, isTooLate } from "./view.ts"
+import { type CheckoutView, isTooLate, misplaced } from "./view.ts"
 
 /** As wallets name them. */
 export const networkNames: Readonly<Record<ChainName, string>> = {
@@ -32,6 +32,11 @@ export const wordingOf = (view: CheckoutView, language: Language): Wording => {
   const money = (units: bigint) => amountText(units, decimals, currency, language)
   const headline = () => {
     if (isTooLate(view)) return t.headline.tooLate
+    const wrong = misplaced(view)
+    if (wrong !== undefined) return wrong === "wrong_chain" ? t.headline.wrongChain : t.headline.wrongToken
+    if (state.kind === "failed" && state.reason === "insufficient_amount") {
+      return t.headline.tooLittle(money(state.received), money(amount))
+    }
     if (state.kind === "waiting") return t.headline.waiting(money(amount), network)
     return state.kind === "partPaid" ? t.headline.partPaid(money(state.ask.due)) : t.headline[state.kind]
   }

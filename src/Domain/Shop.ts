@@ -32,6 +32,12 @@ export const Website = Schema.String.pipe(
   })
 )
 
+/** Where customers ask about their money: an e-mail address, or a page as `Website`. */
+export const Contact = Schema.Union(
+  Schema.String.pipe(Schema.pattern(/^[^\s@<>"?&#%]{1,64}@[a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?$/i)),
+  Website
+)
+
 /** An origin that may show the checkout in a frame, such as `https://shop.example`. */
 export const FrameOrigin = Schema.String.pipe(Schema.maxLength(255), Schema.filter(isOrigin))
 
@@ -44,9 +50,13 @@ export const Shop = Schema.Struct({
   accent: Schema.optionalWith(Accent, { exact: true }),
   logo: Schema.optionalWith(LogoFile, { exact: true }),
   website: Schema.optionalWith(Website, { exact: true }),
+  contact: Schema.optionalWith(Contact, { exact: true }),
   frameOrigins: Schema.Array(FrameOrigin).pipe(Schema.maxItems(mostFrameOrigins))
 })
 export type Shop = typeof Shop.Type
+
+/** The parts that are one text each. */
+export const shopTexts = ["name", "accent", "logo", "website", "contact"] as const
 
 /** An account that has not changed anything. */
 export const plainShop: Shop = { frameOrigins: [] }

@@ -12,6 +12,9 @@ const explorers: ReadonlyMap<number, string> = new Map([
   [84532, "https://sepolia.basescan.org"]
 ])
 
+/** The chain's explorer; undefined where there is none. */
+export const explorerOf = (chainId: number): string | undefined => explorers.get(chainId)
+
 /** Where the chain's explorer shows a transaction or an address; undefined where there is no explorer. */
 export const explorerUrl = (chainId: number | undefined, kind: "tx" | "address", value: string): string | undefined => {
   const explorer = chainId === undefined ? undefined : explorers.get(chainId)

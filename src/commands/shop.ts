@@ -2,12 +2,13 @@ import { changeShop, showShop } from "../Auth/shopOperations.ts"
 import type { Shop } from "../Domain/Shop.ts"
 import { commandWith, printOperation } from "./operationCommand.ts"
 
-const described = ({ accent, frameOrigins, logo, name, website }: Shop): string =>
+const described = ({ accent, contact, frameOrigins, logo, name, website }: Shop): string =>
   [
     `name     ${name ?? "none"}`,
     `accent   ${accent ?? "tilld's own"}`,
     `logo     ${logo ?? "none"}`,
     `website  ${website ?? "none"}`,
+    `contact  ${contact ?? "none"}`,
     `frames   ${frameOrigins.length === 0 ? "no site may show the checkout in a frame" : frameOrigins.join(", ")}`
   ].join("\n")
 

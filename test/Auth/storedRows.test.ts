@@ -100,6 +100,7 @@ const short: Readonly<Record<string, string>> = {
   "shops.accent": "one row: a colour",
   "shops.logo": "one row: the name of one of the operator's files",
   "shops.website": "one row: at most 500 characters",
+  "shops.contact": "one row: at most 500 characters",
   "shops.frame_origins": "one row: at most 10 origins of 255 characters",
   "requests.method": "one of a list",
   "requests.path": "one of a list: parameters are named, not given",

@@ -2,6 +2,7 @@
 import { expect } from "@effect/vitest"
 import { Chunk, Effect, Layer, Queue } from "effect"
 import type { BrowserContextOptions, Page } from "playwright-core"
+import { addingOf } from "../../src/Checkout/walletNetworks.ts"
 import { TestApi, testApp } from "../lib/api.ts"
 import { problemsOf } from "../lib/axe.ts"
 import { Chromium, visitorOf } from "../lib/browser.ts"
@@ -132,6 +133,7 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
       expect.fail(`${id} has no place in the order`)
     }
     yield* Effect.promise(async () => {
+      await tabTo("open-wallet")
       await tabTo("copy-amount")
       await page.keyboard.press("Enter")
       await page.getByRole("status").filter({ hasText: "Copied" }).waitFor({ state: "attached" })
@@ -144,9 +146,7 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
       await page.keyboard.press("Enter")
       await page.getByRole("img", { name: /^Address only/ }).waitFor()
       expect(await page.evaluate(() => document.activeElement?.id)).toBe("code-address")
-      await tabTo("open-wallet")
-      await page.keyboard.press("Tab")
-      await page.keyboard.press("Tab")
+      for (let languages = 0; languages < 2; languages++) await page.keyboard.press("Tab")
       await page.keyboard.press("Enter")
       await heading(page, /^Pague/).waitFor()
     })
@@ -176,12 +176,57 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
     yield* Effect.promise(() => heading(page, "This payment was cancelled").waitFor())
   })
 
-  test("shows how much time is left only in its last quarter", function* () {
+  test("shows how much time is left from the start, and marks the last quarter", function* () {
     const early = yield* (yield* checkout()).open
     const late = yield* (yield* checkout(states["waiting in the last quarter"])).open
     yield* Effect.promise(async () => {
-      expect(await early.locator(".time-left").isVisible()).toBe(false)
-      expect(await late.locator(".time-left").textContent()).toMatch(/^Time left: 1:[0-4]\d$/)
+      expect(await early.locator(".time-left").textContent()).toMatch(/^Time left: (?:59:\d\d|1:00:00)$/)
+      expect(await early.locator(".time.short").count()).toBe(0)
+      expect(await late.locator(".time.short .time-left").textContent()).toMatch(/^Time left: 1:[0-4]\d$/)
+      expect(await late.locator(".rest").getAttribute("stroke-dasharray")).toMatch(/^[123] 100$/)
+    })
+  })
+
+  const phone = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true }
+
+  test("on a phone has wallet, amount, address and warning in view, and shows the code when asked", function* () {
+    const { context, open, payment } = yield* checkout("", {}, phone)
+    yield* Effect.promise(() => context.grantPermissions(["clipboard-read", "clipboard-write"]))
+    const page = yield* open
+    yield* Effect.promise(async () => {
+      const bottomOf = (place: string) =>
+        page.locator(place).evaluate((element) => Math.round(element.getBoundingClientRect().bottom))
+      const places = ["#open-wallet", "#copy-amount", "#copy-address", ".network"]
+      const bottoms = await Promise.all(places.map(bottomOf))
+      expect(bottoms).toEqual(bottoms.toSorted((a, b) => a - b))
+      expect(bottoms.at(-1)).toBeLessThanOrEqual(640)
+      expect(await page.locator(".codes svg").isVisible()).toBe(false)
+      // The whole row copies.
+      await page.locator("dt", { hasText: "Address" }).tap({ force: true })
+      await page.locator("#copy-address.copied").waitFor()
+      expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(payment.address)
+      await page.getByRole("link", { name: "Show QR code" }).tap()
+      await page.locator(".codes svg").waitFor()
+      expect(await code(page)).toBe(payment.paymentUri)
+    })
+  })
+
+  test("says so when no wallet app opened, and while it has no connection", function* () {
+    const { context, open } = yield* checkout("", {}, phone)
+    const page = yield* open
+    yield* Effect.promise(async () => {
+      await page.clock.install()
+      await page.evaluate(() =>
+        document.getElementById("open-wallet")?.addEventListener("click", (event) => event.preventDefault())
+      )
+      await page.getByRole("link", { name: "Open in a wallet app" }).tap()
+      expect(await page.locator("#no-wallet").isVisible()).toBe(false)
+      await page.clock.runFor(2_000)
+      await page.getByText("No wallet opened?").waitFor()
+      await context.setOffline(true)
+      await page.getByText("No connection. Your payment is not affected").waitFor()
+      await context.setOffline(false)
+      await page.locator("#offline").waitFor({ state: "hidden" })
     })
   })
 
@@ -232,6 +277,17 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
     expect(strayed).toEqual([])
   })
 
+  test("of a paid payment prints its receipt", function* () {
+    const page = yield* (yield* checkout(states.paid)).open
+    yield* Effect.promise(async () => {
+      await page.evaluate("window.print = () => { document.title = 'printed' }")
+      await page.getByRole("button", { name: "Print the receipt" }).click()
+      expect(await page.title()).toBe("printed")
+      await page.emulateMedia({ media: "print" })
+      expect(await page.locator("button, footer, .steps").filter({ visible: true }).count()).toBe(0)
+    })
+  })
+
   const account = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
   const hash = `0x${"ab".repeat(32)}`
 
@@ -273,17 +329,19 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
     const { page, pay } = yield* withWallet(granted)
     yield* pay
     yield* Effect.promise(async () => {
-      const asks = page.locator(".network, .codes, dl, .open")
+      const asks = page.locator(".network, .codes, dl, .open, .time")
       for (const load of [() => Promise.resolve(null), () => page.reload()]) {
         await load()
         await heading(page, "Sent: waiting for the network").waitFor()
         expect(await asks.filter({ visible: true }).count()).toBe(0)
         expect(await page.getByRole("button", { name: /^Pay with/ }).count()).toBe(0)
+        expect(await page.locator(".steps [aria-current]").textContent()).toBe("Seen")
         expect(await page.locator(".wallets code").textContent()).toBe(hash)
       }
       await page.getByRole("button", { name: "Show how to pay" }).click()
       await heading(page, /^Pay 25/).waitFor()
-      expect(await asks.filter({ visible: true }).count()).toBe(4)
+      expect(await asks.filter({ visible: true }).count()).toBe(5)
+      expect(await page.locator(".steps [aria-current]").textContent()).toBe("Send")
       await page.reload()
       await page.getByRole("button", { name: "Pay with Fox <b>" }).waitFor()
     })
@@ -312,6 +370,40 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
     yield* Effect.promise(() => page.locator(".wallets code").waitFor())
     const [, , transaction] = Chunk.toReadonlyArray(yield* Queue.takeAll(calls))
     expect(transaction?.params).toEqual([{ from: account, to: payment.address, value: "0xde0b6b3a7640001" }])
+  })
+
+  test("offers a wallet to add a public network that it does not know, and sends after that", function* () {
+    const added: Array<unknown> = []
+    const { calls, page, pay } = yield* withWallet({
+      ...granted,
+      get wallet_switchEthereumChain() {
+        return added.length === 0 ? { code: 4902 } : { result: null }
+      },
+      get wallet_addEthereumChain() {
+        added.push("once")
+        return { result: null }
+      }
+    })
+    const adding = addingOf(84532)
+    // The test's chain is a local one, which no wallet can add.
+    yield* Effect.promise(() =>
+      page.evaluate((text) => {
+        const place = document.querySelector<HTMLElement>(".wallets")
+        if (place !== null) place.dataset["adding"] = text
+      }, JSON.stringify(adding))
+    )
+    yield* pay
+    yield* Effect.promise(() => page.locator(".wallets code").filter({ hasText: hash }).waitFor())
+    const asked = Chunk.toReadonlyArray(yield* Queue.takeAll(calls))
+    expect(asked.map(({ method }) => method)).toEqual([
+      "eth_requestAccounts",
+      "wallet_switchEthereumChain",
+      "wallet_addEthereumChain",
+      "wallet_switchEthereumChain",
+      "eth_sendTransaction"
+    ])
+    expect(asked[2]?.params).toEqual([adding])
+    expect(adding).toMatchObject({ chainId: "0x14a34", blockExplorerUrls: ["https://sepolia.basescan.org"] })
   })
 
   const refusals: ReadonlyArray<

@@ -55,7 +55,7 @@ liveSuite(app, "the checkout page", (test, it) => {
     const address = /<code class="address">(.*?)<\/code>/.exec(answer.text)?.[1] ?? ""
     expect(address.replace(/<[^>]*>/g, "")).toBe(payment.address)
     expect(address.match(/<span>/g)).toHaveLength(10)
-    expect(answer.text.match(/<svg /g)).toHaveLength(1)
+    expect(answer.text.match(/<svg role="img"/g)).toHaveLength(1)
     expect(answer.text).toContain('aria-label="Payment: 25\u00a0USDC, Base"')
     const other = yield* page("?lang=de&code=address")
     expect(other.text).toContain(`aria-label="Nur Adresse: ${payment.address}"`)
@@ -174,55 +174,83 @@ liveSuite(app, "the checkout page", (test, it) => {
     )
 
   const came = "It is at an address of the shop, which can take it or send it back."
+  const either = " It is safe. Ask the shop to accept it, or pay again and get this money back."
   it.effect.each([
     [
       "while it is asked for",
       "",
       "'wrong_token', 'base', 'ETH', '2000000000000000'",
-      "0.002 ETH arrived, but USDC was asked for."
+      "0.002 ETH arrived, but USDC was asked for.",
+      either
     ],
     [
       "on another chain",
       "",
       "'wrong_chain', 'polygon', 'USDC', '25000000'",
-      "25 USDC arrived on Polygon, but Base was asked for."
+      "25 USDC arrived on Polygon, but Base was asked for.",
+      either
     ],
     [
       "of which nobody knows the decimals",
       "",
       "'wrong_token', 'base', 'USDC.e', '7'",
-      "USDC.e arrived, but USDC was asked for."
+      "USDC.e arrived, but USDC was asked for.",
+      either
     ],
     [
       "on top",
       "status = 'confirmed', confirmed_at = 1, amount_received = '26000000'",
       "'overpaid', 'base', 'USDC', '1000000'",
-      "1 USDC more than was asked for has arrived."
+      "1 USDC more than was asked for has arrived.",
+      ""
     ],
     [
       "too late",
       "status = 'expired'",
       "'late', 'base', 'USDC', '25000000'",
-      "Your payment was seen too late 25 USDC on Base · about $25.00 25 USDC arrived after the time was over."
+      "Your payment was seen too late 25 USDC on Base · about $25.00 25 USDC arrived after the time was over.",
+      " Do not pay again."
     ],
     [
       "in time, and was seen too late",
       "status = 'expired'",
       "'found_late', 'base', 'USDC', '25000000'",
-      "25 USDC was seen only after this payment had ended."
+      "25 USDC was seen only after this payment had ended.",
+      " Do not pay again."
     ]
-  ] as const)("reports money that came %s, where it is, and what to do", ([, change, values, said]) =>
+  ] as const)("reports money that came %s, where it is, and what to do", ([, change, values, said, advice]) =>
     Effect.gen(function* () {
       const { page, payment } = yield* newPayment()
       if (change !== "") yield* execute(`UPDATE payments SET ${change}, ended_at = 1 WHERE id = ?`, [payment.id])
       yield* exceptionOf(payment.id, values)
       const text = textOf(yield* page())
-      expect(text).toContain(`${said} ${came} Contact the shop, and quote this reference.`)
+      expect(text).toContain(`${said} ${came}${advice} Contact the shop, and quote this reference.`)
       for (const wrong of ["If you have sent money", "No payment was seen", "start again"]) {
         expect(text).not.toContain(wrong)
       }
     })
   )
+
+  test("is about money that came on another network, and asks for more only where the payer wants to pay again", function* () {
+    const { page, payment } = yield* newPayment()
+    yield* exceptionOf(payment.id, "'wrong_chain', 'polygon', 'USDC', '25000000'")
+    const told = yield* page()
+    expect(told.text).toContain("<title>Money arrived on the wrong network")
+    expect(told.text).not.toContain(payment.paymentUri.replace("&", "&amp;"))
+    expect(told.text).toContain('id="pay-again" href="?code=payment"')
+    const again = yield* page("?code=payment")
+    expect(again.text).toContain(payment.paymentUri.replace("&", "&amp;"))
+    for (const [contact, href] of [
+      ["help@shop.example", `mailto:help@shop.example?subject=${encodeURIComponent(payment.merchantRef)}`],
+      ["https://shop.example/help", "https://shop.example/help"]
+    ] as const) {
+      yield* storeShopChange(defaultAccount, { name: "Ann's", contact })
+      const { text } = yield* page()
+      expect(text).toContain(`href="${href}"`)
+      expect(text).toContain("Contact Ann's</a>")
+    }
+    yield* storeShopChange(defaultAccount, { name: null, contact: null })
+  })
 
   test("reports what the shop has done with such money", function* () {
     const { page, payment } = yield* newPayment()

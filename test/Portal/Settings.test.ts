@@ -26,6 +26,7 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
     accent: "#1F5FD1",
     logo: "corner.svg",
     website: "https://shop.example/help",
+    contact: "help@shop.example",
     frameOrigins: "https://shop.example\nhttp://localhost:3000"
   }
   const wrong = {
@@ -53,7 +54,8 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
     name: good.name,
     accent: "#1f5fd1",
     logo: "corner.svg",
-    website: good.website
+    website: good.website,
+    contact: good.contact
   }
   expect(yield* rows("SELECT * FROM shops")).toEqual([
     { ...stored, frame_origins: "https://shop.example http://localhost:3000" }
@@ -61,7 +63,7 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
   expect((yield* admin.get(page)).text).toContain('value="corner.svg"')
   yield* admin.post(page, {})
   expect(yield* rows("SELECT * FROM shops")).toEqual([
-    { account_id: "default", name: null, accent: null, logo: null, website: null, frame_origins: "" }
+    { account_id: "default", name: null, accent: null, logo: null, website: null, contact: null, frame_origins: "" }
   ])
   const audit = yield* rows<{ act: string; via: string }>("SELECT act, via FROM audit WHERE act = 'accounts shop'")
   expect(audit).toEqual([

@@ -18,7 +18,9 @@ liveTest("an account's checkout is shown, changed in part, and reset to its defa
     "--logo",
     "corner.svg",
     "--website",
-    "https://shop.example/help"
+    "https://shop.example/help",
+    "--contact",
+    "help@shop.example"
   ]
   expect(yield* shop(...look)).toMatchObject({
     code: 1,
@@ -35,6 +37,7 @@ liveTest("an account's checkout is shown, changed in part, and reset to its defa
     accent: "#1f5fd1",
     logo: "corner.svg",
     website: "https://shop.example/help",
+    contact: "help@shop.example",
     frameOrigins: ["https://shop.example", "http://localhost:3000"]
   }
   expect(JSON.parse(changed.stdout)).toEqual(whole)
@@ -42,7 +45,7 @@ liveTest("an account's checkout is shown, changed in part, and reset to its defa
   expect(JSON.parse((yield* shop("--accent", "none")).stdout)).toEqual(rest)
   expect(JSON.parse((yield* shop("--frame-origin", "none")).stdout)).toEqual({ ...rest, frameOrigins: [] })
   expect((yield* tilld(["accounts", "shop"])).stdout).toBe(
-    "name     Corner shop\naccent   tilld's own\nlogo     corner.svg\nwebsite  https://shop.example/help\nframes   no site may show the checkout in a frame\n"
+    "name     Corner shop\naccent   tilld's own\nlogo     corner.svg\nwebsite  https://shop.example/help\ncontact  help@shop.example\nframes   no site may show the checkout in a frame\n"
   )
 
   const refused = [
@@ -51,6 +54,8 @@ liveTest("an account's checkout is shown, changed in part, and reset to its defa
     ["--frame-origin", "http://shop.example"],
     ["--frame-origin", "https://shop.example/pay"],
     ["--website", "http://shop.example/help"],
+    ["--contact", "help"],
+    ["--contact", "a@shop.example?bcc=b@shop.example"],
     ["--name", ""]
   ]
   for (const options of refused) {

@@ -25,16 +25,19 @@ export const addCopyButtons = (main: HTMLElement): void => {
     const button = document.createElement("button")
     button.type = "button"
     button.id = copyId
+    button.className = "copy"
     button.textContent = copyLabel
     button.addEventListener("click", () => {
       void copy(text).then(() => {
         button.textContent = copied
+        button.classList.add("copied")
         announce(copied)
         setTimeout(() => {
           button.textContent = copyLabel
+          button.classList.remove("copied")
         }, shownFor)
       })
     })
-    place.querySelector("dd")?.append(button)
+    ;(place.querySelector("dd") ?? place).append(button)
   }
 }

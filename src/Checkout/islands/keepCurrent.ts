@@ -41,6 +41,12 @@ const replace = (former: HTMLElement, main: HTMLElement, enhance: Enhance): void
   if (heading !== null && heading.textContent !== headline) announce(heading.textContent ?? "")
 }
 
+/** Says whether the page can be kept up to date. */
+const showOffline = (isOffline: boolean): void => {
+  const notice = document.getElementById("offline")
+  if (notice !== null) notice.hidden = !isOffline
+}
+
 export const keepCurrent = (first: HTMLElement, enhance: Enhance): void => {
   let shown = first
   let shownAt = location.href
@@ -68,8 +74,10 @@ export const keepCurrent = (first: HTMLElement, enhance: Enhance): void => {
         isOutdated = false
         await show()
       }
+      showOffline(false)
     } catch {
       // The network is down for the moment: the next version, or poll, tries again.
+      showOffline(true)
     } finally {
       isFetching = false
     }
@@ -89,6 +97,8 @@ export const keepCurrent = (first: HTMLElement, enhance: Enhance): void => {
     void update()
   })
   const stream = new EventSource(`${location.pathname}/events`)
+  window.addEventListener("offline", () => showOffline(true))
+  window.addEventListener("online", () => void update())
   stream.addEventListener("message", ({ data }) => {
     if (data === versionOf(shown)) return
     void update().then(() => {

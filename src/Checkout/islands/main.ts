@@ -9,7 +9,7 @@ import { showTimeLeft } from "./timeLeft.ts"
 import { offerWallets } from "./wallets.ts"
 
 /** Seconds until a payer is taken back to the shop: as the page says. */
-const returnAfter = 10
+const returnAfter = 8
 
 /**
  * Redirects a payer to the shop who has seen the payment being paid, unless the page shows more to read. A reopened
@@ -27,6 +27,30 @@ const takeBack = (main: HTMLElement): void => {
   })
 }
 
+/** Milliseconds after which a link to a wallet app has opened none: the page is still in sight. */
+const walletPatience = 2_000
+
+const hintAtNoWallet = (main: HTMLElement): void => {
+  main.querySelector("#open-wallet")?.addEventListener("click", () => {
+    setTimeout(() => {
+      const hint = main.querySelector<HTMLElement>("#no-wallet")
+      if (hint !== null && document.visibilityState === "visible") hint.hidden = false
+    }, walletPatience)
+  })
+}
+
+const addPrintButton = (main: HTMLElement): void => {
+  const place = main.querySelector<HTMLElement>("[data-print]")
+  if (place === null) return
+  const button = Object.assign(document.createElement("button"), {
+    textContent: place.dataset["print"],
+    type: "button"
+  })
+  button.addEventListener("click", () => window.print())
+  place.append(button)
+  place.hidden = false
+}
+
 /** Enhances each `<main>`, the first one and its replacements. */
 const enhance = (main: HTMLElement): void => {
   addCopyButtons(main)
@@ -34,6 +58,8 @@ const enhance = (main: HTMLElement): void => {
   showLocalTimes(main)
   showTimeLeft(main)
   tellShop(main)
+  hintAtNoWallet(main)
+  addPrintButton(main)
 }
 
 const main = document.querySelector("main")

@@ -52,10 +52,17 @@ const codeOf = (error: unknown): unknown =>
   typeof error === "object" && error !== null && "code" in error ? error.code : undefined
 
 const send = async ({ request }: Provider, place: HTMLElement): Promise<string> => {
-  const { chain, data, to, value } = place.dataset
+  const { adding, chain, data, to, value } = place.dataset
   const [from] = (await request({ method: "eth_requestAccounts" })) as ReadonlyArray<string>
   if (from === undefined) throw new Error("the wallet names no account")
-  await request({ method: "wallet_switchEthereumChain", params: [{ chainId: chain }] })
+  const change = () => request({ method: "wallet_switchEthereumChain", params: [{ chainId: chain }] })
+  try {
+    await change()
+  } catch (error) {
+    if (codeOf(error) !== unknownChain || adding === undefined) throw error
+    await request({ method: "wallet_addEthereumChain", params: [JSON.parse(adding)] })
+    await change()
+  }
   const transaction = { from, to, value, ...(data === "0x" ? {} : { data }) }
   return String(await request({ method: "eth_sendTransaction", params: [transaction] }))
 }
@@ -132,6 +139,15 @@ const hideAsk = (place: HTMLElement): void => {
   const isSent = sent.has(askOf(place))
   const { waiting } = JSON.parse(place.dataset["texts"] ?? "{}") as Texts
   main.classList.toggle("sent", isSent)
+  const [send, seen] = main.querySelectorAll(".steps li")
+  send?.classList.toggle("done", isSent)
+  for (const [step, isCurrent] of [
+    [send, !isSent],
+    [seen, isSent]
+  ] as const) {
+    if (isCurrent) step?.setAttribute("aria-current", "step")
+    else step?.removeAttribute("aria-current")
+  }
   heading.textContent = isSent ? waiting : (heading.dataset["asked"] ?? "")
 }
 

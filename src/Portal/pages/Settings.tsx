@@ -5,7 +5,7 @@ import { decodeForm } from "../../Auth/inputText.ts"
 import { shopOf } from "../../Auth/ShopsRepo.ts"
 import { changeShop } from "../../Auth/shopOperations.ts"
 import type { Accounts } from "../../Auth.ts"
-import { mostFrameOrigins, type Shop } from "../../Domain/Shop.ts"
+import { mostFrameOrigins, type Shop, shopTexts } from "../../Domain/Shop.ts"
 import { pageReply, seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
@@ -22,11 +22,12 @@ const labels = {
   accent: "Accent colour",
   logo: "Logo",
   website: "Website",
+  contact: "Contact",
   frameOrigins: "Sites that may frame it"
 }
 
-const formOf = ({ accent = "", frameOrigins, logo = "", name = "", website = "" }: Shop): FormState =>
-  blank(id, { name, accent, logo, website, frameOrigins: frameOrigins.join("\n") })
+const formOf = ({ accent = "", contact = "", frameOrigins, logo = "", name = "", website = "" }: Shop): FormState =>
+  blank(id, { name, accent, logo, website, contact, frameOrigins: frameOrigins.join("\n") })
 
 interface PageProps {
   readonly viewer: Viewer
@@ -54,6 +55,12 @@ const SettingsPage = ({ form, saved, viewer }: PageProps) => (
         type="url"
         label={labels.website}
         hint="Where a payment that was not completed leads back to: your shop, or its help. https, up to 500 characters."
+      />
+      <TextField
+        of={form}
+        name="contact"
+        label={labels.contact}
+        hint="Where a customer asks whose money does not fit: an e-mail address, or a page. Shown with such money only."
       />
       <TextArea
         of={form}
@@ -87,7 +94,7 @@ export const settingsRoutes: ReadonlyArray<PortalRoute<Accounts | Reader | Setti
           pageReply(<SettingsPage viewer={viewer} form={{ id, typed: form, problems }} saved={false} />, {
             status: 422
           })
-        const names = ["name", "accent", "logo", "website", "frameOrigins"] as const
+        const names = [...shopTexts, "frameOrigins"] as const
         const read = decodeForm(changeShop, form, names, { account: viewer.owner.account })
         if (Either.isLeft(read)) return refused(read.left)
         return yield* carryOut(changeShop, read.right, callerOf(viewer)).pipe(

@@ -22,6 +22,7 @@ export const accounts = [
     accent TEXT,
     logo TEXT,
     website TEXT,
+    contact TEXT,
     frame_origins TEXT NOT NULL
   ) STRICT, WITHOUT ROWID`,
 
