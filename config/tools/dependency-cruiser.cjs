@@ -55,8 +55,15 @@ const rooms = [
   "Domain"
 ]
 
-/** The portal joins its pages, and these use the files beside it: two rooms of one folder. */
-const named = { Portal: "^src/Portal([.]ts|/routes[.]ts)$", "Portal/frame": "^src/Portal/(?!routes[.]ts$)[^/]+$" }
+/**
+ * The portal joins its pages, and these use the files beside it: two rooms of one folder. The subcommands of a command
+ * use the files that all commands share: one room of two folders.
+ */
+const named = {
+  commands: "^src/commands([.]ts|/)",
+  Portal: "^src/Portal([.]ts|/routes[.]ts)$",
+  "Portal/frame": "^src/Portal/(?!routes[.]ts$)[^/]+$"
+}
 
 /** client is a house of its own, see below. */
 const inRoom = (room) => named[room] ?? `^src/${room}([.]tsx?|/[^/]+)$`

@@ -10,7 +10,7 @@ import * as PasskeysRepo from "./PasskeysRepo.ts"
 import * as PasswordsRepo from "./PasswordsRepo.ts"
 import * as SessionsRepo from "./SessionsRepo.ts"
 
-/** Maximum age of a session, and how long a password or a passkey counts as come of one; milliseconds. */
+/** How long a password or a passkey counts as come of a session, in milliseconds. */
 export const week = 7 * 24 * 60 * 60_000
 
 /** The session that a password or a passkey came of, while that still counts. */

@@ -8,18 +8,18 @@ import type { SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
 import { audited, personActor } from "./auditLog.ts"
-import { endOpenSessions, week } from "./descent.ts"
+import { endOpenSessions } from "./descent.ts"
 import { hashOf } from "./keyFormat.ts"
 import { isSecret, newSecret } from "./loginLinks.ts"
 import * as Repo from "./SessionsRepo.ts"
 import * as NetworksRepo from "./SignInNetworksRepo.ts"
 
 const hour = 60 * 60_000
-/** Milliseconds without a request, and from the start. */
-const idle = 12 * hour
-const absolute = week
+/** How long a session lasts without a request, and at most, in milliseconds. */
+const maximumIdle = 12 * hour
+const maximumAge = 7 * 24 * hour
 /** A session that was last used before this has ended, also by its age: it is used no more then. Unix milliseconds. */
-export const unusedSince = (now: number): number => now - idle
+export const unusedSince = (now: number): number => now - maximumIdle
 
 /** `seenAt` is stored at most this often. */
 const seenEvery = 60_000
@@ -64,7 +64,7 @@ export const begin = Effect.fnUntraced(function* <E = never>(
   const cameOf = yield* prove
   const now = yield* Clock.currentTimeMillis
   const secret = Redacted.value(newSecret())
-  yield* endOpenSessions({ person: person.id, idleSince: now - idle, createdSince: now - absolute })
+  yield* endOpenSessions({ person: person.id, idleSince: now - maximumIdle, createdSince: now - maximumAge })
   const session: Repo.Session = {
     id,
     cameOf,
@@ -83,7 +83,7 @@ export const sessionOf = Effect.fn("sessions.of")(function* (secret: string | un
   if (found === undefined || found.person.disabledAt !== undefined) return undefined
   const { session } = found
   const now = yield* Clock.currentTimeMillis
-  if (now - session.seenAt >= idle || now - session.createdAt >= absolute) return undefined
+  if (now - session.seenAt >= maximumIdle || now - session.createdAt >= maximumAge) return undefined
   if (now - session.seenAt >= seenEvery) {
     const writer = yield* Writer
     // A full disk must not keep anybody from reading.

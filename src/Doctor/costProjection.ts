@@ -1,6 +1,6 @@
 import { Duration } from "effect"
+import { idleInterval } from "../Chains/watcher/interval.ts"
 import { idleTagInterval, policyTagInterval, tagInterval } from "../Chains/watcher/maintenance.ts"
-import { idleInterval } from "../Chains/watcher/watcherState.ts"
 import { refreshInterval } from "../Quotes/Prices.ts"
 import { feedsOf } from "../Quotes/sources/feeds.ts"
 import type { ChainSettings } from "../Settings.ts"

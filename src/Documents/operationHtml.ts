@@ -1,4 +1,5 @@
 import { errorCodes } from "../Domain/ApiError.ts"
+import { commonHeaders } from "./answers.ts"
 import { errorsOf, type SharedErrors } from "./errorsHtml.ts"
 import { named } from "./fields.ts"
 import { type Html, html, nothing } from "./html.ts"
@@ -13,8 +14,6 @@ import {
   resolve
 } from "./openApi.ts"
 import { code, prose } from "./prose.ts"
-
-const commonHeader = /^X-(Request-Id|RateLimit-)/
 
 const isError = (name: string): boolean => errorCodes.some((code) => code === name)
 
@@ -35,7 +34,7 @@ const bodies = (content: Readonly<Record<string, MediaType>> | undefined): Html 
 
 /** The headers of a response, without those that nearly all have, which are described in one place. */
 const headersOf = (components: Components, { headers = {} }: Response): Html => {
-  const own = Object.keys(headers).filter((name) => !commonHeader.test(name))
+  const own = Object.keys(headers).filter((name) => !commonHeaders.has(name))
   return own.length === 0
     ? nothing
     : html`<p class="headers">Headers: ${own.map((name, i) => {

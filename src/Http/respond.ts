@@ -7,7 +7,7 @@
 import type { IncomingMessage } from "node:http"
 import { Cause, Effect, Either, Option } from "effect"
 import { forbiddenTo, makeAuthenticate } from "../Auth/authenticate.ts"
-import { FailedAttempts } from "../Auth/FailedAttempts.ts"
+import { FailureDelays } from "../Auth/FailureDelays.ts"
 import { shownPrefix } from "../Auth/keyFormat.ts"
 import type { Allowance } from "../Auth/rateLimitWindows.ts"
 import { RateLimits } from "../Auth.ts"
@@ -174,7 +174,7 @@ export const makeRespond = Effect.fnUntraced(function* (
   const { server } = yield* Settings
   const clientAddress = clientAddressOf(server.trustedProxies)
   const clock = yield* Effect.clock
-  const failures = new FailedAttempts()
+  const failureDelays = new FailureDelays()
   const refusals = new RefusalPace(50, 10)
   const visitors = new Visitors()
   const storeErrors = new LogLimit(storeLogs)
@@ -189,7 +189,7 @@ export const makeRespond = Effect.fnUntraced(function* (
         const about = { prefix: shownPrefix(presented), network, requestId }
         yield* refusedKeys.write(network, Effect.annotateLogs(Effect.logWarning("an API key was refused"), about))
       }
-      const delay = failures.failed(network, clock.unsafeCurrentTimeMillis())
+      const delay = failureDelays.failed(network, clock.unsafeCurrentTimeMillis())
       if (delay === 0) return yield* error
       yield* hold(Effect.sleep(delay))
       const { code, message } = error

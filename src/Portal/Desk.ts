@@ -2,7 +2,7 @@
 import { Clock, Context, Data, Effect } from "effect"
 import { noteOf } from "../Auth/auditLog.ts"
 import { Challenges } from "../Auth/Challenges.ts"
-import { FailedAttempts } from "../Auth/FailedAttempts.ts"
+import { FailureDelays } from "../Auth/FailureDelays.ts"
 import { type Claimant, knownPerson, strangerAt } from "../Auth/PasswordQueue.ts"
 import { type RelyingParty, relyingPartyId } from "../Auth/passkeys.ts"
 import { makePasswordHasher, type PasswordHasher, TooManyWaiting } from "../Auth/passwordHash.ts"
@@ -78,7 +78,7 @@ const isNoFailure = (error: unknown): boolean => error instanceof StoreUnavailab
 
 export const makeDesk = Effect.gen(function* () {
   const { publicUrl } = (yield* Settings).server
-  const failures = new FailedAttempts()
+  const failureDelays = new FailureDelays()
   const refusals = new RefusalSeries()
   const signIns = new ActLimit(signInLimits)
   const writer = yield* Writer
@@ -124,7 +124,7 @@ export const makeDesk = Effect.gen(function* () {
     guess: ({ hold }, { isKnown, owners }, check) => {
       const place = owners.at(-1) ?? ""
       const inTurn = Effect.gen(function* () {
-        const wait = failures.book(place, yield* Clock.currentTimeMillis)
+        const wait = failureDelays.book(place, yield* Clock.currentTimeMillis)
         if (wait === undefined) return yield* TooManyWaiting.of("theirs")
         if (wait > 0) yield* hold(Effect.sleep(wait))
         return yield* check
@@ -133,14 +133,14 @@ export const makeDesk = Effect.gen(function* () {
         // Of people who are known too many wait only while they, or others of their account, send them.
         isNoFailure(error) || (error instanceof TooManyWaiting && isKnown)
           ? Effect.void
-          : Effect.map(Clock.currentTimeMillis, (now) => void failures.failed(place, now))
+          : Effect.map(Clock.currentTimeMillis, (now) => void failureDelays.failed(place, now))
       )
     },
     unguessable: ({ client, hold }, check) =>
       Effect.tapError(check, (error) =>
         Effect.gen(function* () {
           if (isNoFailure(error)) return
-          const delay = failures.failed(networkOf(client), yield* Clock.currentTimeMillis)
+          const delay = failureDelays.failed(networkOf(client), yield* Clock.currentTimeMillis)
           if (delay > 0) yield* hold(Effect.sleep(delay))
         })
       )

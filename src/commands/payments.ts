@@ -10,10 +10,10 @@ import {
 import type { DecisionView, OperatorPayment, Story } from "../Payments/operatorViews.ts"
 import { abandonPayments, cancelOpenPayment, listPayments, showPayment } from "../Payments/paymentOperations.ts"
 import { type ShowAmount, withAmounts } from "./amounts.ts"
-import { attemptLine } from "./deliveries.ts"
 import { evidenceOf } from "./evidence.ts"
 import { table } from "./Output.ts"
 import { commandOf, moreAfter } from "./operationCommand.ts"
+import { attemptLine } from "./webhooks/deliveries.ts"
 
 const shownIn = (payment: OperatorPayment, show: ShowAmount, amount: string | undefined): string | undefined =>
   amount === undefined ? undefined : show(payment, { ...payment, amount })

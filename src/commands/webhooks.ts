@@ -4,9 +4,9 @@ import { maybe } from "../Auth/inputFields.ts"
 import { asked } from "../Auth/inputText.ts"
 import { rotateSecret, type SecretJson, showSecret } from "../Webhooks/secretOperations.ts"
 import { UsageError } from "./commonOptions.ts"
-import { listCommand, redeliverCommand, showCommand, test } from "./deliveries.ts"
-import { changeCommand, deleteCommand, endpointsCommand, registerCommand } from "./endpoints.ts"
 import { commandWith, printOperation } from "./operationCommand.ts"
+import { listCommand, redeliverCommand, showCommand, test } from "./webhooks/deliveries.ts"
+import { changeCommand, deleteCommand, endpointsCommand, registerCommand } from "./webhooks/endpoints.ts"
 
 const printing = {
   print: ({ secret }: SecretJson) => secret,

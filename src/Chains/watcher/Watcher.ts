@@ -29,22 +29,20 @@ import { RpcError } from "../rpc/RpcError.ts"
 import { contractsOf } from "../scan/transfers.ts"
 import { type ExclusiveWork, isOnlyProvider, type WatchContext } from "../scan/WatchContext.ts"
 import { codeExceptionsAsErrors, storeDefectsAsDefects } from "./codeExceptions.ts"
+import { type Activity, intervalOf, waitingInterval } from "./interval.ts"
 import { type Maintenance, makeMaintenance } from "./maintenance.ts"
 import { type TickOutcome, tick } from "./tick.ts"
 import {
-  type Activity,
   age,
   busy,
   type ChainHealth,
   chainHealthOf,
-  intervalOf,
   note,
   noteBad,
   noteLook,
   rest,
   type State,
-  startState,
-  waitingInterval
+  startState
 } from "./watcherState.ts"
 
 /** Pause after the database could not be written. */

@@ -6,15 +6,10 @@ import { Duration } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
-import { NextTick } from "./NextTick.ts"
+import { type Activity, intervalOf } from "./interval.ts"
+import { LookLatch } from "./LookLatch.ts"
 import type { TickOutcome } from "./tick.ts"
 
-/** Interval between ticks while no payment of the mode is open. */
-export const idleInterval = Duration.minutes(4)
-/** While payments are open on other chains only: a transfer here would be one on the wrong chain. */
-const elsewhereInterval = Duration.minutes(2)
-/** While nothing can be read yet, so that reading starts soon after it can. Milliseconds. */
-export const waitingInterval = Duration.toMillis("1 minute")
 /**
  * How long a watcher may receive no response and finish nothing: four deadlines of an RPC call, so that readiness does
  * not flap while a provider is slow, or is replaced by another one. Milliseconds.
@@ -48,19 +43,6 @@ export interface ChainHealth extends Network {
   readonly providers: ReadonlyArray<{ readonly host: string; readonly healthy: boolean; readonly reason?: string }>
 }
 
-/**
- * `busy`: a payment is open on this chain, or a reorg may undo one. `elsewhere`: payments are open on other chains of
- * the mode only. `idle`: none is open.
- */
-export type Activity = "busy" | "elsewhere" | "idle"
-
-/** Milliseconds from one tick to the next. */
-export const intervalOf = ({ pollInterval }: ChainSettings, activity: Activity): number => {
-  const poll = Duration.toMillis(pollInterval)
-  if (activity === "idle") return Duration.toMillis(idleInterval)
-  return activity === "busy" ? poll : Math.max(poll, Duration.toMillis(elsewhereInterval))
-}
-
 /** The state of one watcher, which alone changes it. */
 export interface State {
   /** Errors since the last good tick. */
@@ -78,7 +60,7 @@ export interface State {
   progressAt: number
   /** When the tick under way began, or last received a response; undefined between two ticks. */
   busySince: number | undefined
-  readonly look: NextTick
+  readonly look: LookLatch
   reason: string | undefined
   /** The last reason that was logged as a warning; undefined once the chain is read again. */
   warned: string | undefined
@@ -129,7 +111,7 @@ export const startState = (): State => ({
   good: undefined,
   progressAt: Number.NEGATIVE_INFINITY,
   busySince: undefined,
-  look: new NextTick(),
+  look: new LookLatch(),
   reason: undefined,
   warned: undefined
 })

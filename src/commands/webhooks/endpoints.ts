@@ -1,18 +1,18 @@
 import { Effect, Redacted, Schema } from "effect"
-import { maybe } from "../Auth/inputFields.ts"
-import { asked } from "../Auth/inputText.ts"
+import { maybe } from "../../Auth/inputFields.ts"
+import { asked } from "../../Auth/inputText.ts"
 import {
   changeEndpoint,
   deleteEndpoint,
   type ListedEndpointJson,
   listEndpoints,
   registerEndpoint
-} from "../Webhooks/endpointOperations.ts"
-import { freshSecret } from "../Webhooks/signature.ts"
-import { controlTargetOf, UsageError } from "./commonOptions.ts"
-import { complain, print, table } from "./Output.ts"
-import { askFor, commandOf, commandWith, decoded } from "./operationCommand.ts"
-import { readSigningSecret } from "./signingSecret.ts"
+} from "../../Webhooks/endpointOperations.ts"
+import { freshSecret } from "../../Webhooks/signature.ts"
+import { controlTargetOf, UsageError } from "../commonOptions.ts"
+import { complain, print, table } from "../Output.ts"
+import { askFor, commandOf, commandWith, decoded } from "../operationCommand.ts"
+import { readSigningSecret } from "../signingSecret.ts"
 
 const row = ({ createdAt, events, id, mode, url }: ListedEndpointJson) => [id, createdAt, mode, events.join(","), url]
 const endpointTable = (endpoints: ReadonlyArray<ListedEndpointJson>) =>

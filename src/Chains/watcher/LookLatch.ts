@@ -4,8 +4,8 @@ import { waitAtMost } from "../../Domain/waitAtMost.ts"
 /** How long the creation of a payment waits at most for a look at its chain. */
 const patience = Duration.seconds(2)
 
-/** The end of a watcher's next look at its chain's head, shared by all that wait for it. */
-export class NextTick {
+/** Opens at the end of each look of a watcher at its chain's head. The creation of a payment waits for one. */
+export class LookLatch {
   #ended: Deferred.Deferred<void> | undefined
 
   /** Waits for the end of the look under way or of the next one, for two seconds at most. */

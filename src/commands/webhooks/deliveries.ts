@@ -1,7 +1,7 @@
 import { Clock, Data, Duration, Effect, Schema } from "effect"
-import { maybe, momentAt } from "../Auth/inputFields.ts"
-import { asked } from "../Auth/inputText.ts"
-import type { OperatorDelivery } from "../Domain/DeliveryObject.ts"
+import { maybe, momentAt } from "../../Auth/inputFields.ts"
+import { asked } from "../../Auth/inputText.ts"
+import type { OperatorDelivery } from "../../Domain/DeliveryObject.ts"
 import {
   eventsSince,
   listDeliveries,
@@ -10,12 +10,12 @@ import {
   redeliverRange,
   sendTestDelivery,
   showDelivery
-} from "../Webhooks/deliveryOperations.ts"
-import { succeeded } from "../Webhooks/queue/retryPolicy.ts"
-import { ask, isDaemonAt } from "./askDaemon.ts"
-import { type Common, controlTargetOf, UsageError } from "./commonOptions.ts"
-import { complain, print, table } from "./Output.ts"
-import { askFor, commandOf, commandWith, decoded, moreAfter, printOperation } from "./operationCommand.ts"
+} from "../../Webhooks/deliveryOperations.ts"
+import { succeeded } from "../../Webhooks/queue/retryPolicy.ts"
+import { ask, isDaemonAt } from "../askDaemon.ts"
+import { type Common, controlTargetOf, UsageError } from "../commonOptions.ts"
+import { complain, print, table } from "../Output.ts"
+import { askFor, commandOf, commandWith, decoded, moreAfter, printOperation } from "../operationCommand.ts"
 
 type Attempt = OperatorDelivery["attempts"][number]
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, TestClock } from "effect"
-import { NextTick } from "../../../src/Chains/watcher/NextTick.ts"
+import { LookLatch } from "../../../src/Chains/watcher/LookLatch.ts"
 import { Chains } from "../../../src/Chains.ts"
 import { address, alice, forget, readTo } from "../around.ts"
 import { committedTo, pay, watch } from "../world.ts"
@@ -12,7 +12,7 @@ const isOver = (fiber: Fiber.RuntimeFiber<void>) =>
 describe("the end of the next tick", () => {
   it.scoped("ends the wait of all earlier callers; later ones wait for the tick after", () =>
     Effect.gen(function* () {
-      const look = new NextTick()
+      const look = new LookLatch()
       const [first, second] = [yield* Effect.fork(look.wait), yield* Effect.fork(look.wait)]
       yield* Effect.yieldNow()
       look.end()
@@ -26,7 +26,7 @@ describe("the end of the next tick", () => {
 
   it.scoped("is waited for two seconds at most", () =>
     Effect.gen(function* () {
-      const waits = yield* Effect.fork(new NextTick().wait)
+      const waits = yield* Effect.fork(new LookLatch().wait)
       yield* TestClock.adjust("1999 millis")
       expect(yield* isOver(waits)).toBe(false)
       yield* TestClock.adjust("1 millis")
