@@ -17,7 +17,7 @@ import { type Caller, lazily, operation } from "../Auth/operation.ts"
 import { QuotaExceeded, UnknownAccount } from "../Domain/AccountErrors.ts"
 import { Mode, modes } from "../Domain/Chain.ts"
 import { DeliveryFilter, DeliveryStatus, OperatorDelivery } from "../Domain/DeliveryObject.ts"
-import { EndpointId, PaymentId } from "../Domain/Ids.ts"
+import { PaymentId } from "../Domain/Ids.ts"
 import { alternatives, must } from "../Domain/must.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import { defaultPageSize } from "../Domain/queryParameters.ts"
@@ -234,7 +234,7 @@ export const redeliverRange = operation({
     yield* mustExist(account)
     const now = yield* Clock.currentTimeMillis
     // Without a mode it is the one of the endpoint to send to.
-    const only = mode ?? (to === undefined ? undefined : (yield* byId(yield* Reader, EndpointId.make(to)))?.mode)
+    const only = mode ?? (to === undefined ? undefined : (yield* byId(yield* Reader, to))?.mode)
     const asked = modes.filter((one) => one === (only ?? one))
     const left = asked.slice(after === undefined ? 0 : Math.max(0, asked.indexOf(after.mode)))
     const [whose, another] = yield* selected(caller, account, left, endpoint)

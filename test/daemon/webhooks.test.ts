@@ -91,8 +91,7 @@ layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running d
       for (const none of [
         ["--mode", "live"],
         ["--status", "cancelled"],
-        ["--until", "1h"],
-        ["--account", "other"]
+        ["--until", "1h"]
       ]) {
         expect(yield* json("list", ...none), none.join(" ")).toEqual([])
       }
@@ -187,7 +186,7 @@ layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running d
       expect(deleted.body.cancelled).toBe(1)
       const cancelled = ["--endpoint", body.id, "--status", "cancelled"]
       const [{ id } = { id: "" }] = yield* json<ReadonlyArray<Delivery>>("list", ...cancelled)
-      expect((yield* run("redeliver", id)).stderr).toContain("--to")
+      expect((yield* run("redeliver", id)).stderr).toContain("Name another one to send to")
       expect((yield* run("show", id)).stdout).toContain(`tilld webhooks redeliver ${id} --to ENDPOINT`)
       const sent = yield* run("redeliver", id, "--to", endpoint, "--wait")
       expect(sent).toMatchObject({ code: 0 })
@@ -250,6 +249,7 @@ layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running d
         [1, "dlv_none", "redeliver", "dlv_none"],
         [1, "wh_none", "test", "wh_none"],
         [1, "wh_none", "list", "--endpoint", "wh_none"],
+        [1, "no account other", "list", "--account", "other"],
         [2, "--since", "redeliver"],
         [2, "--since", "redeliver", "dlv_none", "--since", "24h"],
         [2, "2026-01-31T12:00:00Z", "redeliver", "--since", "2026-01-31T12:00:00"],
@@ -258,7 +258,7 @@ layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running d
         [2, "ID", "redeliver", "--since", "24h", "--wait"],
         [1, "wh_none", "change", "wh_none", "--url", "https://shop.example/"],
         [2, "what to change", "change", "wh_none"],
-        [2, "--overlap", "change", "wh_none", "--url", "https://shop.example/", "--overlap", "1h"],
+        [2, "An overlap is for a new secret", "change", "wh_none", "--url", "https://shop.example/", "--overlap", "1h"],
         [2, "30 days", "change", "wh_none", "--new-secret", "--overlap", "31d"],
         [2, "standard input", "change", "wh_none", "--secret", secret],
         [2, "--new-secret", "change", "wh_none", "--secret", "-", "--new-secret"],
