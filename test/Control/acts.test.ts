@@ -1,11 +1,15 @@
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
 import { readHealth } from "../../src/Admin/healthOperation.ts"
+import { testAlert } from "../../src/Alerts/alertOperations.ts"
 import { revokeKey } from "../../src/Auth/keyOperations.ts"
 import { ask } from "../../src/commands/askDaemon.ts"
+import { listPayments } from "../../src/Payments/paymentOperations.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
-import { temporaryDatabase } from "../lib/store.ts"
+import { execute, temporaryDatabase } from "../lib/store.ts"
 import { accesses, askSample, besideDaemon, logged, nameOf, samples } from "./world.ts"
 
 const patternOf = (value: unknown) => (value instanceof RegExp ? expect.stringMatching(value) : value)
@@ -57,6 +61,80 @@ it.scopedLive("the daemon names each chain and worker that is not ready", () =>
       expect(troubled).toEqual([{ name: "log", reason: "2 lines are missing" }])
       expect(unready).toContainEqual({ name: "webhooks", reason: "it hangs" })
       expect(unready.map(({ name }) => name)).not.toContain("settlement")
+    })
+  })
+)
+
+it.scopedLive("a request of an account that does not exist is refused, and leaves no row", () =>
+  Effect.gen(function* () {
+    const settings = testSettings(yield* temporaryDatabase)
+    yield* besideDaemon(settings, function* () {
+      const account = `acct_${"x".repeat(22)}`
+      const ofAccount = samples.filter(({ operation }) => "account" in operation.fields)
+      expect(ofAccount.length).toBeGreaterThan(5)
+      for (const sample of ofAccount) {
+        const refused = yield* Effect.either(askSample(settings, { ...sample, input: { ...sample.input, account } }))
+        const left = { _tag: "UnknownAccount", message: expect.stringContaining(account) }
+        expect(refused, nameOf(sample)).toMatchObject({ _tag: "Left", left })
+      }
+      expect(yield* logged).toEqual([])
+    })
+  })
+)
+
+it.scopedLive("payments of both modes that were made at the same time are each on one page", () =>
+  Effect.gen(function* () {
+    const settings = testSettings(yield* temporaryDatabase)
+    yield* besideDaemon(settings, function* () {
+      for (const [n, mode] of [
+        [5, "live"],
+        [6, "test"],
+        [7, "live"]
+      ] as const) {
+        yield* execute(
+          `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
+             wallet_index, status, created_at, expires_at, created_head, metadata)
+           SELECT ?, ?, account_id, ?, ?, amount, currency, chain, ?, wallet, ?, status, created_at, expires_at,
+             created_head, metadata FROM payments WHERE merchant_ref = 'order 4'`,
+          [`pay_${String(n).repeat(22)}`, String(n), mode, `order ${n}`, `0x${String(n).padStart(40, "0")}`, n]
+        )
+      }
+      const seen: Array<string> = []
+      for (const _ of [1, 2, 3, 4]) {
+        const after = seen.at(-1)
+        const page = yield* ask(settings, listPayments, { limit: 2, ...(after === undefined ? {} : { after }) })
+        seen.push(...page.map(({ id }) => id))
+      }
+      expect(seen.map((id) => id.at(-1))).toEqual(["7", "6", "5", "4", "3", "2", "1"])
+    })
+  })
+)
+
+it.scopedLive("a test alert has its row before it is sent", () =>
+  Effect.gen(function* () {
+    const arrived = yield* Deferred.make<void>()
+    const answered = yield* Deferred.make<void>()
+    const server = createServer((_, response) => {
+      Effect.runFork(
+        Deferred.succeed(arrived, undefined).pipe(
+          Effect.zipRight(Deferred.await(answered)),
+          Effect.zipRight(Effect.sync(() => response.writeHead(204).end()))
+        )
+      )
+    })
+    yield* Effect.acquireRelease(
+      Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
+      () => Effect.sync(() => server.close())
+    )
+    const { port } = server.address() as AddressInfo
+    const settings = testSettings(yield* temporaryDatabase, { alerts: { url: `http://127.0.0.1:${port}/` } })
+    yield* besideDaemon(settings, function* () {
+      const sent = yield* Effect.fork(ask(settings, testAlert, {}))
+      yield* Deferred.await(arrived)
+      expect(yield* logged).toMatchObject([{ act: "alerts test", who: "alice as root" }])
+      yield* Deferred.succeed(answered, undefined)
+      expect(yield* Fiber.join(sent)).toMatchObject({ status: 204 })
+      expect(yield* logged).toHaveLength(1)
     })
   })
 )

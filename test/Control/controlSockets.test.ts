@@ -2,9 +2,11 @@ import { existsSync, linkSync, mkdirSync, readFileSync, statSync, writeFileSync 
 import { connect, createServer } from "node:net"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
-import { Cause, Deferred, Effect, Either, Exit, Fiber, Layer, Option, Schedule } from "effect"
+import { Cause, Deferred, Effect, Either, Exit, Fiber, Layer, Option, Schedule, TestClock } from "effect"
 import { createKey, listKeys, revokeKey } from "../../src/Auth/keyOperations.ts"
 import { defaultAccount, Keys } from "../../src/Auth.ts"
+import { rescanBlocks } from "../../src/Chains/repairOperations.ts"
+import { Chains } from "../../src/Chains.ts"
 import * as Control from "../../src/Control/controlSockets.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
 import { checkLength } from "../../src/Control/socketProtocol.ts"
@@ -13,6 +15,7 @@ import { permissions } from "../../src/Domain/ApiKey.ts"
 import { createAccount, listAccounts } from "../../src/Payments/addresses/accountOperations.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"
+import { StoreUnavailable } from "../../src/Sql.ts"
 import { showSecret } from "../../src/Webhooks/secretOperations.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
 import { execute, temporaryDatabase, type Yielded } from "../lib/store.ts"
@@ -181,6 +184,7 @@ it.live("malformed requests, and those that no command sends, are refused, witho
       ["keys", {}, "POST", "404", "UNKNOWN_OPERATION"],
       ["constructor", {}, "POST", "404", "UNKNOWN_OPERATION"],
       ["keys revoke", { id: "key_none" }, "POST", "404", "NOT_FOUND"],
+      ["webhooks redeliver range", { since: "1d", to: "wh_none" }, "POST", "404", "NOT_FOUND"],
       ["keys create", " ".repeat(70_000), "POST", "413", "PAYLOAD_TOO_LARGE"]
     ] as const) {
       const [status, { error }] = yield* answered(name, input, method)
@@ -288,4 +292,35 @@ it.live("a path that is too long for the system is a clear error, unless its rel
     // One that fits is named in full, wherever the daemon was started.
     expect(checkLength(database, "")).toEqual(Either.right(database))
   }).pipe(Effect.scoped, stopped)
+)
+
+/** The same rescan of a daemon whose repairs end like this. */
+const rescanWhere = (repair: Effect.Effect<never, StoreUnavailable>) =>
+  Effect.gen(function* () {
+    const settings = testSettings(yield* temporaryDatabase)
+    yield* acquire(settings.database.path, "serve")
+    return yield* Effect.gen(function* () {
+      const chains = { ...(yield* Chains), exclusively: () => () => repair as never }
+      yield* Effect.asVoid(Effect.provideService(Control.startSockets(settings), Chains, chains))
+      return yield* Effect.flip(ask(settings, rescanBlocks, { chain: "base", mode: "test", from: 1 }))
+    }).pipe(Effect.scoped, Effect.provide(services(settings)))
+  }).pipe(Effect.scoped, Effect.provide(invocation))
+
+it.effect("a request that takes longer than the daemon waits may have been carried out, and the error says so", () =>
+  Effect.gen(function* () {
+    const begun = yield* Deferred.make<void>()
+    const repair = Effect.zipRight(Deferred.succeed(begun, undefined), Effect.never)
+    const asked = yield* Effect.fork(rescanWhere(repair))
+    yield* Deferred.await(begun)
+    yield* TestClock.adjust("40 seconds")
+    const silent = yield* Fiber.join(asked)
+    expect(silent).toMatchObject({ _tag: "DaemonSilent", message: expect.stringContaining("within 40 seconds") })
+  })
+)
+
+it.live("a repair that the store refuses is not refused for good", () =>
+  Effect.gen(function* () {
+    const full = new StoreUnavailable({ code: "SQLITE_FULL", message: "the disk is full" })
+    expect(yield* rescanWhere(Effect.fail(full))).toEqual(full)
+  })
 )

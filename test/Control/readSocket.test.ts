@@ -247,17 +247,23 @@ const asBob = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>
     child.on("close", (code) => resume(Effect.succeed({ code, ...said })))
   })
 
+/** A configuration that every user may read. */
+const configOf = (folder: string, database: string, readSocket: string): string => {
+  const config = join(folder, "tilld.toml")
+  writeFileSync(
+    config,
+    `[server]\npublic_url = "https://pay.example.com"\n[database]\npath = "${database}"\n
+     [wallets]\ntest = "${testXpub}"\n[control]\nread_socket = "${readSocket}"\n
+     [chains.base.test]\nrpc_urls = ["http://127.0.0.1:1"]\n`
+  )
+  return config
+}
+
 // Only root can run a process as another user.
 it.scopedLive.skipIf(process.getuid?.() !== 0)("a user of the read-only group can read, and nothing else", () =>
   Effect.gen(function* () {
     const { folder, readSocket, settings } = yield* installation
-    const config = join(folder, "tilld.toml")
-    writeFileSync(
-      config,
-      `[server]\npublic_url = "https://pay.example.com"\n[database]\npath = "${settings.database.path}"\n
-       [wallets]\ntest = "${testXpub}"\n[control]\nread_socket = "${readSocket}"\n
-       [chains.base.test]\nrpc_urls = ["http://127.0.0.1:1"]\n`
-    )
+    const config = configOf(folder, settings.database.path, readSocket)
     yield* besideDaemon(settings, function* () {
       // With TILLD_SOCKET, or with a configuration that the user may read.
       for (const env of [{ TILLD_SOCKET: readSocket }, { TILLD_CONFIG: config }]) {
@@ -279,4 +285,18 @@ it.scopedLive.skipIf(process.getuid?.() !== 0)("a user of the read-only group ca
       expect(yield* logged).toEqual([])
     })
   })
+)
+
+it.scopedLive.skipIf(process.getuid?.() !== 0)(
+  "a user whom the daemon's socket excludes is told so, where none listens at the read-only one",
+  () =>
+    Effect.gen(function* () {
+      const { folder, readSocket, settings } = yield* installation
+      const config = configOf(folder, settings.database.path, readSocket)
+      yield* besideDaemon({ ...settings, control: { readSocket: "" } }, function* () {
+        const refused = yield* asBob(["keys", "list"], { TILLD_CONFIG: config })
+        expect(refused).toMatchObject({ code: 2, stdout: "" })
+        expect(refused.stderr).toMatch(/control socket .*tilld\.db\.sock answers EACCES/)
+      })
+    })
 )

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
-import { Duration, Effect, Option, Redacted, Schedule } from "effect"
+import { Cause, Duration, Effect, Exit, Option, Redacted, Schedule } from "effect"
 import { walletContext } from "../../src/Auth/AccountsRepo.ts"
 import { rotate, sealedTables } from "../../src/Control/rotateSecrets.ts"
 import { AccountId, EndpointId } from "../../src/Domain/Ids.ts"
@@ -118,6 +118,21 @@ it.scopedLive("one value that does not open stops the rotation before any change
     const { open } = makeSecrets(oldKey)
     const sealed = yield* query<Sealed>(path, "SELECT id, secret FROM endpoints")
     for (const { id, secret } of sealed) expect(() => open(secret, endpointContext(id))).not.toThrow()
+  })
+)
+
+it.scopedLive("a rotation that cannot store the new key's fingerprint seals nothing again", () =>
+  Effect.gen(function* () {
+    const path = yield* sealedDatabase(3)
+    const trigger = new Database(path)
+    for (const event of ["INSERT", "UPDATE"]) {
+      trigger.exec(`CREATE TRIGGER fails_at_${event} BEFORE ${event} ON meta WHEN NEW.key = 'master_key_fingerprint'
+        BEGIN SELECT RAISE(ABORT, 'the store fails'); END`)
+    }
+    trigger.close()
+    const ended = yield* Effect.exit(rotating(path, oldKey, newKey))
+    expect(Exit.isFailure(ended) && Cause.pretty(ended.cause)).toContain("the store fails")
+    expect(yield* openedBy(path, oldKey)).toEqual(secretsOf(3))
   })
 )
 

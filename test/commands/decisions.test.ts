@@ -76,13 +76,15 @@ liveTest("payments accept: shown before, confirmed after, and the same again", f
   })
 })
 
-liveTest("payments accept: names the provider that denies what was accepted", function* () {
+liveTest("payments accept: names the provider that denies what was accepted, of the money that is there", function* () {
   const { execute, json, tilld } = yield* withRows
   execute(`
     INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
       payment_id, canonical, corroborated, denied_by, seen_at)
     VALUES ('base', 'test', '0xb', '0x0000000000000000000000000000000000000002', 'tx:0', 101, 1, '0xfalse', 'ETH', '1000',
-      '${paymentId(2)}', 1, 0, 'rpc.example', 1000)`)
+      '${paymentId(2)}', 1, 0, 'rpc.example', 1000),
+      ('base', 'test', '0xa', '0x0000000000000000000000000000000000000002', 'tx:0', 100, 1, '0xgone', 'ETH', '1000',
+      '${paymentId(2)}', 0, 0, 'rpc.example', 1000)`)
   const accepted = yield* json("payments", "accept", paymentId(2))
   expect(accepted).toMatchObject({
     payment: { status: "confirmed" },
@@ -220,6 +222,20 @@ liveTest("payments show: by address, reference or transaction; of several it lis
   const several = yield* tilld("payments", "show", hash, "--json")
   expect(several).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("stands for several payments") })
   for (const n of [1, 2]) expect(several.stderr).toContain(`${paymentId(n)}  default  test  `)
+  // Of more than twenty it says that there are more.
+  execute(`
+    WITH RECURSIVE n (i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 28)
+    INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
+      wallet_index, status, created_at, expires_at, created_head, metadata)
+    SELECT 'pay_' || i, i, 'default', 'test', 'many ' || i, '1000', 'ETH', 'base', '0xmany' || i, 'w', i, 'pending', 0, 1000,
+      100, '{}' FROM n;
+    INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
+      payment_id, canonical, corroborated, seen_at)
+    SELECT 'base', 'test', '0xc', address, 'log:0', 102, 9, '${hash}', 'USDC', '5', id, 1, 1, 3000 FROM payments
+    WHERE merchant_ref LIKE 'many %';`)
+  const many = yield* tilld("payments", "show", hash)
+  expect(many.stderr.match(/^ {2}pay_.*$/gm)).toHaveLength(20)
+  expect(many.stderr).toMatch(/\n {2}and more\n$/)
   const none = yield* tilld("payments", "show", "order 9")
   expect(none).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("There is no payment order 9") })
 })
