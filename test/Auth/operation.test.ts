@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Either } from "effect"
+import { Duration, Effect, Either } from "effect"
 import { decodeForm, fieldsOf, jsonOf, jsonOfQuery } from "../../src/Auth/inputText.ts"
 import { changeKey, createKey, listKeys, rollKey } from "../../src/Auth/keyOperations.ts"
 import { makeLoginLink } from "../../src/Auth/loginOperation.ts"
@@ -109,6 +109,21 @@ it("of a query with thousands of names no more than an input may have are read",
   Object.defineProperties(query, { [Symbol.iterator]: { value: counted }, getAll: { value: lookedThrough } })
   expect(Object.keys(jsonOfQuery(createKey.fields, query))).toHaveLength(101)
   expect(read).toBe(102)
+})
+
+it("a duration may be as long as the words of its refusal say, and zero where these do not say otherwise", () => {
+  const longest: ReadonlyArray<readonly [AnyOperation, object, field: string, text: string, hours: number]> = [
+    [rollKey, { id: "key_1" }, "overlap", "30d", 720],
+    [rollKey, { id: "key_1" }, "overlap", "0s", 0],
+    [rotateSecret, { mode: "test" }, "overlap", "30d", 720],
+    [changeEndpoint, { id: "wh_1", secret: `whsec_${"s".repeat(16)}` }, "overlap", "30d", 720],
+    [createKey, key, "expires", "3650d", 87_600]
+  ]
+  for (const [operation, input, field, text, hours] of longest) {
+    expect(decodeInput(operation, { ...input, [field]: text }), operation.name).toMatchObject({
+      right: { [field]: Duration.hours(hours) }
+    })
+  }
 })
 
 it("a rule of the whole input is refused once its fields are right", () => {

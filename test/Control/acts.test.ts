@@ -6,6 +6,7 @@ import { readHealth } from "../../src/Admin/healthOperation.ts"
 import { testAlert } from "../../src/Alerts/alertOperations.ts"
 import { revokeKey } from "../../src/Auth/keyOperations.ts"
 import { ask } from "../../src/commands/askDaemon.ts"
+import { jumpAddresses } from "../../src/Payments/addresses/jumpOperation.ts"
 import { listPayments } from "../../src/Payments/paymentOperations.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
@@ -106,6 +107,21 @@ it.scopedLive("payments of both modes that were made at the same time are each o
         seen.push(...page.map(({ id }) => id))
       }
       expect(seen.map((id) => id.at(-1))).toEqual(["7", "6", "5", "4", "3", "2", "1"])
+    })
+  })
+)
+
+it.scopedLive("of each wallet whose addresses are skipped its own users are named", () =>
+  Effect.gen(function* () {
+    const settings = testSettings(yield* temporaryDatabase)
+    yield* besideDaemon(settings, function* () {
+      yield* execute("INSERT INTO wallets (fingerprint, next_index) VALUES ('unused', 3)")
+      yield* execute(
+        "INSERT INTO account_wallets (account_id, mode, fingerprint, xpub) VALUES ('default', 'live', 'w', x'00')"
+      )
+      const jumped = yield* ask(settings, jumpAddresses, { by: 5 })
+      expect(jumped).toContainEqual({ wallet: "w", from: 10, next: 15, usedBy: ["account default (live)"] })
+      expect(jumped).toContainEqual({ wallet: "unused", from: 3, next: 8, usedBy: [] })
     })
   })
 )
