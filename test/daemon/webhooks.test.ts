@@ -195,8 +195,8 @@ layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running d
       const range = ["redeliver", "--since", "24h", ...cancelled, "--to", endpoint]
       // It has arrived there.
       expect(yield* json(...range)).toEqual({ ordered: 0, due: 1, refused: 0 })
-      // An attempt before the order is not the one that is waited for.
-      yield* inbox.behave(() => 500)
+      // An attempt before the order is not the one that is waited for, though the one that is takes its time.
+      yield* inbox.behave(() => Effect.delay(Effect.succeed(500), "2 seconds"))
       const failed = yield* run("redeliver", id, "--to", endpoint, "--wait")
       expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining("500") })
     })
