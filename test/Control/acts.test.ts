@@ -4,11 +4,15 @@ import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { readHealth } from "../../src/Admin/healthOperation.ts"
 import { testAlert } from "../../src/Alerts/alertOperations.ts"
+import { carryOut } from "../../src/Auth/carryOut.ts"
 import { revokeKey } from "../../src/Auth/keyOperations.ts"
 import { ask } from "../../src/commands/askDaemon.ts"
 import { jumpAddresses } from "../../src/Payments/addresses/jumpOperation.ts"
 import { listPayments } from "../../src/Payments/paymentOperations.ts"
+import { Reader } from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
+import { sendTestDelivery } from "../../src/Webhooks/deliveryOperations.ts"
+import { DeliveryClient } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
 import { execute, temporaryDatabase } from "../lib/store.ts"
 import { accesses, askSample, besideDaemon, logged, nameOf, samples } from "./world.ts"
@@ -150,6 +154,28 @@ it.scopedLive("a test alert has its row before it is sent", () =>
       expect(yield* logged).toMatchObject([{ act: "alerts test", who: "alice as root" }])
       yield* Deferred.succeed(answered, undefined)
       expect(yield* Fiber.join(sent)).toMatchObject({ status: 204 })
+      expect(yield* logged).toHaveLength(1)
+    })
+  })
+)
+
+it.scopedLive("a test of an endpoint has its row before it is sent", () =>
+  Effect.gen(function* () {
+    const settings = testSettings(yield* temporaryDatabase)
+    yield* besideDaemon(settings, function* () {
+      const { post } = yield* DeliveryClient
+      const reader = yield* Reader
+      const before: Array<string> = []
+      const noting = (...given: Parameters<typeof post>) =>
+        Effect.provideService(logged, Reader, reader).pipe(
+          Effect.orDie,
+          Effect.map((all) => before.push(...all.map(({ act }) => act))),
+          Effect.zipRight(post(...given))
+        )
+      const caller = { actor: { via: "socket", who: "alice" }, isOperator: true } as const
+      const sent = carryOut(sendTestDelivery, { endpoint: `wh_${"e".repeat(22)}` }, caller)
+      expect(yield* Effect.provideService(sent, DeliveryClient, { post: noting })).toMatchObject({ status: 204 })
+      expect(before).toEqual(["webhooks test"])
       expect(yield* logged).toHaveLength(1)
     })
   })

@@ -318,6 +318,25 @@ it.effect("a request that takes longer than the daemon waits may have been carri
   })
 )
 
+it.effect("a daemon that never answers is waited for 50 seconds", () =>
+  Effect.gen(function* () {
+    const settings = testSettings(yield* temporaryDatabase)
+    const asked = yield* Deferred.make<void>()
+    const server = createServer((socket) => void socket.once("data", () => Deferred.unsafeDone(asked, Effect.void)))
+    yield* Effect.acquireRelease(
+      Effect.async<void>((resume) => void server.listen(`${settings.database.path}.sock`, () => resume(Effect.void))),
+      () => Effect.sync(() => server.close())
+    )
+    const answer = yield* Effect.fork(Effect.flip(ask(settings, listKeys, {})))
+    yield* Deferred.await(asked)
+    yield* TestClock.adjust("49 seconds")
+    expect(yield* Fiber.poll(answer)).toEqual(Option.none())
+    yield* TestClock.adjust("1 second")
+    const silent = { _tag: "DaemonSilent", message: expect.stringContaining("within 50 seconds") }
+    expect(yield* Fiber.join(answer)).toMatchObject(silent)
+  }).pipe(Effect.scoped, Effect.provide(invocation))
+)
+
 it.live("a repair that the store refuses is not refused for good", () =>
   Effect.gen(function* () {
     const full = new StoreUnavailable({ code: "SQLITE_FULL", message: "the disk is full" })
