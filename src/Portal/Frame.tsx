@@ -13,25 +13,35 @@ interface Section {
   readonly guide: string
 }
 
-/** The navigation, in its order. */
-const sections = [
-  { path: "", name: "Home", role: "viewer", guide: "portal" },
-  { path: "/payments", name: "Payments", role: "viewer", guide: "integrate" },
-  { path: "/exceptions", name: "Exceptions", role: "viewer", guide: "exceptions" },
-  { path: "/deliveries", name: "Deliveries", role: "viewer", guide: "deliveries" },
-  { path: "/webhooks", name: "Webhooks", role: "viewer", guide: "webhooks" },
-  { path: "/keys", name: "API keys", role: "viewer", guide: "keys" },
-  { path: "/requests", name: "Requests", role: "viewer", guide: "deliveries" },
-  { path: "/quotes", name: "Prices", role: "viewer", guide: "prices" },
-  { path: "/simulate", name: "Simulate", role: "admin", guide: "sandbox" },
-  { path: "/settings", name: "Settings", role: "admin", guide: "checkout" },
-  { path: "/audit", name: "Audit log", role: "admin", guide: "access" },
-  { path: "/health", name: "Health", role: "operator", guide: "monitoring" },
-  { path: "/accounts", name: "Accounts", role: "operator", guide: "keys" },
-  { path: "/people", name: "People", role: "admin", guide: "portal" }
-] as const satisfies ReadonlyArray<Section>
+/** The navigation, in its order: what a day needs first, then who looks after what. */
+const groups = {
+  Money: [
+    { path: "", name: "Home", role: "viewer", guide: "portal" },
+    { path: "/payments", name: "Payments", role: "viewer", guide: "integrate" },
+    { path: "/exceptions", name: "Exceptions", role: "viewer", guide: "exceptions" }
+  ],
+  Developers: [
+    { path: "/webhooks", name: "Webhooks", role: "viewer", guide: "webhooks" },
+    { path: "/deliveries", name: "Deliveries", role: "viewer", guide: "deliveries" },
+    { path: "/keys", name: "API keys", role: "viewer", guide: "keys" },
+    { path: "/requests", name: "Requests", role: "viewer", guide: "deliveries" },
+    { path: "/simulate", name: "Simulate", role: "admin", guide: "sandbox" }
+  ],
+  Shop: [
+    { path: "/settings", name: "Settings", role: "admin", guide: "checkout" },
+    { path: "/quotes", name: "Prices", role: "viewer", guide: "prices" },
+    { path: "/people", name: "People", role: "admin", guide: "portal" },
+    { path: "/audit", name: "Audit log", role: "admin", guide: "access" }
+  ],
+  Operator: [
+    { path: "/health", name: "Health", role: "operator", guide: "monitoring" },
+    { path: "/accounts", name: "Accounts", role: "operator", guide: "keys" }
+  ]
+} as const satisfies Readonly<Record<string, ReadonlyArray<Section>>>
 
-export type SectionPath = (typeof sections)[number]["path"]
+export type SectionPath = (typeof groups)[keyof typeof groups][number]["path"]
+
+const sections: ReadonlyArray<Section> = Object.values(groups).flat()
 
 export interface FrameProps {
   readonly viewer: Viewer
@@ -46,6 +56,46 @@ const otherMode = ({ owner }: Viewer) => (owner.mode === "live" ? "test" : "live
 const guideOf = (section: FrameProps["section"]): string =>
   sections.find(({ path }) => path === section)?.guide ?? "portal"
 
+/** Finds a payment from every page, by whatever names it; one hit opens. */
+const Search = ({ viewer }: Pick<FrameProps, "viewer">) => (
+  <search class="search">
+    <form method="get" action={pathOf(viewer, "/payments")}>
+      <input type="search" name="q" aria-label="Search" placeholder="Reference, id, address or transaction" />
+    </form>
+  </search>
+)
+
+/** On a phone it is over the page, from the link in the header until one is chosen; without a script. */
+const Navigation = ({ section, viewer }: Pick<FrameProps, "section" | "viewer">) => (
+  <nav id="sections" aria-label="Sections">
+    <a class="button menu" href="#main">
+      Close the menu
+    </a>
+    {Object.entries(groups).map(([group, inGroup]) => {
+      const shown = inGroup.filter(({ role }) => mayAs(viewer.role, role))
+      return shown.length === 0 ? null : (
+        <section key={group}>
+          <h2>{group}</h2>
+          <ul>
+            {shown.map(({ name, path }) => (
+              <li key={path}>
+                <a href={pathOf(viewer, path)} aria-current={path === section ? "page" : undefined}>
+                  {name}
+                </a>
+              </li>
+            ))}
+            {group === "Developers" ? (
+              <li>
+                <a href="/docs">API reference</a>
+              </li>
+            ) : null}
+          </ul>
+        </section>
+      )
+    })}
+  </nav>
+)
+
 /** A page of the portal. Its `<h1>` is the title. */
 export const Frame = ({ children, section, title, viewer }: FrameProps) => (
   <Document
@@ -58,6 +108,9 @@ export const Frame = ({ children, section, title, viewer }: FrameProps) => (
       Skip to the page
     </a>
     <header class="top">
+      <a class="button menu" href="#sections">
+        Menu
+      </a>
       <a class="brand" href={pathOf(viewer)}>
         tilld
       </a>
@@ -66,6 +119,7 @@ export const Frame = ({ children, section, title, viewer }: FrameProps) => (
       <a href={pathOf({ owner: { ...viewer.owner, mode: otherMode(viewer) } }, section === "/me" ? "" : section)}>
         Switch to {otherMode(viewer)}
       </a>
+      <Search viewer={viewer} />
       <a class="me" href={pathOf(viewer, "/me")}>
         {viewer.name}
       </a>
@@ -74,19 +128,7 @@ export const Frame = ({ children, section, title, viewer }: FrameProps) => (
         <button type="submit">Sign out</button>
       </form>
     </header>
-    <nav aria-label="Sections">
-      <ul>
-        {sections
-          .filter(({ role }) => mayAs(viewer.role, role))
-          .map(({ name, path }) => (
-            <li key={path}>
-              <a href={pathOf(viewer, path)} aria-current={path === section ? "page" : undefined}>
-                {name}
-              </a>
-            </li>
-          ))}
-      </ul>
-    </nav>
+    <Navigation viewer={viewer} section={section} />
     <main id="main">
       <h1>{title}</h1>
       {children}

@@ -11,7 +11,7 @@ import { visitor } from "../lib/browser.ts"
 import { storeLateMoney } from "../lib/exceptions.ts"
 import { bring } from "../lib/portal.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
-import { rows } from "../lib/store.ts"
+import { execute, rows } from "../lib/store.ts"
 import { admin, home, makePayment, shop } from "./pages.ts"
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
@@ -49,10 +49,9 @@ liveSuite(shop, "the portal's payments in a browser", (test) => {
     const { page, strayed } = yield* atDesk({ javaScriptEnabled: false })
     yield* steps(async () => {
       await page.goto(home)
-      await page.getByRole("link", { name: "Payments", exact: true }).click()
-      await page.getByLabel("Find").fill("invoice 2026/17")
-      await page.getByRole("button", { name: "Show" }).click()
-      await page.getByRole("link", { name: "invoice 2026/17" }).click()
+      await page.getByLabel("Search").fill("invoice 2026/17")
+      await page.getByLabel("Search").press("Enter")
+      await page.getByRole("heading", { level: 1, name: "invoice 2026/17" }).waitFor()
       await page.getByRole("link", { name: "late", exact: true }).click()
       await page.getByLabel("Note (optional)").first().fill("the customer rang")
       await page.getByLabel(/Do this/).check()
@@ -64,6 +63,40 @@ liveSuite(shop, "the portal's payments in a browser", (test) => {
       { outcome: "accepted", note: "the customer rang" }
     ])
     expect(strayed).toEqual([])
+  })
+
+  test("on a phone the sections are behind a menu, without a script, and a whole row leads to its payment", function* () {
+    yield* makePayment({ merchantRef: "tapped" })
+    yield* makePayment({ merchantRef: "another" })
+    const phone = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true, javaScriptEnabled: false }
+    const { page } = yield* atDesk(phone)
+    yield* steps(async () => {
+      await page.goto(home)
+      const sections = page.getByRole("navigation", { name: "Sections" })
+      expect(await sections.isVisible()).toBe(false)
+      await page.getByRole("link", { name: "Menu", exact: true }).tap()
+      await sections.waitFor()
+      await page.getByRole("link", { name: "Close the menu" }).tap()
+      await sections.waitFor({ state: "hidden" })
+      await page.getByRole("link", { name: "Menu", exact: true }).tap()
+      await sections.getByRole("link", { name: "Payments" }).tap()
+      await page.getByRole("heading", { level: 1, name: "Payments" }).waitFor()
+      expect(await sections.isVisible()).toBe(false)
+      await page.getByRole("row", { name: "tapped" }).locator("td").last().tap({ force: true })
+      await page.getByRole("heading", { level: 1, name: "tapped" }).waitFor()
+    })
+  })
+
+  test("times are in the browser's own zone, with UTC on the pointer", function* () {
+    const payment = yield* makePayment()
+    yield* execute("UPDATE payments SET created_at = 1700000000000 WHERE id = ?", [payment.id])
+    const { page } = yield* atDesk({ timezoneId: "America/New_York" })
+    yield* steps(async () => {
+      await page.goto(`${home}/payments/${payment.id}`)
+      const time = page.locator('time[datetime="2023-11-14T22:13:20.000Z"]').first()
+      expect(await time.textContent()).toBe("14 Nov 2023, 17:13")
+      expect(await time.getAttribute("title")).toBe("2023-11-14 22:13:20 UTC")
+    })
   })
 
   test("a payment is made by hand with the keyboard alone", function* () {

@@ -24,9 +24,14 @@ liveSuite(shop, "the portal's payments", (test) => {
     const found = yield* makePayment({ merchantRef: "invoice 7" })
     yield* makePayment()
     yield* execute("UPDATE payments SET tx_hash = ? WHERE id = ?", [hash("a"), found.id])
-    for (const q of ["invoice 7", found.id, found.address, found.address.toLowerCase(), hash("A")]) {
+    const explorer = "https://basescan.org"
+    const pasted = [`${explorer}/tx/${hash("A")}#eventlog`, `${explorer}/address/${found.address}`]
+    for (const q of ["invoice 7", found.id, found.address, found.address.toLowerCase(), hash("A"), ...pasted]) {
       const page = yield* ada.get(`${home}/payments?q=${encodeURIComponent(` ${q} `)}`)
-      expect([q, page.status, listed(page.text)]).toEqual([q, 200, ["invoice 7"]])
+      // The one that is meant is opened.
+      expect([q, page.status, page.headers.location]).toEqual([q, 303, `${home}/payments/${found.id}`])
+      const filtered = yield* ada.get(`${home}/payments?status=pending&q=${encodeURIComponent(q)}`)
+      expect([q, filtered.status, listed(filtered.text)]).toEqual([q, 200, ["invoice 7"]])
     }
     const nothing = yield* ada.get(`${home}/payments?q=invoice`)
     expect(listed(nothing.text)).toEqual([])

@@ -1,5 +1,6 @@
 import "./chooseAll.ts"
 import "./continue.ts"
 import "./copy.ts"
+import "./localTimes.ts"
 import "./passkey.ts"
 import "./sendOnce.ts"

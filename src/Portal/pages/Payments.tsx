@@ -4,6 +4,7 @@ import type { Accounted } from "../../Domain/AccountedPayment.ts"
 import { ChainName } from "../../Domain/Chain.ts"
 import { decimalsOfPayment, PaymentStatus } from "../../Domain/Payment.ts"
 import { invalidCursor, makeCursors } from "../../Http/cursor.ts"
+import { seeOther } from "../../Pages/reply.tsx"
 import { Payments } from "../../Payments.ts"
 import { Secrets } from "../../Secrets.ts"
 import { Settings } from "../../Settings.ts"
@@ -82,6 +83,10 @@ const emptyText = (query: URLSearchParams): string =>
     ? "No payment fits. The field finds whole references, ids, addresses and transactions, of this account and mode."
     : "There is no payment yet. Your shop makes them with POST /v1/payments; you can also make one by hand."
 
+/** Whether the query names something, and filters nothing. */
+const isSearch = (query: URLSearchParams): boolean =>
+  Object.entries(filtersIn(query)).every(([name, value]) => Boolean(value) === (name === "q"))
+
 /** Names the list with its filters, to which a cursor is bound. */
 const listName = (filter: Filter): string => JSON.stringify(["portal payments", Object.entries(filter).sort()])
 
@@ -102,6 +107,11 @@ const show: PortalHandler<Payments | Reader | Secrets> = Effect.fnUntraced(funct
       ? undefined
       : yield* payments.list(owner, { ...search.right, limit: pageSize, after })
   const next = page?.next && cursors.encode(page.next, owner, name)
+  const [only, another] = page?.data ?? []
+  // One hit of a search is what was meant.
+  if (only !== undefined && another === undefined && after === undefined && isSearch(query)) {
+    return seeOther(pathOf(viewer, `/payments/${only.payment.id}`))
+  }
   return framedReply(
     viewer,
     { section: "/payments", title: "Payments" },

@@ -29,6 +29,10 @@ const filtersOf = (query: URLSearchParams): Either.Either<Filter, ReadonlyArray<
 
 const hashForm = /^0x[0-9a-fA-F]{64}$/
 
+/** The transaction or the address that an explorer's page is about; any other text as it is. */
+const withoutExplorer = (text: string): string =>
+  /^https?:\/\/[^\s]*\/(?:tx|address)\/(0x[0-9a-fA-F]{40,64})/.exec(text)?.[1] ?? text
+
 /**
  * What a text stands for among an owner's payments: the payment with that id, else with that address, else those of that
  * transaction, else the one with that reference.
@@ -53,5 +57,5 @@ export const searchOf = Effect.fn("Portal.searchOf")(function* (db: Db, owner: O
   const filters = filtersOf(query)
   const { q } = givenOf(query)
   if (Either.isLeft(filters) || q === undefined) return filters
-  return Either.right({ ...filters.right, ...(yield* meantBy(db, owner, q)) })
+  return Either.right({ ...filters.right, ...(yield* meantBy(db, owner, withoutExplorer(q))) })
 })
