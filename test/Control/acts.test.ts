@@ -1,7 +1,7 @@
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { expect, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Deferred, Effect, Fiber, Runtime } from "effect"
 import { readHealth } from "../../src/Admin/healthOperation.ts"
 import { testAlert } from "../../src/Alerts/alertOperations.ts"
 import { carryOut } from "../../src/Auth/carryOut.ts"
@@ -134,8 +134,9 @@ it.scopedLive("a test alert has its row before it is sent", () =>
   Effect.gen(function* () {
     const arrived = yield* Deferred.make<void>()
     const answered = yield* Deferred.make<void>()
+    const run = Runtime.runFork(yield* Effect.runtime<never>())
     const server = createServer((_, response) => {
-      Effect.runFork(
+      run(
         Deferred.succeed(arrived, undefined).pipe(
           Effect.zipRight(Deferred.await(answered)),
           Effect.zipRight(Effect.sync(() => response.writeHead(204).end()))
