@@ -1,5 +1,6 @@
 import { QuotaExceeded } from "../Domain/AccountErrors.ts"
 import { bodyTooLarge, type ErrorCode, errorObject } from "../Domain/ApiError.ts"
+import { expiryRule } from "../Domain/CreatePayment.ts"
 import { examplePayment } from "./examples.ts"
 
 interface Meaning {
@@ -15,7 +16,7 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
   VALIDATION_ERROR: {
     when: "A field or query parameter is missing, wrong or unknown. `details` lists every problem at once.",
     message: "The request is not valid: details lists every problem.",
-    details: [{ path: "expiresIn", message: "must be an integer from 60 to 86400, in seconds" }]
+    details: [{ path: "expiresIn", message: `must ${expiryRule}` }]
   },
   INVALID_JSON: {
     when: "The body is not JSON in UTF-8, or is nested deeper than 64 levels.",

@@ -1,3 +1,4 @@
+import { expiryRule } from "../Domain/CreatePayment.ts"
 import { Fiat, PaymentCurrency, tokenChains } from "../Domain/Currency.ts"
 import { delaysInWords } from "../Domain/retrySchedule.ts"
 import type { Installation } from "./document.ts"
@@ -44,7 +45,7 @@ exception is a 401, which has exactly \`code\` and \`message\`.
   "error": {
     "code": "VALIDATION_ERROR",
     "message": "The request is not valid: details lists every problem.",
-    "details": [{ "path": "expiresIn", "message": "must be an integer from 60 to 86400, in seconds" }],
+    "details": [{ "path": "expiresIn", "message": "must ${expiryRule}" }],
     "requestId": "req_q3LmJ8kPzQ1v6ySFhS9X0w"
   }
 }

@@ -4,6 +4,11 @@ import type { PaymentCurrency } from "./Currency.ts"
 /** What a request for a payment has where it does not say. */
 export const paymentDefaults = { expiresIn: 3600, metadata: "{}" } as const
 
+/** Seconds in which a payment can be paid, at least and at most. */
+export const expiryBounds = [60, 86_400] as const
+
+export const expiryRule = `be an integer from ${expiryBounds[0]} to ${expiryBounds[1]}, in seconds`
+
 /** A request for a payment, each field checked. `Payments` checks whether this installation can offer it. */
 export interface CreatePayment {
   /** 1 to 128 printable characters, unique forever in its account and mode. */

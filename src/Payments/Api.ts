@@ -6,7 +6,7 @@ import { toChecksummed } from "../Domain/Address.ts"
 import { BaseUnits } from "../Domain/Amount.ts"
 import { errorBody, idempotencyErrors } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
-import { paymentDefaults } from "../Domain/CreatePayment.ts"
+import { expiryBounds, expiryRule, paymentDefaults } from "../Domain/CreatePayment.ts"
 import { PaymentCurrency } from "../Domain/Currency.ts"
 import { inLog } from "../Domain/inLog.ts"
 import { Metadata } from "../Domain/Metadata.ts"
@@ -54,11 +54,11 @@ const Chain = must(`be ${alternatives(ChainName.literals)}`, ChainName, {
   log: "shown"
 })
 
-const ExpiresIn = must(
-  "be an integer from 60 to 86400, in seconds",
-  Schema.Number.pipe(Schema.int(), Schema.between(60, 86_400)),
-  { about: "How long there is to pay", byDefault: paymentDefaults.expiresIn, log: "shown" }
-)
+const ExpiresIn = must(expiryRule, Schema.Number.pipe(Schema.int(), Schema.between(...expiryBounds)), {
+  about: "How long there is to pay",
+  byDefault: paymentDefaults.expiresIn,
+  log: "shown"
+})
 
 const isLocalhost = (url: URL): boolean =>
   url.hostname === "localhost" || url.hostname.endsWith(".localhost") || ["127.0.0.1", "[::1]"].includes(url.hostname)

@@ -16,7 +16,7 @@ import { Reader, type Writer } from "../../Sql.ts"
 import { CopyText } from "../components/CopyText.tsx"
 import { blank, PostForm } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
-import { Money, Notice, OnChain, Status, Time } from "../components/values.tsx"
+import { dollarText, Money, Notice, OnChain, Status, Time } from "../components/values.tsx"
 import { framedReply, missing } from "../framedReply.tsx"
 import { namedIn } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
@@ -61,7 +61,7 @@ const PaymentFacts = ({ payment, story }: PaymentPage) => {
           Amount: money(payment.amount),
           Received: money(payment.amountReceived),
           Missing: amountRemaining === undefined ? undefined : money(BigInt(amountRemaining)),
-          "Worth when it was made": payment.usdValue === undefined ? undefined : `${payment.usdValue} USD`,
+          "Worth when it was made": payment.usdValue === undefined ? undefined : dollarText(payment.usdValue),
           Chain: payment.chain,
           Reference: payment.merchantRef,
           Id: <CopyText text={payment.id} />,
