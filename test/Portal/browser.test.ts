@@ -96,6 +96,9 @@ liveSuite(shop, "the portal's payments in a browser", (test) => {
       const time = page.locator('time[datetime="2023-11-14T22:13:20.000Z"]').first()
       expect(await time.textContent()).toBe("14 Nov 2023, 17:13")
       expect(await time.getAttribute("title")).toBe("2023-11-14 22:13:20 UTC")
+      // On a wide page the sections are there, and no menu.
+      expect(await page.getByRole("navigation", { name: "Sections" }).isVisible()).toBe(true)
+      expect(await page.locator(".menu").filter({ visible: true }).count()).toBe(0)
     })
   })
 
