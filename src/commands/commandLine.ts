@@ -29,6 +29,10 @@ const forTerminals = (console: Console.Console, words: ReadonlyArray<string>): C
  */
 export const commandLine = (argv: ReadonlyArray<string>) => {
   const words = argv.slice(2)
+  // A way of @effect/cli to ask for each option, which would wait for ever where there is no terminal.
+  if (words.includes("--wizard")) {
+    return Effect.as(complain(`tilld: --wizard is not known here\nSee ${helpFor(words, commandNames)}`), 2)
+  }
   const run = Command.run(tilld, { name: "tilld", version: packageJson.version })(withDashLast(argv))
   // @effect/cli has printed its own errors already.
   const explained = Effect.catchIf(Effect.as(run, 0), ValidationError.isValidationError, () =>

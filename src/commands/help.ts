@@ -46,6 +46,18 @@ const commandRow = (name: string, description: string): ReadonlyArray<string> =>
   return [`  ${name}`.padEnd(descriptionColumn) + first, ...indented(more, descriptionColumn)]
 }
 
+const completion = /^(?:function _tilld_bash_completions|#compdef tilld|complete -c tilld)/
+
+/** A script for a shell without the options of @effect/cli that no help page has. */
+const ownCompletion = (script: string): string =>
+  script
+    .split("\n")
+    .filter((line) => !/'--(?:wizard|log-level)\[| -l (?:wizard|log-level) /.test(line))
+    .join("\n")
+    .replaceAll(/ --(?:wizard|log-level)(?=[ "])/g, "")
+    // The script for bash of @effect/cli 0.77 looks for `tilld,keys,roll` where it has got to `tilld__keys` and `roll`.
+    .replaceAll(/^( +tilld),(\w+,)/gm, "$1__$2")
+
 /**
  * A help page as @effect/cli prints it, in lines of at most 100 columns and without its filler. Any other text stays as it
  * is. The formatter of @effect/cli 0.77 has no width: it puts a list of commands into columns as wide as the longest usage.
@@ -53,8 +65,7 @@ const commandRow = (name: string, description: string): ReadonlyArray<string> =>
  * @param words the words of the command line, such as `["keys", "create", "--help"]`
  */
 export const formatHelp = (text: string, words: ReadonlyArray<string> = []): string => {
-  // The script for bash of @effect/cli 0.77 looks for `tilld,keys,roll` where it has got to `tilld__keys` and `roll`.
-  if (text.startsWith("function _tilld_bash_completions")) return text.replaceAll(/^( +tilld),(\w+,)/gm, "$1__$2")
+  if (completion.test(text)) return ownCompletion(text)
   if (!banner.test(stripVTControlCharacters(text))) return text
   const lines = text.split("\n").filter((line) => {
     const plain = stripVTControlCharacters(line).trim()

@@ -230,6 +230,7 @@ liveTest("bad usage is reported on standard error, with exit code 2", function* 
     [["keys", "create", "--mode", "test", "--name", "x", "--expires", "soon"], "duration"],
     [["keys", "create", "--mode", "test", "--name", "x", "--nonsense"], "--nonsense"],
     [["keys", "list", "more"], "more"],
+    [["keys", "list", "--wizard"], "--wizard is not known here"],
     [["webhooks", "redeliver", "dlv_1", "--status", "failing"], "An ID names one delivery: leave out --status"],
     [["accounts", "create", "--name", "x"], "Give either the shared wallet"],
     [["nonsense"], "tilld has no command nonsense. It has accounts, "],

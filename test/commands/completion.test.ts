@@ -33,6 +33,7 @@ it("bash completes the words and the options of a command, and zsh and fish have
   expect(complete("tilld", "payments", "refunded", "--")).toEqual(
     expect.arrayContaining(["--exception", "--counted", "--amount", "--tx", "--note", "--json"])
   )
+  for (const shell of ["bash", "zsh", "fish"]) expect(completion(shell)).not.toMatch(/wizard|log-level/)
   expect(completion("zsh")).toMatch(/^#compdef tilld/)
   expect(completion("fish")).toContain("complete -c tilld")
 })
