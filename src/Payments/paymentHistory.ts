@@ -64,7 +64,7 @@ export const paymentHistoryOf = Effect.fn("Payments.paymentHistoryOf")(function*
   limit: number
 ) {
   const receipts = yield* Receipts.newest(db, payment.id, limit)
-  const whyUncounted = yield* Repo.uncounted(db, payment.id)
+  const uncountedOf = yield* Repo.uncounted(db, payment.id)
   const count = yield* Receipts.count(db, payment.id)
   const dust = yield* Dust.ofPayment(db, payment.id)
   const { exceptions, more } = yield* Exceptions.firstOfPayment(db, payment.id, limit)
@@ -73,7 +73,7 @@ export const paymentHistoryOf = Effect.fn("Payments.paymentHistoryOf")(function*
   const deliveries = yield* deliveriesOf(db, payment.id)
   const story: Story = {
     payment: operatorPayment(payment, yield* Settings),
-    receipts: receipts.map((receipt) => receiptView(receipt, whyUncounted(receipt))),
+    receipts: receipts.map((receipt) => receiptView(receipt, uncountedOf(receipt))),
     olderReceipts: count - receipts.length,
     dust: dust.filter(({ transfers }) => transfers > 0).map(dustView),
     exceptions: exceptions.map(operatorException),
