@@ -5,11 +5,13 @@ import { iso } from "../../Domain/Timestamp.ts"
 import { explorerUrl } from "../../Pages/explorers.ts"
 import { CopyText } from "./CopyText.tsx"
 
+const grouped = new Intl.NumberFormat("en-US")
+
 /** An amount of base units as people write it: all its decimals, and at least two; thousands in groups. */
 export const moneyText = (amount: bigint, currency: string, decimals: number | undefined): string => {
   const text = formatAmount(amount.toString(), currency, decimals).replace(/(\.[0-9]{2}[0-9]*?)0+(?= )/, "$1")
   const [whole = "", ...rest] = text.split(/(?=[. ])/)
-  return [whole.replace(/\B(?=(?:\d{3})+$)/g, ","), ...rest].join("")
+  return [grouped.format(BigInt(whole)), ...rest].join("")
 }
 
 /** A decimal of US dollars as people write it: `$1,234.50`. */
