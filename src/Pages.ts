@@ -8,6 +8,7 @@ import type { HttpReply } from "./Http/HttpReply.ts"
 import type { Page, PageRequest, Pages } from "./Http/PageHandler.ts"
 import { overloaded } from "./Http/withoutKey.ts"
 import type { AssetRoom } from "./Pages/assets.ts"
+import { compressed } from "./Pages/compressed.ts"
 import { StoreUnavailable } from "./Sql.ts"
 
 /** Answers all requests for a room's pages. */
@@ -75,6 +76,7 @@ const lazily = <R>({ load, prefix, room }: LazyRoom<R>) =>
       reply: (request) =>
         respond.pipe(
           Effect.flatMap((answer) => answer(request)),
+          Effect.map((answer) => (room === "checkout" ? compressed(request, answer) : answer)),
           Effect.provide(context),
           Effect.catchAllCause((cause) => failed(room, cause, request))
         ),
@@ -97,10 +99,29 @@ const assetsPage = (overloaded: Effect.Effect<HttpReply>): Page => ({
   overloaded
 })
 
+/** Where people and programs begin. Relative, so that it works behind a proxy that serves tilld below a path. */
+const start = { name: "tilld", api: "v1", docs: "docs", openapi: "openapi.json", portal: "portal" }
+
+const startPage = (overloaded: Effect.Effect<HttpReply>): Page => ({
+  route: { path: "/", operations: new Set(["GET", "HEAD"]) },
+  reply: ({ headers }) =>
+    Effect.succeed(
+      headers.accept?.includes("text/html") === true
+        ? { status: 303, headers: { location: start.portal, vary: "accept" }, text: "" }
+        : { status: 200, headers: { vary: "accept" }, text: JSON.stringify(start) }
+    ),
+  overloaded
+})
+
 /** Finds the page of a path among the rooms. */
 export const makePages = <R>(rooms: ReadonlyArray<LazyRoom<R>>): Effect.Effect<Pages, never, R> =>
   Effect.gen(function* () {
     const found = yield* Effect.forEach(rooms, lazily, { concurrency: 1 })
-    const all = [...found, { prefix: "/assets", page: assetsPage(yield* overloadedPage("checkout")) }]
+    const overloaded = yield* overloadedPage("checkout")
+    const all = [
+      ...found,
+      { prefix: "/assets", page: assetsPage(overloaded) },
+      { prefix: "/", page: startPage(overloaded) }
+    ]
     return (path) => all.find(({ prefix }) => isBelow(prefix, path))?.page
   })

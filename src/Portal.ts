@@ -20,24 +20,32 @@ import { type ErrorText, errorPage } from "./Pages/ErrorPage.tsx"
 import { mostFields, readForm } from "./Pages/form.ts"
 import { seeOther } from "./Pages/reply.tsx"
 import type { PageRoom } from "./Pages.ts"
+import { countOpen } from "./Payments/ExceptionListRepo.ts"
 import { ActLimit, formLimits } from "./Portal/ActLimit.ts"
 import { csrfTokenOf, hasCsrfToken, isSameOrigin } from "./Portal/csrf.ts"
 import { Desk, makeDesk } from "./Portal/Desk.ts"
+import { refusedInFrame } from "./Portal/framedReply.tsx"
 import { login, loginPage } from "./Portal/loginPages.tsx"
 import { matchRoute } from "./Portal/matchRoute.ts"
 import { askedBeforeActs, asking, bringsProof, isForPage, isTooLong, prove } from "./Portal/proof.tsx"
 import { type PortalRoute, type Proof, pathOf } from "./Portal/route.ts"
 import { routes as allRoutes } from "./Portal/routes.ts"
-import { leave, signIn, signInPage, signInPath } from "./Portal/signInPages.tsx"
-import { mayAs, type Viewer } from "./Portal/Viewer.ts"
+import { leave, signIn, signInPage, signInPath, signInRoute, toSignIn } from "./Portal/signInPages.tsx"
+import { mayAs, mostInBadge, type Viewer } from "./Portal/Viewer.ts"
 import { Settings, type SettingsShape } from "./Settings.ts"
 import { Reader, type Writer } from "./Sql.ts"
+import { countSince } from "./Webhooks/queue/DeliveryLogRepo.ts"
 
 type ServicesOf<Route> = Route extends PortalRoute<infer R> ? R : never
 type RouteServices = Exclude<ServicesOf<(typeof allRoutes)[number]>, Desk>
 
 const texts = {
-  notFound: { status: 404, title: "Not found", text: "There is nothing here, or nothing that you may see." },
+  notFound: {
+    status: 404,
+    title: "Not found",
+    text: "There is nothing here, or nothing that you may see.",
+    onward: toSignIn
+  },
   address: {
     status: 403,
     title: "Not from here",
@@ -51,7 +59,8 @@ const texts = {
   signedOut: {
     status: 403,
     title: "You are signed out",
-    text: "Nothing was done. Sign in again, and send the form once more: go back to find what you typed."
+    text: "Nothing was done. Sign in again, and send the form once more: go back to find what you typed.",
+    onward: toSignIn
   },
   longProof: {
     status: 413,
@@ -98,14 +107,25 @@ const hasLiveChain = ({ chains }: Pick<SettingsShape, "chains">): boolean => cha
 const asksProof = ({ when }: Proof, mode: Mode, settings: Pick<SettingsShape, "chains">): boolean =>
   when === "always" || (when === "live" ? mode === "live" : hasLiveChain(settings))
 
-/** The first page of a person: live where a live chain is configured. */
-const homeOf = ({ person }: SignedIn, settings: Pick<SettingsShape, "chains">): string =>
-  pathOf({
-    owner: {
-      account: person.account ?? defaultAccount,
-      mode: hasLiveChain(settings) ? "live" : "test"
+/** Whose pages a person sees first: live ones where a live chain is configured. */
+const firstOwnerOf = ({ person }: SignedIn, settings: Pick<SettingsShape, "chains">): Owner => ({
+  account: person.account ?? defaultAccount,
+  mode: hasLiveChain(settings) ? "live" : "test"
+})
+
+const viewerOf = Effect.fnUntraced(function* ({ person, secret, session }: SignedIn, owner: Owner) {
+  const reader = yield* Reader
+  const viewer: Viewer = {
+    ...{ person: person.id, name: person.name, role: person.role, owner, session: session.id },
+    csrf: csrfTokenOf(secret),
+    actor: { via: "portal", who: personName(person), owner },
+    badges: {
+      "/exceptions": yield* countOpen(reader, owner, mostInBadge),
+      "/deliveries": yield* countSince(reader, owner, "triedAgain", 0, mostInBadge)
     }
-  })
+  }
+  return viewer
+})
 
 /** No cache keeps a page of the portal, and its forms name their origin. */
 const kept = (reply: HttpReply): HttpReply => ({
@@ -130,41 +150,48 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
     const isAllowed = inRanges(settings.portal.allow)
     const forms = new ActLimit(formLimits)
 
+    /** Keeps the frame of whoever is signed in, in the account and mode of the page if they may see those. */
+    const refusal = (request: PageRequest, signedIn: SignedIn, text: ErrorText, owner?: Owner) =>
+      Effect.map(viewerOf(signedIn, owner ?? firstOwnerOf(signedIn, settings)), (viewer) =>
+        refusedInFrame(viewer, text, request.requestId)
+      )
+
     const accountPage = (request: PageRequest, signedIn: SignedIn | undefined, form: URLSearchParams) =>
       Effect.gen(function* () {
-        const refuse = (text: ErrorText) => errorPage("portal", text, request.requestId)
         if (signedIn === undefined) {
-          return request.method === "POST" ? refuse(texts.signedOut) : seeOther(signInPath(request))
+          return request.method === "POST"
+            ? errorPage("portal", texts.signedOut, request.requestId)
+            : seeOther(signInPath(request))
         }
         const [account = "", mode = "", ...rest] = request.path.split("/").slice(3)
         const owner = ownerOf(account, mode)
-        if (owner === undefined || !(yield* maySee(signedIn, owner.account))) return refuse(texts.notFound)
+        if (owner === undefined || !(yield* maySee(signedIn, owner.account))) {
+          return yield* refusal(request, signedIn, texts.notFound)
+        }
+        const refuse = (text: ErrorText) => refusal(request, signedIn, text, owner)
         const method = isForPage(form) ? "GET" : request.method
         const match = matchRoute(routes, method, rest.map((segment) => `/${segment}`).join(""))
-        if (match === undefined) return refuse(texts.notFound)
+        if (match === undefined) return yield* refuse(texts.notFound)
         if ("allow" in match) {
-          const page = refuse({ status: 405, title: "Not this way", text: `This page takes ${match.allow.join()}.` })
-          return { ...page, headers: { ...page.headers, allow: match.allow.join(", ") } }
+          const headers = { allow: match.allow.join(", ") }
+          const text = `This page takes ${match.allow.join()}.`
+          return yield* refuse({ status: 405, title: "Not this way", text, headers })
         }
-        const { person, secret, session } = signedIn
+        const { person } = signedIn
         const { params, route } = match
-        if (!mayAs(person.role, route.role)) return refuse(texts.role)
+        if (!mayAs(person.role, route.role)) return yield* refuse(texts.role)
         if (request.method === "POST") {
           const now = yield* Clock.currentTimeMillis
           const until = forms.refusedUntil(person, now)
-          if (until !== undefined) return refuse(tooManyForms(Math.ceil((until - now) / 60_000)))
+          if (until !== undefined) return yield* refuse(tooManyForms(Math.ceil((until - now) / 60_000)))
           forms.count(person, now)
         }
-        const viewer: Viewer = {
-          ...{ person: person.id, name: person.name, role: person.role, owner, session: session.id },
-          csrf: csrfTokenOf(secret),
-          actor: { via: "portal", who: personName(person), owner }
-        }
+        const viewer = yield* viewerOf(signedIn, owner)
         let typed = form
         const isNeeded =
           route.proof !== undefined && asksProof(route.proof, owner.mode, settings) && !(yield* isFresh(signedIn))
         const needed = isNeeded ? { to: route.proof.to, owner } : undefined
-        if (needed !== undefined && isTooLong(form)) return refuse(texts.longProof)
+        if (needed !== undefined && isTooLong(form)) return yield* refuse(texts.longProof)
         const asksFirst = route.proof?.checksFirst !== true || method !== "POST" || bringsProof(form)
         if (needed !== undefined && asksFirst) {
           const proof = yield* prove(desk, request, signedIn, needed, form)
@@ -187,7 +214,7 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
       Effect.gen(function* () {
         const { client, headers, method, path, requestId, search } = request
         const refuse = (text: ErrorText) => errorPage("portal", text, requestId)
-        if (!settings.portal.enabled) return refuse(texts.notFound)
+        if (!settings.portal.enabled) return refuse({ ...texts.notFound, onward: undefined })
         if (settings.portal.allow.length > 0 && !isAllowed(client)) return refuse(texts.address)
         const isPost = method === "POST"
         const form = isPost ? readForm(request) : new URLSearchParams()
@@ -197,17 +224,19 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
         if (room === "login" && more.length === 0) {
           return yield* isPost ? recognising(request, login(desk, request, token)) : loginPage(desk, request, token)
         }
-        if (path === "/portal/sign-in" && isPost) return yield* recognising(request, signIn(desk, request, form))
+        if (path === signInRoute && isPost) return yield* recognising(request, signIn(desk, request, form))
         const signedIn = yield* sessionOf(desk.cookie.read(headers))
         if (signedIn !== undefined) request.recognised(signedIn.session.id)
         if (signedIn !== undefined && isPost && !hasCsrfToken(signedIn.secret, form)) return refuse(texts.forged)
         if (room === "a") return yield* accountPage(request, signedIn, form)
         if (path === "/portal/sign-out" && isPost) return yield* leave(desk, signedIn)
-        if (path === "/portal/sign-in" && signedIn === undefined) {
+        if (path === signInRoute && signedIn === undefined) {
           return yield* signInPage(desk, new URLSearchParams(search))
         }
-        if (path !== "/portal" && path !== "/portal/" && path !== "/portal/sign-in") return refuse(texts.notFound)
-        return seeOther(signedIn === undefined ? "/portal/sign-in" : homeOf(signedIn, settings))
+        if (path !== "/portal" && path !== "/portal/" && path !== signInRoute) {
+          return signedIn === undefined ? refuse(texts.notFound) : yield* refusal(request, signedIn, texts.notFound)
+        }
+        return seeOther(signedIn === undefined ? signInRoute : pathOf({ owner: firstOwnerOf(signedIn, settings) }))
       })
 
     const room: PageRoom = (request) => Effect.provide(Effect.map(respond(request), kept), context)

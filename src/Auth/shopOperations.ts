@@ -1,8 +1,19 @@
 /** How the checkout of an account looks. */
 import { Effect, Schema } from "effect"
 import { LogoRefused, UnknownAccount } from "../Domain/AccountErrors.ts"
+import { Fiat } from "../Domain/Currency.ts"
 import { must } from "../Domain/must.ts"
-import { Accent, Contact, FrameOrigin, LogoFile, mostFrameOrigins, Shop, ShopName, Website } from "../Domain/Shop.ts"
+import {
+  Accent,
+  Contact,
+  FrameOrigin,
+  LogoFile,
+  mostFrameOrigins,
+  Shop,
+  ShopName,
+  TimeZone,
+  Website
+} from "../Domain/Shop.ts"
 import { AccountField, maybe } from "./inputFields.ts"
 import { asked, type Flag } from "./inputText.ts"
 import { mustExist } from "./mustExist.ts"
@@ -18,7 +29,7 @@ const part = <A>(rule: string, schema: Schema.Schema<A, string>, { about, value 
 
 export const showShop = operation({
   name: "accounts shop show",
-  summary: "Show how an account's checkout looks",
+  summary: "Show how an account's checkout looks and its portal counts",
   needs: "store",
   input: { account: AccountField },
   output: Shop,
@@ -33,7 +44,7 @@ export const showShop = operation({
 
 export const changeShop = operation({
   name: "accounts shop",
-  summary: "Change how an account's checkout looks",
+  summary: "Change how an account's checkout looks and its portal counts",
   needs: "store",
   input: {
     account: AccountField,
@@ -53,6 +64,14 @@ export const changeShop = operation({
     contact: part("be an e-mail address, or an https URL of at most 500 characters", Contact, {
       about: "Where customers ask about their money",
       value: "EMAIL|URL"
+    }),
+    timezone: part("be a time zone such as Europe/Berlin", TimeZone, {
+      about: "Where the days of the portal's sums begin at midnight",
+      value: "ZONE"
+    }),
+    currency: part(`be one of ${Fiat.literals.join(", ")}`, Schema.compose(Schema.Uppercase, Fiat, { strict: false }), {
+      about: "The currency of the portal's sums",
+      value: Fiat.literals.join("|")
     }),
     frameOrigins: asked(
       maybe(

@@ -1,4 +1,5 @@
-import { Schema } from "effect"
+import { DateTime, Option, Schema } from "effect"
+import { Fiat } from "./Currency.ts"
 import { parseUrl } from "./Url.ts"
 
 /** What the name of a shop may be: as long as fits above a checkout. */
@@ -38,25 +39,36 @@ export const Contact = Schema.Union(
   Website
 )
 
+/** A time zone of the IANA database, such as `Europe/Berlin`. */
+export const TimeZone = Schema.String.pipe(
+  Schema.pattern(/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/),
+  Schema.filter((name) => Option.isSome(DateTime.zoneMakeNamed(name)))
+)
+
 /** An origin that may show the checkout in a frame, such as `https://shop.example`. */
 export const FrameOrigin = Schema.String.pipe(Schema.maxLength(255), Schema.filter(isOrigin))
 
 /** Most origins of a shop: each is in a header of every checkout page. */
 export const mostFrameOrigins = 10
 
-/** How an account's checkout looks, and where it may be framed. What is absent looks like tilld. */
+/**
+ * How an account's checkout looks, where it may be framed, and in which days and currency the portal sums up what came in.
+ * What is absent looks like tilld, and is UTC and USD.
+ */
 export const Shop = Schema.Struct({
   name: Schema.optionalWith(ShopName, { exact: true }),
   accent: Schema.optionalWith(Accent, { exact: true }),
   logo: Schema.optionalWith(LogoFile, { exact: true }),
   website: Schema.optionalWith(Website, { exact: true }),
   contact: Schema.optionalWith(Contact, { exact: true }),
+  timezone: Schema.optionalWith(TimeZone, { exact: true }),
+  currency: Schema.optionalWith(Fiat, { exact: true }),
   frameOrigins: Schema.Array(FrameOrigin).pipe(Schema.maxItems(mostFrameOrigins))
 })
 export type Shop = typeof Shop.Type
 
 /** The parts that are one text each. */
-export const shopTexts = ["name", "accent", "logo", "website", "contact"] as const
+export const shopTexts = ["name", "accent", "logo", "website", "contact", "timezone", "currency"] as const
 
 /** An account that has not changed anything. */
 export const plainShop: Shop = { frameOrigins: [] }

@@ -10,12 +10,14 @@ export interface ErrorText {
   readonly title: string
   /** What happened and what to do. */
   readonly text: string
+  /** Where to go on. */
+  readonly onward?: { readonly href: string; readonly text: string } | undefined
 }
 
 /** A page that says what went wrong; in the log it is found by `requestId`, unless there is nothing to find. */
 export const errorPage = (
   room: AssetRoom,
-  { headers, lang = "en", status, text, title }: ErrorText,
+  { headers, lang = "en", onward, status, text, title }: ErrorText,
   requestId?: string
 ): HttpReply =>
   pageReply(
@@ -23,6 +25,13 @@ export const errorPage = (
       <main>
         <h1>{title}</h1>
         <p>{text}</p>
+        {onward && (
+          <p>
+            <a class="button primary" href={onward.href}>
+              {onward.text}
+            </a>
+          </p>
+        )}
         {requestId && (
           <p class="request-id">
             <code>{requestId}</code>

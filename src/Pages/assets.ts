@@ -7,6 +7,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { brotliCompressSync } from "node:zlib"
 import type { HttpReply } from "../Http/HttpReply.ts"
+import { takesBrotli } from "./compressed.ts"
 
 /** Where a page finds its script and its stylesheet: paths from the origin. */
 export interface AssetUrls {
@@ -38,9 +39,6 @@ export const assetsFolder = (): string => {
   if (!existsSync(`${dist}.inputs`)) throw new Error("The pages' scripts are missing: build again with npm run build.")
   return `${dist}builds/${readFileSync(`${dist}.inputs`, "utf8")}/assets`
 }
-
-/** Whether an Accept-Encoding header has Brotli in its list. */
-export const takesBrotli = (acceptEncoding: string): boolean => /(^|,)\s*br\s*(,|$)/.test(acceptEncoding)
 
 export interface Assets {
   readonly urls: (room: AssetRoom) => AssetUrls

@@ -23,6 +23,8 @@ export interface ListFilter {
   readonly cancelled?: true | undefined
   readonly chain?: ChainName | undefined
   readonly merchantRef?: string | undefined
+  /** Some that were found otherwise. */
+  readonly ids?: ReadonlyArray<PaymentId> | undefined
   /** EIP-55 form. */
   readonly address?: string | undefined
   /** Lower case. */
@@ -57,7 +59,8 @@ const ofTransaction = (txHash: string): Condition => [
  * is named: after an ANALYZE, SQLite might prefer to search all rows of a rare chain for a status. A reference and an
  * address are unique, and have the index of that.
  */
-const sourceOf = ({ address, cancelled, chain, merchantRef, status, txHash }: ListFilter): Condition => {
+const sourceOf = ({ address, cancelled, chain, ids, merchantRef, status, txHash }: ListFilter): Condition => {
+  if (ids !== undefined) return ["payments INDEXED BY sqlite_autoindex_payments_1"]
   if (txHash !== undefined) return ofTransaction(txHash)
   if (address !== undefined || merchantRef !== undefined) return ["payments"]
   if (cancelled) return [`payments INDEXED BY payments_list_cancelled${chain === undefined ? "" : "_chain"}`]
@@ -65,8 +68,10 @@ const sourceOf = ({ address, cancelled, chain, merchantRef, status, txHash }: Li
 }
 
 /** Whether a page is of a status on every chain, or of a chain in every status. */
-const isMerged = ({ address, cancelled, chain, merchantRef, status, txHash }: ListFilter): boolean =>
-  (status === undefined) !== (chain === undefined) && !cancelled && (address ?? merchantRef ?? txHash) === undefined
+const isMerged = ({ address, cancelled, chain, ids, merchantRef, status, txHash }: ListFilter): boolean =>
+  (status === undefined) !== (chain === undefined) &&
+  !cancelled &&
+  (address ?? ids ?? merchantRef ?? txHash) === undefined
 
 /** The ranges of its index that a page is merged of, as conditions; one without any where it is one range. */
 const rangesOf = (filter: ListFilter): ReadonlyArray<ReadonlyArray<Condition>> => {
@@ -81,13 +86,14 @@ const equal = (column: string, value: string | undefined): ReadonlyArray<Conditi
 
 /** A page, newest first. */
 export const list = (db: Db, owner: Owner, filter: ListFilter) => {
-  const { address, after, cancelled, chain, createdAfter, createdBefore, limit, merchantRef, status } = filter
+  const { address, after, cancelled, chain, createdAfter, createdBefore, ids, limit, merchantRef, status } = filter
   // A cursor is below `createdBefore`: of two upper bounds SQLite might search by the wrong one.
   const below = after ?? (createdBefore === undefined ? undefined : { createdAt: createdBefore, sequence: 0 })
   const source = sourceOf(filter)
   const conditions: ReadonlyArray<Condition> = [
     ["account_id = ?", owner.account],
     ["mode = ?", owner.mode],
+    ...(ids === undefined ? [] : [["id IN (SELECT value FROM json_each(?))", JSON.stringify(ids)] as const]),
     ...equal("merchant_ref", merchantRef),
     ...equal("address", address),
     ...equal("status", status),
@@ -111,33 +117,111 @@ export const list = (db: Db, owner: Owner, filter: ListFilter) => {
   return Effect.map(db.all<PaymentRow>(sql, [...params, limit]), (rows) => rows.map(fromRow))
 }
 
-/** The outcome of a payment, for sums. */
-export interface Result extends Cursor {
+const idsOf = (rows: ReadonlyArray<{ readonly id: PaymentId }>) => rows.map(({ id }) => id)
+
+/** From a text to all that begin with it. */
+const beginsWith = (column: string, start: string): Condition => [
+  `${column} >= ? AND ${column} < ?`,
+  start,
+  `${start}\u{10ffff}`
+]
+
+/** An owner's payments whose reference begins with a text, the first of them in the order of references. */
+export const referenceBegins = (db: Db, { account, mode }: Owner, start: string, limit: number) => {
+  const [begins, ...range] = beginsWith("merchant_ref", start)
+  const sql = `SELECT id FROM payments WHERE account_id = ? AND mode = ? AND ${begins} LIMIT ?`
+  return Effect.map(db.all<{ id: PaymentId }>(sql, [account, mode, ...range, limit]), idsOf)
+}
+
+/**
+ * An owner's payments that show or received a transaction whose hash begins with `start`, in lower case. The indexes are of
+ * all owners: of each no more than `limit` entries are looked at.
+ */
+export const hashBegins = (db: Db, { account, mode }: Owner, start: string, limit: number) => {
+  const [begins, ...range] = beginsWith("tx_hash", start)
+  const sql = `SELECT id FROM payments INDEXED BY sqlite_autoindex_payments_1
+    WHERE account_id = ? AND mode = ? AND id IN (
+      SELECT id FROM (SELECT id FROM payments INDEXED BY payments_transaction
+        WHERE tx_hash IS NOT NULL AND ${begins} LIMIT ?)
+      UNION SELECT payment_id FROM (SELECT payment_id FROM receipts INDEXED BY receipts_transaction
+        WHERE tx_hash IS NOT NULL AND payment_id IS NOT NULL AND ${begins} LIMIT ?))`
+  return Effect.map(db.all<{ id: PaymentId }>(sql, [account, mode, ...range, limit, ...range, limit]), idsOf)
+}
+
+/** A payment that a search has looked at. */
+export interface Searched extends Cursor {
+  readonly id: PaymentId
+  readonly isHit: 0 | 1
+}
+
+/** What a search looks for, both in lower case: `address` is a pattern such as `0x12ab*`. */
+export interface Sought {
+  readonly text: string
+  readonly address: string
+}
+
+/**
+ * So many of an owner's payments behind `after`, newest first. Hits are those whose address fits, or whose metadata has the
+ * text; the others say how far the search has come.
+ */
+export const searched = (
+  db: Db,
+  { account, mode }: Owner,
+  { address, text }: Sought,
+  after: Cursor | undefined,
+  limit: number
+) =>
+  db.all<Searched>(
+    `SELECT id, created_at AS createdAt, sequence,
+       lower(address) GLOB ? OR instr(lower(metadata), ?) > 0 AS isHit
+     FROM payments INDEXED BY payments_list
+     WHERE account_id = ? AND mode = ? AND (created_at, sequence) < (?, ?)
+     ORDER BY created_at DESC, sequence DESC LIMIT ?`,
+    [address, text, account, mode, after?.createdAt ?? Number.MAX_SAFE_INTEGER, after?.sequence ?? 0, limit]
+  )
+
+/** What became of a payment, for counts. */
+export interface Outcome extends Cursor {
   readonly status: PaymentStatus
   readonly failureReason: FailureReason | null
-  readonly currency: string
-  readonly chain: ChainName
-  /** Base units, as text: what is asked for, and of a confirmed payment what came in its currency where that is known. */
-  readonly amount: string
-  readonly received: string | null
-  /** Additional accepted money: base units of its currency, separated by commas. */
-  readonly surplus: string | null
-  /** The requested amount in USD; null where no price was known. */
-  readonly usdValue: string | null
-  readonly confirmedAt: number | null
 }
 
 /** The outcomes of an owner's payments that were created at `since` or later: a page behind `after`, newest first. */
-export const results = (db: Db, { account, mode }: Owner, since: number, after: Cursor | undefined, limit: number) =>
-  db.all<Result>(
-    `SELECT created_at AS createdAt, sequence, status, failure_reason AS failureReason, currency, chain, amount,
-       amount_received AS received, usd_value AS usdValue, confirmed_at AS confirmedAt,
-       (SELECT group_concat(exceptions.amount) FROM exceptions INDEXED BY exceptions_payment
-        WHERE payment_id = payments.id AND kind = 'overpaid' AND outcome = 'accepted') AS surplus
+export const outcomes = (db: Db, { account, mode }: Owner, since: number, after: Cursor | undefined, limit: number) =>
+  db.all<Outcome>(
+    `SELECT created_at AS createdAt, sequence, status, failure_reason AS failureReason
      FROM payments INDEXED BY payments_list
      WHERE account_id = ? AND mode = ? AND created_at >= ? AND (created_at, sequence) < (?, ?)
      ORDER BY created_at DESC, sequence DESC LIMIT ?`,
     [account, mode, since, after?.createdAt ?? Number.MAX_SAFE_INTEGER, after?.sequence ?? 0, limit]
+  )
+
+/** What a confirmed payment brought, for sums. */
+export interface Income extends Cursor {
+  readonly confirmedAt: number
+  readonly currency: string
+  readonly chain: ChainName
+  /** Base units, as text: what is asked for, and what came in its currency where that is known. */
+  readonly amount: string
+  readonly received: string | null
+  /** Additional accepted money: base units of its currency, separated by commas. */
+  readonly surplus: string | null
+  /** The requested amount in USD when the payment was created; null where no price was known. */
+  readonly usdValue: string | null
+}
+
+/** An owner's payments that were confirmed at `since` or later: a page behind `after`, the last confirmed first. */
+export const incomes = (db: Db, { account, mode }: Owner, since: number, after: Income | undefined, limit: number) =>
+  db.all<Income>(
+    `SELECT created_at AS createdAt, sequence, confirmed_at AS confirmedAt, currency, chain, amount,
+       amount_received AS received, usd_value AS usdValue,
+       (SELECT group_concat(exceptions.amount) FROM exceptions INDEXED BY exceptions_payment
+        WHERE payment_id = payments.id AND kind = 'overpaid' AND outcome = 'accepted') AS surplus
+     FROM payments INDEXED BY payments_income
+     WHERE account_id = ? AND mode = ? AND status = 'confirmed' AND confirmed_at >= ?
+       AND (confirmed_at, sequence) < (?, ?)
+     ORDER BY confirmed_at DESC, sequence DESC LIMIT ?`,
+    [account, mode, since, after?.confirmedAt ?? Number.MAX_SAFE_INTEGER, after?.sequence ?? 0, limit]
   )
 
 /** The references of payments, by their ids. */

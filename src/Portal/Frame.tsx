@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact"
 import { assets } from "../Pages/assets.ts"
 import { Document } from "../Pages/Document.tsx"
 import { pathOf } from "./route.ts"
-import { mayAs, type Role, type Viewer } from "./Viewer.ts"
+import { mayAs, mostInBadge, type Role, type Viewer } from "./Viewer.ts"
 
 interface Section {
   readonly path: string
@@ -46,8 +46,10 @@ const sections: ReadonlyArray<Section> = Object.values(groups).flat()
 export interface FrameProps {
   readonly viewer: Viewer
   /** The section that is open. */
-  readonly section: SectionPath | "/me"
+  readonly section?: SectionPath | "/me" | undefined
   readonly title: string
+  /** What was searched for. */
+  readonly search?: string | undefined
   readonly children: ComponentChildren
 }
 
@@ -57,13 +59,26 @@ const guideOf = (section: FrameProps["section"]): string =>
   sections.find(({ path }) => path === section)?.guide ?? "portal"
 
 /** Finds a payment from every page, by whatever names it; one hit opens. */
-const Search = ({ viewer }: Pick<FrameProps, "viewer">) => (
+const Search = ({ search, viewer }: Pick<FrameProps, "search" | "viewer">) => (
   <search class="search">
     <form method="get" action={pathOf(viewer, "/payments")}>
-      <input type="search" name="q" aria-label="Search" placeholder="Reference, id, address or transaction" />
+      <input
+        type="search"
+        name="q"
+        value={search}
+        aria-label="Search"
+        placeholder="Order, transaction, address, customer"
+      />
     </form>
   </search>
 )
+
+const Badge = ({ count }: { readonly count: number }) =>
+  count === 0 ? null : (
+    <span class="count">
+      {count >= mostInBadge ? `${mostInBadge - 1}+` : count} <span class="visually-hidden">to look at</span>
+    </span>
+  )
 
 /** On a phone it is over the page, from the link in the header until one is chosen; without a script. */
 const Navigation = ({ section, viewer }: Pick<FrameProps, "section" | "viewer">) => (
@@ -81,6 +96,7 @@ const Navigation = ({ section, viewer }: Pick<FrameProps, "section" | "viewer">)
               <li key={path}>
                 <a href={pathOf(viewer, path)} aria-current={path === section ? "page" : undefined}>
                   {name}
+                  <Badge count={Object.entries(viewer.badges).find(([of]) => of === path)?.[1] ?? 0} />
                 </a>
               </li>
             ))}
@@ -97,7 +113,7 @@ const Navigation = ({ section, viewer }: Pick<FrameProps, "section" | "viewer">)
 )
 
 /** A page of the portal. Its `<h1>` is the title. */
-export const Frame = ({ children, section, title, viewer }: FrameProps) => (
+export const Frame = ({ children, search, section, title, viewer }: FrameProps) => (
   <Document
     lang="en"
     title={`${title} · tilld`}
@@ -119,7 +135,7 @@ export const Frame = ({ children, section, title, viewer }: FrameProps) => (
       <a href={pathOf({ owner: { ...viewer.owner, mode: otherMode(viewer) } }, section === "/me" ? "" : section)}>
         Switch to {otherMode(viewer)}
       </a>
-      <Search viewer={viewer} />
+      <Search viewer={viewer} search={search} />
       <a class="me" href={pathOf(viewer, "/me")}>
         {viewer.name}
       </a>

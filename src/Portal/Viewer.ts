@@ -25,7 +25,18 @@ export interface Viewer {
   readonly actor: Actor
   /** Id of the session. */
   readonly session: SessionId
+  /** What needs a person, by its section. */
+  readonly badges: Badges
 }
+
+/** Counts up to `mostInBadge`. */
+export interface Badges {
+  readonly "/exceptions": number
+  /** Deliveries that have failed and are tried again. */
+  readonly "/deliveries": number
+}
+
+export const mostInBadge = 100
 
 /** The viewer as the caller of an operation. */
 export const callerOf = ({ actor, role }: Viewer): Caller => ({ actor, isOperator: mayAs(role, "operator") })

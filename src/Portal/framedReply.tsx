@@ -1,22 +1,49 @@
 import type { ComponentChildren } from "preact"
 import type { HttpReply } from "../Http/HttpReply.ts"
+import type { ErrorText } from "../Pages/ErrorPage.tsx"
 import { pageReply } from "../Pages/reply.tsx"
 import { Frame, type FrameProps } from "./Frame.tsx"
+import { pathOf } from "./route.ts"
 import type { Viewer } from "./Viewer.ts"
 
 /** A page of the portal as a reply; status 200 unless given. */
 export const framedReply = (
   viewer: Viewer,
-  { section, title }: Pick<FrameProps, "section" | "title">,
+  frame: Omit<FrameProps, "viewer" | "children">,
   children: ComponentChildren,
   status = 200
 ): HttpReply =>
   pageReply(
-    <Frame viewer={viewer} section={section} title={title}>
+    <Frame viewer={viewer} {...frame}>
       {children}
     </Frame>,
     { status }
   )
+
+/** An error inside the frame, so that whoever is signed in finds on. */
+export const refusedInFrame = (
+  viewer: Viewer,
+  { headers, status, text, title }: ErrorText,
+  requestId: string
+): HttpReply => {
+  const page = framedReply(
+    viewer,
+    { title },
+    <>
+      <p>{text}</p>
+      <p>
+        <a class="button" href={pathOf(viewer)}>
+          To the home page
+        </a>
+      </p>
+      <p class="request-id">
+        <code>{requestId}</code>
+      </p>
+    </>,
+    status
+  )
+  return { ...page, headers: { ...page.headers, ...headers } }
+}
 
 /** The same page whether there is none, or it is somebody else's. */
 export const missing = (viewer: Viewer, section: FrameProps["section"], what: string): HttpReply =>

@@ -12,6 +12,7 @@ import { pageReply, seeOther } from "../Pages/reply.tsx"
 import { type Reader, type StoreUnavailable, Writer } from "../Sql.ts"
 import type { DeskShape, TooManySignIns } from "./Desk.ts"
 import { Outside } from "./Outside.tsx"
+import { toSignIn } from "./signInPages.tsx"
 
 const roleText = ({ account, role }: Person) => (account === undefined ? "an operator" : `${role} of ${account}`)
 
@@ -31,7 +32,8 @@ const refused = (request: PageRequest, token: string, { reason }: LinkRefused) =
       {
         status: reason === "unknown" ? 404 : 410,
         title: "This link signs nobody in",
-        text: `${refusals[reason]} Ask for another one: tilld login prints it.`
+        text: `${refusals[reason]} Ask for another one: tilld login prints it. Whoever has a password or a passkey signs in without.`,
+        onward: toSignIn
       },
       request.requestId
     )

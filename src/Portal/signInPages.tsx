@@ -24,9 +24,14 @@ import { PasskeyForm } from "./PasskeyForm.tsx"
 
 const purpose = "sign in"
 
+export const signInRoute = "/portal/sign-in"
+
+/** Where people go who are not signed in and see that something is not possible. */
+export const toSignIn = { href: signInRoute, text: "Sign in" } as const
+
 /** Where somebody who is not signed in is sent, to come back after it. */
 export const signInPath = ({ path, search }: Pick<PageRequest, "path" | "search">): string =>
-  `/portal/sign-in?${new URLSearchParams({ next: search === "" ? path : `${path}?${search}` })}`
+  `${signInRoute}?${new URLSearchParams({ next: search === "" ? path : `${path}?${search}` })}`
 
 interface Problem {
   readonly status: number

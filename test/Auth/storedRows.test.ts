@@ -101,6 +101,8 @@ const short: Readonly<Record<string, string>> = {
   "shops.logo": "one row: the name of one of the operator's files",
   "shops.website": "one row: at most 500 characters",
   "shops.contact": "one row: at most 500 characters",
+  "shops.timezone": "one row: at most 64 characters",
+  "shops.currency": "one row: one of four",
   "shops.frame_origins": "one row: at most 10 origins of 255 characters",
   "requests.method": "one of a list",
   "requests.path": "one of a list: parameters are named, not given",

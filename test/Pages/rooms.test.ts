@@ -1,3 +1,4 @@
+import { brotliDecompressSync } from "node:zlib"
 import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { documentHandlers } from "../../src/Documents/Http.ts"
@@ -48,4 +49,48 @@ it.effect("of many first requests for the reference only one renders it", () =>
     const answers = yield* Effect.replicateEffect(one, 20, { concurrency: "unbounded" })
     expect(new Set(answers).size).toBe(1)
   }).pipe(Effect.provideService(Settings, testSettings("")))
+)
+
+it.effect(
+  "pages are compressed for those who take it, but none of the portal, whose length would tell of its secrets",
+  () =>
+    Effect.gen(function* () {
+      const text = `<p>${"long ".repeat(400)}</p>`
+      const headers = { "content-type": "text/html; charset=utf-8" }
+      const load = async () => Effect.succeed<PageRoom>(() => Effect.succeed({ status: 200, headers, text }))
+      const pages = yield* makePages([
+        { prefix: "/pay", room: "checkout", load },
+        { prefix: "/portal", room: "portal", load }
+      ])
+      const ask = (path: string, encodings: string) => {
+        const reply = pages(path)?.reply({ ...request, path, headers: { "accept-encoding": encodings } })
+        return reply ?? Effect.dieMessage("no page")
+      }
+      const packed = yield* ask("/pay/x", "gzip, br")
+      expect(packed.headers).toMatchObject({ "content-encoding": "br", vary: "accept-encoding" })
+      expect(brotliDecompressSync(Buffer.concat(packed.bytes ?? [])).toString()).toBe(text)
+      expect(Buffer.concat(packed.bytes ?? []).length).toBeLessThan(text.length / 3)
+      const plain = yield* ask("/pay/x", "gzip")
+      expect(plain).toMatchObject({ text, headers: { vary: "accept-encoding" } })
+      expect(plain.headers).not.toHaveProperty("content-encoding")
+      expect(yield* ask("/portal/x", "br")).toEqual({ status: 200, headers, text })
+    })
+)
+
+it.effect("the root leads people to the portal, and tells programs where everything is", () =>
+  Effect.gen(function* () {
+    const pages = yield* makePages<never>([])
+    const ask = (accept: string) =>
+      pages("/")?.reply({ ...request, path: "/", headers: { accept } }) ?? Effect.dieMessage("")
+    expect(yield* ask("text/html,application/xhtml+xml,*/*;q=0.8")).toMatchObject({
+      status: 303,
+      headers: { location: "portal", vary: "accept" }
+    })
+    const { status, text } = yield* ask("*/*")
+    expect(status).toBe(200)
+    expect(JSON.parse(text)).toEqual({
+      ...{ name: "tilld", api: "v1", docs: "docs", openapi: "openapi.json", portal: "portal" }
+    })
+    expect(pages("/v1/payments")).toBeUndefined()
+  })
 )

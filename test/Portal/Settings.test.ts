@@ -27,6 +27,8 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
     logo: "corner.svg",
     website: "https://shop.example/help",
     contact: "help@shop.example",
+    timezone: "Europe/Berlin",
+    currency: "EUR",
     frameOrigins: "https://shop.example\nhttp://localhost:3000"
   }
   const wrong = {
@@ -34,6 +36,8 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
     accent: "red",
     logo: "../corner.svg",
     website: "javascript:1",
+    timezone: "Nowhere/Land",
+    currency: "XXX",
     frameOrigins: "https://shop.example/pay"
   }
   const refused = yield* admin.post(page, wrong)
@@ -41,7 +45,7 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
   for (const text of ["Corner &lt;b>shop&lt;/b>", 'value="red"', "https://shop.example/pay"]) {
     expect(refused.text).toContain(text)
   }
-  expect(refused.text.match(/class="problem"/g)).toHaveLength(4)
+  expect(refused.text.match(/class="problem"/g)).toHaveLength(6)
   const missing = yield* admin.post(page, good)
   expect(missing).toMatchObject({ status: 422, text: expect.stringContaining("where there is none yet") })
   expect(yield* rows("SELECT * FROM shops")).toEqual([])
@@ -55,15 +59,20 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
     accent: "#1f5fd1",
     logo: "corner.svg",
     website: good.website,
-    contact: good.contact
+    contact: good.contact,
+    timezone: good.timezone,
+    currency: good.currency
   }
   expect(yield* rows("SELECT * FROM shops")).toEqual([
     { ...stored, frame_origins: "https://shop.example http://localhost:3000" }
   ])
-  expect((yield* admin.get(page)).text).toContain('value="corner.svg"')
+  const shown = (yield* admin.get(page)).text
+  for (const text of ['value="corner.svg"', 'value="Europe/Berlin" selected', 'value="EUR" selected']) {
+    expect(shown).toContain(text)
+  }
   yield* admin.post(page, {})
   expect(yield* rows("SELECT * FROM shops")).toEqual([
-    { account_id: "default", name: null, accent: null, logo: null, website: null, contact: null, frame_origins: "" }
+    { ...Object.fromEntries(Object.keys(stored).map((part) => [part, null])), account_id: "default", frame_origins: "" }
   ])
   const audit = yield* rows<{ act: string; via: string }>("SELECT act, via FROM audit WHERE act = 'accounts shop'")
   expect(audit).toEqual([

@@ -132,6 +132,9 @@ test("an account, a mode and a page that the person may not see are all not ther
     pages.add(text)
   }
   expect(pages.size).toBe(1)
+  // In the frame, so that they find on.
+  expect([...pages].join()).toContain('<a class="button" href="/portal/a/shop/test">To the home page</a>')
+  expect([...pages].join()).toContain('<nav id="sections"')
   expect((yield* admin.post("/portal/a/default/test/things")).status).toBe(404)
 
   const operator = yield* enter()

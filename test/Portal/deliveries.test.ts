@@ -21,16 +21,20 @@ const deliveryOf = (payment: string) =>
 const isOrdered = (payment: string) => Effect.map(deliveryOf(payment), ({ redelivery }) => redelivery === 1)
 
 liveSuite(portalApp, "deliveries in the portal", (test, it) => {
-  test("the failing ones come first, then all, newest first", function* () {
+  test("are listed newest first, the failing ones by a chip, with how many there are in the navigation", function* () {
     const { admin, base, endpoint, pay } = yield* openShop
     yield* endpoint()
     const ids = [yield* pay("1"), yield* pay("2"), yield* pay("3")] as const
     yield* failOnce(ids[0])
     const { text } = yield* admin.get(`${base}/deliveries`)
-    const [failing = "", all = ""] = text.split("<h2>All others</h2>")
-    expect(paymentsIn(failing)).toEqual([ids[0]])
-    expect(paymentsIn(all)).toEqual([ids[2], ids[1]])
-    expect(paymentsIn((yield* admin.get(`${base}/deliveries?status=failing`)).text)).toEqual([ids[0]])
+    // Each once.
+    expect(paymentsIn(text)).toEqual([ids[2], ids[1], ids[0]])
+    expect(text).toContain(`<a href="${base}/deliveries?status=failing">failing</a>`)
+    expect(text).toContain('Deliveries<span class="count">1 <span')
+    expect(text).not.toContain('Exceptions<span class="count">')
+    const failing = yield* admin.get(`${base}/deliveries?status=failing`)
+    expect(paymentsIn(failing.text)).toEqual([ids[0]])
+    expect(failing.text).toContain(`<a aria-current="true" href="${base}/deliveries">failing`)
     expect(paymentsIn((yield* admin.get(`${base}/deliveries?payment=${ids[1]}`)).text)).toEqual([ids[1]])
     expect(paymentsIn((yield* admin.get(`${base}/deliveries?from=2099-01-01T00:00`)).text)).toEqual([])
     expect(paymentsIn((yield* admin.get(`${base}/deliveries?until=2099-01-01T00:00`)).text)).toHaveLength(3)

@@ -1,13 +1,15 @@
 import { expect } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import { BigDecimal, Clock, Effect } from "effect"
 import { h } from "preact"
 import { render } from "preact-render-to-string"
 import { defaultAccount } from "../../src/Auth.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
-import { dayMillis, dayOf, durationText, median, overviewOf, together } from "../../src/Portal/pages/overview.ts"
+import { daysUntil, durationText, median, overviewOf, together } from "../../src/Portal/pages/overview.ts"
+import { Period, worthIn } from "../../src/Portal/pages/sums.tsx"
 import { WaysIn, waysIn } from "../../src/Portal/pages/waysIn.tsx"
 import type { Viewer } from "../../src/Portal/Viewer.ts"
 import { Reader } from "../../src/Sql.ts"
+import { TestApi } from "../lib/api.ts"
 import { storeLateMoney } from "../lib/exceptions.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
@@ -17,6 +19,9 @@ import { admin, crowdSql, home, makePayment, shop, somebody, usdc, viewer } from
 const networks = [{ chain: "base", mode: "test", tokens: [usdc] }] as const
 const owner = { account: defaultAccount, mode: "test" } as const
 const now = Date.UTC(2026, 10, 22, 15)
+const dayMillis = 86_400_000
+const dayOf = (time: number) => time - (time % dayMillis)
+const options = { owner, networks, timezone: "UTC", now }
 
 liveSuite(shop, "the portal's home page", (test) => {
   test("says first what needs a person, each with a link, and that nothing does", function* () {
@@ -31,7 +36,9 @@ liveSuite(shop, "the portal's home page", (test) => {
     yield* execute("UPDATE deliveries SET attempts = 1 WHERE payment_id = ?", [id])
     const page = (yield* ada.get(home)).text
     // Tried, and not arrived: whatever attempts it still has.
-    expect(page).toContain("<dt>Deliveries that have arrived, of those tried</dt><dd>0 % of 1</dd>")
+    expect(page).toContain(
+      `<dt>Webhooks</dt><dd>0 delivered, <a class="bad" href="${home}/deliveries?status=failing">1 failing</a></dd>`
+    )
     const after = needs(page)
     expect(after).toContain(`<a href="${home}/exceptions">1 open exception</a>`)
     expect(after).toContain(`<a href="${home}/deliveries?status=failing">1 failing delivery</a>`)
@@ -47,9 +54,9 @@ liveSuite(shop, "the portal's home page", (test) => {
     yield* execute("DELETE FROM deliveries")
     const { id } = yield* makePayment({ webhookUrl: "https://shop.example/hook" })
     const delivered = (text: string) =>
-      ["Today (UTC)", "30 days"].map((name) => {
+      ["Today", "30 days"].map((name) => {
         const [, card = ""] = text.split(`<section class="card" aria-label="${name}">`)
-        return /<dt>Deliveries that have arrived, of those tried<\/dt><dd>(.*?)<\/dd>/.exec(card)?.[1]
+        return /<dt>Webhooks<\/dt><dd>(.*?)<\/dd>/.exec(card)?.[1]
       })
     const shown = (mode: string) => Effect.map(ada.get(`/portal/a/default/${mode}`), ({ text }) => delivered(text))
     const at = yield* Clock.currentTimeMillis
@@ -60,12 +67,12 @@ liveSuite(shop, "the portal's home page", (test) => {
         [at - days * dayMillis, id]
       )
     yield* made(0)
-    expect(yield* shown("test")).toEqual(["100 % of 1", "100 % of 1"])
-    expect(yield* shown("live")).toEqual(["none yet", "none yet"])
+    expect(yield* shown("test")).toEqual(["1 delivered, none failing", "1 delivered, none failing"])
+    expect(yield* shown("live")).toEqual(["0 delivered, none failing", "0 delivered, none failing"])
     yield* made(28)
-    expect(yield* shown("test")).toEqual(["none yet", "100 % of 1"])
+    expect(yield* shown("test")).toEqual(["0 delivered, none failing", "1 delivered, none failing"])
     yield* made(31)
-    expect(yield* shown("test")).toEqual(["none yet", "none yet"])
+    expect(yield* shown("test")).toEqual(["0 delivered, none failing", "0 delivered, none failing"])
   })
 
   test("tells admins for a week who was given a way in, by whom, when and from which address", function* () {
@@ -152,7 +159,7 @@ liveSuite(shop, "the portal's home page", (test) => {
       [id]
     )
     const { text } = yield* vera.get(home)
-    expect(text).toMatch(/54\.615517 USDC<\/span> <small class="muted">in 1 payment/)
+    expect(text).toMatch(/54\.615517 USDC<\/span> <span class="muted">in 1 payment/)
     expect(text).toContain("1 min 30 s")
     expect(text.match(/<figure/g)).toHaveLength(2)
     expect(
@@ -172,6 +179,7 @@ liveSuite(shop, "the portal's home page", (test) => {
        WHERE id = ?`,
       [paid.id]
     )
+    yield* execute("UPDATE payments SET usd_value = '10.5' WHERE id = ?", [paid.id])
     const surplus = [
       ["1000000", null],
       ["2000000", "accepted"],
@@ -189,15 +197,18 @@ liveSuite(shop, "the portal's home page", (test) => {
     yield* execute("UPDATE payments SET status = 'expired', failure_reason = 'cancelled', ended_at = 1 WHERE id = ?", [
       cancelled.id
     ])
-    yield* execute("UPDATE payments SET created_at = ? WHERE id IN (?, ?)", [
-      now - 5 * dayMillis,
-      paid.id,
-      cancelled.id
-    ])
-    const { days } = yield* overviewOf(yield* Reader, owner, networks, now)
-    const then = days.at(-6)
-    expect(then?.outcomes).toMatchObject({ confirmed: 1, expired: 0, cancelled: 1 })
-    expect(then?.volumes.get("USDC 6")).toMatchObject({ amount: 12_000_000n, payments: 1 })
+    const created = now - 5 * dayMillis
+    yield* execute(
+      "UPDATE payments SET created_at = ?, confirmed_at = iif(confirmed_at IS NULL, NULL, ?) WHERE id IN (?, ?)",
+      [created, created + dayMillis, paid.id, cancelled.id]
+    )
+    const { days } = yield* overviewOf(yield* Reader, options)
+    const [creation, payment] = days.slice(-6)
+    expect(creation?.fates).toMatchObject({ confirmed: 1, expired: 0, cancelled: 1 })
+    // It came in on the day of its payment, and is worth as much more as came.
+    expect(creation?.volumes.size).toBe(0)
+    expect(payment?.volumes.get("USDC 6")).toMatchObject({ amount: 12_000_000n, payments: 1 })
+    expect(payment?.worth).toBe(12_600_000n)
   })
 
   test("counts by day exactly, in amounts beyond what a number holds", function* () {
@@ -220,14 +231,14 @@ liveSuite(shop, "the portal's home page", (test) => {
         [at, status, status, at + 5_000, id]
       )
     }
-    const { days, since } = yield* overviewOf(yield* Reader, owner, networks, now)
+    const { days, since } = yield* overviewOf(yield* Reader, options)
     expect(days).toHaveLength(30)
     expect(since).toBeUndefined()
-    expect(days.at(-1)?.outcomes).toEqual({ confirmed: 1, open: 0, expired: 1, cancelled: 0, failed: 0 })
-    expect(days[0]?.outcomes).toEqual({ confirmed: 1, open: 0, expired: 0, cancelled: 0, failed: 0 })
+    expect(days.at(-1)?.fates).toEqual({ confirmed: 1, open: 0, expired: 1, cancelled: 0, failed: 0 })
+    expect(days[0]?.fates).toEqual({ confirmed: 1, open: 0, expired: 0, cancelled: 0, failed: 0 })
     const all = together(days)
     expect([...all.volumes.values()]).toEqual([{ currency: "USDC", decimals: 6, amount: 2n * big, payments: 2 }])
-    expect(all.usd).toBe(5)
+    expect(all).toMatchObject({ worth: 5_000_000n, unpriced: 0 })
     expect(median(all.times)).toBe(5_000)
     expect(median([])).toBeUndefined()
     expect(median([3, 1, 2, 9])).toBe(2)
@@ -240,23 +251,112 @@ liveSuite(shop, "the portal's home page", (test) => {
     ])
   })
 
+  test("has the days of a time zone, also where clocks are changed", function* () {
+    // 2026-10-25 has 25 hours in Berlin; at 23:30 UTC it is the next day there.
+    const days = daysUntil(Date.UTC(2026, 9, 26, 23, 30), "Europe/Berlin", 4)
+    expect(days).toEqual([
+      Date.UTC(2026, 9, 23, 22),
+      ...[24, 25, 26].map((day) => Date.UTC(2026, 9, day, day === 24 ? 22 : 23))
+    ])
+    expect(daysUntil(now, "UTC")).toHaveLength(30)
+    expect(daysUntil(now, "UTC").at(-1)).toBe(dayOf(now))
+  })
+
+  test("counts what came in by the days and in the currency of the account, beside yesterday by this time", function* () {
+    for (const table of ["deliveries", "events", "payments"]) yield* execute(`DELETE FROM ${table}`)
+    const paid = Effect.fnUntraced(function* (at: number, usd: string | null) {
+      const { id } = yield* makePayment()
+      yield* execute(
+        `UPDATE payments SET created_at = ?, status = 'confirmed', confirmed_at = ?, ended_at = 1, usd_value = ?
+         WHERE id = ?`,
+        [at - 90_000, at, usd, id]
+      )
+    })
+    // 05:00 in Tokyo, where today is six hours old at 21:00 UTC.
+    const at = Date.UTC(2026, 10, 21, 21)
+    const hour = 3_600_000
+    yield* paid(at - 1 * hour, "60")
+    yield* paid(at - 5 * hour, null)
+    yield* paid(at - 7 * hour, "10")
+    yield* paid(at - 25 * hour, "50")
+    yield* paid(at - 30 * hour - 1, "0.1")
+    const overview = yield* overviewOf(yield* Reader, { ...options, timezone: "Asia/Tokyo", now: at })
+    const [before, yesterday, today] = overview.days.slice(-3)
+    expect(today).toMatchObject({ at: at - 6 * hour, worth: 60_000_000n, unpriced: 1 })
+    expect(yesterday).toMatchObject({ at: at - 30 * hour, worth: 60_000_000n, unpriced: 0 })
+    expect(before?.worth).toBe(100_000n)
+    expect(overview.yesterdayByNow).toBe(50_000_000n)
+    const euros = worthIn("EUR", BigDecimal.unsafeFromString("1.25"))
+    expect([euros.text(60_000_000n), euros.of(60_000_000n), euros.note]).toEqual(["€48.00", 48, ", at the rate of now"])
+    const unknown = worthIn("EUR", undefined)
+    expect([unknown.text(1_234_567_890n), unknown.note]).toEqual(["$1,234.57", ""])
+    if (today === undefined) return
+    const card = render(
+      h(Period, {
+        ...{ name: "Today", day: today, before: overview.yesterdayByNow, worth: euros },
+        ...{ viewer: { owner } as Viewer, deliveries: { delivered: 2, failing: 0 } }
+      })
+    )
+    expect(card).toContain('<p class="big">€48.00</p><p class="muted">20 % more than yesterday by this time</p>')
+    expect(card).toContain("The sum is without 1 payment whose price was not known.")
+    expect(card).toContain("<dd>2 delivered, none failing</dd>")
+  })
+
+  test("shows a new account's admins their first steps, ticked by facts, until all are done or money comes in", function* () {
+    const api = yield* TestApi
+    const account = yield* api.newAccount("steps")
+    const base = `/portal/a/${account}/test`
+    const ida = yield* somebody({ account, role: "admin", name: "Ida" })
+    const steps = Effect.map(ida.get(base), ({ text }) => /<h2 id="first-steps">.*?<\/section>/s.exec(text)?.[0] ?? "")
+    const before = yield* steps
+    expect(before).toContain("0 of 5")
+    for (const path of ["/settings", "/keys/new", "/webhooks/new", "/simulate", "/me"]) {
+      expect(before).toContain(`<a class="button" href="${base}${path}">`)
+    }
+    expect((yield* (yield* somebody({ account, role: "viewer", name: "Vic" })).get(base)).text).not.toContain(
+      "first-steps"
+    )
+    yield* ida.post(`${base}/settings`, { name: "Corner shop", timezone: "Europe/Berlin", currency: "EUR" })
+    yield* api.newKey("test", undefined, account)
+    const after = yield* steps
+    expect(after).toContain("2 of 5")
+    expect(after).not.toContain(`${base}/settings`)
+    expect(after).toContain("Make a key for your shop's server")
+    expect((yield* ida.get(base)).text).toContain("days of Europe/Berlin")
+    yield* makePayment({}, { account, mode: "test" })
+    yield* execute(
+      "UPDATE payments SET status = 'confirmed', confirmed_at = created_at, ended_at = 1 WHERE account_id = ?",
+      [account]
+    )
+    expect(yield* steps).toContain("3 of 5")
+    const at = yield* Clock.currentTimeMillis
+    const crowd = crowdSql("confirmed").replaceAll("'default'", `'${account}'`)
+    yield* execute(crowd, [9, at, 1_000, at, 1_000, at, 1_000, at])
+    expect(yield* steps).toBe("")
+    yield* execute("DELETE FROM payments WHERE id LIKE 'pay_crowd%'")
+  })
+
   test("reads by the list's index, no more than it says, and says how far it counts", function* () {
     const reader = yield* Reader
     const most = 2_500
     yield* execute(crowdSql("confirmed"), [most + 500, now, 20_000, now, 20_000, now, 20_000, now])
     const steps: Array<string> = []
-    const { days, since } = yield* overviewOf(explained(reader, reader, steps), owner, networks, now, most)
+    const { days, since } = yield* overviewOf(explained(reader, reader, steps), {
+      ...options,
+      most
+    })
     expect(new Set(steps)).toEqual(
       new Set([
         "SEARCH payments USING INDEX payments_list (account_id=? AND mode=? AND created_at>? AND created_at<?)",
+        "SEARCH payments USING INDEX payments_income (account_id=? AND mode=? AND confirmed_at>? AND confirmed_at<?)",
         "CORRELATED SCALAR SUBQUERY 1",
         "SEARCH exceptions USING INDEX exceptions_payment (payment_id=?)"
       ])
     )
-    const { outcomes, volumes } = together(days)
-    expect(outcomes.confirmed + outcomes.expired).toBe(most)
-    expect(since).toBe(now - most * 20_000)
-    expect([...volumes.values()].reduce((sum, { payments }) => sum + payments, 0)).toBe(outcomes.confirmed)
-    expect((yield* overviewOf(reader, owner, networks, now)).since).toBeUndefined()
+    const { fates, volumes } = together(days)
+    expect(fates.confirmed + fates.expired).toBe(most)
+    expect(since).toBe(now - most * 20_000 + 30_000)
+    expect([...volumes.values()].reduce((sum, { payments }) => sum + payments, 0)).toBe(fates.confirmed)
+    expect((yield* overviewOf(reader, options)).since).toBeUndefined()
   })
 })

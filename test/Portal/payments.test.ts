@@ -1,25 +1,37 @@
 import { expect } from "@effect/vitest"
-import { Effect, Exit, Stream } from "effect"
+import { Clock, Effect, Either, Exit, Stream } from "effect"
+import { defaultAccount } from "../../src/Auth.ts"
+import { iso } from "../../src/Domain/Timestamp.ts"
 import { csvLine, csvPieces } from "../../src/Portal/csv.ts"
-import { StoreUnavailable } from "../../src/Sql.ts"
+import { daysUntil } from "../../src/Portal/pages/overview.ts"
+import { mostSearched, searchOf } from "../../src/Portal/pages/paymentSearch.ts"
+import { Reader, StoreUnavailable } from "../../src/Sql.ts"
 import { TestApi } from "../lib/api.ts"
 import { storeMoneyFor } from "../lib/exceptions.ts"
-import type { Shown } from "../lib/portal.ts"
+import type { Shown, Who } from "../lib/portal.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
-import { admin, home, makePayment, shop, somebody, viewer } from "./pages.ts"
+import { explained } from "../lib/webhooks.ts"
+import { admin, crowdSql, home, makePayment, shop, somebody, viewer } from "./pages.ts"
 
 const hash = (digit: string) => `0x${digit.repeat(64)}`
 
 /** The references in a list, in its order. */
 const listed = (text: string) => [...text.matchAll(/<th scope="row"><a href="[^"]*">([^<]*)</g)].map(([, name]) => name)
 
+/** The payment that a search opens, or the references of those that it lists. */
+const hits = Effect.fnUntraced(function* (q: string, { by, home: at }: { home: string; by: Who } = { home, by: {} }) {
+  const [text = "", filter = ""] = q.split("&")
+  const page = yield* (yield* somebody(by)).get(`${at}/payments?q=${encodeURIComponent(text)}&${filter}`)
+  return page.status === 303 ? page.headers.location : listed(page.text)
+})
+
 const acts = rows<{ via: string; who: string; act: string; detail: string }>(
   "SELECT via, who, act, detail FROM audit WHERE via = 'portal' AND act NOT LIKE 'portal%' ORDER BY sequence"
 )
 
 liveSuite(shop, "the portal's payments", (test) => {
-  test("are found by their reference, id, address and transaction, and by nothing else", function* () {
+  test("are found by their reference, id, address and transaction, whole or in part", function* () {
     const ada = yield* admin
     const found = yield* makePayment({ merchantRef: "invoice 7" })
     yield* makePayment()
@@ -33,11 +45,71 @@ liveSuite(shop, "the portal's payments", (test) => {
       const filtered = yield* ada.get(`${home}/payments?status=pending&q=${encodeURIComponent(q)}`)
       expect([q, filtered.status, listed(filtered.text)]).toEqual([q, 200, ["invoice 7"]])
     }
-    const nothing = yield* ada.get(`${home}/payments?q=invoice`)
+    const { address } = found
+    yield* makePayment({ merchantRef: "other 8" })
+    for (const q of [
+      "invo",
+      hash("a").slice(0, 8),
+      "AAAAAA",
+      `0xaaaaaa…${"a".repeat(6)}`,
+      address.slice(0, 10),
+      address.slice(2, 12).toLowerCase(),
+      `${address.slice(0, 8)}...${address.slice(-6)}`
+    ]) {
+      expect([q, yield* hits(q)]).toEqual([q, `${home}/payments/${found.id}`])
+    }
+    const nothing = yield* ada.get(`${home}/payments?q=nvoice`)
     expect(listed(nothing.text)).toEqual([])
     expect(nothing.text).toContain("No payment fits")
     // What was typed stays in the field.
-    expect(nothing.text).toContain('value="invoice"')
+    expect(nothing.text).toContain('value="nvoice"')
+    // Too little of an address or hash, and one whose end differs.
+    for (const q of ["0xaaaaa", address.slice(0, 7), `${address.slice(0, 8)}…${"0".repeat(8)}`]) {
+      expect([q, yield* hits(q)]).toEqual([q, []])
+    }
+  })
+
+  test("are found by a text in their metadata, and only their owner's", function* () {
+    const metadata = JSON.stringify({ customer: { email: "Grace@Example.org", name: 'Grace "G" Ö' } })
+    const found = yield* makePayment({ merchantRef: "of grace", metadata })
+    const api = yield* TestApi
+    const other = yield* api.newAccount("searching")
+    yield* makePayment({ merchantRef: "of grace too", metadata }, { account: other, mode: "test" })
+    yield* execute("UPDATE payments SET tx_hash = ? WHERE account_id = ?", [hash("b"), other])
+    const theirs = { home: `/portal/a/${other}/test`, by: { account: other, role: "admin", name: "Oz" } as const }
+    for (const q of ["grace@example.org", 'grace "g" Ö', "xample.or"]) {
+      expect([q, yield* hits(q)]).toEqual([q, `${home}/payments/${found.id}`])
+    }
+    expect(yield* hits("%race@example.org")).toEqual([])
+    expect(yield* hits("race")).toEqual([])
+    for (const q of ["bbbbbb", "of grace too"]) {
+      expect(yield* hits(q)).toEqual([])
+      expect(yield* hits(q, theirs)).toContain(theirs.home)
+    }
+    // Several are a list, the newest first, and the other filters hold too.
+    yield* makePayment({ merchantRef: "of grace again", metadata })
+    expect(yield* hits("GRACE@EXAMPLE")).toEqual(["of grace again", "of grace"])
+    expect(yield* hits("grace@example&status=confirmed")).toEqual([])
+  })
+
+  test("are searched by their indexes, among no more than so many of the newest", function* () {
+    const reader = yield* Reader
+    yield* execute(crowdSql("expired"), [mostSearched + 50, 2e12, 1, 2e12, 1, 1])
+    const owner = { account: defaultAccount, mode: "test" } as const
+    const search = (q: string, steps: Array<string> = []) =>
+      Effect.map(searchOf(explained(reader, reader, steps), owner, new URLSearchParams({ q })), Either.getOrThrow)
+    const steps: Array<string> = []
+    expect(yield* search("no such text", steps)).toEqual({ ids: [] })
+    expect(steps.filter((step) => /SCAN (payments|receipts)/.test(step))).toEqual([])
+    const count = (text: string) => steps.filter((step) => step.includes(text)).length
+    expect(count("payments_list")).toBe(mostSearched / 250)
+    yield* execute(
+      "UPDATE payments SET metadata = '{\"a\":\"needle\"}' WHERE id IN ('pay_crowd9999', 'pay_crowd10049')"
+    )
+    expect(yield* search("needle")).toEqual({ ids: ["pay_crowd9999"] })
+    expect((yield* search("crowd ")).ids).toHaveLength(50)
+    expect((yield* search("needl")).ids).toHaveLength(1)
+    yield* execute("DELETE FROM payments WHERE id LIKE 'pay_crowd%'")
   })
 
   test("are filtered as by the API, and an invalid filter is reported beside its field", function* () {
@@ -59,8 +131,38 @@ liveSuite(shop, "the portal's payments", (test) => {
     expect(listed((yield* ada.get(`${home}/payments?status=cancelled&chain=polygon`)).text)).toEqual([])
     const wrong = yield* ada.get(`${home}/payments?status=paid&createdAfter=yesterday`)
     expect(wrong.status).toBe(400)
-    expect(wrong.text).toContain("Status must be pending, detecting, confirmed, expired or failed")
+    expect(wrong.text).toContain("The filter status must be pending, detecting, confirmed, expired or failed")
     expect(wrong.text).toContain("Created from (UTC) must be a time such as")
+  })
+
+  test("are listed by days of the account's time zone", function* () {
+    const api = yield* TestApi
+    const account = yield* api.newAccount("days")
+    const base = `/portal/a/${account}/test`
+    const ida = yield* somebody({ account, role: "admin", name: "Ida" })
+    yield* ida.post(`${base}/settings`, { timezone: "Pacific/Kiritimati", currency: "USD" })
+    const now = yield* Clock.currentTimeMillis
+    const [yesterday = 0, today = 0] = daysUntil(now, "Pacific/Kiritimati", 2)
+    const month = Date.parse(`${iso(today + 14 * 3_600_000).slice(0, 7)}-01T00:00:00+14:00`)
+    for (const [name, at] of [
+      ["first", today],
+      ["last", today - 1],
+      ["before", yesterday - 1],
+      ["in the month before", month - 1],
+      ["long ago", month - 40 * 86_400_000]
+    ] as const) {
+      const { id } = yield* makePayment({ merchantRef: name }, { account, mode: "test" })
+      yield* execute("UPDATE payments SET created_at = ? WHERE id = ?", [at, id])
+    }
+    const created = (period: string) =>
+      Effect.map(ida.get(`${base}/payments?created=${period}`), ({ text }) => listed(text))
+    expect(yield* created("today")).toEqual(["first"])
+    expect(yield* created("yesterday")).toContain("last")
+    for (const other of ["first", "before", "long ago"]) expect(yield* created("yesterday")).not.toContain(other)
+    expect(yield* created("last-month")).toContain("in the month before")
+    for (const other of ["first", "long ago"]) expect(yield* created("last-month")).not.toContain(other)
+    // No such period: all.
+    expect(yield* created("toString")).toHaveLength(5)
   })
 
   test("come in pages that lose none, and a page of other filters is refused", function* () {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { dollarText, moneyText } from "../../src/Portal/components/values.tsx"
+import { fiatText, moneyText } from "../../src/Portal/components/values.tsx"
 
 it("amounts have every digit, two decimals at least, and thousands in groups", () => {
   expect(moneyText(54_615_517n, "USDC", 6)).toBe("54.615517 USDC")
@@ -11,5 +11,9 @@ it("amounts have every digit, two decimals at least, and thousands in groups", (
 })
 
 it("dollars are rounded to cents", () => {
-  expect(["308.641972530864195", "49.9", "4695.17"].map(dollarText)).toEqual(["$308.64", "$49.90", "$4,695.17"])
+  expect(["308.641972530864195", "49.9", "4695.17"].map((text) => fiatText(text))).toEqual([
+    "$308.64",
+    "$49.90",
+    "$4,695.17"
+  ])
 })

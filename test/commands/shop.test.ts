@@ -45,10 +45,16 @@ liveTest("an account's checkout is shown, changed in part, and reset to its defa
   expect(JSON.parse((yield* shop("--accent", "none")).stdout)).toEqual(rest)
   expect(JSON.parse((yield* shop("--frame-origin", "none")).stdout)).toEqual({ ...rest, frameOrigins: [] })
   expect((yield* tilld(["accounts", "shop"])).stdout).toBe(
-    "name     Corner shop\naccent   tilld's own\nlogo     corner.svg\nwebsite  https://shop.example/help\ncontact  help@shop.example\nframes   no site may show the checkout in a frame\n"
+    "name     Corner shop\naccent   tilld's own\nlogo     corner.svg\nwebsite  https://shop.example/help\ncontact  help@shop.example\ndays     of UTC, worth in USD\nframes   no site may show the checkout in a frame\n"
   )
 
+  const counted = yield* shop("--timezone", "Asia/Tokyo", "--currency", "eur")
+  expect(JSON.parse(counted.stdout)).toMatchObject({ timezone: "Asia/Tokyo", currency: "EUR" })
+  expect((yield* tilld(["accounts", "shop"])).stdout).toContain("days     of Asia/Tokyo, worth in EUR\n")
+
   const refused = [
+    ["--timezone", "Nowhere/Land"],
+    ["--currency", "XXX"],
     ["--accent", "red"],
     ["--logo", "../shop.png"],
     ["--frame-origin", "http://shop.example"],
@@ -69,5 +75,8 @@ liveTest("an account's checkout is shown, changed in part, and reset to its defa
     code: 1,
     stderr: expect.stringContaining("There is no account nobody")
   })
-  expect(JSON.parse((yield* shop()).stdout)).toEqual({ ...rest, frameOrigins: [] })
+  expect(JSON.parse((yield* shop()).stdout)).toEqual({
+    ...rest,
+    ...{ timezone: "Asia/Tokyo", currency: "EUR", frameOrigins: [] }
+  })
 })

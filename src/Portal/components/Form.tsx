@@ -227,25 +227,33 @@ export const Checks = ({ legend, name, of, options }: ChecksProps) => {
 export interface FiltersProps {
   readonly action: string
   readonly children: ComponentChildren
-  /** Fields that are folded away unless one of them is used. */
-  readonly more?: ComponentChildren
-  readonly used?: boolean
+  /** Whether one of its fields is used: then it is not folded away. */
+  readonly used: boolean
 }
 
-/** The filters of a list: a form whose result has an address. */
-export const Filters = ({ action, children, more, used }: FiltersProps) => (
+/** The filters of a list that are typed, beside its chips: a form whose result has an address. */
+export const Filters = ({ action, children, used }: FiltersProps) => (
   <search>
-    <form method="get" action={action} class="filters">
-      {children}
-      {more === undefined ? null : (
-        <details open={used}>
-          <summary>More filters</summary>
-          <div class="filters">{more}</div>
-        </details>
-      )}
-      <p class="actions">
-        <button type="submit">Show</button> <a href={action}>Clear</a>
-      </p>
-    </form>
+    <details open={used}>
+      <summary>More filters</summary>
+      <form method="get" action={action} class="filters">
+        {children}
+        <p class="actions">
+          <button type="submit">Show</button> <a href={action}>Clear</a>
+        </p>
+      </form>
+    </details>
   </search>
 )
+
+/** What is wrong with filters, which an address may have from anywhere. */
+export const FilterProblems = ({ of: { problems } }: { readonly of: FormState }) =>
+  problems.length === 0 ? null : (
+    <div class="notice bad" role="alert">
+      {problems.map(({ message, path }) => (
+        <p key={path}>
+          The filter {path} {message}.
+        </p>
+      ))}
+    </div>
+  )

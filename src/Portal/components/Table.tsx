@@ -18,6 +18,8 @@ export interface TableProps<Row> {
   readonly columns: ReadonlyArray<Column<Row>>
   readonly rows: ReadonlyArray<Row>
   readonly keyOf: (row: Row) => string
+  /** The page of a row, where each has one: its name links to it, and so does the whole row. */
+  readonly hrefOf?: (row: Row) => string
   /** Shown instead of a table without rows. */
   readonly empty: ComponentChildren
 }
@@ -28,13 +30,13 @@ const classOf = ({ numeric, wide }: Column<never>) => (numeric ? "numeric" : wid
  * A table. The first column that does not lead names its row. On a phone each row is a card; a table that is too wide
  * otherwise scrolls by itself, with the keyboard too.
  */
-export const Table = <Row,>({ caption, columns, empty, keyOf, rows }: TableProps<Row>) => {
+export const Table = <Row,>({ caption, columns, empty, hrefOf, keyOf, rows }: TableProps<Row>) => {
   const naming = columns.find(({ leads }) => !leads)
   return rows.length === 0 ? (
     <Empty>{empty}</Empty>
   ) : (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to take the focus, so that arrow keys scroll it
-    <section class="scroll" tabIndex={0} aria-label={caption}>
+    // What scrolls has to take the focus, so that arrow keys scroll it, unless something in it does.
+    <section class="scroll" tabIndex={hrefOf === undefined ? 0 : undefined} aria-label={caption}>
       <table>
         <caption>{caption}</caption>
         <thead>
@@ -52,7 +54,7 @@ export const Table = <Row,>({ caption, columns, empty, keyOf, rows }: TableProps
               {columns.map((column) =>
                 column === naming ? (
                   <th key={column.name} scope="row" class={classOf(column)}>
-                    {column.cell(row)}
+                    {hrefOf === undefined ? column.cell(row) : <a href={hrefOf(row)}>{column.cell(row)}</a>}
                   </th>
                 ) : (
                   <td key={column.name} class={classOf(column)} data-name={column.name}>

@@ -1,6 +1,7 @@
 /** Single values: money, times, statuses, transactions and addresses. */
 import type { ComponentChildren } from "preact"
 import { formatAmount } from "../../Domain/amountDecimals.ts"
+import type { Fiat } from "../../Domain/Currency.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import { explorerUrl } from "../../Pages/explorers.ts"
 import { CopyText } from "./CopyText.tsx"
@@ -14,9 +15,9 @@ export const moneyText = (amount: bigint, currency: string, decimals: number | u
   return [grouped.format(BigInt(whole)), ...rest].join("")
 }
 
-/** A decimal of US dollars as people write it: `$1,234.50`. */
-export const dollarText = (amount: string): string =>
-  new Intl.NumberFormat("en-US", { style: "currency", currency: "USD" }).format(amount as `${number}`)
+/** A decimal of a fiat currency as people write it: `$1,234.50`. */
+export const fiatText = (amount: string, currency: Fiat = "USD"): string =>
+  new Intl.NumberFormat("en-US", { style: "currency", currency }).format(amount as `${number}`)
 
 export interface MoneyProps {
   /** Base units. */

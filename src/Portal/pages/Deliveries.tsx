@@ -1,4 +1,4 @@
-/** Webhook deliveries: the failing ones first, and one with its attempts. `Redelivery.tsx` sends them again. */
+/** Webhook deliveries: the list, and one with its attempts. `Redelivery.tsx` sends them again. */
 import { Effect, Either } from "effect"
 import { DeliveryStatus } from "../../Domain/DeliveryObject.ts"
 import { bodyOf } from "../../Events/EventsRepo.ts"
@@ -18,9 +18,6 @@ import { cursorOf, filterFields, placeOf, type ReadFilters, readFilters, selecti
 
 type Needs = Reader | Secrets
 
-/** Failing deliveries that are shown before all others. */
-const shownFirst = 10
-
 const list: PortalHandler<Needs> = (viewer, { query }) =>
   Effect.gen(function* () {
     const reader = yield* Reader
@@ -32,10 +29,6 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
     const name = JSON.stringify(["portal deliveries", fields])
     const here = pathOf(viewer, "/deliveries")
     const before = yield* placeOf(viewer, textOf(query, "cursor"), name)
-    const isPlain = before === undefined && Object.values(fields).every((value) => value === "")
-    const failing = isPlain
-      ? yield* LogRepo.list(reader, [selectionOf(viewer, query, chosen, "failing")], shownFirst)
-      : []
     const selections = (chosen.status === undefined ? DeliveryStatus.literals : [chosen.status]).map((status) =>
       selectionOf(viewer, query, chosen, status)
     )
@@ -46,47 +39,20 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
       { section: "/deliveries", title: "Deliveries" },
       <>
         <Outcome of={query} />
-        {problems.map(({ message, path }) => (
-          <Notice key={path} tone="bad">
-            <p>
-              The filter {path} {message}.
-            </p>
-          </Notice>
-        ))}
+        <DeliveryFilters viewer={viewer} endpoints={endpoints} of={{ id: "filters", typed: query, problems }} />
+        <DeliveryList
+          viewer={viewer}
+          id="all"
+          caption="Deliveries, newest first"
+          deliveries={found.slice(0, pageSize)}
+          empty="No delivery. Each event makes one for every endpoint that takes it, and for a payment’s webhookUrl."
+        />
+        <Paging first={before && withQuery(here, fields)} next={next && withQuery(here, { ...fields, cursor: next })} />
         {mayAs(viewer.role, "admin") ? (
           <p>
             <a href={`${here}/resend-range`}>Send a range again</a>
           </p>
         ) : null}
-        {failing.length === 0 ? null : (
-          <>
-            <h2>Failing</h2>
-            <DeliveryList
-              viewer={viewer}
-              id="failing"
-              caption="Deliveries that have failed and not arrived, newest first"
-              deliveries={failing}
-              empty=""
-            />
-            <p>
-              <a href={`${here}?status=failing`}>All that are failing</a>
-            </p>
-            <h2>All others</h2>
-          </>
-        )}
-        <DeliveryFilters viewer={viewer} endpoints={endpoints} of={{ id: "filters", typed: query, problems: [] }} />
-        <DeliveryList
-          viewer={viewer}
-          id="all"
-          caption="Deliveries, newest first"
-          deliveries={found.slice(0, pageSize).filter(({ id }) => !failing.some((one) => one.id === id))}
-          empty={
-            failing.length > 0
-              ? "No others."
-              : "No delivery. Each event makes one for every endpoint that takes it, and for a payment’s webhookUrl."
-          }
-        />
-        <Paging first={before && withQuery(here, fields)} next={next && withQuery(here, { ...fields, cursor: next })} />
       </>,
       problems.length > 0 ? 422 : 200
     )

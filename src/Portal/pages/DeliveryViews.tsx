@@ -1,13 +1,24 @@
 /** What the pages of deliveries show: lists, one delivery with its attempts, the progress of a range. */
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import type { LoggedAttempt, LoggedDelivery } from "../../Webhooks/queue/DeliveryLogRepo.ts"
+import { Chips } from "../components/Chips.tsx"
 import { CopyText } from "../components/CopyText.tsx"
-import { blank, Filters, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
+import {
+  blank,
+  FilterProblems,
+  Filters,
+  type FormState,
+  Hidden,
+  PostForm,
+  Select,
+  TextField
+} from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Status, Time } from "../components/values.tsx"
+import { withQuery } from "../query.ts"
 import { pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
-import { statuses } from "./deliverySelection.ts"
+import { filterFields, statuses } from "./deliverySelection.ts"
 
 const statusOf = ({ made, status }: LoggedDelivery): string => (status === "pending" && made > 0 ? "failing" : status)
 
@@ -54,14 +65,12 @@ export const DeliveryList = ({ caption, deliveries, empty, id, viewer }: Deliver
       <Table
         caption={caption}
         rows={deliveries}
-        keyOf={(delivery) => delivery.id}
+        keyOf={({ id }) => id}
+        hrefOf={({ id }) => pathOf(viewer, `/deliveries/${id}`)}
         empty={empty}
         columns={[
           ...(maySend ? [{ name: "Choose", leads: true, head: all, cell: chosen }] : []),
-          {
-            name: "Event",
-            cell: (delivery) => <a href={pathOf(viewer, `/deliveries/${delivery.id}`)}>{delivery.kind}</a>
-          },
+          { name: "Event", cell: ({ kind }) => kind },
           { name: "Status", cell: (delivery) => <Status of={statusOf(delivery)} /> },
           { name: "Last answer", cell: lastResult },
           {
@@ -109,22 +118,28 @@ interface FilterProps {
   readonly endpoints: ReadonlyArray<Endpoint>
 }
 
-export const DeliveryFilters = ({ endpoints, of, viewer }: FilterProps & { readonly viewer: Viewer }) => (
-  <Filters
-    action={pathOf(viewer, "/deliveries")}
-    used={["endpoint", "payment", "from", "until"].some((name) => of.typed.get(name))}
-    more={
-      <>
+export const DeliveryFilters = ({ endpoints, of, viewer }: FilterProps & { readonly viewer: Viewer }) => {
+  const path = pathOf(viewer, "/deliveries")
+  const parameters = filterFields(of.typed)
+  return (
+    <>
+      <Chips
+        label="Status"
+        options={statusOptions}
+        chosen={parameters.status}
+        hrefOf={(status) => withQuery(path, { ...parameters, status })}
+      />
+      <FilterProblems of={of} />
+      <Filters action={path} used={["endpoint", "payment", "from", "until"].some((name) => parameters[name])}>
+        <Hidden of={of} name="status" />
         <Select of={of} name="endpoint" label={labels.endpoint} options={endpointOptions(endpoints, "all")} />
         <TextField of={of} name="payment" label="Payment" placeholder="pay_…" />
         <TextField of={of} name="from" label={labels.from} type="datetime-local" />
         <TextField of={of} name="until" label={labels.until} type="datetime-local" />
-      </>
-    }
-  >
-    <Select of={of} name="status" label={labels.status} options={[["", "all"], ...statusOptions]} />
-  </Filters>
-)
+      </Filters>
+    </>
+  )
+}
 
 /** Chooses a range of deliveries to send again. */
 export const RangeForm = ({ endpoints, of, viewer }: FilterProps & { readonly viewer: Viewer }) => (

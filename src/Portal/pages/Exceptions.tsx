@@ -10,7 +10,8 @@ import { references } from "../../Payments/PaymentListRepo.ts"
 import { Secrets } from "../../Secrets.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
-import { Filters, type FormState, Select } from "../components/Form.tsx"
+import { Chips } from "../components/Chips.tsx"
+import { FilterProblems, Filters, type FormState, Select } from "../components/Form.tsx"
 import { Paging, Table } from "../components/Table.tsx"
 import { Notice } from "../components/values.tsx"
 import { csvReply } from "../csv.ts"
@@ -68,17 +69,19 @@ const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(funct
     { section, title: "Exceptions" },
     <>
       <p class="muted">Money that fits no payment. Each needs a decision: you take it, or you send it back.</p>
-      <Filters action={path}>
-        <Select
-          of={state}
-          name="status"
-          label="Status"
-          options={[
-            ["open", "open"],
-            ["resolved", "decided"],
-            ["all", "all"]
-          ]}
-        />
+      <Chips
+        label="Status"
+        options={[
+          ["open", "open"],
+          ["resolved", "decided"],
+          ["all", "all"]
+        ]}
+        chosen={wanted}
+        hrefOf={(status) => withQuery(path, { ...parameters, status })}
+      />
+      <FilterProblems of={state} />
+      <Filters action={path} used={given.kind !== undefined || given.chain !== undefined}>
+        <input type="hidden" name="status" value={wanted} />
         <Select
           of={state}
           name="kind"
@@ -100,6 +103,7 @@ const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(funct
             columns={exceptionColumns(viewer, chains, (id) => refs.get(id))}
             rows={found.slice(0, pageSize)}
             keyOf={({ id }) => id}
+            hrefOf={({ id }) => pathOf(viewer, `${section}/${id}`)}
             empty={
               wanted === "open"
                 ? "No exception is open: all money that came fits its payment, or was decided on."

@@ -1,34 +1,25 @@
-/** The home page: what needs a person first, then today and the last 30 days. */
+/** The home page: what needs a person first, the first steps of a new account, then what came in. */
 import { Clock, Effect } from "effect"
 import type { ComponentChildren } from "preact"
 import * as PasskeysRepo from "../../Auth/PasskeysRepo.ts"
 import * as PasswordsRepo from "../../Auth/PasswordsRepo.ts"
 import { type CloseAccount, closeAccounts } from "../../Auth/quotaLevel.ts"
+import { shopOf } from "../../Auth/ShopsRepo.ts"
 import * as UsageRepo from "../../Auth/UsageRepo.ts"
 import { type ChainHealth, Chains } from "../../Chains.ts"
 import { bytesText } from "../../Domain/byteSize.ts"
 import { countOpen } from "../../Payments/ExceptionListRepo.ts"
+import { Prices } from "../../Quotes/Prices.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
 import { countSince, type FailingTarget, failingTargets } from "../../Webhooks/queue/DeliveryLogRepo.ts"
-import { Area, StackedBars } from "../components/chart.tsx"
-import { Table } from "../components/Table.tsx"
-import { Money, Notice, Time } from "../components/values.tsx"
+import { Notice, Time } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"
 import { type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
-import {
-  type Day,
-  dayOf,
-  dayText,
-  durationText,
-  median,
-  type Overview,
-  outcomes,
-  overviewOf,
-  shownDays,
-  together
-} from "./overview.ts"
+import { FirstSteps, stepsOf } from "./firstSteps.tsx"
+import { type Overview, overviewOf, shownDays, together } from "./overview.ts"
+import { Charts, Period, worthIn } from "./sums.tsx"
 import { WaysIn, waysIn } from "./waysIn.tsx"
 
 /** Above that, "more than" is said. */
@@ -38,13 +29,16 @@ const mostDeliveries = 100_000
 interface Attention {
   readonly exceptions: number
   readonly failing: ReadonlyArray<FailingTarget>
-  readonly chains: ReadonlyArray<ChainHealth>
+  /** Those that are not read to their head. */
+  readonly behind: ReadonlyArray<ChainHealth>
+  /** How many chains the mode has. */
+  readonly watched: number
   /** How much of its quota the account has used, where that is nearly all. */
   readonly quota: ReadonlyArray<CloseAccount>
 }
 
 const Needs = ({
-  of: { chains, exceptions, failing, quota },
+  of: { behind, exceptions, failing, quota, watched },
   viewer
 }: {
   readonly of: Attention
@@ -73,7 +67,7 @@ const Needs = ({
         <code>{url}</code>
       </>
     )),
-    ...chains.map(({ chain, lagBlocks, reason }) => (
+    ...behind.map(({ chain, lagBlocks, reason }) => (
       <>
         <a href={pathOf(viewer, mayAs(viewer.role, "operator") ? "/health" : `/payments?chain=${chain}`)}>
           {chain} is behind
@@ -87,7 +81,10 @@ const Needs = ({
     <section aria-labelledby="needs">
       <h2 id="needs">Needs a person</h2>
       {items.length === 0 ? (
-        <Notice tone="good">Nothing: no open exception, no failing endpoint, and every chain is read.</Notice>
+        <Notice tone="good">
+          Nothing: no open exception, no failing endpoint, and{" "}
+          {watched === 0 ? `no chain is configured in ${viewer.owner.mode} mode` : "every chain is read"}.
+        </Notice>
       ) : (
         <ul class="needs card">
           {items.map((item, index) => (
@@ -96,136 +93,6 @@ const Needs = ({
         </ul>
       )}
     </section>
-  )
-}
-
-interface Deliveries {
-  readonly delivered: number
-  /** Tried, and not arrived: those that are tried again are among them. */
-  readonly failing: number
-}
-
-const share = ({ delivered, failing }: Deliveries): string => {
-  const all = delivered + failing
-  // Rounded down: 100 % is said only where none is failing.
-  return all === 0 ? "none yet" : `${Math.floor((1000 * delivered) / all) / 10} % of ${all}`
-}
-
-/** The volumes of a day in an order that does not change with the payments. */
-const sorted = ({ volumes }: Day) => [...volumes].sort(([a], [b]) => (a < b ? -1 : 1))
-
-const Period = ({
-  day,
-  deliveries,
-  name
-}: {
-  readonly name: string
-  readonly day: Day
-  readonly deliveries: Deliveries
-}) => {
-  const middle = median(day.times)
-  const counts = outcomes.map((outcome) => `${day.outcomes[outcome]} ${outcome}`).join(", ")
-  return (
-    <section class="card" aria-label={name}>
-      <h3>{name}</h3>
-      <div class="volumes">
-        {day.volumes.size === 0 ? <p class="big">Nothing confirmed</p> : null}
-        {sorted(day).map(([key, { amount, currency, decimals, payments }]) => (
-          <p class="big" key={key}>
-            <Money amount={amount} currency={currency} decimals={decimals} />{" "}
-            <small class="muted">
-              in {payments} {payments === 1 ? "payment" : "payments"}
-            </small>
-          </p>
-        ))}
-      </div>
-      <dl class="facts">
-        <div>
-          <dt>Payments</dt>
-          <dd>{counts}</dd>
-        </div>
-        <div>
-          <dt>Median time to confirmed</dt>
-          <dd>{middle === undefined ? "none yet" : durationText(middle)}</dd>
-        </div>
-        <div>
-          <dt>Deliveries that have arrived, of those tried</dt>
-          <dd>{share(deliveries)}</dd>
-        </div>
-      </dl>
-    </section>
-  )
-}
-
-const usd = (value: number): string =>
-  `$${value.toLocaleString("en-US", { maximumFractionDigits: value < 100 ? 2 : 0 })}`
-
-/** The same for an axis: `$1.2K`. */
-const shortUsd = (value: number): string =>
-  `$${value.toLocaleString("en-US", { notation: "compact", maximumFractionDigits: 1 })}`
-
-const Charts = ({ days }: { readonly days: ReadonlyArray<Day> }) => {
-  const names = days.map(({ at }) => dayText(at).slice(5))
-  const sum = together(days)
-  const hasUsd = sum.usd > 0
-  const volumes = (day: Day) =>
-    sorted(day).map(([key, { amount, currency, decimals }]) => (
-      <div key={key}>
-        <Money amount={amount} currency={currency} decimals={decimals} />
-      </div>
-    ))
-  const newestFirst = [...days].reverse()
-  const dayColumn = { name: "Day (UTC)", cell: ({ at }: Day) => <time dateTime={dayText(at)}>{dayText(at)}</time> }
-  return (
-    <div class="cards">
-      <StackedBars
-        title="Payments by outcome"
-        summary={`Payments a day of the last ${shownDays} days: ${outcomes.map((one) => `${sum.outcomes[one]} ${one}`).join(", ")} in all.`}
-        days={names}
-        keys={outcomes}
-        values={days.map((day) => day.outcomes)}
-        table={
-          <Table
-            caption="Payments by the day they were created, and what became of them"
-            empty=""
-            rows={newestFirst}
-            keyOf={({ at }) => String(at)}
-            columns={[
-              dayColumn,
-              ...outcomes.map((outcome) => ({
-                name: outcome,
-                numeric: true,
-                cell: (day: Day) => day.outcomes[outcome]
-              }))
-            ]}
-          />
-        }
-      />
-      <Area
-        title={hasUsd ? "Asked for by confirmed payments, in US dollars" : "Confirmed payments"}
-        summary={
-          hasUsd
-            ? `${usd(sum.usd)} were confirmed in ${shownDays} days.`
-            : `${sum.outcomes.confirmed} payments were confirmed in ${shownDays} days.`
-        }
-        days={names}
-        values={days.map((day) => (hasUsd ? day.usd : day.outcomes.confirmed))}
-        format={hasUsd ? shortUsd : (value) => (Number.isInteger(value) ? String(value) : "")}
-        table={
-          <Table
-            caption={`What was confirmed, by currency${hasUsd ? "; dollars by the prices when the payments were created" : ""}`}
-            empty=""
-            rows={newestFirst}
-            keyOf={({ at }) => String(at)}
-            columns={[
-              dayColumn,
-              { name: "Volume", numeric: true, cell: volumes },
-              ...(hasUsd ? [{ name: "US dollars", numeric: true, cell: (day: Day) => usd(day.usd) }] : [])
-            ]}
-          />
-        }
-      />
-    </div>
   )
 }
 
@@ -250,19 +117,23 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
   const { owner } = viewer
   const reader = yield* Reader
   const { accounts, chains } = yield* Settings
+  const prices = yield* Prices
   const now = yield* Clock.currentTimeMillis
-  const health = yield* Effect.flatMap(Chains, (all) => all.health)
+  const health = (yield* Effect.flatMap(Chains, (all) => all.health)).filter(({ mode }) => mode === owner.mode)
   const attention: Attention = {
     exceptions: yield* countOpen(reader, owner, mostExceptions),
     failing: yield* failingTargets(reader, owner, 1_000),
-    chains: health.filter(({ mode, ready }) => mode === owner.mode && !ready),
+    behind: health.filter(({ ready }) => !ready),
+    watched: health.length,
     quota: closeAccounts([yield* UsageRepo.of(reader, owner.account, accounts.quotaBytes)])
   }
   const hasCredentials =
     (yield* PasswordsRepo.ofPerson(reader, viewer.person)) !== undefined ||
     (yield* PasskeysRepo.list(reader, viewer.person)).length > 0
   const ways = yield* waysIn(reader, viewer, now)
-  const overview = yield* overviewOf(reader, owner, chains, now)
+  const shop = yield* shopOf(reader, owner.account)
+  const { currency = "USD", timezone = "UTC" } = shop
+  const overview = yield* overviewOf(reader, { owner, networks: chains, timezone, now })
   const deliveriesSince = (since: number) =>
     Effect.all(
       {
@@ -271,7 +142,12 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
       },
       { concurrency: 1 }
     )
+  const [first] = overview.days
   const today = overview.days.slice(-1)
+  const all = together(overview.days)
+  const steps = yield* stepsOf(reader, viewer, { now, shop, hasCredentials, confirmed: all.fates.confirmed })
+  const worth = worthIn(currency, prices.usd(currency))
+  const common = { viewer, worth }
   return framedReply(
     viewer,
     { section: "", title: "Home" },
@@ -279,21 +155,33 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
       {hasCredentials ? null : <LinkOnly viewer={viewer} />}
       <Needs of={attention} viewer={viewer} />
       <WaysIn of={ways} viewer={viewer} />
-      <h2>Today and the last {shownDays} days</h2>
+      <FirstSteps of={steps} />
+      <h2>What came in</h2>
+      <p class="muted">
+        By the time of payment; days of {timezone}.{" "}
+        {mayAs(viewer.role, "admin") ? <a href={pathOf(viewer, "/settings")}>Change time zone or currency</a> : null}
+      </p>
       <Cut of={overview} />
       <div class="cards">
-        <Period name="Today (UTC)" day={together(today)} deliveries={yield* deliveriesSince(dayOf(now))} />
+        <Period
+          name="Today"
+          day={together(today)}
+          before={overview.yesterdayByNow}
+          deliveries={yield* deliveriesSince(today[0]?.at ?? now)}
+          {...common}
+        />
         <Period
           name={`${shownDays} days`}
-          day={together(overview.days)}
-          deliveries={yield* deliveriesSince(overview.days[0]?.at ?? 0)}
+          day={all}
+          deliveries={yield* deliveriesSince(first?.at ?? now)}
+          {...common}
         />
       </div>
-      <Charts days={overview.days} />
+      <Charts days={overview.days} worth={worth} timezone={timezone} />
     </>
   )
 })
 
-export const homeRoutes: ReadonlyArray<PortalRoute<Chains | Reader | Settings>> = [
+export const homeRoutes: ReadonlyArray<PortalRoute<Chains | Prices | Reader | Settings>> = [
   { method: "GET", path: "", role: "viewer", handle: home }
 ]

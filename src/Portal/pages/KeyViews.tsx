@@ -43,9 +43,10 @@ export const KeyTable = ({ keys, now, viewer }: KeyTableProps) => (
     caption={`API keys of the ${viewer.owner.mode} mode, newest first`}
     rows={keys}
     keyOf={({ id }) => id}
+    hrefOf={({ id }) => pathOf(viewer, `/keys/${id}`)}
     empty="No key yet. Your server sends one with every request, in the header X-API-Key."
     columns={[
-      { name: "Name", cell: (key) => <a href={pathOf(viewer, `/keys/${key.id}`)}>{key.name}</a> },
+      { name: "Name", cell: ({ name }) => name },
       { name: "Key", cell: (key) => <code>{shortKey(key)}</code> },
       { name: "State", cell: (key) => <Status of={stateOf(key, now)} /> },
       { name: "Last used", cell: (key) => <LastUse of={key} /> },

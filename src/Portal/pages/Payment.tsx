@@ -16,7 +16,7 @@ import { Reader, type Writer } from "../../Sql.ts"
 import { CopyText } from "../components/CopyText.tsx"
 import { blank, PostForm } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
-import { dollarText, Money, Notice, OnChain, Status, Time } from "../components/values.tsx"
+import { fiatText, Money, Notice, OnChain, Status, Time } from "../components/values.tsx"
 import { framedReply, missing } from "../framedReply.tsx"
 import { namedIn } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
@@ -61,7 +61,7 @@ const PaymentFacts = ({ payment, story }: PaymentPage) => {
           Amount: money(payment.amount),
           Received: money(payment.amountReceived),
           Missing: amountRemaining === undefined ? undefined : money(BigInt(amountRemaining)),
-          "Worth when it was made": payment.usdValue === undefined ? undefined : dollarText(payment.usdValue),
+          "Worth when it was made": payment.usdValue === undefined ? undefined : fiatText(payment.usdValue),
           Chain: payment.chain,
           Reference: payment.merchantRef,
           Id: <CopyText text={payment.id} />,
@@ -136,6 +136,7 @@ const Page = (page: PaymentPage) => {
           <Table
             caption="Money of this payment that needs, or needed, a decision"
             columns={exceptionColumns(viewer, chains, () => undefined).filter(({ name }) => name !== "Payment")}
+            hrefOf={({ id }) => pathOf(viewer, `/exceptions/${id}`)}
             rows={exceptions}
             keyOf={({ id }) => id}
             empty=""

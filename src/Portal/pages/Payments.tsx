@@ -9,7 +9,8 @@ import { Payments } from "../../Payments.ts"
 import { Secrets } from "../../Secrets.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
-import { Filters, type FormState, Select, TextField } from "../components/Form.tsx"
+import { Chips } from "../components/Chips.tsx"
+import { FilterProblems, Filters, type FormState, Hidden, Select, TextField } from "../components/Form.tsx"
 import { type Column, Paging, Table } from "../components/Table.tsx"
 import { Money, Notice, Status, Time } from "../components/values.tsx"
 import { csvReply } from "../csv.ts"
@@ -17,44 +18,64 @@ import { framedReply } from "../framedReply.tsx"
 import { pageSize, withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
-import { type Filter, searchOf } from "./paymentSearch.ts"
+import { type Filter, mostSearched, periods, searchOf } from "./paymentSearch.ts"
 import { paymentsCsv } from "./paymentsCsv.ts"
 
-const any = ["", "any"] as const
-const choices = (values: ReadonlyArray<string>) => [any, ...values.map((value) => [value, value] as const)]
-
-const statuses = choices(PaymentStatus.literals).flatMap((one) =>
-  one[0] === "expired" ? [["expired", "expired or cancelled"] as const, ["cancelled", "cancelled"] as const] : [one]
+const statuses: ReadonlyArray<readonly [value: string, text: string]> = [...PaymentStatus.literals, "cancelled"].map(
+  (status) => [status, status]
 )
 
-const filterNames = ["q", "status", "chain", "createdAfter", "createdBefore"]
+const filterNames = ["q", "status", "created", "chain", "createdAfter", "createdBefore"]
 
 /** The filters of a query, for links. */
 const filtersIn = (query: URLSearchParams): Record<string, string | undefined> =>
   Object.fromEntries(filterNames.map((name) => [name, query.get(name)?.trim()]))
 
-const PaymentFilters = ({ of, viewer }: { readonly of: FormState; readonly viewer: Viewer }) => (
-  <Filters
-    action={pathOf(viewer, "/payments")}
-    used={filterNames.some((name) => name !== "q" && of.typed.get(name))}
-    more={
-      <>
-        <Select of={of} name="status" label="Status" options={statuses} />
-        <Select of={of} name="chain" label="Chain" options={choices(ChainName.literals)} />
+const PaymentFilters = ({ of, viewer }: { readonly of: FormState; readonly viewer: Viewer }) => {
+  const path = pathOf(viewer, "/payments")
+  const parameters = filtersIn(of.typed)
+  const typed = ["chain", "createdAfter", "createdBefore"]
+  return (
+    <>
+      <Chips
+        label="Status"
+        options={statuses}
+        chosen={parameters.status}
+        hrefOf={(status) => withQuery(path, { ...parameters, status })}
+      />
+      <Chips
+        label="Created"
+        options={Object.entries(periods)}
+        chosen={parameters.created}
+        hrefOf={(created) => withQuery(path, { ...parameters, created, createdAfter: "", createdBefore: "" })}
+      />
+      <FilterProblems of={of} />
+      <Filters action={path} used={typed.some((name) => parameters[name])}>
+        <Hidden of={of} name="q" />
+        <Hidden of={of} name="status" />
+        <Select
+          of={of}
+          name="chain"
+          label="Chain"
+          options={[["", "any"], ...ChainName.literals.map((chain) => [chain, chain] as const)]}
+        />
         <TextField of={of} name="createdAfter" label="Created from (UTC)" type="date" />
         <TextField of={of} name="createdBefore" label="Created before (UTC)" type="date" />
-      </>
-    }
-  >
-    <TextField of={of} name="q" label="Find" type="search" placeholder="Reference, pay_ id, address or transaction" />
-  </Filters>
-)
+      </Filters>
+      {parameters.q ? (
+        <Chips
+          label="Search"
+          options={[[parameters.q, parameters.q]]}
+          chosen={parameters.q}
+          hrefOf={() => withQuery(path, { ...parameters, q: "" })}
+        />
+      ) : null}
+    </>
+  )
+}
 
-const columnsFor = (viewer: Viewer): ReadonlyArray<Column<Accounted>> => [
-  {
-    name: "Reference",
-    cell: ({ payment }) => <a href={pathOf(viewer, `/payments/${payment.id}`)}>{payment.merchantRef}</a>
-  },
+const columns: ReadonlyArray<Column<Accounted>> = [
+  { name: "Reference", cell: ({ payment }) => payment.merchantRef },
   {
     name: "Status",
     cell: ({ exceptions, payment }) => {
@@ -80,7 +101,7 @@ const columnsFor = (viewer: Viewer): ReadonlyArray<Column<Accounted>> => [
 
 const emptyText = (query: URLSearchParams): string =>
   Object.values(filtersIn(query)).some(Boolean)
-    ? "No payment fits. The field finds whole references, ids, addresses and transactions, of this account and mode."
+    ? `No payment fits. Found are beginnings of references, ids, six or more digits of addresses and transactions, and texts in the metadata of the newest ${mostSearched.toLocaleString("en-US")} payments, of this account and mode.`
     : "There is no payment yet. Your shop makes them with POST /v1/payments; you can also make one by hand."
 
 /** Whether the query names something, and filters nothing. */
@@ -114,7 +135,7 @@ const show: PortalHandler<Payments | Reader | Secrets> = Effect.fnUntraced(funct
   }
   return framedReply(
     viewer,
-    { section: "/payments", title: "Payments" },
+    { section: "/payments", title: "Payments", search: query.get("q") ?? "" },
     <>
       {mayAs(viewer.role, "admin") ? (
         <p>
@@ -129,9 +150,10 @@ const show: PortalHandler<Payments | Reader | Secrets> = Effect.fnUntraced(funct
         <>
           <Table
             caption="Payments, newest first"
-            columns={columnsFor(viewer)}
+            columns={columns}
             rows={page.data}
             keyOf={({ payment }) => payment.id}
+            hrefOf={({ payment }) => pathOf(viewer, `/payments/${payment.id}`)}
             empty={emptyText(query)}
           />
           <Paging

@@ -4,7 +4,8 @@ import { makeCursors } from "../../Http/cursor.ts"
 import * as RequestLogRepo from "../../Http/RequestLogRepo.ts"
 import { Secrets } from "../../Secrets.ts"
 import { Reader } from "../../Sql.ts"
-import { Filters, Select, TextField } from "../components/Form.tsx"
+import { Chips } from "../components/Chips.tsx"
+import { Filters, Hidden, TextField } from "../components/Form.tsx"
 import { Facts, Paging, Table } from "../components/Table.tsx"
 import { Status, Time } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
@@ -37,11 +38,12 @@ const RequestTable = ({ requests, viewer }: RequestTableProps) => (
     caption="API requests, newest first"
     rows={requests}
     keyOf={({ id }) => id}
+    hrefOf={({ id }) => pathOf(viewer, `/requests/${id}`)}
     empty="No request. Every request with one of your keys is here about a second after its answer."
     columns={[
       {
         name: "Request",
-        cell: ({ id, method, path }) => <a href={pathOf(viewer, `/requests/${id}`)}>{`${method} ${path}`}</a>
+        cell: ({ method, path }) => `${method} ${path}`
       },
       { name: "Answer", cell: (request) => <Answer of={request} /> },
       {
@@ -83,17 +85,15 @@ const list: PortalHandler<Reader | Secrets> = (viewer, { query }) =>
       viewer,
       { section: "/requests", title: "Requests" },
       <>
-        <Filters action={here}>
+        <Chips
+          label="Answers"
+          options={[["refused", "refused or failed"]]}
+          chosen={only}
+          hrefOf={(value) => withQuery(here, { key, only: value })}
+        />
+        <Filters action={here} used={key !== "" || query.has("id")}>
+          <Hidden of={of} name="only" />
           <TextField of={of} name="id" label="Request id" placeholder="req_…" />
-          <Select
-            of={of}
-            name="only"
-            label="Answers"
-            options={[
-              ["", "all"],
-              ["refused", "refused or failed"]
-            ]}
-          />
           <TextField of={of} name="key" label="Key id" placeholder="key_…" />
         </Filters>
         <RequestTable viewer={viewer} requests={found.slice(0, pageSize)} />

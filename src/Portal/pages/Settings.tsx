@@ -5,11 +5,12 @@ import { decodeForm } from "../../Auth/inputText.ts"
 import { shopOf } from "../../Auth/ShopsRepo.ts"
 import { changeShop } from "../../Auth/shopOperations.ts"
 import type { Accounts } from "../../Auth.ts"
+import { Fiat } from "../../Domain/Currency.ts"
 import { mostFrameOrigins, type Shop, shopTexts } from "../../Domain/Shop.ts"
 import { pageReply, seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
-import { blank, type FormState, PostForm, TextArea, TextField } from "../components/Form.tsx"
+import { blank, type FormState, PostForm, Select, TextArea, TextField } from "../components/Form.tsx"
 import { Notice } from "../components/values.tsx"
 import { Frame } from "../Frame.tsx"
 import { type PortalRoute, pathOf } from "../route.ts"
@@ -23,11 +24,17 @@ const labels = {
   logo: "Logo",
   website: "Website",
   contact: "Contact",
+  timezone: "Time zone",
+  currency: "Currency",
   frameOrigins: "Sites that may frame it"
 }
 
-const formOf = ({ accent = "", contact = "", frameOrigins, logo = "", name = "", website = "" }: Shop): FormState =>
-  blank(id, { name, accent, logo, website, contact, frameOrigins: frameOrigins.join("\n") })
+const formOf = ({ frameOrigins, ...texts }: Shop): FormState =>
+  blank(id, { timezone: "UTC", currency: "USD", ...texts, frameOrigins: frameOrigins.join("\n") })
+
+/** All of the machine, and the one that is set, which may be another name of one. */
+const zonesWith = (chosen: string): ReadonlyArray<string> =>
+  [...new Set(["UTC", ...Intl.supportedValuesOf("timeZone"), chosen])].filter((zone) => zone !== "")
 
 interface PageProps {
   readonly viewer: Viewer
@@ -68,6 +75,15 @@ const SettingsPage = ({ form, saved, viewer }: PageProps) => (
         label={labels.frameOrigins}
         hint={`One origin a line, such as https://shop.example, up to ${mostFrameOrigins}. Empty: none.`}
       />
+      <h2>Portal</h2>
+      <p>What came in is summed up by days of this time zone, and its worth is shown in this currency.</p>
+      <Select
+        of={form}
+        name="timezone"
+        label={labels.timezone}
+        options={zonesWith(form.typed.get("timezone") ?? "").map((zone) => [zone, zone.replaceAll("_", " ")])}
+      />
+      <Select of={form} name="currency" label={labels.currency} options={Fiat.literals.map((fiat) => [fiat, fiat])} />
     </PostForm>
   </Frame>
 )

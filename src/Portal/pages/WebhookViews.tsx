@@ -40,11 +40,12 @@ export const EndpointTable = ({
     caption="Webhook endpoints"
     rows={seen}
     keyOf={({ endpoint }) => endpoint.id}
+    hrefOf={({ endpoint }) => pathOf(viewer, `/webhooks/${endpoint.id}`)}
     empty="No endpoint yet. An endpoint is an address of your server that gets each event, signed."
     columns={[
       {
         name: "URL",
-        cell: ({ endpoint }) => <a href={pathOf(viewer, `/webhooks/${endpoint.id}`)}>{endpoint.url}</a>
+        cell: ({ endpoint }) => endpoint.url
       },
       { name: "State", cell: ({ health }) => <State of={health} /> },
       { name: "Last delivered", cell: ({ health }) => <LastDelivery of={health} /> },

@@ -43,7 +43,7 @@ export const exceptionColumns = (
 ): ReadonlyArray<Column<PaymentException>> => [
   {
     name: "What",
-    cell: ({ id, kind }) => <a href={pathOf(viewer, `/exceptions/${id}`)}>{kind.replaceAll("_", " ")}</a>
+    cell: ({ kind }) => kind.replaceAll("_", " ")
   },
   { name: "Status", cell: ({ status }) => <Status of={status} /> },
   { name: "Amount", numeric: true, cell: (exception) => <ExceptionAmount of={exception} chains={chains} /> },

@@ -1,33 +1,26 @@
 /**
- * What the home page sums up: an owner's payments of the last 30 days. They are read by their index, some at a time, with
- * a turn of the event loop in between, and summed exactly. At most `mostCounted` are read: `since` says how far they go.
+ * What the home page sums up: what an owner's payments of the last 30 days brought, by the day they were paid, and what
+ * became of those that were created, by the day of that; in the account's time zone and currency. They are read by their
+ * indexes, some at a time, with a turn of the event loop in between, and summed exactly. Of each at most `mostCounted` are
+ * read: `since` says how far they go.
  */
-import { Effect } from "effect"
+import { BigDecimal, DateTime, Effect } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import { decimalsOn, type NetworkTokens } from "../../Domain/amountDecimals.ts"
 import type { Mode } from "../../Domain/Chain.ts"
 import type { Owner } from "../../Domain/Owner.ts"
-import { iso } from "../../Domain/Timestamp.ts"
-import { type Cursor, type Result, results } from "../../Payments/PaymentListRepo.ts"
+import { type Cursor, type Income, incomes, type Outcome, outcomes } from "../../Payments/PaymentListRepo.ts"
 import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
-import type { Db } from "../../Sql.ts"
+import type { Db, StoreUnavailable } from "../../Sql.ts"
 
-export const dayMillis = 86_400_000
 /** Days that are shown, today among them. */
 export const shownDays = 30
 const mostCounted = 100_000
 const atOnce = 1_000
 
 /** Payments by what became of them; `open` ones are pending or detecting, `expired` ones were not cancelled. */
-export interface Outcomes {
-  confirmed: number
-  open: number
-  expired: number
-  cancelled: number
-  failed: number
-}
-export type Outcome = keyof Outcomes
-export const outcomes: ReadonlyArray<Outcome> = ["confirmed", "open", "expired", "cancelled", "failed"]
+export const fates = ["confirmed", "open", "expired", "cancelled", "failed"] as const
+type Fate = (typeof fates)[number]
 
 /** What was confirmed in one currency. */
 export interface Volume {
@@ -39,29 +32,38 @@ export interface Volume {
 }
 
 export interface Day {
-  /** Its beginning in UTC, Unix milliseconds. */
+  /** Its beginning, Unix milliseconds. */
   readonly at: number
-  readonly outcomes: Outcomes
-  /** By currency and decimals, which a local chain may have of its own. */
+  /** Of the payments that were created in it. */
+  readonly fates: Record<Fate, number>
+  /** What was confirmed in it, by currency and decimals, which a local chain may have of its own. */
   readonly volumes: Map<string, Volume>
-  /** The worth of what was confirmed, as far as prices were known when it was created. */
-  usd: number
+  /** The worth of that by the prices when the payments were created, millionths of a USD. */
+  worth: bigint
+  /** Confirmed payments of which no price was known: `worth` is without them. */
+  unpriced: number
   /** From creation to confirmation, milliseconds, of each confirmed payment. */
   readonly times: Array<number>
 }
 
 const emptyDay = (at: number): Day => ({
   at,
-  outcomes: { confirmed: 0, open: 0, expired: 0, cancelled: 0, failed: 0 },
+  fates: { confirmed: 0, open: 0, expired: 0, cancelled: 0, failed: 0 },
   volumes: new Map(),
-  usd: 0,
+  worth: 0n,
+  unpriced: 0,
   times: []
 })
 
-/** Midnight UTC before `now`. */
-export const dayOf = (now: number): number => now - (now % dayMillis)
+/** The beginnings of so many days in a time zone, the one of `now` last. Unix milliseconds. */
+export const daysUntil = (now: number, timezone: string, count = shownDays): ReadonlyArray<number> => {
+  const today = DateTime.startOf(DateTime.unsafeMakeZoned(now, { timeZone: timezone }), "day")
+  return Array.from({ length: count }, (_, index) =>
+    DateTime.toEpochMillis(DateTime.subtract(today, { days: count - 1 - index }))
+  )
+}
 
-const outcomeOf = ({ failureReason, status }: Result): Outcome => {
+const fateOf = ({ failureReason, status }: Outcome): Fate => {
   if (failureReason === "cancelled") return failureReason
   return status === "pending" || status === "detecting" ? "open" : status
 }
@@ -70,11 +72,13 @@ const outcomeOf = ({ failureReason, status }: Result): Outcome => {
  * What a confirmed payment has brought, base units: what it asked for, as far as it came, and what came on top and was
  * accepted. Money that is not decided on, or was sent back, is not the shop's.
  */
-const earned = ({ amount, received, surplus }: Result): bigint => {
+const earned = ({ amount, received, surplus }: Income): bigint => {
   const asked = BigInt(amount)
   const own = received === null || BigInt(received) > asked ? asked : BigInt(received)
   return own + sum((surplus ?? "").split(",").map(BigInt))
 }
+
+const millionths = (decimal: string): bigint => BigDecimal.scale(BigDecimal.unsafeFromString(decimal), 6).value
 
 const addVolume = (volumes: Map<string, Volume>, { amount, currency, decimals, payments }: Volume): void => {
   const key = `${currency} ${decimals}`
@@ -84,21 +88,25 @@ const addVolume = (volumes: Map<string, Volume>, { amount, currency, decimals, p
   volumes.set(key, volume)
 }
 
-const addResult = (day: Day, result: Result, decimals: number | undefined): void => {
-  day.outcomes[outcomeOf(result)] += 1
-  if (result.status !== "confirmed") return
-  addVolume(day.volumes, { currency: result.currency, decimals, amount: earned(result), payments: 1 })
-  day.usd += Number(result.usdValue ?? 0)
-  if (result.confirmedAt !== null) day.times.push(result.confirmedAt - result.createdAt)
+/** Adds what a payment brought. Returns its worth. */
+const addIncome = (day: Day, income: Income, decimals: number | undefined): bigint => {
+  const amount = earned(income)
+  addVolume(day.volumes, { currency: income.currency, decimals, amount, payments: 1 })
+  day.times.push(income.confirmedAt - income.createdAt)
+  if (income.usdValue === null) day.unpriced += 1
+  const worth = (millionths(income.usdValue ?? "0") * amount) / BigInt(income.amount)
+  day.worth += worth
+  return worth
 }
 
 /** Several days as one. */
 export const together = (days: ReadonlyArray<Day>): Day => {
   const all = emptyDay(days[0]?.at ?? 0)
   for (const day of days) {
-    for (const outcome of outcomes) all.outcomes[outcome] += day.outcomes[outcome]
+    for (const fate of fates) all.fates[fate] += day.fates[fate]
     for (const volume of day.volumes.values()) addVolume(all.volumes, volume)
-    all.usd += day.usd
+    all.worth += day.worth
+    all.unpriced += day.unpriced
     for (const time of day.times) all.times.push(time)
   }
   return all
@@ -130,49 +138,82 @@ export const durationText = (millis: number): string => {
     .join(" ")
 }
 
-/** A day as `2026-01-31`. */
-export const dayText = (at: number): string => iso(at).slice(0, 10)
-
 export interface Overview {
   /** Each of the days, oldest first, today last. */
   readonly days: ReadonlyArray<Day>
-  /** Set where there were more payments than are counted: the oldest one counted, Unix milliseconds. */
+  /** What yesterday had brought when it was as old as today is now, millionths of a USD. */
+  readonly yesterdayByNow: bigint
+  /** Set where there were more payments than are counted: the time of the oldest one counted, Unix milliseconds. */
   readonly since: number | undefined
 }
 
 const decimalsBy = (networks: ReadonlyArray<NetworkTokens>, mode: Mode) => {
   const known = new Map<string, number | undefined>()
-  return ({ chain, currency }: Result) => {
+  return ({ chain, currency }: Income) => {
     const key = `${chain} ${currency}`
     if (!known.has(key)) known.set(key, decimalsOn(networks, { chain, mode }, currency))
     return known.get(key)
   }
 }
 
-export const overviewOf = Effect.fn("Portal.overview")(function* (
-  db: Db,
-  owner: Owner,
-  networks: ReadonlyArray<NetworkTokens>,
-  now: number,
-  most = mostCounted
+/** Reads a list to its end, but at most so many rows. Returns the last one where there may be more. */
+const readAll = Effect.fnUntraced(function* <Row extends Cursor>(
+  most: number,
+  pageOf: (after: Row | undefined, limit: number) => Effect.Effect<ReadonlyArray<Row>, StoreUnavailable>,
+  each: (row: Row) => void
 ) {
-  const first = dayOf(now) - (shownDays - 1) * dayMillis
-  const days = Array.from({ length: shownDays }, (_, index) => emptyDay(first + index * dayMillis))
-  const decimalsOf = decimalsBy(networks, owner.mode)
-  let after: Cursor | undefined
-  let counted = 0
-  while (counted < most) {
-    const page = yield* results(db, owner, first, after, Math.min(atOnce, most - counted))
-    for (const result of page) {
-      // A payment of the future, since the clock was set back, counts as today's.
-      const day = days[Math.min(shownDays - 1, Math.floor((result.createdAt - first) / dayMillis))]
-      if (day !== undefined) addResult(day, result, decimalsOf(result))
-    }
-    counted += page.length
-    after = page.at(-1) ?? after
-    if (page.length < atOnce) break
+  let after: Row | undefined
+  let left = most
+  while (left > 0) {
+    const limit = Math.min(atOnce, left)
+    const page = yield* pageOf(after, limit)
+    for (const row of page) each(row)
+    if (page.length < limit) return
+    after = page.at(-1)
+    left -= limit
     yield* eventLoopTurn
   }
-  const overview: Overview = { days, since: counted >= most ? after?.createdAt : undefined }
+  return after
+})
+
+export interface OverviewOptions {
+  readonly owner: Owner
+  readonly networks: ReadonlyArray<NetworkTokens>
+  readonly timezone: string
+  readonly now: number
+  readonly most?: number
+}
+
+export const overviewOf = Effect.fn("Portal.overview")(function* (
+  db: Db,
+  { most = mostCounted, networks, now, owner, timezone }: OverviewOptions
+) {
+  const days = daysUntil(now, timezone).map(emptyDay)
+  const [first = now] = days.map(({ at }) => at)
+  const [yesterday = first, today = first] = days.slice(-2).map(({ at }) => at)
+  // A payment of the future, since the clock was set back, counts as today's.
+  const dayOf = (time: number) => days.findLast(({ at }) => at <= time)
+  const decimalsOf = decimalsBy(networks, owner.mode)
+  let yesterdayByNow = 0n
+  const oldestOutcome = yield* readAll(
+    most,
+    (after: Outcome | undefined, limit) => outcomes(db, owner, first, after, limit),
+    (outcome) => {
+      const day = dayOf(outcome.createdAt)
+      if (day !== undefined) day.fates[fateOf(outcome)] += 1
+    }
+  )
+  const oldestIncome = yield* readAll(
+    most,
+    (after: Income | undefined, limit) => incomes(db, owner, first, after, limit),
+    (income) => {
+      const day = dayOf(income.confirmedAt)
+      if (day === undefined) return
+      const worth = addIncome(day, income, decimalsOf(income))
+      if (day.at === yesterday && income.confirmedAt - yesterday <= now - today) yesterdayByNow += worth
+    }
+  )
+  const since = Math.max(oldestOutcome?.createdAt ?? 0, oldestIncome?.confirmedAt ?? 0)
+  const overview: Overview = { days, yesterdayByNow, since: since === 0 ? undefined : since }
   return overview
 })

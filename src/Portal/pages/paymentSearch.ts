@@ -1,14 +1,25 @@
 /** What the list of payments shows and exports: one field for whatever names a payment, and the filters of the API. */
-import { Effect, Either, Schema } from "effect"
+import { Clock, DateTime, Effect, Either, Schema } from "effect"
+import { shopOf } from "../../Auth/ShopsRepo.ts"
 import { toChecksummed } from "../../Domain/Address.ts"
 import type { FieldProblem } from "../../Domain/ApiError.ts"
+import type { PaymentId } from "../../Domain/Ids.ts"
 import type { Owner } from "../../Domain/Owner.ts"
 import { problemsOf } from "../../Http/validationProblems.ts"
 import { ListPaymentsQuery } from "../../Payments/Api.ts"
-import { type ListFilter, list } from "../../Payments/PaymentListRepo.ts"
+import {
+  hashBegins,
+  type ListFilter,
+  list,
+  referenceBegins,
+  type Searched,
+  type Sought,
+  searched
+} from "../../Payments/PaymentListRepo.ts"
 import { byOwner } from "../../Payments/PaymentsRepo.ts"
+import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
 import type { Db } from "../../Sql.ts"
-import { givenOf } from "../query.ts"
+import { givenOf, pageSize } from "../query.ts"
 
 export type Filter = Omit<ListFilter, "limit" | "after">
 
@@ -16,9 +27,29 @@ const { chain, createdAfter, createdBefore, status } = ListPaymentsQuery.fields
 const Filters = Schema.Struct({ chain, createdAfter, createdBefore, status })
 const decode = Schema.decodeUnknownEither(Filters, { errors: "all" })
 
+/** Days of the account's time zone that a query may name. */
+export const periods = { today: "today", yesterday: "yesterday", "last-month": "last month" } as const
+
+const isPeriod = (name: string | undefined): name is keyof typeof periods =>
+  name !== undefined && Object.hasOwn(periods, name)
+
+/** When a named period began and ended, Unix milliseconds. */
+const boundsOf = (period: keyof typeof periods, now: number, timezone: string) => {
+  const unit = period === "last-month" ? "month" : "day"
+  const current = DateTime.startOf(DateTime.unsafeMakeZoned(now, { timeZone: timezone }), unit)
+  const [from, before] =
+    period === "today"
+      ? [current, undefined]
+      : [DateTime.subtract(current, unit === "month" ? { months: 1 } : { days: 1 }), current]
+  return {
+    createdAfter: DateTime.toEpochMillis(from),
+    ...(before === undefined ? {} : { createdBefore: DateTime.toEpochMillis(before) })
+  }
+}
+
 /** The filters of a query, or what is wrong with them. Here, unlike in the API, those that were cancelled are a status. */
 const filtersOf = (query: URLSearchParams): Either.Either<Filter, ReadonlyArray<FieldProblem>> => {
-  const { q: _, status, ...rest } = givenOf(query)
+  const { created: _created, q: _q, status, ...rest } = givenOf(query)
   const isCancelled = status === "cancelled"
   const decoded = decode({ ...rest, ...(status === undefined || isCancelled ? {} : { status }) })
   return Either.mapBoth(decoded, {
@@ -28,34 +59,76 @@ const filtersOf = (query: URLSearchParams): Either.Either<Filter, ReadonlyArray<
 }
 
 const hashForm = /^0x[0-9a-fA-F]{64}$/
+/** Six or more digits of a hash or an address, shortened in the middle perhaps as explorers and wallets do. */
+const partForm = /^(?:0x)?([0-9a-f]{6,64})(?:(?:…|\.{2,3})([0-9a-f]{1,64}))?$/
 
 /** The transaction or the address that an explorer's page is about; any other text as it is. */
 const withoutExplorer = (text: string): string =>
   /^https?:\/\/[^\s]*\/(?:tx|address)\/(0x[0-9a-fA-F]{40,64})/.exec(text)?.[1] ?? text
 
-/**
- * What a text stands for among an owner's payments: the payment with that id, else with that address, else those of that
- * transaction, else the one with that reference.
- */
-const meantBy = Effect.fnUntraced(function* (db: Db, owner: Owner, text: string) {
+/** What a text names as a whole: the payment with that id, else with that address, else those of that transaction, else the one with that reference. */
+const namedBy = Effect.fnUntraced(function* (db: Db, owner: Owner, text: string) {
   const payment = yield* byOwner(db, owner, text)
   // The address is the payment's alone.
   if (payment !== undefined) return { address: payment.address }
   const address = toChecksummed(text)
   const exact: ReadonlyArray<Filter> = [
     ...(address === undefined ? [] : [{ address }]),
-    ...(hashForm.test(text) ? [{ txHash: text.toLowerCase() }] : [])
+    ...(hashForm.test(text) ? [{ txHash: text.toLowerCase() }] : []),
+    { merchantRef: text }
   ]
   for (const filter of exact) {
     if ((yield* list(db, owner, { ...filter, limit: 1 })).length > 0) return filter
   }
-  return { merchantRef: text }
+  return undefined
+})
+
+/** Of an owner's payments so many of the newest are searched for a part of an address, or a text in their metadata. */
+export const mostSearched = 10_000
+const atOnce = 250
+/** A shorter text is in too many. */
+const leastText = 5
+
+/** Looks at the newest payments one by one, with a turn of the event loop in between. */
+const searchNewest = Effect.fnUntraced(function* (db: Db, owner: Owner, sought: Sought) {
+  const ids: Array<PaymentId> = []
+  let after: Searched | undefined
+  for (let looked = 0; looked < mostSearched && ids.length < pageSize; looked += atOnce) {
+    const page: ReadonlyArray<Searched> = yield* searched(db, owner, sought, after, atOnce)
+    for (const { id, isHit } of page) if (isHit === 1) ids.push(id)
+    after = page.at(-1)
+    if (page.length < atOnce) break
+    yield* eventLoopTurn
+  }
+  return ids.slice(0, pageSize)
+})
+
+/** What a text is a part of: the beginning of references or transactions, else of addresses, or in the metadata. At most a page. */
+const partsOf = Effect.fnUntraced(function* (db: Db, owner: Owner, text: string) {
+  // As SQLite's `lower`: of ASCII letters alone.
+  const lower = text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
+  const [, start, end = ""] = partForm.exec(lower) ?? []
+  const begun = [
+    ...(yield* referenceBegins(db, owner, text, pageSize)),
+    ...(start === undefined ? [] : yield* hashBegins(db, owner, `0x${start}`, pageSize))
+  ]
+  if (begun.length > 0 || lower.length < leastText) return begun.slice(0, pageSize)
+  const address = start === undefined ? "" : `0x${start}*${end}`
+  // Metadata is stored as JSON.
+  return yield* searchNewest(db, owner, { address, text: JSON.stringify(lower).slice(1, -1) })
 })
 
 /** The filter that a query asks for, or what is wrong with it. */
 export const searchOf = Effect.fn("Portal.searchOf")(function* (db: Db, owner: Owner, query: URLSearchParams) {
   const filters = filtersOf(query)
-  const { q } = givenOf(query)
-  if (Either.isLeft(filters) || q === undefined) return filters
-  return Either.right({ ...filters.right, ...(yield* meantBy(db, owner, withoutExplorer(q))) })
+  if (Either.isLeft(filters)) return filters
+  const { created, q } = givenOf(query)
+  let filter: Filter = filters.right
+  if (isPeriod(created)) {
+    const { timezone = "UTC" } = yield* shopOf(db, owner.account)
+    filter = { ...filter, ...boundsOf(created, yield* Clock.currentTimeMillis, timezone) }
+  }
+  if (q === undefined) return Either.right(filter)
+  const text = withoutExplorer(q)
+  return Either.right({ ...filter, ...((yield* namedBy(db, owner, text)) ?? { ids: yield* partsOf(db, owner, text) }) })
 })

@@ -160,8 +160,10 @@ export const ofOwner = (db: Db, { account, mode }: Owner, id: string) =>
 
 const counted = {
   delivered: "INDEXED BY deliveries_list WHERE status = 'delivered'",
-  failing: "INDEXED BY deliveries_failing WHERE status IN ('pending', 'failed') AND attempts + redeliveries > 0"
-} as const satisfies Partial<Readonly<Record<DeliveryFilter, string>>>
+  failing: "INDEXED BY deliveries_failing WHERE status IN ('pending', 'failed') AND attempts + redeliveries > 0",
+  triedAgain: `INDEXED BY deliveries_tried_again WHERE status IN ('pending', 'failed') AND attempts + redeliveries > 0
+    AND next_attempt_at IS NOT NULL`
+} as const
 
 /** The number of an owner's deliveries that have arrived, or were tried and have not, created at `since` or later, counted up to `limit`. */
 export const countSince = (

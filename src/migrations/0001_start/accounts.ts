@@ -15,7 +15,7 @@ export const accounts = [
     per_hour INTEGER CHECK (per_hour > 0)
   ) STRICT, WITHOUT ROWID`,
 
-  // How the checkout of an account looks; without a row like tilld. `frame_origins`: separated by spaces.
+  // How the checkout of an account looks and its portal counts; without a row like tilld. `frame_origins`: separated by spaces.
   `CREATE TABLE shops (
     account_id TEXT PRIMARY KEY REFERENCES accounts (id),
     name TEXT,
@@ -23,6 +23,8 @@ export const accounts = [
     logo TEXT,
     website TEXT,
     contact TEXT,
+    timezone TEXT,
+    currency TEXT,
     frame_origins TEXT NOT NULL
   ) STRICT, WITHOUT ROWID`,
 

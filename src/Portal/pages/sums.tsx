@@ -1,0 +1,202 @@
+/** What came in, as cards and charts. */
+import { BigDecimal } from "effect"
+import type { ComponentChildren } from "preact"
+import type { Fiat } from "../../Domain/Currency.ts"
+import { Area, StackedBars } from "../components/chart.tsx"
+import { Table } from "../components/Table.tsx"
+import { fiatText, Money } from "../components/values.tsx"
+import { pathOf } from "../route.ts"
+import type { Viewer } from "../Viewer.ts"
+import { type Day, durationText, fates, median, shownDays, together } from "./overview.ts"
+
+/** A worth in the account's currency, of millionths of a USD. */
+export interface Worth {
+  readonly of: (millionths: bigint) => number
+  readonly text: (millionths: bigint) => string
+  /** Where it is not in USD: how it was converted. */
+  readonly note: string
+}
+
+/** In USD where the price of the currency, in USD, is not known. */
+export const worthIn = (currency: Fiat, price: BigDecimal.BigDecimal | undefined): Worth => {
+  const shown = price === undefined ? "USD" : currency
+  const decimal = (millionths: bigint) =>
+    BigDecimal.unsafeDivide(BigDecimal.make(millionths, 6), price ?? BigDecimal.fromBigInt(1n))
+  return {
+    of: (millionths) => BigDecimal.unsafeToNumber(decimal(millionths)),
+    text: (millionths) => fiatText(BigDecimal.format(BigDecimal.scale(decimal(millionths), 6)), shown),
+    note: shown === "USD" ? "" : ", at the rate of now"
+  }
+}
+
+interface Deliveries {
+  readonly delivered: number
+  /** Tried, and not arrived: those that are tried again are among them. */
+  readonly failing: number
+}
+
+/** The volumes of a day in an order that does not change with the payments. */
+const sorted = ({ volumes }: Day) => [...volumes].sort(([a], [b]) => (a < b ? -1 : 1))
+
+const plural = (count: number, one: string): string => `${count} ${one}${count === 1 ? "" : "s"}`
+
+/** `12 % more than yesterday by this time`, of two worths. */
+const comparison = (now: bigint, before: bigint): string => {
+  if (before === 0n) return ""
+  const change = Math.round((Number(now) / Number(before) - 1) * 100)
+  const words = change === 0 ? "As much as" : `${Math.abs(change)} % ${change > 0 ? "more" : "less"} than`
+  return `${words} yesterday by this time`
+}
+
+/** The worth of what came in, or the number of payments where no price was known. */
+const sumOf = ({ times, worth: millionths }: Day, worth: Worth): string => {
+  if (millionths > 0n) return worth.text(millionths)
+  return times.length === 0 ? "Nothing yet" : plural(times.length, "payment")
+}
+
+export interface PeriodProps {
+  readonly name: string
+  readonly viewer: Viewer
+  readonly worth: Worth
+  readonly day: Day
+  /** What to compare with: the worth, millionths of a USD, of as much of the day before. */
+  readonly before?: bigint
+  readonly deliveries: Deliveries
+}
+
+export const Period = ({ before, day, deliveries: { delivered, failing }, name, viewer, worth }: PeriodProps) => {
+  const middle = median(day.times)
+  const counts = fates.map((fate) => `${day.fates[fate]} ${fate}`).join(", ")
+  const compared = before === undefined ? "" : comparison(day.worth, before)
+  return (
+    <section class="card" aria-label={name}>
+      <h3>{name}</h3>
+      <p class="big">{sumOf(day, worth)}</p>
+      {compared === "" ? null : <p class="muted">{compared}</p>}
+      <ul class="volumes">
+        {sorted(day).map(([key, { amount, currency, decimals, payments }]) => (
+          <li key={key}>
+            <Money amount={amount} currency={currency} decimals={decimals} />{" "}
+            <span class="muted">in {plural(payments, "payment")}</span>
+          </li>
+        ))}
+      </ul>
+      {day.unpriced === 0 || day.worth === 0n ? null : (
+        <p class="muted">The sum is without {plural(day.unpriced, "payment")} whose price was not known.</p>
+      )}
+      <dl class="facts">
+        <div>
+          <dt>Payments created</dt>
+          <dd>{counts}</dd>
+        </div>
+        <div>
+          <dt>Median time to confirmed</dt>
+          <dd>{middle === undefined ? "none yet" : durationText(middle)}</dd>
+        </div>
+        <div>
+          <dt>Webhooks</dt>
+          <dd>
+            {delivered} delivered,{" "}
+            {failing === 0 ? (
+              "none failing"
+            ) : (
+              <a class="bad" href={pathOf(viewer, "/deliveries?status=failing")}>
+                {failing} failing
+              </a>
+            )}
+          </dd>
+        </div>
+      </dl>
+    </section>
+  )
+}
+
+/** For an axis: `1.2K`. */
+const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 })
+
+interface DayColumn {
+  readonly name: string
+  readonly numeric?: boolean
+  readonly cell: (day: Day) => ComponentChildren
+}
+
+/** The days as a table behind a chart, newest first. */
+const DayTable = ({
+  caption,
+  columns,
+  days,
+  name
+}: {
+  readonly caption: string
+  readonly days: ReadonlyArray<Day>
+  readonly name: (day: Day) => string
+  readonly columns: ReadonlyArray<DayColumn>
+}) => (
+  <Table
+    caption={caption}
+    empty=""
+    rows={[...days].reverse()}
+    keyOf={({ at }) => String(at)}
+    columns={[{ name: "Day", cell: name }, ...columns]}
+  />
+)
+
+export interface ChartsProps {
+  readonly days: ReadonlyArray<Day>
+  readonly worth: Worth
+  readonly timezone: string
+}
+
+export const Charts = ({ days, timezone, worth }: ChartsProps) => {
+  const format = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: timezone })
+  const name = ({ at }: Day) => format.format(at)
+  const names = days.map(name)
+  const all = together(days)
+  const hasWorth = all.worth > 0n
+  return (
+    <div class="cards">
+      <Area
+        title={`What came in${hasWorth ? "" : ", payments"}`}
+        summary={`${sumOf(all, worth)} came in within ${shownDays} days.`}
+        days={names}
+        values={days.map((day) => (hasWorth ? worth.of(day.worth) : day.times.length))}
+        format={(value) => (hasWorth || Number.isInteger(value) ? short.format(value) : "")}
+        table={
+          <DayTable
+            caption={`What came in, by currency${hasWorth ? `; worth by the prices when the payments were created${worth.note}` : ""}`}
+            days={days}
+            name={name}
+            columns={[
+              {
+                name: "Received",
+                numeric: true,
+                cell: (day) =>
+                  sorted(day).map(([key, { amount, currency, decimals }]) => (
+                    <div key={key}>
+                      <Money amount={amount} currency={currency} decimals={decimals} />
+                    </div>
+                  ))
+              },
+              ...(hasWorth ? [{ name: "Worth", numeric: true, cell: (day: Day) => worth.text(day.worth) }] : [])
+            ]}
+          />
+        }
+      />
+      <StackedBars
+        title="Payments by outcome"
+        summary={`Payments a day of the last ${shownDays} days: ${fates.map((fate) => `${all.fates[fate]} ${fate}`).join(", ")} in all.`}
+        days={names}
+        keys={fates}
+        values={days.map((day) => day.fates)}
+        table={
+          <DayTable
+            caption="Payments by the day they were created, and what became of them"
+            days={days}
+            name={name}
+            columns={fates.map((fate) => ({ name: fate, numeric: true, cell: (day) => day.fates[fate] }))}
+          />
+        }
+      />
+    </div>
+  )
+}
