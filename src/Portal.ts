@@ -24,10 +24,12 @@ import { countOpen } from "./Payments/ExceptionListRepo.ts"
 import { ActLimit, formLimits } from "./Portal/ActLimit.ts"
 import { csrfTokenOf, hasCsrfToken, isSameOrigin } from "./Portal/csrf.ts"
 import { Desk, makeDesk } from "./Portal/Desk.ts"
+import { doneTexts } from "./Portal/doneTexts.ts"
 import { refusedInFrame } from "./Portal/framedReply.tsx"
 import { login, loginPage } from "./Portal/loginPages.tsx"
 import { matchRoute } from "./Portal/matchRoute.ts"
 import { askedBeforeActs, asking, bringsProof, isForPage, isTooLong, prove } from "./Portal/proof.tsx"
+import { namedIn } from "./Portal/query.ts"
 import { type PortalRoute, type Proof, pathOf } from "./Portal/route.ts"
 import { routes as allRoutes } from "./Portal/routes.ts"
 import { leave, signIn, signInPage, signInPath, signInRoute, toSignIn } from "./Portal/signInPages.tsx"
@@ -113,12 +115,13 @@ const firstOwnerOf = ({ person }: SignedIn, settings: Pick<SettingsShape, "chain
   mode: hasLiveChain(settings) ? "live" : "test"
 })
 
-const viewerOf = Effect.fnUntraced(function* ({ person, secret, session }: SignedIn, owner: Owner) {
+const viewerOf = Effect.fnUntraced(function* ({ person, secret, session }: SignedIn, owner: Owner, done?: string) {
   const reader = yield* Reader
   const viewer: Viewer = {
     ...{ person: person.id, name: person.name, role: person.role, owner, session: session.id },
     csrf: csrfTokenOf(secret),
     actor: { via: "portal", who: personName(person), owner },
+    done,
     badges: {
       "/exceptions": yield* countOpen(reader, owner, mostInBadge),
       "/deliveries": yield* countSince(reader, owner, "triedAgain", 0, mostInBadge)
@@ -186,7 +189,8 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
           if (until !== undefined) return yield* refuse(tooManyForms(Math.ceil((until - now) / 60_000)))
           forms.count(person, now)
         }
-        const viewer = yield* viewerOf(signedIn, owner)
+        const query = new URLSearchParams(request.search)
+        const viewer = yield* viewerOf(signedIn, owner, namedIn(doneTexts, query.get("done")))
         let typed = form
         const isNeeded =
           route.proof !== undefined && asksProof(route.proof, owner.mode, settings) && !(yield* isFresh(signedIn))
@@ -202,7 +206,6 @@ export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
         if (method !== request.method && request.method === "POST") {
           return seeOther(request.search === "" ? request.path : `${request.path}?${request.search}`)
         }
-        const query = new URLSearchParams(request.search)
         const handled = route.handle(viewer, {
           ...{ params, query, form: typed, client: request.client, requestId: request.requestId }
         })

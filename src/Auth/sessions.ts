@@ -24,7 +24,7 @@ export const unusedSince = (now: number): number => now - maximumIdle
 /** `seenAt` is stored at most this often. */
 const seenEvery = 60_000
 /** How long a proof of identity counts as fresh, in milliseconds. */
-export const freshFor = 5 * 60_000
+export const freshFor = 30 * 60_000
 
 const longestAgent = 200
 

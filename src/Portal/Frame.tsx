@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact"
 import { assets } from "../Pages/assets.ts"
 import { Document } from "../Pages/Document.tsx"
+import { Notice } from "./components/values.tsx"
 import { pathOf } from "./route.ts"
 import { mayAs, mostInBadge, type Role, type Viewer } from "./Viewer.ts"
 
@@ -147,6 +148,11 @@ export const Frame = ({ children, search, section, title, viewer }: FrameProps) 
     <Navigation viewer={viewer} section={section} />
     <main id="main">
       <h1>{title}</h1>
+      {viewer.done === undefined ? null : (
+        <Notice tone="good" isAnswer>
+          {viewer.done}
+        </Notice>
+      )}
       {children}
       <p class="guide">
         <a href={`/guide/${guideOf(section)}`}>Guide to this page</a>

@@ -25,6 +25,8 @@ export interface Viewer {
   readonly actor: Actor
   /** Id of the session. */
   readonly session: SessionId
+  /** What the form before this page has done. */
+  readonly done?: string | undefined
   /** What needs a person, by its section. */
   readonly badges: Badges
 }

@@ -108,7 +108,7 @@ export const asking = (
         {problem === undefined ? null : <Notice tone="bad">{problem}</Notice>}
         <p>
           You are signed in as <strong>{person.name}</strong>, account {owner.account}, {owner.mode} mode, and about to{" "}
-          <strong>{to}</strong>. This needs a proof of the last five minutes that it is still you; then it goes on where
+          <strong>{to}</strong>. This needs a proof of the last half hour that it is still you; then it goes on where
           you were. If it was not you who began this, close the page: nothing is done.
         </p>
         {options === undefined ? null : (

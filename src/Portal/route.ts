@@ -5,6 +5,7 @@
 import type { Effect } from "effect"
 import type { HttpReply } from "../Http/HttpReply.ts"
 import type { StoreUnavailable } from "../Sql.ts"
+import type { Done } from "./doneTexts.ts"
 import type { Role, Viewer } from "./Viewer.ts"
 
 export interface PortalRequest {
@@ -35,10 +36,14 @@ export interface PortalRoute<R> {
   readonly path: string
   /** The least role that may use it. */
   readonly role: Role
-  /** What it needs a proof of identity of the last five minutes for, if anything. */
+  /** What it needs a proof of identity of the last half hour for, if anything. */
   readonly proof?: Proof
   readonly handle: PortalHandler<R>
 }
+
+/** The same of a page that says what was done. */
+export const afterDone = (viewer: Pick<Viewer, "owner">, path: string, done: Done): string =>
+  pathOf(viewer, `${path}?done=${done}`)
 
 /** The address of a page of the viewer's account and mode, for links and redirects: `pathOf(viewer, "/keys")`. */
 export const pathOf = ({ owner: { account, mode } }: Pick<Viewer, "owner">, path = ""): string =>

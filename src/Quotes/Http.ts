@@ -8,7 +8,7 @@ import type { QuotesApi } from "./Api.ts"
 
 const retrySeconds = "10"
 
-const refusal = (error: QuoteImpossible | RateUnavailable | AmountTooSmall | QuotaExceeded): ApiError => {
+export const quotingRefusal = (error: QuoteImpossible | RateUnavailable | AmountTooSmall | QuotaExceeded): ApiError => {
   switch (error._tag) {
     case "QuoteImpossible":
       return invalid(error.problems)
@@ -35,7 +35,7 @@ export const quoteHandlers = Effect.map(
     create: ({ key, payload, storeReplay }) =>
       quotes.create(key, payload, storeReplayAs(storeReplay, answer)).pipe(
         Effect.mapBoth({
-          onFailure: (error) => (error._tag === "StoreUnavailable" ? error : refusal(error)),
+          onFailure: (error) => (error._tag === "StoreUnavailable" ? error : quotingRefusal(error)),
           onSuccess: (quote) => answer(quote)
         })
       )

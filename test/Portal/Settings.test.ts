@@ -52,7 +52,7 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
 
   mkdirSync(logoFolder, { recursive: true })
   writeFileSync(join(logoFolder, "corner.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>")
-  expect(yield* admin.post(page, good)).toMatchObject({ status: 303, headers: { location: `${page}?saved` } })
+  expect(yield* admin.post(page, good)).toMatchObject({ status: 303, headers: { location: `${page}?done=settings` } })
   const stored = {
     account_id: "default",
     name: good.name,

@@ -44,6 +44,29 @@ liveSuite(portalApp, "API keys in the portal", (test, it) => {
     expect(JSON.parse(acts[0]?.detail ?? "")).toMatchObject({ key: id, name: "server", perMinute: 7 })
   })
 
+  test("a preset decides what a key may do, whatever else is ticked, and a refusal keeps the choice", function* () {
+    const { account, admin, base } = yield* openShop
+    const made = (over: Readonly<Record<string, string>>) => admin.post(`${base}/keys`, form(over))
+    const unnamed = yield* made({ preset: "reader", name: "" })
+    expect(unnamed.status).toBe(422)
+    expect(unnamed.text).toMatch(/value="reader"[^>]* checked|checked[^>]* value="reader"/)
+    yield* made({ preset: "reader", name: "a" })
+    yield* made({ preset: "shop", name: "b" })
+    yield* made({ preset: "custom", name: "c" })
+    const none = yield* admin.post(`${base}/keys`, { id: newApiKeyId(), name: "d", preset: "custom" })
+    expect(none.text).toContain("What it may do")
+    expect(none.status).toBe(422)
+    const stored = yield* rows<{ name: string; permissions: string }>(
+      "SELECT name, permissions FROM api_keys WHERE account_id = ? AND name IN ('a', 'b', 'c', 'd') ORDER BY name",
+      [account]
+    )
+    expect(stored).toEqual([
+      { name: "a", permissions: "payments:read,webhooks:read,quotes:read,exceptions:read" },
+      { name: "b", permissions: "payments:read,payments:write,quotes:read,exceptions:read" },
+      { name: "c", permissions: permissions.join() }
+    ])
+  })
+
   test("an account that has used up its quota makes and rolls none, and can revoke what it has", function* () {
     const { account, admin, base } = yield* openShop
     const fields = form()

@@ -47,7 +47,7 @@ layer(app, { excludeTestServices: true })("prices, health and accounts in the po
       const fields = { id, name: "Café <i>", testXpub: "", liveXpub }
       for (const _ of [1, 2]) {
         const made = yield* ada.post(`${base}/accounts`, fields)
-        expect(made).toMatchObject({ status: 303, headers: { location: `/portal/a/${id}/test` } })
+        expect(made).toMatchObject({ status: 303, headers: { location: `/portal/a/${id}/test?done=account` } })
       }
       const { text } = yield* ada.get(`${base}/accounts`)
       expect(text.split(`<code>${id}</code>`)).toHaveLength(2)

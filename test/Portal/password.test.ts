@@ -39,7 +39,7 @@ test("a person sets a password, and signs in with it by any spelling of the name
   const { enter, visitor } = yield* portal
   const ada = yield* enter()
   const elsewhere = yield* enter()
-  expect((yield* setPassword(ada, " Ada@Example.com ")).headers.location).toBe(me)
+  expect((yield* setPassword(ada, " Ada@Example.com ")).headers.location).toBe(`${me}?done=password`)
   expect((yield* ada.get(me)).text).toContain('value="ada@example.com"')
   // Anyone who knew the old password is signed out.
   expect((yield* elsewhere.get(me)).status).toBe(303)
@@ -175,7 +175,7 @@ test("a name that someone of another account has can be taken, and each signs in
   const sue = yield* enter({ name: "Sue", account: "shop" })
   const atShop = "/portal/a/shop/test/me"
   const taken = yield* sue.post(`${atShop}/password`, { name: "ada", password: "shop horse battery" })
-  expect(taken).toMatchObject({ status: 303, headers: { location: atShop } })
+  expect(taken).toMatchObject({ status: 303, headers: { location: `${atShop}?done=password` } })
   const page = yield* visitor().get(`/portal/sign-in?next=${atShop}`)
   expect(page.text).toMatch(/name="account"[^>]* value="shop"/)
   const signIn = (account: string, text: string) =>

@@ -353,7 +353,7 @@ liveSuite(shop, "the portal's payments", (test) => {
     const wrong = yield* ada.post(`${home}/payments/new`, typed)
     expect(wrong.status).toBe(400)
     expect(wrong.text).toContain(
-      "Amount must be a number above zero such as 12.5, with a point and at most 6 digits after it"
+      "Amount must be a number above zero such as 12.5, with at most 6 digits after the point"
     )
     expect(wrong.text).toContain('value="by hand"')
     expect(wrong.text).toContain('value="12.3456789"')
@@ -362,7 +362,15 @@ liveSuite(shop, "the portal's payments", (test) => {
     expect(empty.text).toContain("Reference is required")
     expect(empty.text).toContain("Amount is required")
 
-    const made = yield* ada.post(`${home}/payments/new`, { ...typed, amount: "12.5" })
+    // Twelve and a half, or thousands: nobody knows.
+    const thousands = yield* ada.post(`${home}/payments/new`, { ...typed, amount: "12,500" })
+    expect(thousands.text).toContain("and no separator of thousands")
+    const unpriced = yield* ada.post(`${home}/payments/new`, { ...typed, amount: "12,5", priced: "EUR" })
+    expect([unpriced.status, unpriced.text.includes("No price of EUR can be given")]).toEqual([503, true])
+    const unknown = yield* ada.post(`${home}/payments/new`, { ...typed, amount: "0", priced: "XXX" })
+    expect(unknown.text).toContain("The amount is in must be")
+
+    const made = yield* ada.post(`${home}/payments/new`, { ...typed, amount: "12,5" })
     const [, id] = /payments\/(pay_[^?]+)\?done=created$/.exec(String(made.headers.location)) ?? []
     expect(
       yield* rows("SELECT amount, expires_at - created_at AS time FROM payments WHERE id = ?", [id ?? ""])

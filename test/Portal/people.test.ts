@@ -105,7 +105,16 @@ test("disabling ends sessions and links, and enabling brings neither back", func
   const link = yield* newLink({ account: "shop", role: "viewer", name: "Vera" })
   const [person] = yield* named("Vera")
   const about = (act: string) => grace.post(`${shop}/people/${person?.id}/${act}`)
-  expect((yield* about("disable")).status).toBe(303)
+  const asked = yield* grace.get(`${shop}/people/${person?.id}/disable`)
+  expect(asked.text).toContain("Disable Vera?")
+  expect((yield* vera.get(shop)).status).toBe(200)
+  const done = yield* about("disable")
+  expect(done).toMatchObject({ status: 303, headers: { location: `${shop}/people?done=disabled` } })
+  const listed = yield* grace.get(`${shop}/people?done=disabled`)
+  expect(listed.text).toMatch(/<div class="notice good" role="status" tabindex="-1" autofocus>Disabled: /)
+  // Only what a form has done is said.
+  expect((yield* grace.get(`${shop}/people?done=toString`)).text).not.toContain("autofocus")
+  expect((yield* grace.get(`${shop}/people/${person?.id}/disable`)).status).toBe(404)
   expect((yield* vera.get(shop)).status).toBe(303)
   expect((yield* visitor().post(link)).status).toBe(410)
   expect((yield* about("link")).status).toBe(404)
@@ -121,7 +130,7 @@ test("disabling ends sessions and links, and enabling brings neither back", func
 test("acts on people need a fresh proof", function* () {
   const { enter } = yield* portal
   const grace = yield* enter({ account: "shop", name: "Grace" })
-  yield* TestClock.adjust("5 minutes")
+  yield* TestClock.adjust("30 minutes")
   const asked = yield* grace.post(`${shop}/people`, { name: "Vera", role: "viewer" })
   expect(asked.text).toMatch(/Is it still you.*name="name" value="Vera"/s)
   expect(yield* named("Vera")).toEqual([])

@@ -18,6 +18,7 @@ it("a page that is not for every viewer of the account is named here", () => {
       "/payments/:id/refund",
       "/payments/new",
       "/people",
+      "/people/:id/disable",
       "/settings",
       "/simulate",
       "/webhooks/:id/delete",

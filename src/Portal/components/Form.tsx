@@ -76,7 +76,7 @@ export const Act = ({ action, children, csrf, fields = {} }: ActProps) => (
 /** The problems of a form, each with a link to its field. */
 const Problems = ({ labels, of }: { readonly of: FormState; readonly labels: Labels }) =>
   of.problems.length === 0 ? null : (
-    <div class="notice bad" role="alert">
+    <div class="notice bad" role="alert" tabIndex={-1} autofocus>
       <p>Nothing was changed:</p>
       <ul>
         {of.problems.map(({ message, path }) => (
@@ -223,6 +223,18 @@ export const Checks = ({ legend, name, of, options }: ChecksProps) => {
     </fieldset>
   )
 }
+
+/** One choice of several, all in view. */
+export const Radios = ({ legend, name, of, options }: ChecksProps) => (
+  <fieldset id={fieldId(of, name)}>
+    <legend>{legend}</legend>
+    {options.map(([value, text]) => (
+      <label key={value} class="radio">
+        <input type="radio" name={name} value={value} checked={of.typed.get(name) === value} /> {text}
+      </label>
+    ))}
+  </fieldset>
+)
 
 export interface FiltersProps {
   readonly action: string

@@ -1,6 +1,10 @@
+/** A decimal as people type it, with a point: a comma is one where it can be nothing else (`12,50`, but not `1,234`). */
+export const decimalOf = (text: string): string =>
+  /^[0-9]+,(?:[0-9]{1,2}|[0-9]{4,})$/.test(text) ? text.replace(",", ".") : text
+
 /** Base units of an amount as people type it, e.g. `54.615517`; undefined for what is none with so many decimals. */
 export const baseUnitsOf = (text: string, decimals: number): string | undefined => {
-  const [, whole = "", fraction = ""] = /^([0-9]{1,78})(?:[.]([0-9]+))?$/.exec(text) ?? []
+  const [, whole = "", fraction = ""] = /^([0-9]{1,78})(?:[.]([0-9]+))?$/.exec(decimalOf(text)) ?? []
   if (whole === "" || fraction.length > decimals) return undefined
   return (whole + fraction.padEnd(decimals, "0")).replace(/^0+/, "") || "0"
 }
@@ -9,4 +13,4 @@ export const baseUnitsOf = (text: string, decimals: number): string | undefined 
 export const amountRule = (decimals: number): string =>
   decimals === 0
     ? "must be a whole number above zero"
-    : `must be a number above zero such as 12.5, with a point and at most ${decimals} digits after it`
+    : `must be a number above zero such as 12.5, with at most ${decimals} digits after the point, and no separator of thousands`

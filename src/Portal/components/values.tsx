@@ -58,9 +58,20 @@ export const Status = ({ of, tone = tones[of] ?? "neutral" }: { readonly of: str
   <span class={`badge ${tone}`}>{of.replaceAll("_", " ")}</span>
 )
 
+export interface NoticeProps {
+  readonly tone: Tone
+  /** It answers a form: the page begins there, also for who hears it. */
+  readonly isAnswer?: boolean
+  readonly children: ComponentChildren
+}
+
 /** Something that was done, or that the reader has to know. */
-export const Notice = ({ children, tone }: { readonly tone: Tone; readonly children: ComponentChildren }) => (
-  <div class={`notice ${tone}`} role={tone === "bad" ? "alert" : "status"}>
+export const Notice = ({ children, isAnswer = false, tone }: NoticeProps) => (
+  <div
+    class={`notice ${tone}`}
+    role={tone === "bad" ? "alert" : "status"}
+    {...(isAnswer ? { tabIndex: -1, autofocus: true } : {})}
+  >
     {children}
   </div>
 )

@@ -26,7 +26,7 @@ import { Time } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
 import { pageSize, withQuery } from "../query.ts"
-import { type PortalHandler, type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, type PortalHandler, type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
 import { callerOf, type Viewer } from "../Viewer.ts"
 
 type Needs = Accounts | Reader | Secrets | Settings | Writer
@@ -219,7 +219,7 @@ const change = ofAccount((viewer, account, form) =>
       return yield* termsPage(viewer, account, { id: "account-terms", typed: form, problems: read.left })
     }
     yield* Effect.catchTag(carryOut(changeAccount, read.right, callerOf(viewer)), "UnknownAccount", Effect.die)
-    return seeOther(pathOf(viewer, "/accounts"))
+    return seeOther(afterDone(viewer, "/accounts", "allowed"))
   })
 )
 
@@ -248,7 +248,7 @@ const create: PortalHandler<Needs> = (viewer, { form }) =>
     })
     if (Either.isLeft(read)) return refused(read.left)
     const { id } = read.right
-    const done = seeOther(pathOf({ owner: { account: id, mode: viewer.owner.mode } }))
+    const done = seeOther(afterDone({ owner: { account: id, mode: viewer.owner.mode } }, "", "account"))
     return yield* carryOut(createAccount, read.right, callerOf(viewer)).pipe(
       Effect.as(done),
       Effect.catchTags({

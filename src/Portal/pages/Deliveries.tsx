@@ -74,7 +74,7 @@ const Outcome = ({ of }: { readonly of: URLSearchParams }) => {
   })
   if (counts.length === 0) return null
   return (
-    <Notice tone={of.has("refused") ? "warning" : "good"}>
+    <Notice tone={of.has("refused") ? "warning" : "good"} isAnswer>
       {counts.map((text) => (
         <p key={text}>{text}.</p>
       ))}

@@ -18,9 +18,9 @@ import { type Db, Reader, type Writer } from "../../Sql.ts"
 import { amountRule, baseUnitsOf } from "../components/amountField.ts"
 import { moneyText, Notice } from "../components/values.tsx"
 import { framedReply, missing } from "../framedReply.tsx"
-import { givenOf, namedIn } from "../query.ts"
+import { givenOf } from "../query.ts"
 import { problemsOfRefusal } from "../refusal.ts"
-import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, type PortalHandler, type PortalRoute } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { DecisionForms, type Refused } from "./decisionForms.tsx"
 import { decimalsOfException, ExceptionFacts } from "./exceptionView.tsx"
@@ -33,7 +33,6 @@ const ownersOwn = (db: Db, { account, mode }: Owner, id: string) =>
   Effect.map(byId(db, id), (found) => (found?.account === account && found.mode === mode ? found : undefined))
 
 interface Said {
-  readonly done?: string | undefined
   readonly refused?: Refused
   readonly status?: number
 }
@@ -48,8 +47,13 @@ const page = (viewer: Viewer, exception: PaymentException, said: Said) =>
       viewer,
       { section, title: `Exception: ${exception.kind.replaceAll("_", " ")}` },
       <>
-        {said.done === undefined ? null : <Notice tone="good">{said.done}</Notice>}
-        {canDecide ? null : refused?.state.problems.map(({ message }) => <Notice tone="bad">{message}</Notice>)}
+        {canDecide
+          ? null
+          : refused?.state.problems.map(({ message }) => (
+              <Notice tone="bad" isAnswer>
+                {message}
+              </Notice>
+            ))}
         <ExceptionFacts of={exception} payment={payment} chains={chains} viewer={viewer} />
         {canDecide ? (
           <>
@@ -62,15 +66,10 @@ const page = (viewer: Viewer, exception: PaymentException, said: Said) =>
     )
   })
 
-const done: Readonly<Record<string, string>> = {
-  accepted: "The money was accepted.",
-  refunded: "It was noted as sent back."
-}
-
-const show: PortalHandler<Reader | Settings> = Effect.fnUntraced(function* (viewer, { params: { id = "" }, query }) {
+const show: PortalHandler<Reader | Settings> = Effect.fnUntraced(function* (viewer, { params: { id = "" } }) {
   const found = yield* ownersOwn(yield* Reader, viewer.owner, id)
   if (found === undefined) return missing(viewer, section, "exception")
-  return yield* page(viewer, found, { done: namedIn(done, query.get("done")) })
+  return yield* page(viewer, found, {})
 })
 
 const decode = Schema.decodeUnknownEither(ResolveBody, { errors: "all" })
@@ -127,7 +126,7 @@ const decided =
       if (Either.isLeft(body)) return yield* refused(invalid(body.left))
       const outcome = action === "accept" ? "accepted" : "refunded"
       return yield* decide(viewer.actor, viewer.owner, id, body.right).pipe(
-        Effect.as(seeOther(pathOf(viewer, `/exceptions/${found.id}?done=${outcome}`))),
+        Effect.as(seeOther(afterDone(viewer, `/exceptions/${found.id}`, outcome))),
         Effect.catchTag("ApiError", refused)
       )
     })

@@ -108,7 +108,7 @@ const LinkOnly = ({ viewer }: { readonly viewer: Viewer }) => (
   <Notice tone="warning">
     <p>
       You have neither a password nor a passkey: <a href={pathOf(viewer, "/me")}>set one now</a>. Without one you need a
-      new link to sign in again, and five minutes from now for what can do most harm.
+      new link to sign in again, and half an hour from now for what can do most harm.
     </p>
   </Notice>
 )

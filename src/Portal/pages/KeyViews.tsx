@@ -1,7 +1,7 @@
 /** What the pages of API keys show: a list, one key, the forms. */
-import { type ApiKey, highestLimits, permissions } from "../../Domain/ApiKey.ts"
+import { type ApiKey, highestLimits, type Permission, permissions } from "../../Domain/ApiKey.ts"
 import { CopyField } from "../components/CopyField.tsx"
-import { Checks, type FormState, Hidden, PostForm, Select, TextArea, TextField } from "../components/Form.tsx"
+import { Checks, type FormState, Hidden, PostForm, Radios, Select, TextArea, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Notice, Status, Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
@@ -58,6 +58,7 @@ export const KeyTable = ({ keys, now, viewer }: KeyTableProps) => (
 
 const labels = {
   name: "Name",
+  preset: "What it is for",
   permissions: "What it may do",
   expires: "Works for",
   ips: "Only from these addresses",
@@ -110,12 +111,45 @@ interface KeyFormProps {
   readonly of: FormState
 }
 
+const permissionTexts: Readonly<Record<Permission, string>> = {
+  "payments:read": "read payments",
+  "payments:write": "create and cancel payments",
+  "webhooks:read": "read webhooks and deliveries",
+  "webhooks:write": "change webhooks, send deliveries again",
+  "quotes:read": "ask for quotes",
+  "exceptions:read": "read exceptions",
+  "exceptions:write": "decide on exceptions"
+}
+
+/** What most keys are for. */
+export const keyPresets = {
+  shop: ["payments:read", "payments:write", "quotes:read", "exceptions:read"],
+  reader: ["payments:read", "webhooks:read", "quotes:read", "exceptions:read"]
+} as const satisfies Readonly<Record<string, ReadonlyArray<Permission>>>
+
+const inWords = (given: ReadonlyArray<Permission>): string => given.map((each) => permissionTexts[each]).join(", ")
+
 /** Makes a key. Its id is drawn with the form, so that a form that is sent twice makes one key. */
 export const NewKeyForm = ({ of, viewer }: KeyFormProps) => (
   <PostForm of={of} action={pathOf(viewer, "/keys")} csrf={viewer.csrf} submit="Make the key" labels={labels}>
     <Hidden of={of} name="id" />
     <TextField of={of} name="name" label={labels.name} hint="For you: what uses it, such as “shop server”." required />
-    <Checks of={of} name="permissions" legend={labels.permissions} options={permissions.map((each) => [each, each])} />
+    <Radios
+      of={of}
+      name="preset"
+      legend={labels.preset}
+      options={[
+        ["shop", `Your shop's server: ${inWords(keyPresets.shop)}`],
+        ["reader", `Read only: ${inWords(keyPresets.reader)}`],
+        ["custom", "What is chosen here:"]
+      ]}
+    />
+    <Checks
+      of={of}
+      name="permissions"
+      legend={labels.permissions}
+      options={permissions.map((each) => [each, permissionTexts[each]])}
+    />
     <Select
       of={of}
       name="expires"
@@ -135,7 +169,7 @@ export const NewKeyForm = ({ of, viewer }: KeyFormProps) => (
 /** The text of a key, the only time that it is shown. */
 export const MadeKey = ({ text, viewer }: { readonly text: string; readonly viewer: Viewer }) => (
   <>
-    <Notice tone="warning">
+    <Notice tone="warning" isAnswer>
       <p>This is the only time that the key is shown. Keep it where only your server can read it.</p>
     </Notice>
     <CopyField id="new-key" label="The key" value={text} />

@@ -7,21 +7,22 @@ import { changeKey, createKey, revokeKey, rollKey } from "../../Auth/keyOperatio
 import { Keys } from "../../Auth.ts"
 import type { LimitRefused } from "../../Domain/AccountErrors.ts"
 import type { FieldProblem } from "../../Domain/ApiError.ts"
-import { type ApiKey, type KeyLimits, permissions } from "../../Domain/ApiKey.ts"
+import type { ApiKey, KeyLimits } from "../../Domain/ApiKey.ts"
 import { type ApiKeyId, newApiKeyId } from "../../Domain/Ids.ts"
 import { defaultOverlapHours } from "../../Domain/overlap.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import type { Writer } from "../../Sql.ts"
-import { blank, type FormState, PostForm } from "../components/Form.tsx"
+import { Confirm } from "../components/Confirm.tsx"
+import { blank, type FormState } from "../components/Form.tsx"
 import { Paging } from "../components/Table.tsx"
 import { Notice } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
-import { pageSize, withQuery } from "../query.ts"
-import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { namedIn, pageSize, withQuery } from "../query.ts"
+import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { callerOf, mayAs, type Viewer } from "../Viewer.ts"
-import { isWorking, KeyTable, MadeKey as MadeKeyView, NewKeyForm, OneKey, shortKey } from "./KeyViews.tsx"
+import { isWorking, KeyTable, keyPresets, MadeKey as MadeKeyView, NewKeyForm, OneKey, shortKey } from "./KeyViews.tsx"
 
 /** The fields of a key's terms. */
 const termNames = ["ips", "perMinute", "perHour"] as const
@@ -56,8 +57,7 @@ const newKeyPage = (viewer: Viewer, of: FormState, status?: number) =>
 
 const open: PortalHandler<never> = (viewer) =>
   Effect.sync(() => {
-    const typed = new URLSearchParams(permissions.map((each) => ["permissions", each]))
-    typed.set("id", newApiKeyId())
+    const typed = new URLSearchParams({ id: newApiKeyId(), preset: "shop" })
     return newKeyPage(viewer, { id: "key", typed, problems: [] })
   })
 
@@ -81,7 +81,13 @@ const create: PortalHandler<Keys | Settings | Writer> = (viewer, { form }) =>
     const refused = (...problems: ReadonlyArray<FieldProblem>) =>
       newKeyPage(viewer, { id: "key", typed: form, problems }, 422)
     const names = ["name", "permissions", "expires", ...termNames] as const
-    const read = decodeForm(createKey, form, names, { id: textOf(form, "id"), ...viewer.owner })
+    const preset = namedIn<ReadonlyArray<string>>(keyPresets, form.get("preset"))
+    const chosen = new URLSearchParams(form)
+    if (preset !== undefined) {
+      chosen.delete("permissions")
+      for (const each of preset) chosen.append("permissions", each)
+    }
+    const read = decodeForm(createKey, chosen, names, { id: textOf(form, "id"), ...viewer.owner })
     if (Either.isLeft(read)) return refused(...read.left)
     const key = read.right
     return yield* carryOut(createKey, key, callerOf(viewer)).pipe(
@@ -177,7 +183,7 @@ const change = ofKey<Keys | Settings | Writer>(
     const read = decodeForm(changeKey, form, termNames, { id: key.id })
     if (Either.isLeft(read)) return yield* refused(read.left)
     return yield* carryOut(changeKey, changedIn(key, read.right), callerOf(viewer)).pipe(
-      Effect.as(seeOther(pathOf(viewer, `/keys/${key.id}`))),
+      Effect.as(seeOther(afterDone(viewer, `/keys/${key.id}`, "terms"))),
       Effect.catchTags({
         KeyEnded: () => Effect.succeed(ended(viewer)),
         LimitRefused: (error) => refused([refusedLimit(error)]),
@@ -200,11 +206,7 @@ const confirmRevocation = ofKey(
             Every request with <code>{shortKey(key)}</code> is refused from then on. This cannot be undone.
           </p>
         </Notice>
-        <PostForm of={blank("revoke")} action={`${here}/revoke`} csrf={viewer.csrf} submit="Revoke it" dangerous>
-          <p>
-            <a href={here}>Keep it</a>
-          </p>
-        </PostForm>
+        <Confirm id="revoke" action={`${here}/revoke`} csrf={viewer.csrf} submit="Revoke it" back={here} />
       </>
     )
   })
@@ -212,7 +214,7 @@ const confirmRevocation = ofKey(
 
 const revoke = ofKey<Keys | Writer>((viewer, { id }) =>
   carryOut(revokeKey, { id }, callerOf(viewer)).pipe(
-    Effect.as(seeOther(pathOf(viewer, `/keys/${id}`))),
+    Effect.as(seeOther(afterDone(viewer, `/keys/${id}`, "revoked"))),
     Effect.catchTag("NotFound", () => Effect.succeed(missing(viewer, "/keys", "key")))
   )
 )

@@ -14,10 +14,12 @@ import { pageReply, seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
 import { blank, type FormState, TextField } from "../components/Form.tsx"
+import { Notice } from "../components/values.tsx"
 import { Desk } from "../Desk.ts"
+import type { Done } from "../doneTexts.ts"
 import { Frame } from "../Frame.tsx"
 import { PasskeyForm } from "../PasskeyForm.tsx"
-import { type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 import { MeView } from "./MeView.tsx"
 
@@ -67,8 +69,8 @@ const problemsOf = (name: string, password: string) => [
 ]
 
 /** Back to the page, with the session's new secret. */
-const renewed = (viewer: Viewer, secret: string) =>
-  Effect.map(Desk, ({ cookie }) => seeOther(pathOf(viewer, "/me"), { "set-cookie": cookie.set(secret) }))
+const renewed = (viewer: Viewer, secret: string, done: Done) =>
+  Effect.map(Desk, ({ cookie }) => seeOther(afterDone(viewer, "/me", done), { "set-cookie": cookie.set(secret) }))
 
 const signedOut = () => Effect.succeed(seeOther("/portal/sign-in"))
 
@@ -87,7 +89,7 @@ const changePassword = (viewer: Viewer, { client, form }: PortalRequest) =>
       Effect.flatMap((hashed) =>
         setPassword(person, { signInName: name, hashed, session: viewer.session, address: client })
       ),
-      Effect.flatMap((secret) => renewed(viewer, secret)),
+      Effect.flatMap((secret) => renewed(viewer, secret, "password")),
       Effect.catchTags({
         SessionEnded: signedOut,
         SignInNameTaken: () => refused("name", "is somebody else's"),
@@ -98,13 +100,13 @@ const changePassword = (viewer: Viewer, { client, form }: PortalRequest) =>
 
 /** An act on what is the person's own, and back to the page. */
 const own =
-  (act: string, command: (person: Person, id: string) => Parameters<typeof ownAct>[3]) =>
+  (act: string, done: Done, command: (person: Person, id: string) => Parameters<typeof ownAct>[3]) =>
   (viewer: Viewer, { form }: PortalRequest) =>
     Effect.gen(function* () {
       const id = form.get("id") ?? ""
       const person = yield* self(viewer)
       yield* ownAct(person, act, id === "" ? {} : { id }, command(person, id))
-      return seeOther(pathOf(viewer, "/me"))
+      return seeOther(afterDone(viewer, "/me", done))
     })
 
 const newPasskey = (viewer: Viewer, problem?: string) =>
@@ -116,9 +118,9 @@ const newPasskey = (viewer: Viewer, problem?: string) =>
     return pageReply(
       <Frame viewer={viewer} section="/me" title="New passkey">
         {problem === undefined ? null : (
-          <p class="notice bad" role="alert">
+          <Notice tone="bad" isAnswer>
             {problem}
-          </p>
+          </Notice>
         )}
         <p>
           Your device asks for your fingerprint, face or PIN, and keeps the passkey. It works for this address only.
@@ -145,7 +147,7 @@ const newPasskey = (viewer: Viewer, problem?: string) =>
 
 const revokeOthers = (viewer: Viewer) =>
   Effect.flatMap(self(viewer), (person) => endOthers(person, viewer.session)).pipe(
-    Effect.flatMap((secret) => renewed(viewer, secret)),
+    Effect.flatMap((secret) => renewed(viewer, secret, "others")),
     Effect.catchTag("SessionEnded", signedOut)
   )
 
@@ -156,7 +158,7 @@ const makePasskey = (viewer: Viewer, { client, form }: PortalRequest) =>
     if (party === undefined || !isPrintable(name)) return yield* newPasskey(viewer, "The name is not printable.")
     const person = yield* self(viewer)
     yield* addPasskey(party, viewer.session, { person, name, text: form.get("passkey") ?? "", address: client })
-    return seeOther(pathOf(viewer, "/me"))
+    return seeOther(afterDone(viewer, "/me", "passkey"))
   }).pipe(
     Effect.catchTags({
       SessionEnded: signedOut,
@@ -178,7 +180,7 @@ export const meRoutes: ReadonlyArray<PortalRoute<Services>> = [
   }),
   route({
     ...{ method: "POST", path: "/me/password/remove", proof: { when: "always", to: "remove your password" } },
-    handle: own("portal password --remove", ({ id }) => PasswordsRepo.remove(id))
+    handle: own("portal password --remove", "removed", ({ id }) => PasswordsRepo.remove(id))
   }),
   route({
     method: "GET",
@@ -189,11 +191,11 @@ export const meRoutes: ReadonlyArray<PortalRoute<Services>> = [
   route({ method: "POST", path: "/me/passkeys", proof: { when: "always", to: "make a passkey" }, handle: makePasskey }),
   route({
     ...{ method: "POST", path: "/me/passkeys/remove", proof: { when: "always", to: "remove a passkey" } },
-    handle: own("portal passkey --remove", (person, id) => PasskeysRepo.remove(person.id, id))
+    handle: own("portal passkey --remove", "removed", (person, id) => PasskeysRepo.remove(person.id, id))
   }),
   route({
     ...{ method: "POST", path: "/me/sessions/revoke" },
-    handle: own("portal session revoke", (person, id) => endOpenSessions({ person: person.id, id }))
+    handle: own("portal session revoke", "session", (person, id) => endOpenSessions({ person: person.id, id }))
   }),
   route({
     method: "POST",

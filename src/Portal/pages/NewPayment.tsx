@@ -5,37 +5,41 @@ import { ApiError, type FieldProblem, invalid, statusOf } from "../../Domain/Api
 import { decimalsOn } from "../../Domain/amountDecimals.ts"
 import type { Mode } from "../../Domain/Chain.ts"
 import type { CreatePayment } from "../../Domain/CreatePayment.ts"
-import { nativeToken, PaymentCurrency } from "../../Domain/Currency.ts"
+import { Fiat, nativeToken, type PaymentCurrency } from "../../Domain/Currency.ts"
 import { problemsOf } from "../../Http/validationProblems.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import { CreatePaymentBody } from "../../Payments/Api.ts"
 import { creationRefusal } from "../../Payments/Http.ts"
 import { type CreateError, Payments } from "../../Payments.ts"
+import { CreateQuoteBody } from "../../Quotes/Api.ts"
+import { quotingRefusal } from "../../Quotes/Http.ts"
+import { Quotes } from "../../Quotes.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
 import type { StoreUnavailable, Writer } from "../../Sql.ts"
-import { amountRule, baseUnitsOf } from "../components/amountField.ts"
+import { amountRule, baseUnitsOf, decimalOf } from "../components/amountField.ts"
 import { blank, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
 import { Notice } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"
 import { givenOf } from "../query.ts"
 import { problemsOfRefusal } from "../refusal.ts"
-import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 
 const section = "/payments"
 
 type Chains = SettingsShape["chains"]
 
+/** The currencies in the order in which shops want them: what keeps its worth, first. */
+const byUse = ["USDC", "USDT", "DAI", "ETH", "WBTC"] as const satisfies ReadonlyArray<PaymentCurrency>
+
 /** What can be asked for, as `base/USDC` with what people read. */
 export const assetsOf = (chains: Chains, mode: Mode): ReadonlyArray<readonly [value: string, text: string]> =>
-  chains
-    .filter((one) => one.mode === mode)
-    .flatMap(({ chain, tokens }) => {
-      const here = new Set<string>([nativeToken(chain), ...tokens.map(({ symbol }) => symbol)])
-      return PaymentCurrency.literals
-        .filter((currency) => here.has(currency))
-        .map((currency) => [`${chain}/${currency}`, `${currency} on ${chain}`] as const)
-    })
+  byUse.flatMap((currency) =>
+    chains
+      .filter((one) => one.mode === mode)
+      .filter(({ chain, tokens }) => [nativeToken(chain), ...tokens.map(({ symbol }) => symbol)].includes(currency))
+      .map(({ chain }) => [`${chain}/${currency}`, `${currency} on ${chain}`] as const)
+  )
 
 const expiries = [
   ["900", "15 minutes"],
@@ -44,7 +48,13 @@ const expiries = [
   ["86400", "24 hours"]
 ] as const
 
-const labels = { merchantRef: "Reference", amount: "Amount", asset: "Currency and chain", expiresIn: "Time to pay" }
+const labels = {
+  merchantRef: "Reference",
+  amount: "Amount",
+  priced: "The amount is in",
+  asset: "To be paid in",
+  expiresIn: "Time to pay"
+}
 
 const page = (viewer: Viewer, chains: Chains, form: FormState, status = 200) => {
   const assets = assetsOf(chains, viewer.owner.mode)
@@ -71,13 +81,13 @@ const page = (viewer: Viewer, chains: Chains, form: FormState, status = 200) => 
             hint="Your own, such as the number of an invoice. It can be used once, for ever."
             required
           />
-          <TextField
+          <TextField of={form} name="amount" label={labels.amount} inputMode="decimal" hint="Such as 49.90" required />
+          <Select
             of={form}
-            name="amount"
-            label={labels.amount}
-            inputMode="decimal"
-            hint="Such as 54.615517"
-            required
+            name="priced"
+            label={labels.priced}
+            hint="An amount of money is converted now, by the rate of a quote."
+            options={[["", "what it is paid in"], ...Fiat.literals.map((fiat) => [fiat, fiat] as const)]}
           />
           <Select of={form} name="asset" label={labels.asset} options={assets} />
           <Select of={form} name="expiresIn" label={labels.expiresIn} options={expiries} />
@@ -89,18 +99,32 @@ const page = (viewer: Viewer, chains: Chains, form: FormState, status = 200) => 
 }
 
 const show: PortalHandler<Settings> = (viewer) =>
-  Effect.map(Settings, ({ chains }) => page(viewer, chains, blank("new", { expiresIn: "86400" })))
+  Effect.map(Settings, ({ chains }) => page(viewer, chains, blank("new", { expiresIn: "3600" })))
 
 const { amount: Amount, chain, currency, expiresIn, merchantRef } = CreatePaymentBody.fields
+const decodeQuote = Schema.decodeUnknownEither(CreateQuoteBody, { errors: "all" })
 const decode = Schema.decodeUnknownEither(Schema.Struct({ amount: Amount, chain, currency, expiresIn, merchantRef }), {
   errors: "all"
 })
 
 /** Chain and currency are one field here. */
 const shownPath = ({ message, path }: FieldProblem): FieldProblem => ({
-  path: path === "chain" || path === "currency" ? "asset" : path,
+  path: ["chain", "currency", "toCurrency"].includes(path) ? "asset" : path === "fromCurrency" ? "priced" : path,
   message
 })
+
+/** The amount of a quote for what was typed in fiat, with its id. */
+const quotedFor = (viewer: Viewer, given: Record<string, string>) =>
+  Effect.gen(function* () {
+    const [chain, toCurrency] = (given.asset ?? "").split("/")
+    const amount = decimalOf(given.amount ?? "")
+    const asked = decodeQuote({ fromCurrency: given.priced, toCurrency, chain, amount })
+    if (Either.isLeft(asked)) return yield* invalid(problemsOf(asked.left, { kind: "field", known: [] }))
+    const { chargeAmount, id } = yield* (yield* Quotes)
+      .create(viewer.owner, asked.right)
+      .pipe(Effect.mapError((error) => (error._tag === "StoreUnavailable" ? error : quotingRefusal(error))))
+    return { amount: chargeAmount, quoteId: id }
+  })
 
 /** What was typed, as the API takes it: the amount in base units. */
 const requestOf = (
@@ -117,7 +141,7 @@ const requestOf = (
     ...(merchantRef === undefined ? {} : { merchantRef }),
     ...(given.amount === undefined ? {} : { amount: problems ? "1" : units }),
     ...{ chain, currency },
-    expiresIn: Number(given.expiresIn ?? "86400")
+    expiresIn: Number(given.expiresIn ?? "3600")
   })
   const wrongAmount = problems ? [{ path: "amount", message: amountRule(decimals) }] : []
   if (Either.isLeft(decoded)) {
@@ -151,7 +175,7 @@ const refusalOf = (error: Exclude<CreateError, StoreUnavailable>): ApiError =>
       })
     : creationRefusal(error)
 
-const create: PortalHandler<Payments | Settings | Writer> = (viewer, { form }) =>
+const create: PortalHandler<Payments | Quotes | Settings | Writer> = (viewer, { form }) =>
   Effect.gen(function* () {
     const { chains } = yield* Settings
     const given = givenOf(form)
@@ -159,15 +183,21 @@ const create: PortalHandler<Payments | Settings | Writer> = (viewer, { form }) =
       const problems = problemsOfRefusal(error).map(shownPath)
       return page(viewer, chains, { id: "new", typed: new URLSearchParams(given), problems }, statusOf[error.code])
     }
-    const request = requestOf(given, chains, viewer.owner.mode)
-    if (Either.isLeft(request)) return refused(invalid(request.left))
-    return yield* createByHand(viewer, request.right).pipe(
-      Effect.map(({ id }) => seeOther(pathOf(viewer, `/payments/${id}?done=created`))),
-      Effect.catchTag("ApiError", (error) => Effect.succeed(refused(error)))
-    )
+    // What is wrong besides is said before anything is priced.
+    const isPriced = given.priced !== undefined && given.amount !== undefined
+    const checked = requestOf(isPriced ? { ...given, amount: "1" } : given, chains, viewer.owner.mode)
+    if (Either.isLeft(checked)) return refused(invalid(checked.left))
+    return yield* Effect.gen(function* () {
+      const quoted = isPriced ? yield* quotedFor(viewer, given) : undefined
+      const request = quoted === undefined ? checked : requestOf({ ...given, ...quoted }, chains, viewer.owner.mode)
+      if (Either.isLeft(request)) return refused(invalid(request.left))
+      const quoteId = quoted === undefined ? {} : { quoteId: quoted.quoteId }
+      const { id } = yield* createByHand(viewer, { ...request.right, ...quoteId })
+      return seeOther(afterDone(viewer, `/payments/${id}`, "created"))
+    }).pipe(Effect.catchTag("ApiError", (error) => Effect.succeed(refused(error))))
   })
 
-export const newPaymentRoutes: ReadonlyArray<PortalRoute<Payments | Settings | Writer>> = [
+export const newPaymentRoutes: ReadonlyArray<PortalRoute<Payments | Quotes | Settings | Writer>> = [
   { method: "GET", path: "/payments/new", role: "admin", handle: show },
   { method: "POST", path: "/payments/new", role: "admin", handle: create }
 ]

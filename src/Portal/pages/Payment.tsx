@@ -13,13 +13,12 @@ import { Payments } from "../../Payments.ts"
 import { localChainIn } from "../../Sandbox/local.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
+import { Confirm } from "../components/Confirm.tsx"
 import { CopyText } from "../components/CopyText.tsx"
-import { blank, PostForm } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { fiatText, Money, Notice, OnChain, Status, Time } from "../components/values.tsx"
 import { framedReply, missing } from "../framedReply.tsx"
-import { namedIn } from "../query.ts"
-import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { DecisionForms } from "./decisionForms.tsx"
 import { ExceptionAmount, exceptionColumns } from "./exceptionView.tsx"
@@ -94,13 +93,6 @@ const PaymentFacts = ({ payment, story }: PaymentPage) => {
       )}
     </section>
   )
-}
-
-const done: Readonly<Record<string, string>> = {
-  created: "The payment was created. Send its payment link, or the address and the exact amount, to whoever is to pay.",
-  cancelled: "The payment was cancelled. What came for it, and what still comes, is an exception.",
-  refunded: "It was noted as sent back.",
-  simulated: "It was sent on the local chain. What comes of it shows here within a few blocks: load the page again."
 }
 
 const Actions = ({ payment, settings, viewer }: PaymentPage) => {
@@ -179,11 +171,7 @@ const Page = (page: PaymentPage) => {
 
 type Services = Chains | Payments | Reader | Settings
 
-const pageOf = Effect.fnUntraced(function* (
-  viewer: Viewer,
-  id: string,
-  said?: { readonly text: string; readonly tone: "good" | "bad" }
-) {
+const pageOf = Effect.fnUntraced(function* (viewer: Viewer, id: string, refusal?: string) {
   const reader = yield* Reader
   const found = yield* (yield* Payments).get(viewer.owner, id)
   if (found === undefined) return missing(viewer, section, "payment")
@@ -195,7 +183,11 @@ const pageOf = Effect.fnUntraced(function* (
     viewer,
     { section, title: payment.merchantRef },
     <>
-      {said === undefined ? null : <Notice tone={said.tone}>{said.text}</Notice>}
+      {refusal === undefined ? null : (
+        <Notice tone="bad" isAnswer>
+          {refusal}
+        </Notice>
+      )}
       <Page
         viewer={viewer}
         payment={payment}
@@ -205,14 +197,11 @@ const pageOf = Effect.fnUntraced(function* (
         heads={heads}
       />
     </>,
-    said?.tone === "bad" ? 409 : 200
+    refusal === undefined ? 200 : 409
   )
 })
 
-const show: PortalHandler<Services> = (viewer, { params: { id = "" }, query }) => {
-  const text = namedIn(done, query.get("done"))
-  return pageOf(viewer, id, text === undefined ? undefined : { text, tone: "good" })
-}
+const show: PortalHandler<Services> = (viewer, { params: { id = "" } }) => pageOf(viewer, id)
 
 const confirmCancel: PortalHandler<Services> = (viewer, { params: { id = "" } }) =>
   Effect.gen(function* () {
@@ -230,17 +219,7 @@ const confirmCancel: PortalHandler<Services> = (viewer, { params: { id = "" } })
             : ""}{" "}
           Its address stays watched: money that still comes becomes an exception too. This cannot be undone.
         </p>
-        <PostForm
-          of={blank("cancel")}
-          action={`${here}/cancel`}
-          csrf={viewer.csrf}
-          submit="Cancel the payment"
-          dangerous
-        >
-          <p>
-            <a href={here}>Keep it</a>
-          </p>
-        </PostForm>
+        <Confirm id="cancel" action={`${here}/cancel`} csrf={viewer.csrf} submit="Cancel the payment" back={here} />
       </>
     )
   })
@@ -252,8 +231,8 @@ const cancel: PortalHandler<Services | Writer> = (viewer, { params: { id = "" } 
     const owned = yield* payments.get(viewer.owner, id)
     if (owned === undefined) return missing(viewer, section, "payment")
     yield* audited(viewer.actor, act, () => payments.cancel(viewer.owner, id))
-    return seeOther(pathOf(viewer, `/payments/${owned.payment.id}?done=cancelled`))
-  }).pipe(Effect.catchTag("PaymentNotPending", ({ message }) => pageOf(viewer, id, { text: message, tone: "bad" })))
+    return seeOther(afterDone(viewer, `/payments/${owned.payment.id}`, "cancelled"))
+  }).pipe(Effect.catchTag("PaymentNotPending", ({ message }) => pageOf(viewer, id, message)))
 
 export const paymentRoutes: ReadonlyArray<PortalRoute<Services | Writer>> = [
   { method: "GET", path: "/payments/:id", role: "viewer", handle: show },

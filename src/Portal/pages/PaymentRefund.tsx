@@ -17,7 +17,7 @@ import { moneyText } from "../components/values.tsx"
 import { framedReply, missing } from "../framedReply.tsx"
 import { givenOf } from "../query.ts"
 import { problemsOfRefusal } from "../refusal.ts"
-import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 import { RefundFields, sendItYourself } from "./decisionForms.tsx"
 
@@ -97,7 +97,7 @@ const refund: PortalHandler<Refunding> = (viewer, { form, params: { id = "" } })
     return yield* (
       Either.isLeft(body) ? invalid(body.left) : refundPayment(viewer.actor, viewer.owner, id, body.right)
     ).pipe(
-      Effect.as(seeOther(pathOf(viewer, `/payments/${payment.id}?done=refunded`))),
+      Effect.as(seeOther(afterDone(viewer, `/payments/${payment.id}`, "refunded"))),
       Effect.catchTag("ApiError", (error) =>
         page(
           viewer,

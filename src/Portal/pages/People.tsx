@@ -11,11 +11,13 @@ import type { HttpReply } from "../../Http/HttpReply.ts"
 import { pageReply, seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
+import { Confirm } from "../components/Confirm.tsx"
 import { blank, type FormState } from "../components/Form.tsx"
 import { Desk } from "../Desk.ts"
+import type { Done } from "../doneTexts.ts"
 import { Frame } from "../Frame.tsx"
 import { pageSize } from "../query.ts"
-import { type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { PeopleView } from "./PeopleView.tsx"
 
@@ -137,6 +139,7 @@ const missing = (viewer: Viewer) =>
 /** A form about one person, and back to the list. */
 const about =
   (
+    done: Done,
     act: (
       actor: Actor,
       person: Person,
@@ -148,7 +151,7 @@ const about =
       const person = yield* personFor(viewer, request)
       if (person === undefined) return missing(viewer)
       return yield* act(actorFor(viewer, person.account), person, request).pipe(
-        Effect.as(seeOther(pathOf(viewer, "/people"))),
+        Effect.as(seeOther(afterDone(viewer, "/people", done))),
         Effect.catchTag("TooMany", ({ message }) =>
           shown(viewer, { given: { ...blank("invite"), problems: [{ path: "", message }] }, status: 422 })
         )
@@ -172,6 +175,27 @@ const rerole = (actor: Actor, person: Person, { client, form }: PortalRequest) =
   return isOther && (role === "admin" || role === "viewer") ? changeRole(actor, person, role, client) : Effect.void
 }
 
+const confirmDisabling = (viewer: Viewer, request: PortalRequest) =>
+  Effect.map(personFor(viewer, request), (person) =>
+    person === undefined || person.disabledAt !== undefined
+      ? missing(viewer)
+      : pageReply(
+          <Frame viewer={viewer} section="/people" title={`Disable ${person.name}?`}>
+            <p>
+              Their sessions end at once, and their password and passkeys are removed for good. Once enabled again, they
+              need a new link.
+            </p>
+            <Confirm
+              id="disable"
+              action={pathOf(viewer, `/people/${person.id}/disable`)}
+              csrf={viewer.csrf}
+              submit="Disable them"
+              back={pathOf(viewer, "/people")}
+            />
+          </Frame>
+        )
+  )
+
 const acting = (path: string, to: string, handle: PortalRoute<Services>["handle"]): PortalRoute<Services> => ({
   ...{ method: "POST", path, role: "admin", proof: { when: "always", to, checksFirst: true }, handle }
 })
@@ -183,12 +207,13 @@ export const peopleRoutes: ReadonlyArray<PortalRoute<Services>> = [
   },
   acting("/people", "invite somebody", inviting),
   acting("/people/:id/link", "make a link for somebody", relink),
-  acting("/people/:id/role", "change somebody's role", about(rerole)),
-  acting("/people/:id/disable", "disable somebody", about(disable)),
+  acting("/people/:id/role", "change somebody's role", about("role", rerole)),
+  { method: "GET", path: "/people/:id/disable", role: "admin", handle: confirmDisabling },
+  acting("/people/:id/disable", "disable somebody", about("disabled", disable)),
   acting(
     "/people/:id/enable",
     "enable somebody again",
-    about((actor, person, { client }) => enable(actor, person, client))
+    about("enabled", (actor, person, { client }) => enable(actor, person, client))
   ),
-  acting("/people/:id/revoke", "end somebody's sessions", about(endSessions))
+  acting("/people/:id/revoke", "end somebody's sessions", about("sessions", endSessions))
 ]

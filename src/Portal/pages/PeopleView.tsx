@@ -26,7 +26,7 @@ const Acts = ({
   untouchable,
   viewer
 }: Pick<PeopleViewProps, "untouchable" | "viewer"> & { readonly person: Person }) => {
-  const act = (path: "disable" | "enable" | "link" | "revoke" | "role", text: string, fields = {}) => (
+  const act = (path: "enable" | "link" | "revoke" | "role", text: string, fields = {}) => (
     <Act action={pathOf(viewer, `/people/${person.id}/${path}`)} csrf={viewer.csrf} fields={fields}>
       {text} <span class="visually-hidden">{person.name}</span>
     </Act>
@@ -40,13 +40,15 @@ const Acts = ({
       {person.role === "viewer" ? act("role", "Make an admin", { role: "admin" }) : null}
       {act("link", "New link")}
       {act("revoke", "End sessions")}
-      {act("disable", "Disable")}
+      <a href={pathOf(viewer, `/people/${person.id}/disable`)}>
+        Disable <span class="visually-hidden">{person.name}</span>
+      </a>
     </div>
   )
 }
 
 const Invited = ({ name, url }: { readonly name: string; readonly url: string }) => (
-  <Notice tone="good">
+  <Notice tone="good" isAnswer>
     <p>
       Hand this link to {name}. It is shown only now, works once, and for {linkMinutes} minutes, unless you sign out
       before:

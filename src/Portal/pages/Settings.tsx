@@ -11,9 +11,8 @@ import { pageReply, seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { blank, type FormState, PostForm, Select, TextArea, TextField } from "../components/Form.tsx"
-import { Notice } from "../components/values.tsx"
 import { Frame } from "../Frame.tsx"
-import { type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, type PortalRoute, pathOf } from "../route.ts"
 import { callerOf, type Viewer } from "../Viewer.ts"
 
 const id = "shop"
@@ -39,12 +38,10 @@ const zonesWith = (chosen: string): ReadonlyArray<string> =>
 interface PageProps {
   readonly viewer: Viewer
   readonly form: FormState
-  readonly saved: boolean
 }
 
-const SettingsPage = ({ form, saved, viewer }: PageProps) => (
+const SettingsPage = ({ form, viewer }: PageProps) => (
   <Frame viewer={viewer} section="/settings" title="Settings">
-    {saved ? <Notice tone="good">Saved. New visits to a checkout see it.</Notice> : null}
     <h2>Checkout</h2>
     <p>What your customers see at a payment's checkoutUrl, in live and in test mode.</p>
     <PostForm of={form} action={pathOf(viewer, "/settings")} csrf={viewer.csrf} submit="Save" labels={labels}>
@@ -93,10 +90,10 @@ export const settingsRoutes: ReadonlyArray<PortalRoute<Accounts | Reader | Setti
     method: "GET",
     path: "/settings",
     role: "admin",
-    handle: (viewer, { query }) =>
+    handle: (viewer) =>
       Effect.gen(function* () {
         const form = formOf(yield* shopOf(yield* Reader, viewer.owner.account))
-        return pageReply(<SettingsPage viewer={viewer} form={form} saved={query.has("saved")} />)
+        return pageReply(<SettingsPage viewer={viewer} form={form} />)
       })
   },
   {
@@ -107,14 +104,14 @@ export const settingsRoutes: ReadonlyArray<PortalRoute<Accounts | Reader | Setti
     handle: (viewer, { form }) =>
       Effect.gen(function* () {
         const refused = (problems: FormState["problems"]) =>
-          pageReply(<SettingsPage viewer={viewer} form={{ id, typed: form, problems }} saved={false} />, {
+          pageReply(<SettingsPage viewer={viewer} form={{ id, typed: form, problems }} />, {
             status: 422
           })
         const names = [...shopTexts, "frameOrigins"] as const
         const read = decodeForm(changeShop, form, names, { account: viewer.owner.account })
         if (Either.isLeft(read)) return refused(read.left)
         return yield* carryOut(changeShop, read.right, callerOf(viewer)).pipe(
-          Effect.as(seeOther(pathOf(viewer, "/settings?saved"))),
+          Effect.as(seeOther(afterDone(viewer, "/settings", "settings"))),
           Effect.catchTags({
             LogoRefused: ({ rule }) => Effect.succeed(refused([{ path: "logo", message: rule }])),
             UnknownAccount: Effect.die

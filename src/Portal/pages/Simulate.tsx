@@ -19,7 +19,7 @@ import { Notice } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"
 import { givenOf } from "../query.ts"
 import { problemsOfRefusal } from "../refusal.ts"
-import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 import { assetsOf, createByHand } from "./NewPayment.tsx"
 
@@ -96,7 +96,11 @@ const page = (viewer: Viewer, chains: Chains, forms: Forms, said?: string, statu
     { section, title: "Simulate" },
     reason === undefined ? (
       <>
-        {said === undefined ? null : <Notice tone="good">{said}</Notice>}
+        {said === undefined ? null : (
+          <Notice tone="good" isAnswer>
+            {said}
+          </Notice>
+        )}
         <div class="cards">
           <section class="card" aria-labelledby="fresh-title">
             <h2 id="fresh-title">A new payment</h2>
@@ -224,7 +228,7 @@ const make = Effect.fnUntraced(function* (viewer: Viewer, given: Record<string, 
     expiresIn: timeToPay(scenario)
   })
   if (scenario !== "nothing") yield* send(viewer, payment, scenario)
-  return pathOf(viewer, `/payments/${payment.id}?done=${scenario === "nothing" ? "created" : "simulated"}`)
+  return afterDone(viewer, `/payments/${payment.id}`, scenario === "nothing" ? "created" : "simulated")
 })
 
 const pay = Effect.fnUntraced(function* (viewer: Viewer, given: Record<string, string>) {
@@ -233,7 +237,7 @@ const pay = Effect.fnUntraced(function* (viewer: Viewer, given: Record<string, s
   const found = yield* (yield* Payments).get(viewer.owner, given.payment ?? "")
   if (found === undefined) return yield* wrong("payment", "must be the id of a payment of this account, in test mode")
   yield* send(viewer, found.payment, scenario)
-  return pathOf(viewer, `/payments/${found.payment.id}?done=simulated`)
+  return afterDone(viewer, `/payments/${found.payment.id}`, "simulated")
 })
 
 const reorganize = Effect.fnUntraced(

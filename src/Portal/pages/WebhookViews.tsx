@@ -114,7 +114,7 @@ export type TestOutcome = typeof sendTestDelivery.output.Type
 const TestResult = ({ of, viewer }: { readonly of: TestOutcome; readonly viewer: Viewer }) => {
   const arrived = of.status !== undefined && of.status >= 200 && of.status < 300
   return (
-    <Notice tone={arrived ? "good" : "bad"}>
+    <Notice tone={arrived ? "good" : "bad"} isAnswer>
       <p>
         {arrived ? "The test message arrived" : "The test message did not arrive"}: {of.status ?? of.error} after{" "}
         {of.durationMillis} ms.

@@ -27,13 +27,14 @@ import { markOf } from "../../Webhooks/secretPair.ts"
 import { freshSecret } from "../../Webhooks/signature.ts"
 import type { DeliveryClient } from "../../Webhooks/transport/DeliveryClient.ts"
 import { Webhooks } from "../../Webhooks.ts"
-import { blank, type FormState, PostForm } from "../components/Form.tsx"
+import { Confirm } from "../components/Confirm.tsx"
+import { blank, type FormState } from "../components/Form.tsx"
 import { NewSecret, type NewSecretProps } from "../components/NewSecret.tsx"
 import { Notice } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
 import { withQuery } from "../query.ts"
-import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { callerOf, mayAs, type Viewer } from "../Viewer.ts"
 import { defaultSecretRoutes, secretReplaced } from "./DefaultSecret.tsx"
 import { countText, EndpointTable, NewEndpointForm, OneEndpoint, type TestOutcome } from "./WebhookViews.tsx"
@@ -55,7 +56,7 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
       { section: "/webhooks", title: "Webhooks" },
       <>
         {/^\d{1,9}$/.test(cancelled) ? (
-          <Notice tone="good">
+          <Notice tone="good" isAnswer>
             <p>The endpoint is deleted. Deliveries that were cancelled with it: {cancelled}.</p>
           </Notice>
         ) : null}
@@ -188,7 +189,9 @@ const changed = (
   names: ReadonlyArray<"url" | "events" | "secret" | "overlap">,
   given: Partial<typeof changeEndpoint.input.Encoded>,
   refused: (problems: FormState["problems"]) => Effect.Effect<HttpReply, StoreUnavailable, Needs>,
-  after: Effect.Effect<HttpReply, StoreUnavailable, Needs> = Effect.succeed(seeOther(pathOf(viewer, `/webhooks/${id}`)))
+  after: Effect.Effect<HttpReply, StoreUnavailable, Needs> = Effect.succeed(
+    seeOther(afterDone(viewer, `/webhooks/${id}`, "endpoint"))
+  )
 ): Effect.Effect<HttpReply, StoreUnavailable, Needs> => {
   const read = decodeForm(changeEndpoint, form, names, { id, ...given })
   if (Either.isLeft(read)) return refused(read.left)
@@ -269,11 +272,7 @@ const confirmDeletion = ofEndpoint((viewer, endpoint) =>
               : `${countText(count)} ${count === 1 ? "delivery has" : "deliveries have"} not arrived yet, and would be cancelled. Each can be sent to another endpoint later.`}
           </p>
         </Notice>
-        <PostForm of={blank("delete")} action={`${here}/delete`} csrf={viewer.csrf} submit="Delete it" dangerous>
-          <p>
-            <a href={here}>Keep it</a>
-          </p>
-        </PostForm>
+        <Confirm id="delete" action={`${here}/delete`} csrf={viewer.csrf} submit="Delete it" back={here} />
       </>
     )
   })
