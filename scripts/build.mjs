@@ -184,10 +184,10 @@ const assets = {
   format: "esm",
   platform: "browser",
   target: ["chrome109", "firefox115", "safari16"],
-  entryPoints: ["Checkout", "Portal"].flatMap((room) => [
-    { in: `src/${room}/islands/main.ts`, out: room.toLowerCase() },
-    { in: `src/${room}/style.css`, out: room.toLowerCase() }
-  ]),
+  entryPoints: [
+    ...["Checkout", "Portal"].map((room) => ({ in: `src/${room}/islands/main.ts`, out: room.toLowerCase() })),
+    ...["Checkout", "Portal", "Documents"].map((room) => ({ in: `src/${room}/style.css`, out: room.toLowerCase() }))
+  ],
   minify: true,
   metafile: true,
   legalComments: "none",

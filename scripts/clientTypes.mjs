@@ -33,8 +33,8 @@ const comment = (text) => (text === undefined ? [] : [`/** ${text.replaceAll("*/
 
 /** The text of src/client/types.ts. */
 export const clientTypes = async (root) => {
-  const { makeDocuments } = await import("../src/Documents.ts")
-  const { openApi } = makeDocuments({ publicUrl: "https://pay.example.com", limits: { perMinute: 1, perHour: 1 } })
+  const { makeOpenApi } = await import("../src/Documents.ts")
+  const openApi = makeOpenApi({ publicUrl: "https://pay.example.com", limits: { perMinute: 1, perHour: 1 } })
   const { statusOf } = await import("../src/Domain/ApiError.ts")
   const { components, paths } = JSON.parse(openApi)
   const { schemas } = components

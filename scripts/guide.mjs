@@ -16,6 +16,8 @@ const slug = (text) =>
 
 const escape = (text) => text.replace(/[&<>"]/g, (char) => `&#${char.charCodeAt(0)};`)
 
+let codes = 0
+
 const markdown = new Marked({
   renderer: {
     heading({ depth, text, tokens }) {
@@ -27,19 +29,29 @@ const markdown = new Marked({
         : href.replace(/^(?:\.\.\/|docs\/)?([\w-]+)\.md/, (_, name) => name.toLowerCase())
       return `<a href="${escape(to)}">${this.parser.parseInline(tokens)}</a>`
     },
-    code: ({ text }) => `<pre tabindex="0"><code>${escape(text)}</code></pre>\n`,
+    // It scrolls, since some are drawings, and so it can be reached by keyboard. No two regions of a page have one name.
+    code: ({ text }) =>
+      `<pre tabindex="0" role="region" aria-label="Code ${++codes}"><code>${escape(text)}</code></pre>\n`,
     image: () => "",
     // Pictures of README and docs, and marks of what is generated.
     html: () => ""
   }
 })
 
-/** Title and HTML of each page by its name. */
+/** The headings below the title. */
+const headings = (text) =>
+  markdown
+    .lexer(text)
+    .filter(({ depth, type }) => type === "heading" && depth > 1)
+    .map((heading) => ({ id: slug(heading.text), title: heading.text.replaceAll("`", "") }))
+
+/** Title, headings and HTML of each page by its name. */
 export const guide = (root) =>
   Object.fromEntries(
     guideFiles(root).map((file) => {
       const text = readFileSync(join(root, file), "utf8")
       const [, title = nameOf(file)] = /^# (.*)$/m.exec(text) ?? []
-      return [nameOf(file), { title, html: markdown.parse(text) }]
+      codes = 0
+      return [nameOf(file), { title, headings: headings(text), html: markdown.parse(text) }]
     })
   )

@@ -12,8 +12,8 @@ const require = createRequire(import.meta.url)
 const root = fileURLToPath(new URL("..", import.meta.url))
 
 const write = async (file) => {
-  const { makeDocuments } = await import("../src/Documents.ts")
-  const { openApi } = makeDocuments({
+  const { makeOpenApi } = await import("../src/Documents.ts")
+  const openApi = makeOpenApi({
     publicUrl: "http://127.0.0.1:8080",
     limits: { perMinute: 100, perHour: 1_000 }
   })

@@ -1,18 +1,88 @@
+/** What there is to read of the API: OpenAPI for programs, and pages for people, made of the same document. */
 import { type Installation, makeDocument } from "./Documents/document.ts"
-import { renderPage } from "./Documents/page.ts"
-import { style } from "./Documents/style.ts"
+import { type Frame, makeFrame, type NavigationGroup } from "./Documents/frame.ts"
+import { Html, html, nothing, plainText } from "./Documents/html.ts"
+import type { OpenApiDocument } from "./Documents/openApi.ts"
+import { type Part, type ReferencePage, referencePages } from "./Documents/pages.ts"
+import { type Findable, makeSearch } from "./Documents/search.ts"
 
-export interface Documents {
-  /** OpenAPI 3.1, as JSON. */
-  readonly openApi: string
-  /** The reference, as HTML. */
-  readonly page: string
-  /** The page's CSS. */
-  readonly style: string
+/** OpenAPI 3.1, as JSON. */
+export const makeOpenApi = (installation: Installation): string => JSON.stringify(makeDocument(installation))
+
+export interface DocumentPages {
+  readonly frame: Frame
+  /** The pages by their path. */
+  readonly pages: ReadonlyMap<string, string>
+  /** The page of a search. */
+  readonly search: (query: string) => string
 }
 
-/** Everything there is to read of the API, made at once. */
-export const makeDocuments = (installation: Installation): Documents => {
-  const document = makeDocument(installation)
-  return { openApi: JSON.stringify(document), page: renderPage(document), style }
+export interface ReferenceParts {
+  /** The path of the stylesheet, from the root. */
+  readonly style: string
+  /** What a search finds in the guide. */
+  readonly guide: ReadonlyArray<Findable>
+}
+
+const groupsOf = (pages: ReadonlyArray<ReferencePage>): ReadonlyArray<NavigationGroup> => {
+  const links = pages.map(({ href, parts, title }) => ({
+    href,
+    title,
+    headings: parts.filter(({ look }) => look !== "detail")
+  }))
+  return [
+    { title: "Start", links: links.slice(0, 3) },
+    { title: "Reference", links: links.slice(3) },
+    {
+      title: "More",
+      links: [
+        { href: "guide/index", title: "Guide" },
+        { href: "openapi.json", title: "OpenAPI 3.1" }
+      ]
+    }
+  ]
+}
+
+const partHtml = ({ html: text, id, label, look, title }: Part): Html =>
+  look === "detail"
+    ? html`<section id="${id}"><h3><a href="#${id}">${title}</a> <span class="type">${label}</span></h3>${text}</section>`
+    : html`<section id="${id}"${look === "operation" ? html` class="operation"` : nothing}><h2><a href="#${id}">${title}</a></h2>${text}</section>`
+
+/** Links to an `#id` lead to the page that has it. One that leads nowhere is a defect. */
+const linked = (content: Html, places: ReadonlyMap<string, string>, here: string, up: string): Html =>
+  new Html(
+    content.text.replace(/ href="#([^"]*)"/g, (link, id: string) => {
+      const place = places.get(id)
+      if (place === undefined) throw new Error(`#${id} is on no page`)
+      return place === here ? link : ` href="${up}${place}#${id}"`
+    })
+  )
+
+/** All pages of the reference, rendered at once. */
+export const makeReference = (document: OpenApiDocument, { guide, style }: ReferenceParts): DocumentPages => {
+  const all = referencePages(document).map((page) => ({
+    ...page,
+    content: html`<h1>${page.title}</h1>${page.lead}${page.parts.map(partHtml)}`
+  }))
+  const places = new Map(
+    all.flatMap(({ content, href }) =>
+      Array.from(content.text.matchAll(/ id="([^"]*)"/g), ([, id = ""]) => [id, href] as const)
+    )
+  )
+  const frame = makeFrame(style, groupsOf(all))
+  const find = makeSearch([
+    ...all.flatMap(({ href, parts }) =>
+      parts.map(({ html, id, ...part }) => ({ ...part, href: `${href}#${id}`, words: plainText(html) }))
+    ),
+    ...guide
+  ])
+  const pages = all.map(({ content, href, title }) => {
+    const up = href.includes("/") ? "../" : ""
+    return [`/${href}`, frame({ title, href, up, content: linked(content, places, href, up) })] as const
+  })
+  return {
+    frame,
+    pages: new Map(pages),
+    search: (query) => frame({ title: "Search", up: "../", query, content: html`<h1>Search</h1>${find(query, "../")}` })
+  }
 }

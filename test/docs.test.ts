@@ -43,7 +43,12 @@ const startDaemon = Effect.fn("startDaemon")(function* (chains: Chains) {
 
 /** Signatures, right ones and wrong ones. */
 const vectorsFile = join(root, "test/vectors/webhook.json")
-const vectors: ReadonlyArray<{ readonly valid: boolean }> = JSON.parse(readFileSync(vectorsFile, "utf8"))
+const vectors: ReadonlyArray<{
+  readonly valid: boolean
+  readonly body: string
+  readonly secret: string
+  readonly signature: string
+}> = JSON.parse(readFileSync(vectorsFile, "utf8"))
 
 interface Language {
   /** Programs that are needed in addition to Node. */
@@ -157,6 +162,47 @@ describe("the documentation", () => {
       expect(listed).toMatch(/rolled to key_.* 600\/min 20000\/h +203\.0\.113\.7\/32,2001:db8:5::\/48/)
     }).pipe(Effect.provide(FiveChains.layer))
   )
+
+  liveTest("the first steps that a daemon serves work unchanged", function* () {
+    const env = yield* startDaemon(
+      new Map([
+        ["polygon", yield* localChain("polygon")],
+        ["base", yield* localChain("base")]
+      ])
+    )
+    const get = (path: string) => spawnSync("curl", ["-sSf", env.TILLD + path], { encoding: "utf8" }).stdout
+    const characters: Readonly<Record<string, string>> = { "&quot;": '"', "&amp;": "&", "&lt;": "<", "&gt;": ">" }
+    const steps = [...get("/docs").matchAll(/<pre><code>([\s\S]*?)<\/code><\/pre>/g)].map(([, text = ""]) =>
+      text.replace(/&\w+;/g, (entity) => characters[entity] ?? entity)
+    )
+    const [start = "", create = "", read = "", register = "", verify = "", ...more] = steps
+    expect([start.split("\n")[0], more]).toEqual([expect.stringMatching(/^export TILLD=https?:\/\/\S+$/), []])
+    const cwd = yield* temporaryFolder
+    const [vector = expect.fail("no vector")] = vectors
+    writeFileSync(join(cwd, "body.json"), vector.body)
+    const known = `tilld() { '${process.execPath}' '${join(root, "dist/tilld.js")}' "$@"; }`
+    const script = [
+      known,
+      start.replace(/^.*\n/, `export TILLD=${env.TILLD}\n`),
+      ...[create, read, register].map((step) => `${step}\necho`),
+      `SECRET=${vector.secret}`,
+      verify
+    ]
+    const { status, stderr, stdout } = spawnSync("bash", ["-euo", "pipefail", "-c", script.join("\n")], {
+      cwd,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { PATH, TILLD_CONFIG: env.TILLD_CONFIG }
+    })
+    expect({ status, stderr: stderr.replace(/^This is key .*\n/gm, "") }).toEqual({ status: 0, stderr: "" })
+    const [created, listed, endpoint, printed] = stdout.split("\n")
+    const payment = JSON.parse(created ?? "")
+    expect(payment).toMatchObject({ merchantRef: "first-steps-1", status: "pending", amount: "25000000" })
+    expect(JSON.parse(listed ?? "").data).toEqual([payment])
+    expect(JSON.parse(endpoint ?? "").events).toEqual(["payment.confirmed"])
+    expect(printed).toBe(vector.signature)
+    expect(get(new URL(payment.checkoutUrl).pathname)).toContain(payment.address)
+  })
 
   it.scopedLive("its commands for exceptions work unchanged: the money is found, and recorded as sent back", () =>
     Effect.gen(function* () {

@@ -2,6 +2,7 @@ import { type ErrorCode, errorCodes, statusOf } from "../Domain/ApiError.ts"
 import { exampleError, meanings } from "./errors.ts"
 import { type Html, html, nothing } from "./html.ts"
 import { type Components, type OpenApiDocument, type OperationObject, resolve } from "./openApi.ts"
+import type { Part } from "./pages.ts"
 import { code as codeBlock, inline } from "./prose.ts"
 
 /** Errors that many operations share, described in one place. */
@@ -58,22 +59,33 @@ export const errorsOf = (
       : html`<dl class="fields">${own.map(
           (code) => html`<dt>${link(code)}</dt><dd><p>${inline(meanings[code].when)}</p></dd>`
         )}</dl>`
-  return html`<h4>Errors</h4>${list}<p class="headers">${own.length === 0 ? "Those" : "And those"} of ${others.map(
+  return html`<h3>Errors</h3>${list}<p class="headers">${own.length === 0 ? "Those" : "And those"} of ${others.map(
     ({ id, of }, i) => html`${i === 0 ? "" : i === others.length - 1 ? " and " : ", "}<a href="#${id}">${of}</a>`
   )}.</p>`
 }
 
 /** Every code once, with an example of its body, after the codes that many operations share. */
-export const errorTable = (shared: ReadonlyArray<SharedErrors>): Html =>
-  html`<section id="error-codes"><h2><a href="#error-codes">Error codes</a></h2>
-<dl class="fields">${shared.map(
-    ({ codes, id, of }) =>
-      html`<dt id="${id}">Of ${of}</dt><dd><p>${codes.map((code, i) => html`${i === 0 ? "" : ", "}${link(code)}`)}</p></dd>`
-  )}</dl>
-<div class="wide" tabindex="0" role="region" aria-label="Error codes"><table><thead><tr><th scope="col">Status</th><th scope="col">Code</th><th scope="col">When, and what to do</th></tr></thead><tbody>
-${errorCodes.map(
-  (code) =>
-    html`<tr id="error-${code}"><td>${statusOf[code]}</td><th scope="row"><code>${code}</code></th><td>${inline(
-      meanings[code].when
-    )}<details><summary aria-label="Example of ${code}">Example</summary>${codeBlock(JSON.stringify(exampleError(code), null, 2), `Example of ${code}`)}</details></td></tr>`
-)}</tbody></table></div></section>`
+export const errorParts = (shared: ReadonlyArray<SharedErrors>): ReadonlyArray<Part> => [
+  {
+    id: "error-codes",
+    title: "Error codes",
+    label: "Errors",
+    html: html`<dl class="fields">${shared.map(
+      ({ codes, id, of }) =>
+        html`<dt id="${id}">Of ${of}</dt><dd><p>${codes.map((code, i) => html`${i === 0 ? "" : ", "}${link(code)}`)}</p></dd>`
+    )}</dl>`
+  },
+  ...errorCodes.map((code): Part => {
+    const { when: description } = meanings[code]
+    const example = codeBlock(JSON.stringify(exampleError(code), null, 2))
+    const text = html`<p>${inline(description)}</p><details><summary aria-label="Example of ${code}">Example</summary>${example}</details>`
+    return {
+      id: `error-${code}`,
+      title: code,
+      label: `Error ${statusOf[code]}`,
+      description,
+      look: "detail",
+      html: text
+    }
+  })
+]

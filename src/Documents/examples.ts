@@ -321,7 +321,5 @@ export const operationExamples = {
   "health.ready": {
     answers: { 200: only(ready, "Everything works"), 503: only(notReady, "A chain is not read") }
   },
-  "documents.openapi": { answers: { 200: only({ openapi: "3.1.1" }, "The start of it") } },
-  "documents.page": { answers: { 200: only("<!doctype html>…", "The start of it") } },
-  "documents.style": { answers: { 200: only(":root { … }", "The start of it") } }
+  "documents.openapi": { answers: { 200: only({ openapi: "3.1.1" }, "The start of it") } }
 } satisfies Record<string, OperationExamples>

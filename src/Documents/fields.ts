@@ -44,11 +44,18 @@ const field = (components: Components, name: string, schema: JsonSchema, require
   )}${nested === undefined ? nothing : nestedFields(components, nested)}</dd>`
 }
 
-/** Links to a description elsewhere on the page instead of repeating it. */
-const nestedFields = (components: Components, schema: JsonSchema): Html =>
-  schema.$ref === undefined
-    ? fields(components, schema)
-    : html`<p>See <a href="#${nameOf(schema.$ref)}">${nameOf(schema.$ref)}</a>.</p>`
+/** The name of a schema; one that was written out with another description is known by its fields. */
+const schemaName = ({ schemas }: Components, { $ref, properties }: JsonSchema): string | undefined => {
+  if ($ref !== undefined) return nameOf($ref)
+  const text = JSON.stringify(properties)
+  return Object.entries(schemas).find(([, other]) => JSON.stringify(other.properties) === text)?.[0]
+}
+
+/** Links to a description elsewhere instead of repeating it. */
+const nestedFields = (components: Components, schema: JsonSchema): Html => {
+  const name = schemaName(components, schema)
+  return name === undefined ? fields(components, schema) : html`<p>See <a href="#${name}">${name}</a>.</p>`
+}
 
 /** The fields of an object. */
 export const fields = (components: Components, schema: JsonSchema): Html => {

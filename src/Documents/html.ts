@@ -22,3 +22,10 @@ export const html = (strings: TemplateStringsArray, ...pieces: ReadonlyArray<Pie
   new Html(strings.map((text, i) => text + write(pieces[i] ?? "")).join(""))
 
 export const nothing = html``
+
+/** The text without the elements. */
+export const plainText = ({ text }: Html): string =>
+  text
+    .split("<")
+    .map((part) => part.slice(part.indexOf(">") + 1))
+    .join(" ")

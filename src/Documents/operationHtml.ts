@@ -22,15 +22,22 @@ const shown = (value: unknown): string => (typeof value === "string" ? value : J
 const examplesOf = ({ examples = {} }: MediaType): Html =>
   html`${Object.entries(examples).map(
     ([name, { summary = name, value }]) =>
-      html`<figure><figcaption>${summary}</figcaption>${code(shown(value), summary)}</figure>`
+      html`<figure><figcaption>${summary}</figcaption>${code(shown(value))}</figure>`
   )}`
 
-/** Where the fields of a body are: further down. */
+/** The same, each folded: they repeat what is said elsewhere. */
+const foldedExamples = ({ examples = {} }: MediaType): Html =>
+  html`${Object.entries(examples).map(
+    ([name, { summary = name, value }]) =>
+      html`<details class="answer"><summary>Example: ${summary}</summary>${code(shown(value))}</details>`
+  )}`
+
+/** Where the fields of a body are. */
 const schemaLink = ({ schema }: MediaType): Html =>
   schema.$ref === undefined ? nothing : html`<p><a href="#${nameOf(schema.$ref)}">${nameOf(schema.$ref)}</a></p>`
 
-const bodies = (content: Readonly<Record<string, MediaType>> | undefined): Html =>
-  html`${Object.values(content ?? {}).map((media) => html`${schemaLink(media)}${examplesOf(media)}`)}`
+const bodies = (content: Readonly<Record<string, MediaType>>, examples: (media: MediaType) => Html): Html =>
+  html`${Object.values(content).map((media) => html`${schemaLink(media)}${examples(media)}`)}`
 
 /** The headers of a response, without those that nearly all have, which are described in one place. */
 const headersOf = (components: Components, { headers = {} }: Response): Html => {
@@ -55,10 +62,10 @@ const answer = (components: Components, status: string, response: Response): Htm
   const examples = media.flatMap(([, each]) => Object.keys(each.examples ?? {}))
   if (media.length > 0 && examples.length === 0) return nothing
   const [title = ""] = response.description.split("\n")
-  return html`<details class="answer"><summary><span class="status s${status.charAt(0)}">${status}</span> ${title}</summary>${headersOf(
+  return html`<details class="answer"><summary><span class="status">${status}</span> ${title}</summary>${headersOf(
     components,
     response
-  )}${bodies(Object.fromEntries(media))}</details>`
+  )}${bodies(Object.fromEntries(media), examplesOf)}</details>`
 }
 
 const parametersOf = (components: Components, { parameters = [] }: OperationObject): Html => {
@@ -70,7 +77,7 @@ const parametersOf = (components: Components, { parameters = [] }: OperationObje
   ] as const
   return html`${places.map(([place, title]) => {
     const there = all.filter((each) => each.in === place)
-    return there.length === 0 ? nothing : html`<h4>${title}</h4>${named(components, there)}`
+    return there.length === 0 ? nothing : html`<h3>${title}</h3>${named(components, there)}`
   })}`
 }
 
@@ -95,25 +102,19 @@ export const operationHtml = (
   method: string,
   operation: OperationObject
 ): Html => {
-  const { description, operationId, requestBody, responses, summary } = operation
-  return html`<section class="operation" id="${operationId}" aria-labelledby="${operationId}-title">
-<h3 id="${operationId}-title"><a href="#${operationId}">${summary}</a></h3>
-<p class="route"><span class="method ${method}">${method.toUpperCase()}</span> <code>${path}</code></p>
+  const { description, requestBody, responses } = operation
+  return html`<p class="route"><span class="method">${method.toUpperCase()}</span> <code>${path}</code></p>
 ${prose(description)}
 ${parametersOf(components, operation)}
-${requestBody === undefined ? nothing : html`<h4>Body</h4>${bodies(requestBody.content)}`}
-<h4>With curl</h4>${code(command(servers[0]?.url ?? "", method, path, operation), `curl: ${summary}`)}
-<h4>Answers</h4>
+${requestBody === undefined ? nothing : html`<h3>Body</h3>${bodies(requestBody.content, foldedExamples)}`}
+<h3>With curl</h3>${code(command(servers[0]?.url ?? "", method, path, operation))}
+<h3>Answers</h3>
 ${Object.entries(responses).map(([status, each]) => answer(components, status, resolve(components, "responses", each)))}
-${errorsOf(components, shared, operation)}
-</section>`
+${errorsOf(components, shared, operation)}`
 }
 
 /** An event that tilld sends. */
-export const eventHtml = (kind: string, { description, requestBody, summary }: OperationObject): Html =>
-  html`<section class="operation" id="${kind}" aria-labelledby="${kind}-title">
-<h3 id="${kind}-title"><a href="#${kind}">${summary}</a></h3>
-<p class="route"><span class="method event">EVENT</span> <code>${kind}</code></p>
+export const eventHtml = (kind: string, { description, requestBody }: OperationObject): Html =>
+  html`<p class="route"><span class="method">EVENT</span> <code>${kind}</code></p>
 ${prose(description)}
-${Object.values(requestBody?.content ?? {}).map(examplesOf)}
-</section>`
+${Object.values(requestBody?.content ?? {}).map(foldedExamples)}`

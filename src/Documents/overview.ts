@@ -17,6 +17,8 @@ export const apiOverview = ({ limits }: Installation): string =>
 Create a payment and get an address used for it only. tilld watches the chain and reports what arrives by signed webhook,
 with retries.
 
+## Bodies
+
 Bodies are JSON. Amounts of payments are strings in the token's smallest unit: 25 USDC are \`"25000000"\`, 1 ETH is
 \`"1000000000000000000"\`. Times are ISO 8601 in UTC. Ignore fields, error codes and event kinds that you do not know:
 \`/v1\` grows. HEAD works wherever GET does, without the body.
@@ -66,6 +68,11 @@ with \`Retry-After\` in seconds; these refusals do not count.
 A POST or PATCH whose response was lost can be repeated without being executed twice: send an \`Idempotency-Key\` of your own. For
 24 hours the same body with the same key gets the first response again, with \`Idempotent-Replayed: true\`; another body
 is a 422. Refusals are not stored: correct the request and use the same key.
+
+## Lists
+
+A list is newest first and comes in pages. \`limit\` is the length of a page, and \`cursor\` in the answer leads to the next one:
+send it as \`cursor\`, with the same filters, until it is null. Pages stay stable while objects are created.
 
 ## Webhooks
 

@@ -4,9 +4,8 @@ import { type Html, html } from "./html.ts"
 export const inline = (text: string): Html =>
   html`${text.split("`").map((part, i) => (i % 2 === 1 ? html`<code>${part}</code>` : part))}`
 
-/** JSON or a program, as it is. It can be scrolled, so that it can be reached by keyboard. */
-export const code = (text: string, label: string): Html =>
-  html`<pre tabindex="0" role="region" aria-label="${label}"><code>${text}</code></pre>`
+/** JSON or a program, as it is. Its long lines wrap. */
+export const code = (text: string): Html => html`<pre><code>${text}</code></pre>`
 
 const paragraph = (text: string): Html => {
   const lines = text.split("\n")
@@ -24,9 +23,7 @@ const paragraphs = (text: string): ReadonlyArray<Html> =>
 
 /** Paragraphs, lists, fences and `code`: the Markdown of the document's descriptions. */
 export const prose = (text: string): Html =>
-  html`${text
-    .split(/^```\w*\n([\s\S]*?)\n```$/m)
-    .map((part, i) => (i % 2 === 1 ? code(part, "Example") : paragraphs(part)))}`
+  html`${text.split(/^```\w*\n([\s\S]*?)\n```$/m).map((part, i) => (i % 2 === 1 ? code(part) : paragraphs(part)))}`
 
 export interface Section {
   readonly id: string

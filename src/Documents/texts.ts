@@ -112,14 +112,6 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   "documents.openapi": {
     summary: "This API as OpenAPI 3.1",
     description: "Generated from the schemas that validate requests."
-  },
-  "documents.page": {
-    summary: "This API as a page",
-    description: "Self-contained: no script, and nothing from other hosts."
-  },
-  "documents.style": {
-    summary: "The page's style",
-    description: "A stylesheet."
   }
 }
 
@@ -131,7 +123,7 @@ export const groupTexts: Readonly<Record<HttpApiGroup.HttpApiGroup.Name<Groups>,
   quotes: "What an amount is worth in another currency.",
   events: "What tilld reports: sent to your webhook endpoints and to clients of the stream.",
   health: "For probes and monitoring. No key is needed.",
-  documents: "What you are reading. No key is needed."
+  documents: "This API for programs. No key is needed."
 }
 
 export const eventTexts: Readonly<Record<EventKind, Text>> = {

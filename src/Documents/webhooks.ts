@@ -73,7 +73,10 @@ const operationOf = (kind: EventKind): OperationObject => ({
   requestBody: {
     required: true,
     content: {
-      "application/json": { schema: schemaOf(kind), examples: { example: { value: exampleEvent(kind) } } }
+      "application/json": {
+        schema: schemaOf(kind),
+        examples: { example: { summary: kind, value: exampleEvent(kind) } }
+      }
     }
   },
   responses: {

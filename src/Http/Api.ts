@@ -34,17 +34,11 @@ export const HealthApi = HttpApiGroup.make("health")
   .add(aliveEndpoint)
   .add(HttpApiEndpoint.get("ready", "/readyz").addSuccess(Readiness).addSuccess(withStatus(503, Readiness)))
 
-const written = (contentType: string, description: string, type = "string") =>
-  HttpApiSchema.Text({ contentType }).annotations({ jsonSchema: { type, description } })
-
-/** The API's documents, for programs and for people. Public. */
-export const DocumentsApi = HttpApiGroup.make("documents")
-  .add(
-    HttpApiEndpoint.get("openapi", "/openapi.json").addSuccess(
-      written("application/json", "This document, OpenAPI 3.1.", "object")
-    )
+/** The API's document, for programs. Public. */
+export const DocumentsApi = HttpApiGroup.make("documents").add(
+  HttpApiEndpoint.get("openapi", "/openapi.json").addSuccess(
+    HttpApiSchema.Text({ contentType: "application/json" }).annotations({
+      jsonSchema: { type: "object", description: "This document, OpenAPI 3.1." }
+    })
   )
-  .add(HttpApiEndpoint.get("page", "/docs").addSuccess(written("text/html; charset=utf-8", "The reference as a page.")))
-  .add(
-    HttpApiEndpoint.get("style", "/docs/style.css").addSuccess(written("text/css; charset=utf-8", "The page's style."))
-  )
+)

@@ -42,6 +42,8 @@ export const assetsFolder = (): string => {
 
 export interface Assets {
   readonly urls: (room: AssetRoom) => AssetUrls
+  /** The stylesheet of the reference and the guide, which have no script. */
+  readonly documentsStyle: () => string
   /** The asset of a path below `/assets/`; undefined where there is none. */
   readonly reply: (path: string, acceptEncoding: string | undefined) => HttpReply | undefined
 }
@@ -67,6 +69,7 @@ const load = (): Assets => {
   }
   return {
     urls: (room) => ({ script: pathOf(`${room}.js`), style: pathOf(`${room}.css`) }),
+    documentsStyle: () => pathOf("documents.css"),
     reply: (path, acceptEncoding = "") => {
       const asset = assets.get(path)
       if (asset === undefined) return undefined

@@ -15,7 +15,7 @@ const handlers = {
   quotes: { create: handle },
   events: { stream: handle },
   health: { alive: handle, ready: handle },
-  documents: { openapi: handle, page: handle, style: handle }
+  documents: { openapi: handle }
 }
 
 it("the definition declares the permission of each endpoint", () => {
@@ -47,9 +47,7 @@ it("the definition declares the permission of each endpoint", () => {
     "GET /v1/events/stream webhooks:read,payments:read",
     "GET /healthz undefined",
     "GET /readyz undefined",
-    "GET /openapi.json undefined",
-    "GET /docs undefined",
-    "GET /docs/style.css undefined"
+    "GET /openapi.json undefined"
   ])
 })
 

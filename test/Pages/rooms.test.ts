@@ -41,11 +41,11 @@ it.effect("a room whose first client leaves while it loads is there for all othe
   })
 )
 
-it.effect("of many first requests for the reference only one renders it", () =>
+it.effect("of many first requests for the OpenAPI document only one makes it", () =>
   Effect.gen(function* () {
-    const { page } = yield* documentHandlers
+    const { openapi } = yield* documentHandlers
     // It reads nothing of its input.
-    const one = Effect.suspend(() => page({} as never))
+    const one = Effect.suspend(() => openapi({} as never))
     const answers = yield* Effect.replicateEffect(one, 20, { concurrency: "unbounded" })
     expect(new Set(answers).size).toBe(1)
   }).pipe(Effect.provideService(Settings, testSettings("")))
