@@ -8,7 +8,6 @@ import { type CheckoutPageProps, renderCheckout } from "./Checkout/CheckoutPage.
 import { choiceOf } from "./Checkout/choice.ts"
 import { checkoutTexts, type Language, languageOf } from "./Checkout/languages.ts"
 import { piecesAt } from "./Checkout/moment.ts"
-import { OpenStreams } from "./Checkout/OpenStreams.ts"
 import { RenderedPages } from "./Checkout/RenderedPages.ts"
 import { makeReadPayment } from "./Checkout/readPayment.ts"
 import { lookOf, makeShopLook } from "./Checkout/shopLook.ts"
@@ -18,6 +17,7 @@ import { Outbox } from "./Events/Outbox.ts"
 import { networkOf } from "./Http/clientAddress.ts"
 import type { HttpReply } from "./Http/HttpReply.ts"
 import { errorPage } from "./Pages/ErrorPage.tsx"
+import { OpenStreams, streamHeaders } from "./Pages/OpenStreams.ts"
 import type { PageRoom } from "./Pages.ts"
 
 /** The token of a path, and what is asked for below it. */
@@ -42,14 +42,6 @@ const tooManyStreams: HttpReply = {
   status: 429,
   headers: { "retry-after": retryAfter, "content-type": "text/plain" },
   text: ""
-}
-
-const streamHeaders = {
-  "content-type": "text/event-stream",
-  "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer",
-  // Proxies such as nginx would collect what is meant to arrive at once.
-  "x-accel-buffering": "no"
 }
 
 /** Names everything that a page shows: the view by its version. */

@@ -49,6 +49,8 @@ export interface FrameProps {
   /** The section that is open. */
   readonly section?: SectionPath | "/me" | undefined
   readonly title: string
+  /** Whether it shows what changes by itself. */
+  readonly isLive?: boolean
   /** What was searched for. */
   readonly search?: string | undefined
   readonly children: ComponentChildren
@@ -114,7 +116,7 @@ const Navigation = ({ section, viewer }: Pick<FrameProps, "section" | "viewer">)
 )
 
 /** A page of the portal. Its `<h1>` is the title. */
-export const Frame = ({ children, search, section, title, viewer }: FrameProps) => (
+export const Frame = ({ children, isLive = false, search, section, title, viewer }: FrameProps) => (
   <Document
     lang="en"
     title={`${title} · tilld`}
@@ -146,8 +148,9 @@ export const Frame = ({ children, search, section, title, viewer }: FrameProps) 
       </form>
     </header>
     <Navigation viewer={viewer} section={section} />
-    <main id="main">
+    <main id="main" data-changes={isLive ? pathOf(viewer, "/changes") : undefined}>
       <h1>{title}</h1>
+      {isLive ? <div role="status" data-changed="Something here has changed." data-show="Show it" /> : null}
       {viewer.done === undefined ? null : (
         <Notice tone="good" isAnswer>
           {viewer.done}

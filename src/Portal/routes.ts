@@ -1,6 +1,7 @@
 /** The routes of all sections of the portal: each section's file in `Portal/pages` lists its own. */
 import { accountRoutes } from "./pages/Accounts.tsx"
 import { auditRoutes } from "./pages/Audit.tsx"
+import { changeRoutes } from "./pages/changes.ts"
 import { deliveryRoutes } from "./pages/Deliveries.tsx"
 import { exceptionRoutes } from "./pages/Exception.tsx"
 import { exceptionsRoutes } from "./pages/Exceptions.tsx"
@@ -21,6 +22,7 @@ import { simulateRoutes } from "./pages/Simulate.tsx"
 import { webhookRoutes } from "./pages/Webhooks.tsx"
 
 export const routes = [
+  ...changeRoutes,
   ...homeRoutes,
   ...paymentsRoutes,
   ...newPaymentRoutes,

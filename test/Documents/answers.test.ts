@@ -236,7 +236,7 @@ layer(app, { excludeTestServices: true })("every response matches the document",
           }
         }
       }
-      for (const path of ["/", "/v1", "/openapi.json/", "/v1/payments/x/y"]) {
+      for (const path of ["/v2", "/v1", "/openapi.json/", "/v1/payments/x/y"]) {
         expect(outcome(yield* ask("GET", path, { key }))).toBe("404 NOT_FOUND")
       }
     })

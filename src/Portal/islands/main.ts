@@ -1,6 +1,7 @@
 import "./chooseAll.ts"
 import "./continue.ts"
 import "./copy.ts"
+import "./live.ts"
 import "./localTimes.ts"
 import "./passkey.ts"
 import "./sendOnce.ts"

@@ -36,7 +36,7 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
     const next = yield* cursorOf(viewer, found.length > pageSize ? found[pageSize - 1] : undefined, name)
     return framedReply(
       viewer,
-      { section: "/deliveries", title: "Deliveries" },
+      { section: "/deliveries", title: "Deliveries", isLive: before === undefined },
       <>
         <Outcome of={query} />
         <DeliveryFilters viewer={viewer} endpoints={endpoints} of={{ id: "filters", typed: query, problems }} />

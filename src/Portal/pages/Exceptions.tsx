@@ -66,7 +66,7 @@ const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(funct
   const parameters = { ...given, status: wanted }
   return framedReply(
     viewer,
-    { section, title: "Exceptions" },
+    { section, title: "Exceptions", isLive: after === undefined },
     <>
       <p class="muted">Money that fits no payment. Each needs a decision: you take it, or you send it back.</p>
       <Chips

@@ -150,7 +150,7 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
   const common = { viewer, worth }
   return framedReply(
     viewer,
-    { section: "", title: "Home" },
+    { section: "", title: "Home", isLive: true },
     <>
       {hasCredentials ? null : <LinkOnly viewer={viewer} />}
       <Needs of={attention} viewer={viewer} />

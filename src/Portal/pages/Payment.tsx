@@ -181,7 +181,7 @@ const pageOf = Effect.fnUntraced(function* (viewer: Viewer, id: string, refusal?
   const story = yield* paymentHistoryOf(reader, payment, mostShown)
   return framedReply(
     viewer,
-    { section, title: payment.merchantRef },
+    { section, title: payment.merchantRef, isLive: true },
     <>
       {refusal === undefined ? null : (
         <Notice tone="bad" isAnswer>

@@ -135,7 +135,7 @@ const show: PortalHandler<Payments | Reader | Secrets> = Effect.fnUntraced(funct
   }
   return framedReply(
     viewer,
-    { section: "/payments", title: "Payments", search: query.get("q") ?? "" },
+    { section: "/payments", title: "Payments", isLive: after === undefined, search: query.get("q") ?? "" },
     <>
       {mayAs(viewer.role, "admin") ? (
         <p>

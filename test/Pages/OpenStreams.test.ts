@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { OpenStreams } from "../../src/Checkout/OpenStreams.ts"
+import { OpenStreams } from "../../src/Pages/OpenStreams.ts"
 
 /** Opens as many as it may, up to 2,000; returns how many. */
 const fill = (streams: OpenStreams, names: (n: number) => readonly [payment: string, client: string]) => {
