@@ -146,11 +146,14 @@ export interface TextFieldProps extends FieldProps {
   readonly autocomplete?: string
   readonly required?: boolean
   readonly placeholder?: string
+  /** The page is for this form alone: it begins here. */
+  readonly isStart?: boolean
 }
 
 export const TextField = ({
   autocomplete = "off",
   inputMode,
+  isStart,
   placeholder,
   required,
   type = "text",
@@ -162,6 +165,7 @@ export const TextField = ({
       // The types know one element a type, and not one whose type is a choice of several.
       type={type as "text"}
       inputMode={inputMode}
+      autofocus={isStart}
       autocomplete={autocomplete}
       placeholder={placeholder}
       required={required}

@@ -18,7 +18,7 @@ export interface NewSecretProps {
 /** A secret that has just been put in force, shown this once. */
 export const NewSecret = ({ formerUntil, href, isFirst = false, label, onward, secret }: NewSecretProps) => (
   <>
-    <Notice tone="warning">
+    <Notice tone="warning" isAnswer>
       <p>This secret is in force. It is the only time that it is shown: put it into your receiver now.</p>
     </Notice>
     <CopyField id="new-secret" label={label} value={Redacted.value(secret)} />

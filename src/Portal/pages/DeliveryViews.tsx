@@ -121,6 +121,7 @@ interface FilterProps {
 export const DeliveryFilters = ({ endpoints, of, viewer }: FilterProps & { readonly viewer: Viewer }) => {
   const path = pathOf(viewer, "/deliveries")
   const parameters = filterFields(of.typed)
+  const chosen = endpoints.find(({ id }) => id === parameters.endpoint)
   return (
     <>
       <Chips
@@ -129,8 +130,16 @@ export const DeliveryFilters = ({ endpoints, of, viewer }: FilterProps & { reado
         chosen={parameters.status}
         hrefOf={(status) => withQuery(path, { ...parameters, status })}
       />
+      {chosen === undefined ? null : (
+        <Chips
+          label="Endpoint"
+          options={[[chosen.id, targetText(chosen.url)]]}
+          chosen={chosen.id}
+          hrefOf={() => withQuery(path, { ...parameters, endpoint: "" })}
+        />
+      )}
       <FilterProblems of={of} />
-      <Filters action={path} used={["endpoint", "payment", "from", "until"].some((name) => parameters[name])}>
+      <Filters action={path} used={["payment", "from", "until"].some((name) => parameters[name])}>
         <Hidden of={of} name="status" />
         <Select of={of} name="endpoint" label={labels.endpoint} options={endpointOptions(endpoints, "all")} />
         <TextField of={of} name="payment" label="Payment" placeholder="pay_…" />
@@ -239,6 +248,24 @@ export const OneDelivery = ({ body, endpoints, of, viewer }: OneDeliveryProps) =
   const form = blank("resend")
   return (
     <>
+      {mayAs(viewer.role, "admin") ? (
+        <section class="card">
+          <h2>Send again</h2>
+          <PostForm
+            of={form}
+            action={pathOf(viewer, `/deliveries/${of.id}/resend`)}
+            csrf={viewer.csrf}
+            submit="Send it again"
+          >
+            <Select
+              of={form}
+              name="to"
+              label={labels.to}
+              options={endpointOptions(endpoints, "where it went before")}
+            />
+          </PostForm>
+        </section>
+      ) : null}
       <section class="card">
         <Facts
           of={{
@@ -260,24 +287,6 @@ export const OneDelivery = ({ body, endpoints, of, viewer }: OneDeliveryProps) =
           }}
         />
       </section>
-      {mayAs(viewer.role, "admin") ? (
-        <section class="card">
-          <h2>Send again</h2>
-          <PostForm
-            of={form}
-            action={pathOf(viewer, `/deliveries/${of.id}/resend`)}
-            csrf={viewer.csrf}
-            submit="Send it again"
-          >
-            <Select
-              of={form}
-              name="to"
-              label={labels.to}
-              options={endpointOptions(endpoints, "where it went before")}
-            />
-          </PostForm>
-        </section>
-      ) : null}
       <h2>Attempts</h2>
       {of.attempts.length === 0 ? <p class="empty">Not tried yet.</p> : null}
       <ol class="timeline">

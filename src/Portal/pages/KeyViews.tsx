@@ -133,7 +133,14 @@ const inWords = (given: ReadonlyArray<Permission>): string => given.map((each) =
 export const NewKeyForm = ({ of, viewer }: KeyFormProps) => (
   <PostForm of={of} action={pathOf(viewer, "/keys")} csrf={viewer.csrf} submit="Make the key" labels={labels}>
     <Hidden of={of} name="id" />
-    <TextField of={of} name="name" label={labels.name} hint="For you: what uses it, such as “shop server”." required />
+    <TextField
+      of={of}
+      name="name"
+      label={labels.name}
+      hint="For you: what uses it, such as “shop server”."
+      required
+      isStart
+    />
     <Radios
       of={of}
       name="preset"

@@ -80,6 +80,7 @@ const page = (viewer: Viewer, chains: Chains, form: FormState, status = 200) => 
             label={labels.merchantRef}
             hint="Your own, such as the number of an invoice. It can be used once, for ever."
             required
+            isStart
           />
           <TextField of={form} name="amount" label={labels.amount} inputMode="decimal" hint="Such as 49.90" required />
           <Select
