@@ -1,5 +1,5 @@
 /**
- * Logos of checkouts: images that the operator puts into `checkout.logo_folder`. Those of the default account are at its
+ * Logos of checkouts: images that were uploaded, or that the operator puts into `checkout.logo_folder`. Those of the default account are at its
  * top, those of another account in a folder with its id as name: no account can use, or tell, another's.
  */
 import { constants } from "node:fs"
@@ -10,7 +10,9 @@ import { LogoRefused } from "../Domain/AccountErrors.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { LogoFile } from "../Domain/Shop.ts"
 import { Settings } from "../Settings.ts"
+import { Reader } from "../Sql.ts"
 import { defaultAccount } from "./Accounts.ts"
+import { logoImage } from "./logoImages.ts"
 
 /** Bytes. */
 const largest = 256 * 1024
@@ -49,6 +51,8 @@ const contents = (file: FileHandle) =>
 
 /** The bytes of an account's logo, at most 256 KiB; or why it cannot be shown. */
 export const readLogo = Effect.fn("logos.read")(function* (account: AccountId, name: typeof LogoFile.Type) {
+  const uploaded = yield* logoImage(yield* Reader, account, name)
+  if (uploaded !== undefined) return uploaded
   const { logoFolder } = (yield* Settings).checkout
   const [folder, within] =
     account === defaultAccount

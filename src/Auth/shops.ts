@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { AccountId } from "../Domain/Ids.ts"
 import { type Shop, shopTexts } from "../Domain/Shop.ts"
 import { Tx, Writer } from "../Sql.ts"
+import { dropOtherImage } from "./logoImages.ts"
 import { readLogo } from "./logos.ts"
 import { putShop, shopOf } from "./ShopsRepo.ts"
 
@@ -26,6 +27,7 @@ export const storeShopChange = Effect.fn("Shops.change")(function* (account: Acc
     Effect.gen(function* () {
       const shop = changed(yield* shopOf(yield* Tx, account), change)
       yield* putShop(account, shop)
+      yield* dropOtherImage(account, shop.logo)
       return shop
     })
   )

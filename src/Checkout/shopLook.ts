@@ -2,38 +2,20 @@
  * The branding of a shop, as stored by `tilld accounts shop` and the portal, as paths below the payment's own page. A
  * logo is read from the operator's folder for each request: it may be replaced at any time, and few are asked for.
  */
-import { extname } from "node:path"
 import { Effect } from "effect"
 import { readLogo } from "../Auth/logos.ts"
 import { shopOf } from "../Auth/ShopsRepo.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import type { Shop } from "../Domain/Shop.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
+import { logoReply, lookHeaders } from "../Pages/logoReply.ts"
 import { Settings } from "../Settings.ts"
-import { Reader } from "../Sql.ts"
+import { Reader, type StoreUnavailable } from "../Sql.ts"
 import type { ShopLook } from "./look.ts"
 import { themeOf } from "./theme.ts"
 
 /** The paths below a payment's page. */
 export type LookPart = "logo" | "theme.css"
-
-const imageTypes: Readonly<Record<string, string>> = {
-  ".png": "image/png",
-  ".svg": "image/svg+xml",
-  ".webp": "image/webp",
-  ".jpg": "image/jpeg",
-  ".jpeg": "image/jpeg"
-}
-
-/** Not permanently: the shop may change it. */
-const headers = {
-  "cache-control": "private, max-age=300",
-  "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer"
-}
-
-/** An SVG that is opened by itself could have scripts. */
-const inert = { "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox" }
 
 /** @param path of the payment's page */
 export const lookOf = ({ accent, contact, frameOrigins, logo, name, website }: Shop, path: string): ShopLook => ({
@@ -50,15 +32,11 @@ export const makeShopLook = Effect.gen(function* () {
   const settings = yield* Settings
 
   /** Undefined where it is gone, or has become too large. */
-  const imageOf = (account: AccountId, logo: string): Effect.Effect<HttpReply | undefined> =>
+  const imageOf = (account: AccountId, logo: string): Effect.Effect<HttpReply | undefined, StoreUnavailable> =>
     readLogo(account, logo).pipe(
       Effect.provideService(Settings, settings),
-      Effect.map((bytes) => ({
-        status: 200,
-        headers: { ...headers, ...inert, "content-type": imageTypes[extname(logo).toLowerCase()] ?? "" },
-        text: "",
-        bytes: [bytes]
-      })),
+      Effect.provideService(Reader, reader),
+      Effect.map((bytes) => logoReply(logo, bytes)),
       Effect.catchTag("LogoRefused", ({ message }) =>
         Effect.as(Effect.annotateLogs(Effect.logWarning(message), { account, logo }), undefined)
       )
@@ -69,7 +47,9 @@ export const makeShopLook = Effect.gen(function* () {
     const { accent, logo } = yield* shopOf(reader, account)
     if (part === "logo") return logo === undefined ? undefined : yield* imageOf(account, logo)
     const type = { "content-type": "text/css; charset=utf-8" }
-    return accent === undefined ? undefined : { status: 200, headers: { ...headers, ...type }, text: themeOf(accent) }
+    return accent === undefined
+      ? undefined
+      : { status: 200, headers: { ...lookHeaders, ...type }, text: themeOf(accent) }
   })
 
   return { partOf }

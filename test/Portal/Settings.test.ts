@@ -81,6 +81,44 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
   ])
 })
 
+test("an admin uploads a logo, which another one replaces, and what is no picture is refused", function* () {
+  const { visitor } = yield* portalWith(settingsRoutes)
+  const admin = visitor()
+  yield* admin.post(yield* newLink({ name: "Ada", account: "default" }))
+  const png = Buffer.concat([Buffer.from([0x89, 0x50, 0x4e, 0x47]), Buffer.alloc(40_956)])
+  const upload = (bytes: Buffer) => admin.post(`${page}/logo`, { image: bytes.toString("base64url") })
+  expect((yield* admin.get(`${page}/logo`)).status).toBe(404)
+  for (const bytes of [
+    Buffer.from("<svg xmlns='http://www.w3.org/2000/svg'/>"),
+    Buffer.concat([png, Buffer.alloc(1)]),
+    Buffer.from("RIFF1234WAVE"),
+    Buffer.alloc(0)
+  ]) {
+    const refused = yield* upload(bytes)
+    expect([refused.status, refused.text.includes("must be a PNG, JPEG or WebP of at most 40 KiB")]).toEqual([
+      422,
+      true
+    ])
+  }
+  expect(yield* upload(png)).toMatchObject({ status: 303, headers: { location: `${page}?done=settings` } })
+  const shown = yield* admin.get(`${page}/logo`)
+  expect(shown).toMatchObject({ status: 200, headers: { "content-type": "image/png" } })
+  const [image] = yield* rows<{ bytes: Buffer }>("SELECT bytes FROM shop_images")
+  expect(image?.bytes.equals(png)).toBe(true)
+  const [shop] = yield* rows<{ logo: string }>("SELECT logo FROM shops")
+  expect(shop?.logo).toBe("uploaded.png")
+  // Saved with everything else it stays; with another logo, or none, it goes.
+  yield* admin.post(page, { name: "Corner", logo: "uploaded.png" })
+  expect((yield* admin.get(`${page}/logo`)).status).toBe(200)
+  yield* admin.post(page, { name: "Corner" })
+  expect(yield* rows("SELECT name FROM shop_images")).toEqual([])
+  expect((yield* admin.get(`${page}/logo`)).status).toBe(404)
+  const [act] = yield* rows<{ detail: string }>(
+    "SELECT detail FROM audit WHERE act = 'accounts shop' ORDER BY sequence"
+  )
+  expect(JSON.parse(act?.detail ?? "")).toEqual({ account: "default", logo: "uploaded.png", bytes: 40_960 })
+})
+
 test("a viewer may neither see nor change it", function* () {
   const { visitor } = yield* portalWith(settingsRoutes)
   const viewer = visitor()

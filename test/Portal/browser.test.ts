@@ -2,6 +2,7 @@
 import { brotliCompressSync } from "node:zlib"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
+import { PNG } from "pngjs"
 import { permissions } from "../../src/Domain/ApiKey.ts"
 import { TestApi } from "../lib/api.ts"
 import { problemsOf } from "../lib/axe.ts"
@@ -132,6 +133,35 @@ liveSuite(shop, "the portal's payments in a browser", (test) => {
       await page.getByRole("link", { name: "Show it" }).click()
       await page.getByRole("link", { name: "seen later" }).waitFor()
     })
+  })
+
+  test("a logo is made small and uploaded, and the preview follows what is typed", function* () {
+    const { page } = yield* atDesk()
+    const noise = new PNG({ width: 400, height: 300 })
+    for (let at = 0; at < noise.data.length; at++) noise.data[at] = at % 4 === 3 ? 255 : (at * 7919) % 251
+    const buffer = PNG.sync.write(noise)
+    expect(buffer.length).toBeGreaterThan(100_000)
+    yield* steps(async () => {
+      await page.goto(`${home}/settings`)
+      await page.getByLabel("Name").fill("Corner shop")
+      await page.getByLabel("Accent colour").fill("#b3261e")
+      const preview = page.getByLabel("Preview")
+      expect(await preview.locator("strong").textContent()).toBe("Corner shop")
+      expect(await preview.locator("rect").getAttribute("fill")).toBe("#b3261e")
+      await page.getByLabel("Choose the colour").fill("#13703f")
+      expect(await page.getByLabel("Accent colour").inputValue()).toBe("#13703f")
+      expect(await preview.locator("rect").getAttribute("fill")).toBe("#13703f")
+      await page.getByLabel("Picture").setInputFiles({ name: "noise.png", mimeType: "image/png", buffer })
+      await page.getByRole("button", { name: "Upload" }).click()
+      await page.getByText("Saved. New visits to a checkout see it.").waitFor()
+      const width = await preview
+        .locator("img")
+        .evaluate((image) => (image instanceof HTMLImageElement ? image.naturalWidth : 0))
+      expect(width).toBeGreaterThan(0)
+    })
+    const [image] = yield* rows<{ name: string; size: number }>("SELECT name, length(bytes) AS size FROM shop_images")
+    expect(image?.name).toBe("uploaded.webp")
+    expect(image?.size).toBeLessThanOrEqual(40_960)
   })
 
   test("a key is made with the keyboard alone, and works on the API", function* () {

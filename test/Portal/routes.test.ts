@@ -20,6 +20,7 @@ it("a page that is not for every viewer of the account is named here", () => {
       "/people",
       "/people/:id/disable",
       "/settings",
+      "/settings/logo",
       "/simulate",
       "/webhooks/:id/delete",
       "/webhooks/new"
@@ -62,7 +63,7 @@ it("what changes something is for its role, and what can do most harm asks for a
         "/webhooks/default-secret"
       ]
     ],
-    adminProvenShared: ["/settings"],
+    adminProvenShared: ["/settings", "/settings/logo"],
     adminProven: [
       ...["/people", "/people/:id/disable", "/people/:id/enable", "/people/:id/link"],
       ...["/people/:id/revoke", "/people/:id/role"]

@@ -1,21 +1,27 @@
 /** How the account's checkout looks, and which sites may show it in a frame. */
-import { Effect, Either } from "effect"
+import { Effect, Either, Schema } from "effect"
+import { audited } from "../../Auth/auditLog.ts"
 import { carryOut } from "../../Auth/carryOut.ts"
 import { decodeForm } from "../../Auth/inputText.ts"
+import { imageTypeOf, largestImage, storeLogoImage } from "../../Auth/logoImages.ts"
+import { readLogo } from "../../Auth/logos.ts"
 import { shopOf } from "../../Auth/ShopsRepo.ts"
 import { changeShop } from "../../Auth/shopOperations.ts"
 import type { Accounts } from "../../Auth.ts"
 import { Fiat } from "../../Domain/Currency.ts"
-import { mostFrameOrigins, type Shop, shopTexts } from "../../Domain/Shop.ts"
+import { Accent, mostFrameOrigins, type Shop, shopTexts } from "../../Domain/Shop.ts"
+import { logoReply } from "../../Pages/logoReply.ts"
 import { pageReply, seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { blank, type FormState, PostForm, Select, TextArea, TextField } from "../components/Form.tsx"
 import { Frame } from "../Frame.tsx"
-import { afterDone, type PortalRoute, pathOf } from "../route.ts"
+import { missing } from "../framedReply.tsx"
+import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { callerOf, type Viewer } from "../Viewer.ts"
 
 const id = "shop"
+const isAccent = Schema.is(Accent)
 
 const labels = {
   name: "Name",
@@ -38,20 +44,57 @@ const zonesWith = (chosen: string): ReadonlyArray<string> =>
 interface PageProps {
   readonly viewer: Viewer
   readonly form: FormState
+  readonly logoForm?: FormState
 }
 
-const SettingsPage = ({ form, viewer }: PageProps) => (
+const accentOf = (form: FormState): string => {
+  const typed = (form.typed.get("accent") ?? "").toLowerCase()
+  return isAccent(typed) ? typed : "#1f5fd1"
+}
+
+/** The logo, the name and the colour as the checkout has them; a script follows what is typed. */
+const Preview = ({ form, viewer }: PageProps) => (
+  <figure class="card preview" aria-label="Preview">
+    <p class="shop">
+      {form.typed.get("logo") ? <img src={pathOf(viewer, "/settings/logo")} alt="" data-preview="logo" /> : null}
+      <strong data-preview="name">{form.typed.get("name") || "Your shop"}</strong>
+    </p>
+    <svg viewBox="0 0 240 44" role="img" aria-label="A button in your colour">
+      <rect width="240" height="44" rx="8" fill={accentOf(form)} data-preview="accent" />
+    </svg>
+  </figure>
+)
+
+/** A script makes the file small enough for a form, and text. */
+const LogoForm = ({ form, viewer }: PageProps) => (
+  <section class="card" aria-labelledby="logo-title" data-uploads hidden>
+    <h2 id="logo-title">Upload a logo</h2>
+    <PostForm of={form} action={pathOf(viewer, "/settings/logo")} csrf={viewer.csrf} submit="Upload">
+      <div class="field">
+        <label for="logo-file">Picture</label>
+        <input type="file" id="logo-file" accept="image/png,image/jpeg,image/webp" />
+        <p class="hint">PNG, JPEG or WebP. It is made smaller where it has to be.</p>
+      </div>
+      <input type="hidden" name="image" />
+    </PostForm>
+  </section>
+)
+
+const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) => (
   <Frame viewer={viewer} section="/settings" title="Settings">
     <h2>Checkout</h2>
     <p>What your customers see at a payment's checkoutUrl, in live and in test mode.</p>
+    <Preview viewer={viewer} form={form} />
+    <LogoForm viewer={viewer} form={logoForm} />
     <PostForm of={form} action={pathOf(viewer, "/settings")} csrf={viewer.csrf} submit="Save" labels={labels}>
       <TextField of={form} name="name" label={labels.name} hint="Of your shop, up to 60 characters." />
       <TextField of={form} name="accent" label={labels.accent} hint="Such as #1f5fd1. Empty: tilld's own." />
+      <input type="color" data-colours="shop-accent" value={accentOf(form)} aria-label="Choose the colour" hidden />
       <TextField
         of={form}
         name="logo"
         label={labels.logo}
-        hint="The name of an image of at most 256 KiB that the operator has put there for you, such as shop.svg."
+        hint="The name of the image: that of what was uploaded, or of one of the operator's, such as shop.svg. Empty: none."
       />
       <TextField
         of={form}
@@ -85,6 +128,40 @@ const SettingsPage = ({ form, viewer }: PageProps) => (
   </Frame>
 )
 
+/** What was uploaded, for the preview; or what the operator has. */
+const showLogo: PortalHandler<Reader | Settings> = (viewer) =>
+  Effect.gen(function* () {
+    const { account } = viewer.owner
+    const { logo } = yield* shopOf(yield* Reader, account)
+    if (logo === undefined) return missing(viewer, "/settings", "logo")
+    return yield* readLogo(account, logo).pipe(
+      Effect.map((bytes) => logoReply(logo, bytes)),
+      Effect.catchTag("LogoRefused", () => Effect.succeed(missing(viewer, "/settings", "logo")))
+    )
+  })
+
+const uploadLogo: PortalHandler<Reader | Writer> = (viewer, { form }) =>
+  Effect.gen(function* () {
+    const { account } = viewer.owner
+    const bytes = Buffer.from(form.get("image") ?? "", "base64url")
+    const type = imageTypeOf(bytes)
+    if (type === undefined) {
+      const message = `The picture must be a PNG, JPEG or WebP of at most ${largestImage / 1024} KiB.`
+      const shown = formOf(yield* shopOf(yield* Reader, account))
+      const logoForm = { ...blank("upload"), problems: [{ path: "", message }] }
+      return pageReply(<SettingsPage viewer={viewer} form={shown} logoForm={logoForm} />, { status: 422 })
+    }
+    const detail = { account, logo: `uploaded.${type}`, bytes: bytes.length }
+    yield* audited(viewer.actor, { act: "accounts shop", detail }, () => storeLogoImage(account, bytes, type))
+    return seeOther(afterDone(viewer, "/settings", "settings"))
+  })
+
+const proof = {
+  when: "shared",
+  to: "change how the account's checkout looks and who may frame it",
+  checksFirst: true
+} as const
+
 export const settingsRoutes: ReadonlyArray<PortalRoute<Accounts | Reader | Settings | Writer>> = [
   {
     method: "GET",
@@ -96,11 +173,13 @@ export const settingsRoutes: ReadonlyArray<PortalRoute<Accounts | Reader | Setti
         return pageReply(<SettingsPage viewer={viewer} form={form} />)
       })
   },
+  { method: "GET", path: "/settings/logo", role: "admin", handle: showLogo },
+  { method: "POST", path: "/settings/logo", role: "admin", proof, handle: uploadLogo },
   {
     method: "POST",
     path: "/settings",
     role: "admin",
-    proof: { when: "shared", to: "change how the account's checkout looks and who may frame it", checksFirst: true },
+    proof,
     handle: (viewer, { form }) =>
       Effect.gen(function* () {
         const refused = (problems: FormState["problems"]) =>

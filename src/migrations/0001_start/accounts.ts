@@ -28,6 +28,13 @@ export const accounts = [
     frame_origins TEXT NOT NULL
   ) STRICT, WITHOUT ROWID`,
 
+  // A logo that was uploaded: the shop's `logo` is its name.
+  `CREATE TABLE shop_images (
+    account_id TEXT PRIMARY KEY REFERENCES accounts (id),
+    name TEXT NOT NULL,
+    bytes BLOB NOT NULL CHECK (length(bytes) <= 40960)
+  ) STRICT, WITHOUT ROWID`,
+
   // `per_minute`, `per_hour`: what the operator set; null: as configured. `lowered_*`: what an admin of the account set below.
   `CREATE TABLE api_keys (
     id TEXT PRIMARY KEY,
