@@ -164,7 +164,8 @@ try {
   await page.waitForLoadState("load")
   const cookies = await first.cookies()
   for (const { context } of contexts.slice(1)) await context.addCookies(cookies)
-  const sections = await page.$$eval("nav a", (links) => links.map(({ href }) => href))
+  const links = await page.$$eval("nav a", (links) => links.map(({ href }) => href))
+  const sections = links.filter((href) => href.startsWith(home) && !href.includes("#"))
   await page.close()
   for (const href of sections) {
     await picture(`portal-${href.slice(home.length + 1).replaceAll("/", "-") || "home"}`, href)

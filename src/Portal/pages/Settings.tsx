@@ -62,6 +62,7 @@ const Preview = ({ form, viewer }: PageProps) => (
     <svg viewBox="0 0 240 44" role="img" aria-label="A button in your colour">
       <rect width="240" height="44" rx="8" fill={accentOf(form)} data-preview="accent" />
     </svg>
+    <figcaption class="muted">Your name, logo and colour at the checkout</figcaption>
   </figure>
 )
 
@@ -84,47 +85,58 @@ const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) =
   <Frame viewer={viewer} section="/settings" title="Settings">
     <h2>Checkout</h2>
     <p>What your customers see at a payment's checkoutUrl, in live and in test mode.</p>
-    <Preview viewer={viewer} form={form} />
-    <LogoForm viewer={viewer} form={logoForm} />
-    <PostForm of={form} action={pathOf(viewer, "/settings")} csrf={viewer.csrf} submit="Save" labels={labels}>
-      <TextField of={form} name="name" label={labels.name} hint="Of your shop, up to 60 characters." />
-      <TextField of={form} name="accent" label={labels.accent} hint="Such as #1f5fd1. Empty: tilld's own." />
-      <input type="color" data-colours="shop-accent" value={accentOf(form)} aria-label="Choose the colour" hidden />
-      <TextField
-        of={form}
-        name="logo"
-        label={labels.logo}
-        hint="The name of the image: that of what was uploaded, or of one of the operator's, such as shop.svg. Empty: none."
-      />
-      <TextField
-        of={form}
-        name="website"
-        type="url"
-        label={labels.website}
-        hint="Where a payment that was not completed leads back to: your shop, or its help. https, up to 500 characters."
-      />
-      <TextField
-        of={form}
-        name="contact"
-        label={labels.contact}
-        hint="Where a customer asks whose money does not fit: an e-mail address, or a page. Shown with such money only."
-      />
-      <TextArea
-        of={form}
-        name="frameOrigins"
-        label={labels.frameOrigins}
-        hint={`One origin a line, such as https://shop.example, up to ${mostFrameOrigins}. Empty: none.`}
-      />
-      <h2>Portal</h2>
-      <p>What came in is summed up by days of this time zone, and its worth is shown in this currency.</p>
-      <Select
-        of={form}
-        name="timezone"
-        label={labels.timezone}
-        options={zonesWith(form.typed.get("timezone") ?? "").map((zone) => [zone, zone.replaceAll("_", " ")])}
-      />
-      <Select of={form} name="currency" label={labels.currency} options={Fiat.literals.map((fiat) => [fiat, fiat])} />
-    </PostForm>
+    <div class="beside">
+      <div class="card">
+        <PostForm of={form} action={pathOf(viewer, "/settings")} csrf={viewer.csrf} submit="Save" labels={labels}>
+          <TextField of={form} name="name" label={labels.name} hint="Of your shop, up to 60 characters." />
+          <TextField of={form} name="accent" label={labels.accent} hint="Such as #1f5fd1. Empty: tilld's own." />
+          <input type="color" data-colours="shop-accent" value={accentOf(form)} aria-label="Choose the colour" hidden />
+          <TextField
+            of={form}
+            name="logo"
+            label={labels.logo}
+            hint="The name of the image: that of what was uploaded, or of one of the operator's, such as shop.svg. Empty: none."
+          />
+          <TextField
+            of={form}
+            name="website"
+            type="url"
+            label={labels.website}
+            hint="Where a payment that was not completed leads back to: your shop, or its help. https, up to 500 characters."
+          />
+          <TextField
+            of={form}
+            name="contact"
+            label={labels.contact}
+            hint="Where a customer asks whose money does not fit: an e-mail address, or a page. Shown with such money only."
+          />
+          <TextArea
+            of={form}
+            name="frameOrigins"
+            label={labels.frameOrigins}
+            hint={`One origin a line, such as https://shop.example, up to ${mostFrameOrigins}. Empty: none.`}
+          />
+          <h2>Portal</h2>
+          <p>What came in is summed up by days of this time zone, and its worth is shown in this currency.</p>
+          <Select
+            of={form}
+            name="timezone"
+            label={labels.timezone}
+            options={zonesWith(form.typed.get("timezone") ?? "").map((zone) => [zone, zone.replaceAll("_", " ")])}
+          />
+          <Select
+            of={form}
+            name="currency"
+            label={labels.currency}
+            options={Fiat.literals.map((fiat) => [fiat, fiat])}
+          />
+        </PostForm>
+      </div>
+      <div>
+        <Preview viewer={viewer} form={form} />
+        <LogoForm viewer={viewer} form={logoForm} />
+      </div>
+    </div>
   </Frame>
 )
 
