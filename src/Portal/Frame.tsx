@@ -49,6 +49,8 @@ export interface FrameProps {
   /** The section that is open. */
   readonly section?: SectionPath | "/me" | undefined
   readonly title: string
+  /** What is done most here, beside the title. */
+  readonly action?: { readonly href: string; readonly text: string } | undefined
   /** Whether it shows what changes by itself. */
   readonly isLive?: boolean
   /** What was searched for. */
@@ -116,7 +118,7 @@ const Navigation = ({ section, viewer }: Pick<FrameProps, "section" | "viewer">)
 )
 
 /** A page of the portal. Its `<h1>` is the title. */
-export const Frame = ({ children, isLive = false, search, section, title, viewer }: FrameProps) => (
+export const Frame = ({ action, children, isLive = false, search, section, title, viewer }: FrameProps) => (
   <Document
     lang="en"
     title={`${title} · tilld`}
@@ -135,21 +137,31 @@ export const Frame = ({ children, isLive = false, search, section, title, viewer
       </a>
       <span class="account">{viewer.owner.account}</span>
       <span class={`mode ${viewer.owner.mode}`}>{viewer.owner.mode === "live" ? "Live" : "Test"}</span>
-      <a href={pathOf({ owner: { ...viewer.owner, mode: otherMode(viewer) } }, section === "/me" ? "" : section)}>
-        Switch to {otherMode(viewer)}
-      </a>
       <Search viewer={viewer} search={search} />
-      <a class="me" href={pathOf(viewer, "/me")}>
-        {viewer.name}
-      </a>
-      <form method="post" action="/portal/sign-out">
-        <input type="hidden" name="csrf" value={viewer.csrf} />
-        <button type="submit">Sign out</button>
-      </form>
+      <details class="person">
+        <summary>{viewer.name}</summary>
+        <div class="card">
+          <a href={pathOf({ owner: { ...viewer.owner, mode: otherMode(viewer) } }, section === "/me" ? "" : section)}>
+            Switch to {otherMode(viewer)}
+          </a>
+          <a href={pathOf(viewer, "/me")}>Password, passkeys and sessions</a>
+          <form method="post" action="/portal/sign-out">
+            <input type="hidden" name="csrf" value={viewer.csrf} />
+            <button type="submit">Sign out</button>
+          </form>
+        </div>
+      </details>
     </header>
     <Navigation viewer={viewer} section={section} />
     <main id="main" data-changes={isLive ? pathOf(viewer, "/changes") : undefined}>
-      <h1>{title}</h1>
+      <div class="title">
+        <h1>{title}</h1>
+        {action === undefined ? null : (
+          <a class="button primary" href={action.href}>
+            {action.text}
+          </a>
+        )}
+      </div>
       {isLive ? <div role="status" data-changed="Something here has changed." data-show="Show it" /> : null}
       {viewer.done === undefined ? null : (
         <Notice tone="good" isAnswer>

@@ -55,7 +55,7 @@ liveSuite(shop, "the portal's payments in a browser", (test) => {
     yield* steps(async () => {
       await page.goto(home)
       const sections = page.getByRole("navigation", { name: "Sections" })
-      expect(await sections.isVisible()).toBe(false)
+      await sections.waitFor({ state: "hidden" })
       await page.getByRole("link", { name: "Menu", exact: true }).tap()
       await sections.waitFor()
       await page.getByRole("link", { name: "Close the menu" }).tap()
@@ -63,7 +63,7 @@ liveSuite(shop, "the portal's payments in a browser", (test) => {
       await page.getByRole("link", { name: "Menu", exact: true }).tap()
       await sections.getByRole("link", { name: "Payments" }).tap()
       await page.getByRole("heading", { level: 1, name: "Payments" }).waitFor()
-      expect(await sections.isVisible()).toBe(false)
+      await sections.waitFor({ state: "hidden" })
       await page.getByRole("row", { name: "tapped" }).locator("td").last().tap({ force: true })
       await page.getByRole("heading", { level: 1, name: "tapped" }).waitFor()
     })

@@ -154,7 +154,6 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
     <>
       {hasCredentials ? null : <LinkOnly viewer={viewer} />}
       <Needs of={attention} viewer={viewer} />
-      <WaysIn of={ways} viewer={viewer} />
       <FirstSteps of={steps} />
       <h2>What came in</h2>
       <p class="muted">
@@ -178,6 +177,7 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
         />
       </div>
       <Charts days={overview.days} worth={worth} timezone={timezone} />
+      <WaysIn of={ways} viewer={viewer} />
     </>
   )
 })

@@ -35,17 +35,11 @@ const list: PortalHandler<Keys> = (viewer, { query }) =>
     const found = yield* keys.listOf(viewer.owner, { after, limit: pageSize + 1 })
     const here = pathOf(viewer, "/keys")
     const last = found.length > pageSize ? found[pageSize - 1]?.id : undefined
+    const action = mayAs(viewer.role, "admin") ? { href: `${here}/new`, text: "Make a key" } : undefined
     return framedReply(
       viewer,
-      { section: "/keys", title: "API keys" },
+      { section: "/keys", title: "API keys", action },
       <>
-        {mayAs(viewer.role, "admin") ? (
-          <p>
-            <a class="button primary" href={`${here}/new`}>
-              Make a key
-            </a>
-          </p>
-        ) : null}
         <KeyTable viewer={viewer} keys={found.slice(0, pageSize)} now={now} />
         <Paging first={after && here} next={last && withQuery(here, { after: last })} />
       </>

@@ -53,44 +53,54 @@ const PaymentFacts = ({ payment, story }: PaymentPage) => {
   const link = checkoutUrlOf(story.payment)
   return (
     <section class="card" aria-label="The payment">
+      <p class="big">
+        {money(payment.amount)} <Status of={payment.status} />
+      </p>
       <Facts
         of={{
-          Status: <Status of={payment.status} />,
           Reason: payment.failureReason?.replaceAll("_", " "),
-          Amount: money(payment.amount),
           Received: money(payment.amountReceived),
           Missing: amountRemaining === undefined ? undefined : money(BigInt(amountRemaining)),
           "Worth when it was made": payment.usdValue === undefined ? undefined : fiatText(payment.usdValue),
           Chain: payment.chain,
-          Reference: payment.merchantRef,
-          Id: <CopyText text={payment.id} />,
-          "Receiving address": <OnChain kind="address" value={payment.address} chainId={chainId} />,
-          "Token contract":
-            tokenContract === undefined ? undefined : (
-              <OnChain kind="address" value={tokenContract} chainId={chainId} />
-            ),
-          Transaction:
-            payment.txHash === undefined ? undefined : <OnChain kind="tx" value={payment.txHash} chainId={chainId} />,
           Created: <Time at={payment.createdAt} />,
-          Expires: <Time at={payment.expiresAt} />,
-          Confirmed: payment.confirmedAt === undefined ? undefined : <Time at={payment.confirmedAt} />,
+          ...(payment.confirmedAt === undefined
+            ? { Expires: <Time at={payment.expiresAt} /> }
+            : { Confirmed: <Time at={payment.confirmedAt} /> }),
+          Transaction:
+            payment.txHash === undefined ? undefined : (
+              <OnChain kind="tx" value={payment.txHash} chainId={chainId} short />
+            ),
           "Payment link":
             link === undefined ? undefined : (
               <CopyText text={link}>
                 <a href={link}>{link}</a>
               </CopyText>
-            ),
-          "Webhook URL": payment.webhookUrl === undefined ? undefined : <code>{payment.webhookUrl}</code>,
-          "Redirect URL": payment.redirectUrl === undefined ? undefined : <code>{payment.redirectUrl}</code>,
-          Quote: payment.quoteId
+            )
         }}
       />
-      {payment.metadata === "{}" ? null : (
-        <details>
-          <summary>Metadata</summary>
-          <pre>{JSON.stringify(story.payment.metadata, null, 2)}</pre>
-        </details>
-      )}
+      <details>
+        <summary>Technical</summary>
+        <Facts
+          of={{
+            Reference: payment.merchantRef,
+            Id: <CopyText text={payment.id} />,
+            "Receiving address": <OnChain kind="address" value={payment.address} chainId={chainId} />,
+            "Token contract":
+              tokenContract === undefined ? undefined : (
+                <OnChain kind="address" value={tokenContract} chainId={chainId} />
+              ),
+            "Transaction, whole":
+              payment.txHash === undefined ? undefined : <OnChain kind="tx" value={payment.txHash} chainId={chainId} />,
+            "Was to be paid until": payment.confirmedAt === undefined ? undefined : <Time at={payment.expiresAt} />,
+            "Webhook URL": payment.webhookUrl === undefined ? undefined : <code>{payment.webhookUrl}</code>,
+            "Redirect URL": payment.redirectUrl === undefined ? undefined : <code>{payment.redirectUrl}</code>,
+            Quote: payment.quoteId,
+            Metadata:
+              payment.metadata === "{}" ? undefined : <pre>{JSON.stringify(story.payment.metadata, null, 2)}</pre>
+          }}
+        />
+      </details>
     </section>
   )
 }

@@ -133,17 +133,19 @@ const show: PortalHandler<Payments | Reader | Secrets> = Effect.fnUntraced(funct
   if (only !== undefined && another === undefined && after === undefined && isSearch(query)) {
     return seeOther(pathOf(viewer, `/payments/${only.payment.id}`))
   }
+  const newPayment = mayAs(viewer.role, "admin")
+    ? { href: pathOf(viewer, "/payments/new"), text: "New payment" }
+    : undefined
   return framedReply(
     viewer,
-    { section: "/payments", title: "Payments", isLive: after === undefined, search: query.get("q") ?? "" },
+    {
+      section: "/payments",
+      title: "Payments",
+      action: newPayment,
+      isLive: after === undefined,
+      search: query.get("q") ?? ""
+    },
     <>
-      {mayAs(viewer.role, "admin") ? (
-        <p>
-          <a class="button primary" href={pathOf(viewer, "/payments/new")}>
-            New payment
-          </a>
-        </p>
-      ) : null}
       <PaymentFilters of={state} viewer={viewer} />
       {isLost && Either.isRight(search) ? <Notice tone="bad">{invalidCursor.message}</Notice> : null}
       {page === undefined ? null : (

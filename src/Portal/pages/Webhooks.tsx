@@ -51,21 +51,17 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
     const webhooks = yield* Webhooks
     const seen = yield* Effect.forEach(yield* webhooks.list(viewer.owner), seenOf, { concurrency: 1 })
     const cancelled = query.get("cancelled") ?? ""
+    const action = mayAs(viewer.role, "admin")
+      ? { href: pathOf(viewer, "/webhooks/new"), text: "Add an endpoint" }
+      : undefined
     return framedReply(
       viewer,
-      { section: "/webhooks", title: "Webhooks" },
+      { section: "/webhooks", title: "Webhooks", action },
       <>
         {/^\d{1,9}$/.test(cancelled) ? (
           <Notice tone="good" isAnswer>
             <p>The endpoint is deleted. Deliveries that were cancelled with it: {cancelled}.</p>
           </Notice>
-        ) : null}
-        {mayAs(viewer.role, "admin") ? (
-          <p>
-            <a class="button primary" href={pathOf(viewer, "/webhooks/new")}>
-              Add an endpoint
-            </a>
-          </p>
         ) : null}
         <EndpointTable viewer={viewer} seen={seen} />
         <p>
