@@ -2,7 +2,7 @@
  * The instructions for a payer, in the order of need: the wallet, how much, to which address, by which code. On a phone the
  * code is folded, since a phone cannot scan itself; on a wide page it is beside them.
  */
-import { Mark } from "../Pages/marks.tsx"
+import { Disc, Mark } from "../Pages/marks.tsx"
 import { lengthOf, plainAmount } from "./amounts.ts"
 import { type Choice, type Code, hrefOf } from "./choice.ts"
 import { LocalTime } from "./LocalTime.tsx"
@@ -93,6 +93,7 @@ const TimeLeft = ({ ask: { endsAt, startsAt }, wording: { language, t } }: Askin
     <svg class="ring" viewBox="0 0 36 36" aria-hidden="true">
       <circle cx="18" cy="18" r="15" />
       <circle cx="18" cy="18" r="15" class="rest" pathLength="100" stroke-dasharray={`${mark.share} 100`} />
+      <path d="M18 11v7.5l4.5 2.5" />
     </svg>
     <p class="time-left">
       {t.timeLeft}{" "}
@@ -129,7 +130,11 @@ export const Asking = (props: AskingProps) => {
             data-copy-label={t.copyAmount}
           >
             <dt>{t.onNetwork(view.currency, network)}</dt>
-            <dd class={lengthOf(money(ask.due))}>{money(ask.due)}</dd>
+            <dd class={lengthOf(money(ask.due))}>
+              <span>
+                <Disc of={view.currency} /> {money(ask.due)}
+              </span>
+            </dd>
           </div>
           <div data-copy={view.address} data-copy-id="copy-address" data-copy-label={t.copyAddress}>
             <dt>{t.address}</dt>

@@ -5,7 +5,7 @@
  */
 import { assets } from "../Pages/assets.ts"
 import { Document } from "../Pages/Document.tsx"
-import { Mark, NetworkMark } from "../Pages/marks.tsx"
+import { Disc, Mark } from "../Pages/marks.tsx"
 import { pageReply } from "../Pages/reply.tsx"
 import { Asking } from "./Asking.tsx"
 import { fiatText, lengthOf, shareOf } from "./amounts.ts"
@@ -117,9 +117,13 @@ const Body = ({ choice, look, view, wording, worth }: CheckoutPageProps & { read
         {wording.headline}
       </h1>
       <p class="terms">
-        <NetworkMark of={chain} /> {terms.length > 0 ? terms.join(" · ") : network}
+        <Disc of={chain} /> {terms.length > 0 ? terms.join(" · ") : network}
       </p>
-      {lags && <p class="notice">{t.lagging(network)}</p>}
+      {lags && (
+        <p class="notice">
+          <Mark of="clock" /> {t.lagging(network)}
+        </p>
+      )}
       {state.kind === "partPaid" && <p>{t.partPaid(wording.money(state.received), wording.money(amount))}</p>}
       <Extras view={view} wording={wording} look={look} />
       {ask === undefined ? (

@@ -1,3 +1,5 @@
+import { Mark } from "../../Pages/marks.tsx"
+
 export interface CopyFieldProps {
   /** Unique on the page. */
   readonly id: string
@@ -11,7 +13,7 @@ export const CopyField = ({ id, label, value }: CopyFieldProps) => (
     <label for={id}>{label}</label>
     <input id={id} type="text" class="secret" readOnly value={value} autocomplete="off" spellcheck={false} />
     <button type="button" data-copies={id} hidden>
-      Copy
+      <Mark of="copy" /> Copy
     </button>
     <span class="hint" aria-live="polite" data-copied={id} />
   </div>

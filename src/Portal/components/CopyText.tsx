@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact"
+import { Mark } from "../../Pages/marks.tsx"
 
 export interface CopyTextProps {
   readonly text: string
@@ -11,7 +12,7 @@ export const CopyText = ({ children, text }: CopyTextProps) => (
   <span class="copy-text">
     {children ?? <code>{text}</code>}{" "}
     <button type="button" data-copy={text} aria-live="polite" hidden>
-      Copy
+      <Mark of="copy" /> Copy
     </button>
   </span>
 )

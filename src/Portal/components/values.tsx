@@ -1,9 +1,11 @@
 /** Single values: money, times, statuses, transactions and addresses. */
 import type { ComponentChildren } from "preact"
 import { formatAmount } from "../../Domain/amountDecimals.ts"
+import type { ChainName } from "../../Domain/Chain.ts"
 import type { Fiat } from "../../Domain/Currency.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import { explorerUrl } from "../../Pages/explorers.ts"
+import { Disc, Mark } from "../../Pages/marks.tsx"
 import { CopyText } from "./CopyText.tsx"
 
 const grouped = new Intl.NumberFormat("en-US")
@@ -31,6 +33,12 @@ export const Money = ({ amount, currency, decimals }: MoneyProps) => (
   <span class="money">{moneyText(amount, currency, decimals)}</span>
 )
 
+export const Chain = ({ of }: { readonly of: ChainName }) => (
+  <span class="chain">
+    <Disc of={of} /> {of}
+  </span>
+)
+
 /** A time, in Unix milliseconds or as `iso` writes it. */
 export const Time = ({ at }: { readonly at: number | string }) => {
   const text = typeof at === "string" ? at : iso(at)
@@ -39,7 +47,7 @@ export const Time = ({ at }: { readonly at: number | string }) => {
 
 export type Tone = "good" | "warning" | "bad" | "neutral"
 
-const tones: Readonly<Record<string, Tone>> = {
+export const statusTones: Readonly<Record<string, Tone>> = {
   confirmed: "good",
   delivered: "good",
   accepted: "good",
@@ -54,7 +62,7 @@ const tones: Readonly<Record<string, Tone>> = {
 }
 
 /** A status in its colour; the word says the same. */
-export const Status = ({ of, tone = tones[of] ?? "neutral" }: { readonly of: string; readonly tone?: Tone }) => (
+export const Status = ({ of, tone = statusTones[of] ?? "neutral" }: { readonly of: string; readonly tone?: Tone }) => (
   <span class={`badge ${tone}`}>{of.replaceAll("_", " ")}</span>
 )
 
@@ -97,6 +105,7 @@ export const OnChain = ({ chainId, kind, short, value }: OnChainProps) => {
     ) : (
       <a href={url} rel="noopener noreferrer">
         {code}
+        {short ? null : <Mark of="external" />}
       </a>
     )
   return short ? shown : <CopyText text={value}>{shown}</CopyText>

@@ -5,16 +5,18 @@ const shownFor = 2_000
 
 // Only https and localhost have the clipboard.
 for (const button of navigator.clipboard ? document.querySelectorAll<HTMLButtonElement>("button[data-copy]") : []) {
-  const before = button.textContent
+  // Behind the drawing.
+  const words = button.lastChild ?? button
+  const before = words.textContent
   button.hidden = false
   button.addEventListener("click", async () => {
     const copied = await navigator.clipboard.writeText(button.dataset.copy ?? "").then(
       () => true,
       () => false
     )
-    button.textContent = copied ? "Copied" : "Not allowed"
+    words.textContent = copied ? " Copied" : " Not allowed"
     setTimeout(() => {
-      button.textContent = before
+      words.textContent = before
     }, shownFor)
   })
 }

@@ -12,7 +12,7 @@ import { Reader } from "../../Sql.ts"
 import { Chips } from "../components/Chips.tsx"
 import { FilterProblems, Filters, type FormState, Hidden, Select, TextField } from "../components/Form.tsx"
 import { type Column, Paging, Table } from "../components/Table.tsx"
-import { Money, Notice, Status, Time } from "../components/values.tsx"
+import { Chain, Money, Notice, Status, Time } from "../components/values.tsx"
 import { csvReply } from "../csv.ts"
 import { framedReply } from "../framedReply.tsx"
 import { pageSize, withQuery } from "../query.ts"
@@ -95,7 +95,7 @@ const columns: ReadonlyArray<Column<Accounted>> = [
       <Money amount={payment.amount} currency={payment.currency} decimals={decimalsOfPayment(payment)} />
     )
   },
-  { name: "Chain", cell: ({ payment }) => payment.chain },
+  { name: "Chain", cell: ({ payment }) => <Chain of={payment.chain} /> },
   { name: "Created", cell: ({ payment }) => <Time at={payment.createdAt} /> }
 ]
 

@@ -6,7 +6,7 @@ import type { Payment } from "../../Domain/Payment.ts"
 import { exceptionDetails } from "../../Domain/toExceptionObject.ts"
 import type { SettingsShape } from "../../Settings.ts"
 import { type Column, Facts } from "../components/Table.tsx"
-import { Money, OnChain, Status, Time } from "../components/values.tsx"
+import { Chain, Money, OnChain, Status, Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 
@@ -47,7 +47,7 @@ export const exceptionColumns = (
   },
   { name: "Status", cell: ({ status }) => <Status of={status} /> },
   { name: "Amount", numeric: true, cell: (exception) => <ExceptionAmount of={exception} chains={chains} /> },
-  { name: "Chain", cell: ({ chain }) => chain },
+  { name: "Chain", cell: ({ chain }) => <Chain of={chain} /> },
   {
     name: "Payment",
     cell: ({ payment }) =>
@@ -105,7 +105,7 @@ export const ExceptionFacts = ({
         of={{
           Amount: <ExceptionAmount of={of} chains={chains} />,
           Status: <Status of={of.status} />,
-          Chain: of.chain,
+          Chain: <Chain of={of.chain} />,
           Payment:
             payment === undefined ? undefined : (
               <a href={pathOf(viewer, `/payments/${payment.id}`)}>{payment.merchantRef}</a>
