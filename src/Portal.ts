@@ -34,6 +34,7 @@ import { type PortalRoute, type Proof, pathOf } from "./Portal/route.ts"
 import { routes as allRoutes } from "./Portal/routes.ts"
 import { leave, signIn, signInPage, signInPath, signInRoute, toSignIn } from "./Portal/signInPages.tsx"
 import { mayAs, mostInBadge, type Viewer } from "./Portal/Viewer.ts"
+import { hasOnlyLocalChains } from "./Sandbox/local.ts"
 import { Settings, type SettingsShape } from "./Settings.ts"
 import { Reader, type Writer } from "./Sql.ts"
 import { countSince } from "./Webhooks/queue/DeliveryLogRepo.ts"
@@ -144,10 +145,11 @@ const recognising = <E, R>(request: PageRequest, reply: Effect.Effect<HttpReply,
 
 type Services = RouteServices | Reader | Writer
 
-/** Answers the requests below its prefix. `routes` are those of an account's pages. */
-export const portalOf = <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) =>
+/** Answers the requests below its prefix. `accountRoutes` are those of an account's pages. */
+export const portalOf = <R>(accountRoutes: ReadonlyArray<PortalRoute<R | Desk>>) =>
   Effect.gen(function* () {
     const settings = yield* Settings
+    const routes = accountRoutes.filter(({ sandboxOnly }) => !sandboxOnly || hasOnlyLocalChains(settings))
     const desk = yield* makeDesk
     const context = Context.add(yield* Effect.context<R | Reader | Writer>(), Desk, desk)
     const isAllowed = inRanges(settings.portal.allow)

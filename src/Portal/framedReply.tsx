@@ -20,28 +20,32 @@ export const framedReply = (
     { status }
   )
 
+/** What an error page says. */
+export const Refusal = ({
+  requestId,
+  text,
+  viewer
+}: Pick<ErrorText, "text"> & { readonly viewer: Viewer; readonly requestId: string }) => (
+  <>
+    <p>{text}</p>
+    <p>
+      <a class="button" href={pathOf(viewer)}>
+        To the home page
+      </a>
+    </p>
+    <p class="request-id">
+      <code>{requestId}</code>
+    </p>
+  </>
+)
+
 /** An error inside the frame, so that whoever is signed in finds on. */
 export const refusedInFrame = (
   viewer: Viewer,
   { headers, status, text, title }: ErrorText,
   requestId: string
 ): HttpReply => {
-  const page = framedReply(
-    viewer,
-    { title },
-    <>
-      <p>{text}</p>
-      <p>
-        <a class="button" href={pathOf(viewer)}>
-          To the home page
-        </a>
-      </p>
-      <p class="request-id">
-        <code>{requestId}</code>
-      </p>
-    </>,
-    status
-  )
+  const page = framedReply(viewer, { title }, <Refusal text={text} viewer={viewer} requestId={requestId} />, status)
   return { ...page, headers: { ...page.headers, ...headers } }
 }
 

@@ -19,6 +19,7 @@ import { redeliveryRoutes } from "./pages/Redelivery.tsx"
 import { requestRoutes } from "./pages/Requests.tsx"
 import { settingsRoutes } from "./pages/Settings.tsx"
 import { simulateRoutes } from "./pages/Simulate.tsx"
+import { styleRoutes } from "./pages/Style.tsx"
 import { webhookRoutes } from "./pages/Webhooks.tsx"
 
 export const routes = [
@@ -42,5 +43,6 @@ export const routes = [
   ...settingsRoutes,
   ...auditRoutes,
   ...peopleRoutes,
-  ...meRoutes
+  ...meRoutes,
+  ...styleRoutes
 ]

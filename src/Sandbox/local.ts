@@ -8,6 +8,10 @@ export const localPort = ({ rpcUrls: [url] }: ChainSettings): number | undefined
   return protocol === "http:" && hostname === "127.0.0.1" && port !== "" ? Number(port) : undefined
 }
 
+/** Whether a daemon is for trying things out: all its chains are local ones of the test mode. */
+export const hasOnlyLocalChains = ({ chains }: Pick<SettingsShape, "chains">): boolean =>
+  chains.length > 0 && chains.every((chain) => chain.mode === "test" && localPort(chain) !== undefined)
+
 /** A chain whose coins may be spent, with the blocks until a receipt counts. */
 export interface LocalNetwork extends PayingChain {
   readonly confirmations: number

@@ -16,7 +16,7 @@ import { demo as runDemo } from "../Sandbox/demo.ts"
 import { instructions, overview, type RunningChain } from "../Sandbox/instructions.ts"
 import { startLocalChain } from "../Sandbox/LocalChain.ts"
 import { endLeftovers, forget, remember } from "../Sandbox/leftovers.ts"
-import { localPort } from "../Sandbox/local.ts"
+import { hasOnlyLocalChains, localPort } from "../Sandbox/local.ts"
 import { startReceiver } from "../Sandbox/Receiver.ts"
 import { HttpServer } from "../Server.ts"
 import { sandboxFolder } from "../Settings/indexMarkFolder.ts"
@@ -36,10 +36,10 @@ const history = 32
 class ChainEnded extends Data.TaggedError("ChainEnded")<{ readonly message: string }> {}
 
 /** The sandbox deletes the database when it starts: it must be its own. */
-const checkIsSandbox = ({ chains, database }: SettingsShape, path: string) => {
-  const folder = dirname(database.path)
-  const local = chains.filter((chain) => chain.mode === "test" && localPort(chain) !== undefined)
-  return basename(folder) === sandboxFolder && local.length === chains.length && local.length === chainNames.length
+const checkIsSandbox = (settings: SettingsShape, path: string) => {
+  const folder = dirname(settings.database.path)
+  const isSandbox = hasOnlyLocalChains(settings) && settings.chains.length === chainNames.length
+  return basename(folder) === sandboxFolder && isSandbox
     ? Effect.succeed(folder)
     : new UsageError({
         message:

@@ -1,13 +1,16 @@
 /** A real browser for tests of pages. Every request that leaves the origin under test is refused and noted. */
 import { Context, Effect, Layer } from "effect"
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium } from "playwright-core"
-import { launchOptions } from "./browserPlace.ts"
+import { type BrowserPlace, launchOptions } from "./browserPlace.ts"
 
 /** A headless Chromium, closed with the scope. */
-export const browser = Effect.acquireRelease(
-  Effect.promise(() => chromium.launch(launchOptions())),
-  (launched) => Effect.promise(() => launched.close())
-)
+const browserAt = (place?: BrowserPlace) =>
+  Effect.acquireRelease(
+    Effect.promise(() => chromium.launch(launchOptions(place))),
+    (launched) => Effect.promise(() => launched.close())
+  )
+
+export const browser = browserAt()
 
 export interface Visitor {
   readonly context: BrowserContext
@@ -18,6 +21,7 @@ export interface Visitor {
 /** One for all tests of a suite: starting it takes longer than most of them. */
 export class Chromium extends Context.Tag("test/Chromium")<Chromium, Browser>() {
   static readonly layer = Layer.scoped(Chromium, browser)
+  static readonly layerAt = (place: BrowserPlace | undefined) => Layer.scoped(Chromium, browserAt(place))
 }
 
 /** Someone's own part of a browser: cookies, language, colour scheme. It reaches `origin` only. */
