@@ -32,6 +32,10 @@ const schemes = ["light", "dark"] as const
 const stored = join(root, "test/Portal/pictures")
 const written = join(root, ".screenshots")
 
+/** Whether the pictures are taken anew, as scripts/screenshots.mjs asks for. */
+// @effect-diagnostics-next-line processEnv:off
+const renews = process.env["RENEW_PICTURES"] !== undefined
+
 /** Pixels of a block's side. */
 const side = 8
 /** Levels of 255 by which a channel of a pixel may be off. */
@@ -94,7 +98,7 @@ const compared = async (page: Page, name: string): Promise<string | undefined> =
   const taken = await page.screenshot({ fullPage: true, animations: "disabled" })
   const file = join(stored, `style-${name}.png`)
   const after = PNG.sync.read(taken)
-  if (process.env["RENEW_PICTURES"] !== undefined) writeFileSync(file, packed(after))
+  if (renews) writeFileSync(file, packed(after))
   const before = existsSync(file) ? PNG.sync.read(readFileSync(file)) : new PNG({ width: 1, height: 1 })
   const blocks = differing(before, after)
   const [first] = blocks
@@ -131,12 +135,12 @@ liveSuite(Layer.merge(testApp(), Chromium.layerAt(place)), "the page of all comp
       Effect.gen(function* () {
         const { page } = yield* opened(width)
         yield* Effect.promise(() => setFonts(page))
-        const differences = yield* Effect.forEach(schemes, (colorScheme) =>
+        const look = (colorScheme: (typeof schemes)[number]) =>
           Effect.promise(async () => {
             await page.emulateMedia({ colorScheme })
             return compared(page, `${width}-${colorScheme}`)
           })
-        )
+        const differences = yield* Effect.forEach(schemes, look, { concurrency: 1 })
         expect(differences.filter(Boolean)).toEqual([])
       })
     )
