@@ -16,7 +16,7 @@ import { Reader, type Writer } from "../../Sql.ts"
 import { Confirm } from "../components/Confirm.tsx"
 import { CopyText } from "../components/CopyText.tsx"
 import { Facts, Table } from "../components/Table.tsx"
-import { fiatText, Money, Notice, OnChain, Status, Time } from "../components/values.tsx"
+import { Chain, fiatText, Money, Notice, OnChain, Status, Time } from "../components/values.tsx"
 import { framedReply, missing } from "../framedReply.tsx"
 import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
@@ -62,7 +62,7 @@ const PaymentFacts = ({ payment, story }: PaymentPage) => {
           Received: money(payment.amountReceived),
           Missing: amountRemaining === undefined ? undefined : money(BigInt(amountRemaining)),
           "Worth when it was made": payment.usdValue === undefined ? undefined : fiatText(payment.usdValue),
-          Chain: payment.chain,
+          Chain: <Chain of={payment.chain} />,
           Created: <Time at={payment.createdAt} />,
           ...(payment.confirmedAt === undefined
             ? { Expires: <Time at={payment.expiresAt} /> }
