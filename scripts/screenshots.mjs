@@ -174,7 +174,7 @@ try {
   const links = await page.$$eval("nav a", (links) => links.map(({ href }) => href))
   const sections = links.filter((href) => href.startsWith(home) && !href.includes("#"))
   await page.close()
-  for (const href of sections.filter((href) => href.startsWith(home))) {
+  for (const href of sections) {
     await picture(`portal-${href.slice(home.length + 1).replaceAll("/", "-") || "home"}`, href)
   }
   await picture("portal-payment", `${home}/payments/${paid.id}`)

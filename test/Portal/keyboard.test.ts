@@ -90,8 +90,6 @@ liveSuite(Layer.merge(portalApp, Chromium.layer), "with the keyboard alone", (te
       await open("API keys")
       await skip()
       await open("Make a key")
-      // The page begins at its first field.
-      await page.locator("[autofocus]:focus").waitFor()
       await paste("bookkeeper")
       await to(/^Your shop's server/)
       await press("ArrowDown")

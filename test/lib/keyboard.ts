@@ -33,6 +33,8 @@ export const keyboardOf = (page: Page) => {
     const there = page.waitForEvent("load")
     await press(key)
     await there
+    // It takes the focus with the first frame.
+    if ((await page.locator("[autofocus]").count()) > 0) await page.locator("[autofocus]:focus").waitFor()
   }
   return {
     press,
