@@ -9,6 +9,7 @@ import { type Figure, holds, print, times } from "./Figure.ts"
 import { hanging } from "./hanging.ts"
 import { heavy } from "./heavy.ts"
 import * as Matching from "./matching.ts"
+import { paint } from "./paint.ts"
 import { pending } from "./pending.ts"
 import { reads } from "./reads.ts"
 import { scale } from "./scale.ts"
@@ -46,6 +47,7 @@ const partsOf = (rows: number, hours: number) => ({
   detecting,
   webhooks,
   hanging,
+  paint,
   heavy,
   pending: pending(rows),
   matching,

@@ -1,0 +1,80 @@
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { Effect } from "effect"
+import type { Browser } from "playwright-core"
+import { browser } from "../lib/browser.ts"
+import { createKey, install, localChain, startDaemon } from "./daemon.ts"
+import { type Figure, median, millis } from "./Figure.ts"
+
+const rounds = 9
+const phone = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true }
+
+/** A page of a line, from node:http alone: what the browser and the loopback take. */
+const bareServer = Effect.acquireRelease(
+  Effect.async<readonly [url: string, close: () => void]>((resume) => {
+    const server = createServer((_, response) => {
+      response
+        .writeHead(200, { "content-type": "text/html" })
+        .end("<!doctype html><title>bare</title><p>Pay 25 USDC</p>")
+    })
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as AddressInfo
+      resume(Effect.succeed([`http://127.0.0.1:${port}/`, () => server.close()]))
+    })
+  }),
+  ([, close]) => Effect.sync(close)
+)
+
+/** Milliseconds from asking for a page to its first paint with contents, by someone who was never here. */
+const firstPaint = async (launched: Browser, url: string): Promise<number> => {
+  const context = await launched.newContext(phone)
+  const page = await context.newPage()
+  await page.goto(url)
+  const painted = await page.waitForFunction(
+    () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0
+  )
+  const time = Number(await painted.jsonValue())
+  await context.close()
+  return time
+}
+
+/** How soon a payer sees the checkout, beside a page of one line. */
+export const paint = Effect.gen(function* () {
+  const installation = yield* install(yield* localChain)
+  const { said: port } = yield* startDaemon(installation)
+  const key = yield* createKey(installation)
+  const token = yield* Effect.promise(async () => {
+    const body = { merchantRef: "order-1", amount: "25000000", currency: "USDC", chain: "base" }
+    const headers = { "x-api-key": key, "content-type": "application/json" }
+    const made = await fetch(`http://127.0.0.1:${port}/v1/payments`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(body)
+    })
+    const { checkoutUrl }: { readonly checkoutUrl: string } = await made.json()
+    return new URL(checkoutUrl).pathname
+  })
+  const [bareUrl] = yield* bareServer
+  const launched = yield* browser
+  const times = yield* Effect.promise(async () => {
+    const checkout: Array<number> = []
+    const bare: Array<number> = []
+    for (let round = 0; round < rounds; round++) {
+      bare.push(await firstPaint(launched, bareUrl))
+      checkout.push(await firstPaint(launched, `http://127.0.0.1:${port}${token}`))
+    }
+    return { checkout: median(checkout), bare: median(bare) }
+  })
+  const figures: ReadonlyArray<Figure> = [
+    {
+      what: "first paint of a checkout, later",
+      measured: `${millis(times.checkout)}, of a phone without a cache`,
+      beside: `${millis(times.bare)} of a page of one line`,
+      judged: times.checkout - times.bare,
+      floor: { atMost: 150 },
+      goal: { atMost: 50 },
+      written: millis
+    }
+  ]
+  return figures
+}).pipe(Effect.scoped)
