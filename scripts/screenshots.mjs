@@ -126,6 +126,31 @@ const picture = async (name, url) => {
 try {
   if (!forReadme) rmSync(folder, { recursive: true, force: true })
   mkdirSync(forReadme ? pictures : folder, { recursive: true })
+  const { context: first } = contexts[0]
+  const page = await first.newPage()
+  await page.goto(portal)
+  await page.click("main button")
+  const home = page.url()
+  await page.goto(`${home}/settings`)
+  for (const [label, text] of Object.entries({
+    Name: "Corner shop",
+    "Accent colour": "#13703f",
+    Website: "https://shop.example",
+    Contact: "help@shop.example"
+  })) {
+    await page.getByLabel(label, { exact: true }).fill(text)
+  }
+  await page.getByRole("button", { name: "Save" }).click()
+  await page.goto(`${home}/me`)
+  await page.getByLabel("Sign-in name").fill("ada")
+  await page.getByRole("textbox", { name: "Password" }).fill("correct horse battery")
+  await page.getByRole("button", { name: "Set a password" }).click()
+  await page.waitForLoadState("load")
+  const cookies = await first.cookies()
+  for (const { context } of contexts.slice(1)) await context.addCookies(cookies)
+  const links = await page.$$eval("nav a", (links) => links.map(({ href }) => href))
+  const sections = links.filter((href) => href.startsWith(home) && !href.includes("#"))
+  await page.close()
   const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
   await call("/webhooks", {
     url: "https://127.0.0.1:9/hooks",
@@ -159,27 +184,17 @@ try {
   await until(paid.id, "confirmed")
   await picture("checkout-paid", paid.checkoutUrl)
 
-  const { context: first } = contexts[0]
-  const page = await first.newPage()
-  await page.goto(portal)
-  await page.click("main button")
-  const home = page.url()
-  await page.goto(`${home}/me`)
-  await page.getByLabel("Sign-in name").fill("ada")
-  await page.getByRole("textbox", { name: "Password" }).fill("correct horse battery")
-  await page.getByRole("button", { name: "Set a password" }).click()
-  await page.waitForLoadState("load")
-  const cookies = await first.cookies()
-  for (const { context } of contexts.slice(1)) await context.addCookies(cookies)
-  const links = await page.$$eval("nav a", (links) => links.map(({ href }) => href))
-  const sections = links.filter((href) => href.startsWith(home) && !href.includes("#"))
-  await page.close()
   for (const href of sections) {
     await picture(`portal-${href.slice(home.length + 1).replaceAll("/", "-") || "home"}`, href)
   }
   await picture("portal-payment", `${home}/payments/${paid.id}`)
   await picture("portal-payment-new", `${home}/payments/new`)
   await picture("portal-me", `${home}/me`)
+  await picture("portal-nothing-found", `${home}/payments?q=nothing-like-that`)
+  await picture("portal-not-found", `${home}/payments/pay_none`)
+  await picture("portal-empty", `${home.replace(/test$/, "live")}/payments`)
+  await picture("portal-key-new", `${home}/keys/new`)
+  await picture("portal-delivery-filtered", `${home}/deliveries?status=failing`)
 
   if (!forReadme) {
     await until(expiring.id, "expired")

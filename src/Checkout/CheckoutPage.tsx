@@ -106,7 +106,7 @@ const Body = ({ choice, look, view, wording, worth }: CheckoutPageProps & { read
   const asked = ask?.due ?? amount
   // Details that the heading omits; while money is asked for, about that.
   const terms = [
-    ...(ask === undefined ? [t.onNetwork(wording.money(amount), network)] : []),
+    ask === undefined ? t.onNetwork(wording.money(amount), network) : network,
     ...(worth === undefined ? [] : [t.worth(fiatText(shareOf(worth.amount, asked, amount), worth.currency, language))])
   ]
   return (
@@ -117,7 +117,7 @@ const Body = ({ choice, look, view, wording, worth }: CheckoutPageProps & { read
         {wording.headline}
       </h1>
       <p class="terms">
-        <Disc of={chain} /> {terms.length > 0 ? terms.join(" · ") : network}
+        <Disc of={chain} /> {terms.join(" · ")}
       </p>
       {lags && (
         <p class="notice">
@@ -125,6 +125,7 @@ const Body = ({ choice, look, view, wording, worth }: CheckoutPageProps & { read
         </p>
       )}
       {state.kind === "partPaid" && <p>{t.partPaid(wording.money(state.received), wording.money(amount))}</p>}
+      {state.kind === "paid" && <p>{t.paid}</p>}
       <Extras view={view} wording={wording} look={look} />
       {ask === undefined ? (
         <Outcome view={view} wording={wording} look={look} />

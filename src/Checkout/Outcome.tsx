@@ -48,7 +48,6 @@ const Paid = (props: OutcomeProps & { readonly state: Extract<CheckoutState, { r
   const { t } = wording
   return (
     <>
-      <p>{t.paid}</p>
       <ReceiptFacts receipt={state.receipt} wording={wording} />
       <p class="print" data-print={t.print} hidden />
       {state.returnTo === undefined ? (

@@ -5,11 +5,11 @@ export const english: Texts = {
   headline: {
     waiting: (amount, network) => `Pay ${amount} on ${network}`,
     partPaid: (missing) => `${missing} still missing`,
-    tooLittle: (received, amount) => `You paid ${received} of ${amount}; the time is over`,
+    tooLittle: (received, amount) => `You paid ${received} of ${amount}; time ran out`,
     wrongChain: "Money arrived on the wrong network",
     wrongToken: "Money arrived in the wrong currency",
     seen: "Payment seen",
-    closing: "The time is over",
+    closing: "Time ran out",
     paid: "Paid",
     expired: "This payment has expired",
     tooLate: "Your payment was seen too late",
@@ -21,7 +21,7 @@ export const english: Texts = {
   worth: (value) => `about ${value}`,
   onNetwork: (currency, network) => `${currency} on ${network}`,
   onNetworkOnly: (currency, network) => `${currency} on ${network} only`,
-  warning: "What is sent on another network, or in another currency, does not pay this.",
+  warning: "What is sent on another network, or in another currency, is not credited to this payment.",
   address: "Address",
   copyAmount: "Copy amount",
   copyAddress: "Copy address",
@@ -53,9 +53,9 @@ export const english: Texts = {
     "No payment was seen in time. Do not send anything to this address any more: start again in the shop for a new payment.",
   cancelled: "The shop has cancelled it. Do not send anything to this address any more.",
   failed: (received, amount, currency, network) => ({
-    insufficient_amount: `${received} of ${amount} arrived in time. The shop has it: ask there to have it taken or sent back. Do not send anything more to this address.`,
-    wrong_token: `Money arrived, but not in ${currency}. The shop has it: ask there to have it taken or sent back.`,
-    wrong_chain: `Money arrived, but not on ${network}. The shop has it: ask there to have it taken or sent back.`,
+    insufficient_amount: `${received} of ${amount} arrived in time. The shop has it: ask the shop to accept it or send it back. Do not send anything more to this address.`,
+    wrong_token: `Money arrived, but not in ${currency}. The shop has it: ask the shop to accept it or send it back.`,
+    wrong_chain: `Money arrived, but not on ${network}. The shop has it: ask the shop to accept it or send it back.`,
     reorged: `${network} has undone the transaction that paid. Look in your wallet whether it was sent again, and ask the shop before you pay once more.`,
     abandoned: `The shop does not follow ${network} any more. Do not send anything to this address; if you have paid, ask the shop.`
   }),
@@ -68,7 +68,7 @@ export const english: Texts = {
   copyReference: "Copy reference",
   extra: {
     overpaid: (amount) => `${amount} more than was asked for has arrived.`,
-    late: (amount) => `${amount} arrived after the time was over.`,
+    late: (amount) => `${amount} arrived after the time had run out.`,
     found_late: (amount) => `${amount} was seen only after this payment had ended.`,
     wrong_token: (amount, _, currency) => `${amount} arrived, but ${currency} was asked for.`,
     wrong_chain: (amount, network, _, asked) => `${amount} arrived on ${network}, but ${asked} was asked for.`,
@@ -93,7 +93,10 @@ export const english: Texts = {
   test: "Test payment: no real money",
   offline: "No connection. Your payment is not affected: this page goes on when you are back.",
   languages: "Language",
-  notFound: { title: "No such payment", text: "Check the link, or ask the shop for a new one." },
+  notFound: {
+    title: "No such payment",
+    text: "Check the link, or ask the shop for a new one. If you have already paid, this link changes nothing about your money."
+  },
   wallet: {
     pay: "Pay with {wallet}",
     confirm: "Confirm the payment in {wallet}.",

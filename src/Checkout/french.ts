@@ -21,7 +21,7 @@ export const french: Texts = {
   worth: (value) => `environ ${value}`,
   onNetwork: (currency, network) => `${currency} sur ${network}`,
   onNetworkOnly: (currency, network) => `Uniquement ${currency} sur ${network}`,
-  warning: "Ce qui est envoyé sur un autre réseau ou dans une autre monnaie ne paie pas ce montant.",
+  warning: "Ce qui est envoyé sur un autre réseau ou dans une autre monnaie n’est pas porté au crédit de ce paiement.",
   address: "Adresse",
   copyAmount: "Copier le montant",
   copyAddress: "Copier l’adresse",
@@ -95,7 +95,10 @@ export const french: Texts = {
   test: "Paiement de test : pas d’argent réel",
   offline: "Pas de connexion. Votre paiement n’est pas affecté : cette page reprend à votre retour.",
   languages: "Langue",
-  notFound: { title: "Ce paiement n’existe pas", text: "Vérifiez le lien, ou demandez-en un nouveau à la boutique." },
+  notFound: {
+    title: "Ce paiement n’existe pas",
+    text: "Vérifiez le lien, ou demandez-en un nouveau à la boutique. Si vous avez déjà payé, ce lien ne change rien à votre argent."
+  },
   wallet: {
     pay: "Payer avec {wallet}",
     confirm: "Confirmez le paiement dans {wallet}.",

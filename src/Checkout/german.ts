@@ -21,7 +21,8 @@ export const german: Texts = {
   worth: (value) => `etwa ${value}`,
   onNetwork: (currency, network) => `${currency} auf ${network}`,
   onNetworkOnly: (currency, network) => `Nur ${currency} auf ${network}`,
-  warning: "Was auf einem anderen Netzwerk oder in einer anderen Währung gesendet wird, bezahlt dies nicht.",
+  warning:
+    "Was auf einem anderen Netzwerk oder in einer anderen Währung gesendet wird, wird dieser Zahlung nicht angerechnet.",
   address: "Adresse",
   copyAmount: "Betrag kopieren",
   copyAddress: "Adresse kopieren",
@@ -98,7 +99,7 @@ export const german: Texts = {
   languages: "Sprache",
   notFound: {
     title: "Diese Zahlung gibt es nicht",
-    text: "Prüfen Sie den Link, oder bitten Sie den Shop um einen neuen."
+    text: "Prüfen Sie den Link, oder bitten Sie den Shop um einen neuen. Wenn Sie schon bezahlt haben, ändert dieser Link nichts an Ihrem Geld."
   },
   wallet: {
     pay: "Mit {wallet} zahlen",

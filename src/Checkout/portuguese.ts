@@ -21,7 +21,7 @@ export const portuguese: Texts = {
   worth: (value) => `cerca de ${value}`,
   onNetwork: (currency, network) => `${currency} em ${network}`,
   onNetworkOnly: (currency, network) => `Apenas ${currency} em ${network}`,
-  warning: "O que for enviado noutra rede ou noutra moeda não paga este valor.",
+  warning: "O que for enviado noutra rede ou noutra moeda não é creditado neste pagamento.",
   address: "Endereço",
   copyAmount: "Copiar valor",
   copyAddress: "Copiar endereço",
@@ -93,7 +93,10 @@ export const portuguese: Texts = {
   test: "Pagamento de teste: não é dinheiro real",
   offline: "Sem ligação. O seu pagamento não é afetado: esta página continua quando voltar.",
   languages: "Idioma",
-  notFound: { title: "Este pagamento não existe", text: "Verifique a ligação, ou peça uma nova à loja." },
+  notFound: {
+    title: "Este pagamento não existe",
+    text: "Verifique a ligação, ou peça uma nova à loja. Se já pagou, esta ligação não altera nada do seu dinheiro."
+  },
   wallet: {
     pay: "Pagar com {wallet}",
     confirm: "Confirme o pagamento em {wallet}.",

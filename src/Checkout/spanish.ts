@@ -21,7 +21,7 @@ export const spanish: Texts = {
   worth: (value) => `aproximadamente ${value}`,
   onNetwork: (currency, network) => `${currency} en ${network}`,
   onNetworkOnly: (currency, network) => `Solo ${currency} en ${network}`,
-  warning: "Lo que se envíe por otra red o en otra moneda no paga este importe.",
+  warning: "Lo que se envíe por otra red o en otra moneda no se abona a este pago.",
   address: "Dirección",
   copyAmount: "Copiar importe",
   copyAddress: "Copiar dirección",
@@ -94,7 +94,10 @@ export const spanish: Texts = {
   test: "Pago de prueba: no es dinero real",
   offline: "Sin conexión. Su pago no se ve afectado: esta página continúa cuando vuelva.",
   languages: "Idioma",
-  notFound: { title: "Este pago no existe", text: "Compruebe el enlace o pida uno nuevo a la tienda." },
+  notFound: {
+    title: "Este pago no existe",
+    text: "Compruebe el enlace o pida uno nuevo a la tienda. Si ya ha pagado, este enlace no cambia nada de su dinero."
+  },
   wallet: {
     pay: "Pagar con {wallet}",
     confirm: "Confirme el pago en {wallet}.",

@@ -67,13 +67,7 @@ const guideOf = (section: FrameProps["section"]): string =>
 const Search = ({ search, viewer }: Pick<FrameProps, "search" | "viewer">) => (
   <search class="search">
     <form method="get" action={pathOf(viewer, "/payments")}>
-      <input
-        type="search"
-        name="q"
-        value={search}
-        aria-label="Search"
-        placeholder="Order, transaction, address, customer"
-      />
+      <input type="search" name="q" value={search} aria-label="Search" placeholder="Search payments" />
     </form>
   </search>
 )

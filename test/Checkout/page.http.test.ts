@@ -208,7 +208,7 @@ liveSuite(app, "the checkout page", (test, it) => {
       "too late",
       "status = 'expired'",
       "'late', 'base', 'USDC', '25000000'",
-      "Your payment was seen too late 25 USDC on Base · about $25.00 25 USDC arrived after the time was over.",
+      "Your payment was seen too late 25 USDC on Base · about $25.00 25 USDC arrived after the time had run out.",
       " Do not pay again."
     ],
     [
@@ -257,12 +257,15 @@ liveSuite(app, "the checkout page", (test, it) => {
     yield* exceptionOf(payment.id, "'late', 'base', 'USDC', '1000000'", "'accepted'")
     yield* exceptionOf(payment.id, "'late', 'base', 'USDC', '2000000'", "'refunded'", "2000000")
     const decided = textOf(yield* page())
-    for (const said of ["1 USDC arrived after the time was over. The shop has taken it.", "The shop has sent it back."])
+    for (const said of [
+      "1 USDC arrived after the time had run out. The shop has taken it.",
+      "The shop has sent it back."
+    ])
       expect(decided).toContain(said)
     expect(decided).not.toContain("Contact the shop")
     yield* exceptionOf(payment.id, "'late', 'base', 'USDC', '3000000'", "NULL", "1000000")
     expect(textOf(yield* page())).toContain(
-      "4 USDC arrived after the time was over. 1 USDC of it was sent back. The rest"
+      "4 USDC arrived after the time had run out. 1 USDC of it was sent back. The rest"
     )
   })
 
@@ -270,7 +273,7 @@ liveSuite(app, "the checkout page", (test, it) => {
     const { page, payment } = yield* newPayment()
     yield* execute("UPDATE payments SET status = 'detecting', amount_received = '10000000' WHERE id = ?", [payment.id])
     const text = textOf(yield* page())
-    expect(text).toContain("15 USDC still missing about $15.00")
+    expect(text).toContain("15 USDC still missing Base · about $15.00")
     expect(text).not.toContain("$25.00")
   })
 

@@ -126,7 +126,7 @@ it.effect("time alone moves the clock and the ring of the page on, and closes it
     expect(last).toContain('stroke-dasharray="25 100"')
     expect(rendered()).toBe(1)
     yield* TestClock.adjust("15 minutes")
-    expect(yield* ask()).toContain("The time is over")
+    expect(yield* ask()).toContain("Time ran out")
     expect(rendered()).toBe(2)
   }).pipe(Effect.provide(app))
 )

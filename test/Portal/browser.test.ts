@@ -179,7 +179,7 @@ liveSuite(shop, "the portal's payments in a browser", (test) => {
       await page.goto(home)
       await press("API keys")
       await page.waitForURL(/\/keys$/)
-      await press("Make a key")
+      await press("Create a key")
       await page.waitForURL(/\/keys\/new$/)
       await page.locator("[name=name]:focus").waitFor()
       await page.keyboard.type("by keyboard")
@@ -194,7 +194,7 @@ liveSuite(shop, "the portal's payments in a browser", (test) => {
         expect(await box.getAttribute("value")).toBe(permission)
         await page.keyboard.press("Space")
       }
-      await press("Make the key")
+      await press("Create the key")
       const made = page.getByLabel("The key")
       await made.waitFor()
       await press("Copy")

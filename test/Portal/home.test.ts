@@ -311,7 +311,7 @@ liveSuite(shop, "the portal's home page", (test) => {
     const before = yield* steps
     expect(before).toContain("0 of 5")
     for (const path of ["/settings", "/keys/new", "/webhooks/new", "/simulate", "/me"]) {
-      expect(before).toContain(`<a class="button" href="${base}${path}">`)
+      expect(before).toContain(`<a class="button primary" href="${base}${path}">`)
     }
     expect((yield* (yield* somebody({ account, role: "viewer", name: "Vic" })).get(base)).text).not.toContain(
       "first-steps"
@@ -321,8 +321,8 @@ liveSuite(shop, "the portal's home page", (test) => {
     const after = yield* steps
     expect(after).toContain("2 of 5")
     expect(after).not.toContain(`${base}/settings`)
-    expect(after).toContain("Make a key for your shop's server")
-    expect((yield* ida.get(base)).text).toContain("days of Europe/Berlin")
+    expect(after).toContain("Create a key for your shop's server")
+    expect((yield* ida.get(base)).text).toContain("By the day of payment in Europe/Berlin")
     yield* makePayment({}, { account, mode: "test" })
     yield* execute(
       "UPDATE payments SET status = 'confirmed', confirmed_at = created_at, ended_at = 1 WHERE account_id = ?",

@@ -89,7 +89,7 @@ liveSuite(Layer.merge(portalApp, Chromium.layer), "with the keyboard alone", (te
     const count = yield* steps(page, async ({ follow, open, paste, press, skip, to }) => {
       await open("API keys")
       await skip()
-      await open("Make a key")
+      await open("Create a key")
       await paste("bookkeeper")
       await to(/^Your shop's server/)
       await press("ArrowDown")

@@ -368,7 +368,7 @@ liveSuite(shop, "the portal's payments", (test) => {
     const unpriced = yield* ada.post(`${home}/payments/new`, { ...typed, amount: "12,5", priced: "EUR" })
     expect([unpriced.status, unpriced.text.includes("No price of EUR can be given")]).toEqual([503, true])
     const unknown = yield* ada.post(`${home}/payments/new`, { ...typed, amount: "0", priced: "XXX" })
-    expect(unknown.text).toContain("The amount is in must be")
+    expect(unknown.text).toContain("Priced in must be")
 
     const made = yield* ada.post(`${home}/payments/new`, { ...typed, amount: "12,5" })
     const [, id] = /payments\/(pay_[^?]+)\?done=created$/.exec(String(made.headers.location)) ?? []

@@ -74,7 +74,7 @@ liveSuite(app, "the portal in a browser", (test) => {
       await page.getByRole("button", { name: "Sign out" }).click()
       await page.getByRole("button", { name: "Sign in with a passkey" }).click()
       await page.waitForURL(`${url}/portal/a/default/test`)
-      await page.getByRole("heading", { name: "Needs a person" }).waitFor()
+      await page.getByRole("heading", { name: "Needs your attention" }).waitFor()
       expect(await page.getByText("You have neither a password nor a passkey").count()).toBe(0)
       await go(me)
       expect(await page.getByRole("heading", { level: 1 }).textContent()).toBe("Ada")
@@ -163,7 +163,7 @@ liveSuite(app, "the portal in a browser", (test) => {
     })
     yield* execute("UPDATE sessions SET proof_at = 0")
     yield* Effect.promise(async () => {
-      await page.getByRole("button", { name: "Make a link" }).click()
+      await page.getByRole("button", { name: "Create a link" }).click()
       await page.getByRole("heading", { name: "Is it still you?" }).waitFor()
       await page.getByRole("textbox", { name: "Password" }).fill("correct horse battery")
       await page.getByRole("button", { name: "Go on" }).click()
@@ -174,7 +174,7 @@ liveSuite(app, "the portal in a browser", (test) => {
       await page.getByRole("textbox", { name: "Password" }).fill("correct horse battery")
       await page.getByRole("button", { name: "Sign in" }).click()
       await page.waitForURL(`${url}/portal/a/default/test`)
-      await page.getByRole("heading", { name: "Needs a person" }).waitFor()
+      await page.getByRole("heading", { name: "Needs your attention" }).waitFor()
       expect(await page.getByText("You have neither a password nor a passkey").count()).toBe(0)
     })
   })
@@ -222,14 +222,14 @@ liveSuite(app, "the portal in a browser", (test) => {
       await page.getByLabel("Name", { exact: true }).fill("twice")
       const sent: Array<string> = []
       page.on("request", (request) => request.method() === "POST" && sent.push(request.url()))
-      await page.getByRole("button", { name: "Make the key" }).dblclick()
+      await page.getByRole("button", { name: "Create the key" }).dblclick()
       await page.getByLabel("The key").waitFor()
       expect(sent).toHaveLength(1)
       // A page that the browser has kept and shows again sends its form again.
       await go("/portal/a/default/test/keys/new")
       await page.route("**/keys", (route) => route.fulfill({ status: 204 }))
       sent.length = 0
-      const button = page.getByRole("button", { name: "Make the key" })
+      const button = page.getByRole("button", { name: "Create the key" })
       for (const _ of [1, 2]) await button.click()
       await page.evaluate('dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true }))')
       await button.click()

@@ -39,9 +39,9 @@ it.scopedLive("a person signs in, creates a key, and repairs a failing receiver"
 
     yield* open(page, "API keys")
     yield* browse(async () => {
-      await page.getByRole("link", { name: "Make a key" }).click()
+      await page.getByRole("link", { name: "Create a key" }).click()
       await page.getByLabel("Name").fill("shop server")
-      await page.getByRole("button", { name: "Make the key" }).click()
+      await page.getByRole("button", { name: "Create the key" }).click()
     })
     const key = yield* browse(() => page.getByLabel("The key").inputValue())
     expect(yield* browse(() => problemsOf(page))).toEqual([])

@@ -54,7 +54,7 @@ export const statusTones: Readonly<Record<string, Tone>> = {
   healthy: "good",
   active: "good",
   detecting: "warning",
-  failing: "warning",
+  failing: "bad",
   open: "warning",
   failed: "bad",
   unhealthy: "bad",

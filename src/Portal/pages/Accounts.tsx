@@ -54,7 +54,7 @@ const AccountTable = ({ accounts, configured, usages, viewer }: AccountTableProp
       { name: "Name", cell: ({ name }) => name },
       { name: "Identifier", cell: ({ id }) => <code>{id}</code> },
       {
-        name: "Its pages",
+        name: "Open",
         cell: ({ id, name }) => (
           <>
             {modes.map((mode) => (
@@ -99,7 +99,7 @@ const walletHint =
   "The extended public key (xpub…) of an account, m/44'/60'/n'. Empty: its payments go to the configuration's wallet."
 
 const NewAccountForm = ({ of, viewer }: { readonly of: FormState; readonly viewer: Viewer }) => (
-  <PostForm of={of} action={pathOf(viewer, "/accounts")} csrf={viewer.csrf} submit="Make the account" labels={labels}>
+  <PostForm of={of} action={pathOf(viewer, "/accounts")} csrf={viewer.csrf} submit="Create the account" labels={labels}>
     <input type="hidden" name="id" value={of.typed.get("id") ?? ""} />
     <TextField of={of} name="name" label={labels.name} required />
     <TextField of={of} name="liveXpub" label={labels.liveXpub} hint={walletHint} />
@@ -118,13 +118,8 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
     const last = found.length > pageSize ? found[pageSize - 1]?.id : undefined
     return framedReply(
       viewer,
-      { section: "/accounts", title: "Accounts" },
+      { section: "/accounts", title: "Accounts", action: { href: `${here}/new`, text: "Create an account" } },
       <>
-        <p>
-          <a class="button primary" href={`${here}/new`}>
-            Make an account
-          </a>
-        </p>
         <AccountTable
           viewer={viewer}
           accounts={found.slice(0, pageSize)}
@@ -226,7 +221,7 @@ const change = ofAccount((viewer, account, form) =>
 const newAccountPage = (viewer: Viewer, of: FormState, status?: number) =>
   framedReply(
     viewer,
-    { section: "/accounts", title: "Make an account" },
+    { section: "/accounts", title: "Create an account" },
     <NewAccountForm viewer={viewer} of={of} />,
     status
   )

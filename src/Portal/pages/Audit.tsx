@@ -60,7 +60,7 @@ const show = (viewer: Viewer, { query }: PortalRequest) =>
             { name: "Act", cell: ({ act }) => act },
             { name: "Time", cell: ({ at }) => <Time at={at} /> },
             { name: "Who", cell: ({ via, who }) => (isClaimed(via) ? `${who} (claimed)` : who) },
-            { name: "By way of", cell: ({ via }) => via },
+            { name: "Via", cell: ({ via }) => via },
             { name: "Account", cell: whose },
             { name: "Detail", cell: detailOf }
           ]}

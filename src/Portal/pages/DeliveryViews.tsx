@@ -25,9 +25,9 @@ const statusOf = ({ made, status }: LoggedDelivery): string => (status === "pend
 /** The status of an attempt, or why there was none. */
 const resultOf = ({ error, status }: LoggedAttempt): string => String(status ?? error ?? "no answer")
 
-const lastResult = ({ attempts, made }: LoggedDelivery): string => {
+const lastResult = ({ attempts }: LoggedDelivery): string => {
   const last = attempts.at(-1)
-  return last === undefined ? "not tried yet" : `${resultOf(last)}, attempt ${made}`
+  return last === undefined ? "not tried yet" : resultOf(last)
 }
 
 /** Where a delivery goes, without the parts of its URL that may be long. */
@@ -73,13 +73,14 @@ export const DeliveryList = ({ caption, deliveries, empty, id, viewer }: Deliver
           { name: "Event", cell: ({ kind }) => kind },
           { name: "Status", cell: (delivery) => <Status of={statusOf(delivery)} /> },
           { name: "Last answer", cell: lastResult },
+          { name: "Attempts", numeric: true, cell: ({ made }) => made },
           {
             name: "Payment",
             wide: true,
             cell: ({ merchantRef, payment }) => <a href={pathOf(viewer, `/payments/${payment}`)}>{merchantRef}</a>
           },
-          { name: "To", wide: true, cell: ({ url }) => targetText(url) },
-          { name: "Made", cell: ({ createdAt }) => <Time at={createdAt} /> },
+          { name: "To", cell: ({ url }) => <span class="clipped">{url.replace("https://", "")}</span> },
+          { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
           {
             name: "Next attempt",
             cell: ({ nextAttemptAt }) => (nextAttemptAt === null ? "none" : <Time at={nextAttemptAt} />)
@@ -90,7 +91,7 @@ export const DeliveryList = ({ caption, deliveries, empty, id, viewer }: Deliver
         <form id={id} method="post" action={pathOf(viewer, "/deliveries/resend")}>
           <input type="hidden" name="csrf" value={viewer.csrf} />
           <p class="actions">
-            <button type="submit">Send the chosen ones again</button>
+            <button type="submit">Send the selected again</button>
           </p>
         </form>
       ) : null}

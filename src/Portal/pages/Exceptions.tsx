@@ -68,7 +68,10 @@ const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(funct
     viewer,
     { section, title: "Exceptions", isLive: after === undefined },
     <>
-      <p class="muted">Money that fits no payment. Each needs a decision: you take it, or you send it back.</p>
+      <p class="muted">
+        Money that does not match what was asked for: too much, too little, too late, or something else. Accept each, or
+        send it back.
+      </p>
       <Chips
         label="Status"
         options={[

@@ -103,6 +103,32 @@ const findingsOf = Effect.fnUntraced(function* (settings: SettingsShape) {
   ] satisfies ReadonlyArray<Finding>
 })
 
+interface WorkerState {
+  readonly name: string
+  readonly ready: boolean
+  readonly reason?: string | undefined
+}
+
+const WorkerTable = ({
+  caption,
+  workers
+}: {
+  readonly caption: string
+  readonly workers: ReadonlyArray<WorkerState>
+}) => (
+  <Table
+    caption={caption}
+    rows={workers}
+    keyOf={({ name }) => name}
+    empty="Every worker is ready."
+    columns={[
+      { name: "Worker", cell: ({ name }) => name },
+      { name: "State", cell: ({ ready }) => <Ready of={ready} /> },
+      { name: "Why", cell: ({ reason }) => reason ?? "–" }
+    ]}
+  />
+)
+
 const health: PortalHandler<Needs> = (viewer) =>
   Effect.gen(function* () {
     const settings = yield* Settings
@@ -126,17 +152,11 @@ const health: PortalHandler<Needs> = (viewer) =>
         </section>
         <ChainTable chains={chains} />
         <FindingTable findings={findings} />
-        <Table
-          caption="Workers"
-          rows={workers}
-          keyOf={({ name }) => name}
-          empty="No worker runs."
-          columns={[
-            { name: "Worker", cell: ({ name }) => name },
-            { name: "State", cell: (worker) => <Ready of={worker.ready} /> },
-            { name: "Why", cell: ({ reason }) => reason ?? "" }
-          ]}
-        />
+        <WorkerTable workers={workers.filter(({ ready }) => !ready)} caption="Workers that are not ready" />
+        <details>
+          <summary>All {workers.length} workers</summary>
+          <WorkerTable workers={workers} caption="Workers" />
+        </details>
         <p class="hint">
           <code>tilld doctor</code> checks more: providers, token contracts, wallets, the clock and the whole database.
         </p>

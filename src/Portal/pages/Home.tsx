@@ -79,7 +79,7 @@ const Needs = ({
   ]
   return (
     <section aria-labelledby="needs">
-      <h2 id="needs">Needs a person</h2>
+      <h2 id="needs">Needs your attention</h2>
       {items.length === 0 ? (
         <Notice tone="good">
           Nothing: no open exception, no failing endpoint, and{" "}
@@ -157,7 +157,7 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
       <FirstSteps of={steps} />
       <h2>What came in</h2>
       <p class="muted">
-        By the time of payment; days of {timezone}.{" "}
+        By the day of payment in {timezone}.{" "}
         {mayAs(viewer.role, "admin") ? <a href={pathOf(viewer, "/settings")}>Change time zone or currency</a> : null}
       </p>
       <Cut of={overview} />

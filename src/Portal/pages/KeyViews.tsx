@@ -131,7 +131,7 @@ const inWords = (given: ReadonlyArray<Permission>): string => given.map((each) =
 
 /** Makes a key. Its id is drawn with the form, so that a form that is sent twice makes one key. */
 export const NewKeyForm = ({ of, viewer }: KeyFormProps) => (
-  <PostForm of={of} action={pathOf(viewer, "/keys")} csrf={viewer.csrf} submit="Make the key" labels={labels}>
+  <PostForm of={of} action={pathOf(viewer, "/keys")} csrf={viewer.csrf} submit="Create the key" labels={labels}>
     <Hidden of={of} name="id" />
     <TextField
       of={of}
@@ -207,7 +207,7 @@ export const OneKey = ({ now, of: key, roll, terms, viewer }: OneKeyProps) => (
           "May do": permissionsOf(key),
           "From addresses": key.ips.length === 0 ? "everywhere" : key.ips.join(", "),
           Limits: limitsOf(key),
-          Made: <Time at={key.createdAt} />,
+          Created: <Time at={key.createdAt} />,
           Ends: key.expiresAt === undefined ? undefined : <Time at={key.expiresAt} />,
           Revoked: key.revokedAt === undefined ? undefined : <Time at={key.revokedAt} />,
           "Replaced by":

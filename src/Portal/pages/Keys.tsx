@@ -35,7 +35,7 @@ const list: PortalHandler<Keys> = (viewer, { query }) =>
     const found = yield* keys.listOf(viewer.owner, { after, limit: pageSize + 1 })
     const here = pathOf(viewer, "/keys")
     const last = found.length > pageSize ? found[pageSize - 1]?.id : undefined
-    const action = mayAs(viewer.role, "admin") ? { href: `${here}/new`, text: "Make a key" } : undefined
+    const action = mayAs(viewer.role, "admin") ? { href: `${here}/new`, text: "Create a key" } : undefined
     return framedReply(
       viewer,
       { section: "/keys", title: "API keys", action },
@@ -47,7 +47,7 @@ const list: PortalHandler<Keys> = (viewer, { query }) =>
   })
 
 const newKeyPage = (viewer: Viewer, of: FormState, status?: number) =>
-  framedReply(viewer, { section: "/keys", title: "Make an API key" }, <NewKeyForm viewer={viewer} of={of} />, status)
+  framedReply(viewer, { section: "/keys", title: "Create an API key" }, <NewKeyForm viewer={viewer} of={of} />, status)
 
 const open: PortalHandler<never> = (viewer) =>
   Effect.sync(() => {

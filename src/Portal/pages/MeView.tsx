@@ -33,7 +33,7 @@ const Password = ({ form, hasPassword, person, viewer }: MeViewProps) => (
     <h2 id="password-title">Password</h2>
     <p>
       {hasPassword
-        ? "You can sign in with a name and a password. A new one ends your other sessions, and what came of any: see Sessions."
+        ? "You can sign in with a name and a password. A new password signs you out everywhere else."
         : "None yet: with one you sign in without a link."}
     </p>
     <PostForm
@@ -75,7 +75,7 @@ const Passkeys = ({ hasPasskeys, passkeys, viewer }: MeViewProps) => (
       keyOf={({ id }) => id}
       columns={[
         { name: "Name", cell: ({ name }) => name },
-        { name: "Made", cell: ({ createdAt }) => <Time at={createdAt} /> },
+        { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
         {
           name: "Last used",
           cell: ({ lastUsedAt }) => (lastUsedAt === undefined ? "never" : <Time at={lastUsedAt} />)
@@ -88,7 +88,7 @@ const Passkeys = ({ hasPasskeys, passkeys, viewer }: MeViewProps) => (
     />
     {hasPasskeys ? (
       <p>
-        <a href={pathOf(viewer, "/me/passkeys/new")}>Make a passkey</a>
+        <a href={pathOf(viewer, "/me/passkeys/new")}>Create a passkey</a>
       </p>
     ) : (
       <p class="hint">
@@ -119,9 +119,8 @@ const Sessions = ({ sessions, viewer }: MeViewProps) => (
       ]}
     />
     <p class="hint">
-      With a session, and when you sign out, the links end that were made in it, and whoever signed in by one is signed
-      out. If you think that somebody else has used a session of yours, end all others: that also removes the passwords
-      and passkeys which people set within a week after they came in by a link of yours. They need a new link.
+      Ending a session also cancels the links made in it, and signs out whoever used one. If somebody else may have used
+      a session of yours, end all others: people whom you let in within the last week then need a new link.
     </p>
     {act(viewer, "/me/sessions/revoke-others", "End all other sessions")}
   </section>

@@ -51,7 +51,7 @@ const expiries = [
 const labels = {
   merchantRef: "Reference",
   amount: "Amount",
-  priced: "The amount is in",
+  priced: "Priced in",
   asset: "To be paid in",
   expiresIn: "Time to pay"
 }
@@ -71,14 +71,14 @@ const page = (viewer: Viewer, chains: Chains, form: FormState, status = 200) => 
           of={form}
           action={pathOf(viewer, "/payments/new")}
           csrf={viewer.csrf}
-          submit="Make the payment"
+          submit="Create the payment"
           labels={labels}
         >
           <TextField
             of={form}
             name="merchantRef"
             label={labels.merchantRef}
-            hint="Your own, such as the number of an invoice. It can be used once, for ever."
+            hint="Your own, such as the number of an invoice. Each reference can be used only once."
             required
             isStart
           />
@@ -87,8 +87,8 @@ const page = (viewer: Viewer, chains: Chains, form: FormState, status = 200) => 
             of={form}
             name="priced"
             label={labels.priced}
-            hint="An amount of money is converted now, by the rate of a quote."
-            options={[["", "what it is paid in"], ...Fiat.literals.map((fiat) => [fiat, fiat] as const)]}
+            hint="A price in one of these is converted now, by a quote."
+            options={[["", "the currency it is paid in"], ...Fiat.literals.map((fiat) => [fiat, fiat] as const)]}
           />
           <Select of={form} name="asset" label={labels.asset} options={assets} />
           <Select of={form} name="expiresIn" label={labels.expiresIn} options={expiries} />

@@ -21,7 +21,7 @@ import { framedReply, missing } from "../framedReply.tsx"
 import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { DecisionForms } from "./decisionForms.tsx"
-import { ExceptionAmount, exceptionColumns } from "./exceptionView.tsx"
+import { ExceptionAmount, exceptionColumns, OpenExceptions } from "./exceptionView.tsx"
 import { Timeline, timelineOf } from "./timeline.tsx"
 
 const section = "/payments"
@@ -45,7 +45,7 @@ interface PaymentPage {
   readonly heads: ReadonlyMap<string, number>
 }
 
-const PaymentFacts = ({ payment, story }: PaymentPage) => {
+const PaymentFacts = ({ exceptions, payment, story }: PaymentPage) => {
   const decimals = decimalsOfPayment(payment)
   const money = (amount: bigint | undefined) =>
     amount === undefined ? undefined : <Money amount={amount} currency={payment.currency} decimals={decimals} />
@@ -54,14 +54,15 @@ const PaymentFacts = ({ payment, story }: PaymentPage) => {
   return (
     <section class="card" aria-label="The payment">
       <p class="big">
-        {money(payment.amount)} <Status of={payment.status} />
+        {money(payment.amount)} <Status of={payment.failureReason === "cancelled" ? "cancelled" : payment.status} />{" "}
+        <OpenExceptions of={exceptions} />
       </p>
       <Facts
         of={{
           Reason: payment.failureReason?.replaceAll("_", " "),
           Received: money(payment.amountReceived),
           Missing: amountRemaining === undefined ? undefined : money(BigInt(amountRemaining)),
-          "Worth when it was made": payment.usdValue === undefined ? undefined : fiatText(payment.usdValue),
+          "Value when created": payment.usdValue === undefined ? undefined : fiatText(payment.usdValue),
           Chain: <Chain of={payment.chain} />,
           Created: <Time at={payment.createdAt} />,
           ...(payment.confirmedAt === undefined
@@ -131,10 +132,22 @@ const Page = (page: PaymentPage) => {
   return (
     <>
       <PaymentFacts {...page} />
-      <Actions {...page} />
       {exceptions.length === 0 ? null : (
         <>
           <h2>Exceptions</h2>
+          {exceptions
+            .filter(({ status }) => status === "open" && mayAs(viewer.role, "admin"))
+            .slice(0, mostDecided)
+            .map((exception, place) => (
+              <details key={exception.id} class="card no-print" open={place === 0}>
+                <summary>
+                  <b>
+                    Decide on <ExceptionAmount of={exception} chains={chains} />, {exception.kind.replaceAll("_", " ")}
+                  </b>
+                </summary>
+                <DecisionForms of={exception} payment={page.payment} chains={chains} viewer={viewer} />
+              </details>
+            ))}
           <Table
             caption="Money of this payment that needs, or needed, a decision"
             columns={exceptionColumns(viewer, chains, () => undefined).filter(({ name }) => name !== "Payment")}
@@ -143,17 +156,6 @@ const Page = (page: PaymentPage) => {
             keyOf={({ id }) => id}
             empty=""
           />
-          {exceptions
-            .filter(({ status }) => status === "open" && mayAs(viewer.role, "admin"))
-            .slice(0, mostDecided)
-            .map((exception) => (
-              <details key={exception.id} class="card no-print">
-                <summary>
-                  Decide on <ExceptionAmount of={exception} chains={chains} />, {exception.kind.replaceAll("_", " ")}
-                </summary>
-                <DecisionForms of={exception} payment={page.payment} chains={chains} viewer={viewer} />
-              </details>
-            ))}
           {story.moreExceptions ? (
             <p>
               <a href={pathOf(viewer, `/exceptions?status=all&payment=${page.payment.id}`)}>All of its exceptions</a>
@@ -161,6 +163,7 @@ const Page = (page: PaymentPage) => {
           ) : null}
         </>
       )}
+      <Actions {...page} />
       <h2>What happened</h2>
       {story.olderReceipts === 0 ? null : <p class="muted">{story.olderReceipts} older receipts are not shown.</p>}
       {story.dust.map(({ amount, chain, currency, kind, transfers }) => (

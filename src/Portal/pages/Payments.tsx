@@ -18,6 +18,7 @@ import { framedReply } from "../framedReply.tsx"
 import { pageSize, withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
+import { OpenExceptions } from "./exceptionView.tsx"
 import { type Filter, mostSearched, periods, searchOf } from "./paymentSearch.ts"
 import { paymentsCsv } from "./paymentsCsv.ts"
 
@@ -78,15 +79,12 @@ const columns: ReadonlyArray<Column<Accounted>> = [
   { name: "Reference", cell: ({ payment }) => payment.merchantRef },
   {
     name: "Status",
-    cell: ({ exceptions, payment }) => {
-      const open = exceptions.filter(({ status }) => status === "open").length
-      return (
-        <>
-          <Status of={payment.failureReason === "cancelled" ? "cancelled" : payment.status} />{" "}
-          {open === 0 ? null : <Status of={open === 1 ? "exception" : `${open} exceptions`} tone="warning" />}
-        </>
-      )
-    }
+    cell: ({ exceptions, payment }) => (
+      <>
+        <Status of={payment.failureReason === "cancelled" ? "cancelled" : payment.status} />{" "}
+        <OpenExceptions of={exceptions} />
+      </>
+    )
   },
   {
     name: "Amount",
@@ -94,6 +92,14 @@ const columns: ReadonlyArray<Column<Accounted>> = [
     cell: ({ payment }) => (
       <Money amount={payment.amount} currency={payment.currency} decimals={decimalsOfPayment(payment)} />
     )
+  },
+  {
+    name: "Received",
+    numeric: true,
+    cell: ({ payment }) =>
+      payment.amountReceived === undefined ? null : (
+        <Money amount={payment.amountReceived} currency={payment.currency} decimals={decimalsOfPayment(payment)} />
+      )
   },
   { name: "Chain", cell: ({ payment }) => <Chain of={payment.chain} /> },
   { name: "Created", cell: ({ payment }) => <Time at={payment.createdAt} /> }

@@ -31,7 +31,7 @@ const Acts = ({
       {text} <span class="visually-hidden">{person.name}</span>
     </Act>
   )
-  if (person.id === viewer.person) return <>you</>
+  if (person.id === viewer.person) return <>(you)</>
   if (untouchable.has(person.id)) return <>let you in</>
   if (person.disabledAt !== undefined) return act("enable", "Enable")
   return (
@@ -82,7 +82,7 @@ export const PeopleView = ({ first, form, invited, next, people, roles, untoucha
         of={form}
         action={pathOf(viewer, "/people")}
         csrf={viewer.csrf}
-        submit="Make a link"
+        submit="Create a link"
         labels={{ name: "Name", role: "Role" }}
       >
         <TextField of={form} name="name" label="Name" required />
@@ -90,7 +90,7 @@ export const PeopleView = ({ first, form, invited, next, people, roles, untoucha
           of={form}
           name="role"
           label="Role"
-          hint={`A viewer reads ${viewer.owner.account}, an admin administers it${roles.includes("operator") ? ", an operator everything" : ""}.`}
+          hint={`Viewers can read this account, admins can change it${roles.includes("operator") ? ", operators manage all accounts" : ""}.`}
           options={roles.map((role) => [role, role] as const)}
         />
       </PostForm>

@@ -31,7 +31,7 @@ const labels = {
   contact: "Contact",
   timezone: "Time zone",
   currency: "Currency",
-  frameOrigins: "Sites that may frame it"
+  frameOrigins: "Sites that may embed it"
 }
 
 const formOf = ({ frameOrigins, ...texts }: Shop): FormState =>
@@ -84,7 +84,7 @@ const LogoForm = ({ form, viewer }: PageProps) => (
 const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) => (
   <Frame viewer={viewer} section="/settings" title="Settings">
     <h2>Checkout</h2>
-    <p>What your customers see at a payment's checkoutUrl, in live and in test mode.</p>
+    <p>What your customers see on the payment page, in live and in test mode.</p>
     <div class="beside">
       <div class="card">
         <PostForm of={form} action={pathOf(viewer, "/settings")} csrf={viewer.csrf} submit="Save" labels={labels}>
@@ -102,13 +102,13 @@ const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) =
             name="website"
             type="url"
             label={labels.website}
-            hint="Where a payment that was not completed leads back to: your shop, or its help. https, up to 500 characters."
+            hint="Where the payment page leads back to: your shop, or its help. https, up to 500 characters."
           />
           <TextField
             of={form}
             name="contact"
             label={labels.contact}
-            hint="Where a customer asks whose money does not fit: an e-mail address, or a page. Shown with such money only."
+            hint="Your help: an e-mail address or a page. Shown to customers who paid too much, too little, too late or wrongly."
           />
           <TextArea
             of={form}

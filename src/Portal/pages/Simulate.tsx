@@ -104,7 +104,7 @@ const page = (viewer: Viewer, chains: Chains, forms: Forms, said?: string, statu
         <div class="cards">
           <section class="card" aria-labelledby="fresh-title">
             <h2 id="fresh-title">A new payment</h2>
-            <PostForm of={forms.fresh} action={`${path}/new`} csrf={viewer.csrf} submit="Make it" labels={labels}>
+            <PostForm of={forms.fresh} action={`${path}/new`} csrf={viewer.csrf} submit="Create it" labels={labels}>
               <Select
                 of={forms.fresh}
                 name="asset"
@@ -115,7 +115,7 @@ const page = (viewer: Viewer, chains: Chains, forms: Forms, said?: string, statu
             </PostForm>
           </section>
           <section class="card" aria-labelledby="existing-title">
-            <h2 id="existing-title">A payment that is there</h2>
+            <h2 id="existing-title">An existing payment</h2>
             <PostForm of={forms.existing} action={`${path}/pay`} csrf={viewer.csrf} submit="Send it" labels={labels}>
               <TextField of={forms.existing} name="payment" label={labels.payment} placeholder="pay_…" required />
               <Select of={forms.existing} name="scenario" label={labels.scenario} options={payScenarios} />

@@ -35,6 +35,12 @@ export const ExceptionAmount = ({ chains, of }: { readonly of: PaymentException;
   <Money amount={of.amount} currency={of.currency} decimals={decimalsOfException(chains, of)} />
 )
 
+/** How many exceptions of a payment are open, where one is. */
+export const OpenExceptions = ({ of }: { readonly of: ReadonlyArray<Pick<PaymentException, "status">> }) => {
+  const open = of.filter(({ status }) => status === "open").length
+  return open === 0 ? null : <Status of={open === 1 ? "exception" : `${open} exceptions`} tone="warning" />
+}
+
 /** @param referenceOf the reference of a payment */
 export const exceptionColumns = (
   viewer: Viewer,

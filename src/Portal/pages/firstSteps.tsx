@@ -46,7 +46,7 @@ export const stepsOf = Effect.fn("Portal.firstSteps")(function* (
   })
   const steps: ReadonlyArray<Step> = [
     step("Give your checkout a name and a colour", (name ?? accent ?? logo) !== undefined, "/settings", "Settings"),
-    step("Make a key for your shop's server", keys > 0, "/keys/new", "New key"),
+    step("Create a key for your shop's server", keys > 0, "/keys/new", "New key"),
     step(
       "Add a webhook endpoint, so that your server is told of payments",
       endpoints.length > 0,
@@ -69,7 +69,7 @@ export const FirstSteps = ({ of: steps }: { readonly of: ReadonlyArray<Step> }) 
       </h2>
       <ol class="first-steps card">
         {steps.map(({ act, href, isDone, text }) => (
-          <li key={href} class={isDone ? "good" : undefined}>
+          <li key={href} class={isDone ? "muted" : undefined}>
             {isDone ? (
               <>
                 <Mark of="tick" /> {text} <span class="visually-hidden">: done</span>
@@ -77,7 +77,7 @@ export const FirstSteps = ({ of: steps }: { readonly of: ReadonlyArray<Step> }) 
             ) : (
               <>
                 {text}{" "}
-                <a class="button" href={href}>
+                <a class="button primary" href={href}>
                   {act}
                 </a>
               </>

@@ -98,7 +98,8 @@ const deliveryEntry = (delivery: DeliveryView, { deliveryPath }: TimelineContext
   text: (
     <>
       <a href={deliveryPath(delivery.id)}>{delivery.kind}</a> to <code>{delivery.url}</code>:{" "}
-      <Status of={delivery.status} /> {lastAttempt(delivery)}
+      <Status of={delivery.status === "pending" && delivery.attempts.length > 0 ? "failing" : delivery.status} />{" "}
+      {lastAttempt(delivery)}
     </>
   )
 })
@@ -106,7 +107,13 @@ const deliveryEntry = (delivery: DeliveryView, { deliveryPath }: TimelineContext
 /** The entries of a payment's history, oldest first. Of the same moment, causes come before what they cause. */
 export const timelineOf = (story: Story, context: TimelineContext): ReadonlyArray<Entry> =>
   [
-    { at: story.payment.createdAt, key: "created", tone: "neutral" as const, text: "The payment was created" },
+    // A block has whole seconds: money of the same second came after.
+    {
+      at: story.payment.createdAt.replace(/\.\d+/, ".000"),
+      key: "created",
+      tone: "neutral" as const,
+      text: "The payment was created"
+    },
     ...story.receipts.map((receipt) => receiptEntry(receipt, story, context)),
     ...story.transitions.map(
       ({ at, from, to }, place): Entry => ({

@@ -66,7 +66,7 @@ export const WaysIn = ({
 }) =>
   of.length === 0 ? null : (
     <section aria-labelledby="ways-in">
-      <h2 id="ways-in">New ways in</h2>
+      <h2 id="ways-in">Recent sign-in changes</h2>
       <ul class="needs card">
         {of.map((acts) => (
           <Fragment key={acts[0]?.sequence}>
