@@ -4,7 +4,8 @@
  * too: 503 while the store cannot be used, 500 for a defect, which is logged. `Server.ts` gives it the rooms.
  */
 import { Cause, Effect, Fiber, Option, Runtime } from "effect"
-import type { HttpReply } from "./Http/HttpReply.ts"
+import { ApiError } from "./Domain/ApiError.ts"
+import { errorReply, type HttpReply } from "./Http/HttpReply.ts"
 import type { Page, PageRequest, Pages } from "./Http/PageHandler.ts"
 import { overloaded } from "./Http/withoutKey.ts"
 import type { AssetRoom } from "./Pages/assets.ts"
@@ -102,14 +103,22 @@ const assetsPage = (overloaded: Effect.Effect<HttpReply>): Page => ({
 /** Where people and programs begin. Relative, so that it works behind a proxy that serves tilld below a path. */
 const start = { name: "tilld", api: "v1", docs: "docs", openapi: "openapi.json", portal: "portal" }
 
+const readOnly = new ApiError({
+  code: "METHOD_NOT_ALLOWED",
+  message: "This path takes GET, HEAD.",
+  headers: { allow: "GET, HEAD" }
+})
+
 const startPage = (overloaded: Effect.Effect<HttpReply>): Page => ({
   route: { path: "/", operations: new Set(["GET", "HEAD"]) },
-  reply: ({ headers }) =>
-    Effect.succeed(
+  reply: ({ headers, method, requestId }) => {
+    if (method !== "GET" && method !== "HEAD") return Effect.succeed(errorReply(readOnly, requestId))
+    return Effect.succeed(
       headers.accept?.includes("text/html") === true
         ? { status: 303, headers: { location: start.portal, vary: "accept" }, text: "" }
         : { status: 200, headers: { vary: "accept" }, text: JSON.stringify(start) }
-    ),
+    )
+  },
   overloaded
 })
 
@@ -118,10 +127,7 @@ export const makePages = <R>(rooms: ReadonlyArray<LazyRoom<R>>): Effect.Effect<P
   Effect.gen(function* () {
     const found = yield* Effect.forEach(rooms, lazily, { concurrency: 1 })
     const overloaded = yield* overloadedPage("checkout")
-    const all = [
-      ...found,
-      { prefix: "/assets", page: assetsPage(overloaded) },
-      { prefix: "/", page: startPage(overloaded) }
-    ]
-    return (path) => all.find(({ prefix }) => isBelow(prefix, path))?.page
+    const all = [...found, { prefix: "/assets", page: assetsPage(overloaded) }]
+    const root = startPage(overloaded)
+    return (path) => (path === "/" ? root : all.find(({ prefix }) => isBelow(prefix, path))?.page)
   })

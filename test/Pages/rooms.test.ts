@@ -91,6 +91,8 @@ it.effect("the root leads people to the portal, and tells programs where everyth
     expect(JSON.parse(text)).toEqual({
       ...{ name: "tilld", api: "v1", docs: "docs", openapi: "openapi.json", portal: "portal" }
     })
+    const posted = yield* pages("/")?.reply({ ...request, method: "POST", path: "/" }) ?? Effect.dieMessage("")
+    expect(posted).toMatchObject({ status: 405, headers: { allow: "GET, HEAD" } })
     expect(pages("/v1/payments")).toBeUndefined()
   })
 )

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net"
 import { Effect } from "effect"
 import type { Browser } from "playwright-core"
 import { browser } from "../lib/browser.ts"
+import { post } from "./api.ts"
 import { createKey, install, localChain, startDaemon } from "./daemon.ts"
 import { type Figure, median, millis } from "./Figure.ts"
 
@@ -43,16 +44,11 @@ export const paint = Effect.gen(function* () {
   const installation = yield* install(yield* localChain)
   const { said: port } = yield* startDaemon(installation)
   const key = yield* createKey(installation)
-  const token = yield* Effect.promise(async () => {
-    const body = { merchantRef: "order-1", amount: "25000000", currency: "USDC", chain: "base" }
-    const headers = { "x-api-key": key, "content-type": "application/json" }
-    const made = await fetch(`http://127.0.0.1:${port}/v1/payments`, {
-      method: "POST",
-      headers,
-      body: JSON.stringify(body)
-    })
-    const { checkoutUrl }: { readonly checkoutUrl: string } = await made.json()
-    return new URL(checkoutUrl).pathname
+  const { checkoutUrl } = yield* post<{ readonly checkoutUrl: string }>(port, key, "/v1/payments", {
+    merchantRef: "order-1",
+    amount: "25000000",
+    currency: "USDC",
+    chain: "base"
   })
   const [bareUrl] = yield* bareServer
   const launched = yield* browser
@@ -61,7 +57,7 @@ export const paint = Effect.gen(function* () {
     const bare: Array<number> = []
     for (let round = 0; round < rounds; round++) {
       bare.push(await firstPaint(launched, bareUrl))
-      checkout.push(await firstPaint(launched, `http://127.0.0.1:${port}${token}`))
+      checkout.push(await firstPaint(launched, `http://127.0.0.1:${port}${new URL(checkoutUrl).pathname}`))
     }
     return { checkout: median(checkout), bare: median(bare) }
   })
