@@ -11,14 +11,24 @@ export interface ExtrasProps {
   readonly look: ShopLook
 }
 
+export interface ContactProps extends ExtrasProps {
+  /** Whether something else is to be done first. */
+  readonly isSecond?: boolean
+}
+
 /** The link to where the shop answers, with the payment's reference; otherwise only words. */
-export const Contact = ({ look: { contact, name }, view: { merchantRef }, wording: { t } }: ExtrasProps) =>
+export const Contact = ({
+  isSecond = false,
+  look: { contact, name },
+  view: { merchantRef },
+  wording: { t }
+}: ContactProps) =>
   contact === undefined ? (
     <p>{t.contact(name)}</p>
   ) : (
     <p>
       <a
-        class="button"
+        class={isSecond ? "button quiet" : "button"}
         href={contact.includes("://") ? contact : `mailto:${contact}?subject=${encodeURIComponent(merchantRef)}`}
         target="_top"
         rel="noopener noreferrer"
@@ -51,7 +61,7 @@ export const Extras = (props: ExtrasProps) => {
       ))}
       {isOpen && askOfView(view) !== undefined && <p>{t.eitherWay}</p>}
       {isOpen && isUnpaid(view) && <p>{t.tooLate}</p>}
-      {isOpen && <Contact {...props} />}
+      {isOpen && <Contact {...props} isSecond={view.state.kind === "paid"} />}
     </section>
   )
 }

@@ -30,12 +30,17 @@ const Progress = ({
 }
 
 /** The link back from an ended payment that does not redirect by itself. */
-const ToShop = ({ look, view: { shopUrl }, wording: { t } }: OutcomeProps) => {
+const ToShop = ({
+  isSecond = false,
+  look,
+  view: { shopUrl },
+  wording: { t }
+}: OutcomeProps & { readonly isSecond?: boolean }) => {
   const url = look.website ?? shopUrl
   return (
     url && (
       <p>
-        <a class="button" href={url} target="_top" rel="noopener noreferrer">
+        <a class={isSecond ? "button quiet" : "button"} href={url} target="_top" rel="noopener noreferrer">
           {t.backToShop}
         </a>
       </p>
@@ -103,7 +108,8 @@ export const Outcome = (props: OutcomeProps) => {
         <>
           {extras.every(({ status }) => status !== "open") && <p>{isTooLate(view) ? t.tooLate : t[state.kind]}</p>}
           {extras.length === 0 && <p>{t.sentAnyway}</p>}
-          <ToShop {...props} />
+          <ToShop {...props} isSecond={extras.some(({ status }) => status === "open")} />
+          {extras.length === 0 && props.look.contact !== undefined && <Contact {...props} isSecond />}
         </>
       )
     case "failed": {
@@ -113,7 +119,7 @@ export const Outcome = (props: OutcomeProps) => {
         <>
           {!isSaid && <p>{t.failed(money(state.received), money(amount), currency, network)[state.reason]}</p>}
           {extras.every(({ status }) => status !== "open") && contact}
-          <ToShop {...props} />
+          <ToShop {...props} isSecond />
         </>
       )
     }

@@ -34,7 +34,7 @@ export const errorPage = (
         )}
         {requestId && (
           <p class="request-id">
-            <code>{requestId}</code>
+            Request: <code>{requestId}</code>
           </p>
         )}
       </main>

@@ -58,7 +58,10 @@ export interface FrameProps {
   readonly children: ComponentChildren
 }
 
-const otherMode = ({ owner }: Viewer) => (owner.mode === "live" ? "test" : "live")
+/** The same account in the other mode. */
+export const otherModeOf = ({ owner }: Viewer): Pick<Viewer, "owner"> => ({
+  owner: { ...owner, mode: owner.mode === "live" ? "test" : "live" }
+})
 
 const guideOf = (section: FrameProps["section"]): string =>
   sections.find(({ path }) => path === section)?.guide ?? "portal"
@@ -135,8 +138,8 @@ export const Frame = ({ action, children, isLive = false, search, section, title
       <details class="person">
         <summary>{viewer.name}</summary>
         <div class="card">
-          <a href={pathOf({ owner: { ...viewer.owner, mode: otherMode(viewer) } }, section === "/me" ? "" : section)}>
-            Switch to {otherMode(viewer)}
+          <a href={pathOf(otherModeOf(viewer), section === "/me" ? "" : section)}>
+            Switch to {otherModeOf(viewer).owner.mode}
           </a>
           <a href={pathOf(viewer, "/me")}>Password, passkeys and sessions</a>
           <form method="post" action="/portal/sign-out">

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact"
 import type { HttpReply } from "../Http/HttpReply.ts"
 import type { ErrorText } from "../Pages/ErrorPage.tsx"
 import { pageReply } from "../Pages/reply.tsx"
-import { Frame, type FrameProps } from "./Frame.tsx"
+import { Frame, type FrameProps, otherModeOf } from "./Frame.tsx"
 import { pathOf } from "./route.ts"
 import type { Viewer } from "./Viewer.ts"
 
@@ -34,7 +34,7 @@ export const Refusal = ({
       </a>
     </p>
     <p class="request-id">
-      <code>{requestId}</code>
+      Request: <code>{requestId}</code>
     </p>
   </>
 )
@@ -54,8 +54,16 @@ export const missing = (viewer: Viewer, section: FrameProps["section"], what: st
   framedReply(
     viewer,
     { section, title: "Not found" },
-    <p>
-      There is no such {what} in this account and mode. A link may be of the other mode: see the switch at the top.
-    </p>,
+    <section class="card" aria-label="What to do">
+      <p>There is no such {what} in this account and mode. It may be one of the other mode.</p>
+      <p class="actions">
+        <a class="button" href={pathOf(viewer, section === "/me" ? "" : section)}>
+          Back to the list
+        </a>
+        <a href={pathOf(otherModeOf(viewer), section === "/me" ? "" : section)}>
+          Look in {otherModeOf(viewer).owner.mode} mode
+        </a>
+      </p>
+    </section>,
     404
   )

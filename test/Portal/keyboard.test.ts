@@ -136,7 +136,11 @@ liveSuite(Layer.merge(portalApp, Chromium.layer), "with the keyboard alone", (te
   })
 
   test("the payments of the last month are exported", function* () {
-    const { page } = yield* ordinaryDay
+    const { page, paid } = yield* ordinaryDay
+    yield* execute(
+      "UPDATE payments SET created_at = 1000 * unixepoch('now', 'start of month', '-1 day') WHERE id = ?",
+      [paid]
+    )
     const count = yield* steps(page, async ({ open, press, skip, to }) => {
       await open("Payments")
       await skip()

@@ -60,7 +60,7 @@ liveSuite(shop, "the portal's payments", (test) => {
     }
     const nothing = yield* ada.get(`${home}/payments?q=nvoice`)
     expect(listed(nothing.text)).toEqual([])
-    expect(nothing.text).toContain("No payment fits")
+    expect(nothing.text).toContain("No payment matches")
     // What was typed stays in the field.
     expect(nothing.text).toContain('value="nvoice"')
     // Too little of an address or hash, and one whose end differs.

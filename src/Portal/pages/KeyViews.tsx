@@ -60,7 +60,7 @@ const labels = {
   name: "Name",
   preset: "What it is for",
   permissions: "What it may do",
-  expires: "Works for",
+  expires: "Expires",
   ips: "Only from these addresses",
   perMinute: "Requests a minute",
   perHour: "Requests an hour"
@@ -68,7 +68,7 @@ const labels = {
 
 /** What a limit may be. An admin of the account sets lower ones than the operator has, and no others. */
 const limitHint = ({ role }: Viewer, highest: number, granted: number | undefined): string => {
-  if (mayAs(role, "operator")) return `1 to ${highest}. Empty: as configured.`
+  if (mayAs(role, "operator")) return `1 to ${highest.toLocaleString("en-US")}. Empty: as configured.`
   return granted === undefined
     ? "At most as configured; the operator may give more. Empty: as configured."
     : `1 to ${granted}, as the operator set it. Empty: ${granted}.`
@@ -131,46 +131,48 @@ const inWords = (given: ReadonlyArray<Permission>): string => given.map((each) =
 
 /** Makes a key. Its id is drawn with the form, so that a form that is sent twice makes one key. */
 export const NewKeyForm = ({ of, viewer }: KeyFormProps) => (
-  <PostForm of={of} action={pathOf(viewer, "/keys")} csrf={viewer.csrf} submit="Create the key" labels={labels}>
-    <Hidden of={of} name="id" />
-    <TextField
-      of={of}
-      name="name"
-      label={labels.name}
-      hint="For you: what uses it, such as “shop server”."
-      required
-      isStart
-    />
-    <Radios
-      of={of}
-      name="preset"
-      legend={labels.preset}
-      options={[
-        ["shop", `Your shop's server: ${inWords(keyPresets.shop)}`],
-        ["reader", `Read only: ${inWords(keyPresets.reader)}`],
-        ["custom", "What is chosen here:"]
-      ]}
-    />
-    <Checks
-      of={of}
-      name="permissions"
-      legend={labels.permissions}
-      options={permissions.map((each) => [each, permissionTexts[each]])}
-    />
-    <Select
-      of={of}
-      name="expires"
-      label={labels.expires}
-      options={[
-        ["", "ever, until it is revoked"],
-        ["1d", "a day"],
-        ["30d", "30 days"],
-        ["90d", "90 days"],
-        ["365d", "a year"]
-      ]}
-    />
-    <TermFields of={of} viewer={viewer} />
-  </PostForm>
+  <section class="card" aria-label="The key">
+    <PostForm of={of} action={pathOf(viewer, "/keys")} csrf={viewer.csrf} submit="Create the key" labels={labels}>
+      <Hidden of={of} name="id" />
+      <TextField
+        of={of}
+        name="name"
+        label={labels.name}
+        hint="For you: what uses it, such as “shop server”."
+        required
+        isStart
+      />
+      <Radios
+        of={of}
+        name="preset"
+        legend={labels.preset}
+        options={[
+          ["shop", `Your shop's server: ${inWords(keyPresets.shop)}`],
+          ["reader", `Read only: ${inWords(keyPresets.reader)}`],
+          ["custom", "Custom: what you choose below"]
+        ]}
+      />
+      <Checks
+        of={of}
+        name="permissions"
+        legend={labels.permissions}
+        options={permissions.map((each) => [each, permissionTexts[each]])}
+      />
+      <Select
+        of={of}
+        name="expires"
+        label={labels.expires}
+        options={[
+          ["", "never, until it is revoked"],
+          ["1d", "in a day"],
+          ["30d", "in 30 days"],
+          ["90d", "in 90 days"],
+          ["365d", "in a year"]
+        ]}
+      />
+      <TermFields of={of} viewer={viewer} />
+    </PostForm>
+  </section>
 )
 
 /** The text of a key, the only time that it is shown. */

@@ -16,12 +16,12 @@ import { Reader, type Writer } from "../../Sql.ts"
 import { Confirm } from "../components/Confirm.tsx"
 import { CopyText } from "../components/CopyText.tsx"
 import { Facts, Table } from "../components/Table.tsx"
-import { Chain, fiatText, Money, Notice, OnChain, Status, Time } from "../components/values.tsx"
+import { Chain, fiatText, Money, Notice, OnChain, Time } from "../components/values.tsx"
 import { framedReply, missing } from "../framedReply.tsx"
 import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { DecisionForms } from "./decisionForms.tsx"
-import { ExceptionAmount, exceptionColumns, OpenExceptions } from "./exceptionView.tsx"
+import { ExceptionAmount, exceptionColumns, OpenExceptions, PaymentState } from "./exceptionView.tsx"
 import { Timeline, timelineOf } from "./timeline.tsx"
 
 const section = "/payments"
@@ -54,8 +54,7 @@ const PaymentFacts = ({ exceptions, payment, story }: PaymentPage) => {
   return (
     <section class="card" aria-label="The payment">
       <p class="big">
-        {money(payment.amount)} <Status of={payment.failureReason === "cancelled" ? "cancelled" : payment.status} />{" "}
-        <OpenExceptions of={exceptions} />
+        {money(payment.amount)} <PaymentState of={payment} /> <OpenExceptions of={exceptions} />
       </p>
       <Facts
         of={{
@@ -129,33 +128,36 @@ const Page = (page: PaymentPage) => {
   const { exceptions, heads, settings, story, viewer } = page
   const { chains } = settings
   const deliveryPath = (id: string) => pathOf(viewer, `/deliveries/${id}`)
+  const undecided = exceptions
+    .filter(({ status }) => status === "open" && mayAs(viewer.role, "admin"))
+    .slice(0, mostDecided)
+  const others = exceptions.filter((exception) => !undecided.includes(exception))
   return (
     <>
       <PaymentFacts {...page} />
       {exceptions.length === 0 ? null : (
         <>
           <h2>Exceptions</h2>
-          {exceptions
-            .filter(({ status }) => status === "open" && mayAs(viewer.role, "admin"))
-            .slice(0, mostDecided)
-            .map((exception, place) => (
-              <details key={exception.id} class="card no-print" open={place === 0}>
-                <summary>
-                  <b>
-                    Decide on <ExceptionAmount of={exception} chains={chains} />, {exception.kind.replaceAll("_", " ")}
-                  </b>
-                </summary>
-                <DecisionForms of={exception} payment={page.payment} chains={chains} viewer={viewer} />
-              </details>
-            ))}
-          <Table
-            caption="Money of this payment that needs, or needed, a decision"
-            columns={exceptionColumns(viewer, chains, () => undefined).filter(({ name }) => name !== "Payment")}
-            hrefOf={({ id }) => pathOf(viewer, `/exceptions/${id}`)}
-            rows={exceptions}
-            keyOf={({ id }) => id}
-            empty=""
-          />
+          {undecided.map((exception, place) => (
+            <details key={exception.id} class="card no-print" open={place === 0}>
+              <summary>
+                <b>
+                  Decide on <ExceptionAmount of={exception} chains={chains} />, {exception.kind.replaceAll("_", " ")}
+                </b>
+              </summary>
+              <DecisionForms of={exception} payment={page.payment} chains={chains} viewer={viewer} />
+            </details>
+          ))}
+          {others.length === 0 ? null : (
+            <Table
+              caption="Money of this payment that needs, or needed, a decision"
+              columns={exceptionColumns(viewer, chains, () => undefined).filter(({ name }) => name !== "Payment")}
+              hrefOf={({ id }) => pathOf(viewer, `/exceptions/${id}`)}
+              rows={others}
+              keyOf={({ id }) => id}
+              empty=""
+            />
+          )}
           {story.moreExceptions ? (
             <p>
               <a href={pathOf(viewer, `/exceptions?status=all&payment=${page.payment.id}`)}>All of its exceptions</a>

@@ -12,13 +12,13 @@ import { Reader } from "../../Sql.ts"
 import { Chips } from "../components/Chips.tsx"
 import { FilterProblems, Filters, type FormState, Hidden, Select, TextField } from "../components/Form.tsx"
 import { type Column, Paging, Table } from "../components/Table.tsx"
-import { Chain, Money, Notice, Status, Time } from "../components/values.tsx"
+import { Chain, Money, Notice, Time } from "../components/values.tsx"
 import { csvReply } from "../csv.ts"
 import { framedReply } from "../framedReply.tsx"
 import { pageSize, withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
-import { OpenExceptions } from "./exceptionView.tsx"
+import { OpenExceptions, PaymentState } from "./exceptionView.tsx"
 import { type Filter, mostSearched, periods, searchOf } from "./paymentSearch.ts"
 import { paymentsCsv } from "./paymentsCsv.ts"
 
@@ -81,8 +81,7 @@ const columns: ReadonlyArray<Column<Accounted>> = [
     name: "Status",
     cell: ({ exceptions, payment }) => (
       <>
-        <Status of={payment.failureReason === "cancelled" ? "cancelled" : payment.status} />{" "}
-        <OpenExceptions of={exceptions} />
+        <PaymentState of={payment} /> <OpenExceptions of={exceptions} />
       </>
     )
   },
@@ -105,10 +104,19 @@ const columns: ReadonlyArray<Column<Accounted>> = [
   { name: "Created", cell: ({ payment }) => <Time at={payment.createdAt} /> }
 ]
 
-const emptyText = (query: URLSearchParams): string =>
-  Object.values(filtersIn(query)).some(Boolean)
-    ? `No payment fits. Found are beginnings of references, ids, six or more digits of addresses and transactions, and texts in the metadata of the newest ${mostSearched.toLocaleString("en-US")} payments, of this account and mode.`
-    : "There is no payment yet. Your shop makes them with POST /v1/payments; you can also make one by hand."
+const Nothing = ({ query, viewer }: { readonly query: URLSearchParams; readonly viewer: Viewer }) =>
+  Object.values(filtersIn(query)).some(Boolean) ? (
+    <>
+      <b>No payment matches.</b> You can search for the start of a reference, an id, six or more digits of an address or
+      a transaction, or a text in the metadata of the newest {mostSearched.toLocaleString("en-US")} payments.{" "}
+      <a href={pathOf(viewer, "/payments")}>Clear the search and filters</a>
+    </>
+  ) : (
+    <>
+      <b>No payments yet.</b> Connect your shop with <a href={pathOf(viewer, "/keys/new")}>an API key</a> and{" "}
+      <a href="/docs">the API</a>, or create a payment by hand and send its link.
+    </>
+  )
 
 /** Whether the query names something, and filters nothing. */
 const isSearch = (query: URLSearchParams): boolean =>
@@ -162,15 +170,17 @@ const show: PortalHandler<Payments | Reader | Secrets> = Effect.fnUntraced(funct
             rows={page.data}
             keyOf={({ payment }) => payment.id}
             hrefOf={({ payment }) => pathOf(viewer, `/payments/${payment.id}`)}
-            empty={emptyText(query)}
+            empty={<Nothing query={query} viewer={viewer} />}
           />
           <Paging
             first={after === undefined ? undefined : withQuery(list, filters)}
             next={next && withQuery(list, { ...filters, cursor: next })}
           />
-          <p>
-            <a href={withQuery(pathOf(viewer, "/payments.csv"), filters)}>Export these payments as CSV</a>
-          </p>
+          {page.data.length === 0 ? null : (
+            <p>
+              <a href={withQuery(pathOf(viewer, "/payments.csv"), filters)}>Export these payments as CSV</a>
+            </p>
+          )}
         </>
       )}
     </>,

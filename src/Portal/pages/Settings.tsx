@@ -89,8 +89,16 @@ const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) =
       <div class="card">
         <PostForm of={form} action={pathOf(viewer, "/settings")} csrf={viewer.csrf} submit="Save" labels={labels}>
           <TextField of={form} name="name" label={labels.name} hint="Of your shop, up to 60 characters." />
-          <TextField of={form} name="accent" label={labels.accent} hint="Such as #1f5fd1. Empty: tilld's own." />
-          <input type="color" data-colours="shop-accent" value={accentOf(form)} aria-label="Choose the colour" hidden />
+          <div class="coloured">
+            <TextField of={form} name="accent" label={labels.accent} hint="Such as #1f5fd1. Empty: tilld's own." />
+            <input
+              type="color"
+              data-colours="shop-accent"
+              value={accentOf(form)}
+              aria-label="Choose the colour"
+              hidden
+            />
+          </div>
           <TextField
             of={form}
             name="logo"

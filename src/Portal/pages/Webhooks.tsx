@@ -65,7 +65,7 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
         ) : null}
         <EndpointTable viewer={viewer} seen={seen} />
         <p>
-          <a href={pathOf(viewer, "/webhooks/default-secret")}>Signing secret of payments' own webhookUrl</a>
+          <a href={pathOf(viewer, "/webhooks/default-secret")}>Signing secret for payments' own webhookUrl</a>
         </p>
       </>
     )

@@ -35,6 +35,20 @@ export const ExceptionAmount = ({ chains, of }: { readonly of: PaymentException;
   <Money amount={of.amount} currency={of.currency} decimals={decimalsOfException(chains, of)} />
 )
 
+/** The status of a payment; one that was cancelled, or of which a part has come, says so. */
+export const PaymentState = ({
+  of: { amount, amountReceived = 0n, failureReason, status }
+}: {
+  readonly of: Pick<Payment, "amount" | "amountReceived" | "failureReason" | "status">
+}) => {
+  if (failureReason === "cancelled") return <Status of="cancelled" />
+  return status === "detecting" && amountReceived < amount ? (
+    <Status of="part paid" tone="warning" />
+  ) : (
+    <Status of={status} />
+  )
+}
+
 /** How many exceptions of a payment are open, where one is. */
 export const OpenExceptions = ({ of }: { readonly of: ReadonlyArray<Pick<PaymentException, "status">> }) => {
   const open = of.filter(({ status }) => status === "open").length

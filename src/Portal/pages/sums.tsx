@@ -13,6 +13,7 @@ import { type Day, durationText, fates, median, shownDays, together } from "./ov
 export interface Worth {
   readonly of: (millionths: bigint) => number
   readonly text: (millionths: bigint) => string
+  readonly currency: Fiat
   /** Where it is not in USD: how it was converted. */
   readonly note: string
 }
@@ -25,6 +26,7 @@ export const worthIn = (currency: Fiat, price: BigDecimal.BigDecimal | undefined
   return {
     of: (millionths) => BigDecimal.unsafeToNumber(decimal(millionths)),
     text: (millionths) => fiatText(BigDecimal.format(BigDecimal.scale(decimal(millionths), 6)), shown),
+    currency: shown,
     note: shown === "USD" ? "" : ", at the rate of now"
   }
 }
@@ -66,7 +68,7 @@ export interface PeriodProps {
 
 export const Period = ({ before, day, deliveries: { delivered, failing }, name, viewer, worth }: PeriodProps) => {
   const middle = median(day.times)
-  const counts = fates.map((fate) => `${day.fates[fate]} ${fate}`).join(", ")
+  const counts = fates.filter((fate) => day.fates[fate] > 0).map((fate) => `${day.fates[fate]} ${fate}`)
   const compared = before === undefined ? "" : comparison(day.worth, before)
   return (
     <section class="card" aria-label={name}>
@@ -87,7 +89,7 @@ export const Period = ({ before, day, deliveries: { delivered, failing }, name, 
       <dl class="facts">
         <div>
           <dt>Payments created</dt>
-          <dd>{counts}</dd>
+          <dd>{counts.length === 0 ? "none" : counts.join(", ")}</dd>
         </div>
         <div>
           <dt>Median time to confirmed</dt>
@@ -156,7 +158,7 @@ export const Charts = ({ days, timezone, worth }: ChartsProps) => {
   return (
     <div class="cards">
       <Area
-        title={`What came in${hasWorth ? "" : ", payments"}`}
+        title={hasWorth ? `Worth of what came in, ${worth.currency}` : "Payments that came in"}
         summary={`${sumOf(all, worth)} came in within ${shownDays} days.`}
         days={names}
         values={days.map((day) => (hasWorth ? worth.of(day.worth) : day.times.length))}

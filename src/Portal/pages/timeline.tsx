@@ -133,9 +133,9 @@ export const timelineOf = (story: Story, context: TimelineContext): ReadonlyArra
         key: id,
         tone: "neutral",
         text: (
-          <>
-            Event <code>{kind}</code> <code class="muted">{id}</code>
-          </>
+          <span class="muted">
+            Event <code>{kind}</code> <code>{id}</code>
+          </span>
         )
       })
     ),
