@@ -114,6 +114,10 @@ const Navigation = ({ section, viewer }: Pick<FrameProps, "section" | "viewer">)
   </nav>
 )
 
+/** How often a page reads itself again at most, milliseconds: sums over 30 days cost more than a list. */
+const listInterval = 10_000
+const sumsInterval = 60_000
+
 /** A page of the portal. Its `<h1>` is the title. */
 export const Frame = ({ action, children, isLive = false, search, section, title, viewer }: FrameProps) => (
   <Document
@@ -150,7 +154,11 @@ export const Frame = ({ action, children, isLive = false, search, section, title
       </details>
     </header>
     <Navigation viewer={viewer} section={section} />
-    <main id="main" data-changes={isLive ? pathOf(viewer, "/changes") : undefined}>
+    <main
+      id="main"
+      data-changes={isLive ? pathOf(viewer, "/changes") : undefined}
+      data-interval={isLive ? (section === "" ? sumsInterval : listInterval) : undefined}
+    >
       <div class="title">
         <h1>{title}</h1>
         {action === undefined ? null : (

@@ -2,12 +2,12 @@
 // @effect-diagnostics globalTimers:off
 // @effect-diagnostics globalDate:off
 /**
- * A page that shows what changes by itself reads itself again when the server tells of a change: at most every ten seconds,
+ * A page that shows what changes by itself reads itself again when the server tells of a change: no more often than it says,
  * only while it is in view, and never under somebody's hands. Then a notice offers it.
  */
 const main = document.querySelector<HTMLElement>("main[data-changes]")
 const offer = document.querySelector<HTMLElement>("[data-changed]")
-const interval = 10_000
+const interval = Number(main?.dataset.interval)
 const loadedAt = Date.now()
 
 /** Whether somebody types, has chosen something, or is at something of the page with the keyboard. */
