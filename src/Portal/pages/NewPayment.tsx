@@ -114,13 +114,18 @@ const shownPath = ({ message, path }: FieldProblem): FieldProblem => ({
   message
 })
 
+const priceRule = "must be a number above zero such as 49.90, without a sign or a separator of thousands"
+
 /** The amount of a quote for what was typed in fiat, with its id. */
 const quotedFor = (viewer: Viewer, given: Record<string, string>) =>
   Effect.gen(function* () {
     const [chain, toCurrency] = (given.asset ?? "").split("/")
     const amount = decimalOf(given.amount ?? "")
     const asked = decodeQuote({ fromCurrency: given.priced, toCurrency, chain, amount })
-    if (Either.isLeft(asked)) return yield* invalid(problemsOf(asked.left, { kind: "field", known: [] }))
+    if (Either.isLeft(asked)) {
+      const problems = problemsOf(asked.left, { kind: "field", known: [] })
+      return yield* invalid(problems.map((each) => (each.path === "amount" ? { ...each, message: priceRule } : each)))
+    }
     const { chargeAmount, id } = yield* (yield* Quotes)
       .create(viewer.owner, asked.right)
       .pipe(Effect.mapError((error) => (error._tag === "StoreUnavailable" ? error : quotingRefusal(error))))

@@ -104,19 +104,25 @@ const columns: ReadonlyArray<Column<Accounted>> = [
   { name: "Created", cell: ({ payment }) => <Time at={payment.createdAt} /> }
 ]
 
-const Nothing = ({ query, viewer }: { readonly query: URLSearchParams; readonly viewer: Viewer }) =>
-  Object.values(filtersIn(query)).some(Boolean) ? (
-    <>
-      <b>No payment matches.</b> You can search for the start of a reference, an id, six or more digits of an address or
-      a transaction, or a text in the metadata of the newest {mostSearched.toLocaleString("en-US")} payments.{" "}
-      <a href={pathOf(viewer, "/payments")}>Clear the search and filters</a>
-    </>
-  ) : (
+const Nothing = ({ query, viewer }: { readonly query: URLSearchParams; readonly viewer: Viewer }) => {
+  const { q, ...filters } = filtersIn(query)
+  const all = <a href={pathOf(viewer, "/payments")}>Clear the search and filters</a>
+  if (q) {
+    return (
+      <>
+        <b>No payment matches.</b> You can search for the start of a reference, an id, six or more digits of an address
+        or a transaction, or a text in the metadata of the newest {mostSearched.toLocaleString("en-US")} payments. {all}
+      </>
+    )
+  }
+  if (Object.values(filters).some(Boolean)) return <>No payment has these filters. {all}</>
+  return (
     <>
       <b>No payments yet.</b> Connect your shop with <a href={pathOf(viewer, "/keys/new")}>an API key</a> and{" "}
       <a href="/docs">the API</a>, or create a payment by hand and send its link.
     </>
   )
+}
 
 /** Whether the query names something, and filters nothing. */
 const isSearch = (query: URLSearchParams): boolean =>
