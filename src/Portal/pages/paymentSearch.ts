@@ -85,9 +85,10 @@ const namedBy = Effect.fnUntraced(function* (db: Db, owner: Owner, text: string)
 
 /** Of an owner's payments so many of the newest are searched for a part of an address, or a text in their metadata. */
 export const mostSearched = 10_000
-const atOnce = 250
-/** A shorter text is in too many. */
+const atOnce = 100
+/** A shorter text is in too many; to look for a longer one takes the longer, up to seconds for thousands of characters. */
 const leastText = 5
+export const longestText = 100
 
 /** Looks at the newest payments one by one, with a turn of the event loop in between. */
 const searchNewest = Effect.fnUntraced(function* (db: Db, owner: Owner, sought: Sought) {
@@ -112,7 +113,9 @@ const partsOf = Effect.fnUntraced(function* (db: Db, owner: Owner, text: string)
     ...(yield* referenceBegins(db, owner, text, pageSize)),
     ...(start === undefined ? [] : yield* hashBegins(db, owner, `0x${start}`, pageSize))
   ]
-  if (begun.length > 0 || lower.length < leastText) return begun.slice(0, pageSize)
+  if (begun.length > 0 || lower.length < leastText || lower.length > longestText) {
+    return begun.slice(0, pageSize)
+  }
   const address = start === undefined ? "" : `0x${start}*${end}`
   // Metadata is stored as JSON.
   return yield* searchNewest(db, owner, { address, text: JSON.stringify(lower).slice(1, -1) })
