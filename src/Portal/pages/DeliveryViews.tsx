@@ -262,7 +262,7 @@ export const OneDelivery = ({ body, endpoints, of, viewer }: OneDeliveryProps) =
               of={form}
               name="to"
               label={labels.to}
-              options={endpointOptions(endpoints, "where it went before")}
+              options={endpointOptions(endpoints, "the same receiver, by its URL as it is now")}
             />
           </PostForm>
         </section>
