@@ -1,9 +1,10 @@
 /** Money that came and does not pay, for every mishap the same: what came, where it is, whether to pay again, whom to ask. */
+import { chainTraits } from "../Domain/Chain.ts"
 import { amountText } from "./amounts.ts"
 import type { Extra } from "./extras.ts"
 import type { ShopLook } from "./look.ts"
 import { askOfView, type CheckoutView, isUnpaid } from "./view.ts"
-import { networkNames, type Wording } from "./wording.ts"
+import type { Wording } from "./wording.ts"
 
 export interface ExtrasProps {
   readonly view: CheckoutView
@@ -51,7 +52,8 @@ export const Extras = (props: ExtrasProps) => {
     <section class={isOpen ? "notice extras" : "notice extras settled"}>
       {extras.map((one, place) => (
         <p key={place}>
-          <b>{t.extra[one.kind](money(one, one.amount), networkNames[one.chain], currency, network)}</b> {fate(one)}
+          <b>{t.extra[one.kind](money(one, one.amount), chainTraits[one.chain].displayName, currency, network)}</b>{" "}
+          {fate(one)}
           {one.refunds.map((txHash) => (
             <code class="hash" key={txHash}>
               {txHash}

@@ -1,4 +1,6 @@
 /** The state of a payment that asks for no money at the moment, and what to do. */
+import { type ChainName, chainTraits } from "../Domain/Chain.ts"
+import { spelledTime } from "./amounts.ts"
 import { Contact } from "./Extras.tsx"
 import type { ShopLook } from "./look.ts"
 import { ReceiptFacts } from "./ReceiptFacts.tsx"
@@ -11,18 +13,19 @@ export interface OutcomeProps {
   readonly look: ShopLook
 }
 
-const Progress = ({
-  confirmations: { count, needed },
-  wording
-}: {
-  confirmations: Confirmations
-  wording: Wording
-}) => {
-  const { t } = wording
+interface ProgressProps {
+  readonly confirmations: Confirmations
+  readonly chain: ChainName
+  readonly wording: Wording
+}
+
+const Progress = ({ chain, confirmations: { count, needed }, wording }: ProgressProps) => {
+  const { language, t } = wording
   const text = t.confirmations(wording.count(count), wording.count(needed))
+  const seconds = (needed - count) * chainTraits[chain].blockSeconds
   return (
     <>
-      <p id="confirmations">{text}</p>
+      <p id="confirmations">{seconds > 0 ? `${text} · ${t.timeToFinal(spelledTime(seconds, language))}` : text}</p>
       <progress value={count} max={needed} aria-labelledby="confirmations" />
       {count === needed ? <p>{t.lastCheck}</p> : undefined}
     </>
@@ -88,7 +91,7 @@ export const Outcome = (props: OutcomeProps) => {
       return (
         <>
           <p>{t.seen}</p>
-          {state.confirmations && <Progress confirmations={state.confirmations} wording={wording} />}
+          {state.confirmations && <Progress chain={view.chain} confirmations={state.confirmations} wording={wording} />}
         </>
       )
     case "paid":

@@ -52,6 +52,8 @@ export interface Texts {
   readonly partPaid: (received: string, amount: string) => string
   readonly seen: string
   readonly confirmations: (count: string, needed: string) => string
+  /** Behind the confirmations; `time` is a duration such as "20 minutes". */
+  readonly timeToFinal: (time: string) => string
   readonly lastCheck: string
   readonly closing: string
   readonly paid: string

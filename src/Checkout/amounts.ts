@@ -29,6 +29,12 @@ export const fiatText = (amount: string, currency: Fiat, language: Language): st
 export const shareOf = (amount: string, part: bigint, whole: bigint): string =>
   formatUnits((parseUnits(amount, 18) * part) / whole, 18)
 
+/** A duration in words, rounded up: `40 seconds`, `20 minutes`. */
+export const spelledTime = (seconds: number, language: Language): string => {
+  const [value, unit] = seconds < 90 ? [Math.ceil(seconds / 10) * 10, "second"] : [Math.ceil(seconds / 60), "minute"]
+  return new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay: "long" }).format(value)
+}
+
 export const countText = (count: number, language: Language): string => new Intl.NumberFormat(language).format(count)
 
 /** The class of an amount by its length, so that its number is never broken. */

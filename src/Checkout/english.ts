@@ -42,6 +42,7 @@ export const english: Texts = {
     `${received} of ${amount} has arrived and counts. Send what is missing to the same address.`,
   seen: "Your payment was seen and is being confirmed. There is nothing more to do: you may close this page.",
   confirmations: (count, needed) => `${count} of ${needed} confirmations`,
+  timeToFinal: (time) => `about ${time} left`,
   lastCheck: "All confirmations are there. A last check is under way.",
   closing:
     "Do not send anything any more. If you have just paid, wait a moment: what was sent in time counts, and this page will show it.",

@@ -42,6 +42,7 @@ export const french: Texts = {
     `${received} sur ${amount} sont arrivés et comptent. Envoyez ce qui manque à la même adresse.`,
   seen: "Votre paiement a été détecté et se confirme. Vous n’avez plus rien à faire et pouvez fermer cette page.",
   confirmations: (count, needed) => `${count} confirmations sur ${needed}`,
+  timeToFinal: (time) => `encore ${time} environ`,
   lastCheck: "Toutes les confirmations sont là. Une dernière vérification est en cours.",
   closing:
     "N’envoyez plus rien. Si vous venez de payer, patientez un instant : ce qui a été envoyé à temps compte, et cette page l’affichera.",

@@ -43,6 +43,7 @@ export const german: Texts = {
     `${received} von ${amount} sind angekommen und zählen. Senden Sie den Rest an dieselbe Adresse.`,
   seen: "Ihre Zahlung wurde gesehen und wird bestätigt. Sie müssen nichts mehr tun und können diese Seite schließen.",
   confirmations: (count, needed) => `${count} von ${needed} Bestätigungen`,
+  timeToFinal: (time) => `noch etwa ${time}`,
   lastCheck: "Alle Bestätigungen sind da. Eine letzte Prüfung läuft.",
   closing:
     "Senden Sie nichts mehr. Haben Sie gerade bezahlt, warten Sie einen Moment: Was rechtzeitig gesendet wurde, zählt und erscheint hier.",

@@ -42,6 +42,7 @@ export const portuguese: Texts = {
     `Chegaram ${received} de ${amount}, e contam. Envie o que falta para o mesmo endereço.`,
   seen: "O seu pagamento foi detetado e está a ser confirmado. Não é preciso fazer mais nada: pode fechar esta página.",
   confirmations: (count, needed) => `${count} de ${needed} confirmações`,
+  timeToFinal: (time) => `faltam cerca de ${time}`,
   lastCheck: "Já há todas as confirmações. Está em curso uma última verificação.",
   closing:
     "Não envie mais nada. Se acabou de pagar, aguarde um momento: o que foi enviado a tempo conta, e aparecerá nesta página.",

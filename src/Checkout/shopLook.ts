@@ -9,10 +9,10 @@ import type { AccountId } from "../Domain/Ids.ts"
 import type { Shop } from "../Domain/Shop.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
 import { logoReply, lookHeaders } from "../Pages/logoReply.ts"
+import { themeOf } from "../Pages/theme.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable } from "../Sql.ts"
 import type { ShopLook } from "./look.ts"
-import { themeOf } from "./theme.ts"
 
 /** The paths below a payment's page. */
 export type LookPart = "logo" | "theme.css"

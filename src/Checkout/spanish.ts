@@ -42,6 +42,7 @@ export const spanish: Texts = {
     `Han llegado ${received} de ${amount}, y cuentan. Envíe lo que falta a la misma dirección.`,
   seen: "Su pago se ha detectado y se está confirmando. No tiene que hacer nada más: puede cerrar esta página.",
   confirmations: (count, needed) => `${count} de ${needed} confirmaciones`,
+  timeToFinal: (time) => `faltan unos ${time}`,
   lastCheck: "Ya están todas las confirmaciones. Se está haciendo una última comprobación.",
   closing:
     "No envíe nada más. Si acaba de pagar, espere un momento: lo que se envió a tiempo cuenta y aparecerá en esta página.",

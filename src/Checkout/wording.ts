@@ -1,18 +1,9 @@
 /** A view in words, in the reader's language: what the parts of the page have in common. */
-import type { ChainName } from "../Domain/Chain.ts"
+import { chainTraits } from "../Domain/Chain.ts"
 import { amountText, countText } from "./amounts.ts"
 import { checkoutTexts, type Language } from "./languages.ts"
 import type { Texts } from "./Texts.ts"
 import { type CheckoutView, isTooLate, misplaced } from "./view.ts"
-
-/** As wallets name them. */
-export const networkNames: Readonly<Record<ChainName, string>> = {
-  ethereum: "Ethereum",
-  polygon: "Polygon",
-  arbitrum: "Arbitrum",
-  optimism: "Optimism",
-  base: "Base"
-}
 
 export interface Wording {
   readonly language: Language
@@ -28,7 +19,7 @@ export interface Wording {
 export const wordingOf = (view: CheckoutView, language: Language): Wording => {
   const { amount, chain, currency, decimals, state } = view
   const t = checkoutTexts[language]
-  const network = networkNames[chain]
+  const network = chainTraits[chain].displayName
   const money = (units: bigint) => amountText(units, decimals, currency, language)
   const headline = () => {
     if (isTooLate(view)) return t.headline.tooLate

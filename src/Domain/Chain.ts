@@ -22,7 +22,11 @@ export const networkKey = (network: Network): string => `${network.chain}.${netw
 /** What differs by chain, for public networks, test networks and local chains alike. */
 export interface ChainTraits {
   /** The coin that pays for gas, and that a plain transaction's value is counted in. */
+  /** As wallets name it. */
+  readonly displayName: string
   readonly nativeToken: "ETH" | "MATIC"
+  /** The usual time between two blocks. */
+  readonly blockSeconds: number
   /**
    * Blocks are read with their transactions, which show the coins that were sent to an address. That is worth it where a
    * block comes every twelve seconds; elsewhere the balances show them, for a fraction of the calls.
@@ -48,11 +52,19 @@ export interface ChainTraits {
 //
 // Polling. A block's time, and never under one second, since every tick is two batches that the operator's plan pays
 // for. Ethereum's 12 s are polled every 3 s, so that a block is seen when a quarter of its time has passed at the latest.
-const opStack = { nativeToken: "ETH", readsFullBlocks: false, hasL1Fee: true, mostGas: 10n ** 15n } as const
+const opStack = {
+  nativeToken: "ETH",
+  blockSeconds: 2,
+  readsFullBlocks: false,
+  hasL1Fee: true,
+  mostGas: 10n ** 15n
+} as const
 
 export const chainTraits: Readonly<Record<ChainName, ChainTraits>> = {
   ethereum: {
+    displayName: "Ethereum",
     nativeToken: "ETH",
+    blockSeconds: 12,
     readsFullBlocks: true,
     hasL1Fee: false,
     mostGas: 2n * 10n ** 16n,
@@ -60,7 +72,9 @@ export const chainTraits: Readonly<Record<ChainName, ChainTraits>> = {
     pollInterval: "3 seconds"
   },
   polygon: {
+    displayName: "Polygon",
     nativeToken: "MATIC",
+    blockSeconds: 2,
     readsFullBlocks: false,
     hasL1Fee: false,
     mostGas: 10n ** 18n,
@@ -68,13 +82,15 @@ export const chainTraits: Readonly<Record<ChainName, ChainTraits>> = {
     pollInterval: "2 seconds"
   },
   arbitrum: {
+    displayName: "Arbitrum",
     nativeToken: "ETH",
+    blockSeconds: 0.25,
     readsFullBlocks: false,
     hasL1Fee: false,
     mostGas: 10n ** 15n,
     confirmations: 80,
     pollInterval: "1 second"
   },
-  optimism: { ...opStack, confirmations: 10, pollInterval: "2 seconds" },
-  base: { ...opStack, confirmations: 10, pollInterval: "2 seconds" }
+  optimism: { ...opStack, displayName: "Optimism", confirmations: 10, pollInterval: "2 seconds" },
+  base: { ...opStack, displayName: "Base", confirmations: 10, pollInterval: "2 seconds" }
 }

@@ -134,18 +134,19 @@ export const referenceBegins = (db: Db, { account, mode }: Owner, start: string,
 }
 
 /**
- * An owner's payments that show or received a transaction whose hash begins with `start`, in lower case. The indexes are of
- * all owners: of each no more than `limit` entries are looked at.
+ * An owner's payments that show or received a transaction whose hash begins with `start` and ends with `end`, in lower case.
+ * The indexes are of all owners: of each no more than `limit` entries are looked at.
  */
-export const hashBegins = (db: Db, { account, mode }: Owner, start: string, limit: number) => {
+export const hashFits = (db: Db, { account, mode }: Owner, start: string, end: string, limit: number) => {
   const [begins, ...range] = beginsWith("tx_hash", start)
   const sql = `SELECT id FROM payments INDEXED BY sqlite_autoindex_payments_1
     WHERE account_id = ? AND mode = ? AND id IN (
-      SELECT id FROM (SELECT id FROM payments INDEXED BY payments_transaction
-        WHERE tx_hash IS NOT NULL AND ${begins} LIMIT ?)
-      UNION SELECT payment_id FROM (SELECT payment_id FROM receipts INDEXED BY receipts_transaction
-        WHERE tx_hash IS NOT NULL AND payment_id IS NOT NULL AND ${begins} LIMIT ?))`
-  return Effect.map(db.all<{ id: PaymentId }>(sql, [account, mode, ...range, limit, ...range, limit]), idsOf)
+      SELECT id FROM (SELECT id, tx_hash FROM payments INDEXED BY payments_transaction
+        WHERE tx_hash IS NOT NULL AND ${begins} LIMIT ?) WHERE tx_hash GLOB ?
+      UNION SELECT payment_id FROM (SELECT payment_id, tx_hash FROM receipts INDEXED BY receipts_transaction
+        WHERE tx_hash IS NOT NULL AND payment_id IS NOT NULL AND ${begins} LIMIT ?) WHERE tx_hash GLOB ?)`
+  const params = [...range, limit, `*${end}`]
+  return Effect.map(db.all<{ id: PaymentId }>(sql, [account, mode, ...params, ...params]), idsOf)
 }
 
 /** A payment that a search has looked at. */

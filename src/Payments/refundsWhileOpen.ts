@@ -109,7 +109,7 @@ export const refundCounted = Effect.fnUntraced(function* (
     const result: RefundedCounted = { made: "repeated", closed: same.flatMap(closedBy) }
     if (all === amount) return result
     return yield* new AlreadyDecided({
-      message: `${txHash} is noted already, for ${all} of ${payment.id}: name the transaction of what else was sent back`
+      message: `${txHash} is noted already, as a refund of ${payment.id}: name the transaction of what else was sent back`
     })
   }
   const unnamed = noted.find((one) => one.txHash === undefined && amountOf(one) === amount)

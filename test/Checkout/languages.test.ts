@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { amountText, fiatText, plainAmount } from "../../src/Checkout/amounts.ts"
+import { amountText, fiatText, plainAmount, spelledTime } from "../../src/Checkout/amounts.ts"
 import { checkoutTexts, languageOf, languages } from "../../src/Checkout/languages.ts"
 import { countdown } from "../../src/Domain/countdown.ts"
 
@@ -47,6 +47,13 @@ describe("amounts are written as people do", () => {
   it("fiat money has its symbol", () => {
     expect(fiatText("49.9", "EUR", "en")).toBe("€49.90")
     expect(fiatText("49.9", "EUR", "de").replace("\u00a0", " ")).toBe("49,90 €")
+  })
+
+  it("a duration is never said shorter than it is", () => {
+    expect([1, 89, 90, 1_198].map((seconds) => spelledTime(seconds, "en"))).toEqual([
+      ...["10 seconds", "90 seconds", "2 minutes", "20 minutes"]
+    ])
+    expect(spelledTime(1_198, "de")).toBe("20 Minuten")
   })
 
   it("the time left is never negative", () => {

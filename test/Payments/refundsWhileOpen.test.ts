@@ -187,7 +187,7 @@ describe("a refund of an open payment's money", () => {
     expect(again && partsOf(again)).toEqual(first && partsOf(first))
     expect(yield* Effect.flip(back(payment, 100n, hash("a")))).toMatchObject({
       _tag: "AlreadyDecided",
-      message: expect.stringContaining("is noted already, for 500")
+      message: expect.stringContaining("is noted already, as a refund of pay_")
     })
     expect(yield* look(payment.id)).toEqual(before)
   })

@@ -29,6 +29,14 @@ liveSuite(portalApp, "deliveries in the portal", (test, it) => {
     const { text } = yield* admin.get(`${base}/deliveries`)
     // Each once.
     expect(paymentsIn(text)).toEqual([ids[2], ids[1], ids[0]])
+    // What was tried shows where it went; what waits, where its endpoint is now.
+    yield* execute("UPDATE endpoints SET url = 'https://192.0.2.1/moved'")
+    const { text: moved } = yield* admin.get(`${base}/deliveries`)
+    expect([...moved.matchAll(/clipped">([^<]*)/g)].map(([, url]) => url?.includes("moved"))).toEqual([
+      true,
+      true,
+      false
+    ])
     expect(text).toContain(`<a href="${base}/deliveries?status=failing">failing</a>`)
     expect(text).toContain('Deliveries<span class="count">1 <span')
     expect(text).not.toContain('Exceptions<span class="count">')
@@ -93,7 +101,9 @@ liveSuite(portalApp, "deliveries in the portal", (test, it) => {
     const [one, two, three] = all.map(({ id }) => id)
     const sent = yield* admin.post(`${base}/deliveries/${one}/resend`)
     expect(sent.headers.location).toBe(`${base}/deliveries/${one}?ordered=1`)
-    expect((yield* admin.get(sent.headers.location as string)).text).toContain("1 sent again now.")
+    expect((yield* admin.get(sent.headers.location as string)).text).toContain(
+      "1 sent again: the answer shows here in a moment."
+    )
     expect(yield* Effect.forEach(ids, isOrdered, { concurrency: 1 })).toEqual([true, false, false])
     const fields = new URLSearchParams([one, two, three, "dlv_none"].map((id) => ["id", id ?? ""]))
     const several = yield* admin.post(`${base}/deliveries/resend`, fields)

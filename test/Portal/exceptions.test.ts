@@ -111,6 +111,8 @@ liveSuite(shop, "the portal's exceptions", (test) => {
       act: "payments accept",
       detail: JSON.stringify({ id: exception, note: "by telephone" })
     })
+    const story = (yield* ada.get(`${home}/payments/${payment}`)).text
+    expect(story).toContain('<span class="money">0.0007 USDC</span> accepted')
     const after = yield* ada.get(`${page}?done=accepted`)
     expect(after.text).toContain("The money was accepted.")
     expect(after.text).not.toContain("Accept the money")
@@ -122,7 +124,7 @@ liveSuite(shop, "the portal's exceptions", (test) => {
 
   test("are noted as sent back in parts, in the currency's own units; a refusal keeps what was typed", function* () {
     const ada = yield* admin
-    const { exception } = yield* late("refunded", 20)
+    const { exception, payment } = yield* late("refunded", 20)
     const page = `${home}/exceptions/${exception}`
     const refuse = (fields: Record<string, string>) => ada.post(`${page}/refund`, fields)
     const wrong = yield* refuse({ amount: "0.0008", txHash: "0x12", note: "back & forth" })
@@ -141,6 +143,12 @@ liveSuite(shop, "the portal's exceptions", (test) => {
     const half = yield* ada.get(page)
     expect(half.text).toContain('<span class="money">0.0005 USDC</span>')
     expect(half.text).toContain('<span class="money">0.0002 USDC</span>')
+    const money = (amount: string) => `<span class="money">${amount} USDC</span>`
+    expect(half.text).toContain(`<dt>Amount</dt><dd>${money("0.0007")}</dd>`)
+    expect(half.text).toContain(`<dt>Still open</dt><dd>${money("0.0005")}</dd>`)
+    const story = (yield* ada.get(`${home}/payments/${payment}`)).text
+    expect(story).toContain(`${money("0.0007")} became an exception: <a href="${page}">late</a>`)
+    expect(story).toContain(`${money("0.0002")} of it noted as sent back`)
     expect((yield* refuse({ txHash: hash("b"), note: "rest" })).headers.location).toBe(`${page}?done=refunded`)
     expect(yield* stored(exception)).toEqual([{ outcome: "refunded", note: "rest", decision_tx: hash("b") }])
     expect(JSON.parse((yield* acts).at(-2)?.detail ?? "")).toMatchObject({ amount: "200", tx: hash("a") })

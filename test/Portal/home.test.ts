@@ -29,7 +29,7 @@ liveSuite(shop, "the portal's home page", (test) => {
     const needs = (text: string) => /<h2 id="needs">.*?<\/section>/s.exec(text)?.[0] ?? ""
     const before = needs((yield* ada.get(home)).text)
     // No watcher runs here: the chain is not read.
-    expect(before).toContain(`<a href="${home}/payments?chain=base">base is behind</a>`)
+    expect(before).toContain(`<a href="${home}/payments?chain=base">Base is behind</a>`)
     expect(before).not.toContain("exception")
     const { id } = yield* makePayment({ webhookUrl: "https://shop.example/hook" })
     yield* storeLateMoney(id, 1)

@@ -30,7 +30,7 @@ layer(app, { excludeTestServices: true })("prices, health and accounts in the po
       expect((yield* admin.get(`${base}/health`)).status).toBe(403)
       const { status, text } = yield* (yield* operator).get(`${base}/health`)
       expect(status).toBe(200)
-      for (const said of ["base (test)", "127.0.0.1", "free at", "price of EUR", "Database file", "tilld 0."]) {
+      for (const said of ["Base</span> (test)", "127.0.0.1", "free at", "price of EUR", "Database file", "tilld 0."]) {
         expect(text).toContain(said)
       }
     })

@@ -1,5 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
+import { StatusEventKind } from "../../src/Domain/Event.ts"
 import { EndpointId, newEndpointId } from "../../src/Domain/Ids.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { Reader } from "../../src/Sql.ts"
@@ -28,7 +29,11 @@ const secretInForce = (id: string) =>
 liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
   test("an endpoint that was added in the portal is the API's, and its secret in force is shown, once", function* () {
     const { account, admin, api, base, key } = yield* openShop
-    expect(valueOf((yield* admin.get(`${base}/webhooks/new`)).text, "secret")).toBe("")
+    const blank = (yield* admin.get(`${base}/webhooks/new`)).text
+    expect(valueOf(blank, "secret")).toBe("")
+    // What a shop acts on is chosen: a change of the status, and money that waits for it.
+    const chosen = [...blank.matchAll(/value="(payment\.\w+)" checked/g)].map(([, kind]) => kind)
+    expect(chosen).toEqual([...StatusEventKind.literals, "payment.exception"])
     const fields = target("https://192.0.2.1/hook", "")
     const added = yield* admin.post(`${base}/webhooks`, fields)
     expect(added.status).toBe(200)
@@ -106,13 +111,15 @@ liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
     const twice = yield* admin.post(`${path}/secret`, form)
     expect(twice).toMatchObject({ status: 409, text: expect.stringContaining("sent twice") })
     expect(shownSecret(rotated.text)).toBe(yield* secretInForce(id))
+    expect((yield* admin.get(path)).text).toContain("The former secret signs until")
     const early = yield* admin.post(`${path}/secret`, { ...form, replaces: yield* replacing })
-    expect(early).toMatchObject({ status: 422, text: expect.stringContaining("still signs until") })
+    expect(early).toMatchObject({ status: 422, text: expect.stringContaining("still signs, until") })
     const own = "whsec_of_my_own_0123456789"
     const again = yield* admin.post(`${path}/secret`, { secret: own, overlap: "0s", replaces: yield* replacing })
     expect(shownSecret(again.text)).toBe(own)
     expect(again.text).toContain("The former secret signs no more")
     expect(yield* secretInForce(id)).toBe(own)
+    expect((yield* admin.get(path)).text).not.toContain("The former secret signs until")
     for (const page of [path, `${base}/webhooks`]) expect((yield* admin.get(page)).text).not.toContain("whsec_of")
   })
 
@@ -202,7 +209,7 @@ liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
     expect(next.text).toContain("The former secret also signs until")
     expect((yield* defaultSecrets(owner)).previous).toBeDefined()
     const third = yield* admin.post(path, yield* opened)
-    expect(third).toMatchObject({ status: 422, text: expect.stringContaining("still signs until") })
+    expect(third).toMatchObject({ status: 422, text: expect.stringContaining("still signs, until") })
     const ended = yield* admin.post(path, { ...(yield* opened), overlap: "0s" })
     expect(ended.text).toContain("The former secret signs no more")
     const acts = yield* rows("SELECT act FROM audit WHERE account_id = ? AND act LIKE 'webhooks secret%'", [account])

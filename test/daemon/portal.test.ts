@@ -88,7 +88,7 @@ it.scopedLive("a person signs in, creates a key, and repairs a failing receiver"
       await page.getByText("The test message arrived: 204").waitFor()
       await page.goto(delivery)
       await page.getByRole("button", { name: "Send it again" }).click()
-      await page.getByText("1 sent again now.").waitFor()
+      await page.getByText("1 sent again: the answer shows here in a moment.").waitFor()
     })
     yield* inbox.take("/mended", payment, "payment.created")
     yield* browse(async () => {

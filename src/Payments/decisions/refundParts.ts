@@ -42,7 +42,7 @@ export const wasReturned = (
   return noted.amount === amount || (amount === undefined && status === "refunded")
     ? Effect.succeed(true)
     : new AlreadyDecided({
-        message: `${txHash} is noted already, for ${noted.amount} of ${id}: name the transaction of what else was sent back`
+        message: `${txHash} is noted already, as a refund of ${id}: name the transaction of what else was sent back`
       })
 }
 

@@ -1,6 +1,6 @@
 /** Charts by day as SVG made on the server, each with its numbers as a table behind it. No scripts, no style attributes. */
 import { scaleBand, scaleLinear } from "d3-scale"
-import { area, line, type SeriesPoint, stack } from "d3-shape"
+import { type SeriesPoint, stack } from "d3-shape"
 import type { ComponentChildren } from "preact"
 
 // About the size on the screen, so that the texts are readable on a phone as well.
@@ -20,6 +20,12 @@ interface ChartProps {
 
 const ticksOf = (highest: number) =>
   scaleLinear([0, Math.max(highest, 1)], [height - margin.bottom, margin.top]).nice(4)
+
+/** A place for each day, and the middle of it. */
+const bandsOf = (days: number) => {
+  const band = scaleBand([...Array(days).keys()], [margin.left, width - margin.right]).padding(0.2)
+  return { band, x: (index: number) => (band(index) ?? 0) + band.bandwidth() / 2 }
+}
 
 /** Frame, axes and table of a chart; `draw` draws into it. */
 const Chart = ({
@@ -82,8 +88,7 @@ export interface StackedBarsProps<Key extends string> extends ChartProps {
 
 /** Counts by day and kind. */
 export const StackedBars = <Key extends string>({ keys, values, ...rest }: StackedBarsProps<Key>) => {
-  const indexes = values.map((_, index) => index)
-  const band = scaleBand(indexes, [margin.left, width - margin.right]).padding(0.2)
+  const { band, x } = bandsOf(values.length)
   const series = stack<Readonly<Record<Key, number>>, Key>().keys(keys)([...values])
   const y = ticksOf(Math.max(0, ...series.flat().map(([, top]) => top)))
   const bar = ([from, to]: SeriesPoint<unknown>, index: number, key: string) =>
@@ -102,7 +107,6 @@ export const StackedBars = <Key extends string>({ keys, values, ...rest }: Stack
       ))}
     </ul>
   )
-  const x = (index: number) => (band(index) ?? 0) + band.bandwidth() / 2
   return (
     <Chart {...rest} x={x} y={y} legend={legend} format={(value) => (Number.isInteger(value) ? String(value) : "")}>
       {series.map((points) => (
@@ -112,20 +116,29 @@ export const StackedBars = <Key extends string>({ keys, values, ...rest }: Stack
   )
 }
 
-export interface AreaProps extends ChartProps {
+export interface BarsProps extends ChartProps {
   readonly values: ReadonlyArray<number>
   readonly format: (value: number) => string
 }
 
 /** One number a day. */
-export const Area = ({ values, ...rest }: AreaProps) => {
-  const x = scaleLinear([0, Math.max(1, values.length - 1)], [margin.left, width - margin.right])
+export const Bars = ({ values, ...rest }: BarsProps) => {
+  const { band, x } = bandsOf(values.length)
   const y = ticksOf(Math.max(0, ...values))
-  const points = values.map((value, index): [number, number] => [x(index), y(value)])
   return (
     <Chart {...rest} x={x} y={y}>
-      <path class="area" d={area().y0(y(0))(points) ?? ""} />
-      <path class="line" d={line()(points) ?? ""} />
+      {values.map((value, index) =>
+        value === 0 ? null : (
+          <rect
+            key={index}
+            class="income"
+            x={band(index)}
+            width={band.bandwidth()}
+            y={y(value)}
+            height={y(0) - y(value)}
+          />
+        )
+      )}
     </Chart>
   )
 }

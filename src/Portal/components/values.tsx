@@ -1,7 +1,7 @@
 /** Single values: money, times, statuses, transactions and addresses. */
 import type { ComponentChildren } from "preact"
 import { formatAmount } from "../../Domain/amountDecimals.ts"
-import type { ChainName } from "../../Domain/Chain.ts"
+import { type ChainName, chainTraits } from "../../Domain/Chain.ts"
 import type { Fiat } from "../../Domain/Currency.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import { explorerUrl } from "../../Pages/explorers.ts"
@@ -35,14 +35,17 @@ export const Money = ({ amount, currency, decimals }: MoneyProps) => (
 
 export const Chain = ({ of }: { readonly of: ChainName }) => (
   <span class="chain">
-    <Disc of={of} /> {of}
+    <Disc of={of} /> {chainTraits[of].displayName}
   </span>
 )
+
+/** A time as `iso` writes it, for people: `2026-11-24 05:35:47 UTC`. */
+export const utcText = (text: string): string => `${text.slice(0, 10)} ${text.slice(11, 19)} UTC`
 
 /** A time, in Unix milliseconds or as `iso` writes it. */
 export const Time = ({ at }: { readonly at: number | string }) => {
   const text = typeof at === "string" ? at : iso(at)
-  return <time dateTime={text}>{`${text.slice(0, 10)} ${text.slice(11, 19)} UTC`}</time>
+  return <time dateTime={text}>{utcText(text)}</time>
 }
 
 export type Tone = "good" | "warning" | "bad" | "neutral"

@@ -24,7 +24,7 @@ const isInUse = (): boolean => {
 /** The page as it is now. What was done is said once. */
 const pageAgain = (): string => {
   const url = new URL(location.href)
-  url.searchParams.delete("done")
+  for (const name of ["done", "ordered", "due", "refused"]) url.searchParams.delete(name)
   return url.href
 }
 

@@ -1,4 +1,6 @@
 /** The preview of a checkout's look follows what is typed, and a logo is made small enough to be sent in a form. */
+import { lightTheme } from "../../Pages/theme.ts"
+
 const part = (name: string) => document.querySelector(`[data-preview="${name}"]`)
 const field = (id: string) => document.getElementById(id)
 
@@ -9,7 +11,9 @@ const colours = document.querySelector<HTMLInputElement>("[data-colours]")
 const show = () => {
   if (name instanceof HTMLInputElement) part("name")?.replaceChildren(name.value || "Your shop")
   if (accent instanceof HTMLInputElement && /^#[0-9a-f]{6}$/i.test(accent.value)) {
-    part("accent")?.setAttribute("fill", accent.value)
+    const theme = lightTheme(accent.value.toLowerCase())
+    part("accent")?.setAttribute("fill", theme.accent)
+    part("on-accent")?.setAttribute("fill", theme.onAccent)
     if (colours !== null) colours.value = accent.value
   }
 }
@@ -62,5 +66,3 @@ if (uploads && chosen && image) {
     chosen.form?.requestSubmit()
   })
 }
-
-export {}

@@ -8,6 +8,7 @@ import type { HttpReply } from "../../Http/HttpReply.ts"
 import { pageReply } from "../../Pages/reply.tsx"
 import { Secrets } from "../../Secrets.ts"
 import { type Db, Reader } from "../../Sql.ts"
+import { actTexts } from "../actTexts.ts"
 import { Empty, Paging, Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
 import { csvLine } from "../csv.ts"
@@ -57,7 +58,7 @@ const show = (viewer: Viewer, { query }: PortalRequest) =>
           rows={rows}
           keyOf={({ sequence }) => String(sequence)}
           columns={[
-            { name: "Act", cell: ({ act }) => act },
+            { name: "Act", cell: ({ act }) => <span title={act}>{actTexts[act] ?? act}</span> },
             { name: "Time", cell: ({ at }) => <Time at={at} /> },
             { name: "Who", cell: ({ via, who }) => (isClaimed(via) ? `${who} (claimed)` : who) },
             { name: "Via", cell: ({ via }) => via },

@@ -14,7 +14,7 @@ import { markOf } from "../../Webhooks/secretPair.ts"
 import { blank, type FormState, Hidden, PostForm, Select } from "../components/Form.tsx"
 import { NewSecret } from "../components/NewSecret.tsx"
 import { Facts } from "../components/Table.tsx"
-import { Time } from "../components/values.tsx"
+import { Time, utcText } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
 import { framedReply } from "../framedReply.tsx"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
@@ -79,6 +79,10 @@ const show = (viewer: Viewer, refused?: FormState) =>
     )
   })
 
+/** Refuses a third secret beside two that sign. `until`: Unix milliseconds. */
+export const twoSign = (until: number): string =>
+  `must be no time: the secret before this one still signs, until ${utcText(iso(until))}. Wait for that, or end both now`
+
 /** The form was sent again, or someone else rotated: another secret is in force, and is not shown. */
 export const secretReplaced = (viewer: Viewer, href: string) =>
   framedReply(
@@ -123,10 +127,7 @@ const rotate: PortalHandler<Needs> = (viewer, { form }) =>
       Effect.map((secret) => shownOnce(viewer, secret, read.right.replaces === markOf(undefined))),
       Effect.catchTags({
         SecretReplaced: () => Effect.succeed(secretReplaced(viewer, pathOf(viewer, path))),
-        RotationUnderWay: ({ until }) =>
-          refused(
-            `must wait: the secret before the last one still signs until ${iso(until)}. “No time” ends both at once`
-          ),
+        RotationUnderWay: ({ until }) => refused(twoSign(until)),
         SecretUnreadable: () => refused("must be no time: the stored secret is damaged, and cannot sign any longer"),
         UnknownAccount: Effect.die
       })

@@ -61,7 +61,7 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
 const outcomes = ["ordered", "due", "refused"] as const
 
 const outcomeTexts: Readonly<Record<(typeof outcomes)[number], string>> = {
-  ordered: "sent again now",
+  ordered: "sent again: the answer shows here in a moment",
   due: "about to be sent already",
   refused: "not possible: the endpoint was deleted, or takes no such events. Choose another endpoint to send to"
 }
@@ -91,7 +91,7 @@ const one: PortalHandler<Needs> = (viewer, { params, query }) =>
     const endpoints = yield* EndpointsRepo.list(reader, viewer.owner)
     return framedReply(
       viewer,
-      { section: "/deliveries", title: `Delivery of ${delivery.kind}` },
+      { section: "/deliveries", title: `Delivery of ${delivery.kind}`, isLive: true },
       <>
         <Outcome of={query} />
         <OneDelivery viewer={viewer} of={delivery} body={body} endpoints={endpoints} />

@@ -1,6 +1,6 @@
 /** The inbox of exceptions. What is open is shown unless something else is asked for. */
 import { Effect, Either, Schema } from "effect"
-import { ChainName } from "../../Domain/Chain.ts"
+import { ChainName, chainTraits } from "../../Domain/Chain.ts"
 import { PublicExceptionKind } from "../../Domain/Exception.ts"
 import { invalidCursor, makeCursors } from "../../Http/cursor.ts"
 import { problemsOf } from "../../Http/validationProblems.ts"
@@ -95,7 +95,7 @@ const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(funct
           of={state}
           name="chain"
           label="Chain"
-          options={[any, ...ChainName.literals.map((one) => [one, one] as const)]}
+          options={[any, ...ChainName.literals.map((one) => [one, chainTraits[one].displayName] as const)]}
         />
       </Filters>
       {isLost && Either.isRight(decoded) ? <Notice tone="bad">{invalidCursor.message}</Notice> : null}

@@ -13,10 +13,13 @@ import { Prices } from "../../Quotes/Prices.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
 import type { Dispatcher } from "../../Webhooks/Dispatcher.ts"
+import { countTriedAgain } from "../../Webhooks/queue/DeliveryLogRepo.ts"
+import { countLimit } from "../../Webhooks/queue/EndpointHealthRepo.ts"
 import { Facts, Table } from "../components/Table.tsx"
-import { Status, type Tone } from "../components/values.tsx"
+import { Chain, Status, type Tone } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"
 import type { PortalHandler, PortalRoute } from "../route.ts"
+import { countText } from "./WebhookViews.tsx"
 
 type Needs = Chains | Dispatcher | Prices | Reader | Settings
 
@@ -42,7 +45,14 @@ const ChainTable = ({ chains }: { readonly chains: ReadonlyArray<ChainHealth> })
     keyOf={networkKey}
     empty="No chain is configured."
     columns={[
-      { name: "Chain", cell: ({ chain, mode }) => `${chain} (${mode})` },
+      {
+        name: "Chain",
+        cell: ({ chain, mode }) => (
+          <>
+            <Chain of={chain} /> ({mode})
+          </>
+        )
+      },
       {
         name: "State",
         cell: ({ ready, reason }) => (
@@ -144,7 +154,8 @@ const health: PortalHandler<Needs> = (viewer) =>
               State: <Ready of={ready} />,
               Version: `tilld ${packageJson.version}, Node ${process.version}`,
               "Running for": `${Math.floor(process.uptime() / 3600)} h ${Math.floor((process.uptime() % 3600) / 60)} min`,
-              "Deliveries due": dispatcher.due,
+              "Deliveries due now": dispatcher.due,
+              "Failed, to be tried again": countText(yield* countTriedAgain(yield* Reader, countLimit)),
               "Oldest due for": `${Math.ceil(dispatcher.oldestDueMillis / 1000)} s`,
               ...storeFacts(settings)
             }}

@@ -8,6 +8,7 @@ import { shopOf } from "../../Auth/ShopsRepo.ts"
 import * as UsageRepo from "../../Auth/UsageRepo.ts"
 import { type ChainHealth, Chains } from "../../Chains.ts"
 import { bytesText } from "../../Domain/byteSize.ts"
+import { chainTraits } from "../../Domain/Chain.ts"
 import { countOpen } from "../../Payments/ExceptionListRepo.ts"
 import { Prices } from "../../Quotes/Prices.ts"
 import { Settings } from "../../Settings.ts"
@@ -70,7 +71,7 @@ const Needs = ({
     ...behind.map(({ chain, lagBlocks, reason }) => (
       <>
         <a href={pathOf(viewer, mayAs(viewer.role, "operator") ? "/health" : `/payments?chain=${chain}`)}>
-          {chain} is behind
+          {chainTraits[chain].displayName} is behind
         </a>
         {lagBlocks === undefined ? "" : ` by ${lagBlocks} blocks`}: its payments are seen late.
         {mayAs(viewer.role, "operator") && reason !== undefined ? ` ${reason}` : ""}

@@ -3,7 +3,7 @@ import { Effect, Either, Schema } from "effect"
 import { audited } from "../../Auth/auditLog.ts"
 import { ApiError, type FieldProblem, invalid, statusOf } from "../../Domain/ApiError.ts"
 import { decimalsOn } from "../../Domain/amountDecimals.ts"
-import type { Mode } from "../../Domain/Chain.ts"
+import { chainTraits, type Mode } from "../../Domain/Chain.ts"
 import type { CreatePayment } from "../../Domain/CreatePayment.ts"
 import { Fiat, nativeToken, type PaymentCurrency } from "../../Domain/Currency.ts"
 import { problemsOf } from "../../Http/validationProblems.ts"
@@ -38,7 +38,7 @@ export const assetsOf = (chains: Chains, mode: Mode): ReadonlyArray<readonly [va
     chains
       .filter((one) => one.mode === mode)
       .filter(({ chain, tokens }) => [nativeToken(chain), ...tokens.map(({ symbol }) => symbol)].includes(currency))
-      .map(({ chain }) => [`${chain}/${currency}`, `${currency} on ${chain}`] as const)
+      .map(({ chain }) => [`${chain}/${currency}`, `${currency} on ${chainTraits[chain].displayName}`] as const)
   )
 
 const expiries = [

@@ -1,15 +1,18 @@
 /** One payment: what it is, what happened to it, and its exceptions; an open one can be cancelled. */
-import { Effect, Predicate } from "effect"
+import { Effect, Predicate, Schema } from "effect"
 import { audited } from "../../Auth/auditLog.ts"
 import { Chains } from "../../Chains.ts"
 import { decimalsOn } from "../../Domain/amountDecimals.ts"
-import { networkKey } from "../../Domain/Chain.ts"
+import { chainTraits, networkKey } from "../../Domain/Chain.ts"
+import { Fiat } from "../../Domain/Currency.ts"
 import type { PaymentException } from "../../Domain/Exception.ts"
 import { decimalsOfPayment, isEnded, type Payment } from "../../Domain/Payment.ts"
+import type { QuoteObject } from "../../Domain/Quote.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Story } from "../../Payments/operatorViews.ts"
 import { paymentHistoryOf } from "../../Payments/paymentHistory.ts"
 import { Payments } from "../../Payments.ts"
+import { byId as quoteById } from "../../Quotes/QuotesRepo.ts"
 import { localChainIn } from "../../Sandbox/local.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
@@ -25,6 +28,7 @@ import { ExceptionAmount, exceptionColumns, OpenExceptions, PaymentState } from 
 import { Timeline, timelineOf } from "./timeline.tsx"
 
 const section = "/payments"
+const isFiat = Schema.is(Fiat)
 /** Receipts and exceptions that are shown at most. */
 const mostShown = 100
 /** Open exceptions that have their forms here; each has them on its own page too. */
@@ -40,12 +44,20 @@ interface PaymentPage {
   readonly viewer: Viewer
   readonly payment: Payment
   readonly story: Story
+  /** That it was priced by. */
+  readonly quote: QuoteObject | undefined
   readonly exceptions: ReadonlyArray<PaymentException>
   readonly settings: SettingsShape
   readonly heads: ReadonlyMap<string, number>
 }
 
-const PaymentFacts = ({ exceptions, payment, story }: PaymentPage) => {
+/** A price and its rate, such as "€12.50 at 1.09 USDC for 1 EUR". */
+const priceText = ({ fromAmount, fromCurrency, rate, toCurrency }: QuoteObject): string => {
+  const price = isFiat(fromCurrency) ? fiatText(fromAmount, fromCurrency) : `${fromAmount} ${fromCurrency}`
+  return `${price} at ${rate} ${toCurrency} for 1 ${fromCurrency}`
+}
+
+const PaymentFacts = ({ exceptions, payment, quote, story }: PaymentPage) => {
   const decimals = decimalsOfPayment(payment)
   const money = (amount: bigint | undefined) =>
     amount === undefined ? undefined : <Money amount={amount} currency={payment.currency} decimals={decimals} />
@@ -61,6 +73,7 @@ const PaymentFacts = ({ exceptions, payment, story }: PaymentPage) => {
           Reason: payment.failureReason?.replaceAll("_", " "),
           Received: money(payment.amountReceived),
           Missing: amountRemaining === undefined ? undefined : money(BigInt(amountRemaining)),
+          Price: quote && priceText(quote),
           "Value when created": payment.usdValue === undefined ? undefined : fiatText(payment.usdValue),
           Chain: <Chain of={payment.chain} />,
           Created: <Time at={payment.createdAt} />,
@@ -128,6 +141,7 @@ const Page = (page: PaymentPage) => {
   const { exceptions, heads, settings, story, viewer } = page
   const { chains } = settings
   const deliveryPath = (id: string) => pathOf(viewer, `/deliveries/${id}`)
+  const exceptionPath = (id: string) => pathOf(viewer, `/exceptions/${id}`)
   const undecided = exceptions
     .filter(({ status }) => status === "open" && mayAs(viewer.role, "admin"))
     .slice(0, mostDecided)
@@ -176,10 +190,10 @@ const Page = (page: PaymentPage) => {
             currency={currency}
             decimals={decimalsOn(chains, { chain, mode: page.payment.mode }, currency)}
           />{" "}
-          on {chain} ({kind}).
+          on {chainTraits[chain].displayName} ({kind}).
         </p>
       ))}
-      <Timeline entries={timelineOf(story, { chains, heads, deliveryPath })} />
+      <Timeline entries={timelineOf(story, { chains, heads, deliveryPath, exceptionPath })} />
     </>
   )
 }
@@ -194,6 +208,7 @@ const pageOf = Effect.fnUntraced(function* (viewer: Viewer, id: string, refusal?
   const health = yield* (yield* Chains).health
   const heads = new Map(health.flatMap((one) => (one.head === undefined ? [] : [[networkKey(one), one.head] as const])))
   const story = yield* paymentHistoryOf(reader, payment, mostShown)
+  const quote = payment.quoteId === undefined ? undefined : yield* quoteById(reader, payment.quoteId)
   return framedReply(
     viewer,
     { section, title: payment.merchantRef, isLive: true },
@@ -207,6 +222,7 @@ const pageOf = Effect.fnUntraced(function* (viewer: Viewer, id: string, refusal?
         viewer={viewer}
         payment={payment}
         story={story}
+        quote={quote}
         exceptions={exceptions}
         settings={yield* Settings}
         heads={heads}

@@ -1,7 +1,7 @@
 /** The list of payments, its search and its export. */
 import { Effect, Either } from "effect"
 import type { Accounted } from "../../Domain/AccountedPayment.ts"
-import { ChainName } from "../../Domain/Chain.ts"
+import { ChainName, chainTraits } from "../../Domain/Chain.ts"
 import { decimalsOfPayment, PaymentStatus } from "../../Domain/Payment.ts"
 import { invalidCursor, makeCursors } from "../../Http/cursor.ts"
 import { seeOther } from "../../Pages/reply.tsx"
@@ -58,7 +58,10 @@ const PaymentFilters = ({ of, viewer }: { readonly of: FormState; readonly viewe
           of={of}
           name="chain"
           label="Chain"
-          options={[["", "any"], ...ChainName.literals.map((chain) => [chain, chain] as const)]}
+          options={[
+            ["", "any"],
+            ...ChainName.literals.map((chain) => [chain, chainTraits[chain].displayName] as const)
+          ]}
         />
         <TextField of={of} name="createdAfter" label="Created from (UTC)" type="date" />
         <TextField of={of} name="createdBefore" label="Created before (UTC)" type="date" />
@@ -194,13 +197,20 @@ const show: PortalHandler<Payments | Reader | Secrets> = Effect.fnUntraced(funct
   )
 })
 
+/** With the filters that are one word: `payments-live-last-month`. */
+const fileName = ({ owner }: Viewer, query: URLSearchParams): string => {
+  const { q: _q, ...filters } = filtersIn(query)
+  const words = Object.values(filters).filter((value = "") => /^[a-z0-9-]+$/.test(value))
+  return ["payments", owner.mode, ...words].join("-")
+}
+
 const exported: PortalHandler<Payments | Reader | Secrets | Settings> = Effect.fnUntraced(function* (viewer, request) {
   const reader = yield* Reader
   const { chains } = yield* Settings
   const search = yield* searchOf(reader, viewer.owner, request.query)
   // The page shows what is wrong with the filters.
   if (Either.isLeft(search)) return yield* show(viewer, request)
-  return csvReply(`payments-${viewer.owner.mode}`, paymentsCsv(reader, viewer.owner, search.right, chains))
+  return csvReply(fileName(viewer, request.query), paymentsCsv(reader, viewer.owner, search.right, chains))
 })
 
 export const paymentsRoutes: ReadonlyArray<PortalRoute<Payments | Reader | Secrets | Settings>> = [

@@ -12,6 +12,7 @@ import { Fiat } from "../../Domain/Currency.ts"
 import { Accent, mostFrameOrigins, type Shop, shopTexts } from "../../Domain/Shop.ts"
 import { logoReply } from "../../Pages/logoReply.ts"
 import { pageReply, seeOther } from "../../Pages/reply.tsx"
+import { lightTheme } from "../../Pages/theme.ts"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { blank, type FormState, PostForm, Select, TextArea, TextField } from "../components/Form.tsx"
@@ -53,18 +54,24 @@ const accentOf = (form: FormState): string => {
 }
 
 /** The logo, the name and the colour as the checkout has them; a script follows what is typed. */
-const Preview = ({ form, viewer }: PageProps) => (
-  <figure class="card preview" aria-label="Preview">
-    <p class="shop">
-      {form.typed.get("logo") ? <img src={pathOf(viewer, "/settings/logo")} alt="" data-preview="logo" /> : null}
-      <strong data-preview="name">{form.typed.get("name") || "Your shop"}</strong>
-    </p>
-    <svg viewBox="0 0 240 44" role="img" aria-label="A button in your colour">
-      <rect width="240" height="44" rx="8" fill={accentOf(form)} data-preview="accent" />
-    </svg>
-    <figcaption class="muted">Your name, logo and colour at the checkout</figcaption>
-  </figure>
-)
+const Preview = ({ form, viewer }: PageProps) => {
+  const { accent, onAccent } = lightTheme(accentOf(form))
+  return (
+    <figure class="card preview" aria-label="Preview">
+      <p class="shop">
+        {form.typed.get("logo") ? <img src={pathOf(viewer, "/settings/logo")} alt="" data-preview="logo" /> : null}
+        <strong data-preview="name">{form.typed.get("name") || "Your shop"}</strong>
+      </p>
+      <svg viewBox="0 0 240 44" role="img" aria-label="A button in your colour">
+        <rect width="240" height="44" rx="8" fill={accent} data-preview="accent" />
+        <text x="120" y="28" text-anchor="middle" fill={onAccent} data-preview="on-accent">
+          Pay
+        </text>
+      </svg>
+      <figcaption class="muted">Your name, logo and colour at the checkout</figcaption>
+    </figure>
+  )
+}
 
 /** A script makes the file small enough for a form, and text. */
 const LogoForm = ({ form, viewer }: PageProps) => (
@@ -103,7 +110,11 @@ const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) =
             of={form}
             name="logo"
             label={labels.logo}
-            hint="The name of the image: that of what was uploaded, or of one of the operator's, such as shop.svg. Empty: none."
+            hint={
+              <>
+                <a href="#logo-title">Upload one</a>, or name one of the operator's, such as shop.svg. Empty: none.
+              </>
+            }
           />
           <TextField
             of={form}

@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { audited } from "../../Auth/auditLog.ts"
 import { ApiError, type FieldProblem, invalid, statusOf } from "../../Domain/ApiError.ts"
-import { type ChainName, chainNames } from "../../Domain/Chain.ts"
+import { type ChainName, chainNames, chainTraits } from "../../Domain/Chain.ts"
 import { nativeToken, PaymentCurrency } from "../../Domain/Currency.ts"
 import { randomToken } from "../../Domain/Ids.ts"
 import type { Payment } from "../../Domain/Payment.ts"
@@ -136,7 +136,7 @@ const page = (viewer: Viewer, chains: Chains, forms: Forms, said?: string, statu
                 of={forms.reorg}
                 name="chain"
                 label={labels.chain}
-                options={locals.map(({ name }) => [name, name] as const)}
+                options={locals.map(({ name }) => [name, chainTraits[name].displayName] as const)}
               />
               <TextField
                 of={forms.reorg}

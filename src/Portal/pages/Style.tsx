@@ -7,7 +7,7 @@ import { Chips } from "../components/Chips.tsx"
 import { Confirm } from "../components/Confirm.tsx"
 import { CopyField } from "../components/CopyField.tsx"
 import { CopyText } from "../components/CopyText.tsx"
-import { Area, StackedBars } from "../components/chart.tsx"
+import { Bars, StackedBars } from "../components/chart.tsx"
 import {
   Act,
   blank,
@@ -207,7 +207,7 @@ const page = (viewer: Viewer) => (
     <Part name="Charts">
       <div class="cards">
         <StackedBars {...chart} title="Payments" keys={keys} values={counts} table={numbers} />
-        <Area {...chart} title="Income" values={income} format={String} table={numbers} />
+        <Bars {...chart} title="Income" values={income} format={String} table={numbers} />
       </div>
     </Part>
     <Part name="An error">

@@ -138,10 +138,12 @@ export interface OneEndpointProps {
   readonly target: FormState
   readonly rotation: FormState
   readonly tested: TestOutcome | undefined
+  /** Unix milliseconds; undefined where one secret signs. */
+  readonly formerUntil: number | undefined
 }
 
 /** One endpoint, and for an admin what can be done with it. */
-export const OneEndpoint = ({ rotation, seen, target, tested, viewer }: OneEndpointProps) => {
+export const OneEndpoint = ({ formerUntil, rotation, seen, target, tested, viewer }: OneEndpointProps) => {
   const { endpoint, health } = seen
   return (
     <>
@@ -155,7 +157,8 @@ export const OneEndpoint = ({ rotation, seen, target, tested, viewer }: OneEndpo
             "Last delivered": <LastDelivery of={health} />,
             "Waiting for an attempt": countText(health.waiting),
             Events: endpoint.events.join(", "),
-            Added: <Time at={endpoint.createdAt} />
+            Added: <Time at={endpoint.createdAt} />,
+            "The former secret signs until": formerUntil === undefined ? undefined : <Time at={formerUntil} />
           }}
         />
         <p>

@@ -1,13 +1,12 @@
 /** Webhook endpoints: list with how they are doing, add, change, test, rotate, delete. */
 
-import { Effect, Either, Option, Redacted } from "effect"
+import { Clock, Effect, Either, Option, Redacted } from "effect"
 import { carryOut } from "../../Auth/carryOut.ts"
 import { decodeForm } from "../../Auth/inputText.ts"
 import type { Accounts } from "../../Auth.ts"
-import { StatusEventKind } from "../../Domain/Event.ts"
+import { type EventKind, StatusEventKind } from "../../Domain/Event.ts"
 import { EndpointId, newEndpointId } from "../../Domain/Ids.ts"
 import { defaultOverlapHours } from "../../Domain/overlap.ts"
-import { iso } from "../../Domain/Timestamp.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
 import { seeOther } from "../../Pages/reply.tsx"
@@ -36,7 +35,7 @@ import { framedReply, missing } from "../framedReply.tsx"
 import { withQuery } from "../query.ts"
 import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { callerOf, mayAs, type Viewer } from "../Viewer.ts"
-import { defaultSecretRoutes, secretReplaced } from "./DefaultSecret.tsx"
+import { defaultSecretRoutes, secretReplaced, twoSign } from "./DefaultSecret.tsx"
 import { countText, EndpointTable, NewEndpointForm, OneEndpoint, type TestOutcome } from "./WebhookViews.tsx"
 
 type Needs = Accounts | DeliveryClient | Reader | Settings | SigningKeys | Webhooks | Writer
@@ -65,7 +64,9 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
         ) : null}
         <EndpointTable viewer={viewer} seen={seen} />
         <p>
-          <a href={pathOf(viewer, "/webhooks/default-secret")}>Signing secret for payments' own webhookUrl</a>
+          <a href={pathOf(viewer, "/webhooks/default-secret")}>
+            Signing secret of payments that name a webhookUrl of their own
+          </a>
         </p>
       </>
     )
@@ -79,9 +80,12 @@ const newEndpointPage = (viewer: Viewer, of: FormState, status?: number) =>
     status
   )
 
+/** What a shop acts on: each change of status, and money that waits for a decision. */
+const usualKinds: ReadonlyArray<EventKind> = [...StatusEventKind.literals, "payment.exception"]
+
 const open: PortalHandler<never> = (viewer) =>
   Effect.sync(() => {
-    const typed = new URLSearchParams(StatusEventKind.literals.map((kind) => ["events", kind]))
+    const typed = new URLSearchParams(usualKinds.map((kind) => ["events", kind]))
     typed.set("id", newEndpointId())
     return newEndpointPage(viewer, { id: "endpoint", typed, problems: [] })
   })
@@ -150,7 +154,10 @@ interface Forms {
 
 const endpointPage = (viewer: Viewer, endpoint: Endpoint, { rotation, target, tested }: Forms = {}) =>
   Effect.gen(function* () {
-    const replaces = markOf(yield* EndpointsRepo.sealedPair(yield* Reader, endpoint.id))
+    const pair = yield* EndpointsRepo.sealedPair(yield* Reader, endpoint.id)
+    const replaces = markOf(pair)
+    const formerUntil = pair?.previous_until ?? 0
+    const now = yield* Clock.currentTimeMillis
     const seen = yield* seenOf(endpoint)
     return framedReply(
       viewer,
@@ -161,6 +168,7 @@ const endpointPage = (viewer: Viewer, endpoint: Endpoint, { rotation, target, te
         target={target ?? targetOf(endpoint)}
         rotation={rotation ?? blank("rotation", { overlap: `${defaultOverlapHours}h`, replaces })}
         tested={tested}
+        formerUntil={formerUntil > now ? formerUntil : undefined}
       />,
       target === undefined && rotation === undefined ? 200 : 422
     )
@@ -201,7 +209,7 @@ const changed = (
         refused([
           {
             path: "overlap",
-            message: `must wait: the secret before the last one still signs until ${iso(until)}. “No time” ends both at once`
+            message: twoSign(until)
           }
         ]),
       SecretReplaced: () => Effect.succeed(secretReplaced(viewer, pathOf(viewer, `/webhooks/${id}`))),

@@ -112,6 +112,8 @@ export const ExceptionFacts = ({
   const chainId = chainIdOf(chains, of)
   const chain = (kind: "tx" | "address", value: string | undefined) =>
     value === undefined ? undefined : <OnChain kind={kind} value={value} chainId={chainId} />
+  const isPartlyBack = of.status === "open" && of.sentBack > 0n
+  const money = (amount: bigint) => <ExceptionAmount of={{ ...of, amount }} chains={chains} />
   return (
     <section class="card" aria-label="What came">
       <p>{kindTexts[of.kind]}</p>
@@ -123,7 +125,8 @@ export const ExceptionFacts = ({
       ) : null}
       <Facts
         of={{
-          Amount: <ExceptionAmount of={of} chains={chains} />,
+          Amount: isPartlyBack ? money(of.amount + of.sentBack) : money(of.amount),
+          "Still open": isPartlyBack ? money(of.amount) : undefined,
           Status: <Status of={of.status} />,
           Chain: <Chain of={of.chain} />,
           Payment:

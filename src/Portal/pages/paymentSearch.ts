@@ -8,7 +8,7 @@ import type { Owner } from "../../Domain/Owner.ts"
 import { problemsOf } from "../../Http/validationProblems.ts"
 import { ListPaymentsQuery } from "../../Payments/Api.ts"
 import {
-  hashBegins,
+  hashFits,
   type ListFilter,
   list,
   referenceBegins,
@@ -59,8 +59,9 @@ const filtersOf = (query: URLSearchParams): Either.Either<Filter, ReadonlyArray<
 }
 
 const hashForm = /^0x[0-9a-fA-F]{64}$/
-/** Six or more digits of a hash or an address, shortened in the middle perhaps as explorers and wallets do. */
-const partForm = /^(?:0x)?([0-9a-f]{6,64})(?:(?:…|\.{2,3})([0-9a-f]{1,64}))?$/
+/** Six or more digits of a hash or an address; four are enough where it is shortened in the middle, as explorers and wallets do. */
+const partForm =
+  /^(?:0x)?(?=[0-9a-f]{6}|[0-9a-f]{4,5}(?:…|\.{2,3})[0-9a-f]{4})([0-9a-f]{4,64})(?:(?:…|\.{2,3})([0-9a-f]{1,64}))?$/
 
 /** The transaction or the address that an explorer's page is about; any other text as it is. */
 const withoutExplorer = (text: string): string =>
@@ -90,6 +91,9 @@ const atOnce = 100
 const leastText = 5
 export const longestText = 100
 
+/** Hashes with the same beginning, of all owners, that are looked at. */
+const mostHashes = 1_000
+
 /** Looks at the newest payments one by one, with a turn of the event loop in between. */
 const searchNewest = Effect.fnUntraced(function* (db: Db, owner: Owner, sought: Sought) {
   const ids: Array<PaymentId> = []
@@ -111,7 +115,7 @@ const partsOf = Effect.fnUntraced(function* (db: Db, owner: Owner, text: string)
   const [, start, end = ""] = partForm.exec(lower) ?? []
   const begun = [
     ...(yield* referenceBegins(db, owner, text, pageSize)),
-    ...(start === undefined ? [] : yield* hashBegins(db, owner, `0x${start}`, pageSize))
+    ...(start === undefined ? [] : yield* hashFits(db, owner, `0x${start}`, end, mostHashes))
   ]
   if (begun.length > 0 || lower.length < leastText || lower.length > longestText) {
     return begun.slice(0, pageSize)

@@ -2,7 +2,7 @@
 import { BigDecimal } from "effect"
 import type { ComponentChildren } from "preact"
 import type { Fiat } from "../../Domain/Currency.ts"
-import { Area, StackedBars } from "../components/chart.tsx"
+import { Bars, StackedBars } from "../components/chart.tsx"
 import { Table } from "../components/Table.tsx"
 import { fiatText, Money } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
@@ -157,7 +157,7 @@ export const Charts = ({ days, timezone, worth }: ChartsProps) => {
   const hasWorth = all.worth > 0n
   return (
     <div class="cards">
-      <Area
+      <Bars
         title={hasWorth ? `Worth of what came in, ${worth.currency}` : "Payments that came in"}
         summary={`${sumOf(all, worth)} came in within ${shownDays} days.`}
         days={names}

@@ -1,7 +1,7 @@
 /** What happened to a payment, in order: its creation, money, changes of status, events and their deliveries. */
 import type { ComponentChildren } from "preact"
 import { decimalsOn } from "../../Domain/amountDecimals.ts"
-import { type Network, networkKey } from "../../Domain/Chain.ts"
+import { chainTraits, type Network, networkKey } from "../../Domain/Chain.ts"
 import { type Story, whyUncounted } from "../../Payments/operatorViews.ts"
 import type { SettingsShape } from "../../Settings.ts"
 import { Money, OnChain, Status, Time, type Tone } from "../components/values.tsx"
@@ -13,6 +13,8 @@ export interface TimelineContext {
   readonly heads: ReadonlyMap<string, number>
   /** The page of a delivery. */
   readonly deliveryPath: (id: string) => string
+  /** The page of an exception. */
+  readonly exceptionPath: (id: string) => string
 }
 
 interface Entry {
@@ -61,7 +63,7 @@ const receiptEntry = (receipt: ReceiptView, story: Story, context: TimelineConte
           currency={receipt.currency}
           decimals={decimalsOn(context.chains, network, receipt.currency)}
         />{" "}
-        came on {receipt.chain}
+        came on {chainTraits[receipt.chain].displayName}
         {receipt.txHash === undefined ? (
           " in a transaction that no provider can name"
         ) : (
@@ -81,6 +83,58 @@ const tones: Readonly<Record<string, Tone>> = {
   detecting: "warning",
   expired: "neutral",
   failed: "bad"
+}
+
+type ExceptionView = Story["exceptions"][number]
+
+/** What became of an exception: its parts that were sent back, and the decision. */
+const exceptionEntries = (exception: ExceptionView, context: TimelineContext): ReadonlyArray<Entry> => {
+  const {
+    amount,
+    amountRefunded = "0",
+    chain,
+    currency,
+    detectedAt,
+    id,
+    kind,
+    mode,
+    refunds = [],
+    resolution
+  } = exception
+  const decimals = decimalsOn(context.chains, { chain, mode }, currency)
+  const money = (units: string | bigint) => <Money amount={BigInt(units)} currency={currency} decimals={decimals} />
+  const link = <a href={context.exceptionPath(id)}>{kind.replaceAll("_", " ")}</a>
+  const came = BigInt(amount) + (resolution === undefined ? BigInt(amountRefunded) : 0n)
+  return [
+    {
+      at: detectedAt,
+      key: id,
+      tone: "warning",
+      text: (
+        <>
+          {money(came)} became an exception: {link}
+        </>
+      )
+    },
+    ...refunds.map(
+      (refund, place): Entry => ({
+        at: refund.refundedAt,
+        key: `${id} refund ${place}`,
+        tone: "neutral",
+        text: <>{money(refund.amount)} of it noted as sent back</>
+      })
+    ),
+    ...(resolution === "accepted" && exception.resolvedAt !== undefined
+      ? [
+          {
+            at: exception.resolvedAt,
+            key: `${id} accepted`,
+            tone: "good" as const,
+            text: <>{money(amount)} accepted</>
+          }
+        ]
+      : [])
+  ]
 }
 
 type DeliveryView = Story["deliveries"][number]
@@ -127,18 +181,22 @@ export const timelineOf = (story: Story, context: TimelineContext): ReadonlyArra
         )
       })
     ),
-    ...story.events.map(
-      ({ createdAt, id, kind }): Entry => ({
-        at: createdAt,
-        key: id,
-        tone: "neutral",
-        text: (
-          <span class="muted">
-            Event <code>{kind}</code> <code>{id}</code>
-          </span>
-        )
-      })
-    ),
+    ...story.exceptions.flatMap((exception) => exceptionEntries(exception, context)),
+    // Otherwise their deliveries tell.
+    ...story.events
+      .filter(({ id }) => story.deliveries.every(({ event }) => event !== id))
+      .map(
+        ({ createdAt, id, kind }): Entry => ({
+          at: createdAt,
+          key: id,
+          tone: "neutral",
+          text: (
+            <span class="muted">
+              Event <code>{kind}</code> <code>{id}</code>
+            </span>
+          )
+        })
+      ),
     ...story.deliveries.map((delivery) => deliveryEntry(delivery, context))
   ].sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0))
 

@@ -78,9 +78,13 @@ export const selecting = ({ endpoint, owner, payment, since, status, until }: Se
 type DeliveryRow = Omit<LoggedDelivery, "attempts">
 type AttemptRow = Omit<LoggedAttempt, "isRedelivery"> & { readonly delivery: number; readonly redelivery: 0 | 1 }
 
+/** Where the last attempt went; before the first one, where its endpoint is now. */
+const place = `iif(d.attempts + d.redeliveries > 0, d.url,
+  coalesce((SELECT url FROM endpoints WHERE id = d.endpoint_id), d.url))`
+
 const columns = `d.sequence, d.id, d.event_id AS event, e.kind, d.payment_id AS payment, p.merchant_ref AS merchantRef,
-  d.account_id AS account, d.mode, d.url, d.endpoint_id AS endpoint, d.status, d.created_at AS createdAt, d.next_attempt_at AS nextAttemptAt,
-  d.attempts + d.redeliveries AS made`
+  d.account_id AS account, d.mode, d.endpoint_id AS endpoint, d.status, d.created_at AS createdAt, d.next_attempt_at AS nextAttemptAt,
+  d.attempts + d.redeliveries AS made, ${place} AS url`
 
 const withAttempts = (db: Db, deliveries: ReadonlyArray<DeliveryRow>) =>
   Effect.map(
@@ -178,6 +182,16 @@ export const countSince = (
       `SELECT count(*) AS count FROM (SELECT 1 FROM deliveries ${counted[which]}
          AND account_id = ? AND mode = ? AND created_at >= ? LIMIT ?)`,
       [account, mode, since, limit]
+    ),
+    (row) => row?.count ?? 0
+  )
+
+/** The number of deliveries of all owners that have failed and are tried again, counted up to `limit`. */
+export const countTriedAgain = (db: Db, limit: number) =>
+  Effect.map(
+    db.get<{ count: number }>(
+      `SELECT count(*) AS count FROM (SELECT 1 FROM deliveries ${counted.triedAgain} LIMIT ?)`,
+      [limit]
     ),
     (row) => row?.count ?? 0
   )

@@ -260,7 +260,7 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
       expect(second.body).toMatchObject({ amount: "400", amountRefunded: "300" })
       const other = yield* part("50", hash(1))
       expect([other.status, other.body.error.code]).toEqual([409, "EXCEPTION_RESOLVED"])
-      expect(other.body.error.message).toContain("is noted already, for 200")
+      expect(other.body.error.message).toContain("is noted already, as a refund of exc_")
 
       const accepted = yield* mine.resolve(exception.id, { action: "accept" })
       expect(accepted.body).toMatchObject({ resolution: "accepted", amount: "400", amountRefunded: "300" })

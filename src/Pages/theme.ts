@@ -53,6 +53,12 @@ const dark = "#181c22"
 const textOn = (background: string): string =>
   contrast("#ffffff", background) >= contrast("#000000", background) ? "#ffffff" : "#000000"
 
+/** What an accent becomes on a light page, and the colour of texts on it. */
+export const lightTheme = (accent: string): { readonly accent: string; readonly onAccent: string } => {
+  const readable = readableOn(accent, light)
+  return { accent: readable, onAccent: textOn(readable) }
+}
+
 const rule = (accent: string): string => `:root{--accent:${accent};--on-accent:${textOn(accent)}}`
 
 /** The stylesheet of an accent such as `#1f5fd1`. */

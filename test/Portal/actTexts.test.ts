@@ -1,0 +1,9 @@
+import { expect, it } from "vitest"
+import { allOperations } from "../../src/Control/operations.ts"
+import { actTexts } from "../../src/Portal/actTexts.ts"
+
+it("every operation that is in the audit log has its words there", () => {
+  const acts = allOperations.filter(({ access }) => access === "administer").map(({ name }) => name)
+  expect(acts.length).toBeGreaterThan(20)
+  expect(acts.filter((act) => actTexts[act] === undefined)).toEqual([])
+})
