@@ -1,5 +1,5 @@
 /** The preview of a checkout's look follows what is typed, and a logo is made small enough to be sent in a form. */
-import { lightTheme } from "../../Pages/theme.ts"
+import { lightTheme } from "../../Domain/theme.ts"
 
 const part = (name: string) => document.querySelector(`[data-preview="${name}"]`)
 const field = (id: string) => document.getElementById(id)

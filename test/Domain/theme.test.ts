@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { contrast, themeOf } from "../../src/Pages/theme.ts"
+import { contrast, themeOf } from "../../src/Domain/theme.ts"
 
 const light = "#f6f7f9"
 const dark = "#181c22"
