@@ -63,16 +63,18 @@ const show = (viewer: Viewer, refused?: FormState) =>
           <Age of={age} now={now} />
         </section>
         {mayAs(viewer.role, "admin") ? (
-          <PostForm
-            of={form}
-            action={pathOf(viewer, path)}
-            csrf={viewer.csrf}
-            submit="Make a new secret"
-            labels={labels}
-          >
-            <Hidden of={form} name="replaces" />
-            <Select of={form} name="overlap" label={labels.overlap} options={overlaps} />
-          </PostForm>
+          <section class="card" aria-label="A new secret">
+            <PostForm
+              of={form}
+              action={pathOf(viewer, path)}
+              csrf={viewer.csrf}
+              submit="Make a new secret"
+              labels={labels}
+            >
+              <Hidden of={form} name="replaces" />
+              <Select of={form} name="overlap" label={labels.overlap} options={overlaps} />
+            </PostForm>
+          </section>
         ) : null}
       </>,
       refused === undefined ? 200 : 422

@@ -153,19 +153,21 @@ export const DeliveryFilters = ({ endpoints, of, viewer }: FilterProps & { reado
 
 /** Chooses a range of deliveries to send again. */
 export const RangeForm = ({ endpoints, of, viewer }: FilterProps & { readonly viewer: Viewer }) => (
-  <PostForm
-    of={of}
-    action={pathOf(viewer, "/deliveries/resend-range")}
-    csrf={viewer.csrf}
-    submit="Send them again"
-    labels={labels}
-  >
-    <Select of={of} name="status" label={labels.status} options={statusOptions} />
-    <Select of={of} name="endpoint" label={labels.endpoint} options={endpointOptions(endpoints, "all")} />
-    <TextField of={of} name="from" label={labels.from} type="datetime-local" hint="Empty: from the first one on." />
-    <TextField of={of} name="until" label={labels.until} type="datetime-local" hint="Empty: up to now." />
-    <Select of={of} name="to" label={labels.to} options={endpointOptions(endpoints, "where they went before")} />
-  </PostForm>
+  <section class="card" aria-label="The range">
+    <PostForm
+      of={of}
+      action={pathOf(viewer, "/deliveries/resend-range")}
+      csrf={viewer.csrf}
+      submit="Send them again"
+      labels={labels}
+    >
+      <Select of={of} name="status" label={labels.status} options={statusOptions} />
+      <Select of={of} name="endpoint" label={labels.endpoint} options={endpointOptions(endpoints, "all")} />
+      <TextField of={of} name="from" label={labels.from} type="datetime-local" hint="Empty: from the first one on." />
+      <TextField of={of} name="until" label={labels.until} type="datetime-local" hint="Empty: up to now." />
+      <Select of={of} name="to" label={labels.to} options={endpointOptions(endpoints, "where they went before")} />
+    </PostForm>
+  </section>
 )
 
 /** How far sending a range again has come. */

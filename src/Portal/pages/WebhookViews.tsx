@@ -101,11 +101,13 @@ interface EndpointFormProps {
 
 /** Adds an endpoint. Its id is drawn with the form, so that a form that is sent twice adds one. */
 export const NewEndpointForm = ({ of, viewer }: EndpointFormProps) => (
-  <PostForm of={of} action={pathOf(viewer, "/webhooks")} csrf={viewer.csrf} submit="Add the endpoint" labels={labels}>
-    <Hidden of={of} name="id" />
-    <TargetFields of={of} />
-    <SecretField of={of} />
-  </PostForm>
+  <section class="card" aria-label="The endpoint">
+    <PostForm of={of} action={pathOf(viewer, "/webhooks")} csrf={viewer.csrf} submit="Add the endpoint" labels={labels}>
+      <Hidden of={of} name="id" />
+      <TargetFields of={of} />
+      <SecretField of={of} />
+    </PostForm>
+  </section>
 )
 
 export type TestOutcome = typeof sendTestDelivery.output.Type
