@@ -178,6 +178,9 @@ liveSuite(shop, "the portal's payments", (test) => {
     for (const other of ["first", "long ago"]) expect(yield* created("last-month")).not.toContain(other)
     // No such period: all.
     expect(yield* created("toString")).toHaveLength(5)
+    // A period takes the place of typed days, and of nothing else.
+    const typed = yield* ida.get(`${base}/payments?createdAfter=2020-01-01&createdBefore=2021-01-01&chain=base`)
+    expect(typed.text).toContain(`<a href="${base}/payments?created=today&amp;chain=base">today</a>`)
   })
 
   test("come in pages that lose none, and a page of other filters is refused", function* () {
