@@ -440,6 +440,10 @@ liveSuite(shop, "the portal's export of payments", (test) => {
     expect((yield* ada.get(`${home}/payments.csv?q=row+7`)).text.split("\r\n")).toHaveLength(3)
     const month = yield* ada.get(`${home}/payments.csv?created=last-month&q=row+%22`)
     expect(month.headers["content-disposition"]).toBe('attachment; filename="payments-test-last-month.csv"')
+    // The page leads to the file of what it shows, its period too: all but one are of 1970.
+    const { text } = yield* ada.get(`${home}/payments?created=today&status=pending`)
+    const [, shown = ""] = /<a href="([^"]*\.csv[^"]*)"/.exec(text) ?? []
+    expect((yield* ada.get(shown.replaceAll("&amp;", "&"))).text.split("\r\n").slice(1, -1)).toEqual([lines[1]])
     expect((yield* ada.get(`${home}/payments.csv?status=paid`)).status).toBe(400)
   })
 
