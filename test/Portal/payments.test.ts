@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Clock, Effect, Either, Exit, Stream } from "effect"
+import { Clock, Effect, Either, Exit, Stream, TestClock } from "effect"
 import { defaultAccount } from "../../src/Auth.ts"
 import { iso } from "../../src/Domain/Timestamp.ts"
 import { csvLine, csvPieces } from "../../src/Portal/csv.ts"
@@ -9,10 +9,11 @@ import { Reader, StoreUnavailable } from "../../src/Sql.ts"
 import { TestApi } from "../lib/api.ts"
 import { storeMoneyFor } from "../lib/exceptions.ts"
 import type { Shown, Who } from "../lib/portal.ts"
-import { liveSuite } from "../lib/scopedTest.ts"
+import { liveSuite, scopedTest } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
 import { explained } from "../lib/webhooks.ts"
 import { admin, crowdSql, home, makePayment, shop, somebody, viewer } from "./pages.ts"
+import { portalStore } from "./room.ts"
 
 const hash = (digit: string) => `0x${digit.repeat(64)}`
 
@@ -472,4 +473,18 @@ liveSuite(shop, "the portal's export of payments", (test) => {
     yield* Effect.void
     expect(Object.fromEntries(Object.keys(cells).map((cell) => [cell, csvLine([cell]).slice(0, -2)]))).toEqual(cells)
   })
+})
+
+scopedTest(portalStore())("last month is all of its days, however many it has", function* () {
+  const owner = { account: defaultAccount, mode: "test" } as const
+  for (const [month, days] of [
+    [1, 31],
+    [2, 28],
+    [4, 30]
+  ] as const) {
+    const ended = Date.UTC(2027, month)
+    yield* TestClock.setTime(ended + 20 * 86_400_000)
+    const found = yield* searchOf(yield* Reader, owner, new URLSearchParams({ created: "last-month" }))
+    expect(Either.getOrThrow(found)).toEqual({ createdAfter: ended - days * 86_400_000, createdBefore: ended })
+  }
 })
