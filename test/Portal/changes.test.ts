@@ -49,3 +49,14 @@ test("a session has three at most, and one that ends makes room", function* () {
   // Without a session there is none.
   expect((yield* visitor().get(changes)).status).toBe(303)
 })
+
+test("streams that have ended leave room to the others of their account, however many there were", function* () {
+  const { enter } = yield* portalWith(changeRoutes)
+  const grace = yield* enter({ account: "shop", name: "Grace" })
+  for (let n = 0; n < 21; n++) {
+    const stream = yield* Effect.fork(grace.get(changes))
+    yield* TestClock.adjust("1 second")
+    expect([n, yield* Fiber.poll(stream)]).toMatchObject([n, { _tag: "None" }])
+    yield* Fiber.interrupt(stream)
+  }
+})
