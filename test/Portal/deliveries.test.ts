@@ -43,6 +43,14 @@ liveSuite(portalApp, "deliveries in the portal", (test, it) => {
     const failing = yield* admin.get(`${base}/deliveries?status=failing`)
     expect(paymentsIn(failing.text)).toEqual([ids[0]])
     expect(failing.text).toContain(`<a aria-current="true" href="${base}/deliveries">failing`)
+    // One that is not tried any more is listed, and nothing of it is left to look at.
+    yield* execute(
+      "UPDATE deliveries SET status = 'failed', attempts = 6, next_attempt_at = NULL, done_at = 1 WHERE payment_id = ?",
+      [ids[1]]
+    )
+    const givenUp = (yield* admin.get(`${base}/deliveries?status=failing`)).text
+    expect(paymentsIn(givenUp)).toEqual([ids[1], ids[0]])
+    expect(givenUp).toContain('Deliveries<span class="count">1 <span')
     expect(paymentsIn((yield* admin.get(`${base}/deliveries?payment=${ids[1]}`)).text)).toEqual([ids[1]])
     expect(paymentsIn((yield* admin.get(`${base}/deliveries?from=2099-01-01T00:00`)).text)).toEqual([])
     expect(paymentsIn((yield* admin.get(`${base}/deliveries?until=2099-01-01T00:00`)).text)).toHaveLength(3)
