@@ -119,6 +119,17 @@ test("an admin uploads a logo, which another one replaces, and what is no pictur
   expect(JSON.parse(act?.detail ?? "")).toEqual({ account: "default", logo: "uploaded.png", bytes: 40_960 })
 })
 
+test("an account's logo stays, whatever another account saves", function* () {
+  const { enter } = yield* portalWith(settingsRoutes)
+  const theirs = "/portal/a/shop/test/settings"
+  const grace = yield* enter({ name: "Grace", account: "shop" })
+  const image = Buffer.from([0x89, 0x50, 0x4e, 0x47]).toString("base64url")
+  yield* grace.post(`${theirs}/logo`, { image })
+  const ada = yield* enter({ name: "Ada", account: "default" })
+  expect((yield* ada.post(page, { name: "Corner" })).status).toBe(303)
+  expect((yield* grace.get(`${theirs}/logo`)).status).toBe(200)
+})
+
 test("a viewer may neither see nor change it", function* () {
   const { visitor } = yield* portalWith(settingsRoutes)
   const viewer = visitor()
