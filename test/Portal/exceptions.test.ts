@@ -1,10 +1,12 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
+import { exceptionRoutes } from "../../src/Portal/pages/Exception.tsx"
 import { TestApi } from "../lib/api.ts"
 import { storeLateMoney } from "../lib/exceptions.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
 import { admin, home, makePayment, shop, viewer } from "./pages.ts"
+import { portalWith } from "./room.ts"
 
 const hash = (digit: string) => `0x${digit.repeat(64)}`
 
@@ -120,6 +122,23 @@ liveSuite(shop, "the portal's exceptions", (test) => {
     const other = yield* ada.post(`${page}/refund`, {})
     expect(other.status).toBe(409)
     expect(other.text).toContain("a decision stays as it is")
+  })
+
+  test("that somebody else decides meanwhile are shown as decided, and without forms", function* () {
+    const { enter } = yield* portalWith(exceptionRoutes)
+    const ada = yield* enter({ account: "default", name: "Ada" })
+    const bob = yield* enter({ account: "default", name: "Bob" })
+    const { exception } = yield* late("decided twice", 15)
+    const page = `${home}/exceptions/${exception}`
+    // Both read it before either is stored.
+    const [accepted, refused] = yield* Effect.all(
+      [ada.post(`${page}/accept`, { confirmed: "yes" }), bob.post(`${page}/refund`, { note: "by Bob" })],
+      { concurrency: "unbounded" }
+    )
+    expect([accepted.status, refused.status]).toEqual([303, 409])
+    expect(refused.text).toContain("a decision stays as it is")
+    expect(refused.text).not.toContain("<h2>Decide</h2>")
+    expect(yield* stored(exception)).toEqual([{ outcome: "accepted", note: null, decision_tx: null }])
   })
 
   test("are noted as sent back in parts, in the currency's own units; a refusal keeps what was typed", function* () {
