@@ -158,6 +158,14 @@ test("a role does what it may, and gets a message where it may not", function* (
   expect((yield* admin.get(`${shop}/health`)).status).toBe(403)
   expect((yield* viewer.get(`${shop}/people`)).status).toBe(403)
   expect(yield* admin.post(`${shop}/health`)).toMatchObject({ status: 405, headers: { allow: "GET" } })
+  // The frame stays in the account and mode of the page.
+  const live = "/portal/a/shop/live"
+  for (const who of [viewer, yield* enter()]) {
+    for (const path of ["/nothing", "/health/x"]) {
+      expect((yield* who.get(`${live}${path}`)).text).toContain(`<a class="button" href="${live}">To the home page</a>`)
+    }
+  }
+  expect((yield* viewer.get(`${live}/health`)).text).toContain(`<a class="button" href="${live}">To the home page</a>`)
 })
 
 test("a disabled person is signed out at once", function* () {
