@@ -215,7 +215,7 @@ liveSuite(app, "the checkout page", (test, it) => {
       "in time, and was seen too late",
       "status = 'expired'",
       "'found_late', 'base', 'USDC', '25000000'",
-      "25 USDC was seen only after this payment had ended.",
+      "Your payment was seen too late 25 USDC on Base · about $25.00 25 USDC was seen only after this payment had ended.",
       " Do not pay again."
     ]
   ] as const)("reports money that came %s, where it is, and what to do", ([, change, values, said, advice]) =>
