@@ -138,19 +138,24 @@ liveSuite(shop, "the portal's payments in a browser", (test) => {
   test("what was done is said once: not again by the page that reads itself again", function* () {
     const { page } = yield* atDesk()
     const { id } = yield* makePayment()
-    yield* steps(async () => {
-      await page.clock.install()
-      const stream = page.waitForResponse((response) => response.url().endsWith("/changes"))
-      await page.goto(`${home}/payments/${id}?done=created`)
-      await stream
-      expect(await page.getByText("The payment was created.").count()).toBe(1)
-      await page.clock.fastForward(20_000)
-    })
-    yield* makePayment()
-    yield* steps(async () => {
-      await page.waitForURL((url) => url.search === "")
-      expect(await page.getByText("The payment was created.").count()).toBe(0)
-    })
+    for (const [path, said] of [
+      [`/payments/${id}?done=created`, "The payment was created."],
+      ["/deliveries?ordered=2&due=1&refused=1", "2 sent again now."]
+    ] as const) {
+      yield* steps(async () => {
+        await page.clock.install()
+        const stream = page.waitForResponse((response) => response.url().endsWith("/changes"))
+        await page.goto(`${home}${path}`)
+        await stream
+        expect(await page.getByText(said).count()).toBe(1)
+        await page.clock.fastForward(20_000)
+      })
+      yield* makePayment()
+      yield* steps(async () => {
+        await page.waitForURL((url) => url.search === "")
+        expect(await page.getByText(said).count()).toBe(0)
+      })
+    }
   })
 
   test("a logo is made small and uploaded, and the preview follows what is typed", function* () {
