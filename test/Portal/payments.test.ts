@@ -182,6 +182,11 @@ liveSuite(shop, "the portal's payments", (test) => {
     // A period takes the place of typed days, and of nothing else.
     const typed = yield* ida.get(`${base}/payments?createdAfter=2020-01-01&createdBefore=2021-01-01&chain=base`)
     expect(typed.text).toContain(`<a href="${base}/payments?created=today&amp;chain=base">today</a>`)
+    // The form beneath keeps it, until days are typed.
+    const chosen = (yield* ida.get(`${base}/payments?created=today`)).text
+    expect(chosen).toContain('<input type="hidden" name="created" value="today"/>')
+    expect(yield* created("today&chain=base")).toEqual(["first"])
+    expect(yield* created("today&createdAfter=2020-01-01")).toHaveLength(5)
   })
 
   test("come in pages that lose none, and a page of other filters is refused", function* () {

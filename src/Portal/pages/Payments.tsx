@@ -19,7 +19,7 @@ import { pageSize, withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { OpenExceptions, PaymentState } from "./exceptionView.tsx"
-import { type Filter, mostSearched, periods, searchOf } from "./paymentSearch.ts"
+import { type Filter, hasDates, mostSearched, periods, searchOf } from "./paymentSearch.ts"
 import { paymentsCsv } from "./paymentsCsv.ts"
 
 const statuses: ReadonlyArray<readonly [value: string, text: string]> = [...PaymentStatus.literals, "cancelled"].map(
@@ -28,9 +28,11 @@ const statuses: ReadonlyArray<readonly [value: string, text: string]> = [...Paym
 
 const filterNames = ["q", "status", "created", "chain", "createdAfter", "createdBefore"]
 
-/** The filters of a query, for links. */
-const filtersIn = (query: URLSearchParams): Record<string, string | undefined> =>
-  Object.fromEntries(filterNames.map((name) => [name, query.get(name)?.trim()]))
+/** The filters of a query, for links. Dates that were typed take the place of a named period. */
+const filtersIn = (query: URLSearchParams): Record<string, string | undefined> => {
+  const filters = Object.fromEntries(filterNames.map((name) => [name, query.get(name)?.trim()]))
+  return { ...filters, ...(hasDates(query) ? { created: "" } : {}) }
+}
 
 const PaymentFilters = ({ of, viewer }: { readonly of: FormState; readonly viewer: Viewer }) => {
   const path = pathOf(viewer, "/payments")
@@ -54,6 +56,7 @@ const PaymentFilters = ({ of, viewer }: { readonly of: FormState; readonly viewe
       <Filters action={path} used={typed.some((name) => parameters[name])}>
         <Hidden of={of} name="q" />
         <Hidden of={of} name="status" />
+        <Hidden of={of} name="created" />
         <Select
           of={of}
           name="chain"

@@ -33,6 +33,10 @@ export const periods = { today: "today", yesterday: "yesterday", "last-month": "
 const isPeriod = (name: string | undefined): name is keyof typeof periods =>
   name !== undefined && Object.hasOwn(periods, name)
 
+/** Whether dates were typed, which take the place of a named period. */
+export const hasDates = (query: URLSearchParams): boolean =>
+  ["createdAfter", "createdBefore"].some((name) => (query.get(name) ?? "").trim() !== "")
+
 /** When a named period began and ended, Unix milliseconds. */
 const boundsOf = (period: keyof typeof periods, now: number, timezone: string) => {
   const unit = period === "last-month" ? "month" : "day"
@@ -131,7 +135,7 @@ export const searchOf = Effect.fn("Portal.searchOf")(function* (db: Db, owner: O
   if (Either.isLeft(filters)) return filters
   const { created, q } = givenOf(query)
   let filter: Filter = filters.right
-  if (isPeriod(created)) {
+  if (isPeriod(created) && !hasDates(query)) {
     const { timezone = "UTC" } = yield* shopOf(db, owner.account)
     filter = { ...filter, ...boundsOf(created, yield* Clock.currentTimeMillis, timezone) }
   }
