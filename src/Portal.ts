@@ -33,6 +33,7 @@ import { namedIn } from "./Portal/query.ts"
 import { type PortalRoute, type Proof, pathOf } from "./Portal/route.ts"
 import { routes as allRoutes } from "./Portal/routes.ts"
 import { leave, signIn, signInPage, signInPath, signInRoute, toSignIn } from "./Portal/signInPages.tsx"
+import { makeStreamed, tooManyExports } from "./Portal/streamed.ts"
 import { mayAs, mostInBadge, type Viewer } from "./Portal/Viewer.ts"
 import { hasOnlyLocalChains } from "./Sandbox/local.ts"
 import { Settings, type SettingsShape } from "./Settings.ts"
@@ -154,6 +155,7 @@ export const portalOf = <R>(accountRoutes: ReadonlyArray<PortalRoute<R | Desk>>)
     const context = Context.add(yield* Effect.context<R | Reader | Writer>(), Desk, desk)
     const isAllowed = inRanges(settings.portal.allow)
     const forms = new ActLimit(formLimits)
+    const streamed = makeStreamed(yield* Reader)
 
     /** Keeps the frame of whoever is signed in, in the account and mode of the page if they may see those. */
     const refusal = (request: PageRequest, signedIn: SignedIn, text: ErrorText, owner?: Owner) =>
@@ -211,8 +213,11 @@ export const portalOf = <R>(accountRoutes: ReadonlyArray<PortalRoute<R | Desk>>)
         const handled = route.handle(viewer, {
           ...{ params, query, form: typed, client: request.client, requestId: request.requestId }
         })
-        if (needed === undefined || asksFirst) return yield* handled
-        return yield* askedBeforeActs(handled, asking(desk, request, signedIn, needed, form))
+        const reply =
+          needed === undefined || asksFirst
+            ? yield* handled
+            : yield* askedBeforeActs(handled, asking(desk, request, signedIn, needed, form))
+        return streamed(reply, signedIn, owner.account, route.role) ?? (yield* refuse(tooManyExports))
       })
 
     const respond = (request: PageRequest) =>

@@ -35,13 +35,12 @@ export const insert = (
     [id, hash, person, createdAt, seenAt, proofAt, userAgent, address, cameOf ?? null]
   )
 
-/** The session of a secret's hash, with its person. */
-export const byHash = (db: Db, hash: Uint8Array) =>
+const peopled = (db: Db, condition: string, param: string | Uint8Array) =>
   Effect.map(
     oneRow<Session & PersonColumns>(
       db,
-      `SELECT ${columns}, ${personColumns} FROM sessions s JOIN people p ON p.id = s.person_id WHERE s.hash = ?`,
-      [hash]
+      `SELECT ${columns}, ${personColumns} FROM sessions s JOIN people p ON p.id = s.person_id WHERE ${condition}`,
+      [param]
     ),
     (row): { readonly session: Session; readonly person: Person } | undefined => {
       if (row === undefined) return undefined
@@ -49,6 +48,12 @@ export const byHash = (db: Db, hash: Uint8Array) =>
       return { session, person }
     }
   )
+
+/** The session of a secret's hash, with its person. */
+export const byHash = (db: Db, hash: Uint8Array) => peopled(db, "s.hash = ?", hash)
+
+/** An open session, with its person. */
+export const withItsPerson = (db: Db, id: SessionId) => peopled(db, "s.id = ? AND s.hash IS NOT NULL", id)
 
 /** A person's sessions, oldest first; at most 20. */
 export const list = (db: Db, person: PersonId) =>

@@ -6,7 +6,7 @@
 import { Clock, Data, Effect, Redacted } from "effect"
 import type { SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
-import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
+import { type Db, Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
 import { audited, personActor } from "./auditLog.ts"
 import { endOpenSessions } from "./descent.ts"
 import { hashOf } from "./keyFormat.ts"
@@ -76,14 +76,24 @@ export const begin = Effect.fnUntraced(function* <E = never>(
   return { secret, session, person } satisfies SignedIn
 })
 
+/** The session with its person, unless it is over. */
+const unlessOver = (found: Effect.Effect.Success<ReturnType<typeof Repo.byHash>>, now: number) => {
+  if (found === undefined || found.person.disabledAt !== undefined) return undefined
+  const { createdAt, seenAt } = found.session
+  return now - seenAt >= maximumIdle || now - createdAt >= maximumAge ? undefined : found
+}
+
+/** A session with its person as they are now, without counting as used; undefined when it has ended. */
+export const openSession = (db: Db, id: SessionId) =>
+  Effect.zipWith(Repo.withItsPerson(db, id), Clock.currentTimeMillis, unlessOver)
+
 /** The session of a cookie's secret, which counts as used now; undefined when it has ended. */
 export const sessionOf = Effect.fn("sessions.of")(function* (secret: string | undefined) {
   if (secret === undefined || !isSecret(secret)) return undefined
-  const found = yield* Repo.byHash(yield* Reader, hashOf(secret))
-  if (found === undefined || found.person.disabledAt !== undefined) return undefined
-  const { session } = found
   const now = yield* Clock.currentTimeMillis
-  if (now - session.seenAt >= maximumIdle || now - session.createdAt >= maximumAge) return undefined
+  const found = unlessOver(yield* Repo.byHash(yield* Reader, hashOf(secret)), now)
+  if (found === undefined) return undefined
+  const { session } = found
   if (now - session.seenAt >= seenEvery) {
     const writer = yield* Writer
     // A full disk must not keep anybody from reading.

@@ -35,12 +35,6 @@ export const versionsOf = (
   open: OpenStreams
 ): Stream.Stream<string> => {
   const follow = Effect.gen(function* () {
-    // Many requests may have been answered before the first of their streams was counted.
-    if (!open.mayOpen(id, client)) return Stream.empty
-    yield* Effect.acquireRelease(
-      Effect.sync(() => open.opened(id, client)),
-      () => Effect.sync(() => open.closed(id, client))
-    )
     const changed = yield* outbox.listen(id)
 
     const next = (shown: Shown | undefined): Effect.Effect<Option.Option<readonly [string, Shown]>, StoreUnavailable> =>
@@ -58,7 +52,9 @@ export const versionsOf = (
       })
     return Stream.unfoldEffect(undefined as Shown | undefined, next)
   })
-  return Stream.unwrapScoped(follow).pipe(
-    Stream.catchTag("StoreUnavailable", (error) => Stream.drain(Stream.fromEffect(Effect.logWarning(error.message))))
-  )
+  return open
+    .counted(id, client, Stream.unwrapScoped(follow))
+    .pipe(
+      Stream.catchTag("StoreUnavailable", (error) => Stream.drain(Stream.fromEffect(Effect.logWarning(error.message))))
+    )
 }

@@ -11,6 +11,7 @@ import { ApiError } from "../Domain/ApiError.ts"
 import type { Pieces } from "./HttpReply.ts"
 import { LoopShare, type Sharer } from "./LoopShare.ts"
 import type { Hold } from "./PageHandler.ts"
+import { partTurn } from "./parts.ts"
 
 export const overloaded = new ApiError({
   code: "OVERLOADED",
@@ -40,7 +41,7 @@ export interface WithoutKey {
     work: Effect.Effect<A, E>,
     refused: Effect.Effect<A, E>
   ) => Effect.Effect<A, E>
-  /** A streamed body whose pieces count for the owner. They do not wait: streams are limited by their number. */
+  /** A streamed body whose pieces count for the owner. They do not wait, apart from those of long work: streams are limited by their number. */
   readonly measured: (owner: Sharer, rest: Pieces) => Pieces
 }
 
@@ -96,7 +97,7 @@ export const makeWithoutKey = Effect.fnUntraced(function* (time?: LoopTime) {
   }
 
   /** Measures the stretches of a fiber, each from where it is resumed to where it waits again. */
-  const schedulerOf = (owner: Sharer): Scheduler.Scheduler => ({
+  const schedulerOf = (charged: { readonly owner: Sharer }): Scheduler.Scheduler => ({
     shouldYield: (fiber) => defaultScheduler.shouldYield(fiber),
     scheduleTask: (task, priority, fiber) => {
       const stretch = () => {
@@ -105,7 +106,7 @@ export const makeWithoutKey = Effect.fnUntraced(function* (time?: LoopTime) {
         const time = now() - began
         usedInTurn += time
         isStarting = false
-        share.spent(owner, time)
+        share.spent(charged.owner, time)
         runNext()
       }
       defaultScheduler.scheduleTask(stretch, priority, fiber)
@@ -121,9 +122,24 @@ export const makeWithoutKey = Effect.fnUntraced(function* (time?: LoopTime) {
       return Effect.sync(() => share.remove(added))
     })
 
+  /**
+   * Work of an owner, measured, whose parts wait for turns of their own. From the second one on they are those of a stranger,
+   * whoever asks: a customer's page does not wait for a search over thousands of payments. Parts that would be refused go
+   * on.
+   */
+  const inTurns = (owner: Sharer) => {
+    const charged = { owner }
+    const turn = Effect.suspend(() => {
+      charged.owner = { name: `${owner.name} at length`, weight: 1 }
+      return Effect.asVoid(turnOf(charged.owner))
+    })
+    return { scheduler: schedulerOf(charged), turn }
+  }
+
   const withoutKey: WithoutKey = {
-    run: (owner, hold, work, refused) =>
-      Effect.suspend(() => {
+    run: (owner, hold, work, refused) => {
+      const { scheduler, turn: part } = inTurns(owner)
+      return Effect.suspend(() => {
         const mayRun = share.mayRun(now(), idle(), owner)
         if (!mayRun || isStarting || share.size > 0) {
           const turn = mayRun && share.size < soon ? turnOf(owner) : hold(turnOf(owner))
@@ -133,9 +149,16 @@ export const makeWithoutKey = Effect.fnUntraced(function* (time?: LoopTime) {
         share.start(owner)
         // Resumed by the scheduler, so that it is measured.
         return Effect.zipRight(Effect.yieldNow(), work)
-      }).pipe(Effect.withScheduler(schedulerOf(owner))),
-    measured: (owner, rest) =>
-      Stream.unwrapScoped(Effect.as(Effect.locallyScoped(FiberRef.currentScheduler, schedulerOf(owner)), rest))
+      }).pipe(Effect.withScheduler(scheduler), Effect.locally(partTurn, part))
+    },
+    measured: (owner, rest) => {
+      const { scheduler, turn } = inTurns(owner)
+      const scheduled = Effect.zipRight(
+        Effect.locallyScoped(FiberRef.currentScheduler, scheduler),
+        Effect.locallyScoped(partTurn, turn)
+      )
+      return Stream.unwrapScoped(Effect.as(scheduled, rest))
+    }
   }
   return withoutKey
 })

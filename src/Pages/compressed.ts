@@ -17,11 +17,17 @@ export const compressed = ({ headers }: Pick<PageRequest, "headers">, reply: Htt
   if (!isHtml || reply.rest !== undefined) return reply
   const bytes = reply.bytes === undefined ? Buffer.from(reply.text) : Buffer.concat(reply.bytes)
   if (bytes.length < leastBytes) return reply
+  const { etag } = reply.headers
   const varied = { ...reply, headers: { ...reply.headers, vary: "accept-encoding" } }
   if (!takesBrotli(String(headers["accept-encoding"] ?? ""))) return varied
   return {
     ...varied,
-    headers: { ...varied.headers, "content-encoding": "br" },
+    headers: {
+      ...varied.headers,
+      // Of other bytes (RFC 9110, 8.8.3.3).
+      ...(etag === undefined ? {} : { etag: etag.replace(/"$/, '.br"') }),
+      "content-encoding": "br"
+    },
     text: "",
     bytes: [brotliCompressSync(bytes, fast)]
   }

@@ -1,6 +1,7 @@
 /** Files for spreadsheets (RFC 4180): read and sent a page at a time, however many rows there are. */
 import { Effect, Option, Stream } from "effect"
 import type { HttpReply, Pieces } from "../Http/HttpReply.ts"
+import { betweenParts } from "../Http/parts.ts"
 import type { StoreUnavailable } from "../Sql.ts"
 
 // A spreadsheet takes a cell that begins like this for a formula, and runs it.
@@ -18,8 +19,8 @@ export const csvLine = (cells: ReadonlyArray<string>): string => `${cells.map(ce
 /** What a file has, by the names in its first line: the cells of each row; undefined is an empty one. */
 export type CsvColumns<Row> = Readonly<Record<string, (row: Row) => string | undefined>>
 
-/** Rows read at once. */
-const pageSize = 500
+/** Rows read at once: of the largest, a megabyte. */
+const pageSize = 25
 
 /**
  * Ends with the store's failure, which cuts the file off: nobody takes a part of it for all.
@@ -32,7 +33,7 @@ export const csvPieces = <Row>(
 ): Pieces => {
   const cells = Object.values(columns)
   const pages = Stream.paginateEffect(Option.none<Row>(), (after) =>
-    Effect.map(Effect.orDie(page(Option.getOrUndefined(after), pageSize)), (rows) => {
+    Effect.map(Effect.zipRight(betweenParts, Effect.orDie(page(Option.getOrUndefined(after), pageSize))), (rows) => {
       const last = rows.length < pageSize ? undefined : rows.at(-1)
       const text = rows.map((row) => csvLine(cells.map((cell) => cell(row) ?? ""))).join("")
       return [text, last === undefined ? Option.none() : Option.some(Option.some(last))] as const

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { Deferred, Effect, Fiber, Stream, TestClock } from "effect"
+import type { Sharer } from "../../src/Http/LoopShare.ts"
 import { serveHttp } from "../../src/Http/listener.ts"
 import type { Hold } from "../../src/Http/PageHandler.ts"
+import { betweenParts } from "../../src/Http/parts.ts"
 import { RefusalPace } from "../../src/Http/RefusalPace.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { stranger } from "../../src/Http/Visitors.ts"
@@ -37,7 +39,20 @@ const busyLoop = Effect.gen(function* () {
       Effect.succeed("refused")
     )
   const asks = (owner: string, count: number) => Effect.forkAll(Array.from({ length: count }, () => ask(owner)))
-  return { ask, asks, order, held: () => held }
+  const worksFor = (owner: string) =>
+    Effect.sync(() => {
+      worked += 10
+      order.push(owner)
+    })
+  /** Long work of a known person: a search, and the file that comes of it. */
+  const long = (owner: Sharer, parts: number) => {
+    const part = Effect.zipRight(betweenParts, worksFor(owner.name))
+    const file = Stream.runDrain(
+      turns.measured(owner, Stream.as(Stream.repeatEffect(part), "").pipe(Stream.take(parts)))
+    )
+    return Effect.zipRight(turns.run(owner, hold, Effect.repeatN(part, parts - 1), Effect.void), file)
+  }
+  return { ask, asks, long, order, held: () => held }
 })
 
 /** Lets time pass, little by little. */
@@ -67,6 +82,22 @@ describe("a request without a key", () => {
       expect(yield* Fiber.join(payer)).toBe("run")
       // Each of the twenty has had at most one turn since, and the one that had begun.
       expect(order.indexOf("payer") - before).toBeLessThanOrEqual(21)
+    })
+  )
+
+  it.scoped("does not wait for the long work of others, whoever they are", () =>
+    Effect.gen(function* () {
+      const { ask, long, order } = yield* busyLoop
+      const searching = yield* Effect.forkScoped(long({ name: "operator", weight: 100 }, 100))
+      yield* Effect.forkScoped(passing)
+      for (const parts of [20, 60, 120, 180]) {
+        while (order.filter((each) => each === "operator").length < parts) yield* eventLoopTurn
+        const before = order.length
+        expect(yield* ask("payer", 1)).toBe("run")
+        expect(order.length - before).toBeLessThanOrEqual(3)
+      }
+      yield* Fiber.join(searching)
+      expect(order.filter((each) => each === "operator")).toHaveLength(200)
     })
   )
 

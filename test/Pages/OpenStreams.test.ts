@@ -1,24 +1,56 @@
-import { expect, it } from "vitest"
+import { expect, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Stream } from "effect"
 import { OpenStreams } from "../../src/Pages/OpenStreams.ts"
+import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 
-/** Opens as many as it may, up to 2,000; returns how many. */
-const fill = (streams: OpenStreams, names: (n: number) => readonly [payment: string, client: string]) => {
-  let n = 0
-  while (n < 2_000 && streams.mayOpen(...names(n))) streams.opened(...names(n++))
-  return n
-}
-
-it("a payment has three streams, a client twenty, and all have a thousand", () => {
-  expect(fill(new OpenStreams(), (n) => ["one", `client ${n}`])).toBe(3)
-  expect(fill(new OpenStreams(), (n) => [`payment ${n}`, "one"])).toBe(20)
-  expect(fill(new OpenStreams(), (n) => [`payment ${n}`, `client ${n}`])).toBe(1_000)
+/** Opens as many as it may, up to 2,000; they stay open until they are interrupted. */
+const fill = Effect.fnUntraced(function* (
+  streams: OpenStreams,
+  names: (n: number) => readonly [payment: string, client: string]
+) {
+  const open: Array<Fiber.Fiber<void>> = []
+  while (open.length < 2_000 && streams.mayOpen(...names(open.length))) {
+    open.push(yield* Effect.fork(Stream.runDrain(streams.counted(...names(open.length), Stream.never))))
+    yield* eventLoopTurn
+  }
+  return open
 })
 
-it("a stream that has closed makes room for another, and leaves nothing behind", () => {
-  const streams = new OpenStreams()
-  fill(streams, () => ["one", "one"])
-  streams.closed("one", "one")
-  expect(fill(streams, () => ["one", "one"])).toBe(1)
-  for (let n = 0; n < 3; n++) streams.closed("one", "one")
-  expect(streams.size).toBe(0)
-})
+it.effect("a payment has three streams, a client twenty, and all have a thousand, or what else is set", () =>
+  Effect.gen(function* () {
+    const most = { ofAll: 4, ofSubject: 3, ofClient: 2 }
+    expect(yield* fill(new OpenStreams(), (n) => ["one", `client ${n}`])).toHaveLength(3)
+    expect(yield* fill(new OpenStreams(), (n) => [`payment ${n}`, "one"])).toHaveLength(20)
+    expect(yield* fill(new OpenStreams(), (n) => [`payment ${n}`, `client ${n}`])).toHaveLength(1_000)
+    expect(yield* fill(new OpenStreams(most), (n) => [`payment ${n}`, `client ${n}`])).toHaveLength(4)
+    expect(yield* fill(new OpenStreams(most), (n) => [`payment ${n}`, "one"])).toHaveLength(2)
+  })
+)
+
+it.effect("a stream that has ended makes room for another, and leaves nothing behind", () =>
+  Effect.gen(function* () {
+    const streams = new OpenStreams()
+    const [first, ...others] = yield* fill(streams, () => ["one", "one"])
+    if (first !== undefined) yield* Fiber.interrupt(first)
+    const more = yield* fill(streams, () => ["one", "one"])
+    expect(more).toHaveLength(1)
+    yield* Fiber.interruptAll([...others, ...more])
+    expect(streams.size).toBe(0)
+    yield* Stream.runDrain(streams.counted("one", "one", Stream.make(1)))
+    expect(streams.size).toBe(0)
+  })
+)
+
+it.effect("of streams that were allowed together, those beyond the limit are what was said for them", () =>
+  Effect.gen(function* () {
+    const streams = new OpenStreams({ ofAll: 1, ofSubject: 1, ofClient: 1 })
+    const beyond = Stream.fromEffect(Effect.interrupt)
+    const [one, other] = [0, 1].map((n) => streams.counted("one", "one", Stream.never, n === 0 ? undefined : beyond))
+    const kept = yield* Effect.fork(Stream.runDrain(one ?? Stream.empty))
+    yield* eventLoopTurn
+    const ended = yield* Effect.exit(Stream.runDrain(other ?? Stream.empty))
+    expect(Exit.isInterrupted(ended)).toBe(true)
+    yield* Fiber.interrupt(kept)
+    expect(streams.size).toBe(0)
+  })
+)

@@ -56,7 +56,7 @@ it.effect(
   () =>
     Effect.gen(function* () {
       const text = `<p>${"long ".repeat(400)}</p>`
-      const headers = { "content-type": "text/html; charset=utf-8" }
+      const headers = { "content-type": "text/html; charset=utf-8", etag: '"one"' }
       const load = async () => Effect.succeed<PageRoom>(() => Effect.succeed({ status: 200, headers, text }))
       const pages = yield* makePages([
         { prefix: "/pay", room: "checkout", load },
@@ -69,6 +69,8 @@ it.effect(
       const packed = yield* ask("/pay/x", "gzip, br")
       expect(packed.headers).toMatchObject({ "content-encoding": "br", vary: "accept-encoding" })
       expect(brotliDecompressSync(Buffer.concat(packed.bytes ?? [])).toString()).toBe(text)
+      // Other bytes have another tag.
+      expect(packed.headers["etag"]).toBe('"one.br"')
       expect(Buffer.concat(packed.bytes ?? []).length).toBeLessThan(text.length / 3)
       const plain = yield* ask("/pay/x", "gzip")
       expect(plain).toMatchObject({ text, headers: { vary: "accept-encoding" } })

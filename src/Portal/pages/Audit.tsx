@@ -5,6 +5,7 @@ import { isClaimed } from "../../Auth/auditLog.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import { makeCursors } from "../../Http/cursor.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
+import { betweenParts } from "../../Http/parts.ts"
 import { pageReply } from "../../Pages/reply.tsx"
 import { Secrets } from "../../Secrets.ts"
 import { type Db, Reader } from "../../Sql.ts"
@@ -20,7 +21,7 @@ import { mayAs, type Viewer } from "../Viewer.ts"
 type Needs = Reader | Secrets
 
 /** Acts read at once for a file. */
-const batchSize = 500
+const batchSize = 100
 
 const listName = "portal audit"
 
@@ -79,8 +80,11 @@ type Write = (act: AuditRepo.AuditEntry, withId: boolean) => string
 const pieces = (db: Db, viewer: Viewer, write: Write) =>
   Stream.paginateEffect(Option.none<number>(), (before) =>
     Effect.map(
-      Effect.orDie(
-        AuditRepo.list(db, { ...filterOf(viewer), before: Option.getOrUndefined(before), limit: batchSize })
+      Effect.zipRight(
+        betweenParts,
+        Effect.orDie(
+          AuditRepo.list(db, { ...filterOf(viewer), before: Option.getOrUndefined(before), limit: batchSize })
+        )
       ),
       (acts) => {
         const last = acts.at(-1)

@@ -24,17 +24,14 @@ const changes: PortalHandler<Outbox> = Effect.fnUntraced(function* ({ owner, ses
   const outbox = yield* Outbox
   if (!open.mayOpen(session, owner.account)) return none
   const follow = Effect.gen(function* () {
-    yield* Effect.acquireRelease(
-      Effect.sync(() => open.opened(session, owner.account)),
-      () => Effect.sync(() => open.closed(session, owner.account))
-    )
     const changed = yield* outbox.listen(owner)
     const next = waitAtMost(changed, "15 seconds").pipe(
       Effect.map((woken) => (Option.isSome(woken) ? "data: changed\n\n" : keepAlive))
     )
     return Stream.concat(Stream.make(keepAlive), Stream.take(Stream.repeatEffect(next), mostMessages))
   })
-  const reply: HttpReply = { status: 200, headers: streamHeaders, text: "", rest: Stream.unwrapScoped(follow) }
+  const rest = open.counted(session, owner.account, Stream.unwrapScoped(follow))
+  const reply: HttpReply = { status: 200, headers: streamHeaders, text: "", rest }
   return reply
 })
 

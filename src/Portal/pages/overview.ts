@@ -9,8 +9,8 @@ import { sum } from "../../Domain/Amount.ts"
 import { decimalsOn, type NetworkTokens } from "../../Domain/amountDecimals.ts"
 import type { Mode } from "../../Domain/Chain.ts"
 import type { Owner } from "../../Domain/Owner.ts"
+import { betweenParts } from "../../Http/parts.ts"
 import { type Cursor, type Income, incomes, type Outcome, outcomes } from "../../Payments/PaymentListRepo.ts"
-import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
 import type { Db, StoreUnavailable } from "../../Sql.ts"
 
 /** Days that are shown, today among them. */
@@ -171,7 +171,7 @@ const readAll = Effect.fnUntraced(function* <Row extends Cursor>(
     if (page.length < limit) return
     after = page.at(-1)
     left -= limit
-    yield* eventLoopTurn
+    yield* betweenParts
   }
   return after
 })

@@ -5,6 +5,7 @@ import { toChecksummed } from "../../Domain/Address.ts"
 import type { FieldProblem } from "../../Domain/ApiError.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { Owner } from "../../Domain/Owner.ts"
+import { betweenParts } from "../../Http/parts.ts"
 import { problemsOf } from "../../Http/validationProblems.ts"
 import { ListPaymentsQuery } from "../../Payments/Api.ts"
 import {
@@ -17,7 +18,6 @@ import {
   searched
 } from "../../Payments/PaymentListRepo.ts"
 import { byOwner } from "../../Payments/PaymentsRepo.ts"
-import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
 import type { Db } from "../../Sql.ts"
 import { givenOf, pageSize } from "../query.ts"
 
@@ -107,7 +107,7 @@ const searchNewest = Effect.fnUntraced(function* (db: Db, owner: Owner, sought: 
     for (const { id, isHit } of page) if (isHit === 1) ids.push(id)
     after = page.at(-1)
     if (page.length < atOnce) break
-    yield* eventLoopTurn
+    yield* betweenParts
   }
   return ids.slice(0, pageSize)
 })
