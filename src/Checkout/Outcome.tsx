@@ -25,8 +25,11 @@ const Progress = ({ chain, confirmations: { count, needed }, wording }: Progress
   const seconds = (needed - count) * chainTraits[chain].blockSeconds
   return (
     <>
-      <p id="confirmations">{seconds > 0 ? `${text} · ${t.timeToFinal(spelledTime(seconds, language))}` : text}</p>
       <progress value={count} max={needed} aria-labelledby="confirmations" />
+      <p class="confirmations">
+        <span id="confirmations">{text}</span>
+        {seconds > 0 ? <span>{t.timeToFinal(spelledTime(seconds, language))}</span> : undefined}
+      </p>
       {count === needed ? <p>{t.lastCheck}</p> : undefined}
     </>
   )
