@@ -4,9 +4,9 @@
  * token is all that is needed and all that is known of a visitor; it is never logged. Loaded with the first such request.
  */
 import { Clock, Effect } from "effect"
-import { type CheckoutPageProps, renderCheckout } from "./Checkout/CheckoutPage.tsx"
+import { type CheckoutPageProps, notFoundPage, renderCheckout } from "./Checkout/CheckoutPage.tsx"
 import { choiceOf } from "./Checkout/choice.ts"
-import { checkoutTexts, type Language, languageOf } from "./Checkout/languages.ts"
+import { languageOf } from "./Checkout/languages.ts"
 import { piecesAt } from "./Checkout/moment.ts"
 import { RenderedPages } from "./Checkout/RenderedPages.ts"
 import { makeReadPayment } from "./Checkout/readPayment.ts"
@@ -27,9 +27,6 @@ const takes = "GET, HEAD"
 
 /** Seconds after which a page may ask for a stream again. */
 const retryAfter = "30"
-
-const notFound = (language: Language, requestId: string): HttpReply =>
-  errorPage("checkout", { lang: language, status: 404, ...checkoutTexts[language].notFound }, requestId)
 
 const wrongMethod = (requestId: string): HttpReply => {
   const text = { status: 405, title: "Method not allowed", text: `This page takes ${takes}.` }
@@ -61,10 +58,10 @@ export const checkoutWith = Effect.fnUntraced(function* (pages: RenderedPages) {
     if (method !== "GET" && method !== "HEAD") return wrongMethod(requestId)
     const [, token = "", part] = pathPattern.exec(path) ?? []
     const stored = yield* read.find(token)
-    if (stored === undefined) return notFound(language, requestId)
+    if (stored === undefined) return notFoundPage(language, choiceOf(query))
     const { payment, shop, worth } = stored
     if (part === "logo" || part === "theme.css") {
-      return (yield* looks.partOf(payment.account, part)) ?? notFound(language, requestId)
+      return (yield* looks.partOf(payment.account, part)) ?? notFoundPage(language, choiceOf(query))
     }
     if (part === "events") {
       const network = networkOf(client)

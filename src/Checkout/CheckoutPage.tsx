@@ -3,6 +3,7 @@
  * version changes; the live region beside it announces a new headline once. A page depends only on its properties: the
  * time of sending is left open in it.
  */
+import type { HttpReply } from "../Http/HttpReply.ts"
 import { assets } from "../Pages/assets.ts"
 import { Document } from "../Pages/Document.tsx"
 import { Disc, Mark } from "../Pages/marks.tsx"
@@ -114,6 +115,7 @@ const Body = ({ choice, look, view, wording, worth }: CheckoutPageProps & { read
       {mode === "test" && <p class="test">{t.test}</p>}
       <Steps view={view} wording={wording} />
       <h1 tabIndex={-1} class={lengthOf(wording.money(asked))}>
+        {state.kind === "paid" && <Mark of="tick" />}
         {wording.headline}
       </h1>
       <p class="terms">
@@ -139,12 +141,7 @@ const Body = ({ choice, look, view, wording, worth }: CheckoutPageProps & { read
       ) : (
         <Asking view={view} ask={ask} wording={wording} choice={choice} />
       )}
-      <p
-        class="reference"
-        {...(ask === undefined || view.extras.length > 0
-          ? { "data-copy": merchantRef, "data-copy-id": "copy-reference", "data-copy-label": t.copyReference }
-          : {})}
-      >
+      <p class="reference" data-copy={merchantRef} data-copy-id="copy-reference" data-copy-label={t.copyReference}>
         {t.reference}: <bdi>{merchantRef}</bdi>
       </p>
     </>
@@ -171,6 +168,21 @@ const Languages = ({ choice, language }: Pick<CheckoutPageProps, "choice" | "lan
     </nav>
   </footer>
 )
+
+/** The page of a link that leads to no payment. */
+export const notFoundPage = (language: Language, choice: Choice): HttpReply => {
+  const { text, title } = checkoutTexts[language].notFound
+  return pageReply(
+    <Document lang={language} title={title} assets={assets().urls("checkout")} bodyClass="checkout">
+      <main class="not-found">
+        <h1>{title}</h1>
+        <p>{text}</p>
+      </main>
+      <Languages choice={choice} language={language} />
+    </Document>,
+    { status: 404 }
+  )
+}
 
 const CheckoutPage = (props: CheckoutPageProps) => {
   const { choice, language, look, version, view } = props

@@ -86,8 +86,8 @@ const Paid = (props: OutcomeProps & { readonly state: Extract<CheckoutState, { r
 
 export const Outcome = (props: OutcomeProps) => {
   const { view, wording } = props
-  const { money, network, t } = wording
-  const { amount, currency, extras, state } = view
+  const { network, t } = wording
+  const { currency, extras, state } = view
   const contact = <Contact {...props} />
   switch (state.kind) {
     case "seen":
@@ -123,7 +123,7 @@ export const Outcome = (props: OutcomeProps) => {
       const isSaid = extras.some(({ kind }) => kind === state.reason)
       return (
         <>
-          {!isSaid && <p>{t.failed(money(state.received), money(amount), currency, network)[state.reason]}</p>}
+          {!isSaid && <p>{t.failed(currency, network)[state.reason]}</p>}
           {extras.every(({ status }) => status !== "open") && contact}
           <ToShop {...props} isSecond />
         </>

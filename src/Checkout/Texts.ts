@@ -63,12 +63,7 @@ export interface Texts {
   readonly backToShop: string
   readonly expired: string
   readonly cancelled: string
-  readonly failed: (
-    received: string,
-    amount: string,
-    currency: string,
-    network: string
-  ) => Readonly<Record<FailedFor, string>>
+  readonly failed: (currency: string, network: string) => Readonly<Record<FailedFor, string>>
   /** Of money that does not pay an open payment: what the payer can do, and the link that shows how to pay. */
   readonly eitherWay: string
   readonly payAgain: (network: string) => string

@@ -5,7 +5,7 @@ export const english: Texts = {
   headline: {
     waiting: (amount, network) => `Pay ${amount} on ${network}`,
     partPaid: (missing) => `${missing} still missing`,
-    tooLittle: (received, amount) => `You paid ${received} of ${amount}; time ran out`,
+    tooLittle: (received, amount) => `Only ${received} of ${amount} came in time`,
     wrongChain: "Money arrived on the wrong network",
     wrongToken: "Money arrived in the wrong currency",
     seen: "Payment seen",
@@ -21,7 +21,7 @@ export const english: Texts = {
   worth: (value) => `about ${value}`,
   onNetwork: (currency, network) => `${currency} on ${network}`,
   onNetworkOnly: (currency, network) => `${currency} on ${network} only`,
-  warning: "What is sent on another network, or in another currency, is not credited to this payment.",
+  warning: "Anything else does not pay for this, and getting it back can take days.",
   address: "Address",
   copyAmount: "Copy amount",
   copyAddress: "Copy address",
@@ -53,8 +53,9 @@ export const english: Texts = {
   expired:
     "No payment was seen in time. Do not send anything to this address any more: start again in the shop for a new payment.",
   cancelled: "The shop has cancelled it. Do not send anything to this address any more.",
-  failed: (received, amount, currency, network) => ({
-    insufficient_amount: `${received} of ${amount} arrived in time. The shop has it: ask the shop to accept it or send it back. Do not send anything more to this address.`,
+  failed: (currency, network) => ({
+    insufficient_amount:
+      "It is safe with the shop: ask to have it accepted or sent back. Do not send anything more to this address.",
     wrong_token: `Money arrived, but not in ${currency}. The shop has it: ask the shop to accept it or send it back.`,
     wrong_chain: `Money arrived, but not on ${network}. The shop has it: ask the shop to accept it or send it back.`,
     reorged: `${network} has undone the transaction that paid. Look in your wallet whether it was sent again, and ask the shop before you pay once more.`,
@@ -76,10 +77,10 @@ export const english: Texts = {
     other: (amount) => `${amount} has arrived.`
   },
   fate: {
-    open: "It is at an address of the shop, which can take it or send it back.",
+    open: "It is safe with the shop: ask to have it accepted or sent back.",
     accepted: "The shop has taken it.",
     refunded: "The shop has sent it back.",
-    partly: (sentBack) => `${sentBack} of it was sent back. The rest is at an address of the shop.`
+    partly: (sentBack) => `${sentBack} of it was sent back. The rest is safe with the shop.`
   },
   received: "Received",
   paidAt: "Paid on",

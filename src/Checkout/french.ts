@@ -5,7 +5,7 @@ export const french: Texts = {
   headline: {
     waiting: (amount, network) => `Payez ${amount} sur ${network}`,
     partPaid: (missing) => `Il manque encore ${missing}`,
-    tooLittle: (received, amount) => `Vous avez payé ${received} sur ${amount} ; le délai est écoulé`,
+    tooLittle: (received, amount) => `Seulement ${received} sur ${amount} reçus à temps`,
     wrongChain: "De l’argent est arrivé sur le mauvais réseau",
     wrongToken: "De l’argent est arrivé dans la mauvaise monnaie",
     seen: "Paiement détecté",
@@ -21,7 +21,7 @@ export const french: Texts = {
   worth: (value) => `environ ${value}`,
   onNetwork: (currency, network) => `${currency} sur ${network}`,
   onNetworkOnly: (currency, network) => `Uniquement ${currency} sur ${network}`,
-  warning: "Ce qui est envoyé sur un autre réseau ou dans une autre monnaie n’est pas porté au crédit de ce paiement.",
+  warning: "Tout autre envoi ne paie pas ceci, et le récupérer peut prendre des jours.",
   address: "Adresse",
   copyAmount: "Copier le montant",
   copyAddress: "Copier l’adresse",
@@ -53,8 +53,9 @@ export const french: Texts = {
   expired:
     "Aucun paiement n’a été détecté à temps. N’envoyez plus rien à cette adresse : recommencez dans la boutique pour obtenir un nouveau paiement.",
   cancelled: "La boutique l’a annulé. N’envoyez plus rien à cette adresse.",
-  failed: (received, amount, currency, network) => ({
-    insufficient_amount: `${received} sur ${amount} sont arrivés à temps. La boutique les a : demandez-lui de les accepter ou de les renvoyer. N’envoyez plus rien à cette adresse.`,
+  failed: (currency, network) => ({
+    insufficient_amount:
+      "L’argent est en sécurité à la boutique : demandez-lui de l’accepter ou de le renvoyer. N’envoyez plus rien à cette adresse.",
     wrong_token: `De l’argent est arrivé, mais pas en ${currency}. La boutique l’a : demandez-lui de l’accepter ou de le renvoyer.`,
     wrong_chain: `De l’argent est arrivé, mais pas sur ${network}. La boutique l’a : demandez-lui de l’accepter ou de le renvoyer.`,
     reorged: `${network} a annulé la transaction qui avait payé. Vérifiez dans votre portefeuille si elle a été renvoyée, et demandez à la boutique avant de payer de nouveau.`,
@@ -78,10 +79,10 @@ export const french: Texts = {
     other: (amount) => `${amount} sont arrivés.`
   },
   fate: {
-    open: "L’argent est à une adresse de la boutique, qui peut l’accepter ou le renvoyer.",
+    open: "L’argent est en sécurité à la boutique : demandez-lui de l’accepter ou de le renvoyer.",
     accepted: "La boutique l’a accepté.",
     refunded: "La boutique l’a renvoyé.",
-    partly: (sentBack) => `${sentBack} ont été renvoyés. Le reste est à une adresse de la boutique.`
+    partly: (sentBack) => `${sentBack} ont été renvoyés. Le reste est en sécurité à la boutique.`
   },
   received: "Reçu",
   paidAt: "Payé le",

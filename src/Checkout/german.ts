@@ -5,7 +5,7 @@ export const german: Texts = {
   headline: {
     waiting: (amount, network) => `${amount} auf ${network} zahlen`,
     partPaid: (missing) => `Es fehlen noch ${missing}`,
-    tooLittle: (received, amount) => `Sie haben ${received} von ${amount} bezahlt; die Zeit ist abgelaufen`,
+    tooLittle: (received, amount) => `Nur ${received} von ${amount} kamen rechtzeitig`,
     wrongChain: "Geld ist auf dem falschen Netzwerk angekommen",
     wrongToken: "Geld ist in der falschen Währung angekommen",
     seen: "Zahlung gesehen",
@@ -21,8 +21,7 @@ export const german: Texts = {
   worth: (value) => `etwa ${value}`,
   onNetwork: (currency, network) => `${currency} auf ${network}`,
   onNetworkOnly: (currency, network) => `Nur ${currency} auf ${network}`,
-  warning:
-    "Was auf einem anderen Netzwerk oder in einer anderen Währung gesendet wird, wird dieser Zahlung nicht angerechnet.",
+  warning: "Alles andere bezahlt dies nicht, und es zurückzubekommen kann Tage dauern.",
   address: "Adresse",
   copyAmount: "Betrag kopieren",
   copyAddress: "Adresse kopieren",
@@ -54,8 +53,9 @@ export const german: Texts = {
   expired:
     "Es wurde rechtzeitig keine Zahlung gesehen. Senden Sie nichts mehr an diese Adresse: Beginnen Sie im Shop neu, um eine neue Zahlung zu erhalten.",
   cancelled: "Der Shop hat sie storniert. Senden Sie nichts mehr an diese Adresse.",
-  failed: (received, amount, currency, network) => ({
-    insufficient_amount: `${received} von ${amount} sind rechtzeitig angekommen. Der Shop hat das Geld: Bitten Sie ihn, es anzunehmen oder zurückzusenden. Senden Sie nichts mehr an diese Adresse.`,
+  failed: (currency, network) => ({
+    insufficient_amount:
+      "Das Geld ist sicher beim Shop: Bitten Sie ihn, es anzunehmen oder zurückzusenden. Senden Sie nichts mehr an diese Adresse.",
     wrong_token: `Geld ist angekommen, aber nicht in ${currency}. Der Shop hat es: Bitten Sie ihn, es anzunehmen oder zurückzusenden.`,
     wrong_chain: `Geld ist angekommen, aber nicht auf ${network}. Der Shop hat es: Bitten Sie ihn, es anzunehmen oder zurückzusenden.`,
     reorged: `${network} hat die Transaktion, die bezahlt hat, rückgängig gemacht. Sehen Sie in Ihrer Wallet nach, ob sie erneut gesendet wurde, und fragen Sie den Shop, bevor Sie noch einmal zahlen.`,
@@ -79,10 +79,10 @@ export const german: Texts = {
     other: (amount) => `${amount} sind angekommen.`
   },
   fate: {
-    open: "Das Geld liegt auf einer Adresse des Shops, der es annehmen oder zurücksenden kann.",
+    open: "Es ist sicher beim Shop: Bitten Sie ihn, es anzunehmen oder zurückzusenden.",
     accepted: "Der Shop hat das Geld angenommen.",
     refunded: "Der Shop hat das Geld zurückgesendet.",
-    partly: (sentBack) => `${sentBack} davon wurden zurückgesendet. Der Rest liegt auf einer Adresse des Shops.`
+    partly: (sentBack) => `${sentBack} davon wurden zurückgesendet. Der Rest ist sicher beim Shop.`
   },
   received: "Erhalten",
   paidAt: "Bezahlt am",

@@ -5,7 +5,7 @@ export const portuguese: Texts = {
   headline: {
     waiting: (amount, network) => `Pague ${amount} em ${network}`,
     partPaid: (missing) => `Ainda faltam ${missing}`,
-    tooLittle: (received, amount) => `Pagou ${received} de ${amount}; o tempo terminou`,
+    tooLittle: (received, amount) => `Só chegaram a tempo ${received} de ${amount}`,
     wrongChain: "Chegou dinheiro na rede errada",
     wrongToken: "Chegou dinheiro na moeda errada",
     seen: "Pagamento detetado",
@@ -21,7 +21,7 @@ export const portuguese: Texts = {
   worth: (value) => `cerca de ${value}`,
   onNetwork: (currency, network) => `${currency} em ${network}`,
   onNetworkOnly: (currency, network) => `Apenas ${currency} em ${network}`,
-  warning: "O que for enviado noutra rede ou noutra moeda não é creditado neste pagamento.",
+  warning: "Qualquer outro envio não paga isto, e recuperá-lo pode demorar dias.",
   address: "Endereço",
   copyAmount: "Copiar valor",
   copyAddress: "Copiar endereço",
@@ -53,8 +53,9 @@ export const portuguese: Texts = {
   expired:
     "Nenhum pagamento foi detetado a tempo. Não envie mais nada para este endereço: recomece na loja para obter um novo pagamento.",
   cancelled: "A loja cancelou-o. Não envie mais nada para este endereço.",
-  failed: (received, amount, currency, network) => ({
-    insufficient_amount: `Chegaram a tempo ${received} de ${amount}. A loja tem esse valor: peça-lhe que o aceite ou que o devolva. Não envie mais nada para este endereço.`,
+  failed: (currency, network) => ({
+    insufficient_amount:
+      "O dinheiro está em segurança na loja: peça-lhe que o aceite ou que o devolva. Não envie mais nada para este endereço.",
     wrong_token: `Chegou dinheiro, mas não em ${currency}. A loja tem-no: peça-lhe que o aceite ou que o devolva.`,
     wrong_chain: `Chegou dinheiro, mas não em ${network}. A loja tem-no: peça-lhe que o aceite ou que o devolva.`,
     reorged: `${network} anulou a transação que pagou. Veja na sua carteira se foi enviada de novo, e pergunte à loja antes de pagar outra vez.`,
@@ -76,10 +77,10 @@ export const portuguese: Texts = {
     other: (amount) => `Chegaram ${amount}.`
   },
   fate: {
-    open: "O dinheiro está num endereço da loja, que o pode aceitar ou devolver.",
+    open: "O dinheiro está em segurança na loja: peça-lhe que o aceite ou que o devolva.",
     accepted: "A loja aceitou-o.",
     refunded: "A loja devolveu-o.",
-    partly: (sentBack) => `Foram devolvidos ${sentBack}. O resto está num endereço da loja.`
+    partly: (sentBack) => `Foram devolvidos ${sentBack}. O resto está em segurança na loja.`
   },
   received: "Recebido",
   paidAt: "Data do pagamento",

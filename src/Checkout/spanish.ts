@@ -5,7 +5,7 @@ export const spanish: Texts = {
   headline: {
     waiting: (amount, network) => `Pague ${amount} en ${network}`,
     partPaid: (missing) => `Faltan ${missing}`,
-    tooLittle: (received, amount) => `Ha pagado ${received} de ${amount}; el tiempo ha terminado`,
+    tooLittle: (received, amount) => `Solo llegaron a tiempo ${received} de ${amount}`,
     wrongChain: "Ha llegado dinero por otra red",
     wrongToken: "Ha llegado dinero en otra moneda",
     seen: "Pago detectado",
@@ -21,7 +21,7 @@ export const spanish: Texts = {
   worth: (value) => `aproximadamente ${value}`,
   onNetwork: (currency, network) => `${currency} en ${network}`,
   onNetworkOnly: (currency, network) => `Solo ${currency} en ${network}`,
-  warning: "Lo que se envíe por otra red o en otra moneda no se abona a este pago.",
+  warning: "Cualquier otro envío no paga esto, y recuperarlo puede llevar días.",
   address: "Dirección",
   copyAmount: "Copiar importe",
   copyAddress: "Copiar dirección",
@@ -53,8 +53,9 @@ export const spanish: Texts = {
   expired:
     "No se ha detectado ningún pago a tiempo. No envíe nada más a esta dirección: vuelva a empezar en la tienda para obtener un pago nuevo.",
   cancelled: "La tienda lo ha cancelado. No envíe nada más a esta dirección.",
-  failed: (received, amount, currency, network) => ({
-    insufficient_amount: `Han llegado a tiempo ${received} de ${amount}. La tienda los tiene: pídale que los acepte o que los devuelva. No envíe nada más a esta dirección.`,
+  failed: (currency, network) => ({
+    insufficient_amount:
+      "El dinero está a salvo en la tienda: pídale que lo acepte o que lo devuelva. No envíe nada más a esta dirección.",
     wrong_token: `Ha llegado dinero, pero no en ${currency}. La tienda lo tiene: pídale que lo acepte o que lo devuelva.`,
     wrong_chain: `Ha llegado dinero, pero no en ${network}. La tienda lo tiene: pídale que lo acepte o que lo devuelva.`,
     reorged: `${network} ha deshecho la transacción que pagó. Mire en su monedero si se ha vuelto a enviar y pregunte a la tienda antes de pagar otra vez.`,
@@ -77,10 +78,10 @@ export const spanish: Texts = {
     other: (amount) => `Han llegado ${amount}.`
   },
   fate: {
-    open: "El dinero está en una dirección de la tienda, que puede aceptarlo o devolverlo.",
+    open: "El dinero está a salvo en la tienda: pídale que lo acepte o que lo devuelva.",
     accepted: "La tienda lo ha aceptado.",
     refunded: "La tienda lo ha devuelto.",
-    partly: (sentBack) => `Se han devuelto ${sentBack}. El resto está en una dirección de la tienda.`
+    partly: (sentBack) => `Se han devuelto ${sentBack}. El resto está a salvo en la tienda.`
   },
   received: "Recibido",
   paidAt: "Fecha del pago",

@@ -34,16 +34,31 @@ const enough = 4.5
 
 const steps = 20
 
-/** The colour, mixed with black or white just as far as it needs to be read on `background`. */
+const mixed = (rgb: Rgb, toward: number, share: number): Rgb => {
+  const [red, green, blue] = rgb.map((channel) => channel + (toward - channel) * share)
+  return [red ?? 0, green ?? 0, blue ?? 0]
+}
+
+/** Brighter by `share` of what it can be in its own hue. */
+const brighter = (rgb: Rgb, share: number): Rgb => {
+  const factor = 1 + (255 / Math.max(1, ...rgb) - 1) * share
+  const [red = 0, green = 0, blue = 0] = rgb.map((channel) => channel * factor)
+  return [red, green, blue]
+}
+
+/**
+ * The colour, just as far darker or brighter as it needs to be to be read on `background`. White is mixed in last: a colour
+ * that is pale looks like a button that cannot be used.
+ */
 const readableOn = (accent: string, background: string): string => {
-  const toward = luminance(parse(background)) > 0.5 ? 0 : 255
-  const [red, green, blue] = parse(accent)
-  for (let step = 0; step < steps; step++) {
-    const mix = (channel: number) => channel + ((toward - channel) * step) / steps
-    const mixed = format([mix(red), mix(green), mix(blue)])
-    if (contrast(mixed, background) >= enough) return mixed
-  }
-  return toward === 0 ? "#000000" : "#ffffff"
+  const isLight = luminance(parse(background)) > 0.5
+  const rgb = parse(accent)
+  const shares = Array.from({ length: steps }, (_, step) => step / steps)
+  const tried = isLight
+    ? shares.map((share) => mixed(rgb, 0, share))
+    : [...shares.map((share) => brighter(rgb, share)), ...shares.map((share) => mixed(brighter(rgb, 1), 255, share))]
+  const readable = tried.map(format).find((colour) => contrast(colour, background) >= enough)
+  return readable ?? (isLight ? "#000000" : "#ffffff")
 }
 
 /** The page's and the card's backgrounds in `Pages/tokens.css`; the one that is harder to read on decides. */

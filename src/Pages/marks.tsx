@@ -3,6 +3,7 @@ import type { ChainName } from "../Domain/Chain.ts"
 import type { Token } from "../Domain/Currency.ts"
 
 const strokes = {
+  till: "M5 10.5h14l1.5 8.5h-17zM8 10.5V5.5h8v5M9.5 14.5h5",
   tick: "M5 12.5l4.5 4.5L19 7.5",
   cross: "M7 7l10 10M17 7L7 17",
   back: "M14.5 6l-6 6 6 6",

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact"
 import { assets } from "../Pages/assets.ts"
 import { Document } from "../Pages/Document.tsx"
+import { Mark } from "../Pages/marks.tsx"
 import { Notice } from "./components/values.tsx"
 import { pathOf } from "./route.ts"
 import { mayAs, mostInBadge, type Role, type Viewer } from "./Viewer.ts"
@@ -134,7 +135,7 @@ export const Frame = ({ action, children, isLive = false, search, section, title
         Menu
       </a>
       <a class="brand" href={pathOf(viewer)}>
-        tilld
+        <Mark of="till" /> tilld
       </a>
       <span class="account">{viewer.owner.account}</span>
       <span class={`mode ${viewer.owner.mode}`}>{viewer.owner.mode === "live" ? "Live" : "Test"}</span>

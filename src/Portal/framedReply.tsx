@@ -53,9 +53,11 @@ export const refusedInFrame = (
 export const missing = (viewer: Viewer, section: FrameProps["section"], what: string): HttpReply =>
   framedReply(
     viewer,
-    { section, title: "Not found" },
+    { section, title: `No such ${what}` },
     <section class="card" aria-label="What to do">
-      <p>There is no such {what} in this account and mode. It may be one of the other mode.</p>
+      <p>
+        This account has no such {what} in {viewer.owner.mode} mode.
+      </p>
       <p class="actions">
         <a class="button" href={pathOf(viewer, section === "/me" ? "" : section)}>
           Back to the list

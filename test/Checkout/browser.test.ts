@@ -146,6 +146,7 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
       await page.keyboard.press("Enter")
       await page.getByRole("img", { name: /^Address only/ }).waitFor()
       expect(await page.evaluate(() => document.activeElement?.id)).toBe("code-address")
+      await tabTo("copy-reference")
       for (let languages = 0; languages < 2; languages++) await page.keyboard.press("Tab")
       await page.keyboard.press("Enter")
       await heading(page, /^Pague/).waitFor()

@@ -173,7 +173,7 @@ liveSuite(app, "the checkout page", (test, it) => {
       [`exc_${++exceptions}`, `key ${exceptions}`, payment, sentBack]
     )
 
-  const came = "It is at an address of the shop, which can take it or send it back."
+  const came = "It is safe with the shop: ask to have it accepted or sent back."
   const either = " It is safe. Ask the shop to accept it, or pay again and get this money back."
   it.effect.each([
     [
@@ -335,7 +335,7 @@ liveSuite(app, "the checkout page", (test, it) => {
   })
 
   it.effect.each([
-    ["insufficient_amount", "10 USDC of 25 USDC arrived in time"],
+    ["insufficient_amount", "Only 10 USDC of 25 USDC came in time"],
     ["wrong_token", "not in USDC"],
     ["wrong_chain", "not on Base"],
     ["reorged", "Base has undone the transaction"],

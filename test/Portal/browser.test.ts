@@ -140,7 +140,7 @@ liveSuite(shop, "the portal's payments in a browser", (test) => {
     const { id } = yield* makePayment()
     for (const [path, said] of [
       [`/payments/${id}?done=created`, "The payment was created."],
-      ["/deliveries?ordered=2&due=1&refused=1", "2 sent again now."]
+      ["/deliveries?ordered=2&due=1&refused=1", "2 sent again: the answer shows here in a moment."]
     ] as const) {
       yield* steps(async () => {
         await page.clock.install()

@@ -129,7 +129,7 @@ liveSuite(Layer.merge(portalApp, Chromium.layer), "with the keyboard alone", (te
       await skip()
       await to(/^Transaction/)
       await paste(`0x${"cd".repeat(32)}`)
-      await open("Note the refund")
+      await open("Record the refund")
       expect(await page.getByRole("status").first().textContent()).toBe("It was noted as sent back.")
     })
     expect(count).toBeLessThanOrEqual(40)

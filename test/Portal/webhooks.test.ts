@@ -200,7 +200,7 @@ liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
     const secret = /whsec_[\w+/]{43}=/.exec(made.text)?.[0] ?? ""
     expect(secret).toBe(Redacted.value((yield* defaultSecrets(owner)).current))
     const shown = yield* admin.get(path)
-    expect(shown.text).toContain("Made")
+    expect(shown.text).toContain("Created")
     expect(shown.text).not.toContain(secret)
     const twice = yield* admin.post(path, first)
     expect(twice).toMatchObject({ status: 409, text: expect.stringContaining("sent twice") })

@@ -216,7 +216,8 @@ export const Checks = ({ legend, name, of, options }: ChecksProps) => {
       <legend>{legend}</legend>
       {options.map(([value, text]) => (
         <label key={value} class="check">
-          <input type="checkbox" name={name} value={value} checked={chosen.includes(value)} /> {text}
+          <input type="checkbox" name={name} value={value} checked={chosen.includes(value)} />
+          <span>{text}</span>
         </label>
       ))}
       {problem === undefined ? null : (
@@ -234,7 +235,8 @@ export const Radios = ({ legend, name, of, options }: ChecksProps) => (
     <legend>{legend}</legend>
     {options.map(([value, text]) => (
       <label key={value} class="radio">
-        <input type="radio" name={name} value={value} checked={of.typed.get(name) === value} /> {text}
+        <input type="radio" name={name} value={value} checked={of.typed.get(name) === value} />
+        <span>{text}</span>
       </label>
     ))}
   </fieldset>

@@ -9,6 +9,8 @@ export interface Column<Row> {
   readonly numeric?: boolean
   /** Broken anywhere, for long texts without blanks. */
   readonly wide?: boolean
+  /** Left out on a phone: the row's own page has it. */
+  readonly minor?: boolean
   /** It comes before the one that names the row. */
   readonly leads?: boolean
 }
@@ -24,7 +26,8 @@ export interface TableProps<Row> {
   readonly empty: ComponentChildren
 }
 
-const classOf = ({ numeric, wide }: Column<never>) => (numeric ? "numeric" : wide ? "wide" : undefined)
+const classOf = ({ minor, numeric, wide }: Column<never>) =>
+  [minor && "minor", numeric ? "numeric" : wide && "wide"].filter(Boolean).join(" ") || undefined
 
 /**
  * A table. The first column that does not lead names its row. On a phone each row is a card; a table that is too wide

@@ -80,7 +80,7 @@ const AccountTable = ({ accounts, configured, usages, viewer }: AccountTableProp
           const { perHour, perMinute } = accountLimits(terms, configured)
           return (
             <>
-              {perMinute} a minute, {perHour} an hour{" "}
+              {perMinute.toLocaleString("en-US")} a minute, {perHour.toLocaleString("en-US")} an hour{" "}
               <a href={pathOf(viewer, `/accounts/${id}`)} aria-label={`Change what ${name} may do`}>
                 Change
               </a>
@@ -88,7 +88,7 @@ const AccountTable = ({ accounts, configured, usages, viewer }: AccountTableProp
           )
         }
       },
-      { name: "Made", cell: ({ createdAt }) => <Time at={createdAt} /> }
+      { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> }
     ]}
   />
 )
@@ -96,7 +96,7 @@ const AccountTable = ({ accounts, configured, usages, viewer }: AccountTableProp
 const labels = { name: "Name", liveXpub: "Its live wallet", testXpub: "Its test wallet" }
 
 const walletHint =
-  "The extended public key (xpub…) of an account, m/44'/60'/n'. Empty: its payments go to the configuration's wallet."
+  "The extended public key (xpub…) of an account, m/44'/60'/n'. Leave blank for the wallet of the configuration."
 
 const NewAccountForm = ({ of, viewer }: { readonly of: FormState; readonly viewer: Viewer }) => (
   <PostForm of={of} action={pathOf(viewer, "/accounts")} csrf={viewer.csrf} submit="Create the account" labels={labels}>
@@ -153,21 +153,21 @@ const TermsForm = ({
       of={of}
       name="quota"
       label={termLabels.quota}
-      hint="A size such as 500MB or 5GB, or none for no quota. Empty: as configured."
+      hint="A size such as 500MB or 5GB, or none for no quota. Leave blank for the default."
     />
     <TextField
       of={of}
       name="perMinute"
       label={termLabels.perMinute}
       inputMode="numeric"
-      hint="Of all its keys together, in each mode. Empty: as configured."
+      hint="Of all its keys together, in each mode. Leave blank for the default."
     />
     <TextField
       of={of}
       name="perHour"
       label={termLabels.perHour}
       inputMode="numeric"
-      hint="Of all its keys together, in each mode. Empty: as configured."
+      hint="Of all its keys together, in each mode. Leave blank for the default."
     />
   </PostForm>
 )

@@ -35,7 +35,11 @@ const whose = ({ account, mode }: AuditRepo.AuditEntry): string => [account, mod
 const detailOf = ({ detail }: AuditRepo.AuditEntry): string => {
   const fields: Record<string, unknown> = JSON.parse(detail)
   return Object.entries(fields)
-    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .filter(([, value]) => !Array.isArray(value) || value.length > 0)
+    .map(
+      ([name, value]) =>
+        `${name}: ${Array.isArray(value) ? value.join(" ") : typeof value === "string" ? value : JSON.stringify(value)}`
+    )
     .join(", ")
 }
 
@@ -50,24 +54,29 @@ const show = (viewer: Viewer, { query }: PortalRequest) =>
     const next = last && cursors.encode({ createdAt: last.at, sequence: last.sequence }, viewer.owner, listName)
     return pageReply(
       <Frame viewer={viewer} section="/audit" title="Audit log">
-        <p>
-          Export: <a href={`${path}.csv`}>for spreadsheets</a>, <a href={`${path}.jsonl`}>as lines of JSON</a>
-        </p>
         <Table
-          caption="Acts, newest first. A name that came over the command line is what its user claimed"
+          caption="Newest first. “Claimed” is the name that a user of the command line gave"
           empty="Nobody has done anything yet."
           rows={rows}
           keyOf={({ sequence }) => String(sequence)}
           columns={[
             { name: "Act", cell: ({ act }) => <span title={act}>{actTexts[act] ?? act}</span> },
             { name: "Time", cell: ({ at }) => <Time at={at} /> },
-            { name: "Who", cell: ({ via, who }) => (isClaimed(via) ? `${who} (claimed)` : who) },
+            {
+              name: "Who",
+              cell: ({ via, who }) => (
+                <span title={who}>{isClaimed(via) ? `${who} (claimed)` : who.replace(/^per_\S+ /, "")}</span>
+              )
+            },
             { name: "Via", cell: ({ via }) => via },
-            { name: "Account", cell: whose },
+            { name: "Account", cell: (entry) => whose(entry) || "–" },
             { name: "Detail", cell: detailOf }
           ]}
         />
         {rows.length === 0 && before !== undefined ? <Empty>There are none before this one.</Empty> : null}
+        <p>
+          <a href={`${path}.csv`}>Export as CSV</a>, <a href={`${path}.jsonl`}>as lines of JSON</a>
+        </p>
         <Paging first={before === undefined ? undefined : path} next={next && `${path}?before=${next}`} />
       </Frame>
     )

@@ -39,7 +39,7 @@ const Age = ({ now, of }: AgeProps) =>
   ) : (
     <Facts
       of={{
-        Made: <Time at={of.createdAt} />,
+        Created: <Time at={of.createdAt} />,
         "The former one signs until":
           of.previousUntil === null || of.previousUntil <= now ? undefined : <Time at={of.previousUntil} />
       }}

@@ -13,10 +13,13 @@ import { framedReply, missing } from "../framedReply.tsx"
 import { pageSize, withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs } from "../Viewer.ts"
-import { DeliveryFilters, DeliveryList, OneDelivery } from "./DeliveryViews.tsx"
+import { DeliveryFilters, DeliveryList, FailingTargets, OneDelivery } from "./DeliveryViews.tsx"
 import { cursorOf, filterFields, placeOf, type ReadFilters, readFilters, selectionOf } from "./deliverySelection.ts"
 
 type Needs = Reader | Secrets
+
+/** Of so many failing deliveries it is said where they go. */
+const mostFailing = 1_000
 
 const list: PortalHandler<Needs> = (viewer, { query }) =>
   Effect.gen(function* () {
@@ -33,12 +36,14 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
       selectionOf(viewer, query, chosen, status)
     )
     const found = problems.length > 0 ? [] : yield* LogRepo.list(reader, selections, pageSize + 1, before)
+    const targets = before === undefined ? yield* LogRepo.failingTargets(reader, viewer.owner, mostFailing) : []
     const next = yield* cursorOf(viewer, found.length > pageSize ? found[pageSize - 1] : undefined, name)
     return framedReply(
       viewer,
       { section: "/deliveries", title: "Deliveries", isLive: before === undefined },
       <>
         <Outcome of={query} />
+        <FailingTargets viewer={viewer} of={targets} found={found} />
         <DeliveryFilters viewer={viewer} endpoints={endpoints} of={{ id: "filters", typed: query, problems }} />
         <DeliveryList
           viewer={viewer}

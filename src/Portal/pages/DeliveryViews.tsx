@@ -1,6 +1,6 @@
 /** What the pages of deliveries show: lists, one delivery with its attempts, the progress of a range. */
 import type { Endpoint } from "../../Domain/Webhook.ts"
-import type { LoggedAttempt, LoggedDelivery } from "../../Webhooks/queue/DeliveryLogRepo.ts"
+import type { FailingTarget, LoggedAttempt, LoggedDelivery } from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import { Chips } from "../components/Chips.tsx"
 import { CopyText } from "../components/CopyText.tsx"
 import {
@@ -14,7 +14,7 @@ import {
   TextField
 } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
-import { Status, Time } from "../components/values.tsx"
+import { Notice, Status, Time } from "../components/values.tsx"
 import { withQuery } from "../query.ts"
 import { pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
@@ -32,6 +32,34 @@ const lastResult = ({ attempts }: LoggedDelivery): string => {
 
 /** Where a delivery goes, without the parts of its URL that may be long. */
 const targetText = (url: string): string => (url.length <= 60 ? url : `${url.slice(0, 59)}…`)
+
+/** Where deliveries fail, how many, and why as far as the list says, with the page where that is mended. */
+export const FailingTargets = ({
+  found,
+  of,
+  viewer
+}: {
+  readonly of: ReadonlyArray<FailingTarget>
+  readonly found: ReadonlyArray<LoggedDelivery>
+  readonly viewer: Viewer
+}) =>
+  of.length === 0 ? null : (
+    <Notice tone="bad">
+      {of.map(({ endpoint, failing, url }) => {
+        const newest = found.find((delivery) => delivery.endpoint === endpoint && statusOf(delivery) === "failing")
+        return (
+          <p key={endpoint}>
+            <b>{failing === 1 ? "1 delivery fails" : `${failing} deliveries fail`}</b>
+            {newest === undefined ? "" : `: ${lastResult(newest)}`} at {targetText(url)}. They are tried again by
+            themselves.{" "}
+            {endpoint === null ? null : (
+              <a href={pathOf(viewer, `/webhooks/${endpoint}`)}>Test or change the endpoint</a>
+            )}
+          </p>
+        )
+      })}
+    </Notice>
+  )
 
 export interface DeliveryListProps {
   readonly viewer: Viewer
@@ -73,22 +101,23 @@ export const DeliveryList = ({ caption, deliveries, empty, id, viewer }: Deliver
           { name: "Event", cell: ({ kind }) => kind },
           { name: "Status", cell: (delivery) => <Status of={statusOf(delivery)} /> },
           { name: "Last answer", cell: lastResult },
-          { name: "Attempts", numeric: true, cell: ({ made }) => made },
+          { name: "Attempts", numeric: true, minor: true, cell: ({ made }) => made },
           {
             name: "Payment",
             wide: true,
             cell: ({ merchantRef, payment }) => <a href={pathOf(viewer, `/payments/${payment}`)}>{merchantRef}</a>
           },
-          { name: "To", cell: ({ url }) => <span class="clipped">{url.replace("https://", "")}</span> },
+          { name: "To", minor: true, cell: ({ url }) => <span class="clipped">{url.replace("https://", "")}</span> },
           { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
           {
             name: "Next attempt",
-            cell: ({ nextAttemptAt }) => (nextAttemptAt === null ? "none" : <Time at={nextAttemptAt} />)
+            minor: true,
+            cell: ({ nextAttemptAt }) => (nextAttemptAt === null ? "–" : <Time at={nextAttemptAt} />)
           }
         ]}
       />
       {maySend ? (
-        <form id={id} method="post" action={pathOf(viewer, "/deliveries/resend")}>
+        <form id={id} class="on-chosen" method="post" action={pathOf(viewer, "/deliveries/resend")}>
           <input type="hidden" name="csrf" value={viewer.csrf} />
           <p class="actions">
             <button type="submit">Send the selected again</button>
@@ -109,8 +138,8 @@ const endpointOptions = (endpoints: ReadonlyArray<Endpoint>, none: string) => [
 const labels = {
   endpoint: "Endpoint",
   status: "Status",
-  from: "Made from, UTC",
-  until: "Made before, UTC",
+  from: "Created from (UTC)",
+  until: "Created before (UTC)",
   to: "Send to"
 }
 
@@ -163,8 +192,8 @@ export const RangeForm = ({ endpoints, of, viewer }: FilterProps & { readonly vi
     >
       <Select of={of} name="status" label={labels.status} options={statusOptions} />
       <Select of={of} name="endpoint" label={labels.endpoint} options={endpointOptions(endpoints, "all")} />
-      <TextField of={of} name="from" label={labels.from} type="datetime-local" hint="Empty: from the first one on." />
-      <TextField of={of} name="until" label={labels.until} type="datetime-local" hint="Empty: up to now." />
+      <TextField of={of} name="from" label={labels.from} type="datetime-local" hint="Leave blank for all." />
+      <TextField of={of} name="until" label={labels.until} type="datetime-local" hint="Leave blank for up to now." />
       <Select of={of} name="to" label={labels.to} options={endpointOptions(endpoints, "where they went before")} />
     </PostForm>
   </section>
@@ -285,7 +314,7 @@ export const OneDelivery = ({ body, endpoints, of, viewer }: OneDeliveryProps) =
             Payment: <a href={pathOf(viewer, `/payments/${of.payment}`)}>{of.merchantRef}</a>,
             Event: <CopyText text={of.event} />,
             Identifier: <CopyText text={of.id} />,
-            Made: <Time at={of.createdAt} />,
+            Created: <Time at={of.createdAt} />,
             "Next attempt": of.nextAttemptAt === null ? "none" : <Time at={of.nextAttemptAt} />
           }}
         />

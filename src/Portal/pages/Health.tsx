@@ -16,7 +16,7 @@ import type { Dispatcher } from "../../Webhooks/Dispatcher.ts"
 import { countTriedAgain } from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import { countLimit } from "../../Webhooks/queue/EndpointHealthRepo.ts"
 import { Facts, Table } from "../components/Table.tsx"
-import { Chain, Status, type Tone } from "../components/values.tsx"
+import { Chain, Notice, Status, type Tone } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"
 import type { PortalHandler, PortalRoute } from "../route.ts"
 import { countText } from "./WebhookViews.tsx"
@@ -54,7 +54,7 @@ const ChainTable = ({ chains }: { readonly chains: ReadonlyArray<ChainHealth> })
         )
       },
       {
-        name: "State",
+        name: "Status",
         cell: ({ ready, reason }) => (
           <>
             <Ready of={ready} /> {reason}
@@ -78,7 +78,7 @@ const FindingTable = ({ findings }: { readonly findings: ReadonlyArray<Finding> 
     empty="Nothing asks for a person."
     columns={[
       { name: "What", cell: ({ name }) => name },
-      { name: "State", cell: ({ status }) => <Status of={status} tone={tones[status]} /> },
+      { name: "Status", cell: ({ status }) => <Status of={status} tone={tones[status]} /> },
       { name: "Finding", cell: ({ finding }) => finding },
       { name: "What to do", cell: ({ remedy }) => remedy ?? "nothing" }
     ]}
@@ -133,7 +133,7 @@ const WorkerTable = ({
     empty="Every worker is ready."
     columns={[
       { name: "Worker", cell: ({ name }) => name },
-      { name: "State", cell: ({ ready }) => <Ready of={ready} /> },
+      { name: "Status", cell: ({ ready }) => <Ready of={ready} /> },
       { name: "Why", cell: ({ reason }) => reason ?? "–" }
     ]}
   />
@@ -151,11 +151,11 @@ const health: PortalHandler<Needs> = (viewer) =>
         <section class="card">
           <Facts
             of={{
-              State: <Ready of={ready} />,
+              Status: <Ready of={ready} />,
               Version: `tilld ${packageJson.version}, Node ${process.version}`,
               "Running for": `${Math.floor(process.uptime() / 3600)} h ${Math.floor((process.uptime() % 3600) / 60)} min`,
               "Deliveries due now": dispatcher.due,
-              "Failed, to be tried again": countText(yield* countTriedAgain(yield* Reader, countLimit)),
+              "Deliveries failing": countText(yield* countTriedAgain(yield* Reader, countLimit)),
               "Oldest due for": `${Math.ceil(dispatcher.oldestDueMillis / 1000)} s`,
               ...storeFacts(settings)
             }}
@@ -163,7 +163,11 @@ const health: PortalHandler<Needs> = (viewer) =>
         </section>
         <ChainTable chains={chains} />
         <FindingTable findings={findings} />
-        <WorkerTable workers={workers.filter(({ ready }) => !ready)} caption="Workers that are not ready" />
+        {workers.every((worker) => worker.ready) ? (
+          <Notice tone="good">Every worker is ready.</Notice>
+        ) : (
+          <WorkerTable workers={workers.filter((worker) => !worker.ready)} caption="Workers that are not ready" />
+        )}
         <details>
           <summary>All {workers.length} workers</summary>
           <WorkerTable workers={workers} caption="Workers" />

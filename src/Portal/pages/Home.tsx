@@ -156,7 +156,7 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
       {hasCredentials ? null : <LinkOnly viewer={viewer} />}
       <Needs of={attention} viewer={viewer} />
       <FirstSteps of={steps} />
-      <h2>What came in</h2>
+      <h2>Income</h2>
       <p class="muted">
         By the day of payment in {timezone}.{" "}
         {mayAs(viewer.role, "admin") ? <a href={pathOf(viewer, "/settings")}>Change time zone or currency</a> : null}

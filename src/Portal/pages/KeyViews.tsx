@@ -48,10 +48,10 @@ export const KeyTable = ({ keys, now, viewer }: KeyTableProps) => (
     columns={[
       { name: "Name", cell: ({ name }) => name },
       { name: "Key", cell: (key) => <code>{shortKey(key)}</code> },
-      { name: "State", cell: (key) => <Status of={stateOf(key, now)} /> },
+      { name: "Status", cell: (key) => <Status of={stateOf(key, now)} /> },
       { name: "Last used", cell: (key) => <LastUse of={key} /> },
       { name: "Permissions", cell: permissionsOf },
-      { name: "Made", cell: ({ createdAt }) => <Time at={createdAt} /> }
+      { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> }
     ]}
   />
 )
@@ -68,10 +68,10 @@ const labels = {
 
 /** What a limit may be. An admin of the account sets lower ones than the operator has, and no others. */
 const limitHint = ({ role }: Viewer, highest: number, granted: number | undefined): string => {
-  if (mayAs(role, "operator")) return `1 to ${highest.toLocaleString("en-US")}. Empty: as configured.`
+  if (mayAs(role, "operator")) return `1 to ${highest.toLocaleString("en-US")}. Leave blank for the default.`
   return granted === undefined
-    ? "At most as configured; the operator may give more. Empty: as configured."
-    : `1 to ${granted}, as the operator set it. Empty: ${granted}.`
+    ? "At most as configured; the operator may give more. Leave blank for the default."
+    : `1 to ${granted.toLocaleString("en-US")}, as the operator set it. Leave blank for that.`
 }
 
 interface TermFieldsProps {
@@ -87,7 +87,7 @@ const TermFields = ({ granted, of, viewer }: TermFieldsProps) => (
       of={of}
       name="ips"
       label={labels.ips}
-      hint="Addresses or blocks such as 203.0.113.0/24, one a line. Empty: from everywhere."
+      hint="Addresses or blocks such as 203.0.113.0/24, one a line. Leave blank to allow every address."
     />
     <TextField
       of={of}
@@ -202,7 +202,7 @@ export const OneKey = ({ now, of: key, roll, terms, viewer }: OneKeyProps) => (
     <section class="card">
       <Facts
         of={{
-          State: <Status of={stateOf(key, now)} />,
+          Status: <Status of={stateOf(key, now)} />,
           Key: <code>{shortKey(key)}</code>,
           Identifier: <code>{key.id}</code>,
           "Last used": <LastUse of={key} />,

@@ -92,7 +92,7 @@ const Passkeys = ({ hasPasskeys, passkeys, viewer }: MeViewProps) => (
       </p>
     ) : (
       <p class="hint">
-        Passkeys need the name of a host, over https: set server.public_url to it. On your own machine it can be
+        Passkeys need https: ask the operator to set <code>server.public_url</code>. On your own machine it can be
         http://localhost.
       </p>
     )}

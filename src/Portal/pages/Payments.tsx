@@ -14,12 +14,13 @@ import { FilterProblems, Filters, type FormState, Hidden, Select, TextField } fr
 import { type Column, Paging, Table } from "../components/Table.tsx"
 import { Chain, Money, Notice, Time } from "../components/values.tsx"
 import { csvReply } from "../csv.ts"
+import { otherModeOf } from "../Frame.tsx"
 import { framedReply } from "../framedReply.tsx"
 import { pageSize, withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { OpenExceptions, PaymentState } from "./exceptionView.tsx"
-import { type Filter, hasDates, mostSearched, periods, searchOf } from "./paymentSearch.ts"
+import { type Filter, hasDates, periods, searchOf } from "./paymentSearch.ts"
 import { paymentsCsv } from "./paymentsCsv.ts"
 
 const statuses: ReadonlyArray<readonly [value: string, text: string]> = [...PaymentStatus.literals, "cancelled"].map(
@@ -101,8 +102,11 @@ const columns: ReadonlyArray<Column<Accounted>> = [
   {
     name: "Received",
     numeric: true,
+    minor: true,
     cell: ({ payment }) =>
-      payment.amountReceived === undefined ? null : (
+      payment.amountReceived === undefined ? (
+        "–"
+      ) : (
         <Money amount={payment.amountReceived} currency={payment.currency} decimals={decimalsOfPayment(payment)} />
       )
   },
@@ -116,16 +120,34 @@ const Nothing = ({ query, viewer }: { readonly query: URLSearchParams; readonly 
   if (q) {
     return (
       <>
-        <b>No payment matches.</b> You can search for the start of a reference, an id, six or more digits of an address
-        or a transaction, or a text in the metadata of the newest {mostSearched.toLocaleString("en-US")} payments. {all}
+        <b>No payment matches “{q}”.</b>
+        <br />
+        Try the start of a reference, six or more characters of an address or a transaction, or an e-mail address.
+        <br />
+        {all} <span class="muted">or</span>{" "}
+        <a href={withQuery(pathOf(otherModeOf(viewer), "/payments"), { q })}>
+          search in {otherModeOf(viewer).owner.mode} mode
+        </a>
       </>
     )
   }
   if (Object.values(filters).some(Boolean)) return <>No payment has these filters. {all}</>
   return (
     <>
-      <b>No payments yet.</b> Connect your shop with <a href={pathOf(viewer, "/keys/new")}>an API key</a> and{" "}
-      <a href="/docs">the API</a>, or create a payment by hand and send its link.
+      <b>No payments yet</b>
+      <br />
+      Your shop makes them by the API, or you make one by hand and send its link.
+      {mayAs(viewer.role, "admin") ? (
+        <span class="ways-on">
+          <a class="button primary" href={pathOf(viewer, "/payments/new")}>
+            Create a payment
+          </a>
+          <a class="button" href={pathOf(viewer, "/keys/new")}>
+            Connect your shop
+          </a>
+          <a href="/docs">Read the API’s first steps</a>
+        </span>
+      ) : null}
     </>
   )
 }
@@ -159,9 +181,9 @@ const show: PortalHandler<Payments | Reader | Secrets> = Effect.fnUntraced(funct
   if (only !== undefined && another === undefined && after === undefined && isSearch(query)) {
     return seeOther(pathOf(viewer, `/payments/${only.payment.id}`))
   }
-  const newPayment = mayAs(viewer.role, "admin")
-    ? { href: pathOf(viewer, "/payments/new"), text: "New payment" }
-    : undefined
+  const isBare = page?.data.length === 0 && !Object.values(filters).some(Boolean)
+  const newPayment =
+    mayAs(viewer.role, "admin") && !isBare ? { href: pathOf(viewer, "/payments/new"), text: "New payment" } : undefined
   return framedReply(
     viewer,
     {
@@ -172,7 +194,7 @@ const show: PortalHandler<Payments | Reader | Secrets> = Effect.fnUntraced(funct
       search: query.get("q") ?? ""
     },
     <>
-      <PaymentFilters of={state} viewer={viewer} />
+      {isBare ? null : <PaymentFilters of={state} viewer={viewer} />}
       {isLost && Either.isRight(search) ? <Notice tone="bad">{invalidCursor.message}</Notice> : null}
       {page === undefined ? null : (
         <>

@@ -70,8 +70,8 @@ export const PeopleView = ({ first, form, invited, next, people, roles, untoucha
       columns={[
         { name: "Name", cell: ({ name }) => name },
         { name: "Role", cell: ({ account, role }) => (account === undefined ? role : `${role} of ${account}`) },
-        { name: "Since", cell: ({ createdAt }) => <Time at={createdAt} /> },
-        { name: "State", cell: ({ disabledAt }) => <Status of={disabledAt === undefined ? "active" : "disabled"} /> },
+        { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
+        { name: "Status", cell: ({ disabledAt }) => <Status of={disabledAt === undefined ? "active" : "disabled"} /> },
         { name: "Change", cell: (person) => <Acts viewer={viewer} person={person} untouchable={untouchable} /> }
       ]}
     />

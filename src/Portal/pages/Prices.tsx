@@ -17,6 +17,10 @@ const percentText = (part: BigDecimal.BigDecimal): string =>
 const ageText = (millis: number): string =>
   Number.isFinite(millis) ? `${Math.max(0, Math.round(millis / 1000))} s` : "fixed"
 
+/** With thousands in groups. */
+const groupedDecimal = (text: string): string =>
+  text.replace(/^[0-9]+/, (whole) => BigInt(whole).toLocaleString("en-US"))
+
 const UsedTable = ({ prices }: { readonly prices: ReadonlyArray<PriceStatus> }) => (
   <Table
     caption="What a quote uses now, in USD for one unit"
@@ -28,10 +32,10 @@ const UsedTable = ({ prices }: { readonly prices: ReadonlyArray<PriceStatus> }) 
       {
         name: "Price",
         numeric: true,
-        cell: ({ price }) => (price === undefined ? "none" : showDecimal(price))
+        cell: ({ price }) => (price === undefined ? "–" : groupedDecimal(showDecimal(price)))
       },
       {
-        name: "State",
+        name: "Status",
         cell: ({ price, reason }) =>
           price === undefined ? (
             <>
@@ -62,10 +66,10 @@ const SourceTable = ({ now, reported }: { readonly reported: ReadonlyArray<Sourc
     columns={[
       { name: "Currency", cell: ({ symbol }) => symbol },
       { name: "Source", cell: ({ source }) => source },
-      { name: "Price", numeric: true, cell: ({ price }) => showDecimal(price) },
+      { name: "Price", numeric: true, cell: ({ price }) => groupedDecimal(showDecimal(price)) },
       { name: "Age", numeric: true, cell: ({ observedAt }) => ageText(now - observedAt) },
       {
-        name: "Used up to",
+        name: "Used until",
         numeric: true,
         cell: ({ maxAge }) => (Number.isFinite(maxAge) ? ageText(maxAge) : "always")
       }

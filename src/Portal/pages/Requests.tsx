@@ -55,7 +55,7 @@ const RequestTable = ({ requests, viewer }: RequestTableProps) => (
         )
       },
       { name: "Took", numeric: true, cell: tookText },
-      { name: "When", cell: ({ at }) => <Time at={at} /> }
+      { name: "Time", cell: ({ at }) => <Time at={at} /> }
     ]}
   />
 )

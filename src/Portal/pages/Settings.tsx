@@ -97,7 +97,7 @@ const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) =
         <PostForm of={form} action={pathOf(viewer, "/settings")} csrf={viewer.csrf} submit="Save" labels={labels}>
           <TextField of={form} name="name" label={labels.name} hint="Of your shop, up to 60 characters." />
           <div class="coloured">
-            <TextField of={form} name="accent" label={labels.accent} hint="Such as #1f5fd1. Empty: tilld's own." />
+            <TextField of={form} name="accent" label={labels.accent} hint="Such as #1f5fd1. Leave blank for blue." />
             <input
               type="color"
               data-colours="shop-accent"
@@ -112,7 +112,8 @@ const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) =
             label={labels.logo}
             hint={
               <>
-                <a href="#logo-title">Upload one</a>, or name one of the operator's, such as shop.svg. Empty: none.
+                <a href="#logo-title">Upload one</a>, or name one of the operator's, such as shop.svg. Leave blank for
+                none.
               </>
             }
           />
@@ -133,7 +134,7 @@ const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) =
             of={form}
             name="frameOrigins"
             label={labels.frameOrigins}
-            hint={`One origin a line, such as https://shop.example, up to ${mostFrameOrigins}. Empty: none.`}
+            hint={`One origin a line, such as https://shop.example, up to ${mostFrameOrigins}. Leave blank for none.`}
           />
           <h2>Portal</h2>
           <p>What came in is summed up by days of this time zone, and its worth is shown in this currency.</p>

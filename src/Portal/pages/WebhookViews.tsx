@@ -47,7 +47,7 @@ export const EndpointTable = ({
         name: "URL",
         cell: ({ endpoint }) => endpoint.url
       },
-      { name: "State", cell: ({ health }) => <State of={health} /> },
+      { name: "Status", cell: ({ health }) => <State of={health} /> },
       { name: "Last delivered", cell: ({ health }) => <LastDelivery of={health} /> },
       { name: "Waiting", numeric: true, cell: ({ health }) => countText(health.waiting) },
       { name: "Events", cell: ({ endpoint }) => endpoint.events.join(", ") }
@@ -155,7 +155,7 @@ export const OneEndpoint = ({ formerUntil, rotation, seen, target, tested, viewe
           of={{
             URL: endpoint.url,
             Identifier: <CopyText text={endpoint.id} />,
-            State: <State of={health} />,
+            Status: <State of={health} />,
             "Last delivered": <LastDelivery of={health} />,
             "Waiting for an attempt": countText(health.waiting),
             Events: endpoint.events.join(", "),

@@ -108,7 +108,7 @@ export const RefundFields = ({
   readonly amountHint: string
   readonly note: ComponentChildren
 }) => (
-  <PostForm of={of} action={action} csrf={csrf} submit="Note the refund" labels={labels} dangerous>
+  <PostForm of={of} action={action} csrf={csrf} submit="Record the refund" labels={labels}>
     <TextField of={of} name="amount" label={labels.amount} inputMode="decimal" hint={amountHint} />
     <TextField
       of={of}
@@ -129,14 +129,16 @@ const RefundForm = (props: DecisionFormsProps) => {
   const form = formOf(props, "refund")
   const all = moneyText(exception.amount, exception.currency, decimalsOfException(chains, exception))
   return (
-    <section class="card" aria-label="Note a refund">
-      <h3>Note that it was sent back</h3>
+    <section class="card" aria-label="Send it back">
+      <h3>Send it back</h3>
       <p>Send it back {sendItYourself}</p>
       <RefundFields
         of={form}
         action={pathOf(viewer, `/exceptions/${exception.id}/refund`)}
         csrf={viewer.csrf}
-        amountHint={mayGrow(exception) ? `What you sent of ${all}, which may grow.` : `Empty: all of it, ${all}.`}
+        amountHint={
+          mayGrow(exception) ? `What you sent of ${all}, which may grow.` : `Leave blank for all of it, ${all}.`
+        }
         note={<Note of={form} />}
       />
     </section>

@@ -75,7 +75,7 @@ export const exceptionColumns = (
         <a href={pathOf(viewer, `/payments/${payment}`)}>{referenceOf(payment) ?? payment}</a>
       )
   },
-  { name: "Since", cell: ({ openedAt }) => <Time at={openedAt} /> }
+  { name: "Created", cell: ({ openedAt }) => <Time at={openedAt} /> }
 ]
 
 const refundText = (exception: PaymentException, chains: Chains) =>

@@ -158,7 +158,7 @@ export const Charts = ({ days, timezone, worth }: ChartsProps) => {
   return (
     <div class="cards">
       <Bars
-        title={hasWorth ? `Worth of what came in, ${worth.currency}` : "Payments that came in"}
+        title={hasWorth ? `Income, ${worth.currency}` : "Payments that came in"}
         summary={`${sumOf(all, worth)} came in within ${shownDays} days.`}
         days={names}
         values={days.map((day) => (hasWorth ? worth.of(day.worth) : day.times.length))}

@@ -4,7 +4,7 @@ import { decimalsOn } from "../../Domain/amountDecimals.ts"
 import { chainTraits, type Network, networkKey } from "../../Domain/Chain.ts"
 import { type Story, whyUncounted } from "../../Payments/operatorViews.ts"
 import type { SettingsShape } from "../../Settings.ts"
-import { Money, OnChain, Status, Time, type Tone } from "../components/values.tsx"
+import { Money, OnChain, Status, statusTones, Time, type Tone } from "../components/values.tsx"
 
 /** What a timeline depends on besides the payment's history. */
 export interface TimelineContext {
@@ -145,15 +145,17 @@ const lastAttempt = ({ attempts }: DeliveryView): string => {
   return last.status === undefined ? (last.error ?? "no answer") : `answered with ${last.status}`
 }
 
+const statusOfDelivery = ({ attempts, status }: DeliveryView): string =>
+  status === "pending" && attempts.length > 0 ? "failing" : status
+
 const deliveryEntry = (delivery: DeliveryView, { deliveryPath }: TimelineContext): Entry => ({
   at: delivery.attempts.at(-1)?.startedAt ?? delivery.createdAt,
   key: delivery.id,
-  tone: delivery.status === "delivered" ? "good" : delivery.status === "failed" ? "bad" : "neutral",
+  tone: statusTones[statusOfDelivery(delivery)] ?? "neutral",
   text: (
     <>
       <a href={deliveryPath(delivery.id)}>{delivery.kind}</a> to <code>{delivery.url}</code>:{" "}
-      <Status of={delivery.status === "pending" && delivery.attempts.length > 0 ? "failing" : delivery.status} />{" "}
-      {lastAttempt(delivery)}
+      <Status of={statusOfDelivery(delivery)} /> {lastAttempt(delivery)}
     </>
   )
 })
@@ -182,21 +184,6 @@ export const timelineOf = (story: Story, context: TimelineContext): ReadonlyArra
       })
     ),
     ...story.exceptions.flatMap((exception) => exceptionEntries(exception, context)),
-    // Otherwise their deliveries tell.
-    ...story.events
-      .filter(({ id }) => story.deliveries.every(({ event }) => event !== id))
-      .map(
-        ({ createdAt, id, kind }): Entry => ({
-          at: createdAt,
-          key: id,
-          tone: "neutral",
-          text: (
-            <span class="muted">
-              Event <code>{kind}</code> <code>{id}</code>
-            </span>
-          )
-        })
-      ),
     ...story.deliveries.map((delivery) => deliveryEntry(delivery, context))
   ].sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0))
 

@@ -67,7 +67,7 @@ export const WaysIn = ({
   of.length === 0 ? null : (
     <section aria-labelledby="ways-in">
       <h2 id="ways-in">Recent sign-in changes</h2>
-      <ul class="needs card">
+      <ul class="card">
         {of.map((acts) => (
           <Fragment key={acts[0]?.sequence}>
             {acts.slice(0, mostTold).map((entry) => (
@@ -78,9 +78,8 @@ export const WaysIn = ({
         ))}
       </ul>
       <p class="hint">
-        Of the last week; all are in the <a href={pathOf(viewer, "/audit")}>audit log</a>. If one should not be there,
-        end the sessions of whoever made it, and disable whoever it let in:{" "}
-        <a href={pathOf(viewer, "/people")}>People</a>.
+        Do you not recognise one? End that person’s sessions under <a href={pathOf(viewer, "/people")}>People</a>. The{" "}
+        <a href={pathOf(viewer, "/audit")}>audit log</a> has more.
       </p>
     </section>
   )
