@@ -5,7 +5,9 @@
 import { Disc, Mark } from "../Pages/marks.tsx"
 import { lengthOf, plainAmount } from "./amounts.ts"
 import { type Choice, type Code, hrefOf } from "./choice.ts"
+import { ContactLink } from "./Extras.tsx"
 import { LocalTime } from "./LocalTime.tsx"
+import type { ShopLook } from "./look.ts"
 import { mark } from "./moment.ts"
 import { Qr } from "./Qr.tsx"
 import type { Ask, CheckoutView } from "./view.ts"
@@ -17,6 +19,7 @@ export interface AskingProps {
   readonly ask: Ask
   readonly wording: Wording
   readonly choice: Choice
+  readonly look: ShopLook
 }
 
 const groupsOfFour = (address: string): ReadonlyArray<string> =>
@@ -122,6 +125,9 @@ export const Asking = (props: AskingProps) => {
         <p id="no-wallet" hidden>
           {t.noWallet}
         </p>
+        <noscript>
+          <p>{t.noWallet}</p>
+        </noscript>
         <Wallets {...props} />
         <dl class="rows">
           <div
@@ -147,6 +153,9 @@ export const Asking = (props: AskingProps) => {
           <b>{t.onNetworkOnly(view.currency, network)}.</b> {t.warning}
         </p>
         <p class="exchange">{t.exchange(network, money(ask.due))}</p>
+        <p class="exchange">
+          {t.alreadySent} <ContactLink view={view} look={props.look} wording={wording} />
+        </p>
       </div>
       <Codes {...props} />
     </div>

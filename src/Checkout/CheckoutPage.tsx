@@ -65,17 +65,18 @@ const Shop = ({ look: { logo, name, website } }: Pick<CheckoutPageProps, "look">
 }
 
 /** How many steps are done, and whether the payment ended in the one that follows. */
-const progressOf = ({ state }: CheckoutView): readonly [done: number, isBroken: boolean] => {
+const progressOf = ({ extras, state }: CheckoutView): readonly [done: number, isBroken: boolean] => {
+  const sent = extras.length > 0 || (state.kind === "failed" && state.received > 0n) ? 1 : 0
   switch (state.kind) {
     case "paid":
       return [3, false]
     case "seen":
       return [2, false]
     case "failed":
-      return [state.reason === "reorged" ? 2 : 0, true]
+      return [state.reason === "reorged" ? 2 : sent, true]
     case "expired":
     case "cancelled":
-      return [0, true]
+      return [sent, true]
     default:
       return [0, false]
   }
@@ -118,9 +119,11 @@ const Body = ({ choice, look, view, wording, worth }: CheckoutPageProps & { read
         {state.kind === "paid" && <Mark of="tick" />}
         {wording.headline}
       </h1>
-      <p class="terms">
-        <Disc of={chain} /> {terms.join(" · ")}
-      </p>
+      {state.kind === "paid" && state.receipt.received < amount ? undefined : (
+        <p class="terms">
+          <Disc of={chain} /> {terms.join(" · ")}
+        </p>
+      )}
       {lags && (
         <p class="notice">
           <Mark of="clock" /> {t.lagging(network)}
@@ -139,7 +142,7 @@ const Body = ({ choice, look, view, wording, worth }: CheckoutPageProps & { read
           </a>
         </p>
       ) : (
-        <Asking view={view} ask={ask} wording={wording} choice={choice} />
+        <Asking view={view} ask={ask} wording={wording} choice={choice} look={look} />
       )}
       <p class="reference" data-copy={merchantRef} data-copy-id="copy-reference" data-copy-label={t.copyReference}>
         {t.reference}: <bdi>{merchantRef}</bdi>

@@ -17,6 +17,17 @@ export interface ContactProps extends ExtrasProps {
   readonly isSecond?: boolean
 }
 
+const hrefOf = (contact: string, merchantRef: string): string =>
+  contact.includes("://") ? contact : `mailto:${contact}?subject=${encodeURIComponent(merchantRef)}`
+
+/** The same within a text. */
+export const ContactLink = ({ look: { contact, name }, view: { merchantRef }, wording: { t } }: ExtrasProps) =>
+  contact === undefined ? undefined : (
+    <a href={hrefOf(contact, merchantRef)} target="_top" rel="noopener noreferrer">
+      {t.contactShop(name)}
+    </a>
+  )
+
 /** The link to where the shop answers, with the payment's reference; otherwise only words. */
 export const Contact = ({
   isSecond = false,
@@ -30,12 +41,13 @@ export const Contact = ({
     <p>
       <a
         class={isSecond ? "button quiet" : "button"}
-        href={contact.includes("://") ? contact : `mailto:${contact}?subject=${encodeURIComponent(merchantRef)}`}
+        href={hrefOf(contact, merchantRef)}
         target="_top"
         rel="noopener noreferrer"
       >
         {t.contactShop(name)}
       </a>
+      {contact.includes("://") ? undefined : <span class="mailto">{contact}</span>}
     </p>
   )
 
@@ -45,8 +57,13 @@ export const Extras = (props: ExtrasProps) => {
   const { language, network, t } = wording
   const money = ({ currency: symbol, decimals }: Extra, units: bigint) =>
     decimals === undefined ? symbol : amountText(units, decimals, symbol, language)
-  const fate = (one: Extra) =>
-    one.status === "open" && one.sentBack > 0n ? t.fate.partly(money(one, one.sentBack)) : t.fate[one.status]
+  const isAsking = askOfView(view) !== undefined
+  const fate = (one: Extra) => {
+    // `eitherWay` says it, with what else can be done.
+    if (one.sentBack === 0n && one.status === "open" && isAsking) return ""
+    if (one.sentBack === 0n || one.status === "refunded") return t.fate[one.status]
+    return t.fate[one.status === "open" ? "partly" : "rest"](money(one, one.sentBack))
+  }
   const isOpen = extras.some(({ status }) => status === "open")
   return extras.length === 0 ? undefined : (
     <section class={isOpen ? "notice extras" : "notice extras settled"}>
@@ -56,12 +73,12 @@ export const Extras = (props: ExtrasProps) => {
           {fate(one)}
           {one.refunds.map((txHash) => (
             <code class="hash" key={txHash}>
-              {txHash}
+              {t.transaction} {txHash}
             </code>
           ))}
         </p>
       ))}
-      {isOpen && askOfView(view) !== undefined && <p>{t.eitherWay}</p>}
+      {isOpen && isAsking && <p>{t.eitherWay}</p>}
       {isOpen && isUnpaid(view) && <p>{t.tooLate}</p>}
       {isOpen && <Contact {...props} isSecond={view.state.kind === "paid"} />}
     </section>

@@ -4,7 +4,7 @@ import { spelledTime } from "./amounts.ts"
 import { Contact } from "./Extras.tsx"
 import type { ShopLook } from "./look.ts"
 import { ReceiptFacts } from "./ReceiptFacts.tsx"
-import { type CheckoutState, type CheckoutView, type Confirmations, isTooLate } from "./view.ts"
+import type { CheckoutState, CheckoutView, Confirmations } from "./view.ts"
 import type { Wording } from "./wording.ts"
 
 export interface OutcomeProps {
@@ -54,12 +54,16 @@ const ToShop = ({
   )
 }
 
+/** What is next once all that came was sent back. */
+const SentBack = ({ view: { extras }, wording: { t } }: OutcomeProps) =>
+  extras.length > 0 && extras.every(({ status }) => status === "refunded") ? <p>{t.startAgain}</p> : undefined
+
 const Paid = (props: OutcomeProps & { readonly state: Extract<CheckoutState, { readonly kind: "paid" }> }) => {
   const { state, wording } = props
   const { t } = wording
   return (
     <>
-      <ReceiptFacts receipt={state.receipt} wording={wording} />
+      <ReceiptFacts receipt={state.receipt} extras={props.view.extras} wording={wording} />
       <p class="print" data-print={t.print} hidden />
       {state.returnTo === undefined ? (
         <ToShop {...props} />
@@ -89,6 +93,7 @@ export const Outcome = (props: OutcomeProps) => {
   const { network, t } = wording
   const { currency, extras, state } = view
   const contact = <Contact {...props} />
+  const isOpen = extras.some(({ status }) => status === "open")
   switch (state.kind) {
     case "seen":
       return (
@@ -99,8 +104,10 @@ export const Outcome = (props: OutcomeProps) => {
       )
     case "paid":
       return <Paid {...props} state={state} />
-    case "closing":
-      return <p>{t.closing}</p>
+    case "closing": {
+      if (state.received > 0n) return <p>{t.closingPart(wording.money(state.received), wording.money(view.amount))}</p>
+      return <p>{extras.length > 0 ? t.closingOther : t.closing}</p>
+    }
     case "unavailable":
       return (
         <>
@@ -112,19 +119,21 @@ export const Outcome = (props: OutcomeProps) => {
     case "cancelled":
       return (
         <>
-          {extras.every(({ status }) => status !== "open") && <p>{isTooLate(view) ? t.tooLate : t[state.kind]}</p>}
+          {extras.length === 0 && <p>{t[state.kind]}</p>}
           {extras.length === 0 && <p>{t.sentAnyway}</p>}
-          <ToShop {...props} isSecond={extras.some(({ status }) => status === "open")} />
-          {extras.length === 0 && props.look.contact !== undefined && <Contact {...props} isSecond />}
+          <SentBack {...props} />
+          <ToShop {...props} isSecond={isOpen} />
+          {!isOpen && props.look.contact !== undefined && <Contact {...props} isSecond />}
         </>
       )
     case "failed": {
       // The money that came instead is shown already, with what to do.
-      const isSaid = extras.some(({ kind }) => kind === state.reason)
+      const isSaid = extras.some(({ kind }) => kind === state.reason || state.reason === "insufficient_amount")
       return (
         <>
           {!isSaid && <p>{t.failed(currency, network)[state.reason]}</p>}
-          {extras.every(({ status }) => status !== "open") && contact}
+          <SentBack {...props} />
+          {!isOpen && contact}
           <ToShop {...props} isSecond />
         </>
       )

@@ -1,19 +1,41 @@
 /** The receipt of a paid payment: amount, time and transactions. Printable. */
+
+import { chainTraits } from "../Domain/Chain.ts"
 import { explorerUrl } from "../Pages/explorers.ts"
+import { amountText } from "./amounts.ts"
+import type { Extra } from "./extras.ts"
 import { LocalTime } from "./LocalTime.tsx"
 import type { PaidReceipt } from "./view.ts"
 import type { Wording } from "./wording.ts"
 
-export const ReceiptFacts = ({ receipt, wording }: { readonly receipt: PaidReceipt; readonly wording: Wording }) => {
-  const { language, money, network, t } = wording
+export interface ReceiptFactsProps {
+  readonly receipt: PaidReceipt
+  readonly extras: ReadonlyArray<Extra>
+  readonly wording: Wording
+}
+
+/** What paid: as it was asked for, or the other money that the shop has accepted. */
+const receivedOf = ({ extras, receipt, wording: { language, money, network, t } }: ReceiptFactsProps) =>
+  receipt.received > 0n
+    ? [t.onNetwork(money(receipt.received), network)]
+    : extras
+        .filter(({ status }) => status === "accepted")
+        .map(({ amount, chain, currency, decimals, sentBack }) => {
+          const shown = decimals === undefined ? currency : amountText(amount - sentBack, decimals, currency, language)
+          return t.onNetwork(shown, chainTraits[chain].displayName)
+        })
+
+export const ReceiptFacts = (props: ReceiptFactsProps) => {
+  const { receipt, wording } = props
+  const { language, money, t } = wording
   return (
     <dl class="receipt">
-      {receipt.received > 0n && (
-        <div>
+      {receivedOf(props).map((text) => (
+        <div key={text}>
           <dt>{t.received}</dt>
-          <dd>{t.onNetwork(money(receipt.received), network)}</dd>
+          <dd>{text}</dd>
         </div>
-      )}
+      ))}
       {receipt.paidAt !== undefined && (
         <div>
           <dt>{t.paidAt}</dt>

@@ -46,6 +46,8 @@ export interface Texts {
   readonly exchange: (network: string, amount: string) => string
   /** The link that shows the code on a phone. */
   readonly showCode: string
+  /** For those who see nothing of what they have sent. */
+  readonly alreadySent: string
   /** Before the time at which it is due. */
   readonly payBy: string
   readonly timeLeft: string
@@ -56,6 +58,9 @@ export interface Texts {
   readonly timeToFinal: (time: string) => string
   readonly lastCheck: string
   readonly closing: string
+  /** Instead, where a part has come, and where other money has. */
+  readonly closingPart: (received: string, amount: string) => string
+  readonly closingOther: string
   readonly paid: string
   /** Said of a payment that was paid while its page was open, with a button that stays. */
   readonly returning: string
@@ -69,6 +74,8 @@ export interface Texts {
   readonly payAgain: (network: string) => string
   /** Of an expired payment whose money came after its time. */
   readonly tooLate: string
+  /** Of a payment that ended, and whose money was sent back. */
+  readonly startAgain: string
   /** Of payments that ended, and where no money is known to have come. */
   readonly sentAnyway: string
   /** What to do with money that came. */
@@ -81,7 +88,10 @@ export interface Texts {
     Record<ExtraKind, (amount: string, network: string, currencyAsked: string, networkAsked: string) => string>
   >
   /** What has become of it. */
-  readonly fate: Readonly<Record<Extra["status"], string>> & { readonly partly: (sentBack: string) => string }
+  readonly fate: Readonly<Record<Extra["status"], string>> & {
+    readonly partly: (sentBack: string) => string
+    readonly rest: (sentBack: string) => string
+  }
   /** The receipt of a payment that is paid. */
   readonly received: string
   readonly paidAt: string
@@ -107,6 +117,7 @@ export interface WalletTexts {
   readonly sent: string
   /** The heading once it is sent and not seen yet, and the button that shows again how to pay. */
   readonly waiting: string
+  readonly note: string
   readonly again: string
   readonly declined: string
   readonly unknownNetwork: string

@@ -35,6 +35,7 @@ export const english: Texts = {
   noWallet: "No wallet opened? Copy the address and the amount below.",
   exchange: (network, amount) =>
     `Sending from an exchange? Choose the network ${network} there, and add its fee on top: exactly ${amount} must arrive.`,
+  alreadySent: "Have you sent it already? It can take some minutes to show here. Do not send it twice.",
   showCode: "Show QR code",
   payBy: "Pay by:",
   timeLeft: "Time left:",
@@ -46,6 +47,9 @@ export const english: Texts = {
   lastCheck: "All confirmations are there. A last check is under way.",
   closing:
     "Do not send anything any more. If you have just paid, wait a moment: what was sent in time counts, and this page will show it.",
+  closingPart: (received, amount) =>
+    `${received} of ${amount} came in time. Do not send anything more: a last check is under way, for about a minute.`,
+  closingOther: "Do not send anything more. A last check is under way, for about a minute.",
   paid: "Your payment is complete.",
   returning: "You are taken back to the shop in eight seconds.",
   stay: "Stay on this page",
@@ -61,8 +65,9 @@ export const english: Texts = {
     reorged: `${network} has undone the transaction that paid. Look in your wallet whether it was sent again, and ask the shop before you pay once more.`,
     abandoned: `The shop does not follow ${network} any more. Do not send anything to this address; if you have paid, ask the shop.`
   }),
-  eitherWay: "It is safe. Ask the shop to accept it, or pay again and get this money back.",
+  eitherWay: "It is safe. Ask the shop first to accept it. If you pay again, ask the shop to send this money back.",
   payAgain: (network) => `Pay again on ${network}`,
+  startAgain: "To order still, start again in the shop.",
   tooLate: "Do not pay again.",
   sentAnyway: "If you have sent money, it is at an address of the shop: contact the shop, and quote this reference.",
   contact: (shop) => `Contact ${shop ?? "the shop"}, and quote this reference.`,
@@ -78,8 +83,9 @@ export const english: Texts = {
   },
   fate: {
     open: "It is safe with the shop: ask to have it accepted or sent back.",
-    accepted: "The shop has taken it.",
+    accepted: "The shop has accepted it.",
     refunded: "The shop has sent it back.",
+    rest: (sentBack) => `${sentBack} of it was sent back, and the shop has accepted the rest.`,
     partly: (sentBack) => `${sentBack} of it was sent back. The rest is safe with the shop.`
   },
   received: "Received",
@@ -104,7 +110,8 @@ export const english: Texts = {
     confirm: "Confirm the payment in {wallet}.",
     sent: "Sent. Transaction:",
     waiting: "Sent: waiting for the network",
-    again: "Show how to pay",
+    note: "There is nothing more to do. Do not pay again: this page shows it once the network has it.",
+    again: "It failed? Show how to pay",
     declined: "Declined in {wallet}: nothing was sent.",
     unknownNetwork: "{wallet} does not know this network. Add it there, and try again.",
     failed: "{wallet} could not send the payment. Check the network and your balance there, and try again."

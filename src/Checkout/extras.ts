@@ -20,15 +20,14 @@ export interface Extra {
   readonly refunds: ReadonlyArray<string>
 }
 
-/** Money with a text of its own on the page; undefined where another text covers it, or there is none. */
-const extraKindOf = (payment: Payment, { kind, status }: PaymentException): ExtraKind | undefined => {
+/** Money with a text of its own on the page; undefined where there is none. */
+const extraKindOf = (payment: Payment, { kind }: PaymentException): ExtraKind | undefined => {
   switch (kind) {
     case "reorged":
     case "unknown_payment":
       return undefined
     case "underpaid":
-      // The page of a payment that failed with too little says how much the shop has, until the shop has decided.
-      return status === "open" && payment.failureReason === "insufficient_amount" ? undefined : "other"
+      return "other"
     case "unattributed":
       // While the payment is open, its page counts it.
       return isEnded(payment.status) ? "other" : undefined

@@ -35,6 +35,7 @@ export const french: Texts = {
   noWallet: "Aucun portefeuille ne s’est ouvert ? Copiez ci-dessous l’adresse et le montant.",
   exchange: (network, amount) =>
     `Vous envoyez depuis une plateforme d’échange ? Choisissez-y le réseau ${network} et ajoutez ses frais : ${amount} exactement doivent arriver.`,
+  alreadySent: "Déjà envoyé ? Cela peut mettre quelques minutes à s’afficher ici. N’envoyez pas deux fois.",
   showCode: "Afficher le code QR",
   payBy: "À payer avant\u00a0:",
   timeLeft: "Temps restant :",
@@ -46,6 +47,9 @@ export const french: Texts = {
   lastCheck: "Toutes les confirmations sont là. Une dernière vérification est en cours.",
   closing:
     "N’envoyez plus rien. Si vous venez de payer, patientez un instant : ce qui a été envoyé à temps compte, et cette page l’affichera.",
+  closingPart: (received, amount) =>
+    `${received} sur ${amount} sont arrivés à temps. N’envoyez plus rien : une dernière vérification est en cours, environ une minute.`,
+  closingOther: "N’envoyez plus rien. Une dernière vérification est en cours, environ une minute.",
   paid: "Votre paiement est complet.",
   returning: "Vous retournez à la boutique dans huit secondes.",
   stay: "Rester sur cette page",
@@ -62,8 +66,9 @@ export const french: Texts = {
     abandoned: `La boutique ne suit plus ${network}. N’envoyez rien à cette adresse ; si vous avez payé, demandez à la boutique.`
   }),
   eitherWay:
-    "L’argent est en sécurité. Demandez à la boutique de l’accepter, ou payez de nouveau et récupérez cet argent.",
+    "L’argent est en sécurité. Demandez d’abord à la boutique de l’accepter. Si vous payez de nouveau, demandez-lui de renvoyer cet argent.",
   payAgain: (network) => `Payer de nouveau sur ${network}`,
+  startAgain: "Pour commander quand même, recommencez dans la boutique.",
   tooLate: "Ne payez pas une deuxième fois.",
   sentAnyway:
     "Si vous avez envoyé de l’argent, il est à une adresse de la boutique : contactez-la et indiquez cette référence.",
@@ -82,6 +87,7 @@ export const french: Texts = {
     open: "L’argent est en sécurité à la boutique : demandez-lui de l’accepter ou de le renvoyer.",
     accepted: "La boutique l’a accepté.",
     refunded: "La boutique l’a renvoyé.",
+    rest: (sentBack) => `${sentBack} ont été renvoyés, et la boutique a accepté le reste.`,
     partly: (sentBack) => `${sentBack} ont été renvoyés. Le reste est en sécurité à la boutique.`
   },
   received: "Reçu",
@@ -106,7 +112,8 @@ export const french: Texts = {
     confirm: "Confirmez le paiement dans {wallet}.",
     sent: "Envoyé. Transaction :",
     waiting: "Envoyé : en attente du réseau",
-    again: "Montrer comment payer",
+    note: "Vous n’avez plus rien à faire. Ne payez pas une seconde fois : cette page l’affiche dès que le réseau l’a.",
+    again: "Échec ? Montrer comment payer",
     declined: "Refusé dans {wallet} : rien n’a été envoyé.",
     unknownNetwork: "{wallet} ne connaît pas ce réseau. Ajoutez-le là-bas, puis réessayez.",
     failed: "{wallet} n’a pas pu envoyer le paiement. Vérifiez-y le réseau et votre solde, puis réessayez."

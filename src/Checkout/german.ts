@@ -35,6 +35,7 @@ export const german: Texts = {
   noWallet: "Hat sich keine Wallet geöffnet? Kopieren Sie unten Adresse und Betrag.",
   exchange: (network, amount) =>
     `Sie senden von einer Börse? Wählen Sie dort das Netzwerk ${network} und rechnen Sie deren Gebühr dazu: Genau ${amount} müssen ankommen.`,
+  alreadySent: "Schon gesendet? Es kann einige Minuten dauern, bis es hier erscheint. Senden Sie nicht zweimal.",
   showCode: "QR-Code zeigen",
   payBy: "Zahlen bis:",
   timeLeft: "Verbleibende Zeit:",
@@ -46,6 +47,9 @@ export const german: Texts = {
   lastCheck: "Alle Bestätigungen sind da. Eine letzte Prüfung läuft.",
   closing:
     "Senden Sie nichts mehr. Haben Sie gerade bezahlt, warten Sie einen Moment: Was rechtzeitig gesendet wurde, zählt und erscheint hier.",
+  closingPart: (received, amount) =>
+    `${received} von ${amount} kamen rechtzeitig. Senden Sie nichts mehr: Eine letzte Prüfung läuft, etwa eine Minute.`,
+  closingOther: "Senden Sie nichts mehr. Eine letzte Prüfung läuft, etwa eine Minute.",
   paid: "Ihre Zahlung ist vollständig.",
   returning: "In acht Sekunden geht es zurück zum Shop.",
   stay: "Auf dieser Seite bleiben",
@@ -62,8 +66,9 @@ export const german: Texts = {
     abandoned: `Der Shop verfolgt ${network} nicht mehr. Senden Sie nichts an diese Adresse; haben Sie bezahlt, fragen Sie den Shop.`
   }),
   eitherWay:
-    "Das Geld ist sicher. Bitten Sie den Shop, es anzunehmen, oder zahlen Sie noch einmal und erhalten dieses Geld zurück.",
+    "Das Geld ist sicher. Bitten Sie zuerst den Shop, es anzunehmen. Zahlen Sie noch einmal, bitten Sie ihn, dieses Geld zurückzusenden.",
   payAgain: (network) => `Noch einmal auf ${network} zahlen`,
+  startAgain: "Um doch zu bestellen, beginnen Sie im Shop neu.",
   tooLate: "Zahlen Sie nicht noch einmal.",
   sentAnyway:
     "Haben Sie Geld gesendet, liegt es auf einer Adresse des Shops: Wenden Sie sich an den Shop und nennen Sie diese Referenz.",
@@ -82,6 +87,7 @@ export const german: Texts = {
     open: "Es ist sicher beim Shop: Bitten Sie ihn, es anzunehmen oder zurückzusenden.",
     accepted: "Der Shop hat das Geld angenommen.",
     refunded: "Der Shop hat das Geld zurückgesendet.",
+    rest: (sentBack) => `${sentBack} davon wurden zurückgesendet, den Rest hat der Shop angenommen.`,
     partly: (sentBack) => `${sentBack} davon wurden zurückgesendet. Der Rest ist sicher beim Shop.`
   },
   received: "Erhalten",
@@ -107,7 +113,8 @@ export const german: Texts = {
     confirm: "Bestätigen Sie die Zahlung in {wallet}.",
     sent: "Gesendet. Transaktion:",
     waiting: "Gesendet: warten auf das Netzwerk",
-    again: "Zeigen, wie man zahlt",
+    note: "Sie müssen nichts mehr tun. Zahlen Sie nicht noch einmal: Diese Seite zeigt es, sobald das Netzwerk es hat.",
+    again: "Hat es nicht geklappt? Zeigen, wie man zahlt",
     declined: "In {wallet} abgelehnt: Es wurde nichts gesendet.",
     unknownNetwork: "{wallet} kennt dieses Netzwerk nicht. Fügen Sie es dort hinzu und versuchen Sie es erneut.",
     failed:

@@ -35,6 +35,7 @@ export const portuguese: Texts = {
   noWallet: "Não se abriu nenhuma carteira? Copie abaixo o endereço e o valor.",
   exchange: (network, amount) =>
     `Envia a partir de uma corretora? Escolha lá a rede ${network} e some a taxa: devem chegar exatamente ${amount}.`,
+  alreadySent: "Já enviou? Pode demorar alguns minutos a aparecer aqui. Não envie duas vezes.",
   showCode: "Mostrar código QR",
   payBy: "Pague até:",
   timeLeft: "Tempo restante:",
@@ -46,6 +47,9 @@ export const portuguese: Texts = {
   lastCheck: "Já há todas as confirmações. Está em curso uma última verificação.",
   closing:
     "Não envie mais nada. Se acabou de pagar, aguarde um momento: o que foi enviado a tempo conta, e aparecerá nesta página.",
+  closingPart: (received, amount) =>
+    `Chegaram a tempo ${received} de ${amount}. Não envie mais nada: está em curso uma última verificação, de cerca de um minuto.`,
+  closingOther: "Não envie mais nada. Está em curso uma última verificação, de cerca de um minuto.",
   paid: "O seu pagamento está completo.",
   returning: "Volta à loja dentro de oito segundos.",
   stay: "Ficar nesta página",
@@ -61,8 +65,10 @@ export const portuguese: Texts = {
     reorged: `${network} anulou a transação que pagou. Veja na sua carteira se foi enviada de novo, e pergunte à loja antes de pagar outra vez.`,
     abandoned: `A loja já não acompanha ${network}. Não envie nada para este endereço; se pagou, pergunte à loja.`
   }),
-  eitherWay: "O dinheiro está seguro. Peça à loja que o aceite, ou pague outra vez e receba este dinheiro de volta.",
+  eitherWay:
+    "O dinheiro está em segurança. Peça primeiro à loja que o aceite. Se pagar outra vez, peça-lhe que devolva este dinheiro.",
   payAgain: (network) => `Pagar outra vez em ${network}`,
+  startAgain: "Para encomendar ainda, recomece na loja.",
   tooLate: "Não pague outra vez.",
   sentAnyway: "Se enviou dinheiro, está num endereço da loja: contacte a loja e indique esta referência.",
   contact: (shop) => `Contacte ${shop ?? "a loja"} e indique esta referência.`,
@@ -80,6 +86,7 @@ export const portuguese: Texts = {
     open: "O dinheiro está em segurança na loja: peça-lhe que o aceite ou que o devolva.",
     accepted: "A loja aceitou-o.",
     refunded: "A loja devolveu-o.",
+    rest: (sentBack) => `Foram devolvidos ${sentBack}, e a loja aceitou o resto.`,
     partly: (sentBack) => `Foram devolvidos ${sentBack}. O resto está em segurança na loja.`
   },
   received: "Recebido",
@@ -104,7 +111,8 @@ export const portuguese: Texts = {
     confirm: "Confirme o pagamento em {wallet}.",
     sent: "Enviado. Transação:",
     waiting: "Enviado: à espera da rede",
-    again: "Mostrar como pagar",
+    note: "Não tem de fazer mais nada. Não pague outra vez: esta página mostra-o assim que a rede o tiver.",
+    again: "Falhou? Mostrar como pagar",
     declined: "Recusado em {wallet}: nada foi enviado.",
     unknownNetwork: "{wallet} não conhece esta rede. Adicione-a lá e tente de novo.",
     failed: "{wallet} não conseguiu enviar o pagamento. Verifique lá a rede e o saldo e tente de novo."

@@ -35,6 +35,7 @@ export const spanish: Texts = {
   noWallet: "¿No se ha abierto ningún monedero? Copie abajo la dirección y el importe.",
   exchange: (network, amount) =>
     `¿Envía desde una plataforma de intercambio? Elija allí la red ${network} y sume su comisión: deben llegar exactamente ${amount}.`,
+  alreadySent: "¿Ya lo ha enviado? Puede tardar unos minutos en aparecer aquí. No lo envíe dos veces.",
   showCode: "Mostrar código QR",
   payBy: "Pague antes de:",
   timeLeft: "Tiempo restante:",
@@ -46,6 +47,9 @@ export const spanish: Texts = {
   lastCheck: "Ya están todas las confirmaciones. Se está haciendo una última comprobación.",
   closing:
     "No envíe nada más. Si acaba de pagar, espere un momento: lo que se envió a tiempo cuenta y aparecerá en esta página.",
+  closingPart: (received, amount) =>
+    `Llegaron a tiempo ${received} de ${amount}. No envíe nada más: hay una última comprobación en curso, de un minuto más o menos.`,
+  closingOther: "No envíe nada más. Hay una última comprobación en curso, de un minuto más o menos.",
   paid: "Su pago está completo.",
   returning: "Volverá a la tienda en ocho segundos.",
   stay: "Quedarse en esta página",
@@ -61,8 +65,10 @@ export const spanish: Texts = {
     reorged: `${network} ha deshecho la transacción que pagó. Mire en su monedero si se ha vuelto a enviar y pregunte a la tienda antes de pagar otra vez.`,
     abandoned: `La tienda ya no sigue ${network}. No envíe nada a esta dirección; si ha pagado, pregunte a la tienda.`
   }),
-  eitherWay: "Está a salvo. Pida a la tienda que lo acepte, o pague otra vez y recupere este dinero.",
+  eitherWay:
+    "El dinero está a salvo. Pida primero a la tienda que lo acepte. Si paga otra vez, pídale que devuelva este dinero.",
   payAgain: (network) => `Pagar otra vez en ${network}`,
+  startAgain: "Para hacer el pedido, vuelva a empezar en la tienda.",
   tooLate: "No pague otra vez.",
   sentAnyway:
     "Si ha enviado dinero, está en una dirección de la tienda: póngase en contacto con ella e indique esta referencia.",
@@ -81,6 +87,7 @@ export const spanish: Texts = {
     open: "El dinero está a salvo en la tienda: pídale que lo acepte o que lo devuelva.",
     accepted: "La tienda lo ha aceptado.",
     refunded: "La tienda lo ha devuelto.",
+    rest: (sentBack) => `Se han devuelto ${sentBack}, y la tienda ha aceptado el resto.`,
     partly: (sentBack) => `Se han devuelto ${sentBack}. El resto está a salvo en la tienda.`
   },
   received: "Recibido",
@@ -105,7 +112,8 @@ export const spanish: Texts = {
     confirm: "Confirme el pago en {wallet}.",
     sent: "Enviado. Transacción:",
     waiting: "Enviado: a la espera de la red",
-    again: "Mostrar cómo pagar",
+    note: "No tiene que hacer nada más. No pague otra vez: esta página lo muestra en cuanto la red lo tenga.",
+    again: "¿Ha fallado? Mostrar cómo pagar",
     declined: "Rechazado en {wallet}: no se ha enviado nada.",
     unknownNetwork: "{wallet} no conoce esta red. Añádala allí e inténtelo de nuevo.",
     failed: "{wallet} no ha podido enviar el pago. Compruebe allí la red y su saldo e inténtelo de nuevo."

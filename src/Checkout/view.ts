@@ -46,7 +46,7 @@ export type CheckoutState =
   | { readonly kind: "waiting"; readonly ask: Ask }
   | { readonly kind: "partPaid"; readonly ask: Ask; readonly received: bigint }
   | { readonly kind: "seen"; readonly confirmations: Confirmations | undefined }
-  | { readonly kind: "closing" }
+  | { readonly kind: "closing"; readonly received: bigint }
   | { readonly kind: "unavailable" }
   | { readonly kind: "paid"; readonly returnTo: string | undefined; readonly receipt: PaidReceipt }
   | { readonly kind: "expired" }
@@ -114,7 +114,7 @@ const stateOf = (facts: Facts): CheckoutState => {
   const { amountReceived = 0n, expiresAt, status } = payment
   if (isEnded(status)) return endedState(facts)
   if (status === "detecting" && object.amountRemaining === undefined) return { kind: "seen", confirmations }
-  if (now > expiresAt) return { kind: "closing" }
+  if (now > expiresAt) return { kind: "closing", received: amountReceived }
   const ask = askOf(facts)
   if (ask === undefined) return { kind: "unavailable" }
   return amountReceived === 0n ? { kind: "waiting", ask } : { kind: "partPaid", ask, received: amountReceived }
@@ -147,9 +147,11 @@ export const isFinal = ({ state: { kind } }: CheckoutView): boolean =>
 /** Whether the payment has ended without being paid. */
 export const isUnpaid = (view: CheckoutView): boolean => isFinal(view) && view.state.kind !== "paid"
 
+const mayBeMisplaced: ReadonlySet<StateKind> = new Set(["waiting", "closing", "failed", "expired"])
+
 /** The kind of money that came, does not pay, and waits for a decision, where that is what the page is about. */
 export const misplaced = ({ extras, state }: CheckoutView): "wrong_chain" | "wrong_token" | undefined => {
-  if (state.kind !== "waiting" && state.kind !== "failed" && state.kind !== "closing") return undefined
+  if (!mayBeMisplaced.has(state.kind)) return undefined
   const open = extras.find(
     ({ kind, status }) => status === "open" && (kind === "wrong_chain" || kind === "wrong_token")
   )

@@ -23,8 +23,7 @@ it.each([
   ["wrong_token", open, "accepted", "wrong_token"],
   ["wrong_chain", short, "refunded", "wrong_chain"],
   ["found_late", short, "open", "found_late"],
-  // The text of a failed payment has it until it is decided.
-  ["underpaid", short, "open", undefined],
+  ["underpaid", short, "open", "other"],
   ["underpaid", short, "refunded", "other"],
   ["underpaid", confirmed, "open", "other"],
   // What counts for the payment now is not reported as extra.

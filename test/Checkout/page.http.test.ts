@@ -174,7 +174,7 @@ liveSuite(app, "the checkout page", (test, it) => {
     )
 
   const came = "It is safe with the shop: ask to have it accepted or sent back."
-  const either = " It is safe. Ask the shop to accept it, or pay again and get this money back."
+  const either = "It is safe. Ask the shop first to accept it. If you pay again, ask the shop to send this money back."
   it.effect.each([
     [
       "while it is asked for",
@@ -224,7 +224,9 @@ liveSuite(app, "the checkout page", (test, it) => {
       if (change !== "") yield* execute(`UPDATE payments SET ${change}, ended_at = 1 WHERE id = ?`, [payment.id])
       yield* exceptionOf(payment.id, values)
       const text = textOf(yield* page())
-      expect(text).toContain(`${said} ${came}${advice} Contact the shop, and quote this reference.`)
+      expect(text).toContain(
+        `${said} ${advice === either ? "" : came}${advice} Contact the shop, and quote this reference.`
+      )
       for (const wrong of ["If you have sent money", "No payment was seen", "start again"]) {
         expect(text).not.toContain(wrong)
       }
@@ -258,7 +260,7 @@ liveSuite(app, "the checkout page", (test, it) => {
     yield* exceptionOf(payment.id, "'late', 'base', 'USDC', '2000000'", "'refunded'", "2000000")
     const decided = textOf(yield* page())
     for (const said of [
-      "1 USDC arrived after the time had run out. The shop has taken it.",
+      "1 USDC arrived after the time had run out. The shop has accepted it.",
       "The shop has sent it back."
     ])
       expect(decided).toContain(said)
@@ -267,6 +269,44 @@ liveSuite(app, "the checkout page", (test, it) => {
     expect(textOf(yield* page())).toContain(
       "4 USDC arrived after the time had run out. 1 USDC of it was sent back. The rest"
     )
+  })
+
+  test("of money that was sent back in part, or whole, says what is left, and what is next", function* () {
+    const { page, payment } = yield* newPayment()
+    const change = (sql: string) => execute(`UPDATE payments SET ${sql} WHERE id = ?`, [payment.id])
+    // Time is over, a part has come in time: it is named while the last look is under way.
+    yield* change("status = 'detecting', amount_received = '10000000', expires_at = 1")
+    expect(textOf(yield* page())).toContain("10 USDC of 25 USDC came in time. Do not send anything more")
+    yield* change("status = 'failed', failure_reason = 'insufficient_amount', ended_at = 1")
+    yield* exceptionOf(payment.id, "'underpaid', 'base', 'USDC', '6000000'", "NULL", "4000000")
+    const part = textOf(yield* page())
+    expect(part).toContain("10 USDC has arrived. 4 USDC of it was sent back. The rest is safe with the shop.")
+    expect(part).toContain("Do not pay again.")
+    yield* execute("UPDATE exceptions SET closed_at = 2, outcome = 'accepted' WHERE payment_id = ?", [payment.id])
+    expect(textOf(yield* page())).toContain("4 USDC of it was sent back, and the shop has accepted the rest.")
+    yield* execute("UPDATE exceptions SET outcome = 'refunded', amount = '10000000' WHERE payment_id = ?", [payment.id])
+    const back = textOf(yield* page())
+    expect(back).toContain("10 USDC has arrived. The shop has sent it back. To order still, start again in the shop.")
+    expect(back).not.toContain("accepted or sent back")
+  })
+
+  test("of other money that came after the time is about that, and of what was accepted says what it was", function* () {
+    const { page, payment } = yield* newPayment()
+    yield* exceptionOf(payment.id, "'wrong_chain', 'polygon', 'USDC', '25000000'")
+    yield* execute("UPDATE payments SET expires_at = 1 WHERE id = ?", [payment.id])
+    const closing = textOf(yield* page())
+    expect(closing).toContain("Do not send anything more. A last check is under way")
+    expect(closing).not.toContain("what was sent in time counts")
+    yield* execute("UPDATE payments SET status = 'expired', ended_at = 2 WHERE id = ?", [payment.id])
+    const late = yield* page()
+    expect(late.text).toContain("<title>Money arrived on the wrong network")
+    expect(textOf(late)).toContain("Do not pay again.")
+    yield* execute("UPDATE exceptions SET closed_at = 2, outcome = 'accepted' WHERE payment_id = ?", [payment.id])
+    yield* execute("UPDATE payments SET status = 'confirmed', confirmed_at = 3 WHERE id = ?", [payment.id])
+    const paid = textOf(yield* page())
+    expect(paid).toContain("Received 25 USDC on Polygon")
+    // What was asked for is not what was paid.
+    expect(paid).not.toContain("25 USDC on Base")
   })
 
   test("of a part-paid payment has the worth of what is missing", function* () {

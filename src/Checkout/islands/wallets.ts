@@ -10,6 +10,7 @@ interface Texts {
   readonly confirm: string
   readonly sent: string
   readonly waiting: string
+  readonly note: string
   readonly again: string
   readonly declined: string
   readonly unknownNetwork: string
@@ -117,7 +118,7 @@ const contentOf = (place: HTMLElement): ReadonlyArray<HTMLElement> => {
       status = ""
       offerWallets(document)
     })
-    return [line, again]
+    return [line, element("p", t.note), again]
   }
   const buttons = store.getProviders().map((wallet) => {
     const button = element("button", named(t.pay, wallet.info.name))
@@ -148,7 +149,9 @@ const hideAsk = (place: HTMLElement): void => {
     if (isCurrent) step?.setAttribute("aria-current", "step")
     else step?.removeAttribute("aria-current")
   }
-  heading.textContent = isSent ? waiting : (heading.dataset["asked"] ?? "")
+  const { asked = "" } = heading.dataset
+  heading.textContent = isSent ? waiting : asked
+  document.title = isSent ? document.title.replace(asked, () => waiting) : document.title.replace(waiting, () => asked)
 }
 
 /** Shows the wallets in the page's elements for them; later announcements are added. */
