@@ -135,7 +135,7 @@ export const Asking = (props: AskingProps) => {
             data-copy-id="copy-amount"
             data-copy-label={t.copyAmount}
           >
-            <dt>{t.onNetwork(view.currency, network)}</dt>
+            <dt>{t.amount}</dt>
             <dd class={lengthOf(money(ask.due))}>
               <span>
                 <Disc of={view.currency} /> {money(ask.due)}
@@ -153,9 +153,11 @@ export const Asking = (props: AskingProps) => {
           <b>{t.onNetworkOnly(view.currency, network)}.</b> {t.warning}
         </p>
         <p class="exchange">{t.exchange(network, money(ask.due))}</p>
-        <p class="exchange">
-          {t.alreadySent} <ContactLink view={view} look={props.look} wording={wording} />
-        </p>
+        {view.state.kind === "waiting" && (
+          <p class="exchange">
+            {t.alreadySent} <ContactLink view={view} look={props.look} wording={wording} />
+          </p>
+        )}
       </div>
       <Codes {...props} />
     </div>

@@ -66,12 +66,14 @@ const Shop = ({ look: { logo, name, website } }: Pick<CheckoutPageProps, "look">
 
 /** How many steps are done, and whether the payment ended in the one that follows. */
 const progressOf = ({ extras, state }: CheckoutView): readonly [done: number, isBroken: boolean] => {
-  const sent = extras.length > 0 || (state.kind === "failed" && state.received > 0n) ? 1 : 0
+  const sent = extras.length > 0 || (state.kind === "failed" && state.received > 0n) ? 2 : 0
   switch (state.kind) {
     case "paid":
       return [3, false]
     case "seen":
       return [2, false]
+    case "closing":
+      return [state.received > 0n ? 2 : 1, false]
     case "failed":
       return [state.reason === "reorged" ? 2 : sent, true]
     case "expired":
@@ -191,7 +193,9 @@ const CheckoutPage = (props: CheckoutPageProps) => {
   const { choice, language, look, version, view } = props
   const { state } = view
   const wording = wordingOf(view, language)
-  const title = state.kind === "waiting" ? wording.headline : `${wording.headline} · ${wording.money(view.amount)}`
+  const isOther = state.kind === "paid" && state.receipt.received < view.amount
+  const title =
+    state.kind === "waiting" || isOther ? wording.headline : `${wording.headline} · ${wording.money(view.amount)}`
   return (
     <Document
       lang={language}

@@ -79,7 +79,11 @@ export const Extras = (props: ExtrasProps) => {
         </p>
       ))}
       {isOpen && isAsking && <p>{t.eitherWay}</p>}
-      {isOpen && isUnpaid(view) && <p>{t.tooLate}</p>}
+      {isOpen && isUnpaid(view) && (
+        <p>
+          <b>{t.tooLate}</b>
+        </p>
+      )}
       {isOpen && <Contact {...props} isSecond={view.state.kind === "paid"} />}
     </section>
   )

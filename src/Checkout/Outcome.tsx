@@ -64,7 +64,6 @@ const Paid = (props: OutcomeProps & { readonly state: Extract<CheckoutState, { r
   return (
     <>
       <ReceiptFacts receipt={state.receipt} extras={props.view.extras} wording={wording} />
-      <p class="print" data-print={t.print} hidden />
       {state.returnTo === undefined ? (
         <ToShop {...props} />
       ) : (
@@ -84,13 +83,14 @@ const Paid = (props: OutcomeProps & { readonly state: Extract<CheckoutState, { r
           </p>
         </>
       )}
+      <p class="print" data-print={t.print} hidden />
     </>
   )
 }
 
 export const Outcome = (props: OutcomeProps) => {
   const { view, wording } = props
-  const { network, t } = wording
+  const { money, network, t } = wording
   const { currency, extras, state } = view
   const contact = <Contact {...props} />
   const isOpen = extras.some(({ status }) => status === "open")
@@ -99,14 +99,24 @@ export const Outcome = (props: OutcomeProps) => {
       return (
         <>
           <p>{t.seen}</p>
+          {state.surplus > 0n && (
+            <p class="notice">
+              <b>{t.extra.overpaid(money(state.surplus), network, currency, network)}</b> {t.fate.open}
+            </p>
+          )}
           {state.confirmations && <Progress chain={view.chain} confirmations={state.confirmations} wording={wording} />}
         </>
       )
     case "paid":
       return <Paid {...props} state={state} />
     case "closing": {
-      if (state.received > 0n) return <p>{t.closingPart(wording.money(state.received), wording.money(view.amount))}</p>
-      return <p>{extras.length > 0 ? t.closingOther : t.closing}</p>
+      const said = state.received > 0n ? t.closingPart(money(state.received), money(view.amount)) : t.closing
+      return (
+        <>
+          <p>{state.received === 0n && extras.length > 0 ? t.closingOther : said}</p>
+          {!isOpen && props.look.contact !== undefined && <Contact {...props} isSecond />}
+        </>
+      )
     }
     case "unavailable":
       return (

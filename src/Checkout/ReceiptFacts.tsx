@@ -29,7 +29,7 @@ export const ReceiptFacts = (props: ReceiptFactsProps) => {
   const { receipt, wording } = props
   const { language, money, t } = wording
   return (
-    <dl class="receipt">
+    <dl class="rows receipt">
       {receivedOf(props).map((text) => (
         <div key={text}>
           <dt>{t.received}</dt>

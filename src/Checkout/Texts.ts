@@ -30,6 +30,7 @@ export interface Texts {
   readonly onNetwork: (currency: string, network: string) => string
   readonly onNetworkOnly: (currency: string, network: string) => string
   readonly warning: string
+  readonly amount: string
   readonly address: string
   readonly copyAmount: string
   readonly copyAddress: string

@@ -21,7 +21,8 @@ export const english: Texts = {
   worth: (value) => `about ${value}`,
   onNetwork: (currency, network) => `${currency} on ${network}`,
   onNetworkOnly: (currency, network) => `${currency} on ${network} only`,
-  warning: "Anything else does not pay for this, and getting it back can take days.",
+  warning: "Other coins or networks are not credited, and getting them back can take days.",
+  amount: "Amount",
   address: "Address",
   copyAmount: "Copy amount",
   copyAddress: "Copy address",
@@ -48,8 +49,8 @@ export const english: Texts = {
   closing:
     "Do not send anything any more. If you have just paid, wait a moment: what was sent in time counts, and this page will show it.",
   closingPart: (received, amount) =>
-    `${received} of ${amount} came in time. Do not send anything more: a last check is under way, for about a minute.`,
-  closingOther: "Do not send anything more. A last check is under way, for about a minute.",
+    `${received} of ${amount} came in time. Do not send anything more: a last check is under way.`,
+  closingOther: "Do not send anything more. A last check is under way.",
   paid: "Your payment is complete.",
   returning: "You are taken back to the shop in eight seconds.",
   stay: "Stay on this page",
@@ -103,7 +104,7 @@ export const english: Texts = {
   languages: "Language",
   notFound: {
     title: "No such payment",
-    text: "Check the link, or ask the shop for a new one. If you have already paid, this link changes nothing about your money."
+    text: "Check the link, or ask the shop for a new one: your order or its e-mail has it. If you have paid already, your money is not affected."
   },
   wallet: {
     pay: "Pay with {wallet}",

@@ -21,7 +21,8 @@ export const french: Texts = {
   worth: (value) => `environ ${value}`,
   onNetwork: (currency, network) => `${currency} sur ${network}`,
   onNetworkOnly: (currency, network) => `Uniquement ${currency} sur ${network}`,
-  warning: "Tout autre envoi ne paie pas ceci, et le récupérer peut prendre des jours.",
+  warning: "Les autres monnaies ou réseaux ne sont pas pris en compte, et récupérer l’argent peut prendre des jours.",
+  amount: "Montant",
   address: "Adresse",
   copyAmount: "Copier le montant",
   copyAddress: "Copier l’adresse",
@@ -48,8 +49,8 @@ export const french: Texts = {
   closing:
     "N’envoyez plus rien. Si vous venez de payer, patientez un instant : ce qui a été envoyé à temps compte, et cette page l’affichera.",
   closingPart: (received, amount) =>
-    `${received} sur ${amount} sont arrivés à temps. N’envoyez plus rien : une dernière vérification est en cours, environ une minute.`,
-  closingOther: "N’envoyez plus rien. Une dernière vérification est en cours, environ une minute.",
+    `${received} sur ${amount} sont arrivés à temps. N’envoyez plus rien : une dernière vérification est en cours.`,
+  closingOther: "N’envoyez plus rien. Une dernière vérification est en cours.",
   paid: "Votre paiement est complet.",
   returning: "Vous retournez à la boutique dans huit secondes.",
   stay: "Rester sur cette page",
@@ -105,7 +106,7 @@ export const french: Texts = {
   languages: "Langue",
   notFound: {
     title: "Ce paiement n’existe pas",
-    text: "Vérifiez le lien, ou demandez-en un nouveau à la boutique. Si vous avez déjà payé, ce lien ne change rien à votre argent."
+    text: "Vérifiez le lien, ou demandez-en un nouveau à la boutique : il est dans votre commande ou son e-mail. Si vous avez déjà payé, votre argent n’est pas concerné."
   },
   wallet: {
     pay: "Payer avec {wallet}",

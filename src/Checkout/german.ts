@@ -21,7 +21,8 @@ export const german: Texts = {
   worth: (value) => `etwa ${value}`,
   onNetwork: (currency, network) => `${currency} auf ${network}`,
   onNetworkOnly: (currency, network) => `Nur ${currency} auf ${network}`,
-  warning: "Alles andere bezahlt dies nicht, und es zurückzubekommen kann Tage dauern.",
+  warning: "Andere Währungen oder Netzwerke werden nicht angerechnet, und das Geld zurückzubekommen kann Tage dauern.",
+  amount: "Betrag",
   address: "Adresse",
   copyAmount: "Betrag kopieren",
   copyAddress: "Adresse kopieren",
@@ -48,8 +49,8 @@ export const german: Texts = {
   closing:
     "Senden Sie nichts mehr. Haben Sie gerade bezahlt, warten Sie einen Moment: Was rechtzeitig gesendet wurde, zählt und erscheint hier.",
   closingPart: (received, amount) =>
-    `${received} von ${amount} kamen rechtzeitig. Senden Sie nichts mehr: Eine letzte Prüfung läuft, etwa eine Minute.`,
-  closingOther: "Senden Sie nichts mehr. Eine letzte Prüfung läuft, etwa eine Minute.",
+    `${received} von ${amount} kamen rechtzeitig. Senden Sie nichts mehr: Eine letzte Prüfung läuft.`,
+  closingOther: "Senden Sie nichts mehr. Eine letzte Prüfung läuft.",
   paid: "Ihre Zahlung ist vollständig.",
   returning: "In acht Sekunden geht es zurück zum Shop.",
   stay: "Auf dieser Seite bleiben",
@@ -106,7 +107,7 @@ export const german: Texts = {
   languages: "Sprache",
   notFound: {
     title: "Diese Zahlung gibt es nicht",
-    text: "Prüfen Sie den Link, oder bitten Sie den Shop um einen neuen. Wenn Sie schon bezahlt haben, ändert dieser Link nichts an Ihrem Geld."
+    text: "Prüfen Sie den Link, oder bitten Sie den Shop um einen neuen: Er steht in Ihrer Bestellung oder deren E-Mail. Haben Sie schon bezahlt, ist Ihr Geld nicht betroffen."
   },
   wallet: {
     pay: "Mit {wallet} zahlen",

@@ -21,7 +21,8 @@ export const portuguese: Texts = {
   worth: (value) => `cerca de ${value}`,
   onNetwork: (currency, network) => `${currency} em ${network}`,
   onNetworkOnly: (currency, network) => `Apenas ${currency} em ${network}`,
-  warning: "Qualquer outro envio não paga isto, e recuperá-lo pode demorar dias.",
+  warning: "Outras moedas ou redes não são creditadas, e recuperar o dinheiro pode demorar dias.",
+  amount: "Montante",
   address: "Endereço",
   copyAmount: "Copiar valor",
   copyAddress: "Copiar endereço",
@@ -48,8 +49,8 @@ export const portuguese: Texts = {
   closing:
     "Não envie mais nada. Se acabou de pagar, aguarde um momento: o que foi enviado a tempo conta, e aparecerá nesta página.",
   closingPart: (received, amount) =>
-    `Chegaram a tempo ${received} de ${amount}. Não envie mais nada: está em curso uma última verificação, de cerca de um minuto.`,
-  closingOther: "Não envie mais nada. Está em curso uma última verificação, de cerca de um minuto.",
+    `Chegaram a tempo ${received} de ${amount}. Não envie mais nada: está em curso uma última verificação.`,
+  closingOther: "Não envie mais nada. Está em curso uma última verificação.",
   paid: "O seu pagamento está completo.",
   returning: "Volta à loja dentro de oito segundos.",
   stay: "Ficar nesta página",
@@ -104,7 +105,7 @@ export const portuguese: Texts = {
   languages: "Idioma",
   notFound: {
     title: "Este pagamento não existe",
-    text: "Verifique a ligação, ou peça uma nova à loja. Se já pagou, esta ligação não altera nada do seu dinheiro."
+    text: "Verifique o link, ou peça um novo à loja: está na sua encomenda ou no respetivo e-mail. Se já pagou, o seu dinheiro não é afetado."
   },
   wallet: {
     pay: "Pagar com {wallet}",

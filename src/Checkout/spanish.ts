@@ -21,7 +21,8 @@ export const spanish: Texts = {
   worth: (value) => `aproximadamente ${value}`,
   onNetwork: (currency, network) => `${currency} en ${network}`,
   onNetworkOnly: (currency, network) => `Solo ${currency} en ${network}`,
-  warning: "Cualquier otro envío no paga esto, y recuperarlo puede llevar días.",
+  warning: "Otras monedas o redes no se abonan, y recuperar el dinero puede llevar días.",
+  amount: "Importe",
   address: "Dirección",
   copyAmount: "Copiar importe",
   copyAddress: "Copiar dirección",
@@ -48,8 +49,8 @@ export const spanish: Texts = {
   closing:
     "No envíe nada más. Si acaba de pagar, espere un momento: lo que se envió a tiempo cuenta y aparecerá en esta página.",
   closingPart: (received, amount) =>
-    `Llegaron a tiempo ${received} de ${amount}. No envíe nada más: hay una última comprobación en curso, de un minuto más o menos.`,
-  closingOther: "No envíe nada más. Hay una última comprobación en curso, de un minuto más o menos.",
+    `Llegaron a tiempo ${received} de ${amount}. No envíe nada más: hay una última comprobación en curso.`,
+  closingOther: "No envíe nada más. Hay una última comprobación en curso.",
   paid: "Su pago está completo.",
   returning: "Volverá a la tienda en ocho segundos.",
   stay: "Quedarse en esta página",
@@ -105,7 +106,7 @@ export const spanish: Texts = {
   languages: "Idioma",
   notFound: {
     title: "Este pago no existe",
-    text: "Compruebe el enlace o pida uno nuevo a la tienda. Si ya ha pagado, este enlace no cambia nada de su dinero."
+    text: "Compruebe el enlace, o pida uno nuevo a la tienda: está en su pedido o en su correo. Si ya ha pagado, su dinero no se ve afectado."
   },
   wallet: {
     pay: "Pagar con {wallet}",

@@ -45,7 +45,12 @@ export interface PaidReceipt {
 export type CheckoutState =
   | { readonly kind: "waiting"; readonly ask: Ask }
   | { readonly kind: "partPaid"; readonly ask: Ask; readonly received: bigint }
-  | { readonly kind: "seen"; readonly confirmations: Confirmations | undefined }
+  | {
+      readonly kind: "seen"
+      readonly confirmations: Confirmations | undefined
+      /** More than was asked for. */
+      readonly surplus: bigint
+    }
   | { readonly kind: "closing"; readonly received: bigint }
   | { readonly kind: "unavailable" }
   | { readonly kind: "paid"; readonly returnTo: string | undefined; readonly receipt: PaidReceipt }
@@ -113,7 +118,10 @@ const stateOf = (facts: Facts): CheckoutState => {
   const { confirmations, now, object, payment } = facts
   const { amountReceived = 0n, expiresAt, status } = payment
   if (isEnded(status)) return endedState(facts)
-  if (status === "detecting" && object.amountRemaining === undefined) return { kind: "seen", confirmations }
+  if (status === "detecting" && object.amountRemaining === undefined) {
+    const surplus = amountReceived > payment.amount ? amountReceived - payment.amount : 0n
+    return { kind: "seen", confirmations, surplus }
+  }
   if (now > expiresAt) return { kind: "closing", received: amountReceived }
   const ask = askOf(facts)
   if (ask === undefined) return { kind: "unavailable" }

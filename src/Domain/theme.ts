@@ -29,8 +29,9 @@ export const contrast = (a: string, b: string): number => {
   return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05)
 }
 
-/** What text needs on its background. */
+/** What text needs on its background; on a dark one more, where a small text is dim otherwise. */
 const enough = 4.5
+const enoughOnDark = 7
 
 const steps = 20
 
@@ -57,7 +58,8 @@ const readableOn = (accent: string, background: string): string => {
   const tried = isLight
     ? shares.map((share) => mixed(rgb, 0, share))
     : [...shares.map((share) => brighter(rgb, share)), ...shares.map((share) => mixed(brighter(rgb, 1), 255, share))]
-  const readable = tried.map(format).find((colour) => contrast(colour, background) >= enough)
+  const least = isLight ? enough : enoughOnDark
+  const readable = tried.map(format).find((colour) => contrast(colour, background) >= least)
   return readable ?? (isLight ? "#000000" : "#ffffff")
 }
 
@@ -68,10 +70,13 @@ const dark = "#181c22"
 const textOn = (background: string): string =>
   contrast("#ffffff", background) >= contrast("#000000", background) ? "#ffffff" : "#000000"
 
-/** What an accent becomes on a light page, and the colour of texts on it. */
-export const lightTheme = (accent: string): { readonly accent: string; readonly onAccent: string } => {
-  const readable = readableOn(accent, light)
-  return { accent: readable, onAccent: textOn(readable) }
+/** What an accent becomes on a page of each scheme, and the colour of texts on it. */
+export const themesOf = (accent: string) => {
+  const on = (background: string) => {
+    const readable = readableOn(accent, background)
+    return { accent: readable, onAccent: textOn(readable) }
+  }
+  return { light: on(light), dark: on(dark) }
 }
 
 const rule = (accent: string): string => `:root{--accent:${accent};--on-accent:${textOn(accent)}}`

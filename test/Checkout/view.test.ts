@@ -41,6 +41,7 @@ describe("a checkout page", () => {
   it("asks for nothing more once enough has come, and shows how deep it is", () => {
     expect(view({ status: "detecting", amountReceived: 25_000_000n }, { count: 2 }).state).toEqual({
       kind: "seen",
+      surplus: 0n,
       confirmations: { count: 2, needed: 3 }
     })
   })
@@ -57,6 +58,8 @@ describe("a checkout page", () => {
   it("of money that was seen in time says so, however late it is", () => {
     const over = { status: "detecting", amountReceived: 25_000_000n } as const
     expect(view(over, { now: somePayment().expiresAt + 1 }).state.kind).toBe("seen")
+    const more = view({ ...over, amountReceived: 30_000_000n }).state
+    expect(more).toMatchObject({ kind: "seen", surplus: 5_000_000n })
   })
 
   it("has the time in which it can be paid", () => {

@@ -64,6 +64,6 @@ it("charts have 3 on both surfaces, their grid and what a line is drawn over apa
   const names = rules.flatMap(([, , rule = ""]) =>
     Array.from(rule.matchAll(/(?:fill|stroke): var\(--([a-z-]+)\)/g), ([, name = ""]) => name)
   )
-  expect(new Set(names)).toEqual(new Set(["accent", "good", "muted", "bad", "warning"]))
+  expect(new Set(names)).toEqual(new Set(["accent", "good", "muted", "bad"]))
   expect(tooLow(onSurfaces(names), 3)).toEqual([])
 })

@@ -111,6 +111,8 @@ liveSuite(Layer.merge(portalApp, Chromium.layer), "with the keyboard alone", (te
       await skip()
       await open("late")
       await skip()
+      await to("Keep it")
+      await press("Enter")
       await to(/^Do this/)
       await press("Space")
       await open("Accept the money")
@@ -121,12 +123,14 @@ liveSuite(Layer.merge(portalApp, Chromium.layer), "with the keyboard alone", (te
 
   test("a refund is noted", function* () {
     const { page } = yield* ordinaryDay
-    const count = yield* steps(page, async ({ open, paste, skip, to }) => {
+    const count = yield* steps(page, async ({ open, paste, press, skip, to }) => {
       await skip()
       await open("1 open exception")
       await skip()
       await open("late")
       await skip()
+      await to("Send it back")
+      await press("Enter")
       await to(/^Transaction/)
       await paste(`0x${"cd".repeat(32)}`)
       await open("Record the refund")

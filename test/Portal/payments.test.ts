@@ -373,7 +373,7 @@ liveSuite(shop, "the portal's payments", (test) => {
     expect(text).toContain("block 7")
     expect(text).toContain("which does not count: a reorg orphaned it")
     expect(text).toContain("which does not count: two providers deny it")
-    expect(text).toMatch(/pending<\/span> became <span class="badge warning">detecting/)
+    expect(text).toMatch(/pending<\/span> became <span class="badge info">detecting/)
     // The event's delivery tells of it.
     expect(text).not.toContain("Event <code>")
     expect(text).toMatch(/>payment.created<\/a> to <code>https:\/\/shop.example\/hook/)

@@ -84,10 +84,12 @@ export interface StackedBarsProps<Key extends string> extends ChartProps {
   /** What is stacked, from the bottom: each key is the class of its bars too. */
   readonly keys: ReadonlyArray<Key>
   readonly values: ReadonlyArray<Readonly<Record<Key, number>>>
+  /** What the legend calls them. */
+  readonly names?: Readonly<Partial<Record<Key, string>>>
 }
 
 /** Counts by day and kind. */
-export const StackedBars = <Key extends string>({ keys, values, ...rest }: StackedBarsProps<Key>) => {
+export const StackedBars = <Key extends string>({ keys, names, values, ...rest }: StackedBarsProps<Key>) => {
   const { band, x } = bandsOf(values.length)
   const series = stack<Readonly<Record<Key, number>>, Key>().keys(keys)([...values])
   const y = ticksOf(Math.max(0, ...series.flat().map(([, top]) => top)))
@@ -102,7 +104,7 @@ export const StackedBars = <Key extends string>({ keys, values, ...rest }: Stack
           <svg viewBox="0 0 10 10" aria-hidden="true">
             <rect class={key} width="10" height="10" />
           </svg>{" "}
-          {key}
+          {names?.[key] ?? key}
         </li>
       ))}
     </ul>

@@ -48,7 +48,7 @@ export const Time = ({ at }: { readonly at: number | string }) => {
   return <time dateTime={text}>{utcText(text)}</time>
 }
 
-export type Tone = "good" | "warning" | "bad" | "neutral"
+export type Tone = "good" | "info" | "warning" | "bad" | "neutral"
 
 export const statusTones: Readonly<Record<string, Tone>> = {
   confirmed: "good",
@@ -56,7 +56,7 @@ export const statusTones: Readonly<Record<string, Tone>> = {
   accepted: "good",
   healthy: "good",
   active: "good",
-  detecting: "warning",
+  detecting: "info",
   failing: "bad",
   open: "warning",
   failed: "bad",

@@ -1,5 +1,5 @@
 /** The preview of a checkout's look follows what is typed, and a logo is made small enough to be sent in a form. */
-import { lightTheme } from "../../Domain/theme.ts"
+import { themesOf } from "../../Domain/theme.ts"
 
 const part = (name: string) => document.querySelector(`[data-preview="${name}"]`)
 const field = (id: string) => document.getElementById(id)
@@ -11,9 +11,10 @@ const colours = document.querySelector<HTMLInputElement>("[data-colours]")
 const show = () => {
   if (name instanceof HTMLInputElement) part("name")?.replaceChildren(name.value || "Your shop")
   if (accent instanceof HTMLInputElement && /^#[0-9a-f]{6}$/i.test(accent.value)) {
-    const theme = lightTheme(accent.value.toLowerCase())
-    part("accent")?.setAttribute("fill", theme.accent)
-    part("on-accent")?.setAttribute("fill", theme.onAccent)
+    for (const [scheme, { accent: colour, onAccent }] of Object.entries(themesOf(accent.value.toLowerCase()))) {
+      part(scheme)?.setAttribute("fill", colour)
+      part(`on-${scheme}`)?.setAttribute("fill", onAccent)
+    }
     if (colours !== null) colours.value = accent.value
   }
 }

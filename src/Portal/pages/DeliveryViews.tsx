@@ -49,9 +49,9 @@ export const FailingTargets = ({
         const newest = found.find((delivery) => delivery.endpoint === endpoint && statusOf(delivery) === "failing")
         return (
           <p key={endpoint}>
-            <b>{failing === 1 ? "1 delivery fails" : `${failing} deliveries fail`}</b>
-            {newest === undefined ? "" : `: ${lastResult(newest)}`} at {targetText(url)}. They are tried again by
-            themselves.{" "}
+            <b>{failing === 1 ? "1 delivery is failing" : `${failing} deliveries are failing`}</b>
+            {newest === undefined ? "" : `: ${lastResult(newest)}`} at {targetText(url)}. They are retried
+            automatically.{" "}
             {endpoint === null ? null : (
               <a href={pathOf(viewer, `/webhooks/${endpoint}`)}>Test or change the endpoint</a>
             )}
@@ -111,7 +111,6 @@ export const DeliveryList = ({ caption, deliveries, empty, id, viewer }: Deliver
           { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
           {
             name: "Next attempt",
-            minor: true,
             cell: ({ nextAttemptAt }) => (nextAttemptAt === null ? "–" : <Time at={nextAttemptAt} />)
           }
         ]}

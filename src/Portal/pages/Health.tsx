@@ -18,7 +18,7 @@ import { countLimit } from "../../Webhooks/queue/EndpointHealthRepo.ts"
 import { Facts, Table } from "../components/Table.tsx"
 import { Chain, Notice, Status, type Tone } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"
-import type { PortalHandler, PortalRoute } from "../route.ts"
+import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { countText } from "./WebhookViews.tsx"
 
 type Needs = Chains | Dispatcher | Prices | Reader | Settings
@@ -144,6 +144,7 @@ const health: PortalHandler<Needs> = (viewer) =>
     const settings = yield* Settings
     const { chains, dispatcher, ready, workers } = yield* Effect.flatten(makeReport)
     const findings = yield* findingsOf(settings)
+    const failing = yield* countTriedAgain(yield* Reader, countLimit)
     return framedReply(
       viewer,
       { section: "/health", title: "Health" },
@@ -155,7 +156,14 @@ const health: PortalHandler<Needs> = (viewer) =>
               Version: `tilld ${packageJson.version}, Node ${process.version}`,
               "Running for": `${Math.floor(process.uptime() / 3600)} h ${Math.floor((process.uptime() % 3600) / 60)} min`,
               "Deliveries due now": dispatcher.due,
-              "Deliveries failing": countText(yield* countTriedAgain(yield* Reader, countLimit)),
+              "Deliveries failing":
+                failing === 0 ? (
+                  "none"
+                ) : (
+                  <a class="bad" href={pathOf(viewer, "/deliveries?status=failing")}>
+                    {countText(failing)}
+                  </a>
+                ),
               "Oldest due for": `${Math.ceil(dispatcher.oldestDueMillis / 1000)} s`,
               ...storeFacts(settings)
             }}

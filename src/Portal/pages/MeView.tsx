@@ -7,7 +7,7 @@ import { Act, type FormState, PostForm, TextField } from "../components/Form.tsx
 import { Facts, Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
-import type { Viewer } from "../Viewer.ts"
+import { mayAs, type Viewer } from "../Viewer.ts"
 
 export interface MeViewProps {
   readonly viewer: Viewer
@@ -92,8 +92,8 @@ const Passkeys = ({ hasPasskeys, passkeys, viewer }: MeViewProps) => (
       </p>
     ) : (
       <p class="hint">
-        Passkeys need https: ask the operator to set <code>server.public_url</code>. On your own machine it can be
-        http://localhost.
+        Passkeys need https: {mayAs(viewer.role, "operator") ? "set" : "ask the operator to set"}{" "}
+        <code>server.public_url</code>. On your own machine it can be http://localhost.
       </p>
     )}
   </section>

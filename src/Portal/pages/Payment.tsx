@@ -71,7 +71,15 @@ const PaymentFacts = ({ exceptions, payment, quote, story }: PaymentPage) => {
       <Facts
         of={{
           Reason: payment.failureReason?.replaceAll("_", " "),
-          Received: money(payment.amountReceived),
+          Received:
+            payment.amountReceived === undefined ? undefined : (
+              <>
+                {money(payment.amountReceived)}
+                {payment.amountReceived > payment.amount ? (
+                  <> ({money(payment.amountReceived - payment.amount)} over)</>
+                ) : null}
+              </>
+            ),
           Missing: amountRemaining === undefined ? undefined : money(BigInt(amountRemaining)),
           Price: quote && priceText(quote),
           "Value when created": payment.usdValue === undefined ? undefined : fiatText(payment.usdValue),
@@ -81,9 +89,7 @@ const PaymentFacts = ({ exceptions, payment, quote, story }: PaymentPage) => {
             ? { Expires: <Time at={payment.expiresAt} /> }
             : { Confirmed: <Time at={payment.confirmedAt} /> }),
           Transaction:
-            payment.txHash === undefined ? undefined : (
-              <OnChain kind="tx" value={payment.txHash} chainId={chainId} short />
-            ),
+            payment.txHash === undefined ? undefined : <OnChain kind="tx" value={payment.txHash} chainId={chainId} />,
           "Payment link":
             link === undefined ? undefined : (
               <CopyText text={link}>
@@ -103,8 +109,6 @@ const PaymentFacts = ({ exceptions, payment, quote, story }: PaymentPage) => {
               tokenContract === undefined ? undefined : (
                 <OnChain kind="address" value={tokenContract} chainId={chainId} />
               ),
-            "Transaction, whole":
-              payment.txHash === undefined ? undefined : <OnChain kind="tx" value={payment.txHash} chainId={chainId} />,
             "Was to be paid until": payment.confirmedAt === undefined ? undefined : <Time at={payment.expiresAt} />,
             "Webhook URL": payment.webhookUrl === undefined ? undefined : <code>{payment.webhookUrl}</code>,
             "Redirect URL": payment.redirectUrl === undefined ? undefined : <code>{payment.redirectUrl}</code>,

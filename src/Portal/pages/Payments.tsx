@@ -102,7 +102,6 @@ const columns: ReadonlyArray<Column<Accounted>> = [
   {
     name: "Received",
     numeric: true,
-    minor: true,
     cell: ({ payment }) =>
       payment.amountReceived === undefined ? (
         "–"
@@ -123,11 +122,14 @@ const Nothing = ({ query, viewer }: { readonly query: URLSearchParams; readonly 
         <b>No payment matches “{q}”.</b>
         <br />
         Try the start of a reference, six or more characters of an address or a transaction, or an e-mail address.
-        <br />
-        {all} <span class="muted">or</span>{" "}
-        <a href={withQuery(pathOf(otherModeOf(viewer), "/payments"), { q })}>
-          search in {otherModeOf(viewer).owner.mode} mode
-        </a>
+        <span class="ways-on">
+          <a class="button primary" href={pathOf(viewer, "/payments")}>
+            Show all payments
+          </a>
+          <a class="button" href={withQuery(pathOf(otherModeOf(viewer), "/payments"), { q })}>
+            Search in {otherModeOf(viewer).owner.mode} mode
+          </a>
+        </span>
       </>
     )
   }
@@ -181,7 +183,7 @@ const show: PortalHandler<Payments | Reader | Secrets> = Effect.fnUntraced(funct
   if (only !== undefined && another === undefined && after === undefined && isSearch(query)) {
     return seeOther(pathOf(viewer, `/payments/${only.payment.id}`))
   }
-  const isBare = page?.data.length === 0 && !Object.values(filters).some(Boolean)
+  const isBare = page?.data.length === 0 && (isSearch(query) || !Object.values(filters).some(Boolean))
   const newPayment =
     mayAs(viewer.role, "admin") && !isBare ? { href: pathOf(viewer, "/payments/new"), text: "New payment" } : undefined
   return framedReply(

@@ -10,7 +10,7 @@ import { changeShop } from "../../Auth/shopOperations.ts"
 import type { Accounts } from "../../Auth.ts"
 import { Fiat } from "../../Domain/Currency.ts"
 import { Accent, mostFrameOrigins, type Shop, shopTexts } from "../../Domain/Shop.ts"
-import { lightTheme } from "../../Domain/theme.ts"
+import { themesOf } from "../../Domain/theme.ts"
 import { logoReply } from "../../Pages/logoReply.ts"
 import { pageReply, seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
@@ -55,19 +55,24 @@ const accentOf = (form: FormState): string => {
 
 /** The logo, the name and the colour as the checkout has them; a script follows what is typed. */
 const Preview = ({ form, viewer }: PageProps) => {
-  const { accent, onAccent } = lightTheme(accentOf(form))
+  const themes = themesOf(accentOf(form))
   return (
     <figure class="card preview" aria-label="Preview">
       <p class="shop">
         {form.typed.get("logo") ? <img src={pathOf(viewer, "/settings/logo")} alt="" data-preview="logo" /> : null}
         <strong data-preview="name">{form.typed.get("name") || "Your shop"}</strong>
       </p>
-      <svg viewBox="0 0 240 44" role="img" aria-label="A button in your colour">
-        <rect width="240" height="44" rx="8" fill={accent} data-preview="accent" />
-        <text x="120" y="28" text-anchor="middle" fill={onAccent} data-preview="on-accent">
-          Pay
-        </text>
-      </svg>
+      <div class="acts">
+        {(["light", "dark"] as const).map((scheme) => (
+          <svg key={scheme} viewBox="0 0 200 76" role="img" aria-label={`A button in your colour, on a ${scheme} page`}>
+            <rect class={scheme} width="200" height="76" rx="12" />
+            <rect x="16" y="16" width="168" height="44" rx="8" fill={themes[scheme].accent} data-preview={scheme} />
+            <text x="100" y="43" text-anchor="middle" fill={themes[scheme].onAccent} data-preview={`on-${scheme}`}>
+              Pay 25.00 USDC
+            </text>
+          </svg>
+        ))}
+      </div>
       <figcaption class="muted">Your name, logo and colour at the checkout</figcaption>
     </figure>
   )
@@ -134,7 +139,7 @@ const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) =
             of={form}
             name="frameOrigins"
             label={labels.frameOrigins}
-            hint={`One origin a line, such as https://shop.example, up to ${mostFrameOrigins}. Leave blank for none.`}
+            hint={`One per line, such as https://shop.example, up to ${mostFrameOrigins}. Leave blank for none.`}
           />
           <h2>Portal</h2>
           <p>What came in is summed up by days of this time zone, and its worth is shown in this currency.</p>

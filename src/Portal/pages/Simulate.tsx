@@ -128,7 +128,7 @@ const page = (viewer: Viewer, chains: Chains, forms: Forms, said?: string, statu
               of={forms.reorg}
               action={`${path}/reorg`}
               csrf={viewer.csrf}
-              submit="Reorganize"
+              submit="Reorganise"
               labels={labels}
               dangerous
             >

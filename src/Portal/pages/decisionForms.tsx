@@ -64,8 +64,10 @@ const AcceptForm = (props: DecisionFormsProps) => {
   const { of: exception, viewer } = props
   const form = formOf(props, "accept")
   return (
-    <section class="card" aria-label="Accept it">
-      <h3>Accept it</h3>
+    <details class="card" open={props.refused?.action === "accept"}>
+      <summary>
+        <b>Keep it</b>
+      </summary>
       <p>{consequenceOf(props)}</p>
       <PostForm
         of={form}
@@ -90,7 +92,7 @@ const AcceptForm = (props: DecisionFormsProps) => {
           options={[["yes", "Do this. It is final: it cannot be refunded here afterwards."]]}
         />
       </PostForm>
-    </section>
+    </details>
   )
 }
 
@@ -129,8 +131,10 @@ const RefundForm = (props: DecisionFormsProps) => {
   const form = formOf(props, "refund")
   const all = moneyText(exception.amount, exception.currency, decimalsOfException(chains, exception))
   return (
-    <section class="card" aria-label="Send it back">
-      <h3>Send it back</h3>
+    <details class="card" open={props.refused?.action === "refund"}>
+      <summary>
+        <b>Send it back</b>
+      </summary>
       <p>Send it back {sendItYourself}</p>
       <RefundFields
         of={form}
@@ -141,7 +145,7 @@ const RefundForm = (props: DecisionFormsProps) => {
         }
         note={<Note of={form} />}
       />
-    </section>
+    </details>
   )
 }
 

@@ -43,7 +43,7 @@ export const PaymentState = ({
 }) => {
   if (failureReason === "cancelled") return <Status of="cancelled" />
   return status === "detecting" && amountReceived < amount ? (
-    <Status of="part paid" tone="warning" />
+    <Status of="part paid" tone="info" />
   ) : (
     <Status of={status} />
   )

@@ -31,6 +31,15 @@ export const worthIn = (currency: Fiat, price: BigDecimal.BigDecimal | undefined
   }
 }
 
+/** What the fates are called. */
+const fateTexts: Readonly<Record<(typeof fates)[number], string>> = {
+  confirmed: "confirmed",
+  open: "in progress",
+  expired: "expired",
+  cancelled: "cancelled",
+  failed: "failed"
+}
+
 interface Deliveries {
   readonly delivered: number
   /** Tried, and not arrived: those that are tried again are among them. */
@@ -68,7 +77,7 @@ export interface PeriodProps {
 
 export const Period = ({ before, day, deliveries: { delivered, failing }, name, viewer, worth }: PeriodProps) => {
   const middle = median(day.times)
-  const counts = fates.filter((fate) => day.fates[fate] > 0).map((fate) => `${day.fates[fate]} ${fate}`)
+  const counts = fates.filter((fate) => day.fates[fate] > 0).map((fate) => `${day.fates[fate]} ${fateTexts[fate]}`)
   const compared = before === undefined ? "" : comparison(day.worth, before)
   return (
     <section class="card" aria-label={name}>
@@ -186,16 +195,17 @@ export const Charts = ({ days, timezone, worth }: ChartsProps) => {
       />
       <StackedBars
         title="Payments by outcome"
-        summary={`Payments a day of the last ${shownDays} days: ${fates.map((fate) => `${all.fates[fate]} ${fate}`).join(", ")} in all.`}
+        summary={`Payments a day of the last ${shownDays} days: ${fates.map((fate) => `${all.fates[fate]} ${fateTexts[fate]}`).join(", ")} in all.`}
         days={names}
         keys={fates}
+        names={fateTexts}
         values={days.map((day) => day.fates)}
         table={
           <DayTable
             caption="Payments by the day they were created, and what became of them"
             days={days}
             name={name}
-            columns={fates.map((fate) => ({ name: fate, numeric: true, cell: (day) => day.fates[fate] }))}
+            columns={fates.map((fate) => ({ name: fateTexts[fate], numeric: true, cell: (day) => day.fates[fate] }))}
           />
         }
       />

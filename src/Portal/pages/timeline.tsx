@@ -80,7 +80,7 @@ const receiptEntry = (receipt: ReceiptView, story: Story, context: TimelineConte
 
 const tones: Readonly<Record<string, Tone>> = {
   confirmed: "good",
-  detecting: "warning",
+  detecting: "info",
   expired: "neutral",
   failed: "bad"
 }

@@ -78,7 +78,7 @@ export const WaysIn = ({
         ))}
       </ul>
       <p class="hint">
-        Do you not recognise one? End that person’s sessions under <a href={pathOf(viewer, "/people")}>People</a>. The{" "}
+        Don’t recognise one? End that person’s sessions under <a href={pathOf(viewer, "/people")}>People</a>. The{" "}
         <a href={pathOf(viewer, "/audit")}>audit log</a> has more.
       </p>
     </section>
