@@ -70,7 +70,7 @@ export const english: Texts = {
   payAgain: (network) => `Pay again on ${network}`,
   startAgain: "To order still, start again in the shop.",
   tooLate: "Do not pay again.",
-  sentAnyway: "If you have sent money, it is at an address of the shop: contact the shop, and quote this reference.",
+  sentAnyway: "If you have sent money, it has reached the shop: contact the shop, and quote this reference.",
   contact: (shop) => `Contact ${shop ?? "the shop"}, and quote this reference.`,
   contactShop: (shop) => `Contact ${shop ?? "the shop"}`,
   copyReference: "Copy reference",
@@ -104,7 +104,7 @@ export const english: Texts = {
   languages: "Language",
   notFound: {
     title: "No such payment",
-    text: "Check the link, or ask the shop for a new one: your order or its e-mail has it. If you have paid already, your money is not affected."
+    text: "Check the link, or look for it in your order or its e-mail. If you have paid already, your money is not affected."
   },
   wallet: {
     pay: "Pay with {wallet}",

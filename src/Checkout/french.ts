@@ -72,7 +72,7 @@ export const french: Texts = {
   startAgain: "Pour commander quand même, recommencez dans la boutique.",
   tooLate: "Ne payez pas une deuxième fois.",
   sentAnyway:
-    "Si vous avez envoyé de l’argent, il est à une adresse de la boutique : contactez-la et indiquez cette référence.",
+    "Si vous avez envoyé de l’argent, il est arrivé à la boutique : contactez-la et indiquez cette référence.",
   contact: (shop) => `Contactez ${shop ?? "la boutique"} et indiquez cette référence.`,
   contactShop: (shop) => `Contacter ${shop ?? "la boutique"}`,
   copyReference: "Copier la référence",
@@ -106,7 +106,7 @@ export const french: Texts = {
   languages: "Langue",
   notFound: {
     title: "Ce paiement n’existe pas",
-    text: "Vérifiez le lien, ou demandez-en un nouveau à la boutique : il est dans votre commande ou son e-mail. Si vous avez déjà payé, votre argent n’est pas concerné."
+    text: "Vérifiez le lien, ou cherchez-le dans votre commande ou son e-mail. Si vous avez déjà payé, votre argent n’est pas concerné."
   },
   wallet: {
     pay: "Payer avec {wallet}",

@@ -72,7 +72,7 @@ export const german: Texts = {
   startAgain: "Um doch zu bestellen, beginnen Sie im Shop neu.",
   tooLate: "Zahlen Sie nicht noch einmal.",
   sentAnyway:
-    "Haben Sie Geld gesendet, liegt es auf einer Adresse des Shops: Wenden Sie sich an den Shop und nennen Sie diese Referenz.",
+    "Haben Sie Geld gesendet, ist es beim Shop angekommen: Wenden Sie sich an ihn und nennen Sie diese Referenz.",
   contact: (shop) => `Wenden Sie sich an ${shop ?? "den Shop"} und nennen Sie diese Referenz.`,
   contactShop: (shop) => `${shop ?? "Shop"} kontaktieren`,
   copyReference: "Referenz kopieren",
@@ -107,7 +107,7 @@ export const german: Texts = {
   languages: "Sprache",
   notFound: {
     title: "Diese Zahlung gibt es nicht",
-    text: "Prüfen Sie den Link, oder bitten Sie den Shop um einen neuen: Er steht in Ihrer Bestellung oder deren E-Mail. Haben Sie schon bezahlt, ist Ihr Geld nicht betroffen."
+    text: "Prüfen Sie den Link, oder suchen Sie ihn in Ihrer Bestellung oder deren E-Mail. Haben Sie schon bezahlt, ist Ihr Geld nicht betroffen."
   },
   wallet: {
     pay: "Mit {wallet} zahlen",

@@ -71,8 +71,7 @@ export const spanish: Texts = {
   payAgain: (network) => `Pagar otra vez en ${network}`,
   startAgain: "Para hacer el pedido, vuelva a empezar en la tienda.",
   tooLate: "No pague otra vez.",
-  sentAnyway:
-    "Si ha enviado dinero, está en una dirección de la tienda: póngase en contacto con ella e indique esta referencia.",
+  sentAnyway: "Si ha enviado dinero, ha llegado a la tienda: póngase en contacto con ella e indique esta referencia.",
   contact: (shop) => `Póngase en contacto con ${shop ?? "la tienda"} e indique esta referencia.`,
   contactShop: (shop) => `Contactar con ${shop ?? "la tienda"}`,
   copyReference: "Copiar referencia",
@@ -106,7 +105,7 @@ export const spanish: Texts = {
   languages: "Idioma",
   notFound: {
     title: "Este pago no existe",
-    text: "Compruebe el enlace, o pida uno nuevo a la tienda: está en su pedido o en su correo. Si ya ha pagado, su dinero no se ve afectado."
+    text: "Compruebe el enlace, o búsquelo en su pedido o en su correo. Si ya ha pagado, su dinero no se ve afectado."
   },
   wallet: {
     pay: "Pagar con {wallet}",

@@ -34,7 +34,7 @@ liveSuite(shop, "the portal's payments in a browser", (test) => {
       await page.getByLabel("Search").fill("invoice 2026/17")
       await page.getByLabel("Search").press("Enter")
       await page.getByRole("heading", { level: 1, name: "invoice 2026/17" }).waitFor()
-      await page.getByText("Keep it").click()
+      await page.getByText("Accept it").click()
       await page.getByLabel("Note (optional)").first().fill("the customer rang")
       await page.getByLabel(/Do this/).check()
       await page.getByRole("button", { name: "Accept the money" }).click()

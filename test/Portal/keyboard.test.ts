@@ -111,7 +111,7 @@ liveSuite(Layer.merge(portalApp, Chromium.layer), "with the keyboard alone", (te
       await skip()
       await open("late")
       await skip()
-      await to("Keep it")
+      await to("Accept it")
       await press("Enter")
       await to(/^Do this/)
       await press("Space")

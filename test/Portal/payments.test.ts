@@ -329,7 +329,7 @@ liveSuite(shop, "the portal's payments", (test) => {
     yield* storeMoneyFor(seen.id, "20000000", hash("d"))
     expect((yield* ada.get(`${home}/payments/${seen.id}/cancel`)).text).toContain("Money has come for it")
     yield* ada.post(`${home}/payments/${seen.id}/cancel`)
-    expect((yield* ada.get(`${home}/payments/${seen.id}`)).text).toContain("Decide on")
+    expect((yield* ada.get(`${home}/payments/${seen.id}`)).text).toContain("what becomes of it?")
     const paid = yield* makePayment()
     yield* execute("UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1 WHERE id = ?", [paid.id])
     const late = yield* ada.post(`${home}/payments/${paid.id}/cancel`)

@@ -108,7 +108,7 @@ export const DeliveryList = ({ caption, deliveries, empty, id, viewer }: Deliver
             cell: ({ merchantRef, payment }) => <a href={pathOf(viewer, `/payments/${payment}`)}>{merchantRef}</a>
           },
           { name: "To", minor: true, cell: ({ url }) => <span class="clipped">{url.replace("https://", "")}</span> },
-          { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
+          { name: "Created", minor: true, cell: ({ createdAt }) => <Time at={createdAt} /> },
           {
             name: "Next attempt",
             cell: ({ nextAttemptAt }) => (nextAttemptAt === null ? "–" : <Time at={nextAttemptAt} />)

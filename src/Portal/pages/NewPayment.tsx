@@ -88,7 +88,7 @@ const page = (viewer: Viewer, chains: Chains, form: FormState, status = 200) => 
             name="priced"
             label={labels.priced}
             hint="A price in euros or dollars is converted at the current rate."
-            options={[["", "no conversion"], ...Fiat.literals.map((fiat) => [fiat, fiat] as const)]}
+            options={[["", "the same currency"], ...Fiat.literals.map((fiat) => [fiat, fiat] as const)]}
           />
           <Select of={form} name="asset" label={labels.asset} options={assets} />
           <Select of={form} name="expiresIn" label={labels.expiresIn} options={expiries} />

@@ -152,20 +152,19 @@ const Page = (page: PaymentPage) => {
   const others = exceptions.filter((exception) => !undecided.includes(exception))
   return (
     <>
+      {undecided.map((exception) => (
+        <section key={exception.id} class="card needs no-print" aria-labelledby={exception.id}>
+          <h2 id={exception.id}>
+            <ExceptionAmount of={exception} chains={chains} /> {exception.kind.replaceAll("_", " ")}: what becomes of
+            it?
+          </h2>
+          <DecisionForms of={exception} payment={page.payment} chains={chains} viewer={viewer} />
+        </section>
+      ))}
       <PaymentFacts {...page} />
-      {exceptions.length === 0 ? null : (
+      {others.length === 0 && !story.moreExceptions ? null : (
         <>
           <h2>Exceptions</h2>
-          {undecided.map((exception, place) => (
-            <details key={exception.id} class="card no-print" open={place === 0}>
-              <summary>
-                <b>
-                  Decide on <ExceptionAmount of={exception} chains={chains} />, {exception.kind.replaceAll("_", " ")}
-                </b>
-              </summary>
-              <DecisionForms of={exception} payment={page.payment} chains={chains} viewer={viewer} />
-            </details>
-          ))}
           {others.length === 0 ? null : (
             <Table
               caption="Money of this payment that needs, or needed, a decision"

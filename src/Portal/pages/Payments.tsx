@@ -104,7 +104,7 @@ const columns: ReadonlyArray<Column<Accounted>> = [
     numeric: true,
     cell: ({ payment }) =>
       payment.amountReceived === undefined ? (
-        "–"
+        <span class="none">–</span>
       ) : (
         <Money amount={payment.amountReceived} currency={payment.currency} decimals={decimalsOfPayment(payment)} />
       )
@@ -138,11 +138,11 @@ const Nothing = ({ query, viewer }: { readonly query: URLSearchParams; readonly 
     <>
       <b>No payments yet</b>
       <br />
-      Your shop makes them by the API, or you make one by hand and send its link.
+      Payments arrive through the API, or you create one by hand and share its link.
       {mayAs(viewer.role, "admin") ? (
         <span class="ways-on">
           <a class="button primary" href={pathOf(viewer, "/payments/new")}>
-            Create a payment
+            New payment
           </a>
           <a class="button" href={pathOf(viewer, "/keys/new")}>
             Connect your shop

@@ -66,7 +66,7 @@ const AcceptForm = (props: DecisionFormsProps) => {
   return (
     <details class="card" open={props.refused?.action === "accept"}>
       <summary>
-        <b>Keep it</b>
+        <b>Accept it</b>
       </summary>
       <p>{consequenceOf(props)}</p>
       <PostForm
