@@ -156,7 +156,7 @@ const health: PortalHandler<Needs> = (viewer) =>
               Version: `tilld ${packageJson.version}, Node ${process.version}`,
               "Running for": `${Math.floor(process.uptime() / 3600)} h ${Math.floor((process.uptime() % 3600) / 60)} min`,
               "Deliveries due now": dispatcher.due,
-              "Deliveries failing":
+              "Deliveries failing, of all accounts":
                 failing === 0 ? (
                   "none"
                 ) : (

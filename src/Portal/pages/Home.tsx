@@ -10,22 +10,27 @@ import { type ChainHealth, Chains } from "../../Chains.ts"
 import { bytesText } from "../../Domain/byteSize.ts"
 import { chainTraits } from "../../Domain/Chain.ts"
 import { countOpen } from "../../Payments/ExceptionListRepo.ts"
+import { Payments } from "../../Payments.ts"
 import { Prices } from "../../Quotes/Prices.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
 import { countSince, type FailingTarget, failingTargets } from "../../Webhooks/queue/DeliveryLogRepo.ts"
+import { Table } from "../components/Table.tsx"
 import { Notice, Time } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"
 import { type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { FirstSteps, stepsOf } from "./firstSteps.tsx"
 import { type Overview, overviewOf, shownDays, together } from "./overview.ts"
+import { paymentColumns } from "./Payments.tsx"
 import { Charts, Period, worthIn } from "./sums.tsx"
 import { WaysIn, waysIn } from "./waysIn.tsx"
 
 /** Above that, "more than" is said. */
 const mostExceptions = 100
 const mostDeliveries = 100_000
+/** Payments that are shown. */
+const mostNewest = 5
 
 interface Attention {
   readonly exceptions: number
@@ -148,6 +153,7 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
   const all = together(overview.days)
   const steps = yield* stepsOf(reader, viewer, { now, shop, hasCredentials, confirmed: all.fates.confirmed })
   const worth = worthIn(currency, prices.usd(currency))
+  const { data: newest } = yield* (yield* Payments).list(owner, { limit: mostNewest })
   const common = { viewer, worth }
   return framedReply(
     viewer,
@@ -178,11 +184,24 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
         />
       </div>
       <Charts days={overview.days} worth={worth} timezone={timezone} />
+      {newest.length === 0 ? null : (
+        <>
+          <h2>Newest payments</h2>
+          <Table
+            caption="Newest payments"
+            columns={paymentColumns}
+            rows={newest}
+            keyOf={({ payment }) => payment.id}
+            hrefOf={({ payment }) => pathOf(viewer, `/payments/${payment.id}`)}
+            empty=""
+          />
+        </>
+      )}
       <WaysIn of={ways} viewer={viewer} />
     </>
   )
 })
 
-export const homeRoutes: ReadonlyArray<PortalRoute<Chains | Prices | Reader | Settings>> = [
+export const homeRoutes: ReadonlyArray<PortalRoute<Chains | Payments | Prices | Reader | Settings>> = [
   { method: "GET", path: "", role: "viewer", handle: home }
 ]

@@ -82,7 +82,8 @@ const PaymentFilters = ({ of, viewer }: { readonly of: FormState; readonly viewe
   )
 }
 
-const columns: ReadonlyArray<Column<Accounted>> = [
+/** What a list of payments shows of each. */
+export const paymentColumns: ReadonlyArray<Column<Accounted>> = [
   { name: "Reference", cell: ({ payment }) => payment.merchantRef },
   {
     name: "Status",
@@ -202,7 +203,7 @@ const show: PortalHandler<Payments | Reader | Secrets> = Effect.fnUntraced(funct
         <>
           <Table
             caption="Payments, newest first"
-            columns={columns}
+            columns={paymentColumns}
             rows={page.data}
             keyOf={({ payment }) => payment.id}
             hrefOf={({ payment }) => pathOf(viewer, `/payments/${payment.id}`)}

@@ -112,7 +112,7 @@ export const ExceptionFacts = ({
   const chainId = chainIdOf(chains, of)
   const chain = (kind: "tx" | "address", value: string | undefined) =>
     value === undefined ? undefined : <OnChain kind={kind} value={value} chainId={chainId} />
-  const isPartlyBack = of.status === "open" && of.sentBack > 0n
+  const isPartlyBack = of.status !== "refunded" && of.sentBack > 0n
   const money = (amount: bigint) => <ExceptionAmount of={{ ...of, amount }} chains={chains} />
   return (
     <section class="card" aria-label="What came">
@@ -126,7 +126,7 @@ export const ExceptionFacts = ({
       <Facts
         of={{
           Amount: isPartlyBack ? money(of.amount + of.sentBack) : money(of.amount),
-          "Still open": isPartlyBack ? money(of.amount) : undefined,
+          [of.status === "open" ? "Still open" : "Accepted"]: isPartlyBack ? money(of.amount) : undefined,
           Status: <Status of={of.status} />,
           Chain: <Chain of={of.chain} />,
           Payment:
