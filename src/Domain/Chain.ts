@@ -21,9 +21,9 @@ export const networkKey = (network: Network): string => `${network.chain}.${netw
 
 /** What differs by chain, for public networks, test networks and local chains alike. */
 export interface ChainTraits {
-  /** The coin that pays for gas, and that a plain transaction's value is counted in. */
   /** As wallets name it. */
   readonly displayName: string
+  /** The coin that pays for gas, and that a plain transaction's value is counted in. */
   readonly nativeToken: "ETH" | "MATIC"
   /** The usual time between two blocks. */
   readonly blockSeconds: number
