@@ -173,6 +173,19 @@ liveSuite(shop, "the portal's exceptions", (test) => {
     expect(JSON.parse((yield* acts).at(-2)?.detail ?? "")).toMatchObject({ amount: "200", tx: hash("a") })
   })
 
+  test("of which a part was sent back and the rest accepted keep all that came in the payment's history", function* () {
+    const ada = yield* admin
+    const { exception, payment } = yield* late("partly accepted", 21)
+    const page = `${home}/exceptions/${exception}`
+    yield* ada.post(`${page}/refund`, { amount: "0.0002", txHash: hash("c") })
+    expect((yield* ada.post(`${page}/accept`, { confirmed: "yes" })).status).toBe(303)
+    const story = (yield* ada.get(`${home}/payments/${payment}`)).text
+    const money = (amount: string) => `<span class="money">${amount} USDC</span>`
+    expect(story).toContain(`${money("0.0007")} became an exception: <a href="${page}">late</a>`)
+    expect(story).toContain(`${money("0.0002")} of it noted as sent back`)
+    expect(story).toContain(`${money("0.0005")} accepted`)
+  })
+
   test("show notes as text, and those of another account or mode do not exist", function* () {
     const ada = yield* admin
     const api = yield* TestApi

@@ -104,7 +104,7 @@ const exceptionEntries = (exception: ExceptionView, context: TimelineContext): R
   const decimals = decimalsOn(context.chains, { chain, mode }, currency)
   const money = (units: string | bigint) => <Money amount={BigInt(units)} currency={currency} decimals={decimals} />
   const link = <a href={context.exceptionPath(id)}>{kind.replaceAll("_", " ")}</a>
-  const came = BigInt(amount) + (resolution === undefined ? BigInt(amountRefunded) : 0n)
+  const came = BigInt(amount) + BigInt(amountRefunded)
   return [
     {
       at: detectedAt,
