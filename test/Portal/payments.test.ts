@@ -101,6 +101,24 @@ liveSuite(shop, "the portal's payments", (test) => {
     expect(yield* hits("grace@example&status=confirmed")).toEqual([])
   })
 
+  test("are found by each transaction that paid them, by its beginning and its end", function* () {
+    const [first, other] = [yield* makePayment({ merchantRef: "in parts" }), yield* makePayment()]
+    const sent = (end: string) => `0x5eed5eed${"1".repeat(52)}${end}`
+    // The payment itself has the newest one only.
+    yield* storeMoneyFor(first.id, "10", sent("aaaa"))
+    yield* execute("UPDATE payments SET tx_hash = ? WHERE id = ?", [sent("cccc"), first.id])
+    yield* storeMoneyFor(other.id, "10", sent("bbbb"))
+    for (const [end, { id }] of [
+      ["aaaa", first],
+      ["cccc", first],
+      ["bbbb", other]
+    ] as const) {
+      expect([end, yield* hits(`0x5eed…${end}`)]).toEqual([end, `${home}/payments/${id}`])
+    }
+    expect(yield* hits("0x5eed...dddd")).toEqual([])
+    expect(yield* hits("0x5eed5eed")).toHaveLength(2)
+  })
+
   test("are searched by their indexes, among no more than so many of the newest", function* () {
     const reader = yield* Reader
     yield* execute(crowdSql("expired"), [mostSearched + 50, 2e12, 1, 2e12, 1, 1])
