@@ -123,6 +123,18 @@ liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
     for (const page of [path, `${base}/webhooks`]) expect((yield* admin.get(page)).text).not.toContain("whsec_of")
   })
 
+  test("an endpoint tells of its former secret no longer than it signs", function* () {
+    const { admin, base, endpoint } = yield* openShop
+    const id = yield* endpoint()
+    const path = `${base}/webhooks/${id}`
+    const until = Effect.map(admin.get(path), ({ text }) => text.includes("The former secret signs until"))
+    const replaces = valueOf((yield* admin.get(path)).text, "replaces")
+    yield* admin.post(`${path}/secret`, { secret: "", overlap: "24h", replaces })
+    expect(yield* until).toBe(true)
+    yield* execute("UPDATE endpoints SET previous_until = 1 WHERE id = ?", [id])
+    expect(yield* until).toBe(false)
+  })
+
   test("a test message shows the receiver's response, or why there is none", function* () {
     const { account, admin, base, endpoint } = yield* openShop
     const id = yield* endpoint()
