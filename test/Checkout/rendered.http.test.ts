@@ -95,7 +95,10 @@ it.live("no page is older than what it shows", () =>
       `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number)
        VALUES ('base', 'test', 0, 10, '0x1', 1, 0)`
     )
+    expect(yield* ask()).toContain("about 10 seconds left")
     yield* change("the next head, which is one more confirmation", "UPDATE scans SET head_number = 11")
+    yield* change("the last confirmation, with no time left", "UPDATE scans SET head_number = 12")
+    expect(yield* ask()).not.toContain("seconds left")
     yield* change(
       "the end",
       "UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1 WHERE id = ?",
