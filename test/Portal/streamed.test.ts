@@ -57,3 +57,21 @@ test("somebody exports two files at a time, and a page says so; one that is comp
   yield* end
   yield* Fiber.interruptAll([...files, again])
 })
+
+test("the people of an account export six files at a time, whatever those of others do", function* () {
+  const { enter, give } = yield* lines
+  const file = (name: string, account = "shop") =>
+    Effect.map(enter({ account, name, role: "admin" }), (person) => person.get(`/portal/a/${account}/test/file`))
+  const files: Array<Fiber.Fiber<unknown>> = []
+  for (const name of ["Ada", "Bob", "Cleo"]) {
+    const one = yield* file(name)
+    for (const each of [one, one]) files.push(yield* Effect.fork(each))
+    yield* give("a line")
+  }
+  const seventh = yield* yield* file("Dan")
+  expect([seventh.status, seventh.text.includes("Other exports are running")]).toEqual([429, true])
+  const other = yield* Effect.fork(yield* file("Eve", "default"))
+  yield* give("a line")
+  expect(yield* Fiber.poll(other)).toMatchObject({ _tag: "None" })
+  yield* Fiber.interruptAll([...files, other])
+})
