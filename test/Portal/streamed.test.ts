@@ -1,7 +1,10 @@
 import { expect } from "@effect/vitest"
 import { Effect, Exit, Fiber, Queue, Stream } from "effect"
+import { sessionOf } from "../../src/Auth/sessions.ts"
 import type { PortalRoute } from "../../src/Portal/route.ts"
+import { makeStreamed } from "../../src/Portal/streamed.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
+import { Reader } from "../../src/Sql.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { execute } from "../lib/store.ts"
 import { portalStore, portalWith } from "./room.ts"
@@ -74,4 +77,20 @@ test("the people of an account export six files at a time, whatever those of oth
   yield* give("a line")
   expect(yield* Fiber.poll(other)).toMatchObject({ _tag: "None" })
   yield* Fiber.interruptAll([...files, other])
+})
+
+test("of files that are answered together, those beyond the limit are cut off: nobody takes them for empty", function* () {
+  const { enter } = yield* lines
+  const grace = yield* enter({ account: "shop", name: "Grace", role: "admin" })
+  const signedIn = yield* sessionOf(grace.secret())
+  const streamed = makeStreamed(yield* Reader)
+  const file = { status: 200, headers: { "content-type": "text/csv" }, text: "", rest: Stream.never }
+  const answers = [1, 2, 3].map(() => signedIn && streamed(file, signedIn, "shop", "admin"))
+  const [one, two, three] = yield* Effect.forEach(
+    answers,
+    (answer) => Effect.fork(Stream.runDrain(answer?.rest ?? Stream.empty)),
+    { concurrency: 1 }
+  )
+  expect(three && Exit.isInterrupted(yield* Fiber.await(three))).toBe(true)
+  for (const fiber of [one, two]) expect(fiber && (yield* Fiber.poll(fiber))).toMatchObject({ _tag: "None" })
 })
