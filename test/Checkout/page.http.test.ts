@@ -309,6 +309,18 @@ liveSuite(app, "the checkout page", (test, it) => {
     expect(paid).not.toContain("25 USDC on Base")
   })
 
+  test("of a part that came in time and of other money says both once the time is over", function* () {
+    const { page, payment } = yield* newPayment()
+    yield* exceptionOf(payment.id, "'wrong_chain', 'polygon', 'USDC', '15000000'")
+    yield* execute(
+      "UPDATE payments SET status = 'detecting', amount_received = '10000000', expires_at = 1 WHERE id = ?",
+      [payment.id]
+    )
+    const text = textOf(yield* page())
+    expect(text).toContain("15 USDC arrived on Polygon, but Base was asked for.")
+    expect(text).toContain("10 USDC of 25 USDC came in time. Do not send anything more")
+  })
+
   test("of a part-paid payment has the worth of what is missing", function* () {
     const { page, payment } = yield* newPayment()
     yield* execute("UPDATE payments SET status = 'detecting', amount_received = '10000000' WHERE id = ?", [payment.id])
