@@ -321,6 +321,17 @@ liveSuite(app, "the checkout page", (test, it) => {
     expect(text).toContain("10 USDC of 25 USDC came in time. Do not send anything more")
   })
 
+  test("of other money that was accepted but for a part that was sent back has the rest on its receipt", function* () {
+    const { page, payment } = yield* newPayment()
+    yield* exceptionOf(payment.id, "'wrong_chain', 'polygon', 'USDC', '20000000'", "'accepted'", "5000000")
+    yield* execute("UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1 WHERE id = ?", [
+      payment.id
+    ])
+    const text = textOf(yield* page())
+    expect(text).toContain("Received 20 USDC on Polygon")
+    expect(text).toContain("25 USDC arrived on Polygon, but Base was asked for. 5 USDC of it was sent back, and")
+  })
+
   test("of a part-paid payment has the worth of what is missing", function* () {
     const { page, payment } = yield* newPayment()
     yield* execute("UPDATE payments SET status = 'detecting', amount_received = '10000000' WHERE id = ?", [payment.id])
