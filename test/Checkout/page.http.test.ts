@@ -332,6 +332,18 @@ liveSuite(app, "the checkout page", (test, it) => {
     expect(text).toContain("25 USDC arrived on Polygon, but Base was asked for. 5 USDC of it was sent back, and")
   })
 
+  test("sends nobody to start again while some of the money waits for the shop", function* () {
+    const again = "start again in the shop"
+    const { page, payment } = yield* newPayment()
+    yield* execute("UPDATE payments SET status = 'expired', ended_at = 1 WHERE id = ?", [payment.id])
+    yield* exceptionOf(payment.id, "'late', 'base', 'USDC', '10000000'", "'refunded'", "10000000")
+    expect(textOf(yield* page())).toContain(again)
+    yield* exceptionOf(payment.id, "'late', 'base', 'USDC', '15000000'")
+    const text = textOf(yield* page())
+    expect(text).toContain("Do not pay again.")
+    expect(text).not.toContain(again)
+  })
+
   test("of a part-paid payment has the worth of what is missing", function* () {
     const { page, payment } = yield* newPayment()
     yield* execute("UPDATE payments SET status = 'detecting', amount_received = '10000000' WHERE id = ?", [payment.id])
