@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { contrast, themeOf } from "../../src/Domain/theme.ts"
+import { contrast, themeOf, themesOf } from "../../src/Domain/theme.ts"
 
 const light = "#f6f7f9"
 const dark = "#181c22"
@@ -30,4 +30,11 @@ it("every accent is readable on both pages, and text on the accent, too", () => 
 
 it("a readable accent stays unchanged", () => {
   expect(themeOf("#1f5fd1")).toMatch(/^:root\{--accent:#1f5fd1;--on-accent:#ffffff\}@media/)
+})
+
+it("a preview has the colours of the checkout's stylesheet", () => {
+  for (const accent of ["#1f5fd1", "#102030", "#ffee88"]) {
+    const { dark, light } = themesOf(accent)
+    expect(colours(themeOf(accent))).toEqual([light.accent, light.onAccent, dark.accent, dark.onAccent])
+  }
 })
