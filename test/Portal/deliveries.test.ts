@@ -76,6 +76,19 @@ liveSuite(portalApp, "deliveries in the portal", (test, it) => {
     }
   })
 
+  test("that fail are counted for the operator on the page of health, of all accounts", function* () {
+    const { api, base, endpoint, pay } = yield* openShop
+    const operator = yield* signIn(api)
+    const count = Effect.map(operator.get(`${base}/health`), ({ text }) => {
+      const [, shown = ""] = /<dt>Deliveries failing<\/dt><dd>(.*?)<\/dd>/.exec(text) ?? []
+      return shown === "none" ? 0 : Number(/href="[^"]*\/deliveries\?status=failing">(\d+)<\/a>$/.exec(shown)?.[1])
+    })
+    const before = yield* count
+    yield* endpoint()
+    yield* failOnce(yield* pay("1"))
+    expect(yield* count).toBe(before + 1)
+  })
+
   it.effect.each([
     ["status=dead", "The filter status must be one of"],
     ["from=yesterday", "The filter from must be a time"],
