@@ -392,6 +392,11 @@ liveSuite(shop, "the portal's payments", (test) => {
     expect(text).toContain("which does not count: a reorg orphaned it")
     expect(text).toContain("which does not count: two providers deny it")
     expect(text).toMatch(/pending<\/span> became <span class="badge info">detecting/)
+    expect(text).not.toContain(" over)")
+    yield* execute("UPDATE payments SET amount_received = '55000000' WHERE id = ?", [id])
+    expect((yield* ada.get(`${home}/payments/${id}`)).text).toContain(
+      '<span class="money">55.00 USDC</span> (<span class="money">0.384483 USDC</span> over)'
+    )
     // The event's delivery tells of it.
     expect(text).not.toContain("Event <code>")
     expect(text).toMatch(/>payment.created<\/a> to <code>https:\/\/shop.example\/hook/)
