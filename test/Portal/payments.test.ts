@@ -66,6 +66,8 @@ liveSuite(shop, "the portal's payments", (test) => {
     expect(nothing.text).toContain("No payment matches")
     // What was typed stays in the field.
     expect(nothing.text).toContain('value="nvoice"')
+    // Perhaps it is of the other mode.
+    expect(nothing.text).toContain(`<a class="button" href="${home.replace("/test", "/live")}/payments?q=nvoice">`)
     // Too little of an address or hash, and one whose end differs.
     for (const q of [
       "0xaaaaa",
