@@ -471,6 +471,9 @@ liveSuite(shop, "the portal's export of payments", (test) => {
     expect((yield* ada.get(`${home}/payments.csv?q=row+7`)).text.split("\r\n")).toHaveLength(3)
     const month = yield* ada.get(`${home}/payments.csv?created=last-month&q=row+%22`)
     expect(month.headers["content-disposition"]).toBe('attachment; filename="payments-test-last-month.csv"')
+    // What was searched for may be a customer's name.
+    const searched = yield* ada.get(`${home}/payments.csv?status=pending&q=grace`)
+    expect(searched.headers["content-disposition"]).toBe('attachment; filename="payments-test-pending.csv"')
     // The page leads to the file of what it shows, its period too: all but one are of 1970.
     const { text } = yield* ada.get(`${home}/payments?created=today&status=pending`)
     const [, shown = ""] = /<a href="([^"]*\.csv[^"]*)"/.exec(text) ?? []
