@@ -94,7 +94,7 @@ let taken = 0
 /** What README and docs show: small, in one look; a phone's in that of a phone. */
 const shown = {
   "checkout-phone": [360, 740],
-  "checkout-waiting": [420, 940],
+  "checkout-waiting": [420, 800],
   "checkout-seen": [420, 440],
   "portal-home": [900, 500],
   "portal-payment": [760, 420]
