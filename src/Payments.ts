@@ -59,13 +59,6 @@ export interface Created {
   readonly object: AccountedPayment
 }
 
-export interface PaymentsPage {
-  /** Newest first. */
-  readonly data: ReadonlyArray<Accounted>
-  /** Where the next page starts; undefined at the end. */
-  readonly next: ListRepo.Cursor | undefined
-}
-
 /** An owner sees its own payments only: not those of another account or of the other mode. */
 export class Payments extends Context.Tag("tilld/Payments")<
   Payments,
@@ -83,7 +76,11 @@ export class Payments extends Context.Tag("tilld/Payments")<
       id: string,
       alsoCommit?: CommitWith<Accounted>
     ) => Effect.Effect<Accounted | undefined, PaymentNotPending | StoreUnavailable>
-    readonly list: (owner: Owner, filter: ListRepo.ListFilter) => Effect.Effect<PaymentsPage, StoreUnavailable>
+    /** Newest first. */
+    readonly list: (
+      owner: Owner,
+      filter: ListRepo.ListFilter
+    ) => Effect.Effect<ReadonlyArray<Accounted>, StoreUnavailable>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -216,18 +213,10 @@ export class Payments extends Context.Tag("tilld/Payments")<
       })
 
       const list = Effect.fn("Payments.list")(function* (owner: Owner, filter: ListRepo.ListFilter) {
-        // One more than asked for shows whether there is a next page.
-        const found = yield* ListRepo.list(reader, owner, { ...filter, limit: filter.limit + 1 })
-        const page = found.slice(0, filter.limit)
-        const ids = page.map(({ id }) => id)
+        const found = yield* ListRepo.list(reader, owner, filter)
+        const ids = found.map(({ id }) => id)
         const shown = yield* Exceptions.firstOfPayments(reader, ids, Exceptions.shownInAnswers)
-        const data = page.map((payment): Accounted => ({ payment, ...shown(payment.id) }))
-        const last = page.at(-1)
-        const next =
-          found.length > page.length && last !== undefined
-            ? { createdAt: last.createdAt, sequence: last.sequence }
-            : undefined
-        return { data, next }
+        return found.map((payment): Accounted => ({ payment, ...shown(payment.id) }))
       })
 
       const get = Effect.fnUntraced(function* (owner: Owner, id: string) {

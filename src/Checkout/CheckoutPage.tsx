@@ -66,7 +66,7 @@ const Shop = ({ look: { logo, name, website } }: Pick<CheckoutPageProps, "look">
 
 /** How many steps are done, and whether the payment ended in the one that follows. */
 const progressOf = ({ extras, state }: CheckoutView): readonly [done: number, isBroken: boolean] => {
-  const sent = extras.length > 0 || (state.kind === "failed" && state.received > 0n) ? 2 : 0
+  const sent = extras.length > 0 || (state.kind === "failed" && state.receipt.received > 0n) ? 2 : 0
   switch (state.kind) {
     case "paid":
       return [3, false]
@@ -146,9 +146,14 @@ const Body = ({ choice, look, view, wording, worth }: CheckoutPageProps & { read
       ) : (
         <Asking view={view} ask={ask} wording={wording} choice={choice} look={look} />
       )}
-      <p class="reference" data-copy={merchantRef} data-copy-id="copy-reference" data-copy-label={t.copyReference}>
-        {t.reference}: <bdi>{merchantRef}</bdi>
-      </p>
+      <dl class="rows reference">
+        <div data-copy={merchantRef} data-copy-id="copy-reference" data-copy-label={t.copyReference}>
+          <dt>{t.reference}</dt>
+          <dd>
+            <bdi>{merchantRef}</bdi>
+          </dd>
+        </div>
+      </dl>
     </>
   )
 }
@@ -180,7 +185,9 @@ export const notFoundPage = (language: Language, choice: Choice): HttpReply => {
   return pageReply(
     <Document lang={language} title={title} assets={assets().urls("checkout")} bodyClass="checkout">
       <main class="not-found">
-        <h1>{title}</h1>
+        <h1>
+          <Mark of="cross" /> {title}
+        </h1>
         <p>{text}</p>
       </main>
       <Languages choice={choice} language={language} />

@@ -144,6 +144,9 @@ export const Outcome = (props: OutcomeProps) => {
           {!isSaid && <p>{t.failed(currency, network)[state.reason]}</p>}
           <SentBack {...props} />
           {!isOpen && contact}
+          {state.receipt.transactions.length > 0 && (
+            <ReceiptFacts receipt={state.receipt} extras={extras} wording={wording} />
+          )}
           <ToShop {...props} isSecond />
         </>
       )

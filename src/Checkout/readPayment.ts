@@ -11,7 +11,7 @@ import { BoundedMap } from "../Domain/BoundedMap.ts"
 import type { ChainName, Mode } from "../Domain/Chain.ts"
 import { Fiat } from "../Domain/Currency.ts"
 import { CheckoutToken } from "../Domain/Ids.ts"
-import type { Payment } from "../Domain/Payment.ts"
+import { isEnded, type Payment } from "../Domain/Payment.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"
 import type { Shop } from "../Domain/Shop.ts"
 import { paymentObject } from "../Events/paymentObject.ts"
@@ -95,7 +95,7 @@ export const makeReadPayment = Effect.gen(function* () {
       object: paymentObject(payment, settings),
       confirmations: payment.status === "detecting" ? yield* confirmations(payment, needed) : undefined,
       extras: extrasOf(payment, exceptions, settings.chains),
-      paidBy: payment.status === "confirmed" ? yield* paidBy(payment) : [],
+      paidBy: isEnded(payment.status) && payment.amountReceived !== undefined ? yield* paidBy(payment) : [],
       worth: yield* worth(payment),
       shop: yield* shopOf(reader, payment.account),
       needed

@@ -30,7 +30,7 @@ export interface Ask {
   readonly endsAt: number
 }
 
-/** The payer's receipt of a paid payment. */
+/** The payer's receipt: of a paid payment, or of what came for one that failed. */
 export interface PaidReceipt {
   /** In the payment's currency: none where the shop has accepted other money. */
   readonly received: bigint
@@ -56,7 +56,7 @@ export type CheckoutState =
   | { readonly kind: "paid"; readonly returnTo: string | undefined; readonly receipt: PaidReceipt }
   | { readonly kind: "expired" }
   | { readonly kind: "cancelled" }
-  | { readonly kind: "failed"; readonly reason: FailedFor; readonly received: bigint }
+  | { readonly kind: "failed"; readonly reason: FailedFor; readonly receipt: PaidReceipt }
 export type StateKind = CheckoutState["kind"]
 
 export interface CheckoutView {
@@ -83,7 +83,7 @@ export interface Facts {
   readonly object: PaymentObject
   readonly confirmations: Confirmations | undefined
   readonly extras: ReadonlyArray<Extra>
-  /** Of a confirmed payment. */
+  /** Of an ended payment. */
   readonly paidBy: ReadonlyArray<PaidBy>
   readonly lags: boolean
   readonly now: number
@@ -105,13 +105,13 @@ const askOf = ({ object, payment: { createdAt, expiresAt } }: Facts): Ask | unde
 
 const endedState = ({ paidBy, payment }: Facts): CheckoutState => {
   const { amountReceived = 0n, confirmedAt, failureReason, id, redirectUrl, status } = payment
+  const receipt = { received: amountReceived, paidAt: confirmedAt, transactions: paidBy }
   if (status === "confirmed") {
-    const receipt = { received: amountReceived, paidAt: confirmedAt, transactions: paidBy }
     return { kind: "paid", returnTo: redirectUrl && returnUrl(redirectUrl, id), receipt }
   }
   if (failureReason === undefined) return { kind: "expired" }
   if (failureReason === "cancelled") return { kind: "cancelled" }
-  return { kind: "failed", reason: failureReason, received: amountReceived }
+  return { kind: "failed", reason: failureReason, receipt }
 }
 
 const stateOf = (facts: Facts): CheckoutState => {

@@ -26,7 +26,7 @@ export const wordingOf = (view: CheckoutView, language: Language): Wording => {
     const wrong = misplaced(view)
     if (wrong !== undefined) return wrong === "wrong_chain" ? t.headline.wrongChain : t.headline.wrongToken
     if (state.kind === "failed" && state.reason === "insufficient_amount") {
-      return t.headline.tooLittle(money(state.received), money(amount))
+      return t.headline.tooLittle(money(state.receipt.received), money(amount))
     }
     if (state.kind === "waiting") return t.headline.waiting(money(amount), network)
     return state.kind === "partPaid" ? t.headline.partPaid(money(state.ask.due)) : t.headline[state.kind]

@@ -51,7 +51,7 @@ export interface RequestFilter {
   readonly isRefused: boolean
 }
 
-interface ListedRequest extends LoggedRequest {
+export interface ListedRequest extends LoggedRequest {
   readonly sequence: number
 }
 

@@ -1,4 +1,4 @@
-import { Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import { ApiError } from "../Domain/ApiError.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import type { SecretsShape } from "../Secrets.ts"
@@ -41,3 +41,30 @@ export const makeCursors = ({ open, seal }: Pick<SecretsShape, "open" | "seal">)
     }
   }
 })
+
+export interface PageOptions<Row, E, R> {
+  readonly owner: Owner
+  /** Names the list with its filters, to which a cursor is bound. */
+  readonly list: string
+  /** Empty on the first page. */
+  readonly cursor: string
+  readonly limit: number
+  readonly placeOf: (row: Row) => Place
+  /** Reads at most `limit` rows behind a place. */
+  readonly read: (after: Place | undefined, limit: number) => Effect.Effect<ReadonlyArray<Row>, E, R>
+}
+
+/** A page of a list, and the cursor of the next one unless it is the last. Undefined for a cursor of another list. */
+export const pageOf = <Row, E, R>(
+  cursors: Cursors,
+  { cursor, limit, list, owner, placeOf, read }: PageOptions<Row, E, R>
+) =>
+  Effect.gen(function* () {
+    const after = cursor === "" ? undefined : cursors.decode(cursor, owner, list)
+    if (after === undefined && cursor !== "") return undefined
+    // One more than asked for shows whether there is a next page.
+    const found = yield* read(after, limit + 1)
+    const rows = found.slice(0, limit)
+    const last = found.length > limit ? rows.at(-1) : undefined
+    return { rows, next: last && cursors.encode(placeOf(last), owner, list) }
+  })

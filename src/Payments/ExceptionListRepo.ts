@@ -23,6 +23,9 @@ export const firstOfPayment = (db: Db, payment: PaymentId, limit: number) =>
     shown(found, limit)
   )
 
+/** Where an exception is in an owner's list. */
+export const placeOf = ({ openedAt, sequence }: PaymentException) => ({ createdAt: openedAt, sequence })
+
 /** Maximum count of exceptions of a kind. */
 export const countLimit = 10_000
 

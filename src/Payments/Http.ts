@@ -5,7 +5,7 @@ import { alternatives } from "../Domain/must.ts"
 import type { PaymentNotPending } from "../Domain/PaymentErrors.ts"
 import { defaultPageSize } from "../Domain/queryParameters.ts"
 import { accountedObject } from "../Events/paymentObject.ts"
-import { invalidCursor, makeCursors } from "../Http/cursor.ts"
+import { invalidCursor, makeCursors, pageOf } from "../Http/cursor.ts"
 import { answer, type Handlers, storeReplayAs } from "../Http/Handler.ts"
 import { type Created, type CreateError, type NotOffered, Payments } from "../Payments.ts"
 import { Secrets } from "../Secrets.ts"
@@ -88,14 +88,13 @@ export const paymentHandlers = Effect.gen(function* () {
 
     list: ({ key, query: { cursor = "", limit = defaultPageSize, ...filters } }) =>
       Effect.gen(function* () {
-        const list = listOf(filters)
-        const after = cursor === "" ? undefined : cursors.decode(cursor, key, list)
-        if (after === undefined && cursor !== "") return yield* invalidCursor
-        const page = yield* payments.list(key, { ...filters, limit, after })
-        return answer({
-          data: page.data.map(accounted),
-          cursor: page.next === undefined ? null : cursors.encode(page.next, key, list)
+        const page = yield* pageOf(cursors, {
+          ...{ owner: key, list: listOf(filters), cursor, limit },
+          placeOf: ({ payment }: Accounted) => payment,
+          read: (after, most) => payments.list(key, { ...filters, limit: most, after })
         })
+        if (page === undefined) return yield* invalidCursor
+        return answer({ data: page.rows.map(accounted), cursor: page.next ?? null })
       }),
 
     cancel: ({ key, path: { id }, storeReplay }) =>

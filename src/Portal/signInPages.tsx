@@ -69,7 +69,7 @@ export const signInPage = (desk: DeskShape, form: URLSearchParams, problem?: Pro
         <form method="post" action="/portal/sign-in" class="fields">
           {onward}
           {asksAccount ? (
-            <TextField of={of} name="account" label="Account" hint="Its id, unless you are of the operator's own." />
+            <TextField of={of} name="account" label="Account" hint="Its id, unless you are of the operator’s own." />
           ) : null}
           <TextField of={of} name="name" label="Sign-in name" autocomplete="username" required />
           <TextField

@@ -330,7 +330,7 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
     const { page, pay } = yield* withWallet(granted)
     yield* pay
     yield* Effect.promise(async () => {
-      const asks = page.locator(".network, .codes, dl, .open, .time")
+      const asks = page.locator(".network, .codes, .pay dl, .open, .time")
       for (const load of [() => Promise.resolve(null), () => page.reload()]) {
         await load()
         await heading(page, "Sent: waiting for the network").waitFor()

@@ -48,7 +48,7 @@ liveSuite(app, "the checkout page", (test, it) => {
       "Pay 25 USDC on Base",
       "about $25.00",
       "USDC on Base only",
-      `Reference: ${payment.merchantRef}`
+      `Reference ${payment.merchantRef}`
     ]) {
       expect(text).toContain(part)
     }
@@ -423,7 +423,7 @@ liveSuite(app, "the checkout page", (test, it) => {
         [reason, payment.id]
       )
       const text = textOf(yield* page())
-      for (const part of [said, "Contact the shop", `Reference: ${payment.merchantRef}`]) expect(text).toContain(part)
+      for (const part of [said, "Contact the shop", `Reference ${payment.merchantRef}`]) expect(text).toContain(part)
     })
   )
 

@@ -80,7 +80,7 @@ describe("a checkout page", () => {
       expect(view({ ...ended, status: "failed", failureReason, amountReceived: 7n }).state).toEqual({
         kind: "failed",
         reason: failureReason,
-        received: 7n
+        receipt: { received: 7n, paidAt: undefined, transactions: [] }
       })
     }
   })

@@ -152,6 +152,6 @@ test("without a live chain it is changed without a proof of identity", function*
 })
 
 liveTest("with a live chain it needs a proof from either mode's page: live checkouts look like it too", function* () {
-  expect((yield* savedLater()).text).toContain("how the account's checkout looks")
+  expect((yield* savedLater()).text).toContain("how the account’s checkout looks")
   expect(yield* rows("SELECT * FROM shops")).toEqual([])
 })

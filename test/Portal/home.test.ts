@@ -5,7 +5,7 @@ import { render } from "preact-render-to-string"
 import { defaultAccount } from "../../src/Auth.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import { daysUntil, durationText, median, overviewOf, together } from "../../src/Portal/pages/overview.ts"
-import { Period, worthIn } from "../../src/Portal/pages/sums.tsx"
+import { Sums, worthIn } from "../../src/Portal/pages/sums.tsx"
 import { WaysIn, waysIn } from "../../src/Portal/pages/waysIn.tsx"
 import type { Viewer } from "../../src/Portal/Viewer.ts"
 import { Reader } from "../../src/Sql.ts"
@@ -37,7 +37,7 @@ liveSuite(shop, "the portal's home page", (test) => {
     const page = (yield* ada.get(home)).text
     // Tried, and not arrived: whatever attempts it still has.
     expect(page).toContain(
-      `<dt>Webhooks</dt><dd>0 delivered, <a class="bad" href="${home}/deliveries?status=failing">1 failing</a></dd>`
+      `<th scope="row">Webhooks</th><td>0 delivered, <a class="bad" href="${home}/deliveries?status=failing">1 failing</a></td>`
     )
     const after = needs(page)
     expect(after).toContain(`<a href="${home}/exceptions">1 open exception</a>`)
@@ -54,10 +54,7 @@ liveSuite(shop, "the portal's home page", (test) => {
     yield* execute("DELETE FROM deliveries")
     const { id } = yield* makePayment({ webhookUrl: "https://shop.example/hook" })
     const delivered = (text: string) =>
-      ["Today", "30 days"].map((name) => {
-        const [, card = ""] = text.split(`<section class="card" aria-label="${name}">`)
-        return /<dt>Webhooks<\/dt><dd>(.*?)<\/dd>/.exec(card)?.[1]
-      })
+      /<th scope="row">Webhooks<\/th><td>(.*?)<\/td><td>(.*?)<\/td>/.exec(text)?.slice(1)
     const shown = (mode: string) => Effect.map(ada.get(`/portal/a/default/${mode}`), ({ text }) => delivered(text))
     const at = yield* Clock.currentTimeMillis
     const made = (days: number) =>
@@ -294,14 +291,16 @@ liveSuite(shop, "the portal's home page", (test) => {
     expect([unknown.text(1_234_567_890n), unknown.note]).toEqual(["$1,234.57", ""])
     if (today === undefined) return
     const card = render(
-      h(Period, {
-        ...{ name: "Today", day: today, before: overview.yesterdayByNow, worth: euros },
-        ...{ viewer: { owner } as Viewer, deliveries: { delivered: 2, failing: 0 } }
+      h(Sums, {
+        ...{ worth: euros, viewer: { owner } as Viewer },
+        periods: [
+          { name: "Today", day: today, before: overview.yesterdayByNow, deliveries: { delivered: 2, failing: 0 } }
+        ]
       })
     )
     expect(card).toContain('<p class="big">€48.00</p><p class="muted">20 % more than yesterday by this time</p>')
     expect(card).toContain("The sum is without 1 payment whose price was not known.")
-    expect(card).toContain("<dd>2 delivered, none failing</dd>")
+    expect(card).toContain("<td>2 delivered, none failing</td>")
   })
 
   test("shows a new account's admins their first steps, ticked by facts, until all are done or money comes in", function* () {
@@ -323,7 +322,7 @@ liveSuite(shop, "the portal's home page", (test) => {
     const after = yield* steps
     expect(after).toContain("2 of 5")
     expect(after).not.toContain(`${base}/settings`)
-    expect(after).toContain("Create a key for your shop's server")
+    expect(after).toContain("Create a key for your shop’s server")
     expect((yield* ida.get(base)).text).toContain("By the day of payment in Europe/Berlin")
     yield* makePayment({}, { account, mode: "test" })
     yield* execute(

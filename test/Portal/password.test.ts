@@ -77,7 +77,7 @@ test("a short password, an invalid name, and another person's name are refused, 
   expect(refused.status).toBe(422)
   expect(refused.text).toMatch(/value="eve".*must have 10 to 1000 characters/s)
   expect(refused.text).not.toContain("nine char")
-  expect((yield* setPassword(eve, "ada")).text).toContain("is somebody else's")
+  expect((yield* setPassword(eve, "ada")).text).toContain("is somebody else’s")
   expect((yield* setPassword(eve, "\u0000")).status).toBe(422)
   expect(yield* rows("SELECT * FROM passwords")).toHaveLength(1)
 })

@@ -170,7 +170,7 @@ test("the audit log: an admin sees the account's acts, an operator all, and both
   const all = (yield* root.get(`${shop}/audit`)).text
   expect(all).toContain("keys create")
   expect(all).toContain("=cmd|calc (claimed)")
-  expect((yield* root.get(`${shop}/audit?before=x`)).status).toBe(200)
+  expect((yield* root.get(`${shop}/audit?cursor=x`)).status).toBe(400)
 
   const csv = (yield* root.get(`${shop}/audit.csv`)).text.split("\r\n")
   expect(csv[0]).toBe("id,at,via,who,claimed,account,mode,act,detail")
@@ -190,9 +190,9 @@ test("the audit log is paged by the act before", function* () {
     yield* execute("INSERT INTO audit (at, via, who, act, detail) VALUES (0, 'direct', 'alice', ?, '{}')", [`act ${n}`])
   }
   const first = (yield* root.get(`${shop}/audit`)).text
-  const next = /href="([^"]+\?before=[\w-]{40,})"/.exec(first)?.[1] ?? ""
+  const next = /href="([^"]+\?cursor=[\w-]{40,})"/.exec(first)?.[1] ?? ""
   const second = (yield* root.get(next)).text
   const actsIn = (text: string) => [...text.matchAll(/>(act \d+)</g)].map(([, act]) => act)
   expect(new Set([...actsIn(first), ...actsIn(second)]).size).toBe(60)
-  expect(second).not.toContain("?before=")
+  expect(second).not.toContain("?cursor=")
 })

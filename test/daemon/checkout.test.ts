@@ -149,8 +149,9 @@ liveSuite(Layer.provideMerge(Chromium.layer, Shop.layer), "a payer at the checko
     yield* appears(heading(pages[0], "This payment has expired"))
     yield* appears(heading(pages[1], /^Only 10.USDC of 25.USDC came in time$/))
     yield* appears(pages[1].getByText("It is safe with the shop"))
+    yield* appears(pages[1].locator(".receipt .hash"))
     expect(yield* Effect.promise(() => pages[1].locator(".reference").textContent())).toBe(
-      `Reference: ${payment.merchantRef}Copy reference`
+      `Reference${payment.merchantRef}Copy reference`
     )
   })
 

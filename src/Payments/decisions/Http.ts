@@ -9,7 +9,7 @@ import { defaultPageSize } from "../../Domain/queryParameters.ts"
 import { toExceptionObject } from "../../Domain/toExceptionObject.ts"
 import type { Outbox } from "../../Events/Outbox.ts"
 import { accountedObject } from "../../Events/paymentObject.ts"
-import { invalidCursor, makeCursors } from "../../Http/cursor.ts"
+import { invalidCursor, makeCursors, pageOf } from "../../Http/cursor.ts"
 import { answer, type Handlers, type HttpAnswer, storeReplayAs } from "../../Http/Handler.ts"
 import { Secrets } from "../../Secrets.ts"
 import { Settings } from "../../Settings.ts"
@@ -39,16 +39,13 @@ export const exceptionHandlers = Effect.gen(function* () {
     list: ({ key, query: { chain, cursor = "", kind, limit = defaultPageSize, payment, status } }) =>
       Effect.gen(function* () {
         const list = JSON.stringify(["exceptions", status ?? null, kind ?? null, chain ?? null, payment ?? null])
-        const after = cursor === "" ? undefined : cursors.decode(cursor, key, list)
-        if (after === undefined && cursor !== "") return yield* invalidCursor
         const isOpen = status === undefined ? undefined : status === "open"
-        const found = yield* ListRepo.list(reader, key, { isOpen, kind, chain, payment, limit: limit + 1, after })
-        const last = found.length > limit ? found[limit - 1] : undefined
-        return answer({
-          data: found.slice(0, limit).flatMap(toExceptionObject),
-          cursor:
-            last === undefined ? null : cursors.encode({ createdAt: last.openedAt, sequence: last.sequence }, key, list)
+        const page = yield* pageOf(cursors, {
+          ...{ owner: key, list, cursor, limit, placeOf: ListRepo.placeOf },
+          read: (after, most) => ListRepo.list(reader, key, { isOpen, kind, chain, payment, limit: most, after })
         })
+        if (page === undefined) return yield* invalidCursor
+        return answer({ data: page.rows.flatMap(toExceptionObject), cursor: page.next ?? null })
       }),
 
     resolve: ({ key, path: { id }, payload, storeReplay }) =>

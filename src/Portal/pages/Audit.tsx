@@ -3,18 +3,16 @@ import { Effect, Option, Stream } from "effect"
 import * as AuditRepo from "../../Auth/AuditRepo.ts"
 import { isClaimed } from "../../Auth/auditLog.ts"
 import { iso } from "../../Domain/Timestamp.ts"
-import { makeCursors } from "../../Http/cursor.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
 import { betweenParts } from "../../Http/parts.ts"
-import { pageReply } from "../../Pages/reply.tsx"
-import { Secrets } from "../../Secrets.ts"
+import type { Secrets } from "../../Secrets.ts"
 import { type Db, Reader } from "../../Sql.ts"
 import { actTexts } from "../actTexts.ts"
-import { Empty, Paging, Table } from "../components/Table.tsx"
+import { Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
 import { csvLine } from "../csv.ts"
-import { Frame } from "../Frame.tsx"
-import { pageSize } from "../query.ts"
+import { framedReply } from "../framedReply.tsx"
+import { listed } from "../listed.tsx"
 import { type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 
@@ -22,8 +20,6 @@ type Needs = Reader | Secrets
 
 /** Acts read at once for a file. */
 const batchSize = 100
-
-const listName = "portal audit"
 
 const filterOf = ({ owner, role }: Viewer) => ({
   since: 0,
@@ -45,40 +41,44 @@ const detailOf = ({ detail }: AuditRepo.AuditEntry): string => {
 
 const show = (viewer: Viewer, { query }: PortalRequest) =>
   Effect.gen(function* () {
-    const cursors = makeCursors(yield* Secrets)
-    const before = cursors.decode(query.get("before") ?? "", viewer.owner, listName)?.sequence
-    const acts = yield* AuditRepo.list(yield* Reader, { ...filterOf(viewer), before, limit: pageSize + 1 })
-    const rows = acts.slice(0, pageSize)
+    const reader = yield* Reader
     const path = pathOf(viewer, "/audit")
-    const last = acts.length > pageSize ? rows.at(-1) : undefined
-    const next = last && cursors.encode({ createdAt: last.at, sequence: last.sequence }, viewer.owner, listName)
-    return pageReply(
-      <Frame viewer={viewer} section="/audit" title="Audit log">
-        <Table
-          caption="Newest first. “Claimed” is the name that a user of the command line gave"
-          empty="Nobody has done anything yet."
-          rows={rows}
-          keyOf={({ sequence }) => String(sequence)}
-          columns={[
-            { name: "Act", cell: ({ act }) => <span title={act}>{actTexts[act] ?? act}</span> },
-            { name: "Time", cell: ({ at }) => <Time at={at} /> },
-            {
-              name: "Who",
-              cell: ({ via, who }) => (
-                <span title={who}>{isClaimed(via) ? `${who} (claimed)` : who.replace(/^per_\S+ /, "")}</span>
-              )
-            },
-            { name: "Via", cell: ({ via }) => via },
-            { name: "Account", cell: (entry) => whose(entry) || "–" },
-            { name: "Detail", cell: detailOf }
-          ]}
-        />
-        {rows.length === 0 && before !== undefined ? <Empty>There are none before this one.</Empty> : null}
+    const { paging, rows } = yield* listed(viewer, {
+      ...{ path: "/audit", query, filters: {} },
+      placeOf: ({ at, sequence }: AuditRepo.AuditEntry) => ({ createdAt: at, sequence }),
+      read: (before, limit) => AuditRepo.list(reader, { ...filterOf(viewer), before: before?.sequence, limit })
+    })
+    return framedReply(
+      viewer,
+      { section: "/audit", title: "Audit log" },
+      <>
+        {rows === undefined ? null : (
+          <Table
+            caption="Newest first. “Claimed” is the name that a user of the command line gave"
+            empty="Nobody has done anything yet."
+            rows={rows}
+            keyOf={({ sequence }) => String(sequence)}
+            columns={[
+              { name: "Act", cell: ({ act }) => <span title={act}>{actTexts[act] ?? act}</span> },
+              { name: "Time", cell: ({ at }) => <Time at={at} /> },
+              {
+                name: "Who",
+                cell: ({ via, who }) => (
+                  <span title={who}>{isClaimed(via) ? `${who} (claimed)` : who.replace(/^per_\S+ /, "")}</span>
+                )
+              },
+              { name: "Via", cell: ({ via }) => via },
+              { name: "Account", cell: (entry) => whose(entry) || "–" },
+              { name: "Detail", cell: detailOf }
+            ]}
+          />
+        )}
         <p>
           <a href={`${path}.csv`}>Export as CSV</a>, <a href={`${path}.jsonl`}>as lines of JSON</a>
         </p>
-        <Paging first={before === undefined ? undefined : path} next={next && `${path}?before=${next}`} />
-      </Frame>
+        {paging}
+      </>,
+      rows === undefined ? 400 : 200
     )
   })
 

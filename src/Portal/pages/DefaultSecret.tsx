@@ -56,7 +56,7 @@ const show = (viewer: Viewer, refused?: FormState) =>
       page,
       <>
         <p>
-          It signs what is sent to a payment's own webhookUrl, unless that is the URL of an endpoint. It is stored
+          It signs what is sent to a payment’s own webhookUrl, unless that is the URL of an endpoint. It is stored
           sealed, and shown only when it is new.
         </p>
         <section class="card">

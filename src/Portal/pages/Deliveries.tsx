@@ -6,15 +6,13 @@ import type { Secrets } from "../../Secrets.ts"
 import { Reader } from "../../Sql.ts"
 import * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
-import { Paging } from "../components/Table.tsx"
 import { Notice } from "../components/values.tsx"
-import { textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
-import { pageSize, withQuery } from "../query.ts"
+import { listed } from "../listed.tsx"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs } from "../Viewer.ts"
 import { DeliveryFilters, DeliveryList, FailingTargets, OneDelivery } from "./DeliveryViews.tsx"
-import { cursorOf, filterFields, placeOf, type ReadFilters, readFilters, selectionOf } from "./deliverySelection.ts"
+import { filterFields, type ReadFilters, readFilters, selectionOf } from "./deliverySelection.ts"
 
 type Needs = Reader | Secrets
 
@@ -29,37 +27,40 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
     const problems = Either.isLeft(read) ? read.left : []
     const chosen: ReadFilters = Either.getOrElse(read, () => ({ status: undefined, from: undefined, until: undefined }))
     const fields = filterFields(query)
-    const name = JSON.stringify(["portal deliveries", fields])
-    const here = pathOf(viewer, "/deliveries")
-    const before = yield* placeOf(viewer, textOf(query, "cursor"), name)
     const selections = (chosen.status === undefined ? DeliveryStatus.literals : [chosen.status]).map((status) =>
       selectionOf(viewer, query, chosen, status)
     )
-    const found = problems.length > 0 ? [] : yield* LogRepo.list(reader, selections, pageSize + 1, before)
-    const targets = before === undefined ? yield* LogRepo.failingTargets(reader, viewer.owner, mostFailing) : []
-    const next = yield* cursorOf(viewer, found.length > pageSize ? found[pageSize - 1] : undefined, name)
+    const page = yield* listed(viewer, {
+      ...{ path: "/deliveries", query, filters: fields },
+      placeOf: (delivery: LogRepo.LoggedDelivery) => delivery,
+      read: (before, limit) =>
+        problems.length > 0 ? Effect.succeed([]) : LogRepo.list(reader, selections, limit, before)
+    })
+    const targets = page.isFirst ? yield* LogRepo.failingTargets(reader, viewer.owner, mostFailing) : []
     return framedReply(
       viewer,
-      { section: "/deliveries", title: "Deliveries", isLive: before === undefined },
+      { section: "/deliveries", title: "Deliveries", isLive: page.isFirst },
       <>
         <Outcome of={query} />
-        <FailingTargets viewer={viewer} of={targets} found={found} />
+        <FailingTargets viewer={viewer} of={targets} found={page.rows ?? []} />
         <DeliveryFilters viewer={viewer} endpoints={endpoints} of={{ id: "filters", typed: query, problems }} />
-        <DeliveryList
-          viewer={viewer}
-          id="all"
-          caption="Deliveries, newest first"
-          deliveries={found.slice(0, pageSize)}
-          empty="No delivery. Each event makes one for every endpoint that takes it, and for a payment’s webhookUrl."
-        />
-        <Paging first={before && withQuery(here, fields)} next={next && withQuery(here, { ...fields, cursor: next })} />
+        {page.rows === undefined ? null : (
+          <DeliveryList
+            viewer={viewer}
+            id="all"
+            caption="Deliveries, newest first"
+            deliveries={page.rows}
+            empty="No delivery. Each event makes one for every endpoint that takes it, and for a payment’s webhookUrl."
+          />
+        )}
+        {page.paging}
         {mayAs(viewer.role, "admin") ? (
           <p>
-            <a href={`${here}/resend-range`}>Send a range again</a>
+            <a href={pathOf(viewer, "/deliveries/resend-range")}>Send a range again</a>
           </p>
         ) : null}
       </>,
-      problems.length > 0 ? 422 : 200
+      problems.length > 0 ? 422 : page.rows === undefined ? 400 : 200
     )
   })
 

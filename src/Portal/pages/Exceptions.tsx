@@ -2,21 +2,20 @@
 import { Effect, Either, Schema } from "effect"
 import { ChainName, chainTraits } from "../../Domain/Chain.ts"
 import { PublicExceptionKind } from "../../Domain/Exception.ts"
-import { invalidCursor, makeCursors } from "../../Http/cursor.ts"
 import { problemsOf } from "../../Http/validationProblems.ts"
 import { ListExceptionsQuery } from "../../Payments/decisions/Api.ts"
-import { list } from "../../Payments/ExceptionListRepo.ts"
+import { list, placeOf } from "../../Payments/ExceptionListRepo.ts"
 import { references } from "../../Payments/PaymentListRepo.ts"
-import { Secrets } from "../../Secrets.ts"
+import type { Secrets } from "../../Secrets.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
 import { Chips } from "../components/Chips.tsx"
 import { FilterProblems, Filters, type FormState, Select } from "../components/Form.tsx"
-import { Paging, Table } from "../components/Table.tsx"
-import { Notice } from "../components/values.tsx"
+import { Table } from "../components/Table.tsx"
 import { csvReply } from "../csv.ts"
 import { framedReply } from "../framedReply.tsx"
-import { givenOf, pageSize, withQuery } from "../query.ts"
+import { listed } from "../listed.tsx"
+import { givenOf, withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { exceptionsCsv } from "./exceptionsCsv.ts"
 import { exceptionColumns } from "./exceptionView.tsx"
@@ -29,44 +28,40 @@ const any = ["", "any"] as const
 
 /** What a query asks for: what is open, unless it names another status. */
 const filterOf = (query: URLSearchParams) => {
-  const { cursor = "", status: wanted = "open", ...given } = givenOf(query)
+  const { cursor: _, status: wanted = "open", ...given } = givenOf(query)
   const filters = { ...given, ...(wanted === "all" ? {} : { status: wanted }) }
   const filter = Either.mapBoth(decode(filters), {
     onLeft: (error) => problemsOf(error, { kind: "query parameter", known: [] }),
     onRight: ({ status: is, ...rest }) => ({ ...rest, isOpen: is === undefined ? undefined : is === "open" })
   })
-  return { cursor, wanted, given, filters, filter }
+  return { wanted, given, filter }
 }
 
 const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(function* (viewer, { query }) {
   const { owner } = viewer
   const reader = yield* Reader
   const { chains } = yield* Settings
-  const cursors = makeCursors(yield* Secrets)
-  const { cursor, filter: decoded, filters, given, wanted } = filterOf(query)
-  const state: FormState = {
-    id: "filter",
-    typed: new URLSearchParams({ ...given, status: wanted }),
-    problems: Either.isLeft(decoded) ? decoded.left : []
-  }
-  const name = JSON.stringify(["portal exceptions", Object.entries(filters).sort()])
-  const after = cursor === "" ? undefined : cursors.decode(cursor, owner, name)
-  const isLost = cursor !== "" && after === undefined
-  const found =
-    Either.isLeft(decoded) || isLost
-      ? undefined
-      : yield* list(reader, owner, { ...decoded.right, limit: pageSize + 1, after })
-  const refs = yield* references(
-    reader,
-    (found ?? []).flatMap(({ payment: id }) => id ?? [])
-  )
-  const last = found !== undefined && found.length > pageSize ? found[pageSize - 1] : undefined
-  const next = last && cursors.encode({ createdAt: last.openedAt, sequence: last.sequence }, owner, name)
+  const { filter: decoded, given, wanted } = filterOf(query)
   const path = pathOf(viewer, section)
   const parameters = { ...given, status: wanted }
+  const state: FormState = {
+    id: "filter",
+    typed: new URLSearchParams(parameters),
+    problems: Either.isLeft(decoded) ? decoded.left : []
+  }
+  const page = Either.isLeft(decoded)
+    ? undefined
+    : yield* listed(viewer, {
+        ...{ path: section, query, filters: parameters, placeOf },
+        read: (after, limit) => list(reader, owner, { ...decoded.right, limit, after })
+      })
+  const refs = yield* references(
+    reader,
+    (page?.rows ?? []).flatMap(({ payment: id }) => id ?? [])
+  )
   return framedReply(
     viewer,
-    { section, title: "Exceptions", isLive: after === undefined },
+    { section, title: "Exceptions", isLive: page?.isFirst === true },
     <>
       <p class="muted">
         Money that does not match what was asked for: too much, too little, too late, or something else. Accept each, or
@@ -98,13 +93,12 @@ const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(funct
           options={[any, ...ChainName.literals.map((one) => [one, chainTraits[one].displayName] as const)]}
         />
       </Filters>
-      {isLost && Either.isRight(decoded) ? <Notice tone="bad">{invalidCursor.message}</Notice> : null}
-      {found === undefined ? null : (
+      {page?.rows === undefined ? null : (
         <>
           <Table
             caption="Exceptions, newest first"
             columns={exceptionColumns(viewer, chains, (id) => refs.get(id))}
-            rows={found.slice(0, pageSize)}
+            rows={page.rows}
             keyOf={({ id }) => id}
             hrefOf={({ id }) => pathOf(viewer, `${section}/${id}`)}
             empty={
@@ -113,17 +107,14 @@ const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(funct
                 : "No exception fits."
             }
           />
-          <Paging
-            first={after === undefined ? undefined : withQuery(path, parameters)}
-            next={next && withQuery(path, { ...parameters, cursor: next })}
-          />
           <p>
             <a href={withQuery(`${path}.csv`, parameters)}>Export these exceptions as CSV</a>
           </p>
         </>
       )}
+      {page?.paging}
     </>,
-    found === undefined ? 400 : 200
+    page?.rows === undefined ? 400 : 200
   )
 })
 

@@ -23,7 +23,7 @@ import { mayAs, type Viewer } from "../Viewer.ts"
 import { FirstSteps, stepsOf } from "./firstSteps.tsx"
 import { type Overview, overviewOf, shownDays, together } from "./overview.ts"
 import { paymentColumns } from "./Payments.tsx"
-import { Charts, Period, worthIn } from "./sums.tsx"
+import { Charts, Sums, worthIn } from "./sums.tsx"
 import { WaysIn, waysIn } from "./waysIn.tsx"
 
 /** Above that, "more than" is said. */
@@ -69,7 +69,7 @@ const Needs = ({
         <a href={pathOf(viewer, `/deliveries?status=failing${endpoint === null ? "" : `&endpoint=${endpoint}`}`)}>
           {count} failing {count === 1 ? "delivery" : "deliveries"}
         </a>{" "}
-        to {endpoint === null ? "payments' own webhookUrls, such as " : ""}
+        to {endpoint === null ? "payments’ own webhookUrls, such as " : ""}
         <code>{url}</code>
       </>
     )),
@@ -153,8 +153,7 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
   const all = together(overview.days)
   const steps = yield* stepsOf(reader, viewer, { now, shop, hasCredentials, confirmed: all.fates.confirmed })
   const worth = worthIn(currency, prices.usd(currency))
-  const { data: newest } = yield* (yield* Payments).list(owner, { limit: mostNewest })
-  const common = { viewer, worth }
+  const newest = yield* (yield* Payments).list(owner, { limit: mostNewest })
   return framedReply(
     viewer,
     { section: "", title: "Home", isLive: true },
@@ -168,21 +167,19 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
         {mayAs(viewer.role, "admin") ? <a href={pathOf(viewer, "/settings")}>Change time zone or currency</a> : null}
       </p>
       <Cut of={overview} />
-      <div class="cards">
-        <Period
-          name="Today"
-          day={together(today)}
-          before={overview.yesterdayByNow}
-          deliveries={yield* deliveriesSince(today[0]?.at ?? now)}
-          {...common}
-        />
-        <Period
-          name={`${shownDays} days`}
-          day={all}
-          deliveries={yield* deliveriesSince(first?.at ?? now)}
-          {...common}
-        />
-      </div>
+      <Sums
+        viewer={viewer}
+        worth={worth}
+        periods={[
+          {
+            name: "Today",
+            day: together(today),
+            before: overview.yesterdayByNow,
+            deliveries: yield* deliveriesSince(today[0]?.at ?? now)
+          },
+          { name: `${shownDays} days`, day: all, deliveries: yield* deliveriesSince(first?.at ?? now) }
+        ]}
+      />
       <Charts days={overview.days} worth={worth} timezone={timezone} />
       {newest.length === 0 ? null : (
         <>

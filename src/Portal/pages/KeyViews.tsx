@@ -147,7 +147,7 @@ export const NewKeyForm = ({ of, viewer }: KeyFormProps) => (
         name="preset"
         legend={labels.preset}
         options={[
-          ["shop", `Your shop's server: ${inWords(keyPresets.shop)}`],
+          ["shop", `Your shop’s server: ${inWords(keyPresets.shop)}`],
           ["reader", `Read only: ${inWords(keyPresets.reader)}`],
           ["custom", "Custom: what you choose below"]
         ]}

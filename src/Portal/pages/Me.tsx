@@ -92,7 +92,7 @@ const changePassword = (viewer: Viewer, { client, form }: PortalRequest) =>
       Effect.flatMap((secret) => renewed(viewer, secret, "password")),
       Effect.catchTags({
         SessionEnded: signedOut,
-        SignInNameTaken: () => refused("name", "is somebody else's"),
+        SignInNameTaken: () => refused("name", "is somebody else’s"),
         TooManyWaiting: ({ message }) => refused("", message)
       })
     )

@@ -3,24 +3,24 @@ import { Effect, Either } from "effect"
 import type { Accounted } from "../../Domain/AccountedPayment.ts"
 import { ChainName, chainTraits } from "../../Domain/Chain.ts"
 import { decimalsOfPayment, PaymentStatus } from "../../Domain/Payment.ts"
-import { invalidCursor, makeCursors } from "../../Http/cursor.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import { Payments } from "../../Payments.ts"
-import { Secrets } from "../../Secrets.ts"
+import type { Secrets } from "../../Secrets.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
 import { Chips } from "../components/Chips.tsx"
 import { FilterProblems, Filters, type FormState, Hidden, Select, TextField } from "../components/Form.tsx"
-import { type Column, Paging, Table } from "../components/Table.tsx"
-import { Chain, Money, Notice, Time } from "../components/values.tsx"
+import { type Column, Table } from "../components/Table.tsx"
+import { Chain, Money, Time } from "../components/values.tsx"
 import { csvReply } from "../csv.ts"
 import { otherModeOf } from "../Frame.tsx"
 import { framedReply } from "../framedReply.tsx"
-import { pageSize, withQuery } from "../query.ts"
+import { listed } from "../listed.tsx"
+import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { OpenExceptions, PaymentState } from "./exceptionView.tsx"
-import { type Filter, hasDates, periods, searchOf } from "./paymentSearch.ts"
+import { hasDates, periods, searchOf } from "./paymentSearch.ts"
 import { paymentsCsv } from "./paymentsCsv.ts"
 
 const statuses: ReadonlyArray<readonly [value: string, text: string]> = [...PaymentStatus.literals, "cancelled"].map(
@@ -159,32 +159,25 @@ const Nothing = ({ query, viewer }: { readonly query: URLSearchParams; readonly 
 const isSearch = (query: URLSearchParams): boolean =>
   Object.entries(filtersIn(query)).every(([name, value]) => Boolean(value) === (name === "q"))
 
-/** Names the list with its filters, to which a cursor is bound. */
-const listName = (filter: Filter): string => JSON.stringify(["portal payments", Object.entries(filter).sort()])
-
 const show: PortalHandler<Payments | Reader | Secrets> = Effect.fnUntraced(function* (viewer, { query }) {
   const { owner } = viewer
   const payments = yield* Payments
-  const cursors = makeCursors(yield* Secrets)
   const search = yield* searchOf(yield* Reader, owner, query)
-  const list = pathOf(viewer, "/payments")
   const filters = filtersIn(query)
   const state: FormState = { id: "find", typed: query, problems: Either.isLeft(search) ? search.left : [] }
-  const cursor = query.get("cursor") ?? ""
-  const name = Either.isRight(search) ? listName(search.right) : ""
-  const after = cursor === "" ? undefined : cursors.decode(cursor, owner, name)
-  const isLost = cursor !== "" && after === undefined
-  const page =
-    Either.isLeft(search) || isLost
-      ? undefined
-      : yield* payments.list(owner, { ...search.right, limit: pageSize, after })
-  const next = page?.next && cursors.encode(page.next, owner, name)
-  const [only, another] = page?.data ?? []
+  const page = Either.isLeft(search)
+    ? undefined
+    : yield* listed(viewer, {
+        ...{ path: "/payments", query, filters },
+        placeOf: ({ payment }: Accounted) => payment,
+        read: (after, limit) => payments.list(owner, { ...search.right, limit, after })
+      })
+  const [only, another] = page?.rows ?? []
   // One hit of a search is what was meant.
-  if (only !== undefined && another === undefined && after === undefined && isSearch(query)) {
+  if (only !== undefined && another === undefined && page?.isFirst && isSearch(query)) {
     return seeOther(pathOf(viewer, `/payments/${only.payment.id}`))
   }
-  const isBare = page?.data.length === 0 && (isSearch(query) || !Object.values(filters).some(Boolean))
+  const isBare = page?.rows?.length === 0 && (isSearch(query) || !Object.values(filters).some(Boolean))
   const newPayment =
     mayAs(viewer.role, "admin") && !isBare ? { href: pathOf(viewer, "/payments/new"), text: "New payment" } : undefined
   return framedReply(
@@ -193,35 +186,29 @@ const show: PortalHandler<Payments | Reader | Secrets> = Effect.fnUntraced(funct
       section: "/payments",
       title: "Payments",
       action: newPayment,
-      isLive: after === undefined,
+      isLive: page?.isFirst === true,
       search: query.get("q") ?? ""
     },
     <>
       {isBare ? null : <PaymentFilters of={state} viewer={viewer} />}
-      {isLost && Either.isRight(search) ? <Notice tone="bad">{invalidCursor.message}</Notice> : null}
-      {page === undefined ? null : (
-        <>
-          <Table
-            caption="Payments, newest first"
-            columns={paymentColumns}
-            rows={page.data}
-            keyOf={({ payment }) => payment.id}
-            hrefOf={({ payment }) => pathOf(viewer, `/payments/${payment.id}`)}
-            empty={<Nothing query={query} viewer={viewer} />}
-          />
-          <Paging
-            first={after === undefined ? undefined : withQuery(list, filters)}
-            next={next && withQuery(list, { ...filters, cursor: next })}
-          />
-          {page.data.length === 0 ? null : (
-            <p>
-              <a href={withQuery(pathOf(viewer, "/payments.csv"), filters)}>Export these payments as CSV</a>
-            </p>
-          )}
-        </>
+      {page?.rows === undefined ? null : (
+        <Table
+          caption="Payments, newest first"
+          columns={paymentColumns}
+          rows={page.rows}
+          keyOf={({ payment }) => payment.id}
+          hrefOf={({ payment }) => pathOf(viewer, `/payments/${payment.id}`)}
+          empty={<Nothing query={query} viewer={viewer} />}
+        />
+      )}
+      {page?.paging}
+      {only === undefined ? null : (
+        <p>
+          <a href={withQuery(pathOf(viewer, "/payments.csv"), filters)}>Export these payments as CSV</a>
+        </p>
       )}
     </>,
-    page === undefined ? 400 : 200
+    page?.rows === undefined ? 400 : 200
   )
 })
 

@@ -207,7 +207,7 @@ export const peopleRoutes: ReadonlyArray<PortalRoute<Services>> = [
   },
   acting("/people", "invite somebody", inviting),
   acting("/people/:id/link", "make a link for somebody", relink),
-  acting("/people/:id/role", "change somebody's role", about("role", rerole)),
+  acting("/people/:id/role", "change somebody’s role", about("role", rerole)),
   { method: "GET", path: "/people/:id/disable", role: "admin", handle: confirmDisabling },
   acting("/people/:id/disable", "disable somebody", about("disabled", disable)),
   acting(
@@ -215,5 +215,5 @@ export const peopleRoutes: ReadonlyArray<PortalRoute<Services>> = [
     "enable somebody again",
     about("enabled", (actor, person, { client }) => enable(actor, person, client))
   ),
-  acting("/people/:id/revoke", "end somebody's sessions", about("sessions", endSessions))
+  acting("/people/:id/revoke", "end somebody’s sessions", about("sessions", endSessions))
 ]

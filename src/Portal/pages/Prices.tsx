@@ -18,8 +18,9 @@ const ageText = (millis: number): string =>
   Number.isFinite(millis) ? `${Math.max(0, Math.round(millis / 1000))} s` : "fixed"
 
 /** With thousands in groups. */
-const groupedDecimal = (text: string): string =>
-  text.replace(/^[0-9]+/, (whole) => BigInt(whole).toLocaleString("en-US"))
+const Price = ({ of }: { readonly of: BigDecimal.BigDecimal }) => (
+  <span class="money">{showDecimal(of).replace(/^[0-9]+/, (whole) => BigInt(whole).toLocaleString("en-US"))}</span>
+)
 
 const UsedTable = ({ prices }: { readonly prices: ReadonlyArray<PriceStatus> }) => (
   <Table
@@ -32,7 +33,7 @@ const UsedTable = ({ prices }: { readonly prices: ReadonlyArray<PriceStatus> }) 
       {
         name: "Price",
         numeric: true,
-        cell: ({ price }) => (price === undefined ? "–" : groupedDecimal(showDecimal(price)))
+        cell: ({ price }) => (price === undefined ? "–" : <Price of={price} />)
       },
       {
         name: "Status",
@@ -66,7 +67,7 @@ const SourceTable = ({ now, reported }: { readonly reported: ReadonlyArray<Sourc
     columns={[
       { name: "Currency", cell: ({ symbol }) => symbol },
       { name: "Source", cell: ({ source }) => source },
-      { name: "Price", numeric: true, cell: ({ price }) => groupedDecimal(showDecimal(price)) },
+      { name: "Price", numeric: true, cell: ({ price }) => <Price of={price} /> },
       { name: "Age", numeric: true, cell: ({ observedAt }) => ageText(now - observedAt) },
       {
         name: "Used until",

@@ -4,8 +4,9 @@ import { carryOut } from "../../Auth/carryOut.ts"
 import type { Accounts } from "../../Auth.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
+import { makeCursors } from "../../Http/cursor.ts"
 import { seeOther } from "../../Pages/reply.tsx"
-import type { Secrets } from "../../Secrets.ts"
+import { Secrets } from "../../Secrets.ts"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { redeliverOne, redeliverRange } from "../../Webhooks/deliveryOperations.ts"
@@ -19,7 +20,7 @@ import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { callerOf, type Viewer } from "../Viewer.ts"
 import { type Progress, ProgressView, RangeForm } from "./DeliveryViews.tsx"
-import { cursorOf, filterFields, placeOf, readFilters, selectionOf } from "./deliverySelection.ts"
+import { filterFields, readFilters, selectionOf } from "./deliverySelection.ts"
 
 type Needs = Accounts | DeliveryBell | Reader | Secrets | Settings | Writer
 
@@ -118,7 +119,8 @@ const resendRange: PortalHandler<Needs> = (viewer, { form }) =>
       ...(to === undefined ? {} : { to: to.id })
     }
     const sum = { ...sumIn(form) }
-    let after = yield* placeOf(viewer, textOf(form, "cursor"), name)
+    const cursors = makeCursors(yield* Secrets)
+    let after = cursors.decode(textOf(form, "cursor"), viewer.owner, name)
     for (let page = 0; page < pagesAtOnce; page++) {
       const part = after === undefined ? range : { ...range, after: { mode: viewer.owner.mode, ...after } }
       const done = yield* carryOut(redeliverRange, part, callerOf(viewer))
@@ -128,13 +130,12 @@ const resendRange: PortalHandler<Needs> = (viewer, { form }) =>
       sum.refused += done.refused
       if (after === undefined) break
     }
-    const cursor = yield* cursorOf(viewer, after, name)
     const next =
-      cursor === undefined
+      after === undefined
         ? undefined
         : {
             ...fields,
-            cursor,
+            cursor: cursors.encode(after, viewer.owner, name),
             started: iso(started),
             ...Object.fromEntries(Object.entries(sum).map(([name, count]) => [name, String(count)]))
           }

@@ -1,16 +1,16 @@
 /** The log of API requests: a list, and one of them. Read only. */
 import { Effect } from "effect"
-import { makeCursors } from "../../Http/cursor.ts"
 import * as RequestLogRepo from "../../Http/RequestLogRepo.ts"
-import { Secrets } from "../../Secrets.ts"
+import type { Secrets } from "../../Secrets.ts"
 import { Reader } from "../../Sql.ts"
 import { Chips } from "../components/Chips.tsx"
 import { Filters, Hidden, TextField } from "../components/Form.tsx"
-import { Facts, Paging, Table } from "../components/Table.tsx"
+import { Facts, Table } from "../components/Table.tsx"
 import { Status, Time } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
-import { pageSize, withQuery } from "../query.ts"
+import { listed } from "../listed.tsx"
+import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 
@@ -48,6 +48,7 @@ const RequestTable = ({ requests, viewer }: RequestTableProps) => (
       { name: "Answer", cell: (request) => <Answer of={request} /> },
       {
         name: "Key",
+        minor: true,
         cell: ({ key }) => (
           <a href={pathOf(viewer, `/keys/${key}`)}>
             <code>{`${key.slice(0, 10)}…`}</code>
@@ -66,21 +67,19 @@ const list: PortalHandler<Reader | Secrets> = (viewer, { query }) =>
     const key = textOf(query, "key")
     const only = textOf(query, "only")
     const id = textOf(query, "id")
-    const cursors = makeCursors(yield* Secrets)
-    const name = JSON.stringify(["portal requests", key, only])
-    const before = cursors.decode(textOf(query, "cursor"), viewer.owner, name)
-    const one = id === "" ? undefined : yield* RequestLogRepo.byId(reader, viewer.owner, id)
     const filter = { key: key === "" ? undefined : key, isRefused: only === "refused" }
-    const found =
-      id === ""
-        ? yield* RequestLogRepo.list(reader, viewer.owner, filter, pageSize + 1, before?.sequence)
-        : one === undefined
-          ? []
-          : [{ ...one, sequence: 0 }]
+    const page = yield* listed(viewer, {
+      ...{ path: "/requests", query, filters: { key, only } },
+      placeOf: ({ at, sequence }: RequestLogRepo.ListedRequest) => ({ createdAt: at, sequence }),
+      read: (before, limit) =>
+        id === ""
+          ? RequestLogRepo.list(reader, viewer.owner, filter, limit, before?.sequence)
+          : Effect.map(RequestLogRepo.byId(reader, viewer.owner, id), (one) =>
+              one === undefined ? [] : [{ ...one, sequence: 0 }]
+            )
+    })
     const here = pathOf(viewer, "/requests")
     const of = { id: "filters", typed: query, problems: [] }
-    const last = found.length > pageSize ? found[pageSize - 1] : undefined
-    const cursor = last && cursors.encode({ createdAt: last.at, sequence: last.sequence }, viewer.owner, name)
     return framedReply(
       viewer,
       { section: "/requests", title: "Requests" },
@@ -96,12 +95,10 @@ const list: PortalHandler<Reader | Secrets> = (viewer, { query }) =>
           <TextField of={of} name="id" label="Request id" placeholder="req_…" />
           <TextField of={of} name="key" label="Key id" placeholder="key_…" />
         </Filters>
-        <RequestTable viewer={viewer} requests={found.slice(0, pageSize)} />
-        <Paging
-          first={before === undefined ? undefined : withQuery(here, { key, only })}
-          next={cursor && withQuery(here, { key, only, cursor })}
-        />
-      </>
+        {page.rows === undefined ? null : <RequestTable viewer={viewer} requests={page.rows} />}
+        {page.paging}
+      </>,
+      page.rows === undefined ? 400 : 200
     )
   })
 

@@ -73,7 +73,7 @@ const Preview = ({ form, viewer }: PageProps) => {
           </svg>
         ))}
       </div>
-      <figcaption class="muted">Your name, logo and colour at the checkout</figcaption>
+      <figcaption class="muted">Your name, logo and colour on light and dark pages</figcaption>
     </figure>
   )
 }
@@ -95,10 +95,10 @@ const LogoForm = ({ form, viewer }: PageProps) => (
 
 const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) => (
   <Frame viewer={viewer} section="/settings" title="Settings">
-    <h2>Checkout</h2>
-    <p>What your customers see on the payment page, in live and in test mode.</p>
     <div class="beside">
       <div class="card">
+        <h2>Checkout</h2>
+        <p>What your customers see on the payment page, in live and in test mode.</p>
         <PostForm of={form} action={pathOf(viewer, "/settings")} csrf={viewer.csrf} submit="Save" labels={labels}>
           <TextField of={form} name="name" label={labels.name} hint="Of your shop, up to 60 characters." />
           <div class="coloured">
@@ -117,7 +117,7 @@ const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) =
             label={labels.logo}
             hint={
               <>
-                <a href="#logo-title">Upload one</a>, or name one of the operator's, such as shop.svg. Leave blank for
+                <a href="#logo-title">Upload one</a>, or name one of the operator’s, such as shop.svg. Leave blank for
                 none.
               </>
             }
@@ -195,7 +195,7 @@ const uploadLogo: PortalHandler<Reader | Writer> = (viewer, { form }) =>
 
 const proof = {
   when: "shared",
-  to: "change how the account's checkout looks and who may frame it",
+  to: "change how the account’s checkout looks and who may frame it",
   checksFirst: true
 } as const
 

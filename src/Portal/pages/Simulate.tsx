@@ -61,7 +61,7 @@ const whyNot = (viewer: Viewer, chains: Chains) => {
   return (
     <>
       No chain of the test mode is a local one, at http://127.0.0.1 with a port, and the coins of a public test network
-      are not tilld's to spend. <code>npm run sandbox</code> starts a daemon with local chains.
+      are not tilld’s to spend. <code>npm run sandbox</code> starts a daemon with local chains.
     </>
   )
 }
@@ -123,7 +123,7 @@ const page = (viewer: Viewer, chains: Chains, forms: Forms, said?: string, statu
           </section>
           <section class="card" aria-labelledby="reorg-title">
             <h2 id="reorg-title">A reorg</h2>
-            <p>Replaces a chain's last blocks by empty ones: payments in them are gone, of every account.</p>
+            <p>Replaces a chain’s last blocks by empty ones: payments in them are gone, of every account.</p>
             <PostForm
               of={forms.reorg}
               action={`${path}/reorg`}
@@ -143,7 +143,7 @@ const page = (viewer: Viewer, chains: Chains, forms: Forms, said?: string, statu
                 name="depth"
                 label={labels.depth}
                 inputMode="numeric"
-                hint={`1 to ${deepest}. More than a chain's confirmations undoes what was confirmed.`}
+                hint={`1 to ${deepest}. More than a chain’s confirmations undoes what was confirmed.`}
               />
             </PostForm>
           </section>

@@ -64,7 +64,7 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
         ) : null}
         <EndpointTable viewer={viewer} seen={seen} />
         <p>
-          <a href={pathOf(viewer, "/webhooks/default-secret")}>Signing secret for payments' own webhook URLs</a>
+          <a href={pathOf(viewer, "/webhooks/default-secret")}>Signing secret for payments’ own webhook URLs</a>
         </p>
       </>
     )

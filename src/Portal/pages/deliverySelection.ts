@@ -1,9 +1,7 @@
-/** Which deliveries a form or the filters of the list select, and the cursors of their pages. */
-import { Effect, type Either } from "effect"
+/** Which deliveries a form or the filters of the list select, and its fields. */
+import type { Either } from "effect"
 import type { DeliveryFilter } from "../../Domain/DeliveryObject.ts"
 import type { EndpointId, PaymentId } from "../../Domain/Ids.ts"
-import { makeCursors, type Place } from "../../Http/cursor.ts"
-import { Secrets } from "../../Secrets.ts"
 import type * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import { checked, ifGiven, readMoment, readOneOf, textOf } from "../fields.ts"
 import type { Viewer } from "../Viewer.ts"
@@ -39,9 +37,3 @@ export const selectionOf = (
 /** The fields of a form that select deliveries, for links and for the names of cursors. */
 export const filterFields = (given: URLSearchParams) =>
   Object.fromEntries(["status", "endpoint", "payment", "from", "until"].map((name) => [name, textOf(given, name)]))
-
-export const placeOf = (viewer: Viewer, text: string, list: string) =>
-  Effect.map(Secrets, (secrets) => (text === "" ? undefined : makeCursors(secrets).decode(text, viewer.owner, list)))
-
-export const cursorOf = (viewer: Viewer, place: Place | undefined, list: string) =>
-  Effect.map(Secrets, (secrets) => place && makeCursors(secrets).encode(place, viewer.owner, list))

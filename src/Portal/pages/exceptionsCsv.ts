@@ -5,7 +5,7 @@ import type { PaymentException } from "../../Domain/Exception.ts"
 import type { Owner } from "../../Domain/Owner.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import { exceptionDetails } from "../../Domain/toExceptionObject.ts"
-import { type ListFilter, list } from "../../Payments/ExceptionListRepo.ts"
+import { type ListFilter, list, placeOf } from "../../Payments/ExceptionListRepo.ts"
 import { references } from "../../Payments/PaymentListRepo.ts"
 import type { SettingsShape } from "../../Settings.ts"
 import type { Db } from "../../Sql.ts"
@@ -51,8 +51,7 @@ export const exceptionsCsv = (
 ) =>
   csvPieces(columns, (after: Row | undefined, limit) =>
     Effect.gen(function* () {
-      const last = after && { createdAt: after.exception.openedAt, sequence: after.exception.sequence }
-      const exceptions = yield* list(db, owner, { ...filter, limit, after: last })
+      const exceptions = yield* list(db, owner, { ...filter, limit, after: after && placeOf(after.exception) })
       const refs = yield* references(
         db,
         exceptions.flatMap(({ payment }) => payment ?? [])

@@ -46,7 +46,7 @@ export const stepsOf = Effect.fn("Portal.firstSteps")(function* (
   })
   const steps: ReadonlyArray<Step> = [
     step("Give your checkout a name and a colour", (name ?? accent ?? logo) !== undefined, "/settings", "Settings"),
-    step("Create a key for your shop's server", keys > 0, "/keys/new", "New key"),
+    step("Create a key for your shop’s server", keys > 0, "/keys/new", "New key"),
     step(
       "Add a webhook endpoint, so that your server is told of payments",
       endpoints.length > 0,

@@ -53,7 +53,6 @@ const plural = (count: number, one: string): string => `${count} ${one}${count =
 
 /** `12 % more than yesterday by this time`, of two worths. */
 const comparison = (now: bigint, before: bigint): string => {
-  if (before === 0n) return ""
   const change = Math.round((Number(now) / Number(before) - 1) * 100)
   const words = change === 0 ? "As much as" : `${Math.abs(change)} % ${change > 0 ? "more" : "less"} than`
   return `${words} yesterday by this time`
@@ -65,60 +64,90 @@ const sumOf = ({ times, worth: millionths }: Day, worth: Worth): string => {
   return times.length === 0 ? "Nothing yet" : plural(times.length, "payment")
 }
 
-export interface PeriodProps {
+interface Period {
   readonly name: string
-  readonly viewer: Viewer
-  readonly worth: Worth
   readonly day: Day
   /** What to compare with: the worth, millionths of a USD, of as much of the day before. */
   readonly before?: bigint
   readonly deliveries: Deliveries
 }
 
-export const Period = ({ before, day, deliveries: { delivered, failing }, name, viewer, worth }: PeriodProps) => {
-  const middle = median(day.times)
-  const counts = fates.filter((fate) => day.fates[fate] > 0).map((fate) => `${day.fates[fate]} ${fateTexts[fate]}`)
-  const compared = before === undefined ? "" : comparison(day.worth, before)
+interface SumsProps {
+  readonly viewer: Viewer
+  readonly worth: Worth
+  readonly periods: ReadonlyArray<Period>
+}
+
+/** Periods side by side. */
+export const Sums = ({ periods, viewer, worth }: SumsProps) => {
+  const rows: Readonly<Record<string, (period: Period) => ComponentChildren>> = {
+    Income: ({ before, day }) => (
+      <>
+        <p class="big">{sumOf(day, worth)}</p>
+        {before ? <p class="muted">{comparison(day.worth, before)}</p> : null}
+        {day.unpriced === 0 || day.worth === 0n ? null : (
+          <p class="muted">The sum is without {plural(day.unpriced, "payment")} whose price was not known.</p>
+        )}
+      </>
+    ),
+    "By currency": ({ day }) =>
+      day.volumes.size === 0 ? (
+        "–"
+      ) : (
+        <ul>
+          {sorted(day).map(([key, { amount, currency, decimals, payments }]) => (
+            <li key={key}>
+              <Money amount={amount} currency={currency} decimals={decimals} />{" "}
+              <span class="muted">in {plural(payments, "payment")}</span>
+            </li>
+          ))}
+        </ul>
+      ),
+    "Payments created": ({ day }) =>
+      fates
+        .filter((fate) => day.fates[fate] > 0)
+        .map((fate) => `${day.fates[fate]} ${fateTexts[fate]}`)
+        .join(", ") || "none",
+    "Median time to confirmed": ({ day }) => {
+      const middle = median(day.times)
+      return middle === undefined ? "–" : durationText(middle)
+    },
+    Webhooks: ({ deliveries: { delivered, failing } }) => (
+      <>
+        {delivered} delivered,{" "}
+        {failing === 0 ? (
+          "none failing"
+        ) : (
+          <a class="bad" href={pathOf(viewer, "/deliveries?status=failing")}>
+            {failing} failing
+          </a>
+        )}
+      </>
+    )
+  }
   return (
-    <section class="card" aria-label={name}>
-      <h3>{name}</h3>
-      <p class="big">{sumOf(day, worth)}</p>
-      {compared === "" ? null : <p class="muted">{compared}</p>}
-      <ul class="volumes">
-        {sorted(day).map(([key, { amount, currency, decimals, payments }]) => (
-          <li key={key}>
-            <Money amount={amount} currency={currency} decimals={decimals} />{" "}
-            <span class="muted">in {plural(payments, "payment")}</span>
-          </li>
+    <table class="card sums">
+      <thead>
+        <tr>
+          <td />
+          {periods.map(({ name }) => (
+            <th key={name} scope="col">
+              {name}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {Object.entries(rows).map(([title, cell]) => (
+          <tr key={title}>
+            <th scope="row">{title}</th>
+            {periods.map((period) => (
+              <td key={period.name}>{cell(period)}</td>
+            ))}
+          </tr>
         ))}
-      </ul>
-      {day.unpriced === 0 || day.worth === 0n ? null : (
-        <p class="muted">The sum is without {plural(day.unpriced, "payment")} whose price was not known.</p>
-      )}
-      <dl class="facts">
-        <div>
-          <dt>Payments created</dt>
-          <dd>{counts.length === 0 ? "none" : counts.join(", ")}</dd>
-        </div>
-        <div>
-          <dt>Median time to confirmed</dt>
-          <dd>{middle === undefined ? "none yet" : durationText(middle)}</dd>
-        </div>
-        <div>
-          <dt>Webhooks</dt>
-          <dd>
-            {delivered} delivered,{" "}
-            {failing === 0 ? (
-              "none failing"
-            ) : (
-              <a class="bad" href={pathOf(viewer, "/deliveries?status=failing")}>
-                {failing} failing
-              </a>
-            )}
-          </dd>
-        </div>
-      </dl>
-    </section>
+      </tbody>
+    </table>
   )
 }
 

@@ -7,7 +7,7 @@ import { type DeliveryFilter, DeliveryStatus } from "../../Domain/DeliveryObject
 import type { EndpointId, PaymentId } from "../../Domain/Ids.ts"
 import type { Owner } from "../../Domain/Owner.ts"
 import { defaultPageSize } from "../../Domain/queryParameters.ts"
-import { invalidCursor, makeCursors } from "../../Http/cursor.ts"
+import { invalidCursor, makeCursors, pageOf } from "../../Http/cursor.ts"
 import { answer, type Handlers, storeReplayAs } from "../../Http/Handler.ts"
 import { Secrets } from "../../Secrets.ts"
 import type { Settings } from "../../Settings.ts"
@@ -90,18 +90,17 @@ export const deliveryHandlers = Effect.gen(function* () {
     )
 
   const handlers: Handlers<typeof DeliveriesApi> = {
-    list: ({ key, query: { cursor, limit = defaultPageSize, ...filters } }) =>
+    list: ({ key, query: { cursor = "", limit = defaultPageSize, ...filters } }) =>
       Effect.gen(function* () {
-        const list = listOf("deliveries", filters)
-        const before = yield* placeOf(cursor, key, list)
         const statuses = filters.status === undefined ? DeliveryStatus.literals : [filters.status]
         const selections = statuses.map((status) => selectionOf(key, filters, status))
-        const found = yield* LogRepo.list(reader, selections, limit + 1, before)
-        const last = found.length > limit ? found[limit - 1] : undefined
-        return answer({
-          data: found.slice(0, limit).map(deliveryObject),
-          cursor: last === undefined ? null : cursors.encode(last, key, list)
+        const page = yield* pageOf(cursors, {
+          ...{ owner: key, list: listOf("deliveries", filters), cursor, limit },
+          placeOf: (delivery: LogRepo.LoggedDelivery) => delivery,
+          read: (before, most) => LogRepo.list(reader, selections, most, before)
         })
+        if (page === undefined) return yield* invalidCursor
+        return answer({ data: page.rows.map(deliveryObject), cursor: page.next ?? null })
       }),
 
     get: ({ key, path: { id } }) =>
