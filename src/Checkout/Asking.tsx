@@ -153,11 +153,9 @@ export const Asking = (props: AskingProps) => {
           <b>{t.onNetworkOnly(view.currency, network)}.</b> {t.warning}
         </p>
         <p class="exchange">{t.exchange(network, money(ask.due))}</p>
-        {view.state.kind === "waiting" && (
-          <p class="exchange">
-            {t.alreadySent} <ContactLink view={view} look={props.look} wording={wording} />
-          </p>
-        )}
+        <p class="exchange">
+          {t.alreadySent} <ContactLink view={view} look={props.look} wording={wording} />
+        </p>
       </div>
       <Codes {...props} />
     </div>

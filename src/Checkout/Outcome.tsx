@@ -105,6 +105,9 @@ export const Outcome = (props: OutcomeProps) => {
             </p>
           )}
           {state.confirmations && <Progress chain={view.chain} confirmations={state.confirmations} wording={wording} />}
+          {state.receipt.transactions.length > 0 && (
+            <ReceiptFacts receipt={state.receipt} extras={extras} wording={wording} />
+          )}
         </>
       )
     case "paid":

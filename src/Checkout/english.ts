@@ -70,7 +70,7 @@ export const english: Texts = {
   payAgain: (network) => `Pay again on ${network}`,
   startAgain: "To order still, start again in the shop.",
   tooLate: "Do not pay again.",
-  sentAnyway: "If you have sent money, it has reached the shop: contact the shop, and quote this reference.",
+  sentAnyway: "Already sent it? What went to this address is safe: contact the shop, and quote this reference.",
   contact: (shop) => `Contact ${shop ?? "the shop"}, and quote this reference.`,
   contactShop: (shop) => `Contact ${shop ?? "the shop"}`,
   copyReference: "Copy reference",
@@ -104,7 +104,7 @@ export const english: Texts = {
   languages: "Language",
   notFound: {
     title: "No such payment",
-    text: "Check the link, or look for it in your order or its e-mail. If you have paid already, your money is not affected."
+    text: "Check the link, look for it in your order or its email, or ask the shop for it. A wrong link changes nothing about a payment that you have made."
   },
   wallet: {
     pay: "Pay with {wallet}",

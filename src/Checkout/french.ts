@@ -72,7 +72,7 @@ export const french: Texts = {
   startAgain: "Pour commander quand même, recommencez dans la boutique.",
   tooLate: "Ne payez pas une deuxième fois.",
   sentAnyway:
-    "Si vous avez envoyé de l’argent, il est arrivé à la boutique : contactez-la et indiquez cette référence.",
+    "Déjà envoyé ? Ce qui est parti à cette adresse est en sécurité : contactez la boutique et indiquez cette référence.",
   contact: (shop) => `Contactez ${shop ?? "la boutique"} et indiquez cette référence.`,
   contactShop: (shop) => `Contacter ${shop ?? "la boutique"}`,
   copyReference: "Copier la référence",
@@ -106,7 +106,7 @@ export const french: Texts = {
   languages: "Langue",
   notFound: {
     title: "Ce paiement n’existe pas",
-    text: "Vérifiez le lien, ou cherchez-le dans votre commande ou son e-mail. Si vous avez déjà payé, votre argent n’est pas concerné."
+    text: "Vérifiez le lien, cherchez-le dans votre commande ou son e‑mail, ou demandez-le à la boutique. Un lien erroné ne change rien à un paiement déjà fait."
   },
   wallet: {
     pay: "Payer avec {wallet}",

@@ -72,7 +72,7 @@ export const german: Texts = {
   startAgain: "Um doch zu bestellen, beginnen Sie im Shop neu.",
   tooLate: "Zahlen Sie nicht noch einmal.",
   sentAnyway:
-    "Haben Sie Geld gesendet, ist es beim Shop angekommen: Wenden Sie sich an ihn und nennen Sie diese Referenz.",
+    "Schon gesendet? Was an diese Adresse ging, ist sicher: Wenden Sie sich an den Shop und nennen Sie diese Referenz.",
   contact: (shop) => `Wenden Sie sich an ${shop ?? "den Shop"} und nennen Sie diese Referenz.`,
   contactShop: (shop) => `${shop ?? "Shop"} kontaktieren`,
   copyReference: "Referenz kopieren",
@@ -107,7 +107,7 @@ export const german: Texts = {
   languages: "Sprache",
   notFound: {
     title: "Diese Zahlung gibt es nicht",
-    text: "Prüfen Sie den Link, oder suchen Sie ihn in Ihrer Bestellung oder deren E-Mail. Haben Sie schon bezahlt, ist Ihr Geld nicht betroffen."
+    text: "Prüfen Sie den Link, suchen Sie ihn in Ihrer Bestellung oder deren E‑Mail, oder fragen Sie den Shop danach. Ein falscher Link ändert nichts an einer Zahlung, die Sie gemacht haben."
   },
   wallet: {
     pay: "Mit {wallet} zahlen",

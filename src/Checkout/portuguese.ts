@@ -71,7 +71,7 @@ export const portuguese: Texts = {
   payAgain: (network) => `Pagar outra vez em ${network}`,
   startAgain: "Para encomendar ainda, recomece na loja.",
   tooLate: "Não pague outra vez.",
-  sentAnyway: "Se enviou dinheiro, chegou à loja: contacte-a e indique esta referência.",
+  sentAnyway: "Já enviou? O que foi para este endereço está em segurança: contacte a loja e indique esta referência.",
   contact: (shop) => `Contacte ${shop ?? "a loja"} e indique esta referência.`,
   contactShop: (shop) => `Contactar ${shop ?? "a loja"}`,
   copyReference: "Copiar referência",
@@ -105,7 +105,7 @@ export const portuguese: Texts = {
   languages: "Idioma",
   notFound: {
     title: "Este pagamento não existe",
-    text: "Verifique o link, ou procure-o na sua encomenda ou no respetivo e-mail. Se já pagou, o seu dinheiro não é afetado."
+    text: "Verifique o link, procure-o na sua encomenda ou no respetivo e‑mail, ou peça-o à loja. Um link errado não altera nada num pagamento já feito."
   },
   wallet: {
     pay: "Pagar com {wallet}",

@@ -1,7 +1,7 @@
 /**
- * Reads the data of a checkout page: the payment and its exceptions, its receipts only while it is being confirmed and
- * once it is, its worth and its shop. Called for each page, and by the streams that follow one: what has been read is
- * kept until the next commit, whatever that changes.
+ * Reads the data of a checkout page: the payment and its exceptions, its receipts once money has come, its worth and its
+ * shop. Called for each page, and by the streams that follow one: what has been read is kept until the next commit,
+ * whatever that changes.
  */
 import { Clock, Effect, Schema } from "effect"
 import { shopOf } from "../Auth/ShopsRepo.ts"
@@ -11,7 +11,7 @@ import { BoundedMap } from "../Domain/BoundedMap.ts"
 import type { ChainName, Mode } from "../Domain/Chain.ts"
 import { Fiat } from "../Domain/Currency.ts"
 import { CheckoutToken } from "../Domain/Ids.ts"
-import { isEnded, type Payment } from "../Domain/Payment.ts"
+import type { Payment } from "../Domain/Payment.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"
 import type { Shop } from "../Domain/Shop.ts"
 import { paymentObject } from "../Events/paymentObject.ts"
@@ -95,7 +95,7 @@ export const makeReadPayment = Effect.gen(function* () {
       object: paymentObject(payment, settings),
       confirmations: payment.status === "detecting" ? yield* confirmations(payment, needed) : undefined,
       extras: extrasOf(payment, exceptions, settings.chains),
-      paidBy: isEnded(payment.status) && payment.amountReceived !== undefined ? yield* paidBy(payment) : [],
+      paidBy: payment.amountReceived !== undefined || payment.status === "confirmed" ? yield* paidBy(payment) : [],
       worth: yield* worth(payment),
       shop: yield* shopOf(reader, payment.account),
       needed

@@ -71,7 +71,8 @@ export const spanish: Texts = {
   payAgain: (network) => `Pagar otra vez en ${network}`,
   startAgain: "Para hacer el pedido, vuelva a empezar en la tienda.",
   tooLate: "No pague otra vez.",
-  sentAnyway: "Si ha enviado dinero, ha llegado a la tienda: póngase en contacto con ella e indique esta referencia.",
+  sentAnyway:
+    "¿Ya lo ha enviado? Lo que fue a esta dirección está a salvo: póngase en contacto con la tienda e indique esta referencia.",
   contact: (shop) => `Póngase en contacto con ${shop ?? "la tienda"} e indique esta referencia.`,
   contactShop: (shop) => `Contactar con ${shop ?? "la tienda"}`,
   copyReference: "Copiar referencia",
@@ -105,7 +106,7 @@ export const spanish: Texts = {
   languages: "Idioma",
   notFound: {
     title: "Este pago no existe",
-    text: "Compruebe el enlace, o búsquelo en su pedido o en su correo. Si ya ha pagado, su dinero no se ve afectado."
+    text: "Compruebe el enlace, búsquelo en su pedido o en su correo, o pídaselo a la tienda. Un enlace equivocado no cambia nada en un pago ya hecho."
   },
   wallet: {
     pay: "Pagar con {wallet}",

@@ -30,7 +30,7 @@ export interface Ask {
   readonly endsAt: number
 }
 
-/** The payer's receipt: of a paid payment, or of what came for one that failed. */
+/** The payer's receipt of what came. */
 export interface PaidReceipt {
   /** In the payment's currency: none where the shop has accepted other money. */
   readonly received: bigint
@@ -50,6 +50,7 @@ export type CheckoutState =
       readonly confirmations: Confirmations | undefined
       /** More than was asked for. */
       readonly surplus: bigint
+      readonly receipt: PaidReceipt
     }
   | { readonly kind: "closing"; readonly received: bigint }
   | { readonly kind: "unavailable" }
@@ -83,7 +84,7 @@ export interface Facts {
   readonly object: PaymentObject
   readonly confirmations: Confirmations | undefined
   readonly extras: ReadonlyArray<Extra>
-  /** Of an ended payment. */
+  /** What has come so far. */
   readonly paidBy: ReadonlyArray<PaidBy>
   readonly lags: boolean
   readonly now: number
@@ -103,9 +104,13 @@ const askOf = ({ object, payment: { createdAt, expiresAt } }: Facts): Ask | unde
   return { due, uri: paymentUri, chainId, contract: tokenContract, startsAt: createdAt, endsAt: expiresAt }
 }
 
-const endedState = ({ paidBy, payment }: Facts): CheckoutState => {
-  const { amountReceived = 0n, confirmedAt, failureReason, id, redirectUrl, status } = payment
-  const receipt = { received: amountReceived, paidAt: confirmedAt, transactions: paidBy }
+const receiptOf = ({ paidBy, payment: { amountReceived = 0n, confirmedAt } }: Facts): PaidReceipt => ({
+  ...{ received: amountReceived, paidAt: confirmedAt, transactions: paidBy }
+})
+
+const endedState = (facts: Facts): CheckoutState => {
+  const { failureReason, id, redirectUrl, status } = facts.payment
+  const receipt = receiptOf(facts)
   if (status === "confirmed") {
     return { kind: "paid", returnTo: redirectUrl && returnUrl(redirectUrl, id), receipt }
   }
@@ -120,7 +125,7 @@ const stateOf = (facts: Facts): CheckoutState => {
   if (isEnded(status)) return endedState(facts)
   if (status === "detecting" && object.amountRemaining === undefined) {
     const surplus = amountReceived > payment.amount ? amountReceived - payment.amount : 0n
-    return { kind: "seen", confirmations, surplus }
+    return { kind: "seen", confirmations, surplus, receipt: receiptOf(facts) }
   }
   if (now > expiresAt) return { kind: "closing", received: amountReceived }
   const ask = askOf(facts)

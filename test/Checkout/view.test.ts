@@ -42,7 +42,8 @@ describe("a checkout page", () => {
     expect(view({ status: "detecting", amountReceived: 25_000_000n }, { count: 2 }).state).toEqual({
       kind: "seen",
       surplus: 0n,
-      confirmations: { count: 2, needed: 3 }
+      confirmations: { count: 2, needed: 3 },
+      receipt: { received: 25_000_000n, paidAt: undefined, transactions: [] }
     })
   })
 

@@ -349,7 +349,7 @@ liveSuite(shop, "the portal's payments", (test) => {
     yield* storeMoneyFor(seen.id, "20000000", hash("d"))
     expect((yield* ada.get(`${home}/payments/${seen.id}/cancel`)).text).toContain("Money has come for it")
     yield* ada.post(`${home}/payments/${seen.id}/cancel`)
-    expect((yield* ada.get(`${home}/payments/${seen.id}`)).text).toContain("what becomes of it?")
+    expect((yield* ada.get(`${home}/payments/${seen.id}`)).text).toContain("keep it, or send it back?")
     const paid = yield* makePayment()
     yield* execute("UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1 WHERE id = ?", [paid.id])
     const late = yield* ada.post(`${home}/payments/${paid.id}/cancel`)

@@ -155,8 +155,8 @@ const Page = (page: PaymentPage) => {
       {undecided.map((exception) => (
         <section key={exception.id} class="card needs no-print" aria-labelledby={exception.id}>
           <h2 id={exception.id}>
-            <ExceptionAmount of={exception} chains={chains} /> {exception.kind.replaceAll("_", " ")}: what becomes of
-            it?
+            <ExceptionAmount of={exception} chains={chains} /> {exception.kind.replaceAll("_", " ")}:{" "}
+            {exception.kind === "reorged" ? "what now?" : "keep it, or send it back?"}
           </h2>
           <DecisionForms of={exception} payment={page.payment} chains={chains} viewer={viewer} />
         </section>
