@@ -35,7 +35,7 @@ const Progress = ({ chain, confirmations: { count, needed }, wording }: Progress
   )
 }
 
-/** The link back from an ended payment that does not redirect by itself. */
+/** The link back where nothing leads back by itself. */
 const ToShop = ({
   isSecond = false,
   look,
@@ -108,6 +108,7 @@ export const Outcome = (props: OutcomeProps) => {
           {state.receipt.transactions.length > 0 && (
             <ReceiptFacts receipt={state.receipt} extras={extras} wording={wording} />
           )}
+          <ToShop {...props} isSecond />
         </>
       )
     case "paid":

@@ -52,9 +52,7 @@ const UsedTable = ({ prices }: { readonly prices: ReadonlyArray<PriceStatus> }) 
         name: "Sources differ by",
         numeric: true,
         cell: ({ spread, symbol }) =>
-          spread === undefined
-            ? "–, one source"
-            : `${percentText(spread)} of at most ${percentText(toleranceOf(symbol))}`
+          spread === undefined ? "–" : `${percentText(spread)} of at most ${percentText(toleranceOf(symbol))}`
       }
     ]}
   />
