@@ -14,6 +14,7 @@ import { Idempotency } from "./Http/idempotency.ts"
 import { RequestLog } from "./Http/RequestLog.ts"
 import { Addresses, jumpsLayer } from "./Payments/addresses/Addresses.ts"
 import { refuseSharedWallets } from "./Payments/addresses/sharedWallets.ts"
+import { Uncollected } from "./Payments/addresses/Uncollected.ts"
 import { refuseDroppedChains } from "./Payments/droppedChains.ts"
 import { settlementLayer } from "./Payments/Settlement.ts"
 import { Payments } from "./Payments.ts"
@@ -40,7 +41,7 @@ import { Webhooks } from "./Webhooks.ts"
  */
 export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
   Layer.mergeAll(Payments.layer, jumpsLayer, Alerts.layer).pipe(
-    Layer.provideMerge(Layer.mergeAll(Addresses.layer, Quotes.layer)),
+    Layer.provideMerge(Layer.mergeAll(Addresses.layer, Quotes.layer, Uncollected.layer)),
     Layer.provideMerge(Layer.mergeAll(Chains.layer, AddressHistory.layer, Prices.layer)),
     Layer.provideMerge(Networks.layer),
     Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, Tokens.layer, Rpc.layer)),

@@ -32,6 +32,7 @@ import {
   examineExceptions,
   examineNeeds,
   examineQuotas,
+  examineSeed,
   examineTimes,
   examineUse
 } from "./Doctor/storeFindings.ts"
@@ -145,6 +146,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (
           ...examineQuotas(facts.usages),
           ...examineEndpoints(facts),
           ...examineUse(facts),
+          ...examineSeed(settings, facts),
           ...examineTimes(facts, now, isOfNow(now, seen)),
           ...(yield* examineTrend(settings, facts, now)),
           yield* examineNumbering(mark, facts, daemon),

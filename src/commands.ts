@@ -17,8 +17,10 @@ import { restoreCommand } from "./commands/restore.ts"
 import { sandbox } from "./commands/sandbox.ts"
 import { secrets } from "./commands/secrets.ts"
 import { serveCommand } from "./commands/serve.ts"
+import { sweep } from "./commands/sweep.ts"
 import { triggerCommand } from "./commands/trigger.ts"
 import type { CommandNames } from "./commands/usage.ts"
+import { wallet } from "./commands/wallet.ts"
 import { webhooksCommand } from "./commands/webhooks.ts"
 
 /** Every command of the program, each in a file of its own. What runs it, and what its errors end with, is in cli.ts. */
@@ -38,6 +40,8 @@ export const tilld = Command.make("tilld").pipe(
     rescanCommand,
     claimCommand,
     addresses,
+    wallet,
+    sweep,
     secrets,
     backupCommand,
     restoreCommand,
@@ -61,6 +65,8 @@ export const commandNames: CommandNames = {
     payments: namesOf(paymentsCommand),
     webhooks: namesOf(webhooksCommand),
     addresses: namesOf(addresses),
+    wallet: namesOf(wallet),
+    sweep: namesOf(sweep),
     secrets: namesOf(secrets),
     alerts: namesOf(alertsCommand)
   }

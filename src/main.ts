@@ -11,6 +11,7 @@ import { Idempotency } from "./Http/idempotency.ts"
 import { RequestLog } from "./Http/RequestLog.ts"
 import { Addresses } from "./Payments/addresses/Addresses.ts"
 import { refuseLost, refuseMissingFolder } from "./Payments/addresses/lostDatabase.ts"
+import { Uncollected } from "./Payments/addresses/Uncollected.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import { HttpServer } from "./Server.ts"
 import { load, Settings, type SettingsShape, type SettingsSource, summaryOf } from "./Settings.ts"
@@ -39,6 +40,7 @@ export const workers = Effect.gen(function* () {
   const idempotency = yield* Idempotency
   const requestLog = yield* RequestLog
   const housekeeping = yield* Housekeeping
+  const uncollected = yield* Uncollected
   const alerts = yield* Alerts
   const store = yield* StoreHealth
   const { write } = yield* Writer
@@ -56,6 +58,7 @@ export const workers = Effect.gen(function* () {
       idempotency.run,
       requestLog.run,
       housekeeping.run,
+      uncollected.run,
       alerts.run,
       store.run(write),
       watchClock,

@@ -60,6 +60,21 @@ it("a room uses no folder that it is in, and a file of no room is refused", () =
   ).toEqual(["Webhooks/queue-uses-only-rooms-below-it", "every-file-has-a-room"])
 })
 
+it("what the daemon runs imports nothing that handles keys", () => {
+  const collect = { "Collect/sign.ts": "export const sign = 1\n" }
+  const using = 'import { sign } from "./Collect/sign.ts"\nexport const use = sign\n'
+  expect(broken({ ...collect, "commands/sweep.ts": using.replace("./", "../") })).toEqual([])
+  for (const room of ["Control", "Doctor", "Payments", "Chains"]) {
+    expect(broken({ ...collect, [`${room}/a.ts`]: using.replace("./", "../") })).toEqual([
+      `${room}-uses-only-rooms-below-it`
+    ])
+  }
+  // Composition is above all rooms, and has to keep away by itself.
+  const composed = ["App.ts", "main.ts", "Server.ts", "Portal.ts", "commands/serve.ts", "commands/serving.ts"]
+  const sources = composed.map((file) => readFileSync(join(root, "src", file), "utf8"))
+  expect(sources.filter((source) => source.includes("/Collect/"))).toEqual([])
+})
+
 it("nothing uses Effect.cached: an interruption of the first caller would reach all", () => {
   const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" }).filter((name) =>
     /\.tsx?$/.test(name)

@@ -16,6 +16,7 @@ const rooms = [
   "Checkout",
   "Sandbox",
   "Listen",
+  "Collect",
   "Control",
   "Doctor",
   "Pages",

@@ -1,7 +1,10 @@
 import { BigDecimal, Clock, Effect } from "effect"
 import { type ChainHealth, Chains } from "../Chains.ts"
+import { decimalsOn, decimalText } from "../Domain/amountDecimals.ts"
 import { answer, type Handlers } from "../Http/Handler.ts"
+import { Uncollected, type UncollectedAmount } from "../Payments/addresses/Uncollected.ts"
 import { Prices } from "../Quotes/Prices.ts"
+import { Settings, type SettingsShape } from "../Settings.ts"
 import type { Family } from "../Telemetry/instruments.ts"
 import { familiesOf, Metrics } from "../Telemetry/Metrics.ts"
 import { exposition } from "../Telemetry/prometheusText.ts"
@@ -88,9 +91,28 @@ const priceFamilies = (prices: Prices["Type"], now: number): ReadonlyArray<Famil
   ]
 }
 
+/** Of all accounts together. */
+const waitingFamily = (networks: SettingsShape["chains"], waiting: ReadonlyArray<UncollectedAmount>): Family => {
+  const sums = new Map<string, UncollectedAmount>()
+  for (const row of waiting) {
+    const key = `${row.chain} ${row.mode} ${row.currency}`
+    sums.set(key, { ...row, amount: row.amount + (sums.get(key)?.amount ?? 0n) })
+  }
+  return gauge(
+    "tilld_uncollected",
+    "What was received and not collected by tilld sweep, in whole units of the currency; counted once an hour.",
+    [...sums.values()].map(({ amount, chain, currency, mode }) => {
+      const text = decimalText(`${amount}`, decimalsOn(networks, { chain, mode }, currency))
+      return [{ chain, mode, currency }, text === undefined ? undefined : Number(text)]
+    })
+  )
+}
+
 export const metricsHandlers = Effect.gen(function* () {
   const chains = yield* Chains
   const prices = yield* Prices
+  const uncollected = yield* Uncollected
+  const { chains: networks } = yield* Settings
   const counted = yield* Metrics
   const workers = yield* Workers
   const processFamilies = yield* makeProcessFamilies
@@ -106,6 +128,7 @@ export const metricsHandlers = Effect.gen(function* () {
           workerFamily(yield* workers.health),
           ...chainFamilies(yield* chains.health),
           ...priceFamilies(prices, now),
+          waitingFamily(networks, uncollected.waiting()),
           ...(yield* storeFamilies())
         ]
         return answer(exposition(families))

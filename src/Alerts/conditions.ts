@@ -1,5 +1,5 @@
 import { dirname } from "node:path"
-import { Clock, Duration, Effect } from "effect"
+import { BigDecimal, Clock, Duration, Effect } from "effect"
 import { type CloseAccount, closeAccounts, levelsOf, type QuotaLevel } from "../Auth/quotaLevel.ts"
 import * as UsageRepo from "../Auth/UsageRepo.ts"
 import { backupAge, lastBackupAt } from "../Backup/lastBackup.ts"
@@ -9,7 +9,9 @@ import { ExceptionKind } from "../Domain/Exception.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { splitRemedy } from "../Domain/remedy.ts"
 import { iso } from "../Domain/Timestamp.ts"
+import { Uncollected, worthOfWaiting } from "../Payments/addresses/Uncollected.ts"
 import { countOpenOfKind } from "../Payments/ExceptionListRepo.ts"
+import { Prices } from "../Quotes/Prices.ts"
 import { Settings } from "../Settings.ts"
 import { realFile } from "../Sql/fileAccess.ts"
 import { freeBytes } from "../Sql/freeBytes.ts"
@@ -120,7 +122,9 @@ export const makeConditions = Effect.gen(function* () {
   const chains = yield* Chains
   const workers = yield* Workers
   const reader = yield* Reader
-  const { accounts, database } = yield* Settings
+  const { accounts, chains: networks, database, sweep } = yield* Settings
+  const prices = yield* Prices
+  const uncollected = yield* Uncollected
 
   const ofWorkers = Effect.map(workers.health, (health) =>
     health.flatMap(({ name, ready, reason = "it is not ready" }) =>
@@ -168,6 +172,26 @@ export const makeConditions = Effect.gen(function* () {
         ]
   })
 
+  /** Without what has no price: no one is told of a sum that is not known. */
+  const ofUncollected = (): ReadonlyArray<Condition> => {
+    const most = BigDecimal.unsafeFromString(sweep.remindUsd)
+    if (BigDecimal.isZero(most)) return []
+    const worths = uncollected
+      .waiting()
+      .flatMap((row) => (row.mode === "live" ? (worthOfWaiting(networks, prices.usd, row) ?? []) : []))
+    const sum = BigDecimal.sumAll(worths)
+    return BigDecimal.lessThanOrEqualTo(sum, most)
+      ? []
+      : [
+          {
+            key: "uncollected",
+            summary: `more than ${sweep.remindUsd} USD wait to be collected: about ${BigDecimal.scale(sum, 0).value}`,
+            remedy: "tilld addresses --unswept shows where, and tilld sweep plan begins to collect it",
+            patience: 0
+          }
+        ]
+  }
+
   const ofBackup = (last: number | undefined, now: number): ReadonlyArray<Condition> =>
     last === undefined || backupAge(last, now) <= minutes(oldestBackup)
       ? []
@@ -200,6 +224,7 @@ export const makeConditions = Effect.gen(function* () {
       ...live.flatMap(ofChain),
       ...ofClock(live),
       ...(yield* ofDisk),
+      ...ofUncollected(),
       ...ofBackup(yield* lastBackupAt(database.path), now),
       ...stored
     ]

@@ -15,8 +15,11 @@ import { claimTransaction, listTokens, rescanBlocks } from "../Chains/repairOper
 import type { Chains } from "../Chains.ts"
 import type { Outbox } from "../Events/Outbox.ts"
 import { changeAccount, createAccount, listAccounts } from "../Payments/addresses/accountOperations.ts"
+import { recordCollected } from "../Payments/addresses/collectedOperation.ts"
 import { jumpAddresses } from "../Payments/addresses/jumpOperation.ts"
 import type { Jumps } from "../Payments/addresses/numberingJumps.ts"
+import { challengeWallet, checkProof } from "../Payments/addresses/proofOperations.ts"
+import { listReceived } from "../Payments/addresses/receivedOperation.ts"
 import { acceptMoney, listExceptions, noteRefund } from "../Payments/decisions/decisionOperations.ts"
 import { abandonPayments, cancelOpenPayment, listPayments, showPayment } from "../Payments/paymentOperations.ts"
 import type { Secrets } from "../Secrets.ts"
@@ -52,10 +55,11 @@ type Served = { readonly [N in Needs]: AnyOperation<ServicesFor[N], N> }[Needs]
 
 export const allOperations: ReadonlyArray<Served> = [
   ...[createKey, listKeys, rollKey, changeKey, revokeKey],
+  ...[challengeWallet, checkProof],
   ...[createAccount, listAccounts, changeAccount, showShop, changeShop, makeLoginLink, listAudit],
   ...[listAlerts, showAlertSecret, testAlert],
   ...[showSecret, rotateSecret, listEndpoints, registerEndpoint, changeEndpoint, deleteEndpoint],
   ...[listDeliveries, showDelivery, redeliverOne, redeliverRange, sendTestDelivery],
   ...[listPayments, showPayment, cancelOpenPayment, abandonPayments, listExceptions, acceptMoney, noteRefund],
-  ...[rescanBlocks, claimTransaction, listTokens, jumpAddresses, readHealth]
+  ...[rescanBlocks, claimTransaction, listTokens, jumpAddresses, listReceived, recordCollected, readHealth]
 ]

@@ -1,11 +1,7 @@
 import { Array, BigDecimal, Duration, Effect, Either } from "effect"
-import { makeProviders } from "../Chains/providers/Providers.ts"
-import { Rpc } from "../Chains/rpc/Rpc.ts"
-import { networkKey } from "../Domain/Chain.ts"
-import { makePrices, type PriceStatus } from "../Quotes/Prices.ts"
+import type { PriceStatus } from "../Quotes/Prices.ts"
+import { readPrices } from "../Quotes/readPrices.ts"
 import { showDecimal } from "../Quotes/sources/decimal.ts"
-import { feedsOf } from "../Quotes/sources/feeds.ts"
-import { makeSources } from "../Quotes/sources.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 
@@ -55,29 +51,11 @@ const unpriced = (symbols: ReadonlyArray<string>): Finding =>
 
 /** Checks the price of each currency as a daemon that starts now would get it. */
 export const examinePrices = Effect.fn("Doctor.prices")(function* (settings: SettingsShape) {
-  const rpc = yield* Rpc
-  const ways = new Map(
-    yield* Effect.forEach(
-      settings.chains.filter((chain) => feedsOf(chain) !== undefined),
-      (chain) =>
-        Effect.map(
-          makeProviders(chain, chain, rpc, undefined, settings.payments.soleProviderPatience),
-          (one) => [networkKey(chain), one] as const
-        ),
-      { concurrency: 1 }
-    )
-  )
-  const sources = yield* makeSources(settings, (chain) => {
-    const providers = ways.get(networkKey(chain))
-    if (providers === undefined) throw new Error(`${networkKey(chain)} has no feeds`)
-    return providers
-  })
-  const prices = yield* makePrices(sources)
-  yield* prices.refresh
+  const prices = yield* readPrices(settings)
   const live = settings.chains.some(({ mode }) => mode === "live")
   if (!settings.rates.sources.includes("fixed")) return prices.status().map(findingOf)
   const [without, priced] = Array.partitionMap(prices.status(), ({ price, symbol }) =>
     price === undefined ? Either.left(symbol) : Either.right(fixedFinding(symbol, price, live))
   )
   return without.length === 0 ? priced : [...priced, unpriced(without)]
-}, Effect.scoped)
+})

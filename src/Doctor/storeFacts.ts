@@ -5,6 +5,7 @@ import { selectUsages, type Usage } from "../Auth/UsageRepo.ts"
 import { type FirstBlock, selectFirstBlocks } from "../Chains/ledger/LedgerRepo.ts"
 import { networkKey } from "../Domain/Chain.ts"
 import { missingFolder } from "../Payments/addresses/lostDatabase.ts"
+import { selectProofs } from "../Payments/addresses/walletProof.ts"
 import { type OpenNeed, selectOpenNeeds } from "../Payments/OpenNeedsRepo.ts"
 import { decimalsNow } from "../Payments/openNeeds.ts"
 import type { ChainSettings } from "../Settings.ts"
@@ -33,6 +34,8 @@ export interface StoreFacts {
   readonly wallets: ReadonlyMap<string, WalletUse>
   /** Fingerprints of the wallets that accounts have brought. */
   readonly accountWallets: ReadonlyArray<string>
+  /** By fingerprint, the day of the newest proof that the seed of a wallet is held. */
+  readonly proofs: ReadonlyMap<string, string>
   /** Numbering token of the daemon's last start; empty before the first. */
   readonly token: string
   /** Fingerprint of the master key that sealed the database; undefined where nothing is sealed yet. */
@@ -79,6 +82,7 @@ const name = "database"
 const noFacts: StoreFacts = {
   wallets: new Map(),
   accountWallets: [],
+  proofs: new Map(),
   token: "",
   keyFingerprint: undefined,
   openNeeds: [],
@@ -143,6 +147,7 @@ const factsOf = (database: Database.Database, now: number, { chains, quotaBytes 
   return {
     wallets: new Map(wallets),
     accountWallets: ofAccounts,
+    proofs: new Map(all<{ wallet: string; day: string }>(selectProofs).map(({ day, wallet }) => [wallet, day])),
     token: numbering?.token ?? "",
     keyFingerprint: key?.value,
     openNeeds: all(selectOpenNeeds, decimalsNow(chains)),

@@ -1,9 +1,11 @@
+import { Redacted } from "effect"
 import { closeAccounts } from "../Auth/quotaLevel.ts"
 import type { Usage } from "../Auth/UsageRepo.ts"
 import { backupAge } from "../Backup/lastBackup.ts"
 import { iso } from "../Domain/Timestamp.ts"
+import { hdWallet } from "../Payments/addresses/hdWallet.ts"
 import { unmetNeeds } from "../Payments/openNeeds.ts"
-import type { ChainSettings } from "../Settings.ts"
+import type { ChainSettings, SettingsShape } from "../Settings.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 import { recentDays, type StoreFacts } from "./storeFacts.ts"
 
@@ -67,6 +69,22 @@ export const examineUse = ({ wallets }: StoreFacts): ReadonlyArray<Finding> =>
     const finding = `${next} addresses given out (${percent(next / allIndexes)}), ${paid} paid, at most ${gap} unpaid in a row: other software needs a gap limit above that`
     return next > 0.8 * allIndexes ? warn(name, finding, "give tilld another account's key") : ok(name, finding)
   })
+
+/** Whether anyone has shown that the live wallet's seed is still held: what is paid to a lost one is lost. */
+export const examineSeed = ({ wallets }: SettingsShape, { proofs }: StoreFacts): ReadonlyArray<Finding> => {
+  if (wallets.live === undefined) return []
+  const name = "seed of the live wallet"
+  const provenOn = proofs.get(hdWallet(Redacted.value(wallets.live)).fingerprint)
+  return [
+    provenOn === undefined
+      ? warn(
+          name,
+          "it was never shown that you hold it, and what is paid to a lost seed is lost",
+          "sign what tilld wallet challenge --mode live prints: docs/collect.md"
+        )
+      : ok(name, `it signed on ${provenOn}`)
+  ]
+}
 
 /** Whether the disk fills up at the rate of the last days. `used` and `free` in bytes. */
 export const examineGrowth = (

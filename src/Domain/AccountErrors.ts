@@ -29,6 +29,9 @@ export class WalletInOtherMode extends Schema.TaggedError<WalletInOtherMode>()("
     })
 }
 
+/** A wallet cannot be asked for a proof, or the proof does not count. Nothing was changed. */
+export class ProofRefused extends Schema.TaggedError<ProofRefused>()("ProofRefused", { message: Schema.String }) {}
+
 /** The logo cannot be shown. Nothing was changed. */
 export class LogoRefused extends Schema.TaggedError<LogoRefused>()("LogoRefused", {
   /** What it must be: `must be …`. */

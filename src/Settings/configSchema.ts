@@ -14,6 +14,7 @@ import {
   contractAddress,
   databasePath,
   decimal,
+  destinationAddress,
   duration,
   flag,
   integer,
@@ -177,6 +178,12 @@ export const File = section({
     deliveries: withDefault(duration("1 day", "3650 days"), "90 days")
   }),
   alerts: withDefaults({ url: withDefault(optionalUrl, "") }),
+  /** Addresses that collected money may go to; empty: any. */
+  sweep: withDefaults({
+    allow: withDefault(listOf("addresses", destinationAddress), []),
+    /** An alert says when more than this waits to be collected; 0: none does. */
+    remindUsd: withDefault(decimal, "0")
+  }),
   chains: withDefaults({ ethereum: network, polygon: network, arbitrum: network, optimism: network, base: network })
 })
 export type File = typeof File.Type

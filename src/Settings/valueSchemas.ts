@@ -1,6 +1,6 @@
 import { Duration, Option, ParseResult, Record, Redacted, Schema } from "effect"
 import ipaddr from "ipaddr.js"
-import { isAddress, zeroAddress } from "viem"
+import { getAddress, isAddress, zeroAddress } from "viem"
 import { walletIdentity } from "./walletKey.ts"
 
 /**
@@ -197,6 +197,12 @@ export const contractAddress = must(
     (value) => isAddress(value) && value !== zeroAddress,
     (value) => value.toLowerCase()
   )
+)
+
+/** An address that money is sent to, in EIP-55 form: a wrong digit is found. */
+export const destinationAddress = must(
+  "an address with its EIP-55 checksum, which a mistyped one fails: 0x and 40 hex digits in mixed case",
+  textThat((value) => isAddress(value) && value === getAddress(value))
 )
 
 export const startBlock = must(

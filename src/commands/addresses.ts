@@ -2,6 +2,7 @@ import { Command } from "@effect/cli"
 import { jumpAddresses } from "../Payments/addresses/jumpOperation.ts"
 import { table } from "./Output.ts"
 import { commandOf } from "./operationCommand.ts"
+import { unswept } from "./unswept.ts"
 
 const jump = commandOf(jumpAddresses, {
   print: (jumped, { by }) =>
@@ -18,8 +19,12 @@ const jump = commandOf(jumpAddresses, {
         )
 })
 
-/** `tilld addresses`: the numbering of receiving addresses. */
+/** `tilld addresses`: what they hold, and their numbering. */
 export const addresses = Command.make("addresses").pipe(
   Command.withDescription("Receiving addresses"),
-  Command.withSubcommands([jump])
+  Command.withSubcommands([unswept, jump])
 )
+
+/** `tilld addresses --unswept` is `tilld addresses unswept`. */
+export const withUnswept = (words: ReadonlyArray<string>): ReadonlyArray<string> =>
+  words[2] !== "addresses" || words[3] !== "--unswept" ? words : [...words.slice(0, 3), "unswept", ...words.slice(4)]

@@ -4,9 +4,11 @@ import * as NodeContext from "@effect/platform-node/NodeContext"
 import { type Console, Effect, Layer } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 import { commandNames, tilld } from "../commands.ts"
+import { withUnswept } from "./addresses.ts"
 import { withDashLast } from "./backup.ts"
 import { formatHelp } from "./help.ts"
 import { complain } from "./Output.ts"
+import { withLongOutput } from "./outputOptions.ts"
 import { formatProblem, helpFor } from "./usage.ts"
 
 /** @effect/cli colours its help and its errors on every output. Colours are for terminals. */
@@ -33,7 +35,9 @@ export const commandLine = (argv: ReadonlyArray<string>) => {
   if (words.includes("--wizard")) {
     return Effect.as(complain(`tilld: --wizard is not known here\nSee ${helpFor(words, commandNames)}`), 2)
   }
-  const run = Command.run(tilld, { name: "tilld", version: packageJson.version })(withDashLast(argv))
+  const run = Command.run(tilld, { name: "tilld", version: packageJson.version })(
+    withUnswept(withLongOutput(withDashLast(argv)))
+  )
   // @effect/cli has printed its own errors already.
   const explained = Effect.catchIf(Effect.as(run, 0), ValidationError.isValidationError, () =>
     Effect.as(complain(`See ${helpFor(words, commandNames)}`), 2)

@@ -96,8 +96,8 @@ export interface Printing<OutJson, In> {
 type Json = Readonly<Record<string, unknown>>
 
 /** Decodes an input that a command line gives, and says what is wrong with it by its options' names. */
-export const decoded = <In, InJson, Out, OutJson, E, R>(
-  operation: Operation<In, InJson, Out, OutJson, E, R>,
+export const decoded = <In, InJson>(
+  operation: Pick<Operation<In, InJson, unknown, unknown, unknown, unknown>, "check" | "fields" | "input">,
   json: Json
 ): Effect.Effect<In, UsageError> =>
   Effect.mapError(decodeInput(operation, json), (problems) => {

@@ -7,6 +7,7 @@ import { Chains } from "../../src/Chains.ts"
 import { noBytes } from "../../src/Http/body.ts"
 import { onlyCalledBy } from "../../src/Http/hostNames.ts"
 import { Idempotency } from "../../src/Http/idempotency.ts"
+import { Uncollected } from "../../src/Payments/addresses/Uncollected.ts"
 import { Prices } from "../../src/Quotes/Prices.ts"
 import { Reader } from "../../src/Sql.ts"
 import { Metrics } from "../../src/Telemetry/Metrics.ts"
@@ -55,6 +56,7 @@ it.scoped("an unanswered request delays a shutdown by 2 seconds, since the API m
       }),
       Layer.mock(Dispatcher, {}),
       Layer.mock(Prices, { usd: unused, of: unused, status: unused, reported: unused }),
+      Layer.mock(Uncollected, { waiting: unused }),
       Layer.mock(Keys, {}),
       Layer.mock(RateLimits, { spend: unused }),
       Layer.mock(Idempotency, {}),

@@ -14,6 +14,7 @@ import { type Db, Reader, StoreUnavailable, Writer } from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { testSettingsLayer, testWebhooks } from "../lib/settings.ts"
 import { execute, storeAccount, temporaryFolder } from "../lib/store.ts"
+import { waitingToCollect } from "./waitingToCollect.ts"
 
 interface World {
   readonly receiver: Receiver
@@ -51,7 +52,8 @@ const alertsOf = ({ caFile, health, path, receiver }: World, isFull = false) =>
           exclusively: () => () => Effect.never,
           wake: () => undefined,
           behind: () => 0
-        })
+        }),
+        waitingToCollect(0n)
       )
     )
   )

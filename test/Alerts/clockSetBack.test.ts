@@ -12,6 +12,7 @@ import { healthOf } from "../../src/Webhooks/queue/EndpointHealthRepo.ts"
 import { execute } from "../lib/store.ts"
 import { deliveries, dispatching, merchant, newPayment, publish, untilStored } from "../lib/webhooks.ts"
 import { a, minute, ok, refused, register, scripted } from "../Webhooks/endpoints.ts"
+import { waitingToCollect } from "./waitingToCollect.ts"
 
 const noChains = Layer.mock(Chains, {
   health: Effect.succeed([]),
@@ -131,5 +132,5 @@ it.scoped.each<readonly [title: string, steps: ReadonlyArray<Step>, failing: 0 |
     expect(yield* failingTargets(reader, live, 10)).toHaveLength(failing)
     const arrived = steps.filter(([, what]) => what === "arrives").at(-1)?.[0]
     expect((yield* healthOf(reader, id)).deliveredAt).toBe(arrived)
-  }).pipe(Effect.provide(Layer.mergeAll(noChains, Workers.layer)))
+  }).pipe(Effect.provide(Layer.mergeAll(noChains, Workers.layer, waitingToCollect(0n))))
 )

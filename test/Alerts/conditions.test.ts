@@ -9,6 +9,7 @@ import { Workers } from "../../src/Telemetry/Workers.ts"
 import { seed } from "../lib/endpointRows.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import { execute, storeAccount, temporaryDatabase } from "../lib/store.ts"
+import { waitingToCollect } from "./waitingToCollect.ts"
 
 /** Seconds. */
 const now = 1_800_000_000
@@ -27,6 +28,8 @@ interface World {
   readonly endpoints?: Parameters<typeof seed>[1]
   /** What the account has used of its quota. */
   readonly used?: number
+  /** Millionths of a USDC that wait to be collected, and the sum of USD that is told of. */
+  readonly waiting?: readonly [amount: bigint, remindUsd: string]
   /** Conditions of workers that hold. */
   readonly workers?: ReadonlyArray<string>
 }
@@ -86,6 +89,9 @@ it.effect.each<readonly [string, World, ReadonlyArray<string>]>([
     []
   ],
   ["an account below its quota", { used: 0.799 }, []],
+  ["money that waits, where no sum is named", { waiting: [10n ** 12n, "0"] }, []],
+  ["money that waits, up to the sum that is named", { waiting: [500_500_000n, "500.5"] }, []],
+  ["more money than that", { waiting: [500_500_001n, "500.5"] }, ["uncollected"]],
   ["an account close to its quota", { used: 0.8 }, ["quota near default"]],
   ["an account that has used its quota", { used: 1 }, ["quota full default"]],
   ["one of test mode", { endpoints: [["wh_1", "test", failing(now - 500)]] }, []],
@@ -96,7 +102,11 @@ it.effect.each<readonly [string, World, ReadonlyArray<string>]>([
   ]
 ])(
   "%s is reported correctly",
-  ([, { backup, chains = [well], endpoints = [], workers: held = [], used = 0 }, expected]) =>
+  ([
+    ,
+    { backup, chains = [well], endpoints = [], workers: held = [], used = 0, waiting: [amount, remindUsd] = [0n, "0"] },
+    expected
+  ]) =>
     Effect.gen(function* () {
       const path = yield* temporaryDatabase
       yield* TestClock.setTime(now * 1000)
@@ -123,8 +133,9 @@ it.effect.each<readonly [string, World, ReadonlyArray<string>]>([
               exclusively: () => () => Effect.never,
               wake: () => undefined,
               behind: () => 0
-            })
-          ).pipe(Layer.provideMerge(testSettingsLayer(path)))
+            }),
+            waitingToCollect(amount)
+          ).pipe(Layer.provideMerge(testSettingsLayer(path, { sweep: { allow: [], remindUsd } })))
         )
       )
     }).pipe(Effect.scoped)

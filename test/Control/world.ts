@@ -19,8 +19,10 @@ import { operationPath } from "../../src/Control/socketProtocol.ts"
 import { ask, type ControlTarget } from "../../src/commands/askDaemon.ts"
 import { EndpointId } from "../../src/Domain/Ids.ts"
 import { changeAccount, createAccount, listAccounts } from "../../src/Payments/addresses/accountOperations.ts"
+import { recordCollected } from "../../src/Payments/addresses/collectedOperation.ts"
 import { jumpAddresses } from "../../src/Payments/addresses/jumpOperation.ts"
 import { notedJumps } from "../../src/Payments/addresses/numberingJumps.ts"
+import { listReceived } from "../../src/Payments/addresses/receivedOperation.ts"
 import { acceptMoney, listExceptions, noteRefund } from "../../src/Payments/decisions/decisionOperations.ts"
 import { abandonPayments, cancelOpenPayment, listPayments, showPayment } from "../../src/Payments/paymentOperations.ts"
 import { Secrets } from "../../src/Secrets.ts"
@@ -204,6 +206,21 @@ export const samples: ReadonlyArray<Sample> = [
     detail: { chain: "polygon", mode }
   },
   { operation: jumpAddresses, input: { by: 5 }, act: "addresses jump", detail: { by: 5 } },
+  { operation: listReceived, input: { chain: "polygon", mode } },
+  {
+    operation: recordCollected,
+    input: {
+      ...{ chain: "polygon", mode, digest: `0x${"d1".repeat(32)}` },
+      transfers: [
+        {
+          ...{ hash: `0x${"c0".repeat(32)}`, place: 0, address: `0x${"a1".repeat(20)}`, to: `0x${"a2".repeat(20)}` },
+          ...{ currency: "USDC", amount: "1" }
+        }
+      ]
+    },
+    act: "sweep record",
+    detail: { chain: "polygon", mode, digest: `0x${"d1".repeat(32)}`, transfers: 1 }
+  },
   { operation: Deliveries.redeliverOne, input: { id: delivery }, act: "webhooks redeliver", detail: { delivery } },
   {
     operation: Deliveries.redeliverRange,

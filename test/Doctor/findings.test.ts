@@ -37,6 +37,7 @@ const nothing: StoreFacts = {
   token: "",
   keyFingerprint: undefined,
   accountWallets: [],
+  proofs: new Map(),
   openNeeds: [],
   exceptions: [],
   usages: [],

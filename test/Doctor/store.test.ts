@@ -82,6 +82,7 @@ const expectFacts = (path: string, isOpen: boolean) =>
       token: "",
       keyFingerprint: undefined,
       accountWallets: [],
+      proofs: new Map(),
       openNeeds: [],
       exceptions: [
         { kind: "late", count: 2, oldest: 3001 },

@@ -1,16 +1,18 @@
 import { expect } from "@effect/vitest"
-import { BigDecimal, Clock, Effect } from "effect"
+import { BigDecimal, Clock, Effect, Fiber } from "effect"
 import { h } from "preact"
 import { render } from "preact-render-to-string"
 import { defaultAccount } from "../../src/Auth.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
+import { Uncollected } from "../../src/Payments/addresses/Uncollected.ts"
 import { daysUntil, durationText, median, overviewOf, together } from "../../src/Portal/pages/overview.ts"
 import { Sums, worthIn } from "../../src/Portal/pages/sums.tsx"
 import { WaysIn, waysIn } from "../../src/Portal/pages/waysIn.tsx"
 import type { Viewer } from "../../src/Portal/Viewer.ts"
+import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { Reader } from "../../src/Sql.ts"
 import { TestApi } from "../lib/api.ts"
-import { storeLateMoney } from "../lib/exceptions.ts"
+import { storeLateMoney, storeMoneyFor } from "../lib/exceptions.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
 import { explained } from "../lib/webhooks.ts"
@@ -301,6 +303,48 @@ liveSuite(shop, "the portal's home page", (test) => {
     expect(card).toContain('<p class="big">€48.00</p><p class="muted">20 % more than yesterday by this time</p>')
     expect(card).toContain("The sum is without 1 payment whose price was not known.")
     expect(card).toContain("<td>2 delivered, none failing</td>")
+  })
+
+  test("shows an admin what waits to be collected, less what was", function* () {
+    const account = yield* (yield* TestApi).newAccount("collect")
+    const base = `/portal/a/${account}/test`
+    const ida = yield* somebody({ account, role: "admin", name: "Ida Collects" })
+    const vera = yield* somebody({ account, role: "viewer", name: "Vera Reads" })
+    const { address, id } = yield* makePayment({}, { account, mode: "test" })
+    yield* storeMoneyFor(id, "5000000")
+    // Less coin than a transfer may cost is gas, and orphaned money is not there.
+    for (const [position, currency, amount, canonical] of [
+      ["tx:1", "ETH", "1000", 1],
+      ["log:9", "USDC", "7000000", 0]
+    ] as const) {
+      yield* execute(
+        `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
+           amount, payment_id, canonical, corroborated, seen_at)
+         SELECT chain, mode, '0x111', lower(address), ?, 111, 1, ?, ?, ?, id, ?, 1, 1 FROM payments WHERE id = ?`,
+        [position, `0x${"2".repeat(64)}`, currency, amount, canonical, id]
+      )
+    }
+    const { run, waiting } = yield* Uncollected
+    const own = () => waiting().filter((row) => row.account === account)
+    const until = (is: () => boolean) => Effect.repeat(eventLoopTurn, { until: is })
+    const worker = yield* Effect.fork(run)
+    yield* until(() => own().length > 0)
+    const row = { account, chain: "base", mode: "test", currency: "USDC" }
+    expect(own()).toEqual([{ ...row, amount: 5_000_000n }])
+    const section = Effect.map(ida.get(base), ({ text }) => /Waiting to be collected.*?<\/section>/s.exec(text)?.[0])
+    expect(yield* section).toMatch(/Base.*5\.00 USDC/s)
+    expect((yield* vera.get(base)).text).not.toContain("Waiting to be collected")
+    yield* Fiber.interrupt(worker)
+    yield* execute(
+      `INSERT INTO collected (chain, mode, tx_hash, place, address, receiver, currency, amount, noted_at)
+       VALUES ('base', 'test', ?, 0, ?, ?, 'USDC', '4000000', 5)`,
+      [`0x${"3".repeat(64)}`, address, address]
+    )
+    // A restarted worker counts at once.
+    const again = yield* Effect.fork(run)
+    yield* until(() => own()[0]?.amount !== 5_000_000n)
+    expect(own()).toEqual([{ ...row, amount: 1_000_000n }])
+    yield* Fiber.interrupt(again)
   })
 
   test("shows a new account's admins their first steps, ticked by facts, until all are done or money comes in", function* () {

@@ -1,6 +1,7 @@
 import { cpus, loadavg } from "node:os"
 import { NodeContext, NodeHttpClient, NodeRuntime } from "@effect/platform-node"
 import { Data, Effect, Layer } from "effect"
+import { collect } from "./collect.ts"
 import { cost } from "./cost.ts"
 import { create } from "./create.ts"
 import { detecting } from "./detecting.ts"
@@ -54,6 +55,7 @@ const partsOf = (rows: number, hours: number) => ({
   scale: scale(rows),
   dust,
   cost: cost(hours),
+  collect,
   units: steps
 })
 

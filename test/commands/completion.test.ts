@@ -47,7 +47,9 @@ it("the man page has the command of each operation", () => {
   // Parts of another command, and what commands ask for by themselves.
   expect(missing.sort()).toEqual([
     "accounts shop show",
+    "addresses received",
     "health",
+    "sweep record",
     "tokens",
     "webhooks redeliver range",
     "webhooks secret --rotate"

@@ -251,6 +251,7 @@ describe("docs/monitoring.md", () => {
           "tilld_account_quota_bytes",
           "tilld_account_quota_used_ratio",
           "tilld_price_spread_ratio",
+          "tilld_uncollected",
           "tilld_backup_age_seconds",
           "tilld_webhook_endpoint_failing_seconds",
           "tilld_webhook_endpoint_last_success_timestamp_seconds",

@@ -50,6 +50,8 @@ export interface Home {
   readonly database: string
   /** The wallet's receiving address of an index, by way of its private key and another library than the daemon's. */
   readonly address: (index: number) => Address
+  /** What the wallet is made of; a new copy each time. Its account is 0. */
+  readonly seed: () => Uint8Array
 }
 
 export interface HomeOptions {
@@ -67,13 +69,14 @@ export interface HomeOptions {
 }
 
 const newWallet = () => {
-  const account = HDKey.fromMasterSeed(randomBytes(32)).derive("m/44'/60'/0'")
+  const seed = randomBytes(64)
+  const account = HDKey.fromMasterSeed(seed).derive("m/44'/60'/0'")
   const address = (index: number) => {
     const { privateKey } = account.derive(`m/0/${index}`)
     if (privateKey === null) throw new Error("the test's wallet has no private key")
     return privateKeyToAddress(toHex(privateKey))
   }
-  return { xpub: account.publicExtendedKey, address }
+  return { xpub: account.publicExtendedKey, address, seed: () => Uint8Array.from(seed) }
 }
 
 const chainSection = (
@@ -129,10 +132,10 @@ export const makeHome = (options: HomeOptions) =>
   Effect.map(temporaryFolder, (folder): Home => {
     const database = join(folder, "tilld.db")
     const config = join(folder, "tilld.toml")
-    const { address, xpub } = newWallet()
+    const { address, seed, xpub } = newWallet()
     writeFileSync(config, configuration(options, database, xpub))
     writeFileSync(join(folder, "master.key"), randomBytes(32).toString("base64"), { mode: 0o600 })
-    return { folder, config, database, address }
+    return { folder, config, database, address, seed }
   })
 
 /** Rows of the database, read by another connection than the daemon's. */

@@ -1,9 +1,10 @@
-// Preloaded into a process: kills it before the KILL_AT-th call that gives a file its name, or removes one.
+// Preloaded into a process: kills it before the KILL_AT-th call that gives a file its name, or removes one; with KILL_ON, before
+// that call of another function of node:fs.
 import fs from "node:fs"
 import { syncBuiltinESMExports } from "node:module"
 
 let left = Number(process.env.KILL_AT)
-for (const name of ["linkSync", "renameSync", "rmSync"]) {
+for (const name of process.env.KILL_ON?.split(",") ?? ["linkSync", "renameSync", "rmSync"]) {
   const call = fs[name]
   fs[name] = (...args) => {
     // A copy beside the database is removed in four calls, and is of no use.

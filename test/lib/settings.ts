@@ -5,7 +5,7 @@ import { type ChainSettings, Settings, type SettingsShape } from "../../src/Sett
 export const testXpub =
   "xpub6Ce9NcJvTk372KjsGfWqbcex5DumjpNquQLApoeQUavSCjEc823BV1tb4rXUuPuht8h2hSxkg2EXUaKUJmniJvRZAELxypsCzBFdtosmV76"
 
-/** Account 2' of the same phrase. */
+/** Account 0' of the same phrase. */
 export const liveXpub =
   "xpub6Ce9NcJvTk36xtLSrJLZqE7wtgA5deCeYs7rSQtreh4cj6ByPtrg9sD7V2FNFLPnf8heNP3FGkeV9qwfzvZNSd54JoNXVsXFYSYwHsnJxqP"
 
@@ -70,6 +70,7 @@ export const testSettings = (path: string, over: Partial<SettingsShape> = {}): S
   telemetry: { otlpEndpoint: "" },
   retention: { requests: Duration.days(30), deliveries: Duration.days(90) },
   alerts: { url: "" },
+  sweep: { allow: [], remindUsd: "0" },
   chains: [testChain()],
   ...over
 })

@@ -36,3 +36,6 @@ export const hdWallet = (xpub: string): HdWallet => {
     address: (index) => receivingAddress(external, index)
   }
 }
+
+/** The address of index 0 on the wallet's second branch, which pays for what is collected and receives no payment. */
+export const sponsorAddress = (xpub: string): string => receivingAddress(childKey(parseExtendedKey(xpub), 1), 0)

@@ -9,6 +9,7 @@ import * as UsageRepo from "../../Auth/UsageRepo.ts"
 import { type ChainHealth, Chains } from "../../Chains.ts"
 import { bytesText } from "../../Domain/byteSize.ts"
 import { chainTraits } from "../../Domain/Chain.ts"
+import { Uncollected } from "../../Payments/addresses/Uncollected.ts"
 import { countOpen } from "../../Payments/ExceptionListRepo.ts"
 import { Payments } from "../../Payments.ts"
 import { Prices } from "../../Quotes/Prices.ts"
@@ -24,6 +25,7 @@ import { FirstSteps, stepsOf } from "./firstSteps.tsx"
 import { type Overview, overviewOf, shownDays, together } from "./overview.ts"
 import { paymentColumns } from "./Payments.tsx"
 import { Charts, Sums, worthIn } from "./sums.tsx"
+import { WaitingTable } from "./WaitingTable.tsx"
 import { WaysIn, waysIn } from "./waysIn.tsx"
 
 /** Above that, "more than" is said. */
@@ -153,6 +155,9 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
   const all = together(overview.days)
   const steps = yield* stepsOf(reader, viewer, { now, shop, hasCredentials, confirmed: all.fates.confirmed })
   const worth = worthIn(currency, prices.usd(currency))
+  const waits = (yield* Uncollected)
+    .waiting()
+    .filter(({ account, mode }) => account === owner.account && mode === owner.mode)
   const newest = yield* (yield* Payments).list(owner, { limit: mostNewest })
   return framedReply(
     viewer,
@@ -181,6 +186,7 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
         ]}
       />
       <Charts days={overview.days} worth={worth} timezone={timezone} />
+      {mayAs(viewer.role, "admin") ? <WaitingTable of={waits} networks={chains} price={prices.usd} /> : null}
       {newest.length === 0 ? null : (
         <>
           <h2>Newest payments</h2>
@@ -199,6 +205,6 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
   )
 })
 
-export const homeRoutes: ReadonlyArray<PortalRoute<Chains | Payments | Prices | Reader | Settings>> = [
+export const homeRoutes: ReadonlyArray<PortalRoute<Chains | Payments | Prices | Reader | Settings | Uncollected>> = [
   { method: "GET", path: "", role: "viewer", handle: home }
 ]

@@ -26,7 +26,7 @@ abstract contract Token {
     decimals = decimals_;
   }
 
-  function _move(address from, address to, uint256 amount) internal {
+  function _move(address from, address to, uint256 amount) internal virtual {
     balanceOf[from] -= amount;
     balanceOf[to] += amount;
     emit Transfer(from, to, amount);

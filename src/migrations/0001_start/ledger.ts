@@ -75,6 +75,22 @@ export const ledger = [
   `CREATE INDEX receipts_uncorroborated_dust ON receipts (chain, mode, block_number)
    WHERE canonical = 1 AND corroborated = 0 AND dust IS NOT NULL`,
 
+  // What was moved away from receiving addresses, as a broadcast has accounted for it. `place`: of the move in its plan.
+  `CREATE TABLE collected (
+    chain TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    tx_hash TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    address TEXT NOT NULL,
+    receiver TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
+    noted_at INTEGER NOT NULL,
+    PRIMARY KEY (chain, mode, tx_hash, place)
+  ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX collected_address ON collected (address)",
+  "CREATE INDEX collected_noted ON collected (noted_at)",
+
   // The running sums of an address's dust: by chain, currency, kind and `corroborated`. They count canonical rows only.
   // `newest_number`: no row of the sum is in a later block; `orphaned_number`: the newest block with a part that a reorg
   // orphaned; `tx_hash`: one of its transactions; `decided`: how much of it the payment had when it ended.

@@ -1,0 +1,157 @@
+/**
+ * A plan of a collection: what moves from which receiving address to where, by which way, and at which fees at most. It is made
+ * where the chains can be asked, and signed where nothing can. Amounts are in base units, times are Unix seconds.
+ */
+import { createHash } from "node:crypto"
+import { wordlist } from "@scure/bip39/wordlists/english"
+import { Schema } from "effect"
+import { isAddress } from "viem"
+import { ChainName, Mode } from "../Domain/Chain.ts"
+
+const Units = Schema.String.pipe(Schema.pattern(/^(0|[1-9][0-9]{0,77})$/))
+const Address = Schema.String.pipe(Schema.filter((text): boolean => isAddress(text)))
+const Hash = Schema.String.pipe(Schema.pattern(/^0x[0-9a-f]{64}$/))
+const Index = Schema.NonNegativeInt
+
+/** A token that moves: its contract, and for an authorization the domain of its signatures (EIP-712). */
+export const PlannedToken = Schema.Struct({
+  symbol: Schema.String,
+  contract: Address,
+  decimals: Index,
+  domain: Schema.optionalWith(Schema.Struct({ name: Schema.String, version: Schema.String }), { exact: true })
+})
+export type PlannedToken = typeof PlannedToken.Type
+
+/**
+ * `authorization`: the address signs a transfer (EIP-3009) that a transaction of the sponsor carries out. `token`: the address
+ * transfers, with gas from the sponsor where it lacks some. `native`: the address sends its coin, less the gas.
+ */
+export const Way = Schema.Literal("authorization", "token", "native")
+export type Way = typeof Way.Type
+
+/** A transfer of one address. */
+export const PlannedMove = Schema.Struct({
+  way: Way,
+  /** The place of its token in the plan's list; absent for the chain's own coin. */
+  token: Schema.optionalWith(Index, { exact: true }),
+  address: Address,
+  /** The i of its path m/44'/60'/n'/0/i. */
+  index: Index,
+  /** Where it goes, unless that is the plan's destination: to whom a refund is sent. */
+  to: Schema.optionalWith(Address, { exact: true }),
+  /** The exception that it sends back. */
+  refund: Schema.optionalWith(Schema.String, { exact: true }),
+  amount: Units,
+  /** Gas that its transaction may use; of an authorization, its share of the sponsor's. */
+  gas: Units,
+  /** Wei that the sponsor sends to the address first, for its gas; "0" where the address has enough, or needs none. */
+  funding: Units,
+  /** The nonce of its transaction; absent for an authorization, which has no transaction of its own. */
+  nonce: Schema.optionalWith(Index, { exact: true })
+})
+export type PlannedMove = typeof PlannedMove.Type
+
+/** An address or an amount that stays where it is, and why. */
+export const LeftOut = Schema.Struct({
+  address: Address,
+  index: Index,
+  currency: Schema.String,
+  amount: Units,
+  why: Schema.String
+})
+export type LeftOut = typeof LeftOut.Type
+
+export const planFormat = "tilld sweep plan 1"
+
+const fields = {
+  format: Schema.Literal(planFormat),
+  chain: ChainName,
+  mode: Mode,
+  chainId: Schema.Positive,
+  /** The n of the wallet's account m/44'/60'/n', whose extended public key the addresses are derived from. */
+  account: Index,
+  /** The symbol of the chain's own coin. */
+  coin: Schema.String,
+  /** As of when it holds. */
+  block: Schema.Struct({ number: Index, hash: Hash, time: Index }),
+  destination: Address,
+  tokens: Schema.Array(PlannedToken),
+  moves: Schema.Array(PlannedMove),
+  leftOut: Schema.Array(LeftOut),
+  /** Wei for a unit of gas of each step, ascending: a transaction that does not get into a block is replaced by the next one. */
+  fees: Schema.NonEmptyArray(Schema.Struct({ most: Units, tip: Units })),
+  /** Gas of the sponsor's transactions: of a batch of authorizations apart from the shares of these, and of a funding. */
+  gas: Schema.Struct({ batch: Units, funding: Units }),
+  /** Wei that a transaction pays on top for its data, at most: one with a batch, and any other. 0 on chains without such a fee. */
+  dataFees: Schema.Struct({ batch: Units, single: Units }),
+  /** When authorizations end. */
+  validBefore: Index,
+  /** Who pays for what the addresses do not pay themselves: index 0 of the wallet's second branch. */
+  sponsor: Schema.Struct({
+    address: Address,
+    nonce: Index,
+    needsWei: Units,
+    hasWei: Units
+  })
+}
+
+const Unsigned = Schema.Struct(fields)
+export type Unsigned = typeof Unsigned.Type
+
+/** With its digest, by which people recognise it on another machine. */
+export const Plan = Schema.Struct({ ...fields, digest: Hash, words: Schema.String })
+export type Plan = typeof Plan.Type
+
+/** Keys in the order of the alphabet, so that the same plan has the same bytes. */
+const canonical = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`
+  if (typeof value !== "object" || value === null) return JSON.stringify(value)
+  const entries = Object.entries(value).filter(([, each]) => each !== undefined)
+  return `{${entries
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, each]) => `${JSON.stringify(key)}:${canonical(each)}`)
+    .join(",")}}`
+}
+
+/** SHA-256 of a value's canonical JSON, as `0x` and 64 digits. */
+export const digestOf = (value: unknown): string => `0x${createHash("sha256").update(canonical(value)).digest("hex")}`
+
+/** Words that stand for the first 66 bits of a digest. */
+const wordsOf = (digest: string): string => {
+  const bits = BigInt(digest) >> 190n
+  return Array.from({ length: 6 }, (_, place) => wordlist[Number((bits >> BigInt(11 * (5 - place))) & 2047n)]).join(" ")
+}
+
+const withoutDigest = ({ digest: _, words: __, ...unsigned }: Plan): Unsigned => unsigned
+
+/** The plan with its digest. */
+export const digested = (unsigned: Unsigned): Plan => {
+  const digest = digestOf(unsigned)
+  return { ...unsigned, digest, words: wordsOf(digest) }
+}
+
+/** Whether nothing of it was changed since it was made. */
+export const isWhole = (plan: Plan): boolean => {
+  const { digest, words } = digested(withoutDigest(plan))
+  return digest === plan.digest && words === plan.words
+}
+
+/** To whom a move goes. */
+export const receiverOf = ({ destination }: Pick<Plan, "destination">, { to = destination }: PlannedMove): string => to
+
+/** The sums of what moves, by currency. */
+export const totalsOf = ({ coin, moves, tokens }: Unsigned) => {
+  const totals = new Map<
+    string,
+    { readonly currency: string; readonly decimals: number; amount: bigint; count: number }
+  >()
+  for (const { amount, token } of moves) {
+    const { decimals, symbol } =
+      token === undefined ? { symbol: coin, decimals: 18 } : (tokens[token] ?? { symbol: "?", decimals: 0 })
+    const total = totals.get(symbol) ?? { currency: symbol, decimals, amount: 0n, count: 0 }
+    total.amount += BigInt(amount)
+    total.count += 1
+    totals.set(symbol, total)
+  }
+  return [...totals.values()]
+}

@@ -1,0 +1,53 @@
+/** The fees of a plan's steps (EIP-1559), and what data costs on top. */
+import { Either } from "effect"
+import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
+import type { Plan } from "./Plan.ts"
+
+/**
+ * A step is a quarter above the one before: nodes replace a transaction by one that offers a tenth more at least
+ * (https://geth.ethereum.org/docs/fundamentals/command-line-options, txpool.pricebump).
+ */
+const stepFactor = { numerator: 5n, denominator: 4n }
+/** The first step bears that the base fee grows by half: three full blocks, at an eighth each (EIP-1559). */
+const firstFactor = { numerator: 3n, denominator: 2n }
+
+/** Wei for a unit of gas. */
+interface Market {
+  readonly baseFee: bigint
+  readonly tip: bigint
+}
+
+const times = (value: bigint, { denominator, numerator }: typeof stepFactor): bigint =>
+  (value * numerator + denominator - 1n) / denominator
+
+const gweiText = (wei: bigint): string => `${Number(wei / 10_000n) / 100_000} gwei`
+
+/** The steps of a plan, ascending, none above `cap`. Refused where the chain is dearer than that already. */
+export const feeSteps = (
+  { baseFee, tip }: Market,
+  count: number,
+  cap: bigint | undefined
+): Either.Either<Plan["fees"], CollectRefused> => {
+  const all: Array<{ readonly most: string; readonly tip: string }> = []
+  let step = { most: times(baseFee, firstFactor) + tip, tip }
+  for (let i = 0; i < count && (cap === undefined || step.most <= cap); i++) {
+    all.push({ most: `${step.most}`, tip: `${step.tip}` })
+    step = { most: times(step.most, stepFactor), tip: times(step.tip, stepFactor) }
+  }
+  const [first, ...rest] = all
+  if (first !== undefined) return Either.right([first, ...rest])
+  if (cap !== undefined && cap >= baseFee + tip) return Either.right([{ most: `${cap}`, tip: `${tip}` }])
+  return Either.left(
+    collectRefusal(
+      `A unit of gas costs ${gweiText(baseFee + tip)} at present, above --max-fee-gwei: wait until it is cheaper, or allow more.`
+    )
+  )
+}
+
+/** The fee of data may rise by half until it is paid. */
+export const withDataMargin = (fee: bigint): bigint => times(fee, firstFactor)
+
+/** Bytes of a transaction with so many authorizations, about: each is a call of 292 bytes in Multicall3's list. */
+export const batchBytes = (authorizations: number): number => 400 + 500 * authorizations
+/** Bytes of a transfer of a token, signed, at most. */
+export const singleBytes = 200

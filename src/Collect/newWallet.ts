@@ -1,0 +1,100 @@
+/** `tilld wallet new`: a seed is made, shown once at the terminal, and asked for again. */
+import { createHash, randomBytes, randomInt } from "node:crypto"
+import { entropyToMnemonic, mnemonicToSeedSync } from "@scure/bip39"
+import { wordlist } from "@scure/bip39/wordlists/english"
+import { Effect } from "effect"
+import { collectRefusal } from "./CollectRefused.ts"
+import { makeKeystore } from "./keystore.ts"
+import { goOffline } from "./offline.ts"
+import { checkOutput, writeOutput } from "./outputFile.ts"
+import { askAtTerminal, clearScreen, showAtTerminal } from "./terminal.ts"
+
+/** 24 words. */
+const entropyBytes = 32
+const askedWords = 3
+/** A password that is tried a thousand times a second lasts for years. */
+const shortestPassword = 12
+
+/** The entropy of a seed: the system's and, where there are dice, what they showed. It is no weaker than either. */
+const drawEntropy = Effect.fnUntraced(function* (dice: boolean) {
+  const system = randomBytes(entropyBytes)
+  if (!dice) return system
+  const rolls = yield* askAtTerminal("What your dice show, such as 99 rolls (not shown): ", true)
+  if (rolls.trim() === "")
+    return yield* collectRefusal("No rolls of dice were given: leave out --dice to do without them.")
+  const mixed = createHash("sha256").update(system).update(rolls, "utf8").digest()
+  system.fill(0)
+  return mixed
+})
+
+const columns = 4
+
+/** The words with their numbers, in four columns. */
+const wordTable = (words: ReadonlyArray<string>): string => {
+  const rows = words.length / columns
+  const cell = (i: number) => `${`${i + 1}`.padStart(4)} ${(words[i] ?? "").padEnd(10)}`
+  return Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: columns }, (_, column) => cell(column * rows + row))
+      .join("")
+      .trimEnd()
+  ).join("\n")
+}
+
+/** Places of words to ask for, each once. */
+const drawPlaces = (count: number): ReadonlyArray<number> => {
+  const places = new Set<number>()
+  while (places.size < askedWords) places.add(randomInt(count))
+  return [...places].sort((a, b) => a - b)
+}
+
+/** Shows the words until three of them are known: who cannot say them has not written them down. */
+const showWords = Effect.fnUntraced(
+  function* (words: ReadonlyArray<string>) {
+    let isKnown = false
+    let note = "Write these words down on paper, in their order. They are shown only now, and are all your money."
+    while (!isKnown) {
+      yield* showAtTerminal(`${note}\n\n${wordTable(words)}\n\n`, clearScreen)
+      yield* askAtTerminal("Press Enter once you have them; the screen is cleared. ", false)
+      yield* showAtTerminal("", clearScreen)
+      isKnown = true
+      for (const place of drawPlaces(words.length)) {
+        const answer = yield* askAtTerminal(`Word ${place + 1}: `, false)
+        isKnown &&= answer.trim().toLowerCase() === words[place]
+      }
+      note = "One of these words was another. Here they are again; three others will be asked."
+    }
+  },
+  // Also where it is interrupted while they are shown.
+  Effect.ensuring(Effect.ignore(showAtTerminal("", clearScreen)))
+)
+
+const askPassword = Effect.gen(function* () {
+  const password = yield* askAtTerminal(
+    `A password for the keystore, ${shortestPassword} characters or more (not shown): `,
+    true
+  )
+  if (password.length < shortestPassword) {
+    return yield* collectRefusal(`The password has fewer than ${shortestPassword} characters: nothing was made.`)
+  }
+  const again = yield* askAtTerminal("The same again: ", true)
+  return again === password ? password : yield* collectRefusal("The two passwords differ: nothing was made.")
+})
+
+export interface NewWalletRequest {
+  readonly dice: boolean
+  /** Where an encrypted keystore of the seed goes. */
+  readonly keystore: string | undefined
+  readonly force: boolean
+}
+
+/** Makes a seed, and gives its 64 bytes. */
+export const newWallet = Effect.fn("Collect.newWallet")(function* ({ dice, force, keystore }: NewWalletRequest) {
+  yield* goOffline
+  if (keystore !== undefined) yield* checkOutput(keystore, force)
+  const entropy = yield* drawEntropy(dice)
+  const mnemonic = entropyToMnemonic(entropy, wordlist)
+  yield* showWords(mnemonic.split(" "))
+  if (keystore !== undefined) yield* writeOutput(keystore, makeKeystore(entropy, yield* askPassword), force)
+  entropy.fill(0)
+  return mnemonicToSeedSync(mnemonic)
+})

@@ -1,0 +1,64 @@
+/** `tilld sweep plan`: what was planned, in words and as JSON. */
+import { formatUnits } from "viem"
+import { type LeftOut, type Plan, totalsOf } from "./Plan.ts"
+import { highestCost, planText } from "./planText.ts"
+import { plannedTransactions } from "./transactions.ts"
+
+const wei = (plan: Plan, amount: bigint): string => `${formatUnits(amount, 18)} ${plan.coin}`
+
+/** How many moves go which way, by token. */
+const waysOf = (plan: Plan): ReadonlyArray<string> => {
+  const counts = new Map<string, number>()
+  for (const { token, way } of plan.moves) {
+    const name = `${token === undefined ? plan.coin : plan.tokens[token]?.symbol} ${wording[way]}`
+    counts.set(name, (counts.get(name) ?? 0) + 1)
+  }
+  return Array.from(counts, ([name, count]) => `${count} of ${name}`)
+}
+
+const wording = {
+  authorization: "signed, carried out by the sponsor (EIP-3009)",
+  token: "transferred, with gas from the sponsor",
+  native: "sent, less its gas"
+} as const satisfies Readonly<Record<Plan["moves"][number]["way"], string>>
+
+/** Balances that stay, by the reason. */
+const reasonsOf = (leftOut: ReadonlyArray<LeftOut>): ReadonlyArray<string> =>
+  leftOut.map(({ address, amount, currency, why }) => `${address}: ${amount} base units of ${currency}: ${why}`)
+
+const sponsorText = (plan: Plan): string => {
+  const [needs, has] = [BigInt(plan.sponsor.needsWei), BigInt(plan.sponsor.hasWei)]
+  const state =
+    needs <= has
+      ? `has ${wei(plan, has)}, and needs ${wei(plan, needs)} at most`
+      : `needs ${wei(plan, needs)}, and has ${wei(plan, has)}: send it ${wei(plan, needs - has)} before you broadcast`
+  return `Sponsor   ${plan.sponsor.address} ${state}`
+}
+
+/** Left-out balances that are listed. */
+const mostListed = 20
+
+/** What an operator reads of a plan that was made. */
+export const madeText = (plan: Plan, seesFees: boolean, file: string): string => {
+  const reasons = reasonsOf(plan.leftOut)
+  return [
+    planText(plan),
+    ...waysOf(plan).map((way, i) => `${i === 0 ? "Ways" : ""}`.padEnd(10) + way),
+    sponsorText(plan),
+    ...reasons.slice(0, mostListed).map((reason, i) => `${i === 0 ? "Stays" : ""}`.padEnd(10) + reason),
+    ...(reasons.length > mostListed ? [`          and ${reasons.length - mostListed} more, all in ${file}`] : []),
+    ...(seesFees
+      ? []
+      : ["Note      no provider simulates transfers (eth_simulateV1): a token that keeps a fee was not seen"]),
+    `Written to ${file}. Take it to where the seed is: tilld sweep sign ${file} -o signed.json`
+  ].join("\n")
+}
+
+/** The plan as `--json` shows it; the file has every move. */
+export const madeJson = (plan: Plan, seesFees: boolean, file: string) => ({
+  ...{ file, chain: plan.chain, mode: plan.mode, destination: plan.destination },
+  ...{ digest: plan.digest, words: plan.words, block: plan.block },
+  totals: totalsOf(plan).map(({ amount, ...total }) => ({ ...total, amount: `${amount}` })),
+  ...{ moves: plan.moves.length, transactions: plannedTransactions(plan, []).length },
+  ...{ highestCostWei: `${highestCost(plan)}`, sponsor: plan.sponsor, leftOut: plan.leftOut, seesFees }
+})

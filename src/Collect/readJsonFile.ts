@@ -1,0 +1,22 @@
+import { readFileSync } from "node:fs"
+import { Effect, ParseResult, Schema } from "effect"
+import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
+
+/** Reads a file of JSON that has this form, and nothing else. */
+export const readJsonFile = <A, I>(
+  path: string,
+  form: Schema.Schema<A, I>,
+  what: string
+): Effect.Effect<A, CollectRefused> =>
+  Effect.try({
+    try: () => readFileSync(path, "utf8"),
+    catch: (cause) => collectRefusal(`${path} cannot be read: ${cause instanceof Error ? cause.message : cause}`)
+  }).pipe(
+    Effect.flatMap(Schema.decodeUnknown(Schema.parseJson(form), { onExcessProperty: "error" })),
+    Effect.catchTag("ParseError", (error) => {
+      const [issue] = ParseResult.ArrayFormatter.formatErrorSync(error)
+      return collectRefusal(
+        `${path} is not ${what} of this version of tilld: ${issue?.path.join(".") ?? ""} ${issue?.message ?? ""}`
+      )
+    })
+  )

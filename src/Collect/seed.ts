@@ -1,0 +1,94 @@
+/** Where the seed of a wallet comes from: words that are typed without an echo, a file descriptor, or a keystore; never arguments or the environment. */
+import { closeSync, readFileSync } from "node:fs"
+import { isatty } from "node:tty"
+import { entropyToMnemonic, mnemonicToSeedSync, validateMnemonic } from "@scure/bip39"
+import { wordlist } from "@scure/bip39/wordlists/english"
+import { Effect, Either } from "effect"
+import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
+import { openKeystore } from "./keystore.ts"
+import { askAtTerminal } from "./terminal.ts"
+
+const lengths = new Set([12, 15, 18, 21, 24])
+
+const asMnemonic = (text: string): Either.Either<string, CollectRefused> => {
+  const words = text.trim().toLowerCase().split(/\s+/)
+  const unknown = words.findIndex((word) => !wordlist.includes(word))
+  // The word itself is a part of the secret.
+  if (unknown !== -1) {
+    return Either.left(
+      collectRefusal(`Word ${unknown + 1} of ${words.length} is not in the word list of BIP-39: check its spelling.`)
+    )
+  }
+  if (!lengths.has(words.length)) {
+    return Either.left(collectRefusal(`These are ${words.length} words: a seed has 12, 15, 18, 21 or 24.`))
+  }
+  const mnemonic = words.join(" ")
+  return validateMnemonic(mnemonic, wordlist)
+    ? Either.right(mnemonic)
+    : Either.left(
+        collectRefusal(
+          `The checksum of these ${words.length} words is wrong: one is another word, or in another place.`
+        )
+      )
+}
+
+/** The seed of 12 to 24 words, 64 bytes, with the passphrase that belongs to them, if any: BIP-39. */
+export const seedOf = (text: string, passphrase = ""): Either.Either<Uint8Array, CollectRefused> =>
+  Either.map(asMnemonic(text), (mnemonic) => mnemonicToSeedSync(mnemonic, passphrase))
+
+/** The words that a keystore holds as their entropy, 16 to 32 bytes. */
+export const wordsOfKeystore = (text: string, password: string): Either.Either<string, CollectRefused> =>
+  Either.flatMap(openKeystore(text, password), (entropy) =>
+    Either.try({
+      try: () => entropyToMnemonic(entropy, wordlist),
+      catch: () => collectRefusal("The keystore holds something else than the entropy of a seed's words.")
+    })
+  )
+
+/** The lines that a file descriptor has. */
+const readDescriptor = Effect.fnUntraced(function* (fd: number) {
+  if (isatty(fd)) {
+    return yield* collectRefusal(
+      `File descriptor ${fd} is a terminal, which would show what is typed: leave out --seed-fd.`
+    )
+  }
+  return yield* Effect.try({
+    try: () => {
+      const text = readFileSync(fd, "utf8")
+      if (fd > 2) closeSync(fd)
+      return text.split(/\r?\n/)
+    },
+    catch: (cause) =>
+      collectRefusal(
+        `File descriptor ${fd} cannot be read (${cause instanceof Error ? cause.message : cause}): open it for this command, as with ${fd}< FILE.`
+      )
+  })
+})
+
+export interface SeedSource {
+  /** Has the words in its first line and their passphrase, if any, in the second; with a keystore its password instead of the words. */
+  readonly fd: number | undefined
+  readonly keystore: string | undefined
+}
+
+const wordsPrompt = "The words of the seed (not shown): "
+const passphrasePrompt = "Their passphrase (not shown; empty if they have none): "
+
+const readWords = Effect.fnUntraced(function* (lines: ReadonlyArray<string> | undefined, keystore: string | undefined) {
+  if (keystore === undefined) return lines === undefined ? yield* askAtTerminal(wordsPrompt, true) : (lines[0] ?? "")
+  const text = yield* Effect.try({
+    try: () => readFileSync(keystore, "utf8"),
+    catch: (cause) => collectRefusal(`${keystore} cannot be read: ${cause}`)
+  })
+  const password = lines === undefined ? yield* askAtTerminal("The keystore's password (not shown): ", true) : lines[0]
+  return yield* wordsOfKeystore(text, password ?? "")
+})
+
+/** Reads the seed of a wallet, 64 bytes. */
+export const readSeed = Effect.fn("Collect.readSeed")(function* ({ fd, keystore }: SeedSource) {
+  const lines = fd === undefined ? undefined : yield* readDescriptor(fd)
+  const words = yield* readWords(lines, keystore)
+  // Before the passphrase is asked for: a wrong word is found at once.
+  yield* asMnemonic(words)
+  return yield* seedOf(words, lines === undefined ? yield* askAtTerminal(passphrasePrompt, true) : lines[1])
+})

@@ -1,0 +1,212 @@
+/** Whether a signed plan still fits the chain: nonces, balances, fees, the sponsor. Each thing that does not is a refusal. */
+import { Effect } from "effect"
+import { balanceAt, getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
+import { readContractViews, type ViewResult } from "../Chains/rpc/contractViews.ts"
+import { getTokenBalance, optional, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
+import type { RpcClient } from "../Chains/rpc/Rpc.ts"
+import { getPricedHead } from "../Chains/rpc/sendingMethods.ts"
+import { receiptReader } from "../Chains/rpc/transactionMethods.ts"
+import { type ChainAccess, reading } from "./access.ts"
+import { authorizationNonce, isUsed, usedView } from "./authorization.ts"
+import { collectRefusal } from "./CollectRefused.ts"
+import type { Plan } from "./Plan.ts"
+import { gwei } from "./planText.ts"
+import { authorizationsOf, mostOf } from "./transactions.ts"
+import type { Ready } from "./verifySigned.ts"
+
+const getMined = receiptReader("transactionHash", "blockHash", "blockNumber", "status")
+
+/** Where a transaction is. */
+export interface MinedAt {
+  readonly hash: string
+  readonly step: number
+  readonly blockHash: string
+  readonly blockNumber: number
+  readonly succeeded: boolean
+}
+
+/** Which of these variants is in a block, of each transaction. */
+export const findMined = Effect.fn("Collect.findMined")(function* (
+  client: RpcClient,
+  wanted: ReadonlyArray<{ readonly hashes: ReadonlyArray<string> }>
+) {
+  const asked = wanted.flatMap(({ hashes }, i) => hashes.map((hash, step) => ({ i, hash, step })))
+  const receipts = yield* sendInBatches(
+    client,
+    asked.map(({ hash }) => optional(getMined(hash)))
+  )
+  const found: Array<MinedAt | undefined> = wanted.map(() => undefined)
+  for (const [at, { hash, i, step }] of asked.entries()) {
+    const receipt = receipts[at]
+    if (receipt === undefined || receipt.transactionHash !== hash) continue
+    const { blockHash, blockNumber, status } = receipt
+    found[i] = { hash, step, blockHash, blockNumber, succeeded: status === "0x1" }
+  }
+  return found
+})
+
+/** Addresses of the plan, the sponsor's last, each once. */
+export const addressesOf = (plan: Plan): ReadonlyArray<string> => [
+  ...new Set([...plan.moves.map(({ address }) => address), plan.sponsor.address])
+]
+
+/** Whether each authorization of the plan was carried out, by whomever: by the place of its move. */
+export const readUsed = (client: RpcClient, plan: Plan) =>
+  Effect.gen(function* () {
+    const used = new Map<number, boolean>()
+    const all = authorizationsOf(plan)
+    for (let first = 0; first < all.length; first += 200) {
+      const part = all.slice(first, first + 200)
+      const results: ReadonlyArray<ViewResult> = yield* readContractViews(
+        client,
+        part.map(({ move, place, token }) =>
+          usedView(token.contract, move.address, authorizationNonce(plan.digest, place))
+        )
+      )
+      for (const [i, { place }] of part.entries()) used.set(place, results[i] !== undefined && isUsed(results[i]))
+    }
+    return used
+  })
+
+/** What each address has: base units by currency, then by address. */
+export const readHoldings = Effect.fn("Collect.readHoldings")(function* (
+  client: RpcClient,
+  plan: Plan,
+  head: { readonly number: number; readonly hash: string }
+) {
+  const addresses = addressesOf(plan)
+  const coins = yield* sendInBatches(
+    client,
+    addresses.map((address) => balanceAt(address, head))
+  )
+  const found = new Map([[plan.coin, new Map(addresses.map((address, i) => [address, coins[i] ?? 0n]))]])
+  for (const [i, { contract, symbol }] of plan.tokens.entries()) {
+    const holders = [...new Set(plan.moves.flatMap(({ address, token }) => (token === i ? [address] : [])))]
+    const balances = yield* sendInBatches(
+      client,
+      holders.map((address) => getTokenBalance(contract, address))
+    )
+    found.set(symbol, new Map(holders.map((address, at) => [address, balances[at] ?? 0n])))
+  }
+  return found
+})
+
+/** Seconds that authorizations have to be good for when their transactions are sent. */
+const leastValidity = 600
+
+const planAgain = "Make a new plan: tilld sweep plan"
+
+/** Reads how the chain stands. The nonces come first: whatever is mined meanwhile is no nonce that moved. */
+const readStanding = (access: ChainAccess, plan: Plan, ready: ReadonlyArray<Ready>) =>
+  reading(access, (client) =>
+    Effect.gen(function* () {
+      const senders = [...new Set(ready.map(({ from }) => from))]
+      const nonces = yield* sendInBatches(client, senders.map(getTransactionCount))
+      const [head] = yield* sendBatch(client, [getPricedHead])
+      const holdings = yield* readHoldings(client, plan, head)
+      const used = yield* readUsed(client, plan)
+      const mined = yield* findMined(client, ready)
+      return { head, holdings, used, mined, nonces: new Map(senders.map((sender, i) => [sender, nonces[i] ?? 0])) }
+    })
+  )
+
+type Standing = Effect.Effect.Success<ReturnType<typeof readStanding>>
+
+const movedNonce = (ready: ReadonlyArray<Ready>, { mined, nonces }: Standing): string | undefined => {
+  const seen = new Set<string>()
+  for (const [place, { from, variants }] of ready.entries()) {
+    if (mined[place] !== undefined || seen.has(from)) continue
+    seen.add(from)
+    const planned = variants[0]?.nonce ?? 0
+    const found = nonces.get(from) ?? 0
+    if (found > planned) {
+      return `${from} has sent another transaction since the plan was made: its nonce is ${found}, and ${planned} was signed. ${planAgain}`
+    }
+  }
+  return undefined
+}
+
+/** What an address lacks of a token that is still to move. */
+const lackingToken = (plan: Plan, ready: ReadonlyArray<Ready>, { holdings, mined, used }: Standing) => {
+  const needs = new Map<string, bigint>()
+  for (const [at, { moves }] of ready.entries()) {
+    if (mined[at] !== undefined) continue
+    for (const place of moves) {
+      const move = plan.moves[place]
+      const token = move?.token === undefined ? undefined : plan.tokens[move.token]
+      if (move === undefined || token === undefined || used.get(place) === true) continue
+      const key = `${token.symbol} ${move.address}`
+      const need = (needs.get(key) ?? 0n) + BigInt(move.amount)
+      const has = holdings.get(token.symbol)?.get(move.address) ?? 0n
+      if (has < need) {
+        return `${move.address} has ${has} base units of ${token.symbol}, and the plan moves ${need}: it has less than when the plan was made. ${planAgain}`
+      }
+      needs.set(key, need)
+    }
+  }
+  return undefined
+}
+
+/** What a sender lacks of the coin, with what the sponsor is still to send it. */
+const lackingCoin = (plan: Plan, ready: ReadonlyArray<Ready>, { holdings, mined }: Standing) => {
+  const has = new Map(holdings.get(plan.coin))
+  const take = (address: string, amount: bigint) => has.set(address, (has.get(address) ?? 0n) - amount)
+  for (const [place, unsent] of ready.entries()) {
+    if (mined[place] !== undefined) continue
+    const [variant] = unsent.variants
+    take(unsent.from, mostOf(unsent))
+    // A funding: what it brings is there before its move is sent.
+    if (unsent.index === undefined && unsent.moves.length === 0 && variant !== undefined) {
+      const to = [...has.keys()].find((address) => address.toLowerCase() === variant.to?.toLowerCase())
+      if (to !== undefined) take(to, -variant.value)
+    }
+  }
+  const short = [...has].find(([, left]) => left < 0n)
+  if (short === undefined) return undefined
+  const [address, left] = short
+  return address === plan.sponsor.address
+    ? `The sponsor ${address} lacks ${-left} wei for the gas of what is still to be sent: send it that much, and run this again`
+    : `${address} lacks ${-left} wei of what the plan moves and pays: it has less than when the plan was made. ${planAgain}`
+}
+
+/**
+ * Refuses a signed plan that no longer fits. Gives what is on the chain already, and what the addresses have.
+ *
+ * @param isResumed its journal was there: some of it may have been sent
+ */
+export const checkStanding = Effect.fn("Collect.checkStanding")(function* (
+  access: ChainAccess,
+  plan: Plan,
+  ready: ReadonlyArray<Ready>,
+  isResumed: boolean
+) {
+  if (plan.chainId !== access.chain.chainId) {
+    return yield* collectRefusal(
+      `The plan is for chain ${plan.chainId}, and ${plan.chain}.${plan.mode} is chain ${access.chain.chainId}: nothing was sent.`
+    )
+  }
+  const standing = yield* readStanding(access, plan, ready)
+  const { head, mined, used } = standing
+  if (!isResumed && mined.some((at) => at !== undefined)) {
+    return yield* collectRefusal(
+      "Some of it was sent already, and its journal is missing: put it back beside the signed file, or make a new plan for the rest."
+    )
+  }
+  const problem =
+    movedNonce(ready, standing) ?? lackingToken(plan, ready, standing) ?? lackingCoin(plan, ready, standing)
+  if (problem !== undefined) return yield* collectRefusal(problem)
+  const rest = ready.filter((_, place) => mined[place] === undefined)
+  const most = BigInt(plan.fees.at(-1)?.most ?? 0)
+  if (rest.length > 0 && head.baseFee > most) {
+    return yield* collectRefusal(
+      `A unit of gas costs ${gwei(head.baseFee)} gwei at present, and ${gwei(most)} at most was signed: wait until it is cheaper, or make a new plan.`
+    )
+  }
+  const isWaiting = rest.some(({ moves }) =>
+    moves.some((place) => plan.moves[place]?.way === "authorization" && used.get(place) !== true)
+  )
+  if (isWaiting && head.time + leastValidity > plan.validBefore) {
+    return yield* collectRefusal(`The plan's authorizations end, or have ended, at ${plan.validBefore}. ${planAgain}`)
+  }
+  return standing
+})

@@ -1,0 +1,160 @@
+/**
+ * The transactions of a plan, in the order in which they are sent, before they are signed. Both who signs and who sends makes
+ * them of the plan: what was signed is sent only where it is the same.
+ */
+import {
+  encodeFunctionData,
+  erc20Abi,
+  type Hex,
+  multicall3Abi,
+  type TransactionSerializableEIP1559,
+  zeroHash
+} from "viem"
+import { multicall3Address } from "../Chains/rpc/contractViews.ts"
+import { type Authorization, authorizationNonce, authorizedCall, type Signature } from "./authorization.ts"
+import { type Plan, type PlannedMove, receiverOf } from "./Plan.ts"
+
+/** Authorizations that one transaction carries. */
+export const mostInBatch = 100
+
+/** A transaction of the plan, before it is signed. */
+export interface Unsent {
+  /** The sponsor, or the address of its move. */
+  readonly from: string
+  /** The i of the signer's path; undefined for the sponsor's. */
+  readonly index: number | undefined
+  /** The moves that it makes, by their places in the plan; of a funding none. */
+  readonly moves: ReadonlyArray<number>
+  /** The place of the transaction that brings its gas. */
+  readonly after: number | undefined
+  /** Wei that it pays on top for its data, at most. */
+  readonly dataFee: bigint
+  /** For each step of the fees. */
+  readonly variants: ReadonlyArray<TransactionSerializableEIP1559 & { readonly gas: bigint; readonly value: bigint }>
+}
+
+const asAuthorization = (plan: Plan, move: PlannedMove, place: number): Authorization => ({
+  from: move.address as Hex,
+  to: receiverOf(plan, move) as Hex,
+  value: BigInt(move.amount),
+  validAfter: 0n,
+  validBefore: BigInt(plan.validBefore),
+  nonce: authorizationNonce(plan.digest, place)
+})
+
+/** The authorizations of a plan, with their tokens and the places of their moves. */
+export const authorizationsOf = (plan: Plan) =>
+  plan.moves.flatMap((move, place) => {
+    const token = move.token === undefined ? undefined : plan.tokens[move.token]
+    return move.way === "authorization" && token !== undefined
+      ? [{ place, token, move, message: asAuthorization(plan, move, place) }]
+      : []
+  })
+
+/** What a transaction of one move costs at most: by default at the highest step, with the fee of its data. */
+export const costOf = (
+  { dataFees, fees }: Pick<Plan, "dataFees" | "fees">,
+  gas: bigint,
+  step = fees.length - 1
+): bigint => gas * BigInt(fees[step]?.most ?? 0) + BigInt(dataFees.single)
+
+/** Each step's transaction. `value` may depend on the step: what a higher fee costs cannot be sent. */
+const variantsOf = (
+  { chainId, fees }: Plan,
+  call: { readonly to: string; readonly data?: Hex; readonly nonce: number; readonly gas: bigint },
+  value: (step: number) => bigint = () => 0n
+): Unsent["variants"] =>
+  fees.map(({ most, tip }, step) => ({
+    type: "eip1559",
+    chainId,
+    nonce: call.nonce,
+    to: call.to as Hex,
+    ...(call.data === undefined ? {} : { data: call.data }),
+    gas: call.gas,
+    value: value(step),
+    maxFeePerGas: BigInt(most),
+    maxPriorityFeePerGas: BigInt(tip)
+  }))
+
+const unsigned: Signature = { v: 27n, r: zeroHash, s: zeroHash }
+
+/** The sponsor's batches of authorizations. `signatures` are in the order of `authorizationsOf`. */
+const batches = (plan: Plan, signatures: ReadonlyArray<Signature>): ReadonlyArray<Unsent> => {
+  const all = authorizationsOf(plan)
+  const made: Array<Unsent> = []
+  for (let first = 0; first < all.length; first += mostInBatch) {
+    const part = all.slice(first, first + mostInBatch)
+    const calls = part.map(({ message, token }, i) => ({
+      target: token.contract as Hex,
+      // One that somebody has carried out already fails alone.
+      allowFailure: true,
+      callData: authorizedCall(message, signatures[first + i] ?? unsigned)
+    }))
+    made.push({
+      ...{ from: plan.sponsor.address, index: undefined, after: undefined, dataFee: BigInt(plan.dataFees.batch) },
+      moves: part.map(({ place }) => place),
+      variants: variantsOf(plan, {
+        to: multicall3Address,
+        data: encodeFunctionData({ abi: multicall3Abi, functionName: "aggregate3", args: [calls] }),
+        nonce: plan.sponsor.nonce + made.length,
+        gas: part.reduce((sum, { move }) => sum + BigInt(move.gas), BigInt(plan.gas.batch))
+      })
+    })
+  }
+  return made
+}
+
+/** The sponsor's transaction that brings the gas of a move. */
+const fundingOf = (plan: Plan, { address, funding }: PlannedMove, nonce: number): Unsent => ({
+  ...{ from: plan.sponsor.address, index: undefined, after: undefined, moves: [] },
+  dataFee: BigInt(plan.dataFees.single),
+  variants: variantsOf(plan, { to: address, nonce, gas: BigInt(plan.gas.funding) }, () => BigInt(funding))
+})
+
+const callOf = (plan: Plan, move: PlannedMove) => {
+  const common = { nonce: move.nonce ?? 0, gas: BigInt(move.gas) }
+  const to = receiverOf(plan, move)
+  const token = move.token === undefined ? undefined : plan.tokens[move.token]
+  if (token === undefined) return { ...common, to }
+  const args = [to as Hex, BigInt(move.amount)] as const
+  return { ...common, to: token.contract, data: encodeFunctionData({ abi: erc20Abi, functionName: "transfer", args }) }
+}
+
+/** The transaction of a move itself. Of coin, a higher step sends less: the amount of the plan is the last one's. */
+const ownOf = (plan: Plan, move: PlannedMove, place: number, after: number | undefined): Unsent => {
+  const gas = BigInt(move.gas)
+  const isExact = move.way === "token" || move.refund !== undefined
+  const amount = move.way === "token" ? 0n : BigInt(move.amount)
+  return {
+    ...{ from: move.address, index: move.index, after, moves: [place], dataFee: BigInt(plan.dataFees.single) },
+    variants: variantsOf(plan, callOf(plan, move), (step) =>
+      isExact ? amount : amount + costOf(plan, gas) - costOf(plan, gas, step)
+    )
+  }
+}
+
+/** `signatures`: of the authorizations; what is sent without one is refused by the chain. */
+export const plannedTransactions = (plan: Plan, signatures: ReadonlyArray<Signature>): ReadonlyArray<Unsent> => {
+  const all: Array<Unsent> = [...batches(plan, signatures)]
+  let nonce = plan.sponsor.nonce + all.length
+  plan.moves.forEach((move, place) => {
+    if (move.way === "authorization") return
+    const isFunded = move.funding !== "0"
+    if (isFunded) all.push(fundingOf(plan, move, nonce++))
+    all.push(ownOf(plan, move, place, isFunded ? all.length - 1 : undefined))
+  })
+  return all
+}
+
+/** Wei that a transaction pays at most, at the last step: for its gas, and for its data. */
+export const highestFeeOf = ({ dataFee, variants }: Unsent): bigint => {
+  const { gas = 0n, maxFeePerGas = 0n } = variants.at(-1) ?? {}
+  return gas * maxFeePerGas + dataFee
+}
+
+/** Wei that a transaction takes from its sender at most, with what it sends: the same at each step of a move of coin. */
+export const mostOf = (unsent: Unsent): bigint => highestFeeOf(unsent) + (unsent.variants.at(-1)?.value ?? 0n)
+
+/** Wei that the sponsor needs at most. */
+export const sponsorNeeds = (plan: Plan): bigint =>
+  plannedTransactions(plan, []).reduce((sum, unsent) => (unsent.index === undefined ? sum + mostOf(unsent) : sum), 0n)

@@ -1,0 +1,105 @@
+/**
+ * What waits to be collected, by account, chain and currency: what the ledger has received, less what broadcasts have moved.
+ * No chain is asked, so money that was moved by other means still counts; `tilld addresses --unswept` asks the chains. Counted
+ * once an hour and after each broadcast, some payments at a time. `main` runs the worker.
+ */
+import { BigDecimal, Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
+import { decimalsOn, type NetworkTokens } from "../../Domain/amountDecimals.ts"
+import { type ChainName, chainTraits, type Network } from "../../Domain/Chain.ts"
+import { nativeToken } from "../../Domain/Currency.ts"
+import type { AccountId } from "../../Domain/Ids.ts"
+import { QuoteCurrency } from "../../Domain/Quote.ts"
+import { betweenParts } from "../../Http/parts.ts"
+import type { Prices } from "../../Quotes/Prices.ts"
+import { Reader } from "../../Sql.ts"
+import { Workers } from "../../Telemetry/Workers.ts"
+import { newest } from "./CollectedRepo.ts"
+import * as ReceivedRepo from "./ReceivedRepo.ts"
+
+const interval = Duration.toMillis("1 hour")
+/** Payments that are read at once. */
+const window = 1_000
+
+export interface UncollectedAmount extends Network {
+  readonly account: AccountId
+  readonly currency: string
+  /** Base units, above 0. */
+  readonly amount: bigint
+}
+
+const isPriced = Schema.is(QuoteCurrency)
+
+/** What it is worth in USD; undefined where no price is known. */
+export const worthOfWaiting = (
+  networks: ReadonlyArray<NetworkTokens>,
+  price: Prices["Type"]["usd"],
+  { amount, chain, currency, mode }: UncollectedAmount
+): BigDecimal.BigDecimal | undefined => {
+  const one = isPriced(currency) ? price(currency) : undefined
+  const decimals = decimalsOn(networks, { chain, mode }, currency)
+  return one === undefined || decimals === undefined
+    ? undefined
+    : BigDecimal.multiply(one, BigDecimal.make(amount, decimals))
+}
+
+/** What is left of a currency at an address. Less coin than a transfer may cost is gas: it was sent there to collect tokens. */
+const leftOf = (chain: ChainName, currency: string, received: bigint, collected: bigint): bigint => {
+  const left = received - collected
+  const least = currency === nativeToken(chain) ? chainTraits[chain].mostGas : 0n
+  return left > least ? left : 0n
+}
+
+export class Uncollected extends Context.Tag("tilld/Uncollected")<
+  Uncollected,
+  {
+    /** As it was counted last; nothing before the first count. */
+    readonly waiting: () => ReadonlyArray<UncollectedAmount>
+    /** The worker. */
+    readonly run: Effect.Effect<never>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    Uncollected,
+    Effect.gen(function* () {
+      const reader = yield* Reader
+      const heartbeat = (yield* Workers).worker("collecting", "1 hour")
+      let waiting: ReadonlyArray<UncollectedAmount> = []
+      let countedAt: number | undefined
+      let collectedAt: number | undefined
+
+      const count = Effect.gen(function* () {
+        const found = new Map<string, UncollectedAmount>()
+        let after: number | undefined = 0
+        while (after !== undefined) {
+          yield* betweenParts
+          const page: ReceivedRepo.MovedPage = yield* ReceivedRepo.moved(reader, after, window)
+          for (const { account, chain, collected, currency, mode, received } of page.rows) {
+            const left = leftOf(chain, currency, received, collected)
+            if (left === 0n) continue
+            const key = `${account} ${chain} ${mode} ${currency}`
+            found.set(key, { account, chain, mode, currency, amount: left + (found.get(key)?.amount ?? 0n) })
+          }
+          after = page.next
+        }
+        waiting = [...found.values()]
+      })
+
+      const look = Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const at = yield* newest(reader)
+        if (countedAt !== undefined && now - countedAt < interval && at === collectedAt) return
+        yield* count
+        countedAt = now
+        collectedAt = at
+      }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))
+
+      return {
+        waiting: () => waiting,
+        run: Effect.repeat(heartbeat(look), Schedule.spaced("1 minute")).pipe(
+          Effect.zipRight(Effect.never),
+          Effect.annotateLogs({ service: "collecting" })
+        )
+      }
+    })
+  )
+}

@@ -1,0 +1,27 @@
+import { BigDecimal, Layer } from "effect"
+import type { AccountId } from "../../src/Domain/Ids.ts"
+import { Uncollected, type UncollectedAmount } from "../../src/Payments/addresses/Uncollected.ts"
+import { Prices } from "../../src/Quotes/Prices.ts"
+
+/** So many millionths of a USDC of the live mode wait to be collected, and as many of the test mode. */
+export const waitingToCollect = (amount: bigint) => {
+  const row: UncollectedAmount = {
+    account: "default" as AccountId,
+    chain: "base",
+    mode: "live",
+    currency: "USDC",
+    amount
+  }
+  const rows: ReadonlyArray<UncollectedAmount> = amount === 0n ? [] : [row, { ...row, mode: "test" }]
+  return Layer.merge(
+    Layer.mock(Uncollected, { waiting: () => rows }),
+    Layer.mock(Prices, {
+      usd: (symbol) => (symbol === "USDC" ? BigDecimal.unsafeFromString("1") : undefined),
+      of: () => {
+        throw new Error("not asked for here")
+      },
+      status: () => [],
+      reported: () => []
+    })
+  )
+}

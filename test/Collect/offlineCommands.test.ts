@@ -1,0 +1,313 @@
+import { spawn, spawnSync } from "node:child_process"
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { beforeEach, describe, expect } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { getAddress, toHex } from "viem"
+import { mnemonicToAccount } from "viem/accounts"
+import type { Plan } from "../../src/Collect/Plan.ts"
+import { Signed } from "../../src/Collect/Signed.ts"
+import { configuration } from "../commands/installation.ts"
+import { needs } from "../lib/needs.ts"
+import { liveTest } from "../lib/scopedTest.ts"
+import { temporaryFolder } from "../lib/store.ts"
+import { PATH, root, tilld } from "../lib/tilld.ts"
+import { tilldAtTerminal } from "./atTerminal.ts"
+import { addressAt, customer, destination, otherPhrase, phrase, planOf, unsignedPlan } from "./plans.ts"
+
+needs("python3")
+
+const ends = (...addresses: ReadonlyArray<string>) =>
+  addresses.flatMap((address) => ["--destination-ends", address.slice(-6)])
+const confirmed = ends(destination, customer)
+
+/** A folder with a plan, and `tilld sweep sign` there. The seed is on standard input. */
+const signing = Effect.fnUntraced(function* (plan: Plan = planOf()) {
+  const folder = yield* temporaryFolder
+  writeFileSync(join(folder, "plan.json"), JSON.stringify(plan))
+  const command = ["sweep", "sign", "plan.json", "-o", "signed.json"]
+  const sign = (args: ReadonlyArray<string>, input = `${phrase}\n`) =>
+    tilld([...command, ...args], { cwd: folder, input })
+  return { folder, command, sign, signed: join(folder, "signed.json") }
+})
+
+/** All that a run has left behind. */
+const traces = (folder: string, ...texts: ReadonlyArray<string>) =>
+  [...texts, ...readdirSync(folder).map((file) => readFileSync(join(folder, file), "utf8"))].join("\n").toLowerCase()
+
+/** The words of a seed next to each other, and the private keys that a plan of it needs. */
+const secretsOf = (words: string) => {
+  const keys = [0, 1, 2, 3, 4, 5].map((addressIndex) => {
+    const { privateKey } = mnemonicToAccount(words, { addressIndex }).getHdKey()
+    return toHex(privateKey ?? expect.fail("no private key")).slice(2)
+  })
+  return [words.split(" ").slice(-3).join(" "), ...keys]
+}
+
+liveTest(
+  "a plan is signed from a file descriptor, into a file that only its owner reads, and leaves no secret",
+  function* () {
+    const { folder, sign, signed } = yield* signing()
+    const done = yield* sign([...confirmed, "--seed-fd", "0", "--json"])
+    expect(done).toMatchObject({ code: 0 })
+    const plan = planOf()
+    expect(JSON.parse(done.stdout)).toEqual({
+      ...{ file: "signed.json", chain: "base", mode: "test", destination, digest: plan.digest, words: plan.words },
+      ...{ authorizations: 3, transactions: 5 }
+    })
+    expect(done.stderr).toContain(`To        ${destination}\n`)
+    expect(done.stderr).toContain(plan.words)
+    expect(statSync(signed).mode & 0o777).toBe(0o600)
+    const found = Schema.decodeUnknownSync(Schema.parseJson(Signed))(readFileSync(signed, "utf8"))
+    expect([found.plan, found.authorizations.length]).toEqual([plan, 3])
+    expect(readdirSync(folder).sort()).toEqual(["plan.json", "signed.json"])
+
+    const secrets = secretsOf(phrase)
+    expect(secrets).toHaveLength(7)
+    const left = traces(folder, done.stdout, done.stderr)
+    expect(secrets.filter((secret) => left.includes(secret))).toEqual([])
+
+    const again = yield* sign([...confirmed, "--seed-fd", "0"])
+    expect(again).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("signed.json exists already") })
+    const before = readFileSync(signed)
+    expect((yield* sign([...confirmed, "--seed-fd", "0", "--force"])).code).toBe(0)
+    // Signatures follow from the plan: signed twice, nothing can be sent twice.
+    expect(readFileSync(signed)).toEqual(before)
+  }
+)
+
+liveTest("nothing is written where signing is refused, and the reason is said", function* () {
+  const { command, folder, sign, signed } = yield* signing()
+  const cases: ReadonlyArray<readonly [args: ReadonlyArray<string>, input: string, code: number, said: string]> = [
+    [[...confirmed, "--seed-fd", "0"], otherPhrase, 1, "The seed is not the plan's"],
+    [[...confirmed, "--seed-fd", "0"], `${phrase}\npassphrase`, 1, "The seed is not the plan's"],
+    [[...confirmed, "--seed-fd", "0"], "test test", 1, "These are 2 words"],
+    [
+      [...ends(destination), "--seed-fd", "0"],
+      phrase,
+      1,
+      `The plan sends to ${customer}, which no --destination-ends fits`
+    ],
+    [
+      ["--destination-ends", "abcde", "--seed-fd", "0"],
+      phrase,
+      2,
+      "--destination-ends must be the last six characters"
+    ],
+    [[...confirmed, "--allow", customer, "--seed-fd", "0"], phrase, 1, `${destination} is not in sweep.allow`],
+    [[...confirmed, "--allow", destination.replace("E", "e"), "--seed-fd", "0"], phrase, 1, "its checksum is wrong"],
+    [
+      [...confirmed, "--fee-ceiling-gwei", "2.5", "--seed-fd", "0"],
+      phrase,
+      1,
+      "highest fee is 3 gwei for a unit of gas, above 2.5"
+    ],
+    [[...confirmed, "--fee-ceiling-gwei", "-1", "--seed-fd", "0"], phrase, 2, "--fee-ceiling-gwei"],
+    [[...confirmed, "--keystore", "none.json", "--seed-fd", "0"], phrase, 1, "none.json cannot be read"],
+    [[...confirmed, "--seed-fd", "77"], "", 1, "File descriptor 77 cannot be read"],
+    [["--seed-fd", "0"], phrase, 1, "There is no terminal to ask at"],
+    [confirmed, phrase, 1, "There is no terminal to ask at"]
+  ]
+  const results = yield* Effect.forEach(cases, ([args, input]) => sign(args, input), { concurrency: 2 })
+  for (const [i, { code, stderr, stdout }] of results.entries()) {
+    const [args = [], , expected, said] = cases[i] ?? []
+    expect([code, stdout], args.join(" ")).toEqual([expected, ""])
+    expect(stderr, args.join(" ")).toContain(said)
+    expect(stderr).not.toContain("test junk")
+  }
+  const elsewhere = "0xfb6916095ca1df60bb79ce92ce3ea74c37c5d359"
+  writeFileSync(join(folder, "tilld.toml"), `${configuration}[sweep]\nallow = ["${getAddress(elsewhere)}"]\n`)
+  const unlisted = yield* sign([...confirmed, "--config", "tilld.toml", "--seed-fd", "0"])
+  expect(unlisted).toMatchObject({ code: 1, stderr: expect.stringContaining(`${destination} is not in sweep.allow`) })
+  writeFileSync(join(folder, "tilld.toml"), `${configuration}[sweep]\nallow = ["${elsewhere}"]\n`)
+  const mistyped = yield* sign([...confirmed, "--config", "tilld.toml", "--seed-fd", "0"])
+  expect(mistyped).toMatchObject({ code: 2, stderr: expect.stringContaining("sweep.allow") })
+  expect(mistyped.stderr).toContain("an address with its EIP-55 checksum")
+  writeFileSync(join(folder, "plan.json"), JSON.stringify({ ...planOf(), destination: customer }))
+  const changed = yield* sign([...confirmed, "--seed-fd", "0"])
+  expect(changed).toMatchObject({ code: 1, stderr: expect.stringContaining("The plan was changed after it was made") })
+  writeFileSync(join(folder, "plan.json"), JSON.stringify({ ...planOf(), more: 1 }))
+  const more = yield* tilld([...command, "--seed-fd", "0"], { cwd: folder, input: phrase })
+  expect(more).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("plan.json is not a plan of this version of tilld: more")
+  })
+  expect(existsSync(signed)).toBe(false)
+})
+
+describe("without any network", () => {
+  const isPermitted = spawnSync("unshare", ["-rn", "true"]).status === 0
+  beforeEach(({ skip }) => skip(!isPermitted, "needs unshare -rn, which this machine does not permit"))
+
+  liveTest("a plan is signed, with no socket to reach anything by", function* () {
+    const { folder, command, signed } = yield* signing()
+    const isolated = (program: ReadonlyArray<string>) =>
+      spawnSync("unshare", ["-rn", process.execPath, ...program], {
+        cwd: folder,
+        input: phrase,
+        encoding: "utf8",
+        env: { PATH }
+      })
+    const networks = isolated(["-p", "Object.keys(os.networkInterfaces()).length"])
+    expect(networks).toMatchObject({ status: 0, stdout: "0\n" })
+    const { status, stderr } = isolated([join(root, "dist/tilld.js"), ...command, ...confirmed, "--seed-fd", "0"])
+    expect(status, stderr).toBe(0)
+    expect(existsSync(signed)).toBe(true)
+  })
+})
+
+liveTest("no memory goes into a core dump while the seed is waited for", function* () {
+  const { folder, command } = yield* signing()
+  const args = [join(root, "dist/tilld.js"), ...command, ...confirmed, "--seed-fd", "0"]
+  const child = yield* Effect.acquireRelease(
+    Effect.sync(() => spawn(process.execPath, args, { cwd: folder, env: { PATH }, stdio: "pipe" })),
+    (running) => Effect.sync(() => running.kill("SIGKILL"))
+  )
+  const own = readFileSync("/proc/self/coredump_filter", "utf8")
+  // Its last line before it reads.
+  const shown = Effect.async<void>((resume) => {
+    child.stderr.on("data", (text) => String(text).includes("Left out") && resume(Effect.void))
+  })
+  yield* shown
+  expect(readFileSync(`/proc/${child.pid}/coredump_filter`, "utf8")).toBe("00000000\n")
+  expect(own).not.toBe("00000000\n")
+})
+
+liveTest("words and answers are asked at the terminal, which does not show the words", function* () {
+  const { folder, command, signed } = yield* signing()
+  const dialogue = [
+    [`Last six characters of ${destination}`, "abcdef"],
+    [`Last six characters of ${destination}`, destination.slice(-6).toLowerCase()],
+    [`Last six characters of ${customer}`, customer.slice(-6)],
+    // With a mistake, which is taken back.
+    ["The words of the seed (not shown): ", `${phrase.replace("junk", "jumk")}\u007f\u007fnk`],
+    ["Their passphrase (not shown; empty if they have none): ", ""]
+  ] as const
+  const { code, shown, stderr, stdout } = yield* tilldAtTerminal(folder, command, dialogue)
+  expect({ code, stderr: stderr.split("\n").at(-2) }).toEqual({ code: 0, stderr: "Left out  1 balance" })
+  expect(stdout).toContain("Signed signed.json: 3 authorizations and 5 transactions")
+  expect(existsSync(signed)).toBe(true)
+  // What is typed of a destination is shown; of a seed nothing is.
+  expect(shown).toContain("abcdef")
+  expect(traces(folder, shown)).not.toMatch(/test test|junk/)
+})
+
+liveTest("Ctrl-C and three wrong answers end it, and nothing is signed", function* () {
+  const { folder, command, signed } = yield* signing(planOf({ moves: unsignedPlan().moves.slice(0, 2) }))
+  const ask = `Last six characters of ${destination}`
+  const wrong = yield* tilldAtTerminal(folder, command, [
+    [ask, ""],
+    [ask, "000000"],
+    [ask, destination]
+  ])
+  expect(wrong).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`not the end of ${destination}: nothing was signed`)
+  })
+  const stopped = yield* tilldAtTerminal(
+    folder,
+    [...command, ...ends(destination)],
+    [["The words of the seed", "test\u0003"]]
+  )
+  expect(stopped).toMatchObject({ code: 1, stderr: expect.stringContaining("Stopped: nothing was done") })
+  const echoed = yield* tilldAtTerminal(folder, [...command, ...ends(destination), "--seed-fd", "0"], [])
+  expect(echoed).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("is a terminal, which would show what is typed")
+  })
+  expect(existsSync(signed)).toBe(false)
+})
+
+liveTest("a wallet is made at the terminal alone, asked again, and opens from its keystore", function* () {
+  const folder = yield* temporaryFolder
+  /** The words that were shown last, by their numbers. */
+  const wordsOf = (shown: string) => {
+    const last = shown.slice(shown.lastIndexOf("   1 "))
+    return Array.from({ length: 24 }, (_, i) => new RegExp(`(?:^|\\s)${i + 1} +([a-z]+)`).exec(last)?.[1] ?? "")
+  }
+  let words: ReadonlyArray<string> = []
+  const enter = [
+    "Press Enter",
+    (shown: string) => {
+      words = wordsOf(shown)
+      return ""
+    }
+  ] as const
+  const answer = ["Word ", (shown: string) => words[Number(/Word (\d+): $/.exec(shown)?.[1]) - 1] ?? ""] as const
+  const password = "correct horse battery"
+  const made = yield* tilldAtTerminal(
+    folder,
+    ["wallet", "new", "--dice", "--keystore", "seed.json"],
+    [
+      ["What your dice show", "6142 3355"],
+      enter,
+      // One wrong answer: the words are shown again, and three others asked.
+      ["Word ", "zoo zoo"],
+      answer,
+      answer,
+      enter,
+      answer,
+      answer,
+      answer,
+      ["A password for the keystore", password],
+      ["The same again: ", password]
+    ]
+  )
+  expect(made).toMatchObject({ code: 0 })
+  expect(words).toHaveLength(24)
+  expect(made.shown).toContain("One of these words was another")
+  expect(made.shown).not.toMatch(/6142|horse/)
+  // Shown, and cleared again with what was scrolled away.
+  expect(made.shown.split("\u001b[3J").length).toBeGreaterThan(4)
+  const phrase = words.join(" ")
+  const account = mnemonicToAccount(phrase)
+  expect(made.stdout).toMatch(/^xpub\w{107}\n$/)
+  expect(made.stderr).toContain(account.address)
+  expect(statSync(join(folder, "seed.json")).mode & 0o777).toBe(0o600)
+  const left = traces(folder)
+  expect([words.slice(0, 2).join(" "), ...secretsOf(phrase)].filter((secret) => left.includes(secret))).toEqual([])
+
+  const opened = yield* tilld(["wallet", "xpub", "--keystore", "seed.json", "--seed-fd", "0", "--json"], {
+    cwd: folder,
+    input: password
+  })
+  expect(JSON.parse(opened.stdout)).toMatchObject({
+    xpub: made.stdout.trim(),
+    addresses: [{ address: account.address }, {}, {}]
+  })
+  const wrong = yield* tilld(["wallet", "xpub", "--keystore", "seed.json", "--seed-fd", "0"], {
+    cwd: folder,
+    input: "wrong"
+  })
+  expect(wrong).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("The keystore does not open") })
+  // The screen is cleared where it ends while the words are on it.
+  const cut = yield* tilldAtTerminal(folder, ["wallet", "new"], [["Press Enter", "\u0003"]])
+  expect(cut.code).toBe(1)
+  expect(cut.stdout).toBe("")
+  expect(cut.shown.trim().endsWith("\u001b[2J\u001b[3J\u001b[H")).toBe(true)
+  const kept = yield* tilldAtTerminal(folder, ["wallet", "new", "--keystore", "seed.json"], [])
+  expect(kept).toMatchObject({ code: 1, stderr: expect.stringContaining("seed.json exists already") })
+})
+
+liveTest("a wallet is not made where only a pipe is", function* () {
+  const made = yield* tilld(["wallet", "new"], { input: "\n\n\n" })
+  expect(made).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("There is no terminal to ask at") })
+})
+
+liveTest("the extended public key and the sponsor of a wallet are shown", function* () {
+  const folder = yield* temporaryFolder
+  const shown = yield* tilld(["wallet", "xpub", "--seed-fd", "0"], { cwd: folder, input: phrase })
+  expect(shown).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining(`${addressAt(0, 1)}  m/44'/60'/0'/1/0 (sponsor)`)
+  })
+  writeFileSync(join(folder, "key"), shown.stdout)
+  const sponsor = ["wallet", "sponsor", "--xpub"]
+  expect(yield* tilld([...sponsor, "key"], { cwd: folder })).toMatchObject({ code: 0, stdout: `${addressAt(0, 1)}\n` })
+  expect(yield* tilld([...sponsor, "key", "--mode", "live"], { cwd: folder })).toMatchObject({ code: 2 })
+  writeFileSync(join(folder, "key"), "xpub1")
+  expect(yield* tilld([...sponsor, "key"], { cwd: folder })).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("is not the extended public key")
+  })
+})

@@ -1,0 +1,66 @@
+import { mnemonicToAccount } from "viem/accounts"
+import { digested, type Plan, planFormat, type Unsigned } from "../../src/Collect/Plan.ts"
+
+/** The phrase that every development tool publishes, which no money is on. */
+export const phrase = "test test test test test test test test test test test junk"
+export const otherPhrase = "legal winner thank year wave sausage worth useful legal winner thank yellow"
+
+export const addressAt = (index: number, branch: 0 | 1 = 0) =>
+  mnemonicToAccount(phrase, { path: `m/44'/60'/0'/${branch}/${index}` }).address
+
+export const destination = "0x52908400098527886E0F7030069857D2E4169EE7"
+export const customer = "0x8617E340B3D01FA5F11F306F4090FD50E238070D"
+export const usdc = "0x1111111111111111111111111111111111111111"
+export const usdt = "0x2222222222222222222222222222222222222222"
+
+/** A plan with every way: two authorizations, a funded transfer, coin, and a refund by each way. */
+export const unsignedPlan = (over: Partial<Unsigned> = {}): Unsigned => ({
+  format: planFormat,
+  chain: "base",
+  mode: "test",
+  chainId: 31337,
+  account: 0,
+  coin: "ETH",
+  block: { number: 42, hash: `0x${"ab".repeat(32)}`, time: 1_790_000_000 },
+  destination,
+  tokens: [
+    { symbol: "USDC", contract: usdc, decimals: 6, domain: { name: "USD Coin", version: "2" } },
+    { symbol: "USDT", contract: usdt, decimals: 6 }
+  ],
+  moves: [
+    { way: "authorization", token: 0, address: addressAt(0), index: 0, amount: "1500000", gas: "70000", funding: "0" },
+    { way: "authorization", token: 0, address: addressAt(1), index: 1, amount: "2500000", gas: "70000", funding: "0" },
+    {
+      ...{ way: "authorization", token: 0, address: addressAt(2), index: 2, amount: "700000", gas: "70000" },
+      ...{ funding: "0", to: customer, refund: "exc_1" }
+    },
+    {
+      ...{ way: "token", token: 1, address: addressAt(3), index: 3, amount: "9000000", gas: "80000" },
+      ...{ funding: "240000000000000", nonce: 0 }
+    },
+    {
+      ...{ way: "native", address: addressAt(4), index: 4, amount: "1000000000000000000", gas: "21000" },
+      ...{ funding: "0", nonce: 7 }
+    },
+    {
+      ...{ way: "native", address: addressAt(5), index: 5, amount: "250000000000000000", gas: "21000" },
+      ...{ funding: "0", nonce: 0, to: customer, refund: "exc_2" }
+    }
+  ],
+  leftOut: [{ address: addressAt(9), index: 9, currency: "USDC", amount: "3", why: "below its cost" }],
+  fees: [
+    { most: "1000000000", tip: "1000000" },
+    { most: "3000000000", tip: "2000000" }
+  ],
+  gas: { batch: "60000", funding: "21000" },
+  dataFees: { batch: "5000", single: "1000" },
+  validBefore: 1_790_000_000 + 86_400,
+  sponsor: { address: addressAt(0, 1), nonce: 11, needsWei: "1", hasWei: "2" },
+  ...over
+})
+
+export const planOf = (over: Partial<Unsigned> = {}): Plan => digested(unsignedPlan(over))
+
+/** The plan with one move changed. */
+export const withMove = (place: number, over: Partial<Plan["moves"][number]>): Plan =>
+  planOf({ moves: unsignedPlan().moves.map((move, i) => (i === place ? { ...move, ...over } : move)) })

@@ -1,0 +1,336 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Either, Schema } from "effect"
+import * as fc from "fast-check"
+import {
+  decodeFunctionData,
+  erc20Abi,
+  type Hex,
+  multicall3Abi,
+  parseAbi,
+  parseTransaction,
+  recoverTransactionAddress,
+  recoverTypedDataAddress,
+  type TransactionSerializedEIP1559
+} from "viem"
+import { multicall3Address } from "../../src/Chains/rpc/contractViews.ts"
+import { isWhole, Plan } from "../../src/Collect/Plan.ts"
+import { feeCeiling, planProblem, type SigningLimits } from "../../src/Collect/planChecks.ts"
+import { highestCost, planText } from "../../src/Collect/planText.ts"
+import { checksumOf, Signed } from "../../src/Collect/Signed.ts"
+import { seedOf } from "../../src/Collect/seed.ts"
+import { signPlan } from "../../src/Collect/sign.ts"
+import {
+  addressAt,
+  customer,
+  destination,
+  otherPhrase,
+  phrase,
+  planOf,
+  unsignedPlan,
+  usdc,
+  usdt,
+  withMove
+} from "./plans.ts"
+
+const limits: SigningLimits = { allow: [], feeCeiling: feeCeiling("base") }
+const seed = (words: string) => Either.getOrThrow(seedOf(words))
+const signed = Effect.suspend(() => signPlan(planOf(), seed(phrase), limits))
+
+const transferAbi = parseAbi([
+  "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)"
+])
+
+/** Who signed a transaction, and what it does. */
+const opened = async (raw: string) => {
+  const serializedTransaction = raw as TransactionSerializedEIP1559
+  const {
+    chainId,
+    data,
+    gas,
+    maxFeePerGas,
+    maxPriorityFeePerGas,
+    nonce = 0,
+    to,
+    value = 0n
+  } = parseTransaction(serializedTransaction)
+  const from = await recoverTransactionAddress({ serializedTransaction })
+  return { from, chainId, nonce, to, value, gas, data, fee: [maxFeePerGas, maxPriorityFeePerGas] }
+}
+
+describe("a signed plan", () => {
+  it.effect("has each transaction of the right sender, for each step of the fees", () =>
+    Effect.gen(function* () {
+      const { transactions } = yield* signed
+      const found = yield* Effect.promise(() =>
+        Promise.all(transactions.map((steps) => Promise.all(steps.map(opened))))
+      )
+      const sponsor = addressAt(0, 1)
+      const lower = (address: string) => address.toLowerCase()
+      const gwei = 10n ** 9n
+      const fees = [
+        [gwei, 10n ** 6n],
+        [3n * gwei, 2n * 10n ** 6n]
+      ]
+      expect(found.map((steps) => steps.map(({ fee }) => fee))).toEqual(found.map(() => fees))
+      expect(found.flat().map(({ chainId }) => chainId)).toEqual(Array(10).fill(31337))
+      const shown = found.map((steps) =>
+        steps.map(({ from, gas, nonce, to, value }) => ({ from, gas, nonce, to: lower(to ?? ""), value }))
+      )
+      const both = (one: object) => [one, one]
+      const coin = 10n ** 18n
+      expect(shown).toEqual([
+        both({ from: sponsor, gas: 270_000n, nonce: 11, to: lower(multicall3Address), value: 0n }),
+        both({ from: sponsor, gas: 21_000n, nonce: 12, to: lower(addressAt(3)), value: 240_000_000_000_000n }),
+        both({ from: addressAt(3), gas: 80_000n, nonce: 0, to: usdt, value: 0n }),
+        // What a lower fee does not cost goes to the destination too.
+        [
+          { from: addressAt(4), gas: 21_000n, nonce: 7, to: lower(destination), value: coin + 21_000n * 2n * gwei },
+          { from: addressAt(4), gas: 21_000n, nonce: 7, to: lower(destination), value: coin }
+        ],
+        // A refund is exact at each.
+        both({ from: addressAt(5), gas: 21_000n, nonce: 0, to: lower(customer), value: coin / 4n })
+      ])
+      const [, , [transfer] = []] = found
+      expect(decodeFunctionData({ abi: erc20Abi, data: transfer?.data ?? "0x" })).toEqual({
+        functionName: "transfer",
+        args: [destination, 9_000_000n]
+      })
+    })
+  )
+
+  it.effect("has the authorizations of their holders, as EIP-3009 asks, in the sponsor's batch", () =>
+    Effect.gen(function* () {
+      const { authorizations, transactions } = yield* signed
+      const batch = yield* Effect.promise(() => opened(transactions[0]?.[0] ?? ""))
+      const { args } = decodeFunctionData({ abi: multicall3Abi, data: batch.data ?? "0x" })
+      const calls = args?.[0] as ReadonlyArray<{ target: Hex; allowFailure: boolean; callData: Hex }>
+      expect(calls.map(({ allowFailure, target }) => [target, allowFailure])).toEqual(Array(3).fill([usdc, true]))
+      const holders: Array<unknown> = []
+      const nonces = new Set<string>()
+      for (const [i, { callData }] of calls.entries()) {
+        const [from, to, value, validAfter, validBefore, nonce, v, r, s] = decodeFunctionData({
+          abi: transferAbi,
+          data: callData
+        }).args
+        const signature = `${r}${s.slice(2)}${v.toString(16)}` as Hex
+        expect(signature).toBe(authorizations[i])
+        const signer = yield* Effect.promise(() =>
+          recoverTypedDataAddress({
+            // Written out as the standard has it: https://eips.ethereum.org/EIPS/eip-3009
+            domain: { name: "USD Coin", version: "2", chainId: 31337, verifyingContract: usdc },
+            types: {
+              TransferWithAuthorization: [
+                { name: "from", type: "address" },
+                { name: "to", type: "address" },
+                { name: "value", type: "uint256" },
+                { name: "validAfter", type: "uint256" },
+                { name: "validBefore", type: "uint256" },
+                { name: "nonce", type: "bytes32" }
+              ]
+            },
+            primaryType: "TransferWithAuthorization",
+            message: { from, to, value, validAfter, validBefore, nonce },
+            signature
+          })
+        )
+        expect([signer, validAfter, validBefore]).toEqual([from, 0n, 1_790_086_400n])
+        holders.push([from, to, value])
+        nonces.add(nonce)
+      }
+      expect(holders).toEqual([
+        [addressAt(0), destination, 1_500_000n],
+        [addressAt(1), destination, 2_500_000n],
+        [addressAt(2), customer, 700_000n]
+      ])
+      expect(nonces.size).toBe(3)
+    })
+  )
+
+  it.effect("is the same each time, and has a checksum of all that is signed", () =>
+    Effect.gen(function* () {
+      const [first, second] = yield* Effect.all([signed, signPlan(planOf(), seed(phrase), limits)], { concurrency: 1 })
+      expect(second).toEqual(first)
+      expect(Schema.is(Signed)(first)).toBe(true)
+      expect(checksumOf(first)).toBe(first.checksum)
+      expect(checksumOf({ ...first, transactions: first.transactions.slice(1) })).not.toBe(first.checksum)
+      expect(JSON.stringify(first)).not.toMatch(/test test|junk/)
+    })
+  )
+})
+
+describe("a plan is refused", () => {
+  const text = JSON.stringify(planOf())
+  const decode = Schema.decodeUnknownEither(Schema.parseJson(Plan), { onExcessProperty: "error" })
+
+  it("with any character changed, left out or added", () => {
+    expect(isWhole(Either.getOrThrow(decode(text)))).toBe(true)
+    const place = fc.nat(text.length - 1)
+    const isRefused = (changed: string) => {
+      const plan = decode(changed)
+      // White space between its parts is none of it.
+      return changed === text || Either.isLeft(plan) || !isWhole(plan.right)
+    }
+    const graphic = fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code))
+    const refuses = (changed: string) => expect(isRefused(changed), changed).toBe(true)
+    const replaced = fc.property(place, graphic, (at, letter) => {
+      refuses(text.slice(0, at) + letter + text.slice(at + 1))
+    })
+    const removed = fc.property(place, (at) => {
+      refuses(text.slice(0, at) + text.slice(at + 1))
+    })
+    const added = fc.property(place, graphic, (at, letter) => {
+      refuses(text.slice(0, at) + letter + text.slice(at))
+    })
+    void fc.assert(replaced, { numRuns: 2_000 })
+    void fc.assert(removed, { numRuns: 300 })
+    void fc.assert(added, { numRuns: 300 })
+  })
+
+  it.effect("by another seed, or another passphrase, and nothing is signed", () =>
+    Effect.gen(function* () {
+      const sponsor = addressAt(0, 1)
+      const refused = yield* Effect.flip(signPlan(planOf(), seed(otherPhrase), limits))
+      expect(refused.message).toMatch(
+        new RegExp(`^The seed is not the plan's: m/44'/60'/0'/1/0 is 0x\\w{40}, and the plan has ${sponsor} there`)
+      )
+      const passphrase = yield* Effect.flip(signPlan(planOf(), Either.getOrThrow(seedOf(phrase, "more")), limits))
+      expect(passphrase.message).toContain("The seed is not the plan's")
+      const moved = yield* Effect.flip(signPlan(withMove(1, { index: 6 }), seed(phrase), limits))
+      expect(moved.message).toContain(`m/44'/60'/0'/0/6 is ${addressAt(6)}, and the plan has ${addressAt(1)} there`)
+    })
+  )
+
+  const { moves, sponsor, tokens } = unsignedPlan()
+  const [token, ...others] = tokens
+  const fee = (most: string, tip = "1") => ({ most, tip })
+  const cases: ReadonlyArray<readonly [string, Plan, string, Partial<SigningLimits>?]> = [
+    [
+      "whose digest does not fit",
+      { ...planOf(), destination: customer },
+      "The plan was changed after it was made: its digest does not fit"
+    ],
+    ["whose words do not fit", { ...planOf(), words: "zoo zoo zoo zoo zoo zoo" }, "The plan was changed"],
+    [
+      "to one of its own addresses",
+      planOf({ destination: addressAt(4) }),
+      `${addressAt(4)} is one of the plan's own addresses`
+    ],
+    [
+      "to its sponsor, in lower case",
+      planOf({ destination: sponsor.address.toLowerCase() }),
+      "is one of the plan's own addresses"
+    ],
+    ["to the zero address", planOf({ destination: `0x${"0".repeat(40)}` }), "The plan sends to the zero address"],
+    ["to a token of it", planOf({ destination: usdt }), `${usdt} is a contract`],
+    [
+      "to a token of the public network",
+      planOf({ mode: "live", chainId: 8453, destination: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913" }),
+      "is a contract"
+    ],
+    ["to Multicall3", planOf({ destination: multicall3Address }), "is a contract"],
+    [
+      "with a refund to the zero address",
+      withMove(2, { to: `0x${"0".repeat(40)}` }),
+      "The plan sends to the zero address"
+    ],
+    [
+      "to an address that is not allowed",
+      planOf(),
+      `${destination} is not in sweep.allow, nor given with --allow`,
+      { allow: [customer] }
+    ],
+    [
+      "with a collected move to another address than the allowed one",
+      withMove(0, { to: customer }),
+      `${customer} is not in sweep.allow`,
+      { allow: [destination] }
+    ],
+    [
+      "of a public network under another name",
+      planOf({ chainId: 1 }),
+      "The plan is for Base (test, chain id 1), but that chain id is"
+    ],
+    [
+      "with a fee above the ceiling",
+      planOf({ fees: [fee("1"), fee("100000000001")] }),
+      "highest fee is 100.000000001 gwei for a unit of gas, above 100: make a new plan when gas is cheaper, or say --fee-ceiling-gwei 100.000000001"
+    ],
+    ["with fees that fall", planOf({ fees: [fee("2"), fee("1")] }), "fees do not rise"],
+    ["with a tip above its fee", planOf({ fees: [fee("1", "2")] }), "has a tip above its fee"],
+    [
+      "with a line in a token's name",
+      planOf({ tokens: [{ symbol: `USDC\nTo ${customer}`, contract: usdc, decimals: 6 }, ...others] }),
+      'The plan has a name that is none: "USDC\\nTo'
+    ],
+    ["with a line in a refund's name", withMove(2, { refund: "exc_1\nTo" }), "The plan has a name that is none"],
+    ["with another coin", planOf({ coin: "USDC" }), 'The coin of base is not "USDC"'],
+    ["that moves nothing", planOf({ moves: [] }), "The plan moves nothing"],
+    ["with more gas than a transfer takes", withMove(3, { gas: "2000001" }), "Move 4 of the plan, from"],
+    [
+      "with more gas than a batch takes",
+      planOf({ gas: { batch: "2000001", funding: "21000" } }),
+      "more than 2000000 gas"
+    ],
+    ["without a nonce", planOf({ moves: moves.map(({ nonce: _, ...move }) => move) }), "Move 4 of the plan"],
+    ["of coin with a token", withMove(4, { token: 1 }), "Move 5 of the plan"],
+    ["of a token that it does not have", withMove(0, { token: 2 }), "names no token"],
+    ["with authorizations of a token that has none", withMove(0, { token: 1 }), "is of a token without authorizations"],
+    [
+      "with more than a token can have",
+      withMove(0, { amount: `${2n ** 256n}` }),
+      "has an amount that no token can have"
+    ],
+    [
+      "whose authorizations last for months",
+      planOf({ validBefore: 1_790_000_000 + 32 * 86_400 }),
+      "would be valid until 2026-"
+    ]
+  ]
+  it.effect.each(cases)("%s", ([, plan, message, over]) =>
+    Effect.gen(function* () {
+      const used = { ...limits, ...over }
+      expect(planProblem(plan, used)).toContain(message)
+      const bytes = seed(phrase)
+      expect((yield* Effect.flip(signPlan(plan, bytes, used))).message).toContain(message)
+      expect(bytes).toEqual(new Uint8Array(64))
+    })
+  )
+
+  it("not where it is in order: to an allowed address with a refund to a customer, and with a higher ceiling", () => {
+    expect(planProblem(planOf(), { ...limits, allow: [usdc, destination.toLowerCase()] })).toBeUndefined()
+    expect(
+      planProblem(planOf({ fees: [fee("100000000001")] }), { ...limits, feeCeiling: 100_000_000_001n })
+    ).toBeUndefined()
+    expect(planProblem(planOf({ tokens: [token ?? expect.fail(), ...others] }), limits)).toBeUndefined()
+    expect([feeCeiling("ethereum"), feeCeiling("polygon"), feeCeiling("base")].map((wei) => wei / 10n ** 9n)).toEqual([
+      1_000n,
+      20_000n,
+      100n
+    ])
+  })
+})
+
+it("a plan in words has everything that a signer has to look at", () => {
+  const plan = planOf()
+  // 4 transactions of a single move and the batch, at 3 gwei.
+  expect(highestCost(plan)).toBe(
+    (270_000n + 21_000n + 80_000n + 21_000n + 21_000n) * 3n * 10n ** 9n + 5_000n + 4n * 1_000n
+  )
+  expect(planText(plan).split("\n")).toEqual([
+    "Chain     Base (test, chain id 31337)",
+    `Plan      ${plan.words}`,
+    `          ${plan.digest}`,
+    "As of     block 42, 2026-09-21T14:13:20.000Z",
+    "In total  4.7 USDC in 3 transfers, 9 USDT in 1 transfer, 1.25 ETH in 2 transfers",
+    `To        ${destination}`,
+    "          4 USDC in 2 transfers, 9 USDT in 1 transfer, 1 ETH in 1 transfer",
+    `To        ${customer}`,
+    "          0.7 USDC in 1 transfer, the refund of exc_1",
+    "          0.25 ETH in 1 transfer, the refund of exc_2",
+    `Tokens    USDC is ${usdc}, 6 decimals, NOT the USDC of the public network`,
+    `          USDT is ${usdt}, 6 decimals`,
+    "Fees      0.001239000000009 ETH at most, at up to 3 gwei for a unit of gas",
+    "Signs     3 authorizations, 5 transactions",
+    "Left out  1 balance"
+  ])
+})

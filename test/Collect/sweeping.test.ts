@@ -1,0 +1,213 @@
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, it } from "@effect/vitest"
+import { Effect, Schedule } from "effect"
+import type { Address } from "viem"
+import { HDKey } from "viem/accounts"
+import type { Plan } from "../../src/Collect/Plan.ts"
+import type { SweepResult } from "../../src/Collect/reconcile.ts"
+import { signPlan } from "../../src/Collect/sign.ts"
+import type { UnsweptRow } from "../../src/Collect/unswept.ts"
+import type { PaymentObject } from "../../src/Domain/Payment.ts"
+import { sponsorAddress } from "../../src/Payments/addresses/hdWallet.ts"
+import { localChain, makeHome, pay, rows, serve } from "../lib/daemon.ts"
+import { root, tilld, tilldJson } from "../lib/tilld.ts"
+import { holdsExactly, someone } from "./collecting.ts"
+
+const ether = 10n ** 18n
+const usd = 10n ** 6n
+const network = ["--chain", "ethereum", "--mode", "test"]
+
+/** Asks until the answer fits. */
+const eventually = <A, E, R>(ask: Effect.Effect<A, E, R>, fits: (answer: A) => boolean) =>
+  Effect.retry(
+    Effect.filterOrFail(ask, fits, () => "not yet" as const),
+    {
+      schedule: Schedule.spaced("50 millis"),
+      while: (error) => error === "not yet"
+    }
+  )
+
+/** A shop with a daemon, whose chain mines every tenth of a second, and the steps of a collection by their commands. */
+const shop = Effect.gen(function* () {
+  const chain = yield* localChain("ethereum")
+  const home = yield* makeHome({ chains: new Map([["ethereum", chain]]), prices: { USDT: "1", DAI: "1" } })
+  const daemon = yield* serve(home)
+  const sponsor = sponsorAddress(HDKey.fromMasterSeed(home.seed()).derive("m/44'/60'/0'").publicExtendedKey) as Address
+  yield* chain.payNative({ to: sponsor, amount: ether })
+  yield* chain.mine()
+  yield* Effect.forkScoped(Effect.forever(Effect.delay(chain.mine(), "100 millis")))
+  const config = ["--config", home.config]
+  const until = (payment: PaymentObject, status: string) =>
+    eventually(daemon.payment(payment), (found) => found.status === status)
+  const paid = Effect.fnUntraced(function* (currency: string, amount: bigint) {
+    const payment = yield* daemon.create({ chain: "ethereum", currency, amount: `${amount}` })
+    yield* pay(chain, payment)
+    return yield* until(payment, "confirmed")
+  })
+  const exceptions = Effect.map(
+    daemon.call<{ readonly data: ReadonlyArray<Exception> }>("GET", "/v1/exceptions?limit=100"),
+    ({ body }) => body.data
+  )
+  const file = (name: string) => join(home.folder, name)
+  const plan = (name: string, ...args: ReadonlyArray<string>) =>
+    tilldJson<{ readonly moves: number; readonly leftOut: Plan["leftOut"] }>([
+      ...["sweep", "plan", ...network, ...args, "-o", file(name), ...config]
+    ])
+  const sign = Effect.fnUntraced(function* (name: string) {
+    const made = JSON.parse(readFileSync(file(name), "utf8")) as Plan
+    const signed = yield* signPlan(made, home.seed(), { allow: [], feeCeiling: 10n ** 15n })
+    writeFileSync(file(`${name}.signed`), JSON.stringify(signed))
+  })
+  return { chain, config, daemon, exceptions, file, home, paid, plan, sign }
+})
+
+interface Exception {
+  readonly id: string
+  readonly kind: string
+  readonly currency: string
+  readonly amount: string
+  readonly address: string
+  readonly resolution?: string
+  readonly resolutionTxHash?: string
+}
+
+it.scopedLive(
+  "collects what has come, and late coin at a swept address is seen afterwards",
+  () =>
+    Effect.gen(function* () {
+      const { chain, config, daemon, exceptions, file, home, paid, plan, sign } = yield* shop
+      const payments = yield* Effect.all(
+        [paid("USDC", 25n * usd), paid("USDC", 30n * usd), paid("USDT", 40n * usd), paid("ETH", ether / 10n)],
+        { concurrency: "unbounded" }
+      )
+      const open = yield* daemon.create({ chain: "ethereum", currency: "USDC", amount: `${5n * usd}` })
+      yield* chain.payToken({ symbol: "USDC", to: open.address as Address, amount: 1n * usd })
+
+      const waiting = yield* tilldJson<ReadonlyArray<UnsweptRow>>(["addresses", "--unswept", ...config])
+      expect(new Map(waiting.map(({ address, usd, waitsFor }) => [address, [usd, waitsFor]]))).toEqual(
+        new Map([
+          [payments[0].address, ["25.00", undefined]],
+          [payments[1].address, ["30.00", undefined]],
+          [payments[2].address, ["40.00", undefined]],
+          [payments[3].address, ["250.00", undefined]],
+          [open.address, ["1.00", "payment"]]
+        ])
+      )
+      const csv = yield* tilld(["addresses", "unswept", "--csv", "--min-usd", "30", ...network, ...config])
+      expect(csv.stdout.split("\n").map((line) => line.split(",").length)).toEqual([10, 10, 10, 10, 1])
+      const table = yield* tilld(["addresses", "--unswept", ...config])
+      expect(table.stdout).toContain("ethereum.test USDC: 56.00 USD at 3 addresses")
+
+      const destination = someone()
+      const made = yield* plan("plan.json", "--to", destination)
+      expect(made).toMatchObject({ moves: 4, leftOut: [{ address: open.address, why: `payment ${open.id} is open` }] })
+      yield* sign("plan.json")
+      const result = yield* tilldJson<SweepResult>(["sweep", "broadcast", file("plan.json.signed"), ...config])
+      expect(result.differences).toEqual([])
+      expect(holdsExactly(result)).toBe(true)
+      expect(yield* chain.tokenBalance("USDC", destination)).toBe(55n * usd)
+      expect(yield* chain.tokenBalance("USDT", destination)).toBe(40n * usd)
+      const collected = yield* rows<{ currency: string; amount: string }>(home, "SELECT * FROM collected")
+      expect(collected.map(({ amount, currency }) => [currency, amount])).toEqual(
+        expect.arrayContaining([
+          ["USDC", `${25n * usd}`],
+          ["USDT", `${40n * usd}`]
+        ])
+      )
+      expect(collected).toHaveLength(4)
+      const again = yield* tilld(["sweep", "broadcast", file("plan.json.signed"), ...config])
+      expect([again.code, again.stderr]).toEqual([0, expect.stringContaining("It was sent before")])
+      const rest = yield* tilldJson<ReadonlyArray<UnsweptRow>>(["addresses", "--unswept", "--min-usd", "1", ...config])
+      expect(rest.map(({ address }) => address)).toEqual([open.address])
+
+      // Coin at the address of a payment in coin that was swept, and at one whose tokens were.
+      expect(yield* exceptions).toEqual([])
+      const [usdc, , , coin] = payments
+      for (const to of [coin.address, usdc.address]) {
+        yield* chain.payNative({ to: to as Address, amount: ether / 4n })
+      }
+      const found = yield* eventually(exceptions, (all) => all.length >= 2)
+      expect(new Map(found.map(({ address, amount, currency }) => [address, [amount, currency]]))).toEqual(
+        new Map([coin, usdc].map(({ address }) => [address, [`${ether / 4n}`, "ETH"]]))
+      )
+      expect(found).toHaveLength(2)
+      const troubles = daemon.lines().filter((line) => /"logLevel":"(ERROR|FATAL)"/.test(line))
+      expect(troubles).toEqual([])
+    }),
+  40_000
+)
+
+it.scopedLive(
+  "sends an exception back from the address that received it, and notes the refund",
+  () =>
+    Effect.gen(function* () {
+      const { chain, config, daemon, exceptions, file, paid, plan, sign } = yield* shop
+      const token = yield* paid("USDC", 25n * usd)
+      const coin = yield* paid("ETH", ether / 10n)
+      // Without an open payment the chain is read once a minute.
+      yield* daemon.create({ chain: "ethereum", currency: "DAI", amount: "1000" })
+      yield* pay(chain, { ...token, amount: `${7n * usd}` })
+      yield* pay(chain, { ...coin, amount: `${ether / 50n}` })
+      const open = yield* eventually(exceptions, (all) => all.length === 2)
+      const customer = someone()
+      const refunds = ["--refund", open.map(({ id }) => id).join(","), "--to", customer]
+      expect(yield* plan("refund.json", ...refunds)).toMatchObject({ moves: 2, leftOut: [] })
+      yield* sign("refund.json")
+      const result = yield* tilldJson<SweepResult>(["sweep", "broadcast", file("refund.json.signed"), ...config])
+      expect(result.differences).toEqual([])
+      expect(yield* chain.tokenBalance("USDC", customer)).toBe(7n * usd)
+      expect(yield* chain.balance(customer)).toBe(ether / 50n)
+      expect(yield* chain.tokenBalance("USDC", token.address as Address)).toBe(25n * usd)
+      const closed = yield* exceptions
+      expect(closed.map(({ resolution, resolutionTxHash }) => [resolution, resolutionTxHash])).toEqual(
+        closed.map(({ id }) => ["refunded", result.transfers.find(({ refund }) => refund === id)?.hash])
+      )
+      const unknown = yield* tilld([...["sweep", "plan", ...network, ...refunds, "-o", file("again.json"), ...config]])
+      expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("is not an open exception")])
+    }),
+  40_000
+)
+
+it.scopedLive(
+  "killed at ten moments and started again, it sends nothing twice",
+  () =>
+    Effect.gen(function* () {
+      const { chain, config, file, paid, plan, sign } = yield* shop
+      yield* Effect.all(
+        Array.from({ length: 4 }, () => paid("USDT", 20n * usd)),
+        { concurrency: "unbounded" }
+      )
+      yield* paid("USDC", 20n * usd)
+      const destination = someone()
+      yield* plan("plan.json", "--to", destination)
+      yield* sign("plan.json")
+      const command = ["sweep", "broadcast", file("plan.json.signed"), "--json", ...config]
+      const env = (moment: number) => ({
+        KILL_ON: "fsyncSync",
+        KILL_AT: `${moment}`,
+        NODE_OPTIONS: `--import=${join(root, "test/lib/killAt.mjs")}`
+      })
+      let kills = 0
+      for (let moment = 1; moment <= 10; moment++) {
+        const { signal } = yield* tilld(command, { env: env(moment) })
+        if (signal === "SIGKILL") kills += 1
+      }
+      expect(kills).toBe(10)
+      const { code, stdout } = yield* tilld(command)
+      expect(code).toBe(0)
+      const result = JSON.parse(stdout) as SweepResult
+      expect(result.differences).toEqual([])
+      expect(holdsExactly(result)).toBe(true)
+      expect(yield* chain.tokenBalance("USDT", destination)).toBe(80n * usd)
+      expect(yield* chain.tokenBalance("USDC", destination)).toBe(20n * usd)
+      const senders = result.transfers.map(({ address }) => address)
+      const counts = yield* Effect.forEach(
+        senders,
+        (address) => chain.rpc<string>("eth_getTransactionCount", [address, "latest"]),
+        { concurrency: 4 }
+      )
+      expect(counts.every((count) => BigInt(count) <= 1n)).toBe(true)
+    }),
+  80_000
+)

@@ -1,0 +1,218 @@
+import { expect, it } from "@effect/vitest"
+import { Duration, Effect, Fiber, Schedule } from "effect"
+import { type Address, encodeFunctionData, type Hex, numberToHex } from "viem"
+import { authorizedCall } from "../../src/Collect/authorization.ts"
+import type { CollectRefused } from "../../src/Collect/CollectRefused.ts"
+import { checksumOf, type Signed, signatureOf } from "../../src/Collect/Signed.ts"
+import { authorizationsOf } from "../../src/Collect/transactions.ts"
+import { type Collecting, collecting, holdsExactly, someone } from "./collecting.ts"
+
+const usd = 10n ** 6n
+const ether = 10n ** 18n
+
+/** Three addresses with USDC and two with USDT, and a sponsor with coin. */
+const prepared = Effect.gen(function* () {
+  const scene = yield* collecting()
+  yield* scene.pay("USDC", 3, 20n * usd)
+  yield* scene.pay("USDT", 2, 30n * usd, 3)
+  yield* scene.local.payNative({ to: scene.sponsor, amount: ether })
+  yield* scene.local.mine()
+  const { plan } = yield* scene.plan({ received: scene.received(5) })
+  const signed = yield* scene.sign(plan)
+  return { scene, plan, signed }
+})
+
+const everything = (scene: Collecting) =>
+  Effect.gen(function* () {
+    expect(yield* scene.local.tokenBalance("USDC", scene.destination)).toBe(60n * usd)
+    expect(yield* scene.local.tokenBalance("USDT", scene.destination)).toBe(60n * usd)
+  })
+
+const refusal = <A, R>(sending: Effect.Effect<A, unknown, R>) =>
+  Effect.map(Effect.flip(sending), (error) => (error as CollectRefused).message)
+
+const with64 = (text: string): string => `${text.slice(0, -3)}${text.at(-3) === "1" ? "2" : "1"}${text.slice(-2)}`
+
+it.scopedLive("refuses a file in which a byte was changed, also where its checksum was made anew", () =>
+  Effect.gen(function* () {
+    const { scene, signed } = yield* prepared
+    const [first, ...rest] = signed.transactions
+    const changedTransaction: Signed = {
+      ...signed,
+      transactions: [[with64(first?.[0] ?? ""), ...(first?.slice(1) ?? [])], ...rest] as Signed["transactions"]
+    }
+    expect(yield* refusal(scene.send(changedTransaction))).toContain("Something in the signed file")
+    const sealed = { ...changedTransaction, checksum: checksumOf(changedTransaction) }
+    expect(yield* refusal(scene.send(sealed))).toContain("Transaction 1, of")
+    const authorizations = signed.authorizations.map((raw, i) => (i === 0 ? with64(raw) : raw))
+    const changedAuthorization = { ...signed, authorizations }
+    const sealedToo = { ...changedAuthorization, checksum: checksumOf(changedAuthorization) }
+    expect(yield* refusal(scene.send(sealedToo))).toContain("The authorization of")
+    const elsewhere = { ...signed, plan: { ...signed.plan, destination: someone() } }
+    expect(yield* refusal(scene.send(elsewhere))).toContain("The digest")
+    expect(yield* scene.local.tokenBalance("USDC", scene.destination)).toBe(0n)
+  })
+)
+
+it.scopedLive("refuses a plan of another chain id", () =>
+  Effect.gen(function* () {
+    const { scene, signed } = yield* prepared
+    scene.change({ chainId: 31_338 })
+    expect(yield* Effect.flip(scene.send(signed))).toMatchObject({ _tag: "CollectRefused" })
+  })
+)
+
+it.scopedLive("refuses where a nonce has moved, or a balance is lower", () =>
+  Effect.gen(function* () {
+    const { plan, scene, signed } = yield* prepared
+    const source = plan.moves.find(({ way }) => way === "token")?.address as Address
+    yield* scene.local.rpc("anvil_setNonce", [source, "0x1"])
+    expect(yield* refusal(scene.send(signed))).toContain(`${source} has sent another transaction`)
+    yield* scene.local.rpc("anvil_setNonce", [source, "0x0"])
+    const snapshot = yield* scene.local.snapshot
+    const token = scene.local.tokens.USDC?.address
+    const holder = scene.wallet.address(0) as Address
+    yield* scene.local.rpc("anvil_impersonateAccount", [holder])
+    yield* scene.local.rpc("anvil_setBalance", [holder, numberToHex(ether)])
+    const abi = [
+      {
+        type: "function",
+        name: "transfer",
+        stateMutability: "nonpayable",
+        outputs: [{ type: "bool" }],
+        inputs: [{ type: "address" }, { type: "uint256" }]
+      }
+    ] as const
+    const data = encodeFunctionData({ abi, functionName: "transfer", args: [someone(), 1n] })
+    yield* scene.local.rpc("eth_sendTransaction", [{ from: holder, to: token, data }])
+    yield* scene.local.mine()
+    expect(yield* refusal(scene.send(signed))).toContain(`${holder} has ${20n * usd - 1n} base units of USDC`)
+    yield* scene.local.revert(snapshot)
+    yield* scene.mining
+    expect((yield* scene.send(signed)).result.differences).toEqual([])
+  })
+)
+
+it.scopedLive(
+  "refuses a base fee above what was signed, and a sponsor without its gas; goes on once both are mended",
+  () =>
+    Effect.gen(function* () {
+      const { plan, scene, signed } = yield* prepared
+      const { baseFeePerGas } = yield* scene.local.rpc<{ baseFeePerGas: Hex }>("eth_getBlockByNumber", [
+        "latest",
+        false
+      ])
+      yield* scene.local.rpc("anvil_setNextBlockBaseFeePerGas", [numberToHex(BigInt(baseFeePerGas) * 10n)])
+      yield* scene.local.mine()
+      expect(yield* refusal(scene.send(signed))).toContain("A unit of gas costs")
+      yield* scene.local.rpc("anvil_setNextBlockBaseFeePerGas", [baseFeePerGas])
+      yield* scene.local.mine()
+      const lacking = BigInt(plan.sponsor.needsWei) - 1n
+      yield* scene.local.rpc("anvil_setBalance", [scene.sponsor, numberToHex(lacking)])
+      expect(yield* refusal(scene.send(signed))).toContain(`The sponsor ${scene.sponsor} lacks 1 wei`)
+      yield* scene.local.rpc("anvil_setBalance", [scene.sponsor, numberToHex(lacking + 1n)])
+      yield* scene.mining
+      const { result } = yield* scene.send(signed)
+      expect(result.differences).toEqual([])
+      expect(holdsExactly(result)).toBe(true)
+      yield* everything(scene)
+    })
+)
+
+it.scopedLive("counts an authorization that somebody else has carried out as done", () =>
+  Effect.gen(function* () {
+    const { plan, scene, signed } = yield* prepared
+    const [before, during] = authorizationsOf(plan)
+    const carryOut = (one: typeof before, i: number) =>
+      Effect.zipRight(
+        scene.local.send({
+          to: (one?.token.contract ?? "0x") as Address,
+          data: one === undefined ? "0x" : authorizedCall(one.message, signatureOf(signed.authorizations[i] ?? ""))
+        }),
+        scene.local.mine()
+      )
+    yield* carryOut(before, 0)
+    const sending = yield* Effect.fork(scene.send(signed, { patience: Duration.millis(500) }))
+    // Between its beginning and its batch, which is not mined yet.
+    yield* Effect.repeat(
+      Effect.map(scene.local.rpc<{ pending: Hex }>("txpool_status"), ({ pending }) => BigInt(pending) > 0n),
+      { until: (is) => is, schedule: Schedule.spaced("10 millis") }
+    )
+    yield* scene.local.rpc("evm_setAutomine", [false])
+    yield* scene.local.rpc("anvil_dropAllTransactions")
+    yield* carryOut(during, 1)
+    yield* scene.mining
+    const { result } = yield* Fiber.join(sending)
+    expect(result.differences).toEqual([])
+    expect(holdsExactly(result)).toBe(true)
+    expect(new Set(result.transfers.slice(0, 3).map(({ hash }) => hash)).size).toBe(3)
+    yield* everything(scene)
+  })
+)
+
+it.scopedLive("sends again what a reorg of three blocks took out", () =>
+  Effect.gen(function* () {
+    const { scene, signed } = yield* prepared
+    scene.change({ confirmations: 6 })
+    const sending = yield* Effect.fork(scene.send(signed, { patience: Duration.minutes(10) }))
+    const until = (said: string) =>
+      Effect.repeat(
+        Effect.zipRight(
+          scene.local.mine(),
+          Effect.sync(() => scene.said.some((text) => text.includes(said)))
+        ),
+        { until: (is) => is, schedule: Schedule.spaced("100 millis") }
+      )
+    yield* until("3 in a block")
+    yield* scene.local.reorg(3)
+    yield* until("a reorg took")
+    yield* scene.mining
+    const { result } = yield* Fiber.join(sending)
+    expect(result.differences).toEqual([])
+    expect(holdsExactly(result)).toBe(true)
+    yield* everything(scene)
+  })
+)
+
+it.scopedLive("replaces what is stuck by the higher fees that were signed with it", () =>
+  Effect.gen(function* () {
+    const { plan, scene, signed } = yield* prepared
+    // Between the first step and the last one: what is sent at the first is not taken.
+    const base = (BigInt(plan.fees[1]?.most ?? 0) + BigInt(plan.fees[2]?.most ?? 0)) / 2n
+    const sending = yield* Effect.fork(scene.send(signed, { patience: Duration.millis(200) }))
+    yield* Effect.repeat(
+      Effect.sync(() => scene.said.some((text) => text.includes("of 5 transactions sent"))),
+      { until: (is) => is, schedule: Schedule.spaced("10 millis") }
+    )
+    const dear = scene.local
+      .rpc("anvil_setNextBlockBaseFeePerGas", [numberToHex(base)])
+      .pipe(Effect.zipRight(scene.local.mine()), Effect.delay("100 millis"))
+    yield* Effect.forkScoped(Effect.forever(dear))
+    const { result } = yield* Fiber.join(sending)
+    expect(result.differences).toEqual([])
+    expect(holdsExactly(result)).toBe(true)
+    const prices = yield* Effect.forEach(
+      [...new Set(result.transfers.map(({ hash }) => hash))],
+      (hash) => scene.local.rpc<{ maxFeePerGas: Hex }>("eth_getTransactionByHash", [hash]),
+      { concurrency: 1 }
+    )
+    expect(prices.map(({ maxFeePerGas }) => `${BigInt(maxFeePerGas)}`)).toContain(plan.fees[2]?.most)
+    yield* everything(scene)
+  })
+)
+
+it.scopedLive("gives its account again once it has finished, and is not another file's journal", () =>
+  Effect.gen(function* () {
+    const { plan, scene, signed } = yield* prepared
+    yield* scene.mining
+    const { result, wasFinished } = yield* scene.send(signed)
+    expect(wasFinished).toBe(false)
+    // Money that comes later is none of it.
+    yield* scene.pay("USDC", 1, 5n * usd)
+    expect(yield* scene.send(signed)).toEqual({ result, wasFinished: true })
+    expect(scene.results).toHaveLength(1)
+    const { plan: next } = yield* scene.plan({ received: scene.received(5) })
+    expect(next.digest).not.toBe(plan.digest)
+    expect(yield* refusal(scene.send(yield* scene.sign(next)))).toContain("is the journal of another signed file")
+  })
+)

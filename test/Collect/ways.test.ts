@@ -1,0 +1,113 @@
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Address } from "viem"
+import { callToken, collecting, deployToken, holdsExactly } from "./collecting.ts"
+
+const usd = 10n ** 6n
+const ether = 10n ** 18n
+
+it.scopedLive("moves USDC from 50 addresses in one transaction, and accounts for every unit", () =>
+  Effect.gen(function* () {
+    const scene = yield* collecting()
+    yield* scene.pay("USDC", 50, 20n * usd)
+    yield* scene.local.payNative({ to: scene.sponsor, amount: ether })
+    yield* scene.local.mine()
+    const { plan, seesFees } = yield* scene.plan({ received: scene.received(50) })
+    expect(seesFees).toBe(true)
+    expect(new Set(plan.moves.map(({ way }) => way))).toEqual(new Set(["authorization"]))
+    const signed = yield* scene.sign(plan)
+    expect(signed.transactions).toHaveLength(1)
+    yield* scene.mining
+    const { result } = yield* scene.send(signed)
+    expect(result.differences).toEqual([])
+    expect(result.transfers).toHaveLength(50)
+    expect(new Set(result.transfers.map(({ hash }) => hash)).size).toBe(1)
+    expect(yield* scene.local.tokenBalance("USDC", scene.destination)).toBe(1_000n * usd)
+    expect(holdsExactly(result)).toBe(true)
+    expect(result.totals.find(({ currency }) => currency === "USDC")).toMatchObject({
+      before: `${1_000n * usd}`,
+      received: `${1_000n * usd}`,
+      stayed: "0"
+    })
+    expect(scene.results).toEqual([result])
+  })
+)
+
+it.scopedLive("brings gas for tokens without authorizations, also for one that returns nothing", () =>
+  Effect.gen(function* () {
+    const scene = yield* collecting({ chain: "base" })
+    yield* scene.pay("USDT", 3, 20n * usd)
+    yield* scene.pay("DAI", 2, 30n * ether, 3)
+    // This one has gas of its own.
+    yield* scene.pay("ETH", 1, ether / 100n, 4)
+    yield* scene.local.payNative({ to: scene.sponsor, amount: ether })
+    yield* scene.local.mine()
+    const { plan } = yield* scene.plan({ received: scene.received(5), currencies: ["USDT", "DAI"] })
+    expect(plan.moves.map(({ way }) => way)).toEqual(Array.from({ length: 5 }, () => "token"))
+    expect(plan.moves.map(({ funding }) => funding === "0")).toEqual([false, false, false, false, true])
+    const signed = yield* scene.sign(plan)
+    expect(signed.transactions).toHaveLength(9)
+    yield* scene.mining
+    const { result } = yield* scene.send(signed)
+    expect(result.differences).toEqual([])
+    expect(holdsExactly(result)).toBe(true)
+    expect(yield* scene.local.tokenBalance("USDT", scene.destination)).toBe(60n * usd)
+    expect(yield* scene.local.tokenBalance("DAI", scene.destination)).toBe(60n * ether)
+  })
+)
+
+it.scopedLive("sends coin less its gas, and what is left after the transfers of tokens", () =>
+  Effect.gen(function* () {
+    const scene = yield* collecting()
+    yield* scene.pay("ETH", 3, ether)
+    yield* scene.pay("USDT", 1, 20n * usd)
+    const { plan } = yield* scene.plan({ received: scene.received(3) })
+    expect(plan.moves.map(({ way }) => way)).toEqual(["token", "native", "native", "native"])
+    expect(plan.sponsor.needsWei).toBe("0")
+    yield* scene.mining
+    const { result } = yield* scene.send(yield* scene.sign(plan))
+    expect(result.differences).toEqual([])
+    expect(holdsExactly(result)).toBe(true)
+    const coin = result.totals.find(({ currency }) => currency === "ETH")
+    expect(`${yield* scene.local.balance(scene.destination)}`).toBe(coin?.received)
+    expect(BigInt(coin?.before ?? 0)).toBe(3n * ether)
+  })
+)
+
+it.scopedLive("leaves out a token that keeps a part of each transfer", () =>
+  Effect.gen(function* () {
+    const scene = yield* collecting()
+    yield* scene.pay("USDC", 1, 20n * usd)
+    const fee = yield* deployToken(scene.local, "FeeToken", "DAI", 18)
+    yield* callToken(scene.local, fee, "mint", [scene.wallet.address(0), 50n * ether])
+    scene.replaceToken("DAI", fee)
+    const { plan } = yield* scene.plan({ received: scene.received(1) })
+    expect(plan.moves.map(({ token }) => plan.tokens[token ?? 9]?.symbol)).toEqual(["USDC"])
+    expect(plan.leftOut).toMatchObject([{ currency: "DAI", why: expect.stringContaining("takes a fee") }])
+  })
+)
+
+it.scopedLive("leaves out a blacklisted source, an open payment, and another wallet's address", () =>
+  Effect.gen(function* () {
+    const scene = yield* collecting()
+    yield* scene.pay("USDC", 5, 20n * usd)
+    const usdc = scene.local.tokens.USDC?.address as Address
+    yield* callToken(scene.local, usdc, "blacklist", [scene.wallet.address(1)])
+    const received = scene.received(5, (index) => ({
+      isOpen: index === 2,
+      openExceptions: index === 3 ? 1 : 0,
+      // Of the address of the next index.
+      ...(index === 4 ? { index: 5 } : {})
+    }))
+    const { plan } = yield* scene.plan({ received })
+    expect(plan.moves.map(({ index }) => index)).toEqual([0])
+    expect(Object.fromEntries(plan.leftOut.map(({ index, why }) => [index, why]))).toEqual({
+      1: expect.stringContaining("account is blacklisted"),
+      2: "payment pay_2 is open",
+      3: "payment pay_3 has an open exception",
+      5: expect.stringContaining("another wallet")
+    })
+    const all = yield* scene.plan({ received, includeOpen: true })
+    expect(all.plan.moves.map(({ index }) => index)).toEqual([0, 2, 3])
+  })
+)
