@@ -15,16 +15,19 @@ const askedWords = 3
 /** A password that is tried a thousand times a second lasts for years. */
 const shortestPassword = 12
 
-/** The entropy of a seed: the system's and, where there are dice, what they showed. It is no weaker than either. */
+/** Entropy that is no weaker than either the system's or what dice showed. */
+export const mixedEntropy = (system: Uint8Array, rolls: string): Buffer =>
+  createHash("sha256").update(system).update(rolls, "utf8").digest()
+
 const drawEntropy = Effect.fnUntraced(function* (dice: boolean) {
   const system = randomBytes(entropyBytes)
   if (!dice) return system
   const rolls = yield* askAtTerminal("What your dice show, such as 99 rolls (not shown): ", true)
   if (rolls.trim() === "")
     return yield* collectRefusal("No rolls of dice were given: leave out --dice to do without them.")
-  const mixed = createHash("sha256").update(system).update(rolls, "utf8").digest()
+  const both = mixedEntropy(system, rolls)
   system.fill(0)
-  return mixed
+  return both
 })
 
 const columns = 4

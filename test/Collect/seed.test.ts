@@ -5,6 +5,7 @@ import { Effect, Either } from "effect"
 import { HDKey, mnemonicToAccount } from "viem/accounts"
 import { withAccountKey } from "../../src/Collect/keys.ts"
 import { makeKeystore, openKeystore } from "../../src/Collect/keystore.ts"
+import { mixedEntropy } from "../../src/Collect/newWallet.ts"
 import { seedOf, wordsOfKeystore } from "../../src/Collect/seed.ts"
 import { hdWallet, sponsorAddress } from "../../src/Payments/addresses/hdWallet.ts"
 import { phrase } from "./plans.ts"
@@ -48,6 +49,15 @@ describe("words", () => {
     expect(said).toContain(message)
     expect(said).not.toMatch(/tset|test|junk/)
   })
+})
+
+it("dice are mixed into the system's entropy by SHA-256 of both", () => {
+  const system = Buffer.from("ab", "utf8")
+  // FIPS 180-2's vector for "abc".
+  expect(mixedEntropy(system, "c").toString("hex")).toBe(
+    "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+  )
+  expect(mixedEntropy(Buffer.from("aB"), "c")).not.toEqual(mixedEntropy(system, "c"))
 })
 
 // https://ethereum.org/en/developers/docs/data-structures-and-encoding/web3-secret-storage/ and, for scrypt,
