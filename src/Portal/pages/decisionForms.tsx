@@ -136,6 +136,10 @@ const RefundForm = (props: DecisionFormsProps) => {
         <b>Send it back</b>
       </summary>
       <p>Send it back {sendItYourself}</p>
+      <p>
+        The operator’s <code>tilld sweep plan --refund {exception.id}</code> sends it and notes it:{" "}
+        <a href="/guide/collect">how</a>.
+      </p>
       <RefundFields
         of={form}
         action={pathOf(viewer, `/exceptions/${exception.id}/refund`)}
