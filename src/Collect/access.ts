@@ -3,7 +3,7 @@ import { Effect, Schedule } from "effect"
 import type { WrongChain } from "../Chains/providers/chainIdentity.ts"
 import { makeProviders, type Providers } from "../Chains/providers/Providers.ts"
 import { Rpc, type RpcClient } from "../Chains/rpc/Rpc.ts"
-import type { RpcError, RpcReason } from "../Chains/rpc/RpcError.ts"
+import { RpcError, type RpcReason } from "../Chains/rpc/RpcError.ts"
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import type { ChainSettings, SettingsShape } from "../Settings.ts"
 import { collectRefusal } from "./CollectRefused.ts"
@@ -36,18 +36,17 @@ const passing: ReadonlySet<RpcReason> = new Set([
 const attempts = Schedule.exponential("500 millis").pipe(Schedule.jittered, Schedule.intersect(Schedule.recurs(4)))
 
 /** Reads by the serving provider; where that fails, by another one or again. */
-export const reading = <A>(
+export const reading = <A, E = never>(
   { providers }: ChainAccess,
-  read: (client: RpcClient) => Effect.Effect<A, RpcError>
-): Effect.Effect<A, RpcError | WrongChain> =>
-  providers.current.pipe(
+  read: (client: RpcClient) => Effect.Effect<A, RpcError | E>
+): Effect.Effect<A, RpcError | WrongChain | E> => {
+  const passes = (error: unknown): error is RpcError => error instanceof RpcError && passing.has(error.reason)
+  return providers.current.pipe(
     Effect.flatMap((provider) =>
       Effect.tapError(read(provider.client), (error) =>
-        passing.has(error.reason) ? providers.failed(provider, error) : Effect.void
+        passes(error) ? providers.failed(provider, error) : Effect.void
       )
     ),
-    Effect.retry({
-      schedule: attempts,
-      while: (error) => error._tag === "RpcError" && passing.has(error.reason)
-    })
+    Effect.retry({ schedule: attempts, while: passes })
   )
+}

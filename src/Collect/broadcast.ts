@@ -131,15 +131,18 @@ const observe = Effect.fnUntraced(function* (run: Run, some: ReadonlyArray<Progr
 /** Those that are deep enough, with the evidence that the watcher asks for too: two providers, where there are two. */
 const confirm = Effect.fnUntraced(function* (run: Run, head: PricedHead) {
   const { chain, providers } = run.access
-  for (const one of run.all) {
-    if (one.state !== "open" || one.mined === undefined) continue
-    if (head.number - one.mined.blockNumber + 1 < chain.confirmations) continue
+  const deep = run.all.filter(
+    ({ mined, state }) =>
+      state === "open" && mined !== undefined && head.number - mined.blockNumber + 1 >= chain.confirmations
+  )
+  const confirmOne = Effect.fnUntraced(function* (one: Progress) {
+    if (one.mined === undefined) return
     const shown = yield* Effect.either(minedTransaction(providers, one.mined.hash))
-    if (Either.isLeft(shown) || shown.right === undefined) continue
-    if (shown.right.confirmations < chain.confirmations) continue
+    if (Either.isLeft(shown) || (shown.right?.confirmations ?? 0) < chain.confirmations) return
     one.state = "confirmed"
     yield* note(run, "confirmed", one, one.mined.hash)
-  }
+  })
+  yield* Effect.forEach(deep, confirmOne, { concurrency: 4, discard: true })
 })
 
 /** Those whose nonce something else has used, and those that waited for one of them. */

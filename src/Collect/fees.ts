@@ -1,5 +1,8 @@
 /** The fees of a plan's steps (EIP-1559), and what data costs on top. */
-import { Either } from "effect"
+import { Effect, Either } from "effect"
+import { getGasPrice, sendBatch } from "../Chains/rpc/methods.ts"
+import type { RpcClient } from "../Chains/rpc/Rpc.ts"
+import { getPriorityFee } from "../Chains/rpc/sendingMethods.ts"
 import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
 import type { Plan } from "./Plan.ts"
 
@@ -21,6 +24,16 @@ const times = (value: bigint, { denominator, numerator }: typeof stepFactor): bi
   (value * numerator + denominator - 1n) / denominator
 
 const gweiText = (wei: bigint): string => `${Number(wei / 10_000n) / 100_000} gwei`
+
+/** Wei for a unit of gas above the base fee: what the node asks for, or where it does not say, what its gas price has above it. */
+export const readTip = (client: RpcClient, baseFee: bigint) =>
+  sendBatch(client, [getPriorityFee]).pipe(
+    Effect.map(([tip]) => tip),
+    Effect.catchIf(
+      ({ reason }) => reason === "unsupported" || reason === "refused",
+      () => Effect.map(sendBatch(client, [getGasPrice]), ([price]) => (price > baseFee ? price - baseFee : 0n))
+    )
+  )
 
 /** The steps of a plan, ascending, none above `cap`. Refused where the chain is dearer than that already. */
 export const feeSteps = (

@@ -6,14 +6,14 @@ import { BigDecimal, Effect, Either } from "effect"
 import { balanceAt, getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
 import { getL1Fee, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
-import { getPendingCount, getPriorityFee, type PricedHead } from "../Chains/rpc/sendingMethods.ts"
+import { getPendingCount, type PricedHead } from "../Chains/rpc/sendingMethods.ts"
 import { chainTraits } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import { hdWallet, sponsorAddress } from "../Payments/addresses/hdWallet.ts"
 import type { ReceivedPayment } from "../Payments/addresses/receivedOperation.ts"
 import { type ChainAccess, reading } from "./access.ts"
 import { collectRefusal } from "./CollectRefused.ts"
-import { batchBytes, feeSteps, singleBytes, withDataMargin } from "./fees.ts"
+import { batchBytes, feeSteps, readTip, singleBytes, withDataMargin } from "./fees.ts"
 import { type Asset, assetsOf, type PriceOf, readBalances, usdOf, usdText } from "./holdings.ts"
 import {
   digested,
@@ -198,11 +198,10 @@ const readCosts = Effect.fnUntraced(function* (
   { moves, receiver, sponsor }: { readonly moves: number; readonly receiver: string; readonly sponsor: string }
 ) {
   const { hasL1Fee } = chainTraits[access.chain.chain]
-  const [tip, batchFee = 0n, singleFee = 0n] = yield* sendBatch(client, [
-    getPriorityFee,
-    hasL1Fee ? getL1Fee(batchBytes(Math.min(moves, mostInBatch))) : undefined,
-    hasL1Fee ? getL1Fee(singleBytes) : undefined
-  ])
+  const tip = yield* readTip(client, baseFee)
+  const [batchFee, singleFee] = hasL1Fee
+    ? yield* sendBatch(client, [getL1Fee(batchBytes(Math.min(moves, mostInBatch))), getL1Fee(singleBytes)])
+    : [0n, 0n]
   const [gas = Either.right(21_000n)] = yield* gasOfEach(client, [
     { from: sponsor, to: receiver, contract: undefined, amount: 0n }
   ])
@@ -352,6 +351,10 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   const all = assetsOf(access.chain)
   const { currencies = all.map(({ symbol }) => symbol), destination, refunds, xpub } = request
   const sponsor = sponsorAddress(xpub)
+  const { account } = hdWallet(xpub)
+  if (account === undefined) {
+    return yield* collectRefusal("The extended public key does not tell its account: it has to be of m/44'/60'/n'")
+  }
   const chosen = yield* refunds.length > 0 ? chooseRefunds(access, request, all) : choose(access, request, all)
   const candidates = chosen.candidates.filter(
     ({ asset, refund }) => refund !== undefined || currencies.includes(asset.symbol)
@@ -362,7 +365,6 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   const addresses = [...new Set(candidates.map(({ address }) => address))]
 
   const { head, of } = yield* readBalances(access, [coin], addresses)
-  const client = (yield* access.providers.current).client
   const counts = yield* reading(access, (client) => sendInBatches(client, addresses.map(getTransactionCount)))
   const standing: Standing = {
     coins: new Map(addresses.map((address, i) => [address, of.get(coin.symbol)?.[i] ?? 0n])),
@@ -377,12 +379,10 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
     )
   }
   yield* request.onProgress(`simulating ${candidates.length} transfers`)
-  const simulated = yield* simulate(client, request, candidates)
-  const costs = yield* readCosts(client, access, request, head, {
-    moves: candidates.length,
-    receiver: first.address,
-    sponsor
-  })
+  const simulated = yield* reading(access, (client) => simulate(client, request, candidates))
+  const costs = yield* reading(access, (client) =>
+    readCosts(client, access, request, head, { moves: candidates.length, receiver: first.address, sponsor })
+  )
   const validBefore = head.time + authorizedFor
   const tokens = all.filter(({ symbol }) =>
     simulated.movable.some(({ asset }) => asset.contract && asset.symbol === symbol)
@@ -391,11 +391,13 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
     tokens,
     (asset) =>
       Effect.map(
-        authorizationOf(
-          client,
-          { chainId, validBefore },
-          { symbol: asset.symbol, contract: asset.contract ?? "", decimals: asset.decimals },
-          { sponsor, to: destination }
+        reading(access, (client) =>
+          authorizationOf(
+            client,
+            { chainId, validBefore },
+            { symbol: asset.symbol, contract: asset.contract ?? "", decimals: asset.decimals },
+            { sponsor, to: destination }
+          )
         ),
         (authorization) =>
           cheaperWay(
@@ -422,7 +424,7 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   const leftOut = [...chosen.leftOut, ...simulated.leftOut, ...made.flatMap((one) => one.leftOut)]
   if (moves.length === 0) return yield* nothingMoves(leftOut)
   const unsigned: Unsigned = {
-    ...{ format: planFormat, chain, mode, chainId, account: hdWallet(xpub).account ?? 0, coin: coin.symbol },
+    ...{ format: planFormat, chain, mode, chainId, account, coin: coin.symbol },
     block: { number: head.number, hash: head.hash, time: head.time },
     destination,
     tokens: ways.map(({ token }) => token),

@@ -1,12 +1,12 @@
 /** What there is to collect: the receiving addresses with a balance, read from the chains. */
 import { BigDecimal, Effect } from "effect"
 import { getL1Fee, sendBatch } from "../Chains/rpc/methods.ts"
-import { getPriorityFee } from "../Chains/rpc/sendingMethods.ts"
 import { decimalText } from "../Domain/amountDecimals.ts"
 import { chainTraits, type Network } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import type { ReceivedPayment } from "../Payments/addresses/receivedOperation.ts"
 import { type ChainAccess, reading } from "./access.ts"
+import { readTip } from "./fees.ts"
 import { type Asset, assetsOf, type PriceOf, readBalances, usdOf, usdText } from "./holdings.ts"
 
 /** Gas of a transfer of coin, and of a token's with what brings its gas or carries it out. */
@@ -49,16 +49,15 @@ const byAddress = (received: ReadonlyArray<ReceivedPayment>) => {
   return [...found.values()]
 }
 
-/** Wei that a unit of gas costs at present, and a transaction's data. */
-const readCost = (access: ChainAccess) =>
+/** Wei that a unit of gas costs above the base fee at present, and a transaction's data. */
+const readCost = (access: ChainAccess, baseFee: bigint) =>
   reading(access, (client) =>
-    Effect.map(
-      sendBatch(client, [
-        getPriorityFee,
-        chainTraits[access.chain.chain].hasL1Fee ? getL1Fee(transferBytes) : undefined
-      ]),
-      ([tip, dataFee = 0n]) => ({ tip, dataFee })
-    )
+    Effect.gen(function* () {
+      const tip = yield* readTip(client, baseFee)
+      const { hasL1Fee } = chainTraits[access.chain.chain]
+      const [dataFee] = hasL1Fee ? yield* sendBatch(client, [getL1Fee(transferBytes)]) : [0n]
+      return { tip, dataFee }
+    })
   )
 
 const less = (a: BigDecimal.BigDecimal | undefined, b: BigDecimal.BigDecimal): boolean =>
@@ -80,7 +79,7 @@ export const readUnswept = Effect.fn("Collect.readUnswept")(function* (
     assets,
     addresses.flatMap(([first]) => first?.address ?? [])
   )
-  const { dataFee, tip } = yield* readCost(access)
+  const { dataFee, tip } = yield* readCost(access, head.baseFee)
   const coin = { symbol: nativeToken(chain), decimals: 18 }
   const costOf = ({ contract }: Asset) =>
     usdOf(price, coin, (contract === undefined ? usualGas.coin : usualGas.token) * (head.baseFee + tip) + dataFee)

@@ -1,10 +1,11 @@
 import { expect, it } from "@effect/vitest"
-import { Duration, Effect, Fiber, Schedule } from "effect"
+import { Duration, Effect, Fiber, Option, Redacted, Schedule } from "effect"
 import { type Address, encodeFunctionData, type Hex, numberToHex } from "viem"
 import { authorizedCall } from "../../src/Collect/authorization.ts"
 import type { CollectRefused } from "../../src/Collect/CollectRefused.ts"
 import { checksumOf, type Signed, signatureOf } from "../../src/Collect/Signed.ts"
 import { authorizationsOf } from "../../src/Collect/transactions.ts"
+import { startFaultProxy } from "../lib/faultProxy.ts"
 import { type Collecting, collecting, holdsExactly, someone } from "./collecting.ts"
 
 const usd = 10n ** 6n
@@ -214,5 +215,28 @@ it.scopedLive("gives its account again once it has finished, and is not another 
     const { plan: next } = yield* scene.plan({ received: scene.received(5) })
     expect(next.digest).not.toBe(plan.digest)
     expect(yield* refusal(scene.send(yield* scene.sign(next)))).toContain("is the journal of another signed file")
+  })
+)
+
+it.scopedLive("waits for the second provider before anything counts as confirmed", () =>
+  Effect.gen(function* () {
+    const { scene, signed } = yield* prepared
+    const proxy = yield* startFaultProxy(scene.local.url)
+    scene.change({ rpcUrls: [scene.local.url, proxy.url].map((url) => Redacted.make(url)) })
+    yield* proxy.set("drop")
+    yield* scene.mining
+    const sending = yield* Effect.fork(scene.send(signed))
+    const { number } = yield* scene.local.head
+    // Long after the depth that the chain asks for.
+    yield* Effect.repeat(scene.local.head, {
+      until: (head) => head.number > number + 30,
+      schedule: Schedule.spaced("50 millis")
+    })
+    expect(scene.said.at(-1)).toBe("5 of 5 transactions sent, 5 in a block, 0 confirmed")
+    expect(yield* Fiber.poll(sending)).toEqual(Option.none())
+    yield* proxy.set()
+    const { result } = yield* Fiber.join(sending)
+    expect(result.differences).toEqual([])
+    yield* everything(scene)
   })
 )

@@ -1,5 +1,6 @@
 import { connect } from "node:net"
 import { Clock, Effect, Fiber, Layer, Redacted } from "effect"
+import { mnemonicToAccount } from "viem/accounts"
 import { readHealth } from "../../src/Admin/healthOperation.ts"
 import { listAlerts, showAlertSecret, testAlert } from "../../src/Alerts/alertOperations.ts"
 import { repairLayer, sendingLayer } from "../../src/App.ts"
@@ -20,9 +21,12 @@ import { ask, type ControlTarget } from "../../src/commands/askDaemon.ts"
 import { EndpointId } from "../../src/Domain/Ids.ts"
 import { changeAccount, createAccount, listAccounts } from "../../src/Payments/addresses/accountOperations.ts"
 import { recordCollected } from "../../src/Payments/addresses/collectedOperation.ts"
+import { hdWallet } from "../../src/Payments/addresses/hdWallet.ts"
 import { jumpAddresses } from "../../src/Payments/addresses/jumpOperation.ts"
 import { notedJumps } from "../../src/Payments/addresses/numberingJumps.ts"
+import { challengeWallet, checkProof } from "../../src/Payments/addresses/proofOperations.ts"
 import { listReceived } from "../../src/Payments/addresses/receivedOperation.ts"
+import { challengeOf, proofMessage, proofOf } from "../../src/Payments/addresses/walletProof.ts"
 import { acceptMoney, listExceptions, noteRefund } from "../../src/Payments/decisions/decisionOperations.ts"
 import { abandonPayments, cancelOpenPayment, listPayments, showPayment } from "../../src/Payments/paymentOperations.ts"
 import { Secrets } from "../../src/Secrets.ts"
@@ -67,6 +71,14 @@ const paidLate = (n: number) => [
    VALUES ('exc_${n}', '0x000000000000000000000000000000000000000${n}', 'late:base:0xlate${n}:ETH', '${payment(n)}', 'late',
      'base', 'test', '0xlate${n}', 'ETH', '1000', 3000)`
 ]
+
+/** That the seed of the test wallet is held: it is the phrase that every development tool publishes. */
+const proof = await (async () => {
+  const challenge = challengeOf(hdWallet(testXpub), new Date().toISOString().slice(0, 10)) ?? ""
+  const phrase = `${"test ".repeat(11)}junk`
+  const holder = mnemonicToAccount(phrase, { accountIndex: 1, addressIndex: 0 })
+  return proofOf(challenge, await holder.signMessage({ message: proofMessage(challenge) }))
+})()
 
 const rows = [
   "INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 10)",
@@ -207,6 +219,8 @@ export const samples: ReadonlyArray<Sample> = [
   },
   { operation: jumpAddresses, input: { by: 5 }, act: "addresses jump", detail: { by: 5 } },
   { operation: listReceived, input: { chain: "polygon", mode } },
+  { operation: challengeWallet, input: { mode, account } },
+  { operation: checkProof, input: { proof }, act: "wallet check", detail: { proof: /^tilld-1-/ } },
   {
     operation: recordCollected,
     input: {
