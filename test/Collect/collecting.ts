@@ -13,7 +13,7 @@ import type { Plan } from "../../src/Collect/Plan.ts"
 import type { SweepResult } from "../../src/Collect/reconcile.ts"
 import type { Signed } from "../../src/Collect/Signed.ts"
 import { signPlan } from "../../src/Collect/sign.ts"
-import type { ChainName } from "../../src/Domain/Chain.ts"
+import type { ChainName, Mode } from "../../src/Domain/Chain.ts"
 import type { Erc20 } from "../../src/Domain/Currency.ts"
 import { hdWallet, sponsorAddress } from "../../src/Payments/addresses/hdWallet.ts"
 import type { ReceivedPayment } from "../../src/Payments/addresses/receivedOperation.ts"
@@ -60,12 +60,14 @@ export const deployToken = Effect.fnUntraced(function* (
 
 export interface CollectingOptions {
   readonly chain?: ChainName
+  readonly mode?: Mode
   readonly confirmations?: number
 }
 
 /** A local chain, a wallet of its own, and the three steps on them. The chain mines when it is told to, or by `mining`. */
 export const collecting = Effect.fnUntraced(function* ({
   chain = "ethereum",
+  mode = "test",
   confirmations = 2
 }: CollectingOptions = {}) {
   const local = yield* startLocalChain({ chain, chainId: 31_337, tokens: ["USDC", "USDT", "DAI"] })
@@ -79,7 +81,7 @@ export const collecting = Effect.fnUntraced(function* ({
     decimals: local.tokens[symbol]?.decimals ?? 0
   }))
   const usual = testChain({
-    ...{ chain, chainId: local.chainId, confirmations, tokens },
+    ...{ chain, mode, chainId: local.chainId, confirmations, tokens },
     rpcUrls: [Redacted.make(local.url)],
     pollInterval: Duration.millis(50)
   })
@@ -87,7 +89,7 @@ export const collecting = Effect.fnUntraced(function* ({
   const settings = () =>
     testSettings(join(folder, "tilld.db"), {
       chains: [current],
-      wallets: { live: undefined, test: Redacted.make(xpub) }
+      wallets: { live: undefined, test: undefined, [mode]: Redacted.make(xpub) }
     })
   /** Configures another contract for a token. */
   const replaceToken = (symbol: Erc20, address: string) => {
@@ -130,7 +132,7 @@ export const collecting = Effect.fnUntraced(function* ({
     price: (symbol) => Option.getOrUndefined(BigDecimal.fromString(prices[symbol] ?? "")),
     ...over
   })
-  const network = { chain, mode: "test" as const }
+  const network = { chain, mode }
   const plan = (over: Partial<PlanRequest>) =>
     Effect.flatMap(accessTo(settings(), network), (access) => makePlan(access, request(over))).pipe(
       Effect.provide(Rpc.layer)

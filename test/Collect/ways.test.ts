@@ -1,6 +1,7 @@
 import { expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Redacted } from "effect"
 import type { Address } from "viem"
+import { startFaultProxy } from "../lib/faultProxy.ts"
 import { callToken, collecting, deployToken, holdsExactly } from "./collecting.ts"
 
 const usd = 10n ** 6n
@@ -109,5 +110,44 @@ it.scopedLive("leaves out a blacklisted source, an open payment, and another wal
     })
     const all = yield* scene.plan({ received, includeOpen: true })
     expect(all.plan.moves.map(({ index }) => index)).toEqual([0, 2, 3])
+  })
+)
+
+it.scopedLive(
+  "on an OP-stack chain leaves room for the fee of the data, with its margin, in live mode as in test",
+  () =>
+    Effect.gen(function* () {
+      const scene = yield* collecting({ chain: "optimism", mode: "live" })
+      const dataFee = 2n * 10n ** 13n
+      // A contract that returns this number, whatever it is asked: PUSH32 n, PUSH1 0, MSTORE, PUSH1 32, PUSH1 0, RETURN.
+      const code = `0x7f${dataFee.toString(16).padStart(64, "0")}60005260206000f3`
+      yield* scene.local.rpc("anvil_setCode", ["0x420000000000000000000000000000000000000F", code])
+      yield* scene.pay("ETH", 1, ether)
+      const { plan } = yield* scene.plan({ received: scene.received(1) })
+      expect(plan).toMatchObject({ mode: "live", dataFees: { single: `${(dataFee * 3n) / 2n}` } })
+      const [move] = plan.moves
+      const highest = BigInt(plan.fees.at(-1)?.most ?? 0)
+      expect(BigInt(move?.amount ?? 0)).toBe(ether - BigInt(move?.gas ?? 0) * highest - (dataFee * 3n) / 2n)
+      yield* scene.mining
+      const { result } = yield* scene.send(yield* scene.sign(plan))
+      expect(result.differences).toEqual([])
+      expect(holdsExactly(result)).toBe(true)
+    })
+)
+
+it.scopedLive("sees what a token refuses where a provider does not simulate, and says that it sees no fees", () =>
+  Effect.gen(function* () {
+    const scene = yield* collecting()
+    yield* scene.pay("USDC", 2, 20n * usd)
+    const usdc = scene.local.tokens.USDC?.address as Address
+    yield* callToken(scene.local, usdc, "blacklist", [scene.wallet.address(1)])
+    const proxy = yield* startFaultProxy(scene.local.url)
+    yield* proxy.set("noSimulation")
+    scene.change({ rpcUrls: [Redacted.make(proxy.url)] })
+    const { plan, seesFees } = yield* scene.plan({ received: scene.received(2) })
+    expect(proxy.count("eth_simulateV1")).toBeGreaterThan(0)
+    expect(seesFees).toBe(false)
+    expect(plan.moves.map(({ index }) => index)).toEqual([0])
+    expect(plan.leftOut).toMatchObject([{ index: 1, why: expect.stringContaining("account is blacklisted") }])
   })
 )

@@ -4,7 +4,7 @@ import type { ChainHealth } from "../../src/Chains.ts"
 import type { LocalChain } from "../../src/Sandbox/LocalChain.ts"
 import { adminOf } from "../lib/admin.ts"
 import { confirmations, type Daemon, localChain, makeHome, pay, rows, serve, story } from "../lib/daemon.ts"
-import { type FaultName, faultNames, startFaultProxy } from "../lib/faultProxy.ts"
+import { faultNames, type PassingFault, startFaultProxy } from "../lib/faultProxy.ts"
 import { type Inbox, makeInbox } from "../lib/inbox.ts"
 
 /** One of the two fails for as long as a test takes: nothing waits for it. */
@@ -54,7 +54,7 @@ const firstProvider = (daemon: Daemon, holds: (first: ChainHealth["providers"][n
   )
 
 /** Why health reports the provider in cooldown; undefined for faults that spoil a response, and not the provider. */
-const reasons: Readonly<Record<FaultName, RegExp | undefined>> = {
+const reasons: Readonly<Record<PassingFault, RegExp | undefined>> = {
   delay: undefined,
   hang: /timeout/,
   drop: /unreachable/,
@@ -73,12 +73,12 @@ const reasons: Readonly<Record<FaultName, RegExp | undefined>> = {
 }
 
 /** What shows only when another provider is asked, which happens now and then. */
-const slow: ReadonlyArray<FaultName> = ["staleHead", "emptyLogs", "partialLogs"]
+const slow: ReadonlyArray<PassingFault> = ["staleHead", "emptyLogs", "partialLogs"]
 const quick = faultNames.filter((name) => !slow.includes(name))
 
 layer(Ground.layer, { excludeTestServices: true })("while the first of two providers", (it) => {
   /** A payment that is made and paid under the fault is announced and confirmed once, with its whole amount. */
-  const isConfirmedOnce = (fault: FaultName, { chain, create, daemon, first, home, inbox }: Shop) =>
+  const isConfirmedOnce = (fault: PassingFault, { chain, create, daemon, first, home, inbox }: Shop) =>
     Effect.gen(function* () {
       // The cooldown may last a few seconds only: health is checked from the start.
       const put = yield* Effect.forkScoped(firstProvider(daemon, (provider) => !provider.healthy))
@@ -152,7 +152,7 @@ layer(Ground.layer, { excludeTestServices: true })("while the first of two provi
     Effect.gen(function* () {
       const { chain, create, first, home, inbox, second } = yield* shop
       // A false final hash has a cooldown of five minutes, and what was denied before is not decided without it.
-      const lasting: ReadonlyArray<FaultName> = ["hang", "tooManyRequests", "wrongHash"]
+      const lasting: ReadonlyArray<PassingFault> = ["hang", "tooManyRequests", "wrongHash"]
       const faults = faultNames.filter((fault) => !lasting.includes(fault))
       yield* first.schedule(1, { share: 0.3, faults })
       yield* second.schedule(2, { share: 0.1, faults: ["drop", "delay", "truncatedJson"] })

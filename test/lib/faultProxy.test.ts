@@ -5,7 +5,7 @@ import { transferTopic } from "../../src/Chains/rpc/methods.ts"
 import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
 import type { RpcError } from "../../src/Chains/rpc/RpcError.ts"
 import { startLocalChain } from "../../src/Sandbox/LocalChain.ts"
-import { type FaultName, faultNames, plansOf, providersWords, startFaultProxy } from "./faultProxy.ts"
+import { faultNames, type PassingFault, plansOf, providersWords, startFaultProxy } from "./faultProxy.ts"
 
 const payee = "0x00000000000000000000000000000000000a11ce"
 
@@ -43,7 +43,7 @@ const reason = (effect: Effect.Effect<unknown, RpcError>, expected: RpcError["re
   Effect.map(Effect.flip(effect), (error) => expect(error.reason).toBe(expected))
 
 /** What each fault shows itself by. */
-const shows: Readonly<Record<FaultName, (world: World) => Effect.Effect<unknown, unknown>>> = {
+const shows: Readonly<Record<PassingFault, (world: World) => Effect.Effect<unknown, unknown>>> = {
   delay: (world) =>
     Effect.map(Effect.timed(head(world)), ([took]) => expect(Duration.toMillis(took)).toBeGreaterThanOrEqual(300)),
   hang: (world) => reason(head(world), "timeout"),

@@ -13,7 +13,7 @@ import {
   providersWords
 } from "./faults.ts"
 
-export { type FaultName, type FaultOptions, faultNames, providersWords } from "./faults.ts"
+export { type FaultName, type FaultOptions, faultNames, type PassingFault, providersWords } from "./faults.ts"
 
 /** The outcome of one request. */
 export interface Exchange {

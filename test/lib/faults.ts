@@ -74,7 +74,9 @@ export const answerFaults = [
   "prunedState"
 ] as const
 export const faultNames = [...connectionFaults, ...answerFaults] as const
-export type FaultName = (typeof faultNames)[number]
+export type PassingFault = (typeof faultNames)[number]
+/** `noSimulation`: a provider that lacks eth_simulateV1, which is no fault that comes and goes. */
+export type FaultName = PassingFault | "noSimulation"
 
 /** What a node of the balancer knows: nothing above `head`. */
 interface Knowledge {
@@ -148,7 +150,13 @@ const ofLogs =
   (result: unknown, { method }: Call): unknown =>
     method === "eth_getLogs" && Array.isArray(result) ? alter(result) : result
 
-export const answers: Readonly<Record<(typeof answerFaults)[number], AnswerFault>> = {
+export const answers: Readonly<Record<Exclude<FaultName, (typeof connectionFaults)[number]>, AnswerFault>> = {
+  noSimulation: {
+    ask: (call) =>
+      call.method === "eth_simulateV1"
+        ? { id: call.id, error: { code: -32601, message: "the method eth_simulateV1 does not exist/is not available" } }
+        : call
+  },
   rangeLimit: {
     ask: (call, { blocks, words }, { head }) => {
       const [filter] = call.params
