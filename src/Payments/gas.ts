@@ -1,7 +1,8 @@
 /**
  * Gas at the address of a token payment: native coin that the operator sends there to collect the tokens with, which is
  * not an exception. Coin that a customer may have sent is not gas: from before the payment's end, before the first
- * token on that chain, or beyond the cost of a token transfer.
+ * token on that chain, or beyond the cost of a token transfer. What the wallet's own sponsor has sent is gas always: it
+ * pays for nothing, also at the address of an open payment of coin.
  */
 import { type ChainName, chainTraits } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
@@ -24,9 +25,16 @@ const gasFrom = (payment: Payment): number | undefined => {
 /**
  * A payment's receipts without gas.
  *
- * @param receipts all of the payment: money that was refunded since was there to be collected too
+ * @param all of the payment: money that was refunded since was there to be collected too
+ * @param sponsor of the payment's wallet, lower case
  */
-export const withoutGas = (payment: Payment, receipts: ReadonlyArray<Receipt>): ReadonlyArray<Receipt> => {
+export const withoutGas = (
+  payment: Payment,
+  all: ReadonlyArray<Receipt>,
+  sponsor: string | undefined
+): ReadonlyArray<Receipt> => {
+  const isOurs = (receipt: Receipt) => isCoin(receipt) && sponsor !== undefined && receipt.sender === sponsor
+  const receipts = all.filter((receipt) => !isOurs(receipt))
   const from = gasFrom(payment)
   if (from === undefined || isCoin(payment)) return receipts
   // By the chain's time, in Unix milliseconds. Balances are read late, and a reorg may mine money again.

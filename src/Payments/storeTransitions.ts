@@ -10,6 +10,7 @@ import { isEnded, type Payment } from "../Domain/Payment.ts"
 import type { Outbox } from "../Events/Outbox.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
+import { sponsorOf } from "./addresses/WalletsRepo.ts"
 import * as Dust from "./DustRepo.ts"
 import { sumUpLost } from "./dustSums.ts"
 import * as ExceptionLists from "./ExceptionListRepo.ts"
@@ -100,10 +101,16 @@ export const storeTransitions = Effect.fnUntraced(function* (
   return { after, opened }
 })
 
+/** A payment's receipts without gas. */
+const receiptsOf = Effect.fnUntraced(function* (payment: Payment) {
+  const tx = yield* Tx
+  return withoutGas(payment, yield* Receipts.ofPayment(tx, payment.id), yield* sponsorOf(tx, payment.id))
+})
+
 /** A payment's receipts without gas, and without the money that was refunded. */
 export const receiptsLeft = Effect.fnUntraced(function* (payment: Payment) {
   const tx = yield* Tx
-  const receipts = withoutGas(payment, yield* Receipts.ofPayment(tx, payment.id))
+  const receipts = yield* receiptsOf(payment)
   return withoutSentBack(receipts, yield* Exceptions.ofPayment(tx, payment.id))
 })
 
@@ -114,7 +121,7 @@ const isOfSameMoney = (one: ExceptionContent, other: ExceptionContent): boolean 
 /** Updates a payment's exceptions to its receipts. Gives those that were opened. `at` in Unix milliseconds. */
 const syncExceptions = Effect.fnUntraced(function* (payment: Payment, at: number) {
   const tx = yield* Tx
-  const receipts = withoutGas(payment, yield* Receipts.ofPayment(tx, payment.id))
+  const receipts = yield* receiptsOf(payment)
   const stored = yield* Exceptions.ofPayment(tx, payment.id)
   // Money that was accepted without its transaction opens no exception when the transaction is found later.
   const isAccepted = ({ block, status }: PaymentException) => status === "accepted" && block !== undefined

@@ -6,6 +6,7 @@ import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import * as Receipts from "../../src/Payments/ReceiptsRepo.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
+import { execute } from "../lib/store.ts"
 import { explained } from "../lib/webhooks.ts"
 import {
   alarmedAbout,
@@ -194,4 +195,20 @@ test("coin after a hundred small ones is an exception too", function* () {
   for (let n = 1; n <= 100; n++) yield* scanTo(ended + 11 + n, transfer(ended + 10 + n, 1n))
   yield* scanTo(ended + 300, transfer(ended + 290, 10n ** 19n))
   expect(yield* exceptions(payment)).toContainEqual(expect.stringContaining(`wrong_token ${10n ** 19n}`))
+})
+
+test("coin that the wallet's own sponsor brings to the address of an open payment pays nothing, and is no exception", function* () {
+  const payment = yield* start
+  const sponsor = `0x${"5".repeat(40)}`
+  yield* execute("UPDATE wallets SET sponsor = ?", [sponsor])
+  yield* scanTo(110, transfer(110, 1500n, { sender: sponsor }))
+  yield* scanTo(130)
+  const before = yield* look(payment)
+  expect(before.payment).toMatchObject({ status: "pending", amountReceived: undefined })
+  expect(before.events).toEqual([])
+  // The customer's own still does.
+  yield* scanTo(131, transfer(131, 1000n, { sender: `0x${"6".repeat(40)}` }))
+  expect((yield* look(payment)).payment).toMatchObject({ status: "detecting", amountReceived: 1000n })
+  const reader = yield* Reader
+  expect(yield* reader.all("SELECT id FROM exceptions")).toEqual([])
 })

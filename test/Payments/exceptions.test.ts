@@ -20,8 +20,10 @@ const receipt = (txHash: string, blockNumber: number, amount: bigint, over: Part
 const confirmed = (over: Partial<Payment> = {}) =>
   payment({ status: "confirmed", amountReceived: 1000n, txHash: "0xa", confirmedAt: endedAt, endedAt, ...over })
 
+const sponsor = `0x${"5".repeat(40)}`
+
 const found = (of: Payment, ...receipts: ReadonlyArray<Receipt>) =>
-  exceptionsOf(of, withoutGas(of, receipts)).map(({ amount, kind, txHash }) => `${kind} ${amount} ${txHash}`)
+  exceptionsOf(of, withoutGas(of, receipts, sponsor)).map(({ amount, kind, txHash }) => `${kind} ${amount} ${txHash}`)
 
 const after = endedAt / 1000 + 10
 
@@ -334,6 +336,19 @@ describe("the wrong money", () => {
     // The end has the time of this machine's clock, which may be behind the chain's: what was seen before came before.
     const seenBefore = { ...native, seenAt: endedAt }
     expect(found(confirmed(), paid, receipt("0xb", after, 5n, seenBefore))).toEqual(["wrong_token 5 0xb"])
+  })
+
+  it("what the wallet's own sponsor sends is gas always, and what its tokens are is not", () => {
+    const native = { currency: "ETH", position: "tx:0", sender: sponsor } as const
+    const coins = payment({ currency: "ETH" })
+    const much = receipt("0xgas", 101, 10n ** 18n, native)
+    expect(withoutGas(coins, [much], sponsor)).toEqual([])
+    expect(withoutGas(coins, [much], undefined)).toEqual([much])
+    const other = receipt("0xa", 101, 5n, { ...native, sender: `0x${"6".repeat(40)}` })
+    expect(withoutGas(coins, [other, much], sponsor)).toEqual([other])
+    expect(found(confirmed({ currency: "ETH" }), receipt("0xgas", after, 5n, native))).toEqual([])
+    const token = receipt("0xt", after, 5n, { sender: sponsor })
+    expect(withoutGas(confirmed(), [token], sponsor)).toEqual([token])
   })
 
   it("gas is no more than a transfer of a token costs, and comes after the first token", () => {

@@ -33,6 +33,7 @@ interface Candidate {
 export class AddressPool {
   readonly fingerprint: string
   readonly account: number | undefined
+  readonly sponsor: string
   readonly mode: Mode
   readonly #wallet: HdWallet
   readonly #derive: Derive
@@ -69,6 +70,7 @@ export class AddressPool {
     this.#request = request
     this.fingerprint = wallet.fingerprint
     this.account = wallet.account
+    this.sponsor = wallet.sponsor
     this.mode = mode
   }
 

@@ -4,7 +4,9 @@
  */
 import { Effect } from "effect"
 import type { Mode } from "../../Domain/Chain.ts"
+import type { PaymentId } from "../../Domain/Ids.ts"
 import { type Db, execute, Tx } from "../../Sql.ts"
+import type { HdWallet } from "./hdWallet.ts"
 
 export interface WalletRow {
   readonly fingerprint: string
@@ -20,22 +22,28 @@ export const byFingerprint = (db: Db, fingerprint: string) =>
   db.get<WalletRow>("SELECT fingerprint, next_index, jump FROM wallets WHERE fingerprint = ?", [fingerprint])
 
 /** Adds the wallet if it is not known, or its account's number. Gives the indexes that it still has to jump over. */
-export const ensure = ({
-  account,
-  fingerprint
-}: {
-  readonly fingerprint: string
-  readonly account?: number | undefined
-}) =>
+export const ensure = ({ account, fingerprint, sponsor }: Pick<HdWallet, "fingerprint"> & Partial<HdWallet>) =>
   Effect.map(
     Effect.flatMap(Tx, (tx) =>
       tx.get<{ jump: number }>(
-        `INSERT INTO wallets (fingerprint, next_index, jump, account_number) SELECT ?, 0, jump, ? FROM numbering WHERE true
-       ON CONFLICT DO UPDATE SET account_number = coalesce(excluded.account_number, account_number) RETURNING jump`,
-        [fingerprint, account ?? null]
+        `INSERT INTO wallets (fingerprint, next_index, jump, account_number, sponsor)
+         SELECT ?, 0, jump, ?, ? FROM numbering WHERE true
+         ON CONFLICT DO UPDATE SET account_number = coalesce(excluded.account_number, account_number),
+           sponsor = coalesce(excluded.sponsor, sponsor) RETURNING jump`,
+        [fingerprint, account ?? null, sponsor?.toLowerCase() ?? null]
       )
     ),
     (row) => row?.jump ?? 0
+  )
+
+/** The sponsor of a payment's wallet, lower case; undefined where its key was never known. */
+export const sponsorOf = (db: Db, payment: PaymentId) =>
+  Effect.map(
+    db.get<{ sponsor: string | null }>(
+      "SELECT w.sponsor FROM payments p JOIN wallets w ON w.fingerprint = p.wallet WHERE p.id = ?",
+      [payment]
+    ),
+    (row) => row?.sponsor ?? undefined
   )
 
 /** Takes the wallet's next index; undefined while it has to jump first. */

@@ -10,6 +10,8 @@ export interface HdWallet {
   readonly account: number | undefined
   /** The key of the external chain, whose children get the addresses. */
   readonly external: ExtendedKey
+  /** The address of index 0 on the second branch, which pays for what is collected and receives no payment. */
+  readonly sponsor: string
   /** The receiving address of `index` (0 to 2^31 − 1) on the external chain, in EIP-55 form. */
   readonly address: (index: number) => string
 }
@@ -33,9 +35,10 @@ export const hdWallet = (xpub: string): HdWallet => {
     fingerprint: createHash("sha256").update(account.publicKey).update(account.chainCode).digest("hex").slice(0, 32),
     account: index >= hardened ? index - hardened : undefined,
     external,
+    sponsor: receivingAddress(childKey(account, 1), 0),
     address: (index) => receivingAddress(external, index)
   }
 }
 
-/** The address of index 0 on the wallet's second branch, which pays for what is collected and receives no payment. */
-export const sponsorAddress = (xpub: string): string => receivingAddress(childKey(parseExtendedKey(xpub), 1), 0)
+/** The address that pays for what is collected from a wallet. */
+export const sponsorAddress = (xpub: string): string => hdWallet(xpub).sponsor

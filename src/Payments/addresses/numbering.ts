@@ -104,10 +104,7 @@ export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
    * Adds the wallet if it is not known. It has to jump where another database has used it further: once in this process, since
    * the marks of others are read at its start.
    */
-  const enter = Effect.fnUntraced(function* (pool: {
-    readonly fingerprint: string
-    readonly account?: number | undefined
-  }) {
+  const enter = Effect.fnUntraced(function* (pool: Parameters<typeof Repo.ensure>[0]) {
     const tx = yield* Tx
     yield* Repo.ensure(pool)
     const other = overtaken.get(pool.fingerprint)

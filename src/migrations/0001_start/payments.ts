@@ -8,7 +8,9 @@ export const payments = [
     -- How far it has yet to jump, since an older copy of this database may have been restored.
     jump INTEGER NOT NULL DEFAULT 0 CHECK (jump >= 0),
     -- The n of its account m/44'/60'/n', for the paths of addresses. Null where the key does not say.
-    account_number INTEGER CHECK (account_number >= 0)
+    account_number INTEGER CHECK (account_number >= 0),
+    -- The address that pays for what is collected, lower case: its coin is no payment. Null where only a mark named the wallet.
+    sponsor TEXT
   ) STRICT, WITHOUT ROWID`,
 
   // One row. `token`: of the last start, compared with the mark outside the database's folder; empty before the first.

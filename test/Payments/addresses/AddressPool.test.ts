@@ -18,6 +18,7 @@ const observedPool = (derive: Derive = byThread) => {
   const wallet = {
     fingerprint: "wallet",
     account: undefined,
+    sponsor: addressOf(0),
     external: { publicKey: new Uint8Array(33), chainCode: new Uint8Array(32) },
     address: (index: number) => {
       derived.set(index, (derived.get(index) ?? 0) + 1)
