@@ -141,11 +141,14 @@ export const collecting = Effect.fnUntraced(function* ({
 
   const journalPath = join(folder, "signed.json.journal")
   const results: Array<SweepResult> = []
-  const send = (signed: Signed, over: Partial<BroadcastRequest> = {}) =>
+  const keep = (result: SweepResult): Effect.Effect<void> => Effect.sync(() => void results.push(result))
+  const send = <E = never>(
+    signed: Signed,
+    over: Partial<BroadcastRequest> = {},
+    record: (result: SweepResult) => Effect.Effect<void, E> = keep
+  ) =>
     Effect.flatMap(accessTo(settings(), network), (access) =>
-      broadcast(access, { signed, journalPath, onProgress, ...over }, (result) =>
-        Effect.sync(() => void results.push(result))
-      )
+      broadcast(access, { signed, journalPath, onProgress, ...over }, record)
     ).pipe(Effect.provide(Rpc.layer))
 
   /** Mines a block every tenth of a second. */
