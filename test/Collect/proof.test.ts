@@ -54,6 +54,13 @@ liveTest(
     const { address } = mnemonicToAccount(phrase)
     expect(JSON.parse(checked.stdout)).toEqual({ wallet: fingerprint, day, address })
     expect(finding()).toEqual([{ status: "ok", name: "seed of the live wallet", finding: `it signed on ${day}` }])
+    // A proof of an earlier day that comes later is good, and replaces no later day.
+    const older = challenge.replace(day, iso(now - 86_400_000).slice(0, 10))
+    const signature = yield* Effect.promise(() =>
+      mnemonicToAccount(phrase).signMessage({ message: proofMessage(older) })
+    )
+    expect((yield* tilld(["wallet", "check", proofOf(older, signature)])).code).toBe(0)
+    expect(finding()).toMatchObject([{ status: "ok", finding: `it signed on ${day}` }])
     const audit = JSON.parse((yield* tilld(["audit", "--json"])).stdout)
     expect(JSON.stringify(audit)).toContain("wallet check")
   }
