@@ -19,6 +19,7 @@ import { allOperations } from "../../src/Control/operations.ts"
 import { operationPath } from "../../src/Control/socketProtocol.ts"
 import { ask, type ControlTarget } from "../../src/commands/askDaemon.ts"
 import { EndpointId } from "../../src/Domain/Ids.ts"
+import { iso } from "../../src/Domain/Timestamp.ts"
 import { changeAccount, createAccount, listAccounts } from "../../src/Payments/addresses/accountOperations.ts"
 import { recordCollected } from "../../src/Payments/addresses/collectedOperation.ts"
 import { hdWallet } from "../../src/Payments/addresses/hdWallet.ts"
@@ -74,7 +75,7 @@ const paidLate = (n: number) => [
 
 /** That the seed of the test wallet is held: it is the phrase that every development tool publishes. */
 const proof = await (async () => {
-  const challenge = challengeOf(hdWallet(testXpub), new Date().toISOString().slice(0, 10)) ?? ""
+  const challenge = challengeOf(hdWallet(testXpub), iso(Effect.runSync(Clock.currentTimeMillis)).slice(0, 10)) ?? ""
   const phrase = `${"test ".repeat(11)}junk`
   const holder = mnemonicToAccount(phrase, { accountIndex: 1, addressIndex: 0 })
   return proofOf(challenge, await holder.signMessage({ message: proofMessage(challenge) }))
