@@ -1,11 +1,13 @@
 /**
- * What a process does before it gets a seed. The kernel's own wall is better than the hook here: `unshare -rn` gives the
- * process no network at all.
+ * What a process does before it gets a seed. The hook stops what opens a socket by Node's interfaces, as by mistake; code that
+ * goes around them is only stopped by the kernel's own wall: `unshare -rn` gives the process no network at all.
  */
 import childProcess from "node:child_process"
+import cluster from "node:cluster"
 import dgram from "node:dgram"
 import dns from "node:dns"
 import { readFileSync, writeFileSync } from "node:fs"
+import inspector from "node:inspector"
 import { syncBuiltinESMExports } from "node:module"
 import net from "node:net"
 import workers from "node:worker_threads"
@@ -26,8 +28,8 @@ const asksNameServer = (name: string) => /^(lookup|resolve|reverse)/.test(name)
 const starters = ["exec", "execFile", "execFileSync", "execSync", "fork", "spawn", "spawnSync"]
 
 /**
- * From now on this process opens no socket, resolves no name, and starts no process or thread, which would not have this
- * hook: whatever tries, throws. Not undone.
+ * From now on whatever opens a socket, resolves a name, or starts a process or thread, which would not have this hook,
+ * throws. Not undone.
  */
 export const sealNetwork = Effect.sync(() => {
   forbid(net.Socket.prototype, ["connect"], "a connection")
@@ -37,6 +39,9 @@ export const sealNetwork = Effect.sync(() => {
     forbid(of, Reflect.ownKeys(of).map(String).filter(asksNameServer), "a lookup of a name")
   }
   forbid(childProcess, starters, "a process")
+  forbid(childProcess.ChildProcess.prototype, ["spawn"], "a process")
+  forbid(cluster, ["fork"], "a process")
+  forbid(inspector, ["open"], "a debugger's listener")
   forbid(workers, ["Worker"], "a thread")
   // What others have imported from these modules by name.
   syncBuiltinESMExports()

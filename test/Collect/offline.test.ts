@@ -35,6 +35,9 @@ liveTest("a sealed process opens no socket, resolves no name, and starts nothing
     "dgram.send",
     "dns.lookup",
     "spawn",
+    "ChildProcess.spawn",
+    "cluster.fork",
+    "inspector.open",
     "Worker"
   ]) {
     expect(before[name], name).toBe("done")

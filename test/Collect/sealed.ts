@@ -1,10 +1,12 @@
 // Tries whatever opens a socket, resolves a name, or starts something that could, before and after the process is sealed.
 // Prints for each what it ended with. Started by offline.test.ts.
-import { execFile, spawn } from "node:child_process"
+import { ChildProcess, execFile, spawn } from "node:child_process"
+import cluster from "node:cluster"
 import { createSocket } from "node:dgram"
 import dns, { lookup } from "node:dns"
 import { resolve4 } from "node:dns/promises"
 import { get } from "node:http"
+import inspector from "node:inspector"
 import { connect, createServer } from "node:net"
 import { connect as connectTls } from "node:tls"
 import { Worker } from "node:worker_threads"
@@ -41,6 +43,21 @@ const tries: Readonly<Record<string, () => Promise<unknown>>> = {
   "dns.promises.resolve4": () => resolve4("localhost"),
   "dns.Resolver": () => called((done) => new dns.Resolver().resolve4("localhost", done)),
   spawn: () => until(spawn("true"), "exit"),
+  "ChildProcess.spawn": () => {
+    const child = Reflect.construct(ChildProcess, []) as ChildProcess & { spawn: (options: object) => void }
+    child.spawn({ file: "true", args: ["true"], stdio: "ignore" })
+    return until(child, "exit")
+  },
+  "cluster.fork": async () => {
+    cluster.setupPrimary({ exec: "/dev/null" })
+    const worker = cluster.fork()
+    await until(worker, "online")
+    worker.process.kill()
+  },
+  "inspector.open": async () => {
+    inspector.open(0, "127.0.0.1")
+    inspector.close()
+  },
   execFile: () => called((done) => execFile("true", done)),
   Worker: () => until(new Worker("", { eval: true }), "exit")
 }
