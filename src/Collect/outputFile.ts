@@ -17,10 +17,10 @@ const renameToUnused = (partial: string, path: string) => {
 }
 
 /** Writes a file whole or not at all, readable by its owner only, and over another one with `force` only. */
-export const writeOutput = (path: string, text: string, force: boolean): Effect.Effect<void, CollectRefused> =>
-  Effect.try({
+export const writeOutput = (path: string, text: string, force: boolean): Effect.Effect<void, CollectRefused> => {
+  const partial = `${path}.${process.pid}.partial`
+  return Effect.try({
     try: () => {
-      const partial = `${path}.${process.pid}.partial`
       const file = openSync(partial, "wx", 0o600)
       try {
         writeFileSync(file, text)
@@ -34,8 +34,17 @@ export const writeOutput = (path: string, text: string, force: boolean): Effect.
       }
       syncToDisk(dirname(path))
     },
-    catch: (cause) =>
-      cause instanceof Error && "code" in cause && cause.code === "EEXIST"
-        ? exists(path)
-        : collectRefusal(`${path} cannot be written: ${cause instanceof Error ? cause.message : cause}`)
+    catch: (cause) => {
+      const {
+        code,
+        message,
+        path: taken,
+        syscall
+      }: NodeJS.ErrnoException = cause instanceof Error ? cause : new Error(String(cause))
+      if (code !== "EEXIST") return collectRefusal(`${path} cannot be written: ${message}`)
+      return syscall === "open" && taken === partial
+        ? collectRefusal(`${partial} exists already, left by a run that was cut off: remove it, and start again.`)
+        : exists(path)
+    }
   })
+}

@@ -72,23 +72,24 @@ export interface SeedSource {
 }
 
 const wordsPrompt = "The words of the seed (not shown): "
+const passwordPrompt = "The keystore's password (not shown): "
 const passphrasePrompt = "Their passphrase (not shown; empty if they have none): "
 
-const readWords = Effect.fnUntraced(function* (lines: ReadonlyArray<string> | undefined, keystore: string | undefined) {
-  if (keystore === undefined) return lines === undefined ? yield* askAtTerminal(wordsPrompt, true) : (lines[0] ?? "")
-  const text = yield* Effect.try({
-    try: () => readFileSync(keystore, "utf8"),
-    catch: (cause) => collectRefusal(`${keystore} cannot be read: ${cause}`)
+const readKeystore = (path: string) =>
+  Effect.try({
+    try: () => readFileSync(path, "utf8"),
+    catch: (cause) => collectRefusal(`${path} cannot be read: ${cause}`)
   })
-  const password = lines === undefined ? yield* askAtTerminal("The keystore's password (not shown): ", true) : lines[0]
-  return yield* wordsOfKeystore(text, password ?? "")
-})
 
 /** Reads the seed of a wallet, 64 bytes. */
 export const readSeed = Effect.fn("Collect.readSeed")(function* ({ fd, keystore }: SeedSource) {
   const lines = fd === undefined ? undefined : yield* readDescriptor(fd)
-  const words = yield* readWords(lines, keystore)
+  const encrypted = keystore === undefined ? undefined : yield* readKeystore(keystore)
+  const prompt = encrypted === undefined ? wordsPrompt : passwordPrompt
+  const first = lines === undefined ? yield* askAtTerminal(prompt, true) : (lines[0] ?? "")
   // Before the passphrase is asked for: a wrong word is found at once.
-  yield* asMnemonic(words)
-  return yield* seedOf(words, lines === undefined ? yield* askAtTerminal(passphrasePrompt, true) : lines[1])
+  if (encrypted === undefined) yield* asMnemonic(first)
+  const passphrase = lines === undefined ? yield* askAtTerminal(passphrasePrompt, true) : lines[1]
+  // After it: the terminal shows what is typed while a keystore's key is derived.
+  return yield* seedOf(encrypted === undefined ? first : yield* wordsOfKeystore(encrypted, first), passphrase)
 })

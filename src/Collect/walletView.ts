@@ -1,5 +1,6 @@
 /** What a seed shows of an account: its extended public key, addresses to compare, and a proof that it is held. */
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
+import { iso } from "../Domain/Timestamp.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
 import { parseChallenge, proofMessage, proofOf } from "../Payments/addresses/walletProof.ts"
 import { collectRefusal } from "./CollectRefused.ts"
@@ -39,6 +40,12 @@ export const proveWallet = Effect.fn("Collect.proveWallet")(function* (source: S
   if (asked === undefined) {
     return yield* collectRefusal(
       "This is not a challenge: give the word that tilld wallet challenge has printed on the server."
+    )
+  }
+  const now = yield* Clock.currentTimeMillis
+  if (asked.day > iso(now + 86_400_000).slice(0, 10)) {
+    return yield* collectRefusal(
+      `The challenge is of ${asked.day}, and the clock of this machine says ${iso(now)}: a proof for later days is not made. Set the clock, or ask for a new challenge.`
     )
   }
   return yield* withAccountKey(

@@ -75,6 +75,12 @@ liveTest("a proof of another seed, wallet or day is refused, and notes nothing",
     [prove, `${phrase}\nmore`, "The seed is not the wallet's"],
     [["wallet", "prove", "tilld-1", "--seed-fd", "0"], phrase, "This is not a challenge"]
   ]
+  const later = challenge.replace(
+    /\d{4}-\d\d-\d\d$/,
+    iso((yield* Clock.currentTimeMillis) + 2 * 86_400_000).slice(0, 10)
+  )
+  const early = yield* tilld(["wallet", "prove", later, "--seed-fd", "0"], {}, phrase)
+  expect(early).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("for later days is not made") })
   for (const [args, input, said] of offline) {
     expect(yield* tilld(args, {}, input)).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining(said) })
   }

@@ -1,3 +1,5 @@
+import { readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { entropyToMnemonic } from "@scure/bip39"
 import { wordlist } from "@scure/bip39/wordlists/english"
@@ -6,8 +8,10 @@ import { HDKey, mnemonicToAccount } from "viem/accounts"
 import { withAccountKey } from "../../src/Collect/keys.ts"
 import { makeKeystore, openKeystore } from "../../src/Collect/keystore.ts"
 import { mixedEntropy } from "../../src/Collect/newWallet.ts"
+import { writeOutput } from "../../src/Collect/outputFile.ts"
 import { seedOf, wordsOfKeystore } from "../../src/Collect/seed.ts"
 import { hdWallet, sponsorAddress } from "../../src/Payments/addresses/hdWallet.ts"
+import { temporaryFolder } from "../lib/store.ts"
 import { phrase } from "./plans.ts"
 
 const seed = (text: string, passphrase?: string) => Either.getOrThrow(seedOf(text, passphrase))
@@ -186,4 +190,20 @@ it.effect("keys cannot sign any more when their use has ended, also by a failure
     expect(bytes).toEqual(new Uint8Array(64))
     expect(later).toThrow("without its private half")
   })
+)
+
+it.effect("a partial file of a run that was cut off is named, not the file that does not exist", () =>
+  Effect.gen(function* () {
+    const path = join(yield* temporaryFolder, "signed.json")
+    const partial = `${path}.${process.pid}.partial`
+    writeFileSync(partial, "")
+    const { message } = yield* Effect.flip(writeOutput(path, "x", false))
+    expect(message).toBe(`${partial} exists already, left by a run that was cut off: remove it, and start again.`)
+    rmSync(partial)
+    yield* writeOutput(path, "x", false)
+    expect((yield* Effect.flip(writeOutput(path, "y", false))).message).toContain(
+      `${path} exists already: name another`
+    )
+    expect(readFileSync(path, "utf8")).toBe("x")
+  }).pipe(Effect.scoped)
 )
