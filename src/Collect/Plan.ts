@@ -5,19 +5,32 @@
 import { createHash } from "node:crypto"
 import { wordlist } from "@scure/bip39/wordlists/english"
 import { Schema } from "effect"
-import { isAddress } from "viem"
+import { isAddress, maxUint256 } from "viem"
 import { ChainName, Mode } from "../Domain/Chain.ts"
+import { exceptionIdForm } from "../Domain/Ids.ts"
 
-const Units = Schema.String.pipe(Schema.pattern(/^(0|[1-9][0-9]{0,77})$/))
-const Address = Schema.String.pipe(Schema.filter((text): boolean => isAddress(text)))
+const integer = (least: number, most: number) =>
+  Schema.Int.pipe(Schema.between(least, most)).annotations({
+    message: () => ({ message: `must be a whole number from ${least} to ${most}`, override: true })
+  })
+const list = <A, I>(of: Schema.Schema<A, I>, most: number) =>
+  Schema.Array(of).pipe(Schema.maxItems(most, { message: () => `must have ${most} entries at most` }))
+const text = (must: string, fits: (text: string) => boolean) =>
+  Schema.String.pipe(Schema.filter(fits, { message: () => `must be ${must}` }))
+
+const isUnits = (of: string) => /^(0|[1-9][0-9]{0,77})$/.test(of) && BigInt(of) <= maxUint256
+const Units = text("a number of base units below 2^256", isUnits)
+const Address = text("an address", (of) => isAddress(of))
 const Hash = Schema.String.pipe(Schema.pattern(/^0x[0-9a-f]{64}$/))
-const Index = Schema.NonNegativeInt
+const Index = integer(0, 2 ** 31 - 1)
+const Nonce = integer(0, 2 ** 48 - 1)
+const Seconds = integer(0, 2 ** 33 - 1)
 
 /** A token that moves: its contract, and for an authorization the domain of its signatures (EIP-712). */
 export const PlannedToken = Schema.Struct({
   symbol: Schema.String,
   contract: Address,
-  decimals: Index,
+  decimals: integer(0, 36),
   domain: Schema.optionalWith(Schema.Struct({ name: Schema.String, version: Schema.String }), { exact: true })
 })
 export type PlannedToken = typeof PlannedToken.Type
@@ -40,14 +53,17 @@ export const PlannedMove = Schema.Struct({
   /** Where it goes, unless that is the plan's destination: to whom a refund is sent. */
   to: Schema.optionalWith(Address, { exact: true }),
   /** The exception that it sends back. */
-  refund: Schema.optionalWith(Schema.String, { exact: true }),
+  refund: Schema.optionalWith(
+    text("the id of an exception", (id) => exceptionIdForm.test(id)),
+    { exact: true }
+  ),
   amount: Units,
   /** Gas that its transaction may use; of an authorization, its share of the sponsor's. */
   gas: Units,
   /** Wei that the sponsor sends to the address first, for its gas; "0" where the address has enough, or needs none. */
   funding: Units,
   /** The nonce of its transaction; absent for an authorization, which has no transaction of its own. */
-  nonce: Schema.optionalWith(Index, { exact: true })
+  nonce: Schema.optionalWith(Nonce, { exact: true })
 })
 export type PlannedMove = typeof PlannedMove.Type
 
@@ -67,29 +83,31 @@ const fields = {
   format: Schema.Literal(planFormat),
   chain: ChainName,
   mode: Mode,
-  chainId: Schema.Positive,
+  chainId: integer(1, Number.MAX_SAFE_INTEGER),
   /** The n of the wallet's account m/44'/60'/n', whose extended public key the addresses are derived from. */
   account: Index,
   /** The symbol of the chain's own coin. */
   coin: Schema.String,
   /** As of when it holds. */
-  block: Schema.Struct({ number: Index, hash: Hash, time: Index }),
+  block: Schema.Struct({ number: integer(0, Number.MAX_SAFE_INTEGER), hash: Hash, time: Seconds }),
   destination: Address,
-  tokens: Schema.Array(PlannedToken),
-  moves: Schema.Array(PlannedMove),
+  tokens: list(PlannedToken, 100),
+  moves: list(PlannedMove, 5_000),
   leftOut: Schema.Array(LeftOut),
   /** Wei for a unit of gas of each step, ascending: a transaction that does not get into a block is replaced by the next one. */
-  fees: Schema.NonEmptyArray(Schema.Struct({ most: Units, tip: Units })),
+  fees: Schema.NonEmptyArray(Schema.Struct({ most: Units, tip: Units })).pipe(
+    Schema.maxItems(10, { message: () => "must have 10 entries at most" })
+  ),
   /** Gas of the sponsor's transactions: of a batch of authorizations apart from the shares of these, and of a funding. */
   gas: Schema.Struct({ batch: Units, funding: Units }),
   /** Wei that a transaction pays on top for its data, at most: one with a batch, and any other. 0 on chains without such a fee. */
   dataFees: Schema.Struct({ batch: Units, single: Units }),
   /** When authorizations end. */
-  validBefore: Index,
+  validBefore: Seconds,
   /** Who pays for what the addresses do not pay themselves: index 0 of the wallet's second branch. */
   sponsor: Schema.Struct({
     address: Address,
-    nonce: Index,
+    nonce: Nonce,
     needsWei: Units,
     hasWei: Units
   })
@@ -134,6 +152,15 @@ export const digested = (unsigned: Unsigned): Plan => {
 export const isWhole = (plan: Plan): boolean => {
   const { digest, words } = digested(withoutDigest(plan))
   return digest === plan.digest && words === plan.words
+}
+
+/** Without the tokens that no move uses, with the places of the others. */
+export const withUsedTokens = ({ moves, tokens }: Pick<Plan, "moves" | "tokens">) => {
+  const places = [...tokens.keys()].filter((place) => moves.some(({ token }) => token === place))
+  return {
+    tokens: places.flatMap((place) => tokens[place] ?? []),
+    moves: moves.map((move) => (move.token === undefined ? move : { ...move, token: places.indexOf(move.token) }))
+  }
 }
 
 /** To whom a move goes. */

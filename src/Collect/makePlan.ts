@@ -22,7 +22,8 @@ import {
   type PlannedMove,
   type PlannedToken,
   planFormat,
-  type Unsigned
+  type Unsigned,
+  withUsedTokens
 } from "./Plan.ts"
 import { planProblem } from "./planChecks.ts"
 import { authorizationOf, gasOfEach, type PossibleTransfer, refusalsOf } from "./simulation.ts"
@@ -427,8 +428,8 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
     ...{ format: planFormat, chain, mode, chainId, account, coin: coin.symbol },
     block: { number: head.number, hash: head.hash, time: head.time },
     destination,
-    tokens: ways.map(({ token }) => token),
-    ...{ moves, leftOut, fees: costs.fees, dataFees: costs.dataFees, gas: costs.gas, validBefore },
+    ...withUsedTokens({ tokens: ways.map(({ token }) => token), moves }),
+    ...{ leftOut, fees: costs.fees, dataFees: costs.dataFees, gas: costs.gas, validBefore },
     sponsor: { address: sponsor, nonce, needsWei: "0", hasWei: `${hasWei}` }
   }
   const needsWei = `${sponsorNeeds(digested(unsigned))}`

@@ -1,36 +1,60 @@
 /** Why a plan must not be signed, whoever has made it: the machine that it comes from may be an attacker's. */
-import { isAddressEqual, maxUint256 } from "viem"
+import { formatEther } from "viem"
 import { multicall3Address } from "../Chains/rpc/contractViews.ts"
 import { chainNames, chainTraits, modes } from "../Domain/Chain.ts"
 import { iso } from "../Domain/Timestamp.ts"
+import { shownLine } from "../Domain/terminalText.ts"
 import { presets } from "../Settings/publicNetworks.ts"
 import { isWhole, type Plan, type PlannedMove, receiverOf } from "./Plan.ts"
-import { gwei, networkText } from "./planText.ts"
+import { gwei, highestCost, networkText, publicDecimals, type Receiver, receiversOf } from "./planText.ts"
+import { costOf, plannedTransactions } from "./transactions.ts"
 
 const billion = 10n ** 9n
 
-/** Wei for a unit of gas that no one pays on purpose: ten times what chains have asked for in their worst hours. */
-const ceilings: Readonly<Partial<Record<Plan["chain"], bigint>>> = {
-  ethereum: 1_000n * billion,
-  polygon: 20_000n * billion
+const milli = 10n ** 15n
+
+/**
+ * What is signed without being asked to, in wei. `unit`: for a unit of gas, ten times what chains have asked for in their worst
+ * hours. `total` and `each`: for all fees together, and more for each move; a transfer in a busy hour, with its funding.
+ */
+const ceilings = {
+  ethereum: { unit: 1_000n * billion, total: 50n * milli, each: 5n * milli },
+  polygon: { unit: 20_000n * billion, total: 2_000n * milli, each: 200n * milli }
 }
-const rollupCeiling = 100n * billion
+const rollup = { unit: 100n * billion, total: 5n * milli, each: milli / 2n }
+const ceilingsOf = (chain: Plan["chain"]) => (chain === "ethereum" || chain === "polygon" ? ceilings[chain] : rollup)
 
 /** The highest fee that is signed for a chain without being asked to: wei for a unit of gas. */
-export const feeCeiling = (chain: Plan["chain"]): bigint => ceilings[chain] ?? rollupCeiling
+export const feeCeiling = (chain: Plan["chain"]): bigint => ceilingsOf(chain).unit
+
+/** The highest sum of all fees that is signed without being asked to: wei. */
+export const totalFeeCeiling = ({ chain, moves }: Plan): bigint => {
+  const { each, total } = ceilingsOf(chain)
+  return total + each * BigInt(moves.length)
+}
 
 /** No transfer takes more gas, nor does what surrounds those of a batch. */
 const mostGas = 2_000_000n
 /** Seconds for which an authorization may be valid, from the plan's block on. */
 const longestValidity = 31 * 86_400
 
-const same = (a: string, b: string): boolean => isAddressEqual(a as `0x${string}`, b as `0x${string}`)
+/** Seconds that a plan may be older than now, or ahead: clocks of machines without a network drift. */
+const oldest = 7 * 86_400
+const mostAhead = 3_600
+
+const same = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
 
 export interface SigningLimits {
-  /** Addresses that money may go to; empty: any. Refunds go to customers, and are not limited. */
+  /** Addresses that money may go to; empty: any. */
   readonly allow: ReadonlyArray<string>
+  /** Whole addresses of customers that refunds may go to besides. */
+  readonly refundTo?: ReadonlyArray<string>
   /** Wei for a unit of gas. */
   readonly feeCeiling: bigint
+  /** Wei for all fees together; absent: any. */
+  readonly totalFeeCeiling?: bigint
+  /** The clock of the machine that signs, Unix seconds; absent: the plan may be of any time. */
+  readonly now?: number | undefined
 }
 
 const changed = "The plan was changed after it was made: its digest does not fit. Make a new one with tilld sweep plan."
@@ -48,32 +72,75 @@ const networkProblem = (plan: Plan): string | undefined => {
   return undefined
 }
 
-const moveProblem = (plan: Plan, { amount, gas, nonce, token, way }: PlannedMove): string | undefined => {
+const moveProblem = (plan: Plan, move: PlannedMove): string | undefined => {
+  const { amount, funding, gas, nonce, refund, token, way } = move
   const of = token === undefined ? undefined : plan.tokens[token]
   if ((way === "native") !== (token === undefined) || (token !== undefined && of === undefined)) return "names no token"
   if ((way === "authorization") !== (nonce === undefined)) return "has no nonce, or one that it does not need"
   if (way === "authorization" && of?.domain === undefined) return "is of a token without authorizations"
-  if (BigInt(amount) > maxUint256) return "has an amount that no token can have"
+  if (refund === undefined && !same(receiverOf(plan, move), plan.destination)) {
+    return "is no refund, and goes elsewhere than to the plan's destination"
+  }
+  const uses = way === "authorization" ? 0n : costOf(plan, BigInt(gas))
+  const sends = way === "native" && refund !== undefined ? BigInt(amount) : 0n
+  if (BigInt(funding) > uses + sends) return "gets more coin from the sponsor than it uses"
   return BigInt(gas) > mostGas ? `has more gas than ${mostGas}, which no transfer takes` : undefined
 }
 
 /** Line breaks in a name could add lines to what the signer reads. */
 const name = /^[A-Za-z0-9._-]{1,64}$/
-const mostDecimals = 36
 
 const nameProblem = ({ chain, coin, moves, tokens }: Plan): string | undefined => {
   const names = [...tokens.map(({ symbol }) => symbol), ...moves.flatMap(({ refund }) => refund ?? [])]
   const wrong = names.find((each) => !name.test(each))
-  if (wrong !== undefined) return `The plan has a name that is none: ${JSON.stringify(wrong)}.`
-  if (coin !== chainTraits[chain].nativeToken) return `The coin of ${chain} is not ${JSON.stringify(coin)}.`
-  return tokens.some(({ decimals }) => decimals > mostDecimals)
-    ? `The plan has a token with more than ${mostDecimals} decimals.`
+  if (wrong !== undefined) return `The plan has a name that is none: ${shownLine(JSON.stringify(wrong), 80)}.`
+  if (coin !== chainTraits[chain].nativeToken)
+    return `The coin of ${chain} is not ${shownLine(JSON.stringify(coin), 80)}.`
+  return undefined
+}
+
+/** What a token is called, and what its amounts mean, is said by the server: on public networks it is known here. */
+const tokenProblem = ({ chain, chainId, mode, moves, tokens }: Plan): string | undefined => {
+  const { name: network, tokens: known, wrongTokens, ...preset } = presets[mode][chain]
+  for (const [place, { contract, decimals, symbol }] of tokens.entries()) {
+    const others = tokens.slice(0, place)
+    if (others.some((other) => other.symbol === symbol || same(other.contract, contract))) {
+      return `The plan has two tokens with the symbol or the contract of ${symbol}: amounts could not be told apart.`
+    }
+    if (moves.every(({ token }) => token !== place)) return `The plan names ${symbol}, which no move uses.`
+    const [called] = Object.entries({ ...wrongTokens, ...known }).find(([, address]) => same(address, contract)) ?? []
+    if (called !== undefined && called !== symbol) {
+      return `The plan calls ${contract} ${symbol}, and it is the ${called} of ${network}.`
+    }
+    const usual = publicDecimals(symbol)
+    if (chainId === preset.chainId && decimals !== usual) {
+      return `The plan counts ${symbol} in ${decimals} decimals, and on ${network} it has ${usual ?? "none that are known"}.`
+    }
+  }
+  return undefined
+}
+
+/** A nonce is good for one transaction: with two, the chain would choose between them. */
+const nonceProblem = (plan: Plan): string | undefined => {
+  const used = new Set<string>()
+  for (const { from, variants } of plannedTransactions(plan, [])) {
+    const key = `${from.toLowerCase()} ${variants[0]?.nonce}`
+    if (used.has(key)) return `The plan uses nonce ${variants[0]?.nonce} of ${from} twice: make a new one.`
+    used.add(key)
+  }
+  return undefined
+}
+
+const timeProblem = ({ block }: Plan, now: number): string | undefined => {
+  const is = now - block.time > oldest ? "more than 7 days old" : "more than an hour ahead"
+  return now - block.time > oldest || block.time - now > mostAhead
+    ? `The plan is as of ${iso(block.time * 1000)}, and the clock of this machine says ${iso(now * 1000)}: it is ${is}. Set the clock, make a new plan, or say --any-age.`
     : undefined
 }
 
 const shapeProblem = (plan: Plan): string | undefined => {
   if (plan.moves.length === 0) return "The plan moves nothing: there is nothing to sign."
-  const misnamed = nameProblem(plan)
+  const misnamed = nameProblem(plan) ?? tokenProblem(plan)
   if (misnamed !== undefined) return misnamed
   for (const [place, move] of plan.moves.entries()) {
     const problem = moveProblem(plan, move)
@@ -85,11 +152,14 @@ const shapeProblem = (plan: Plan): string | undefined => {
   if (plan.validBefore - plan.block.time > longestValidity) {
     return `The plan's authorizations would be valid until ${iso(plan.validBefore * 1000)}: too long.`
   }
-  return undefined
+  return nonceProblem(plan)
 }
 
-const receiverProblem = (plan: Plan, allow: ReadonlyArray<string>, move: PlannedMove): string | undefined => {
-  const to = receiverOf(plan, move)
+const receiverProblem = (
+  plan: Plan,
+  { allow, refundTo = [] }: SigningLimits,
+  { address: to, moves: [first], role }: Receiver
+): string | undefined => {
   if (/^0x0{40}$/.test(to)) return "The plan sends to the zero address: no one could ever spend it."
   if ([plan.sponsor, ...plan.moves].some(({ address }) => same(address, to))) {
     return `${to} is one of the plan's own addresses: name another destination.`
@@ -99,30 +169,38 @@ const receiverProblem = (plan: Plan, allow: ReadonlyArray<string>, move: Planned
   if ([multicall3Address, ...contracts].some((contract) => same(contract, to))) {
     return `${to} is a contract, of a token or of Multicall3: what is sent there is lost.`
   }
-  if (allow.length > 0 && move.refund === undefined && !allow.some((allowed) => same(allowed, to))) {
-    return `${to} is not in sweep.allow, nor given with --allow: add it there if it is yours.`
-  }
-  return undefined
+  if (allow.length === 0 || allow.some((allowed) => same(allowed, to))) return undefined
+  if (role === "collected") return `${to} is not in sweep.allow, nor given with --allow: add it there if it is yours.`
+  return refundTo.some((customer) => same(`0x${customer.replace(/^0x/i, "")}`, to))
+    ? undefined
+    : // Without the address, which would be copied from here.
+      `The refund of ${first.refund} goes to an address that is not in sweep.allow, nor given with --allow or --refund-to: give the customer's whole address with --refund-to, from your own note.`
 }
 
-const feeProblem = ({ fees }: Plan, ceiling: bigint): string | undefined => {
+const feeProblem = (plan: Plan, { feeCeiling: ceiling, totalFeeCeiling: most }: SigningLimits): string | undefined => {
+  const { coin, fees } = plan
   const highest = fees.reduce((most, fee) => (BigInt(fee.most) > most ? BigInt(fee.most) : most), 0n)
   if (fees.some(({ most, tip }, i) => BigInt(tip) > BigInt(most) || BigInt(most) < BigInt(fees[i - 1]?.most ?? 0))) {
     return "The steps of the plan's fees do not rise, or one has a tip above its fee: make a new plan."
   }
-  return highest > ceiling
-    ? `The plan's highest fee is ${gwei(highest)} gwei for a unit of gas, above ${gwei(ceiling)}: make a new plan when gas is cheaper, or say --fee-ceiling-gwei ${gwei(highest)}.`
+  if (highest > ceiling) {
+    return `The plan's highest fee is ${gwei(highest)} gwei for a unit of gas, above ${gwei(ceiling)}: make a new plan when gas is cheaper, or say --fee-ceiling-gwei ${gwei(highest)}.`
+  }
+  const total = highestCost(plan)
+  return most !== undefined && total > most
+    ? `The plan's fees are ${formatEther(total)} ${coin} at most in total, above ${formatEther(most)}: make a new plan when gas is cheaper, or say --max-total-fee ${formatEther(total)}.`
     : undefined
 }
 
 /** Why a plan must not be signed; undefined where it may. */
-export const planProblem = (plan: Plan, { allow, feeCeiling: ceiling }: SigningLimits): string | undefined => {
+export const planProblem = (plan: Plan, limits: SigningLimits): string | undefined => {
   if (!isWhole(plan)) return changed
-  const problem = networkProblem(plan) ?? shapeProblem(plan)
+  const aged = limits.now === undefined ? undefined : timeProblem(plan, limits.now)
+  const problem = aged ?? networkProblem(plan) ?? feeProblem(plan, limits) ?? shapeProblem(plan)
   if (problem !== undefined) return problem
-  for (const move of plan.moves) {
-    const wrong = receiverProblem(plan, allow, move)
+  for (const receiver of receiversOf(plan)) {
+    const wrong = receiverProblem(plan, limits, receiver)
     if (wrong !== undefined) return wrong
   }
-  return feeProblem(plan, ceiling)
+  return undefined
 }

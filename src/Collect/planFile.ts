@@ -1,5 +1,6 @@
 /** `tilld sweep plan`: what was planned, in words and as JSON. */
 import { formatUnits } from "viem"
+import { shownLine } from "../Domain/terminalText.ts"
 import { type LeftOut, type Plan, totalsOf } from "./Plan.ts"
 import { highestCost, planText } from "./planText.ts"
 import { plannedTransactions } from "./transactions.ts"
@@ -24,7 +25,9 @@ const wording = {
 
 /** Balances that stay, by the reason. */
 const reasonsOf = (leftOut: ReadonlyArray<LeftOut>): ReadonlyArray<string> =>
-  leftOut.map(({ address, amount, currency, why }) => `${address}: ${amount} base units of ${currency}: ${why}`)
+  leftOut.map(({ address, amount, currency, why }) =>
+    shownLine(`${address}: ${amount} base units of ${currency}: ${why}`, 190)
+  )
 
 const sponsorText = (plan: Plan): string => {
   const [needs, has] = [BigInt(plan.sponsor.needsWei), BigInt(plan.sponsor.hasWei)]

@@ -1,9 +1,12 @@
 /** A plan in words, before it is signed. */
+import { Array } from "effect"
 import { formatUnits, getAddress } from "viem"
 import { chainTraits } from "../Domain/Chain.ts"
+import { decimalsOf, isToken } from "../Domain/Currency.ts"
 import { iso } from "../Domain/Timestamp.ts"
+import { shownLine } from "../Domain/terminalText.ts"
 import { presets } from "../Settings/publicNetworks.ts"
-import { type Plan, receiverOf, totalsOf } from "./Plan.ts"
+import { type Plan, type PlannedMove, receiverOf, totalsOf } from "./Plan.ts"
 import { authorizationsOf, highestFeeOf, plannedTransactions } from "./transactions.ts"
 
 /** A fee in gwei, as people say it. */
@@ -13,10 +16,19 @@ export const gwei = (wei: bigint): string => formatUnits(wei, 9)
 export const networkText = ({ chain, chainId, mode }: Pick<Plan, "chain" | "chainId" | "mode">): string =>
   `${chainTraits[chain].displayName} (${mode}, chain id ${chainId})`
 
-/** Whom the plan sends to, each once, in EIP-55 form. */
-export const receiversOf = (plan: Plan): ReadonlyArray<string> => [
-  ...new Set(plan.moves.map((move) => getAddress(receiverOf(plan, move))))
-]
+/** What a move is for: money that is collected goes to the operator, a refund to a customer. */
+export type Role = "collected" | "refund"
+const roleOf = ({ refund }: PlannedMove): Role => (refund === undefined ? "collected" : "refund")
+
+/** Where money goes, each address once for each role, in EIP-55 form. */
+export const receiversOf = (plan: Plan) =>
+  Object.values(
+    Array.groupBy(
+      plan.moves.map((move) => ({ role: roleOf(move), address: getAddress(receiverOf(plan, move)), move })),
+      ({ address, role }) => `${role} ${address}`
+    )
+  ).map((all) => ({ role: all[0].role, address: all[0].address, moves: Array.map(all, ({ move }) => move) }))
+export type Receiver = ReturnType<typeof receiversOf>[number]
 
 /** Wei that all transactions cost at most: each at its last step, which is the dearest, with the fee of its data. */
 export const highestCost = (plan: Plan): bigint =>
@@ -32,19 +44,26 @@ const totalsText = (plan: Plan, moves: Plan["moves"]): string =>
     )
     .join(", ")
 
-/** What goes to each receiver: first what is collected, then refund by refund. */
+/** What goes to each receiver: what is collected in sum, refund by refund. */
 const receiverLines = (plan: Plan): ReadonlyArray<readonly [string, string]> =>
-  receiversOf(plan).flatMap((receiver) => {
-    const here = plan.moves.filter((move) => getAddress(receiverOf(plan, move)) === receiver)
-    const collected = here.filter(({ refund }) => refund === undefined)
-    return [
-      ["To", receiver] as const,
-      ...(collected.length === 0 ? [] : [["", totalsText(plan, collected)] as const]),
-      ...here
-        .filter(({ refund }) => refund !== undefined)
-        .map((move) => ["", `${totalsText(plan, [move])}, the refund of ${move.refund}`] as const)
-    ]
-  })
+  receiversOf(plan).flatMap(({ address, moves, role }) => [
+    [role === "refund" ? "Refund to" : "To", address] as const,
+    ...(role === "collected"
+      ? [["", totalsText(plan, moves)] as const]
+      : moves.map((move) => ["", `${totalsText(plan, [move])}, the refund of ${move.refund}`] as const))
+  ])
+
+/** Wei that the sponsor sends to addresses for their gas. */
+const fundingLine = ({ coin, moves }: Plan): ReadonlyArray<readonly [string, string]> => {
+  const funded = moves.filter(({ funding }) => funding !== "0")
+  const sum = funded.reduce((all, { funding }) => all + BigInt(funding), 0n)
+  return sum === 0n
+    ? []
+    : [["Fundings", `${formatUnits(sum, 18)} ${coin} in ${count(funded.length, "transfer")} of the sponsor, for gas`]]
+}
+
+/** The decimals of a token on public networks, where tilld takes it. */
+export const publicDecimals = (symbol: string): number | undefined => (isToken(symbol) ? decimalsOf[symbol] : undefined)
 
 /** What a plan calls a token may be another one: the contract decides. */
 const tokenLines = ({ chain, mode, tokens }: Plan): ReadonlyArray<readonly [string, string]> =>
@@ -52,7 +71,9 @@ const tokenLines = ({ chain, mode, tokens }: Plan): ReadonlyArray<readonly [stri
     const known = Object.entries(presets[mode][chain].tokens).find(([name]) => name === symbol)?.[1]
     const isOther = known !== undefined && known.toLowerCase() !== contract.toLowerCase()
     const note = isOther ? `, NOT the ${symbol} of the public network` : ""
-    return [i === 0 ? "Tokens" : "", `${symbol} is ${getAddress(contract)}, ${decimals} decimals${note}`]
+    const usual = publicDecimals(symbol)
+    const scale = usual === decimals ? "" : `, NOT the ${usual ?? "known"} decimals of public networks: amounts mislead`
+    return [i === 0 ? "Tokens" : "", `${symbol} is ${getAddress(contract)}, ${decimals} decimals${note}${scale}`]
   })
 
 /** Everything that a signer has to look at, a line each. */
@@ -71,11 +92,12 @@ export const planText = (plan: Plan): string => {
       "Fees",
       `${formatUnits(highestCost(plan), 18)} ${coin} at most, at up to ${gwei(BigInt(most))} gwei for a unit of gas`
     ],
+    ...fundingLine(plan),
     [
       "Signs",
       `${count(authorizationsOf(plan).length, "authorization")}, ${count(plannedTransactions(plan, []).length, "transaction")}`
     ],
     ...(leftOut.length === 0 ? [] : [["Left out", count(leftOut.length, "balance")] as const])
   ]
-  return lines.map(([name, text]) => `${name.padEnd(10)}${text}`).join("\n")
+  return lines.map(([name, text]) => shownLine(`${name.padEnd(10)}${text}`)).join("\n")
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs"
 import { Effect, ParseResult, Schema } from "effect"
+import { shownLine } from "../Domain/terminalText.ts"
 import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
 
 /** Reads a file of JSON that has this form, and nothing else. */
@@ -15,8 +16,8 @@ export const readJsonFile = <A, I>(
     Effect.flatMap(Schema.decodeUnknown(Schema.parseJson(form), { onExcessProperty: "error" })),
     Effect.catchTag("ParseError", (error) => {
       const [issue] = ParseResult.ArrayFormatter.formatErrorSync(error)
-      return collectRefusal(
-        `${path} is not ${what} of this version of tilld: ${issue?.path.join(".") ?? ""} ${issue?.message ?? ""}`
-      )
+      // Names are those of the file, and the file may be an attacker's.
+      const problem = shownLine(`${shownLine(issue?.path.join(".") ?? "", 60)} ${issue?.message ?? ""}`)
+      return collectRefusal(`${path} is not ${what} of this version of tilld: ${problem}`)
     })
   )

@@ -1,12 +1,12 @@
 /** `tilld sweep sign`: from a plan's file to a signed one, with the questions between them. */
-import { Effect } from "effect"
-import { getAddress, isAddress } from "viem"
+import { Clock, Effect } from "effect"
+import { isAddress } from "viem"
 import { collectRefusal } from "./CollectRefused.ts"
 import { goOffline } from "./offline.ts"
 import { checkOutput, writeOutput } from "./outputFile.ts"
-import { Plan } from "./Plan.ts"
-import { feeCeiling, planProblem, type SigningLimits } from "./planChecks.ts"
-import { planText, receiversOf } from "./planText.ts"
+import { Plan, totalsOf } from "./Plan.ts"
+import { feeCeiling, planProblem, type SigningLimits, totalFeeCeiling } from "./planChecks.ts"
+import { planText, type Receiver, type Role, receiversOf } from "./planText.ts"
 import { readJsonFile } from "./readJsonFile.ts"
 import { readSeed, type SeedSource } from "./seed.ts"
 import { signPlan } from "./sign.ts"
@@ -14,24 +14,41 @@ import { askAtTerminal } from "./terminal.ts"
 
 const mostAnswers = 3
 
-/** Asks for the end of an address that the operator has noted elsewhere. */
-const askForEnd = Effect.fnUntraced(function* (receiver: string) {
+/** An address, or its end of six characters at least. */
+const addressEnd = /^(0x[0-9a-f]{40}|[0-9a-f]{6,40})$/i
+
+const fits = (end: string, address: string) =>
+  addressEnd.test(end) && address.toLowerCase().endsWith(end.toLowerCase().replace(/^0x/, ""))
+
+const options: Readonly<Record<Role, string>> = {
+  collected: "--destination or --destination-ends",
+  refund: "--refund-to or --refund-ends"
+}
+
+/** What is never said here: the address, which has to come from the operator's own note. */
+const nameOf = ({ moves: [{ refund }, ...more], role }: Receiver): string =>
+  role === "collected"
+    ? "where collected money goes"
+    : `whom ${refund} is sent back to${more.length === 0 ? "" : `, with ${more.length} more`}`
+
+const askFor = Effect.fnUntraced(function* (receiver: Receiver) {
+  const question = `The address ${nameOf(receiver)}, from your own note (whole, or its last six characters at least): `
   for (let left = mostAnswers; left > 0; left--) {
-    const answer = yield* askAtTerminal(`Last six characters of ${receiver}, from your own note of it: `, false)
-    if (receiver.toLowerCase().endsWith(answer.trim().toLowerCase()) && answer.trim().length === 6) return
+    if (fits((yield* askAtTerminal(question, false)).trim(), receiver.address)) return
   }
-  return yield* collectRefusal(`The answer is not the end of ${receiver}: nothing was signed.`)
+  return yield* collectRefusal(`The answer is not the address ${nameOf(receiver)} by the plan: nothing was signed.`)
 })
 
-/** Each receiver has to be confirmed: by the ends that were given, or at the terminal. */
-const confirm = (plan: Plan, ends: ReadonlyArray<string>) =>
+/** Each receiver has to be confirmed, before it is shown: by what was given for its role, or at the terminal. */
+const confirm = (plan: Plan, confirmed: SignRequest["confirmed"]) =>
   Effect.forEach(
     receiversOf(plan),
     (receiver) => {
-      if (ends.some((end) => receiver.toLowerCase().endsWith(end.toLowerCase()))) return Effect.void
-      return ends.length === 0
-        ? askForEnd(receiver)
-        : collectRefusal(`The plan sends to ${receiver}, which no --destination-ends fits: nothing was signed.`)
+      const ends = confirmed[receiver.role]
+      if (ends.length === 0) return askFor(receiver)
+      return ends.some((end) => fits(end, receiver.address))
+        ? Effect.void
+        : collectRefusal(`No ${options[receiver.role]} is the address ${nameOf(receiver)}: nothing was signed.`)
     },
     { concurrency: 1, discard: true }
   )
@@ -43,26 +60,51 @@ export interface SignRequest {
   readonly allow: ReadonlyArray<string>
   /** Wei for a unit of gas; otherwise the chain's. */
   readonly feeCeiling: bigint | undefined
-  readonly destinationEnds: ReadonlyArray<string>
+  /** Wei for all fees together; otherwise the chain's. */
+  readonly maxTotalFee: bigint | undefined
+  /** Takes a plan of any time. */
+  readonly anyAge: boolean
+  /** Addresses, or their ends, by what goes there. */
+  readonly confirmed: Readonly<Record<Role, ReadonlyArray<string>>>
   readonly seed: SeedSource
 }
 
-/** Shows the plan with `show`, has it confirmed, reads the seed, signs, and writes the file. */
+/** What a plan must keep to. */
+const limitsOf = (plan: Plan, request: SignRequest) =>
+  Effect.map(
+    Clock.currentTimeMillis,
+    (millis): SigningLimits => ({
+      allow: request.allow,
+      refundTo: request.confirmed.refund,
+      feeCeiling: request.feeCeiling ?? feeCeiling(plan.chain),
+      totalFeeCeiling: request.maxTotalFee ?? totalFeeCeiling(plan),
+      now: request.anyAge ? undefined : Math.floor(millis / 1000)
+    })
+  )
+
+const receiverJson = (plan: Plan, { address, moves, role }: Receiver) => ({
+  ...{ address, role },
+  totals: totalsOf({ ...plan, moves }).map(({ amount, ...total }) => ({ ...total, amount: `${amount}` })),
+  ...(role === "refund" ? { refunds: moves.map(({ refund }) => refund) } : {})
+})
+
+/** Has the plan confirmed, shows it with `show`, reads the seed, signs, and writes the file. */
 export const signFile = Effect.fn("Collect.signFile")(function* (
   request: SignRequest,
   show: (text: string) => Effect.Effect<void>
 ) {
   yield* goOffline
   yield* checkOutput(request.output, request.force)
-  const wrong = request.allow.find((address) => !isAddress(address))
+  const given = [...request.allow, ...Object.values(request.confirmed).flat()]
+  const wrong = given.find((text) => (/^0x/i.test(text) || text.length === 40) && !isAddress(`0x${text.slice(-40)}`))
   if (wrong !== undefined)
     return yield* collectRefusal(`${wrong} is not an address: its length or its checksum is wrong.`)
   const plan = yield* readJsonFile(request.plan, Plan, "a plan")
-  const limits: SigningLimits = { allow: request.allow, feeCeiling: request.feeCeiling ?? feeCeiling(plan.chain) }
+  const limits = yield* limitsOf(plan, request)
   const problem = planProblem(plan, limits)
   if (problem !== undefined) return yield* collectRefusal(problem)
+  yield* confirm(plan, request.confirmed)
   yield* show(planText(plan))
-  yield* confirm(plan, request.destinationEnds)
   const seed = yield* readSeed(request.seed)
   const signed = yield* signPlan(plan, seed, limits)
   yield* writeOutput(request.output, `${JSON.stringify(signed)}\n`, request.force)
@@ -70,7 +112,7 @@ export const signFile = Effect.fn("Collect.signFile")(function* (
     file: request.output,
     chain: plan.chain,
     mode: plan.mode,
-    destination: getAddress(plan.destination),
+    receivers: receiversOf(plan).map((receiver) => receiverJson(plan, receiver)),
     digest: plan.digest,
     words: plan.words,
     authorizations: signed.authorizations.length,

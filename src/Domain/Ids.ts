@@ -98,5 +98,8 @@ export const eventId = (payment: PaymentId, kind: string, ordinal: number): Even
 export const exceptionEventId = (payment: PaymentId, exception: string, revision: number): EventId =>
   eventId(payment, `payment.exception ${exception}`, revision)
 
+/** What the ids of exceptions look like. */
+export const exceptionIdForm = /^exc_[A-Za-z0-9_-]{22,43}$/
+
 /** The id of an exception at an address. Derived as well, so that it is the same in a restored database. */
 export const exceptionId = (address: string, key: string): string => `exc_${derived(address, key)}`

@@ -7,3 +7,9 @@ export const escaped = (found: string): string => `\\u${found.charCodeAt(0).toSt
 
 /** Escapes what could control a terminal. JSON text still decodes to the same value. */
 export const shown = (text: string): string => text.replace(unsafe, escaped)
+
+/** The same as one line of at most so many characters. */
+export const shownLine = (text: string, most = 200): string => {
+  const line = text.replace(/[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu, escaped)
+  return line.length > most ? `${line.slice(0, most - 1)}…` : line
+}

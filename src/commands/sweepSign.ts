@@ -20,36 +20,77 @@ const repeatedOption = (name: string, value: string, form: RegExp, must: string,
     )
   )
 
+const address = /^0x[0-9a-fA-F]{40}$/
+const end = /^[0-9a-fA-F]{6,40}$/
+const endMust = "the last characters of an address, six or more"
+
+/** An amount with up to so many decimals, in base units. */
+const amountOption = (name: string, value: string, decimals: number, about: string) =>
+  Options.text(name).pipe(
+    Options.withPseudoName(value),
+    Options.withDescription(about),
+    Options.mapEffect((text) => {
+      const [, whole, rest = ""] = /^(\d{1,9})(?:\.(\d{1,18}))?$/.exec(text) ?? []
+      return whole === undefined || rest.length > decimals
+        ? refuse(`--${name} must be a number such as 50 or 0.25`)
+        : Effect.succeed(BigInt(`${whole}${rest.padEnd(decimals, "0")}`))
+    }),
+    Options.optional
+  )
+
 const options = {
   ...common,
   output: outputOption("The signed plan, a new file"),
   seed: seedOptions,
+  destination: repeatedOption(
+    "destination",
+    "ADDRESS",
+    address,
+    "an address",
+    "The address that collected money goes to, where no one can be asked for it"
+  ),
   destinationEnds: repeatedOption(
     "destination-ends",
     "ABCDEF",
-    /^[0-9a-fA-F]{6}$/,
-    "the last six characters of an address",
-    "The last six characters of the destination, where no one can be asked for them; also for each receiver of a refund"
+    end,
+    endMust,
+    "The end of that address, six characters or more: a mistake is found by it, a thief is not"
+  ),
+  refundTo: repeatedOption(
+    "refund-to",
+    "ADDRESS",
+    address,
+    "an address",
+    "A customer's address that refunds go to, also beside those that --allow and sweep.allow name"
+  ),
+  refundEnds: repeatedOption(
+    "refund-ends",
+    "ABCDEF",
+    end,
+    endMust,
+    "The end of a customer's address that refunds go to, six characters or more"
   ),
   allow: repeatedOption(
     "allow",
     "ADDRESS",
-    /^0x[0-9a-fA-F]{40}$/,
+    address,
     "an address",
-    "Refuse a destination that is none of these, nor in sweep.allow of a file that --config names; refunds apart"
+    "Refuse a receiver that is none of these, nor in sweep.allow of a file that --config names; refunds go to those of --refund-to, too"
   ),
-  feeCeiling: Options.text("fee-ceiling-gwei").pipe(
-    Options.withPseudoName("GWEI"),
-    Options.withDescription(
-      "The highest fee for a unit of gas that is signed; otherwise 1000 on ethereum, 20000 on polygon, 100 elsewhere"
-    ),
-    Options.mapEffect((text) => {
-      const [, whole, rest = ""] = /^(\d{1,9})(?:\.(\d{1,9}))?$/.exec(text) ?? []
-      return whole === undefined
-        ? refuse("--fee-ceiling-gwei must be a number such as 50 or 0.25")
-        : Effect.succeed(BigInt(`${whole}${rest.padEnd(9, "0")}`))
-    }),
-    Options.optional
+  feeCeiling: amountOption(
+    "fee-ceiling-gwei",
+    "GWEI",
+    9,
+    "The highest fee for a unit of gas that is signed; otherwise 1000 on ethereum, 20000 on polygon, 100 elsewhere"
+  ),
+  maxTotalFee: amountOption(
+    "max-total-fee",
+    "COIN",
+    18,
+    "The highest sum of all fees that is signed, in the chain's coin; otherwise 0.05 and 0.005 for each move on ethereum, 2 and 0.2 on polygon, 0.005 and 0.0005 elsewhere"
+  ),
+  anyAge: Options.boolean("any-age").pipe(
+    Options.withDescription("Sign a plan that is more than 7 days old, or an hour ahead, by this machine's clock")
   ),
   force
 }
@@ -60,12 +101,27 @@ const plan = Args.text({ name: "plan" }).pipe(Args.withDescription("The plan, as
 export const signCommand = Command.make(
   "sign",
   { ...options, plan },
-  Effect.fnUntraced(function* ({ allow, config, feeCeiling, json, ...request }) {
+  Effect.fnUntraced(function* ({
+    allow,
+    config,
+    destination,
+    destinationEnds,
+    json,
+    refundEnds,
+    refundTo,
+    ...request
+  }) {
     // Only where one is named: the machine with the seed has none of its own.
     const configured = Option.isSome(config) ? (yield* loadSettings({ config })).sweep.allow : []
     const { signFile } = yield* signing
     const signed = yield* signFile(
-      { ...request, allow: [...allow, ...configured], feeCeiling: Option.getOrUndefined(feeCeiling) },
+      {
+        ...request,
+        allow: [...allow, ...configured],
+        confirmed: { collected: [...destination, ...destinationEnds], refund: [...refundTo, ...refundEnds] },
+        feeCeiling: Option.getOrUndefined(request.feeCeiling),
+        maxTotalFee: Option.getOrUndefined(request.maxTotalFee)
+      },
       complain
     )
     yield* print(

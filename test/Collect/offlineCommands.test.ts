@@ -12,20 +12,22 @@ import { needs } from "../lib/needs.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { PATH, root, tilld } from "../lib/tilld.ts"
-import { tilldAtTerminal } from "./atTerminal.ts"
-import { addressAt, customer, destination, otherPhrase, phrase, planOf, unsignedPlan } from "./plans.ts"
+import { type Dialogue, tilldAtTerminal } from "./atTerminal.ts"
+import { addressAt, customer, destination, otherPhrase, phrase, planOf, refunded, unsignedPlan } from "./plans.ts"
 
 needs("python3")
 
-const ends = (...addresses: ReadonlyArray<string>) =>
-  addresses.flatMap((address) => ["--destination-ends", address.slice(-6)])
-const confirmed = ends(destination, customer)
+const toDestination = ["--destination", destination]
+const toCustomer = ["--refund-to", customer]
+const confirmed = [...toDestination, ...toCustomer]
+/** The six characters at the end that each option of a role takes. */
+const end = (option: "destination" | "refund", address: string) => [`--${option}-ends`, address.slice(-6)]
 
 /** A folder with a plan, and `tilld sweep sign` there. The seed is on standard input. */
 const signing = Effect.fnUntraced(function* (plan: Plan = planOf()) {
   const folder = yield* temporaryFolder
   writeFileSync(join(folder, "plan.json"), JSON.stringify(plan))
-  const command = ["sweep", "sign", "plan.json", "-o", "signed.json"]
+  const command = ["sweep", "sign", "plan.json", "-o", "signed.json", "--any-age"]
   const sign = (args: ReadonlyArray<string>, input = `${phrase}\n`) =>
     tilld([...command, ...args], { cwd: folder, input })
   return { folder, command, sign, signed: join(folder, "signed.json") }
@@ -52,7 +54,24 @@ liveTest(
     expect(done).toMatchObject({ code: 0 })
     const plan = planOf()
     expect(JSON.parse(done.stdout)).toEqual({
-      ...{ file: "signed.json", chain: "base", mode: "test", destination, digest: plan.digest, words: plan.words },
+      ...{ file: "signed.json", chain: "base", mode: "test", digest: plan.digest, words: plan.words },
+      receivers: [
+        {
+          ...{ address: destination, role: "collected" },
+          totals: [
+            { currency: "USDC", decimals: 6, amount: "4000000", count: 2 },
+            { currency: "USDT", decimals: 6, amount: "9000000", count: 1 },
+            { currency: "ETH", decimals: 18, amount: `${10n ** 18n}`, count: 1 }
+          ]
+        },
+        {
+          ...{ address: customer, role: "refund", refunds: refunded },
+          totals: [
+            { currency: "USDC", decimals: 6, amount: "700000", count: 1 },
+            { currency: "ETH", decimals: 18, amount: `${10n ** 18n / 4n}`, count: 1 }
+          ]
+        }
+      ],
       ...{ authorizations: 3, transactions: 5 }
     })
     expect(done.stderr).toContain(`To        ${destination}\n`)
@@ -67,10 +86,11 @@ liveTest(
     const left = traces(folder, done.stdout, done.stderr)
     expect(secrets.filter((secret) => left.includes(secret))).toEqual([])
 
-    const again = yield* sign([...confirmed, "--seed-fd", "0"])
+    const byEnds = [...end("destination", destination), ...end("refund", customer)]
+    const again = yield* sign([...byEnds, "--seed-fd", "0"])
     expect(again).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("signed.json exists already") })
     const before = readFileSync(signed)
-    expect((yield* sign([...confirmed, "--seed-fd", "0", "--force"])).code).toBe(0)
+    expect((yield* sign([...byEnds, "--seed-fd", "0", "--force"])).code).toBe(0)
     // Signatures follow from the plan: signed twice, nothing can be sent twice.
     expect(readFileSync(signed)).toEqual(before)
   }
@@ -82,18 +102,35 @@ liveTest("nothing is written where signing is refused, and the reason is said", 
     [[...confirmed, "--seed-fd", "0"], otherPhrase, 1, "The seed is not the plan's"],
     [[...confirmed, "--seed-fd", "0"], `${phrase}\npassphrase`, 1, "The seed is not the plan's"],
     [[...confirmed, "--seed-fd", "0"], "test test", 1, "These are 2 words"],
+    // What confirms the one does not confirm the other.
     [
-      [...ends(destination), "--seed-fd", "0"],
+      [...toDestination, ...end("refund", destination), "--seed-fd", "0"],
       phrase,
       1,
-      `The plan sends to ${customer}, which no --destination-ends fits`
+      `No --refund-to or --refund-ends is the address whom ${refunded[0]} is sent back to, with 1 more`
+    ],
+    [
+      [...toCustomer, ...end("destination", customer), "--seed-fd", "0"],
+      phrase,
+      1,
+      "No --destination or --destination-ends is the address where collected money goes: nothing was signed"
+    ],
+    [[...toDestination, ...toDestination, "--seed-fd", "0"], phrase, 1, "There is no terminal to ask at"],
+    [
+      [...confirmed.slice(0, 2), ...end("refund", customer), "--allow", destination, "--seed-fd", "0"],
+      phrase,
+      1,
+      "give the customer's whole address with --refund-to, from your own note"
     ],
     [
       ["--destination-ends", "abcde", "--seed-fd", "0"],
       phrase,
       2,
-      "--destination-ends must be the last six characters"
+      "--destination-ends must be the last characters of an address, six or more"
     ],
+    [["--destination", destination.slice(2), "--seed-fd", "0"], phrase, 2, "--destination must be an address"],
+    [["--refund-to", customer.replace("E", "e"), "--seed-fd", "0"], phrase, 1, "its checksum is wrong"],
+    [[...confirmed, "--max-total-fee", "0.001", "--seed-fd", "0"], phrase, 1, "or say --max-total-fee 0.001239"],
     [[...confirmed, "--allow", customer, "--seed-fd", "0"], phrase, 1, `${destination} is not in sweep.allow`],
     [[...confirmed, "--allow", destination.replace("E", "e"), "--seed-fd", "0"], phrase, 1, "its checksum is wrong"],
     [
@@ -123,6 +160,8 @@ liveTest("nothing is written where signing is refused, and the reason is said", 
   const mistyped = yield* sign([...confirmed, "--config", "tilld.toml", "--seed-fd", "0"])
   expect(mistyped).toMatchObject({ code: 2, stderr: expect.stringContaining("sweep.allow") })
   expect(mistyped.stderr).toContain("an address with its EIP-55 checksum")
+  const aged = yield* tilld([...command.slice(0, -1), ...confirmed, "--seed-fd", "0"], { cwd: folder, input: phrase })
+  expect(aged).toMatchObject({ code: 1, stderr: expect.stringMatching(/as of 2026-09-21T.*, and the clock of this/) })
   writeFileSync(join(folder, "plan.json"), JSON.stringify({ ...planOf(), destination: customer }))
   const changed = yield* sign([...confirmed, "--seed-fd", "0"])
   expect(changed).toMatchObject({ code: 1, stderr: expect.stringContaining("The plan was changed after it was made") })
@@ -175,42 +214,54 @@ liveTest("no memory goes into a core dump while the seed is waited for", functio
 
 liveTest("words and answers are asked at the terminal, which does not show the words", function* () {
   const { folder, command, signed } = yield* signing()
-  const dialogue = [
-    [`Last six characters of ${destination}`, "abcdef"],
-    [`Last six characters of ${destination}`, destination.slice(-6).toLowerCase()],
-    [`Last six characters of ${customer}`, customer.slice(-6)],
+  let asked = ""
+  const dialogue: Dialogue = [
+    ["The address where collected money goes", "abcdef"],
+    ["from your own note", destination.slice(-6).toLowerCase()],
+    [
+      `The address whom ${refunded[0]} is sent back to, with 1 more`,
+      (before) => {
+        asked = before
+        return customer
+      }
+    ],
     // With a mistake, which is taken back.
     ["The words of the seed (not shown): ", `${phrase.replace("junk", "jumk")}\u007f\u007fnk`],
     ["Their passphrase (not shown; empty if they have none): ", ""]
-  ] as const
+  ]
   const { code, shown, stderr, stdout } = yield* tilldAtTerminal(folder, command, dialogue)
   expect({ code, stderr: stderr.split("\n").at(-2) }).toEqual({ code: 0, stderr: "Left out  1 balance" })
   expect(stdout).toContain("Signed signed.json: 3 authorizations and 5 transactions")
   expect(existsSync(signed)).toBe(true)
+  // No question says its answer.
+  expect(asked.toLowerCase()).not.toContain(customer.slice(-6).toLowerCase())
+  expect(asked).not.toContain(destination.slice(2))
   // What is typed of a destination is shown; of a seed nothing is.
   expect(shown).toContain("abcdef")
   expect(traces(folder, shown)).not.toMatch(/test test|junk/)
 })
 
 liveTest("Ctrl-C and three wrong answers end it, and nothing is signed", function* () {
-  const { folder, command, signed } = yield* signing(planOf({ moves: unsignedPlan().moves.slice(0, 2) }))
-  const ask = `Last six characters of ${destination}`
+  const { folder, command, signed } = yield* signing(
+    planOf({ moves: unsignedPlan().moves.slice(0, 2), tokens: unsignedPlan().tokens.slice(0, 1) })
+  )
+  const ask = "The address where collected money goes"
   const wrong = yield* tilldAtTerminal(folder, command, [
     [ask, ""],
     [ask, "000000"],
-    [ask, destination]
+    [ask, destination.slice(-5)]
   ])
   expect(wrong).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining(`not the end of ${destination}: nothing was signed`)
+    stderr: expect.stringContaining(`not the address where collected money goes by the plan: nothing was signed`)
   })
   const stopped = yield* tilldAtTerminal(
     folder,
-    [...command, ...ends(destination)],
+    [...command, ...toDestination],
     [["The words of the seed", "test\u0003"]]
   )
   expect(stopped).toMatchObject({ code: 1, stderr: expect.stringContaining("Stopped: nothing was done") })
-  const echoed = yield* tilldAtTerminal(folder, [...command, ...ends(destination), "--seed-fd", "0"], [])
+  const echoed = yield* tilldAtTerminal(folder, [...command, ...toDestination, "--seed-fd", "0"], [])
   expect(echoed).toMatchObject({
     code: 1,
     stderr: expect.stringContaining("is a terminal, which would show what is typed")
@@ -280,6 +331,18 @@ liveTest("a wallet is made at the terminal alone, asked again, and opens from it
     input: "wrong"
   })
   expect(wrong).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("The keystore does not open") })
+  // Everything hidden is asked before the key is derived, meanwhile the terminal would show it.
+  const hidden = yield* tilldAtTerminal(
+    folder,
+    ["wallet", "xpub", "--keystore", "seed.json"],
+    [
+      ["The keystore's password", "wrong"],
+      ["Their passphrase", "not to be seen"]
+    ]
+  )
+  expect(hidden).toMatchObject({ code: 1, stderr: expect.stringContaining("The keystore does not open") })
+  expect(hidden.shown).toContain("Their passphrase (not shown")
+  expect(hidden.shown).not.toContain("seen")
   // The screen is cleared where it ends while the words are on it.
   const cut = yield* tilldAtTerminal(folder, ["wallet", "new"], [["Press Enter", "\u0003"]])
   expect(cut.code).toBe(1)

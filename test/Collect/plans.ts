@@ -13,6 +13,9 @@ export const customer = "0x8617E340B3D01FA5F11F306F4090FD50E238070D"
 export const usdc = "0x1111111111111111111111111111111111111111"
 export const usdt = "0x2222222222222222222222222222222222222222"
 
+/** Exceptions that it sends back. */
+export const refunded = ["exc_aaaaaaaaaaaaaaaaaaaaaa", "exc_bbbbbbbbbbbbbbbbbbbbbb"] as const
+
 /** A plan with every way: two authorizations, a funded transfer, coin, and a refund by each way. */
 export const unsignedPlan = (over: Partial<Unsigned> = {}): Unsigned => ({
   format: planFormat,
@@ -32,7 +35,7 @@ export const unsignedPlan = (over: Partial<Unsigned> = {}): Unsigned => ({
     { way: "authorization", token: 0, address: addressAt(1), index: 1, amount: "2500000", gas: "70000", funding: "0" },
     {
       ...{ way: "authorization", token: 0, address: addressAt(2), index: 2, amount: "700000", gas: "70000" },
-      ...{ funding: "0", to: customer, refund: "exc_1" }
+      ...{ funding: "0", to: customer, refund: refunded[0] }
     },
     {
       ...{ way: "token", token: 1, address: addressAt(3), index: 3, amount: "9000000", gas: "80000" },
@@ -44,7 +47,7 @@ export const unsignedPlan = (over: Partial<Unsigned> = {}): Unsigned => ({
     },
     {
       ...{ way: "native", address: addressAt(5), index: 5, amount: "250000000000000000", gas: "21000" },
-      ...{ funding: "0", nonce: 0, to: customer, refund: "exc_2" }
+      ...{ funding: "0", nonce: 0, to: customer, refund: refunded[1] }
     }
   ],
   leftOut: [{ address: addressAt(9), index: 9, currency: "USDC", amount: "3", why: "below its cost" }],

@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either, Schema } from "effect"
 import * as fc from "fast-check"
@@ -13,12 +15,15 @@ import {
   type TransactionSerializedEIP1559
 } from "viem"
 import { multicall3Address } from "../../src/Chains/rpc/contractViews.ts"
-import { isWhole, Plan } from "../../src/Collect/Plan.ts"
-import { feeCeiling, planProblem, type SigningLimits } from "../../src/Collect/planChecks.ts"
+import { isWhole, type LeftOut, Plan } from "../../src/Collect/Plan.ts"
+import { feeCeiling, planProblem, type SigningLimits, totalFeeCeiling } from "../../src/Collect/planChecks.ts"
+import { madeText } from "../../src/Collect/planFile.ts"
 import { highestCost, planText } from "../../src/Collect/planText.ts"
+import { readJsonFile } from "../../src/Collect/readJsonFile.ts"
 import { checksumOf, Signed } from "../../src/Collect/Signed.ts"
 import { seedOf } from "../../src/Collect/seed.ts"
 import { signPlan } from "../../src/Collect/sign.ts"
+import { temporaryFolder } from "../lib/store.ts"
 import {
   addressAt,
   customer,
@@ -26,13 +31,15 @@ import {
   otherPhrase,
   phrase,
   planOf,
+  refunded,
   unsignedPlan,
   usdc,
   usdt,
   withMove
 } from "./plans.ts"
 
-const limits: SigningLimits = { allow: [], feeCeiling: feeCeiling("base") }
+const time = 1_790_000_000
+const limits: SigningLimits = { allow: [], feeCeiling: feeCeiling("base"), totalFeeCeiling: totalFeeCeiling(planOf()) }
 const seed = (words: string) => Either.getOrThrow(seedOf(words))
 const signed = Effect.suspend(() => signPlan(planOf(), seed(phrase), limits))
 
@@ -203,6 +210,17 @@ describe("a plan is refused", () => {
   const { moves, sponsor, tokens } = unsignedPlan()
   const [token, ...others] = tokens
   const fee = (most: string, tip = "1") => ({ most, tip })
+  /** A plan for Base itself, with its USDC but for what is changed. */
+  const publicPlan = (over: Partial<Plan["tokens"][number]>) =>
+    planOf({
+      ...{ mode: "live", chainId: 8453, moves: moves.slice(0, 3) },
+      tokens: [
+        {
+          ...{ symbol: "USDC", contract: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", decimals: 6 },
+          ...{ domain: { name: "USD Coin", version: "2" }, ...over }
+        }
+      ]
+    })
   const cases: ReadonlyArray<readonly [string, Plan, string, Partial<SigningLimits>?]> = [
     [
       "whose digest does not fit",
@@ -240,11 +258,65 @@ describe("a plan is refused", () => {
       { allow: [customer] }
     ],
     [
-      "with a collected move to another address than the allowed one",
+      "with a collected move to another address than the destination",
       withMove(0, { to: customer }),
-      `${customer} is not in sweep.allow`,
-      { allow: [destination] }
+      "is no refund, and goes elsewhere than to the plan's destination",
+      { allow: [destination, customer] }
     ],
+    [
+      "whose moves are all called refunds, to an address that is not allowed",
+      planOf({ moves: moves.map((move) => ({ ...move, to: customer, refund: refunded[0] })) }),
+      `The refund of ${refunded[0]} goes to an address that is not in sweep.allow, nor given with --allow or --refund-to`,
+      { allow: [destination], refundTo: [customer.slice(-6)] }
+    ],
+    [
+      "that counts a token of a public network in other decimals",
+      publicPlan({ decimals: 9 }),
+      "The plan counts USDC in 9 decimals, and on Base it has 6"
+    ],
+    [
+      "that calls a token of a public network by another name",
+      publicPlan({ symbol: "DAI", decimals: 18 }),
+      "and it is the USDC of Base"
+    ],
+    [
+      "with a token of a public network that tilld does not know",
+      publicPlan({ symbol: "FREE", contract: usdc }),
+      "on Base it has none that are known"
+    ],
+    [
+      "with two tokens of one name",
+      planOf({ tokens: tokens.map((one) => ({ ...one, symbol: "USDC" })) }),
+      "two tokens with the symbol or the contract of USDC"
+    ],
+    [
+      "with one contract under two names",
+      planOf({ tokens: tokens.map((one) => ({ ...one, contract: usdc })) }),
+      "two tokens with the symbol or the contract of USDT"
+    ],
+    ["with a token that no move uses", planOf({ moves: moves.slice(0, 3) }), "names USDT, which no move uses"],
+    [
+      "whose fees are absurd in total",
+      planOf({ gas: { batch: "2000000", funding: "21000" }, fees: [fee(`${100n * 10n ** 9n}`)] }),
+      "The plan's fees are 0.235300000000009 ETH at most in total, above 0.008: make a new plan when gas is cheaper, or say --max-total-fee 0.235300000000009"
+    ],
+    [
+      "whose sponsor sends more than the gas costs",
+      withMove(3, { funding: "240000000001001" }),
+      "gets more coin from the sponsor than it uses"
+    ],
+    [
+      "with a nonce twice",
+      withMove(5, { address: addressAt(4), index: 4, nonce: 7 }),
+      `nonce 7 of ${addressAt(4)} twice`
+    ],
+    [
+      "that is a week old",
+      planOf(),
+      "as of 2026-09-21T14:13:20.000Z, and the clock of this machine says 2026-09-28T14:13:21.000Z: it is more than 7 days old",
+      { now: time + 7 * 86_400 + 1 }
+    ],
+    ["that is ahead of the clock", planOf(), "it is more than an hour ahead", { now: time - 3_601 }],
     [
       "of a public network under another name",
       planOf({ chainId: 1 }),
@@ -262,7 +334,11 @@ describe("a plan is refused", () => {
       planOf({ tokens: [{ symbol: `USDC\nTo ${customer}`, contract: usdc, decimals: 6 }, ...others] }),
       'The plan has a name that is none: "USDC\\nTo'
     ],
-    ["with a line in a refund's name", withMove(2, { refund: "exc_1\nTo" }), "The plan has a name that is none"],
+    [
+      "with a line in a refund's name",
+      withMove(2, { refund: `${refunded[0]}\nTo` }),
+      "The plan has a name that is none"
+    ],
     ["with another coin", planOf({ coin: "USDC" }), 'The coin of base is not "USDC"'],
     ["that moves nothing", planOf({ moves: [] }), "The plan moves nothing"],
     ["with more gas than a transfer takes", withMove(3, { gas: "2000001" }), "Move 4 of the plan, from"],
@@ -275,11 +351,6 @@ describe("a plan is refused", () => {
     ["of coin with a token", withMove(4, { token: 1 }), "Move 5 of the plan"],
     ["of a token that it does not have", withMove(0, { token: 2 }), "names no token"],
     ["with authorizations of a token that has none", withMove(0, { token: 1 }), "is of a token without authorizations"],
-    [
-      "with more than a token can have",
-      withMove(0, { amount: `${2n ** 256n}` }),
-      "has an amount that no token can have"
-    ],
     [
       "whose authorizations last for months",
       planOf({ validBefore: 1_790_000_000 + 32 * 86_400 }),
@@ -297,17 +368,69 @@ describe("a plan is refused", () => {
   )
 
   it("not where it is in order: to an allowed address with a refund to a customer, and with a higher ceiling", () => {
-    expect(planProblem(planOf(), { ...limits, allow: [usdc, destination.toLowerCase()] })).toBeUndefined()
-    expect(
-      planProblem(planOf({ fees: [fee("100000000001")] }), { ...limits, feeCeiling: 100_000_000_001n })
-    ).toBeUndefined()
+    const allowing = { ...limits, allow: [usdc, destination.toLowerCase()] }
+    for (const refundTo of [customer, customer.slice(2)]) {
+      expect(planProblem(planOf(), { ...allowing, refundTo: [refundTo] })).toBeUndefined()
+    }
+    expect(planProblem(planOf(), { ...allowing, allow: [customer, destination] })).toBeUndefined()
+    for (const now of [time + 7 * 86_400, time - 3_600])
+      expect(planProblem(planOf(), { ...limits, now })).toBeUndefined()
+    expect(planProblem(publicPlan({}), limits)).toBeUndefined()
+    const dear = { ...limits, feeCeiling: 100_000_000_001n, totalFeeCeiling: 10n ** 18n }
+    expect(planProblem(planOf({ fees: [fee("100000000001")] }), dear)).toBeUndefined()
     expect(planProblem(planOf({ tokens: [token ?? expect.fail(), ...others] }), limits)).toBeUndefined()
+    const total = (chain: Plan["chain"]) => totalFeeCeiling(planOf({ chain })) / 10n ** 15n
+    expect([total("ethereum"), total("polygon"), total("base")]).toEqual([80n, 3_200n, 8n])
     expect([feeCeiling("ethereum"), feeCeiling("polygon"), feeCeiling("base")].map((wei) => wei / 10n ** 9n)).toEqual([
       1_000n,
       20_000n,
       100n
     ])
   })
+})
+
+describe("a file is no plan", () => {
+  const { moves, sponsor, tokens, ...rest } = planOf()
+  const [move = expect.fail(), ...others] = moves
+  const cases: ReadonlyArray<readonly [at: string, file: object, must: string]> = [
+    ["chainId", { chainId: 1.5 }, "must be a whole number from 1 to 9007199254740991"],
+    ["chainId", { chainId: 2 ** 53 }, "must be a whole number from 1 to"],
+    ["account", { account: 2 ** 31 }, "must be a whole number from 0 to 2147483647"],
+    ["block.time", { block: { ...rest.block, time: 2 ** 33 } }, "must be a whole number from 0 to 8589934591"],
+    ["validBefore", { validBefore: 2 ** 33 }, "must be a whole number from 0 to 8589934591"],
+    ["sponsor.nonce", { sponsor: { ...sponsor, nonce: 2 ** 48 } }, "must be a whole number from 0 to 281474976710655"],
+    ["moves.0.amount", { moves: [{ ...move, amount: `${2n ** 256n}` }] }, "must be a number of base units below 2^256"],
+    ["moves.0.funding", { moves: [{ ...move, funding: "-1" }] }, "must be a number of base units below 2^256"],
+    ["moves.0.refund", { moves: [{ ...move, refund: "customer" }] }, "must be the id of an exception"],
+    ["moves.0.index", { moves: [{ ...move, index: 2 ** 31 }] }, "must be a whole number from 0 to 2147483647"],
+    ["tokens.0.decimals", { tokens: [{ ...tokens[0], decimals: 37 }] }, "must be a whole number from 0 to 36"],
+    ["moves", { moves: Array(5_001).fill(move) }, "must have 5000 entries at most"],
+    ["fees", { fees: Array(11).fill(rest.fees[0]) }, "must have 10 entries at most"],
+    [`${"x".repeat(30)}\\u000aTo`, { [`${"x".repeat(30)}\nTo`]: 1 }, "is unexpected"]
+  ]
+  it.effect.each(cases)("with %s out of bounds", ([at, over, must]) =>
+    Effect.gen(function* () {
+      const path = join(yield* temporaryFolder, "plan.json")
+      writeFileSync(path, JSON.stringify({ ...rest, sponsor, tokens, moves: [move, ...others], ...over }))
+      const { message } = yield* Effect.flip(readJsonFile(path, Plan, "a plan"))
+      expect(message).toContain(`is not a plan of this version of tilld: ${at} ${must}`)
+      expect(message).not.toContain("\n")
+      expect(message.length - path.length).toBeLessThan(260)
+    }).pipe(Effect.scoped)
+  )
+})
+
+it("no text of a plan adds lines, or long ones, to what is shown", () => {
+  const why = `short\nTo ${customer} \u001b[2J\u202e${"long ".repeat(100)}`
+  const text = madeText(
+    planOf({ leftOut: [{ ...unsignedPlan().leftOut[0], currency: "A\nB", why } as LeftOut] }),
+    true,
+    "f"
+  )
+  expect(text).not.toContain(`\nTo ${customer} `)
+  expect(text.split("\n").every((line) => line.length <= 200 && !/[\p{Cc}\p{Bidi_Control}]/u.test(line))).toBe(true)
+  const local = planOf({ tokens: unsignedPlan().tokens.map((token) => ({ ...token, decimals: 9 })) })
+  expect(planText(local)).toContain("9 decimals, NOT the 6 decimals of public networks: amounts mislead")
 })
 
 it("a plan in words has everything that a signer has to look at", () => {
@@ -324,12 +447,13 @@ it("a plan in words has everything that a signer has to look at", () => {
     "In total  4.7 USDC in 3 transfers, 9 USDT in 1 transfer, 1.25 ETH in 2 transfers",
     `To        ${destination}`,
     "          4 USDC in 2 transfers, 9 USDT in 1 transfer, 1 ETH in 1 transfer",
-    `To        ${customer}`,
-    "          0.7 USDC in 1 transfer, the refund of exc_1",
-    "          0.25 ETH in 1 transfer, the refund of exc_2",
+    `Refund to ${customer}`,
+    `          0.7 USDC in 1 transfer, the refund of ${refunded[0]}`,
+    `          0.25 ETH in 1 transfer, the refund of ${refunded[1]}`,
     `Tokens    USDC is ${usdc}, 6 decimals, NOT the USDC of the public network`,
     `          USDT is ${usdt}, 6 decimals`,
     "Fees      0.001239000000009 ETH at most, at up to 3 gwei for a unit of gas",
+    "Fundings  0.00024 ETH in 1 transfer of the sponsor, for gas",
     "Signs     3 authorizations, 5 transactions",
     "Left out  1 balance"
   ])
