@@ -15,7 +15,7 @@ import {
   type TransactionSerializedEIP1559
 } from "viem"
 import { multicall3Address } from "../../src/Chains/rpc/contractViews.ts"
-import { isWhole, type LeftOut, Plan } from "../../src/Collect/Plan.ts"
+import { isWhole, type LeftOut, Plan, withUsedTokens } from "../../src/Collect/Plan.ts"
 import { feeCeiling, planProblem, type SigningLimits, totalFeeCeiling } from "../../src/Collect/planChecks.ts"
 import { madeText } from "../../src/Collect/planFile.ts"
 import { highestCost, planText } from "../../src/Collect/planText.ts"
@@ -418,6 +418,16 @@ describe("a file is no plan", () => {
       expect(message.length - path.length).toBeLessThan(260)
     }).pipe(Effect.scoped)
   )
+})
+
+it("a plan is made without the tokens that no move uses", () => {
+  const { moves, tokens } = unsignedPlan()
+  const second = moves.filter(({ token }) => token !== 0)
+  expect(withUsedTokens({ tokens, moves: second })).toEqual({
+    tokens: [tokens[1]],
+    moves: second.map((move) => (move.token === undefined ? move : { ...move, token: 0 }))
+  })
+  expect(withUsedTokens({ tokens, moves })).toEqual({ tokens, moves })
 })
 
 it("no text of a plan adds lines, or long ones, to what is shown", () => {
