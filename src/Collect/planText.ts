@@ -99,5 +99,6 @@ export const planText = (plan: Plan): string => {
     ],
     ...(leftOut.length === 0 ? [] : [["Left out", count(leftOut.length, "balance")] as const])
   ]
-  return lines.map(([name, text]) => shownLine(`${name.padEnd(10)}${text}`)).join("\n")
+  // Not cut: a long amount of one token could hide what follows it. Names and amounts have limits of their own.
+  return lines.map(([name, text]) => shownLine(`${name.padEnd(10)}${text}`, Number.POSITIVE_INFINITY)).join("\n")
 }
