@@ -1,9 +1,11 @@
 /** How the online commands reach a chain: through its configured providers, of which another serves where one fails. */
-import { Effect, Schedule } from "effect"
+import { Effect, Either, Schedule } from "effect"
 import type { WrongChain } from "../Chains/providers/chainIdentity.ts"
-import { makeProviders, type Providers } from "../Chains/providers/Providers.ts"
+import { makeProviders, type Provider, type Providers } from "../Chains/providers/Providers.ts"
+import { sendBatch } from "../Chains/rpc/methods.ts"
 import { Rpc, type RpcClient } from "../Chains/rpc/Rpc.ts"
-import { RpcError, type RpcReason } from "../Chains/rpc/RpcError.ts"
+import { RpcError } from "../Chains/rpc/RpcError.ts"
+import { getPricedHead, type PricedHead } from "../Chains/rpc/sendingMethods.ts"
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import type { ChainSettings, SettingsShape } from "../Settings.ts"
 import { collectRefusal } from "./CollectRefused.ts"
@@ -26,27 +28,61 @@ export const accessTo = Effect.fn("Collect.accessTo")(function* (settings: Setti
   return access
 })
 
-/** Reasons that pass: the node is behind or busy, or another one can be asked. */
-const passing: ReadonlySet<RpcReason> = new Set([
-  ...(["unreachable", "timeout", "rate_limited", "http"] as const),
-  ...(["behind", "missing", "inconsistent"] as const)
-])
-
-/** Five attempts within about eight seconds. */
+/** Five attempts within about eight seconds: whatever a provider fails by, another one may be right. */
 const attempts = Schedule.exponential("500 millis").pipe(Schedule.jittered, Schedule.intersect(Schedule.recurs(4)))
+
+type Read<A, E> = (client: RpcClient) => Effect.Effect<A, RpcError | E>
+
+const isOfProvider = (error: unknown): error is RpcError => error instanceof RpcError
+
+/** Reads by one provider: where that fails, it is in cooldown and another one serves. */
+const readBy = <A, E>({ providers }: ChainAccess, provider: Provider, read: Read<A, E>) =>
+  Effect.tapError(read(provider.client), (error) =>
+    isOfProvider(error) ? providers.failed(provider, error) : Effect.void
+  )
 
 /** Reads by the serving provider; where that fails, by another one or again. */
 export const reading = <A, E = never>(
-  { providers }: ChainAccess,
-  read: (client: RpcClient) => Effect.Effect<A, RpcError | E>
-): Effect.Effect<A, RpcError | WrongChain | E> => {
-  const passes = (error: unknown): error is RpcError => error instanceof RpcError && passing.has(error.reason)
-  return providers.current.pipe(
-    Effect.flatMap((provider) =>
-      Effect.tapError(read(provider.client), (error) =>
-        passes(error) ? providers.failed(provider, error) : Effect.void
-      )
-    ),
-    Effect.retry({ schedule: attempts, while: passes })
+  access: ChainAccess,
+  read: Read<A, E>
+): Effect.Effect<A, RpcError | WrongChain | E> =>
+  access.providers.current.pipe(
+    Effect.flatMap((provider) => readBy(access, provider, read)),
+    Effect.retry({ schedule: attempts, while: isOfProvider })
   )
-}
+
+/**
+ * Reads by so many providers, the serving one first, or by all that can be asked where there are fewer. `mustBeTwo`: fails while
+ * a second one is configured and silent, for less than the patience after which one decides alone.
+ */
+export const readingBy = Effect.fn("Collect.readingBy")(function* <A, E = never>(
+  access: ChainAccess,
+  { many = 2, mustBeTwo = false }: { readonly many?: number; readonly mustBeTwo?: boolean },
+  read: Read<A, E>
+) {
+  const { providers } = access
+  const attempt = Effect.gen(function* () {
+    const serving = yield* providers.current
+    const own = yield* readBy(access, serving, read)
+    const found: [A, ...Array<A>] = [own]
+    for (const other of yield* providers.witnesses(serving)) {
+      if (found.length >= many) break
+      const answer = yield* Effect.either(readBy(access, other, read))
+      if (Either.isRight(answer)) found.push(answer.right)
+    }
+    if (found.length > 1 || !mustBeTwo || providers.decidesAlone(serving)) return found
+    return yield* new RpcError({
+      ...{ host: serving.client.host, method: "a second provider", reason: "unreachable" },
+      detail: "no other provider of rpc_urls answers, and one alone does not decide"
+    })
+  })
+  return yield* Effect.retry(attempt, { schedule: attempts, while: isOfProvider })
+})
+
+/** The head, with the lower base fee of two providers: a lied one makes nothing dearer. */
+export const readPricedHead = (access: ChainAccess) =>
+  Effect.map(
+    readingBy(access, {}, (client) => sendBatch(client, [getPricedHead])),
+    ([[head], [other] = [head]]): PricedHead =>
+      other.baseFee < head.baseFee ? { ...head, baseFee: other.baseFee } : head
+  )

@@ -11,7 +11,7 @@ import {
   toHex
 } from "viem"
 import type { ContractView, ViewResult } from "../Chains/rpc/contractViews.ts"
-import type { Plan, PlannedToken } from "./Plan.ts"
+import type { Plan, PlannedMove, PlannedToken } from "./Plan.ts"
 
 const abi = parseAbi([
   "function TRANSFER_WITH_AUTHORIZATION_TYPEHASH() view returns (bytes32)",
@@ -77,9 +77,19 @@ export interface Authorization {
   readonly nonce: Hex
 }
 
-/** The nonce follows from the plan: signed twice, a plan has the same authorizations, and each is used once. */
-export const authorizationNonce = (digest: string, place: number): Hex =>
-  keccak256(encodePacked(["bytes32", "uint256"], [digest as Hex, BigInt(place)]))
+/**
+ * The nonce follows from the plan: signed twice, a plan has the same authorizations, and each is used once. That of a refund
+ * follows from what it sends back: however many plans have it, one of them pays.
+ */
+export const authorizationNonce = (
+  { chainId, digest }: Pick<Plan, "chainId" | "digest">,
+  { contract }: Pick<PlannedToken, "contract">,
+  { amount, refund }: Pick<PlannedMove, "amount" | "refund">,
+  place: number
+): Hex =>
+  refund === undefined
+    ? keccak256(encodePacked(["bytes32", "uint256"], [digest as Hex, BigInt(place)]))
+    : keccak256(toHex(`tilld refund ${chainId} ${contract.toLowerCase()} ${refund} ${amount}`))
 
 /** What the holder signs, as EIP-712 has it. */
 export const typedData = (
@@ -124,4 +134,8 @@ export const usedView = (contract: string, address: string, nonce: Hex): Contrac
   data: encodeFunctionData({ abi, functionName: "authorizationState", args: [address as Hex, nonce] })
 })
 
-export const isUsed = (result: ViewResult): boolean => Either.isRight(result) && BigInt(result.right) === 1n
+/** Undefined where that is no answer to it. */
+export const isUsed = (result: ViewResult | undefined): boolean | undefined =>
+  result !== undefined && Either.isRight(result) && /^0x0{63}[01]$/.test(result.right)
+    ? result.right.endsWith("1")
+    : undefined

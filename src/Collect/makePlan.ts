@@ -11,7 +11,7 @@ import { chainTraits } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import { hdWallet, sponsorAddress } from "../Payments/addresses/hdWallet.ts"
 import type { ReceivedPayment } from "../Payments/addresses/receivedOperation.ts"
-import { type ChainAccess, reading } from "./access.ts"
+import { type ChainAccess, reading, readingBy } from "./access.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import { batchBytes, feeSteps, readTip, singleBytes, withDataMargin } from "./fees.ts"
 import { type Asset, assetsOf, type PriceOf, readBalances, usdOf, usdText } from "./holdings.ts"
@@ -27,6 +27,7 @@ import {
 } from "./Plan.ts"
 import { planProblem } from "./planChecks.ts"
 import { authorizationOf, gasOfEach, type PossibleTransfer, refusalsOf } from "./simulation.ts"
+import { readUsed } from "./standing.ts"
 import { costOf, mostInBatch, sponsorNeeds } from "./transactions.ts"
 
 /** Seconds for which authorizations are good: time to sign where there is no network. */
@@ -249,6 +250,8 @@ const cheaperWay = (
   const plain = { token: { symbol, contract: asset.contract ?? "", decimals }, extraGas: undefined }
   if (authorization === undefined) return plain
   const { domain, extraGas } = authorization
+  // One whose nonce is the exception's: no other plan pays it again.
+  if (moves.some(({ refund }) => refund !== undefined)) return { token: { ...plain.token, domain }, extraGas }
   const batches = BigInt(Math.ceil(moves.length / mostInBatch))
   const signed = moves.reduce((sum, { gas }) => sum + shareOf(gas, extraGas), batches * BigInt(costs.gas.batch))
   const signedCost = signed * costs.price + batches * BigInt(costs.dataFees.batch)
@@ -366,13 +369,22 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   const addresses = [...new Set(candidates.map(({ address }) => address))]
 
   const { head, of } = yield* readBalances(access, [coin], addresses)
-  const counts = yield* reading(access, (client) => sendInBatches(client, addresses.map(getTransactionCount)))
+  const [counts, otherCounts = counts] = yield* readingBy(access, {}, (client) =>
+    sendInBatches(client, [...addresses, sponsor].map(getTransactionCount))
+  )
+  const differing = [...addresses, sponsor].find((_, i) => counts[i] !== otherCounts[i])
+  if (differing !== undefined) {
+    return yield* collectRefusal(
+      `Providers differ on the nonce of ${differing}: one is behind, or wrong. Try again, and look in a block explorer if that lasts`
+    )
+  }
   const standing: Standing = {
     coins: new Map(addresses.map((address, i) => [address, of.get(coin.symbol)?.[i] ?? 0n])),
     nonces: new Map(addresses.map((address, i) => [address, counts[i] ?? 0]))
   }
-  const [nonce, pending, hasWei] = yield* reading(access, (client) =>
-    sendBatch(client, [getTransactionCount(sponsor), getPendingCount(sponsor), balanceAt(sponsor, head)])
+  const nonce = counts[addresses.length] ?? 0
+  const [pending, hasWei] = yield* reading(access, (client) =>
+    sendBatch(client, [getPendingCount(sponsor), balanceAt(sponsor, head)])
   )
   if (pending > nonce) {
     return yield* collectRefusal(
@@ -436,5 +448,12 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   const plan = digested({ ...unsigned, sponsor: { ...unsigned.sponsor, needsWei } })
   const problem = planProblem(plan, { allow: [], feeCeiling: BigInt(costs.fees.at(-1)?.most ?? 0) })
   if (problem !== undefined) return yield* collectRefusal(problem)
+  const used = yield* reading(access, (client) => readUsed(client, plan))
+  const sent = plan.moves.find((_, place) => used.get(place) === true)
+  if (sent !== undefined) {
+    return yield* collectRefusal(
+      `${sent.refund} was sent back already, by an authorization of ${sent.address}: look there in a block explorer, and note it by tilld payments refunded ${sent.refund} --tx HASH`
+    )
+  }
   return { plan, seesFees: simulated.seesFees }
 })

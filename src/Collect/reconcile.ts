@@ -1,5 +1,5 @@
 /** The account of a broadcast, to the unit: what was there before = what was received + gas + what stayed. */
-import { Effect, Either, Schema } from "effect"
+import { Array as Arr, Effect, Either, Option, Schema } from "effect"
 import { toEventSelector } from "viem"
 import {
   Address,
@@ -12,12 +12,13 @@ import {
   transferTopic
 } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
-import { getPricedHead } from "../Chains/rpc/sendingMethods.ts"
-import { receiptReader } from "../Chains/rpc/transactionMethods.ts"
-import { type ChainAccess, reading } from "./access.ts"
-import { authorizationNonce } from "./authorization.ts"
+import { getPricedHead, type PricedHead } from "../Chains/rpc/sendingMethods.ts"
+import { hasSucceeded, receiptReader } from "../Chains/rpc/transactionMethods.ts"
+import { chainTraits } from "../Domain/Chain.ts"
+import { type ChainAccess, readingBy } from "./access.ts"
 import { type Plan, type PlannedMove, receiverOf } from "./Plan.ts"
 import { type MinedAt, readHoldings, readUsed } from "./standing.ts"
+import { authorizationsOf } from "./transactions.ts"
 import type { Ready } from "./verifySigned.ts"
 
 /** What went from an address to its receiver. */
@@ -85,40 +86,57 @@ interface TokenTransfer {
   readonly amount: bigint
 }
 
-const transfersOf = ({ logs }: Pick<Paid, "logs">): ReadonlyArray<TokenTransfer> =>
-  logs.flatMap((log) => {
-    const decoded = decodeLog(log)
-    if (Either.isLeft(decoded)) return []
-    const { address, data, topics } = decoded.right
-    const [kind, from, to] = topics
-    return kind === transferTopic && from !== undefined && to !== undefined && /^0x[0-9a-fA-F]{64}$/.test(data)
+const logsOf = ({ logs }: Pick<Paid, "logs">) => logs.flatMap((log) => Option.toArray(Either.getRight(decodeLog(log))))
+
+const transfersOf = (receipt: Pick<Paid, "logs">): ReadonlyArray<TokenTransfer> =>
+  logsOf(receipt).flatMap(({ address, data, topics: [kind, from, to] }) =>
+    kind === transferTopic && from !== undefined && to !== undefined && /^0x[0-9a-fA-F]{64}$/.test(data)
       ? [{ contract: address, from: `0x${from.slice(26)}`, to: `0x${to.slice(26)}`, amount: BigInt(data) }]
       : []
-  })
+  )
 
-/** Blocks in one search for an authorization that somebody else has carried out. */
+type Authorized = ReturnType<typeof authorizationsOf>[number]
+
+/** Whether a receipt has the event by which the token says that it carried out this very authorization. */
+const carries = (receipt: Paid, { message: { from, nonce }, token: { contract } }: Authorized): boolean =>
+  hasSucceeded(receipt) &&
+  logsOf(receipt).some(
+    ({ address, topics: [kind, by, of] }) =>
+      same(address, contract) && kind === usedEvent && of === nonce && same(`0x${by?.slice(26)}`, from)
+  )
+
+/** Blocks in one search for authorizations that somebody else has carried out, nonces in one, and searches at most. */
 const searched = 1_000
+const noncesAtOnce = 50
+const mostSearches = 1_000
 
-/** The transaction that carried out an authorization, where it was none of ours. */
+/** The transactions that carried out authorizations, by the places of their moves: between the plan and their end. */
 const whoUsed = Effect.fnUntraced(function* (
   client: RpcClient,
   plan: Plan,
-  place: number,
-  { address, contract }: { readonly address: string; readonly contract: string },
-  head: number
+  wanted: ReadonlyArray<Authorized>,
+  head: PricedHead
 ) {
-  const topics = [
-    usedEvent,
-    `0x${address.slice(2).toLowerCase().padStart(64, "0")}`,
-    authorizationNonce(plan.digest, place)
-  ]
-  for (let from = plan.block.number; from <= head; from += searched) {
-    const to = Math.min(head, from + searched - 1)
-    const [[log]] = yield* sendBatch(client, [getLogs(from, to, { address: [contract], topics })])
-    const decoded = log === undefined ? undefined : decodeLog(log)
-    if (decoded !== undefined && Either.isRight(decoded)) return decoded.right.transactionHash
+  const found = new Map<number, string>()
+  // Blocks may come twice as fast as they usually do.
+  const last = Math.ceil(((plan.validBefore - plan.block.time) * 2) / chainTraits[plan.chain].blockSeconds)
+  const until = Math.min(head.number, plan.block.number + last)
+  let searches = 0
+  for (const part of Arr.chunksOf(wanted, noncesAtOnce)) {
+    const address = [...new Set(part.map(({ token }) => token.contract))]
+    const topics = [usedEvent, null, part.map(({ message }) => message.nonce)]
+    for (let from = plan.block.number; from <= until && searches < mostSearches; from += searched) {
+      searches += 1
+      const [logs] = yield* sendBatch(client, [
+        getLogs(from, Math.min(until, from + searched - 1), { address, topics })
+      ])
+      for (const { topics, transactionHash } of logsOf({ logs })) {
+        const one = part.find(({ message }) => message.nonce === topics[2])
+        if (one !== undefined) found.set(one.place, transactionHash)
+      }
+    }
   }
-  return undefined
+  return found
 })
 
 const same = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
@@ -130,63 +148,72 @@ interface Settled {
   readonly mined: MinedAt | undefined
 }
 
-/** Reads what is needed of a chain to account for a broadcast. */
-const readFacts = (access: ChainAccess, plan: Plan, all: ReadonlyArray<Settled>) =>
-  reading(access, (client) =>
-    Effect.gen(function* () {
-      const own = yield* sendInBatches(
-        client,
-        all.flatMap(({ mined }) => (mined === undefined ? [] : [getPaid(mined.hash)])),
-        20
-      )
-      const [head] = yield* sendBatch(client, [getPricedHead])
-      const holdings = yield* readHoldings(client, plan, head)
-      const used = yield* readUsed(client, plan)
-      const receipts = new Map<string, Paid>(own.map((receipt) => [receipt.transactionHash, receipt]))
-      /** By the place of a move: the transaction that made it. */
-      const madeBy = new Map<number, string>()
-      for (const { mined, ready } of all) {
-        if (mined !== undefined) for (const place of ready.moves) madeBy.set(place, mined.hash)
-      }
-      for (const [place, isUsed] of used) {
-        const move = plan.moves[place]
-        const contract = plan.tokens[move?.token ?? -1]?.contract
-        if (!isUsed || move === undefined || contract === undefined) continue
-        const of = receipts.get(madeBy.get(place) ?? "")
-        if (of !== undefined && carries(of, move, contract, receiverOf(plan, move))) continue
-        const hash = yield* whoUsed(client, plan, place, { address: move.address, contract }, head.number)
-        if (hash === undefined) continue
-        const [other] = yield* sendBatch(client, [getPaid(hash)])
-        receipts.set(hash, other)
-        madeBy.set(place, hash)
-      }
-      return { receipts, madeBy, holdings, own: new Set(own.map(({ transactionHash }) => transactionHash)) }
-    })
-  )
-
-const carries = (receipt: Paid, { address }: PlannedMove, contract: string, to: string): boolean =>
-  transfersOf(receipt).some((one) => same(one.contract, contract) && same(one.from, address) && same(one.to, to))
+/** What one provider says of a broadcast: which transaction made each move, and what is where now. */
+const readFacts = Effect.fnUntraced(function* (client: RpcClient, plan: Plan, all: ReadonlyArray<Settled>) {
+  const calls = all.flatMap(({ mined }) => (mined === undefined ? [] : [getPaid(mined.hash)]))
+  const own = yield* sendInBatches(client, calls, 20)
+  const [head] = yield* sendBatch(client, [getPricedHead])
+  const holdings = yield* readHoldings(client, plan, head)
+  const used = yield* readUsed(client, plan)
+  const receipts = new Map<string, Paid>(own.map((receipt) => [receipt.transactionHash, receipt]))
+  /** By the place of a move: the transaction that made it. */
+  const madeBy = new Map<number, string>()
+  for (const { mined, ready } of all) {
+    if (mined !== undefined) for (const place of ready.moves) madeBy.set(place, mined.hash)
+  }
+  const elsewhere: Array<Authorized> = []
+  for (const one of authorizationsOf(plan)) {
+    const receipt = receipts.get(madeBy.get(one.place) ?? "")
+    if (receipt !== undefined && carries(receipt, one)) continue
+    madeBy.delete(one.place)
+    if (used.get(one.place) === true) elsewhere.push(one)
+  }
+  const others = yield* whoUsed(client, plan, elsewhere, head)
+  for (const one of elsewhere) {
+    const hash = others.get(one.place)
+    if (hash === undefined) continue
+    const receipt = receipts.get(hash) ?? (yield* sendBatch(client, [getPaid(hash)]))[0]
+    if (!carries(receipt, one)) continue
+    receipts.set(hash, receipt)
+    madeBy.set(one.place, hash)
+  }
+  return { receipts, madeBy, holdings, used, own: new Set(own.map(({ transactionHash }) => transactionHash)) }
+})
 
 type Facts = Effect.Effect.Success<ReturnType<typeof readFacts>>
 
-/** What a move brought to its receiver, and by which transaction; nothing where it was not made. */
-const receivedBy = (plan: Plan, place: number, all: ReadonlyArray<Settled>, { madeBy, receipts }: Facts) => {
-  const move = plan.moves[place]
-  const hash = madeBy.get(place)
-  const receipt = receipts.get(hash ?? "")
-  if (move === undefined || hash === undefined || receipt?.status !== "0x1") return undefined
-  const contract = move.token === undefined ? undefined : plan.tokens[move.token]?.contract
-  if (contract === undefined) {
-    const sent = all.find(({ mined }) => mined?.hash === hash)
-    return { hash, amount: sent?.ready.variants[sent.mined?.step ?? 0]?.value ?? 0n, block: receipt.blockNumber }
+/** What each move brought to its receiver, and by which transaction; those that were not made are missing. */
+const receivedBy = (plan: Plan, all: ReadonlyArray<Settled>, { madeBy, receipts }: Facts) => {
+  const found = new Map<number, { readonly hash: string; readonly amount: bigint; readonly block: number }>()
+  /** What no move has taken yet: each transfer serves one. */
+  const left = new Map(Array.from(receipts, ([hash, receipt]) => [hash, [...transfersOf(receipt)]]))
+  const take = (place: number, fits: (amount: bigint, planned: bigint) => boolean) => {
+    const move = plan.moves[place]
+    const hash = madeBy.get(place) ?? ""
+    const receipt = receipts.get(hash)
+    if (found.has(place) || move === undefined || receipt === undefined || !hasSucceeded(receipt)) return
+    const block = receipt.blockNumber
+    const contract = move.token === undefined ? undefined : plan.tokens[move.token]?.contract
+    if (contract === undefined) {
+      const sent = all.find(({ mined }) => mined?.hash === hash)
+      found.set(place, { hash, amount: sent?.ready.variants[sent.mined?.step ?? 0]?.value ?? 0n, block })
+      return
+    }
+    const transfers = left.get(hash) ?? []
+    const at = transfers.findIndex(
+      ({ amount, from, to, ...one }) =>
+        same(one.contract, contract) &&
+        same(from, move.address) &&
+        same(to, receiverOf(plan, move)) &&
+        fits(amount, BigInt(move.amount))
+    )
+    const [transfer] = at === -1 ? [] : transfers.splice(at, 1)
+    if (transfer !== undefined) found.set(place, { hash, amount: transfer.amount, block })
   }
-  const own = transfersOf(receipt).filter(
-    (one) => same(one.contract, contract) && same(one.from, move.address) && same(one.to, receiverOf(plan, move))
-  )
-  // One batch may carry several refunds of an address.
-  const exact = own.find((one) => `${one.amount}` === move.amount)
-  const amount = exact?.amount ?? own.reduce((sum, one) => sum + one.amount, 0n)
-  return amount === 0n ? undefined : { hash, amount, block: receipt.blockNumber }
+  for (const place of plan.moves.keys()) take(place, (amount, planned) => amount === planned)
+  // Those of which a token kept a fee.
+  for (const place of plan.moves.keys()) take(place, (amount, planned) => amount > 0n && amount < planned)
+  return found
 }
 
 const currencyOf = (plan: Plan, { token }: PlannedMove): string =>
@@ -230,23 +257,21 @@ const expectedNow = (plan: Plan, all: ReadonlyArray<Settled>, { block, before }:
   return expected
 }
 
-/** Adds a broadcast up, by what the chain says now. */
-export const accountFor = Effect.fn("Collect.accountFor")(function* (
-  access: ChainAccess,
-  plan: Plan,
-  all: ReadonlyArray<Settled>,
-  beginning: Beginning
-) {
-  const facts = yield* readFacts(access, plan, all)
+/** Adds a broadcast up, by what one provider says. */
+const accountBy = (plan: Plan, all: ReadonlyArray<Settled>, beginning: Beginning, facts: Facts): SweepResult => {
+  const made = receivedBy(plan, all, facts)
   const differences: Array<SweepDifference> = []
   const transfers: Array<SweptTransfer> = []
   const received = new Map<string, bigint>()
   for (const [place, move] of plan.moves.entries()) {
     const currency = currencyOf(plan, move)
-    const done = receivedBy(plan, place, all, facts)
+    const done = made.get(place)
     if (done === undefined) {
       const { address, amount } = move
-      differences.push({ address, currency, amount, why: "it was not moved: its transaction failed, or was given up" })
+      const why = facts.used.get(place)
+        ? "its authorization was carried out, by a transaction that was not found: look for it in a block explorer"
+        : "it was not moved: its transaction failed, or was given up"
+      differences.push({ address, currency, amount, why })
       continue
     }
     const { amount, block, hash } = done
@@ -295,6 +320,32 @@ export const accountFor = Effect.fn("Collect.accountFor")(function* (
       cameMeanwhile: `${came}`
     })
   )
-  const result: SweepResult = { digest: plan.digest, transfers, totals, differences }
+  return { digest: plan.digest, transfers, totals, differences }
+}
+
+const textOf = (value: unknown): string => JSON.stringify(value)
+const withoutLater = (totals: ReadonlyArray<SweepTotal>) => totals.map(({ cameMeanwhile: _, ...total }) => total)
+
+/** Adds a broadcast up, by what two providers say now, where there are two. What one alone says is a difference. */
+export const accountFor = Effect.fn("Collect.accountFor")(function* (
+  access: ChainAccess,
+  plan: Plan,
+  all: ReadonlyArray<Settled>,
+  beginning: Beginning
+) {
+  const facts = yield* readingBy(access, { mustBeTwo: true }, (client) => readFacts(client, plan, all))
+  const [first, second = first] = facts.map((each) => accountBy(plan, all, beginning, each))
+  if (first === undefined || second === undefined) return yield* Effect.dieMessage("no provider gave an account")
+  const isOfBoth = (one: SweptTransfer) => second.transfers.some((other) => textOf(other) === textOf(one))
+  const known = new Set(first.differences.map(textOf))
+  const differences = [...first.differences, ...second.differences.filter((one) => !known.has(textOf(one)))]
+  const why = "providers differ on it: run this again, and look in a block explorer if that lasts"
+  for (const one of first.transfers.filter((one) => !isOfBoth(one))) {
+    differences.push({ address: one.address, currency: one.currency, amount: one.amount, why })
+  }
+  if (differences.length === 0 && textOf(withoutLater(first.totals)) !== textOf(withoutLater(second.totals))) {
+    differences.push({ address: plan.sponsor.address, currency: plan.coin, amount: "0", why })
+  }
+  const result: SweepResult = { ...first, transfers: first.transfers.filter(isOfBoth), differences }
   return result
 })

@@ -1,13 +1,14 @@
 /** Whether a signed plan still fits the chain: nonces, balances, fees, the sponsor. Each thing that does not is a refusal. */
-import { Effect } from "effect"
+import { Array as Arr, Effect } from "effect"
 import { balanceAt, getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
 import { readContractViews, type ViewResult } from "../Chains/rpc/contractViews.ts"
 import { getTokenBalance, optional, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
+import { RpcError } from "../Chains/rpc/RpcError.ts"
 import { getPricedHead } from "../Chains/rpc/sendingMethods.ts"
 import { receiptReader } from "../Chains/rpc/transactionMethods.ts"
 import { type ChainAccess, reading } from "./access.ts"
-import { authorizationNonce, isUsed, usedView } from "./authorization.ts"
+import { isUsed, usedView } from "./authorization.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import type { Plan } from "./Plan.ts"
 import { gwei } from "./planText.ts"
@@ -54,16 +55,17 @@ export const addressesOf = (plan: Plan): ReadonlyArray<string> => [
 export const readUsed = (client: RpcClient, plan: Plan) =>
   Effect.gen(function* () {
     const used = new Map<number, boolean>()
-    const all = authorizationsOf(plan)
-    for (let first = 0; first < all.length; first += 200) {
-      const part = all.slice(first, first + 200)
-      const results: ReadonlyArray<ViewResult> = yield* readContractViews(
-        client,
-        part.map(({ move, place, token }) =>
-          usedView(token.contract, move.address, authorizationNonce(plan.digest, place))
-        )
-      )
-      for (const [i, { place }] of part.entries()) used.set(place, results[i] !== undefined && isUsed(results[i]))
+    for (const part of Arr.chunksOf(authorizationsOf(plan), 200)) {
+      const views = part.map(({ message, token }) => usedView(token.contract, message.from, message.nonce))
+      const results: ReadonlyArray<ViewResult> = yield* readContractViews(client, views)
+      for (const [i, { place, token }] of part.entries()) {
+        const is = isUsed(results[i])
+        if (is === undefined) {
+          const detail = `it does not tell whether an authorization of ${token.symbol} is used`
+          return yield* new RpcError({ host: client.host, method: "eth_call", reason: "garbage", detail })
+        }
+        used.set(place, is)
+      }
     }
     return used
   })
@@ -121,6 +123,10 @@ const movedNonce = (ready: ReadonlyArray<Ready>, { mined, nonces }: Standing): s
     const found = nonces.get(from) ?? 0
     if (found > planned) {
       return `${from} has sent another transaction since the plan was made: its nonce is ${found}, and ${planned} was signed. ${planAgain}`
+    }
+    // It would wait, and be paid after a plan that takes its place.
+    if (found < planned) {
+      return `The plan was made with another nonce of ${from} than the chain has: ${planned} was signed, and it is ${found}. ${planAgain}`
     }
   }
   return undefined

@@ -12,7 +12,7 @@ import {
 } from "viem"
 import { multicall3Address } from "../Chains/rpc/contractViews.ts"
 import { type Authorization, authorizationNonce, authorizedCall, type Signature } from "./authorization.ts"
-import { type Plan, type PlannedMove, receiverOf } from "./Plan.ts"
+import { type Plan, type PlannedMove, type PlannedToken, receiverOf } from "./Plan.ts"
 
 /** Authorizations that one transaction carries. */
 export const mostInBatch = 100
@@ -33,13 +33,13 @@ export interface Unsent {
   readonly variants: ReadonlyArray<TransactionSerializableEIP1559 & { readonly gas: bigint; readonly value: bigint }>
 }
 
-const asAuthorization = (plan: Plan, move: PlannedMove, place: number): Authorization => ({
+const asAuthorization = (plan: Plan, token: PlannedToken, move: PlannedMove, place: number): Authorization => ({
   from: move.address as Hex,
   to: receiverOf(plan, move) as Hex,
   value: BigInt(move.amount),
   validAfter: 0n,
   validBefore: BigInt(plan.validBefore),
-  nonce: authorizationNonce(plan.digest, place)
+  nonce: authorizationNonce(plan, token, move, place)
 })
 
 /** The authorizations of a plan, with their tokens and the places of their moves. */
@@ -47,7 +47,7 @@ export const authorizationsOf = (plan: Plan) =>
   plan.moves.flatMap((move, place) => {
     const token = move.token === undefined ? undefined : plan.tokens[move.token]
     return move.way === "authorization" && token !== undefined
-      ? [{ place, token, move, message: asAuthorization(plan, move, place) }]
+      ? [{ place, token, move, message: asAuthorization(plan, token, move, place) }]
       : []
   })
 

@@ -70,6 +70,12 @@ it.scopedLive("refuses where a nonce has moved, or a balance is lower", () =>
     yield* scene.local.rpc("anvil_setNonce", [source, "0x1"])
     expect(yield* refusal(scene.send(signed))).toContain(`${source} has sent another transaction`)
     yield* scene.local.rpc("anvil_setNonce", [source, "0x0"])
+    // One that was planned with a nonce which the chain does not have yet would be payable later.
+    yield* scene.local.rpc("anvil_setNonce", [scene.sponsor, "0x2"])
+    const { plan: ahead } = yield* scene.plan({ received: scene.received(5) })
+    yield* scene.local.rpc("anvil_setNonce", [scene.sponsor, "0x0"])
+    const early = yield* refusal(scene.send(yield* scene.sign(ahead)))
+    expect(early).toContain(`another nonce of ${scene.sponsor} than the chain has`)
     const snapshot = yield* scene.local.snapshot
     const token = scene.local.tokens.USDC?.address
     const holder = scene.wallet.address(0) as Address
@@ -122,17 +128,8 @@ it.scopedLive(
 
 it.scopedLive("counts an authorization that somebody else has carried out as done", () =>
   Effect.gen(function* () {
-    const { plan, scene, signed } = yield* prepared
-    const [before, during] = authorizationsOf(plan)
-    const carryOut = (one: typeof before, i: number) =>
-      Effect.zipRight(
-        scene.local.send({
-          to: (one?.token.contract ?? "0x") as Address,
-          data: one === undefined ? "0x" : authorizedCall(one.message, signatureOf(signed.authorizations[i] ?? ""))
-        }),
-        scene.local.mine()
-      )
-    yield* carryOut(before, 0)
+    const { scene, signed } = yield* prepared
+    yield* carryOut(scene, signed, 0)
     const sending = yield* Effect.fork(scene.send(signed, { patience: Duration.millis(500) }))
     // Between its beginning and its batch, which is not mined yet.
     yield* Effect.repeat(
@@ -141,13 +138,74 @@ it.scopedLive("counts an authorization that somebody else has carried out as don
     )
     yield* scene.local.rpc("evm_setAutomine", [false])
     yield* scene.local.rpc("anvil_dropAllTransactions")
-    yield* carryOut(during, 1)
+    yield* carryOut(scene, signed, 1)
     yield* scene.mining
     const { result } = yield* Fiber.join(sending)
     expect(result.differences).toEqual([])
     expect(holdsExactly(result)).toBe(true)
     expect(new Set(result.transfers.slice(0, 3).map(({ hash }) => hash)).size).toBe(3)
     yield* everything(scene)
+  })
+)
+
+/** The exceptions of an address that go back in one plan, by their amounts in USDC. */
+const refundsOf = ({ wallet }: Collecting, amounts: ReadonlyArray<bigint>) =>
+  amounts.map((amount) => ({
+    ...{ id: `exc_${amount}`, address: wallet.address(0), index: 0, currency: "USDC", amount: amount * usd }
+  }))
+
+const carryOut = ({ local }: Collecting, { authorizations, plan }: Signed, place: number) => {
+  const one = authorizationsOf(plan)[place]
+  const signature = signatureOf(authorizations[place] ?? "")
+  return Effect.zipRight(
+    local.send({
+      to: (one?.token.contract ?? "0x") as Address,
+      data: one === undefined ? "0x" : authorizedCall(one.message, signature)
+    }),
+    local.mine()
+  )
+}
+
+const refunding = (amounts: ReadonlyArray<bigint>) =>
+  Effect.gen(function* () {
+    const scene = yield* collecting()
+    yield* scene.pay("USDC", 1, 20n * usd)
+    yield* scene.local.payNative({ to: scene.sponsor, amount: ether })
+    yield* scene.local.mine()
+    const refunds = refundsOf(scene, amounts)
+    const { plan } = yield* scene.plan({ refunds })
+    return { scene, refunds, plan, signed: yield* scene.sign(plan) }
+  })
+
+it.scopedLive("counts each of two refunds of an address for itself, where somebody else has carried one out", () =>
+  Effect.gen(function* () {
+    const { scene, signed } = yield* refunding([5n, 7n])
+    yield* carryOut(scene, signed, 0)
+    yield* scene.mining
+    const { result } = yield* scene.send(signed)
+    expect(result.differences).toEqual([])
+    expect(result.transfers.map(({ amount, refund }) => [refund, amount])).toEqual([
+      ["exc_5", `${5n * usd}`],
+      ["exc_7", `${7n * usd}`]
+    ])
+    expect(new Set(result.transfers.map(({ hash }) => hash)).size).toBe(2)
+    expect(yield* scene.local.tokenBalance("USDC", scene.destination)).toBe(12n * usd)
+  })
+)
+
+it.scopedLive("pays a refund once, of however many plans that have it", () =>
+  Effect.gen(function* () {
+    const { plan, refunds, scene, signed } = yield* refunding([5n])
+    const { plan: next } = yield* scene.plan({ refunds, feeSteps: 2 })
+    expect(next.digest).not.toBe(plan.digest)
+    const [again] = authorizationsOf(next)
+    expect(again?.message.nonce).toBe(authorizationsOf(plan)[0]?.message.nonce)
+    yield* carryOut(scene, yield* scene.sign(next), 0)
+    yield* scene.mining
+    const { result } = yield* scene.send(signed)
+    expect(result.differences).toEqual([])
+    expect(yield* scene.local.tokenBalance("USDC", scene.destination)).toBe(5n * usd)
+    expect(yield* refusal(scene.plan({ refunds }))).toContain("exc_5 was sent back already")
   })
 )
 
