@@ -166,6 +166,10 @@ export const withUsedTokens = ({ moves, tokens }: Pick<Plan, "moves" | "tokens">
 /** To whom a move goes. */
 export const receiverOf = ({ destination }: Pick<Plan, "destination">, { to = destination }: PlannedMove): string => to
 
+/** The symbol of what a move moves. */
+export const currencyOf = ({ coin, tokens }: Pick<Plan, "coin" | "tokens">, { token }: PlannedMove): string =>
+  token === undefined ? coin : (tokens[token]?.symbol ?? "?")
+
 /** The sums of what moves, by currency. */
 export const totalsOf = ({ coin, moves, tokens }: Unsigned) => {
   const totals = new Map<

@@ -2,16 +2,17 @@
  * Sends what was signed, waits until the chain's confirmations bury it, and accounts for every unit. Only the signed bytes are
  * sent, whose nonces are used once: killed at any point and started again, nothing is sent twice.
  */
-import { Clock, Duration, Effect, Either } from "effect"
+import { Clock, Duration, Effect, Either, Schedule } from "effect"
 import { minedTransaction } from "../Chains/providers/minedTransaction.ts"
-import { getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
-import { sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
-import { getPricedHead, type PricedHead, sendRawTransaction } from "../Chains/rpc/sendingMethods.ts"
+import { getTransactionCount, nonceAt } from "../Chains/rpc/balanceMethods.ts"
+import { getHead, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
+import { type PricedHead, sendRawTransaction } from "../Chains/rpc/sendingMethods.ts"
 import { chainTraits } from "../Domain/Chain.ts"
-import { type ChainAccess, reading } from "./access.ts"
+import { type ChainAccess, reading, readingBy, readPricedHead } from "./access.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import { type Journal, type JournalLine, openJournal } from "./journal.ts"
-import type { Plan } from "./Plan.ts"
+import type { PlannedRefund } from "./makePlan.ts"
+import { currencyOf, type Plan } from "./Plan.ts"
 import { gwei } from "./planText.ts"
 import { accountFor, type SweepResult } from "./reconcile.ts"
 import type { Signed } from "./Signed.ts"
@@ -20,8 +21,6 @@ import { type Ready, verifySigned } from "./verifySigned.ts"
 
 /** Transactions of one sender under way at once: nodes keep sixteen for certain (geth: txpool.accountslots). */
 const mostUnderWay = 16
-/** Rounds in which a nonce must be seen used by something else: nodes behind a balancer differ for a moment. */
-const roundsToLose = 3
 
 /** A transaction, and where it is. */
 interface Progress {
@@ -33,12 +32,12 @@ interface Progress {
   sentAt: number
   mined: MinedAt | undefined
   state: "open" | "confirmed" | "lost"
-  /** Rounds in which its nonce was used, and no variant of it was in a block. */
-  missedRounds: number
 }
 
 export interface BroadcastRequest {
   readonly signed: Signed
+  /** The extended public key of the configured wallet that it has to be of. */
+  readonly xpub: string
   readonly journalPath: string
   /** How long a transaction may be under way before a higher fee replaces it; otherwise five blocks, or half a minute. */
   readonly patience?: Duration.Duration | undefined
@@ -52,11 +51,19 @@ interface Run {
   readonly all: ReadonlyArray<Progress>
   readonly patience: number
   readonly onProgress: BroadcastRequest["onProgress"]
+  /** What was said and would be said in each round. */
+  readonly told: Set<string>
+}
+
+const tellOnce = ({ onProgress, told }: Run, text: string) => {
+  if (told.has(text)) return Effect.void
+  told.add(text)
+  return onProgress(text)
 }
 
 const note = (
   { journal }: Run,
-  event: Exclude<JournalLine["event"], "begun" | "finished">,
+  event: Exclude<JournalLine["event"], "accounted" | "begun" | "finished">,
   { place, ready, step = 0 }: Progress,
   hash = ready.hashes[step] ?? ""
 ) => journal.add({ event, place, step, hash })
@@ -103,16 +110,20 @@ const sendNoted = Effect.fnUntraced(function* (
   yield* send(run, some)
 })
 
-/** Looks where everything is that was sent and is not confirmed. */
-const observe = Effect.fnUntraced(function* (run: Run, some: ReadonlyArray<Progress>) {
-  const found = yield* reading(run.access, (client) =>
-    findMined(
-      client,
-      some.map(({ ready }) => ready)
-    )
-  )
+/** Looks where everything is that was sent and is not confirmed: what one provider hides another one may show. */
+const observe = Effect.fnUntraced(function* (run: Run, head: PricedHead, some: ReadonlyArray<Progress>) {
+  const wanted = some.map(({ ready }) => ready)
+  const answers = yield* readingBy(run.access, {}, (client) => findMined(client, wanted))
   for (const [i, one] of some.entries()) {
-    const mined = found[i]
+    const shown = answers.flatMap((found) => found[i] ?? [])
+    const mined = shown.find(({ blockNumber }) => blockNumber <= head.number + run.access.chain.confirmations)
+    const [far] = mined === undefined ? shown : []
+    if (far !== undefined) {
+      yield* tellOnce(
+        run,
+        `a provider has ${far.hash} in block ${far.blockNumber}, and the head is ${head.number}: it is not believed`
+      )
+    }
     if (mined !== undefined && mined.blockHash !== one.mined?.blockHash) {
       yield* note(run, "mined", one, mined.hash)
     }
@@ -124,7 +135,8 @@ const observe = Effect.fnUntraced(function* (run: Run, some: ReadonlyArray<Progr
       for (const other of run.all) other.sentAt = 0
     }
     one.mined = mined
-    if (mined !== undefined) one.missedRounds = 0
+    // One that was given up by mistake.
+    if (mined !== undefined && one.state === "lost") one.state = "open"
   }
 })
 
@@ -138,6 +150,7 @@ const confirm = Effect.fnUntraced(function* (run: Run, head: PricedHead) {
   const confirmOne = Effect.fnUntraced(function* (one: Progress) {
     if (one.mined === undefined) return
     const shown = yield* Effect.either(minedTransaction(providers, one.mined.hash))
+    if (Either.isLeft(shown)) yield* tellOnce(run, `${one.mined.hash} waits: ${shown.left.message}`)
     if (Either.isLeft(shown) || (shown.right?.confirmations ?? 0) < chain.confirmations) return
     one.state = "confirmed"
     yield* note(run, "confirmed", one, one.mined.hash)
@@ -145,20 +158,44 @@ const confirm = Effect.fnUntraced(function* (run: Run, head: PricedHead) {
   yield* Effect.forEach(deep, confirmOne, { concurrency: 4, discard: true })
 })
 
-/** Those whose nonce something else has used, and those that waited for one of them. */
+/** Those of which every provider says that something else has used their nonce, as deep as what counts as confirmed. */
+const replaced = Effect.fnUntraced(function* (run: Run, some: ReadonlyArray<Progress>) {
+  const { chain, providers } = run.access
+  const many = { many: providers.all.length, mustBeTwo: true }
+  const answers = yield* readingBy(run.access, many, (client) =>
+    Effect.gen(function* () {
+      const [head] = yield* sendBatch(client, [getHead])
+      const at = Math.max(0, head.number - chain.confirmations + 1)
+      const nonces = yield* sendInBatches(
+        client,
+        some.map(({ ready }) => nonceAt(ready.from, at))
+      )
+      const wanted = some.map(({ ready }) => ready)
+      const found = yield* findMined(client, wanted)
+      return wanted.map(({ variants }, i) => found[i] === undefined && (nonces[i] ?? 0) > (variants[0]?.nonce ?? 0))
+    })
+  )
+  return some.filter((_, i) => answers.every((answer) => answer[i] === true))
+})
+
+/** Gives up those whose nonce something else has used, and those that waited for one of them. */
 const lose = Effect.fnUntraced(function* (run: Run) {
   const waiting = run.all.filter(
     ({ mined, state, step }) => state === "open" && step !== undefined && mined === undefined
   )
-  const senders = [...new Set(waiting.map(({ ready }) => ready.from))]
-  const counts = yield* reading(run.access, (client) => sendInBatches(client, senders.map(getTransactionCount)))
-  for (const one of waiting) {
-    const count = counts[senders.indexOf(one.ready.from)] ?? 0
-    one.missedRounds = count > (one.ready.variants[0]?.nonce ?? 0) ? one.missedRounds + 1 : 0
-  }
+  const counts = yield* reading(run.access, (client) =>
+    sendInBatches(
+      client,
+      waiting.map(({ ready }) => getTransactionCount(ready.from))
+    )
+  )
+  const suspects = waiting.filter(({ ready }, i) => (counts[i] ?? 0) > (ready.variants[0]?.nonce ?? 0))
+  const asked = suspects.length === 0 ? Either.right([]) : yield* Effect.either(replaced(run, suspects))
+  if (Either.isLeft(asked)) yield* tellOnce(run, asked.left.message)
+  const gone = Either.getOrElse(asked, (): ReadonlyArray<Progress> => [])
   for (const one of run.all) {
     const bringer = one.ready.after === undefined ? undefined : run.all[one.ready.after]
-    const isLost = one.missedRounds >= roundsToLose || (bringer?.state === "lost" && one.mined === undefined)
+    const isLost = gone.includes(one) || (bringer?.state === "lost" && one.mined === undefined)
     if (!isLost || one.state === "lost") continue
     one.state = "lost"
     yield* note(run, "lost", one)
@@ -216,18 +253,16 @@ const isOver = ({ all }: Run): boolean => all.every(({ state }) => state !== "op
 
 /** One look at the chain, and what follows from it. True once everything is confirmed or given up. */
 const round = Effect.fnUntraced(function* (run: Run) {
-  const [head] = yield* reading(run.access, (client) => sendBatch(client, [getPricedHead]))
+  const head = yield* readPricedHead(run.access)
   yield* observe(
     run,
+    head,
     run.all.filter(({ mined, state, step }) => state === "open" && (step !== undefined || mined !== undefined))
   )
   yield* confirm(run, head)
-  // What was confirmed first may have fallen out since.
+  // What was confirmed first may have fallen out since, and what was given up may be there.
   if (isOver(run)) {
-    yield* observe(
-      run,
-      run.all.filter(({ state }) => state === "confirmed")
-    )
+    yield* observe(run, head, run.all)
     if (isOver(run)) return true
   }
   yield* lose(run)
@@ -250,7 +285,8 @@ const pursue = Effect.fn("Collect.pursue")(function* (run: Run) {
   let shown = ""
   while (true) {
     // A provider that fails for a while ends nothing: what was sent is under way.
-    const over = yield* Effect.catchAll(round(run), ({ message }) => Effect.as(run.onProgress(message), false))
+    const again = ({ message }: { readonly message: string }) => Effect.as(run.onProgress(message), false)
+    const over = yield* Effect.catchTags(round(run), { RpcError: again, WrongChain: again })
     const text = progressOf(run)
     if (text !== shown) yield* run.onProgress(text)
     shown = text
@@ -270,11 +306,25 @@ const finishedBefore = ({ entries }: Journal): SweepResult | undefined => {
   return last?.event === "finished" ? (last.result as SweepResult) : undefined
 }
 
-/** Sends a signed plan to its end. The result is in the journal once `record` has succeeded; it is given again then. */
+/** What a plan sends back by transactions that are in no block yet. */
+const unpaidRefunds = (plan: Plan, ready: ReadonlyArray<Ready>, mined: ReadonlyArray<MinedAt | undefined>) =>
+  ready
+    .flatMap(({ moves }, place) => (mined[place] === undefined ? moves : []))
+    .flatMap((place): ReadonlyArray<PlannedRefund> => {
+      const move = plan.moves[place]
+      if (move?.refund === undefined) return []
+      const { address, amount, index, refund: id } = move
+      return [{ id, address, index, currency: currencyOf(plan, move), amount: BigInt(amount) }]
+    })
+
+/**
+ * Sends a signed plan to its end. Its account is in the journal when it returns, and is given again once nothing is left to do.
+ * `checkRefunds` fails where one of them is not to be paid: before anything is sent.
+ */
 export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
   access: ChainAccess,
-  { journalPath, onProgress, patience = usualPatience(access), signed }: BroadcastRequest,
-  record: (result: SweepResult) => Effect.Effect<void, E, R>
+  { journalPath, onProgress, patience = usualPatience(access), signed, xpub }: BroadcastRequest,
+  checkRefunds: (refunds: ReadonlyArray<PlannedRefund>) => Effect.Effect<void, E, R>
 ) {
   const { plan } = signed
   const ready = yield* verifySigned(signed)
@@ -287,7 +337,8 @@ export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
   }
   const finished = finishedBefore(journal)
   if (finished !== undefined) return { result: finished, wasFinished: true }
-  const { head, holdings, mined } = yield* checkStanding(access, plan, ready, start !== undefined)
+  const { head, holdings, mined } = yield* checkStanding(access, plan, xpub, ready, start !== undefined)
+  yield* checkRefunds(unpaidRefunds(plan, ready, mined))
   const before =
     start?.before ??
     Object.fromEntries(
@@ -307,14 +358,16 @@ export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
   )
   const all = ready.map(
     (one, place): Progress => ({
-      ...{ ready: one, place, step: sent.get(place), sentAt: 0, mined: mined[place], state: "open", missedRounds: 0 }
+      ...{ ready: one, place, step: sent.get(place), sentAt: 0, mined: mined[place], state: "open" }
     })
   )
-  const run: Run = { access, plan, journal, all, patience: Duration.toMillis(patience), onProgress }
+  const run: Run = { access, plan, journal, all, patience: Duration.toMillis(patience), onProgress, told: new Set() }
   yield* pursue(run)
   yield* onProgress("adding everything up")
-  const result = yield* accountFor(access, plan, all, { block, before })
-  yield* record(result)
-  if (result.differences.length === 0) yield* journal.add({ event: "finished", result })
+  const result = yield* accountFor(access, plan, all, { block, before }).pipe(
+    Effect.tapError(({ message }) => onProgress(message)),
+    Effect.retry(Schedule.spaced(access.chain.pollInterval))
+  )
+  yield* journal.add({ event: result.differences.length === 0 ? "finished" : "accounted", result })
   return { result, wasFinished: false }
 }, Effect.scoped)

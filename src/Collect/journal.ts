@@ -26,7 +26,7 @@ const Entry = Schema.Union(
     step: Schema.Number,
     hash: Schema.String
   }),
-  Schema.Struct({ event: Schema.Literal("finished"), at: Schema.Number, result: Schema.Unknown })
+  Schema.Struct({ event: Schema.Literal("accounted", "finished"), at: Schema.Number, result: Schema.Unknown })
 )
 export type JournalEntry = typeof Entry.Type
 

@@ -16,7 +16,7 @@ import { getPricedHead, type PricedHead } from "../Chains/rpc/sendingMethods.ts"
 import { hasSucceeded, receiptReader } from "../Chains/rpc/transactionMethods.ts"
 import { chainTraits } from "../Domain/Chain.ts"
 import { type ChainAccess, readingBy } from "./access.ts"
-import { type Plan, type PlannedMove, receiverOf } from "./Plan.ts"
+import { currencyOf, type Plan, receiverOf } from "./Plan.ts"
 import { type MinedAt, readHoldings, readUsed } from "./standing.ts"
 import { authorizationsOf } from "./transactions.ts"
 import type { Ready } from "./verifySigned.ts"
@@ -215,9 +215,6 @@ const receivedBy = (plan: Plan, all: ReadonlyArray<Settled>, { madeBy, receipts 
   for (const place of plan.moves.keys()) take(place, (amount, planned) => amount > 0n && amount < planned)
   return found
 }
-
-const currencyOf = (plan: Plan, { token }: PlannedMove): string =>
-  token === undefined ? plan.coin : (plan.tokens[token]?.symbol ?? "?")
 
 /** What was there when the broadcast began: base units by address, by currency. */
 interface Beginning {

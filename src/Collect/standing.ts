@@ -7,9 +7,11 @@ import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { RpcError } from "../Chains/rpc/RpcError.ts"
 import { getPricedHead } from "../Chains/rpc/sendingMethods.ts"
 import { receiptReader } from "../Chains/rpc/transactionMethods.ts"
-import { type ChainAccess, reading } from "./access.ts"
+import { hdWallet, sponsorAddress } from "../Payments/addresses/hdWallet.ts"
+import { type ChainAccess, reading, readPricedHead } from "./access.ts"
 import { isUsed, usedView } from "./authorization.ts"
 import { collectRefusal } from "./CollectRefused.ts"
+import { assetsOf } from "./holdings.ts"
 import type { Plan } from "./Plan.ts"
 import { gwei } from "./planText.ts"
 import { authorizationsOf, mostOf } from "./transactions.ts"
@@ -93,10 +95,34 @@ export const readHoldings = Effect.fn("Collect.readHoldings")(function* (
   return found
 })
 
+const same = (a: string | undefined, b: string): boolean => a?.toLowerCase() === b.toLowerCase()
+
 /** Seconds that authorizations have to be good for when their transactions are sent. */
 const leastValidity = 600
 
 const planAgain = "Make a new plan: tilld sweep plan"
+
+/** Why a plan cannot be of this configuration, whoever has signed it: its refunds would be noted as paid. */
+const foreignProblem = ({ chain }: ChainAccess, plan: Plan, xpub: string): string | undefined => {
+  const network = `${plan.chain}.${plan.mode}`
+  if (plan.chainId !== chain.chainId) {
+    return `The plan is for chain ${plan.chainId}, and ${network} is chain ${chain.chainId}: nothing was sent.`
+  }
+  const assets = assetsOf(chain)
+  const token = plan.tokens.find(
+    ({ contract, decimals, symbol }) =>
+      !assets.some((one) => same(one.contract, contract) && one.symbol === symbol && one.decimals === decimals)
+  )
+  if (token !== undefined) {
+    return `${token.contract} is not the ${token.symbol} of ${network} in this configuration: nothing was sent.`
+  }
+  const wallet = hdWallet(xpub)
+  const move = plan.moves.find(({ address, index }) => !same(wallet.address(index), address))
+  const stranger = same(sponsorAddress(xpub), plan.sponsor.address) ? move?.address : plan.sponsor.address
+  return stranger === undefined
+    ? undefined
+    : `${stranger} is of another wallet than the configured one: name the extended public key that the plan was made with (--xpub). Nothing was sent.`
+}
 
 /** Reads how the chain stands. The nonces come first: whatever is mined meanwhile is no nonce that moved. */
 const readStanding = (access: ChainAccess, plan: Plan, ready: ReadonlyArray<Ready>) =>
@@ -183,16 +209,15 @@ const lackingCoin = (plan: Plan, ready: ReadonlyArray<Ready>, { holdings, mined 
 export const checkStanding = Effect.fn("Collect.checkStanding")(function* (
   access: ChainAccess,
   plan: Plan,
+  xpub: string,
   ready: ReadonlyArray<Ready>,
   isResumed: boolean
 ) {
-  if (plan.chainId !== access.chain.chainId) {
-    return yield* collectRefusal(
-      `The plan is for chain ${plan.chainId}, and ${plan.chain}.${plan.mode} is chain ${access.chain.chainId}: nothing was sent.`
-    )
-  }
+  const foreign = foreignProblem(access, plan, xpub)
+  if (foreign !== undefined) return yield* collectRefusal(foreign)
   const standing = yield* readStanding(access, plan, ready)
-  const { head, mined, used } = standing
+  const { mined, used } = standing
+  const head = yield* readPricedHead(access)
   if (!isResumed && mined.some((at) => at !== undefined)) {
     return yield* collectRefusal(
       "Some of it was sent already, and its journal is missing: put it back beside the signed file, or make a new plan for the rest."

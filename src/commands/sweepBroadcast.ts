@@ -1,13 +1,16 @@
-import { Args, Command } from "@effect/cli"
-import { Array as Arr, Data, Effect } from "effect"
+import { Args, Command, Options } from "@effect/cli"
+import { Array as Arr, Data, Effect, Either, Option } from "effect"
+import type { PlannedRefund } from "../Collect/makePlan.ts"
 import type { SweepResult } from "../Collect/reconcile.ts"
 import type { Signed } from "../Collect/Signed.ts"
+import type { Network } from "../Domain/Chain.ts"
 import { mostCollected, recordCollected } from "../Payments/addresses/collectedOperation.ts"
 import { noteRefund } from "../Payments/decisions/decisionOperations.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { ask } from "./askDaemon.ts"
-import { common, loadSettings } from "./commonOptions.ts"
+import { common, loadSettings, UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
+import { refundsOf, xpubOf } from "./sweepInputs.ts"
 
 /** Loaded only here. */
 const sending = Effect.promise(() =>
@@ -21,48 +24,94 @@ const sending = Effect.promise(() =>
   ])
 )
 
-/** Not everything arrived: the account has been printed. */
-class SweepIncomplete extends Data.TaggedError("SweepIncomplete")<{ readonly differences: number }> {
+/** Not everything arrived, or was noted: the account has been printed. */
+class SweepIncomplete extends Data.TaggedError("SweepIncomplete")<{
+  readonly differences: number
+  readonly notNoted: ReadonlyArray<string>
+}> {
   override get message() {
-    return `${this.differences} balances are not as they should be, see above. What was not moved is still where it was: make a new plan for it`
+    const { differences, notNoted } = this
+    const differing = `${differences} balances are not as they should be, see above. What was not moved is still where it was: make a new plan for it`
+    return [...(differences === 0 ? [] : [differing]), ...notNoted].join("\n")
   }
 }
 
-/** Has the daemon note what was moved, and which exceptions were sent back. Asked again, nothing is noted twice. */
+/** Why a file cannot be sent: what it sends back is not, or no longer, owed. */
+const checkRefunds = (settings: SettingsShape, network: Network) =>
+  Effect.fnUntraced(function* (wanted: ReadonlyArray<PlannedRefund>) {
+    const open = yield* refundsOf(
+      settings,
+      network,
+      wanted.map(({ id }) => id)
+    )
+    for (const { address, amount, currency, id } of wanted) {
+      const found = open.find((one) => one.id === id)
+      if (found?.address === address && found.amount === amount && found.currency === currency) continue
+      return yield* new UsageError({
+        message: `${id} is no longer what the plan sends back, ${amount} base units of ${currency} from ${address}: nothing was sent`
+      })
+    }
+  })
+
+/**
+ * Has the daemon note what was moved, and which exceptions were sent back, each by itself. Asked again, nothing is noted twice.
+ * Gives what could not be noted, and what to do about it.
+ */
 const record = Effect.fnUntraced(function* (settings: SettingsShape, { plan }: Signed, result: SweepResult) {
   const { chain, digest, mode } = plan
-  for (const transfers of Arr.chunksOf(result.transfers, mostCollected)) {
-    yield* ask(settings, recordCollected, {
-      ...{ chain, mode, digest },
-      transfers: transfers.map(({ refund: _, ...transfer }) => transfer)
-    })
+  const notNoted: Array<string> = []
+  for (const moved of Arr.chunksOf(result.transfers, mostCollected)) {
+    const transfers = moved.map(({ refund: _, ...transfer }) => transfer)
+    const noted = yield* Effect.either(ask(settings, recordCollected, { chain, mode, digest, transfers }))
+    if (Either.isLeft(noted)) {
+      notNoted.push(`What was collected could not be noted (${noted.left.message}): run this again`)
+    }
   }
-  for (const { amount, hash, refund } of result.transfers) {
-    if (refund !== undefined) yield* ask(settings, noteRefund, { id: refund, amount, txHash: hash })
+  for (const { amount, hash, refund: id } of result.transfers) {
+    if (id === undefined) continue
+    const noted = yield* Effect.either(ask(settings, noteRefund, { id, amount, txHash: hash }))
+    if (Either.isLeft(noted)) {
+      notNoted.push(
+        `${id} was sent back and could not be noted (${noted.left.message}): tilld payments refunded ${id} --amount ${amount} --tx ${hash}`
+      )
+    }
   }
+  return notNoted
 })
 
 const file = Args.text({ name: "signed" }).pipe(
   Args.withDescription("The signed plan, as tilld sweep sign has written it; its journal is kept beside it")
 )
 
+const xpub = Options.text("xpub").pipe(
+  Options.withDescription(
+    "The extended public key that the plan was made with, in a file; otherwise the configuration's"
+  ),
+  Options.optional
+)
+
 /** `tilld sweep broadcast`: sends what was signed, and accounts for it. Needs no key. */
 export const broadcastCommand = Command.make(
   "broadcast",
-  { ...common, file },
-  Effect.fnUntraced(function* ({ file, json, ...options }) {
+  { ...common, file, xpub },
+  Effect.fnUntraced(function* ({ file, json, xpub, ...options }) {
     const settings = yield* loadSettings(options)
     const [{ accessTo }, { broadcast }, { readJsonFile }, { resultText }, { Signed }, { Rpc }] = yield* sending
     const signed = yield* readJsonFile(file, Signed, "a signed plan")
     const { chain, mode } = signed.plan
-    const request = { signed, journalPath: `${file}.journal`, onProgress: complain }
-    const { result, wasFinished } = yield* Effect.flatMap(accessTo(settings, { chain, mode }), (access) =>
-      broadcast(access, request, (result) => record(settings, signed, result))
+    const network = { chain, mode }
+    const request = {
+      ...{ signed, journalPath: `${file}.journal`, onProgress: complain },
+      xpub: yield* xpubOf(settings, mode, Option.getOrUndefined(xpub))
+    }
+    const { result, wasFinished } = yield* Effect.flatMap(accessTo(settings, network), (access) =>
+      broadcast(access, request, checkRefunds(settings, network))
     ).pipe(Effect.provide(Rpc.layer))
     if (wasFinished) yield* complain("It was sent before, to its end: this is the account of then")
     yield* print(json ? JSON.stringify(result) : resultText(result))
+    const notNoted = yield* record(settings, signed, result)
     const { length: differences } = result.differences
-    if (differences > 0) return yield* new SweepIncomplete({ differences })
+    if (differences > 0 || notNoted.length > 0) return yield* new SweepIncomplete({ differences, notNoted })
   })
 ).pipe(
   Command.withDescription(

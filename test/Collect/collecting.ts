@@ -140,15 +140,9 @@ export const collecting = Effect.fnUntraced(function* ({
   const sign = (made: Plan) => signPlan(made, seed(), noLimits)
 
   const journalPath = join(folder, "signed.json.journal")
-  const results: Array<SweepResult> = []
-  const keep = (result: SweepResult): Effect.Effect<void> => Effect.sync(() => void results.push(result))
-  const send = <E = never>(
-    signed: Signed,
-    over: Partial<BroadcastRequest> = {},
-    record: (result: SweepResult) => Effect.Effect<void, E> = keep
-  ) =>
+  const send = (signed: Signed, over: Partial<BroadcastRequest> = {}) =>
     Effect.flatMap(accessTo(settings(), network), (access) =>
-      broadcast(access, { signed, journalPath, onProgress, ...over }, record)
+      broadcast(access, { signed, xpub, journalPath, onProgress, ...over }, () => Effect.void)
     ).pipe(Effect.provide(Rpc.layer))
 
   /** Mines a block every tenth of a second. */
@@ -165,7 +159,6 @@ export const collecting = Effect.fnUntraced(function* ({
     folder,
     journalPath,
     said,
-    results,
     pay,
     received,
     plan,

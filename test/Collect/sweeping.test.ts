@@ -170,6 +170,60 @@ it.scopedLive(
 )
 
 it.scopedLive(
+  "sends back only what is owed, and notes each refund by itself",
+  () =>
+    Effect.gen(function* () {
+      const { chain, config, daemon, exceptions, file, home, paid, plan, sign } = yield* shop
+      const token = yield* paid("USDC", 25n * usd)
+      yield* daemon.create({ chain: "ethereum", currency: "DAI", amount: "1000" })
+      for (const amount of [5n, 6n, 7n]) yield* pay(chain, { ...token, amount: `${amount * usd}` })
+      const open = yield* eventually(exceptions, (all) => all.length === 3)
+      const [taken, accepted, owed] = open.map(({ id }) => id)
+      const customer = someone()
+      const to = (...ids: ReadonlyArray<string | undefined>) => ["--refund", ids.join(","), "--to", customer]
+      yield* plan("late.json", ...to(taken, owed))
+      yield* plan("refund.json", ...to(accepted, owed))
+      for (const name of ["late.json", "refund.json"]) yield* sign(name)
+      const send = (name: string, env = {}) =>
+        tilld(["sweep", "broadcast", file(`${name}.signed`), "--json", ...config], { env })
+
+      expect((yield* tilld(["payments", "accept", taken ?? "", ...config])).code).toBe(0)
+      const late = yield* send("late.json")
+      expect([late.code, late.stderr]).toEqual([2, expect.stringContaining(`${taken} is not an open exception`)])
+      expect(yield* chain.tokenBalance("USDC", customer)).toBe(0n)
+
+      // Of another seed, whatever it names as refunded.
+      const stranger = HDKey.fromMasterSeed(new Uint8Array(64).fill(7)).derive("m/44'/60'/0'").publicExtendedKey
+      writeFileSync(file("stranger"), stranger)
+      const other = yield* tilld([
+        ...["sweep", "broadcast", file("refund.json.signed"), "--xpub", file("stranger"), ...config]
+      ])
+      expect([other.code, other.stderr]).toEqual([1, expect.stringContaining("is of another wallet")])
+
+      // Killed once it was sent; one of its exceptions is decided meanwhile.
+      const preload = `--import=${join(root, "test/lib/killAt.mjs")}`
+      const killed = yield* send("refund.json", { KILL_ON: "fsyncSync", KILL_AT: "3", NODE_OPTIONS: preload })
+      expect(killed.signal).toBe("SIGKILL")
+      expect((yield* tilld(["payments", "accept", accepted ?? "", ...config])).code).toBe(0)
+      const sent = yield* send("refund.json")
+      expect(sent.code).toBe(1)
+      const result = JSON.parse(sent.stdout) as SweepResult
+      expect(result.differences).toEqual([])
+      expect(new Set(result.transfers.map(({ refund }) => refund))).toEqual(new Set([accepted, owed]))
+      const { amount, hash } = result.transfers.find(({ refund }) => refund === accepted) ?? {}
+      expect(sent.stderr).toContain(`tilld payments refunded ${accepted} --amount ${amount} --tx ${hash}`)
+      const resolutions = yield* exceptions
+      expect(Object.fromEntries(resolutions.map(({ id, resolution }) => [id, resolution]))).toEqual({
+        [taken ?? ""]: "accepted",
+        [accepted ?? ""]: "accepted",
+        [owed ?? ""]: "refunded"
+      })
+      expect(yield* rows(home, "SELECT * FROM collected")).toHaveLength(2)
+    }),
+  40_000
+)
+
+it.scopedLive(
   "killed at ten moments and started again, it sends nothing twice",
   () =>
     Effect.gen(function* () {

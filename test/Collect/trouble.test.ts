@@ -7,6 +7,7 @@ import { checksumOf, type Signed, signatureOf } from "../../src/Collect/Signed.t
 import { authorizationsOf } from "../../src/Collect/transactions.ts"
 import { startFaultProxy } from "../lib/faultProxy.ts"
 import { type Collecting, collecting, holdsExactly, someone } from "./collecting.ts"
+import { type Lie, startLyingProvider } from "./lyingProvider.ts"
 
 const usd = 10n ** 6n
 const ether = 10n ** 18n
@@ -269,7 +270,6 @@ it.scopedLive("gives its account again once it has finished, and is not another 
     // Money that comes later is none of it.
     yield* scene.pay("USDC", 1, 5n * usd)
     expect(yield* scene.send(signed)).toEqual({ result, wasFinished: true })
-    expect(scene.results).toHaveLength(1)
     const { plan: next } = yield* scene.plan({ received: scene.received(5) })
     expect(next.digest).not.toBe(plan.digest)
     expect(yield* refusal(scene.send(yield* scene.sign(next)))).toContain("is the journal of another signed file")
@@ -290,11 +290,84 @@ it.scopedLive("waits for the second provider before anything counts as confirmed
       until: (head) => head.number > number + 30,
       schedule: Schedule.spaced("50 millis")
     })
-    expect(scene.said.at(-1)).toBe("5 of 5 transactions sent, 5 in a block, 0 confirmed")
+    const shown = scene.said.filter((text) => text.includes("transactions sent"))
+    expect(shown.at(-1)).toBe("5 of 5 transactions sent, 5 in a block, 0 confirmed")
     expect(yield* Fiber.poll(sending)).toEqual(Option.none())
     yield* proxy.set()
     const { result } = yield* Fiber.join(sending)
     expect(result.differences).toEqual([])
     yield* everything(scene)
+  })
+)
+
+/** As `prepared`, with a second provider that can lie. */
+const withLiar = (order: (honest: string, liar: string) => ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const { scene, signed } = yield* prepared
+    const liar = yield* startLyingProvider(scene.local.url)
+    scene.change({ rpcUrls: order(scene.local.url, liar.url).map((url) => Redacted.make(url)) })
+    return { scene, signed, liar }
+  })
+
+const until = (scene: Collecting, text: string) =>
+  Effect.repeat(
+    Effect.sync(() => scene.said.some((one) => one.includes(text))),
+    { until: (is) => is, schedule: Schedule.spaced("20 millis") }
+  )
+
+it.scopedLive("gives nothing up because one provider says that its nonce is used, and hides its receipts", () =>
+  Effect.gen(function* () {
+    const { liar, scene, signed } = yield* withLiar((honest, other) => [other, honest])
+    const hidden: Lie = ({ method }, result) =>
+      method === "eth_getTransactionReceipt" ? null : method === "eth_getTransactionCount" ? "0x9" : result
+    const sending = yield* Effect.fork(scene.send(signed))
+    yield* until(scene, "of 5 transactions sent")
+    yield* liar.tell(hidden)
+    yield* scene.mining
+    yield* until(scene, "no two providers say the same")
+    yield* liar.tell()
+    const { result } = yield* Fiber.join(sending)
+    expect(result.differences).toEqual([])
+    expect(scene.said.filter((text) => text.includes("given up"))).toEqual([])
+    yield* everything(scene)
+  })
+)
+
+it.scopedLive("gives up what every provider says another transaction has replaced", () =>
+  Effect.gen(function* () {
+    const { liar, scene, signed } = yield* withLiar((honest, other) => [honest, other])
+    yield* liar.tell()
+    const sending = yield* Effect.fork(scene.send(signed, { patience: Duration.minutes(10) }))
+    yield* until(scene, "of 5 transactions sent")
+    yield* scene.local.rpc("anvil_dropAllTransactions")
+    yield* scene.local.rpc("anvil_setNonce", [scene.sponsor, "0x9"])
+    yield* scene.mining
+    const { result } = yield* Fiber.join(sending)
+    expect(result.differences).toHaveLength(5)
+    expect(result.transfers).toEqual([])
+  })
+)
+
+it.scopedLive("shows as a difference what one of two providers does not say", () =>
+  Effect.gen(function* () {
+    const { liar, scene, signed } = yield* withLiar((honest, other) => [honest, other])
+    yield* liar.tell(({ method }, result) =>
+      method === "eth_getTransactionReceipt" && result !== null ? { ...(result as object), logs: [] } : result
+    )
+    yield* scene.mining
+    const { result } = yield* scene.send(signed)
+    expect(result.transfers).toEqual([])
+    expect(result.differences.length).toBeGreaterThan(0)
+    yield* liar.tell()
+    expect((yield* scene.send(signed)).result).toMatchObject({ differences: [] })
+    yield* everything(scene)
+  })
+)
+
+it.scopedLive("plans nothing with a nonce on which two providers differ", () =>
+  Effect.gen(function* () {
+    const { liar, scene } = yield* withLiar((honest, other) => [other, honest])
+    yield* liar.tell(({ method }, result) => (method === "eth_getTransactionCount" ? "0x9" : result))
+    expect(yield* refusal(scene.plan({ received: scene.received(5) }))).toContain("Providers differ on the nonce")
   })
 )

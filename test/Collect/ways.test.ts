@@ -30,7 +30,6 @@ it.scopedLive("moves USDC from 50 addresses in one transaction, and accounts for
       received: `${1_000n * usd}`,
       stayed: "0"
     })
-    expect(scene.results).toEqual([result])
   })
 )
 

@@ -1,0 +1,61 @@
+/** What both a plan and its broadcast ask for: the exceptions that go back, and the wallet's extended public key. */
+import { Effect, Redacted } from "effect"
+import type { PlannedRefund } from "../Collect/makePlan.ts"
+import { type Network, networkKey } from "../Domain/Chain.ts"
+import { listExceptions } from "../Payments/decisions/decisionOperations.ts"
+import { walletIdentity } from "../Settings/walletKey.ts"
+import type { SettingsShape } from "../Settings.ts"
+import { ask } from "./askDaemon.ts"
+import { UsageError } from "./commonOptions.ts"
+import { readInput } from "./options.ts"
+
+/** The open exceptions that are named, all of one network. */
+export const refundsOf = Effect.fnUntraced(function* (
+  settings: SettingsShape,
+  network: Network,
+  ids: ReadonlyArray<string>
+) {
+  const wanted = new Set(ids)
+  const found: Array<PlannedRefund> = []
+  let after: string | undefined
+  while (found.length < wanted.size) {
+    const page: ReadonlyArray<(typeof listExceptions.output.Type)[number]> = yield* ask(settings, listExceptions, {
+      limit: 1000,
+      ...(after === undefined ? {} : { after })
+    })
+    for (const { address, amount, chain, currency, derivationIndex: index, id, mode } of page) {
+      if (!wanted.has(id)) continue
+      if (chain !== network.chain || mode !== network.mode || index === undefined) {
+        return yield* new UsageError({ message: `${id} is on ${chain}.${mode}, not on ${networkKey(network)}` })
+      }
+      found.push({ id, address, index, currency, amount: BigInt(amount) })
+    }
+    after = page.at(-1)?.id
+    if (page.length < 1000) break
+  }
+  const missing = [...wanted].find((id) => !found.some((one) => one.id === id))
+  return missing === undefined
+    ? found
+    : yield* new UsageError({ message: `${missing} is not an open exception: tilld payments exceptions shows them` })
+})
+
+/** The extended public key: of a file, or the configuration's. */
+export const xpubOf = Effect.fnUntraced(function* (
+  settings: SettingsShape,
+  mode: Network["mode"],
+  file: string | undefined
+) {
+  const given = file === undefined ? undefined : yield* readInput(file)
+  const configured = settings.wallets[mode]
+  const xpub = given ?? (configured && Redacted.value(configured))
+  if (xpub === undefined) {
+    return yield* new UsageError({
+      message: `wallets.${mode} is not configured: name the key of the wallet with --xpub`
+    })
+  }
+  // Never shown: with one child private key it gives every key.
+  if (walletIdentity(xpub) === undefined) {
+    return yield* new UsageError({ message: "--xpub has no extended public key of an account: xpub…, m/44'/60'/n'" })
+  }
+  return xpub
+})
