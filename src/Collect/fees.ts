@@ -3,6 +3,7 @@ import { Effect, Either } from "effect"
 import { getGasPrice, sendBatch } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { getPriorityFee } from "../Chains/rpc/sendingMethods.ts"
+import type { ChainName } from "../Domain/Chain.ts"
 import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
 import type { Plan } from "./Plan.ts"
 
@@ -15,7 +16,7 @@ const stepFactor = { numerator: 5n, denominator: 4n }
 const firstFactor = { numerator: 3n, denominator: 2n }
 
 /** Wei for a unit of gas. */
-interface Market {
+export interface Market {
   readonly baseFee: bigint
   readonly tip: bigint
 }
@@ -34,6 +35,15 @@ export const readTip = (client: RpcClient, baseFee: bigint) =>
       () => Effect.map(sendBatch(client, [getGasPrice]), ([price]) => (price > baseFee ? price - baseFee : 0n))
     )
   )
+
+/** A tip that no chain has asked for in earnest, unless its base fee is high too: Polygon wants 25 gwei at least. */
+const usualTip = (chain: ChainName): bigint => (chain === "polygon" ? 100n : 5n) * 10n ** 9n
+
+/** The lower tip of those that providers name, and at most four times the base fee or what is usual. */
+export const sanestTip = (chain: ChainName, baseFee: bigint, tips: ReadonlyArray<bigint>): bigint => {
+  const usual = usualTip(chain)
+  return [usual > 4n * baseFee ? usual : 4n * baseFee, ...tips].reduce((least, tip) => (tip < least ? tip : least))
+}
 
 /** The steps of a plan, ascending, none above `cap`. Refused where the chain is dearer than that already. */
 export const feeSteps = (

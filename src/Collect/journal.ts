@@ -2,8 +2,19 @@
  * The journal of a broadcast, a file beside the signed one: what was there before, and each step before it is made, a line of JSON
  * each. Lines are only added, and are on the disk before the work goes on: whoever is killed goes on where the journal ends.
  */
-import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs"
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  writeSync
+} from "node:fs"
 import { Clock, Effect, Schema } from "effect"
+import { acquire } from "../Sql/InstanceLock.ts"
 import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
 
 const Amounts = Schema.Record({ key: Schema.String, value: Schema.String })
@@ -38,7 +49,7 @@ export interface Journal {
   /** What was there when it was opened. */
   readonly entries: ReadonlyArray<JournalEntry>
   /** Is on the disk when it returns. */
-  readonly add: (line: JournalLine) => Effect.Effect<void>
+  readonly add: (line: JournalLine) => Effect.Effect<void, CollectRefused>
 }
 
 const decodeEntry = Schema.decodeUnknown(Schema.parseJson(Entry))
@@ -49,12 +60,45 @@ const wholeLines = (text: string) => {
   return { lines: text.slice(0, end).split("\n").slice(0, -1), bytes: Buffer.byteLength(text.slice(0, end)) }
 }
 
-/** Opens the journal beside a signed file until the scope closes. */
+/** How every journal begins: a file of anything else is left as it is. */
+const beginning = '{"event":'
+
+const mode = 0o600
+
+/** Opens a regular file to read it and to add to it: never through a link, and for its owner only. */
+const openOwn = (path: string): number => {
+  const file = openSync(path, constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW, mode)
+  try {
+    if (!fstatSync(file).isFile()) throw new Error("it is not a regular file")
+    fchmodSync(file, mode)
+    return file
+  } catch (cause) {
+    closeSync(file)
+    throw cause
+  }
+}
+
+/** Adds a whole line, or nothing of it. */
+const addLine = (file: number, line: string) => {
+  const { size } = fstatSync(file)
+  const bytes = Buffer.from(`${line}\n`)
+  try {
+    for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written)
+    fsyncSync(file)
+  } catch (cause) {
+    ftruncateSync(file, size)
+    throw cause
+  }
+}
+
+/** Opens the journal beside a signed file until the scope closes: no other process can have it open meanwhile. */
 export const openJournal = Effect.fn("Collect.openJournal")(function* (path: string) {
-  const text = yield* Effect.try({
-    try: () => (existsSync(path) ? readFileSync(path, "utf8") : ""),
-    catch: (cause) => collectRefusal(`${path} cannot be read: ${cause}`)
-  })
+  const unusable = (cause: unknown): CollectRefused => collectRefusal(`${path} cannot be used: ${cause}`)
+  const file = yield* Effect.acquireRelease(Effect.try({ try: () => openOwn(path), catch: unusable }), (file) =>
+    Effect.sync(() => closeSync(file))
+  )
+  yield* Effect.mapError(acquire(path, "sweep broadcast"), ({ message }) => collectRefusal(message))
+  const text = yield* Effect.try({ try: () => readFileSync(file, "utf8"), catch: unusable })
   const { bytes, lines } = wholeLines(text)
   const entries = yield* Effect.forEach(
     lines,
@@ -66,25 +110,21 @@ export const openJournal = Effect.fn("Collect.openJournal")(function* (path: str
       ),
     { concurrency: 1 }
   )
-  const file = yield* Effect.acquireRelease(
-    Effect.try({
-      try: () => {
-        const file = openSync(path, "a", 0o600)
-        ftruncateSync(file, bytes)
-        return file
-      },
-      catch: (cause): CollectRefused => collectRefusal(`${path} cannot be written: ${cause}`)
-    }),
-    (file) => Effect.sync(() => closeSync(file))
-  )
+  if (lines.length === 0 && !beginning.startsWith(text.slice(0, beginning.length))) {
+    return yield* collectRefusal(`${path} is not a journal: move it away, or name the right file.`)
+  }
+  yield* Effect.try({ try: () => ftruncateSync(file, bytes), catch: unusable })
   const journal: Journal = {
     path,
     entries,
     add: (line) =>
       Effect.flatMap(Clock.currentTimeMillis, (at) =>
-        Effect.sync(() => {
-          writeSync(file, `${JSON.stringify({ ...line, at })}\n`)
-          fsyncSync(file)
+        Effect.try({
+          try: () => addLine(file, JSON.stringify({ ...line, at })),
+          catch: (cause) =>
+            collectRefusal(
+              `${path} could not be written (${cause}): what was sent is under way. Make room, and run this again.`
+            )
         })
       )
   }

@@ -6,14 +6,14 @@ import { BigDecimal, Effect, Either } from "effect"
 import { balanceAt, getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
 import { getL1Fee, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
-import { getPendingCount, type PricedHead } from "../Chains/rpc/sendingMethods.ts"
+import { getPendingCount } from "../Chains/rpc/sendingMethods.ts"
 import { chainTraits } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import { hdWallet, sponsorAddress } from "../Payments/addresses/hdWallet.ts"
 import type { ReceivedPayment } from "../Payments/addresses/receivedOperation.ts"
-import { type ChainAccess, reading, readingBy } from "./access.ts"
+import { type ChainAccess, reading, readingBy, readPricedHead } from "./access.ts"
 import { collectRefusal } from "./CollectRefused.ts"
-import { batchBytes, feeSteps, readTip, singleBytes, withDataMargin } from "./fees.ts"
+import { batchBytes, feeSteps, type Market, readTip, sanestTip, singleBytes, withDataMargin } from "./fees.ts"
 import { type Asset, assetsOf, type PriceOf, readBalances, usdOf, usdText } from "./holdings.ts"
 import {
   digested,
@@ -196,11 +196,10 @@ const readCosts = Effect.fnUntraced(function* (
   client: RpcClient,
   access: ChainAccess,
   { feeSteps: steps, maxFee }: PlanRequest,
-  { baseFee }: PricedHead,
+  { baseFee, tip }: Market,
   { moves, receiver, sponsor }: { readonly moves: number; readonly receiver: string; readonly sponsor: string }
 ) {
   const { hasL1Fee } = chainTraits[access.chain.chain]
-  const tip = yield* readTip(client, baseFee)
   const [batchFee, singleFee] = hasL1Fee
     ? yield* sendBatch(client, [getL1Fee(batchBytes(Math.min(moves, mostInBatch))), getL1Fee(singleBytes)])
     : [0n, 0n]
@@ -393,8 +392,11 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   }
   yield* request.onProgress(`simulating ${candidates.length} transfers`)
   const simulated = yield* reading(access, (client) => simulate(client, request, candidates))
+  const { baseFee } = yield* readPricedHead(access)
+  const tips = yield* readingBy(access, {}, (client) => readTip(client, baseFee))
+  const market = { baseFee, tip: sanestTip(chain, baseFee, tips) }
   const costs = yield* reading(access, (client) =>
-    readCosts(client, access, request, head, { moves: candidates.length, receiver: first.address, sponsor })
+    readCosts(client, access, request, market, { moves: candidates.length, receiver: first.address, sponsor })
   )
   const validBefore = head.time + authorizedFor
   const tokens = all.filter(({ symbol }) =>

@@ -266,7 +266,7 @@ const accountBy = (plan: Plan, all: ReadonlyArray<Settled>, beginning: Beginning
     if (done === undefined) {
       const { address, amount } = move
       const why = facts.used.get(place)
-        ? "its authorization was carried out, by a transaction that was not found: look for it in a block explorer"
+        ? `its authorization was carried out otherwise: look in a block explorer for ${facts.madeBy.get(place) ?? "who did"}`
         : "it was not moved: its transaction failed, or was given up"
       differences.push({ address, currency, amount, why })
       continue

@@ -5,7 +5,6 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts"
 import { readContractViews } from "../Chains/rpc/contractViews.ts"
 import { sendBatch, transferTopic } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
-import type { RpcError } from "../Chains/rpc/RpcError.ts"
 import {
   type Attempted,
   estimateGas,
@@ -60,29 +59,30 @@ const reasonIn = (returned: string | undefined): string | undefined =>
     })
   )
 
+/** What a contract or a provider says of a refusal, in one line that a terminal can show: whoever made it chose the text. */
+const refused = (why: string | undefined): string => {
+  const text = (why ?? "").replace(/[\s\p{C}]+/gu, " ").trim()
+  const shown = text.length > 200 ? `${text.slice(0, 199)}…` : text
+  return `its contract refuses the transfer${shown === "" ? "" : `: ${shown}`}`
+}
+
 /** Why a token would not move as asked; undefined where it would. */
 const refusalOf = (transfer: PossibleTransfer, done: Attempted): string | undefined => {
-  if (!done.succeeded) {
-    const why = reasonIn(done.returned) ?? done.message
-    return `its contract refuses the transfer${why === undefined ? "" : `: ${why}`}`
-  }
+  if (!done.succeeded) return refused(reasonIn(done.returned) ?? done.message)
   if (transfer.contract === undefined) return undefined
-  if (isFalse(done.returned)) return "its contract refuses the transfer"
+  if (isFalse(done.returned)) return refused(undefined)
   const arrived = arrivedOf(transfer, done)
   return arrived === transfer.amount
     ? undefined
     : `its contract takes a fee: ${arrived} of ${transfer.amount} base units would arrive`
 }
 
-/** What a provider's text says of a revert, without its technical prefix. */
-const revertText = ({ detail }: RpcError): string => `its contract refuses the transfer: ${detail}`
-
 /** By plain calls, where a provider does not simulate: they show a refusal, and no fee that the token keeps. */
 const tryEach = (client: RpcClient, transfers: ReadonlyArray<PossibleTransfer>) =>
   Effect.map(client.sendEach(transfers.map((transfer) => tryCall(attemptOf(transfer)))), (replies) =>
     replies.map((reply) => {
-      if (Either.isLeft(reply)) return revertText(reply.left)
-      return isFalse(String(reply.right)) ? "its contract refuses the transfer" : undefined
+      if (Either.isLeft(reply)) return refused(reply.left.detail)
+      return isFalse(String(reply.right)) ? refused(undefined) : undefined
     })
   )
 
@@ -127,8 +127,9 @@ export const gasOfEach = Effect.fn("Collect.gasOfEach")(function* (
       const calls = part.map((transfer) => estimateGas(attemptOf(transfer)))
       return Effect.map(client.sendEach(calls), (replies) =>
         replies.map((reply, i) =>
-          Either.flatMap(Either.mapLeft(reply, revertText), (result) =>
-            Either.map(calls[i]?.decode(result) ?? Either.left("no estimate"), withMargin)
+          Either.flatMap(
+            Either.mapLeft(reply, ({ detail }) => refused(detail)),
+            (result) => Either.map(calls[i]?.decode(result) ?? Either.left("no estimate"), withMargin)
           )
         )
       )

@@ -87,6 +87,7 @@ const xpub = Options.text("xpub").pipe(
   Options.withDescription(
     "The extended public key that the plan was made with, in a file; otherwise the configuration's"
   ),
+  Options.withPseudoName("FILE"),
   Options.optional
 )
 

@@ -1,3 +1,5 @@
+import { readFileSync, statSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Option, Redacted, Schedule } from "effect"
 import { type Address, encodeFunctionData, type Hex, numberToHex } from "viem"
@@ -300,6 +302,27 @@ it.scopedLive("waits for the second provider before anything counts as confirmed
   })
 )
 
+it.scopedLive("keeps its journal to itself: no link, no other file, no second broadcast", () =>
+  Effect.gen(function* () {
+    const { scene, signed } = yield* prepared
+    const other = join(scene.folder, "other")
+    writeFileSync(other, "not a journal, and without an end of line")
+    symlinkSync(other, scene.journalPath)
+    expect(yield* refusal(scene.send(signed))).toContain("cannot be used")
+    expect(yield* refusal(scene.send(signed, { journalPath: other }))).toContain("is not a journal")
+    expect(readFileSync(other, "utf8")).toBe("not a journal, and without an end of line")
+    expect(yield* refusal(scene.send(signed, { journalPath: scene.folder }))).toContain("cannot be used")
+    unlinkSync(scene.journalPath)
+    writeFileSync(scene.journalPath, '{"event":"begun","at', { mode: 0o644 })
+    const sending = yield* Effect.fork(scene.send(signed))
+    yield* until(scene, "of 5 transactions sent")
+    expect(statSync(scene.journalPath).mode & 0o777).toBe(0o600)
+    expect(yield* refusal(scene.send(signed))).toContain("Another process works on")
+    yield* scene.mining
+    expect((yield* Fiber.join(sending)).result.differences).toEqual([])
+  })
+)
+
 /** As `prepared`, with a second provider that can lie. */
 const withLiar = (order: (honest: string, liar: string) => ReadonlyArray<string>) =>
   Effect.gen(function* () {
@@ -369,5 +392,51 @@ it.scopedLive("plans nothing with a nonce on which two providers differ", () =>
     const { liar, scene } = yield* withLiar((honest, other) => [other, honest])
     yield* liar.tell(({ method }, result) => (method === "eth_getTransactionCount" ? "0x9" : result))
     expect(yield* refusal(scene.plan({ received: scene.received(5) }))).toContain("Providers differ on the nonce")
+  })
+)
+
+const dearer =
+  (by: bigint): Lie =>
+  ({ method }, result) => {
+    if (method === "eth_maxPriorityFeePerGas") return numberToHex(ether)
+    const { baseFeePerGas } = (result ?? {}) as { readonly baseFeePerGas?: Hex }
+    if (method !== "eth_getBlockByNumber" || baseFeePerGas === undefined) return result
+    return { ...(result as object), baseFeePerGas: numberToHex(BigInt(baseFeePerGas) * by) }
+  }
+
+it.scopedLive("takes the lower fees of two providers, and no absurd tip of one alone", () =>
+  Effect.gen(function* () {
+    const { liar, scene, signed } = yield* withLiar((honest, other) => [other, honest])
+    const { fees } = signed.plan
+    yield* liar.tell(dearer(1_000n))
+    const { plan } = yield* scene.plan({ received: scene.received(5) })
+    expect(plan.fees).toEqual(fees)
+    // Above the first step, at the last one.
+    yield* liar.tell(dearer(2n))
+    yield* scene.mining
+    const { result } = yield* scene.send(signed, { patience: Duration.minutes(10) })
+    expect(result.differences).toEqual([])
+    const steps = readFileSync(scene.journalPath, "utf8").matchAll(/"event":"sending".*?"step":(\d)/g)
+    expect(new Set(Array.from(steps, ([, step]) => step))).toEqual(new Set(["0"]))
+    scene.change({ rpcUrls: [Redacted.make(liar.url)] })
+    yield* scene.pay("USDC", 1, 20n * usd)
+    const alone = yield* scene.plan({ received: scene.received(1) })
+    expect(alone.plan.fees[0].tip).toBe(`${5n * 10n ** 9n}`)
+  })
+)
+
+it.scopedLive("shows a contract's reason in one line without control characters", () =>
+  Effect.gen(function* () {
+    const { liar, scene } = yield* withLiar((_, other) => [other])
+    yield* liar.tell(({ method, params: [asked] }, result) => {
+      if (method !== "eth_simulateV1") return result
+      const [{ calls }] = (asked as { readonly blockStateCalls: [{ readonly calls: ReadonlyArray<unknown> }] })
+        .blockStateCalls
+      const message = `no\n\u001b[2J\u202ething ${"x".repeat(500)}`
+      return [{ calls: calls.map(() => ({ status: "0x0", logs: [], error: { message } })) }]
+    })
+    const shown = yield* refusal(scene.plan({ received: scene.received(5) }))
+    expect(shown).toContain("its contract refuses the transfer: no [2J thing xxx")
+    expect(shown).toMatch(/^[\P{C}]{1,300}$/u)
   })
 )
