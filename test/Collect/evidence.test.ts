@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
-import { Data, Effect, Fiber, Redacted, Schedule } from "effect"
+import { Effect, Fiber, Redacted, Schedule } from "effect"
 import { type Hex, keccak256, numberToHex } from "viem"
 import { collecting, holdsExactly } from "./collecting.ts"
 import { inFrontOf } from "./inFront.ts"
@@ -104,23 +104,5 @@ it.scopedLive("accounts for the fee of data that a chain takes on top of the gas
     expect(result.totals.find(({ currency }) => currency === "ETH")?.gas).toBe(
       `${BigInt(receipt.gasUsed) * BigInt(receipt.effectiveGasPrice) + dataFee}`
     )
-  })
-)
-
-class Away extends Data.TaggedError("Away") {}
-
-it.scopedLive("records again what the daemon could not note, and has finished only then", () =>
-  Effect.gen(function* () {
-    const scene = yield* funded()
-    const sealed = yield* signed(scene)
-    yield* scene.mining
-    const away = yield* Effect.either(scene.send(sealed, {}, () => new Away()))
-    expect(away).toMatchObject({ _tag: "Left", left: { _tag: "Away" } })
-    expect(scene.results).toEqual([])
-    const { result, wasFinished } = yield* scene.send(sealed)
-    expect(wasFinished).toBe(false)
-    expect(result.transfers).toHaveLength(3)
-    expect(scene.results).toEqual([result])
-    expect(yield* scene.send(sealed)).toEqual({ result, wasFinished: true })
   })
 )

@@ -55,6 +55,7 @@ describe("the operator's listener", () => {
         [
           "addresses",
           "clock",
+          "collecting",
           "descriptors",
           "dispatcher",
           "expiry",
