@@ -6,7 +6,7 @@ import { iso } from "../Domain/Timestamp.ts"
 import { shownLine } from "../Domain/terminalText.ts"
 import { presets } from "../Settings/publicNetworks.ts"
 import { isWhole, type Plan, type PlannedMove, receiverOf } from "./Plan.ts"
-import { gwei, highestCost, networkText, publicDecimals, type Receiver, receiversOf } from "./planText.ts"
+import { gwei, highestCost, networkText, type PlannedReceiver, publicDecimals, receiversOf } from "./planText.ts"
 import { costOf, plannedTransactions } from "./transactions.ts"
 
 const billion = 10n ** 9n
@@ -158,7 +158,7 @@ const shapeProblem = (plan: Plan): string | undefined => {
 const receiverProblem = (
   plan: Plan,
   { allow, refundTo = [] }: SigningLimits,
-  { address: to, moves: [first], role }: Receiver
+  { address: to, moves: [first], role }: PlannedReceiver
 ): string | undefined => {
   if (/^0x0{40}$/.test(to)) return "The plan sends to the zero address: no one could ever spend it."
   if ([plan.sponsor, ...plan.moves].some(({ address }) => same(address, to))) {

@@ -17,8 +17,8 @@ export const networkText = ({ chain, chainId, mode }: Pick<Plan, "chain" | "chai
   `${chainTraits[chain].displayName} (${mode}, chain id ${chainId})`
 
 /** What a move is for: money that is collected goes to the operator, a refund to a customer. */
-export type Role = "collected" | "refund"
-const roleOf = ({ refund }: PlannedMove): Role => (refund === undefined ? "collected" : "refund")
+export type ReceiverRole = "collected" | "refund"
+const roleOf = ({ refund }: PlannedMove): ReceiverRole => (refund === undefined ? "collected" : "refund")
 
 /** Where money goes, each address once for each role, in EIP-55 form. */
 export const receiversOf = (plan: Plan) =>
@@ -28,7 +28,7 @@ export const receiversOf = (plan: Plan) =>
       ({ address, role }) => `${role} ${address}`
     )
   ).map((all) => ({ role: all[0].role, address: all[0].address, moves: Array.map(all, ({ move }) => move) }))
-export type Receiver = ReturnType<typeof receiversOf>[number]
+export type PlannedReceiver = ReturnType<typeof receiversOf>[number]
 
 /** Wei that all transactions cost at most: each at its last step, which is the dearest, with the fee of its data. */
 export const highestCost = (plan: Plan): bigint =>

@@ -6,7 +6,7 @@ import { goOffline } from "./offline.ts"
 import { checkOutput, writeOutput } from "./outputFile.ts"
 import { Plan, totalsOf } from "./Plan.ts"
 import { feeCeiling, planProblem, type SigningLimits, totalFeeCeiling } from "./planChecks.ts"
-import { planText, type Receiver, type Role, receiversOf } from "./planText.ts"
+import { type PlannedReceiver, planText, type ReceiverRole, receiversOf } from "./planText.ts"
 import { readJsonFile } from "./readJsonFile.ts"
 import { readSeed, type SeedSource } from "./seed.ts"
 import { signPlan } from "./sign.ts"
@@ -20,18 +20,18 @@ const addressEnd = /^(0x[0-9a-f]{40}|[0-9a-f]{6,40})$/i
 const fits = (end: string, address: string) =>
   addressEnd.test(end) && address.toLowerCase().endsWith(end.toLowerCase().replace(/^0x/, ""))
 
-const options: Readonly<Record<Role, string>> = {
+const options: Readonly<Record<ReceiverRole, string>> = {
   collected: "--destination or --destination-ends",
   refund: "--refund-to or --refund-ends"
 }
 
 /** What is never said here: the address, which has to come from the operator's own note. */
-const nameOf = ({ moves: [{ refund }, ...more], role }: Receiver): string =>
+const nameOf = ({ moves: [{ refund }, ...more], role }: PlannedReceiver): string =>
   role === "collected"
     ? "where collected money goes"
     : `whom ${refund} is sent back to${more.length === 0 ? "" : `, with ${more.length} more`}`
 
-const askFor = Effect.fnUntraced(function* (receiver: Receiver) {
+const askFor = Effect.fnUntraced(function* (receiver: PlannedReceiver) {
   const question = `The address ${nameOf(receiver)}, from your own note (whole, or its last six characters at least): `
   for (let left = mostAnswers; left > 0; left--) {
     if (fits((yield* askAtTerminal(question, false)).trim(), receiver.address)) return
@@ -65,7 +65,7 @@ export interface SignRequest {
   /** Takes a plan of any time. */
   readonly anyAge: boolean
   /** Addresses, or their ends, by what goes there. */
-  readonly confirmed: Readonly<Record<Role, ReadonlyArray<string>>>
+  readonly confirmed: Readonly<Record<ReceiverRole, ReadonlyArray<string>>>
   readonly seed: SeedSource
 }
 
@@ -82,7 +82,7 @@ const limitsOf = (plan: Plan, request: SignRequest) =>
     })
   )
 
-const receiverJson = (plan: Plan, { address, moves, role }: Receiver) => ({
+const receiverJson = (plan: Plan, { address, moves, role }: PlannedReceiver) => ({
   ...{ address, role },
   totals: totalsOf({ ...plan, moves }).map(({ amount, ...total }) => ({ ...total, amount: `${amount}` })),
   ...(role === "refund" ? { refunds: moves.map(({ refund }) => refund) } : {})

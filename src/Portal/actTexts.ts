@@ -38,6 +38,8 @@ export const actTexts: Readonly<Record<string, string>> = {
   "sandbox pay": "Paid on the local chain",
   "sandbox reorg": "Local chain reorganized",
   "secrets rotate": "Master key rotated",
+  "sweep record": "Money collected",
+  "wallet check": "Seed shown to be held",
   "webhooks change": "Webhook endpoint changed",
   "webhooks delete": "Webhook endpoint deleted",
   "webhooks redeliver": "Delivery sent again",

@@ -25,8 +25,11 @@ export const refundsOf = Effect.fnUntraced(function* (
     })
     for (const { address, amount, chain, currency, derivationIndex: index, id, mode } of page) {
       if (!wanted.has(id)) continue
-      if (chain !== network.chain || mode !== network.mode || index === undefined) {
+      if (chain !== network.chain || mode !== network.mode) {
         return yield* new UsageError({ message: `${id} is on ${chain}.${mode}, not on ${networkKey(network)}` })
+      }
+      if (index === undefined) {
+        return yield* new UsageError({ message: `The path of ${id}'s address is not known: send it back by hand` })
       }
       found.push({ id, address, index, currency, amount: BigInt(amount) })
     }

@@ -84,6 +84,14 @@ export const planCommand = commandWith(
       if (!utils.isAddress(given.to)) {
         return yield* new UsageError({ message: `--to ${given.to} is not an address: its checksum is wrong` })
       }
+      const destination = utils.getAddress(given.to)
+      if (given.to !== destination) yield* complain("--to has no checksum: a mistyped digit would not be noticed")
+      const { allow } = settings.sweep
+      if (given.refund.length === 0 && allow.length > 0 && !allow.includes(destination)) {
+        return yield* new UsageError({
+          message: `--to ${destination} is not in sweep.allow: add it there, or name one of ${allow.join(", ")}`
+        })
+      }
       yield* files.checkOutput(output, force)
       const network = { chain, mode }
       const ids = given.refund.flatMap((text) => text.split(",")).filter((id) => id !== "")
@@ -94,7 +102,7 @@ export const planCommand = commandWith(
         const received = ids.length > 0 ? [] : yield* allReceived(settings, network, undefined)
         const prices = yield* readPrices(settings)
         return yield* makePlan(access, {
-          ...{ xpub, received, refunds, destination: utils.getAddress(given.to), currencies: given.tokens },
+          ...{ xpub, received, refunds, destination, currencies: given.tokens },
           minUsd: Option.getOrElse(BigDecimal.fromString(given.minUsd), () => BigDecimal.make(0n, 0)),
           maxFee: maxFeeGwei === undefined ? undefined : utils.parseGwei(maxFeeGwei),
           ...{ feeSteps: given.feeSteps, includeOpen: given.includeOpen, price: prices.usd, onProgress: complain }

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
-import { Effect, Fiber, Redacted, Schedule } from "effect"
+import { Effect, Fiber, Redacted, Runtime, Schedule } from "effect"
 import { type Hex, keccak256, numberToHex } from "viem"
 import { collecting, holdsExactly } from "./collecting.ts"
 import { inFrontOf } from "./inFront.ts"
@@ -83,13 +83,14 @@ it.scopedLive("accounts for the fee of data that a chain takes on top of the gas
     const scene = yield* funded("base")
     const sealed = yield* signed(scene)
     const dataFee = 1_000n
+    const run = Runtime.runPromise(yield* Effect.runtime())
     const front = yield* inFrontOf(scene.local.url, async ({ method, params }, result) => {
       if (method === "eth_getTransactionReceipt" && result !== null) {
         return { ...(result as object), l1Fee: numberToHex(dataFee) }
       }
       if (method !== "eth_getBalance") return result
       // What each transaction that was sent so far has cost on top.
-      const sent = await Effect.runPromise(scene.local.rpc<Hex>("eth_getTransactionCount", params))
+      const sent = await run(scene.local.rpc<Hex>("eth_getTransactionCount", params))
       return numberToHex(BigInt(result as Hex) - BigInt(sent) * dataFee)
     })
     scene.change({ rpcUrls: [Redacted.make(front.url)] })

@@ -1,3 +1,4 @@
+import { request } from "undici"
 import { type Call, provider } from "../Chains/httpNode.ts"
 
 export interface Asked extends Call {
@@ -9,8 +10,8 @@ export type Edit = (call: Asked, result: unknown) => unknown
 
 const passOn = async (url: string, calls: ReadonlyArray<Asked>, edit: Edit): Promise<string> => {
   const headers = { "content-type": "application/json" }
-  const reply = await fetch(url, { method: "POST", headers, body: JSON.stringify(calls) })
-  const answers = (await reply.json()) as ReadonlyArray<{ readonly id: number; readonly result?: unknown }>
+  const reply = await request(url, { method: "POST", headers, body: JSON.stringify(calls) })
+  const answers = (await reply.body.json()) as ReadonlyArray<{ readonly id: number; readonly result?: unknown }>
   const edited = answers.map(async (answer) => {
     const call = calls.find(({ id }) => id === answer.id)
     return call !== undefined && "result" in answer ? { ...answer, result: await edit(call, answer.result) } : answer

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
@@ -96,6 +96,12 @@ it.scopedLive(
       )
       const csv = yield* tilld(["addresses", "unswept", "--csv", "--min-usd", "30", ...network, ...config])
       expect(csv.stdout.split("\n").map((line) => line.split(",").length)).toEqual([10, 10, 10, 10, 1])
+      const elsewhere = yield* tilld(
+        ["sweep", "plan", ...network, "--to", someone().toLowerCase(), "-o", file("elsewhere"), ...config],
+        { env: { TILLD_SWEEP__ALLOW: JSON.stringify([someone()]) } }
+      )
+      expect([elsewhere.code, existsSync(file("elsewhere"))]).toEqual([2, false])
+      expect(elsewhere.stderr).toMatch(/no checksum.*is not in sweep.allow: add it there/s)
       const table = yield* tilld(["addresses", "--unswept", ...config])
       expect(table.stdout).toContain("ethereum.test USDC: 56.00 USD at 3 addresses")
 

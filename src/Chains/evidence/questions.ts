@@ -230,6 +230,41 @@ export const questions: ReadonlyArray<Question> = [
     }
   },
   {
+    asks: "what there is to collect, what moving it costs, and whether a token would move",
+    agree:
+      "no one, but for the nonces and the fees of a plan: the nonces are refused where two differ, the lower fee counts",
+    answers: "balances and simulations at the head, which the chain itself decides on again once it is sent",
+    differ: "the plan is refused, or moves less than there is",
+    alone: "as one provider says",
+    asked: {
+      "Collect/fees.ts": ["getGasPrice", "getPriorityFee"],
+      "Collect/holdings.ts": ["getPricedHead", "readPackedBalances", "readTokenBalances"],
+      "Collect/makePlan.ts": ["balanceAt", "getL1Fee", "getPendingCount", "getTransactionCount"],
+      "Collect/simulation.ts": ["estimateGas", "readContractViews", "simulateAttempts", "tryCall"],
+      "Collect/unswept.ts": ["getL1Fee"]
+    }
+  },
+  {
+    asks: "whether what was collected has moved, to the unit",
+    agree: "two, where two are configured; to give a transaction up, all that can be asked",
+    answers: "receipts with their confirmations, used authorizations, balances afterwards",
+    differ: "a difference, which the account names, and which is not noted",
+    alone: "the broadcast waits for the second one, for `payments.sole_provider_patience` at most",
+    asked: {
+      "Collect/access.ts": ["getPricedHead"],
+      "Collect/broadcast.ts": ["getHead", "getTransactionCount", "nonceAt", "sendRawTransaction"],
+      "Collect/reconcile.ts": ["getLogs", "getPricedHead", "receiptReader"],
+      "Collect/standing.ts": [
+        "balanceAt",
+        "getPricedHead",
+        "getTokenBalance",
+        "getTransactionCount",
+        "readContractViews",
+        "receiptReader"
+      ]
+    }
+  },
+  {
     asks: "what `tilld doctor` shows of each provider",
     agree: "no one: it decides nothing",
     answers: "what the provider can do, how far back, and where it differs from the others",

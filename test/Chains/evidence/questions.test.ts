@@ -15,6 +15,7 @@ const noCalls = new Set([
   "hasSucceeded",
   "Hash",
   "isCapabilityRefused",
+  "multicall3Address",
   "mayBeCapable",
   "noteCapability",
   "optional",
