@@ -1,6 +1,7 @@
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Effect } from "effect"
+import { request as send } from "undici"
 
 interface Call {
   readonly id: unknown
@@ -15,8 +16,12 @@ export type Lie = (call: Call, result: unknown) => unknown
 export const startLyingProvider = Effect.fnUntraced(function* (target: string) {
   let lie: Lie | undefined
   const answered = async (call: Call) => {
-    const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(call) }
-    const reply = (await (await fetch(target, init)).json()) as Record<string, unknown>
+    const init = {
+      method: "POST" as const,
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(call)
+    }
+    const reply = (await (await send(target, init)).body.json()) as Record<string, unknown>
     if (lie === undefined) return reply
     const result = lie(call, reply.result)
     return result === reply.result ? reply : { jsonrpc: "2.0", id: call.id, result }
