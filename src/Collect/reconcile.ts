@@ -15,22 +15,15 @@ import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { getPricedHead, type PricedHead } from "../Chains/rpc/sendingMethods.ts"
 import { hasSucceeded, receiptReader } from "../Chains/rpc/transactionMethods.ts"
 import { chainTraits } from "../Domain/Chain.ts"
+import type { CollectedTransfer } from "../Payments/addresses/CollectedRepo.ts"
 import { type ChainAccess, readingBy } from "./access.ts"
 import { currencyOf, type Plan, receiverOf } from "./Plan.ts"
 import { type MinedAt, readHoldings, readUsed } from "./standing.ts"
 import { authorizationsOf } from "./transactions.ts"
 import type { Ready } from "./verifySigned.ts"
 
-/** What went from an address to its receiver. */
-export interface SweptTransfer {
-  readonly hash: string
-  /** Of the move in the plan. */
-  readonly place: number
-  readonly address: string
-  readonly to: string
-  readonly currency: string
-  /** Base units that were received. */
-  readonly amount: string
+/** What went from an address to its receiver; `amount` is what was received. */
+export interface SweptTransfer extends CollectedTransfer {
   /** The exception that it sends back. */
   readonly refund?: string
 }

@@ -65,7 +65,10 @@ interface AmountRow extends Pick<MovedRow, "account" | "chain" | "currency" | "m
   readonly amount: string
 }
 
-/** Those of the next `window` payments behind the sequence `after`, and the sequence up to which was looked, as `received`. */
+/**
+ * Those of the next `window` payments behind the sequence `after`, and the sequence up to which was looked, as `received`.
+ * Without dust, of which anyone may send any number of rows, and which is not worth its gas.
+ */
 export const moved = (db: Db, after: number, window: number) =>
   Effect.gen(function* () {
     const last = yield* db.get<{ sequence: number }>("SELECT max(sequence) AS sequence FROM payments")
@@ -73,7 +76,7 @@ export const moved = (db: Db, after: number, window: number) =>
     const received = yield* db.all<AmountRow>(
       `SELECT p.account_id AS account, p.address, r.chain, p.mode, r.currency, r.amount
        FROM payments p CROSS JOIN receipts r INDEXED BY receipts_payment ON r.payment_id = p.id
-       WHERE p.sequence > ? AND p.sequence <= ? AND r.canonical = 1`,
+       WHERE p.sequence > ? AND p.sequence <= ? AND r.dust IS NULL AND r.canonical = 1`,
       [after, until]
     )
     const collected = yield* db.all<AmountRow>(
