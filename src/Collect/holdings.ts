@@ -50,19 +50,6 @@ export const readBalances = Effect.fn("Collect.readBalances")(function* (
   )
 })
 
-/** The price of one unit in USD; undefined where none is known. */
-export type PriceOf = (symbol: QuoteCurrency) => BigDecimal.BigDecimal | undefined
-
-/** USD for an amount, undefined where its price is not known. */
-export const usdOf = (
-  price: PriceOf,
-  { decimals, symbol }: Pick<Asset, "decimals" | "symbol">,
-  amount: bigint
-): BigDecimal.BigDecimal | undefined => {
-  const one = price(symbol)
-  return one === undefined ? undefined : BigDecimal.multiply(one, BigDecimal.make(amount, decimals))
-}
-
 /** USD with two digits behind the point, rounded down. */
 export const usdText = (usd: BigDecimal.BigDecimal | undefined): string | undefined => {
   if (usd === undefined) return undefined

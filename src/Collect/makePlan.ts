@@ -11,10 +11,11 @@ import { chainTraits } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import { hdWallet, sponsorAddress } from "../Payments/addresses/hdWallet.ts"
 import type { ReceivedPayment } from "../Payments/addresses/receivedOperation.ts"
+import { type PriceOf, usdOf } from "../Payments/usdValue.ts"
 import { type ChainAccess, reading, readingBy, readPricedHead } from "./access.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import { batchBytes, feeSteps, type Market, readTip, sanestTip, singleBytes, withDataMargin } from "./fees.ts"
-import { type Asset, assetsOf, type PriceOf, readBalances, usdOf, usdText } from "./holdings.ts"
+import { type Asset, assetsOf, readBalances, usdText } from "./holdings.ts"
 import {
   digested,
   type LeftOut,

@@ -5,9 +5,10 @@ import { decimalText } from "../Domain/amountDecimals.ts"
 import { chainTraits, type Network } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import type { ReceivedPayment } from "../Payments/addresses/receivedOperation.ts"
+import { type PriceOf, usdOf } from "../Payments/usdValue.ts"
 import { type ChainAccess, reading } from "./access.ts"
 import { readTip } from "./fees.ts"
-import { type Asset, assetsOf, type PriceOf, readBalances, usdOf, usdText } from "./holdings.ts"
+import { type Asset, assetsOf, readBalances, usdText } from "./holdings.ts"
 
 /** Gas of a transfer of coin, and of a token's with what brings its gas or carries it out. */
 const usualGas = { coin: 21_000n, token: 90_000n }

@@ -3,16 +3,16 @@
  * No chain is asked, so money that was moved by other means still counts; `tilld addresses --unswept` asks the chains. Counted
  * once an hour and after each broadcast, some payments at a time. `main` runs the worker.
  */
-import { BigDecimal, Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
+import { type BigDecimal, Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import { decimalsOn, type NetworkTokens } from "../../Domain/amountDecimals.ts"
 import { type ChainName, chainTraits, type Network } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
 import type { AccountId } from "../../Domain/Ids.ts"
 import { QuoteCurrency } from "../../Domain/Quote.ts"
 import { betweenParts } from "../../Http/parts.ts"
-import type { Prices } from "../../Quotes/Prices.ts"
 import { Reader } from "../../Sql.ts"
 import { Workers } from "../../Telemetry/Workers.ts"
+import { type PriceOf, usdOf } from "../usdValue.ts"
 import { newest } from "./CollectedRepo.ts"
 import * as ReceivedRepo from "./ReceivedRepo.ts"
 
@@ -32,14 +32,13 @@ const isPriced = Schema.is(QuoteCurrency)
 /** What it is worth in USD; undefined where no price is known. */
 export const worthOfWaiting = (
   networks: ReadonlyArray<NetworkTokens>,
-  price: Prices["Type"]["usd"],
+  price: PriceOf,
   { amount, chain, currency, mode }: UncollectedAmount
 ): BigDecimal.BigDecimal | undefined => {
-  const one = isPriced(currency) ? price(currency) : undefined
   const decimals = decimalsOn(networks, { chain, mode }, currency)
-  return one === undefined || decimals === undefined
+  return decimals === undefined || !isPriced(currency)
     ? undefined
-    : BigDecimal.multiply(one, BigDecimal.make(amount, decimals))
+    : usdOf(price, { symbol: currency, decimals }, amount)
 }
 
 /** What is left of a currency at an address. Less coin than a transfer may cost is gas: it was sent there to collect tokens. */
