@@ -26,13 +26,13 @@ import {
   type QuoteRefused,
   type WalletNotConfigured
 } from "./Domain/PaymentErrors.ts"
+import { usdValueOf } from "./Domain/usdValue.ts"
 import { Outbox } from "./Events/Outbox.ts"
 import { Addresses } from "./Payments/addresses/Addresses.ts"
 import { cancelPayment } from "./Payments/cancellation.ts"
 import * as Exceptions from "./Payments/ExceptionListRepo.ts"
 import * as ListRepo from "./Payments/PaymentListRepo.ts"
 import * as Repo from "./Payments/PaymentsRepo.ts"
-import { usdValueOf } from "./Payments/usdValue.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import { Quotes } from "./Quotes.ts"
 import { Settings } from "./Settings.ts"

@@ -9,10 +9,10 @@ import { type ChainName, chainTraits, type Network } from "../../Domain/Chain.ts
 import { nativeToken } from "../../Domain/Currency.ts"
 import type { AccountId } from "../../Domain/Ids.ts"
 import { QuoteCurrency } from "../../Domain/Quote.ts"
+import { type PriceOf, usdOf } from "../../Domain/usdValue.ts"
 import { betweenParts } from "../../Http/parts.ts"
 import { Reader } from "../../Sql.ts"
 import { Workers } from "../../Telemetry/Workers.ts"
-import { type PriceOf, usdOf } from "../usdValue.ts"
 import { newest } from "./CollectedRepo.ts"
 import * as ReceivedRepo from "./ReceivedRepo.ts"
 

@@ -1,6 +1,6 @@
 import { BigDecimal } from "effect"
 import { formatUnits } from "viem"
-import type { QuoteCurrency } from "../Domain/Quote.ts"
+import type { QuoteCurrency } from "./Quote.ts"
 
 /** The USD value of `amount` smallest units of a token at a price per whole token: a plain decimal. */
 export const usdValueOf = (amount: bigint, decimals: number, price: BigDecimal.BigDecimal): string =>
