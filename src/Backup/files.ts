@@ -38,7 +38,8 @@ const remedies: ReadonlyArray<readonly [code: RegExp, remedy: string]> = [
   [/^SQLITE_(CORRUPT|NOTADB)/, "it is damaged, or no SQLite database"],
   [/^SQLITE_(BUSY|LOCKED)/, "another process locks it: end that, and try again"],
   [/^(EIO|SQLITE_IOERR)/, "the disk answered with an error: check it, and its free space"],
-  [/^EPIPE/, "the program that read it has ended"]
+  [/^EPIPE/, "the program that read it has ended"],
+  [/^EEXIST/, "name another file, or --force replaces it"]
 ]
 
 /** The error of a failed operation, with a remedy where the code has one. */
@@ -208,7 +209,7 @@ const renameToNew = (partial: string, path: string) => {
 
 /** Gives a whole, synced file its final name: over another one with `force` only. */
 export const publish = (partial: string, path: string, force: boolean) =>
-  onDisk(`The backup cannot get its name ${path}`, () => {
+  onDisk(`${path} cannot be written`, () => {
     if (force) renameSync(partial, path)
     else if (!linked(partial, path)) renameToNew(partial, path)
     syncToDisk(dirname(path))

@@ -4,9 +4,10 @@
  */
 import { createHash } from "node:crypto"
 import { wordlist } from "@scure/bip39/wordlists/english"
-import { Schema } from "effect"
+import { Array as Arr, Schema } from "effect"
 import { isAddress, maxUint256 } from "viem"
 import { ChainName, Mode } from "../Domain/Chain.ts"
+import { canonicalJson } from "../Domain/canonicalJson.ts"
 import { exceptionIdForm } from "../Domain/Ids.ts"
 
 const integer = (least: number, most: number) =>
@@ -45,8 +46,8 @@ export type Way = typeof Way.Type
 /** A transfer of one address. */
 export const PlannedMove = Schema.Struct({
   way: Way,
-  /** The place of its token in the plan's list; absent for the chain's own coin. */
-  token: Schema.optionalWith(Index, { exact: true }),
+  /** The symbol of its token in the plan's list; absent for the chain's own coin. */
+  token: Schema.optionalWith(Schema.String, { exact: true }),
   address: Address,
   /** The i of its path m/44'/60'/n'/0/i. */
   index: Index,
@@ -120,19 +121,9 @@ export type Unsigned = typeof Unsigned.Type
 export const Plan = Schema.Struct({ ...fields, digest: Hash, words: Schema.String })
 export type Plan = typeof Plan.Type
 
-/** Keys in the order of the alphabet, so that the same plan has the same bytes. */
-const canonical = (value: unknown): string => {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`
-  if (typeof value !== "object" || value === null) return JSON.stringify(value)
-  const entries = Object.entries(value).filter(([, each]) => each !== undefined)
-  return `{${entries
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, each]) => `${JSON.stringify(key)}:${canonical(each)}`)
-    .join(",")}}`
-}
-
 /** SHA-256 of a value's canonical JSON, as `0x` and 64 digits. */
-export const digestOf = (value: unknown): string => `0x${createHash("sha256").update(canonical(value)).digest("hex")}`
+export const digestOf = (value: unknown): string =>
+  `0x${createHash("sha256").update(canonicalJson(value)).digest("hex")}`
 
 /** Words that stand for the first 66 bits of a digest. */
 const wordsOf = (digest: string): string => {
@@ -154,35 +145,18 @@ export const isWhole = (plan: Plan): boolean => {
   return digest === plan.digest && words === plan.words
 }
 
-/** Without the tokens that no move uses, with the places of the others. */
-export const withUsedTokens = ({ moves, tokens }: Pick<Plan, "moves" | "tokens">) => {
-  const places = [...tokens.keys()].filter((place) => moves.some(({ token }) => token === place))
-  return {
-    tokens: places.flatMap((place) => tokens[place] ?? []),
-    moves: moves.map((move) => (move.token === undefined ? move : { ...move, token: places.indexOf(move.token) }))
-  }
-}
-
 /** To whom a move goes. */
 export const receiverOf = ({ destination }: Pick<Plan, "destination">, { to = destination }: PlannedMove): string => to
 
-/** The symbol of what a move moves. */
-export const currencyOf = ({ coin, tokens }: Pick<Plan, "coin" | "tokens">, { token }: PlannedMove): string =>
-  token === undefined ? coin : (tokens[token]?.symbol ?? "?")
+/** The token that a move moves; undefined for the chain's own coin. */
+export const tokenOf = ({ tokens }: Pick<Plan, "tokens">, { token }: PlannedMove): PlannedToken | undefined =>
+  token === undefined ? undefined : tokens.find(({ symbol }) => symbol === token)
 
-/** The sums of what moves, by currency. */
-export const totalsOf = ({ coin, moves, tokens }: Unsigned) => {
-  const totals = new Map<
-    string,
-    { readonly currency: string; readonly decimals: number; amount: bigint; count: number }
-  >()
-  for (const { amount, token } of moves) {
-    const { decimals, symbol } =
-      token === undefined ? { symbol: coin, decimals: 18 } : (tokens[token] ?? { symbol: "?", decimals: 0 })
-    const total = totals.get(symbol) ?? { currency: symbol, decimals, amount: 0n, count: 0 }
-    total.amount += BigInt(amount)
-    total.count += 1
-    totals.set(symbol, total)
-  }
-  return [...totals.values()]
-}
+/** The sums of what moves, by currency: base units. */
+export const totalsOf = (plan: Pick<Plan, "coin" | "moves" | "tokens">) =>
+  Object.entries(Arr.groupBy(plan.moves, ({ token = plan.coin }) => token)).map(([currency, moves]) => ({
+    currency,
+    decimals: tokenOf(plan, moves[0])?.decimals ?? 18,
+    amount: `${moves.reduce((sum, { amount }) => sum + BigInt(amount), 0n)}`,
+    count: moves.length
+  }))

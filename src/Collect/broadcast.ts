@@ -3,20 +3,20 @@
  * sent, whose nonces are used once: killed at any point and started again, nothing is sent twice.
  */
 import { Clock, Duration, Effect, Either, Schedule } from "effect"
+import { type ChainAccess, reading, readingBy, readPricedHead } from "../Chains/providers/chainAccess.ts"
 import { minedTransaction } from "../Chains/providers/minedTransaction.ts"
 import { getTransactionCount, nonceAt } from "../Chains/rpc/balanceMethods.ts"
 import { getHead, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
 import { type PricedHead, sendRawTransaction } from "../Chains/rpc/sendingMethods.ts"
 import { chainTraits } from "../Domain/Chain.ts"
-import { type ChainAccess, reading, readingBy, readPricedHead } from "./access.ts"
 import { collectRefusal } from "./CollectRefused.ts"
+import { gwei } from "./fees.ts"
 import { type Journal, type JournalLine, openJournal } from "./journal.ts"
 import type { PlannedRefund } from "./makePlan.ts"
-import { currencyOf, type Plan } from "./Plan.ts"
-import { gwei } from "./planText.ts"
+import type { Plan } from "./Plan.ts"
 import { accountFor, type SweepResult } from "./reconcile.ts"
 import type { Signed } from "./Signed.ts"
-import { addressesOf, checkStanding, findMined, type MinedAt } from "./standing.ts"
+import { checkStanding, findMined, type MinedAt, touchedBy } from "./standing.ts"
 import { type Ready, verifySigned } from "./verifySigned.ts"
 
 /** Transactions of one sender under way at once: nodes keep sixteen for certain (geth: txpool.accountslots). */
@@ -313,8 +313,8 @@ const unpaidRefunds = (plan: Plan, ready: ReadonlyArray<Ready>, mined: ReadonlyA
     .flatMap((place): ReadonlyArray<PlannedRefund> => {
       const move = plan.moves[place]
       if (move?.refund === undefined) return []
-      const { address, amount, index, refund: id } = move
-      return [{ id, address, index, currency: currencyOf(plan, move), amount: BigInt(amount) }]
+      const { address, amount, index, refund: id, token: currency = plan.coin } = move
+      return [{ id, address, index, currency, amount: BigInt(amount) }]
     })
 
 /**
@@ -339,18 +339,7 @@ export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
   if (finished !== undefined) return { result: finished, wasFinished: true }
   const { head, holdings, mined } = yield* checkStanding(access, plan, xpub, ready, start !== undefined)
   yield* checkRefunds(unpaidRefunds(plan, ready, mined))
-  const before =
-    start?.before ??
-    Object.fromEntries(
-      addressesOf(plan).map((address) => [
-        address,
-        Object.fromEntries(
-          Array.from(holdings, ([currency, of]) => [currency, of.get(address)] as const).flatMap(
-            ([currency, amount]) => (amount === undefined ? [] : [[currency, `${amount}`] as const])
-          )
-        )
-      ])
-    )
+  const before = start?.before ?? Object.fromEntries(touchedBy(plan).map((key) => [key, `${holdings.get(key) ?? 0n}`]))
   const block = start?.block ?? head.number
   if (start === undefined) yield* journal.add({ event: "begun", checksum: signed.checksum, block, before })
   const sent = new Map(

@@ -1,5 +1,6 @@
 /** The fees of a plan's steps (EIP-1559), and what data costs on top. */
 import { Effect, Either } from "effect"
+import { formatUnits } from "viem"
 import { getGasPrice, sendBatch } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { getPriorityFee } from "../Chains/rpc/sendingMethods.ts"
@@ -24,7 +25,8 @@ export interface Market {
 const times = (value: bigint, { denominator, numerator }: typeof stepFactor): bigint =>
   (value * numerator + denominator - 1n) / denominator
 
-const gweiText = (wei: bigint): string => `${Number(wei / 10_000n) / 100_000} gwei`
+/** A fee in gwei, as people say it. */
+export const gwei = (wei: bigint): string => formatUnits(wei, 9)
 
 /** Wei for a unit of gas above the base fee: what the node asks for, or where it does not say, what its gas price has above it. */
 export const readTip = (client: RpcClient, baseFee: bigint) =>
@@ -62,7 +64,7 @@ export const feeSteps = (
   if (cap !== undefined && cap >= baseFee + tip) return Either.right([{ most: `${cap}`, tip: `${tip}` }])
   return Either.left(
     collectRefusal(
-      `A unit of gas costs ${gweiText(baseFee + tip)} at present, above --max-fee-gwei: wait until it is cheaper, or allow more.`
+      `A unit of gas costs ${gwei(baseFee + tip)} gwei at present, above --max-fee-gwei: wait until it is cheaper, or allow more.`
     )
   )
 }

@@ -1,12 +1,12 @@
 /** What receiving addresses have on a chain, and what that is worth. */
-import { BigDecimal, Effect } from "effect"
+import { Array as Arr, BigDecimal, Effect } from "effect"
 import { readPackedBalances, readTokenBalances } from "../Chains/rpc/capabilities.ts"
-import { sendBatch } from "../Chains/rpc/methods.ts"
-import { getPricedHead, type PricedHead } from "../Chains/rpc/sendingMethods.ts"
+import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import type { QuoteCurrency } from "../Domain/Quote.ts"
+import type { BlockRef } from "../Domain/Receipt.ts"
+import type { ReceivedPayment } from "../Payments/addresses/receivedOperation.ts"
 import type { ChainSettings } from "../Settings.ts"
-import { type ChainAccess, reading } from "./access.ts"
 
 /** A coin or a token of a chain. */
 export interface Asset {
@@ -17,38 +17,49 @@ export interface Asset {
 }
 
 /** The chain's coin, then the tokens of its configuration. */
-export const assetsOf = (chain: ChainSettings): ReadonlyArray<Asset> => [
+export const assetsOf = (chain: ChainSettings): Arr.NonEmptyReadonlyArray<Asset> => [
   { symbol: nativeToken(chain.chain), decimals: 18, contract: undefined },
   ...chain.tokens.map(({ address, decimals, symbol }) => ({ symbol, decimals, contract: address }))
 ]
 
-/** The balances of addresses: for each asset, base units in the order of the addresses. */
-export interface Balances {
-  readonly head: PricedHead
-  readonly of: ReadonlyMap<string, ReadonlyArray<bigint>>
-}
+/** What addresses have: base units by `holdingKey`, without those that are 0. */
+export type Holdings = ReadonlyMap<string, bigint>
 
-/** Reads the balances of addresses at the head. A token's may be of a block or two later. */
-export const readBalances = Effect.fn("Collect.readBalances")(function* (
-  access: ChainAccess,
-  assets: ReadonlyArray<Asset>,
-  addresses: ReadonlyArray<string>
+export const holdingKey = (currency: string, address: string): string => `${currency} ${address.toLowerCase()}`
+
+/** Reads what addresses have at the head. A token's balances may be of a block or two later. */
+export const readHoldings = Effect.fn("Collect.readHoldings")(function* (
+  client: RpcClient,
+  assets: ReadonlyArray<{ readonly symbol: string; readonly contract: string | undefined }>,
+  addresses: ReadonlyArray<string>,
+  head: BlockRef
 ) {
   const lower = addresses.map((address) => address.toLowerCase())
-  return yield* reading(access, (client) =>
-    Effect.gen(function* () {
-      const [head] = yield* sendBatch(client, [getPricedHead])
-      const found = yield* Effect.forEach(
-        assets,
-        ({ contract }) =>
-          contract === undefined ? readPackedBalances(client, lower, head) : readTokenBalances(client, contract, lower),
-        { concurrency: 2 }
-      )
-      const balances: Balances = { head, of: new Map(assets.map(({ symbol }, i) => [symbol, found[i] ?? []])) }
-      return balances
-    })
-  )
+  const found = new Map<string, bigint>()
+  const readOne = ({ contract, symbol }: (typeof assets)[number]) =>
+    Effect.map(
+      contract === undefined ? readPackedBalances(client, lower, head) : readTokenBalances(client, contract, lower),
+      (balances) => {
+        for (const [i, amount] of balances.entries()) {
+          if (amount > 0n) found.set(holdingKey(symbol, lower[i] ?? ""), amount)
+        }
+      }
+    )
+  yield* Effect.forEach(assets, readOne, { concurrency: 2, discard: true })
+  return found as Holdings
 })
+
+/** The payments at each address, which has one, unless the database was restored. */
+export const byAddress = (received: ReadonlyArray<ReceivedPayment>) =>
+  Object.values(Arr.groupBy(received, ({ address }) => address))
+
+/** What has to end before an address is collected from, with its payment; undefined where nothing does. */
+export const awaitedAt = (payments: ReadonlyArray<ReceivedPayment>) => {
+  const open = payments.find(({ isOpen }) => isOpen)
+  if (open !== undefined) return { is: "payment", payment: open.payment } as const
+  const undecided = payments.find(({ openExceptions }) => openExceptions > 0)
+  return undecided && ({ is: "exception", payment: undecided.payment } as const)
+}
 
 /** USD with two digits behind the point, rounded down. */
 export const usdText = (usd: BigDecimal.BigDecimal | undefined): string | undefined => {

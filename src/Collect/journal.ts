@@ -17,8 +17,6 @@ import { Clock, Effect, Schema } from "effect"
 import { acquire } from "../Sql/InstanceLock.ts"
 import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
 
-const Amounts = Schema.Record({ key: Schema.String, value: Schema.String })
-
 const Entry = Schema.Union(
   Schema.Struct({
     event: Schema.Literal("begun"),
@@ -26,8 +24,8 @@ const Entry = Schema.Union(
     /** Of the signed file. */
     checksum: Schema.String,
     block: Schema.Number,
-    /** What each address had then: base units by address, by currency. */
-    before: Schema.Record({ key: Schema.String, value: Amounts })
+    /** What the addresses had then: base units by currency and address. */
+    before: Schema.Record({ key: Schema.String, value: Schema.String })
   }),
   Schema.Struct({
     event: Schema.Literal("sending", "mined", "lost", "confirmed", "fell out"),

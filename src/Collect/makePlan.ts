@@ -2,20 +2,28 @@
  * Makes the plan of a collection or of refunds: reads balances and nonces, has every move simulated and its gas estimated, chooses
  * the cheaper way for each token, and names what it leaves out. It needs no key, and changes nothing.
  */
-import { BigDecimal, Effect, Either } from "effect"
-import { balanceAt, getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
+import { Array as Arr, BigDecimal, Effect, Either, Option } from "effect"
+import { type ChainAccess, reading, readingBy, readPricedHead } from "../Chains/providers/chainAccess.ts"
+import { getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
 import { getL1Fee, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
-import { getPendingCount } from "../Chains/rpc/sendingMethods.ts"
+import { getPendingCount, getPricedHead } from "../Chains/rpc/sendingMethods.ts"
 import { chainTraits } from "../Domain/Chain.ts"
-import { nativeToken } from "../Domain/Currency.ts"
 import { type PriceOf, usdOf } from "../Domain/usdValue.ts"
-import { hdWallet, sponsorAddress } from "../Payments/addresses/hdWallet.ts"
+import { hdWallet } from "../Payments/addresses/hdWallet.ts"
 import type { ReceivedPayment } from "../Payments/addresses/receivedOperation.ts"
-import { type ChainAccess, reading, readingBy, readPricedHead } from "./access.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import { batchBytes, feeSteps, type Market, readTip, sanestTip, singleBytes, withDataMargin } from "./fees.ts"
-import { type Asset, assetsOf, readBalances, usdText } from "./holdings.ts"
+import {
+  type Asset,
+  assetsOf,
+  awaitedAt,
+  byAddress,
+  type Holdings,
+  holdingKey,
+  readHoldings,
+  usdText
+} from "./holdings.ts"
 import {
   digested,
   type LeftOut,
@@ -23,8 +31,7 @@ import {
   type PlannedMove,
   type PlannedToken,
   planFormat,
-  type Unsigned,
-  withUsedTokens
+  type Unsigned
 } from "./Plan.ts"
 import { planProblem } from "./planChecks.ts"
 import { authorizationOf, gasOfEach, type PossibleTransfer, refusalsOf } from "./simulation.ts"
@@ -84,60 +91,69 @@ const leftOutOf = ({ address, amount, asset, index }: Candidate, why: string): L
   ...{ address, index, currency: asset.symbol, amount: `${amount}`, why }
 })
 
-/** Why a payment's address is left alone, unless open ones are included. */
-const openReason = (all: ReadonlyArray<ReceivedPayment>): string | undefined => {
-  const open = all.find(({ isOpen }) => isOpen)
-  if (open !== undefined) return `payment ${open.payment} is open`
-  const undecided = all.find(({ openExceptions }) => openExceptions > 0)
-  return undecided === undefined ? undefined : `payment ${undecided.payment} has an open exception`
+/** A candidate, or on the left why it is left out. */
+const decided = <A extends Candidate>(candidate: A, why: string | undefined): Either.Either<A, LeftOut> =>
+  why === undefined ? Either.right(candidate) : Either.left(leftOutOf(candidate, why))
+
+const separate = <A>(all: Iterable<Either.Either<A, LeftOut>>) => {
+  const [leftOut, movable] = Arr.separate(all)
+  return { movable, leftOut }
 }
 
-const groupsOf = (
-  received: ReadonlyArray<ReceivedPayment>
-): ReadonlyArray<readonly [ReceivedPayment, ReadonlyArray<ReceivedPayment>]> => {
-  const found = new Map<string, Array<ReceivedPayment>>()
-  for (const one of received) found.set(one.address, [...(found.get(one.address) ?? []), one])
-  return [...found.values()].flatMap((all) => (all[0] === undefined ? [] : [[all[0], all] as const]))
-}
+const nameKey = "name that one's extended public key (--xpub)"
+
+/** The head, and what addresses have then. */
+const readAtHead = (access: ChainAccess, assets: ReadonlyArray<Asset>, addresses: ReadonlyArray<string>) =>
+  reading(access, (client) =>
+    Effect.gen(function* () {
+      const [head] = yield* sendBatch(client, [getPricedHead])
+      return { head, holdings: yield* readHoldings(client, assets, addresses, head) }
+    })
+  )
 
 /** The balances that may move, and those that a rule leaves out. */
-const choose = Effect.fnUntraced(function* (access: ChainAccess, request: PlanRequest, assets: ReadonlyArray<Asset>) {
-  const wallet = hdWallet(request.xpub)
-  const groups = groupsOf(request.received)
-  yield* request.onProgress(`reading the balances of ${groups.length} addresses`)
-  const { of } = yield* readBalances(
+const choose = Effect.fnUntraced(function* (
+  access: ChainAccess,
+  { includeOpen, onProgress, received, xpub }: PlanRequest,
+  assets: ReadonlyArray<Asset>
+) {
+  const wallet = hdWallet(xpub)
+  const groups = byAddress(received)
+  yield* onProgress(`reading the balances of ${groups.length} addresses`)
+  const { holdings } = yield* readAtHead(
     access,
     assets,
     groups.map(([{ address }]) => address)
   )
-  const candidates: Array<Candidate> = []
-  const leftOut: Array<LeftOut> = []
-  for (const [i, [{ address, index }, all]] of groups.entries()) {
-    const isOwn = wallet.address(index) === address
-    const open = request.includeOpen ? undefined : openReason(all)
-    for (const asset of assets) {
-      const candidate = { address, index, asset, amount: of.get(asset.symbol)?.[i] ?? 0n }
-      if (candidate.amount === 0n) continue
-      const why = isOwn ? open : "it is of another wallet: plan with that one's extended public key (--xpub)"
-      if (why === undefined) candidates.push(candidate)
-      else leftOut.push(leftOutOf(candidate, why))
-    }
+  const whyNot = (all: (typeof groups)[number]): string | undefined => {
+    const [{ address, index }] = all
+    if (wallet.address(index) !== address) return `it is of another wallet: ${nameKey}`
+    const awaited = includeOpen ? undefined : awaitedAt(all)
+    return awaited && `payment ${awaited.payment} ${awaited.is === "payment" ? "is open" : "has an open exception"}`
   }
-  return { candidates, leftOut }
+  return separate(
+    groups.flatMap((all) => {
+      const [{ address, index }] = all
+      const why = whyNot(all)
+      return assets.flatMap((asset) => {
+        const amount = holdings.get(holdingKey(asset.symbol, address))
+        return amount === undefined ? [] : [decided<Candidate>({ address, index, asset, amount }, why)]
+      })
+    })
+  )
 })
 
 /** The exceptions that go back, each of which must be there to the unit. */
 const chooseRefunds = Effect.fnUntraced(function* (
   access: ChainAccess,
-  request: PlanRequest,
+  { refunds, xpub }: PlanRequest,
   assets: ReadonlyArray<Asset>
 ) {
-  const wallet = hdWallet(request.xpub)
-  const addresses = [...new Set(request.refunds.map(({ address }) => address))]
-  const { of } = yield* readBalances(access, assets, addresses)
-  const left = new Map<string, bigint>()
-  const candidates: Array<Candidate> = []
-  for (const { address, amount, currency, id, index } of request.refunds) {
+  const wallet = hdWallet(xpub)
+  const addresses = [...new Set(refunds.map(({ address }) => address))]
+  const left = new Map((yield* readAtHead(access, assets, addresses)).holdings)
+  const movable: Array<Candidate> = []
+  for (const { address, amount, currency, id, index } of refunds) {
     const asset = assets.find(({ symbol }) => symbol === currency)
     if (asset === undefined) {
       return yield* collectRefusal(
@@ -145,18 +161,17 @@ const chooseRefunds = Effect.fnUntraced(function* (
       )
     }
     if (wallet.address(index) !== address) {
-      return yield* collectRefusal(
-        `${id} is at ${address}, of another wallet: name that one's extended public key (--xpub)`
-      )
+      return yield* collectRefusal(`${id} is at ${address}, of another wallet: ${nameKey}`)
     }
-    const key = `${address} ${currency}`
-    const has = left.get(key) ?? of.get(currency)?.[addresses.indexOf(address)] ?? 0n
-    if (has < amount)
+    const key = holdingKey(currency, address)
+    const has = left.get(key) ?? 0n
+    if (has < amount) {
       return yield* collectRefusal(`${id} is ${amount} base units of ${currency}, and ${address} has ${has}`)
+    }
     left.set(key, has - amount)
-    candidates.push({ address, index, asset, amount, refund: id })
+    movable.push({ address, index, asset, amount, refund: id })
   }
-  return { candidates, leftOut: [] }
+  return { movable, leftOut: [] }
 })
 
 const transferOf = ({ destination }: PlanRequest, { address, amount, asset, refund }: Candidate): PossibleTransfer => ({
@@ -176,15 +191,12 @@ const simulate = Effect.fnUntraced(function* (
   const transfers = candidates.map((candidate) => transferOf(request, candidate))
   const { found, seesFees } = yield* refusalsOf(client, transfers)
   const gas = yield* gasOfEach(client, transfers)
-  const movable: Array<Movable> = []
-  const leftOut: Array<LeftOut> = []
-  for (const [i, candidate] of candidates.entries()) {
-    const estimate = gas[i]
-    const why = found[i] ?? (estimate && Either.isLeft(estimate) ? estimate.left : undefined)
-    if (why !== undefined || estimate === undefined) leftOut.push(leftOutOf(candidate, why ?? "it was not estimated"))
-    else movable.push({ ...candidate, gas: Either.getOrThrow(estimate) })
-  }
-  return { movable, leftOut, seesFees }
+  const all = candidates.map((candidate, i): Either.Either<Movable, LeftOut> => {
+    const estimate = gas[i] ?? Either.left("it was not estimated")
+    const why = found[i] ?? Option.getOrUndefined(Either.getLeft(estimate))
+    return decided({ ...candidate, gas: Either.getOrElse(estimate, () => 0n) }, why)
+  })
+  return { ...separate(all), seesFees }
 })
 
 interface Costs extends Pick<Plan, "dataFees" | "fees" | "gas"> {
@@ -218,50 +230,61 @@ const readCosts = Effect.fnUntraced(function* (
   return costs
 })
 
-/** What is known of the addresses before anything moves. */
-interface Standing {
-  /** Wei, by address. */
-  readonly coins: ReadonlyMap<string, bigint>
-  readonly nonces: ReadonlyMap<string, number>
-}
-
-type AuthorizationOf = Effect.Effect.Success<ReturnType<typeof authorizationOf>>
-
-/** A token that moves, and how. */
+/** A token that moves; `extraGas`: what an authorization takes more than a transfer, where it moves by those. */
 interface WayOfToken {
   readonly token: PlannedToken
   readonly extraGas: bigint | undefined
 }
 
+/** What a plan is made of, apart from what moves. */
+interface Basis {
+  readonly request: PlanRequest
+  readonly coin: Asset
+  readonly costs: Costs
+  /** What the addresses have of the coin. */
+  readonly holdings: Holdings
+  readonly nonces: ReadonlyMap<string, number>
+}
+
 const missing = (needs: bigint, has: bigint): bigint => (needs > has ? needs - has : 0n)
+
+const coinOf = ({ coin, holdings }: Basis, address: string): bigint =>
+  holdings.get(holdingKey(coin.symbol, address)) ?? 0n
 
 /** The gas of a signed transfer within a batch: without the base of a transaction of its own. */
 const shareOf = (gas: bigint, extraGas: bigint): bigint => missing(gas, 21_000n) + extraGas
 
-/** The cheaper way for a token. What funded addresses keep of their gas counts as spent: it stays there. */
-const cheaperWay = (
-  asset: Asset,
-  moves: ReadonlyArray<Movable>,
-  costs: Costs,
-  { coins }: Standing,
-  authorization: AuthorizationOf
-): WayOfToken => {
-  const { decimals, symbol } = asset
-  const plain = { token: { symbol, contract: asset.contract ?? "", decimals }, extraGas: undefined }
-  if (authorization === undefined) return plain
-  const { domain, extraGas } = authorization
-  // One whose nonce is the exception's: no other plan pays it again.
-  if (moves.some(({ refund }) => refund !== undefined)) return { token: { ...plain.token, domain }, extraGas }
+/** Whether signed transfers cost less than plain ones. What funded addresses keep of their gas counts as spent: it stays there. */
+const isSignedCheaper = (basis: Basis, moves: ReadonlyArray<Movable>, extraGas: bigint): boolean => {
+  const { costs } = basis
   const batches = BigInt(Math.ceil(moves.length / mostInBatch))
   const signed = moves.reduce((sum, { gas }) => sum + shareOf(gas, extraGas), batches * BigInt(costs.gas.batch))
-  const signedCost = signed * costs.price + batches * BigInt(costs.dataFees.batch)
-  const plainCost = moves.reduce((sum, { address, gas }) => {
-    const funding = missing(costOf(costs, gas), coins.get(address) ?? 0n)
+  const plain = moves.reduce((sum, { address, gas }) => {
+    const funding = missing(costOf(costs, gas), coinOf(basis, address))
     const sending = BigInt(costs.gas.funding) * costs.price + BigInt(costs.dataFees.single)
     return sum + (funding === 0n ? gas * costs.price : funding + sending)
   }, 0n)
-  return signedCost <= plainCost ? { token: { ...plain.token, domain }, extraGas } : plain
+  return signed * costs.price + batches * BigInt(costs.dataFees.batch) <= plain
 }
+
+/** The way for a token. Refunds are signed where that can be: their nonce is the exception's, and no other plan pays it again. */
+const wayOf = Effect.fnUntraced(function* (
+  client: RpcClient,
+  basis: Basis,
+  { contract = "", decimals, symbol }: Asset,
+  moves: ReadonlyArray<Movable>,
+  signing: Parameters<typeof authorizationOf>[1]
+) {
+  const token = { symbol, contract, decimals }
+  const found = yield* authorizationOf(client, signing, token)
+  const isSigned =
+    found !== undefined &&
+    (moves.some(({ refund }) => refund !== undefined) || isSignedCheaper(basis, moves, found.extraGas))
+  const way: WayOfToken = isSigned
+    ? { token: { ...token, domain: found.domain }, extraGas: found.extraGas }
+    : { token, extraGas: undefined }
+  return way
+})
 
 /** Wei that moving it costs at present, about. */
 const presentCost = ({ asset, gas }: Movable, costs: Costs, way: WayOfToken | undefined): bigint => {
@@ -273,17 +296,18 @@ const presentCost = ({ asset, gas }: Movable, costs: Costs, way: WayOfToken | un
 
 /** Why it is not worth moving; undefined where it is, and for refunds, whose amount is owed. */
 const worthless = (
-  { minUsd, price }: PlanRequest,
-  coin: Pick<Asset, "decimals" | "symbol">,
+  { coin, request: { minUsd, price } }: Basis,
   { amount, asset, refund }: Candidate,
   cost: bigint
 ): string | undefined => {
+  if (amount === 0n) return "it is less than its gas may cost"
   if (refund !== undefined) return undefined
   const usd = usdOf(price, asset, amount)
   const gas = usdOf(price, coin, cost)
-  const takesAll = BigDecimal.isZero(minUsd)
   if (usd === undefined) {
-    return takesAll ? undefined : `no price of ${asset.symbol} is known: --min-usd 0 takes it whatever it is worth`
+    return BigDecimal.isZero(minUsd)
+      ? undefined
+      : `no price of ${asset.symbol} is known: --min-usd 0 takes it whatever it is worth`
   }
   if (BigDecimal.lessThan(usd, minUsd)) return `it is worth ${usdText(usd)} USD, below --min-usd`
   return gas !== undefined && BigDecimal.lessThanOrEqualTo(usd, gas)
@@ -292,105 +316,97 @@ const worthless = (
 }
 
 /** The moves of one address: its tokens first, its coin with what is left of it. */
-const movesOf = (
-  request: PlanRequest,
-  coin: Asset,
-  own: ReadonlyArray<Movable>,
-  costs: Costs,
-  ways: ReadonlyArray<WayOfToken>,
-  { coins, nonces }: Standing
-) => {
-  const moves: Array<PlannedMove> = []
-  const leftOut: Array<LeftOut> = []
-  const [{ address } = { address: "" }] = own
-  let has = coins.get(address) ?? 0n
-  let nonce = nonces.get(address) ?? 0
-  const inOrder = [...own].sort(
-    (a, b) => Number(a.asset.contract === undefined) - Number(b.asset.contract === undefined)
-  )
-  for (const one of inOrder) {
+const movesOf = (basis: Basis, ways: ReadonlyArray<WayOfToken>, own: Arr.NonEmptyReadonlyArray<Movable>) => {
+  const { costs } = basis
+  const [{ address }] = own
+  let has = coinOf(basis, address)
+  let nonce = basis.nonces.get(address) ?? 0
+  const [coins, tokens] = Arr.partition(own, ({ asset }) => asset.contract !== undefined)
+  return [...tokens, ...coins].map((one): Either.Either<PlannedMove, LeftOut> => {
     const { asset, gas, index, refund } = one
-    const token = ways.findIndex((way) => way.token.symbol === asset.symbol)
-    const way = ways[token]
-    const cost = costOf(costs, gas)
     const isCoin = asset.contract === undefined
+    const way = isCoin ? undefined : ways.find(({ token }) => token.symbol === asset.symbol)
+    const cost = costOf(costs, gas)
     const amount = isCoin && refund === undefined ? missing(has, cost) : one.amount
-    const why =
-      amount === 0n
-        ? "it is less than its gas may cost"
-        : worthless(request, coin, { ...one, amount }, presentCost(one, costs, way))
-    if (why !== undefined) {
-      leftOut.push(leftOutOf(one, why))
-      continue
+    const why = worthless(basis, { ...one, amount }, presentCost(one, costs, way))
+    if (why !== undefined) return Either.left(leftOutOf(one, why))
+    const move = {
+      ...(isCoin ? {} : { token: asset.symbol }),
+      ...(refund === undefined ? {} : { refund }),
+      ...{ address, index, amount: `${amount}` }
     }
-    const common = { address, index, ...(refund === undefined ? {} : { refund }), amount: `${amount}` }
     if (way?.extraGas !== undefined) {
-      moves.push({ way: "authorization", token, ...common, gas: `${shareOf(gas, way.extraGas)}`, funding: "0" })
-      continue
+      return Either.right({ way: "authorization", ...move, gas: `${shareOf(gas, way.extraGas)}`, funding: "0" })
     }
     const takes = isCoin ? cost + amount : cost
     const funding = missing(takes, has)
     has = missing(has, takes)
-    moves.push({
-      ...(isCoin ? { way: "native" as const } : { way: "token" as const, token }),
-      ...{ ...common, gas: `${gas}`, funding: `${funding}`, nonce }
-    })
-    nonce += 1
-  }
-  return { moves, leftOut }
+    const costing = { gas: `${gas}`, funding: `${funding}`, nonce: nonce++ }
+    return Either.right({ way: isCoin ? "native" : "token", ...move, ...costing })
+  })
 }
 
 const nothingMoves = (leftOut: ReadonlyArray<LeftOut>) => {
   const reasons = [...new Set(leftOut.map(({ why }) => why))].slice(0, 5)
   return collectRefusal(
-    reasons.length === 0
-      ? "There is nothing to move: tilld addresses --unswept shows what there is"
-      : `There is nothing to move: ${reasons.join("; ")}`
+    `There is nothing to move: ${reasons.join("; ") || "tilld addresses --unswept shows what there is"}`
   )
 }
 
-/** The plan, and whether fees that tokens keep would have been seen. */
-export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAccess, request: PlanRequest) {
-  const { chain, chainId, mode } = access.chain
-  const all = assetsOf(access.chain)
-  const { currencies = all.map(({ symbol }) => symbol), destination, refunds, xpub } = request
-  const sponsor = sponsorAddress(xpub)
-  const { account } = hdWallet(xpub)
-  if (account === undefined) {
-    return yield* collectRefusal("The extended public key does not tell its account: it has to be of m/44'/60'/n'")
-  }
-  const chosen = yield* refunds.length > 0 ? chooseRefunds(access, request, all) : choose(access, request, all)
-  const candidates = chosen.candidates.filter(
-    ({ asset, refund }) => refund !== undefined || currencies.includes(asset.symbol)
-  )
-  const [first] = candidates
-  if (first === undefined) return yield* nothingMoves(chosen.leftOut)
-  const coin = { symbol: nativeToken(chain), decimals: 18, contract: undefined }
-  const addresses = [...new Set(candidates.map(({ address }) => address))]
-
-  const { head, of } = yield* readBalances(access, [coin], addresses)
+/** The nonces of the addresses, and of the sponsor, of which nothing may be under way. */
+const readNonces = Effect.fnUntraced(function* (
+  access: ChainAccess,
+  addresses: ReadonlyArray<string>,
+  sponsor: string
+) {
+  const all = [...addresses, sponsor]
   const [counts, otherCounts = counts] = yield* readingBy(access, {}, (client) =>
-    sendInBatches(client, [...addresses, sponsor].map(getTransactionCount))
+    sendInBatches(client, all.map(getTransactionCount))
   )
-  const differing = [...addresses, sponsor].find((_, i) => counts[i] !== otherCounts[i])
+  const differing = all.find((_, i) => counts[i] !== otherCounts[i])
   if (differing !== undefined) {
     return yield* collectRefusal(
       `Providers differ on the nonce of ${differing}: one is behind, or wrong. Try again, and look in a block explorer if that lasts`
     )
   }
-  const standing: Standing = {
-    coins: new Map(addresses.map((address, i) => [address, of.get(coin.symbol)?.[i] ?? 0n])),
-    nonces: new Map(addresses.map((address, i) => [address, counts[i] ?? 0]))
-  }
-  const nonce = counts[addresses.length] ?? 0
-  const [pending, hasWei] = yield* reading(access, (client) =>
-    sendBatch(client, [getPendingCount(sponsor), balanceAt(sponsor, head)])
-  )
-  if (pending > nonce) {
+  const [pending] = yield* reading(access, (client) => sendBatch(client, [getPendingCount(sponsor)]))
+  const underWay = pending - (counts.at(-1) ?? 0)
+  if (underWay > 0) {
     return yield* collectRefusal(
-      `${pending - nonce} transactions of the sponsor ${sponsor} are under way: wait until they are mined`
+      `${underWay} transactions of the sponsor ${sponsor} are under way: wait until they are mined`
     )
   }
+  return new Map(all.map((address, i) => [address, counts[i] ?? 0]))
+})
+
+/** Refuses refunds that were paid by an authorization already. */
+const refuseUsed = Effect.fnUntraced(function* (access: ChainAccess, plan: Plan) {
+  const used = yield* reading(access, (client) => readUsed(client, plan))
+  const sent = plan.moves.find((_, place) => used.get(place) === true)
+  if (sent === undefined) return
+  return yield* collectRefusal(
+    `${sent.refund} was sent back already, by an authorization of ${sent.address}: look there in a block explorer, and note it by tilld payments refunded ${sent.refund} --tx HASH`
+  )
+})
+
+/** The plan, and whether fees that tokens keep would have been seen. */
+export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAccess, request: PlanRequest) {
+  const { chain, chainId, mode } = access.chain
+  const [coin, ...tokens] = assetsOf(access.chain)
+  const { currencies, destination, refunds } = request
+  const { account, sponsor } = hdWallet(request.xpub)
+  if (account === undefined) {
+    return yield* collectRefusal("The extended public key does not tell its account: it has to be of m/44'/60'/n'")
+  }
+  const chosen = yield* (refunds.length > 0 ? chooseRefunds : choose)(access, request, [coin, ...tokens])
+  const candidates = chosen.movable.filter(
+    ({ asset, refund }) => refund !== undefined || currencies === undefined || currencies.includes(asset.symbol)
+  )
+  const [first] = candidates
+  if (first === undefined) return yield* nothingMoves(chosen.leftOut)
+  const addresses = [...new Set(candidates.map(({ address }) => address))]
+  const { head, holdings } = yield* readAtHead(access, [coin], [...addresses, sponsor])
+  const nonces = yield* readNonces(access, addresses, sponsor)
   yield* request.onProgress(`simulating ${candidates.length} transfers`)
   const simulated = yield* reading(access, (client) => simulate(client, request, candidates))
   const { baseFee } = yield* readPricedHead(access)
@@ -399,64 +415,34 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   const costs = yield* reading(access, (client) =>
     readCosts(client, access, request, market, { moves: candidates.length, receiver: first.address, sponsor })
   )
+  const basis: Basis = { request, coin, costs, holdings, nonces }
   const validBefore = head.time + authorizedFor
-  const tokens = all.filter(({ symbol }) =>
-    simulated.movable.some(({ asset }) => asset.contract && asset.symbol === symbol)
-  )
-  const ways = yield* Effect.forEach(
-    tokens,
-    (asset) =>
-      Effect.map(
-        reading(access, (client) =>
-          authorizationOf(
-            client,
-            { chainId, validBefore },
-            { symbol: asset.symbol, contract: asset.contract ?? "", decimals: asset.decimals },
-            { sponsor, to: destination }
-          )
-        ),
-        (authorization) =>
-          cheaperWay(
-            asset,
-            simulated.movable.filter((one) => one.asset.symbol === asset.symbol),
-            costs,
-            standing,
-            authorization
-          )
-      ),
-    { concurrency: 1 }
-  )
-  const made = addresses.map((address) =>
-    movesOf(
-      request,
-      coin,
-      simulated.movable.filter((one) => one.address === address),
-      costs,
-      ways,
-      standing
-    )
-  )
-  const moves = made.flatMap((one) => one.moves)
-  const leftOut = [...chosen.leftOut, ...simulated.leftOut, ...made.flatMap((one) => one.leftOut)]
+  const ways: Array<WayOfToken> = []
+  for (const asset of tokens) {
+    const moves = simulated.movable.filter((one) => one.asset === asset)
+    const signing = { chainId, validBefore, sponsor, to: destination }
+    if (moves.length > 0) ways.push(yield* reading(access, (client) => wayOf(client, basis, asset, moves, signing)))
+  }
+  const groups = Object.values(Arr.groupBy(simulated.movable, ({ address }) => address))
+  const made = separate(groups.flatMap((own) => movesOf(basis, ways, own)))
+  const { movable: moves } = made
+  const leftOut = [...chosen.leftOut, ...simulated.leftOut, ...made.leftOut]
   if (moves.length === 0) return yield* nothingMoves(leftOut)
   const unsigned: Unsigned = {
     ...{ format: planFormat, chain, mode, chainId, account, coin: coin.symbol },
     block: { number: head.number, hash: head.hash, time: head.time },
     destination,
-    ...withUsedTokens({ tokens: ways.map(({ token }) => token), moves }),
-    ...{ leftOut, fees: costs.fees, dataFees: costs.dataFees, gas: costs.gas, validBefore },
-    sponsor: { address: sponsor, nonce, needsWei: "0", hasWei: `${hasWei}` }
+    tokens: ways.flatMap(({ token }) => (moves.some((move) => move.token === token.symbol) ? [token] : [])),
+    ...{ moves, leftOut, fees: costs.fees, dataFees: costs.dataFees, gas: costs.gas, validBefore },
+    sponsor: {
+      ...{ address: sponsor, nonce: nonces.get(sponsor) ?? 0, needsWei: "0" },
+      hasWei: `${coinOf(basis, sponsor)}`
+    }
   }
   const needsWei = `${sponsorNeeds(digested(unsigned))}`
   const plan = digested({ ...unsigned, sponsor: { ...unsigned.sponsor, needsWei } })
   const problem = planProblem(plan, { allow: [], feeCeiling: BigInt(costs.fees.at(-1)?.most ?? 0) })
   if (problem !== undefined) return yield* collectRefusal(problem)
-  const used = yield* reading(access, (client) => readUsed(client, plan))
-  const sent = plan.moves.find((_, place) => used.get(place) === true)
-  if (sent !== undefined) {
-    return yield* collectRefusal(
-      `${sent.refund} was sent back already, by an authorization of ${sent.address}: look there in a block explorer, and note it by tilld payments refunded ${sent.refund} --tx HASH`
-    )
-  }
+  yield* refuseUsed(access, plan)
   return { plan, seesFees: simulated.seesFees }
 })

@@ -1,12 +1,14 @@
 /** Why a plan must not be signed, whoever has made it: the machine that it comes from may be an attacker's. */
 import { formatEther } from "viem"
 import { multicall3Address } from "../Chains/rpc/contractViews.ts"
+import { isSameAddress } from "../Domain/Address.ts"
 import { chainNames, chainTraits, modes } from "../Domain/Chain.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { shownLine } from "../Domain/terminalText.ts"
 import { presets } from "../Settings/publicNetworks.ts"
-import { isWhole, type Plan, type PlannedMove, receiverOf } from "./Plan.ts"
-import { gwei, highestCost, networkText, type PlannedReceiver, publicDecimals, receiversOf } from "./planText.ts"
+import { gwei } from "./fees.ts"
+import { isWhole, type Plan, type PlannedMove, receiverOf, tokenOf } from "./Plan.ts"
+import { highestCost, networkText, type PlannedReceiver, publicDecimals, receiversOf } from "./planText.ts"
 import { costOf, plannedTransactions } from "./transactions.ts"
 
 const billion = 10n ** 9n
@@ -42,8 +44,6 @@ const longestValidity = 31 * 86_400
 const oldest = 7 * 86_400
 const mostAhead = 3_600
 
-const same = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
-
 export interface SigningLimits {
   /** Addresses that money may go to; empty: any. */
   readonly allow: ReadonlyArray<string>
@@ -74,11 +74,11 @@ const networkProblem = (plan: Plan): string | undefined => {
 
 const moveProblem = (plan: Plan, move: PlannedMove): string | undefined => {
   const { amount, funding, gas, nonce, refund, token, way } = move
-  const of = token === undefined ? undefined : plan.tokens[token]
+  const of = tokenOf(plan, move)
   if ((way === "native") !== (token === undefined) || (token !== undefined && of === undefined)) return "names no token"
   if ((way === "authorization") !== (nonce === undefined)) return "has no nonce, or one that it does not need"
   if (way === "authorization" && of?.domain === undefined) return "is of a token without authorizations"
-  if (refund === undefined && !same(receiverOf(plan, move), plan.destination)) {
+  if (refund === undefined && !isSameAddress(receiverOf(plan, move), plan.destination)) {
     return "is no refund, and goes elsewhere than to the plan's destination"
   }
   const uses = way === "authorization" ? 0n : costOf(plan, BigInt(gas))
@@ -100,15 +100,16 @@ const nameProblem = ({ chain, coin, moves, tokens }: Plan): string | undefined =
 }
 
 /** What a token is called, and what its amounts mean, is said by the server: on public networks it is known here. */
-const tokenProblem = ({ chain, chainId, mode, moves, tokens }: Plan): string | undefined => {
+const tokenProblem = ({ chain, chainId, coin, mode, moves, tokens }: Plan): string | undefined => {
   const { name: network, tokens: known, wrongTokens, ...preset } = presets[mode][chain]
   for (const [place, { contract, decimals, symbol }] of tokens.entries()) {
     const others = tokens.slice(0, place)
-    if (others.some((other) => other.symbol === symbol || same(other.contract, contract))) {
-      return `The plan has two tokens with the symbol or the contract of ${symbol}: amounts could not be told apart.`
+    if (symbol === coin || others.some((other) => other.symbol === symbol || isSameAddress(other.contract, contract))) {
+      return `The plan has two currencies with the symbol or the contract of ${symbol}: amounts could not be told apart.`
     }
-    if (moves.every(({ token }) => token !== place)) return `The plan names ${symbol}, which no move uses.`
-    const [called] = Object.entries({ ...wrongTokens, ...known }).find(([, address]) => same(address, contract)) ?? []
+    if (moves.every(({ token }) => token !== symbol)) return `The plan names ${symbol}, which no move uses.`
+    const [called] =
+      Object.entries({ ...wrongTokens, ...known }).find(([, address]) => isSameAddress(address, contract)) ?? []
     if (called !== undefined && called !== symbol) {
       return `The plan calls ${contract} ${symbol}, and it is the ${called} of ${network}.`
     }
@@ -161,17 +162,17 @@ const receiverProblem = (
   { address: to, moves: [first], role }: PlannedReceiver
 ): string | undefined => {
   if (/^0x0{40}$/.test(to)) return "The plan sends to the zero address: no one could ever spend it."
-  if ([plan.sponsor, ...plan.moves].some(({ address }) => same(address, to))) {
+  if ([plan.sponsor, ...plan.moves].some(({ address }) => isSameAddress(address, to))) {
     return `${to} is one of the plan's own addresses: name another destination.`
   }
   const { tokens, wrongTokens = {} } = presets[plan.mode][plan.chain]
   const contracts = [...plan.tokens.map(({ contract }) => contract), ...Object.values({ ...tokens, ...wrongTokens })]
-  if ([multicall3Address, ...contracts].some((contract) => same(contract, to))) {
+  if ([multicall3Address, ...contracts].some((contract) => isSameAddress(contract, to))) {
     return `${to} is a contract, of a token or of Multicall3: what is sent there is lost.`
   }
-  if (allow.length === 0 || allow.some((allowed) => same(allowed, to))) return undefined
+  if (allow.length === 0 || allow.some((allowed) => isSameAddress(allowed, to))) return undefined
   if (role === "collected") return `${to} is not in sweep.allow, nor given with --allow: add it there if it is yours.`
-  return refundTo.some((customer) => same(`0x${customer.replace(/^0x/i, "")}`, to))
+  return refundTo.some((customer) => isSameAddress(`0x${customer.replace(/^0x/i, "")}`, to))
     ? undefined
     : // Without the address, which would be copied from here.
       `The refund of ${first.refund} goes to an address that is not in sweep.allow, nor given with --allow or --refund-to: give the customer's whole address with --refund-to, from your own note.`

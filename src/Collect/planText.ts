@@ -6,11 +6,9 @@ import { decimalsOf, isToken } from "../Domain/Currency.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { shownLine } from "../Domain/terminalText.ts"
 import { presets } from "../Settings/publicNetworks.ts"
+import { gwei } from "./fees.ts"
 import { type Plan, type PlannedMove, receiverOf, totalsOf } from "./Plan.ts"
 import { authorizationsOf, highestFeeOf, plannedTransactions } from "./transactions.ts"
-
-/** A fee in gwei, as people say it. */
-export const gwei = (wei: bigint): string => formatUnits(wei, 9)
 
 /** The name of a plan's network. */
 export const networkText = ({ chain, chainId, mode }: Pick<Plan, "chain" | "chainId" | "mode">): string =>
@@ -40,7 +38,7 @@ const totalsText = (plan: Plan, moves: Plan["moves"]): string =>
   totalsOf({ ...plan, moves })
     .map(
       ({ amount, count: n, currency, decimals }) =>
-        `${formatUnits(amount, decimals)} ${currency} in ${count(n, "transfer")}`
+        `${formatUnits(BigInt(amount), decimals)} ${currency} in ${count(n, "transfer")}`
     )
     .join(", ")
 

@@ -1,31 +1,18 @@
 /** The account of a broadcast, to the unit: what was there before = what was received + gas + what stayed. */
-import { Array as Arr, Effect, Either, Option, Schema } from "effect"
-import { toEventSelector } from "viem"
-import {
-  Address,
-  type Call,
-  decoder,
-  getLogs,
-  Hash,
-  sendBatch,
-  sendInBatches,
-  transferTopic
-} from "../Chains/rpc/methods.ts"
-import type { RpcClient } from "../Chains/rpc/Rpc.ts"
-import { getPricedHead, type PricedHead } from "../Chains/rpc/sendingMethods.ts"
-import { hasSucceeded, receiptReader } from "../Chains/rpc/transactionMethods.ts"
-import { chainTraits } from "../Domain/Chain.ts"
+import { Effect } from "effect"
+import { getAddress } from "viem"
+import { type ChainAccess, readingBy } from "../Chains/providers/chainAccess.ts"
+import { hasSucceeded } from "../Chains/rpc/transactionMethods.ts"
+import { isSameAddress } from "../Domain/Address.ts"
 import type { CollectedTransfer } from "../Payments/addresses/CollectedRepo.ts"
-import { type ChainAccess, readingBy } from "./access.ts"
-import { currencyOf, type Plan, receiverOf } from "./Plan.ts"
-import { type MinedAt, readHoldings, readUsed } from "./standing.ts"
-import { authorizationsOf } from "./transactions.ts"
-import type { Ready } from "./verifySigned.ts"
+import { type Facts, feeOf, readFacts, type Settled, transfersOf } from "./facts.ts"
+import { holdingKey } from "./holdings.ts"
+import { type Plan, receiverOf, tokenOf } from "./Plan.ts"
 
 /** What went from an address to its receiver; `amount` is what was received. */
 export interface SweptTransfer extends CollectedTransfer {
   /** The exception that it sends back. */
-  readonly refund?: string
+  readonly refund: string | undefined
 }
 
 /** A currency's account; all in base units. */
@@ -56,125 +43,6 @@ export interface SweepResult {
   readonly differences: ReadonlyArray<SweepDifference>
 }
 
-const getPaid = receiptReader(
-  "transactionHash",
-  "blockNumber",
-  "status",
-  "gasUsed",
-  "effectiveGasPrice",
-  "l1Fee",
-  "logs"
-)
-type Paid = ReturnType<typeof getPaid> extends Call<infer A> ? A : never
-
-const usedEvent = toEventSelector("AuthorizationUsed(address,bytes32)")
-const decodeLog = decoder(
-  Schema.Struct({ address: Address, topics: Schema.Array(Hash), data: Schema.String, transactionHash: Hash })
-)
-
-interface TokenTransfer {
-  readonly contract: string
-  readonly from: string
-  readonly to: string
-  readonly amount: bigint
-}
-
-const logsOf = ({ logs }: Pick<Paid, "logs">) => logs.flatMap((log) => Option.toArray(Either.getRight(decodeLog(log))))
-
-const transfersOf = (receipt: Pick<Paid, "logs">): ReadonlyArray<TokenTransfer> =>
-  logsOf(receipt).flatMap(({ address, data, topics: [kind, from, to] }) =>
-    kind === transferTopic && from !== undefined && to !== undefined && /^0x[0-9a-fA-F]{64}$/.test(data)
-      ? [{ contract: address, from: `0x${from.slice(26)}`, to: `0x${to.slice(26)}`, amount: BigInt(data) }]
-      : []
-  )
-
-type Authorized = ReturnType<typeof authorizationsOf>[number]
-
-/** Whether a receipt has the event by which the token says that it carried out this very authorization. */
-const carries = (receipt: Paid, { message: { from, nonce }, token: { contract } }: Authorized): boolean =>
-  hasSucceeded(receipt) &&
-  logsOf(receipt).some(
-    ({ address, topics: [kind, by, of] }) =>
-      same(address, contract) && kind === usedEvent && of === nonce && same(`0x${by?.slice(26)}`, from)
-  )
-
-/** Blocks in one search for authorizations that somebody else has carried out, nonces in one, and searches at most. */
-const searched = 1_000
-const noncesAtOnce = 50
-const mostSearches = 1_000
-
-/** The transactions that carried out authorizations, by the places of their moves: between the plan and their end. */
-const whoUsed = Effect.fnUntraced(function* (
-  client: RpcClient,
-  plan: Plan,
-  wanted: ReadonlyArray<Authorized>,
-  head: PricedHead
-) {
-  const found = new Map<number, string>()
-  // Blocks may come twice as fast as they usually do.
-  const last = Math.ceil(((plan.validBefore - plan.block.time) * 2) / chainTraits[plan.chain].blockSeconds)
-  const until = Math.min(head.number, plan.block.number + last)
-  let searches = 0
-  for (const part of Arr.chunksOf(wanted, noncesAtOnce)) {
-    const address = [...new Set(part.map(({ token }) => token.contract))]
-    const topics = [usedEvent, null, part.map(({ message }) => message.nonce)]
-    for (let from = plan.block.number; from <= until && searches < mostSearches; from += searched) {
-      searches += 1
-      const [logs] = yield* sendBatch(client, [
-        getLogs(from, Math.min(until, from + searched - 1), { address, topics })
-      ])
-      for (const { topics, transactionHash } of logsOf({ logs })) {
-        const one = part.find(({ message }) => message.nonce === topics[2])
-        if (one !== undefined) found.set(one.place, transactionHash)
-      }
-    }
-  }
-  return found
-})
-
-const same = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
-const feeOf = ({ effectiveGasPrice, gasUsed, l1Fee }: Paid): bigint => gasUsed * effectiveGasPrice + (l1Fee ?? 0n)
-
-/** A transaction that is in a block, or was given up. */
-interface Settled {
-  readonly ready: Ready
-  readonly mined: MinedAt | undefined
-}
-
-/** What one provider says of a broadcast: which transaction made each move, and what is where now. */
-const readFacts = Effect.fnUntraced(function* (client: RpcClient, plan: Plan, all: ReadonlyArray<Settled>) {
-  const calls = all.flatMap(({ mined }) => (mined === undefined ? [] : [getPaid(mined.hash)]))
-  const own = yield* sendInBatches(client, calls, 20)
-  const [head] = yield* sendBatch(client, [getPricedHead])
-  const holdings = yield* readHoldings(client, plan, head)
-  const used = yield* readUsed(client, plan)
-  const receipts = new Map<string, Paid>(own.map((receipt) => [receipt.transactionHash, receipt]))
-  /** By the place of a move: the transaction that made it. */
-  const madeBy = new Map<number, string>()
-  for (const { mined, ready } of all) {
-    if (mined !== undefined) for (const place of ready.moves) madeBy.set(place, mined.hash)
-  }
-  const elsewhere: Array<Authorized> = []
-  for (const one of authorizationsOf(plan)) {
-    const receipt = receipts.get(madeBy.get(one.place) ?? "")
-    if (receipt !== undefined && carries(receipt, one)) continue
-    madeBy.delete(one.place)
-    if (used.get(one.place) === true) elsewhere.push(one)
-  }
-  const others = yield* whoUsed(client, plan, elsewhere, head)
-  for (const one of elsewhere) {
-    const hash = others.get(one.place)
-    if (hash === undefined) continue
-    const receipt = receipts.get(hash) ?? (yield* sendBatch(client, [getPaid(hash)]))[0]
-    if (!carries(receipt, one)) continue
-    receipts.set(hash, receipt)
-    madeBy.set(one.place, hash)
-  }
-  return { receipts, madeBy, holdings, used, own: new Set(own.map(({ transactionHash }) => transactionHash)) }
-})
-
-type Facts = Effect.Effect.Success<ReturnType<typeof readFacts>>
-
 /** What each move brought to its receiver, and by which transaction; those that were not made are missing. */
 const receivedBy = (plan: Plan, all: ReadonlyArray<Settled>, { madeBy, receipts }: Facts) => {
   const found = new Map<number, { readonly hash: string; readonly amount: bigint; readonly block: number }>()
@@ -186,7 +54,7 @@ const receivedBy = (plan: Plan, all: ReadonlyArray<Settled>, { madeBy, receipts 
     const receipt = receipts.get(hash)
     if (found.has(place) || move === undefined || receipt === undefined || !hasSucceeded(receipt)) return
     const block = receipt.blockNumber
-    const contract = move.token === undefined ? undefined : plan.tokens[move.token]?.contract
+    const contract = tokenOf(plan, move)?.contract
     if (contract === undefined) {
       const sent = all.find(({ mined }) => mined?.hash === hash)
       found.set(place, { hash, amount: sent?.ready.variants[sent.mined?.step ?? 0]?.value ?? 0n, block })
@@ -195,9 +63,9 @@ const receivedBy = (plan: Plan, all: ReadonlyArray<Settled>, { madeBy, receipts 
     const transfers = left.get(hash) ?? []
     const at = transfers.findIndex(
       ({ amount, from, to, ...one }) =>
-        same(one.contract, contract) &&
-        same(from, move.address) &&
-        same(to, receiverOf(plan, move)) &&
+        isSameAddress(one.contract, contract) &&
+        isSameAddress(from, move.address) &&
+        isSameAddress(to, receiverOf(plan, move)) &&
         fits(amount, BigInt(move.amount))
     )
     const [transfer] = at === -1 ? [] : transfers.splice(at, 1)
@@ -209,29 +77,24 @@ const receivedBy = (plan: Plan, all: ReadonlyArray<Settled>, { madeBy, receipts 
   return found
 }
 
-/** What was there when the broadcast began: base units by address, by currency. */
+/** What was there when the broadcast began: base units by `holdingKey`. */
 interface Beginning {
   readonly block: number
-  readonly before: Readonly<Record<string, Readonly<Record<string, string>>>>
+  readonly before: Readonly<Record<string, string>>
 }
 
-const keyOf = (currency: string, address: string): string => `${currency} ${address.toLowerCase()}`
-
-/** What should be at each address now: base units by `keyOf`. */
+/** What should be where now: base units by `holdingKey`. */
 const expectedNow = (plan: Plan, all: ReadonlyArray<Settled>, { block, before }: Beginning, facts: Facts) => {
-  const expected = new Map<string, bigint>()
-  for (const [address, of] of Object.entries(before)) {
-    for (const [currency, amount] of Object.entries(of)) expected.set(keyOf(currency, address), BigInt(amount))
-  }
+  const expected = new Map(Object.entries(before).map(([key, amount]) => [key, BigInt(amount)]))
   const take = (currency: string, address: string, amount: bigint) => {
-    const key = keyOf(currency, address)
+    const key = holdingKey(currency, address)
     const has = expected.get(key)
     if (has !== undefined) expected.set(key, has - amount)
   }
   for (const receipt of facts.receipts.values()) {
     if (receipt.blockNumber <= block && !facts.own.has(receipt.transactionHash)) continue
     for (const { amount, contract, from } of transfersOf(receipt)) {
-      const token = plan.tokens.find((one) => same(one.contract, contract))
+      const token = plan.tokens.find((one) => isSameAddress(one.contract, contract))
       if (token !== undefined) take(token.symbol, from, amount)
     }
   }
@@ -239,77 +102,62 @@ const expectedNow = (plan: Plan, all: ReadonlyArray<Settled>, { block, before }:
     const receipt = mined === undefined ? undefined : facts.receipts.get(mined.hash)
     if (mined === undefined || receipt === undefined) continue
     take(plan.coin, ready.from, feeOf(receipt))
-    const variant = ready.variants[mined.step]
-    if (variant === undefined || variant.value === 0n || !mined.succeeded) continue
-    take(plan.coin, ready.from, variant.value)
-    take(plan.coin, variant.to ?? "", -variant.value)
+    const { to = "", value = 0n } = ready.variants[mined.step] ?? {}
+    if (!mined.succeeded) continue
+    take(plan.coin, ready.from, value)
+    take(plan.coin, to ?? "", -value)
   }
   return expected
 }
+
+const sumOf = (amounts: Iterable<bigint>): bigint => [...amounts].reduce((sum, amount) => sum + amount, 0n)
 
 /** Adds a broadcast up, by what one provider says. */
 const accountBy = (plan: Plan, all: ReadonlyArray<Settled>, beginning: Beginning, facts: Facts): SweepResult => {
   const made = receivedBy(plan, all, facts)
   const differences: Array<SweepDifference> = []
   const transfers: Array<SweptTransfer> = []
-  const received = new Map<string, bigint>()
+  const received: Array<readonly [currency: string, amount: bigint]> = []
   for (const [place, move] of plan.moves.entries()) {
-    const currency = currencyOf(plan, move)
+    const { address, refund, token: currency = plan.coin } = move
     const done = made.get(place)
-    if (done === undefined) {
-      const { address, amount } = move
+    const lacks = BigInt(move.amount) - (done?.amount ?? 0n)
+    if (lacks > 0n) {
       const why = facts.used.get(place)
         ? `its authorization was carried out otherwise: look in a block explorer for ${facts.madeBy.get(place) ?? "who did"}`
         : "it was not moved: its transaction failed, or was given up"
-      differences.push({ address, currency, amount, why })
-      continue
+      differences.push({ address, currency, amount: `${lacks}`, why: done ? "its token kept it as a fee" : why })
     }
+    if (done === undefined) continue
     const { amount, block, hash } = done
-    const { address, refund } = move
-    const to = receiverOf(plan, move)
-    transfers.push({
-      hash,
-      place,
-      address,
-      to,
-      currency,
-      amount: `${amount}`,
-      ...(refund === undefined ? {} : { refund })
-    })
-    const lacks = BigInt(move.amount) - amount
-    if (lacks > 0n) differences.push({ address, currency, amount: `${lacks}`, why: "its token kept it as a fee" })
+    transfers.push({ hash, place, address, to: receiverOf(plan, move), currency, amount: `${amount}`, refund })
     // What somebody else had carried out before was no longer there when this began.
-    if (block > beginning.block || facts.own.has(hash)) received.set(currency, (received.get(currency) ?? 0n) + amount)
+    if (block > beginning.block || facts.own.has(hash)) received.push([currency, amount])
   }
-  const expected = expectedNow(plan, all, beginning, facts)
-  const sums = new Map<string, { before: bigint; stayed: bigint; came: bigint }>()
-  for (const [address, of] of Object.entries(beginning.before)) {
-    for (const [currency, had] of Object.entries(of)) {
-      const amount = expected.get(keyOf(currency, address)) ?? 0n
-      const has = facts.holdings.get(currency)?.get(address) ?? 0n
-      const sum = sums.get(currency) ?? { before: 0n, stayed: 0n, came: 0n }
-      sum.before += BigInt(had)
-      sum.stayed += has < amount ? has : amount
-      sum.came += has > amount ? has - amount : 0n
-      sums.set(currency, sum)
-      if (has >= amount) continue
-      differences.push({ address, currency, amount: `${amount - has}`, why: "something else took it from there" })
+  const rows = Array.from(expectedNow(plan, all, beginning, facts), ([key, expected]) => {
+    const [currency = "", address = ""] = key.split(" ")
+    const has = facts.holdings.get(key) ?? 0n
+    const came = has > expected ? has - expected : 0n
+    return { currency, address, before: BigInt(beginning.before[key] ?? 0), expected, came, stayed: has - came }
+  })
+  for (const { address, currency, expected, stayed } of rows) {
+    if (stayed === expected) continue
+    const why = "something else took it from there"
+    differences.push({ address: getAddress(address), currency, amount: `${expected - stayed}`, why })
+  }
+  const gas = sumOf(all.flatMap(({ mined }) => facts.receipts.get(mined?.hash ?? "") ?? []).map(feeOf))
+  const totals = [{ symbol: plan.coin, decimals: 18 }, ...plan.tokens].map(({ decimals, symbol }): SweepTotal => {
+    const own = rows.filter(({ currency }) => currency === symbol)
+    return {
+      currency: symbol,
+      decimals,
+      before: `${sumOf(own.map(({ before }) => before))}`,
+      received: `${sumOf(received.flatMap(([currency, amount]) => (currency === symbol ? [amount] : [])))}`,
+      gas: `${symbol === plan.coin ? gas : 0n}`,
+      stayed: `${sumOf(own.map(({ stayed }) => stayed))}`,
+      cameMeanwhile: `${sumOf(own.map(({ came }) => came))}`
     }
-  }
-  const paid = all.flatMap(({ mined }) => facts.receipts.get(mined?.hash ?? "") ?? [])
-  const gas = paid.reduce((sum, receipt) => sum + feeOf(receipt), 0n)
-  const totals = Array.from(
-    sums,
-    ([currency, { before, came, stayed }]): SweepTotal => ({
-      currency,
-      decimals: currency === plan.coin ? 18 : (plan.tokens.find(({ symbol }) => symbol === currency)?.decimals ?? 0),
-      before: `${before}`,
-      received: `${received.get(currency) ?? 0n}`,
-      gas: `${currency === plan.coin ? gas : 0n}`,
-      stayed: `${stayed}`,
-      cameMeanwhile: `${came}`
-    })
-  )
+  })
   return { digest: plan.digest, transfers, totals, differences }
 }
 

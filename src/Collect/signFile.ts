@@ -84,7 +84,7 @@ const limitsOf = (plan: Plan, request: SignRequest) =>
 
 const receiverJson = (plan: Plan, { address, moves, role }: PlannedReceiver) => ({
   ...{ address, role },
-  totals: totalsOf({ ...plan, moves }).map(({ amount, ...total }) => ({ ...total, amount: `${amount}` })),
+  totals: totalsOf({ ...plan, moves }),
   ...(role === "refund" ? { refunds: moves.map(({ refund }) => refund) } : {})
 })
 

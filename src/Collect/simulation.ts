@@ -142,15 +142,22 @@ export const gasOfEach = Effect.fn("Collect.gasOfEach")(function* (
 /** What an authorization takes more than the transfer that it makes. */
 const authorizationMargin = 10_000n
 
+/** Of a signed transfer that is tried: until when it is good, in Unix seconds, who carries it out, and where it goes. */
+interface Trial {
+  readonly chainId: number
+  readonly validBefore: number
+  readonly sponsor: string
+  readonly to: string
+}
+
 /**
  * Whether a token takes signed transfers, and the gas that one takes more than a plain transfer: by what it says of itself, and
  * by one of nothing that a key of the moment signs. Undefined where it does not.
  */
 export const authorizationOf = Effect.fn("Collect.authorizationOf")(function* (
   client: RpcClient,
-  { chainId, validBefore }: { readonly chainId: number; readonly validBefore: number },
-  token: Omit<PlannedToken, "domain">,
-  { sponsor, to }: { readonly sponsor: string; readonly to: string }
+  { chainId, sponsor, to, validBefore }: Trial,
+  token: Omit<PlannedToken, "domain">
 ) {
   const { contract } = token
   const domain = domainOf(contract, chainId, yield* readContractViews(client, authorizationViews(contract)))

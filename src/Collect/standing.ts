@@ -1,19 +1,21 @@
 /** Whether a signed plan still fits the chain: nonces, balances, fees, the sponsor. Each thing that does not is a refusal. */
 import { Array as Arr, Effect } from "effect"
-import { balanceAt, getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
+import { type ChainAccess, reading, readPricedHead } from "../Chains/providers/chainAccess.ts"
+import { getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
 import { readContractViews, type ViewResult } from "../Chains/rpc/contractViews.ts"
-import { getTokenBalance, optional, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
+import { optional, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { RpcError } from "../Chains/rpc/RpcError.ts"
 import { getPricedHead } from "../Chains/rpc/sendingMethods.ts"
 import { receiptReader } from "../Chains/rpc/transactionMethods.ts"
-import { hdWallet, sponsorAddress } from "../Payments/addresses/hdWallet.ts"
-import { type ChainAccess, reading, readPricedHead } from "./access.ts"
+import { isSameAddress } from "../Domain/Address.ts"
+import type { BlockRef } from "../Domain/Receipt.ts"
+import { hdWallet } from "../Payments/addresses/hdWallet.ts"
 import { isUsed, usedView } from "./authorization.ts"
 import { collectRefusal } from "./CollectRefused.ts"
-import { assetsOf } from "./holdings.ts"
+import { gwei } from "./fees.ts"
+import { assetsOf, holdingKey, readHoldings } from "./holdings.ts"
 import type { Plan } from "./Plan.ts"
-import { gwei } from "./planText.ts"
 import { authorizationsOf, mostOf } from "./transactions.ts"
 import type { Ready } from "./verifySigned.ts"
 
@@ -72,30 +74,17 @@ export const readUsed = (client: RpcClient, plan: Plan) =>
     return used
   })
 
-/** What each address has: base units by currency, then by address. */
-export const readHoldings = Effect.fn("Collect.readHoldings")(function* (
-  client: RpcClient,
-  plan: Plan,
-  head: { readonly number: number; readonly hash: string }
-) {
-  const addresses = addressesOf(plan)
-  const coins = yield* sendInBatches(
-    client,
-    addresses.map((address) => balanceAt(address, head))
-  )
-  const found = new Map([[plan.coin, new Map(addresses.map((address, i) => [address, coins[i] ?? 0n]))]])
-  for (const [i, { contract, symbol }] of plan.tokens.entries()) {
-    const holders = [...new Set(plan.moves.flatMap(({ address, token }) => (token === i ? [address] : [])))]
-    const balances = yield* sendInBatches(
-      client,
-      holders.map((address) => getTokenBalance(contract, address))
-    )
-    found.set(symbol, new Map(holders.map((address, at) => [address, balances[at] ?? 0n])))
-  }
-  return found
-})
+/** What a plan touches, by `holdingKey`: the coin of all its addresses, and each token where that moves. */
+export const touchedBy = (plan: Plan): ReadonlyArray<string> => [
+  ...new Set([
+    ...addressesOf(plan).map((address) => holdingKey(plan.coin, address)),
+    ...plan.moves.map(({ address, token = plan.coin }) => holdingKey(token, address))
+  ])
+]
 
-const same = (a: string | undefined, b: string): boolean => a?.toLowerCase() === b.toLowerCase()
+/** Reads what a plan's addresses have. */
+export const readPlanned = (client: RpcClient, plan: Plan, head: BlockRef) =>
+  readHoldings(client, [{ symbol: plan.coin, contract: undefined }, ...plan.tokens], addressesOf(plan), head)
 
 /** Seconds that authorizations have to be good for when their transactions are sent. */
 const leastValidity = 600
@@ -111,14 +100,14 @@ const foreignProblem = ({ chain }: ChainAccess, plan: Plan, xpub: string): strin
   const assets = assetsOf(chain)
   const token = plan.tokens.find(
     ({ contract, decimals, symbol }) =>
-      !assets.some((one) => same(one.contract, contract) && one.symbol === symbol && one.decimals === decimals)
+      !assets.some((one) => isSameAddress(one.contract, contract) && one.symbol === symbol && one.decimals === decimals)
   )
   if (token !== undefined) {
     return `${token.contract} is not the ${token.symbol} of ${network} in this configuration: nothing was sent.`
   }
   const wallet = hdWallet(xpub)
-  const move = plan.moves.find(({ address, index }) => !same(wallet.address(index), address))
-  const stranger = same(sponsorAddress(xpub), plan.sponsor.address) ? move?.address : plan.sponsor.address
+  const move = plan.moves.find(({ address, index }) => !isSameAddress(wallet.address(index), address))
+  const stranger = isSameAddress(wallet.sponsor, plan.sponsor.address) ? move?.address : plan.sponsor.address
   return stranger === undefined
     ? undefined
     : `${stranger} is of another wallet than the configured one: name the extended public key that the plan was made with (--xpub). Nothing was sent.`
@@ -131,7 +120,7 @@ const readStanding = (access: ChainAccess, plan: Plan, ready: ReadonlyArray<Read
       const senders = [...new Set(ready.map(({ from }) => from))]
       const nonces = yield* sendInBatches(client, senders.map(getTransactionCount))
       const [head] = yield* sendBatch(client, [getPricedHead])
-      const holdings = yield* readHoldings(client, plan, head)
+      const holdings = yield* readPlanned(client, plan, head)
       const used = yield* readUsed(client, plan)
       const mined = yield* findMined(client, ready)
       return { head, holdings, used, mined, nonces: new Map(senders.map((sender, i) => [sender, nonces[i] ?? 0])) }
@@ -161,44 +150,41 @@ const movedNonce = (ready: ReadonlyArray<Ready>, { mined, nonces }: Standing): s
 /** What an address lacks of a token that is still to move. */
 const lackingToken = (plan: Plan, ready: ReadonlyArray<Ready>, { holdings, mined, used }: Standing) => {
   const needs = new Map<string, bigint>()
-  for (const [at, { moves }] of ready.entries()) {
-    if (mined[at] !== undefined) continue
-    for (const place of moves) {
-      const move = plan.moves[place]
-      const token = move?.token === undefined ? undefined : plan.tokens[move.token]
-      if (move === undefined || token === undefined || used.get(place) === true) continue
-      const key = `${token.symbol} ${move.address}`
-      const need = (needs.get(key) ?? 0n) + BigInt(move.amount)
-      const has = holdings.get(token.symbol)?.get(move.address) ?? 0n
-      if (has < need) {
-        return `${move.address} has ${has} base units of ${token.symbol}, and the plan moves ${need}: it has less than when the plan was made. ${planAgain}`
-      }
-      needs.set(key, need)
+  const waiting = ready.flatMap(({ moves }, at) => (mined[at] === undefined ? moves : []))
+  for (const place of waiting) {
+    const move = plan.moves[place]
+    if (move?.token === undefined || used.get(place) === true) continue
+    const key = holdingKey(move.token, move.address)
+    const need = (needs.get(key) ?? 0n) + BigInt(move.amount)
+    const has = holdings.get(key) ?? 0n
+    if (has < need) {
+      return `${move.address} has ${has} base units of ${move.token}, and the plan moves ${need}: it has less than when the plan was made. ${planAgain}`
     }
+    needs.set(key, need)
   }
   return undefined
 }
 
 /** What a sender lacks of the coin, with what the sponsor is still to send it. */
 const lackingCoin = (plan: Plan, ready: ReadonlyArray<Ready>, { holdings, mined }: Standing) => {
-  const has = new Map(holdings.get(plan.coin))
-  const take = (address: string, amount: bigint) => has.set(address, (has.get(address) ?? 0n) - amount)
+  const left = new Map(holdings)
+  const take = (address: string, amount: bigint) => {
+    const key = holdingKey(plan.coin, address)
+    left.set(key, (left.get(key) ?? 0n) - amount)
+  }
   for (const [place, unsent] of ready.entries()) {
     if (mined[place] !== undefined) continue
     const [variant] = unsent.variants
     take(unsent.from, mostOf(unsent))
     // A funding: what it brings is there before its move is sent.
-    if (unsent.index === undefined && unsent.moves.length === 0 && variant !== undefined) {
-      const to = [...has.keys()].find((address) => address.toLowerCase() === variant.to?.toLowerCase())
-      if (to !== undefined) take(to, -variant.value)
-    }
+    if (unsent.index === undefined && unsent.moves.length === 0) take(variant?.to ?? "", -(variant?.value ?? 0n))
   }
-  const short = [...has].find(([, left]) => left < 0n)
+  const lackOf = (address: string) => -(left.get(holdingKey(plan.coin, address)) ?? 0n)
+  const short = addressesOf(plan).find((address) => lackOf(address) > 0n)
   if (short === undefined) return undefined
-  const [address, left] = short
-  return address === plan.sponsor.address
-    ? `The sponsor ${address} lacks ${-left} wei for the gas of what is still to be sent: send it that much, and run this again`
-    : `${address} lacks ${-left} wei of what the plan moves and pays: it has less than when the plan was made. ${planAgain}`
+  return short === plan.sponsor.address
+    ? `The sponsor ${short} lacks ${lackOf(short)} wei for the gas of what is still to be sent: send it that much, and run this again`
+    : `${short} lacks ${lackOf(short)} wei of what the plan moves and pays: it has less than when the plan was made. ${planAgain}`
 }
 
 /**

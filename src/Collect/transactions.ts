@@ -12,7 +12,7 @@ import {
 } from "viem"
 import { multicall3Address } from "../Chains/rpc/contractViews.ts"
 import { type Authorization, authorizationNonce, authorizedCall, type Signature } from "./authorization.ts"
-import { type Plan, type PlannedMove, type PlannedToken, receiverOf } from "./Plan.ts"
+import { type Plan, type PlannedMove, type PlannedToken, receiverOf, tokenOf } from "./Plan.ts"
 
 /** Authorizations that one transaction carries. */
 export const mostInBatch = 100
@@ -45,7 +45,7 @@ const asAuthorization = (plan: Plan, token: PlannedToken, move: PlannedMove, pla
 /** The authorizations of a plan, with their tokens and the places of their moves. */
 export const authorizationsOf = (plan: Plan) =>
   plan.moves.flatMap((move, place) => {
-    const token = move.token === undefined ? undefined : plan.tokens[move.token]
+    const token = tokenOf(plan, move)
     return move.way === "authorization" && token !== undefined
       ? [{ place, token, move, message: asAuthorization(plan, token, move, place) }]
       : []
@@ -114,7 +114,7 @@ const fundingOf = (plan: Plan, { address, funding }: PlannedMove, nonce: number)
 const callOf = (plan: Plan, move: PlannedMove) => {
   const common = { nonce: move.nonce ?? 0, gas: BigInt(move.gas) }
   const to = receiverOf(plan, move)
-  const token = move.token === undefined ? undefined : plan.tokens[move.token]
+  const token = tokenOf(plan, move)
   if (token === undefined) return { ...common, to }
   const args = [to as Hex, BigInt(move.amount)] as const
   return { ...common, to: token.contract, data: encodeFunctionData({ abi: erc20Abi, functionName: "transfer", args }) }

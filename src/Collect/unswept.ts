@@ -1,25 +1,24 @@
 /** What there is to collect: the receiving addresses with a balance, read from the chains. */
 import { BigDecimal, Effect } from "effect"
+import { type ChainAccess, reading } from "../Chains/providers/chainAccess.ts"
 import { getL1Fee, sendBatch } from "../Chains/rpc/methods.ts"
+import { getPricedHead } from "../Chains/rpc/sendingMethods.ts"
 import { decimalText } from "../Domain/amountDecimals.ts"
 import { chainTraits, type Network } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import { type PriceOf, usdOf } from "../Domain/usdValue.ts"
 import type { ReceivedPayment } from "../Payments/addresses/receivedOperation.ts"
-import { type ChainAccess, reading } from "./access.ts"
-import { readTip } from "./fees.ts"
-import { type Asset, assetsOf, readBalances, usdText } from "./holdings.ts"
+import { readTip, singleBytes } from "./fees.ts"
+import { type Asset, assetsOf, awaitedAt, byAddress, holdingKey, readHoldings, usdText } from "./holdings.ts"
 
 /** Gas of a transfer of coin, and of a token's with what brings its gas or carries it out. */
 const usualGas = { coin: 21_000n, token: 90_000n }
-/** Bytes of a transfer of a token, for the fee of its data. */
-const transferBytes = 200
 
 /** A balance of a receiving address. */
 export interface UnsweptRow extends Network {
   readonly account: string
-  /** Absent where the wallet's key does not tell its account. */
-  readonly path?: string
+  /** Undefined where the wallet's key does not tell its account. */
+  readonly path: string | undefined
   readonly address: string
   readonly payments: ReadonlyArray<string>
   readonly currency: string
@@ -27,14 +26,14 @@ export interface UnsweptRow extends Network {
   readonly amount: string
   /** With the decimals of the currency. */
   readonly decimal: string
-  /** Absent where no price is known. */
-  readonly usd?: string
-  /** What collecting it costs at present, about; absent where no price is known. */
-  readonly gasUsd?: string
-  /** Whether it is worth more than that; absent where that is not known. */
-  readonly worthwhile?: boolean
+  /** Undefined where no price is known. */
+  readonly usd: string | undefined
+  /** What collecting it costs at present, about; undefined where no price is known. */
+  readonly gasUsd: string | undefined
+  /** Whether it is worth more than that; undefined where that is not known. */
+  readonly worthwhile: boolean | undefined
   /** Why a plan leaves it out. */
-  readonly waitsFor?: "payment" | "exception"
+  readonly waitsFor: "payment" | "exception" | undefined
 }
 
 export const receivingPath = ({
@@ -42,24 +41,6 @@ export const receivingPath = ({
   walletAccount
 }: Pick<ReceivedPayment, "index" | "walletAccount">): string | undefined =>
   walletAccount === undefined ? undefined : `m/44'/60'/${walletAccount}'/0/${index}`
-
-/** Payments at one address, which has one each, unless the database was restored. */
-const byAddress = (received: ReadonlyArray<ReceivedPayment>) => {
-  const found = new Map<string, Array<ReceivedPayment>>()
-  for (const one of received) found.set(one.address, [...(found.get(one.address) ?? []), one])
-  return [...found.values()]
-}
-
-/** Wei that a unit of gas costs above the base fee at present, and a transaction's data. */
-const readCost = (access: ChainAccess, baseFee: bigint) =>
-  reading(access, (client) =>
-    Effect.gen(function* () {
-      const tip = yield* readTip(client, baseFee)
-      const { hasL1Fee } = chainTraits[access.chain.chain]
-      const [dataFee] = hasL1Fee ? yield* sendBatch(client, [getL1Fee(transferBytes)]) : [0n]
-      return { tip, dataFee }
-    })
-  )
 
 const less = (a: BigDecimal.BigDecimal | undefined, b: BigDecimal.BigDecimal): boolean =>
   a !== undefined && BigDecimal.lessThan(a, b)
@@ -75,42 +56,33 @@ export const readUnswept = Effect.fn("Collect.readUnswept")(function* (
   if (addresses.length === 0) return []
   const { chain, mode } = access.chain
   const assets = assetsOf(access.chain)
-  const { head, of } = yield* readBalances(
-    access,
-    assets,
-    addresses.flatMap(([first]) => first?.address ?? [])
+  const { dataFee, head, holdings, tip } = yield* reading(access, (client) =>
+    Effect.gen(function* () {
+      const [head] = yield* sendBatch(client, [getPricedHead])
+      const [dataFee] = chainTraits[chain].hasL1Fee ? yield* sendBatch(client, [getL1Fee(singleBytes)]) : [0n]
+      const tip = yield* readTip(client, head.baseFee)
+      const all = addresses.map(([{ address }]) => address)
+      return { dataFee, head, tip, holdings: yield* readHoldings(client, assets, all, head) }
+    })
   )
-  const { dataFee, tip } = yield* readCost(access, head.baseFee)
   const coin = { symbol: nativeToken(chain), decimals: 18 }
   const costOf = ({ contract }: Asset) =>
     usdOf(price, coin, (contract === undefined ? usualGas.coin : usualGas.token) * (head.baseFee + tip) + dataFee)
-  return addresses.flatMap((all, i): ReadonlyArray<UnsweptRow> => {
+  return addresses.flatMap((all) => {
     const [first] = all
-    if (first === undefined) return []
-    const path = receivingPath(first)
-    const waitsFor = all.some(({ isOpen }) => isOpen)
-      ? "payment"
-      : all.some(({ openExceptions }) => openExceptions > 0)
-        ? "exception"
-        : undefined
     return assets.flatMap((asset) => {
-      const amount = of.get(asset.symbol)?.[i] ?? 0n
+      const amount = holdings.get(holdingKey(asset.symbol, first.address)) ?? 0n
       const usd = usdOf(price, asset, amount)
       if (amount === 0n || less(usd, minUsd)) return []
       const gas = costOf(asset)
-      const [usdShown, gasUsd] = [usdText(usd), usdText(gas)]
-      return [
-        {
-          ...{ chain, mode, account: first.account },
-          ...(path === undefined ? {} : { path }),
-          ...{ address: first.address, payments: all.map(({ payment }) => payment) },
-          ...{ currency: asset.symbol, amount: `${amount}`, decimal: decimalText(`${amount}`, asset.decimals) ?? "" },
-          ...(usdShown === undefined ? {} : { usd: usdShown }),
-          ...(gasUsd === undefined ? {} : { gasUsd }),
-          ...(usd === undefined || gas === undefined ? {} : { worthwhile: BigDecimal.greaterThan(usd, gas) }),
-          ...(waitsFor === undefined ? {} : { waitsFor })
-        }
-      ]
+      const row: UnsweptRow = {
+        ...{ chain, mode, account: first.account, path: receivingPath(first), address: first.address },
+        ...{ payments: all.map(({ payment }) => payment), currency: asset.symbol, amount: `${amount}` },
+        ...{ decimal: decimalText(`${amount}`, asset.decimals) ?? "", usd: usdText(usd), gasUsd: usdText(gas) },
+        worthwhile: usd && gas && BigDecimal.greaterThan(usd, gas),
+        waitsFor: awaitedAt(all)?.is
+      }
+      return [row]
     })
   })
 })

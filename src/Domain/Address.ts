@@ -13,3 +13,7 @@ export const toChecksummed = (text: string): string | undefined => {
   const isMixed = digits !== digits.toLowerCase() && digits !== digits.toUpperCase()
   return isMixed && text !== address ? undefined : address
 }
+
+/** Whether two texts are the same address, whatever their case. */
+export const isSameAddress = (a: string | undefined, b: string | undefined): boolean =>
+  a?.toLowerCase() === b?.toLowerCase()

@@ -1,5 +1,6 @@
-import { Clock, Context, Duration, Effect, Layer, Predicate, Schedule } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
 import { ApiError, invalid } from "../Domain/ApiError.ts"
+import { canonicalJson } from "../Domain/canonicalJson.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import { Secrets } from "../Secrets.ts"
 import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
@@ -24,14 +25,6 @@ export interface Replay {
 export type StoreReplay = (response: Replay) => Effect.Effect<void, StoreUnavailable, Tx>
 
 const form = /^[\x20-\x7e]{1,255}$/
-
-/** Canonical JSON, for comparing two bodies: members sorted by name, no white space. */
-const canonical = (value: unknown): string => {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`
-  if (!Predicate.isRecord(value)) return JSON.stringify(value)
-  const members = Object.keys(value).sort()
-  return `{${members.map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`).join(",")}}`
-}
 
 const badKey = invalid([{ path: "Idempotency-Key", message: "must be 1 to 255 printable ASCII characters" }])
 
@@ -95,7 +88,7 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
           return Effect.gen(function* () {
             if (!form.test(key)) return yield* badKey
             const scope = { account, mode, route, key }
-            const bodyHash = Buffer.from(secrets.digest(canonical(payload)))
+            const bodyHash = Buffer.from(secrets.digest(canonicalJson(payload)))
             return yield* Effect.acquireUseRelease(
               enter(scopedKey),
               // Uninterruptible: a client that goes away may repeat the request before the first one's effect is stored.

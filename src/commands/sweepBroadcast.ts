@@ -15,10 +15,10 @@ import { refundsOf, xpubOf } from "./sweepInputs.ts"
 /** Loaded only here. */
 const sending = Effect.promise(() =>
   Promise.all([
-    import("../Collect/access.ts"),
+    import("../Chains/providers/chainAccess.ts"),
     import("../Collect/broadcast.ts"),
     import("../Collect/readJsonFile.ts"),
-    import("../Collect/resultText.ts"),
+    import("./sweepResultText.ts"),
     import("../Collect/Signed.ts"),
     import("../Chains/rpc/Rpc.ts")
   ])

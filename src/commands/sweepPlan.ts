@@ -14,10 +14,10 @@ import { UsdField } from "./unswept.ts"
 const planning = Effect.promise(() =>
   Promise.all([
     import("viem"),
-    import("../Collect/access.ts"),
+    import("../Chains/providers/chainAccess.ts"),
     import("../Collect/makePlan.ts"),
     import("../Collect/outputFile.ts"),
-    import("../Collect/planFile.ts"),
+    import("./sweepPlanText.ts"),
     import("../Quotes/readPrices.ts"),
     import("../Chains/rpc/Rpc.ts")
   ])

@@ -13,7 +13,7 @@ import { allReceived } from "./received.ts"
 /** Loaded only here: other commands ask no chain by themselves. */
 const collect = Effect.promise(() =>
   Promise.all([
-    import("../Collect/access.ts"),
+    import("../Chains/providers/chainAccess.ts"),
     import("../Collect/unswept.ts"),
     import("../Quotes/readPrices.ts"),
     import("../Chains/rpc/Rpc.ts")

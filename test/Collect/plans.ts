@@ -31,14 +31,30 @@ export const unsignedPlan = (over: Partial<Unsigned> = {}): Unsigned => ({
     { symbol: "USDT", contract: usdt, decimals: 6 }
   ],
   moves: [
-    { way: "authorization", token: 0, address: addressAt(0), index: 0, amount: "1500000", gas: "70000", funding: "0" },
-    { way: "authorization", token: 0, address: addressAt(1), index: 1, amount: "2500000", gas: "70000", funding: "0" },
     {
-      ...{ way: "authorization", token: 0, address: addressAt(2), index: 2, amount: "700000", gas: "70000" },
+      way: "authorization",
+      token: "USDC",
+      address: addressAt(0),
+      index: 0,
+      amount: "1500000",
+      gas: "70000",
+      funding: "0"
+    },
+    {
+      way: "authorization",
+      token: "USDC",
+      address: addressAt(1),
+      index: 1,
+      amount: "2500000",
+      gas: "70000",
+      funding: "0"
+    },
+    {
+      ...{ way: "authorization", token: "USDC", address: addressAt(2), index: 2, amount: "700000", gas: "70000" },
       ...{ funding: "0", to: customer, refund: refunded[0] }
     },
     {
-      ...{ way: "token", token: 1, address: addressAt(3), index: 3, amount: "9000000", gas: "80000" },
+      ...{ way: "token", token: "USDT", address: addressAt(3), index: 3, amount: "9000000", gas: "80000" },
       ...{ funding: "240000000000000", nonce: 0 }
     },
     {

@@ -1,5 +1,5 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { entropyToMnemonic } from "@scure/bip39"
 import { wordlist } from "@scure/bip39/wordlists/english"
@@ -192,18 +192,21 @@ it.effect("keys cannot sign any more when their use has ended, also by a failure
   })
 )
 
-it.effect("a partial file of a run that was cut off is named, not the file that does not exist", () =>
-  Effect.gen(function* () {
-    const path = join(yield* temporaryFolder, "signed.json")
-    const partial = `${path}.${process.pid}.partial`
-    writeFileSync(partial, "")
-    const { message } = yield* Effect.flip(writeOutput(path, "x", false))
-    expect(message).toBe(`${partial} exists already, left by a run that was cut off: remove it, and start again.`)
-    rmSync(partial)
-    yield* writeOutput(path, "x", false)
-    expect((yield* Effect.flip(writeOutput(path, "y", false))).message).toContain(
-      `${path} exists already: name another`
-    )
-    expect(readFileSync(path, "utf8")).toBe("x")
-  }).pipe(Effect.scoped)
+it.effect(
+  "a file is written whole and for its owner, over another one only where that is asked for, and leaves no partial one",
+  () =>
+    Effect.gen(function* () {
+      const path = join(yield* temporaryFolder, "signed.json")
+      const partial = `${path}.${process.pid}.partial`
+      writeFileSync(partial, "")
+      yield* writeOutput(path, "x", false)
+      expect((yield* Effect.flip(writeOutput(path, "y", false))).message).toMatch(
+        new RegExp(`^${path} cannot be written .*: name another file, or --force replaces it`)
+      )
+      expect(readFileSync(path, "utf8")).toBe("x")
+      expect(statSync(path).mode & 0o777).toBe(0o600)
+      yield* writeOutput(path, "y", true)
+      expect(readFileSync(path, "utf8")).toBe("y")
+      expect(readdirSync(dirname(path))).toEqual(["signed.json"])
+    }).pipe(Effect.scoped)
 )

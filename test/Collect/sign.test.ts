@@ -15,14 +15,14 @@ import {
   type TransactionSerializedEIP1559
 } from "viem"
 import { multicall3Address } from "../../src/Chains/rpc/contractViews.ts"
-import { isWhole, type LeftOut, Plan, withUsedTokens } from "../../src/Collect/Plan.ts"
+import { isWhole, type LeftOut, Plan } from "../../src/Collect/Plan.ts"
 import { feeCeiling, planProblem, type SigningLimits, totalFeeCeiling } from "../../src/Collect/planChecks.ts"
-import { madeText } from "../../src/Collect/planFile.ts"
 import { highestCost, planText } from "../../src/Collect/planText.ts"
 import { readJsonFile } from "../../src/Collect/readJsonFile.ts"
 import { checksumOf, Signed } from "../../src/Collect/Signed.ts"
 import { seedOf } from "../../src/Collect/seed.ts"
 import { signPlan } from "../../src/Collect/sign.ts"
+import { madeText } from "../../src/commands/sweepPlanText.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import {
   addressAt,
@@ -213,7 +213,8 @@ describe("a plan is refused", () => {
   /** A plan for Base itself, with its USDC but for what is changed. */
   const publicPlan = (over: Partial<Plan["tokens"][number]>) =>
     planOf({
-      ...{ mode: "live", chainId: 8453, moves: moves.slice(0, 3) },
+      ...{ mode: "live", chainId: 8453 },
+      moves: moves.slice(0, 3).map((move) => ({ ...move, token: over.symbol ?? "USDC" })),
       tokens: [
         {
           ...{ symbol: "USDC", contract: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", decimals: 6 },
@@ -287,12 +288,17 @@ describe("a plan is refused", () => {
     [
       "with two tokens of one name",
       planOf({ tokens: tokens.map((one) => ({ ...one, symbol: "USDC" })) }),
-      "two tokens with the symbol or the contract of USDC"
+      "two currencies with the symbol or the contract of USDC"
+    ],
+    [
+      "with a token that is called as the coin",
+      planOf({ tokens: tokens.map((one, i) => (i === 0 ? one : { ...one, symbol: "ETH" })) }),
+      "two currencies with the symbol or the contract of ETH"
     ],
     [
       "with one contract under two names",
       planOf({ tokens: tokens.map((one) => ({ ...one, contract: usdc })) }),
-      "two tokens with the symbol or the contract of USDT"
+      "two currencies with the symbol or the contract of USDT"
     ],
     ["with a token that no move uses", planOf({ moves: moves.slice(0, 3) }), "names USDT, which no move uses"],
     [
@@ -348,9 +354,13 @@ describe("a plan is refused", () => {
       "more than 2000000 gas"
     ],
     ["without a nonce", planOf({ moves: moves.map(({ nonce: _, ...move }) => move) }), "Move 4 of the plan"],
-    ["of coin with a token", withMove(4, { token: 1 }), "Move 5 of the plan"],
-    ["of a token that it does not have", withMove(0, { token: 2 }), "names no token"],
-    ["with authorizations of a token that has none", withMove(0, { token: 1 }), "is of a token without authorizations"],
+    ["of coin with a token", withMove(4, { token: "USDT" }), "Move 5 of the plan"],
+    ["of a token that it does not have", withMove(0, { token: "DAI" }), "names no token"],
+    [
+      "with authorizations of a token that has none",
+      withMove(0, { token: "USDT" }),
+      "is of a token without authorizations"
+    ],
     [
       "whose authorizations last for months",
       planOf({ validBefore: 1_790_000_000 + 32 * 86_400 }),
@@ -418,16 +428,6 @@ describe("a file is no plan", () => {
       expect(message.length - path.length).toBeLessThan(260)
     }).pipe(Effect.scoped)
   )
-})
-
-it("a plan is made without the tokens that no move uses", () => {
-  const { moves, tokens } = unsignedPlan()
-  const second = moves.filter(({ token }) => token !== 0)
-  expect(withUsedTokens({ tokens, moves: second })).toEqual({
-    tokens: [tokens[1]],
-    moves: second.map((move) => (move.token === undefined ? move : { ...move, token: 0 }))
-  })
-  expect(withUsedTokens({ tokens, moves })).toEqual({ tokens, moves })
 })
 
 it("no text of a plan adds lines, or long ones, to what is shown", () => {

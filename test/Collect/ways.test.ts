@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { BigDecimal, Effect, Redacted } from "effect"
 import type { Address } from "viem"
 import { startFaultProxy } from "../lib/faultProxy.ts"
 import { callToken, collecting, deployToken, holdsExactly } from "./collecting.ts"
@@ -82,8 +82,20 @@ it.scopedLive("leaves out a token that keeps a part of each transfer", () =>
     yield* callToken(scene.local, fee, "mint", [scene.wallet.address(0), 50n * ether])
     scene.replaceToken("DAI", fee)
     const { plan } = yield* scene.plan({ received: scene.received(1) })
-    expect(plan.moves.map(({ token }) => plan.tokens[token ?? 9]?.symbol)).toEqual(["USDC"])
+    expect(plan.moves.map(({ token }) => token)).toEqual(["USDC"])
     expect(plan.leftOut).toMatchObject([{ currency: "DAI", why: expect.stringContaining("takes a fee") }])
+  })
+)
+
+it.scopedLive("leaves out what is worth less than --min-usd, and names no token that no move uses", () =>
+  Effect.gen(function* () {
+    const scene = yield* collecting()
+    yield* scene.pay("USDC", 1, 20n * usd)
+    yield* scene.pay("USDT", 1, 4n * usd)
+    const { plan } = yield* scene.plan({ received: scene.received(1), minUsd: BigDecimal.make(5n, 0) })
+    expect(plan.moves.map(({ amount, token }) => [token, amount])).toEqual([["USDC", `${20n * usd}`]])
+    expect(plan.tokens.map(({ symbol }) => symbol)).toEqual(["USDC"])
+    expect(plan.leftOut).toMatchObject([{ currency: "USDT", why: "it is worth 4.00 USD, below --min-usd" }])
   })
 )
 

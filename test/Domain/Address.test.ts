@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { toChecksummed } from "../../src/Domain/Address.ts"
+import { isSameAddress, toChecksummed } from "../../src/Domain/Address.ts"
 
 // Of https://eips.ethereum.org/EIPS/eip-55
 const checksummed = [
@@ -24,3 +24,10 @@ it.each([
   ["white space behind it", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed\n"],
   ["nothing", ""]
 ])("an address with %s is invalid", (_, text) => expect(toChecksummed(text)).toBeUndefined())
+
+it("the same address is recognised in any case, and another one, or none, is not", () => {
+  const [one = "", other] = checksummed
+  expect(isSameAddress(one, one.toLowerCase())).toBe(true)
+  expect(isSameAddress(one, other)).toBe(false)
+  expect(isSameAddress(one, undefined)).toBe(false)
+})

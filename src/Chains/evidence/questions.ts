@@ -238,10 +238,10 @@ export const questions: ReadonlyArray<Question> = [
     alone: "as one provider says",
     asked: {
       "Collect/fees.ts": ["getGasPrice", "getPriorityFee"],
-      "Collect/holdings.ts": ["getPricedHead", "readPackedBalances", "readTokenBalances"],
-      "Collect/makePlan.ts": ["balanceAt", "getL1Fee", "getPendingCount", "getTransactionCount"],
+      "Collect/holdings.ts": ["readPackedBalances", "readTokenBalances"],
+      "Collect/makePlan.ts": ["getL1Fee", "getPendingCount", "getPricedHead", "getTransactionCount"],
       "Collect/simulation.ts": ["estimateGas", "readContractViews", "simulateAttempts", "tryCall"],
-      "Collect/unswept.ts": ["getL1Fee"]
+      "Collect/unswept.ts": ["getL1Fee", "getPricedHead"]
     }
   },
   {
@@ -251,17 +251,10 @@ export const questions: ReadonlyArray<Question> = [
     differ: "a difference, which the account names, and which is not noted",
     alone: "the broadcast waits for the second one, for `payments.sole_provider_patience` at most",
     asked: {
-      "Collect/access.ts": ["getPricedHead"],
+      "Chains/providers/chainAccess.ts": ["getPricedHead"],
       "Collect/broadcast.ts": ["getHead", "getTransactionCount", "nonceAt", "sendRawTransaction"],
-      "Collect/reconcile.ts": ["getLogs", "getPricedHead", "receiptReader"],
-      "Collect/standing.ts": [
-        "balanceAt",
-        "getPricedHead",
-        "getTokenBalance",
-        "getTransactionCount",
-        "readContractViews",
-        "receiptReader"
-      ]
+      "Collect/facts.ts": ["getLogs", "getPricedHead", "receiptReader"],
+      "Collect/standing.ts": ["getPricedHead", "getTransactionCount", "readContractViews", "receiptReader"]
     }
   },
   {

@@ -1,6 +1,6 @@
 /** `tilld sweep broadcast`: the account, in words. */
 import { formatUnits } from "viem"
-import type { SweepResult, SweepTotal } from "./reconcile.ts"
+import type { SweepResult, SweepTotal } from "../Collect/reconcile.ts"
 
 const lineOf = ({ before, cameMeanwhile, currency, decimals, gas, received, stayed }: SweepTotal): string => {
   const shown = (amount: string) => formatUnits(BigInt(amount), decimals)

@@ -1,14 +1,13 @@
-/** How the online commands reach a chain: through its configured providers, of which another serves where one fails. */
-import { Effect, Either, Schedule } from "effect"
-import type { WrongChain } from "../Chains/providers/chainIdentity.ts"
-import { makeProviders, type Provider, type Providers } from "../Chains/providers/Providers.ts"
-import { sendBatch } from "../Chains/rpc/methods.ts"
-import { Rpc, type RpcClient } from "../Chains/rpc/Rpc.ts"
-import { RpcError } from "../Chains/rpc/RpcError.ts"
-import { getPricedHead, type PricedHead } from "../Chains/rpc/sendingMethods.ts"
-import { type Network, networkKey } from "../Domain/Chain.ts"
-import type { ChainSettings, SettingsShape } from "../Settings.ts"
-import { collectRefusal } from "./CollectRefused.ts"
+/** How a command reaches a chain by itself: through its configured providers, of which another serves where one fails. */
+import { Data, Effect, Either, Schedule } from "effect"
+import { type Network, networkKey } from "../../Domain/Chain.ts"
+import type { ChainSettings, SettingsShape } from "../../Settings.ts"
+import { sendBatch } from "../rpc/methods.ts"
+import { Rpc, type RpcClient } from "../rpc/Rpc.ts"
+import { RpcError } from "../rpc/RpcError.ts"
+import { getPricedHead, type PricedHead } from "../rpc/sendingMethods.ts"
+import type { WrongChain } from "./chainIdentity.ts"
+import { makeProviders, type Provider, type Providers } from "./Providers.ts"
 
 /** A configured chain, and its providers. */
 export interface ChainAccess {
@@ -16,11 +15,13 @@ export interface ChainAccess {
   readonly providers: Providers
 }
 
-export const accessTo = Effect.fn("Collect.accessTo")(function* (settings: SettingsShape, network: Network) {
+class UnknownNetwork extends Data.TaggedError("UnknownNetwork")<{ readonly message: string }> {}
+
+export const accessTo = Effect.fn("ChainAccess.accessTo")(function* (settings: SettingsShape, network: Network) {
   const chain = settings.chains.find((one) => one.chain === network.chain && one.mode === network.mode)
   if (chain === undefined) {
     const known = settings.chains.map(networkKey).join(", ")
-    return yield* collectRefusal(`chains.${networkKey(network)} is not configured: there are ${known}`)
+    return yield* new UnknownNetwork({ message: `chains.${networkKey(network)} is not configured: there are ${known}` })
   }
   const patience = settings.payments.soleProviderPatience
   const providers = yield* makeProviders(network, chain, yield* Rpc, undefined, patience)
@@ -55,7 +56,7 @@ export const reading = <A, E = never>(
  * Reads by so many providers, the serving one first, or by all that can be asked where there are fewer. `mustBeTwo`: fails while
  * a second one is configured and silent, for less than the patience after which one decides alone.
  */
-export const readingBy = Effect.fn("Collect.readingBy")(function* <A, E = never>(
+export const readingBy = Effect.fn("ChainAccess.readingBy")(function* <A, E = never>(
   access: ChainAccess,
   { many = 2, mustBeTwo = false }: { readonly many?: number; readonly mustBeTwo?: boolean },
   read: Read<A, E>

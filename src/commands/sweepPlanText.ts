@@ -1,9 +1,9 @@
-/** `tilld sweep plan`: what was planned, in words and as JSON. */
+/** What `tilld sweep plan` has planned, in words and as JSON. */
 import { formatUnits } from "viem"
+import { type LeftOut, type Plan, totalsOf } from "../Collect/Plan.ts"
+import { highestCost, planText } from "../Collect/planText.ts"
+import { plannedTransactions } from "../Collect/transactions.ts"
 import { shownLine } from "../Domain/terminalText.ts"
-import { type LeftOut, type Plan, totalsOf } from "./Plan.ts"
-import { highestCost, planText } from "./planText.ts"
-import { plannedTransactions } from "./transactions.ts"
 
 const wei = (plan: Plan, amount: bigint): string => `${formatUnits(amount, 18)} ${plan.coin}`
 
@@ -11,7 +11,7 @@ const wei = (plan: Plan, amount: bigint): string => `${formatUnits(amount, 18)} 
 const waysOf = (plan: Plan): ReadonlyArray<string> => {
   const counts = new Map<string, number>()
   for (const { token, way } of plan.moves) {
-    const name = `${token === undefined ? plan.coin : plan.tokens[token]?.symbol} ${wording[way]}`
+    const name = `${token ?? plan.coin} ${wording[way]}`
     counts.set(name, (counts.get(name) ?? 0) + 1)
   }
   return Array.from(counts, ([name, count]) => `${count} of ${name}`)
@@ -61,7 +61,7 @@ export const madeText = (plan: Plan, seesFees: boolean, file: string): string =>
 export const madeJson = (plan: Plan, seesFees: boolean, file: string) => ({
   ...{ file, chain: plan.chain, mode: plan.mode, destination: plan.destination },
   ...{ digest: plan.digest, words: plan.words, block: plan.block },
-  totals: totalsOf(plan).map(({ amount, ...total }) => ({ ...total, amount: `${amount}` })),
+  totals: totalsOf(plan),
   ...{ moves: plan.moves.length, transactions: plannedTransactions(plan, []).length },
   ...{ highestCostWei: `${highestCost(plan)}`, sponsor: plan.sponsor, leftOut: plan.leftOut, seesFees }
 })

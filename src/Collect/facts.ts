@@ -1,0 +1,145 @@
+/** What one provider says of a broadcast: which transaction made each move, and what is where now. */
+import { Array as Arr, Effect, Either, Option, Schema } from "effect"
+import { toEventSelector } from "viem"
+import {
+  Address,
+  type Call,
+  decoder,
+  getLogs,
+  Hash,
+  sendBatch,
+  sendInBatches,
+  transferTopic
+} from "../Chains/rpc/methods.ts"
+import type { RpcClient } from "../Chains/rpc/Rpc.ts"
+import { getPricedHead, type PricedHead } from "../Chains/rpc/sendingMethods.ts"
+import { hasSucceeded, receiptReader } from "../Chains/rpc/transactionMethods.ts"
+import { isSameAddress } from "../Domain/Address.ts"
+import { chainTraits } from "../Domain/Chain.ts"
+import type { Plan } from "./Plan.ts"
+import { type MinedAt, readPlanned, readUsed } from "./standing.ts"
+import { authorizationsOf } from "./transactions.ts"
+import type { Ready } from "./verifySigned.ts"
+
+const getPaid = receiptReader(
+  "transactionHash",
+  "blockNumber",
+  "status",
+  "gasUsed",
+  "effectiveGasPrice",
+  "l1Fee",
+  "logs"
+)
+type Paid = ReturnType<typeof getPaid> extends Call<infer A> ? A : never
+
+const usedEvent = toEventSelector("AuthorizationUsed(address,bytes32)")
+const decodeLog = decoder(
+  Schema.Struct({ address: Address, topics: Schema.Array(Hash), data: Schema.String, transactionHash: Hash })
+)
+
+export interface TokenTransfer {
+  readonly contract: string
+  readonly from: string
+  readonly to: string
+  readonly amount: bigint
+}
+
+const logsOf = ({ logs }: Pick<Paid, "logs">) => logs.flatMap((log) => Option.toArray(Either.getRight(decodeLog(log))))
+
+/** The transfers of tokens in a receipt. */
+export const transfersOf = (receipt: Pick<Paid, "logs">): ReadonlyArray<TokenTransfer> =>
+  logsOf(receipt).flatMap(({ address, data, topics: [kind, from, to] }) =>
+    kind === transferTopic && from !== undefined && to !== undefined && /^0x[0-9a-fA-F]{64}$/.test(data)
+      ? [{ contract: address, from: `0x${from.slice(26)}`, to: `0x${to.slice(26)}`, amount: BigInt(data) }]
+      : []
+  )
+
+type Authorized = ReturnType<typeof authorizationsOf>[number]
+
+/** Whether a receipt has the event by which the token says that it carried out this very authorization. */
+const carries = (receipt: Paid, { message: { from, nonce }, token: { contract } }: Authorized): boolean =>
+  hasSucceeded(receipt) &&
+  logsOf(receipt).some(
+    ({ address, topics: [kind, by, of] }) =>
+      isSameAddress(address, contract) &&
+      kind === usedEvent &&
+      of === nonce &&
+      isSameAddress(`0x${by?.slice(26)}`, from)
+  )
+
+/** Blocks in one search for authorizations that somebody else has carried out, nonces in one, and searches at most. */
+const searched = 1_000
+const noncesAtOnce = 50
+const mostSearches = 1_000
+
+/** The transactions that carried out authorizations, by the places of their moves: between the plan and their end. */
+const whoUsed = Effect.fnUntraced(function* (
+  client: RpcClient,
+  plan: Plan,
+  wanted: ReadonlyArray<Authorized>,
+  head: PricedHead
+) {
+  const found = new Map<number, string>()
+  // Blocks may come twice as fast as they usually do.
+  const last = Math.ceil(((plan.validBefore - plan.block.time) * 2) / chainTraits[plan.chain].blockSeconds)
+  const until = Math.min(head.number, plan.block.number + last)
+  let searches = 0
+  for (const part of Arr.chunksOf(wanted, noncesAtOnce)) {
+    const address = [...new Set(part.map(({ token }) => token.contract))]
+    const topics = [usedEvent, null, part.map(({ message }) => message.nonce)]
+    for (let from = plan.block.number; from <= until && searches < mostSearches; from += searched) {
+      searches += 1
+      const [logs] = yield* sendBatch(client, [
+        getLogs(from, Math.min(until, from + searched - 1), { address, topics })
+      ])
+      for (const { topics, transactionHash } of logsOf({ logs })) {
+        const one = part.find(({ message }) => message.nonce === topics[2])
+        if (one !== undefined) found.set(one.place, transactionHash)
+      }
+    }
+  }
+  return found
+})
+
+/** Wei that a transaction has paid. */
+export const feeOf = ({ effectiveGasPrice, gasUsed, l1Fee }: Paid): bigint =>
+  gasUsed * effectiveGasPrice + (l1Fee ?? 0n)
+
+/** A transaction that is in a block, or was given up. */
+export interface Settled {
+  readonly ready: Ready
+  readonly mined: MinedAt | undefined
+}
+
+export const readFacts = Effect.fnUntraced(function* (client: RpcClient, plan: Plan, all: ReadonlyArray<Settled>) {
+  const calls = all.flatMap(({ mined }) => (mined === undefined ? [] : [getPaid(mined.hash)]))
+  const own = yield* sendInBatches(client, calls, 20)
+  const [head] = yield* sendBatch(client, [getPricedHead])
+  const holdings = yield* readPlanned(client, plan, head)
+  const used = yield* readUsed(client, plan)
+  const receipts = new Map<string, Paid>(own.map((receipt) => [receipt.transactionHash, receipt]))
+  /** By the place of a move: the transaction that made it. */
+  const madeBy = new Map<number, string>()
+  for (const { mined, ready } of all) {
+    if (mined !== undefined) for (const place of ready.moves) madeBy.set(place, mined.hash)
+  }
+  const elsewhere: Array<Authorized> = []
+  for (const one of authorizationsOf(plan)) {
+    const receipt = receipts.get(madeBy.get(one.place) ?? "")
+    if (receipt !== undefined && carries(receipt, one)) continue
+    madeBy.delete(one.place)
+    if (used.get(one.place) === true) elsewhere.push(one)
+  }
+  const others = yield* whoUsed(client, plan, elsewhere, head)
+  for (const one of elsewhere) {
+    const hash = others.get(one.place)
+    if (hash === undefined) continue
+    const receipt = receipts.get(hash) ?? (yield* sendBatch(client, [getPaid(hash)]))[0]
+    if (!carries(receipt, one)) continue
+    receipts.set(hash, receipt)
+    madeBy.set(one.place, hash)
+  }
+  return { receipts, madeBy, holdings, used, own: new Set(own.map(({ transactionHash }) => transactionHash)) }
+})
+
+export type Facts = Effect.Effect.Success<ReturnType<typeof readFacts>>
