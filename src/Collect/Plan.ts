@@ -131,8 +131,6 @@ const wordsOf = (digest: string): string => {
   return Array.from({ length: 6 }, (_, place) => wordlist[Number((bits >> BigInt(11 * (5 - place))) & 2047n)]).join(" ")
 }
 
-const withoutDigest = ({ digest: _, words: __, ...unsigned }: Plan): Unsigned => unsigned
-
 /** The plan with its digest. */
 export const digested = (unsigned: Unsigned): Plan => {
   const digest = digestOf(unsigned)
@@ -140,9 +138,9 @@ export const digested = (unsigned: Unsigned): Plan => {
 }
 
 /** Whether nothing of it was changed since it was made. */
-export const isWhole = (plan: Plan): boolean => {
-  const { digest, words } = digested(withoutDigest(plan))
-  return digest === plan.digest && words === plan.words
+export const isWhole = ({ digest, words, ...unsigned }: Plan): boolean => {
+  const made = digested(unsigned)
+  return made.digest === digest && made.words === words
 }
 
 /** To whom a move goes. */

@@ -44,10 +44,10 @@ const asked = ["TRANSFER_WITH_AUTHORIZATION_TYPEHASH", "DOMAIN_SEPARATOR", "name
 export const authorizationViews = (contract: string): ReadonlyArray<ContractView> =>
   asked.map((functionName) => ({ to: contract, data: encodeFunctionData({ abi, functionName }) }))
 
-const decodeText = (functionName: "name" | "version", result: ViewResult | undefined): string | undefined =>
-  result === undefined || Either.isLeft(result)
-    ? undefined
-    : Either.getOrUndefined(Either.try(() => decodeFunctionResult({ abi, functionName, data: result.right })))
+const decodeText = (functionName: "name" | "version", result: ViewResult = Either.left("")): string | undefined =>
+  Either.getOrUndefined(
+    Either.flatMap(result, (data) => Either.try(() => decodeFunctionResult({ abi, functionName, data })))
+  )
 
 /**
  * The domain of a token's signatures, by its answers to `authorizationViews`: where its type is the standard's, and its domain is
@@ -58,9 +58,9 @@ export const domainOf = (
   chainId: number,
   [type, separator, name, version]: ReadonlyArray<ViewResult>
 ): PlannedToken["domain"] => {
-  const domain = { name: decodeText("name", name), version: decodeText("version", version) }
-  if (domain.name === undefined || domain.version === undefined) return undefined
-  const whole = { name: domain.name, version: domain.version }
+  const [named, versioned] = [decodeText("name", name), decodeText("version", version)]
+  if (named === undefined || versioned === undefined) return undefined
+  const whole = { name: named, version: versioned }
   const is = (result: ViewResult | undefined, hash: Hex) =>
     result !== undefined && Either.isRight(result) && result.right.toLowerCase() === hash
   const expected = domainSeparator({ domain: { ...whole, chainId, verifyingContract: contract as Hex } })
@@ -111,22 +111,11 @@ export interface Signature {
 }
 
 /** The call that carries it out. */
-export const authorizedCall = (message: Authorization, { r, s, v }: Signature): Hex =>
-  encodeFunctionData({
-    abi,
-    functionName: "transferWithAuthorization",
-    args: [
-      message.from,
-      message.to,
-      message.value,
-      message.validAfter,
-      message.validBefore,
-      message.nonce,
-      Number(v),
-      r,
-      s
-    ]
-  })
+export const authorizedCall = (message: Authorization, { r, s, v }: Signature): Hex => {
+  const { from, nonce, to, validAfter, validBefore, value } = message
+  const args = [from, to, value, validAfter, validBefore, nonce, Number(v), r, s] as const
+  return encodeFunctionData({ abi, functionName: "transferWithAuthorization", args })
+}
 
 /** Whether an authorization was carried out, by whomever. */
 export const usedView = (contract: string, address: string, nonce: Hex): ContractView => ({

@@ -2,7 +2,7 @@
  * Sends what was signed, waits until the chain's confirmations bury it, and accounts for every unit. Only the signed bytes are
  * sent, whose nonces are used once: killed at any point and started again, nothing is sent twice.
  */
-import { Clock, Duration, Effect, Either, Schedule } from "effect"
+import { Array as Arr, Clock, Duration, Effect, Either, Schedule } from "effect"
 import { type ChainAccess, reading, readingBy, readPricedHead } from "../Chains/providers/chainAccess.ts"
 import { minedTransaction } from "../Chains/providers/minedTransaction.ts"
 import { getTransactionCount, nonceAt } from "../Chains/rpc/balanceMethods.ts"
@@ -10,9 +10,9 @@ import { getHead, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
 import { type PricedHead, sendRawTransaction } from "../Chains/rpc/sendingMethods.ts"
 import { chainTraits } from "../Domain/Chain.ts"
 import { collectRefusal } from "./CollectRefused.ts"
+import type { PlannedRefund } from "./candidates.ts"
 import { gwei } from "./fees.ts"
 import { type Journal, type JournalLine, openJournal } from "./journal.ts"
-import type { PlannedRefund } from "./makePlan.ts"
 import type { Plan } from "./Plan.ts"
 import { accountFor, type SweepResult } from "./reconcile.ts"
 import type { Signed } from "./Signed.ts"
@@ -68,9 +68,6 @@ const note = (
   hash = ready.hashes[step] ?? ""
 ) => journal.add({ event, place, step, hash })
 
-const usualPatience = ({ chain }: ChainAccess): Duration.Duration =>
-  Duration.seconds(Math.max(30, 5 * chainTraits[chain.chain].blockSeconds))
-
 /** The lowest step that a block with this base fee takes; the last where none does. */
 const stepFor = ({ fees }: Plan, { baseFee }: PricedHead): number => {
   const step = fees.findIndex(({ most, tip }) => BigInt(most) >= baseFee + BigInt(tip))
@@ -124,9 +121,7 @@ const observe = Effect.fnUntraced(function* (run: Run, head: PricedHead, some: R
         `a provider has ${far.hash} in block ${far.blockNumber}, and the head is ${head.number}: it is not believed`
       )
     }
-    if (mined !== undefined && mined.blockHash !== one.mined?.blockHash) {
-      yield* note(run, "mined", one, mined.hash)
-    }
+    if (mined !== undefined && mined.blockHash !== one.mined?.blockHash) yield* note(run, "mined", one, mined.hash)
     if (mined === undefined && one.mined !== undefined) {
       yield* note(run, "fell out", one, one.mined.hash)
       yield* run.onProgress(`a reorg took the transaction ${one.mined.hash} out of its block; it is sent again`)
@@ -172,7 +167,7 @@ const replaced = Effect.fnUntraced(function* (run: Run, some: ReadonlyArray<Prog
       )
       const wanted = some.map(({ ready }) => ready)
       const found = yield* findMined(client, wanted)
-      return wanted.map(({ variants }, i) => found[i] === undefined && (nonces[i] ?? 0) > (variants[0]?.nonce ?? 0))
+      return wanted.map(({ variants }, i) => found[i] === undefined && (nonces[i] ?? 0) > variants[0].nonce)
     })
   )
   return some.filter((_, i) => answers.every((answer) => answer[i] === true))
@@ -189,7 +184,7 @@ const lose = Effect.fnUntraced(function* (run: Run) {
       waiting.map(({ ready }) => getTransactionCount(ready.from))
     )
   )
-  const suspects = waiting.filter(({ ready }, i) => (counts[i] ?? 0) > (ready.variants[0]?.nonce ?? 0))
+  const suspects = waiting.filter(({ ready }, i) => (counts[i] ?? 0) > ready.variants[0].nonce)
   const asked = suspects.length === 0 ? Either.right([]) : yield* Effect.either(replaced(run, suspects))
   if (Either.isLeft(asked)) yield* tellOnce(run, asked.left.message)
   const gone = Either.getOrElse(asked, (): ReadonlyArray<Progress> => [])
@@ -209,29 +204,14 @@ const lose = Effect.fnUntraced(function* (run: Run) {
 const isFunded = ({ all }: Run, { ready: { after } }: Progress): boolean =>
   after === undefined || all[after]?.mined !== undefined
 
-/** Those that can be sent now for the first time, in their order. */
-const sendable = (run: Run): ReadonlyArray<Progress> => {
-  const { all } = run
-  const underWay = new Map<string, number>()
-  const blocked = new Set<string>()
-  for (const { mined, ready, state, step } of all) {
-    if (state === "open" && step !== undefined && mined === undefined) {
-      underWay.set(ready.from, (underWay.get(ready.from) ?? 0) + 1)
-    }
-  }
-  return all.filter((one) => {
-    const { mined, ready, state, step } = one
-    if (state !== "open" || mined !== undefined || step !== undefined) return false
-    const many = underWay.get(ready.from) ?? 0
-    // A later nonce of the same sender would only wait.
-    if (blocked.has(ready.from) || many >= mostUnderWay || !isFunded(run, one)) {
-      blocked.add(ready.from)
-      return false
-    }
-    underWay.set(ready.from, many + 1)
-    return true
+/** Those that can be sent now for the first time. Of one sender in their order: a later nonce would only wait. */
+const sendable = (run: Run): ReadonlyArray<Progress> =>
+  Object.values(Arr.groupBy(run.all, ({ ready }) => ready.from)).flatMap((own) => {
+    const open = own.filter(({ mined, state }) => state === "open" && mined === undefined)
+    const [unsent, underWay] = Arr.partition(open, ({ step }) => step !== undefined)
+    const free = Math.max(0, mostUnderWay - underWay.length)
+    return Arr.takeWhile(unsent, (one) => isFunded(run, one)).slice(0, free)
   })
-}
 
 /** Those that have been under way for too long. */
 const overdue = (run: Run, now: number): ReadonlyArray<Progress> =>
@@ -241,11 +221,9 @@ const overdue = (run: Run, now: number): ReadonlyArray<Progress> =>
   })
 
 const progressOf = ({ all }: Run): string => {
-  const [sent, mined, confirmed] = [
-    all.filter(({ mined, step }) => step !== undefined || mined !== undefined).length,
-    all.filter(({ mined }) => mined !== undefined).length,
-    all.filter(({ state }) => state === "confirmed").length
-  ]
+  const count = (fits: (one: Progress) => boolean) => all.filter(fits).length
+  const sent = count(({ mined, step }) => step !== undefined || mined !== undefined)
+  const [mined, confirmed] = [count(({ mined }) => mined !== undefined), count(({ state }) => state === "confirmed")]
   return `${sent} of ${all.length} transactions sent, ${mined} in a block, ${confirmed} confirmed`
 }
 
@@ -295,17 +273,6 @@ const pursue = Effect.fn("Collect.pursue")(function* (run: Run) {
   }
 })
 
-const begun = (journal: Journal) => {
-  const [first] = journal.entries
-  return first?.event === "begun" ? first : undefined
-}
-
-/** The result that an earlier run ended with. */
-const finishedBefore = ({ entries }: Journal): SweepResult | undefined => {
-  const last = entries.at(-1)
-  return last?.event === "finished" ? (last.result as SweepResult) : undefined
-}
-
 /** What a plan sends back by transactions that are in no block yet. */
 const unpaidRefunds = (plan: Plan, ready: ReadonlyArray<Ready>, mined: ReadonlyArray<MinedAt | undefined>) =>
   ready
@@ -323,20 +290,20 @@ const unpaidRefunds = (plan: Plan, ready: ReadonlyArray<Ready>, mined: ReadonlyA
  */
 export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
   access: ChainAccess,
-  { journalPath, onProgress, patience = usualPatience(access), signed, xpub }: BroadcastRequest,
+  { journalPath, onProgress, patience, signed, xpub }: BroadcastRequest,
   checkRefunds: (refunds: ReadonlyArray<PlannedRefund>) => Effect.Effect<void, E, R>
 ) {
   const { plan } = signed
   const ready = yield* verifySigned(signed)
   const journal = yield* openJournal(journalPath)
-  const start = begun(journal)
+  const start = journal.entries.find((entry) => entry.event === "begun")
   if (start !== undefined && start.checksum !== signed.checksum) {
     return yield* collectRefusal(
       `${journalPath} is the journal of another signed file: move it away, or name the right file.`
     )
   }
-  const finished = finishedBefore(journal)
-  if (finished !== undefined) return { result: finished, wasFinished: true }
+  const last = journal.entries.at(-1)
+  if (last?.event === "finished") return { result: last.result as SweepResult, wasFinished: true }
   const { head, holdings, mined } = yield* checkStanding(access, plan, xpub, ready, start !== undefined)
   yield* checkRefunds(unpaidRefunds(plan, ready, mined))
   const before = start?.before ?? Object.fromEntries(touchedBy(plan).map((key) => [key, `${holdings.get(key) ?? 0n}`]))
@@ -350,7 +317,9 @@ export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
       ...{ ready: one, place, step: sent.get(place), sentAt: 0, mined: mined[place], state: "open" }
     })
   )
-  const run: Run = { access, plan, journal, all, patience: Duration.toMillis(patience), onProgress, told: new Set() }
+  const usual = Duration.seconds(Math.max(30, 5 * chainTraits[access.chain.chain].blockSeconds))
+  const toWait = Duration.toMillis(patience ?? usual)
+  const run: Run = { access, plan, journal, all, patience: toWait, onProgress, told: new Set() }
   yield* pursue(run)
   yield* onProgress("adding everything up")
   const result = yield* accountFor(access, plan, all, { block, before }).pipe(

@@ -1,18 +1,10 @@
 /** What one provider says of a broadcast: which transaction made each move, and what is where now. */
 import { Array as Arr, Effect, Either, Option, Schema } from "effect"
 import { toEventSelector } from "viem"
-import {
-  Address,
-  type Call,
-  decoder,
-  getLogs,
-  Hash,
-  sendBatch,
-  sendInBatches,
-  transferTopic
-} from "../Chains/rpc/methods.ts"
+import { type Call, decoder, getLogs, Hash, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { getPricedHead, type PricedHead } from "../Chains/rpc/sendingMethods.ts"
+import { ContractLog, type TokenTransfer, transferIn } from "../Chains/rpc/tokenTransfer.ts"
 import { hasSucceeded, receiptReader } from "../Chains/rpc/transactionMethods.ts"
 import { isSameAddress } from "../Domain/Address.ts"
 import { chainTraits } from "../Domain/Chain.ts"
@@ -33,26 +25,13 @@ const getPaid = receiptReader(
 type Paid = ReturnType<typeof getPaid> extends Call<infer A> ? A : never
 
 const usedEvent = toEventSelector("AuthorizationUsed(address,bytes32)")
-const decodeLog = decoder(
-  Schema.Struct({ address: Address, topics: Schema.Array(Hash), data: Schema.String, transactionHash: Hash })
-)
-
-export interface TokenTransfer {
-  readonly contract: string
-  readonly from: string
-  readonly to: string
-  readonly amount: bigint
-}
+const decodeLog = decoder(Schema.extend(ContractLog, Schema.Struct({ transactionHash: Hash })))
 
 const logsOf = ({ logs }: Pick<Paid, "logs">) => logs.flatMap((log) => Option.toArray(Either.getRight(decodeLog(log))))
 
 /** The transfers of tokens in a receipt. */
 export const transfersOf = (receipt: Pick<Paid, "logs">): ReadonlyArray<TokenTransfer> =>
-  logsOf(receipt).flatMap(({ address, data, topics: [kind, from, to] }) =>
-    kind === transferTopic && from !== undefined && to !== undefined && /^0x[0-9a-fA-F]{64}$/.test(data)
-      ? [{ contract: address, from: `0x${from.slice(26)}`, to: `0x${to.slice(26)}`, amount: BigInt(data) }]
-      : []
-  )
+  logsOf(receipt).flatMap(transferIn)
 
 type Authorized = ReturnType<typeof authorizationsOf>[number]
 
@@ -142,4 +121,4 @@ export const readFacts = Effect.fnUntraced(function* (client: RpcClient, plan: P
   return { receipts, madeBy, holdings, used, own: new Set(own.map(({ transactionHash }) => transactionHash)) }
 })
 
-export type Facts = Effect.Effect.Success<ReturnType<typeof readFacts>>
+export type BroadcastFacts = Effect.Effect.Success<ReturnType<typeof readFacts>>

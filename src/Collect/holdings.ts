@@ -1,11 +1,10 @@
 /** What receiving addresses have on a chain, and what that is worth. */
-import { Array as Arr, BigDecimal, Effect } from "effect"
+import { type Array as Arr, Effect } from "effect"
 import { readPackedBalances, readTokenBalances } from "../Chains/rpc/capabilities.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import type { QuoteCurrency } from "../Domain/Quote.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
-import type { ReceivedPayment } from "../Payments/addresses/receivedOperation.ts"
 import type { ChainSettings } from "../Settings.ts"
 
 /** A coin or a token of a chain. */
@@ -48,22 +47,3 @@ export const readHoldings = Effect.fn("Collect.readHoldings")(function* (
   yield* Effect.forEach(assets, readOne, { concurrency: 2, discard: true })
   return found as Holdings
 })
-
-/** The payments at each address, which has one, unless the database was restored. */
-export const byAddress = (received: ReadonlyArray<ReceivedPayment>) =>
-  Object.values(Arr.groupBy(received, ({ address }) => address))
-
-/** What has to end before an address is collected from, with its payment; undefined where nothing does. */
-export const awaitedAt = (payments: ReadonlyArray<ReceivedPayment>) => {
-  const open = payments.find(({ isOpen }) => isOpen)
-  if (open !== undefined) return { is: "payment", payment: open.payment } as const
-  const undecided = payments.find(({ openExceptions }) => openExceptions > 0)
-  return undecided && ({ is: "exception", payment: undecided.payment } as const)
-}
-
-/** USD with two digits behind the point, rounded down. */
-export const usdText = (usd: BigDecimal.BigDecimal | undefined): string | undefined => {
-  if (usd === undefined) return undefined
-  const cents = BigDecimal.scale(usd, 2).value
-  return `${cents / 100n}.${(cents % 100n).toString().padStart(2, "0")}`
-}

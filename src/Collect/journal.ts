@@ -11,6 +11,7 @@ import {
   ftruncateSync,
   openSync,
   readFileSync,
+  rmSync,
   writeSync
 } from "node:fs"
 import { Clock, Effect, Schema } from "effect"
@@ -43,7 +44,6 @@ export type JournalEntry = typeof Entry.Type
 export type JournalLine = JournalEntry extends infer Each ? (Each extends unknown ? Omit<Each, "at"> : never) : never
 
 export interface Journal {
-  readonly path: string
   /** What was there when it was opened. */
   readonly entries: ReadonlyArray<JournalEntry>
   /** Is on the disk when it returns. */
@@ -96,6 +96,8 @@ export const openJournal = Effect.fn("Collect.openJournal")(function* (path: str
     Effect.sync(() => closeSync(file))
   )
   yield* Effect.mapError(acquire(path, "sweep broadcast"), ({ message }) => collectRefusal(message))
+  // Of a broadcast that was refused nothing is left.
+  yield* Effect.addFinalizer(() => Effect.sync(() => (fstatSync(file).size === 0 ? rmSync(path) : undefined)))
   const text = yield* Effect.try({ try: () => readFileSync(file, "utf8"), catch: unusable })
   const { bytes, lines } = wholeLines(text)
   const entries = yield* Effect.forEach(
@@ -113,7 +115,6 @@ export const openJournal = Effect.fn("Collect.openJournal")(function* (path: str
   }
   yield* Effect.try({ try: () => ftruncateSync(file, bytes), catch: unusable })
   const journal: Journal = {
-    path,
     entries,
     add: (line) =>
       Effect.flatMap(Clock.currentTimeMillis, (at) =>

@@ -6,6 +6,7 @@
 import { Effect } from "effect"
 import { toHex } from "viem"
 import { HDKey, privateKeyToAccount } from "viem/accounts"
+import { hardened } from "../Payments/addresses/hdWallet.ts"
 
 /** The key of a wallet's account, m/44'/60'/n'. */
 export interface AccountKey {
@@ -14,9 +15,6 @@ export interface AccountKey {
   /** The signer at an index of the first branch, or the sponsor. */
   readonly signer: (index: number | "sponsor") => ReturnType<typeof privateKeyToAccount>
 }
-
-/** Hardened children have their number plus this as their index: BIP-32. */
-const hardened = 0x80000000
 
 /** The keys of an account and its two branches. Each key on the way to them is overwritten at once. */
 const branchesOf = (seed: Uint8Array, account: number) => {

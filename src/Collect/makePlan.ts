@@ -2,28 +2,29 @@
  * Makes the plan of a collection or of refunds: reads balances and nonces, has every move simulated and its gas estimated, chooses
  * the cheaper way for each token, and names what it leaves out. It needs no key, and changes nothing.
  */
-import { Array as Arr, BigDecimal, Effect, Either, Option } from "effect"
+import { Array as Arr, BigDecimal, Effect, Either } from "effect"
 import { type ChainAccess, reading, readingBy, readPricedHead } from "../Chains/providers/chainAccess.ts"
 import { getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
 import { getL1Fee, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
-import { getPendingCount, getPricedHead } from "../Chains/rpc/sendingMethods.ts"
+import { getPendingCount } from "../Chains/rpc/sendingMethods.ts"
 import { chainTraits } from "../Domain/Chain.ts"
-import { type PriceOf, usdOf } from "../Domain/usdValue.ts"
+import { usdOf, usdText } from "../Domain/usdValue.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
-import type { ReceivedPayment } from "../Payments/addresses/receivedOperation.ts"
 import { collectRefusal } from "./CollectRefused.ts"
-import { batchBytes, feeSteps, type Market, readTip, sanestTip, singleBytes, withDataMargin } from "./fees.ts"
 import {
-  type Asset,
-  assetsOf,
-  awaitedAt,
-  byAddress,
-  type Holdings,
-  holdingKey,
-  readHoldings,
-  usdText
-} from "./holdings.ts"
+  type Candidate,
+  choose,
+  chooseRefunds,
+  leftOutOf,
+  type Movable,
+  type PlanRequest,
+  readAtHead,
+  separate,
+  simulate
+} from "./candidates.ts"
+import { batchBytes, feeSteps, readTip, sanestTip, singleBytes, withDataMargin } from "./fees.ts"
+import { type Asset, assetsOf, type Holdings, holdingKey } from "./holdings.ts"
 import {
   digested,
   type LeftOut,
@@ -34,7 +35,7 @@ import {
   type Unsigned
 } from "./Plan.ts"
 import { planProblem } from "./planChecks.ts"
-import { authorizationOf, gasOfEach, type PossibleTransfer, refusalsOf } from "./simulation.ts"
+import { authorizationOf, gasOfEach } from "./simulation.ts"
 import { readUsed } from "./standing.ts"
 import { costOf, mostInBatch, sponsorNeeds } from "./transactions.ts"
 
@@ -44,160 +45,7 @@ const authorizedFor = 24 * 3600
 /** Gas of a transaction that carries authorizations: its base, its data's list, and Multicall3's own. */
 const batchGas = 60_000n
 
-/** An open exception whose money goes back. */
-export interface PlannedRefund {
-  readonly id: string
-  readonly address: string
-  readonly index: number
-  readonly currency: string
-  readonly amount: bigint
-}
-
-/** What is asked for. */
-export interface PlanRequest {
-  /** An account's extended public key, which Settings or the command has checked. */
-  readonly xpub: string
-  readonly received: ReadonlyArray<ReceivedPayment>
-  /** EIP-55 form. */
-  readonly destination: string
-  /** Symbols; undefined for all of the chain. */
-  readonly currencies: ReadonlyArray<string> | undefined
-  readonly minUsd: BigDecimal.BigDecimal
-  /** Wei for a unit of gas. */
-  readonly maxFee: bigint | undefined
-  readonly feeSteps: number
-  readonly includeOpen: boolean
-  /** Instead of a collection. */
-  readonly refunds: ReadonlyArray<PlannedRefund>
-  readonly price: PriceOf
-  readonly onProgress: (text: string) => Effect.Effect<void>
-}
-
-/** A balance that may move. */
-interface Candidate {
-  readonly address: string
-  readonly index: number
-  readonly asset: Asset
-  readonly amount: bigint
-  readonly refund?: string
-}
-
-/** A candidate that the chain would move, and the gas of its own transaction. */
-interface Movable extends Candidate {
-  readonly gas: bigint
-}
-
-const leftOutOf = ({ address, amount, asset, index }: Candidate, why: string): LeftOut => ({
-  ...{ address, index, currency: asset.symbol, amount: `${amount}`, why }
-})
-
-/** A candidate, or on the left why it is left out. */
-const decided = <A extends Candidate>(candidate: A, why: string | undefined): Either.Either<A, LeftOut> =>
-  why === undefined ? Either.right(candidate) : Either.left(leftOutOf(candidate, why))
-
-const separate = <A>(all: Iterable<Either.Either<A, LeftOut>>) => {
-  const [leftOut, movable] = Arr.separate(all)
-  return { movable, leftOut }
-}
-
-const nameKey = "name that one's extended public key (--xpub)"
-
-/** The head, and what addresses have then. */
-const readAtHead = (access: ChainAccess, assets: ReadonlyArray<Asset>, addresses: ReadonlyArray<string>) =>
-  reading(access, (client) =>
-    Effect.gen(function* () {
-      const [head] = yield* sendBatch(client, [getPricedHead])
-      return { head, holdings: yield* readHoldings(client, assets, addresses, head) }
-    })
-  )
-
-/** The balances that may move, and those that a rule leaves out. */
-const choose = Effect.fnUntraced(function* (
-  access: ChainAccess,
-  { includeOpen, onProgress, received, xpub }: PlanRequest,
-  assets: ReadonlyArray<Asset>
-) {
-  const wallet = hdWallet(xpub)
-  const groups = byAddress(received)
-  yield* onProgress(`reading the balances of ${groups.length} addresses`)
-  const { holdings } = yield* readAtHead(
-    access,
-    assets,
-    groups.map(([{ address }]) => address)
-  )
-  const whyNot = (all: (typeof groups)[number]): string | undefined => {
-    const [{ address, index }] = all
-    if (wallet.address(index) !== address) return `it is of another wallet: ${nameKey}`
-    const awaited = includeOpen ? undefined : awaitedAt(all)
-    return awaited && `payment ${awaited.payment} ${awaited.is === "payment" ? "is open" : "has an open exception"}`
-  }
-  return separate(
-    groups.flatMap((all) => {
-      const [{ address, index }] = all
-      const why = whyNot(all)
-      return assets.flatMap((asset) => {
-        const amount = holdings.get(holdingKey(asset.symbol, address))
-        return amount === undefined ? [] : [decided<Candidate>({ address, index, asset, amount }, why)]
-      })
-    })
-  )
-})
-
-/** The exceptions that go back, each of which must be there to the unit. */
-const chooseRefunds = Effect.fnUntraced(function* (
-  access: ChainAccess,
-  { refunds, xpub }: PlanRequest,
-  assets: ReadonlyArray<Asset>
-) {
-  const wallet = hdWallet(xpub)
-  const addresses = [...new Set(refunds.map(({ address }) => address))]
-  const left = new Map((yield* readAtHead(access, assets, addresses)).holdings)
-  const movable: Array<Candidate> = []
-  for (const { address, amount, currency, id, index } of refunds) {
-    const asset = assets.find(({ symbol }) => symbol === currency)
-    if (asset === undefined) {
-      return yield* collectRefusal(
-        `${id} is of ${currency}, which tilld does not move on this chain: send it back by hand`
-      )
-    }
-    if (wallet.address(index) !== address) {
-      return yield* collectRefusal(`${id} is at ${address}, of another wallet: ${nameKey}`)
-    }
-    const key = holdingKey(currency, address)
-    const has = left.get(key) ?? 0n
-    if (has < amount) {
-      return yield* collectRefusal(`${id} is ${amount} base units of ${currency}, and ${address} has ${has}`)
-    }
-    left.set(key, has - amount)
-    movable.push({ address, index, asset, amount, refund: id })
-  }
-  return { movable, leftOut: [] }
-})
-
-const transferOf = ({ destination }: PlanRequest, { address, amount, asset, refund }: Candidate): PossibleTransfer => ({
-  from: address,
-  to: destination,
-  contract: asset.contract,
-  // All of a coin's balance cannot be sent, and its gas does not depend on the amount.
-  amount: asset.contract === undefined && refund === undefined ? 1n : amount
-})
-
-/** Has each candidate simulated: what the chain would refuse is left out. */
-const simulate = Effect.fnUntraced(function* (
-  client: RpcClient,
-  request: PlanRequest,
-  candidates: ReadonlyArray<Candidate>
-) {
-  const transfers = candidates.map((candidate) => transferOf(request, candidate))
-  const { found, seesFees } = yield* refusalsOf(client, transfers)
-  const gas = yield* gasOfEach(client, transfers)
-  const all = candidates.map((candidate, i): Either.Either<Movable, LeftOut> => {
-    const estimate = gas[i] ?? Either.left("it was not estimated")
-    const why = found[i] ?? Option.getOrUndefined(Either.getLeft(estimate))
-    return decided({ ...candidate, gas: Either.getOrElse(estimate, () => 0n) }, why)
-  })
-  return { ...separate(all), seesFees }
-})
+const missing = (needs: bigint, has: bigint): bigint => (needs > has ? needs - has : 0n)
 
 interface Costs extends Pick<Plan, "dataFees" | "fees" | "gas"> {
   /** Wei that a unit of gas costs at present. */
@@ -206,26 +54,26 @@ interface Costs extends Pick<Plan, "dataFees" | "fees" | "gas"> {
 
 /** The fees of the plan, and what the sponsor's transactions take. `receiver`: an address that it may send gas to. */
 const readCosts = Effect.fnUntraced(function* (
-  client: RpcClient,
   access: ChainAccess,
-  { feeSteps: steps, maxFee }: PlanRequest,
-  { baseFee, tip }: Market,
+  request: PlanRequest,
   { moves, receiver, sponsor }: { readonly moves: number; readonly receiver: string; readonly sponsor: string }
 ) {
-  const { hasL1Fee } = chainTraits[access.chain.chain]
-  const [batchFee, singleFee] = hasL1Fee
-    ? yield* sendBatch(client, [getL1Fee(batchBytes(Math.min(moves, mostInBatch))), getL1Fee(singleBytes)])
-    : [0n, 0n]
-  const [gas = Either.right(21_000n)] = yield* gasOfEach(client, [
-    { from: sponsor, to: receiver, contract: undefined, amount: 0n }
-  ])
-  const funding = Either.getOrElse(gas, () => 21_000n)
+  const { chain } = access.chain
+  const { baseFee } = yield* readPricedHead(access)
+  const tip = sanestTip(chain, baseFee, yield* readingBy(access, {}, (client) => readTip(client, baseFee)))
+  const sizes = [batchBytes(Math.min(moves, mostInBatch)), singleBytes]
+  const [batchFee = 0n, singleFee = 0n] = chainTraits[chain].hasL1Fee
+    ? yield* reading(access, (client) => sendBatch(client, sizes.map(getL1Fee)))
+    : []
+  const funded = { from: sponsor, to: receiver, contract: undefined, amount: 0n }
+  const [gas] = yield* reading(access, (client) => gasOfEach(client, [funded]))
+  const funding = gas === undefined ? 21_000n : Either.getOrElse(gas, () => 21_000n)
   const costs: Costs = {
     price: baseFee + tip,
-    fees: yield* feeSteps({ baseFee, tip }, steps, maxFee),
+    fees: yield* feeSteps({ baseFee, tip }, request.feeSteps, request.maxFee),
     dataFees: { batch: `${withDataMargin(batchFee)}`, single: `${withDataMargin(singleFee)}` },
     // Where a plain transfer takes more than elsewhere, every transaction does: Arbitrum counts its data so.
-    gas: { batch: `${batchGas + (funding > 21_000n ? funding - 21_000n : 0n)}`, funding: `${funding}` }
+    gas: { batch: `${batchGas + missing(funding, 21_000n)}`, funding: `${funding}` }
   }
   return costs
 })
@@ -245,8 +93,6 @@ interface Basis {
   readonly holdings: Holdings
   readonly nonces: ReadonlyMap<string, number>
 }
-
-const missing = (needs: bigint, has: bigint): bigint => (needs > has ? needs - has : 0n)
 
 const coinOf = ({ coin, holdings }: Basis, address: string): bigint =>
   holdings.get(holdingKey(coin.symbol, address)) ?? 0n
@@ -409,12 +255,7 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   const nonces = yield* readNonces(access, addresses, sponsor)
   yield* request.onProgress(`simulating ${candidates.length} transfers`)
   const simulated = yield* reading(access, (client) => simulate(client, request, candidates))
-  const { baseFee } = yield* readPricedHead(access)
-  const tips = yield* readingBy(access, {}, (client) => readTip(client, baseFee))
-  const market = { baseFee, tip: sanestTip(chain, baseFee, tips) }
-  const costs = yield* reading(access, (client) =>
-    readCosts(client, access, request, market, { moves: candidates.length, receiver: first.address, sponsor })
-  )
+  const costs = yield* readCosts(access, request, { moves: candidates.length, receiver: first.address, sponsor })
   const basis: Basis = { request, coin, costs, holdings, nonces }
   const validBefore = head.time + authorizedFor
   const ways: Array<WayOfToken> = []

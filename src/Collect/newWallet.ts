@@ -71,16 +71,16 @@ const showWords = Effect.fnUntraced(
   Effect.ensuring(Effect.ignore(showAtTerminal("", clearScreen)))
 )
 
+/** Asks until the same is typed twice: the words were shown already. */
 const askPassword = Effect.gen(function* () {
-  const password = yield* askAtTerminal(
-    `A password for the keystore, ${shortestPassword} characters or more (not shown): `,
-    true
-  )
-  if (password.length < shortestPassword) {
-    return yield* collectRefusal(`The password has fewer than ${shortestPassword} characters: nothing was made.`)
+  let note = ""
+  while (true) {
+    const question = `${note}A password for the keystore, ${shortestPassword} characters or more (not shown): `
+    const password = yield* askAtTerminal(question, true)
+    const isLong = password.length >= shortestPassword
+    if (isLong && (yield* askAtTerminal("The same again: ", true)) === password) return password
+    note = isLong ? "The two differ. " : "That is shorter. "
   }
-  const again = yield* askAtTerminal("The same again: ", true)
-  return again === password ? password : yield* collectRefusal("The two passwords differ: nothing was made.")
 })
 
 export interface NewWalletRequest {

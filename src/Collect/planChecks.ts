@@ -12,7 +12,6 @@ import { highestCost, networkText, type PlannedReceiver, publicDecimals, receive
 import { costOf, plannedTransactions } from "./transactions.ts"
 
 const billion = 10n ** 9n
-
 const milli = 10n ** 15n
 
 /**
@@ -61,15 +60,10 @@ const changed = "The plan was changed after it was made: its digest does not fit
 
 /** A public network's chain id under another name would be signed by someone who takes it for a test. */
 const networkProblem = (plan: Plan): string | undefined => {
-  for (const mode of modes) {
-    for (const chain of chainNames) {
-      const { chainId, name } = presets[mode][chain]
-      if (chainId === plan.chainId && (chain !== plan.chain || mode !== plan.mode)) {
-        return `The plan is for ${networkText(plan)}, but that chain id is ${name}'s: make a new one with the right chain_id.`
-      }
-    }
-  }
-  return undefined
+  const all = modes.flatMap((mode) => chainNames.map((chain) => ({ mode, chain, ...presets[mode][chain] })))
+  const other = all.find(({ chainId }) => chainId === plan.chainId)
+  if (other === undefined || (other.chain === plan.chain && other.mode === plan.mode)) return undefined
+  return `The plan is for ${networkText(plan)}, but that chain id is ${other.name}'s: make a new one with the right chain_id.`
 }
 
 const moveProblem = (plan: Plan, move: PlannedMove): string | undefined => {
@@ -125,8 +119,8 @@ const tokenProblem = ({ chain, chainId, coin, mode, moves, tokens }: Plan): stri
 const nonceProblem = (plan: Plan): string | undefined => {
   const used = new Set<string>()
   for (const { from, variants } of plannedTransactions(plan, [])) {
-    const key = `${from.toLowerCase()} ${variants[0]?.nonce}`
-    if (used.has(key)) return `The plan uses nonce ${variants[0]?.nonce} of ${from} twice: make a new one.`
+    const key = `${from.toLowerCase()} ${variants[0].nonce}`
+    if (used.has(key)) return `The plan uses nonce ${variants[0].nonce} of ${from} twice: make a new one.`
     used.add(key)
   }
   return undefined

@@ -76,13 +76,15 @@ const tokenLines = ({ chain, mode, tokens }: Plan): ReadonlyArray<readonly [stri
 
 /** Everything that a signer has to look at, a line each. */
 export const planText = (plan: Plan): string => {
-  const { block, coin, digest, fees, leftOut, words } = plan
+  const { block, coin, digest, fees, leftOut, validBefore, words } = plan
+  const { length: authorizations } = authorizationsOf(plan)
   const most = fees.at(-1)?.most ?? "0"
   const lines: ReadonlyArray<readonly [string, string]> = [
     ["Chain", networkText(plan)],
     ["Plan", words],
     ["", digest],
     ["As of", `block ${block.number}, ${iso(block.time * 1000)}`],
+    ...(authorizations === 0 ? [] : [["Until", iso(validBefore * 1000)] as const]),
     ["In total", totalsText(plan, plan.moves)],
     ...receiverLines(plan),
     ...tokenLines(plan),
@@ -93,7 +95,7 @@ export const planText = (plan: Plan): string => {
     ...fundingLine(plan),
     [
       "Signs",
-      `${count(authorizationsOf(plan).length, "authorization")}, ${count(plannedTransactions(plan, []).length, "transaction")}`
+      `${count(authorizations, "authorization")}, ${count(plannedTransactions(plan, []).length, "transaction")}`
     ],
     ...(leftOut.length === 0 ? [] : [["Left out", count(leftOut.length, "balance")] as const])
   ]

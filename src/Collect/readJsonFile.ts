@@ -3,16 +3,20 @@ import { Effect, ParseResult, Schema } from "effect"
 import { shownLine } from "../Domain/terminalText.ts"
 import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
 
+/** Reads a file of text. */
+export const readTextFile = (path: string): Effect.Effect<string, CollectRefused> =>
+  Effect.try({
+    try: () => readFileSync(path, "utf8"),
+    catch: (cause) => collectRefusal(`${path} cannot be read: ${cause instanceof Error ? cause.message : cause}`)
+  })
+
 /** Reads a file of JSON that has this form, and nothing else. */
 export const readJsonFile = <A, I>(
   path: string,
   form: Schema.Schema<A, I>,
   what: string
 ): Effect.Effect<A, CollectRefused> =>
-  Effect.try({
-    try: () => readFileSync(path, "utf8"),
-    catch: (cause) => collectRefusal(`${path} cannot be read: ${cause instanceof Error ? cause.message : cause}`)
-  }).pipe(
+  readTextFile(path).pipe(
     Effect.flatMap(Schema.decodeUnknown(Schema.parseJson(form), { onExcessProperty: "error" })),
     Effect.catchTag("ParseError", (error) => {
       const [issue] = ParseResult.ArrayFormatter.formatErrorSync(error)

@@ -5,7 +5,7 @@ import { type ChainAccess, readingBy } from "../Chains/providers/chainAccess.ts"
 import { hasSucceeded } from "../Chains/rpc/transactionMethods.ts"
 import { isSameAddress } from "../Domain/Address.ts"
 import type { CollectedTransfer } from "../Payments/addresses/CollectedRepo.ts"
-import { type Facts, feeOf, readFacts, type Settled, transfersOf } from "./facts.ts"
+import { type BroadcastFacts, feeOf, readFacts, type Settled, transfersOf } from "./facts.ts"
 import { holdingKey } from "./holdings.ts"
 import { type Plan, receiverOf, tokenOf } from "./Plan.ts"
 
@@ -44,7 +44,7 @@ export interface SweepResult {
 }
 
 /** What each move brought to its receiver, and by which transaction; those that were not made are missing. */
-const receivedBy = (plan: Plan, all: ReadonlyArray<Settled>, { madeBy, receipts }: Facts) => {
+const receivedBy = (plan: Plan, all: ReadonlyArray<Settled>, { madeBy, receipts }: BroadcastFacts) => {
   const found = new Map<number, { readonly hash: string; readonly amount: bigint; readonly block: number }>()
   /** What no move has taken yet: each transfer serves one. */
   const left = new Map(Array.from(receipts, ([hash, receipt]) => [hash, [...transfersOf(receipt)]]))
@@ -84,7 +84,7 @@ interface Beginning {
 }
 
 /** What should be where now: base units by `holdingKey`. */
-const expectedNow = (plan: Plan, all: ReadonlyArray<Settled>, { block, before }: Beginning, facts: Facts) => {
+const expectedNow = (plan: Plan, all: ReadonlyArray<Settled>, { block, before }: Beginning, facts: BroadcastFacts) => {
   const expected = new Map(Object.entries(before).map(([key, amount]) => [key, BigInt(amount)]))
   const take = (currency: string, address: string, amount: bigint) => {
     const key = holdingKey(currency, address)
@@ -113,7 +113,12 @@ const expectedNow = (plan: Plan, all: ReadonlyArray<Settled>, { block, before }:
 const sumOf = (amounts: Iterable<bigint>): bigint => [...amounts].reduce((sum, amount) => sum + amount, 0n)
 
 /** Adds a broadcast up, by what one provider says. */
-const accountBy = (plan: Plan, all: ReadonlyArray<Settled>, beginning: Beginning, facts: Facts): SweepResult => {
+const accountBy = (
+  plan: Plan,
+  all: ReadonlyArray<Settled>,
+  beginning: Beginning,
+  facts: BroadcastFacts
+): SweepResult => {
   const made = receivedBy(plan, all, facts)
   const differences: Array<SweepDifference> = []
   const transfers: Array<SweptTransfer> = []

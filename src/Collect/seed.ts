@@ -6,30 +6,26 @@ import { wordlist } from "@scure/bip39/wordlists/english"
 import { Effect, Either } from "effect"
 import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
 import { openKeystore } from "./keystore.ts"
+import { readTextFile } from "./readJsonFile.ts"
 import { askAtTerminal } from "./terminal.ts"
 
 const lengths = new Set([12, 15, 18, 21, 24])
 
+/** Why these are no words of a seed; never with a word itself, which is a part of the secret. */
+const wordsProblem = (words: ReadonlyArray<string>): string | undefined => {
+  const { length } = words
+  const unknown = words.findIndex((word) => !wordlist.includes(word))
+  if (unknown !== -1) return `Word ${unknown + 1} of ${length} is not in the word list of BIP-39: check its spelling.`
+  if (!lengths.has(length)) return `These are ${length} words: a seed has 12, 15, 18, 21 or 24, all in one line.`
+  return validateMnemonic(words.join(" "), wordlist)
+    ? undefined
+    : `The checksum of these ${length} words is wrong: one is another word, or in another place.`
+}
+
 const asMnemonic = (text: string): Either.Either<string, CollectRefused> => {
   const words = text.trim().toLowerCase().split(/\s+/)
-  const unknown = words.findIndex((word) => !wordlist.includes(word))
-  // The word itself is a part of the secret.
-  if (unknown !== -1) {
-    return Either.left(
-      collectRefusal(`Word ${unknown + 1} of ${words.length} is not in the word list of BIP-39: check its spelling.`)
-    )
-  }
-  if (!lengths.has(words.length)) {
-    return Either.left(collectRefusal(`These are ${words.length} words: a seed has 12, 15, 18, 21 or 24.`))
-  }
-  const mnemonic = words.join(" ")
-  return validateMnemonic(mnemonic, wordlist)
-    ? Either.right(mnemonic)
-    : Either.left(
-        collectRefusal(
-          `The checksum of these ${words.length} words is wrong: one is another word, or in another place.`
-        )
-      )
+  const problem = wordsProblem(words)
+  return problem === undefined ? Either.right(words.join(" ")) : Either.left(collectRefusal(problem))
 }
 
 /** The seed of 12 to 24 words, 64 bytes, with the passphrase that belongs to them, if any: BIP-39. */
@@ -71,25 +67,16 @@ export interface SeedSource {
   readonly keystore: string | undefined
 }
 
-const wordsPrompt = "The words of the seed (not shown): "
-const passwordPrompt = "The keystore's password (not shown): "
-const passphrasePrompt = "Their passphrase (not shown; empty if they have none): "
-
-const readKeystore = (path: string) =>
-  Effect.try({
-    try: () => readFileSync(path, "utf8"),
-    catch: (cause) => collectRefusal(`${path} cannot be read: ${cause}`)
-  })
-
 /** Reads the seed of a wallet, 64 bytes. */
 export const readSeed = Effect.fn("Collect.readSeed")(function* ({ fd, keystore }: SeedSource) {
   const lines = fd === undefined ? undefined : yield* readDescriptor(fd)
-  const encrypted = keystore === undefined ? undefined : yield* readKeystore(keystore)
-  const prompt = encrypted === undefined ? wordsPrompt : passwordPrompt
+  const encrypted = keystore === undefined ? undefined : yield* readTextFile(keystore)
+  const prompt = `${encrypted === undefined ? "The words of the seed" : "The keystore's password"} (not shown): `
   const first = lines === undefined ? yield* askAtTerminal(prompt, true) : (lines[0] ?? "")
   // Before the passphrase is asked for: a wrong word is found at once.
   if (encrypted === undefined) yield* asMnemonic(first)
-  const passphrase = lines === undefined ? yield* askAtTerminal(passphrasePrompt, true) : lines[1]
+  const question = "Their passphrase (not shown; empty if they have none): "
+  const passphrase = lines === undefined ? yield* askAtTerminal(question, true) : lines[1]
   // After it: the terminal shows what is typed while a keystore's key is derived.
   return yield* seedOf(encrypted === undefined ? first : yield* wordsOfKeystore(encrypted, first), passphrase)
 })

@@ -50,12 +50,9 @@ const signWith = Effect.fnUntraced(function* (plan: Plan, key: AccountKey) {
       Effect.promise(() => key.signer(move.index).signTypedData(typedData(plan, token, message))),
     { concurrency: 1 }
   )
-  const sign = ({ index, variants: [first, ...more] }: Unsent) => {
+  const sign = ({ index, variants }: Unsent) => {
     const signer = key.signer(index ?? "sponsor")
-    const one = (variant: Unsent["variants"][number]) => Effect.promise(() => signer.signTransaction(variant))
-    return first === undefined
-      ? Effect.dieMessage("a transaction without a step of fees")
-      : Effect.all([one(first), ...more.map(one)], { concurrency: 1 })
+    return Effect.forEach(variants, (one) => Effect.promise(() => signer.signTransaction(one)), { concurrency: 1 })
   }
   const unsent = plannedTransactions(plan, authorizations.map(signatureOf))
   const transactions = yield* Effect.forEach(unsent, sign, { concurrency: 1 })

@@ -4,7 +4,7 @@ import { isAddress } from "viem"
 import { collectRefusal } from "./CollectRefused.ts"
 import { goOffline } from "./offline.ts"
 import { checkOutput, writeOutput } from "./outputFile.ts"
-import { Plan, totalsOf } from "./Plan.ts"
+import { Plan } from "./Plan.ts"
 import { feeCeiling, planProblem, type SigningLimits, totalFeeCeiling } from "./planChecks.ts"
 import { type PlannedReceiver, planText, type ReceiverRole, receiversOf } from "./planText.ts"
 import { readJsonFile } from "./readJsonFile.ts"
@@ -69,25 +69,6 @@ export interface SignRequest {
   readonly seed: SeedSource
 }
 
-/** What a plan must keep to. */
-const limitsOf = (plan: Plan, request: SignRequest) =>
-  Effect.map(
-    Clock.currentTimeMillis,
-    (millis): SigningLimits => ({
-      allow: request.allow,
-      refundTo: request.confirmed.refund,
-      feeCeiling: request.feeCeiling ?? feeCeiling(plan.chain),
-      totalFeeCeiling: request.maxTotalFee ?? totalFeeCeiling(plan),
-      now: request.anyAge ? undefined : Math.floor(millis / 1000)
-    })
-  )
-
-const receiverJson = (plan: Plan, { address, moves, role }: PlannedReceiver) => ({
-  ...{ address, role },
-  totals: totalsOf({ ...plan, moves }),
-  ...(role === "refund" ? { refunds: moves.map(({ refund }) => refund) } : {})
-})
-
 /** Has the plan confirmed, shows it with `show`, reads the seed, signs, and writes the file. */
 export const signFile = Effect.fn("Collect.signFile")(function* (
   request: SignRequest,
@@ -100,7 +81,12 @@ export const signFile = Effect.fn("Collect.signFile")(function* (
   if (wrong !== undefined)
     return yield* collectRefusal(`${wrong} is not an address: its length or its checksum is wrong.`)
   const plan = yield* readJsonFile(request.plan, Plan, "a plan")
-  const limits = yield* limitsOf(plan, request)
+  const limits: SigningLimits = {
+    ...{ allow: request.allow, refundTo: request.confirmed.refund },
+    feeCeiling: request.feeCeiling ?? feeCeiling(plan.chain),
+    totalFeeCeiling: request.maxTotalFee ?? totalFeeCeiling(plan),
+    now: request.anyAge ? undefined : Math.floor((yield* Clock.currentTimeMillis) / 1000)
+  }
   const problem = planProblem(plan, limits)
   if (problem !== undefined) return yield* collectRefusal(problem)
   yield* confirm(plan, request.confirmed)
@@ -108,14 +94,5 @@ export const signFile = Effect.fn("Collect.signFile")(function* (
   const seed = yield* readSeed(request.seed)
   const signed = yield* signPlan(plan, seed, limits)
   yield* writeOutput(request.output, `${JSON.stringify(signed)}\n`, request.force)
-  return {
-    file: request.output,
-    chain: plan.chain,
-    mode: plan.mode,
-    receivers: receiversOf(plan).map((receiver) => receiverJson(plan, receiver)),
-    digest: plan.digest,
-    words: plan.words,
-    authorizations: signed.authorizations.length,
-    transactions: signed.transactions.length
-  }
+  return signed
 })

@@ -3,7 +3,7 @@ import { Array as Arr, Effect, Either } from "effect"
 import { decodeErrorResult, encodeFunctionData, erc20Abi, type Hex } from "viem"
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts"
 import { readContractViews } from "../Chains/rpc/contractViews.ts"
-import { sendBatch, transferTopic } from "../Chains/rpc/methods.ts"
+import { sendBatch } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import {
   type Attempted,
@@ -12,6 +12,9 @@ import {
   tryCall,
   type UnsentCall
 } from "../Chains/rpc/sendingMethods.ts"
+import { transferIn } from "../Chains/rpc/tokenTransfer.ts"
+import { isSameAddress } from "../Domain/Address.ts"
+import { shownLine } from "../Domain/terminalText.ts"
 import { type Authorization, authorizationViews, authorizedCall, domainOf, typedData } from "./authorization.ts"
 import type { PlannedToken } from "./Plan.ts"
 import { signatureOf } from "./Signed.ts"
@@ -36,17 +39,12 @@ const attemptOf = ({ amount, contract, from, to }: PossibleTransfer): UnsentCall
         data: encodeFunctionData({ abi: erc20Abi, functionName: "transfer", args: [to as Hex, amount] })
       }
 
-const word = (address: string): string => `0x${address.slice(2).toLowerCase().padStart(64, "0")}`
-
 /** Base units that a simulated transfer brings to its receiver, by the token's logs. */
-const arrivedOf = ({ contract, to }: PossibleTransfer, { logs }: Attempted): bigint =>
-  logs.reduce(
-    (sum, { address, data, topics: [kind, , receiver] }) =>
-      address === contract?.toLowerCase() && kind === transferTopic && receiver === word(to) && data.length === 66
-        ? sum + BigInt(data)
-        : sum,
-    0n
-  )
+const arrivedOf = (transfer: PossibleTransfer, { logs }: Attempted): bigint =>
+  logs
+    .flatMap(transferIn)
+    .filter(({ contract, to }) => isSameAddress(contract, transfer.contract) && isSameAddress(to, transfer.to))
+    .reduce((sum, { amount }) => sum + amount, 0n)
 
 const isFalse = (returned: string | undefined): boolean => returned !== undefined && /^0x0{64}$/.test(returned)
 
@@ -60,10 +58,9 @@ const reasonIn = (returned: string | undefined): string | undefined =>
   )
 
 /** What a contract or a provider says of a refusal, in one line that a terminal can show: whoever made it chose the text. */
-const refused = (why: string | undefined): string => {
-  const text = (why ?? "").replace(/[\s\p{C}]+/gu, " ").trim()
-  const shown = text.length > 200 ? `${text.slice(0, 199)}…` : text
-  return `its contract refuses the transfer${shown === "" ? "" : `: ${shown}`}`
+const refused = (why = ""): string => {
+  const text = shownLine(why.trim().replace(/\s+/g, " "))
+  return `its contract refuses the transfer${text === "" ? "" : `: ${text}`}`
 }
 
 /** Why a token would not move as asked; undefined where it would. */

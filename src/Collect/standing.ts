@@ -1,5 +1,6 @@
 /** Whether a signed plan still fits the chain: nonces, balances, fees, the sponsor. Each thing that does not is a refusal. */
 import { Array as Arr, Effect } from "effect"
+import { formatUnits } from "viem"
 import { type ChainAccess, reading, readPricedHead } from "../Chains/providers/chainAccess.ts"
 import { getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
 import { readContractViews, type ViewResult } from "../Chains/rpc/contractViews.ts"
@@ -10,12 +11,13 @@ import { getPricedHead } from "../Chains/rpc/sendingMethods.ts"
 import { receiptReader } from "../Chains/rpc/transactionMethods.ts"
 import { isSameAddress } from "../Domain/Address.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
+import { iso } from "../Domain/Timestamp.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
 import { isUsed, usedView } from "./authorization.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import { gwei } from "./fees.ts"
 import { assetsOf, holdingKey, readHoldings } from "./holdings.ts"
-import type { Plan } from "./Plan.ts"
+import { type Plan, tokenOf } from "./Plan.ts"
 import { authorizationsOf, mostOf } from "./transactions.ts"
 import type { Ready } from "./verifySigned.ts"
 
@@ -134,7 +136,7 @@ const movedNonce = (ready: ReadonlyArray<Ready>, { mined, nonces }: Standing): s
   for (const [place, { from, variants }] of ready.entries()) {
     if (mined[place] !== undefined || seen.has(from)) continue
     seen.add(from)
-    const planned = variants[0]?.nonce ?? 0
+    const planned = variants[0].nonce
     const found = nonces.get(from) ?? 0
     if (found > planned) {
       return `${from} has sent another transaction since the plan was made: its nonce is ${found}, and ${planned} was signed. ${planAgain}`
@@ -158,7 +160,8 @@ const lackingToken = (plan: Plan, ready: ReadonlyArray<Ready>, { holdings, mined
     const need = (needs.get(key) ?? 0n) + BigInt(move.amount)
     const has = holdings.get(key) ?? 0n
     if (has < need) {
-      return `${move.address} has ${has} base units of ${move.token}, and the plan moves ${need}: it has less than when the plan was made. ${planAgain}`
+      const shown = (amount: bigint) => formatUnits(amount, tokenOf(plan, move)?.decimals ?? 0)
+      return `${move.address} has ${shown(has)} ${move.token}, and the plan moves ${shown(need)}: it has less than when the plan was made. ${planAgain}`
     }
     needs.set(key, need)
   }
@@ -177,14 +180,15 @@ const lackingCoin = (plan: Plan, ready: ReadonlyArray<Ready>, { holdings, mined 
     const [variant] = unsent.variants
     take(unsent.from, mostOf(unsent))
     // A funding: what it brings is there before its move is sent.
-    if (unsent.index === undefined && unsent.moves.length === 0) take(variant?.to ?? "", -(variant?.value ?? 0n))
+    if (unsent.index === undefined && unsent.moves.length === 0) take(variant.to ?? "", -variant.value)
   }
   const lackOf = (address: string) => -(left.get(holdingKey(plan.coin, address)) ?? 0n)
   const short = addressesOf(plan).find((address) => lackOf(address) > 0n)
   if (short === undefined) return undefined
+  const lack = `lacks ${formatUnits(lackOf(short), 18)} ${plan.coin}`
   return short === plan.sponsor.address
-    ? `The sponsor ${short} lacks ${lackOf(short)} wei for the gas of what is still to be sent: send it that much, and run this again`
-    : `${short} lacks ${lackOf(short)} wei of what the plan moves and pays: it has less than when the plan was made. ${planAgain}`
+    ? `The sponsor ${short} ${lack} for the gas of what is still to be sent: send it that much, and run this again`
+    : `${short} ${lack} of what the plan moves and pays: it has less than when the plan was made. ${planAgain}`
 }
 
 /**
@@ -223,7 +227,9 @@ export const checkStanding = Effect.fn("Collect.checkStanding")(function* (
     moves.some((place) => plan.moves[place]?.way === "authorization" && used.get(place) !== true)
   )
   if (isWaiting && head.time + leastValidity > plan.validBefore) {
-    return yield* collectRefusal(`The plan's authorizations end, or have ended, at ${plan.validBefore}. ${planAgain}`)
+    return yield* collectRefusal(
+      `The plan's authorizations end, or have ended, at ${iso(plan.validBefore * 1000)}. ${planAgain}`
+    )
   }
   return standing
 })

@@ -12,7 +12,7 @@ const eraseLine = "\u0015"
 const interrupt = new Set(["\u0003", "\u0004"])
 
 const noTerminal = collectRefusal(
-  "There is no terminal to ask at: run this in one, or answer by options, as --seed-fd 3 3< FILE does for a seed."
+  "There is no terminal to ask at: run this in one, or answer by options: --seed-fd 3 3< FILE for a seed, --destination for where money goes."
 )
 
 /** Clears the screen and what was scrolled out of it. */

@@ -2,6 +2,7 @@
  * The transactions of a plan, in the order in which they are sent, before they are signed. Both who signs and who sends makes
  * them of the plan: what was signed is sent only where it is the same.
  */
+import { Array as Arr } from "effect"
 import {
   encodeFunctionData,
   erc20Abi,
@@ -17,6 +18,8 @@ import { type Plan, type PlannedMove, type PlannedToken, receiverOf, tokenOf } f
 /** Authorizations that one transaction carries. */
 export const mostInBatch = 100
 
+type Variant = TransactionSerializableEIP1559 & { nonce: number } & Record<"gas" | "maxFeePerGas" | "value", bigint>
+
 /** A transaction of the plan, before it is signed. */
 export interface Unsent {
   /** The sponsor, or the address of its move. */
@@ -30,7 +33,7 @@ export interface Unsent {
   /** Wei that it pays on top for its data, at most. */
   readonly dataFee: bigint
   /** For each step of the fees. */
-  readonly variants: ReadonlyArray<TransactionSerializableEIP1559 & { readonly gas: bigint; readonly value: bigint }>
+  readonly variants: Arr.NonEmptyReadonlyArray<Variant>
 }
 
 const asAuthorization = (plan: Plan, token: PlannedToken, move: PlannedMove, place: number): Authorization => ({
@@ -64,7 +67,7 @@ const variantsOf = (
   call: { readonly to: string; readonly data?: Hex; readonly nonce: number; readonly gas: bigint },
   value: (step: number) => bigint = () => 0n
 ): Unsent["variants"] =>
-  fees.map(({ most, tip }, step) => ({
+  Arr.map(fees, ({ most, tip }, step) => ({
     type: "eip1559",
     chainId,
     nonce: call.nonce,
@@ -148,12 +151,12 @@ export const plannedTransactions = (plan: Plan, signatures: ReadonlyArray<Signat
 
 /** Wei that a transaction pays at most, at the last step: for its gas, and for its data. */
 export const highestFeeOf = ({ dataFee, variants }: Unsent): bigint => {
-  const { gas = 0n, maxFeePerGas = 0n } = variants.at(-1) ?? {}
+  const { gas, maxFeePerGas } = Arr.lastNonEmpty(variants)
   return gas * maxFeePerGas + dataFee
 }
 
 /** Wei that a transaction takes from its sender at most, with what it sends: the same at each step of a move of coin. */
-export const mostOf = (unsent: Unsent): bigint => highestFeeOf(unsent) + (unsent.variants.at(-1)?.value ?? 0n)
+export const mostOf = (unsent: Unsent): bigint => highestFeeOf(unsent) + Arr.lastNonEmpty(unsent.variants).value
 
 /** Wei that the sponsor needs at most. */
 export const sponsorNeeds = (plan: Plan): bigint =>

@@ -6,10 +6,10 @@ import { getPricedHead } from "../Chains/rpc/sendingMethods.ts"
 import { decimalText } from "../Domain/amountDecimals.ts"
 import { chainTraits, type Network } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
-import { type PriceOf, usdOf } from "../Domain/usdValue.ts"
-import type { ReceivedPayment } from "../Payments/addresses/receivedOperation.ts"
+import { type PriceOf, usdOf, usdText } from "../Domain/usdValue.ts"
+import { awaitedAt, byAddress, type ReceivedPayment, receivingPath } from "../Payments/addresses/receivedPayment.ts"
 import { readTip, singleBytes } from "./fees.ts"
-import { type Asset, assetsOf, awaitedAt, byAddress, holdingKey, readHoldings, usdText } from "./holdings.ts"
+import { type Asset, assetsOf, holdingKey, readHoldings } from "./holdings.ts"
 
 /** Gas of a transfer of coin, and of a token's with what brings its gas or carries it out. */
 const usualGas = { coin: 21_000n, token: 90_000n }
@@ -35,15 +35,6 @@ export interface UnsweptRow extends Network {
   /** Why a plan leaves it out. */
   readonly waitsFor: "payment" | "exception" | undefined
 }
-
-export const receivingPath = ({
-  index,
-  walletAccount
-}: Pick<ReceivedPayment, "index" | "walletAccount">): string | undefined =>
-  walletAccount === undefined ? undefined : `m/44'/60'/${walletAccount}'/0/${index}`
-
-const less = (a: BigDecimal.BigDecimal | undefined, b: BigDecimal.BigDecimal): boolean =>
-  a !== undefined && BigDecimal.lessThan(a, b)
 
 /** The balances of a chain's receiving addresses that are worth `minUsd` at least, or whose price is not known. */
 export const readUnswept = Effect.fn("Collect.readUnswept")(function* (
@@ -73,7 +64,7 @@ export const readUnswept = Effect.fn("Collect.readUnswept")(function* (
     return assets.flatMap((asset) => {
       const amount = holdings.get(holdingKey(asset.symbol, first.address)) ?? 0n
       const usd = usdOf(price, asset, amount)
-      if (amount === 0n || less(usd, minUsd)) return []
+      if (amount === 0n || (usd && BigDecimal.lessThan(usd, minUsd))) return []
       const gas = costOf(asset)
       const row: UnsweptRow = {
         ...{ chain, mode, account: first.account, path: receivingPath(first), address: first.address },

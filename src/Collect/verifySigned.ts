@@ -57,10 +57,10 @@ export const verifySigned = Effect.fn("Collect.verifySigned")(function* (signed:
   const ready: Array<Ready> = []
   for (const [place, unsent] of expected.entries()) {
     const raws = transactions[place] ?? []
-    const isSame = raws.length === unsent.variants.length
-    for (const [step, variant] of unsent.variants.entries()) {
-      const isValid = isSame && (yield* Effect.promise(() => isSignedBy(raws[step] ?? "0x", variant, unsent.from)))
-      if (!isValid) return yield* changed(`Transaction ${place + 1}, of ${unsent.from},`)
+    const checks = unsent.variants.map((variant, step) => isSignedBy(raws[step] ?? "0x", variant, unsent.from))
+    const isValid = !(yield* Effect.promise(() => Promise.all(checks))).includes(false)
+    if (!isValid || raws.length !== checks.length) {
+      return yield* changed(`Transaction ${place + 1}, of ${unsent.from},`)
     }
     ready.push({ ...unsent, raws, hashes: raws.map(transactionHashOf) })
   }

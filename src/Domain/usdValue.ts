@@ -20,3 +20,10 @@ export const usdOf = (
   const one = price(symbol)
   return one === undefined ? undefined : BigDecimal.multiply(one, BigDecimal.make(amount, decimals))
 }
+
+/** USD with two digits behind the point, rounded down. */
+export const usdText = (usd: BigDecimal.BigDecimal | undefined): string | undefined => {
+  if (usd === undefined) return undefined
+  const cents = BigDecimal.scale(usd, 2).value
+  return `${cents / 100n}.${(cents % 100n).toString().padStart(2, "0")}`
+}

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { Network } from "../Domain/Chain.ts"
-import { listReceived, type ReceivedPayment } from "../Payments/addresses/receivedOperation.ts"
+import { listReceived } from "../Payments/addresses/receivedOperation.ts"
+import type { ReceivedPayment } from "../Payments/addresses/receivedPayment.ts"
 import { ask, type ControlTarget } from "./askDaemon.ts"
 
 /** All receiving addresses to which money came on a chain, page by page. */

@@ -1,6 +1,6 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Array as Arr, Data, Effect, Either, Option } from "effect"
-import type { PlannedRefund } from "../Collect/makePlan.ts"
+import type { PlannedRefund } from "../Collect/candidates.ts"
 import type { SweepResult } from "../Collect/reconcile.ts"
 import type { Signed } from "../Collect/Signed.ts"
 import type { Network } from "../Domain/Chain.ts"
@@ -10,6 +10,7 @@ import type { SettingsShape } from "../Settings.ts"
 import { ask } from "./askDaemon.ts"
 import { common, loadSettings, UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
+import { allReceived } from "./received.ts"
 import { refundsOf, xpubOf } from "./sweepInputs.ts"
 
 /** Loaded only here. */
@@ -18,7 +19,7 @@ const sending = Effect.promise(() =>
     import("../Chains/providers/chainAccess.ts"),
     import("../Collect/broadcast.ts"),
     import("../Collect/readJsonFile.ts"),
-    import("./sweepResultText.ts"),
+    import("./sweepTexts.ts"),
     import("../Collect/Signed.ts"),
     import("../Chains/rpc/Rpc.ts")
   ])
@@ -35,6 +36,19 @@ class SweepIncomplete extends Data.TaggedError("SweepIncomplete")<{
     return [...(differences === 0 ? [] : [differing]), ...notNoted].join("\n")
   }
 }
+
+/** Refuses to collect from addresses that this database does not have: it could not note what was collected. */
+const checkKnown = Effect.fnUntraced(function* (settings: SettingsShape, { chain, mode, moves }: Signed["plan"]) {
+  const collected = moves.filter(({ refund }) => refund === undefined)
+  if (collected.length === 0) return
+  const received = yield* allReceived(settings, { chain, mode }, undefined)
+  const known = new Set(received.map(({ address }) => address.toLowerCase()))
+  const unknown = collected.find(({ address }) => !known.has(address.toLowerCase()))
+  if (unknown === undefined) return
+  return yield* new UsageError({
+    message: `${settings.database.path} has no money that came to ${unknown.address}: name the configuration that the plan was made with (--config). Nothing was sent`
+  })
+})
 
 /** Why a file cannot be sent: what it sends back is not, or no longer, owed. */
 const checkRefunds = (settings: SettingsShape, network: Network) =>
@@ -105,9 +119,13 @@ export const broadcastCommand = Command.make(
       ...{ signed, journalPath: `${file}.journal`, onProgress: complain },
       xpub: yield* xpubOf(settings, mode, Option.getOrUndefined(xpub))
     }
+    yield* checkKnown(settings, signed.plan)
     const { result, wasFinished } = yield* Effect.flatMap(accessTo(settings, network), (access) =>
       broadcast(access, request, checkRefunds(settings, network))
-    ).pipe(Effect.provide(Rpc.layer))
+    ).pipe(
+      Effect.provide(Rpc.layer),
+      Effect.onInterrupt(() => complain("Interrupted: run the same command again, which sends nothing twice"))
+    )
     if (wasFinished) yield* complain("It was sent before, to its end: this is the account of then")
     yield* print(json ? JSON.stringify(result) : resultText(result))
     const notNoted = yield* record(settings, signed, result)

@@ -1,6 +1,6 @@
 /** What both a plan and its broadcast ask for: the exceptions that go back, and the wallet's extended public key. */
 import { Effect, Redacted } from "effect"
-import type { PlannedRefund } from "../Collect/makePlan.ts"
+import type { PlannedRefund } from "../Collect/candidates.ts"
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import { listExceptions } from "../Payments/decisions/decisionOperations.ts"
 import { walletIdentity } from "../Settings/walletKey.ts"

@@ -17,7 +17,7 @@ const planning = Effect.promise(() =>
     import("../Chains/providers/chainAccess.ts"),
     import("../Collect/makePlan.ts"),
     import("../Collect/outputFile.ts"),
-    import("./sweepPlanText.ts"),
+    import("./sweepTexts.ts"),
     import("../Quotes/readPrices.ts"),
     import("../Chains/rpc/Rpc.ts")
   ])

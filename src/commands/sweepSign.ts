@@ -7,7 +7,7 @@ import { force, outputOption } from "./outputOptions.ts"
 import { seedOptions } from "./seedOptions.ts"
 
 /** Loaded only here. */
-const signing = Effect.promise(() => import("../Collect/signFile.ts"))
+const signing = Effect.promise(() => Promise.all([import("../Collect/signFile.ts"), import("./sweepTexts.ts")]))
 
 /** An option that may be repeated, each time with a text of this form. */
 const repeatedOption = (name: string, value: string, form: RegExp, must: string, about: string) =>
@@ -113,7 +113,8 @@ export const signCommand = Command.make(
   }) {
     // Only where one is named: the machine with the seed has none of its own.
     const configured = Option.isSome(config) ? (yield* loadSettings({ config })).sweep.allow : []
-    const { signFile } = yield* signing
+    const [{ signFile }, { signedJson }] = yield* signing
+    const { output: file } = request
     const signed = yield* signFile(
       {
         ...request,
@@ -126,8 +127,8 @@ export const signCommand = Command.make(
     )
     yield* print(
       json
-        ? JSON.stringify(signed)
-        : `Signed ${signed.file}: ${signed.authorizations} authorizations and ${signed.transactions} transactions. Take it to the server: tilld sweep broadcast ${signed.file}`
+        ? JSON.stringify(signedJson(signed, file))
+        : `Signed ${file}: ${signed.authorizations.length} authorizations and ${signed.transactions.length} transactions. Take it to the server: tilld sweep broadcast ${file}`
     )
   })
 ).pipe(

@@ -4,6 +4,7 @@ import { type Address, domainSeparator, encodeAbiParameters, type Hex, keccak256
 import type { ViewResult } from "../../src/Chains/rpc/contractViews.ts"
 import { domainOf } from "../../src/Collect/authorization.ts"
 import { feeSteps } from "../../src/Collect/fees.ts"
+import { iso } from "../../src/Domain/Timestamp.ts"
 import { collecting, holdsExactly, someone } from "./collecting.ts"
 
 const usd = 10n ** 6n
@@ -97,7 +98,7 @@ it.scopedLive("sends no authorizations that end within minutes", () =>
     expect((yield* scene.local.head).timestamp).toBe(plan.validBefore - 599)
     yield* scene.mining
     expect(yield* refusal(scene.send(signed))).toContain(
-      `The plan's authorizations end, or have ended, at ${plan.validBefore}`
+      `The plan's authorizations end, or have ended, at ${iso(plan.validBefore * 1000)}`
     )
     expect(BigInt(yield* scene.local.rpc<Hex>("eth_getTransactionCount", [scene.sponsor, "pending"]))).toBe(0n)
   })

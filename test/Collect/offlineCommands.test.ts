@@ -300,7 +300,10 @@ liveTest("a wallet is made at the terminal alone, asked again, and opens from it
       answer,
       answer,
       answer,
-      ["A password for the keystore", password],
+      ["A password for the keystore", "short"],
+      ["That is shorter. A password for the keystore", password],
+      ["The same again", `${password}.`],
+      ["The two differ. A password for the keystore", password],
       ["The same again: ", password]
     ]
   )

@@ -22,7 +22,7 @@ import { readJsonFile } from "../../src/Collect/readJsonFile.ts"
 import { checksumOf, Signed } from "../../src/Collect/Signed.ts"
 import { seedOf } from "../../src/Collect/seed.ts"
 import { signPlan } from "../../src/Collect/sign.ts"
-import { madeText } from "../../src/commands/sweepPlanText.ts"
+import { madeText } from "../../src/commands/sweepTexts.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import {
   addressAt,
@@ -454,6 +454,7 @@ it("a plan in words has everything that a signer has to look at", () => {
     `Plan      ${plan.words}`,
     `          ${plan.digest}`,
     "As of     block 42, 2026-09-21T14:13:20.000Z",
+    "Until     2026-09-22T14:13:20.000Z",
     "In total  4.7 USDC in 3 transfers, 9 USDT in 1 transfer, 1.25 ETH in 2 transfers",
     `To        ${destination}`,
     "          4 USDC in 2 transfers, 9 USDT in 1 transfer, 1 ETH in 1 transfer",

@@ -1,4 +1,4 @@
-import { readFileSync, statSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs"
+import { existsSync, readFileSync, statSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Option, Redacted, Schedule } from "effect"
@@ -96,7 +96,7 @@ it.scopedLive("refuses where a nonce has moved, or a balance is lower", () =>
     const data = encodeFunctionData({ abi, functionName: "transfer", args: [someone(), 1n] })
     yield* scene.local.rpc("eth_sendTransaction", [{ from: holder, to: token, data }])
     yield* scene.local.mine()
-    expect(yield* refusal(scene.send(signed))).toContain(`${holder} has ${20n * usd - 1n} base units of USDC`)
+    expect(yield* refusal(scene.send(signed))).toContain(`${holder} has 19.999999 USDC, and the plan moves 20`)
     yield* scene.local.revert(snapshot)
     yield* scene.mining
     expect((yield* scene.send(signed)).result.differences).toEqual([])
@@ -119,7 +119,11 @@ it.scopedLive(
       yield* scene.local.mine()
       const lacking = BigInt(plan.sponsor.needsWei) - 1n
       yield* scene.local.rpc("anvil_setBalance", [scene.sponsor, numberToHex(lacking)])
-      expect(yield* refusal(scene.send(signed))).toContain(`The sponsor ${scene.sponsor} lacks 1 wei`)
+      expect(yield* refusal(scene.send(signed))).toContain(
+        `The sponsor ${scene.sponsor} lacks 0.000000000000000001 ETH`
+      )
+      // Nothing was begun.
+      expect(existsSync(scene.journalPath)).toBe(false)
       yield* scene.local.rpc("anvil_setBalance", [scene.sponsor, numberToHex(lacking + 1n)])
       yield* scene.mining
       const { result } = yield* scene.send(signed)
@@ -437,7 +441,7 @@ it.scopedLive("shows a contract's reason in one line without control characters"
       return [{ calls: calls.map(() => ({ status: "0x0", logs: [], error: { message } })) }]
     })
     const shown = yield* refusal(scene.plan({ received: scene.received(5) }))
-    expect(shown).toContain("its contract refuses the transfer: no [2J thing xxx")
+    expect(shown).toContain("its contract refuses the transfer: no \\u001b[2J\\u202ething xxx")
     expect(shown).toMatch(/^[\P{C}]{1,300}$/u)
   })
 )

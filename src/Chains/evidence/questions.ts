@@ -239,7 +239,8 @@ export const questions: ReadonlyArray<Question> = [
     asked: {
       "Collect/fees.ts": ["getGasPrice", "getPriorityFee"],
       "Collect/holdings.ts": ["readPackedBalances", "readTokenBalances"],
-      "Collect/makePlan.ts": ["getL1Fee", "getPendingCount", "getPricedHead", "getTransactionCount"],
+      "Collect/candidates.ts": ["getPricedHead"],
+      "Collect/makePlan.ts": ["getL1Fee", "getPendingCount", "getTransactionCount"],
       "Collect/simulation.ts": ["estimateGas", "readContractViews", "simulateAttempts", "tryCall"],
       "Collect/unswept.ts": ["getL1Fee", "getPricedHead"]
     }

@@ -1,7 +1,8 @@
 /** The JSON-RPC methods of those who send transactions: what one would do and cost, and to hand it in. */
 import { Either, Schema } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { Address, type Call, Count, decoder, Hash, Quantity, quantity } from "./methods.ts"
+import { type Call, Count, decoder, Hash, Quantity, quantity } from "./methods.ts"
+import { ContractLog } from "./tokenTransfer.ts"
 
 /** A transaction that is not made: who would send what. */
 export interface UnsentCall {
@@ -75,15 +76,13 @@ export const sendRawTransaction = (raw: string): Call<string> => ({
   decode: decoder(Hash)
 })
 
-const SimulatedLog = Schema.Struct({ address: Address, topics: Schema.Array(Hash), data: Schema.String })
-
 const decodeAttempts = decoder(
   Schema.Tuple(
     Schema.Struct({
       calls: Schema.Array(
         Schema.Struct({
           status: Schema.Literal("0x0", "0x1"),
-          logs: Schema.optional(Schema.Array(SimulatedLog)),
+          logs: Schema.optional(Schema.Array(ContractLog)),
           returnData: Schema.optional(Schema.NullOr(Schema.String)),
           error: Schema.optional(Schema.NullOr(Schema.Struct({ message: Schema.optional(Schema.String) })))
         })
@@ -95,7 +94,7 @@ const decodeAttempts = decoder(
 /** What a simulated transaction came to. */
 export interface Attempted {
   readonly succeeded: boolean
-  readonly logs: ReadonlyArray<typeof SimulatedLog.Type>
+  readonly logs: ReadonlyArray<typeof ContractLog.Type>
   /** What the contract returned, or why it reverted; undefined where the node does not say. */
   readonly returned: string | undefined
   readonly message: string | undefined

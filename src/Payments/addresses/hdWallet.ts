@@ -24,7 +24,7 @@ export const parseExtendedKey = (xpub: string): ExtendedKey => {
 }
 
 /** Hardened children have their number plus this as their index: BIP-32. */
-const hardened = 0x80000000
+export const hardened = 0x80000000
 
 /** `xpub` is an account-level extended public key, `m/44'/60'/n'`, that Settings has checked. */
 export const hdWallet = (xpub: string): HdWallet => {

@@ -5,21 +5,10 @@ import { mustExist } from "../../Auth/mustExist.ts"
 import { lazily, operation } from "../../Auth/operation.ts"
 import { UnknownAccount } from "../../Domain/AccountErrors.ts"
 import { AccountId } from "../../Domain/Ids.ts"
+import { ReceivedPayment } from "./receivedPayment.ts"
 
 /** Payments that one request looks at. */
 const window = 5_000
-
-const ReceivedPayment = Schema.Struct({
-  payment: Schema.String,
-  account: Schema.String,
-  address: Schema.String,
-  /** The n and the i of its path m/44'/60'/n'/0/i. */
-  walletAccount: maybe(Schema.Number),
-  index: Schema.Number,
-  isOpen: Schema.Boolean,
-  openExceptions: Schema.Number
-})
-export type ReceivedPayment = typeof ReceivedPayment.Type
 
 export const listReceived = operation({
   name: "addresses received",

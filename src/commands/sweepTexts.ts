@@ -1,7 +1,9 @@
-/** What `tilld sweep plan` has planned, in words and as JSON. */
+/** What the commands `tilld sweep` show of a plan, of what was signed, and of a broadcast. */
 import { formatUnits } from "viem"
 import { type LeftOut, type Plan, totalsOf } from "../Collect/Plan.ts"
-import { highestCost, planText } from "../Collect/planText.ts"
+import { highestCost, planText, receiversOf } from "../Collect/planText.ts"
+import type { SweepResult, SweepTotal } from "../Collect/reconcile.ts"
+import type { Signed } from "../Collect/Signed.ts"
 import { plannedTransactions } from "../Collect/transactions.ts"
 import { shownLine } from "../Domain/terminalText.ts"
 
@@ -65,3 +67,37 @@ export const madeJson = (plan: Plan, seesFees: boolean, file: string) => ({
   ...{ moves: plan.moves.length, transactions: plannedTransactions(plan, []).length },
   ...{ highestCostWei: `${highestCost(plan)}`, sponsor: plan.sponsor, leftOut: plan.leftOut, seesFees }
 })
+
+/** What was signed, as `--json` shows it. */
+export const signedJson = ({ authorizations, plan, transactions }: Signed, file: string) => ({
+  ...{ file, chain: plan.chain, mode: plan.mode },
+  receivers: receiversOf(plan).map(({ address, moves, role }) => ({
+    ...{ address, role, totals: totalsOf({ ...plan, moves }) },
+    ...(role === "refund" ? { refunds: moves.map(({ refund }) => refund) } : {})
+  })),
+  ...{ digest: plan.digest, words: plan.words },
+  ...{ authorizations: authorizations.length, transactions: transactions.length }
+})
+
+const lineOf = ({ before, cameMeanwhile, currency, decimals, gas, received, stayed }: SweepTotal): string => {
+  const shown = (amount: string) => formatUnits(BigInt(amount), decimals)
+  const sum = [`${shown(received)} received`, ...(gas === "0" ? [] : [`${shown(gas)} gas`]), `${shown(stayed)} stayed`]
+  const more = cameMeanwhile === "0" ? "" : `; ${shown(cameMeanwhile)} came meanwhile, and stays`
+  return `${currency}: ${shown(before)} before = ${sum.join(" + ")}${more}`
+}
+
+/** What was moved, each currency's sum, then what is not as it should be. */
+export const resultText = ({ differences, totals, transfers }: SweepResult): string => {
+  const hashes = [...new Set(transfers.map(({ hash }) => hash))]
+  const many = transfers.length === 1 ? "1 transfer was" : `${transfers.length} transfers were`
+  return [
+    `${many} made, each with the chain's confirmations`,
+    ...[...new Set(transfers.map(({ to }) => to))].map((to) => `To ${to}`),
+    ...hashes.slice(0, mostListed).map((hash) => `In ${hash}`),
+    ...(hashes.length > mostListed ? [`and ${hashes.length - mostListed} more transactions, all in the journal`] : []),
+    ...totals.map(lineOf),
+    ...differences.map(
+      ({ address, amount, currency, why }) => `DIFFERENCE  ${address}: ${amount} base units of ${currency}: ${why}`
+    )
+  ].join("\n")
+}
