@@ -25,13 +25,14 @@ const Address = text("an address", (of) => isAddress(of))
 const Hash = Schema.String.pipe(Schema.pattern(/^0x[0-9a-f]{64}$/))
 const Index = integer(0, 2 ** 31 - 1)
 const Nonce = integer(0, 2 ** 48 - 1)
+const Decimals = integer(0, 36)
 const Seconds = integer(0, 2 ** 33 - 1)
 
 /** A token that moves: its contract, and for an authorization the domain of its signatures (EIP-712). */
 export const PlannedToken = Schema.Struct({
   symbol: Schema.String,
   contract: Address,
-  decimals: integer(0, 36),
+  decimals: Decimals,
   domain: Schema.optionalWith(Schema.Struct({ name: Schema.String, version: Schema.String }), { exact: true })
 })
 export type PlannedToken = typeof PlannedToken.Type
@@ -73,6 +74,7 @@ export const LeftOut = Schema.Struct({
   address: Address,
   index: Index,
   currency: Schema.String,
+  decimals: Decimals,
   amount: Units,
   why: Schema.String
 })

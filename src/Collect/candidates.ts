@@ -1,5 +1,6 @@
 /** What may move: the balances of addresses, or exceptions that go back, without what a rule or the chain itself refuses. */
 import { Array as Arr, type BigDecimal, Effect, Either, Option } from "effect"
+import { formatUnits } from "viem"
 import { type ChainAccess, reading } from "../Chains/providers/chainAccess.ts"
 import { sendBatch } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
@@ -57,7 +58,7 @@ export interface Movable extends Candidate {
 
 /** Why a candidate stays. */
 export const leftOutOf = ({ address, amount, asset, index }: Candidate, why: string): LeftOut => ({
-  ...{ address, index, currency: asset.symbol, amount: `${amount}`, why }
+  ...{ address, index, currency: asset.symbol, decimals: asset.decimals, amount: `${amount}`, why }
 })
 
 /** A candidate, or on the left why it is left out. */
@@ -135,7 +136,8 @@ export const chooseRefunds = Effect.fnUntraced(function* (
     const key = holdingKey(currency, address)
     const has = left.get(key) ?? 0n
     if (has < amount) {
-      return yield* collectRefusal(`${id} is ${amount} base units of ${currency}, and ${address} has ${has}`)
+      const shown = (units: bigint) => formatUnits(units, asset.decimals)
+      return yield* collectRefusal(`${id} is ${shown(amount)} ${currency}, and ${address} has ${shown(has)}`)
     }
     left.set(key, has - amount)
     movable.push({ address, index, asset, amount, refund: id })

@@ -27,8 +27,8 @@ const wording = {
 
 /** Balances that stay, by the reason. */
 const reasonsOf = (leftOut: ReadonlyArray<LeftOut>): ReadonlyArray<string> =>
-  leftOut.map(({ address, amount, currency, why }) =>
-    shownLine(`${address}: ${amount} base units of ${currency}: ${why}`, 190)
+  leftOut.map(({ address, amount, currency, decimals, why }) =>
+    shownLine(`${address}: ${formatUnits(BigInt(amount), decimals)} ${currency}: ${why}`, 190)
   )
 
 const sponsorText = (plan: Plan): string => {
@@ -96,8 +96,9 @@ export const resultText = ({ differences, totals, transfers }: SweepResult): str
     ...hashes.slice(0, mostListed).map((hash) => `In ${hash}`),
     ...(hashes.length > mostListed ? [`and ${hashes.length - mostListed} more transactions, all in the journal`] : []),
     ...totals.map(lineOf),
-    ...differences.map(
-      ({ address, amount, currency, why }) => `DIFFERENCE  ${address}: ${amount} base units of ${currency}: ${why}`
-    )
+    ...differences.map(({ address, amount, currency, why }) => {
+      const decimals = totals.find((total) => total.currency === currency)?.decimals ?? 0
+      return `DIFFERENCE  ${address}: ${formatUnits(BigInt(amount), decimals)} ${currency}: ${why}`
+    })
   ].join("\n")
 }

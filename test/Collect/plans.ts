@@ -66,7 +66,7 @@ export const unsignedPlan = (over: Partial<Unsigned> = {}): Unsigned => ({
       ...{ funding: "0", nonce: 0, to: customer, refund: refunded[1] }
     }
   ],
-  leftOut: [{ address: addressAt(9), index: 9, currency: "USDC", amount: "3", why: "below its cost" }],
+  leftOut: [{ address: addressAt(9), index: 9, currency: "USDC", decimals: 6, amount: "3", why: "below its cost" }],
   fees: [
     { most: "1000000000", tip: "1000000" },
     { most: "3000000000", tip: "2000000" }
