@@ -306,9 +306,9 @@ export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
   if (last?.event === "finished") return { result: last.result as SweepResult, wasFinished: true }
   const { head, holdings, mined } = yield* checkStanding(access, plan, xpub, ready, start !== undefined)
   yield* checkRefunds(unpaidRefunds(plan, ready, mined))
-  const before = start?.before ?? Object.fromEntries(touchedBy(plan).map((key) => [key, `${holdings.get(key) ?? 0n}`]))
-  const block = start?.block ?? head.number
-  if (start === undefined) yield* journal.add({ event: "begun", checksum: signed.checksum, block, before })
+  const before = Object.fromEntries(touchedBy(plan).map((key) => [key, `${holdings.get(key) ?? 0n}`]))
+  const beginning = start ?? { checksum: signed.checksum, block: head.number, before }
+  if (start === undefined) yield* journal.add({ event: "begun", ...beginning })
   const sent = new Map(
     journal.entries.flatMap((entry) => (entry.event === "sending" ? [[entry.place, entry.step] as const] : []))
   )
@@ -322,7 +322,7 @@ export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
   const run: Run = { access, plan, journal, all, patience: toWait, onProgress, told: new Set() }
   yield* pursue(run)
   yield* onProgress("adding everything up")
-  const result = yield* accountFor(access, plan, all, { block, before }).pipe(
+  const result = yield* accountFor(access, plan, all, beginning).pipe(
     Effect.tapError(({ message }) => onProgress(message)),
     Effect.retry(Schedule.spaced(access.chain.pollInterval))
   )

@@ -98,10 +98,7 @@ export const readFacts = Effect.fnUntraced(function* (client: RpcClient, plan: P
   const used = yield* readUsed(client, plan)
   const receipts = new Map<string, Paid>(own.map((receipt) => [receipt.transactionHash, receipt]))
   /** By the place of a move: the transaction that made it. */
-  const madeBy = new Map<number, string>()
-  for (const { mined, ready } of all) {
-    if (mined !== undefined) for (const place of ready.moves) madeBy.set(place, mined.hash)
-  }
+  const madeBy = new Map(all.flatMap(({ mined, ready }) => ready.moves.map((place) => [place, mined?.hash ?? ""])))
   const elsewhere: Array<Authorized> = []
   for (const one of authorizationsOf(plan)) {
     const receipt = receipts.get(madeBy.get(one.place) ?? "")
