@@ -1,82 +1,24 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
-import { Effect, Schedule } from "effect"
+import { Effect } from "effect"
 import type { Address } from "viem"
 import { HDKey } from "viem/accounts"
-import type { Plan } from "../../src/Collect/Plan.ts"
 import type { SweepResult } from "../../src/Collect/reconcile.ts"
-import { signPlan } from "../../src/Collect/sign.ts"
 import type { UnsweptRow } from "../../src/Collect/unswept.ts"
-import type { PaymentObject } from "../../src/Domain/Payment.ts"
-import { sponsorAddress } from "../../src/Payments/addresses/hdWallet.ts"
-import { localChain, makeHome, pay, rows, serve } from "../lib/daemon.ts"
+import { pay, rows } from "../lib/daemon.ts"
 import { root, tilld, tilldJson } from "../lib/tilld.ts"
 import { holdsExactly, someone } from "./collecting.ts"
+import { eventually, network, openShop } from "./shop.ts"
 
 const ether = 10n ** 18n
 const usd = 10n ** 6n
-const network = ["--chain", "ethereum", "--mode", "test"]
-
-/** Asks until the answer fits. */
-const eventually = <A, E, R>(ask: Effect.Effect<A, E, R>, fits: (answer: A) => boolean) =>
-  Effect.retry(
-    Effect.filterOrFail(ask, fits, () => "not yet" as const),
-    {
-      schedule: Schedule.spaced("50 millis"),
-      while: (error) => error === "not yet"
-    }
-  )
-
-/** A shop with a daemon, whose chain mines every tenth of a second, and the steps of a collection by their commands. */
-const shop = Effect.gen(function* () {
-  const chain = yield* localChain("ethereum")
-  const home = yield* makeHome({ chains: new Map([["ethereum", chain]]), prices: { USDT: "1", DAI: "1" } })
-  const daemon = yield* serve(home)
-  const sponsor = sponsorAddress(HDKey.fromMasterSeed(home.seed()).derive("m/44'/60'/0'").publicExtendedKey) as Address
-  yield* chain.payNative({ to: sponsor, amount: ether })
-  yield* chain.mine()
-  yield* Effect.forkScoped(Effect.forever(Effect.delay(chain.mine(), "100 millis")))
-  const config = ["--config", home.config]
-  const until = (payment: PaymentObject, status: string) =>
-    eventually(daemon.payment(payment), (found) => found.status === status)
-  const paid = Effect.fnUntraced(function* (currency: string, amount: bigint) {
-    const payment = yield* daemon.create({ chain: "ethereum", currency, amount: `${amount}` })
-    yield* pay(chain, payment)
-    return yield* until(payment, "confirmed")
-  })
-  const exceptions = Effect.map(
-    daemon.call<{ readonly data: ReadonlyArray<Exception> }>("GET", "/v1/exceptions?limit=100"),
-    ({ body }) => body.data
-  )
-  const file = (name: string) => join(home.folder, name)
-  const plan = (name: string, ...args: ReadonlyArray<string>) =>
-    tilldJson<{ readonly moves: number; readonly leftOut: Plan["leftOut"] }>([
-      ...["sweep", "plan", ...network, ...args, "-o", file(name), ...config]
-    ])
-  const sign = Effect.fnUntraced(function* (name: string) {
-    const made = JSON.parse(readFileSync(file(name), "utf8")) as Plan
-    const signed = yield* signPlan(made, home.seed(), { allow: [], feeCeiling: 10n ** 15n })
-    writeFileSync(file(`${name}.signed`), JSON.stringify(signed))
-  })
-  return { chain, config, daemon, exceptions, file, home, paid, plan, sign }
-})
-
-interface Exception {
-  readonly id: string
-  readonly kind: string
-  readonly currency: string
-  readonly amount: string
-  readonly address: string
-  readonly resolution?: string
-  readonly resolutionTxHash?: string
-}
 
 it.scopedLive(
   "collects what has come, and late coin at a swept address is seen afterwards",
   () =>
     Effect.gen(function* () {
-      const { chain, config, daemon, exceptions, file, home, paid, plan, sign } = yield* shop
+      const { chain, config, daemon, exceptions, file, home, paid, plan, sign } = yield* openShop()
       const payments = yield* Effect.all(
         [paid("USDC", 25n * usd), paid("USDC", 30n * usd), paid("USDT", 40n * usd), paid("ETH", ether / 10n)],
         { concurrency: "unbounded" }
@@ -148,7 +90,7 @@ it.scopedLive(
   "sends an exception back from the address that received it, and notes the refund",
   () =>
     Effect.gen(function* () {
-      const { chain, config, daemon, exceptions, file, paid, plan, sign } = yield* shop
+      const { chain, config, daemon, exceptions, file, paid, plan, sign } = yield* openShop()
       const token = yield* paid("USDC", 25n * usd)
       const coin = yield* paid("ETH", ether / 10n)
       // Without an open payment the chain is read once a minute.
@@ -179,7 +121,7 @@ it.scopedLive(
   "sends back only what is owed, and notes each refund by itself",
   () =>
     Effect.gen(function* () {
-      const { chain, config, daemon, exceptions, file, home, paid, plan, sign } = yield* shop
+      const { chain, config, daemon, exceptions, file, home, paid, plan, sign } = yield* openShop()
       const token = yield* paid("USDC", 25n * usd)
       yield* daemon.create({ chain: "ethereum", currency: "DAI", amount: "1000" })
       for (const amount of [5n, 6n, 7n]) yield* pay(chain, { ...token, amount: `${amount * usd}` })
@@ -233,7 +175,7 @@ it.scopedLive(
   "killed at ten moments and started again, it sends nothing twice",
   () =>
     Effect.gen(function* () {
-      const { chain, config, file, paid, plan, sign } = yield* shop
+      const { chain, config, file, paid, plan, sign } = yield* openShop()
       yield* Effect.all(
         Array.from({ length: 4 }, () => paid("USDT", 20n * usd)),
         { concurrency: "unbounded" }

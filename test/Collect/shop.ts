@@ -1,0 +1,78 @@
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Effect, Schedule, type Scope } from "effect"
+import type { Address } from "viem"
+import { HDKey } from "viem/accounts"
+import type { Plan } from "../../src/Collect/Plan.ts"
+import { signPlan } from "../../src/Collect/sign.ts"
+import type { PaymentObject } from "../../src/Domain/Payment.ts"
+import { sponsorAddress } from "../../src/Payments/addresses/hdWallet.ts"
+import { localChain, makeHome, pay, serve } from "../lib/daemon.ts"
+import { tilldJson } from "../lib/tilld.ts"
+
+const ether = 10n ** 18n
+export const network = ["--chain", "ethereum", "--mode", "test"]
+
+/** Asks until the answer fits. */
+export const eventually = <A, E, R>(ask: Effect.Effect<A, E, R>, fits: (answer: A) => boolean) =>
+  Effect.retry(
+    Effect.filterOrFail(ask, fits, () => "not yet" as const),
+    {
+      schedule: Schedule.spaced("50 millis"),
+      while: (error) => error === "not yet"
+    }
+  )
+
+export interface ShopOptions {
+  /** Starts what everything asks in place of the chain. */
+  readonly front?: (url: string) => Effect.Effect<{ readonly url: string }, never, Scope.Scope>
+}
+
+/** A shop with a daemon, whose chain mines every tenth of a second, and the steps of a collection by their commands. */
+export const openShop = Effect.fnUntraced(function* ({ front = (url) => Effect.succeed({ url }) }: ShopOptions = {}) {
+  const chain = yield* localChain("ethereum")
+  const { url } = yield* front(chain.url)
+  const home = yield* makeHome({
+    chains: new Map([["ethereum", chain]]),
+    rpcUrls: new Map([["ethereum", [url]]]),
+    prices: { USDT: "1", DAI: "1" }
+  })
+  const daemon = yield* serve(home)
+  const sponsor = sponsorAddress(HDKey.fromMasterSeed(home.seed()).derive("m/44'/60'/0'").publicExtendedKey) as Address
+  yield* chain.payNative({ to: sponsor, amount: ether })
+  yield* chain.mine()
+  yield* Effect.forkScoped(Effect.forever(Effect.delay(chain.mine(), "100 millis")))
+  const config = ["--config", home.config]
+  const until = (payment: PaymentObject, status: string) =>
+    eventually(daemon.payment(payment), (found) => found.status === status)
+  const paid = Effect.fnUntraced(function* (currency: string, amount: bigint) {
+    const payment = yield* daemon.create({ chain: "ethereum", currency, amount: `${amount}` })
+    yield* pay(chain, payment)
+    return yield* until(payment, "confirmed")
+  })
+  const exceptions = Effect.map(
+    daemon.call<{ readonly data: ReadonlyArray<Exception> }>("GET", "/v1/exceptions?limit=100"),
+    ({ body }) => body.data
+  )
+  const file = (name: string) => join(home.folder, name)
+  const plan = (name: string, ...args: ReadonlyArray<string>) =>
+    tilldJson<{ readonly moves: number; readonly leftOut: Plan["leftOut"] }>([
+      ...["sweep", "plan", ...network, ...args, "-o", file(name), ...config]
+    ])
+  const sign = Effect.fnUntraced(function* (name: string) {
+    const made = JSON.parse(readFileSync(file(name), "utf8")) as Plan
+    const signed = yield* signPlan(made, home.seed(), { allow: [], feeCeiling: 10n ** 15n })
+    writeFileSync(file(`${name}.signed`), JSON.stringify(signed))
+  })
+  return { chain, config, daemon, exceptions, file, home, paid, plan, sign, sponsor }
+})
+
+interface Exception {
+  readonly id: string
+  readonly kind: string
+  readonly currency: string
+  readonly amount: string
+  readonly address: string
+  readonly resolution?: string
+  readonly resolutionTxHash?: string
+}
