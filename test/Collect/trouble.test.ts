@@ -7,8 +7,9 @@ import { authorizedCall } from "../../src/Collect/authorization.ts"
 import type { CollectRefused } from "../../src/Collect/CollectRefused.ts"
 import { checksumOf, type Signed, signatureOf } from "../../src/Collect/Signed.ts"
 import { authorizationsOf } from "../../src/Collect/transactions.ts"
+import type { Erc20 } from "../../src/Domain/Currency.ts"
 import { startFaultProxy } from "../lib/faultProxy.ts"
-import { type Collecting, collecting, holdsExactly, someone } from "./collecting.ts"
+import { type Collecting, callToken, collecting, deployToken, holdsExactly, someone } from "./collecting.ts"
 import { type Lie, startLyingProvider } from "./lyingProvider.ts"
 
 const usd = 10n ** 6n
@@ -33,7 +34,10 @@ const everything = (scene: Collecting) =>
   })
 
 const refusal = <A, R>(sending: Effect.Effect<A, unknown, R>) =>
-  Effect.map(Effect.flip(sending), (error) => (error as CollectRefused).message)
+  Effect.match(sending, {
+    onFailure: (error) => (error as CollectRefused).message,
+    onSuccess: () => "nothing was refused"
+  })
 
 const with64 = (text: string): string => `${text.slice(0, -3)}${text.at(-3) === "1" ? "2" : "1"}${text.slice(-2)}`
 
@@ -63,6 +67,39 @@ it.scopedLive("refuses a plan of another chain id", () =>
     const { scene, signed } = yield* prepared
     scene.change({ chainId: 31_338 })
     expect(yield* Effect.flip(scene.send(signed))).toMatchObject({ _tag: "CollectRefused" })
+  })
+)
+
+it.scopedLive("refuses a token that is not the configured one, before anything is sent", () =>
+  Effect.gen(function* () {
+    const { scene, signed } = yield* prepared
+    const proxy = yield* startFaultProxy(scene.local.url)
+    scene.change({ rpcUrls: [Redacted.make(proxy.url)] })
+    yield* scene.mining
+    const [{ tokens } = expect.fail()] = scene.settings().chains
+    const of = Object.fromEntries(tokens.map(({ address, symbol }) => [symbol, address]))
+    const other = yield* deployToken(scene.local, "PlainToken", "USDC", 6)
+    for (const i of [0, 1, 2]) yield* callToken(scene.local, other, "mint", [scene.wallet.address(i), 20n * usd])
+    const changes: ReadonlyArray<readonly [Erc20, Partial<Record<Erc20, object>>]> = [
+      ["USDC", { USDC: { address: other.toLowerCase() } }],
+      ["USDC", { USDC: { decimals: 18 } }],
+      ["USDT", { USDT: { decimals: 5 } }],
+      ["USDC", { USDC: { address: of.USDT }, USDT: { address: of.USDC } }]
+    ]
+    for (const [symbol, changed] of changes) {
+      scene.change({ tokens: tokens.map((one) => ({ ...one, ...changed[one.symbol] })) })
+      expect(yield* refusal(scene.send(signed))).toBe(
+        `${of[symbol]} is not the ${symbol} of ethereum.test in this configuration: nothing was sent.`
+      )
+    }
+    scene.change({ tokens: tokens.filter(({ symbol }) => symbol !== "USDT") })
+    expect(yield* refusal(scene.send(signed))).toContain("is not the USDT of ethereum.test in this configuration")
+    expect(proxy.count("eth_sendRawTransaction")).toBe(0)
+    expect(readFileSync(scene.journalPath, "utf8")).toBe("")
+    scene.change({ tokens })
+    expect((yield* scene.send(signed)).result.differences).toEqual([])
+    expect(proxy.count("eth_sendRawTransaction")).toBeGreaterThan(0)
+    yield* everything(scene)
   })
 )
 
