@@ -50,8 +50,8 @@ export interface Home {
   readonly database: string
   /** The wallet's receiving address of an index, by way of its private key and another library than the daemon's. */
   readonly address: (index: number) => Address
-  /** What the wallet is made of; a new copy each time. Its account is 0. */
-  readonly seed: () => Uint8Array
+  /** What the wallet is made of, that of test mode unless the mode is given; a new copy each time. Its account is 0. */
+  readonly seed: (mode?: Mode) => Uint8Array
 }
 
 export interface HomeOptions {
@@ -101,7 +101,7 @@ const prices = (options: HomeOptions) =>
     .map(([symbol, price]) => `${symbol} = "${price}"`)
     .join(", ")
 
-const configuration = (options: HomeOptions, database: string, xpub: string) => `
+const configuration = (options: HomeOptions, database: string, xpubs: Readonly<Record<Mode, string>>) => `
 [server]
 port = ${options.port ?? 0}
 public_url = "http://127.0.0.1"
@@ -111,8 +111,8 @@ path = "${database}"
 per_minute = 1000000
 per_hour = 1000000
 [wallets]
-test = "${xpub}"
-${options.liveChains === undefined ? "" : `live = "${newWallet().xpub}"`}
+test = "${xpubs.test}"
+${options.liveChains === undefined ? "" : `live = "${xpubs.live}"`}
 [payments]
 settle_grace = "0 seconds"
 clock_tolerance = "1 day"
@@ -132,10 +132,11 @@ export const makeHome = (options: HomeOptions) =>
   Effect.map(temporaryFolder, (folder): Home => {
     const database = join(folder, "tilld.db")
     const config = join(folder, "tilld.toml")
-    const { address, seed, xpub } = newWallet()
-    writeFileSync(config, configuration(options, database, xpub))
+    const wallets = { test: newWallet(), live: newWallet() }
+    writeFileSync(config, configuration(options, database, { test: wallets.test.xpub, live: wallets.live.xpub }))
     writeFileSync(join(folder, "master.key"), randomBytes(32).toString("base64"), { mode: 0o600 })
-    return { folder, config, database, address, seed }
+    const { address } = wallets.test
+    return { folder, config, database, address, seed: (mode = "test") => wallets[mode].seed() }
   })
 
 /** Rows of the database, read by another connection than the daemon's. */
@@ -221,7 +222,7 @@ export const waitForLog = (running: Running, message: string, annotations: Reado
 }
 
 /** Calls over connections that end with the scope. */
-const makeCall = (url: string, key: string) =>
+export const makeCall = (url: string, key: string) =>
   Effect.map(
     Effect.acquireRelease(
       Effect.sync(() => new Agent()),
@@ -242,11 +243,11 @@ const makeCall = (url: string, key: string) =>
   )
 
 /**
- * A test key with every permission. It is asked for as the command line does, through the control socket, but in this
+ * A key with every permission. It is asked for as the command line does, through the control socket, but in this
  * process: starting another one takes 0.4 s of computing.
  */
-const newKey = ({ database }: Home) =>
-  ask({ socket: `${database}.sock` }, createKey, { mode: "test", name: "suite" }).pipe(
+export const newKey = ({ database }: Home, mode: Mode = "test") =>
+  ask({ socket: `${database}.sock` }, createKey, { mode, name: "suite" }).pipe(
     Effect.provideService(Invocation, { env: {}, user: "suite" }),
     Effect.map(({ key }) => key),
     Effect.orDie
