@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "
 import { join } from "node:path"
 import { beforeEach, describe, expect } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { getAddress, toHex } from "viem"
+import { getAddress } from "viem"
 import { mnemonicToAccount } from "viem/accounts"
 import type { Plan } from "../../src/Collect/Plan.ts"
 import { Signed } from "../../src/Collect/Signed.ts"
@@ -13,7 +13,17 @@ import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { PATH, root, tilld } from "../lib/tilld.ts"
 import { type Dialogue, tilldAtTerminal } from "./atTerminal.ts"
-import { addressAt, customer, destination, otherPhrase, phrase, planOf, refunded, unsignedPlan } from "./plans.ts"
+import {
+  addressAt,
+  customer,
+  destination,
+  otherPhrase,
+  phrase,
+  planOf,
+  refunded,
+  secretsOf,
+  unsignedPlan
+} from "./plans.ts"
 
 needs("python3")
 
@@ -36,15 +46,6 @@ const signing = Effect.fnUntraced(function* (plan: Plan = planOf()) {
 /** All that a run has left behind. */
 const traces = (folder: string, ...texts: ReadonlyArray<string>) =>
   [...texts, ...readdirSync(folder).map((file) => readFileSync(join(folder, file), "utf8"))].join("\n").toLowerCase()
-
-/** The words of a seed next to each other, and the private keys that a plan of it needs. */
-const secretsOf = (words: string) => {
-  const keys = [0, 1, 2, 3, 4, 5].map((addressIndex) => {
-    const { privateKey } = mnemonicToAccount(words, { addressIndex }).getHdKey()
-    return toHex(privateKey ?? expect.fail("no private key")).slice(2)
-  })
-  return [words.split(" ").slice(-3).join(" "), ...keys]
-}
 
 liveTest(
   "a plan is signed from a file descriptor, into a file that only its owner reads, and leaves no secret",

@@ -1,3 +1,4 @@
+import { toHex } from "viem"
 import { mnemonicToAccount } from "viem/accounts"
 import { digested, type Plan, planFormat, type Unsigned } from "../../src/Collect/Plan.ts"
 
@@ -83,3 +84,12 @@ export const planOf = (over: Partial<Unsigned> = {}): Plan => digested(unsignedP
 /** The plan with one move changed. */
 export const withMove = (place: number, over: Partial<Plan["moves"][number]>): Plan =>
   planOf({ moves: unsignedPlan().moves.map((move, i) => (i === place ? { ...move, ...over } : move)) })
+
+/** The words of a seed next to each other, and the private keys that a plan of it needs. */
+export const secretsOf = (words: string) => {
+  const keys = [0, 1, 2, 3, 4, 5].map((addressIndex) => {
+    const { privateKey } = mnemonicToAccount(words, { addressIndex }).getHdKey()
+    return toHex(privateKey ?? new Uint8Array()).slice(2)
+  })
+  return [words.split(" ").slice(-3).join(" "), ...keys]
+}

@@ -1,0 +1,138 @@
+import { spawnSync } from "node:child_process"
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { expect, it } from "@effect/vitest"
+import { Effect, Either } from "effect"
+import { isWhole, Plan } from "../../src/Collect/Plan.ts"
+import { readJsonFile } from "../../src/Collect/readJsonFile.ts"
+import { Signed } from "../../src/Collect/Signed.ts"
+import { seedOf } from "../../src/Collect/seed.ts"
+import { signPlan } from "../../src/Collect/sign.ts"
+import { temporaryFolder } from "../lib/store.ts"
+import { type Ended, PATH, root, start, startTilld, tilld } from "../lib/tilld.ts"
+import { someone } from "./collecting.ts"
+import { inFrontOf } from "./inFront.ts"
+import { customer, destination, phrase, planOf, secretsOf } from "./plans.ts"
+import { network, openShop } from "./shop.ts"
+
+const usd = 10n ** 6n
+
+/** What changes a file, or gives it its name. */
+const moments = "openSync,writeFileSync,fsyncSync,linkSync,renameSync,rmSync,closeSync"
+
+const partialsOf = (output: string) =>
+  readdirSync(dirname(output))
+    .filter((name) => name.endsWith(".partial"))
+    .map((name) => join(dirname(output), name))
+
+/**
+ * Kills a command before each of its calls that changes a file, one run after the other, until one is not killed: with what the
+ * runs before have left. The file is there whole, by `check`, or as it was before each run; both are met.
+ */
+const killedEverywhere = Effect.fnUntraced(function* <A, E>(
+  output: string,
+  run: (env: Readonly<Record<string, string>>) => Effect.Effect<Ended>,
+  check: Effect.Effect<A, E>,
+  before?: string
+) {
+  const found = new Set<"as before" | "whole">()
+  let kills = 0
+  while (true) {
+    rmSync(output, { force: true })
+    if (before !== undefined) writeFileSync(output, before)
+    const NODE_OPTIONS = `--import=${join(root, "test/lib/killAt.mjs")}`
+    const { code, signal, stderr } = yield* run({ KILL_ON: moments, KILL_AT: `${kills + 1}`, NODE_OPTIONS })
+    const isAsBefore = existsSync(output) ? readFileSync(output, "utf8") === before : before === undefined
+    if (!isAsBefore) yield* check
+    if (signal !== "SIGKILL") {
+      expect([code, isAsBefore], stderr).toEqual([0, false])
+      break
+    }
+    kills += 1
+    found.add(isAsBefore ? "as before" : "whole")
+  }
+  // For its owner only too, and one of them half of a file.
+  const partials = partialsOf(output).map((path) => statSync(path))
+  expect(partials.map(({ mode }) => mode & 0o777)).toEqual(partials.map(() => 0o600))
+  const longest = Math.max(...partials.map(({ size }) => size))
+  expect(partials.some(({ size }) => size > 0 && size < 0.6 * longest)).toBe(true)
+  expect([kills > 5, found]).toEqual([true, new Set(["as before", "whole"])])
+})
+
+/** All that is in a folder, and below it. */
+const contents = (folder: string) =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name, parentPath }) => `${name}\n${readFileSync(join(parentPath, name), "utf8")}`)
+    .join("\n")
+    .toLowerCase()
+
+it.scopedLive("a signature that was killed at any moment leaves no part of its file, and nothing of the seed", () =>
+  Effect.gen(function* () {
+    const signed = yield* signPlan(planOf(), Either.getOrThrow(seedOf(phrase)), { allow: [], feeCeiling: 10n ** 15n })
+    const folders = yield* Effect.all([temporaryFolder, temporaryFolder])
+    const command = [
+      ...["sweep", "sign", "plan.json", "-o", "signed.json", "--any-age"],
+      ...["--destination", destination, "--refund-to", customer]
+    ]
+    const everywhere = (folder: string, more: ReadonlyArray<string>, before?: string) => {
+      const output = join(folder, "signed.json")
+      const own = { HOME: folder, TMPDIR: folder, XDG_CACHE_HOME: folder, XDG_CONFIG_HOME: folder }
+      writeFileSync(join(folder, "plan.json"), JSON.stringify(planOf()))
+      return killedEverywhere(
+        output,
+        (env) =>
+          tilld([...command, ...more, "--seed-fd", "0"], { cwd: folder, input: phrase, env: { ...own, ...env } }),
+        Effect.map(readJsonFile(output, Signed, "a signed plan"), (found) => expect(found).toEqual(signed)),
+        before
+      )
+    }
+    const [first, second] = folders
+    yield* Effect.all([everywhere(first, []), everywhere(second, ["--force"], "{}\n")], { concurrency: 2 })
+
+    // While it waits for the seed, after the last line that it shows before.
+    rmSync(join(first, "signed.json"))
+    expect(spawnSync("mkfifo", [join(first, "seed")], { env: { PATH } }).status).toBe(0)
+    const waiting = 'exec "$0" "$@" --seed-fd 3 3<>seed'
+    const args = ["-c", waiting, process.execPath, join(root, "dist/tilld.js"), ...command]
+    const running = yield* start("sh", args, { cwd: first })
+    yield* running.line("Left out")
+    expect((yield* running.end("SIGKILL")).signal).toBe("SIGKILL")
+    expect(existsSync(join(first, "signed.json"))).toBe(false)
+
+    const left = folders.map(contents).join("\n")
+    expect(left).toContain(signed.checksum)
+    expect(secretsOf(phrase).filter((secret) => left.includes(secret))).toEqual([])
+  })
+)
+
+it.scopedLive("a plan that was killed at any moment leaves no part of its file, and is made again", () =>
+  Effect.gen(function* () {
+    let killOn: string | undefined
+    let victim = 0
+    const front = (url: string) =>
+      inFrontOf(url, ({ method }, result) => {
+        if (method === killOn) process.kill(victim, "SIGKILL")
+        return result
+      })
+    const { config, file, paid } = yield* openShop({ front })
+    yield* Effect.all([paid("USDC", 25n * usd), paid("USDT", 40n * usd)], { concurrency: "unbounded" })
+    const output = file("plan.json")
+    const command = ["sweep", "plan", ...network, "--to", someone(), "-o", output, ...config]
+
+    // While it asks the chain.
+    for (const method of ["eth_simulateV1", "eth_estimateGas"]) {
+      const running = yield* startTilld(command)
+      victim = running.pid
+      killOn = method
+      expect((yield* running.ended).signal).toBe("SIGKILL")
+      killOn = undefined
+      expect([existsSync(output), partialsOf(output)]).toEqual([false, []])
+    }
+
+    const check = Effect.map(readJsonFile(output, Plan, "a plan"), (plan) =>
+      expect([isWhole(plan), plan.moves.length]).toEqual([true, 2])
+    )
+    yield* killedEverywhere(output, (env) => tilld(command, { env }), check)
+  })
+)
