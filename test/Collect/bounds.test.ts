@@ -6,12 +6,10 @@ import { domainOf } from "../../src/Collect/authorization.ts"
 import { feeSteps } from "../../src/Collect/fees.ts"
 import { iso } from "../../src/Domain/Timestamp.ts"
 import { collecting, holdsExactly, someone } from "./collecting.ts"
+import { refusal } from "./refusal.ts"
 
 const usd = 10n ** 6n
 const ether = 10n ** 18n
-
-const refusal = <A, E extends { readonly message: string }, R>(asking: Effect.Effect<A, E, R>) =>
-  Effect.match(asking, { onFailure: ({ message }) => message, onSuccess: () => "nothing was refused" })
 
 it.scopedLive("moves more addresses than one batch carries, each by its own signature", () =>
   Effect.gen(function* () {
@@ -97,7 +95,7 @@ it.scopedLive("sends no authorizations that end within minutes", () =>
     yield* mineAt(plan.validBefore - 599)
     expect((yield* scene.local.head).timestamp).toBe(plan.validBefore - 599)
     yield* scene.mining
-    expect(yield* refusal(scene.send(signed))).toContain(
+    expect(yield* scene.refused(signed)).toContain(
       `The plan's authorizations end, or have ended, at ${iso(plan.validBefore * 1000)}`
     )
     expect(BigInt(yield* scene.local.rpc<Hex>("eth_getTransactionCount", [scene.sponsor, "pending"]))).toBe(0n)

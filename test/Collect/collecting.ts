@@ -22,6 +22,7 @@ import contracts from "../../src/Sandbox/contracts.json" with { type: "json" }
 import { type LocalChain, startLocalChain } from "../../src/Sandbox/LocalChain.ts"
 import type { ChainSettings } from "../../src/Settings.ts"
 import { testChain, testSettings } from "../lib/settings.ts"
+import { refusalBefore } from "./refusal.ts"
 
 const phrase = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 /** The n of m/44'/60'/n'. */
@@ -146,6 +147,10 @@ export const collecting = Effect.fnUntraced(function* ({
       broadcast(access, { signed, xpub, journalPath, onProgress, ...over }, () => Effect.void)
     ).pipe(Effect.provide(Rpc.layer))
 
+  /** Why a broadcast is refused: before it sends anything. */
+  const refused = (signed: Signed, over: Partial<BroadcastRequest> = {}) =>
+    refusalBefore((onProgress) => send(signed, { ...over, onProgress }))
+
   /** Mines a block every tenth of a second. */
   const mining = Effect.forkScoped(Effect.forever(Effect.delay(local.mine(), "100 millis")))
 
@@ -165,6 +170,7 @@ export const collecting = Effect.fnUntraced(function* ({
     plan,
     sign,
     send,
+    refused,
     mining
   }
 })

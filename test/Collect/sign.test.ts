@@ -37,6 +37,7 @@ import {
   usdt,
   withMove
 } from "./plans.ts"
+import { refusal } from "./refusal.ts"
 
 const time = 1_790_000_000
 const limits: SigningLimits = { allow: [], feeCeiling: feeCeiling("base"), totalFeeCeiling: totalFeeCeiling(planOf()) }
@@ -196,14 +197,14 @@ describe("a plan is refused", () => {
   it.effect("by another seed, or another passphrase, and nothing is signed", () =>
     Effect.gen(function* () {
       const sponsor = addressAt(0, 1)
-      const refused = yield* Effect.flip(signPlan(planOf(), seed(otherPhrase), limits))
-      expect(refused.message).toMatch(
+      expect(yield* refusal(signPlan(planOf(), seed(otherPhrase), limits))).toMatch(
         new RegExp(`^The seed is not the plan's: m/44'/60'/0'/1/0 is 0x\\w{40}, and the plan has ${sponsor} there`)
       )
-      const passphrase = yield* Effect.flip(signPlan(planOf(), Either.getOrThrow(seedOf(phrase, "more")), limits))
-      expect(passphrase.message).toContain("The seed is not the plan's")
-      const moved = yield* Effect.flip(signPlan(withMove(1, { index: 6 }), seed(phrase), limits))
-      expect(moved.message).toContain(`m/44'/60'/0'/0/6 is ${addressAt(6)}, and the plan has ${addressAt(1)} there`)
+      const passphrase = Either.getOrThrow(seedOf(phrase, "more"))
+      expect(yield* refusal(signPlan(planOf(), passphrase, limits))).toContain("The seed is not the plan's")
+      expect(yield* refusal(signPlan(withMove(1, { index: 6 }), seed(phrase), limits))).toContain(
+        `m/44'/60'/0'/0/6 is ${addressAt(6)}, and the plan has ${addressAt(1)} there`
+      )
     })
   )
 
@@ -372,7 +373,7 @@ describe("a plan is refused", () => {
       const used = { ...limits, ...over }
       expect(planProblem(plan, used)).toContain(message)
       const bytes = seed(phrase)
-      expect((yield* Effect.flip(signPlan(plan, bytes, used))).message).toContain(message)
+      expect(yield* refusal(signPlan(plan, bytes, used))).toContain(message)
       expect(bytes).toEqual(new Uint8Array(64))
     })
   )
@@ -422,7 +423,7 @@ describe("a file is no plan", () => {
     Effect.gen(function* () {
       const path = join(yield* temporaryFolder, "plan.json")
       writeFileSync(path, JSON.stringify({ ...rest, sponsor, tokens, moves: [move, ...others], ...over }))
-      const { message } = yield* Effect.flip(readJsonFile(path, Plan, "a plan"))
+      const message = yield* refusal(readJsonFile(path, Plan, "a plan"))
       expect(message).toContain(`is not a plan of this version of tilld: ${at} ${must}`)
       expect(message).not.toContain("\n")
       expect(message.length - path.length).toBeLessThan(260)

@@ -4,13 +4,13 @@ import { expect, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Option, Redacted, Schedule } from "effect"
 import { type Address, encodeFunctionData, type Hex, numberToHex } from "viem"
 import { authorizedCall } from "../../src/Collect/authorization.ts"
-import type { CollectRefused } from "../../src/Collect/CollectRefused.ts"
 import { checksumOf, type Signed, signatureOf } from "../../src/Collect/Signed.ts"
 import { authorizationsOf } from "../../src/Collect/transactions.ts"
 import type { Erc20 } from "../../src/Domain/Currency.ts"
 import { startFaultProxy } from "../lib/faultProxy.ts"
 import { type Collecting, callToken, collecting, deployToken, holdsExactly, someone } from "./collecting.ts"
 import { type Lie, startLyingProvider } from "./lyingProvider.ts"
+import { refusal } from "./refusal.ts"
 
 const usd = 10n ** 6n
 const ether = 10n ** 18n
@@ -33,12 +33,6 @@ const everything = (scene: Collecting) =>
     expect(yield* scene.local.tokenBalance("USDT", scene.destination)).toBe(60n * usd)
   })
 
-const refusal = <A, R>(sending: Effect.Effect<A, unknown, R>) =>
-  Effect.match(sending, {
-    onFailure: (error) => (error as CollectRefused).message,
-    onSuccess: () => "nothing was refused"
-  })
-
 const with64 = (text: string): string => `${text.slice(0, -3)}${text.at(-3) === "1" ? "2" : "1"}${text.slice(-2)}`
 
 it.scopedLive("refuses a file in which a byte was changed, also where its checksum was made anew", () =>
@@ -49,15 +43,15 @@ it.scopedLive("refuses a file in which a byte was changed, also where its checks
       ...signed,
       transactions: [[with64(first?.[0] ?? ""), ...(first?.slice(1) ?? [])], ...rest] as Signed["transactions"]
     }
-    expect(yield* refusal(scene.send(changedTransaction))).toContain("Something in the signed file")
+    expect(yield* scene.refused(changedTransaction)).toContain("Something in the signed file")
     const sealed = { ...changedTransaction, checksum: checksumOf(changedTransaction) }
-    expect(yield* refusal(scene.send(sealed))).toContain("Transaction 1, of")
+    expect(yield* scene.refused(sealed)).toContain("Transaction 1, of")
     const authorizations = signed.authorizations.map((raw, i) => (i === 0 ? with64(raw) : raw))
     const changedAuthorization = { ...signed, authorizations }
     const sealedToo = { ...changedAuthorization, checksum: checksumOf(changedAuthorization) }
-    expect(yield* refusal(scene.send(sealedToo))).toContain("The authorization of")
+    expect(yield* scene.refused(sealedToo)).toContain("The authorization of")
     const elsewhere = { ...signed, plan: { ...signed.plan, destination: someone() } }
-    expect(yield* refusal(scene.send(elsewhere))).toContain("The digest")
+    expect(yield* scene.refused(elsewhere)).toContain("The digest")
     expect(yield* scene.local.tokenBalance("USDC", scene.destination)).toBe(0n)
   })
 )
@@ -66,7 +60,7 @@ it.scopedLive("refuses a plan of another chain id", () =>
   Effect.gen(function* () {
     const { scene, signed } = yield* prepared
     scene.change({ chainId: 31_338 })
-    expect(yield* Effect.flip(scene.send(signed))).toMatchObject({ _tag: "CollectRefused" })
+    expect(yield* scene.refused(signed)).toContain("The plan is for chain 31337, and ethereum.test is chain 31338")
   })
 )
 
@@ -108,13 +102,13 @@ it.scopedLive("refuses where a nonce has moved, or a balance is lower", () =>
     const { plan, scene, signed } = yield* prepared
     const source = plan.moves.find(({ way }) => way === "token")?.address as Address
     yield* scene.local.rpc("anvil_setNonce", [source, "0x1"])
-    expect(yield* refusal(scene.send(signed))).toContain(`${source} has sent another transaction`)
+    expect(yield* scene.refused(signed)).toContain(`${source} has sent another transaction`)
     yield* scene.local.rpc("anvil_setNonce", [source, "0x0"])
     // One that was planned with a nonce which the chain does not have yet would be payable later.
     yield* scene.local.rpc("anvil_setNonce", [scene.sponsor, "0x2"])
     const { plan: ahead } = yield* scene.plan({ received: scene.received(5) })
     yield* scene.local.rpc("anvil_setNonce", [scene.sponsor, "0x0"])
-    const early = yield* refusal(scene.send(yield* scene.sign(ahead)))
+    const early = yield* scene.refused(yield* scene.sign(ahead))
     expect(early).toContain(`another nonce of ${scene.sponsor} than the chain has`)
     const snapshot = yield* scene.local.snapshot
     const token = scene.local.tokens.USDC?.address
@@ -133,7 +127,7 @@ it.scopedLive("refuses where a nonce has moved, or a balance is lower", () =>
     const data = encodeFunctionData({ abi, functionName: "transfer", args: [someone(), 1n] })
     yield* scene.local.rpc("eth_sendTransaction", [{ from: holder, to: token, data }])
     yield* scene.local.mine()
-    expect(yield* refusal(scene.send(signed))).toContain(`${holder} has 19.999999 USDC, and the plan moves 20`)
+    expect(yield* scene.refused(signed)).toContain(`${holder} has 19.999999 USDC, and the plan moves 20`)
     yield* scene.local.revert(snapshot)
     yield* scene.mining
     expect((yield* scene.send(signed)).result.differences).toEqual([])
@@ -151,14 +145,12 @@ it.scopedLive(
       ])
       yield* scene.local.rpc("anvil_setNextBlockBaseFeePerGas", [numberToHex(BigInt(baseFeePerGas) * 10n)])
       yield* scene.local.mine()
-      expect(yield* refusal(scene.send(signed))).toContain("A unit of gas costs")
+      expect(yield* scene.refused(signed)).toContain("A unit of gas costs")
       yield* scene.local.rpc("anvil_setNextBlockBaseFeePerGas", [baseFeePerGas])
       yield* scene.local.mine()
       const lacking = BigInt(plan.sponsor.needsWei) - 1n
       yield* scene.local.rpc("anvil_setBalance", [scene.sponsor, numberToHex(lacking)])
-      expect(yield* refusal(scene.send(signed))).toContain(
-        `The sponsor ${scene.sponsor} lacks 0.000000000000000001 ETH`
-      )
+      expect(yield* scene.refused(signed)).toContain(`The sponsor ${scene.sponsor} lacks 0.000000000000000001 ETH`)
       // Nothing was begun.
       expect(existsSync(scene.journalPath)).toBe(false)
       yield* scene.local.rpc("anvil_setBalance", [scene.sponsor, numberToHex(lacking + 1n)])
@@ -315,7 +307,7 @@ it.scopedLive("gives its account again once it has finished, and is not another 
     expect(yield* scene.send(signed)).toEqual({ result, wasFinished: true })
     const { plan: next } = yield* scene.plan({ received: scene.received(5) })
     expect(next.digest).not.toBe(plan.digest)
-    expect(yield* refusal(scene.send(yield* scene.sign(next)))).toContain("is the journal of another signed file")
+    expect(yield* scene.refused(yield* scene.sign(next))).toContain("is the journal of another signed file")
   })
 )
 
@@ -350,16 +342,16 @@ it.scopedLive("keeps its journal to itself: no link, no other file, no second br
     const other = join(scene.folder, "other")
     writeFileSync(other, "not a journal, and without an end of line")
     symlinkSync(other, scene.journalPath)
-    expect(yield* refusal(scene.send(signed))).toContain("cannot be used")
-    expect(yield* refusal(scene.send(signed, { journalPath: other }))).toContain("is not a journal")
+    expect(yield* scene.refused(signed)).toContain("cannot be used")
+    expect(yield* scene.refused(signed, { journalPath: other })).toContain("is not a journal")
     expect(readFileSync(other, "utf8")).toBe("not a journal, and without an end of line")
-    expect(yield* refusal(scene.send(signed, { journalPath: scene.folder }))).toContain("cannot be used")
+    expect(yield* scene.refused(signed, { journalPath: scene.folder })).toContain("cannot be used")
     unlinkSync(scene.journalPath)
     writeFileSync(scene.journalPath, '{"event":"begun","at', { mode: 0o644 })
     const sending = yield* Effect.fork(scene.send(signed))
     yield* until(scene, "of 5 transactions sent")
     expect(statSync(scene.journalPath).mode & 0o777).toBe(0o600)
-    expect(yield* refusal(scene.send(signed))).toContain("Another process works on")
+    expect(yield* scene.refused(signed)).toContain("Another process works on")
     yield* scene.mining
     expect((yield* Fiber.join(sending)).result.differences).toEqual([])
   })
