@@ -29,8 +29,15 @@ export const accessTo = Effect.fn("ChainAccess.accessTo")(function* (settings: S
   return access
 })
 
-/** Five attempts within about eight seconds: whatever a provider fails by, another one may be right. */
-const attempts = Schedule.exponential("500 millis").pipe(Schedule.jittered, Schedule.intersect(Schedule.recurs(4)))
+/**
+ * At once by each other provider, while those that failed are in cooldown; then four more attempts within about eight seconds.
+ * Whatever a provider fails by, another one may be right.
+ */
+const attemptsOf = ({ providers }: ChainAccess) =>
+  Schedule.andThen(
+    Schedule.recurs(providers.all.length - 1),
+    Schedule.exponential("500 millis").pipe(Schedule.jittered, Schedule.intersect(Schedule.recurs(4)))
+  )
 
 type Read<A, E> = (client: RpcClient) => Effect.Effect<A, RpcError | E>
 
@@ -49,7 +56,7 @@ export const reading = <A, E = never>(
 ): Effect.Effect<A, RpcError | WrongChain | E> =>
   access.providers.current.pipe(
     Effect.flatMap((provider) => readBy(access, provider, read)),
-    Effect.retry({ schedule: attempts, while: isOfProvider })
+    Effect.retry({ schedule: attemptsOf(access), while: isOfProvider })
   )
 
 /**
@@ -77,7 +84,7 @@ export const readingBy = Effect.fn("ChainAccess.readingBy")(function* <A, E = ne
       detail: "no other provider of rpc_urls answers, and one alone does not decide"
     })
   })
-  return yield* Effect.retry(attempt, { schedule: attempts, while: isOfProvider })
+  return yield* Effect.retry(attempt, { schedule: attemptsOf(access), while: isOfProvider })
 })
 
 /** The head, with the lower base fee of two providers: a lied one makes nothing dearer. */
