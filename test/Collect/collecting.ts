@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { mnemonicToSeedSync } from "@scure/bip39"
-import { BigDecimal, Duration, Effect, Option, Redacted } from "effect"
+import { BigDecimal, Duration, Effect, Fiber, Logger, LogLevel, Option, Redacted, Schedule } from "effect"
 import { type Abi, type Address, encodeDeployData, encodeFunctionData, type Hex, parseAbi } from "viem"
 import { generatePrivateKey, HDKey, privateKeyToAddress } from "viem/accounts"
 import { accessTo } from "../../src/Chains/providers/chainAccess.ts"
@@ -145,7 +145,7 @@ export const collecting = Effect.fnUntraced(function* ({
   const send = (signed: Signed, over: Partial<BroadcastRequest> = {}) =>
     Effect.flatMap(accessTo(settings(), network), (access) =>
       broadcast(access, { signed, xpub, journalPath, onProgress, ...over }, () => Effect.void)
-    ).pipe(Effect.provide(Rpc.layer))
+    ).pipe(Effect.provide(Rpc.layer), Logger.withMinimumLogLevel(LogLevel.Warning))
 
   /** Why a broadcast is refused: before it sends anything. */
   const refused = (signed: Signed, over: Partial<BroadcastRequest> = {}) =>
@@ -176,6 +176,21 @@ export const collecting = Effect.fnUntraced(function* ({
 })
 
 export type Collecting = Effect.Effect.Success<ReturnType<typeof collecting>>
+
+/** Waits while a broadcast runs: fails with it, and where it ends before. */
+export const whileSending = <A, E, B, F, R>(sending: Fiber.Fiber<A, E>, waiting: Effect.Effect<B, F, R>) =>
+  Effect.raceFirst(waiting, Effect.zipRight(Fiber.join(sending), Effect.dieMessage("the broadcast ended too early")))
+
+/** Waits while a broadcast runs until something holds. */
+export const untilTrue = <A, E>(sending: Fiber.Fiber<A, E>, holds: () => boolean) =>
+  whileSending(
+    sending,
+    Effect.repeat(Effect.sync(holds), { until: (is) => is, schedule: Schedule.spaced("20 millis") })
+  )
+
+/** Waits until a broadcast has said something. */
+export const untilSaid = <A, E>({ said }: Collecting, sending: Fiber.Fiber<A, E>, what: string) =>
+  untilTrue(sending, () => said.some((text) => text.includes(what)))
 
 /** The sum of each currency holds to the unit. */
 export const holdsExactly = ({ totals }: SweepResult): boolean =>

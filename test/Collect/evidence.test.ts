@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
 import { Effect, Fiber, Redacted, Runtime, Schedule } from "effect"
 import { type Hex, keccak256, numberToHex } from "viem"
-import { collecting, holdsExactly } from "./collecting.ts"
+import { collecting, holdsExactly, untilSaid } from "./collecting.ts"
 import { inFrontOf } from "./inFront.ts"
 
 const usd = 10n ** 6n
@@ -59,11 +59,7 @@ it.scopedLive("waits for a second provider that has not seen a transaction, howe
     scene.change({ rpcUrls: [Redacted.make(scene.local.url), Redacted.make(second.url)] })
     yield* scene.mining
     const sending = yield* Effect.fork(scene.send(sealed))
-    const events = Effect.sync(() => scene.said.join("\n"))
-    yield* Effect.repeat(events, {
-      until: (said) => said.includes("1 of 1 transactions sent, 1 in a block"),
-      schedule: Schedule.spaced("20 millis")
-    })
+    yield* untilSaid(scene, sending, "1 of 1 transactions sent, 1 in a block")
     const { number } = yield* scene.local.head
     yield* Effect.repeat(scene.local.head, {
       until: (head) => head.number >= number + 20,

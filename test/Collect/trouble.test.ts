@@ -2,13 +2,24 @@ import { existsSync, readFileSync, statSync, symlinkSync, unlinkSync, writeFileS
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Option, Redacted, Schedule } from "effect"
-import { type Address, encodeFunctionData, type Hex, numberToHex } from "viem"
+import { type Address, encodeFunctionData, type Hex, numberToHex, toFunctionSelector } from "viem"
 import { authorizedCall } from "../../src/Collect/authorization.ts"
 import { checksumOf, type Signed, signatureOf } from "../../src/Collect/Signed.ts"
 import { authorizationsOf } from "../../src/Collect/transactions.ts"
 import type { Erc20 } from "../../src/Domain/Currency.ts"
 import { startFaultProxy } from "../lib/faultProxy.ts"
-import { type Collecting, callToken, collecting, deployToken, holdsExactly, someone } from "./collecting.ts"
+import {
+  type Collecting,
+  callToken,
+  collecting,
+  deployToken,
+  holdsExactly,
+  someone,
+  untilSaid,
+  untilTrue,
+  whileSending
+} from "./collecting.ts"
+import { type Asked, type Edit, inFrontOf } from "./inFront.ts"
 import { type Lie, startLyingProvider } from "./lyingProvider.ts"
 import { refusal } from "./refusal.ts"
 
@@ -168,9 +179,12 @@ it.scopedLive("counts an authorization that somebody else has carried out as don
     yield* carryOut(scene, signed, 0)
     const sending = yield* Effect.fork(scene.send(signed, { patience: Duration.millis(500) }))
     // Between its beginning and its batch, which is not mined yet.
-    yield* Effect.repeat(
-      Effect.map(scene.local.rpc<{ pending: Hex }>("txpool_status"), ({ pending }) => BigInt(pending) > 0n),
-      { until: (is) => is, schedule: Schedule.spaced("10 millis") }
+    yield* whileSending(
+      sending,
+      Effect.repeat(
+        Effect.map(scene.local.rpc<{ pending: Hex }>("txpool_status"), ({ pending }) => BigInt(pending) > 0n),
+        { until: (is) => is, schedule: Schedule.spaced("10 millis") }
+      )
     )
     yield* scene.local.rpc("evm_setAutomine", [false])
     yield* scene.local.rpc("anvil_dropAllTransactions")
@@ -251,12 +265,15 @@ it.scopedLive("sends again what a reorg of three blocks took out", () =>
     scene.change({ confirmations: 6 })
     const sending = yield* Effect.fork(scene.send(signed, { patience: Duration.minutes(10) }))
     const until = (said: string) =>
-      Effect.repeat(
-        Effect.zipRight(
-          scene.local.mine(),
-          Effect.sync(() => scene.said.some((text) => text.includes(said)))
-        ),
-        { until: (is) => is, schedule: Schedule.spaced("100 millis") }
+      whileSending(
+        sending,
+        Effect.repeat(
+          Effect.zipRight(
+            scene.local.mine(),
+            Effect.sync(() => scene.said.some((text) => text.includes(said)))
+          ),
+          { until: (is) => is, schedule: Schedule.spaced("100 millis") }
+        )
       )
     yield* until("3 in a block")
     yield* scene.local.reorg(3)
@@ -275,10 +292,7 @@ it.scopedLive("replaces what is stuck by the higher fees that were signed with i
     // Between the first step and the last one: what is sent at the first is not taken.
     const base = (BigInt(plan.fees[1]?.most ?? 0) + BigInt(plan.fees[2]?.most ?? 0)) / 2n
     const sending = yield* Effect.fork(scene.send(signed, { patience: Duration.millis(200) }))
-    yield* Effect.repeat(
-      Effect.sync(() => scene.said.some((text) => text.includes("of 5 transactions sent"))),
-      { until: (is) => is, schedule: Schedule.spaced("10 millis") }
-    )
+    yield* untilSaid(scene, sending, "of 5 transactions sent")
     const dear = scene.local
       .rpc("anvil_setNextBlockBaseFeePerGas", [numberToHex(base)])
       .pipe(Effect.zipRight(scene.local.mine()), Effect.delay("100 millis"))
@@ -319,8 +333,7 @@ it.scopedLive("waits for the second provider before anything counts as confirmed
     yield* proxy.set("drop")
     yield* scene.mining
     const sending = yield* Effect.fork(scene.send(signed))
-    const mined = () => scene.said.includes("5 of 5 transactions sent, 5 in a block, 0 confirmed")
-    yield* Effect.repeat(Effect.void, { until: mined, schedule: Schedule.spaced("50 millis") })
+    yield* untilSaid(scene, sending, "5 of 5 transactions sent, 5 in a block, 0 confirmed")
     const { number } = yield* scene.local.head
     // Long after the depth that the chain asks for.
     yield* Effect.repeat(scene.local.head, {
@@ -349,7 +362,7 @@ it.scopedLive("keeps its journal to itself: no link, no other file, no second br
     unlinkSync(scene.journalPath)
     writeFileSync(scene.journalPath, '{"event":"begun","at', { mode: 0o644 })
     const sending = yield* Effect.fork(scene.send(signed))
-    yield* until(scene, "of 5 transactions sent")
+    yield* untilSaid(scene, sending, "of 5 transactions sent")
     expect(statSync(scene.journalPath).mode & 0o777).toBe(0o600)
     expect(yield* scene.refused(signed)).toContain("Another process works on")
     yield* scene.mining
@@ -366,22 +379,22 @@ const withLiar = (order: (honest: string, liar: string) => ReadonlyArray<string>
     return { scene, signed, liar }
   })
 
-const until = (scene: Collecting, text: string) =>
-  Effect.repeat(
-    Effect.sync(() => scene.said.some((one) => one.includes(text))),
-    { until: (is) => is, schedule: Schedule.spaced("20 millis") }
-  )
-
 it.scopedLive("gives nothing up because one provider says that its nonce is used, and hides its receipts", () =>
   Effect.gen(function* () {
     const { liar, scene, signed } = yield* withLiar((honest, other) => [other, honest])
-    const hidden: Lie = ({ method }, result) =>
-      method === "eth_getTransactionReceipt" ? null : method === "eth_getTransactionCount" ? "0x9" : result
+    let asked = 0
+    const hidden: Lie = ({ method, params: [, block] }, result) => {
+      if (method === "eth_getTransactionCount" && block !== "latest") asked += 1
+      return method === "eth_getTransactionReceipt" ? null : method === "eth_getTransactionCount" ? "0x9" : result
+    }
     const sending = yield* Effect.fork(scene.send(signed))
-    yield* until(scene, "of 5 transactions sent")
+    yield* untilSaid(scene, sending, "of 5 transactions sent")
     yield* liar.tell(hidden)
+    // It has looked which of the three are replaced, and looks again.
+    yield* untilTrue(sending, () => asked > 3)
+    expect(scene.said.filter((text) => text.includes("given up"))).toEqual([])
     yield* scene.mining
-    yield* until(scene, "no two providers say the same")
+    yield* untilSaid(scene, sending, "no two providers say the same")
     yield* liar.tell()
     const { result } = yield* Fiber.join(sending)
     expect(result.differences).toEqual([])
@@ -395,7 +408,7 @@ it.scopedLive("gives up what every provider says another transaction has replace
     const { liar, scene, signed } = yield* withLiar((honest, other) => [honest, other])
     yield* liar.tell()
     const sending = yield* Effect.fork(scene.send(signed, { patience: Duration.minutes(10) }))
-    yield* until(scene, "of 5 transactions sent")
+    yield* untilSaid(scene, sending, "of 5 transactions sent")
     yield* scene.local.rpc("anvil_dropAllTransactions")
     yield* scene.local.rpc("anvil_setNonce", [scene.sponsor, "0x9"])
     yield* scene.mining
@@ -417,6 +430,75 @@ it.scopedLive("shows as a difference what one of two providers does not say", ()
     expect(result.differences.length).toBeGreaterThan(0)
     yield* liar.tell()
     expect((yield* scene.send(signed)).result).toMatchObject({ differences: [] })
+    yield* everything(scene)
+  })
+)
+
+/** Whether a call asks, alone or in a batch of Multicall3, which authorizations were carried out. */
+const asksForUsed = ({ method, params: [asked] }: Asked): boolean =>
+  method === "eth_call" &&
+  JSON.stringify(asked).includes(toFunctionSelector("authorizationState(address,bytes32)").slice(2))
+
+const unanswered: ReadonlyArray<readonly [what: string, edit: Edit]> = [
+  ["does not answer", (call, result) => (asksForUsed(call) ? Promise.reject(new Error("silent")) : result)],
+  // Neither a result of Multicall3 nor a boolean.
+  ["answers garbage", (call, result) => (asksForUsed(call) ? numberToHex(2n, { size: 32 }) : result)]
+]
+
+it.scopedLive.each(unanswered)(
+  "accounts by no provider alone while the other one %s of authorizations",
+  ([, edit]) =>
+    Effect.gen(function* () {
+      const { scene, signed } = yield* prepared
+      let isRight = false
+      const other = yield* inFrontOf(scene.local.url, (call, result) => (isRight ? result : edit(call, result)))
+      scene.change({ rpcUrls: [other.url, scene.local.url].map((url) => Redacted.make(url)) })
+      yield* scene.mining
+      const sending = yield* Effect.fork(scene.send(signed))
+      yield* untilSaid(scene, sending, "5 confirmed")
+      yield* untilSaid(scene, sending, "no other provider of rpc_urls answers, and one alone does not decide")
+      expect(yield* Fiber.poll(sending)).toEqual(Option.none())
+      const journal = readFileSync(scene.journalPath, "utf8")
+      expect(journal).not.toMatch(/"event":"(accounted|finished)"/)
+      isRight = true
+      const { result } = yield* Fiber.join(sending)
+      expect(result.differences).toEqual([])
+      expect(result.transfers).toHaveLength(5)
+      expect(holdsExactly(result)).toBe(true)
+      yield* everything(scene)
+    }),
+  // Each waits for the retries of a provider that fails.
+  { concurrent: true }
+)
+
+it.scopedLive("does not believe a provider that has a transaction in a block far above the head", () =>
+  Effect.gen(function* () {
+    const { liar, scene, signed } = yield* withLiar((honest, other) => [other, honest])
+    const far = 1_000_000
+    const sending = yield* Effect.fork(scene.send(signed))
+    yield* untilSaid(scene, sending, "of 5 transactions sent")
+    yield* liar.tell(({ method, params: [transactionHash] }, result) =>
+      method === "eth_getTransactionReceipt"
+        ? { transactionHash, blockHash: `0x${"fa".repeat(32)}`, blockNumber: numberToHex(far), status: "0x1" }
+        : result
+    )
+    const believed = () => scene.said.filter((text) => /[1-9] in a block/.test(text))
+    const doubted = () => scene.said.some((text) => text.includes("it is not believed"))
+    yield* untilTrue(sending, () => doubted() || believed().length > 0)
+    expect(believed()).toEqual([])
+    expect(scene.said).toContainEqual(
+      expect.stringMatching(`^a provider has 0x[0-9a-f]{64} in block ${far}, and the head is \\d+: it is not believed$`)
+    )
+    expect(readFileSync(scene.journalPath, "utf8")).not.toContain('"event":"mined"')
+    yield* scene.mining
+    // By what the other one says.
+    yield* untilSaid(scene, sending, "5 in a block, 0 confirmed")
+    yield* untilSaid(scene, sending, "no two providers say the same")
+    yield* liar.tell()
+    const { result } = yield* Fiber.join(sending)
+    expect(result.differences).toEqual([])
+    expect(holdsExactly(result)).toBe(true)
+    expect(scene.said.filter((text) => text.includes("a reorg took"))).toEqual([])
     yield* everything(scene)
   })
 )
