@@ -330,6 +330,11 @@ describe("a plan is refused", () => {
       "The plan is for Base (test, chain id 1), but that chain id is"
     ],
     [
+      "of a live network under the name of its test network",
+      planOf({ chainId: 8453 }),
+      "The plan is for Base (test, chain id 8453), but that chain id is"
+    ],
+    [
       "with a fee above the ceiling",
       planOf({ fees: [fee("1"), fee("100000000001")] }),
       "highest fee is 100.000000001 gwei for a unit of gas, above 100: make a new plan when gas is cheaper, or say --fee-ceiling-gwei 100.000000001"

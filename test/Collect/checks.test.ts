@@ -1,0 +1,165 @@
+import { readFileSync, rmSync } from "node:fs"
+import { expect, it } from "@effect/vitest"
+import { Effect, Fiber, Option, Redacted, Schedule } from "effect"
+import { encodeFunctionData, erc20Abi, type Hex, numberToHex } from "viem"
+import { checksumOf, type Signed } from "../../src/Collect/Signed.ts"
+import { type Collecting, collecting, someone, untilSaid, untilTrue, whileSending } from "./collecting.ts"
+import { inFrontOf } from "./inFront.ts"
+
+const usd = 10n ** 6n
+const ether = 10n ** 18n
+
+/** An address with USDT, which takes no authorizations, and a sponsor with coin. */
+const funded = Effect.gen(function* () {
+  const scene = yield* collecting()
+  yield* scene.pay("USDT", 1, 20n * usd)
+  yield* scene.local.payNative({ to: scene.sponsor, amount: ether })
+  yield* scene.local.mine()
+  return scene
+})
+
+/** Sends from an address without its key, and mines it. */
+const sendFrom = ({ local }: Collecting, from: string, call: { readonly to: string; readonly data?: Hex }) =>
+  Effect.gen(function* () {
+    yield* local.rpc("anvil_impersonateAccount", [from])
+    yield* local.rpc("anvil_setBalance", [from, numberToHex(ether)])
+    yield* local.rpc("eth_sendTransaction", [{ from, ...call }])
+    yield* local.mine()
+  })
+
+it.scopedLive("sends nothing without its journal once some of it is on the chain", () =>
+  Effect.gen(function* () {
+    const scene = yield* funded
+    const { plan } = yield* scene.plan({ received: scene.received(1) })
+    const signed = yield* scene.sign(plan)
+    yield* scene.mining
+    expect((yield* scene.send(signed)).result.differences).toEqual([])
+    rmSync(scene.journalPath)
+    expect(yield* scene.refused(signed)).toContain("Some of it was sent already, and its journal is missing")
+  })
+)
+
+it.scopedLive("sends no transaction that the same wallet has signed for another plan", () =>
+  Effect.gen(function* () {
+    const scene = yield* funded
+    const received = scene.received(1)
+    const { plan } = yield* scene.plan({ received })
+    const { plan: other } = yield* scene.plan({ received, destination: someone() })
+    const { transactions: foreign } = yield* scene.sign(other)
+    const own = yield* scene.sign(plan)
+    const [, transfer] = foreign
+    const transactions = own.transactions.map((each, place) => (place === 1 ? (transfer ?? each) : each))
+    expect(transactions).not.toEqual(own.transactions)
+    const mixed: Signed = { ...own, transactions, checksum: checksumOf({ ...own, transactions }) }
+    expect(yield* scene.refused(mixed)).toContain(`Transaction 2, of ${scene.wallet.address(0)},`)
+  })
+)
+
+it.scopedLive("sends no token but that of the configuration", () =>
+  Effect.gen(function* () {
+    const scene = yield* funded
+    const { plan } = yield* scene.plan({ received: scene.received(1) })
+    const signed = yield* scene.sign(plan)
+    scene.replaceToken("USDT", someone())
+    expect(yield* scene.refused(signed)).toContain(
+      `${plan.tokens[0]?.contract} is not the USDT of ethereum.test in this configuration`
+    )
+  })
+)
+
+it.scopedLive("refuses where the refunds of an address are more than it has by now, though each is less", () =>
+  Effect.gen(function* () {
+    const scene = yield* collecting()
+    yield* scene.pay("USDC", 1, 20n * usd)
+    yield* scene.local.payNative({ to: scene.sponsor, amount: ether })
+    yield* scene.local.mine()
+    const address = scene.wallet.address(0)
+    const refunds = [5n, 7n].map((amount) => ({
+      ...{ id: `exc_${amount}`, address, index: 0, currency: "USDC", amount: amount * usd }
+    }))
+    const { plan } = yield* scene.plan({ refunds })
+    const signed = yield* scene.sign(plan)
+    const data = encodeFunctionData({ abi: erc20Abi, functionName: "transfer", args: [someone(), 9n * usd] })
+    yield* sendFrom(scene, address, { to: scene.local.tokens.USDC?.address ?? "", data })
+    expect(yield* scene.refused(signed)).toContain(
+      `${address} has ${11n * usd} base units of USDC, and the plan moves ${12n * usd}`
+    )
+  })
+)
+
+it.scopedLive("leaves out what is worth less than its gas", () =>
+  Effect.gen(function* () {
+    const scene = yield* funded
+    yield* scene.pay("USDT", 1, 1_000n, 1)
+    const { plan } = yield* scene.plan({ received: scene.received(2) })
+    expect(plan.moves.map(({ index }) => index)).toEqual([0])
+    expect(plan.leftOut).toMatchObject([
+      { index: 1, why: expect.stringMatching(/^it is worth 0\.00 USD, and its gas costs \d+\.\d\d$/) }
+    ])
+  })
+)
+
+it.scopedLive("gives up no transaction before what has used its nonce is as deep as the confirmations", () =>
+  Effect.gen(function* () {
+    const scene = yield* funded
+    scene.change({ confirmations: 4 })
+    const { plan } = yield* scene.plan({ received: scene.received(1) })
+    const signed = yield* scene.sign(plan)
+    let asked = 0
+    const front = yield* inFrontOf(scene.local.url, ({ method, params: [, block] }, result) => {
+      if (method === "eth_getTransactionCount" && block !== "latest") asked += 1
+      return result
+    })
+    scene.change({ rpcUrls: [Redacted.make(front.url)] })
+    const sending = yield* Effect.fork(scene.send(signed))
+    yield* untilSaid(scene, sending, "1 of 2 transactions sent")
+    yield* scene.local.rpc("anvil_dropAllTransactions")
+    yield* sendFrom(scene, scene.sponsor, { to: someone() })
+    // It has looked how deep that is, and goes on to look.
+    yield* untilTrue(sending, () => asked >= 2)
+    expect(yield* Fiber.poll(sending)).toEqual(Option.none())
+    expect(scene.said.filter((text) => text.includes("given up"))).toEqual([])
+    yield* scene.local.mine(3)
+    yield* untilSaid(scene, sending, "this one is given up")
+    expect((yield* Fiber.join(sending)).result).toMatchObject({ transfers: [] })
+  })
+)
+
+it.scopedLive("confirms nothing that is less deep by the head of the second provider", () =>
+  Effect.gen(function* () {
+    const scene = yield* collecting({ confirmations: 3 })
+    yield* scene.pay("ETH", 1, ether)
+    const { plan } = yield* scene.plan({ received: scene.received(1) })
+    const signed = yield* scene.sign(plan)
+    let isBehind = true
+    let asked = 0
+    let block: Hex = "0x0"
+    const second = yield* inFrontOf(scene.local.url, ({ method, params: [at] }, result) => {
+      if (method === "eth_getTransactionReceipt" && result !== null) {
+        asked += 1
+        block = (result as { readonly blockNumber: Hex }).blockNumber
+      }
+      // Its head is the block of the transaction.
+      const isHead = method === "eth_getBlockByNumber" && at === "latest" && isBehind && block !== "0x0"
+      return isHead ? { ...(result as object), number: block } : result
+    })
+    scene.change({ rpcUrls: [scene.local.url, second.url].map((url) => Redacted.make(url)) })
+    yield* scene.mining
+    const sending = yield* Effect.fork(scene.send(signed))
+    yield* untilSaid(scene, sending, "1 of 1 transactions sent, 1 in a block")
+    const { number } = yield* scene.local.head
+    yield* whileSending(
+      sending,
+      Effect.repeat(scene.local.head, {
+        until: (head) => head.number > number + 3,
+        schedule: Schedule.spaced("20 millis")
+      })
+    )
+    const before = asked
+    // Each look asks twice: where it is, and how deep.
+    yield* untilTrue(sending, () => asked >= before + 5)
+    expect(readFileSync(scene.journalPath, "utf8")).not.toContain('"event":"confirmed"')
+    isBehind = false
+    expect((yield* Fiber.join(sending)).result.differences).toEqual([])
+  })
+)
