@@ -1,0 +1,115 @@
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as CollectedRepo from "../../../src/Payments/addresses/CollectedRepo.ts"
+import * as ReceivedRepo from "../../../src/Payments/addresses/ReceivedRepo.ts"
+import { Reader, Tx } from "../../../src/Sql.ts"
+import { storeLateMoney } from "../../lib/exceptions.ts"
+import { execute, inTransaction, rows, storeAccount, tempStore } from "../../lib/store.ts"
+
+const network = { chain: "base", mode: "test" } as const
+const hash = (n: number) => `0x${n.toString(16).padStart(64, "0")}`
+const addressOf = (n: number) => `0x${`${n}`.repeat(40)}`
+
+/** Ended payments of a wallet in the order of their numbers, and what came to them: 10 base units of coin each. */
+const storePayments = (
+  all: ReadonlyArray<{ readonly canonical?: boolean; readonly chain?: string; readonly mode?: string }>
+) =>
+  Effect.gen(function* () {
+    yield* storeAccount
+    yield* execute("INSERT INTO wallets (fingerprint, next_index, account_number) VALUES ('w', 9, 3)")
+    for (const [i, { canonical = true, chain = "base", mode = "test" }] of all.entries()) {
+      const n = i + 1
+      yield* execute(
+        `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
+           wallet_index, status, created_at, expires_at, metadata, ended_at)
+         VALUES (?, ?, 'default', ?, ?, '10', 'ETH', ?, ?, 'w', ?, 'expired', 0, 1, '{}', 1)`,
+        [`pay_${n}`, `${n}`, mode, `ref-${n}`, chain, addressOf(n), n]
+      )
+      yield* execute(
+        `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
+           amount, payment_id, canonical, corroborated, seen_at)
+         SELECT chain, mode, '0x110', address, 'tx:0', 110, 1, ?, currency, '10', id, ?, 1, 1 FROM payments WHERE id = ?`,
+        [hash(n), canonical ? 1 : 0, `pay_${n}`]
+      )
+    }
+  })
+
+const receivedBehind = (after: number, window: number) =>
+  Effect.flatMap(Reader, (reader) => ReceivedRepo.received(reader, network, undefined, after, window))
+
+const storeTransfer = (n: number, over: Partial<Record<"chain" | "mode" | "currency", string>> = {}) => {
+  const { chain, currency, mode } = { ...network, currency: "ETH", ...over }
+  return execute(
+    `INSERT INTO collected (chain, mode, tx_hash, place, address, receiver, currency, amount, noted_at)
+     VALUES (?, ?, ?, 0, ?, ?, ?, '4', 5)`,
+    [chain, mode, hash(100 + n), addressOf(n), addressOf(9), currency]
+  )
+}
+
+it.scoped("received money is that of canonical blocks of the chain, and only an open exception keeps it", () =>
+  Effect.gen(function* () {
+    yield* storePayments([{}, { canonical: false }, { chain: "polygon" }, { mode: "live" }, {}, {}])
+    yield* storeLateMoney("pay_1", 1)
+    yield* storeLateMoney("pay_5", 2)
+    yield* execute("UPDATE exceptions SET closed_at = 1, outcome = 'accepted' WHERE payment_id = 'pay_1'")
+    const { next, rows } = yield* receivedBehind(0, 100)
+    expect(next).toBeUndefined()
+    expect(rows.map(({ isOpen, openExceptions, payment }) => [payment, isOpen, openExceptions])).toEqual([
+      ["pay_1", 0, 0],
+      ["pay_5", 0, 1],
+      ["pay_6", 0, 0]
+    ])
+    expect(rows[0]).toMatchObject({ account: "default", address: addressOf(1), walletAccount: 3, index: 1 })
+  }).pipe(Effect.provide(tempStore))
+)
+
+it.scoped("received money is read page by page, each payment once", () =>
+  Effect.gen(function* () {
+    yield* storePayments([{}, {}, {}])
+    const pages: Array<ReadonlyArray<string>> = []
+    for (let after: number | undefined = 0; after !== undefined; ) {
+      const page: { readonly next: number | undefined; readonly rows: ReadonlyArray<{ readonly payment: string }> } =
+        yield* receivedBehind(after, 1)
+      pages.push(page.rows.map(({ payment }) => payment))
+      after = page.next
+    }
+    expect(pages).toEqual([["pay_1"], ["pay_2"], ["pay_3"]])
+  }).pipe(Effect.provide(tempStore))
+)
+
+it.scoped("what was moved away counts for its address, currency, chain and mode only", () =>
+  Effect.gen(function* () {
+    yield* storePayments([{}, {}])
+    yield* storeTransfer(1)
+    yield* storeTransfer(2, { mode: "live" })
+    yield* storeTransfer(2, { chain: "polygon" })
+    const { rows } = yield* Effect.flatMap(Reader, (reader) => ReceivedRepo.moved(reader, 0, 100))
+    const row = { account: "default", mode: "test", currency: "ETH" }
+    expect(rows).toEqual([
+      { ...row, chain: "base", received: 10n, collected: 4n },
+      { ...row, chain: "base", received: 10n, collected: 0n },
+      { ...row, chain: "polygon", received: 0n, collected: 4n }
+    ])
+  }).pipe(Effect.provide(tempStore))
+)
+
+it.scoped("a transfer is noted once, by its transaction and its place in the plan", () =>
+  Effect.gen(function* () {
+    const transfer = (place: number, amount: string) => ({
+      ...{ hash: hash(1), place, address: addressOf(place), to: addressOf(9), currency: "USDC", amount }
+    })
+    const add = (transfers: ReadonlyArray<CollectedRepo.CollectedTransfer>, now: number) =>
+      inTransaction(Effect.flatMap(Tx, (tx) => CollectedRepo.add(tx, network, transfers, now)))
+    expect(yield* add([transfer(1, "5"), transfer(2, "6")], 10)).toBe(2)
+    expect(yield* add([transfer(2, "60"), transfer(3, "7")], 20)).toBe(1)
+    const found = yield* rows<{ place: number; amount: string; address: string; receiver: string }>(
+      "SELECT place, amount, address, receiver FROM collected ORDER BY place"
+    )
+    expect(found).toEqual(
+      [5, 6, 7].map((amount, i) => ({
+        ...{ place: i + 1, amount: `${amount}`, address: addressOf(i + 1), receiver: addressOf(9) }
+      }))
+    )
+    expect(yield* Effect.flatMap(Reader, CollectedRepo.newest)).toBe(20)
+  }).pipe(Effect.provide(tempStore))
+)
