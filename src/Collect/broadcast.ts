@@ -286,12 +286,12 @@ const unpaidRefunds = (plan: Plan, ready: ReadonlyArray<Ready>, mined: ReadonlyA
 
 /**
  * Sends a signed plan to its end. Its account is in the journal when it returns, and is given again once nothing is left to do.
- * `checkRefunds` fails where one of them is not to be paid: before anything is sent.
+ * `check` fails where it is not to be sent, and gets the refunds that are not paid yet: before anything is sent.
  */
 export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
   access: ChainAccess,
   { journalPath, onProgress, patience, signed, xpub }: BroadcastRequest,
-  checkRefunds: (refunds: ReadonlyArray<PlannedRefund>) => Effect.Effect<void, E, R>
+  check: (unpaid: ReadonlyArray<PlannedRefund>) => Effect.Effect<void, E, R>
 ) {
   const { plan } = signed
   const ready = yield* verifySigned(signed)
@@ -305,7 +305,7 @@ export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
   const last = journal.entries.at(-1)
   if (last?.event === "finished") return { result: last.result as SweepResult, wasFinished: true }
   const { head, holdings, mined } = yield* checkStanding(access, plan, xpub, ready, start !== undefined)
-  yield* checkRefunds(unpaidRefunds(plan, ready, mined))
+  yield* check(unpaidRefunds(plan, ready, mined))
   const before = Object.fromEntries(touchedBy(plan).map((key) => [key, `${holdings.get(key) ?? 0n}`]))
   const beginning = start ?? { checksum: signed.checksum, block: head.number, before }
   if (start === undefined) yield* journal.add({ event: "begun", ...beginning })

@@ -46,26 +46,29 @@ const checkKnown = Effect.fnUntraced(function* (settings: SettingsShape, { chain
   const unknown = collected.find(({ address }) => !known.has(address.toLowerCase()))
   if (unknown === undefined) return
   return yield* new UsageError({
-    message: `${settings.database.path} has no money that came to ${unknown.address}: name the configuration that the plan was made with (--config). Nothing was sent`
+    message: `${settings.database.path} has no money that came to ${unknown.address}: name the configuration that the plan was made with (--config). Nothing is sent`
   })
 })
 
 /** Why a file cannot be sent: what it sends back is not, or no longer, owed. */
-const checkRefunds = (settings: SettingsShape, network: Network) =>
-  Effect.fnUntraced(function* (wanted: ReadonlyArray<PlannedRefund>) {
-    const open = yield* refundsOf(
-      settings,
-      network,
-      wanted.map(({ id }) => id)
-    )
-    for (const { address, amount, currency, id } of wanted) {
-      const found = open.find((one) => one.id === id)
-      if (found?.address === address && found.amount === amount && found.currency === currency) continue
-      return yield* new UsageError({
-        message: `${id} is no longer what the plan sends back, ${amount} base units of ${currency} from ${address}: nothing was sent`
-      })
-    }
-  })
+const checkRefunds = Effect.fnUntraced(function* (
+  settings: SettingsShape,
+  network: Network,
+  wanted: ReadonlyArray<PlannedRefund>
+) {
+  const open = yield* refundsOf(
+    settings,
+    network,
+    wanted.map(({ id }) => id)
+  )
+  for (const { address, amount, currency, id } of wanted) {
+    const found = open.find((one) => one.id === id)
+    if (found?.address === address && found.amount === amount && found.currency === currency) continue
+    return yield* new UsageError({
+      message: `${id} is no longer what the plan sends back, ${amount} base units of ${currency} from ${address}: nothing was sent`
+    })
+  }
+})
 
 /**
  * Has the daemon note what was moved, and which exceptions were sent back, each by itself. Asked again, nothing is noted twice.
@@ -119,9 +122,10 @@ export const broadcastCommand = Command.make(
       ...{ signed, journalPath: `${file}.journal`, onProgress: complain },
       xpub: yield* xpubOf(settings, mode, Option.getOrUndefined(xpub))
     }
-    yield* checkKnown(settings, signed.plan)
     const { result, wasFinished } = yield* Effect.flatMap(accessTo(settings, network), (access) =>
-      broadcast(access, request, checkRefunds(settings, network))
+      broadcast(access, request, (refunds) =>
+        Effect.zipRight(checkKnown(settings, signed.plan), checkRefunds(settings, network, refunds))
+      )
     ).pipe(
       Effect.provide(Rpc.layer),
       Effect.onInterrupt(() => complain("Interrupted: run the same command again, which sends nothing twice"))

@@ -1,11 +1,13 @@
-import { existsSync, writeFileSync } from "node:fs"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Address } from "viem"
 import { HDKey } from "viem/accounts"
+import { digested, type Plan } from "../../src/Collect/Plan.ts"
 import type { SweepResult } from "../../src/Collect/reconcile.ts"
 import type { UnsweptRow } from "../../src/Collect/unswept.ts"
+import { hdWallet } from "../../src/Payments/addresses/hdWallet.ts"
 import { pay, rows } from "../lib/daemon.ts"
 import { root, tilld, tilldJson } from "../lib/tilld.ts"
 import { holdsExactly, someone } from "./collecting.ts"
@@ -169,6 +171,25 @@ it.scopedLive(
       expect(yield* rows(home, "SELECT * FROM collected")).toHaveLength(2)
     }),
   40_000
+)
+
+it.scopedLive("sends nothing from an address of which the database has no payment: it could not note that", () =>
+  Effect.gen(function* () {
+    const { chain, config, file, home, paid, plan, sign } = yield* openShop()
+    yield* paid("USDC", 25n * usd)
+    yield* plan("plan.json", "--to", someone())
+    const { publicExtendedKey } = HDKey.fromMasterSeed(home.seed()).derive("m/44'/60'/0'")
+    const [address, index] = [hdWallet(publicExtendedKey).address(4_000) as Address, 4_000]
+    yield* chain.payToken({ symbol: "USDC", to: address, amount: 25n * usd })
+    const { digest: _, words: __, ...made } = JSON.parse(readFileSync(file("plan.json"), "utf8")) as Plan
+    const moves = made.moves.map((move) => ({ ...move, address, index }))
+    writeFileSync(file("plan.json"), JSON.stringify(digested({ ...made, moves })))
+    yield* sign("plan.json")
+    const sent = yield* tilld(["sweep", "broadcast", file("plan.json.signed"), ...config])
+    expect([sent.code, sent.stderr]).toEqual([2, expect.stringContaining(`has no money that came to ${address}`)])
+    expect(yield* chain.tokenBalance("USDC", address)).toBe(25n * usd)
+    expect(existsSync(`${file("plan.json.signed")}.journal`)).toBe(false)
+  })
 )
 
 it.scopedLive(

@@ -100,7 +100,7 @@ it.scopedLive("refuses a token that is not the configured one, before anything i
     scene.change({ tokens: tokens.filter(({ symbol }) => symbol !== "USDT") })
     expect(yield* refusal(scene.send(signed))).toContain("is not the USDT of ethereum.test in this configuration")
     expect(proxy.count("eth_sendRawTransaction")).toBe(0)
-    expect(readFileSync(scene.journalPath, "utf8")).toBe("")
+    expect(existsSync(scene.journalPath)).toBe(false)
     scene.change({ tokens })
     expect((yield* scene.send(signed)).result.differences).toEqual([])
     expect(proxy.count("eth_sendRawTransaction")).toBeGreaterThan(0)
