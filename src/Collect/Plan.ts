@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto"
 import { wordlist } from "@scure/bip39/wordlists/english"
-import { Array as Arr, Schema } from "effect"
+import { Schema } from "effect"
 import { isAddress, maxUint256 } from "viem"
 import { ChainName, Mode } from "../Domain/Chain.ts"
 import { canonicalJson } from "../Domain/canonicalJson.ts"
@@ -80,6 +80,9 @@ export const LeftOut = Schema.Struct({
 })
 export type LeftOut = typeof LeftOut.Type
 
+/** Moves of a plan at most. */
+export const mostMoves = 5_000
+
 export const planFormat = "tilld sweep plan 1"
 
 const fields = {
@@ -95,7 +98,7 @@ const fields = {
   block: Schema.Struct({ number: integer(0, Number.MAX_SAFE_INTEGER), hash: Hash, time: Seconds }),
   destination: Address,
   tokens: list(PlannedToken, 100),
-  moves: list(PlannedMove, 5_000),
+  moves: list(PlannedMove, mostMoves),
   leftOut: Schema.Array(LeftOut),
   /** Wei for a unit of gas of each step, ascending: a transaction that does not get into a block is replaced by the next one. */
   fees: Schema.NonEmptyArray(Schema.Struct({ most: Units, tip: Units })).pipe(
@@ -154,9 +157,13 @@ export const tokenOf = ({ tokens }: Pick<Plan, "tokens">, { token }: PlannedMove
 
 /** The sums of what moves, by currency: base units. */
 export const totalsOf = (plan: Pick<Plan, "coin" | "moves" | "tokens">) =>
-  Object.entries(Arr.groupBy(plan.moves, ({ token = plan.coin }) => token)).map(([currency, moves]) => ({
-    currency,
-    decimals: tokenOf(plan, moves[0])?.decimals ?? 18,
-    amount: `${moves.reduce((sum, { amount }) => sum + BigInt(amount), 0n)}`,
-    count: moves.length
-  }))
+  [...new Set(plan.moves.map(({ token = plan.coin }) => token))].map((currency) => {
+    const moves = plan.moves.filter(({ token = plan.coin }) => token === currency)
+    const decimals = plan.tokens.find(({ symbol }) => symbol === currency)?.decimals ?? 18
+    return {
+      currency,
+      decimals,
+      amount: `${moves.reduce((sum, { amount }) => sum + BigInt(amount), 0n)}`,
+      count: moves.length
+    }
+  })

@@ -7,7 +7,7 @@ import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { getPricedHead } from "../Chains/rpc/sendingMethods.ts"
 import type { PriceOf } from "../Domain/usdValue.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
-import { awaitedAt, byAddress, type ReceivedPayment } from "../Payments/addresses/receivedPayment.ts"
+import { awaitedAt, awaitedText, byAddress, type ReceivedPayment } from "../Payments/addresses/receivedPayment.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import { type Asset, holdingKey, readHoldings } from "./holdings.ts"
 import type { LeftOut } from "./Plan.ts"
@@ -99,7 +99,7 @@ export const choose = Effect.fnUntraced(function* (
     const [{ address, index }] = all
     if (wallet.address(index) !== address) return `it is of another wallet: ${nameKey}`
     const awaited = includeOpen ? undefined : awaitedAt(all)
-    return awaited && `payment ${awaited.payment} ${awaited.is === "payment" ? "is open" : "has an open exception"}`
+    return awaited && `payment ${awaited.payment} ${awaitedText[awaited.is]}`
   }
   return separate(
     groups.flatMap((all) => {

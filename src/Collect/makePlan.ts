@@ -28,6 +28,7 @@ import { type Asset, assetsOf, type Holdings, holdingKey } from "./holdings.ts"
 import {
   digested,
   type LeftOut,
+  mostMoves,
   type Plan,
   type PlannedMove,
   type PlannedToken,
@@ -245,9 +246,10 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
     return yield* collectRefusal("The extended public key does not tell its account: it has to be of m/44'/60'/n'")
   }
   const chosen = yield* (refunds.length > 0 ? chooseRefunds : choose)(access, request, [coin, ...tokens])
-  const candidates = chosen.movable.filter(
+  const wanted = chosen.movable.filter(
     ({ asset, refund }) => refund !== undefined || currencies === undefined || currencies.includes(asset.symbol)
   )
+  const [candidates, tooMany] = Arr.splitAt(wanted, mostMoves)
   const [first] = candidates
   if (first === undefined) return yield* nothingMoves(chosen.leftOut)
   const addresses = [...new Set(candidates.map(({ address }) => address))]
@@ -267,7 +269,8 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   const groups = Object.values(Arr.groupBy(simulated.movable, ({ address }) => address))
   const made = separate(groups.flatMap((own) => movesOf(basis, ways, own)))
   const { movable: moves } = made
-  const leftOut = [...chosen.leftOut, ...simulated.leftOut, ...made.leftOut]
+  const later = tooMany.map((one) => leftOutOf(one, `a plan has ${mostMoves} moves at most: make another one after it`))
+  const leftOut = [...chosen.leftOut, ...simulated.leftOut, ...made.leftOut, ...later]
   if (moves.length === 0) return yield* nothingMoves(leftOut)
   const unsigned: Unsigned = {
     ...{ format: planFormat, chain, mode, chainId, account, coin: coin.symbol },

@@ -3,12 +3,13 @@ import { formatEther } from "viem"
 import { multicall3Address } from "../Chains/rpc/contractViews.ts"
 import { isSameAddress } from "../Domain/Address.ts"
 import { chainNames, chainTraits, modes } from "../Domain/Chain.ts"
+import { decimalsOf, isToken } from "../Domain/Currency.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { shownLine } from "../Domain/terminalText.ts"
 import { presets } from "../Settings/publicNetworks.ts"
 import { gwei } from "./fees.ts"
 import { isWhole, type Plan, type PlannedMove, receiverOf, tokenOf } from "./Plan.ts"
-import { highestCost, networkText, type PlannedReceiver, publicDecimals, receiversOf } from "./planText.ts"
+import { highestCost, networkText, type PlannedReceiver, receiversOf } from "./planText.ts"
 import { costOf, plannedTransactions } from "./transactions.ts"
 
 const billion = 10n ** 9n
@@ -98,6 +99,7 @@ const tokenProblem = ({ chain, chainId, coin, mode, moves, tokens }: Plan): stri
   const { name: network, tokens: known, wrongTokens, ...preset } = presets[mode][chain]
   for (const [place, { contract, decimals, symbol }] of tokens.entries()) {
     const others = tokens.slice(0, place)
+    if (!isToken(symbol)) return `The plan calls ${contract} ${symbol}, which is no token that tilld takes.`
     if (symbol === coin || others.some((other) => other.symbol === symbol || isSameAddress(other.contract, contract))) {
       return `The plan has two currencies with the symbol or the contract of ${symbol}: amounts could not be told apart.`
     }
@@ -107,9 +109,9 @@ const tokenProblem = ({ chain, chainId, coin, mode, moves, tokens }: Plan): stri
     if (called !== undefined && called !== symbol) {
       return `The plan calls ${contract} ${symbol}, and it is the ${called} of ${network}.`
     }
-    const usual = publicDecimals(symbol)
+    const usual = decimalsOf[symbol]
     if (chainId === preset.chainId && decimals !== usual) {
-      return `The plan counts ${symbol} in ${decimals} decimals, and on ${network} it has ${usual ?? "none that are known"}.`
+      return `The plan counts ${symbol} in ${decimals} decimals, and on ${network} it has ${usual}.`
     }
   }
   return undefined
@@ -147,6 +149,8 @@ const shapeProblem = (plan: Plan): string | undefined => {
   if (plan.validBefore - plan.block.time > longestValidity) {
     return `The plan's authorizations would be valid until ${iso(plan.validBefore * 1000)}: too long.`
   }
+  const refunds = plan.moves.flatMap(({ refund }) => refund ?? [])
+  if (new Set(refunds).size < refunds.length) return "The plan sends one exception back twice: make a new one."
   return nonceProblem(plan)
 }
 

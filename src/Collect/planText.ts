@@ -60,17 +60,14 @@ const fundingLine = ({ coin, moves }: Plan): ReadonlyArray<readonly [string, str
     : [["Fundings", `${formatUnits(sum, 18)} ${coin} in ${count(funded.length, "transfer")} of the sponsor, for gas`]]
 }
 
-/** The decimals of a token on public networks, where tilld takes it. */
-export const publicDecimals = (symbol: string): number | undefined => (isToken(symbol) ? decimalsOf[symbol] : undefined)
-
 /** What a plan calls a token may be another one: the contract decides. */
 const tokenLines = ({ chain, mode, tokens }: Plan): ReadonlyArray<readonly [string, string]> =>
   tokens.map(({ contract, decimals, symbol }, i) => {
     const known = Object.entries(presets[mode][chain].tokens).find(([name]) => name === symbol)?.[1]
     const isOther = known !== undefined && known.toLowerCase() !== contract.toLowerCase()
     const note = isOther ? `, NOT the ${symbol} of the public network` : ""
-    const usual = publicDecimals(symbol)
-    const scale = usual === decimals ? "" : `, NOT the ${usual ?? "known"} decimals of public networks: amounts mislead`
+    const usual = isToken(symbol) ? decimalsOf[symbol] : 0
+    const scale = usual === decimals ? "" : `, NOT the ${usual} decimals of public networks: amounts mislead`
     return [i === 0 ? "Tokens" : "", `${symbol} is ${getAddress(contract)}, ${decimals} decimals${note}${scale}`]
   })
 

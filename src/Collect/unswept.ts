@@ -7,7 +7,13 @@ import { decimalText } from "../Domain/amountDecimals.ts"
 import { chainTraits, type Network } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import { type PriceOf, usdOf, usdText } from "../Domain/usdValue.ts"
-import { awaitedAt, byAddress, type ReceivedPayment, receivingPath } from "../Payments/addresses/receivedPayment.ts"
+import {
+  awaitedAt,
+  type awaitedText,
+  byAddress,
+  type ReceivedPayment,
+  receivingPath
+} from "../Payments/addresses/receivedPayment.ts"
 import { readTip, singleBytes } from "./fees.ts"
 import { type Asset, assetsOf, holdingKey, readHoldings } from "./holdings.ts"
 
@@ -33,7 +39,7 @@ export interface UnsweptRow extends Network {
   /** Whether it is worth more than that; undefined where that is not known. */
   readonly worthwhile: boolean | undefined
   /** Why a plan leaves it out. */
-  readonly waitsFor: "payment" | "exception" | undefined
+  readonly waitsFor: keyof typeof awaitedText | undefined
 }
 
 /** The balances of a chain's receiving addresses that are worth `minUsd` at least, or whose price is not known. */

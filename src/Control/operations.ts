@@ -19,6 +19,7 @@ import { recordCollected } from "../Payments/addresses/collectedOperation.ts"
 import { jumpAddresses } from "../Payments/addresses/jumpOperation.ts"
 import type { Jumps } from "../Payments/addresses/numberingJumps.ts"
 import { challengeWallet, checkProof } from "../Payments/addresses/proofOperations.ts"
+import { readChain } from "../Payments/addresses/readOperation.ts"
 import { listReceived } from "../Payments/addresses/receivedOperation.ts"
 import { acceptMoney, listExceptions, noteRefund } from "../Payments/decisions/decisionOperations.ts"
 import { abandonPayments, cancelOpenPayment, listPayments, showPayment } from "../Payments/paymentOperations.ts"
@@ -61,5 +62,5 @@ export const allOperations: ReadonlyArray<Served> = [
   ...[showSecret, rotateSecret, listEndpoints, registerEndpoint, changeEndpoint, deleteEndpoint],
   ...[listDeliveries, showDelivery, redeliverOne, redeliverRange, sendTestDelivery],
   ...[listPayments, showPayment, cancelOpenPayment, abandonPayments, listExceptions, acceptMoney, noteRefund],
-  ...[rescanBlocks, claimTransaction, listTokens, jumpAddresses, listReceived, recordCollected, readHealth]
+  ...[rescanBlocks, claimTransaction, listTokens, jumpAddresses, listReceived, readChain, recordCollected, readHealth]
 ]

@@ -12,6 +12,7 @@ import { closest } from "../Domain/suggestion.ts"
 import { ask, type ControlTarget } from "./askDaemon.ts"
 import { type Common, common, controlTargetOf, UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
+import { repeatedTexts } from "./options.ts"
 
 /** What was given for a field; none where it was not. */
 type Given = Option.Option<string | boolean | ReadonlyArray<string>>
@@ -49,7 +50,9 @@ const optionOf = ({ flag, isOptional, kind, shown }: TakenField): Options.Option
   const option = Options.withPseudoName(Options.text(name), kind.is === "word" ? kind.of.join("|") : value)
   const described = Options.withDescription(option, about)
   if (kind.is === "list") {
-    return Options.map(Options.repeated(described), (given) => (given.length > 0 ? Option.some(given) : Option.none()))
+    return Options.map(repeatedTexts(name, described), (given) =>
+      given.length > 0 ? Option.some(given) : Option.none()
+    )
   }
   return isOptional || flag.isOptional ? Options.optional(described) : Options.map(described, Option.some)
 }

@@ -45,3 +45,17 @@ export const durationOption = (option: string) =>
       })
     )
   )
+
+/**
+ * The values of an option that may be repeated. One without a value, as of a variable that is not set, is refused: left out, it
+ * would be another command.
+ */
+export const repeatedTexts = (name: string, option: Options.Options<string>) =>
+  Options.repeated(option).pipe(
+    Options.mapEffect((texts) => {
+      const given = process.argv.filter((word) => word === `--${name}` || word.startsWith(`--${name}=`))
+      return texts.filter((text) => text !== "").length < given.length
+        ? refuse(`--${name} has no value: was a variable not set?`)
+        : Effect.succeed(texts)
+    })
+  )

@@ -1,3 +1,4 @@
+import { statSync } from "node:fs"
 import { Args, Command, Options } from "@effect/cli"
 import { Array as Arr, Data, Effect, Either, Option } from "effect"
 import type { PlannedRefund } from "../Collect/candidates.ts"
@@ -5,13 +6,14 @@ import type { SweepResult } from "../Collect/reconcile.ts"
 import type { Signed } from "../Collect/Signed.ts"
 import type { Network } from "../Domain/Chain.ts"
 import { mostCollected, recordCollected } from "../Payments/addresses/collectedOperation.ts"
+import { awaitedAt, awaitedText, byAddress } from "../Payments/addresses/receivedPayment.ts"
 import { noteRefund } from "../Payments/decisions/decisionOperations.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { ask } from "./askDaemon.ts"
 import { common, loadSettings, UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 import { allReceived } from "./received.ts"
-import { refundsOf, xpubOf } from "./sweepInputs.ts"
+import { refundsOf, untilRead, xpubOf } from "./sweepInputs.ts"
 
 /** Loaded only here. */
 const sending = Effect.promise(() =>
@@ -37,17 +39,33 @@ class SweepIncomplete extends Data.TaggedError("SweepIncomplete")<{
   }
 }
 
-/** Refuses to collect from addresses that this database does not have: it could not note what was collected. */
-const checkKnown = Effect.fnUntraced(function* (settings: SettingsShape, { chain, mode, moves }: Signed["plan"]) {
+/**
+ * Refuses to collect from addresses that this database does not have, since it could not note that, and from those of which
+ * something is open that was not when the plan was made. `mayBeOpen` takes these.
+ */
+const checkCollected = Effect.fnUntraced(function* (
+  settings: SettingsShape,
+  { chain, mode, moves }: Signed["plan"],
+  mayBeOpen: boolean
+) {
   const collected = moves.filter(({ refund }) => refund === undefined)
   if (collected.length === 0) return
-  const received = yield* allReceived(settings, { chain, mode }, undefined)
-  const known = new Set(received.map(({ address }) => address.toLowerCase()))
-  const unknown = collected.find(({ address }) => !known.has(address.toLowerCase()))
-  if (unknown === undefined) return
-  return yield* new UsageError({
-    message: `${settings.database.path} has no money that came to ${unknown.address}: name the configuration that the plan was made with (--config). Nothing is sent`
-  })
+  const received = byAddress(yield* allReceived(settings, { chain, mode }, undefined))
+  const known = new Map(received.map((all) => [all[0].address.toLowerCase(), all]))
+  for (const { address } of collected) {
+    const payments = known.get(address.toLowerCase())
+    if (payments === undefined) {
+      return yield* new UsageError({
+        message: `${settings.database.path} has no money that came to ${address}: name the configuration that the plan was made with (--config). Nothing is sent`
+      })
+    }
+    const awaited = mayBeOpen ? undefined : awaitedAt(payments)
+    if (awaited !== undefined) {
+      return yield* new UsageError({
+        message: `Payment ${awaited.payment} ${awaitedText[awaited.is]}, whose address is collected from: make a new plan, or send this one with --include-open. Nothing is sent`
+      })
+    }
+  }
 })
 
 /** Why a file cannot be sent: what it sends back is not, or no longer, owed. */
@@ -108,13 +126,20 @@ const xpub = Options.text("xpub").pipe(
   Options.optional
 )
 
+const includeOpen = Options.boolean("include-open").pipe(
+  Options.withDescription(
+    "Also send what collects from an address whose payment is open or has an open exception by now"
+  )
+)
+
 /** `tilld sweep broadcast`: sends what was signed, and accounts for it. Needs no key. */
 export const broadcastCommand = Command.make(
   "broadcast",
-  { ...common, file, xpub },
-  Effect.fnUntraced(function* ({ file, json, xpub, ...options }) {
+  { ...common, file, includeOpen, xpub },
+  Effect.fnUntraced(function* ({ file, includeOpen, json, xpub, ...options }) {
     const settings = yield* loadSettings(options)
-    const [{ accessTo }, { broadcast }, { readJsonFile }, { resultText }, { Signed }, { Rpc }] = yield* sending
+    const [{ accessTo, readPricedHead }, { broadcast }, { readJsonFile }, { resultText }, { Signed }, { Rpc }] =
+      yield* sending
     const signed = yield* readJsonFile(file, Signed, "a signed plan")
     const { chain, mode } = signed.plan
     const network = { chain, mode }
@@ -122,9 +147,20 @@ export const broadcastCommand = Command.make(
       ...{ signed, journalPath: `${file}.journal`, onProgress: complain },
       xpub: yield* xpubOf(settings, mode, Option.getOrUndefined(xpub))
     }
+    // What was begun goes on, whatever has come since.
+    const begun = (statSync(request.journalPath, { throwIfNoEntry: false })?.size ?? 0) > 0
+    const mayBeOpen = includeOpen || begun
     const { result, wasFinished } = yield* Effect.flatMap(accessTo(settings, network), (access) =>
-      broadcast(access, request, (refunds) =>
-        Effect.zipRight(checkKnown(settings, signed.plan), checkRefunds(settings, network, refunds))
+      broadcast(
+        access,
+        request,
+        Effect.fnUntraced(function* (refunds) {
+          if (!mayBeOpen && signed.plan.moves.some(({ refund }) => refund === undefined)) {
+            yield* untilRead(settings, network, (yield* readPricedHead(access)).number)
+          }
+          yield* checkCollected(settings, signed.plan, mayBeOpen)
+          yield* checkRefunds(settings, network, refunds)
+        })
       )
     ).pipe(
       Effect.provide(Rpc.layer),

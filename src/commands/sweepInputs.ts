@@ -1,12 +1,14 @@
-/** What both a plan and its broadcast ask for: the exceptions that go back, and the wallet's extended public key. */
+/** What both a plan and its broadcast ask for: exceptions that go back, the wallet's extended public key, and that nothing is unseen. */
 import { Effect, Redacted } from "effect"
 import type { PlannedRefund } from "../Collect/candidates.ts"
 import { type Network, networkKey } from "../Domain/Chain.ts"
+import { readChain } from "../Payments/addresses/readOperation.ts"
 import { listExceptions } from "../Payments/decisions/decisionOperations.ts"
 import { walletIdentity } from "../Settings/walletKey.ts"
 import type { SettingsShape } from "../Settings.ts"
-import { ask } from "./askDaemon.ts"
+import { ask, askRunning } from "./askDaemon.ts"
 import { UsageError } from "./commonOptions.ts"
+import { complain } from "./Output.ts"
 import { readInput } from "./options.ts"
 
 /** The open exceptions that are named, all of one network. */
@@ -61,4 +63,23 @@ export const xpubOf = Effect.fnUntraced(function* (
     return yield* new UsageError({ message: "--xpub has no extended public key of an account: xpub…, m/44'/60'/n'" })
   }
   return xpub
+})
+
+/** Waits until the daemon has read a chain up to this block: money that it has not seen may be a customer's. */
+export const untilRead = Effect.fnUntraced(function* (settings: SettingsShape, network: Network, block: number) {
+  const without = "--include-open does without it"
+  for (let left = 60; ; left--) {
+    const found = yield* askRunning(settings, readChain, { chain: network.chain, mode: network.mode })
+    if (found === undefined) {
+      return yield* new UsageError({ message: `No daemon runs here to see what has come last: start it; ${without}` })
+    }
+    if ((found.head ?? 0) >= block) return
+    if (left === 0) {
+      return yield* new UsageError({
+        message: `The daemon has read ${networkKey(network)} up to block ${found.head ?? 0}, and its chain is at ${block}: tilld doctor says why; ${without}`
+      })
+    }
+    if (left === 60) yield* complain(`waiting until the daemon has read block ${block}`)
+    yield* Effect.sleep("500 millis")
+  }
 })

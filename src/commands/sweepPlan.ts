@@ -7,7 +7,7 @@ import { loadSettings, UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 import { commandWith, decoded } from "./operationCommand.ts"
 import { allReceived } from "./received.ts"
-import { refundsOf, xpubOf } from "./sweepInputs.ts"
+import { refundsOf, untilRead, xpubOf } from "./sweepInputs.ts"
 import { UsdField } from "./unswept.ts"
 
 /** Loaded only here. */
@@ -80,7 +80,7 @@ export const planCommand = commandWith(
       const given = yield* decoded({ fields, input: Schema.Struct(fields) }, json)
       const { chain, force, maxFeeGwei, mode, output } = given
       const settings = yield* loadSettings(target)
-      const [utils, { accessTo }, { makePlan }, files, texts, { readPrices }, { Rpc }] = yield* planning
+      const [utils, { accessTo, readPricedHead }, { makePlan }, files, texts, { readPrices }, { Rpc }] = yield* planning
       if (!utils.isAddress(given.to)) {
         return yield* new UsageError({ message: `--to ${given.to} is not an address: its checksum is wrong` })
       }
@@ -95,10 +95,15 @@ export const planCommand = commandWith(
       yield* files.checkOutput(output, force)
       const network = { chain, mode }
       const ids = given.refund.flatMap((text) => text.split(",")).filter((id) => id !== "")
+      // It would collect everything to the customer.
+      if (given.refund.length > 0 && ids.length === 0) return yield* new UsageError({ message: "--refund names none" })
       const xpub = yield* xpubOf(settings, mode, given.xpub)
       const refunds = yield* refundsOf(settings, network, ids)
       const { plan, seesFees } = yield* Effect.gen(function* () {
         const access = yield* accessTo(settings, network)
+        if (ids.length === 0 && !given.includeOpen) {
+          yield* untilRead(settings, network, (yield* readPricedHead(access)).number)
+        }
         const received = ids.length > 0 ? [] : yield* allReceived(settings, network, undefined)
         const prices = yield* readPrices(settings)
         return yield* makePlan(access, {

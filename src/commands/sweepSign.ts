@@ -2,7 +2,7 @@ import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { common, loadSettings } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
-import { refuse } from "./options.ts"
+import { refuse, repeatedTexts } from "./options.ts"
 import { force, outputOption } from "./outputOptions.ts"
 import { seedOptions } from "./seedOptions.ts"
 
@@ -11,10 +11,7 @@ const signing = Effect.promise(() => Promise.all([import("../Collect/signFile.ts
 
 /** An option that may be repeated, each time with a text of this form. */
 const repeatedOption = (name: string, value: string, form: RegExp, must: string, about: string) =>
-  Options.text(name).pipe(
-    Options.withPseudoName(value),
-    Options.withDescription(about),
-    Options.repeated,
+  repeatedTexts(name, Options.text(name).pipe(Options.withPseudoName(value), Options.withDescription(about))).pipe(
     Options.mapEffect((texts) =>
       texts.every((text) => form.test(text)) ? Effect.succeed(texts) : refuse(`--${name} must be ${must}`)
     )

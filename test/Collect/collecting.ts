@@ -123,7 +123,7 @@ export const collecting = Effect.fnUntraced(function* ({
   ): ReadonlyArray<ReceivedPayment> =>
     Array.from({ length: count }, (_, index) => ({
       ...{ payment: `pay_${index}`, account: "default", address: wallet.address(index), walletAccount: account, index },
-      ...{ isOpen: false, openExceptions: 0, ...of(index) }
+      ...{ isOpen: false, isUnconfirmed: false, openExceptions: 0, ...of(index) }
     }))
 
   const destination = someone()

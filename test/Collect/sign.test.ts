@@ -267,8 +267,8 @@ describe("a plan is refused", () => {
     ],
     [
       "whose moves are all called refunds, to an address that is not allowed",
-      planOf({ moves: moves.map((move) => ({ ...move, to: customer, refund: refunded[0] })) }),
-      `The refund of ${refunded[0]} goes to an address that is not in sweep.allow, nor given with --allow or --refund-to`,
+      planOf({ moves: moves.map((move, i) => ({ ...move, to: customer, refund: `${refunded[0].slice(0, -1)}${i}` })) }),
+      `The refund of ${refunded[0].slice(0, -1)}0 goes to an address that is not in sweep.allow, nor given with --allow or --refund-to`,
       { allow: [destination], refundTo: [customer.slice(-6)] }
     ],
     [
@@ -282,9 +282,17 @@ describe("a plan is refused", () => {
       "and it is the USDC of Base"
     ],
     [
-      "with a token of a public network that tilld does not know",
-      publicPlan({ symbol: "FREE", contract: usdc }),
-      "on Base it has none that are known"
+      "with a token that tilld does not know",
+      planOf({
+        tokens: [{ ...tokens[0], symbol: "__proto__" }],
+        moves: moves.slice(0, 3).map((one) => ({ ...one, token: "__proto__" }))
+      } as Partial<Plan>),
+      "__proto__, which is no token that tilld takes"
+    ],
+    [
+      "that sends an exception back twice",
+      planOf({ moves: [...moves, { ...moves[5], index: 6, address: addressAt(6) }] as Plan["moves"] }),
+      "sends one exception back twice"
     ],
     [
       "with two tokens of one name",

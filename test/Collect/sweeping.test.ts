@@ -46,6 +46,15 @@ it.scopedLive(
       )
       expect([elsewhere.code, existsSync(file("elsewhere"))]).toEqual([2, false])
       expect(elsewhere.stderr).toMatch(/no checksum.*is not in sweep.allow: add it there/s)
+      for (const [refund, said] of [
+        [["--refund", ""], "--refund has no value: was a variable not set?"],
+        [["--refund"], "--refund has no value"],
+        [["--refund", ","], "--refund names none"]
+      ] as const) {
+        const named = ["sweep", "plan", ...network, "--to", someone(), "-o", file("named"), ...config, ...refund]
+        const { code, stderr } = yield* tilld(named)
+        expect([code, stderr, existsSync(file("named"))]).toEqual([2, expect.stringContaining(said), false])
+      }
       const table = yield* tilld(["addresses", "--unswept", ...config])
       expect(table.stdout).toContain("ethereum.test USDC: 56.00 USD at 3 addresses")
 
@@ -171,6 +180,30 @@ it.scopedLive(
       expect(yield* rows(home, "SELECT * FROM collected")).toHaveLength(2)
     }),
   40_000
+)
+
+it.scopedLive("leaves alone what has just come, in a plan and in a broadcast that was signed before", () =>
+  Effect.gen(function* () {
+    const { chain, config, file, paid, plan, sign } = yield* openShop()
+    const [early, late] = yield* Effect.all([paid("USDC", 25n * usd), paid("USDC", 30n * usd)], {
+      concurrency: "unbounded"
+    })
+    const destination = someone()
+    yield* plan("before.json", "--to", destination)
+    yield* sign("before.json")
+    yield* chain.payToken({ symbol: "USDC", to: late.address as Address, amount: 7n * usd })
+    yield* chain.mine()
+    const command = ["sweep", "broadcast", file("before.json.signed"), ...config]
+    const awaits = `Payment ${late.id} has (an open exception|money that is not confirmed yet)`
+    const refused = yield* tilld(command)
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringMatching(awaits)])
+    const { leftOut, moves } = yield* plan("after.json", "--to", destination)
+    expect([moves, leftOut]).toMatchObject([1, [{ address: late.address, amount: `${37n * usd}` }]])
+    const { differences, transfers } = yield* tilldJson<SweepResult>([...command, "--include-open"])
+    expect(differences).toEqual([])
+    expect(new Set(transfers.map(({ address }) => address))).toEqual(new Set([early.address, late.address]))
+    expect(yield* chain.tokenBalance("USDC", destination)).toBe(55n * usd)
+  })
 )
 
 it.scopedLive("sends nothing from an address of which the database has no payment: it could not note that", () =>

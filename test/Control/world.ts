@@ -26,6 +26,7 @@ import { hdWallet } from "../../src/Payments/addresses/hdWallet.ts"
 import { jumpAddresses } from "../../src/Payments/addresses/jumpOperation.ts"
 import { notedJumps } from "../../src/Payments/addresses/numberingJumps.ts"
 import { challengeWallet, checkProof } from "../../src/Payments/addresses/proofOperations.ts"
+import { readChain } from "../../src/Payments/addresses/readOperation.ts"
 import { listReceived } from "../../src/Payments/addresses/receivedOperation.ts"
 import { challengeOf, proofMessage, proofOf } from "../../src/Payments/addresses/walletProof.ts"
 import { acceptMoney, listExceptions, noteRefund } from "../../src/Payments/decisions/decisionOperations.ts"
@@ -220,6 +221,7 @@ export const samples: ReadonlyArray<Sample> = [
   },
   { operation: jumpAddresses, input: { by: 5 }, act: "addresses jump", detail: { by: 5 } },
   { operation: listReceived, input: { chain: "polygon", mode } },
+  { operation: readChain, input: { chain: "polygon", mode } },
   { operation: challengeWallet, input: { mode, account } },
   { operation: checkProof, input: { proof }, act: "wallet check", detail: { proof: /^tilld-1-/ } },
   {

@@ -13,6 +13,8 @@ export interface ReceivedRow {
   readonly walletAccount: number | null
   readonly index: number
   readonly isOpen: 0 | 1
+  /** Some of its money, dust apart, is not confirmed yet. */
+  readonly isUnconfirmed: 0 | 1
   readonly openExceptions: number
 }
 
@@ -33,6 +35,9 @@ export const received = (
     const rows = yield* db.all<ReceivedRow>(
       `SELECT p.id AS payment, p.account_id AS account, p.address, w.account_number AS walletAccount,
          p.wallet_index AS "index", p.status IN ('pending', 'detecting') AS isOpen,
+         EXISTS (SELECT 1 FROM receipts r INDEXED BY receipts_payment
+                 WHERE r.payment_id = p.id AND r.chain = ? AND r.canonical = 1 AND r.corroborated = 0
+                   AND r.dust IS NULL) AS isUnconfirmed,
          (SELECT count(*) FROM exceptions e INDEXED BY exceptions_payment
           WHERE e.payment_id = p.id AND e.closed_at IS NULL) AS openExceptions
        FROM payments p JOIN wallets w ON w.fingerprint = p.wallet
@@ -40,7 +45,7 @@ export const received = (
          AND EXISTS (SELECT 1 FROM receipts r INDEXED BY receipts_payment
                      WHERE r.payment_id = p.id AND r.chain = ? AND r.canonical = 1)
        ORDER BY p.sequence`,
-      [after, until, mode, account ?? null, account ?? null, chain]
+      [chain, after, until, mode, account ?? null, account ?? null, chain]
     )
     return { rows, next: until < (last?.sequence ?? 0) ? until : undefined }
   })

@@ -36,10 +36,11 @@ export const listReceived = operation({
     const reader = yield* Reader
     const { next, rows } = yield* repo.received(reader, { chain, mode }, account, after, window)
     return {
-      addresses: rows.map(({ isOpen, walletAccount, ...row }) => ({
+      addresses: rows.map(({ isOpen, isUnconfirmed, walletAccount, ...row }) => ({
         ...row,
         ...(walletAccount === null ? {} : { walletAccount }),
-        isOpen: isOpen === 1
+        isOpen: isOpen === 1,
+        isUnconfirmed: isUnconfirmed === 1
       })),
       ...(next === undefined ? {} : { next })
     }

@@ -10,6 +10,7 @@ export const ReceivedPayment = Schema.Struct({
   walletAccount: maybe(Schema.Number),
   index: Schema.Number,
   isOpen: Schema.Boolean,
+  isUnconfirmed: Schema.Boolean,
   openExceptions: Schema.Number
 })
 export type ReceivedPayment = typeof ReceivedPayment.Type
@@ -25,10 +26,19 @@ export const receivingPath = ({
 export const byAddress = (received: ReadonlyArray<ReceivedPayment>) =>
   Object.values(Arr.groupBy(received, ({ address }) => address))
 
+/** What is said of a payment whose address is left alone. */
+export const awaitedText = {
+  payment: "is open",
+  exception: "has an open exception",
+  confirmations: "has money that is not confirmed yet"
+} as const
+
 /** What has to end before an address is collected from, with its payment; undefined where nothing does. */
 export const awaitedAt = (payments: ReadonlyArray<ReceivedPayment>) => {
   const open = payments.find(({ isOpen }) => isOpen)
   if (open !== undefined) return { is: "payment", payment: open.payment } as const
   const undecided = payments.find(({ openExceptions }) => openExceptions > 0)
-  return undecided && ({ is: "exception", payment: undecided.payment } as const)
+  if (undecided !== undefined) return { is: "exception", payment: undecided.payment } as const
+  const unconfirmed = payments.find(({ isUnconfirmed }) => isUnconfirmed)
+  return unconfirmed && ({ is: "confirmations", payment: unconfirmed.payment } as const)
 }
