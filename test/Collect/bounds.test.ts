@@ -139,3 +139,12 @@ it("each step of the fees offers a tenth more than the one before, in the tip to
     }
   }
 })
+
+it("a fee limit of just what gas costs at present is the only step, and a lower limit is refused", () => {
+  const gwei = 10n ** 9n
+  const market = { baseFee: 30n * gwei, tip: 2n * gwei }
+  expect(Either.getOrThrow(feeSteps(market, 3, 32n * gwei))).toEqual([{ most: `${32n * gwei}`, tip: `${2n * gwei}` }])
+  expect(Either.flip(feeSteps(market, 3, 32n * gwei - 1n)).pipe(Either.getOrThrow).message).toContain(
+    "A unit of gas costs 32 gwei at present, above --max-fee-gwei"
+  )
+})

@@ -367,6 +367,11 @@ describe("a plan is refused", () => {
       planOf({ gas: { batch: "2000001", funding: "21000" } }),
       "more than 2000000 gas"
     ],
+    [
+      "with more gas than a funding takes",
+      planOf({ gas: { batch: "60000", funding: "2000001" } }),
+      "more than 2000000 gas"
+    ],
     ["without a nonce", planOf({ moves: moves.map(({ nonce: _, ...move }) => move) }), "Move 4 of the plan"],
     ["of coin with a token", withMove(4, { token: "USDT" }), "Move 5 of the plan"],
     ["of a token that it does not have", withMove(0, { token: "DAI" }), "names no token"],
