@@ -2,7 +2,13 @@ import { expect, it } from "@effect/vitest"
 import { BigDecimal, Effect, Redacted } from "effect"
 import type { Address } from "viem"
 import { startFaultProxy } from "../lib/faultProxy.ts"
-import { callToken, collecting, deployToken, holdsExactly } from "./collecting.ts"
+import { callToken, collecting, deployToken, holdsExactly, someone } from "./collecting.ts"
+import { inFrontOf } from "./inFront.ts"
+import { refusal } from "./refusal.ts"
+
+interface Simulated {
+  readonly calls: ReadonlyArray<{ readonly logs: ReadonlyArray<object> }>
+}
 
 const usd = 10n ** 6n
 const ether = 10n ** 18n
@@ -74,6 +80,22 @@ it.scopedLive("sends coin less its gas, and what is left after the transfers of 
   })
 )
 
+it.scopedLive("sends coin back whole where the address has no more: its gas is the sponsor's", () =>
+  Effect.gen(function* () {
+    const scene = yield* collecting()
+    yield* scene.pay("ETH", 1, ether)
+    yield* scene.local.payNative({ to: scene.sponsor, amount: ether })
+    yield* scene.local.mine()
+    const refund = { id: "exc_1", address: scene.wallet.address(0), index: 0, currency: "ETH", amount: ether }
+    const { plan } = yield* scene.plan({ refunds: [refund] })
+    yield* scene.mining
+    const { result } = yield* scene.send(yield* scene.sign(plan))
+    expect(result.differences).toEqual([])
+    expect(holdsExactly(result)).toBe(true)
+    expect(yield* scene.local.balance(scene.destination)).toBe(ether)
+  })
+)
+
 it.scopedLive("leaves out a token that keeps a part of each transfer", () =>
   Effect.gen(function* () {
     const scene = yield* collecting()
@@ -84,6 +106,28 @@ it.scopedLive("leaves out a token that keeps a part of each transfer", () =>
     const { plan } = yield* scene.plan({ received: scene.received(1) })
     expect(plan.moves.map(({ token }) => token)).toEqual(["USDC"])
     expect(plan.leftOut).toMatchObject([{ currency: "DAI", why: expect.stringContaining("takes a fee") }])
+  })
+)
+
+it.scopedLive("counts no transfer of another contract as one of the token", () =>
+  Effect.gen(function* () {
+    const scene = yield* collecting()
+    yield* scene.pay("USDC", 1, 20n * usd)
+    const other = someone()
+    const front = yield* inFrontOf(scene.local.url, ({ method }, result) =>
+      method === "eth_simulateV1"
+        ? (result as ReadonlyArray<Simulated>).map(({ calls }) => ({
+            calls: calls.map(({ logs, ...call }) => ({
+              ...call,
+              logs: logs.map((log) => ({ ...log, address: other }))
+            }))
+          }))
+        : result
+    )
+    scene.change({ rpcUrls: [Redacted.make(front.url)] })
+    expect(yield* refusal(scene.plan({ received: scene.received(1) }))).toContain(
+      `its contract takes a fee: 0 of ${20n * usd} base units would arrive`
+    )
   })
 )
 
