@@ -5,6 +5,7 @@ import { encodeFunctionData, erc20Abi, type Hex, numberToHex } from "viem"
 import { checksumOf, type Signed } from "../../src/Collect/Signed.ts"
 import { type Collecting, collecting, someone, untilSaid, untilTrue, whileSending } from "./collecting.ts"
 import { inFrontOf } from "./inFront.ts"
+import { refusal } from "./refusal.ts"
 
 const usd = 10n ** 6n
 const ether = 10n ** 18n
@@ -74,7 +75,7 @@ it.scopedLive("refuses where the refunds of an address are more than it has by n
     yield* scene.local.payNative({ to: scene.sponsor, amount: ether })
     yield* scene.local.mine()
     const address = scene.wallet.address(0)
-    const refunds = [5n, 7n].map((amount) => ({
+    const refunds = [2n, 3n, 7n].map((amount) => ({
       ...{ id: `exc_${amount}`, address, index: 0, currency: "USDC", amount: amount * usd }
     }))
     const { plan } = yield* scene.plan({ refunds })
@@ -94,6 +95,24 @@ it.scopedLive("leaves out what is worth less than its gas", () =>
     expect(plan.leftOut).toMatchObject([
       { index: 1, why: expect.stringMatching(/^it is worth 0\.00 USD, and its gas costs \d+\.\d\d$/) }
     ])
+  })
+)
+
+it.scopedLive("counts the tip in what the gas of a move costs", () =>
+  Effect.gen(function* () {
+    const scene = yield* collecting()
+    const gwei = 10n ** 9n
+    // A transfer takes about 0.3 USD of gas by the base fee alone, and six times as much with the tip.
+    yield* scene.pay("USDT", 1, usd)
+    yield* scene.local.rpc("anvil_setNextBlockBaseFeePerGas", [numberToHex(gwei)])
+    yield* scene.local.mine()
+    const front = yield* inFrontOf(scene.local.url, ({ method }, result) =>
+      method === "eth_maxPriorityFeePerGas" ? numberToHex(5n * gwei) : result
+    )
+    scene.change({ rpcUrls: [Redacted.make(front.url)] })
+    expect(yield* refusal(scene.plan({ received: scene.received(1) }))).toMatch(
+      /^There is nothing to move: it is worth 1\.00 USD, and its gas costs 1\.\d\d$/
+    )
   })
 )
 
