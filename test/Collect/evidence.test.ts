@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
 import { Effect, Fiber, Redacted, Runtime, Schedule } from "effect"
-import { type Hex, keccak256, numberToHex } from "viem"
+import { type Hex, keccak256, numberToHex, size, toEventSelector } from "viem"
 import { collecting, holdsExactly, untilSaid } from "./collecting.ts"
 import { inFrontOf } from "./inFront.ts"
 
@@ -71,6 +71,47 @@ it.scopedLive("waits for a second provider that has not seen a transaction, howe
     const { result } = yield* Fiber.join(sending)
     expect(result.differences).toEqual([])
     expect(readFileSync(scene.journalPath, "utf8")).toContain('"event":"confirmed"')
+  })
+)
+
+it.scopedLive("counts no authorization as done by a transfer without the token's event of its use", () =>
+  Effect.gen(function* () {
+    const scene = yield* funded()
+    const sealed = yield* signed(scene)
+    const used = toEventSelector("AuthorizationUsed(address,bytes32)")
+    const front = yield* inFrontOf(scene.local.url, ({ method }, result) => {
+      if (method !== "eth_getTransactionReceipt" || result === null) return result
+      const { logs, ...receipt } = result as { readonly logs: ReadonlyArray<{ readonly topics: ReadonlyArray<Hex> }> }
+      return { ...receipt, logs: logs.filter(({ topics: [kind] }) => kind !== used) }
+    })
+    scene.change({ rpcUrls: [Redacted.make(front.url)] })
+    yield* scene.mining
+    const { result } = yield* scene.send(sealed)
+    expect(result.transfers).toEqual([])
+    const missing = result.differences.filter(({ why }) =>
+      why.startsWith("its authorization was carried out otherwise")
+    )
+    expect(missing.map(({ address }) => address)).toEqual([0, 1, 2].map(scene.wallet.address))
+  })
+)
+
+it.scopedLive("shows as a difference what is missing by the second provider alone", () =>
+  Effect.gen(function* () {
+    const scene = yield* funded()
+    const sealed = yield* signed(scene)
+    // A word for each address, the sponsor's last.
+    const second = yield* inFrontOf(scene.local.url, ({ method, params: [, , overrides] }, result) =>
+      method === "eth_call" && overrides !== undefined
+        ? numberToHex(BigInt(result as Hex) - 7n, { size: size(result as Hex) })
+        : result
+    )
+    scene.change({ rpcUrls: [scene.local.url, second.url].map((url) => Redacted.make(url)) })
+    yield* scene.mining
+    const { result } = yield* scene.send(sealed)
+    expect(result.transfers).toHaveLength(3)
+    expect(result.differences).toEqual([
+      { address: scene.sponsor, currency: "ETH", amount: "7", why: "something else took it from there" }
+    ])
   })
 )
 
