@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { openSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { entropyToMnemonic } from "@scure/bip39"
@@ -9,7 +9,7 @@ import { withAccountKey } from "../../src/Collect/keys.ts"
 import { makeKeystore, openKeystore } from "../../src/Collect/keystore.ts"
 import { mixedEntropy } from "../../src/Collect/newWallet.ts"
 import { writeOutput } from "../../src/Collect/outputFile.ts"
-import { seedOf, wordsOfKeystore } from "../../src/Collect/seed.ts"
+import { readSeed, seedOf, wordsOfKeystore } from "../../src/Collect/seed.ts"
 import { hdWallet, sponsorAddress } from "../../src/Payments/addresses/hdWallet.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { phrase } from "./plans.ts"
@@ -154,6 +154,18 @@ describe("a keystore", () => {
     expect(problem(wordsOfKeystore(makeKeystore(Buffer.alloc(15, 1), password), password))).toContain("something else")
   })
 })
+
+it.effect("a keystore's words have the passphrase of the second line", () =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    const [path, lines] = [join(folder, "seed.json"), join(folder, "lines")]
+    writeFileSync(path, keystore(published.pbkdf2.crypto))
+    writeFileSync(lines, `${password}\nTREZOR\n`)
+    expect(yield* readSeed({ fd: openSync(lines, "r"), keystore: path })).toEqual(
+      seed(entropyToMnemonic(Buffer.from(secret, "hex"), wordlist), "TREZOR")
+    )
+  }).pipe(Effect.scoped)
+)
 
 it.effect("keys are those of every wallet, and those that the server derives from the extended public key", () =>
   Effect.gen(function* () {

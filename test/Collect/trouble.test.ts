@@ -367,6 +367,8 @@ it.scopedLive("keeps its journal to itself: no link, no other file, no second br
     expect(yield* scene.refused(signed)).toContain("Another process works on")
     yield* scene.mining
     expect((yield* Fiber.join(sending)).result.differences).toEqual([])
+    // The line that was cut short is gone from it.
+    expect(yield* scene.send(signed)).toMatchObject({ wasFinished: true })
   })
 )
 
