@@ -146,6 +146,14 @@ it.scopedLive(
       const send = (name: string, env = {}) =>
         tilld(["sweep", "broadcast", file(`${name}.signed`), "--json", ...config], { env })
 
+      // Of these exceptions, and more than came.
+      const { digest: _, words: __, ...made } = JSON.parse(readFileSync(file("refund.json"), "utf8")) as Plan
+      const moves = made.moves.map((move) => ({ ...move, amount: `${BigInt(move.amount) + 1n}` }))
+      writeFileSync(file("more.json"), JSON.stringify(digested({ ...made, moves })))
+      yield* sign("more.json")
+      const more = yield* send("more.json")
+      expect([more.code, more.stderr]).toEqual([2, expect.stringContaining("is no longer what the plan sends back")])
+
       expect((yield* tilld(["payments", "accept", taken ?? "", ...config])).code).toBe(0)
       const late = yield* send("late.json")
       expect([late.code, late.stderr]).toEqual([2, expect.stringContaining(`${taken} is not an open exception`)])
