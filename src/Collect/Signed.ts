@@ -1,6 +1,6 @@
 /** What was signed offline: the plan, and everything that is sent for it. */
 import { Schema } from "effect"
-import { type Hex, keccak256 } from "viem"
+import { type Hex, parseSignature } from "viem"
 import type { Signature } from "./authorization.ts"
 import { digestOf, Plan } from "./Plan.ts"
 
@@ -29,11 +29,4 @@ export const checksumOf = ({
   digestOf({ authorizations, digest: plan.digest, transactions })
 
 /** The parts of a signature of 65 bytes. */
-export const signatureOf = (raw: string): Signature => ({
-  r: raw.slice(0, 66) as Hex,
-  s: `0x${raw.slice(66, 130)}`,
-  v: BigInt(`0x${raw.slice(130)}`)
-})
-
-/** The hash by which a chain knows a signed transaction. */
-export const transactionHashOf = (raw: string): string => keccak256(raw as Hex)
+export const signatureOf = (raw: string): Signature => parseSignature(raw as Hex)

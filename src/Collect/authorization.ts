@@ -104,16 +104,12 @@ export const typedData = (
     message
   }) as const
 
-export interface Signature {
-  readonly v: bigint
-  readonly r: Hex
-  readonly s: Hex
-}
+export type Signature = Readonly<{ r: Hex; s: Hex; yParity: number }>
 
 /** The call that carries it out. */
-export const authorizedCall = (message: Authorization, { r, s, v }: Signature): Hex => {
+export const authorizedCall = (message: Authorization, { r, s, yParity }: Signature): Hex => {
   const { from, nonce, to, validAfter, validBefore, value } = message
-  const args = [from, to, value, validAfter, validBefore, nonce, Number(v), r, s] as const
+  const args = [from, to, value, validAfter, validBefore, nonce, 27 + yParity, r, s] as const
   return encodeFunctionData({ abi, functionName: "transferWithAuthorization", args })
 }
 

@@ -12,18 +12,11 @@ import type { Plan } from "./Plan.ts"
  * A step is a quarter above the one before: nodes replace a transaction by one that offers a tenth more at least
  * (https://geth.ethereum.org/docs/fundamentals/command-line-options, txpool.pricebump).
  */
-const stepFactor = { numerator: 5n, denominator: 4n }
+const stepFactor = 125n
 /** The first step bears that the base fee grows by half: three full blocks, at an eighth each (EIP-1559). */
-const firstFactor = { numerator: 3n, denominator: 2n }
+const firstFactor = 150n
 
-/** Wei for a unit of gas. */
-export interface Market {
-  readonly baseFee: bigint
-  readonly tip: bigint
-}
-
-const times = (value: bigint, { denominator, numerator }: typeof stepFactor): bigint =>
-  (value * numerator + denominator - 1n) / denominator
+const times = (value: bigint, percent: bigint): bigint => (value * percent + 99n) / 100n
 
 /** A fee in gwei, as people say it. */
 export const gwei = (wei: bigint): string => formatUnits(wei, 9)
@@ -49,7 +42,7 @@ export const sanestTip = (chain: ChainName, baseFee: bigint, tips: ReadonlyArray
 
 /** The steps of a plan, ascending, none above `cap`. Refused where the chain is dearer than that already. */
 export const feeSteps = (
-  { baseFee, tip }: Market,
+  { baseFee, tip }: Readonly<Record<"baseFee" | "tip", bigint>>,
   count: number,
   cap: bigint | undefined
 ): Either.Either<Plan["fees"], CollectRefused> => {

@@ -32,9 +32,9 @@ const nameOf = ({ moves: [{ refund }, ...more], role }: PlannedReceiver): string
     : `whom ${refund} is sent back to${more.length === 0 ? "" : `, with ${more.length} more`}`
 
 const askFor = Effect.fnUntraced(function* (receiver: PlannedReceiver) {
-  const question = `he address ${nameOf(receiver)}, from your own note (whole, or its last six characters at least): `
+  const question = `The address ${nameOf(receiver)}, from your own note (whole, or its last six characters at least): `
   for (let left = mostAnswers; left > 0; left--) {
-    const note = left === mostAnswers ? "T" : `That is not the plan's, ${left} of ${mostAnswers} answers are left. T`
+    const note = left === mostAnswers ? "" : `That is not the plan's, ${left} of ${mostAnswers} answers are left. `
     if (fits((yield* askAtTerminal(note + question, false)).trim(), receiver.address)) return
   }
   return yield* collectRefusal(`The answer is not the address ${nameOf(receiver)} by the plan: nothing was signed.`)

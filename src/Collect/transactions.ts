@@ -79,7 +79,7 @@ const variantsOf = (
     maxPriorityFeePerGas: BigInt(tip)
   }))
 
-const unsigned: Signature = { v: 27n, r: zeroHash, s: zeroHash }
+const unsigned: Signature = { r: zeroHash, s: zeroHash, yParity: 0 }
 
 /** The sponsor's batches of authorizations. `signatures` are in the order of `authorizationsOf`. */
 const batches = (plan: Plan, signatures: ReadonlyArray<Signature>): ReadonlyArray<Unsent> => {

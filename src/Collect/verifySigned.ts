@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import {
   type Hex,
   isAddressEqual,
+  keccak256,
   parseTransaction,
   recoverTransactionAddress,
   recoverTypedDataAddress,
@@ -11,7 +12,7 @@ import {
 import { typedData } from "./authorization.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import { isWhole } from "./Plan.ts"
-import { checksumOf, type Signed, signatureOf, transactionHashOf } from "./Signed.ts"
+import { checksumOf, type Signed, signatureOf } from "./Signed.ts"
 import { authorizationsOf, plannedTransactions, type Unsent } from "./transactions.ts"
 
 /** A transaction of the plan, with what was signed for each step. */
@@ -62,7 +63,7 @@ export const verifySigned = Effect.fn("Collect.verifySigned")(function* (signed:
     if (!isValid || raws.length !== checks.length) {
       return yield* changed(`Transaction ${place + 1}, of ${unsent.from},`)
     }
-    ready.push({ ...unsent, raws, hashes: raws.map(transactionHashOf) })
+    ready.push({ ...unsent, raws, hashes: raws.map((raw) => keccak256(raw as Hex)) })
   }
   return ready
 })
