@@ -9,7 +9,7 @@ import Database from "better-sqlite3"
 import { Context, Effect, Layer } from "effect"
 import { checkpoints } from "./Sql/checkpoints.ts"
 import { fromDatabase, Reader } from "./Sql/Db.ts"
-import { giveToFolder } from "./Sql/fileAccess.ts"
+import { giveToFolder, realFile } from "./Sql/fileAccess.ts"
 import { forgetLog, noteLog } from "./Sql/logOwner.ts"
 import { migrateFile } from "./Sql/migrate.ts"
 import { FilesHealth, StoreHealth } from "./Sql/StoreHealth.ts"
@@ -66,9 +66,11 @@ const open = (path: string, options: Database.Options = {}) =>
 const openFile = (path: string) =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const isNew = !existsSync(path)
-      const descriptor = openSync(path, "a", 0o640)
-      if (isNew) giveToFolder(path)
+      const file = realFile(path)
+      const isNew = !existsSync(file)
+      // A new one is made by this process, and in the folder that it is given to: not through a link that came meanwhile.
+      const descriptor = openSync(file, isNew ? "ax" : "a", 0o640)
+      if (isNew) giveToFolder(file, descriptor)
       return descriptor
     }),
     (descriptor) => Effect.sync(() => closeSync(descriptor))

@@ -2,10 +2,10 @@
  * When the database was last backed up: a small file beside it, `<database>.last-backup`. It is not a row of the
  * database: a restore would revert it, and a user who may read the database can make a backup without writing to it.
  */
-import { readFileSync, renameSync, writeFileSync } from "node:fs"
-import { dirname } from "node:path"
+import { readFileSync, renameSync } from "node:fs"
 import { Effect, Option, Schema } from "effect"
-import { giveToOwnerOf, onDisk } from "./files.ts"
+import { writeAnew } from "../Sql/fileAccess.ts"
+import { onDisk } from "./files.ts"
 
 const LastBackup = Schema.Struct({
   /** When the copy was begun: later changes are not in it. */
@@ -46,8 +46,7 @@ export const recordBackup = (database: string, made: LastBackup) =>
     const file = `${database}.last-backup`
     yield* onDisk(`The time of the backup cannot be noted in ${file}`, () => {
       const partial = `${file}.${process.pid}.partial`
-      writeFileSync(partial, `${text}\n`, { mode: 0o640 })
-      giveToOwnerOf(dirname(file), partial)
+      writeAnew(partial, `${text}\n`)
       renameSync(partial, file)
     })
   })

@@ -1,9 +1,21 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fchmodSync,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  type Stats
+} from "node:fs"
 import { dirname } from "node:path"
 import Database from "better-sqlite3"
 import { Data, Effect, type Scope } from "effect"
 import type { StoreUnavailable } from "./Db.ts"
-import { filesOf, giveToFolder, realFile, refusedAccess } from "./fileAccess.ts"
+import { filesOf, giveToFolder, realFile, refusedAccess, writeAnew } from "./fileAccess.ts"
 import { foreignLog } from "./logOwner.ts"
 import { StoreUnusable, unusableFiles } from "./StoreUnusable.ts"
 
@@ -46,20 +58,56 @@ const lockMode = 0o640
 const isBusy = (error: unknown): boolean =>
   error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY")
 
+/** The lock files that this process holds, by `idOf`. */
+const held = new Set<string>()
+
+const idOf = ({ dev, ino }: Stats): string => `${dev}/${ino}`
+
+/** Refuses what tilld has not made: a link, and a database, whose journal SQLite would play back. */
+const checkOwn = (file: string, found: Stats) => {
+  if (found.isFile() && found.nlink === 1 && found.size === 0) return
+  throw new StoreUnusable({
+    message: `${file} is not as tilld makes it, an empty file with one name, and may lead to another file: end each tilld that uses this folder, and remove it`
+  })
+}
+
+/**
+ * Makes the lock file, or gives the one that is there its mode and owner: by a descriptor, since whoever may write in the
+ * folder can put a link to a file of root's in its place, which would become theirs. Its id; undefined where this process
+ * holds it already, since to close the descriptor would end that.
+ */
+const prepare = (file: string): string | undefined => {
+  const there = lstatSync(file, { throwIfNoEntry: false })
+  if (there !== undefined) checkOwn(file, there)
+  if (there !== undefined && held.has(idOf(there))) return undefined
+  const descriptor = openSync(file, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, lockMode)
+  try {
+    const found = fstatSync(descriptor)
+    checkOwn(file, found)
+    if ((found.mode & 0o777) !== lockMode && found.uid === process.getuid?.()) fchmodSync(descriptor, lockMode)
+    giveToFolder(file, descriptor)
+    return idOf(found)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
 // Node has no flock. SQLite uses locks of the operating system, which are released when a process dies in any way.
 // Nothing is ever written to this file. No other code may open it: POSIX releases all locks that a process has on a file
 // as soon as the process closes any descriptor of it.
-const lock = (file: string): Database.Database | undefined => {
-  const connection = new Database(file, { timeout: 0 })
+const lock = (file: string): (() => void) | undefined => {
+  const id = prepare(file)
+  if (id === undefined) return undefined
+  const connection = new Database(file, { timeout: 0, fileMustExist: true })
   try {
-    // SQLite creates it with the mode that the umask allows.
-    const { mode, uid } = statSync(file)
-    if ((mode & 0o777) !== lockMode && uid === process.getuid?.()) chmodSync(file, lockMode)
-    giveToFolder(file)
     // Otherwise SQLite creates a journal file for this transaction, which never writes.
     connection.pragma("journal_mode = MEMORY")
     connection.exec("BEGIN EXCLUSIVE")
-    return connection
+    held.add(id)
+    return () => {
+      held.delete(id)
+      connection.close()
+    }
   } catch (error) {
     connection.close()
     if (isBusy(error)) return undefined
@@ -123,25 +171,28 @@ export const acquire = (
   const take = Effect.try({
     try: () => {
       mkdirSync(dirname(file), { recursive: true, mode: 0o750 })
-      const connection = lock(`${file}.lock`)
+      const unlock = lock(`${file}.lock`)
       try {
-        if (connection !== undefined) writeFileSync(pidFile, `${process.pid} ${command}\n`, { mode: 0o640 })
+        if (unlock !== undefined) writeAnew(pidFile, `${process.pid} ${command}\n`)
       } catch (cause) {
-        connection?.close()
+        unlock?.()
         throw cause
       }
-      return connection
+      return unlock
     },
-    catch: (cause) => unusableFiles(cause, filesOf(file), `Cannot work in ${dirname(database)}`)
+    catch: (cause) =>
+      cause instanceof StoreUnusable
+        ? cause
+        : unusableFiles(cause, filesOf(file), `Cannot work in ${dirname(database)}`)
   })
   return Effect.acquireRelease(
-    Effect.flatMap(Effect.zipRight(examine, take), (connection) =>
-      connection === undefined ? Effect.fail(refusal(database, readHolder(pidFile))) : Effect.succeed(connection)
+    Effect.flatMap(Effect.zipRight(examine, take), (unlock) =>
+      unlock === undefined ? Effect.fail(refusal(database, readHolder(pidFile))) : Effect.succeed(unlock)
     ),
-    (connection) =>
+    (unlock) =>
       Effect.sync(() => {
         rmSync(pidFile, { force: true })
-        connection.close()
+        unlock()
       })
   ).pipe(Effect.asVoid, Effect.withSpan("InstanceLock.acquire"))
 }

@@ -1,4 +1,17 @@
-import { accessSync, chownSync, constants, readFileSync, readlinkSync, realpathSync, statSync } from "node:fs"
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fchownSync,
+  fstatSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
 import { dirname, resolve } from "node:path"
 import { Either } from "effect"
 
@@ -87,10 +100,25 @@ export const refusedAccess = (paths: ReadonlyArray<string>): string | undefined 
 /** Whether a file or folder is on a file system that is mounted read-only. */
 export const isReadOnly = (path: string): boolean => refusedAt(path)?.code === "EROFS"
 
-/** What root makes in the folder of another user belongs to that user: tilld has to read and write it. */
-export const giveToFolder = (file: string) => {
+/**
+ * What root makes in the folder of another user belongs to that user: tilld has to read and write it. By its descriptor:
+ * that user may have put a link to a file of root's in the place of the name.
+ */
+export const giveToFolder = (file: string, descriptor: number) => {
   const { gid, uid } = statSync(dirname(file))
-  if (process.getuid?.() === 0 && statSync(file).uid !== uid) chownSync(file, uid, gid)
+  if (process.getuid?.() === 0 && fstatSync(descriptor).uid !== uid) fchownSync(descriptor, uid, gid)
+}
+
+/** Writes a small file anew: never into what is there, which may be a link to a file of the user who runs tilld. */
+export const writeAnew = (file: string, text: string) => {
+  rmSync(file, { force: true })
+  const descriptor = openSync(file, "wx", 0o640)
+  try {
+    writeFileSync(descriptor, text)
+    giveToFolder(file, descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
 }
 
 /** Resolves links, also one to a file that is not there yet: two names of one database share its other files. */

@@ -5,8 +5,8 @@
  *
  * A file is known by its inode number and time of birth. A copy of both files has others, and is taken as it is.
  */
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
-import { giveToFolder, realFile } from "./fileAccess.ts"
+import { existsSync, readFileSync, rmSync, statSync } from "node:fs"
+import { realFile, writeAnew } from "./fileAccess.ts"
 
 const idOf = (path: string): string => {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false })
@@ -21,8 +21,7 @@ const filesAt = (given: string) => {
 /** For a process that has the database open, with its log. */
 export const noteLog = (database: string) => {
   const { log, note, path } = filesAt(database)
-  writeFileSync(note, `${idOf(log)} ${idOf(path)}\n`, { mode: 0o640 })
-  giveToFolder(note)
+  writeAnew(note, `${idOf(log)} ${idOf(path)}\n`)
 }
 
 /** For a process that has closed the database. SQLite leaves the log of a replaced one. */

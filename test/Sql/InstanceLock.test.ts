@@ -1,12 +1,25 @@
-import fs, { chmodSync, existsSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { spawnSync } from "node:child_process"
+import fs, {
+  chmodSync,
+  chownSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { syncBuiltinESMExports } from "node:module"
-import { basename } from "node:path"
+import { basename, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { acquire, InstanceLocked } from "../../src/Sql/InstanceLock.ts"
 import { StoreUnusable } from "../../src/Sql.ts"
-import { temporaryDatabase } from "../lib/store.ts"
+import { temporaryDatabase, temporaryFolder } from "../lib/store.ts"
 import { start } from "../lib/tilld.ts"
 
 const typescript = new URL("../../scripts/typescript.mjs", import.meta.url).href
@@ -130,5 +143,97 @@ it.scopedLive("an unusable folder is a clear error", () =>
     const refused = yield* Effect.flip(acquire(`${database}/tilld.db`, "serve"))
     expect(refused).toBeInstanceOf(StoreUnusable)
     expect(refused.message).toContain(database)
+  })
+)
+
+/** A file of this user's elsewhere, and a database in a folder that is another user's where this one may make it so. */
+const besideVictim = Effect.gen(function* () {
+  const database = yield* temporaryDatabase
+  const victim = join(yield* temporaryFolder, "victim")
+  writeFileSync(victim, "secret", { mode: 0o600 })
+  if (process.getuid?.() === 0) chownSync(dirname(database), 12345, 23456)
+  const expectUnchanged = () => {
+    const { mode, uid } = statSync(victim)
+    expect([readFileSync(victim, "utf8"), mode & 0o777, uid]).toEqual(["secret", 0o600, process.getuid?.()])
+  }
+  return { database, victim, expectUnchanged }
+})
+
+it.scopedLive("a lock file that may be another file is refused by its name, and nothing is changed", () =>
+  Effect.gen(function* () {
+    const { database, expectUnchanged, victim } = yield* besideVictim
+    const lock = `${database}.lock`
+    const makers: ReadonlyArray<() => void> = [
+      () => symlinkSync(victim, lock),
+      () => symlinkSync(`${victim}-2`, lock),
+      () => linkSync(victim, lock),
+      () => mkdirSync(lock),
+      () => writeFileSync(lock, "SQLite format 3")
+    ]
+    for (const make of makers) {
+      make()
+      const refused = yield* Effect.flip(Effect.scoped(acquire(database, "serve")))
+      expect(refused).toBeInstanceOf(StoreUnusable)
+      expect(refused.message).toMatch(new RegExp(`^${lock} is not as tilld makes it, .*, and remove it$`))
+      expectUnchanged()
+      expect([existsSync(`${victim}-2`), existsSync(`${database}.pid`)]).toEqual([false, false])
+      rmSync(lock, { recursive: true })
+    }
+    // An empty file with two names, too.
+    writeFileSync(victim, "")
+    linkSync(victim, lock)
+    expect((yield* Effect.flip(Effect.scoped(acquire(database, "serve")))).message).toContain(lock)
+    expect(statSync(victim).mode & 0o777).toBe(0o600)
+  })
+)
+
+it.scopedLive("a link that replaces the lock file while that is opened gets neither its mode nor its owner", () =>
+  Effect.gen(function* () {
+    const { database, expectUnchanged, victim } = yield* besideVictim
+    const { lstatSync: look } = fs
+    const setLook = (lstat: typeof look) => {
+      Object.assign(fs, { lstatSync: lstat })
+      syncBuiltinESMExports()
+    }
+    const replaced = ((path: string) => {
+      const found = look(path, { throwIfNoEntry: false })
+      if (path === `${database}.lock`) symlinkSync(victim, path)
+      return found
+    }) as typeof look
+    yield* Effect.acquireRelease(
+      Effect.sync(() => setLook(replaced)),
+      () => Effect.sync(() => setLook(look))
+    )
+    expect((yield* Effect.flip(Effect.scoped(acquire(database, "serve")))).message).toContain("ELOOP")
+    expectUnchanged()
+  })
+)
+
+it.scopedLive("a link in the place of the pid file is replaced", () =>
+  Effect.gen(function* () {
+    const { database, expectUnchanged, victim } = yield* besideVictim
+    for (const make of [symlinkSync, linkSync]) {
+      make(victim, `${database}.pid`)
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* acquire(database, "serve")
+          expectUnchanged()
+          expect(lstatSync(`${database}.pid`)).toMatchObject({ nlink: 1, uid: statSync(dirname(database)).uid })
+          expect(readFileSync(`${database}.pid`, "utf8")).toBe(`${process.pid} serve\n`)
+        })
+      )
+      expectUnchanged()
+    }
+  })
+)
+
+it.scopedLive("a second try within one process leaves the lock to the first", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    yield* acquire(database, "serve")
+    expect(yield* Effect.flip(Effect.scoped(acquire(database, "serve")))).toBeInstanceOf(InstanceLocked)
+    // It says "held", and waits, where it gets the lock.
+    const other = spawnSync(process.execPath, ["--import", typescript, holderFile, database], { timeout: 20_000 })
+    expect([other.signal, `${other.stdout}`, `${other.stderr}`]).toEqual([null, "", ""])
   })
 )

@@ -1,4 +1,15 @@
-import { chownSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  chownSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { SqliteClient } from "@effect/sql-sqlite-node"
@@ -9,7 +20,7 @@ import packageJson from "../../package.json" with { type: "json" }
 import { migrate } from "../../src/Sql/migrate.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Reader, StoreUnusable, Tx } from "../../src/Sql.ts"
-import { execute, inTransaction, temporaryDatabase } from "../lib/store.ts"
+import { execute, inTransaction, temporaryDatabase, temporaryFolder } from "../lib/store.ts"
 
 const { version } = packageJson
 
@@ -45,6 +56,34 @@ it.live.skipIf(process.getuid?.() !== 0)("what root makes belongs to the owner o
       ["", "-shm", "-wal", ".wal-of"].map((suffix) => [`${basename(path)}${suffix}`, 12345, 23456])
     )
   }).pipe(Effect.scoped)
+)
+
+it.scopedLive("a link in the place of the note about the log is replaced", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const victim = join(yield* temporaryFolder, "victim")
+    writeFileSync(victim, "secret")
+    if (process.getuid?.() === 0) chownSync(dirname(path), 12345, 23456)
+    for (const make of [symlinkSync, linkSync]) {
+      make(victim, `${path}.wal-of`)
+      const note = Effect.sync(() => lstatSync(`${path}.wal-of`).isFile())
+      expect(yield* Effect.provide(note, Sql.layer(path))).toBe(true)
+      expect([readFileSync(victim, "utf8"), statSync(victim).uid]).toEqual(["secret", process.getuid?.()])
+    }
+  })
+)
+
+it.scopedLive.skipIf(process.getuid?.() !== 0)(
+  "a database that a link leads to belongs to the owner of its own folder",
+  () =>
+    Effect.gen(function* () {
+      const path = yield* temporaryDatabase
+      const target = yield* temporaryDatabase
+      chownSync(dirname(path), 12345, 23456)
+      symlinkSync(target, path)
+      yield* Effect.provide(Effect.void, Sql.layer(path))
+      expect(existsSync(target) && statSync(target)).toMatchObject({ uid: 0, gid: 0 })
+    })
 )
 
 it.live("the reader cannot write", () =>
