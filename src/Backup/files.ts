@@ -1,7 +1,6 @@
 /** Where a backup may be written, and how files get their final names: whole, synced, and never over another file. */
 import {
   accessSync,
-  chownSync,
   closeSync,
   constants,
   existsSync,
@@ -214,9 +213,3 @@ export const publish = (partial: string, path: string, force: boolean) =>
     else if (!linked(partial, path)) renameToNew(partial, path)
     syncToDisk(dirname(path))
   })
-
-/** Files that root creates in another user's folder get that user as owner: tilld has to read and write them. */
-export const giveToOwnerOf = (folder: string, file: string) => {
-  const { gid, uid } = statSync(folder)
-  if (process.getuid?.() === 0) chownSync(file, uid, gid)
-}

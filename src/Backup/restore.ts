@@ -4,7 +4,21 @@
  * newest database: its numbering has a token that is in no index mark, so that every wallet jumps.
  */
 import { randomUUID } from "node:crypto"
-import { chmodSync, existsSync, lstatSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs"
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  statSync
+} from "node:fs"
 import { basename, dirname, join } from "node:path"
 import Database from "better-sqlite3"
 import { Clock, DateTime, Effect, Either, Redacted } from "effect"
@@ -24,7 +38,7 @@ import { Reader, Tx } from "../Sql.ts"
 import { inChildProcess } from "./childProcess.ts"
 import { differencesOf, openIn } from "./differences.ts"
 import type { DatabaseFacts } from "./facts.ts"
-import { BackupFailed, failed, giveToOwnerOf, onDisk, PathRefused, syncToDisk } from "./files.ts"
+import { BackupFailed, failed, onDisk, PathRefused } from "./files.ts"
 import { type InPlace, lookInPlace, objectionsOf, replaceDatabase } from "./inPlace.ts"
 import { lastBackup, recordBackup } from "./lastBackup.ts"
 import { skippedBy, startRefusals } from "./nextStart.ts"
@@ -212,13 +226,23 @@ const prepare = Effect.fnUntraced(function* (
   )
 })
 
-/** Sets the copy's owner and mode to those that the database had, or should have. */
+/**
+ * Sets the copy's owner and mode to those that the database had, or should have: by a descriptor of it, and not of a file
+ * that a link leads to.
+ */
 const dress = (copy: string, path: string) =>
   onDisk(`${copy} cannot get its owner and mode`, () => {
     const former = statSync(path, { throwIfNoEntry: false })
-    chmodSync(copy, former === undefined ? 0o640 : former.mode & 0o777)
-    giveToOwnerOf(former === undefined ? dirname(path) : path, copy)
-    syncToDisk(copy)
+    const file = openSync(copy, constants.O_RDONLY | constants.O_NOFOLLOW)
+    try {
+      if (fstatSync(file).nlink !== 1) throw new Error("it has a second name")
+      fchmodSync(file, former === undefined ? 0o640 : former.mode & 0o777)
+      const { gid, uid } = former ?? statSync(dirname(path))
+      if (process.getuid?.() === 0) fchownSync(file, uid, gid)
+      fsyncSync(file)
+    } finally {
+      closeSync(file)
+    }
   })
 
 /** A good backup exists, even if the machine that made it is lost. */

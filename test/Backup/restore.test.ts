@@ -1,15 +1,18 @@
-import {
+import fs, {
   appendFileSync,
   chmodSync,
   copyFileSync,
   existsSync,
+  linkSync,
   mkdirSync,
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync
 } from "node:fs"
+import { syncBuiltinESMExports } from "node:module"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
@@ -24,6 +27,45 @@ const payments = (path: string) =>
   Effect.map(query<{ n: number }>(path, "SELECT count(*) AS n FROM payments"), (rows) => rows[0]?.n)
 
 describe("tilld restore", () => {
+  liveTest("gives the database's mode and owner to no file that a link leads to", function* () {
+    const { backUp, folder, path, restore } = yield* installation
+    yield* backUp("a.db")
+    const victim = join(folder, "victim")
+    writeFileSync(victim, "secret", { mode: 0o600 })
+    chmodSync(path, 0o666)
+    const before = readFileSync(path)
+    const { chmodSync: chmod, openSync: open } = fs
+    for (const link of [symlinkSync, linkSync]) {
+      const replaced = <A>(file: fs.PathLike, isNow: boolean, call: () => A): A => {
+        if (isNow && file === `${path}.restoring`) {
+          rmSync(file)
+          link(victim, file)
+        }
+        return call()
+      }
+      // When it gets its mode.
+      Object.assign(fs, {
+        chmodSync: (...args: Parameters<typeof chmod>) => replaced(args[0], true, () => chmod(...args)),
+        openSync: (...args: Parameters<typeof open>) =>
+          replaced(args[0], typeof args[1] === "number" && (args[1] & fs.constants.O_NOFOLLOW) !== 0, () =>
+            open(...args)
+          )
+      })
+      syncBuiltinESMExports()
+      const refused = yield* Effect.flip(restore("a.db", { force: true })).pipe(
+        Effect.ensuring(
+          Effect.sync(() => {
+            Object.assign(fs, { chmodSync: chmod, openSync: open })
+            syncBuiltinESMExports()
+          })
+        )
+      )
+      expect(refused.message).toContain(`${path}.restoring cannot get its owner and mode`)
+      expect(statSync(victim).mode & 0o777).toBe(0o600)
+      expect(readFileSync(path).equals(before)).toBe(true)
+    }
+  })
+
   liveTest("into a bare folder gives back every row, and lets every wallet jump at the next start", function* () {
     const { beside, backUp, folder, path, restore } = yield* installation
     yield* backUp("a.db")
