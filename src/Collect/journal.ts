@@ -92,12 +92,15 @@ const addLine = (file: number, line: string) => {
 /** Opens the journal beside a signed file until the scope closes: no other process can have it open meanwhile. */
 export const openJournal = Effect.fn("Collect.openJournal")(function* (path: string) {
   const unusable = (cause: unknown): CollectRefused => collectRefusal(`${path} cannot be used: ${cause}`)
+  // First: otherwise another process could remove the file between the two.
+  yield* Effect.mapError(acquire(path, "sweep broadcast"), ({ message }) => collectRefusal(message))
   const file = yield* Effect.acquireRelease(Effect.try({ try: () => openOwn(path), catch: unusable }), (file) =>
     Effect.sync(() => closeSync(file))
   )
-  yield* Effect.mapError(acquire(path, "sweep broadcast"), ({ message }) => collectRefusal(message))
   // Of a broadcast that was refused nothing is left.
-  yield* Effect.addFinalizer(() => Effect.sync(() => (fstatSync(file).size === 0 ? rmSync(path) : undefined)))
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => (fstatSync(file).size === 0 ? rmSync(path, { force: true }) : undefined))
+  )
   const text = yield* Effect.try({ try: () => readFileSync(file, "utf8"), catch: unusable })
   const { bytes, lines } = wholeLines(text)
   const entries = yield* Effect.forEach(

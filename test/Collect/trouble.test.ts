@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Option, Redacted, Schedule } from "effect"
@@ -358,7 +358,8 @@ it.scopedLive("keeps its journal to itself: no link, no other file, no second br
     expect(yield* scene.refused(signed)).toContain("cannot be used")
     expect(yield* scene.refused(signed, { journalPath: other })).toContain("is not a journal")
     expect(readFileSync(other, "utf8")).toBe("not a journal, and without an end of line")
-    expect(yield* scene.refused(signed, { journalPath: scene.folder })).toContain("cannot be used")
+    mkdirSync(join(scene.folder, "folder"))
+    expect(yield* scene.refused(signed, { journalPath: join(scene.folder, "folder") })).toContain("cannot be used")
     unlinkSync(scene.journalPath)
     writeFileSync(scene.journalPath, '{"event":"begun","at', { mode: 0o644 })
     const sending = yield* Effect.fork(scene.send(signed))
