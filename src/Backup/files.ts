@@ -1,4 +1,5 @@
 /** Where a backup may be written, and how files get their final names: whole, synced, and never over another file. */
+import { randomBytes } from "node:crypto"
 import {
   accessSync,
   closeSync,
@@ -152,23 +153,38 @@ export const isRunning = (pid: number): boolean => {
   }
 }
 
+const removed = (path: string) => Effect.ignore(Effect.try(() => rmSync(path, { force: true })))
+
 /**
- * A name for a file that becomes `path` when it is whole, `<path>.<pid>.partial`; the file is gone when the scope closes.
- * Those of processes that were killed are removed.
+ * Removes partial files of processes that have ended. What cannot be removed stays, as another user's file: nobody else can
+ * stop a backup or a signature with it.
+ */
+export const removePartials = (folder: string, isLeft: (whole: string, pid: number) => boolean): Effect.Effect<void> =>
+  Effect.try(() => readdirSync(folder, { withFileTypes: true })).pipe(
+    Effect.map((entries) =>
+      entries.filter((entry) => {
+        const [, whole, pid] = /^(.*)\.(\d+)(?:-[0-9a-f]+)?\.partial$/.exec(entry.name) ?? []
+        return whole !== undefined && entry.isFile() && isLeft(whole, Number(pid))
+      })
+    ),
+    Effect.flatMap((left) => Effect.forEach(left, ({ name }) => removed(join(folder, name)), { concurrency: 1 })),
+    Effect.ignore
+  )
+
+/**
+ * A name for a file that becomes `path` when it is whole, `<path>.<pid>-<random>.partial`, which nobody can have taken; the
+ * file is gone when the scope closes. Those of processes that were killed are removed.
  */
 export const partialOf = (path: string) =>
   Effect.acquireRelease(
-    onDisk(`Cannot write in ${dirname(path)}`, () => {
-      const own = /^\.(\d+)\.partial$/
-      for (const name of readdirSync(dirname(path))) {
-        const pid = name.startsWith(basename(path)) ? own.exec(name.slice(basename(path).length))?.[1] : undefined
-        if (pid !== undefined && (Number(pid) === process.pid || !isRunning(Number(pid)))) {
-          rmSync(join(dirname(path), name), { force: true })
-        }
-      }
-      return `${path}.${process.pid}.partial`
-    }),
-    (partial) => Effect.sync(() => rmSync(partial, { force: true }))
+    Effect.as(
+      removePartials(
+        dirname(path),
+        (whole, pid) => whole === basename(path) && (pid === process.pid || !isRunning(pid))
+      ),
+      `${path}.${process.pid}-${randomBytes(4).toString("hex")}.partial`
+    ),
+    removed
   )
 
 /** Syncs a file or a folder to disk. */

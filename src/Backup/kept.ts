@@ -3,7 +3,7 @@ import { readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { DateTime, Effect, Option } from "effect"
 import { iso } from "../Domain/Timestamp.ts"
-import { isRunning, onDisk } from "./files.ts"
+import { isRunning, onDisk, removePartials } from "./files.ts"
 
 /** In the name, the same in all backups of a database: others in the folder have another one. */
 const mark = (installation: string): string => `tilld-${installation.slice(0, 8)}-`
@@ -53,12 +53,6 @@ export const removeOld = (folder: string, installation: string, keep: number, ma
     yield* onDisk(`Old backups in ${folder} cannot be removed`, () => {
       for (const name of old) rmSync(join(folder, name), { force: true })
     })
-    yield* onDisk(`What killed backups left in ${folder} cannot be removed`, () => {
-      for (const name of readdirSync(folder)) {
-        const [, whole = "", pid = ""] = /^(.*)\.(\d+)\.partial$/.exec(name) ?? []
-        if (keptOf(whole, installation).length > 0 && !isRunning(Number(pid)))
-          rmSync(join(folder, name), { force: true })
-      }
-    })
+    yield* removePartials(folder, (whole, pid) => keptOf(whole, installation).length > 0 && !isRunning(pid))
     return { removed: old, ahead: namesOf(others.filter(({ at }) => at > now)) }
   })

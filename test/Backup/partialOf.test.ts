@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { readdirSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -15,4 +15,44 @@ it.scoped("leftovers of an ended backup are removed, and files of a running one 
     yield* partialOf(join(folder, "x.db"))
     expect(readdirSync(folder).sort()).toEqual([other, `y.db.${ended}.partial`].sort())
   })
+)
+
+it.scoped("what has such a name and is no file stays, and stops nothing", () =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    const { pid: ended } = spawnSync("true")
+    const folders = [`x.db.${ended}.partial`, `x.db.${process.pid}.partial`]
+    for (const name of folders) mkdirSync(join(folder, name))
+    const partial = yield* Effect.scoped(
+      Effect.tap(partialOf(join(folder, "x.db")), (path) =>
+        Effect.sync(() => writeFileSync(path, "", { flag: "wx", mode: 0o600 }))
+      )
+    )
+    expect(partial.startsWith(`${join(folder, "x.db")}.${process.pid}-`)).toBe(true)
+    expect(readdirSync(folder).sort()).toEqual(folders.sort())
+    // Another one has another name, which nobody can take before.
+    expect(yield* partialOf(join(folder, "x.db"))).not.toBe(partial)
+  })
+)
+
+it.scoped.skipIf(process.getuid?.() !== 0)(
+  "another user's leftovers, and a folder that cannot be read, stop nothing",
+  () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const left = `x.db.${spawnSync("true").pid}.partial`
+      writeFileSync(join(folder, left), "")
+      for (const mode of [0o1777, 0o1733]) {
+        chmodSync(folder, mode)
+        yield* Effect.acquireRelease(
+          Effect.sync(() => process.seteuid?.(65_534)),
+          () => Effect.sync(() => process.seteuid?.(0))
+        ).pipe(
+          Effect.zipRight(partialOf(join(folder, "x.db"))),
+          Effect.tap((path) => Effect.sync(() => writeFileSync(path, "", { flag: "wx" }))),
+          Effect.scoped
+        )
+        expect(readdirSync(folder)).toEqual([left])
+      }
+    })
 )
