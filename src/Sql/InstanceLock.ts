@@ -15,7 +15,7 @@ import { dirname } from "node:path"
 import Database from "better-sqlite3"
 import { Data, Effect, type Scope } from "effect"
 import type { StoreUnavailable } from "./Db.ts"
-import { filesOf, giveToFolder, realFile, refusedAccess, writeAnew } from "./fileAccess.ts"
+import { filesOf, giveToFolder, realFile, refusedAccess, refusedLink, writeAnew } from "./fileAccess.ts"
 import { foreignLog } from "./logOwner.ts"
 import { StoreUnusable, unusableFiles } from "./StoreUnusable.ts"
 
@@ -165,7 +165,7 @@ export const acquire = (
   const pidFile = `${file}.pid`
   // First, since a later step would fail half-way: the files of one user may be inaccessible to another.
   const examine = Effect.suspend(() => {
-    const message = refusedAccess(filesOf(file)) ?? foreignLog(file)
+    const message = refusedAccess(filesOf(file)) ?? refusedLink(database) ?? foreignLog(file)
     return message === undefined ? Effect.void : new StoreUnusable({ message })
   })
   const take = Effect.try({

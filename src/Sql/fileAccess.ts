@@ -4,6 +4,7 @@ import {
   constants,
   fchownSync,
   fstatSync,
+  lstatSync,
   openSync,
   readFileSync,
   readlinkSync,
@@ -131,6 +132,21 @@ export const realFile = (path: string): string =>
         { onLeft: () => path, onRight: (target) => realFile(resolve(dirname(path), target)) }
       )
   )
+
+/**
+ * Why a link on the way to a database is not followed: its maker could have other files made and removed beside any file,
+ * as `/run/other.pid`. Root's are followed, this user's, and those of the owner of the folder that they lead to.
+ */
+export const refusedLink = (path: string): string | undefined => {
+  const link = Either.try(() => ({ to: readlinkSync(path), uid: lstatSync(path).uid }))
+  if (Either.isLeft(link)) return undefined
+  const { to, uid } = link.right
+  const target = resolve(dirname(path), to)
+  const folder = Either.try(() => statSync(dirname(target)).uid)
+  return uid === 0 || uid === process.getuid?.() || (Either.isRight(folder) && uid === folder.right)
+    ? refusedLink(target)
+    : `${path} is a link of ${userName(uid)}'s to a folder of another user, ${dirname(target)}: name the file itself, or remove the link`
+}
 
 /** All files that a database is made of, and their folder. */
 export const filesOf = (database: string): ReadonlyArray<string> => [

@@ -3,6 +3,7 @@ import fs, {
   chmodSync,
   chownSync,
   existsSync,
+  lchownSync,
   linkSync,
   lstatSync,
   mkdirSync,
@@ -225,6 +226,34 @@ it.scopedLive("a link in the place of the pid file is replaced", () =>
       expectUnchanged()
     }
   })
+)
+
+it.scopedLive.skipIf(process.getuid?.() !== 0)(
+  "a link of another user's is followed only to a folder of that user, and root's is everywhere",
+  () =>
+    Effect.gen(function* () {
+      const { database, victim } = yield* besideVictim
+      writeFileSync(`${victim}.pid`, "of another program")
+      symlinkSync(victim, `${database}.2`)
+      symlinkSync(`${database}.2`, database)
+      const acquired = Effect.scoped(acquire(database, "serve"))
+      for (const link of [database, `${database}.2`]) lchownSync(link, 12345, 23456)
+      const refused = yield* Effect.flip(acquired)
+      expect(refused).toBeInstanceOf(StoreUnusable)
+      expect(refused.message).toMatch(
+        new RegExp(`^${database}.2 is a link of 12345's to a folder .*, or remove the link$`)
+      )
+      expect([existsSync(`${victim}.lock`), readFileSync(`${victim}.pid`, "utf8")]).toEqual([
+        false,
+        "of another program"
+      ])
+      chownSync(dirname(victim), 12345, 23456)
+      yield* acquired
+      expect(existsSync(`${victim}.lock`)).toBe(true)
+      chownSync(dirname(victim), 0, 0)
+      lchownSync(`${database}.2`, 0, 0)
+      yield* acquired
+    })
 )
 
 it.scopedLive("a second try within one process leaves the lock to the first", () =>
