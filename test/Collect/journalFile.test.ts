@@ -2,7 +2,7 @@ import fs, { existsSync, rmSync } from "node:fs"
 import { syncBuiltinESMExports } from "node:module"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
-import { Effect, Exit, Scope } from "effect"
+import { Effect, Exit, Runtime, Scope } from "effect"
 import { openJournal } from "../../src/Collect/journal.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"
 import { temporaryFolder } from "../lib/store.ts"
@@ -24,6 +24,7 @@ it.scoped("a run that is refused takes its file from no other run", () =>
     const path = yield* journalPath
     const first = yield* Scope.make()
     yield* Effect.provideService(openJournal(path), Scope.Scope, first)
+    const runtime = yield* Effect.runtime()
     const { fchmodSync: chmod } = fs
     const setChmod = (fchmodSync: typeof chmod) =>
       Effect.sync(() => {
@@ -33,7 +34,7 @@ it.scoped("a run that is refused takes its file from no other run", () =>
     // The first one ends when another one has opened the file.
     yield* Effect.acquireRelease(
       setChmod((...args) => {
-        Effect.runSync(Scope.close(first, Exit.void))
+        Runtime.runSync(runtime, Scope.close(first, Exit.void))
         chmod(...args)
       }),
       () => setChmod(chmod)
