@@ -43,11 +43,12 @@ type Read<A, E> = (client: RpcClient) => Effect.Effect<A, RpcError | E>
 
 const isOfProvider = (error: unknown): error is RpcError => error instanceof RpcError
 
-/** Reads by one provider: where that fails, it is in cooldown and another one serves. */
+/** Reads by one provider: where that fails, it is in cooldown and another one serves; what succeeds ends a silence of before. */
 const readBy = <A, E>({ providers }: ChainAccess, provider: Provider, read: Read<A, E>) =>
-  Effect.tapError(read(provider.client), (error) =>
-    isOfProvider(error) ? providers.failed(provider, error) : Effect.void
-  )
+  Effect.tapBoth(read(provider.client), {
+    onSuccess: () => providers.answered(provider),
+    onFailure: (error) => (isOfProvider(error) ? providers.failed(provider, error) : Effect.void)
+  })
 
 /** Reads by the serving provider; where that fails, by another one or again. */
 export const reading = <A, E = never>(
