@@ -2,7 +2,7 @@
  * Sends what was signed, waits until the chain's confirmations bury it, and accounts for every unit. Only the signed bytes are
  * sent, whose nonces are used once: killed at any point and started again, nothing is sent twice.
  */
-import { Array as Arr, Clock, Duration, Effect, Either, Schedule } from "effect"
+import { Array as Arr, Clock, Duration, Effect, Either } from "effect"
 import { type ChainAccess, reading, readingBy, readPricedHead } from "../Chains/providers/chainAccess.ts"
 import { minedTransaction } from "../Chains/providers/minedTransaction.ts"
 import { getTransactionCount, nonceAt } from "../Chains/rpc/balanceMethods.ts"
@@ -14,7 +14,7 @@ import type { PlannedRefund } from "./candidates.ts"
 import { gwei } from "./fees.ts"
 import { type Journal, type JournalLine, openJournal } from "./journal.ts"
 import type { Plan } from "./Plan.ts"
-import { accountFor, type SweepResult } from "./reconcile.ts"
+import { accountFor, type Beginning, type SweepResult } from "./reconcile.ts"
 import type { Signed } from "./Signed.ts"
 import { checkStanding, findMined, type MinedAt, touchedBy } from "./standing.ts"
 import { type Ready, verifySigned } from "./verifySigned.ts"
@@ -112,15 +112,13 @@ const observe = Effect.fnUntraced(function* (run: Run, head: PricedHead, some: R
   const wanted = some.map(({ ready }) => ready)
   const answers = yield* readingBy(run.access, {}, (client) => findMined(client, wanted))
   for (const [i, one] of some.entries()) {
-    const shown = answers.flatMap((found) => found[i] ?? [])
+    // Of what two have confirmed, one alone shows nothing else.
+    const isOpen = one.state !== "confirmed"
+    const shown = answers.flatMap((found) => found[i] ?? []).filter(({ hash }) => isOpen || hash === one.mined?.hash)
     const mined = shown.find(({ blockNumber }) => blockNumber <= head.number + run.access.chain.confirmations)
     const [far] = mined === undefined ? shown : []
-    if (far !== undefined) {
-      yield* tellOnce(
-        run,
-        `a provider has ${far.hash} in block ${far.blockNumber}, and the head is ${head.number}: it is not believed`
-      )
-    }
+    const doubt = `a provider has ${far?.hash} in block ${far?.blockNumber}, and the head is ${head.number}: it is not believed`
+    if (far !== undefined) yield* tellOnce(run, doubt)
     if (mined !== undefined && mined.blockHash !== one.mined?.blockHash) yield* note(run, "mined", one, mined.hash)
     if (mined === undefined && one.mined !== undefined) {
       yield* note(run, "fell out", one, one.mined.hash)
@@ -161,11 +159,9 @@ const replaced = Effect.fnUntraced(function* (run: Run, some: ReadonlyArray<Prog
     Effect.gen(function* () {
       const [head] = yield* sendBatch(client, [getHead])
       const at = Math.max(0, head.number - chain.confirmations + 1)
-      const nonces = yield* sendInBatches(
-        client,
-        some.map(({ ready }) => nonceAt(ready.from, at))
-      )
       const wanted = some.map(({ ready }) => ready)
+      const calls = wanted.map(({ from }) => nonceAt(from, at))
+      const nonces = yield* sendInBatches(client, calls)
       const found = yield* findMined(client, wanted)
       return wanted.map(({ variants }, i) => found[i] === undefined && (nonces[i] ?? 0) > variants[0].nonce)
     })
@@ -178,12 +174,8 @@ const lose = Effect.fnUntraced(function* (run: Run) {
   const waiting = run.all.filter(
     ({ mined, state, step }) => state === "open" && step !== undefined && mined === undefined
   )
-  const counts = yield* reading(run.access, (client) =>
-    sendInBatches(
-      client,
-      waiting.map(({ ready }) => getTransactionCount(ready.from))
-    )
-  )
+  const calls = waiting.map(({ ready }) => getTransactionCount(ready.from))
+  const counts = yield* reading(run.access, (client) => sendInBatches(client, calls))
   const suspects = waiting.filter(({ ready }, i) => (counts[i] ?? 0) > ready.variants[0].nonce)
   const asked = suspects.length === 0 ? Either.right([]) : yield* Effect.either(replaced(run, suspects))
   if (Either.isLeft(asked)) yield* tellOnce(run, asked.left.message)
@@ -232,11 +224,10 @@ const isOver = ({ all }: Run): boolean => all.every(({ state }) => state !== "op
 /** One look at the chain, and what follows from it. True once everything is confirmed or given up. */
 const round = Effect.fnUntraced(function* (run: Run) {
   const head = yield* readPricedHead(run.access)
-  yield* observe(
-    run,
-    head,
-    run.all.filter(({ mined, state, step }) => state === "open" && (step !== undefined || mined !== undefined))
+  const known = run.all.filter(
+    ({ mined, state, step }) => state === "open" && (step !== undefined || mined !== undefined)
   )
+  yield* observe(run, head, known)
   yield* confirm(run, head)
   // What was confirmed first may have fallen out since, and what was given up may be there.
   if (isOver(run)) {
@@ -259,16 +250,23 @@ const round = Effect.fnUntraced(function* (run: Run) {
   return false
 })
 
-const pursue = Effect.fn("Collect.pursue")(function* (run: Run) {
+/** Goes on until everything is added up. What is missing then may have fallen out of its block: it is looked for again. */
+const pursue = Effect.fn("Collect.pursue")(function* (run: Run, beginning: Beginning) {
   let shown = ""
-  while (true) {
-    // A provider that fails for a while ends nothing: what was sent is under way.
-    const again = ({ message }: { readonly message: string }) => Effect.as(run.onProgress(message), false)
-    const over = yield* Effect.catchTags(round(run), { RpcError: again, WrongChain: again })
+  const step = Effect.gen(function* () {
+    const over = yield* round(run)
     const text = progressOf(run)
     if (text !== shown) yield* run.onProgress(text)
     shown = text
-    if (over) return
+    if (!over) return undefined
+    yield* tellOnce(run, "adding everything up")
+    return yield* accountFor(run.access, run.plan, run.all, beginning)
+  })
+  while (true) {
+    // A provider that fails for a while ends nothing: what was sent is under way.
+    const again = ({ message }: { readonly message: string }) => Effect.as(run.onProgress(message), undefined)
+    const result = yield* Effect.catchTags(step, { RpcError: again, WrongChain: again })
+    if (result !== undefined) return result
     yield* Effect.sleep(run.access.chain.pollInterval)
   }
 })
@@ -320,12 +318,7 @@ export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
   const usual = Duration.seconds(Math.max(30, 5 * chainTraits[access.chain.chain].blockSeconds))
   const toWait = Duration.toMillis(patience ?? usual)
   const run: Run = { access, plan, journal, all, patience: toWait, onProgress, told: new Set() }
-  yield* pursue(run)
-  yield* onProgress("adding everything up")
-  const result = yield* accountFor(access, plan, all, beginning).pipe(
-    Effect.tapError(({ message }) => onProgress(message)),
-    Effect.retry(Schedule.spaced(access.chain.pollInterval))
-  )
+  const result = yield* pursue(run, beginning)
   yield* journal.add({ event: result.differences.length === 0 ? "finished" : "accounted", result })
   return { result, wasFinished: false }
 }, Effect.scoped)

@@ -1,5 +1,5 @@
 /** The account of a broadcast, to the unit: what was there before = what was received + gas + what stayed. */
-import { Effect } from "effect"
+import { Array as Arr, Effect } from "effect"
 import { getAddress } from "viem"
 import { type ChainAccess, readingBy } from "../Chains/providers/chainAccess.ts"
 import { hasSucceeded } from "../Chains/rpc/transactionMethods.ts"
@@ -78,7 +78,7 @@ const receivedBy = (plan: Plan, all: ReadonlyArray<Settled>, { madeBy, receipts 
 }
 
 /** What was there when the broadcast began: base units by `holdingKey`. */
-interface Beginning {
+export interface Beginning {
   readonly block: number
   readonly before: Readonly<Record<string, string>>
 }
@@ -103,7 +103,7 @@ const expectedNow = (plan: Plan, all: ReadonlyArray<Settled>, { block, before }:
     if (mined === undefined || receipt === undefined) continue
     take(plan.coin, ready.from, feeOf(receipt))
     const { to = "", value = 0n } = ready.variants[mined.step] ?? {}
-    if (!mined.succeeded) continue
+    if (!hasSucceeded(receipt)) continue
     take(plan.coin, ready.from, value)
     take(plan.coin, to ?? "", -value)
   }
@@ -177,16 +177,15 @@ export const accountFor = Effect.fn("Collect.accountFor")(function* (
   beginning: Beginning
 ) {
   const facts = yield* readingBy(access, { mustBeTwo: true }, (client) => readFacts(client, plan, all))
-  const [first, second = first] = facts.map((each) => accountBy(plan, all, beginning, each))
-  if (first === undefined || second === undefined) return yield* Effect.dieMessage("no provider gave an account")
-  const isOfBoth = (one: SweptTransfer) => second.transfers.some((other) => textOf(other) === textOf(one))
-  const known = new Set(first.differences.map(textOf))
-  const differences = [...first.differences, ...second.differences.filter((one) => !known.has(textOf(one)))]
+  const [first, second = first] = Arr.map(facts, (each) => accountBy(plan, all, beginning, each))
+  const isSame = (one: unknown, other: unknown) => textOf(one) === textOf(other)
+  const isOfBoth = (one: SweptTransfer) => second.transfers.some((other) => isSame(one, other))
+  const differences: Array<SweepDifference> = Arr.unionWith(first.differences, second.differences, isSame)
   const why = "providers differ on it: run this again, and look in a block explorer if that lasts"
-  for (const one of first.transfers.filter((one) => !isOfBoth(one))) {
-    differences.push({ address: one.address, currency: one.currency, amount: one.amount, why })
+  for (const { address, amount, currency } of first.transfers.filter((one) => !isOfBoth(one))) {
+    differences.push({ address, currency, amount, why })
   }
-  if (differences.length === 0 && textOf(withoutLater(first.totals)) !== textOf(withoutLater(second.totals))) {
+  if (differences.length === 0 && !isSame(withoutLater(first.totals), withoutLater(second.totals))) {
     differences.push({ address: plan.sponsor.address, currency: plan.coin, amount: "0", why })
   }
   const result: SweepResult = { ...first, transfers: first.transfers.filter(isOfBoth), differences }

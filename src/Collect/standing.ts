@@ -21,7 +21,7 @@ import { type Plan, tokenOf } from "./Plan.ts"
 import { authorizationsOf, mostOf } from "./transactions.ts"
 import type { Ready } from "./verifySigned.ts"
 
-const getMined = receiptReader("transactionHash", "blockHash", "blockNumber", "status")
+const getMined = receiptReader("transactionHash", "blockHash", "blockNumber")
 
 /** Where a transaction is. */
 export interface MinedAt {
@@ -29,7 +29,6 @@ export interface MinedAt {
   readonly step: number
   readonly blockHash: string
   readonly blockNumber: number
-  readonly succeeded: boolean
 }
 
 /** Which of these variants is in a block, of each transaction. */
@@ -38,16 +37,12 @@ export const findMined = Effect.fn("Collect.findMined")(function* (
   wanted: ReadonlyArray<{ readonly hashes: ReadonlyArray<string> }>
 ) {
   const asked = wanted.flatMap(({ hashes }, i) => hashes.map((hash, step) => ({ i, hash, step })))
-  const receipts = yield* sendInBatches(
-    client,
-    asked.map(({ hash }) => optional(getMined(hash)))
-  )
+  const calls = asked.map(({ hash }) => optional(getMined(hash)))
+  const receipts = yield* sendInBatches(client, calls)
   const found: Array<MinedAt | undefined> = wanted.map(() => undefined)
   for (const [at, { hash, i, step }] of asked.entries()) {
     const receipt = receipts[at]
-    if (receipt === undefined || receipt.transactionHash !== hash) continue
-    const { blockHash, blockNumber, status } = receipt
-    found[i] = { hash, step, blockHash, blockNumber, succeeded: status === "0x1" }
+    if (receipt?.transactionHash === hash) found[i] = { ...receipt, hash, step }
   }
   return found
 })
