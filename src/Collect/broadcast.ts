@@ -16,7 +16,7 @@ import { type Journal, type JournalLine, openJournal } from "./journal.ts"
 import type { Plan } from "./Plan.ts"
 import { accountFor, type Beginning, type SweepResult } from "./reconcile.ts"
 import type { Signed } from "./Signed.ts"
-import { checkStanding, findMined, type MinedAt, touchedBy } from "./standing.ts"
+import { checkStanding, findMined, type MinedAt } from "./standing.ts"
 import { type Ready, verifySigned } from "./verifySigned.ts"
 
 /** Transactions of one sender under way at once: nodes keep sixteen for certain (geth: txpool.accountslots). */
@@ -271,10 +271,10 @@ const pursue = Effect.fn("Collect.pursue")(function* (run: Run, beginning: Begin
   }
 })
 
-/** What a plan sends back by transactions that are in no block yet. */
-const unpaidRefunds = (plan: Plan, ready: ReadonlyArray<Ready>, mined: ReadonlyArray<MinedAt | undefined>) =>
-  ready
-    .flatMap(({ moves }, place) => (mined[place] === undefined ? moves : []))
+/** What transactions of a plan send back. */
+const refundsIn = (plan: Plan, some: ReadonlyArray<Ready>) =>
+  some
+    .flatMap(({ moves }) => moves)
     .flatMap((place): ReadonlyArray<PlannedRefund> => {
       const move = plan.moves[place]
       if (move?.refund === undefined) return []
@@ -302,18 +302,20 @@ export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
   }
   const last = journal.entries.at(-1)
   if (last?.event === "finished") return { result: last.result as SweepResult, wasFinished: true }
-  const { head, holdings, mined } = yield* checkStanding(access, plan, xpub, ready, start !== undefined)
-  yield* check(unpaidRefunds(plan, ready, mined))
-  const before = Object.fromEntries(touchedBy(plan).map((key) => [key, `${holdings.get(key) ?? 0n}`]))
-  const beginning = start ?? { checksum: signed.checksum, block: head.number, before }
+  const { isMined, ...standing } = yield* checkStanding(access, plan, xpub, ready, start !== undefined)
+  const sent = new Map<number, number>()
+  const confirmed = new Set<number>()
+  for (const entry of journal.entries) {
+    if (entry.event === "sending") sent.set(entry.place, entry.step)
+    if (entry.event === "confirmed") confirmed.add(entry.place)
+    if (entry.event === "fell out") confirmed.delete(entry.place)
+  }
+  const unpaid = ready.filter((_, place) => !isMined[place] && !confirmed.has(place))
+  yield* check(refundsIn(plan, unpaid))
+  const beginning = start ?? { checksum: signed.checksum, ...standing }
   if (start === undefined) yield* journal.add({ event: "begun", ...beginning })
-  const sent = new Map(
-    journal.entries.flatMap((entry) => (entry.event === "sending" ? [[entry.place, entry.step] as const] : []))
-  )
   const all = ready.map(
-    (one, place): Progress => ({
-      ...{ ready: one, place, step: sent.get(place), sentAt: 0, mined: mined[place], state: "open" }
-    })
+    (ready, place): Progress => ({ ready, place, step: sent.get(place), sentAt: 0, mined: undefined, state: "open" })
   )
   const usual = Duration.seconds(Math.max(30, 5 * chainTraits[access.chain.chain].blockSeconds))
   const toWait = Duration.toMillis(patience ?? usual)

@@ -1,7 +1,7 @@
 /** Whether a signed plan still fits the chain: nonces, balances, fees, the sponsor. Each thing that does not is a refusal. */
 import { Array as Arr, Effect } from "effect"
 import { formatUnits } from "viem"
-import { type ChainAccess, reading, readPricedHead } from "../Chains/providers/chainAccess.ts"
+import { type ChainAccess, readingBy, readPricedHead } from "../Chains/providers/chainAccess.ts"
 import { getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
 import { readContractViews, type ViewResult } from "../Chains/rpc/contractViews.ts"
 import { optional, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
@@ -72,7 +72,7 @@ export const readUsed = (client: RpcClient, plan: Plan) =>
   })
 
 /** What a plan touches, by `holdingKey`: the coin of all its addresses, and each token where that moves. */
-export const touchedBy = (plan: Plan): ReadonlyArray<string> => [
+const touchedBy = (plan: Plan): ReadonlyArray<string> => [
   ...new Set([
     ...addressesOf(plan).map((address) => holdingKey(plan.coin, address)),
     ...plan.moves.map(({ address, token = plan.coin }) => holdingKey(token, address))
@@ -111,18 +111,16 @@ const foreignProblem = ({ chain }: ChainAccess, plan: Plan, xpub: string): strin
 }
 
 /** Reads how the chain stands. The nonces come first: whatever is mined meanwhile is no nonce that moved. */
-const readStanding = (access: ChainAccess, plan: Plan, ready: ReadonlyArray<Ready>) =>
-  reading(access, (client) =>
-    Effect.gen(function* () {
-      const senders = [...new Set(ready.map(({ from }) => from))]
-      const nonces = yield* sendInBatches(client, senders.map(getTransactionCount))
-      const [head] = yield* sendBatch(client, [getPricedHead])
-      const holdings = yield* readPlanned(client, plan, head)
-      const used = yield* readUsed(client, plan)
-      const mined = yield* findMined(client, ready)
-      return { head, holdings, used, mined, nonces: new Map(senders.map((sender, i) => [sender, nonces[i] ?? 0])) }
-    })
-  )
+const readStanding = (client: RpcClient, plan: Plan, ready: ReadonlyArray<Ready>) =>
+  Effect.gen(function* () {
+    const senders = [...new Set(ready.map(({ from }) => from))]
+    const nonces = yield* sendInBatches(client, senders.map(getTransactionCount))
+    const [head] = yield* sendBatch(client, [getPricedHead])
+    const holdings = yield* readPlanned(client, plan, head)
+    const used = yield* readUsed(client, plan)
+    const mined = yield* findMined(client, ready)
+    return { head, holdings, used, mined, nonces: new Map(senders.map((sender, i) => [sender, nonces[i] ?? 0])) }
+  })
 
 type Standing = Effect.Effect.Success<ReturnType<typeof readStanding>>
 
@@ -187,7 +185,8 @@ const lackingCoin = (plan: Plan, ready: ReadonlyArray<Ready>, { holdings, mined 
 }
 
 /**
- * Refuses a signed plan that no longer fits. Gives what is on the chain already, and what the addresses have.
+ * Refuses a signed plan that no longer fits. Gives what the addresses have, and which transactions each of two providers has in a
+ * block: an account that began with one's word might never add up, and a refund that one alone shows may not be paid.
  *
  * @param isResumed its journal was there: some of it may have been sent
  */
@@ -200,8 +199,17 @@ export const checkStanding = Effect.fn("Collect.checkStanding")(function* (
 ) {
   const foreign = foreignProblem(access, plan, xpub)
   if (foreign !== undefined) return yield* collectRefusal(foreign)
-  const standing = yield* readStanding(access, plan, ready)
-  const { mined, used } = standing
+  const keys = touchedBy(plan)
+  const differ = (one: Standing, other: Standing) => {
+    const key = keys.find((each) => one.holdings.get(each) !== other.holdings.get(each))
+    return key === undefined ? undefined : `providers differ on what an address has: ${key}`
+  }
+  const mustBeTwo = !isResumed || plan.moves.some(({ refund }) => refund !== undefined)
+  const standings = yield* readingBy(access, { mustBeTwo, differ: isResumed ? undefined : differ }, (client) =>
+    readStanding(client, plan, ready)
+  )
+  const [standing] = standings
+  const { holdings, mined, used } = standing
   const head = yield* readPricedHead(access)
   if (!isResumed && mined.some((at) => at !== undefined)) {
     return yield* collectRefusal(
@@ -218,13 +226,15 @@ export const checkStanding = Effect.fn("Collect.checkStanding")(function* (
       `A unit of gas costs ${gwei(head.baseFee)} gwei at present, and ${gwei(most)} at most was signed: wait until it is cheaper, or make a new plan.`
     )
   }
-  const isWaiting = rest.some(({ moves }) =>
-    moves.some((place) => plan.moves[place]?.way === "authorization" && used.get(place) !== true)
-  )
+  const isWaiting = rest.some(({ moves }) => moves.some((place) => used.get(place) === false))
   if (isWaiting && head.time + leastValidity > plan.validBefore) {
     return yield* collectRefusal(
       `The plan's authorizations end, or have ended, at ${iso(plan.validBefore * 1000)}. ${planAgain}`
     )
   }
-  return standing
+  return {
+    block: Math.min(...standings.map(({ head }) => head.number)),
+    before: Object.fromEntries(keys.map((key) => [key, `${holdings.get(key) ?? 0n}`])),
+    isMined: ready.map((_, place) => standings.every(({ mined }) => mined[place] !== undefined))
+  }
 })

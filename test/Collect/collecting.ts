@@ -8,7 +8,8 @@ import { generatePrivateKey, HDKey, privateKeyToAddress } from "viem/accounts"
 import { accessTo } from "../../src/Chains/providers/chainAccess.ts"
 import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
 import { type BroadcastRequest, broadcast } from "../../src/Collect/broadcast.ts"
-import type { PlanRequest } from "../../src/Collect/candidates.ts"
+import type { CollectRefused } from "../../src/Collect/CollectRefused.ts"
+import type { PlannedRefund, PlanRequest } from "../../src/Collect/candidates.ts"
 import { makePlan } from "../../src/Collect/makePlan.ts"
 import type { Plan } from "../../src/Collect/Plan.ts"
 import type { SweepResult } from "../../src/Collect/reconcile.ts"
@@ -142,9 +143,13 @@ export const collecting = Effect.fnUntraced(function* ({
   const sign = (made: Plan) => signPlan(made, seed(), noLimits)
 
   const journalPath = join(folder, "signed.json.journal")
-  const send = (signed: Signed, over: Partial<BroadcastRequest> = {}) =>
+  const send = (
+    signed: Signed,
+    over: Partial<BroadcastRequest> = {},
+    check: (unpaid: ReadonlyArray<PlannedRefund>) => Effect.Effect<void, CollectRefused> = () => Effect.void
+  ) =>
     Effect.flatMap(accessTo(settings(), network), (access) =>
-      broadcast(access, { signed, xpub, journalPath, onProgress, ...over }, () => Effect.void)
+      broadcast(access, { signed, xpub, journalPath, onProgress, ...over }, check)
     ).pipe(Effect.provide(Rpc.layer), Logger.withMinimumLogLevel(LogLevel.Warning))
 
   /** Why a broadcast is refused: before it sends anything. */

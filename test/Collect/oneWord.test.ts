@@ -1,9 +1,13 @@
 /** What one provider says of a broadcast by itself, and what it must not do to it. */
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
 import { Effect, Fiber, Redacted, Schedule } from "effect"
-import { type Collecting, collecting, holdsExactly } from "./collecting.ts"
+import { numberToHex } from "viem"
+import { collectRefusal } from "../../src/Collect/CollectRefused.ts"
+import { startFaultProxy } from "../lib/faultProxy.ts"
+import { type Collecting, collecting, holdsExactly, untilSaid } from "./collecting.ts"
 import { type Lie, startLyingProvider } from "./lyingProvider.ts"
+import { refusal } from "./refusal.ts"
 
 const usd = 10n ** 6n
 const ether = 10n ** 18n
@@ -97,5 +101,91 @@ it.scopedLive("sends again what a reorg takes out while everything is added up",
     expect(holdsExactly(result)).toBe(true)
     expect(yield* local.tokenBalance("USDC", scene.destination)).toBe(20n * usd)
     expect(yield* local.tokenBalance("USDT", scene.destination)).toBe(30n * usd)
+  })
+)
+
+/** Five coins more than an address has, in each answer about coin. */
+const richer: Lie = ({ method, params }, result) => {
+  const more = (amount: string) => BigInt(amount) + 5n * ether
+  if (method === "eth_getBalance") return numberToHex(more(result as string))
+  // The code that reads the coin of many addresses at once.
+  if (method !== "eth_call" || !JSON.stringify(params).includes("00ba1a9ce00ba1a9")) return result
+  const words = (result as string).slice(2).match(/.{64}/g) ?? []
+  return `0x${words.map((word) => more(`0x${word}`).toString(16).padStart(64, "0")).join("")}`
+}
+
+it.scopedLive("begins with what two providers say that there is, and not before they agree", () =>
+  Effect.gen(function* () {
+    const { liar, scene, signed } = yield* prepared
+    yield* scene.mining
+    yield* liar.tell(richer)
+    expect(yield* scene.refused(signed)).toMatch(
+      /providers differ on what an address has: ETH 0x[0-9a-f]{40}\. Remedy: look in a block explorer/
+    )
+    expect(existsSync(scene.journalPath)).toBe(false)
+    // One that differs once, as when something comes between the two.
+    let told = 0
+    yield* liar.tell((call, result) => {
+      const lie = told === 0 ? richer(call, result) : result
+      if (lie !== result) told += 1
+      return lie
+    })
+    const { result } = yield* scene.send(signed)
+    expect(told).toBe(1)
+    expect(result.differences).toEqual([])
+    expect(holdsExactly(result)).toBe(true)
+    expect(result.totals.find(({ currency }) => currency === "ETH")?.before).toBe(`${ether}`)
+  })
+)
+
+it.scopedLive("begins nothing while the second provider does not answer", () =>
+  Effect.gen(function* () {
+    const { providers, scene, signed } = yield* prepared
+    const proxy = yield* startFaultProxy(scene.local.url)
+    yield* proxy.set("drop")
+    providers(scene.local.url, proxy.url)
+    expect(yield* scene.refused(signed)).toContain("no other provider of rpc_urls answers")
+    expect(existsSync(scene.journalPath)).toBe(false)
+  })
+)
+
+it.scopedLive("checks a refund that one provider alone shows as sent, and none that was sent", () =>
+  Effect.gen(function* () {
+    const { liar, providers, scene } = yield* prepared
+    const refund = { id: "exc_5", address: scene.wallet.address(1), index: 1, currency: "USDT", amount: 5n * usd }
+    const { plan } = yield* scene.plan({ refunds: [refund] })
+    const signed = yield* scene.sign(plan)
+    // Ended before the refund was sent: its gas is under way.
+    const first = yield* Effect.fork(scene.send(signed))
+    yield* untilSaid(scene, first, "1 of 2 transactions sent")
+    yield* Fiber.interrupt(first)
+    const asked: Array<ReadonlyArray<string>> = []
+    const closed = (unpaid: ReadonlyArray<{ readonly id: string }>) => {
+      asked.push(unpaid.map(({ id }) => id))
+      return unpaid.length === 0 ? liar.tell() : collectRefusal("exc_5 is closed")
+    }
+    yield* liar.tell(({ method, params: [hash] }, result) =>
+      method === "eth_getTransactionReceipt" ? inventedReceipt(hash) : result
+    )
+    yield* scene.mining
+    expect(yield* refusal(scene.send(signed, {}, closed))).toBe("exc_5 is closed")
+    expect(asked).toEqual([["exc_5"]])
+    expect(yield* scene.local.tokenBalance("USDT", scene.destination)).toBe(0n)
+    yield* liar.tell()
+    expect((yield* scene.send(signed)).result.differences).toEqual([])
+    expect(yield* scene.local.tokenBalance("USDT", scene.destination)).toBe(5n * usd)
+    const without = (...events: ReadonlyArray<string>) => {
+      const left = linesOf(scene).filter((line) => !events.some((event) => line.startsWith(`{"event":"${event}"`)))
+      writeFileSync(scene.journalPath, `${left.join("\n")}\n`)
+    }
+    // Both show it, and the journal does not; then the journal has it, and one hides it.
+    asked.length = 0
+    without("finished", "confirmed")
+    expect((yield* scene.send(signed, {}, closed)).result.differences).toEqual([])
+    without("finished")
+    providers(scene.local.url, liar.url)
+    yield* liar.tell(({ method }, result) => (method === "eth_getTransactionReceipt" ? null : result))
+    expect((yield* scene.send(signed, {}, closed)).result.differences).toEqual([])
+    expect(asked).toEqual([[], []])
   })
 )

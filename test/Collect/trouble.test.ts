@@ -330,9 +330,10 @@ it.scopedLive("waits for the second provider before anything counts as confirmed
     const { scene, signed } = yield* prepared
     const proxy = yield* startFaultProxy(scene.local.url)
     scene.change({ rpcUrls: [scene.local.url, proxy.url].map((url) => Redacted.make(url)) })
+    const sending = yield* Effect.fork(scene.send(signed))
+    yield* untilSaid(scene, sending, "of 5 transactions sent")
     yield* proxy.set("drop")
     yield* scene.mining
-    const sending = yield* Effect.fork(scene.send(signed))
     yield* untilSaid(scene, sending, "5 of 5 transactions sent, 5 in a block, 0 confirmed")
     const { number } = yield* scene.local.head
     // Long after the depth that the chain asks for.
@@ -453,11 +454,13 @@ it.scopedLive.each(unanswered)(
   ([, edit]) =>
     Effect.gen(function* () {
       const { scene, signed } = yield* prepared
-      let isRight = false
+      let isRight = true
       const other = yield* inFrontOf(scene.local.url, (call, result) => (isRight ? result : edit(call, result)))
       scene.change({ rpcUrls: [other.url, scene.local.url].map((url) => Redacted.make(url)) })
-      yield* scene.mining
       const sending = yield* Effect.fork(scene.send(signed))
+      yield* untilSaid(scene, sending, "of 5 transactions sent")
+      isRight = false
+      yield* scene.mining
       yield* untilSaid(scene, sending, "5 confirmed")
       yield* untilSaid(scene, sending, "no other provider of rpc_urls answers, and one alone does not decide")
       expect(yield* Fiber.poll(sending)).toEqual(Option.none())

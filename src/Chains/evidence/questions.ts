@@ -248,9 +248,9 @@ export const questions: ReadonlyArray<Question> = [
   {
     asks: "whether what was collected has moved, to the unit",
     agree: "two, where two are configured; to give a transaction up, all that can be asked",
-    answers: "receipts with their confirmations, used authorizations, balances afterwards",
-    differ: "a difference, which the account names, and which is not noted",
-    alone: "the broadcast waits for the second one, for `payments.sole_provider_patience` at most",
+    answers: "balances before, receipts with their confirmations, used authorizations, balances afterwards",
+    differ: "of balances before, nothing is sent; later, a difference, which the account names, and which is not noted",
+    alone: "nothing begins; once begun, it waits for the second one, for `payments.sole_provider_patience` at most",
     asked: {
       "Chains/providers/chainAccess.ts": ["getPricedHead"],
       "Collect/broadcast.ts": ["getHead", "getTransactionCount", "nonceAt", "sendRawTransaction"],

@@ -62,11 +62,20 @@ export const reading = <A, E = never>(
 
 /**
  * Reads by so many providers, the serving one first, or by all that can be asked where there are fewer. `mustBeTwo`: fails while
- * a second one is configured and silent, for less than the patience after which one decides alone.
+ * a second one is configured and silent, for less than the patience after which one decides alone. `differ`: on what two that
+ * should say the same differ; fails while they do.
  */
 export const readingBy = Effect.fn("ChainAccess.readingBy")(function* <A, E = never>(
   access: ChainAccess,
-  { many = 2, mustBeTwo = false }: { readonly many?: number; readonly mustBeTwo?: boolean },
+  {
+    differ = () => undefined,
+    many = 2,
+    mustBeTwo = false
+  }: {
+    readonly differ?: ((one: A, other: A) => string | undefined) | undefined
+    readonly many?: number
+    readonly mustBeTwo?: boolean
+  },
   read: Read<A, E>
 ) {
   const { providers } = access
@@ -79,9 +88,15 @@ export const readingBy = Effect.fn("ChainAccess.readingBy")(function* <A, E = ne
       const answer = yield* Effect.either(readBy(access, other, read))
       if (Either.isRight(answer)) found.push(answer.right)
     }
+    const { host } = serving.client
+    const [detail] = found.slice(1).flatMap((other) => differ(own, other) ?? [])
+    if (detail !== undefined) {
+      const remedy = "look in a block explorer which one is wrong, take that one out of rpc_urls, and run this again"
+      return yield* new RpcError({ host, method: "a comparison", reason: "inconsistent", detail, remedy })
+    }
     if (found.length > 1 || !mustBeTwo || providers.decidesAlone(serving)) return found
     return yield* new RpcError({
-      ...{ host: serving.client.host, method: "a second provider", reason: "unreachable" },
+      ...{ host, method: "a second provider", reason: "unreachable" },
       detail: "no other provider of rpc_urls answers, and one alone does not decide"
     })
   })
