@@ -2,8 +2,9 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
 import { Effect, Fiber, Redacted, Schedule } from "effect"
-import { numberToHex } from "viem"
+import { getAddress, numberToHex } from "viem"
 import { collectRefusal } from "../../src/Collect/CollectRefused.ts"
+import { digested } from "../../src/Collect/Plan.ts"
 import { startFaultProxy } from "../lib/faultProxy.ts"
 import { type Collecting, collecting, holdsExactly, untilSaid } from "./collecting.ts"
 import { type Lie, startLyingProvider } from "./lyingProvider.ts"
@@ -187,5 +188,23 @@ it.scopedLive("checks a refund that one provider alone shows as sent, and none t
     yield* liar.tell(({ method }, result) => (method === "eth_getTransactionReceipt" ? null : result))
     expect((yield* scene.send(signed, {}, closed)).result.differences).toEqual([])
     expect(asked).toEqual([[], []])
+  })
+)
+
+it.scopedLive("notes what was collected by the addresses that payments have, whatever the plan's case", () =>
+  Effect.gen(function* () {
+    const { plan, scene } = yield* prepared
+    const { digest: _, words: __, ...unsigned } = plan
+    const lower = digested({
+      ...unsigned,
+      destination: plan.destination.toLowerCase(),
+      moves: plan.moves.map((move) => ({ ...move, address: move.address.toLowerCase() }))
+    })
+    yield* scene.mining
+    const { result } = yield* scene.send(yield* scene.sign(lower))
+    expect(result.differences).toEqual([])
+    expect(result.transfers.map(({ address, to }) => [address, to])).toEqual(
+      [0, 1].map((index) => [scene.wallet.address(index), getAddress(scene.destination)])
+    )
   })
 )
