@@ -31,12 +31,10 @@ export const readTip = (client: RpcClient, baseFee: bigint) =>
     )
   )
 
-/** A tip that no chain has asked for in earnest, unless its base fee is high too: Polygon wants 25 gwei at least. */
-const usualTip = (chain: ChainName): bigint => (chain === "polygon" ? 100n : 5n) * 10n ** 9n
-
 /** The lower tip of those that providers name, and at most four times the base fee or what is usual. */
 export const sanestTip = (chain: ChainName, baseFee: bigint, tips: ReadonlyArray<bigint>): bigint => {
-  const usual = usualTip(chain)
+  // More than any chain has asked for in earnest, unless its base fee is high too: Polygon wants 25 gwei at least.
+  const usual = (chain === "polygon" ? 100n : 5n) * 10n ** 9n
   return [usual > 4n * baseFee ? usual : 4n * baseFee, ...tips].reduce((least, tip) => (tip < least ? tip : least))
 }
 
