@@ -108,7 +108,7 @@ export const openJournal = Effect.fn("Collect.openJournal")(function* (path: str
     (line, i) =>
       Effect.mapError(decodeEntry(line), () =>
         collectRefusal(
-          `Line ${i + 1} of ${path} is damaged: what was sent cannot be told from it. Restore it from a backup.`
+          `Line ${i + 1} of ${path} is damaged: what was sent cannot be told from it. Restore it from a backup, or make a new plan for the rest.`
         )
       ),
     { concurrency: 1 }

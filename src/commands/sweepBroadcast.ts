@@ -74,10 +74,11 @@ const checkRefunds = Effect.fnUntraced(function* (
   network: Network,
   wanted: ReadonlyArray<PlannedRefund>
 ) {
-  const open = yield* refundsOf(
-    settings,
-    network,
-    wanted.map(({ id }) => id)
+  const ids = wanted.map(({ id }) => id)
+  const open = yield* Effect.mapError(refundsOf(settings, network, ids), (error) =>
+    error instanceof UsageError
+      ? new UsageError({ message: `${error.message}. Nothing is sent: make a new plan` })
+      : error
   )
   for (const { address, amount, currency, id } of wanted) {
     const found = open.find((one) => one.id === id)

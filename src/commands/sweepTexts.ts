@@ -91,10 +91,13 @@ export const resultText = ({ differences, totals, transfers }: SweepResult): str
   const hashes = [...new Set(transfers.map(({ hash }) => hash))]
   const many = transfers.length === 1 ? "1 transfer was" : `${transfers.length} transfers were`
   return [
-    `${many} made, each with the chain's confirmations`,
+    `${many} made, with the chain's confirmations`,
     ...[...new Set(transfers.map(({ to }) => to))].map((to) => `To ${to}`),
     ...hashes.slice(0, mostListed).map((hash) => `In ${hash}`),
     ...(hashes.length > mostListed ? [`and ${hashes.length - mostListed} more transactions, all in the journal`] : []),
+    ...transfers.flatMap(({ address, refund }) =>
+      refund === undefined ? [] : [`${refund} was sent back from ${address}`]
+    ),
     ...totals.map(lineOf),
     ...differences.map(({ address, amount, currency, why }) => {
       const decimals = totals.find((total) => total.currency === currency)?.decimals ?? 0

@@ -49,6 +49,7 @@ it("the man page has the command of each operation", () => {
     "accounts shop show",
     "addresses received",
     "health",
+    "sweep read",
     "sweep record",
     "tokens",
     "webhooks redeliver range",
