@@ -99,12 +99,14 @@ it.scopedLive("shows as a difference what is missing by the second provider alon
   Effect.gen(function* () {
     const scene = yield* funded()
     const sealed = yield* signed(scene)
-    // A word for each address, the sponsor's last.
-    const second = yield* inFrontOf(scene.local.url, ({ method, params: [, , overrides] }, result) =>
-      method === "eth_call" && overrides !== undefined
+    let hasBegun = false
+    const second = yield* inFrontOf(scene.local.url, ({ method, params: [, , overrides] }, result) => {
+      hasBegun ||= method === "eth_sendRawTransaction"
+      // A word for each address, the sponsor's last.
+      return hasBegun && method === "eth_call" && overrides !== undefined
         ? numberToHex(BigInt(result as Hex) - 7n, { size: size(result as Hex) })
         : result
-    )
+    })
     scene.change({ rpcUrls: [scene.local.url, second.url].map((url) => Redacted.make(url)) })
     yield* scene.mining
     const { result } = yield* scene.send(sealed)
