@@ -101,7 +101,7 @@ it.scopedLive("shows as a difference what is missing by the second provider alon
     const sealed = yield* signed(scene)
     let hasBegun = false
     const second = yield* inFrontOf(scene.local.url, ({ method, params: [, , overrides] }, result) => {
-      hasBegun ||= method === "eth_sendRawTransaction"
+      hasBegun ||= method === "eth_getTransactionReceipt" && result !== null
       // A word for each address, the sponsor's last.
       return hasBegun && method === "eth_call" && overrides !== undefined
         ? numberToHex(BigInt(result as Hex) - 7n, { size: size(result as Hex) })
