@@ -9,14 +9,12 @@ import { collecting, holdsExactly, someone } from "./collecting.ts"
 import { refusal } from "./refusal.ts"
 
 const usd = 10n ** 6n
-const ether = 10n ** 18n
 
 it.scopedLive("moves more addresses than one batch carries, each by its own signature", () =>
   Effect.gen(function* () {
     const scene = yield* collecting()
     yield* scene.pay("USDC", 103, 20n * usd)
-    yield* scene.local.payNative({ to: scene.sponsor, amount: ether })
-    yield* scene.local.mine()
+    yield* scene.fund
     const { plan } = yield* scene.plan({ received: scene.received(103) })
     const signed = yield* scene.sign(plan)
     expect([signed.authorizations.length, signed.transactions.length]).toEqual([103, 2])
@@ -33,8 +31,7 @@ it.scopedLive("notes each of two refunds of one address with its own amount", ()
   Effect.gen(function* () {
     const scene = yield* collecting()
     yield* scene.pay("USDC", 1, 20n * usd)
-    yield* scene.local.payNative({ to: scene.sponsor, amount: ether })
-    yield* scene.local.mine()
+    yield* scene.fund
     const address = scene.wallet.address(0)
     const refund = (id: string, amount: bigint) => ({ id, address, index: 0, currency: "USDC", amount })
     const { plan } = yield* scene.plan({ refunds: [refund("exc_1", 5n * usd), refund("exc_2", 7n * usd)] })
@@ -69,8 +66,7 @@ it.scopedLive("plans nothing while a transaction of the sponsor is under way", (
   Effect.gen(function* () {
     const scene = yield* collecting()
     yield* scene.pay("USDC", 1, 20n * usd)
-    yield* scene.local.payNative({ to: scene.sponsor, amount: ether })
-    yield* scene.local.mine()
+    yield* scene.fund
     yield* scene.local.rpc("anvil_impersonateAccount", [scene.sponsor])
     yield* scene.local.rpc("eth_sendTransaction", [{ from: scene.sponsor, to: someone(), value: "0x1" }])
     expect(yield* refusal(scene.plan({ received: scene.received(1) }))).toContain(
@@ -86,8 +82,7 @@ it.scopedLive("sends no authorizations that end within minutes", () =>
   Effect.gen(function* () {
     const scene = yield* collecting()
     yield* scene.pay("USDC", 3, 20n * usd)
-    yield* scene.local.payNative({ to: scene.sponsor, amount: ether })
-    yield* scene.local.mine()
+    yield* scene.fund
     const { plan } = yield* scene.plan({ received: scene.received(3) })
     const signed = yield* scene.sign(plan)
     const mineAt = (time: number) =>

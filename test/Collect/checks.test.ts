@@ -72,8 +72,7 @@ it.scopedLive("refuses where the refunds of an address are more than it has by n
   Effect.gen(function* () {
     const scene = yield* collecting()
     yield* scene.pay("USDC", 1, 20n * usd)
-    yield* scene.local.payNative({ to: scene.sponsor, amount: ether })
-    yield* scene.local.mine()
+    yield* scene.fund
     const address = scene.wallet.address(0)
     const refunds = [2n, 3n, 7n].map((amount) => ({
       ...{ id: `exc_${amount}`, address, index: 0, currency: "USDC", amount: amount * usd }

@@ -156,6 +156,9 @@ export const collecting = Effect.fnUntraced(function* ({
   const refused = (signed: Signed, over: Partial<BroadcastRequest> = {}) =>
     refusalBefore((onProgress) => send(signed, { ...over, onProgress }))
 
+  /** Gives the sponsor a whole coin for gas. */
+  const fund = Effect.zipRight(local.payNative({ to: sponsor, amount: 10n ** 18n }), local.mine())
+
   /** Mines a block every tenth of a second. */
   const mining = Effect.forkScoped(Effect.forever(Effect.delay(local.mine(), "100 millis")))
 
@@ -171,6 +174,7 @@ export const collecting = Effect.fnUntraced(function* ({
     journalPath,
     said,
     pay,
+    fund,
     received,
     plan,
     sign,

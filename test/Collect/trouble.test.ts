@@ -220,8 +220,7 @@ const refunding = (amounts: ReadonlyArray<bigint>) =>
   Effect.gen(function* () {
     const scene = yield* collecting()
     yield* scene.pay("USDC", 1, 20n * usd)
-    yield* scene.local.payNative({ to: scene.sponsor, amount: ether })
-    yield* scene.local.mine()
+    yield* scene.fund
     const refunds = refundsOf(scene, amounts)
     const { plan } = yield* scene.plan({ refunds })
     return { scene, refunds, plan, signed: yield* scene.sign(plan) }

@@ -17,8 +17,7 @@ it.scopedLive("moves USDC from 50 addresses in one transaction, and accounts for
   Effect.gen(function* () {
     const scene = yield* collecting()
     yield* scene.pay("USDC", 50, 20n * usd)
-    yield* scene.local.payNative({ to: scene.sponsor, amount: ether })
-    yield* scene.local.mine()
+    yield* scene.fund
     const { plan, seesFees } = yield* scene.plan({ received: scene.received(50) })
     expect(seesFees).toBe(true)
     expect(new Set(plan.moves.map(({ way }) => way))).toEqual(new Set(["authorization"]))
@@ -46,8 +45,7 @@ it.scopedLive("brings gas for tokens without authorizations, also for one that r
     yield* scene.pay("DAI", 2, 30n * ether, 3)
     // This one has gas of its own.
     yield* scene.pay("ETH", 1, ether / 100n, 4)
-    yield* scene.local.payNative({ to: scene.sponsor, amount: ether })
-    yield* scene.local.mine()
+    yield* scene.fund
     const { plan } = yield* scene.plan({ received: scene.received(5), currencies: ["USDT", "DAI"] })
     expect(plan.moves.map(({ way }) => way)).toEqual(Array.from({ length: 5 }, () => "token"))
     expect(plan.moves.map(({ funding }) => funding === "0")).toEqual([false, false, false, false, true])
@@ -84,8 +82,7 @@ it.scopedLive("sends coin back whole where the address has no more: its gas is t
   Effect.gen(function* () {
     const scene = yield* collecting()
     yield* scene.pay("ETH", 1, ether)
-    yield* scene.local.payNative({ to: scene.sponsor, amount: ether })
-    yield* scene.local.mine()
+    yield* scene.fund
     const refund = { id: "exc_1", address: scene.wallet.address(0), index: 0, currency: "ETH", amount: ether }
     const { plan } = yield* scene.plan({ refunds: [refund] })
     yield* scene.mining
