@@ -5,8 +5,6 @@ export const canonicalJson = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`
   if (!Predicate.isRecord(value)) return JSON.stringify(value)
   const names = Object.keys(value).sort()
-  const members = names.flatMap((name) =>
-    value[name] === undefined ? [] : `${JSON.stringify(name)}:${canonicalJson(value[name])}`
-  )
-  return `{${members.join(",")}}`
+  const members = names.filter((name) => value[name] !== undefined)
+  return `{${members.map((name) => `${JSON.stringify(name)}:${canonicalJson(value[name])}`).join(",")}}`
 }
