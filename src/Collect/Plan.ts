@@ -2,6 +2,7 @@
  * A plan of a collection: what moves from which receiving address to where, by which way, and at which fees at most. It is made
  * where the chains can be asked, and signed where nothing can. Amounts are in base units, times are Unix seconds.
  */
+
 import { createHash } from "node:crypto"
 import { wordlist } from "@scure/bip39/wordlists/english"
 import { Schema } from "effect"
@@ -9,6 +10,7 @@ import { isAddress, maxUint256 } from "viem"
 import { ChainName, Mode } from "../Domain/Chain.ts"
 import { canonicalJson } from "../Domain/canonicalJson.ts"
 import { exceptionIdForm } from "../Domain/Ids.ts"
+import { must } from "../Domain/must.ts"
 
 const integer = (least: number, most: number) =>
   Schema.Int.pipe(Schema.between(least, most)).annotations({
@@ -16,8 +18,8 @@ const integer = (least: number, most: number) =>
   })
 const list = <A, I>(of: Schema.Schema<A, I>, most: number) =>
   Schema.Array(of).pipe(Schema.maxItems(most, { message: () => `must have ${most} entries at most` }))
-const text = (must: string, fits: (text: string) => boolean) =>
-  Schema.String.pipe(Schema.filter(fits, { message: () => `must be ${must}` }))
+const text = (what: string, fits: (text: string) => boolean) =>
+  Schema.String.pipe(Schema.filter(fits, { message: () => `must be ${what}` }))
 
 const isUnits = (of: string) => /^(0|[1-9][0-9]{0,77})$/.test(of) && BigInt(of) <= maxUint256
 const Units = text("a number of base units below 2^256", isUnits)
@@ -86,7 +88,7 @@ export const mostMoves = 5_000
 export const planFormat = "tilld sweep plan 1"
 
 const fields = {
-  format: Schema.Literal(planFormat),
+  format: must(`be "${planFormat}", which tilld sweep plan writes`, Schema.Literal(planFormat)),
   chain: ChainName,
   mode: Mode,
   chainId: integer(1, Number.MAX_SAFE_INTEGER),

@@ -1,6 +1,7 @@
 /** What was signed offline: the plan, and everything that is sent for it. */
 import { Schema } from "effect"
 import { type Hex, parseSignature } from "viem"
+import { must } from "../Domain/must.ts"
 import type { Signature } from "./authorization.ts"
 import { digestOf, Plan } from "./Plan.ts"
 
@@ -10,7 +11,7 @@ export const signedFormat = "tilld sweep signed 1"
 
 /** A signed plan: its authorizations, and each transaction in a variant for each step of the fees. */
 export const Signed = Schema.Struct({
-  format: Schema.Literal(signedFormat),
+  format: must(`be "${signedFormat}", which tilld sweep sign writes`, Schema.Literal(signedFormat)),
   plan: Plan,
   /** In the order of `authorizationsOf`: r, s and v as one. */
   authorizations: Schema.Array(Raw),

@@ -9,6 +9,7 @@ import { getL1Fee, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { getPendingCount } from "../Chains/rpc/sendingMethods.ts"
 import { chainTraits } from "../Domain/Chain.ts"
+import { counted } from "../Domain/counted.ts"
 import { usdOf, usdText } from "../Domain/usdValue.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
 import { collectRefusal } from "./CollectRefused.ts"
@@ -194,10 +195,11 @@ const movesOf = (basis: Basis, ways: ReadonlyArray<WayOfToken>, own: Arr.NonEmpt
 }
 
 const nothingMoves = (leftOut: ReadonlyArray<LeftOut>) => {
-  const reasons = [...new Set(leftOut.map(({ why }) => why))].slice(0, 5)
-  return collectRefusal(
-    `There is nothing to move: ${reasons.join("; ") || "tilld addresses --unswept shows what there is"}`
+  const reasons = Object.entries(Arr.groupBy(leftOut, ({ why }) => why)).map(
+    ([why, [{ address }, ...more]]) => `${why} (${address}${more.length === 0 ? "" : `, and ${more.length} more`})`
   )
+  const why = reasons.slice(0, 5).join("; ") || "tilld addresses --unswept shows what there is"
+  return collectRefusal(`There is nothing to move: ${why}`)
 }
 
 /** The nonces of the addresses, and of the sponsor, of which nothing may be under way. */
@@ -255,7 +257,7 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   const addresses = [...new Set(candidates.map(({ address }) => address))]
   const { head, holdings } = yield* readAtHead(access, [coin], [...addresses, sponsor])
   const nonces = yield* readNonces(access, addresses, sponsor)
-  yield* request.onProgress(`simulating ${candidates.length} transfers`)
+  yield* request.onProgress(`simulating ${counted(candidates.length, "transfer")}`)
   const simulated = yield* reading(access, (client) => simulate(client, request, candidates))
   const costs = yield* readCosts(access, request, { moves: candidates.length, receiver: first.address, sponsor })
   const basis: Basis = { request, coin, costs, holdings, nonces }

@@ -23,8 +23,7 @@ const drawEntropy = Effect.fnUntraced(function* (dice: boolean) {
   const system = randomBytes(entropyBytes)
   if (!dice) return system
   const rolls = yield* askAtTerminal("What your dice show, such as 99 rolls (not shown): ", true)
-  if (rolls.trim() === "")
-    return yield* collectRefusal("No rolls of dice were given: leave out --dice to do without them.")
+  if (rolls.trim() === "") return yield* collectRefusal("No rolls were given: leave out --dice to do without them.")
   const both = mixedEntropy(system, rolls)
   system.fill(0)
   return both

@@ -3,6 +3,7 @@ import { Array } from "effect"
 import { formatUnits, getAddress } from "viem"
 import { chainTraits } from "../Domain/Chain.ts"
 import { decimalsOf, isToken } from "../Domain/Currency.ts"
+import { counted } from "../Domain/counted.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { shownLine } from "../Domain/terminalText.ts"
 import { presets } from "../Settings/publicNetworks.ts"
@@ -32,13 +33,11 @@ export type PlannedReceiver = ReturnType<typeof receiversOf>[number]
 export const highestCost = (plan: Plan): bigint =>
   plannedTransactions(plan, []).reduce((sum, unsent) => sum + highestFeeOf(unsent), 0n)
 
-const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? "" : "s"}`
-
 const totalsText = (plan: Plan, moves: Plan["moves"]): string =>
   totalsOf({ ...plan, moves })
     .map(
       ({ amount, count: n, currency, decimals }) =>
-        `${formatUnits(BigInt(amount), decimals)} ${currency} in ${count(n, "transfer")}`
+        `${formatUnits(BigInt(amount), decimals)} ${currency} in ${counted(n, "transfer")}`
     )
     .join(", ")
 
@@ -57,7 +56,7 @@ const fundingLine = ({ coin, moves }: Plan): ReadonlyArray<readonly [string, str
   const sum = funded.reduce((all, { funding }) => all + BigInt(funding), 0n)
   return sum === 0n
     ? []
-    : [["Fundings", `${formatUnits(sum, 18)} ${coin} in ${count(funded.length, "transfer")} of the sponsor, for gas`]]
+    : [["Fundings", `${formatUnits(sum, 18)} ${coin} in ${counted(funded.length, "transfer")} of the sponsor, for gas`]]
 }
 
 /** What a plan calls a token may be another one: the contract decides. */
@@ -75,6 +74,8 @@ const tokenLines = ({ chain, mode, tokens }: Plan): ReadonlyArray<readonly [stri
 export const planText = (plan: Plan): string => {
   const { block, coin, digest, fees, leftOut, validBefore, words } = plan
   const { length: authorizations } = authorizationsOf(plan)
+  const transactions = counted(plannedTransactions(plan, []).length, "transaction")
+  const cost = formatUnits(highestCost(plan), 18)
   const most = fees.at(-1)?.most ?? "0"
   const lines: ReadonlyArray<readonly [string, string]> = [
     ["Chain", networkText(plan)],
@@ -85,16 +86,10 @@ export const planText = (plan: Plan): string => {
     ["In total", totalsText(plan, plan.moves)],
     ...receiverLines(plan),
     ...tokenLines(plan),
-    [
-      "Fees",
-      `${formatUnits(highestCost(plan), 18)} ${coin} at most, at up to ${gwei(BigInt(most))} gwei for a unit of gas`
-    ],
+    ["Fees", `${cost} ${coin} at most, at up to ${gwei(BigInt(most))} gwei for a unit of gas`],
     ...fundingLine(plan),
-    [
-      "Signs",
-      `${count(authorizations, "authorization")}, ${count(plannedTransactions(plan, []).length, "transaction")}`
-    ],
-    ...(leftOut.length === 0 ? [] : [["Left out", count(leftOut.length, "balance")] as const])
+    ["Signs", `${counted(authorizations, "authorization")}, ${transactions}`],
+    ...(leftOut.length === 0 ? [] : [["Left out", counted(leftOut.length, "balance")] as const])
   ]
   // Not cut: a long amount of one token could hide what follows it. Names and amounts have limits of their own.
   return lines.map(([name, text]) => shownLine(`${name.padEnd(10)}${text}`, Number.POSITIVE_INFINITY)).join("\n")

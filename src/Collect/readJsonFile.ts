@@ -17,9 +17,11 @@ export const readJsonFile = <A, I>(
   what: string
 ): Effect.Effect<A, CollectRefused> =>
   readTextFile(path).pipe(
-    Effect.flatMap(Schema.decodeUnknown(Schema.parseJson(form), { onExcessProperty: "error" })),
+    Effect.flatMap(Schema.decodeUnknown(Schema.parseJson(form), { errors: "all", onExcessProperty: "error" })),
     Effect.catchTag("ParseError", (error) => {
-      const [issue] = ParseResult.ArrayFormatter.formatErrorSync(error)
+      const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
+      // Of another kind of file, that it is one.
+      const issue = issues.find(({ path }) => path[0] === "format") ?? issues[0]
       // Names are those of the file, and the file may be an attacker's.
       const problem = shownLine(`${shownLine(issue?.path.join(".") ?? "", 60)} ${issue?.message ?? ""}`)
       return collectRefusal(`${path} is not ${what} of this version of tilld: ${problem}`)

@@ -79,8 +79,7 @@ export const signFile = Effect.fn("Collect.signFile")(function* (
   yield* checkOutput(request.output, request.force)
   const given = [...request.allow, ...Object.values(request.confirmed).flat()]
   const wrong = given.find((text) => (/^0x/i.test(text) || text.length === 40) && !isAddress(`0x${text.slice(-40)}`))
-  if (wrong !== undefined)
-    return yield* collectRefusal(`${wrong} is not an address: its length or its checksum is wrong.`)
+  if (wrong !== undefined) return yield* collectRefusal(`${wrong} is not an address: its length or checksum is wrong.`)
   const plan = yield* readJsonFile(request.plan, Plan, "a plan")
   const limits: SigningLimits = {
     ...{ allow: request.allow, refundTo: request.confirmed.refund },

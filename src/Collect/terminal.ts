@@ -12,7 +12,7 @@ const eraseLine = "\u0015"
 const interrupt = new Set(["\u0003", "\u0004"])
 
 const noTerminal = collectRefusal(
-  "There is no terminal to ask at: run this in one, or answer by options: --seed-fd 3 3< FILE for a seed, --destination for where money goes."
+  "There is no terminal to ask at: run this in one, or answer by its options, which --help lists."
 )
 
 /** Clears the screen and what was scrolled out of it. */

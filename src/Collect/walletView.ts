@@ -58,10 +58,8 @@ export const proveWallet = Effect.fn("Collect.proveWallet")(function* (source: S
           `The seed is not the wallet's: its account m/44'/60'/${asked.account}' is ${fingerprint}, and the challenge asks ${asked.fingerprint}. A passphrase makes another seed, too.`
         )
       }
-      return proofOf(
-        challenge,
-        yield* Effect.promise(() => signer(0).signMessage({ message: proofMessage(challenge) }))
-      )
+      const signature = yield* Effect.promise(() => signer(0).signMessage({ message: proofMessage(challenge) }))
+      return proofOf(challenge, signature)
     })
   )
 })

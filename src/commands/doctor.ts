@@ -5,6 +5,7 @@ import { Invocation } from "../Control/Invocation.ts"
 import type { AskedDaemon, Silent } from "../Doctor/daemon.ts"
 import { type Finding, fail, ok } from "../Doctor/Finding.ts"
 import { networkKey } from "../Domain/Chain.ts"
+import { counted } from "../Domain/counted.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { isJournal } from "../Telemetry/journal.ts"
 import { askRunning } from "./askDaemon.ts"
@@ -55,8 +56,6 @@ const examineAll = Effect.fn("commands.doctor")(function* (options: Parameters<t
 /** What there is to do comes first. */
 const order = ["fail", "warn", "ok"] as const
 
-const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? "" : "s"}`
-
 /** How many of the checks failed, and how many warn. */
 const summaryOf = (findings: ReadonlyArray<Finding>) => ({
   problems: findings.filter(({ status }) => status === "fail").length,
@@ -66,8 +65,8 @@ const summaryOf = (findings: ReadonlyArray<Finding>) => ({
 
 const renderSummary = ({ checks, problems, warnings }: ReturnType<typeof summaryOf>): string =>
   problems + warnings === 0
-    ? `all ${count(checks, "check")} are fine`
-    : [count(problems, "problem"), count(warnings, "warning"), count(checks, "check")].join(", ")
+    ? `all ${counted(checks, "check")} are fine`
+    : [counted(problems, "problem"), counted(warnings, "warning"), counted(checks, "check")].join(", ")
 
 /** The summary, then what is not fine, worst first, each finding in a line with its remedy. */
 export const renderFindings = (findings: ReadonlyArray<Finding>): string =>

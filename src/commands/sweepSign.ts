@@ -1,5 +1,6 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
+import { counted } from "../Domain/counted.ts"
 import { common, loadSettings } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 import { refuse, repeatedTexts } from "./options.ts"
@@ -125,7 +126,7 @@ export const signCommand = Command.make(
     yield* print(
       json
         ? JSON.stringify(signedJson(signed, file))
-        : `Signed ${file}: ${signed.authorizations.length} authorizations and ${signed.transactions.length} transactions. Take it to the server: tilld sweep broadcast ${file}`
+        : `Signed ${file}: ${counted(signed.authorizations.length, "authorization")} and ${counted(signed.transactions.length, "transaction")}. Take it to the server: tilld sweep broadcast ${file}`
     )
   })
 ).pipe(

@@ -1,10 +1,12 @@
 /** What the commands `tilld sweep` show of a plan, of what was signed, and of a broadcast. */
+
 import { formatUnits } from "viem"
 import { type LeftOut, type Plan, totalsOf } from "../Collect/Plan.ts"
 import { highestCost, planText, receiversOf } from "../Collect/planText.ts"
 import type { SweepResult, SweepTotal } from "../Collect/reconcile.ts"
 import type { Signed } from "../Collect/Signed.ts"
 import { plannedTransactions } from "../Collect/transactions.ts"
+import { counted } from "../Domain/counted.ts"
 import { shownLine } from "../Domain/terminalText.ts"
 
 const wei = (plan: Plan, amount: bigint): string => `${formatUnits(amount, 18)} ${plan.coin}`
@@ -89,7 +91,7 @@ const lineOf = ({ before, cameMeanwhile, currency, decimals, gas, received, stay
 /** What was moved, each currency's sum, then what is not as it should be. */
 export const resultText = ({ differences, totals, transfers }: SweepResult): string => {
   const hashes = [...new Set(transfers.map(({ hash }) => hash))]
-  const many = transfers.length === 1 ? "1 transfer was" : `${transfers.length} transfers were`
+  const many = `${counted(transfers.length, "transfer")} ${transfers.length === 1 ? "was" : "were"}`
   return [
     `${many} made, with the chain's confirmations`,
     ...[...new Set(transfers.map(({ to }) => to))].map((to) => `To ${to}`),

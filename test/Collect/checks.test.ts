@@ -110,7 +110,7 @@ it.scopedLive("counts the tip in what the gas of a move costs", () =>
     )
     scene.change({ rpcUrls: [Redacted.make(front.url)] })
     expect(yield* refusal(scene.plan({ received: scene.received(1) }))).toMatch(
-      /^There is nothing to move: it is worth 1\.00 USD, and its gas costs 1\.\d\d$/
+      /^There is nothing to move: it is worth 1\.00 USD, and its gas costs 1\.\d\d \(0x[0-9a-fA-F]{40}\)$/
     )
   })
 )

@@ -19,7 +19,7 @@ import { isWhole, type LeftOut, Plan } from "../../src/Collect/Plan.ts"
 import { feeCeiling, planProblem, type SigningLimits, totalFeeCeiling } from "../../src/Collect/planChecks.ts"
 import { highestCost, planText } from "../../src/Collect/planText.ts"
 import { readJsonFile } from "../../src/Collect/readJsonFile.ts"
-import { checksumOf, Signed } from "../../src/Collect/Signed.ts"
+import { checksumOf, Signed, signedFormat } from "../../src/Collect/Signed.ts"
 import { seedOf } from "../../src/Collect/seed.ts"
 import { signPlan } from "../../src/Collect/sign.ts"
 import { madeText } from "../../src/commands/sweepTexts.ts"
@@ -422,6 +422,7 @@ describe("a file is no plan", () => {
   const { moves, sponsor, tokens, ...rest } = planOf()
   const [move = expect.fail(), ...others] = moves
   const cases: ReadonlyArray<readonly [at: string, file: object, must: string]> = [
+    ["format", { format: signedFormat, authorizations: [], plan: {} }, 'must be "tilld sweep plan 1"'],
     ["chainId", { chainId: 1.5 }, "must be a whole number from 1 to 9007199254740991"],
     ["chainId", { chainId: 2 ** 53 }, "must be a whole number from 1 to"],
     ["account", { account: 2 ** 31 }, "must be a whole number from 0 to 2147483647"],
