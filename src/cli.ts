@@ -116,6 +116,7 @@ NodeRuntime.runMain(program, {
       // SIGINT and SIGTERM interrupt, which is a success where `untilStopped` has said so.
       onFailure: (cause) => (Cause.isInterruptedOnly(cause) ? Number(process.exitCode ?? 1) : 1)
     })
+    if (Exit.isInterrupted(exit) && code !== 0) standardError.write(Buffer.from("tilld: interrupted before its end\n"))
     standardError.drain(() => done(code))
   }
 })

@@ -185,7 +185,7 @@ export const makeConditions = Effect.gen(function* () {
       : [
           {
             key: "uncollected",
-            summary: `more than ${sweep.remindUsd} USD wait to be collected: about ${BigDecimal.scale(sum, 0).value}`,
+            summary: `more than ${sweep.remindUsd} USD of live money wait to be collected: about ${BigDecimal.scale(sum, 0).value}`,
             remedy: "tilld addresses --unswept shows where, and tilld sweep plan begins to collect it",
             patience: 0
           }

@@ -66,8 +66,8 @@ const found = (path: string): Stats | undefined => {
   }
 }
 
-/** The folder by its real name. */
-export const writableFolder = (folder: string): Effect.Effect<string, PathRefused> =>
+/** The folder by its real name. `refused`: what is said where nothing can be written into it. */
+export const writableFolder = (folder: string, refused = "No backup can be made"): Effect.Effect<string, PathRefused> =>
   Effect.try({
     try: () => {
       const real = realpathSync(folder)
@@ -87,7 +87,7 @@ export const writableFolder = (folder: string): Effect.Effect<string, PathRefuse
               : code === "EACCES"
                 ? "this user may not write into it"
                 : String(cause)
-      return new PathRefused({ message: `No backup can be made in ${folder}: ${reason}` })
+      return new PathRefused({ message: `${refused} in ${folder}: ${reason}` })
     }
   })
 

@@ -138,7 +138,9 @@ export const chooseRefunds = Effect.fnUntraced(function* (
     const has = left.get(key) ?? 0n
     if (has < amount) {
       const shown = (units: bigint) => formatUnits(units, asset.decimals)
-      return yield* collectRefusal(`${id} is ${shown(amount)} ${currency}, and ${address} has ${shown(has)}`)
+      return yield* collectRefusal(
+        `${id} is ${shown(amount)} ${currency}, and ${address} has ${shown(has)}: send it back with another wallet, and note that by tilld payments refunded ${id} --tx HASH`
+      )
     }
     left.set(key, has - amount)
     movable.push({ address, index, asset, amount, refund: id })

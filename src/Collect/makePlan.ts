@@ -148,7 +148,6 @@ const worthless = (
   { amount, asset, refund }: Candidate,
   cost: bigint
 ): string | undefined => {
-  if (amount === 0n) return "it is less than its gas may cost"
   if (refund !== undefined) return undefined
   const usd = usdOf(price, asset, amount)
   const gas = usdOf(price, coin, cost)
@@ -175,8 +174,11 @@ const movesOf = (basis: Basis, ways: ReadonlyArray<WayOfToken>, own: Arr.NonEmpt
     const isCoin = asset.contract === undefined
     const way = isCoin ? undefined : ways.find(({ token }) => token.symbol === asset.symbol)
     const cost = costOf(costs, gas)
-    const amount = isCoin && refund === undefined ? missing(has, cost) : one.amount
-    const why = worthless(basis, { ...one, amount }, presentCost(one, costs, way))
+    const isRest = isCoin && refund === undefined
+    const amount = isRest ? missing(has, cost) : one.amount
+    const worth = { ...one, amount: isRest ? has : amount }
+    const why =
+      amount === 0n ? "it is less than its gas may cost" : worthless(basis, worth, presentCost(one, costs, way))
     if (why !== undefined) return Either.left(leftOutOf(one, why))
     const move = {
       ...(isCoin ? {} : { token: asset.symbol }),
@@ -247,11 +249,15 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   if (account === undefined) {
     return yield* collectRefusal("The extended public key does not tell its account: it has to be of m/44'/60'/n'")
   }
-  const chosen = yield* (refunds.length > 0 ? chooseRefunds : choose)(access, request, [coin, ...tokens])
-  const wanted = chosen.movable.filter(
-    ({ asset, refund }) => refund !== undefined || currencies === undefined || currencies.includes(asset.symbol)
-  )
-  const [candidates, tooMany] = Arr.splitAt(wanted, mostMoves)
+  const all = [coin, ...tokens]
+  const unknown = currencies?.find((currency) => !all.some(({ symbol }) => symbol === currency))
+  if (unknown !== undefined)
+    return yield* collectRefusal(
+      `${unknown} is not on ${chain}: there are ${all.map(({ symbol }) => symbol).join(", ")}`
+    )
+  const wanted = all.filter(({ symbol }) => currencies?.includes(symbol) ?? true)
+  const chosen = yield* refunds.length > 0 ? chooseRefunds(access, request, all) : choose(access, request, wanted)
+  const [candidates, tooMany] = Arr.splitAt(chosen.movable, mostMoves)
   const [first] = candidates
   if (first === undefined) return yield* nothingMoves(chosen.leftOut)
   const addresses = [...new Set(candidates.map(({ address }) => address))]

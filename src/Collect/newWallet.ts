@@ -3,10 +3,10 @@ import { createHash, randomBytes, randomInt } from "node:crypto"
 import { entropyToMnemonic, mnemonicToSeedSync } from "@scure/bip39"
 import { wordlist } from "@scure/bip39/wordlists/english"
 import { Effect } from "effect"
+import { checkOutput, writeOutput } from "../Backup/outputFile.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import { makeKeystore } from "./keystore.ts"
 import { goOffline } from "./offline.ts"
-import { checkOutput, writeOutput } from "./outputFile.ts"
 import { askAtTerminal, clearScreen, showAtTerminal } from "./terminal.ts"
 
 /** 24 words. */

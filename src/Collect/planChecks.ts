@@ -128,10 +128,14 @@ const nonceProblem = (plan: Plan): string | undefined => {
   return undefined
 }
 
-const timeProblem = ({ block }: Plan, now: number): string | undefined => {
-  const is = now - block.time > oldest ? "more than 7 days old" : "more than an hour ahead"
-  return now - block.time > oldest || block.time - now > mostAhead
-    ? `The plan is as of ${iso(block.time * 1000)}, and the clock of this machine says ${iso(now * 1000)}: it is ${is}. Set the clock, make a new plan, or say --any-age.`
+const timeProblem = ({ block, moves, validBefore }: Plan, now: number): string | undefined => {
+  const clock = `the clock of this machine says ${iso(now * 1000)}`
+  if (now - block.time > oldest || block.time - now > mostAhead) {
+    const is = now - block.time > oldest ? "more than 7 days old" : "more than an hour ahead"
+    return `The plan is as of ${iso(block.time * 1000)}, and ${clock}: it is ${is}. Set the clock, make a new plan, or say --any-age.`
+  }
+  return now >= validBefore && moves.some(({ way }) => way === "authorization")
+    ? `The plan's signed transfers end at ${iso(validBefore * 1000)}, and ${clock}: make a new plan, or say --any-age.`
     : undefined
 }
 

@@ -35,10 +35,12 @@ export const highestCost = (plan: Plan): bigint =>
 
 const totalsText = (plan: Plan, moves: Plan["moves"]): string =>
   totalsOf({ ...plan, moves })
-    .map(
-      ({ amount, count: n, currency, decimals }) =>
-        `${formatUnits(BigInt(amount), decimals)} ${currency} in ${counted(n, "transfer")}`
-    )
+    .map(({ amount, count: n, currency, decimals }) => {
+      // Less gas than is set aside for it leaves more.
+      const isRest = moves.some(({ refund, way }) => way === "native" && refund === undefined)
+      const least = isRest && currency === plan.coin ? " at least" : ""
+      return `${formatUnits(BigInt(amount), decimals)} ${currency}${least} in ${counted(n, "transfer")}`
+    })
     .join(", ")
 
 /** What goes to each receiver: what is collected in sum, refund by refund. */

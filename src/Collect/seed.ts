@@ -13,6 +13,7 @@ const lengths = new Set([12, 15, 18, 21, 24])
 
 /** Why these are no words of a seed; never with a word itself, which is a part of the secret. */
 const wordsProblem = (words: ReadonlyArray<string>): string | undefined => {
+  if (words.join("") === "") return "There are no words: is the file empty?"
   const { length } = words
   const unknown = words.findIndex((word) => !wordlist.includes(word))
   if (unknown !== -1) return `Word ${unknown + 1} of ${length} is not in the word list of BIP-39: check its spelling.`
@@ -75,7 +76,7 @@ export const readSeed = Effect.fn("Collect.readSeed")(function* ({ fd, keystore 
   const first = lines === undefined ? yield* askAtTerminal(prompt, true) : (lines[0] ?? "")
   // Before the passphrase is asked for: a wrong word is found at once.
   if (encrypted === undefined) yield* asMnemonic(first)
-  const question = "Their passphrase (not shown; empty if they have none): "
+  const question = "The passphrase of the words (not shown; empty if they have none): "
   const passphrase = lines === undefined ? yield* askAtTerminal(question, true) : lines[1]
   // After it: the terminal shows what is typed while a keystore's key is derived.
   return yield* seedOf(encrypted === undefined ? first : yield* wordsOfKeystore(encrypted, first), passphrase)

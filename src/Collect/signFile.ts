@@ -1,9 +1,10 @@
 /** `tilld sweep sign`: from a plan's file to a signed one, with the questions between them. */
 import { Clock, Effect } from "effect"
 import { isAddress } from "viem"
+import { checkOutput, writeOutput } from "../Backup/outputFile.ts"
+import { counted } from "../Domain/counted.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import { goOffline } from "./offline.ts"
-import { checkOutput, writeOutput } from "./outputFile.ts"
 import { Plan } from "./Plan.ts"
 import { feeCeiling, planProblem, type SigningLimits, totalFeeCeiling } from "./planChecks.ts"
 import { type PlannedReceiver, planText, type ReceiverRole, receiversOf } from "./planText.ts"
@@ -29,13 +30,18 @@ const options: Readonly<Record<ReceiverRole, string>> = {
 const nameOf = ({ moves: [{ refund }, ...more], role }: PlannedReceiver): string =>
   role === "collected"
     ? "where collected money goes"
-    : `whom ${refund} is sent back to${more.length === 0 ? "" : `, with ${more.length} more`}`
+    : `whom ${refund}${more.length === 0 ? " is" : ` and ${counted(more.length, "more refund")} are`} sent back to`
 
 const askFor = Effect.fnUntraced(function* (receiver: PlannedReceiver) {
   const question = `The address ${nameOf(receiver)}, from your own note (whole, or its last six characters at least): `
-  for (let left = mostAnswers; left > 0; left--) {
-    const note = left === mostAnswers ? "" : `That is not the plan's, ${left} of ${mostAnswers} answers are left. `
-    if (fits((yield* askAtTerminal(note + question, false)).trim(), receiver.address)) return
+  let note = ""
+  for (let left = mostAnswers - 1; left >= 0; left--) {
+    const answer = (yield* askAtTerminal(note + question, false)).trim()
+    if (fits(answer, receiver.address)) return
+    const what = addressEnd.test(answer)
+      ? "not the plan's"
+      : "neither an address nor six or more of its last characters"
+    note = `That is ${what}, ${left} of ${mostAnswers} answers are left. `
   }
   return yield* collectRefusal(`The answer is not the address ${nameOf(receiver)} by the plan: nothing was signed.`)
 })

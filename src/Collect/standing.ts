@@ -213,7 +213,7 @@ export const checkStanding = Effect.fn("Collect.checkStanding")(function* (
   const head = yield* readPricedHead(access)
   if (!isResumed && mined.some((at) => at !== undefined)) {
     return yield* collectRefusal(
-      "Some of it was sent already, and its journal is missing: put it back beside the signed file, or make a new plan for the rest."
+      "Some of it was sent already, by this file, another copy or another plan: put its journal back beside the signed file, or make a new plan for the rest."
     )
   }
   const problem =

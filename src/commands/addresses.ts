@@ -21,7 +21,7 @@ const jump = commandOf(jumpAddresses, {
 
 /** `tilld addresses`: what they hold, and their numbering. */
 export const addresses = Command.make("addresses").pipe(
-  Command.withDescription("Receiving addresses"),
+  Command.withDescription("Receiving addresses; tilld addresses --unswept is tilld addresses unswept"),
   Command.withSubcommands([unswept, jump])
 )
 

@@ -62,7 +62,7 @@ const checkCollected = Effect.fnUntraced(function* (
     const awaited = mayBeOpen ? undefined : awaitedAt(payments)
     if (awaited !== undefined) {
       return yield* new UsageError({
-        message: `Payment ${awaited.payment} ${awaitedText[awaited.is]}, whose address is collected from: make a new plan, or send this one with --include-open. Nothing is sent`
+        message: `Payment ${awaited.payment} ${awaitedText[awaited.is]}, whose address is collected from: make a new plan without --include-open, or send this one with it. Nothing is sent`
       })
     }
   }

@@ -67,16 +67,16 @@ export const xpubOf = Effect.fnUntraced(function* (
 
 /** Waits until the daemon has read a chain up to this block: money that it has not seen may be a customer's. */
 export const untilRead = Effect.fnUntraced(function* (settings: SettingsShape, network: Network, block: number) {
-  const without = "--include-open does without it"
+  const without = "--include-open does without, and may take what a customer is still owed. Nothing was done"
   for (let left = 60; ; left--) {
     const found = yield* askRunning(settings, readChain, { chain: network.chain, mode: network.mode })
     if (found === undefined) {
-      return yield* new UsageError({ message: `No daemon runs here to see what has come last: start it; ${without}` })
+      return yield* new UsageError({ message: `No daemon runs here to see what has come last: start it. ${without}` })
     }
     if ((found.head ?? 0) >= block) return
     if (left === 0) {
       return yield* new UsageError({
-        message: `The daemon has read ${networkKey(network)} up to block ${found.head ?? 0}, and its chain is at ${block}: tilld doctor says why; ${without}`
+        message: `The daemon has read ${networkKey(network)} up to block ${found.head ?? 0}, and its chain is at ${block}: tilld doctor says why. ${without}`
       })
     }
     if (left === 60) yield* complain(`waiting until the daemon has read block ${block}`)

@@ -16,7 +16,7 @@ const planning = Effect.promise(() =>
     import("viem"),
     import("../Chains/providers/chainAccess.ts"),
     import("../Collect/makePlan.ts"),
-    import("../Collect/outputFile.ts"),
+    import("../Backup/outputFile.ts"),
     import("./sweepTexts.ts"),
     import("../Quotes/readPrices.ts"),
     import("../Chains/rpc/Rpc.ts")
@@ -78,7 +78,7 @@ export const planCommand = commandWith(
   (json, target) =>
     Effect.gen(function* () {
       const given = yield* decoded({ fields, input: Schema.Struct(fields) }, json)
-      const { chain, force, maxFeeGwei, mode, output } = given
+      const { chain, force, includeOpen, maxFeeGwei, mode, output } = given
       const settings = yield* loadSettings(target)
       const [utils, { accessTo, readPricedHead }, { makePlan }, files, texts, { readPrices }, { Rpc }] = yield* planning
       if (!utils.isAddress(given.to)) {
@@ -101,7 +101,7 @@ export const planCommand = commandWith(
       const refunds = yield* refundsOf(settings, network, ids)
       const { plan, seesFees } = yield* Effect.gen(function* () {
         const access = yield* accessTo(settings, network)
-        if (ids.length === 0 && !given.includeOpen) {
+        if (ids.length === 0 && !includeOpen) {
           yield* untilRead(settings, network, (yield* readPricedHead(access)).number)
         }
         const received = ids.length > 0 ? [] : yield* allReceived(settings, network, undefined)
@@ -110,12 +110,14 @@ export const planCommand = commandWith(
           ...{ xpub, received, refunds, destination, currencies: given.tokens },
           minUsd: Option.getOrElse(BigDecimal.fromString(given.minUsd), () => BigDecimal.make(0n, 0)),
           maxFee: maxFeeGwei === undefined ? undefined : utils.parseGwei(maxFeeGwei),
-          ...{ feeSteps: given.feeSteps, includeOpen: given.includeOpen, price: prices.usd, onProgress: complain }
+          ...{ feeSteps: given.feeSteps, includeOpen, price: prices.usd, onProgress: complain }
         })
       }).pipe(Effect.provide(Rpc.layer))
       yield* files.writeOutput(output, `${JSON.stringify(plan, undefined, 1)}\n`, force)
       yield* print(
-        target.json ? JSON.stringify(texts.madeJson(plan, seesFees, output)) : texts.madeText(plan, seesFees, output)
+        target.json
+          ? JSON.stringify(texts.madeJson(plan, seesFees, output))
+          : texts.madeText(plan, { seesFees, file: output, includeOpen })
       )
     })
 )

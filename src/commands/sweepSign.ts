@@ -1,5 +1,6 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
+import { Invocation } from "../Control/Invocation.ts"
 import { counted } from "../Domain/counted.ts"
 import { common, loadSettings } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
@@ -73,7 +74,7 @@ const options = {
     "ADDRESS",
     address,
     "an address",
-    "Refuse a receiver that is none of these, nor in sweep.allow of a file that --config names; refunds go to those of --refund-to, too"
+    "Refuse a receiver that is none of these, nor in sweep.allow of a configuration that --config or $TILLD_CONFIG names; refunds go to those of --refund-to, too"
   ),
   feeCeiling: amountOption(
     "fee-ceiling-gwei",
@@ -110,7 +111,8 @@ export const signCommand = Command.make(
     ...request
   }) {
     // Only where one is named: the machine with the seed has none of its own.
-    const configured = Option.isSome(config) ? (yield* loadSettings({ config })).sweep.allow : []
+    const isNamed = Option.isSome(config) || Boolean((yield* Invocation).env.TILLD_CONFIG)
+    const configured = isNamed ? (yield* loadSettings({ config })).sweep.allow : []
     const [{ signFile }, { signedJson }] = yield* signing
     const { output: file } = request
     const signed = yield* signFile(

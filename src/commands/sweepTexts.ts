@@ -46,7 +46,10 @@ const sponsorText = (plan: Plan): string => {
 const mostListed = 20
 
 /** What an operator reads of a plan that was made. */
-export const madeText = (plan: Plan, seesFees: boolean, file: string): string => {
+export const madeText = (
+  plan: Plan,
+  { file, includeOpen, seesFees }: { readonly file: string; readonly includeOpen: boolean; readonly seesFees: boolean }
+): string => {
   const reasons = reasonsOf(plan.leftOut)
   return [
     planText(plan),
@@ -57,6 +60,9 @@ export const madeText = (plan: Plan, seesFees: boolean, file: string): string =>
     ...(seesFees
       ? []
       : ["Note      no provider simulates transfers (eth_simulateV1): a token that keeps a fee was not seen"]),
+    ...(includeOpen
+      ? ["Note      addresses that wait may be in it: its broadcast is asked for --include-open, too"]
+      : []),
     `Written to ${file}. Take it to where the seed is: tilld sweep sign ${file} -o signed.json`
   ].join("\n")
 }

@@ -36,7 +36,9 @@ it.scopedLive("sends nothing without its journal once some of it is on the chain
     yield* scene.mining
     expect((yield* scene.send(signed)).result.differences).toEqual([])
     rmSync(scene.journalPath)
-    expect(yield* scene.refused(signed)).toContain("Some of it was sent already, and its journal is missing")
+    expect(yield* scene.refused(signed)).toContain(
+      "Some of it was sent already, by this file, another copy or another plan"
+    )
   })
 )
 
@@ -177,5 +179,40 @@ it.scopedLive("confirms nothing that is less deep by the head of the second prov
     expect(readFileSync(scene.journalPath, "utf8")).not.toContain('"event":"confirmed"')
     isBehind = false
     expect((yield* Fiber.join(sending)).result.differences).toEqual([])
+  })
+)
+
+it.scopedLive("takes coin that is worth a little more than its gas, however many fees are signed", () =>
+  Effect.gen(function* () {
+    const scene = yield* collecting()
+    yield* scene.pay("ETH", 1, ether)
+    const received = scene.received(1)
+    const { plan } = yield* scene.plan({ received, feeSteps: 3 })
+    const gas = BigInt(plan.moves[0]?.gas ?? 0)
+    const most = gas * BigInt(plan.fees.at(-1)?.most ?? 0)
+    // The lowest step bears half as much again as the present base fee: less than that is left at the highest step.
+    const left = (gas * BigInt(plan.fees[0]?.most ?? 0)) / 4n
+    yield* scene.local.rpc("anvil_setBalance", [scene.wallet.address(0), numberToHex(most + left)])
+    const { plan: small } = yield* scene.plan({ received, feeSteps: 3 })
+    expect(small.moves).toMatchObject([{ amount: `${left}` }])
+    yield* scene.local.rpc("anvil_setBalance", [scene.wallet.address(0), numberToHex(most)])
+    expect(yield* refusal(scene.plan({ received, feeSteps: 3 }))).toContain("it is less than its gas may cost")
+  })
+)
+
+it.scopedLive("plans the coins and tokens that are named, and no other ones", () =>
+  Effect.gen(function* () {
+    const scene = yield* collecting()
+    yield* scene.pay("USDT", 2, 20n * usd)
+    yield* scene.pay("USDC", 1, 20n * usd)
+    const received = scene.received(2, (index) => ({ isOpen: index === 1 }))
+    const { plan } = yield* scene.plan({ received, currencies: ["USDC"] })
+    expect(plan.moves.map(({ token }) => token)).toEqual(["USDC"])
+    expect(plan.leftOut).toEqual([])
+    const { plan: other } = yield* scene.plan({ received, currencies: ["USDT"] })
+    expect(other.leftOut).toMatchObject([{ currency: "USDT", address: scene.wallet.address(1) }])
+    expect(yield* refusal(scene.plan({ received, currencies: ["USDC", "MATIC"] }))).toBe(
+      "MATIC is not on ethereum: there are ETH, USDC, USDT, DAI"
+    )
   })
 )

@@ -89,7 +89,7 @@ liveTest(
 
     const byEnds = [...end("destination", destination), ...end("refund", customer)]
     const again = yield* sign([...byEnds, "--seed-fd", "0"])
-    expect(again).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("signed.json exists already") })
+    expect(again).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("signed.json exists already") })
     const before = readFileSync(signed)
     expect((yield* sign([...byEnds, "--seed-fd", "0", "--force"])).code).toBe(0)
     // Signatures follow from the plan: signed twice, nothing can be sent twice.
@@ -103,12 +103,13 @@ liveTest("nothing is written where signing is refused, and the reason is said", 
     [[...confirmed, "--seed-fd", "0"], otherPhrase, 1, "The seed is not the plan's"],
     [[...confirmed, "--seed-fd", "0"], `${phrase}\npassphrase`, 1, "The seed is not the plan's"],
     [[...confirmed, "--seed-fd", "0"], "test test", 1, "These are 2 words"],
+    [[...confirmed, "--seed-fd", "0"], "", 1, "There are no words: is the file empty?"],
     // What confirms the one does not confirm the other.
     [
       [...toDestination, ...end("refund", destination), "--seed-fd", "0"],
       phrase,
       1,
-      `No --refund-to or --refund-ends is the address whom ${refunded[0]} is sent back to, with 1 more`
+      `No --refund-to or --refund-ends is the address whom ${refunded[0]} and 1 more refund are sent back to`
     ],
     [
       [...toCustomer, ...end("destination", customer), "--seed-fd", "0"],
@@ -164,6 +165,11 @@ liveTest("nothing is written where signing is refused, and the reason is said", 
   const mistyped = yield* sign([...confirmed, "--config", "tilld.toml", "--seed-fd", "0"])
   expect(mistyped).toMatchObject({ code: 2, stderr: expect.stringContaining("sweep.allow") })
   expect(mistyped.stderr).toContain("an address with its EIP-55 checksum")
+  const named = yield* tilld([...command, ...confirmed, "--seed-fd", "0"], {
+    ...{ cwd: folder, input: phrase },
+    env: { TILLD_CONFIG: "tilld.toml" }
+  })
+  expect(named).toMatchObject({ code: 2, stderr: expect.stringContaining("sweep.allow") })
   const aged = yield* tilld([...command.slice(0, -1), ...confirmed, "--seed-fd", "0"], { cwd: folder, input: phrase })
   expect(aged).toMatchObject({ code: 1, stderr: expect.stringMatching(/as of 2026-09-21T.*, and the clock of this/) })
   writeFileSync(join(folder, "plan.json"), JSON.stringify({ ...planOf(), destination: customer }))
@@ -223,7 +229,7 @@ liveTest("words and answers are asked at the terminal, which does not show the w
     ["The address where collected money goes", "abcdef"],
     ["from your own note", destination.slice(-6).toLowerCase()],
     [
-      `The address whom ${refunded[0]} is sent back to, with 1 more`,
+      `The address whom ${refunded[0]} and 1 more refund are sent back to`,
       (before) => {
         asked = before
         return customer
@@ -231,7 +237,7 @@ liveTest("words and answers are asked at the terminal, which does not show the w
     ],
     // With a mistake, which is taken back.
     ["The words of the seed (not shown): ", `${phrase.replace("junk", "jumk")}\u007f\u007fnk`],
-    ["Their passphrase (not shown; empty if they have none): ", ""]
+    ["The passphrase of the words (not shown; empty if they have none): ", ""]
   ]
   const { code, shown, stderr, stdout } = yield* tilldAtTerminal(folder, command, dialogue)
   expect({ code, stderr: stderr.split("\n").at(-2) }).toEqual({ code: 0, stderr: "Left out  1 balance" })
@@ -252,8 +258,8 @@ liveTest("Ctrl-C and three wrong answers end it, and nothing is signed", functio
   const ask = "The address where collected money goes"
   const wrong = yield* tilldAtTerminal(folder, command, [
     [ask, ""],
-    [ask, "000000"],
-    [ask, destination.slice(-5)]
+    ["neither an address nor six or more of its last characters, 2 of 3 answers are left", "000000"],
+    ["not the plan's, 1 of 3 answers", destination.slice(-5)]
   ])
   expect(wrong).toMatchObject({
     code: 1,
@@ -344,19 +350,22 @@ liveTest("a wallet is made at the terminal alone, asked again, and opens from it
     ["wallet", "xpub", "--keystore", "seed.json"],
     [
       ["The keystore's password", "wrong"],
-      ["Their passphrase", "not to be seen"]
+      ["The passphrase", "not to be seen"]
     ]
   )
   expect(hidden).toMatchObject({ code: 1, stderr: expect.stringContaining("The keystore does not open") })
-  expect(hidden.shown).toContain("Their passphrase (not shown")
+  expect(hidden.shown).toContain("The passphrase of the words (not shown")
   expect(hidden.shown).not.toContain("seen")
   // The screen is cleared where it ends while the words are on it.
   const cut = yield* tilldAtTerminal(folder, ["wallet", "new"], [["Press Enter", "\u0003"]])
-  expect(cut.code).toBe(1)
-  expect(cut.stdout).toBe("")
+  expect(cut).toMatchObject({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringContaining("tilld: interrupted before its end")
+  })
   expect(cut.shown.trim().endsWith("\u001b[2J\u001b[3J\u001b[H")).toBe(true)
   const kept = yield* tilldAtTerminal(folder, ["wallet", "new", "--keystore", "seed.json"], [])
-  expect(kept).toMatchObject({ code: 1, stderr: expect.stringContaining("seed.json exists already") })
+  expect(kept).toMatchObject({ code: 2, stderr: expect.stringContaining("seed.json exists already") })
 })
 
 liveTest("a wallet is not made where only a pipe is", function* () {

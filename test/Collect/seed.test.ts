@@ -5,10 +5,10 @@ import { entropyToMnemonic } from "@scure/bip39"
 import { wordlist } from "@scure/bip39/wordlists/english"
 import { Effect, Either } from "effect"
 import { HDKey, mnemonicToAccount } from "viem/accounts"
+import { checkOutput, writeOutput } from "../../src/Backup/outputFile.ts"
 import { withAccountKey } from "../../src/Collect/keys.ts"
 import { makeKeystore, openKeystore } from "../../src/Collect/keystore.ts"
 import { mixedEntropy } from "../../src/Collect/newWallet.ts"
-import { writeOutput } from "../../src/Collect/outputFile.ts"
 import { readSeed, seedOf, wordsOfKeystore } from "../../src/Collect/seed.ts"
 import { hdWallet, sponsorAddress } from "../../src/Payments/addresses/hdWallet.ts"
 import { temporaryFolder } from "../lib/store.ts"
@@ -47,7 +47,7 @@ describe("words", () => {
   it.each([
     ["test test test tset test test test test test test test junk", "Word 4 of 12 is not in the word list of BIP-39"],
     ["test test", "These are 2 words: a seed has 12, 15, 18, 21 or 24"],
-    ["", "Word 1 of 1 is not in the word list"],
+    ["", "There are no words: is the file empty?"],
     [phrase.replace("junk", "test"), "The checksum of these 12 words is wrong"]
   ])("%s are refused, and the message shows none", (words, message) => {
     const said = problem(seedOf(words))
@@ -222,4 +222,21 @@ it.effect(
       expect(readFileSync(path, "utf8")).toBe("y")
       expect(readdirSync(dirname(path))).toEqual(["signed.json"])
     }).pipe(Effect.scoped)
+)
+
+it.effect("a file that cannot be written is refused before the work for it", () =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    writeFileSync(join(folder, "there"), "")
+    const cases = [
+      ["", "The output file has no name: was a variable not set?"],
+      [folder, `${folder} is a folder: name a file in it`],
+      [join(folder, "none", "plan.json"), `Nothing can be written in ${join(folder, "none")}: it does not exist`],
+      [join(folder, "there", "plan.json"), `Nothing can be written in ${join(folder, "there")}: it is not a folder`]
+    ] as const
+    for (const [path, said] of cases) expect(yield* refusal(checkOutput(path, true))).toContain(said)
+    expect(yield* refusal(checkOutput(join(folder, "there"), false))).toContain("exists already")
+    yield* checkOutput(join(folder, "there"), true)
+    yield* checkOutput(join(folder, "new"), false)
+  }).pipe(Effect.scoped)
 )

@@ -331,6 +331,12 @@ describe("a plan is refused", () => {
       "as of 2026-09-21T14:13:20.000Z, and the clock of this machine says 2026-09-28T14:13:21.000Z: it is more than 7 days old",
       { now: time + 7 * 86_400 + 1 }
     ],
+    [
+      "whose signed transfers have ended",
+      planOf(),
+      "signed transfers end at 2026-09-22T14:13:20.000Z, and the clock of this machine says 2026-09-22T14:13:20.000Z",
+      { now: time + 86_400 }
+    ],
     ["that is ahead of the clock", planOf(), "it is more than an hour ahead", { now: time - 3_601 }],
     [
       "of a public network under another name",
@@ -402,8 +408,11 @@ describe("a plan is refused", () => {
       expect(planProblem(planOf(), { ...allowing, refundTo: [refundTo] })).toBeUndefined()
     }
     expect(planProblem(planOf(), { ...allowing, allow: [customer, destination] })).toBeUndefined()
-    for (const now of [time + 7 * 86_400, time - 3_600])
+    const plain = planOf({ moves: unsignedPlan().moves.slice(3), tokens: unsignedPlan().tokens.slice(1) })
+    expect(planProblem(plain, { ...limits, now: time + 7 * 86_400 })).toBeUndefined()
+    for (const now of [time + 86_399, time - 3_600]) {
       expect(planProblem(planOf(), { ...limits, now })).toBeUndefined()
+    }
     expect(planProblem(publicPlan({}), limits)).toBeUndefined()
     const dear = { ...limits, feeCeiling: 100_000_000_001n, totalFeeCeiling: 10n ** 18n }
     expect(planProblem(planOf({ fees: [fee("100000000001")] }), dear)).toBeUndefined()
@@ -452,11 +461,11 @@ describe("a file is no plan", () => {
 
 it("no text of a plan adds lines, or long ones, to what is shown", () => {
   const why = `short\nTo ${customer} \u001b[2J\u202e${"long ".repeat(100)}`
-  const text = madeText(
-    planOf({ leftOut: [{ ...unsignedPlan().leftOut[0], currency: "A\nB", why } as LeftOut] }),
-    true,
-    "f"
-  )
+  const text = madeText(planOf({ leftOut: [{ ...unsignedPlan().leftOut[0], currency: "A\nB", why } as LeftOut] }), {
+    seesFees: true,
+    file: "f",
+    includeOpen: false
+  })
   expect(text).not.toContain(`\nTo ${customer} `)
   expect(text.split("\n").every((line) => line.length <= 200 && !/[\p{Cc}\p{Bidi_Control}]/u.test(line))).toBe(true)
   const local = planOf({ tokens: unsignedPlan().tokens.map((token) => ({ ...token, decimals: 9 })) })
@@ -475,9 +484,9 @@ it("a plan in words has everything that a signer has to look at", () => {
     `          ${plan.digest}`,
     "As of     block 42, 2026-09-21T14:13:20.000Z",
     "Until     2026-09-22T14:13:20.000Z",
-    "In total  4.7 USDC in 3 transfers, 9 USDT in 1 transfer, 1.25 ETH in 2 transfers",
+    "In total  4.7 USDC in 3 transfers, 9 USDT in 1 transfer, 1.25 ETH at least in 2 transfers",
     `To        ${destination}`,
-    "          4 USDC in 2 transfers, 9 USDT in 1 transfer, 1 ETH in 1 transfer",
+    "          4 USDC in 2 transfers, 9 USDT in 1 transfer, 1 ETH at least in 1 transfer",
     `Refund to ${customer}`,
     `          0.7 USDC in 1 transfer, the refund of ${refunded[0]}`,
     `          0.25 ETH in 1 transfer, the refund of ${refunded[1]}`,

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest"
-import { resultText } from "../../src/commands/sweepTexts.ts"
+import { madeText, resultText } from "../../src/commands/sweepTexts.ts"
+import { planOf } from "../Collect/plans.ts"
 
 it("the account of a broadcast names what went where, what was sent back, the sums and what differs", () => {
   const [address, to, hash] = ["0xA1", "0xB2", "0xc3"]
@@ -24,4 +25,10 @@ it("the account of a broadcast names what went where, what was sent back, the su
     "USDC: 7 before = 5 received + 1.999999 stayed; 0.25 came meanwhile, and stays",
     "DIFFERENCE  0xA1: 0.000001 USDC: something else took it from there"
   ])
+})
+
+it("a plan that may hold what a customer is owed says what its broadcast needs", () => {
+  const told = (includeOpen: boolean) => madeText(planOf(), { file: "plan.json", includeOpen, seesFees: true })
+  expect(told(true)).toContain("its broadcast is asked for --include-open, too")
+  expect(told(false)).not.toContain("--include-open")
 })

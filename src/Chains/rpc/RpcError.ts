@@ -3,7 +3,7 @@ import { Data } from "effect"
 /** Remedies for the operator, by reason. */
 const remedies = {
   unreachable: "check the address in rpc_urls and that the node runs",
-  timeout: "the provider is slow or hangs; tilld tries again with smaller parts",
+  timeout: "the provider is slow or hangs: if that lasts, add another one to rpc_urls",
   http: "check the key in rpc_urls and the provider's limits",
   rate_limited: "tilld waits; a larger plan or another provider in rpc_urls takes more calls",
   range: "tilld tries again with smaller parts",
