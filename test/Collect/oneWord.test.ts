@@ -150,11 +150,14 @@ it.scopedLive("begins nothing while the second provider does not answer", () =>
   })
 )
 
+const refundOf = ({ wallet }: Collecting) => ({
+  ...{ id: "exc_5", address: wallet.address(1), index: 1, currency: "USDT", amount: 5n * usd }
+})
+
 it.scopedLive("checks a refund that one provider alone shows as sent, and none that was sent", () =>
   Effect.gen(function* () {
     const { liar, providers, scene } = yield* prepared
-    const refund = { id: "exc_5", address: scene.wallet.address(1), index: 1, currency: "USDT", amount: 5n * usd }
-    const { plan } = yield* scene.plan({ refunds: [refund] })
+    const { plan } = yield* scene.plan({ refunds: [refundOf(scene)] })
     const signed = yield* scene.sign(plan)
     // Ended before the refund was sent: its gas is under way.
     const first = yield* Effect.fork(scene.send(signed))
@@ -188,6 +191,54 @@ it.scopedLive("checks a refund that one provider alone shows as sent, and none t
     yield* liar.tell(({ method }, result) => (method === "eth_getTransactionReceipt" ? null : result))
     expect((yield* scene.send(signed, {}, closed)).result.differences).toEqual([])
     expect(asked).toEqual([[], []])
+  })
+)
+
+it.scopedLive("goes on with a refund only while two providers say how it stands", () =>
+  Effect.gen(function* () {
+    const { providers, scene } = yield* prepared
+    const proxy = yield* startFaultProxy(scene.local.url)
+    providers(scene.local.url, proxy.url)
+    const { plan } = yield* scene.plan({ refunds: [refundOf(scene)] })
+    const signed = yield* scene.sign(plan)
+    const first = yield* Effect.fork(scene.send(signed))
+    yield* untilSaid(scene, first, "1 of 2 transactions sent")
+    yield* Fiber.interrupt(first)
+    yield* proxy.set("drop")
+    expect(yield* scene.refused(signed)).toContain("no other provider of rpc_urls answers")
+    yield* proxy.set()
+    yield* scene.mining
+    expect((yield* scene.send(signed)).result.differences).toEqual([])
+  })
+)
+
+it.scopedLive("checks a refund again that fell out of its block once it was confirmed", () =>
+  Effect.gen(function* () {
+    const { providers, scene } = yield* prepared
+    const { local } = scene
+    providers(local.url)
+    const { plan } = yield* scene.plan({ refunds: [refundOf(scene)] })
+    const signed = yield* scene.sign(plan)
+    // One more than is taken out: a block may come while that is done.
+    const { number } = yield* local.head
+    yield* local.mine(2)
+    const mining = yield* Effect.forkScoped(Effect.forever(Effect.delay(local.mine(), "100 millis")))
+    expect((yield* scene.send(signed)).result.differences).toEqual([])
+    yield* Fiber.interrupt(mining)
+    yield* local.reorg((yield* local.head).number - number)
+    // As a broadcast leaves it that was ended once it had seen this.
+    const lines = linesOf(scene).filter((line) => !line.startsWith('{"event":"finished"'))
+    const fellOut = lines.filter((line) => line.startsWith('{"event":"confirmed"'))
+    expect(fellOut).toHaveLength(2)
+    const added = fellOut.map((line) => line.replace("confirmed", "fell out"))
+    writeFileSync(scene.journalPath, `${[...lines, ...added].join("\n")}\n`)
+    let asked: ReadonlyArray<string> = []
+    const closed = (unpaid: ReadonlyArray<{ readonly id: string }>) => {
+      asked = unpaid.map(({ id }) => id)
+      return collectRefusal("exc_5 is closed")
+    }
+    expect(yield* refusal(scene.send(signed, {}, closed))).toBe("exc_5 is closed")
+    expect(asked).toEqual(["exc_5"])
   })
 )
 
