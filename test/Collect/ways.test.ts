@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { BigDecimal, Effect, Redacted } from "effect"
-import type { Address } from "viem"
+import { type Address, numberToHex } from "viem"
 import { startFaultProxy } from "../lib/faultProxy.ts"
 import { callToken, collecting, deployToken, holdsExactly, someone } from "./collecting.ts"
 import { inFrontOf } from "./inFront.ts"
@@ -128,13 +128,13 @@ it.scopedLive("counts no transfer of another contract as one of the token", () =
   })
 )
 
-it.scopedLive("leaves out what is worth less than --min-usd, and names no token that no move uses", () =>
+it.scopedLive("leaves out what is worth less than --min-usd, not just as much, and names no unused token", () =>
   Effect.gen(function* () {
     const scene = yield* collecting()
-    yield* scene.pay("USDC", 1, 20n * usd)
+    yield* scene.pay("USDC", 1, 5n * usd)
     yield* scene.pay("USDT", 1, 4n * usd)
     const { plan } = yield* scene.plan({ received: scene.received(1), minUsd: BigDecimal.make(5n, 0) })
-    expect(plan.moves.map(({ amount, token }) => [token, amount])).toEqual([["USDC", `${20n * usd}`]])
+    expect(plan.moves.map(({ amount, token }) => [token, amount])).toEqual([["USDC", `${5n * usd}`]])
     expect(plan.tokens.map(({ symbol }) => symbol)).toEqual(["USDC"])
     expect(plan.leftOut).toMatchObject([{ currency: "USDT", why: "it is worth 4.00 USD, below --min-usd" }])
   })
@@ -201,5 +201,27 @@ it.scopedLive("sees what a token refuses where a provider does not simulate, and
     expect(seesFees).toBe(false)
     expect(plan.moves.map(({ index }) => index)).toEqual([0])
     expect(plan.leftOut).toMatchObject([{ index: 1, why: expect.stringContaining("account is blacklisted") }])
+  })
+)
+
+it.scopedLive("takes it for a refusal that a transfer returns false, where a provider does not simulate too", () =>
+  Effect.gen(function* () {
+    const scene = yield* collecting()
+    yield* scene.pay("USDC", 1, 20n * usd)
+    const no = numberToHex(0n, { size: 32 })
+    let simulates = true
+    const front = yield* inFrontOf(scene.local.url, ({ method, params: [asked] }, result) => {
+      const isTransfer = method === "eth_call" && JSON.stringify(asked).includes('"0xa9059cbb')
+      if (method !== "eth_simulateV1") return isTransfer ? no : result
+      const returning = (result as ReadonlyArray<Simulated>).map(({ calls }) => ({
+        calls: calls.map((call) => ({ ...call, returnData: no }))
+      }))
+      return simulates ? returning : null
+    })
+    scene.change({ rpcUrls: [Redacted.make(front.url)] })
+    const why = "There is nothing to move: its contract refuses the transfer"
+    expect(yield* refusal(scene.plan({ received: scene.received(1) }))).toBe(why)
+    simulates = false
+    expect(yield* refusal(scene.plan({ received: scene.received(1) }))).toBe(why)
   })
 )
