@@ -57,6 +57,10 @@ it.scopedLive("refuses a file in which a byte was changed, also where its checks
     expect(yield* scene.refused(changedTransaction)).toContain("Something in the signed file")
     const sealed = { ...changedTransaction, checksum: checksumOf(changedTransaction) }
     expect(yield* scene.refused(sealed)).toContain("Transaction 1, of")
+    // One more than the fees have steps: whatever it is, it is none of the plan's.
+    const transactions = signed.transactions.map((each) => [...each, each[0]] as const)
+    const longer: Signed = { ...signed, transactions, checksum: checksumOf({ ...signed, transactions }) }
+    expect(yield* scene.refused(longer)).toContain("Transaction 1, of")
     const authorizations = signed.authorizations.map((raw, i) => (i === 0 ? with64(raw) : raw))
     const changedAuthorization = { ...signed, authorizations }
     const sealedToo = { ...changedAuthorization, checksum: checksumOf(changedAuthorization) }
