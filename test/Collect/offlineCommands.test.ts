@@ -145,6 +145,8 @@ liveTest("nothing is written where signing is refused, and the reason is said", 
       "highest fee is 3 gwei for a unit of gas, above 2.5"
     ],
     [[...confirmed, "--fee-ceiling-gwei", "-1", "--seed-fd", "0"], phrase, 2, "--fee-ceiling-gwei"],
+    // A digit more than a gwei has wei: read as wei, it would be ten times as much.
+    [[...confirmed, "--fee-ceiling-gwei", "2.5000000001", "--seed-fd", "0"], phrase, 2, "--fee-ceiling-gwei must be"],
     [[...confirmed, "--keystore", "none.json", "--seed-fd", "0"], phrase, 1, "none.json cannot be read"],
     [[...confirmed, "--seed-fd", "77"], "", 1, "File descriptor 77 cannot be read"],
     [["--seed-fd", "0"], phrase, 1, "There is no terminal to ask at"],
