@@ -1,7 +1,10 @@
 import { expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
+import { type ChainHealth, Chains } from "../../../src/Chains.ts"
+import { networkKey } from "../../../src/Domain/Chain.ts"
 import * as CollectedRepo from "../../../src/Payments/addresses/CollectedRepo.ts"
 import * as ReceivedRepo from "../../../src/Payments/addresses/ReceivedRepo.ts"
+import { readChain } from "../../../src/Payments/addresses/readOperation.ts"
 import { Reader, Tx } from "../../../src/Sql.ts"
 import { storeLateMoney } from "../../lib/exceptions.ts"
 import { execute, inTransaction, rows, storeAccount, tempStore } from "../../lib/store.ts"
@@ -112,4 +115,33 @@ it.scoped("a transfer is noted once, by its transaction and its place in the pla
     )
     expect(yield* Effect.flatMap(Reader, CollectedRepo.newest)).toBe(20)
   }).pipe(Effect.provide(tempStore))
+)
+
+it.effect("a chain is looked at and was read up to a block in its own mode only", () =>
+  Effect.gen(function* () {
+    const well = { ready: true, providers: [] }
+    const health: ReadonlyArray<ChainHealth> = [
+      { ...well, chain: "base", mode: "live", head: 300 },
+      { ...well, chain: "polygon", mode: "test", head: 400 },
+      { ...well, chain: "base", mode: "test", head: 200 },
+      { ...well, chain: "ethereum", mode: "live", head: 500 },
+      { ...well, chain: "ethereum", mode: "test" }
+    ]
+    const looked: Array<string> = []
+    const chains = Layer.mock(Chains, {
+      health: Effect.succeed(health),
+      refresh: (one) => Effect.sync(() => void looked.push(networkKey(one))),
+      exclusively: () => () => Effect.never,
+      wake: () => undefined,
+      behind: () => undefined
+    })
+    const caller = { actor: { via: "socket", who: "root" }, isOperator: true } as const
+    const read = (chain: "base" | "ethereum") =>
+      Effect.provide(
+        readChain.run({ chain, mode: "test" }, caller, () => undefined),
+        chains
+      )
+    expect([yield* read("base"), yield* read("ethereum")]).toEqual([{ head: 200 }, {}])
+    expect(looked).toEqual(["base.test", "ethereum.test"])
+  })
 )
