@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Runtime } from "effect"
 import type { Address } from "viem"
 import { HDKey } from "viem/accounts"
 import { digested, type Plan } from "../../src/Collect/Plan.ts"
@@ -11,6 +11,7 @@ import { hdWallet } from "../../src/Payments/addresses/hdWallet.ts"
 import { pay, rows } from "../lib/daemon.ts"
 import { root, tilld, tilldJson } from "../lib/tilld.ts"
 import { holdsExactly, someone } from "./collecting.ts"
+import { inFrontOf } from "./inFront.ts"
 import { eventually, network, openShop } from "./shop.ts"
 
 const ether = 10n ** 18n
@@ -211,6 +212,52 @@ it.scopedLive("leaves alone what has just come, in a plan and in a broadcast tha
     expect(differences).toEqual([])
     expect(new Set(transfers.map(({ address }) => address))).toEqual(new Set([early.address, late.address]))
     expect(yield* chain.tokenBalance("USDC", destination)).toBe(55n * usd)
+  })
+)
+
+it.scopedLive("leaves alone what comes while a plan is made", () =>
+  Effect.gen(function* () {
+    const { chain, config, file, paid } = yield* openShop()
+    const [early, late] = yield* Effect.all([paid("USDC", 25n * usd), paid("USDC", 30n * usd)], {
+      concurrency: "unbounded"
+    })
+    const run = Runtime.runPromise(yield* Effect.runtime())
+    let hasCome = false
+    // Before anything of the chain was read.
+    const front = yield* inFrontOf(chain.url, async ({ method }, result) => {
+      if (method !== "eth_chainId" || hasCome) return result
+      hasCome = true
+      const coming = chain.payToken({ symbol: "USDC", to: late.address as Address, amount: 7n * usd })
+      await run(Effect.zipRight(coming, chain.mine()))
+      return result
+    })
+    const command = ["sweep", "plan", ...network, "--to", someone(), "-o", file("plan.json"), "--json", ...config]
+    const made = yield* tilld(command, { env: { TILLD_CHAINS__ETHEREUM__TEST__RPC_URLS: JSON.stringify([front.url]) } })
+    expect([hasCome, made.code]).toEqual([true, 0])
+    const { leftOut, moves } = JSON.parse(readFileSync(file("plan.json"), "utf8")) as Plan
+    expect(moves.map(({ address }) => address)).toEqual([early.address])
+    expect(leftOut).toMatchObject([{ address: late.address, amount: `${37n * usd}` }])
+  })
+)
+
+it.scopedLive("goes on with what was begun, without a daemon and whatever has come since", () =>
+  Effect.gen(function* () {
+    const { chain, config, daemon, file, paid, plan, sign } = yield* openShop()
+    const { address } = yield* paid("USDC", 25n * usd)
+    const destination = someone()
+    yield* plan("plan.json", "--to", destination)
+    yield* sign("plan.json")
+    yield* chain.payToken({ symbol: "USDC", to: address as Address, amount: 7n * usd })
+    yield* chain.mine()
+    const command = ["sweep", "broadcast", file("plan.json.signed"), ...config]
+    // Killed once its beginning was noted, before anything was sent.
+    const NODE_OPTIONS = `--import=${join(root, "test/lib/killAt.mjs")}`
+    const env = { KILL_ON: "fsyncSync", KILL_AT: "2", NODE_OPTIONS }
+    expect((yield* tilld([...command, "--include-open"], { env })).signal).toBe("SIGKILL")
+    yield* daemon.end("SIGTERM")
+    const { differences, transfers } = yield* tilldJson<SweepResult>(command)
+    expect([differences, transfers]).toMatchObject([[], [{ address }]])
+    expect(yield* chain.tokenBalance("USDC", destination)).toBe(25n * usd)
   })
 )
 
