@@ -35,16 +35,16 @@ export const transfersOf = (receipt: Pick<Paid, "logs">): ReadonlyArray<TokenTra
 
 type Authorized = ReturnType<typeof authorizationsOf>[number]
 
-/** Whether a receipt has the event by which the token says that it carried out this very authorization. */
-const carries = (receipt: Paid, { message: { from, nonce }, token: { contract } }: Authorized): boolean =>
-  hasSucceeded(receipt) &&
-  logsOf(receipt).some(
-    ({ address, topics: [kind, by, of] }) =>
-      isSameAddress(address, contract) &&
-      kind === usedEvent &&
-      of === nonce &&
-      isSameAddress(`0x${by?.slice(26)}`, from)
-  )
+/** Whether it is the event by which the token says that it carried out this very authorization: others may have its nonce. */
+const isUse = (
+  { address, topics: [kind, by, of] }: typeof ContractLog.Type,
+  { message: { from, nonce }, token: { contract } }: Authorized
+): boolean =>
+  isSameAddress(address, contract) && kind === usedEvent && of === nonce && isSameAddress(`0x${by?.slice(26)}`, from)
+
+/** Whether a receipt has that event. */
+const carries = (receipt: Paid, one: Authorized): boolean =>
+  hasSucceeded(receipt) && logsOf(receipt).some((log) => isUse(log, one))
 
 /** Blocks in one search for authorizations that somebody else has carried out, nonces in one, and searches at most. */
 const searched = 1_000
@@ -71,9 +71,9 @@ const whoUsed = Effect.fnUntraced(function* (
       const [logs] = yield* sendBatch(client, [
         getLogs(from, Math.min(until, from + searched - 1), { address, topics })
       ])
-      for (const { topics, transactionHash } of logsOf({ logs })) {
-        const one = part.find(({ message }) => message.nonce === topics[2])
-        if (one !== undefined) found.set(one.place, transactionHash)
+      for (const log of logsOf({ logs })) {
+        const one = part.find((each) => isUse(log, each))
+        if (one !== undefined) found.set(one.place, log.transactionHash)
       }
     }
   }

@@ -3,7 +3,8 @@ import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Option, Redacted, Schedule } from "effect"
 import { type Address, encodeFunctionData, type Hex, numberToHex, toFunctionSelector } from "viem"
-import { authorizedCall } from "../../src/Collect/authorization.ts"
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts"
+import { authorizedCall, typedData } from "../../src/Collect/authorization.ts"
 import { checksumOf, type Signed, signatureOf } from "../../src/Collect/Signed.ts"
 import { authorizationsOf } from "../../src/Collect/transactions.ts"
 import type { Erc20 } from "../../src/Domain/Currency.ts"
@@ -243,6 +244,25 @@ it.scopedLive("counts each of two refunds of an address for itself, where somebo
     ])
     expect(new Set(result.transfers.map(({ hash }) => hash)).size).toBe(2)
     expect(yield* scene.local.tokenBalance("USDC", scene.destination)).toBe(12n * usd)
+  })
+)
+
+it.scopedLive("counts a refund that somebody else has carried out, whatever others use its nonce for", () =>
+  Effect.gen(function* () {
+    const { plan, scene, signed } = yield* refunding([5n])
+    yield* carryOut(scene, signed, 0)
+    // A nonce is its holder's own: a stranger's transfer of nothing can have it too.
+    const stranger = privateKeyToAccount(generatePrivateKey())
+    const [one = expect.fail()] = authorizationsOf(plan)
+    const message = { ...one.message, from: stranger.address, value: 0n }
+    const signature = yield* Effect.promise(() => stranger.signTypedData(typedData(plan, one.token, message)))
+    const data = authorizedCall(message, signatureOf(signature))
+    yield* scene.local.send({ to: one.token.contract as Address, data })
+    yield* scene.local.mine()
+    yield* scene.mining
+    const { result } = yield* scene.send(signed)
+    expect(result.differences).toEqual([])
+    expect(result.transfers.map(({ amount, refund }) => [refund, amount])).toEqual([["exc_5", `${5n * usd}`]])
   })
 )
 
