@@ -284,12 +284,12 @@ const refundsIn = (plan: Plan, some: ReadonlyArray<Ready>) =>
 
 /**
  * Sends a signed plan to its end. Its account is in the journal when it returns, and is given again once nothing is left to do.
- * `check` fails where it is not to be sent, and gets the refunds that are not paid yet: before anything is sent.
+ * `check` fails where it is not to be sent, before anything is: it gets the refunds that are not paid yet, and whether it was begun.
  */
 export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
   access: ChainAccess,
   { journalPath, onProgress, patience, signed, xpub }: BroadcastRequest,
-  check: (unpaid: ReadonlyArray<PlannedRefund>) => Effect.Effect<void, E, R>
+  check: (unpaid: ReadonlyArray<PlannedRefund>, wasBegun: boolean) => Effect.Effect<void, E, R>
 ) {
   const { plan } = signed
   const ready = yield* verifySigned(signed)
@@ -311,7 +311,7 @@ export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
     if (entry.event === "fell out") confirmed.delete(entry.place)
   }
   const unpaid = ready.filter((_, place) => !isMined[place] && !confirmed.has(place))
-  yield* check(refundsIn(plan, unpaid))
+  yield* check(refundsIn(plan, unpaid), start !== undefined)
   const beginning = start ?? { checksum: signed.checksum, ...standing }
   if (start === undefined) yield* journal.add({ event: "begun", ...beginning })
   const all = ready.map(

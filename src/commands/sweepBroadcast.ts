@@ -1,4 +1,3 @@
-import { statSync } from "node:fs"
 import { Args, Command, Options } from "@effect/cli"
 import { Array as Arr, Data, Effect, Either, Option } from "effect"
 import type { PlannedRefund } from "../Collect/candidates.ts"
@@ -148,14 +147,13 @@ export const broadcastCommand = Command.make(
       ...{ signed, journalPath: `${file}.journal`, onProgress: complain },
       xpub: yield* xpubOf(settings, mode, Option.getOrUndefined(xpub))
     }
-    // What was begun goes on, whatever has come since.
-    const begun = (statSync(request.journalPath, { throwIfNoEntry: false })?.size ?? 0) > 0
-    const mayBeOpen = includeOpen || begun
     const { result, wasFinished } = yield* Effect.flatMap(accessTo(settings, network), (access) =>
       broadcast(
         access,
         request,
-        Effect.fnUntraced(function* (refunds) {
+        Effect.fnUntraced(function* (refunds, wasBegun) {
+          // What was begun goes on, whatever has come since.
+          const mayBeOpen = includeOpen || wasBegun
           if (!mayBeOpen && signed.plan.moves.some(({ refund }) => refund === undefined)) {
             yield* untilRead(settings, network, (yield* readPricedHead(access)).number)
           }

@@ -243,13 +243,17 @@ it.scopedLive("leaves alone what comes while a plan is made", () =>
 it.scopedLive("goes on with what was begun, without a daemon and whatever has come since", () =>
   Effect.gen(function* () {
     const { chain, config, daemon, file, paid, plan, sign } = yield* openShop()
-    const { address } = yield* paid("USDC", 25n * usd)
+    const { address, id } = yield* paid("USDC", 25n * usd)
     const destination = someone()
     yield* plan("plan.json", "--to", destination)
     yield* sign("plan.json")
     yield* chain.payToken({ symbol: "USDC", to: address as Address, amount: 7n * usd })
     yield* chain.mine()
     const command = ["sweep", "broadcast", file("plan.json.signed"), ...config]
+    // A line that was cut short is no beginning.
+    writeFileSync(`${file("plan.json.signed")}.journal`, '{"event":"begun","at')
+    const cut = yield* tilld(command)
+    expect([cut.code, cut.stderr]).toEqual([2, expect.stringContaining(`Payment ${id} has `)])
     // Killed once its beginning was noted, before anything was sent.
     const NODE_OPTIONS = `--import=${join(root, "test/lib/killAt.mjs")}`
     const env = { KILL_ON: "fsyncSync", KILL_AT: "2", NODE_OPTIONS }
