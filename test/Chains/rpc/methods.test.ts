@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
+import { numberToHex, toEventSelector } from "viem"
 import {
   findHeader,
   getChainId,
@@ -7,9 +8,11 @@ import {
   getHead,
   getHeader,
   getTokenBalance,
-  sendBatch
+  sendBatch,
+  transferTopic
 } from "../../../src/Chains/rpc/methods.ts"
 import { makeClient, type RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
+import { transferIn } from "../../../src/Chains/rpc/tokenTransfer.ts"
 import { getTransactionReceipt, hasSucceeded } from "../../../src/Chains/rpc/transactionMethods.ts"
 
 describe("sendBatch", () => {
@@ -94,4 +97,22 @@ describe("sendBatch", () => {
       expect((yield* Effect.flip(sendBatch(saying("0x1"), [balance]))).reason).toBe("garbage")
     })
   )
+})
+
+it("only a log of the standard's form for a transfer is one of a token", () => {
+  const topic = (digit: string) => `0x${"0".repeat(24)}${digit.repeat(40)}`
+  const log = {
+    address: `0x${"c".repeat(40)}`,
+    topics: [transferTopic, topic("a"), topic("b")],
+    data: numberToHex(5n, { size: 32 })
+  }
+  expect(transferIn(log)).toEqual([
+    { contract: log.address, from: `0x${"a".repeat(40)}`, to: `0x${"b".repeat(40)}`, amount: 5n }
+  ])
+  const approval = toEventSelector("Approval(address,address,uint256)")
+  // A collectible has its number as a third topic, and no data.
+  const collectible = { ...log, topics: [...log.topics, topic("0")], data: "0x" }
+  for (const other of [{ ...log, topics: [approval, topic("a"), topic("b")] }, { ...log, data: "0x5" }, collectible]) {
+    expect(transferIn(other)).toEqual([])
+  }
 })
