@@ -11,6 +11,7 @@ import * as Control from "../../src/Control/controlSockets.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
 import { checkLength } from "../../src/Control/socketProtocol.ts"
 import { ask } from "../../src/commands/askDaemon.ts"
+import { untilRead } from "../../src/commands/sweepInputs.ts"
 import { permissions } from "../../src/Domain/ApiKey.ts"
 import { createAccount, listAccounts } from "../../src/Payments/addresses/accountOperations.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
@@ -342,4 +343,25 @@ it.live("a repair that the store refuses is not refused for good", () =>
     const full = new StoreUnavailable({ code: "SQLITE_FULL", message: "the disk is full" })
     expect(yield* rescanWhere(Effect.fail(full))).toEqual(full)
   })
+)
+
+it.live("a chain has been read only once the daemon has read the very block that is waited for", () =>
+  Effect.flatMap(temporaryDatabase, (path) => {
+    const settings = testSettings(path)
+    let head = 8
+    const moving = Layer.mock(Chains, {
+      health: Effect.sync(() => [{ chain: "base", mode: "test", ready: true, providers: [], head } as const]),
+      // Each look finds one more block.
+      refresh: () => Effect.sync(() => void head++),
+      exclusively: () => () => Effect.never,
+      wake: () => undefined,
+      behind: () => undefined
+    })
+    return Effect.gen(function* () {
+      yield* acquire(path, "serve")
+      yield* Effect.fork(yield* Effect.provide(Control.startSockets(settings), moving))
+      yield* untilRead(settings, { chain: "base", mode: "test" }, 10)
+      expect(head).toBe(10)
+    }).pipe(Effect.scoped, Effect.provide(services(settings)), Effect.provide(invocation))
+  }).pipe(Effect.scoped)
 )
