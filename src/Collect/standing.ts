@@ -161,15 +161,16 @@ const lackingToken = (plan: Plan, ready: ReadonlyArray<Ready>, { holdings, mined
   return undefined
 }
 
-/** What a sender lacks of the coin, with what the sponsor is still to send it. */
-const lackingCoin = (plan: Plan, ready: ReadonlyArray<Ready>, { holdings, mined }: Standing) => {
+/** What a sender lacks of the coin, with what the sponsor is still to send it. What was mined since the head is not in it yet. */
+const lackingCoin = (plan: Plan, ready: ReadonlyArray<Ready>, { head, holdings, mined }: Standing) => {
   const left = new Map(holdings)
   const take = (address: string, amount: bigint) => {
     const key = holdingKey(plan.coin, address)
     left.set(key, (left.get(key) ?? 0n) - amount)
   }
   for (const [place, unsent] of ready.entries()) {
-    if (mined[place] !== undefined) continue
+    const at = mined[place]
+    if (at !== undefined && at.blockNumber <= head.number) continue
     const [variant] = unsent.variants
     take(unsent.from, mostOf(unsent))
     // A funding: what it brings is there before its move is sent.
