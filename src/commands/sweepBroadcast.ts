@@ -3,6 +3,7 @@ import { Array as Arr, Data, Effect, Either, Option } from "effect"
 import type { PlannedRefund } from "../Collect/candidates.ts"
 import type { SweepResult } from "../Collect/reconcile.ts"
 import type { Signed } from "../Collect/Signed.ts"
+import { isSameAddress } from "../Domain/Address.ts"
 import type { Network } from "../Domain/Chain.ts"
 import { mostCollected, recordCollected } from "../Payments/addresses/collectedOperation.ts"
 import { awaitedAt, awaitedText, byAddress } from "../Payments/addresses/receivedPayment.ts"
@@ -81,7 +82,7 @@ const checkRefunds = Effect.fnUntraced(function* (
   )
   for (const { address, amount, currency, id } of wanted) {
     const found = open.find((one) => one.id === id)
-    if (found?.address === address && found.amount === amount && found.currency === currency) continue
+    if (isSameAddress(found?.address, address) && found?.amount === amount && found.currency === currency) continue
     return yield* new UsageError({
       message: `${id} is no longer what the plan sends back, ${amount} base units of ${currency} from ${address}: nothing was sent`
     })
