@@ -14,9 +14,9 @@ import type { PlannedRefund } from "./candidates.ts"
 import { gwei } from "./fees.ts"
 import { type Journal, type JournalLine, openJournal } from "./journal.ts"
 import type { Plan } from "./Plan.ts"
-import { accountFor, type Beginning, type SweepResult } from "./reconcile.ts"
+import { accountFor, type Beginning } from "./reconcile.ts"
 import type { Signed } from "./Signed.ts"
-import { checkStanding, findMined, type MinedAt } from "./standing.ts"
+import { checkStanding, findMined, foreignProblem, type MinedAt } from "./standing.ts"
 import { type Ready, verifySigned } from "./verifySigned.ts"
 
 /** Transactions of one sender under way at once: nodes keep sixteen for certain (geth: txpool.accountslots). */
@@ -209,7 +209,7 @@ const sendable = (run: Run): ReadonlyArray<Progress> =>
 const overdue = (run: Run, now: number): ReadonlyArray<Progress> =>
   run.all.filter((one) => {
     const isUnderWay = one.state === "open" && one.step !== undefined && one.mined === undefined
-    return isUnderWay && now - one.sentAt >= run.patience && isFunded(run, one)
+    return isUnderWay && Math.abs(now - one.sentAt) >= run.patience && isFunded(run, one)
   })
 
 const progressOf = ({ all }: Run): string => {
@@ -283,39 +283,69 @@ const refundsIn = (plan: Plan, some: ReadonlyArray<Ready>) =>
     })
 
 /**
+ * The transactions that are not sent, or not again: those of refunds that are not `owed`, whatever comes after them from the same
+ * sender, which would wait for their nonces, and what would get its gas by them.
+ */
+const withheld = (plan: Plan, ready: ReadonlyArray<Ready>, isOwed: (place: number, refund: string) => boolean) => {
+  const places = new Set<number>()
+  const senders = new Set<string>()
+  for (const [place, { after, from, moves }] of ready.entries()) {
+    const refunds = moves.flatMap((move) => plan.moves[move]?.refund ?? [])
+    const waits = senders.has(from) || (after !== undefined && places.has(after))
+    if (!waits && refunds.every((refund) => isOwed(place, refund))) continue
+    places.add(place)
+    senders.add(from)
+  }
+  return places
+}
+
+/**
  * Sends a signed plan to its end. Its account is in the journal when it returns, and is given again once nothing is left to do.
- * `check` fails where it is not to be sent, before anything is: it gets the refunds that are not paid yet, and whether it was begun.
+ * What was begun goes on, whatever has happened since: of it only the refunds are not sent that are no longer owed.
+ *
+ * @param check before anything is sent: fails where it is not to be. Gives which of the refunds that are not paid yet are not owed
  */
 export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
   access: ChainAccess,
   { journalPath, onProgress, patience, signed, xpub }: BroadcastRequest,
-  check: (unpaid: ReadonlyArray<PlannedRefund>, wasBegun: boolean) => Effect.Effect<void, E, R>
+  check: (unpaid: ReadonlyArray<PlannedRefund>, wasBegun: boolean) => Effect.Effect<ReadonlyArray<string>, E, R>
 ) {
   const { plan } = signed
   const ready = yield* verifySigned(signed)
   const journal = yield* openJournal(journalPath)
   const start = journal.entries.find((entry) => entry.event === "begun")
-  if (start !== undefined && start.checksum !== signed.checksum) {
+  if (start?.checksum !== signed.checksum && journal.entries.length > 0) {
     return yield* collectRefusal(
       `${journalPath} is the journal of another signed file: move it away, or name the right file.`
     )
   }
   const last = journal.entries.at(-1)
-  if (last?.event === "finished") return { result: last.result as SweepResult, wasFinished: true }
-  const { isMined, ...standing } = yield* checkStanding(access, plan, xpub, ready, start !== undefined)
+  if (last?.event === "finished") return { result: last.result, wasFinished: true }
+  const foreign = foreignProblem(access, plan, xpub)
+  if (foreign !== undefined) return yield* collectRefusal(foreign)
+  const standing = start ?? (yield* checkStanding(access, plan, ready))
   const sent = new Map<number, number>()
-  const confirmed = new Set<number>()
+  const paid = new Set<number>()
   for (const entry of journal.entries) {
     if (entry.event === "sending") sent.set(entry.place, entry.step)
-    if (entry.event === "confirmed") confirmed.add(entry.place)
-    if (entry.event === "fell out") confirmed.delete(entry.place)
+    if (entry.event === "confirmed") paid.add(entry.place)
+    if (entry.event === "fell out") paid.delete(entry.place)
   }
-  const unpaid = ready.filter((_, place) => !isMined[place] && !confirmed.has(place))
-  yield* check(refundsIn(plan, unpaid), start !== undefined)
+  if (start !== undefined && plan.moves.some(({ refund }) => refund !== undefined)) {
+    // A refund that one provider alone shows may not be paid.
+    const seen = yield* readingBy(access, { mustBeTwo: true }, (client) => findMined(client, ready))
+    for (const place of ready.keys()) if (seen.every((found) => found[place] !== undefined)) paid.add(place)
+  }
+  const unpaid = ready.filter((_, place) => !paid.has(place))
+  const notOwed = yield* check(refundsIn(plan, unpaid), start !== undefined)
+  const left = withheld(plan, ready, (place, refund) => paid.has(place) || !notOwed.includes(refund))
   const beginning = start ?? { checksum: signed.checksum, ...standing }
   if (start === undefined) yield* journal.add({ event: "begun", ...beginning })
   const all = ready.map(
-    (ready, place): Progress => ({ ready, place, step: sent.get(place), sentAt: 0, mined: undefined, state: "open" })
+    (ready, place): Progress => ({
+      ...{ ready, place, step: sent.get(place), sentAt: 0, mined: undefined },
+      state: left.has(place) && !paid.has(place) ? "lost" : "open"
+    })
   )
   const usual = Duration.seconds(Math.max(30, 5 * chainTraits[access.chain.chain].blockSeconds))
   const toWait = Duration.toMillis(patience ?? usual)

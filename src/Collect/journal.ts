@@ -17,6 +17,7 @@ import {
 import { Clock, Effect, Schema } from "effect"
 import { acquire } from "../Sql/InstanceLock.ts"
 import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
+import { SweepResult } from "./reconcile.ts"
 
 const Entry = Schema.Union(
   Schema.Struct({
@@ -26,7 +27,7 @@ const Entry = Schema.Union(
     checksum: Schema.String,
     block: Schema.Number,
     /** What the addresses had then: base units by currency and address. */
-    before: Schema.Record({ key: Schema.String, value: Schema.String })
+    before: Schema.Record({ key: Schema.String, value: Schema.String.pipe(Schema.pattern(/^\d{1,78}$/)) })
   }),
   Schema.Struct({
     event: Schema.Literal("sending", "mined", "lost", "confirmed", "fell out"),
@@ -36,7 +37,7 @@ const Entry = Schema.Union(
     step: Schema.Number,
     hash: Schema.String
   }),
-  Schema.Struct({ event: Schema.Literal("accounted", "finished"), at: Schema.Number, result: Schema.Unknown })
+  Schema.Struct({ event: Schema.Literal("accounted", "finished"), at: Schema.Number, result: SweepResult })
 )
 export type JournalEntry = typeof Entry.Type
 
@@ -67,7 +68,11 @@ const mode = 0o600
 const openOwn = (path: string): number => {
   const file = openSync(path, constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW, mode)
   try {
-    if (!fstatSync(file).isFile()) throw new Error("it is not a regular file")
+    const found = fstatSync(file)
+    if (!found.isFile()) throw new Error("it is not a regular file")
+    // What another user says of money is not believed, and none of theirs is written into.
+    if (found.nlink !== 1 || found.uid !== process.geteuid?.())
+      throw new Error("it has another owner, or a second name: move it away")
     fchmodSync(file, mode)
     return file
   } catch (cause) {

@@ -1,47 +1,42 @@
 /** The account of a broadcast, to the unit: what was there before = what was received + gas + what stayed. */
-import { Array as Arr, Effect } from "effect"
+import { Array as Arr, Effect, Schema } from "effect"
 import { getAddress } from "viem"
 import { type ChainAccess, readingBy } from "../Chains/providers/chainAccess.ts"
 import { hasSucceeded } from "../Chains/rpc/transactionMethods.ts"
 import { isSameAddress } from "../Domain/Address.ts"
-import type { CollectedTransfer } from "../Payments/addresses/CollectedRepo.ts"
+import { iso } from "../Domain/Timestamp.ts"
 import { type BroadcastFacts, feeOf, readFacts, type Settled, transfersOf } from "./facts.ts"
 import { holdingKey } from "./holdings.ts"
 import { type Plan, receiverOf, tokenOf } from "./Plan.ts"
 
-/** What went from an address to its receiver; `amount` is what was received. */
-export interface SweptTransfer extends CollectedTransfer {
-  /** The exception that it sends back. */
-  readonly refund: string | undefined
-}
+const Units = Schema.String.pipe(Schema.pattern(/^\d{1,78}$/))
 
-/** A currency's account; all in base units. */
-export interface SweepTotal {
-  readonly currency: string
-  readonly decimals: number
-  readonly before: string
-  readonly received: string
-  readonly gas: string
-  readonly stayed: string
-  /** What came to the addresses meanwhile; it stays too, and is in no other sum. */
-  readonly cameMeanwhile: string
-}
-
-/** What is not as it should be at an address. */
-export interface SweepDifference {
-  readonly address: string
-  readonly currency: string
-  /** Base units. */
-  readonly amount: string
-  readonly why: string
-}
-
-export interface SweepResult {
-  readonly digest: string
-  readonly transfers: ReadonlyArray<SweptTransfer>
-  readonly totals: ReadonlyArray<SweepTotal>
-  readonly differences: ReadonlyArray<SweepDifference>
-}
+/** What the account of a broadcast says; all amounts are in base units. */
+export const SweepResult = Schema.Struct({
+  digest: Schema.String,
+  /** What went from an address to its receiver; `amount` is what was received, `refund` the exception that it sends back. */
+  transfers: Schema.Array(
+    Schema.Struct({
+      ...{ hash: Schema.String, place: Schema.NonNegativeInt, address: Schema.String, to: Schema.String },
+      ...{ currency: Schema.String, amount: Units, refund: Schema.optional(Schema.String) }
+    })
+  ),
+  /** `cameMeanwhile`: what came to the addresses; it stays too, and is in no other sum. */
+  totals: Schema.Array(
+    Schema.Struct({
+      ...{ currency: Schema.String, decimals: Schema.NonNegativeInt, before: Units, received: Units, gas: Units },
+      ...{ stayed: Units, cameMeanwhile: Units }
+    })
+  ),
+  /** What is not as it should be at an address. */
+  differences: Schema.Array(
+    Schema.Struct({ address: Schema.String, currency: Schema.String, amount: Units, why: Schema.String })
+  )
+})
+export type SweepResult = typeof SweepResult.Type
+export type SweepTotal = SweepResult["totals"][number]
+type SweptTransfer = SweepResult["transfers"][number]
+type SweepDifference = SweepResult["differences"][number]
 
 /** What each move brought to its receiver, and by which transaction; those that were not made are missing. */
 const receivedBy = (plan: Plan, all: ReadonlyArray<Settled>, { madeBy, receipts }: BroadcastFacts) => {
@@ -130,9 +125,10 @@ const accountBy = (
     const done = made.get(place)
     const lacks = BigInt(move.amount) - (done?.amount ?? 0n)
     if (lacks > 0n) {
+      const until = `anyone can carry out its authorization until ${iso(plan.validBefore * 1000)}: do not pay it otherwise before`
       const why = facts.used.get(place)
         ? `its authorization was carried out otherwise: look in a block explorer for ${facts.madeBy.get(place) ?? "who did"}`
-        : "it was not moved: its transaction failed, or was given up"
+        : `it was not moved: its transaction failed, or was given up${move.way === "authorization" ? `; ${until}` : ""}`
       differences.push({ address, currency, amount: `${lacks}`, why: done ? "its token kept it as a fee" : why })
     }
     if (done === undefined) continue
@@ -144,13 +140,16 @@ const accountBy = (
   const rows = Array.from(expectedNow(plan, all, beginning, facts), ([key, expected]) => {
     const [currency = "", address = ""] = key.split(" ")
     const has = facts.holdings.get(key) ?? 0n
-    const came = has > expected ? has - expected : 0n
-    return { currency, address, before: BigInt(beginning.before[key] ?? 0), expected, came, stayed: has - came }
+    // More went than was there: a reorg had brought it back.
+    const back = expected < 0n ? -expected : 0n
+    const due = expected + back
+    const came = has > due ? has - due : 0n
+    return { currency, address, before: BigInt(beginning.before[key] ?? 0) + back, due, came, stayed: has - came }
   })
-  for (const { address, currency, expected, stayed } of rows) {
-    if (stayed === expected) continue
+  for (const { address, currency, due, stayed } of rows) {
+    if (stayed === due) continue
     const why = "something else took it from there"
-    differences.push({ address: getAddress(address), currency, amount: `${expected - stayed}`, why })
+    differences.push({ address: getAddress(address), currency, amount: `${due - stayed}`, why })
   }
   const gas = sumOf(all.flatMap(({ mined }) => facts.receipts.get(mined?.hash ?? "") ?? []).map(feeOf))
   const totals = [{ symbol: plan.coin, decimals: 18 }, ...plan.tokens].map(({ decimals, symbol }): SweepTotal => {

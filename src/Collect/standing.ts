@@ -89,7 +89,7 @@ const leastValidity = 600
 const planAgain = "Make a new plan: tilld sweep plan"
 
 /** Why a plan cannot be of this configuration, whoever has signed it: its refunds would be noted as paid. */
-const foreignProblem = ({ chain }: ChainAccess, plan: Plan, xpub: string): string | undefined => {
+export const foreignProblem = ({ chain }: ChainAccess, plan: Plan, xpub: string): string | undefined => {
   const network = `${plan.chain}.${plan.mode}`
   if (plan.chainId !== chain.chainId) {
     return `The plan is for chain ${plan.chainId}, and ${network} is chain ${chain.chainId}: nothing was sent.`
@@ -124,10 +124,10 @@ const readStanding = (client: RpcClient, plan: Plan, ready: ReadonlyArray<Ready>
 
 type Standing = Effect.Effect.Success<ReturnType<typeof readStanding>>
 
-const movedNonce = (ready: ReadonlyArray<Ready>, { mined, nonces }: Standing): string | undefined => {
+const movedNonce = (ready: ReadonlyArray<Ready>, { nonces }: Standing): string | undefined => {
   const seen = new Set<string>()
-  for (const [place, { from, variants }] of ready.entries()) {
-    if (mined[place] !== undefined || seen.has(from)) continue
+  for (const { from, variants } of ready) {
+    if (seen.has(from)) continue
     seen.add(from)
     const planned = variants[0].nonce
     const found = nonces.get(from) ?? 0
@@ -142,13 +142,11 @@ const movedNonce = (ready: ReadonlyArray<Ready>, { mined, nonces }: Standing): s
   return undefined
 }
 
-/** What an address lacks of a token that is still to move. */
-const lackingToken = (plan: Plan, ready: ReadonlyArray<Ready>, { holdings, mined, used }: Standing) => {
+/** What an address lacks of a token that is to move. */
+const lackingToken = (plan: Plan, { holdings, used }: Standing) => {
   const needs = new Map<string, bigint>()
-  const waiting = ready.flatMap(({ moves }, at) => (mined[at] === undefined ? moves : []))
-  for (const place of waiting) {
-    const move = plan.moves[place]
-    if (move?.token === undefined || used.get(place) === true) continue
+  for (const [place, move] of plan.moves.entries()) {
+    if (move.token === undefined || used.get(place) === true) continue
     const key = holdingKey(move.token, move.address)
     const need = (needs.get(key) ?? 0n) + BigInt(move.amount)
     const has = holdings.get(key) ?? 0n
@@ -161,16 +159,14 @@ const lackingToken = (plan: Plan, ready: ReadonlyArray<Ready>, { holdings, mined
   return undefined
 }
 
-/** What a sender lacks of the coin, with what the sponsor is still to send it. What was mined since the head is not in it yet. */
-const lackingCoin = (plan: Plan, ready: ReadonlyArray<Ready>, { head, holdings, mined }: Standing) => {
+/** What a sender lacks of the coin, with what the sponsor is to send it. */
+const lackingCoin = (plan: Plan, ready: ReadonlyArray<Ready>, { holdings }: Standing) => {
   const left = new Map(holdings)
   const take = (address: string, amount: bigint) => {
     const key = holdingKey(plan.coin, address)
     left.set(key, (left.get(key) ?? 0n) - amount)
   }
-  for (const [place, unsent] of ready.entries()) {
-    const at = mined[place]
-    if (at !== undefined && at.blockNumber <= head.number) continue
+  for (const unsent of ready) {
     const [variant] = unsent.variants
     take(unsent.from, mostOf(unsent))
     // A funding: what it brings is there before its move is sent.
@@ -181,61 +177,51 @@ const lackingCoin = (plan: Plan, ready: ReadonlyArray<Ready>, { head, holdings, 
   if (short === undefined) return undefined
   const lack = `lacks ${formatUnits(lackOf(short), 18)} ${plan.coin}`
   return short === plan.sponsor.address
-    ? `The sponsor ${short} ${lack} for the gas of what is still to be sent: send it that much, and run this again`
+    ? `The sponsor ${short} ${lack} for the gas of what is to be sent: send it that much, and run this again`
     : `${short} ${lack} of what the plan moves and pays: it has less than when the plan was made. ${planAgain}`
 }
 
+const endedAuthorizations = (plan: Plan, { head, used }: Standing): string | undefined =>
+  [...used.values()].includes(false) && head.time + leastValidity > plan.validBefore
+    ? `The plan's authorizations end, or have ended, at ${iso(plan.validBefore * 1000)}. ${planAgain}`
+    : undefined
+
+/** Why a plan does not fit how the chain stands, by one provider. */
+const standingProblem = (plan: Plan, ready: ReadonlyArray<Ready>, standing: Standing): string | undefined =>
+  standing.mined.some((at) => at !== undefined)
+    ? "Some of it was sent already, by this file, another copy or another plan: put its journal back beside the signed file, or make a new plan for the rest."
+    : (movedNonce(ready, standing) ??
+      lackingToken(plan, standing) ??
+      lackingCoin(plan, ready, standing) ??
+      endedAuthorizations(plan, standing))
+
 /**
- * Refuses a signed plan that no longer fits. Gives what the addresses have, and which transactions each of two providers has in a
- * block: an account that began with one's word might never add up, and a refund that one alone shows may not be paid.
- *
- * @param isResumed its journal was there: some of it may have been sent
+ * Refuses a signed plan of which nothing was sent, where it does not fit by two providers. Gives what the addresses have: of what
+ * the two differ on, as on what comes just now, the lower counts, and the rest as what came meanwhile.
  */
 export const checkStanding = Effect.fn("Collect.checkStanding")(function* (
   access: ChainAccess,
   plan: Plan,
-  xpub: string,
-  ready: ReadonlyArray<Ready>,
-  isResumed: boolean
+  ready: ReadonlyArray<Ready>
 ) {
-  const foreign = foreignProblem(access, plan, xpub)
-  if (foreign !== undefined) return yield* collectRefusal(foreign)
-  const keys = touchedBy(plan)
   const differ = (one: Standing, other: Standing) => {
-    const key = keys.find((each) => one.holdings.get(each) !== other.holdings.get(each))
-    return key === undefined ? undefined : `providers differ on what an address has: ${key}`
+    const [own, another] = [standingProblem(plan, ready, one), standingProblem(plan, ready, other)]
+    return (own === undefined) === (another === undefined) ? undefined : `providers differ: ${own ?? another}`
   }
-  const mustBeTwo = !isResumed || plan.moves.some(({ refund }) => refund !== undefined)
-  const standings = yield* readingBy(access, { mustBeTwo, differ: isResumed ? undefined : differ }, (client) =>
-    readStanding(client, plan, ready)
-  )
-  const [standing] = standings
-  const { holdings, mined, used } = standing
-  const head = yield* readPricedHead(access)
-  if (!isResumed && mined.some((at) => at !== undefined)) {
-    return yield* collectRefusal(
-      "Some of it was sent already, by this file, another copy or another plan: put its journal back beside the signed file, or make a new plan for the rest."
-    )
-  }
-  const problem =
-    movedNonce(ready, standing) ?? lackingToken(plan, ready, standing) ?? lackingCoin(plan, ready, standing)
+  const standings = yield* readingBy(access, { mustBeTwo: true, differ }, (client) => readStanding(client, plan, ready))
+  const problem = standingProblem(plan, ready, standings[0])
   if (problem !== undefined) return yield* collectRefusal(problem)
-  const rest = ready.filter((_, place) => mined[place] === undefined)
+  const { baseFee } = yield* readPricedHead(access)
   const most = BigInt(plan.fees.at(-1)?.most ?? 0)
-  if (rest.length > 0 && head.baseFee > most) {
+  if (baseFee > most) {
     return yield* collectRefusal(
-      `A unit of gas costs ${gwei(head.baseFee)} gwei at present, and ${gwei(most)} at most was signed: wait until it is cheaper, or make a new plan.`
+      `A unit of gas costs ${gwei(baseFee)} gwei at present, and ${gwei(most)} at most was signed: wait until it is cheaper, or make a new plan.`
     )
   }
-  const isWaiting = rest.some(({ moves }) => moves.some((place) => used.get(place) === false))
-  if (isWaiting && head.time + leastValidity > plan.validBefore) {
-    return yield* collectRefusal(
-      `The plan's authorizations end, or have ended, at ${iso(plan.validBefore * 1000)}. ${planAgain}`
-    )
-  }
+  const lowest = (key: string) =>
+    standings.map(({ holdings }) => holdings.get(key) ?? 0n).reduce((one, other) => (other < one ? other : one))
   return {
     block: Math.min(...standings.map(({ head }) => head.number)),
-    before: Object.fromEntries(keys.map((key) => [key, `${holdings.get(key) ?? 0n}`])),
-    isMined: ready.map((_, place) => standings.every(({ mined }) => mined[place] !== undefined))
+    before: Object.fromEntries(touchedBy(plan).map((key) => [key, `${lowest(key)}`]))
   }
 })

@@ -1,5 +1,6 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Array as Arr, Data, Effect, Either, Option } from "effect"
+import { collectRefusal } from "../Collect/CollectRefused.ts"
 import type { PlannedRefund } from "../Collect/candidates.ts"
 import type { SweepResult } from "../Collect/reconcile.ts"
 import type { Signed } from "../Collect/Signed.ts"
@@ -10,10 +11,10 @@ import { awaitedAt, awaitedText, byAddress } from "../Payments/addresses/receive
 import { noteRefund } from "../Payments/decisions/decisionOperations.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { ask } from "./askDaemon.ts"
-import { common, loadSettings, UsageError } from "./commonOptions.ts"
+import { common, loadSettings } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 import { allReceived } from "./received.ts"
-import { refundsOf, untilRead, xpubOf } from "./sweepInputs.ts"
+import { openRefunds, untilRead, xpubOf } from "./sweepInputs.ts"
 
 /** Loaded only here. */
 const sending = Effect.promise(() =>
@@ -49,44 +50,38 @@ const checkCollected = Effect.fnUntraced(function* (
   mayBeOpen: boolean
 ) {
   const collected = moves.filter(({ refund }) => refund === undefined)
-  if (collected.length === 0) return
   const received = byAddress(yield* allReceived(settings, { chain, mode }, undefined))
   const known = new Map(received.map((all) => [all[0].address.toLowerCase(), all]))
   for (const { address } of collected) {
     const payments = known.get(address.toLowerCase())
     if (payments === undefined) {
-      return yield* new UsageError({
-        message: `${settings.database.path} has no money that came to ${address}: name the configuration that the plan was made with (--config). Nothing is sent`
-      })
+      return yield* collectRefusal(
+        `${settings.database.path} has no money that came to ${address}: name the configuration that the plan was made with (--config). Nothing was sent`
+      )
     }
     const awaited = mayBeOpen ? undefined : awaitedAt(payments)
     if (awaited !== undefined) {
-      return yield* new UsageError({
-        message: `Payment ${awaited.payment} ${awaitedText[awaited.is]}, whose address is collected from: make a new plan without --include-open, or send this one with it. Nothing is sent`
-      })
+      return yield* collectRefusal(
+        `Payment ${awaited.payment} ${awaitedText[awaited.is]}, whose address is collected from: make a new plan without --include-open, or send this one with it. Nothing was sent`
+      )
     }
   }
 })
 
-/** Why a file cannot be sent: what it sends back is not, or no longer, owed. */
-const checkRefunds = Effect.fnUntraced(function* (
+/** Which of these refunds are not owed: not open, or not what the plan sends back. */
+const notOwed = Effect.fnUntraced(function* (
   settings: SettingsShape,
   network: Network,
   wanted: ReadonlyArray<PlannedRefund>
 ) {
   const ids = wanted.map(({ id }) => id)
-  const open = yield* Effect.mapError(refundsOf(settings, network, ids), (error) =>
-    error instanceof UsageError
-      ? new UsageError({ message: `${error.message}. Nothing is sent: make a new plan` })
-      : error
-  )
-  for (const { address, amount, currency, id } of wanted) {
+  const open = yield* openRefunds(settings, network, ids)
+  return wanted.flatMap(({ address, amount, currency, id }) => {
     const found = open.find((one) => one.id === id)
-    if (isSameAddress(found?.address, address) && found?.amount === amount && found.currency === currency) continue
-    return yield* new UsageError({
-      message: `${id} is no longer what the plan sends back, ${amount} base units of ${currency} from ${address}: nothing was sent`
-    })
-  }
+    if (isSameAddress(found?.address, address) && found?.amount === amount && found.currency === currency) return []
+    const why = found === undefined ? "is not an open exception" : "is of another amount or address"
+    return [{ id, why: `${id} ${why}: tilld payments exceptions shows those that are open` }]
+  })
 })
 
 /**
@@ -154,12 +149,17 @@ export const broadcastCommand = Command.make(
         request,
         Effect.fnUntraced(function* (refunds, wasBegun) {
           // What was begun goes on, whatever has come since.
-          const mayBeOpen = includeOpen || wasBegun
-          if (!mayBeOpen && signed.plan.moves.some(({ refund }) => refund === undefined)) {
-            yield* untilRead(settings, network, (yield* readPricedHead(access)).number)
+          if (!wasBegun && signed.plan.moves.some(({ refund }) => refund === undefined)) {
+            if (!includeOpen) yield* untilRead(settings, network, (yield* readPricedHead(access)).number)
+            yield* checkCollected(settings, signed.plan, includeOpen)
           }
-          yield* checkCollected(settings, signed.plan, mayBeOpen)
-          yield* checkRefunds(settings, network, refunds)
+          const stale = yield* notOwed(settings, network, refunds)
+          const [first] = stale
+          if (first !== undefined && !wasBegun) {
+            return yield* collectRefusal(`${first.why}. Nothing was sent: make a new plan`)
+          }
+          for (const { why } of stale) yield* complain(`${why}. What sends it back is not sent again`)
+          return stale.map(({ id }) => id)
         })
       )
     ).pipe(

@@ -11,8 +11,8 @@ import { UsageError } from "./commonOptions.ts"
 import { complain } from "./Output.ts"
 import { readInput } from "./options.ts"
 
-/** The open exceptions that are named, all of one network. */
-export const refundsOf = Effect.fnUntraced(function* (
+/** Those of the named exceptions that are open, all of one network. */
+export const openRefunds = Effect.fnUntraced(function* (
   settings: SettingsShape,
   network: Network,
   ids: ReadonlyArray<string>
@@ -38,7 +38,17 @@ export const refundsOf = Effect.fnUntraced(function* (
     after = page.at(-1)?.id
     if (page.length < 1000) break
   }
-  const missing = [...wanted].find((id) => !found.some((one) => one.id === id))
+  return found
+})
+
+/** The open exceptions that are named, each of which has to be one. */
+export const refundsOf = Effect.fnUntraced(function* (
+  settings: SettingsShape,
+  network: Network,
+  ids: ReadonlyArray<string>
+) {
+  const found = yield* openRefunds(settings, network, ids)
+  const missing = ids.find((id) => !found.some((one) => one.id === id))
   return missing === undefined
     ? found
     : yield* new UsageError({ message: `${missing} is not an open exception: tilld payments exceptions shows them` })

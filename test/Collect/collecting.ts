@@ -146,7 +146,8 @@ export const collecting = Effect.fnUntraced(function* ({
   const send = (
     signed: Signed,
     over: Partial<BroadcastRequest> = {},
-    check: (unpaid: ReadonlyArray<PlannedRefund>) => Effect.Effect<void, CollectRefused> = () => Effect.void
+    check: (unpaid: ReadonlyArray<PlannedRefund>) => Effect.Effect<ReadonlyArray<string>, CollectRefused> = () =>
+      Effect.succeed([])
   ) =>
     Effect.flatMap(accessTo(settings(), network), (access) =>
       broadcast(access, { signed, xpub, journalPath, onProgress, ...over }, check)

@@ -115,28 +115,65 @@ const richer: Lie = ({ method, params }, result) => {
   return `0x${words.map((word) => more(`0x${word}`).toString(16).padStart(64, "0")).join("")}`
 }
 
-it.scopedLive("begins with what two providers say that there is, and not before they agree", () =>
+it.scopedLive("begins with the lower of what two providers say that there is", () =>
   Effect.gen(function* () {
     const { liar, scene, signed } = yield* prepared
     yield* scene.mining
-    yield* liar.tell(richer)
-    expect(yield* scene.refused(signed)).toMatch(
-      /providers differ on what an address has: ETH 0x[0-9a-f]{40}\. Remedy: look in a block explorer/
-    )
-    expect(existsSync(scene.journalPath)).toBe(false)
-    // One that differs once, as when something comes between the two.
     let told = 0
     yield* liar.tell((call, result) => {
-      const lie = told === 0 ? richer(call, result) : result
+      const lie = countOf(scene, "begun") === 0 ? richer(call, result) : result
       if (lie !== result) told += 1
       return lie
     })
     const { result } = yield* scene.send(signed)
-    expect(told).toBe(1)
+    expect(told).toBeGreaterThan(0)
     expect(result.differences).toEqual([])
     expect(holdsExactly(result)).toBe(true)
     expect(result.totals.find(({ currency }) => currency === "ETH")?.before).toBe(`${ether}`)
   })
+)
+
+const refusedByOne: ReadonlyArray<readonly [what: string, lie: Lie, said: string]> = [
+  [
+    "a nonce has moved",
+    ({ method }, result) => (method === "eth_getTransactionCount" ? "0x9" : result),
+    "its nonce is 9"
+  ],
+  [
+    "something was sent",
+    ({ method, params: [hash] }, result) => (method === "eth_getTransactionReceipt" ? inventedReceipt(hash) : result),
+    "Some of it was sent already"
+  ],
+  [
+    "authorizations end",
+    ({ method }, result) =>
+      method === "eth_getBlockByNumber" ? { ...(result as object), timestamp: "0xffffffff" } : result,
+    "authorizations end, or have ended"
+  ]
+]
+
+it.scopedLive.each(refusedByOne)(
+  "does not tell to make a new plan where one provider alone says that %s",
+  ([, lie, said]) =>
+    Effect.gen(function* () {
+      const { liar, scene, signed } = yield* prepared
+      yield* liar.tell(lie)
+      const told = yield* scene.refused(signed)
+      expect(told).toContain("providers differ: ")
+      expect(told).toContain(said)
+      expect(told).toContain("Remedy: look in a block explorer which one is wrong")
+      expect(existsSync(scene.journalPath)).toBe(false)
+      // One that differs once, as when something is mined between the two.
+      let isTold = false
+      yield* liar.tell((call, result) => {
+        const lied = isTold ? result : lie(call, result)
+        isTold ||= lied !== result
+        return lied
+      })
+      yield* scene.mining
+      expect((yield* scene.send(signed)).result.differences).toEqual([])
+      expect(isTold).toBe(true)
+    })
 )
 
 it.scopedLive("begins nothing while the second provider does not answer", () =>
@@ -166,7 +203,7 @@ it.scopedLive("checks a refund that one provider alone shows as sent, and none t
     const asked: Array<ReadonlyArray<string>> = []
     const closed = (unpaid: ReadonlyArray<{ readonly id: string }>) => {
       asked.push(unpaid.map(({ id }) => id))
-      return unpaid.length === 0 ? liar.tell() : collectRefusal("exc_5 is closed")
+      return unpaid.length === 0 ? Effect.as(liar.tell(), []) : collectRefusal("exc_5 is closed")
     }
     yield* liar.tell(({ method, params: [hash] }, result) =>
       method === "eth_getTransactionReceipt" ? inventedReceipt(hash) : result

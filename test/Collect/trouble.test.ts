@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Option, Redacted, Schedule } from "effect"
@@ -385,6 +394,13 @@ it.scopedLive("keeps its journal to itself: no link, no other file, no second br
     mkdirSync(join(scene.folder, "folder"))
     expect(yield* scene.refused(signed, { journalPath: join(scene.folder, "folder") })).toContain("cannot be used")
     unlinkSync(scene.journalPath)
+    // Under another name it is a file that something else uses.
+    const used = join(scene.folder, "used")
+    writeFileSync(used, "", { mode: 0o644 })
+    linkSync(used, scene.journalPath)
+    expect(yield* scene.refused(signed)).toContain("it has another owner, or a second name: move it away")
+    expect([readFileSync(used, "utf8"), statSync(used).mode & 0o777]).toEqual(["", 0o644])
+    unlinkSync(scene.journalPath)
     writeFileSync(scene.journalPath, '{"event":"begun","at', { mode: 0o644 })
     const sending = yield* Effect.fork(scene.send(signed))
     yield* untilSaid(scene, sending, "of 5 transactions sent")
@@ -582,6 +598,6 @@ it.scopedLive("shows a contract's reason in one line without control characters"
     })
     const shown = yield* refusal(scene.plan({ received: scene.received(5) }))
     expect(shown).toContain("its contract refuses the transfer: no \\u001b[2J\\u202ething xxx")
-    expect(shown).toMatch(/^[\P{C}]{1,300}$/u)
+    expect(shown).toMatch(/^[\P{C}]{1,400}$/u)
   })
 )
