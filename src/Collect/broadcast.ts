@@ -282,21 +282,14 @@ const refundsIn = (plan: Plan, some: ReadonlyArray<Ready>) =>
       return [{ id, address, index, currency, amount: BigInt(amount) }]
     })
 
-/**
- * The transactions that are not sent, or not again: those of refunds that are not `owed`, whatever comes after them from the same
- * sender, which would wait for their nonces, and what would get its gas by them.
- */
+/** The transactions that are not sent, or not again: of refunds that are not owed, and what would wait for their nonces. */
 const withheld = (plan: Plan, ready: ReadonlyArray<Ready>, isOwed: (place: number, refund: string) => boolean) => {
-  const places = new Set<number>()
   const senders = new Set<string>()
-  for (const [place, { after, from, moves }] of ready.entries()) {
+  return ready.map(({ from, moves }, place) => {
     const refunds = moves.flatMap((move) => plan.moves[move]?.refund ?? [])
-    const waits = senders.has(from) || (after !== undefined && places.has(after))
-    if (!waits && refunds.every((refund) => isOwed(place, refund))) continue
-    places.add(place)
-    senders.add(from)
-  }
-  return places
+    if (!refunds.every((refund) => isOwed(place, refund))) senders.add(from)
+    return senders.has(from)
+  })
 }
 
 /**
@@ -338,13 +331,13 @@ export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
   }
   const unpaid = ready.filter((_, place) => !paid.has(place))
   const notOwed = yield* check(refundsIn(plan, unpaid), start !== undefined)
-  const left = withheld(plan, ready, (place, refund) => paid.has(place) || !notOwed.includes(refund))
+  const isWithheld = withheld(plan, ready, (place, refund) => paid.has(place) || !notOwed.includes(refund))
   const beginning = start ?? { checksum: signed.checksum, ...standing }
   if (start === undefined) yield* journal.add({ event: "begun", ...beginning })
   const all = ready.map(
     (ready, place): Progress => ({
       ...{ ready, place, step: sent.get(place), sentAt: 0, mined: undefined },
-      state: left.has(place) && !paid.has(place) ? "lost" : "open"
+      state: isWithheld[place] && !paid.has(place) ? "lost" : "open"
     })
   )
   const usual = Duration.seconds(Math.max(30, 5 * chainTraits[access.chain.chain].blockSeconds))

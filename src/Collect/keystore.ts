@@ -2,15 +2,7 @@
  * Keystores of version 3 that hold the entropy of a seed's words,
  * https://ethereum.org/en/developers/docs/data-structures-and-encoding/web3-secret-storage/
  */
-import {
-  createCipheriv,
-  createDecipheriv,
-  pbkdf2Sync,
-  randomBytes,
-  randomUUID,
-  scryptSync,
-  timingSafeEqual
-} from "node:crypto"
+import { createCipheriv, createDecipheriv, pbkdf2Sync, randomBytes, scryptSync, timingSafeEqual } from "node:crypto"
 import { Either, Schema } from "effect"
 import { keccak256 } from "viem"
 import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
@@ -85,13 +77,7 @@ export const makeKeystore = (bytes: Uint8Array, password: string): string => {
   const ciphertext = Buffer.concat([cipher.update(bytes), cipher.final()])
   const mac = macOf(key, ciphertext).toString("hex")
   key.fill(0)
-  const crypto = {
-    cipher: "aes-128-ctr",
-    ciphertext: ciphertext.toString("hex"),
-    cipherparams: { iv: iv.toString("hex") },
-    kdf: "scrypt",
-    kdfparams,
-    mac
-  }
-  return `${JSON.stringify({ version: 3, id: randomUUID(), crypto }, undefined, 2)}\n`
+  const held = { ciphertext: ciphertext.toString("hex"), cipherparams: { iv: iv.toString("hex") }, mac }
+  const crypto = { cipher: "aes-128-ctr", ...held, kdf: "scrypt", kdfparams }
+  return `${JSON.stringify({ version: 3, id: globalThis.crypto.randomUUID(), crypto }, undefined, 2)}\n`
 }

@@ -1,5 +1,5 @@
 /** Whether a signed plan still fits the chain: nonces, balances, fees, the sponsor. Each thing that does not is a refusal. */
-import { Array as Arr, Effect } from "effect"
+import { Array as Arr, Effect, Order } from "effect"
 import { formatUnits } from "viem"
 import { type ChainAccess, readingBy, readPricedHead } from "../Chains/providers/chainAccess.ts"
 import { getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
@@ -124,20 +124,16 @@ const readStanding = (client: RpcClient, plan: Plan, ready: ReadonlyArray<Ready>
 
 type Standing = Effect.Effect.Success<ReturnType<typeof readStanding>>
 
+/** One that is too low would wait, and be paid after a plan that takes its place. */
 const movedNonce = (ready: ReadonlyArray<Ready>, { nonces }: Standing): string | undefined => {
-  const seen = new Set<string>()
+  const next = new Map(nonces)
   for (const { from, variants } of ready) {
-    if (seen.has(from)) continue
-    seen.add(from)
-    const planned = variants[0].nonce
-    const found = nonces.get(from) ?? 0
-    if (found > planned) {
-      return `${from} has sent another transaction since the plan was made: its nonce is ${found}, and ${planned} was signed. ${planAgain}`
+    const [{ nonce }] = variants
+    const found = next.get(from) ?? 0
+    if (found !== nonce) {
+      return `The next nonce of ${from} is ${found}, and ${nonce} was signed: it has sent another transaction since the plan was made, or the plan had a wrong one. ${planAgain}`
     }
-    // It would wait, and be paid after a plan that takes its place.
-    if (found < planned) {
-      return `The plan was made with another nonce of ${from} than the chain has: ${planned} was signed, and it is ${found}. ${planAgain}`
-    }
+    next.set(from, nonce + 1)
   }
   return undefined
 }
@@ -219,7 +215,10 @@ export const checkStanding = Effect.fn("Collect.checkStanding")(function* (
     )
   }
   const lowest = (key: string) =>
-    standings.map(({ holdings }) => holdings.get(key) ?? 0n).reduce((one, other) => (other < one ? other : one))
+    Arr.min(
+      Arr.map(standings, ({ holdings }) => holdings.get(key) ?? 0n),
+      Order.bigint
+    )
   return {
     block: Math.min(...standings.map(({ head }) => head.number)),
     before: Object.fromEntries(touchedBy(plan).map((key) => [key, `${lowest(key)}`]))

@@ -1,6 +1,6 @@
 import { readFileSync, rmSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
-import { Effect, Fiber, Option, Redacted, Runtime, Schedule } from "effect"
+import { Effect, Fiber, Option, Redacted, Schedule } from "effect"
 import { encodeFunctionData, erc20Abi, type Hex, numberToHex } from "viem"
 import { checksumOf, type Signed } from "../../src/Collect/Signed.ts"
 import { type Collecting, collecting, someone, untilSaid, untilTrue, whileSending } from "./collecting.ts"
@@ -214,30 +214,5 @@ it.scopedLive("plans the coins and tokens that are named, and no other ones", ()
     expect(yield* refusal(scene.plan({ received, currencies: ["USDC", "MATIC"] }))).toBe(
       "MATIC is not on ethereum: there are ETH, USDC, USDT, DAI"
     )
-  })
-)
-
-it.scopedLive("goes on where the gas of a move is mined while it is read how everything stands", () =>
-  Effect.gen(function* () {
-    const scene = yield* funded
-    const { plan } = yield* scene.plan({ received: scene.received(1) })
-    const signed = yield* scene.sign(plan)
-    const first = yield* Effect.fork(scene.send(signed))
-    yield* untilSaid(scene, first, "1 of 2 transactions sent")
-    yield* Fiber.interrupt(first)
-    const run = Runtime.runPromise(yield* Effect.runtime())
-    let isMined = false
-    // Between the answer that has the coin of the addresses, and the question which transactions are in a block.
-    const front = yield* inFrontOf(scene.local.url, async ({ method, params: [, , overrides] }, result) => {
-      if (method !== "eth_call" || overrides === undefined || isMined) return result
-      await run(scene.local.mine())
-      isMined = true
-      return result
-    })
-    scene.change({ rpcUrls: [Redacted.make(front.url)] })
-    const sending = yield* Effect.fork(scene.send(signed))
-    yield* untilTrue(sending, () => isMined)
-    yield* scene.mining
-    expect((yield* Fiber.join(sending)).result.differences).toEqual([])
   })
 )

@@ -137,7 +137,7 @@ const refusedByOne: ReadonlyArray<readonly [what: string, lie: Lie, said: string
   [
     "a nonce has moved",
     ({ method }, result) => (method === "eth_getTransactionCount" ? "0x9" : result),
-    "its nonce is 9"
+    "is 9, and 0 was signed"
   ],
   [
     "something was sent",

@@ -127,14 +127,16 @@ it.scopedLive("refuses where a nonce has moved, or a balance is lower", () =>
     const { plan, scene, signed } = yield* prepared
     const source = plan.moves.find(({ way }) => way === "token")?.address as Address
     yield* scene.local.rpc("anvil_setNonce", [source, "0x1"])
-    expect(yield* scene.refused(signed)).toContain(`${source} has sent another transaction`)
+    expect(yield* scene.refused(signed)).toContain(
+      `The next nonce of ${source} is 1, and 0 was signed: it has sent another transaction`
+    )
     yield* scene.local.rpc("anvil_setNonce", [source, "0x0"])
     // One that was planned with a nonce which the chain does not have yet would be payable later.
     yield* scene.local.rpc("anvil_setNonce", [scene.sponsor, "0x2"])
     const { plan: ahead } = yield* scene.plan({ received: scene.received(5) })
     yield* scene.local.rpc("anvil_setNonce", [scene.sponsor, "0x0"])
     const early = yield* scene.refused(yield* scene.sign(ahead))
-    expect(early).toContain(`another nonce of ${scene.sponsor} than the chain has`)
+    expect(early).toContain(`The next nonce of ${scene.sponsor} is 0, and 2 was signed`)
     const snapshot = yield* scene.local.snapshot
     const token = scene.local.tokens.USDC?.address
     const holder = scene.wallet.address(0) as Address
