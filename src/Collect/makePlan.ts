@@ -9,7 +9,7 @@ import { getL1Fee, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { getPendingCount } from "../Chains/rpc/sendingMethods.ts"
 import { chainTraits } from "../Domain/Chain.ts"
-import { counted } from "../Domain/counted.ts"
+import { countText } from "../Domain/countText.ts"
 import { usdOf, usdText } from "../Domain/usdValue.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
 import { collectRefusal } from "./CollectRefused.ts"
@@ -263,7 +263,7 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   const addresses = [...new Set(candidates.map(({ address }) => address))]
   const { head, holdings } = yield* readAtHead(access, [coin], [...addresses, sponsor])
   const nonces = yield* readNonces(access, addresses, sponsor)
-  yield* request.onProgress(`simulating ${counted(candidates.length, "transfer")}`)
+  yield* request.onProgress(`simulating ${countText(candidates.length, "transfer")}`)
   const simulated = yield* reading(access, (client) => simulate(client, request, candidates))
   const costs = yield* readCosts(access, request, { moves: candidates.length, receiver: first.address, sponsor })
   const basis: Basis = { request, coin, costs, holdings, nonces }

@@ -7,6 +7,7 @@ import { authorizedCall } from "../../src/Collect/authorization.ts"
 import type { SweepResult } from "../../src/Collect/reconcile.ts"
 import { type Signed, signatureOf } from "../../src/Collect/Signed.ts"
 import { authorizationsOf } from "../../src/Collect/transactions.ts"
+import { iso } from "../../src/Domain/Timestamp.ts"
 import { type Collecting, collecting, holdsExactly, someone, untilSaid, untilTrue } from "./collecting.ts"
 import { refusal } from "./refusal.ts"
 
@@ -127,7 +128,7 @@ it.scopedLive("says of a signed transfer that was not made until when anyone can
     yield* onlyBegun(all)
     yield* all.scene.mining
     const { result } = yield* all.scene.send(all.signed, {}, () => asked("exc_0"))
-    const until = new Date(all.signed.plan.validBefore * 1000).toISOString()
+    const until = iso(all.signed.plan.validBefore * 1000)
     expect(
       result.differences.map(({ why }) => why.includes(`anyone can carry out its authorization until ${until}`))
     ).toEqual([true, false, false])
