@@ -231,7 +231,7 @@ export const samples: ReadonlyArray<Sample> = [
       transfers: [
         {
           ...{ hash: `0x${"c0".repeat(32)}`, place: 0, address: `0x${"a1".repeat(20)}`, to: `0x${"a2".repeat(20)}` },
-          ...{ currency: "USDC", amount: "1" }
+          ...{ currency: "USDC", amount: "1", nonce: 0 }
         }
       ]
     },

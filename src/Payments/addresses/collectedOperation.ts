@@ -1,5 +1,5 @@
 import { Clock, Effect, Schema } from "effect"
-import { ChainField, HashField, ModeField } from "../../Auth/inputFields.ts"
+import { ChainField, HashField, ModeField, maybe } from "../../Auth/inputFields.ts"
 import { lazily, operation } from "../../Auth/operation.ts"
 import { BaseUnits } from "../../Domain/Amount.ts"
 
@@ -13,7 +13,9 @@ const Transfer = Schema.Struct({
   address: Schema.String,
   to: Schema.String,
   currency: Schema.String,
-  amount: BaseUnits
+  amount: BaseUnits,
+  /** Of the address's own transaction. */
+  nonce: maybe(Schema.NonNegativeInt)
 })
 
 /** Notes what a broadcast has moved; the same transfers again change nothing. */

@@ -37,6 +37,9 @@ const notFound = (id: string) =>
 const orNotFound = <A>(id: string, decided: A | undefined) =>
   decided === undefined ? notFound(id) : Effect.succeed(decided)
 
+/** `notedTransactions`: how many transactions that its address has sent tilld has noted. */
+const OpenException = Schema.Struct({ ...OperatorException.fields, notedTransactions: Schema.Number })
+
 export const listExceptions = operation({
   name: "payments exceptions",
   summary: "Show the money that needs a decision, found_late and reorged first, then the oldest",
@@ -46,7 +49,7 @@ export const listExceptions = operation({
     payment: asked(maybe(Schema.String), { about: "Only those of this payment, pay_…", value: "ID" }),
     after: asked(maybe(Schema.String), { about: "The page after the exception with this ID", value: "ID" })
   },
-  output: Schema.Array(OperatorException),
+  output: Schema.Array(OpenException),
   refusals: [NotFound],
   run: Effect.fnUntraced(function* (filter) {
     const payments = yield* lazily(() => import("../PaymentsRepo.ts"))
@@ -59,7 +62,10 @@ export const listExceptions = operation({
     // An empty list for an unknown id would read as: no exception is open.
     if (payment && !(yield* payments.byId(reader, payment))) return yield* notFound(payment)
     if (after && !(yield* exceptions.byId(reader, after))) return yield* notFound(after)
-    return (yield* open(reader, filter)).map(operatorException)
+    const { transactionsOf } = yield* lazily(() => import("../addresses/CollectedRepo.ts"))
+    const found = (yield* open(reader, filter)).map(operatorException)
+    const noted = yield* transactionsOf(reader, found)
+    return found.map((exception) => ({ ...exception, notedTransactions: noted(exception) }))
   })
 })
 

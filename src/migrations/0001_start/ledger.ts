@@ -76,6 +76,7 @@ export const ledger = [
    WHERE canonical = 1 AND corroborated = 0 AND dust IS NOT NULL`,
 
   // What was moved away from receiving addresses, as a broadcast has accounted for it. `place`: of the move in its plan.
+  // `nonce`: of the address's own transaction; null for a transfer that the address only signed.
   `CREATE TABLE collected (
     chain TEXT NOT NULL,
     mode TEXT NOT NULL,
@@ -86,6 +87,7 @@ export const ledger = [
     currency TEXT NOT NULL,
     amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
     noted_at INTEGER NOT NULL,
+    nonce INTEGER CHECK (nonce >= 0),
     PRIMARY KEY (chain, mode, tx_hash, place)
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX collected_address ON collected (address)",

@@ -5,6 +5,7 @@ import { networkKey } from "../../../src/Domain/Chain.ts"
 import * as CollectedRepo from "../../../src/Payments/addresses/CollectedRepo.ts"
 import * as ReceivedRepo from "../../../src/Payments/addresses/ReceivedRepo.ts"
 import { readChain } from "../../../src/Payments/addresses/readOperation.ts"
+import { listExceptions } from "../../../src/Payments/decisions/decisionOperations.ts"
 import { Reader, Tx } from "../../../src/Sql.ts"
 import { storeLateMoney } from "../../lib/exceptions.ts"
 import { execute, inTransaction, rows, storeAccount, tempStore } from "../../lib/store.ts"
@@ -117,6 +118,61 @@ it.scoped("a transfer is noted once, by its transaction and its place in the pla
   }).pipe(Effect.provide(tempStore))
 )
 
+const caller = { actor: { via: "socket", who: "root" }, isOperator: true } as const
+
+it.scoped("an open exception tells how many transactions of its address were noted, each once, on its network", () =>
+  Effect.gen(function* () {
+    yield* storePayments([{}, {}])
+    for (const n of [1, 2]) yield* storeLateMoney(`pay_${n}`, n)
+    const listed = Effect.map(
+      listExceptions.run({ limit: 100 }, caller, () => undefined),
+      (all) => all.map(({ notedTransactions, payment }) => [payment, notedTransactions])
+    )
+    let place = 0
+    const add = (
+      nonce: number | undefined,
+      { of = 1, ...over }: Partial<Record<"chain" | "mode", string>> & { of?: 1 | 2 } = {}
+    ) =>
+      inTransaction(
+        Effect.flatMap(Tx, (tx) => {
+          place += 1
+          const transfer = { address: addressOf(of), to: addressOf(9), currency: "ETH", amount: "1", nonce }
+          return CollectedRepo.add(
+            tx,
+            { ...network, ...over } as typeof network,
+            [{ hash: hash(place), place, ...transfer }],
+            10
+          )
+        })
+      )
+    expect(yield* listed).toEqual([
+      ["pay_1", 0],
+      ["pay_2", 0]
+    ])
+    // Of authorizations, which other addresses carry, and of other networks.
+    yield* add(undefined)
+    yield* add(0, { chain: "polygon" })
+    yield* add(0, { mode: "live" })
+    expect(yield* listed).toEqual([
+      ["pay_1", 0],
+      ["pay_2", 0]
+    ])
+    yield* add(0)
+    yield* add(0, { of: 2 })
+    yield* add(0)
+    expect(yield* listed).toEqual([
+      ["pay_1", 1],
+      ["pay_2", 1]
+    ])
+    // One between is not known: it may be what sent a refund.
+    yield* add(2)
+    expect(yield* listed).toEqual([
+      ["pay_1", 2],
+      ["pay_2", 1]
+    ])
+  }).pipe(Effect.provide(tempStore))
+)
+
 it.effect("a chain is looked at and was read up to a block in its own mode only", () =>
   Effect.gen(function* () {
     const well = { ready: true, providers: [] }
@@ -135,7 +191,6 @@ it.effect("a chain is looked at and was read up to a block in its own mode only"
       wake: () => undefined,
       behind: () => undefined
     })
-    const caller = { actor: { via: "socket", who: "root" }, isOperator: true } as const
     const read = (chain: "base" | "ethereum") =>
       Effect.provide(
         readChain.run({ chain, mode: "test" }, caller, () => undefined),
