@@ -21,6 +21,8 @@ export interface PlannedRefund {
   readonly index: number
   readonly currency: string
   readonly amount: bigint
+  /** How many transactions that the address has sent tilld has noted; 0 if absent. */
+  readonly notedTransactions?: number
 }
 
 /** What is asked for. */

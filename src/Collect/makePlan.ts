@@ -263,7 +263,12 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   const addresses = [...new Set(candidates.map(({ address }) => address))]
   const { head, holdings } = yield* readAtHead(access, [coin], [...addresses, sponsor])
   const nonces = yield* readNonces(access, addresses, sponsor)
-  yield* request.onProgress(`simulating ${countText(candidates.length, "transfer")}`)
+  for (const { address, id, notedTransactions: noted = 0 } of refunds) {
+    const sent = nonces.get(address) ?? 0
+    const why = `${address} has sent ${counted(sent, "transaction")}, and tilld knows of ${noted}: one of them may have sent ${id} back already. Run the broadcast that sent it to its end. If there is none, or it failed, look in a block explorer, send the refund with another wallet unless it was sent, and note it by tilld payments refunded ${id} --tx HASH`
+    if (sent > noted) return yield* collectRefusal(why)
+  }
+  yield* request.onProgress(`simulating ${counted(candidates.length, "transfer")}`)
   const simulated = yield* reading(access, (client) => simulate(client, request, candidates))
   const costs = yield* readCosts(access, request, { moves: candidates.length, receiver: first.address, sponsor })
   const basis: Basis = { request, coin, costs, holdings, nonces }

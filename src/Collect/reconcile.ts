@@ -119,7 +119,7 @@ const accountBy = (
   const transfers: Array<SweptTransfer> = []
   const received: Array<readonly [currency: string, amount: bigint]> = []
   for (const [place, move] of plan.moves.entries()) {
-    const { refund, token: currency = plan.coin } = move
+    const { nonce, refund, token: currency = plan.coin } = move
     // A plan may have them in lower case, by which no payment is found.
     const [address, to] = [getAddress(move.address), getAddress(receiverOf(plan, move))]
     const done = made.get(place)
@@ -133,7 +133,7 @@ const accountBy = (
     }
     if (done === undefined) continue
     const { amount, block, hash } = done
-    transfers.push({ hash, place, address, to, currency, amount: `${amount}`, refund })
+    transfers.push({ hash, place, address, to, currency, amount: `${amount}`, refund, nonce })
     // What somebody else had carried out before was no longer there when this began.
     if (block > beginning.block || facts.own.has(hash)) received.push([currency, amount])
   }

@@ -84,27 +84,40 @@ const notOwed = Effect.fnUntraced(function* (
   })
 })
 
+/** Whether an exception is open, as far as that can be told. */
+const mayBeOpen = (settings: SettingsShape, network: Network, id: string) =>
+  Effect.map(
+    Effect.either(refundsOf(settings, network, [id])),
+    (found) => Either.isRight(found) || !(found.left instanceof UsageError)
+  )
+
 /**
- * Has the daemon note what was moved, and which exceptions were sent back, each by itself. Asked again, nothing is noted twice.
+ * Has the daemon note which exceptions were sent back, each by itself, and what was moved. Asked again, nothing is noted twice.
  * Gives what could not be noted, and what to do about it.
  */
 const record = Effect.fnUntraced(function* (settings: SettingsShape, { plan }: Signed, result: SweepResult) {
   const { chain, digest, mode } = plan
   const notNoted: Array<string> = []
-  for (const moved of Arr.chunksOf(result.transfers, mostCollected)) {
-    const transfers = moved.map(({ refund: _, ...transfer }) => transfer)
-    const noted = yield* Effect.either(ask(settings, recordCollected, { chain, mode, digest, transfers }))
-    if (Either.isLeft(noted)) {
-      notNoted.push(`What was collected could not be noted (${noted.left.message}): run this again`)
-    }
-  }
+  const open = new Set<string>()
   for (const { amount, hash, refund: id } of result.transfers) {
     if (id === undefined) continue
     const noted = yield* Effect.either(ask(settings, noteRefund, { id, amount, txHash: hash }))
+    if (Either.isRight(noted)) continue
+    if (noted.left._tag !== "AlreadyDecided" || (yield* mayBeOpen(settings, plan, id))) open.add(id)
+    notNoted.push(
+      `${id} was sent back and could not be noted (${noted.left.message}): tilld payments refunded ${id} --amount ${amount} --tx ${hash}`
+    )
+  }
+  // Last, and without what another plan can still have: that asks whether all transactions of its address are noted.
+  const decided = result.transfers.filter(({ refund = "" }) => !open.has(refund))
+  for (const moved of Arr.chunksOf(decided, mostCollected)) {
+    const transfers = moved.map(({ nonce, refund: _, ...transfer }) => ({
+      ...transfer,
+      ...(nonce === undefined ? {} : { nonce })
+    }))
+    const noted = yield* Effect.either(ask(settings, recordCollected, { chain, mode, digest, transfers }))
     if (Either.isLeft(noted)) {
-      notNoted.push(
-        `${id} was sent back and could not be noted (${noted.left.message}): tilld payments refunded ${id} --amount ${amount} --tx ${hash}`
-      )
+      notNoted.push(`What was collected could not be noted (${noted.left.message}): run this again`)
     }
   }
   return notNoted

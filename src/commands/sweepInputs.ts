@@ -25,7 +25,7 @@ export const openRefunds = Effect.fnUntraced(function* (
       limit: 1000,
       ...(after === undefined ? {} : { after })
     })
-    for (const { address, amount, chain, currency, derivationIndex: index, id, mode } of page) {
+    for (const { address, amount, chain, currency, derivationIndex: index, id, mode, notedTransactions } of page) {
       if (!wanted.has(id)) continue
       if (chain !== network.chain || mode !== network.mode) {
         return yield* new UsageError({ message: `${id} is on ${chain}.${mode}, not on ${networkKey(network)}` })
@@ -33,7 +33,7 @@ export const openRefunds = Effect.fnUntraced(function* (
       if (index === undefined) {
         return yield* new UsageError({ message: `The path of ${id}'s address is not known: send it back by hand` })
       }
-      found.push({ id, address, index, currency, amount: BigInt(amount) })
+      found.push({ id, address, index, currency, amount: BigInt(amount), notedTransactions })
     }
     after = page.at(-1)?.id
     if (page.length < 1000) break

@@ -87,6 +87,24 @@ it.scopedLive("refuses where the refunds of an address are more than it has by n
   })
 )
 
+it.scopedLive("sends nothing back from an address that has sent what was not noted, whichever way", () =>
+  Effect.gen(function* () {
+    const scene = yield* funded
+    yield* scene.pay("USDC", 1, 20n * usd)
+    const address = scene.wallet.address(0)
+    const refund = { id: "exc_1", address, index: 0, currency: "USDT", amount: 5n * usd, notedTransactions: 0 }
+    expect((yield* scene.plan({ refunds: [refund] })).plan.moves).toHaveLength(1)
+    yield* sendFrom(scene, address, { to: someone() })
+    for (const currency of ["USDT", "USDC", "ETH"]) {
+      expect(yield* refusal(scene.plan({ refunds: [{ ...refund, currency }] }))).toContain(
+        `${address} has sent 1 transaction, and tilld knows of 0: one of them may have sent exc_1 back already`
+      )
+    }
+    const { plan } = yield* scene.plan({ refunds: [{ ...refund, notedTransactions: 1 }] })
+    expect(plan.moves).toMatchObject([{ way: "token", nonce: 1 }])
+  })
+)
+
 it.scopedLive("leaves out what is worth less than its gas", () =>
   Effect.gen(function* () {
     const scene = yield* funded
