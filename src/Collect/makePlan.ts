@@ -6,7 +6,6 @@ import { Array as Arr, BigDecimal, Effect, Either } from "effect"
 import { type ChainAccess, reading, readingBy, readPricedHead } from "../Chains/providers/chainAccess.ts"
 import { getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
 import { getL1Fee, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
-import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { getPendingCount } from "../Chains/rpc/sendingMethods.ts"
 import { chainTraits } from "../Domain/Chain.ts"
 import { countText } from "../Domain/countText.ts"
@@ -115,19 +114,20 @@ const isSignedCheaper = (basis: Basis, moves: ReadonlyArray<Movable>, extraGas: 
   return signed * costs.price + batches * BigInt(costs.dataFees.batch) <= plain
 }
 
-/** The way for a token. Refunds are signed where that can be: their nonce is the exception's, and no other plan pays it again. */
+/** The way for a token. Refunds are signed where one of two providers shows that: their nonce is the exception's, and pays once. */
 const wayOf = Effect.fnUntraced(function* (
-  client: RpcClient,
+  access: ChainAccess,
   basis: Basis,
   { contract = "", decimals, symbol }: Asset,
   moves: ReadonlyArray<Movable>,
   signing: Parameters<typeof authorizationOf>[1]
 ) {
   const token = { symbol, contract, decimals }
-  const found = yield* authorizationOf(client, signing, token)
-  const isSigned =
-    found !== undefined &&
-    (moves.some(({ refund }) => refund !== undefined) || isSignedCheaper(basis, moves, found.extraGas))
+  const isRefund = moves.some(({ refund }) => refund !== undefined)
+  const many = isRefund ? 2 : 1
+  const answers = yield* readingBy(access, { many }, (client) => authorizationOf(client, signing, token))
+  const found = answers.find((answer) => answer !== undefined)
+  const isSigned = found !== undefined && (isRefund || isSignedCheaper(basis, moves, found.extraGas))
   const way: WayOfToken = isSigned
     ? { token: { ...token, domain: found.domain }, extraGas: found.extraGas }
     : { token, extraGas: undefined }
@@ -277,7 +277,7 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   for (const asset of tokens) {
     const moves = simulated.movable.filter((one) => one.asset === asset)
     const signing = { chainId, validBefore, sponsor, to: destination }
-    if (moves.length > 0) ways.push(yield* reading(access, (client) => wayOf(client, basis, asset, moves, signing)))
+    if (moves.length > 0) ways.push(yield* wayOf(access, basis, asset, moves, signing))
   }
   const groups = Object.values(Arr.groupBy(simulated.movable, ({ address }) => address))
   const made = separate(groups.flatMap((own) => movesOf(basis, ways, own)))

@@ -105,6 +105,26 @@ it.scopedLive("sends nothing back from an address that has sent what was not not
   })
 )
 
+it.scopedLive("sends back by a signed transfer where one of two providers hides that the token takes it", () =>
+  Effect.gen(function* () {
+    const scene = yield* collecting()
+    yield* scene.pay("USDC", 1, 20n * usd)
+    yield* scene.fund
+    let hidden = 0
+    const front = yield* inFrontOf(scene.local.url, ({ method, params: [call] }, result) => {
+      const isPlain = (call as { readonly data?: Hex } | undefined)?.data?.startsWith("0xa9059cbb") ?? true
+      if (method !== "eth_estimateGas" || isPlain) return result
+      hidden += 1
+      return null
+    })
+    scene.change({ rpcUrls: [front.url, scene.local.url].map((url) => Redacted.make(url)) })
+    const refund = { id: "exc_1", address: scene.wallet.address(0), index: 0, currency: "USDC", amount: 5n * usd }
+    const { plan } = yield* scene.plan({ refunds: [refund] })
+    expect(hidden).toBe(1)
+    expect(plan.moves.map(({ way }) => way)).toEqual(["authorization"])
+  })
+)
+
 it.scopedLive("leaves out what is worth less than its gas", () =>
   Effect.gen(function* () {
     const scene = yield* funded
