@@ -5,7 +5,7 @@ import { type ChainAccess, reading } from "../Chains/providers/chainAccess.ts"
 import { sendBatch } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { getPricedHead } from "../Chains/rpc/sendingMethods.ts"
-import { countText } from "../Domain/countText.ts"
+import { quantityText } from "../Domain/quantityText.ts"
 import type { PriceOf } from "../Domain/usdValue.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
 import { awaitedAt, awaitedText, byAddress, type ReceivedPayment } from "../Payments/addresses/receivedPayment.ts"
@@ -92,7 +92,7 @@ export const choose = Effect.fnUntraced(function* (
 ) {
   const wallet = hdWallet(xpub)
   const groups = byAddress(received)
-  yield* onProgress(`reading the balances of ${countText(groups.length, "address")}`)
+  yield* onProgress(`reading the balances of ${quantityText(groups.length, "address")}`)
   const { holdings } = yield* readAtHead(
     access,
     assets,

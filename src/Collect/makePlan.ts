@@ -8,7 +8,7 @@ import { getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
 import { getL1Fee, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
 import { getPendingCount } from "../Chains/rpc/sendingMethods.ts"
 import { chainTraits } from "../Domain/Chain.ts"
-import { countText } from "../Domain/countText.ts"
+import { quantityText } from "../Domain/quantityText.ts"
 import { usdOf, usdText } from "../Domain/usdValue.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
 import { collectRefusal } from "./CollectRefused.ts"
@@ -265,10 +265,10 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   const nonces = yield* readNonces(access, addresses, sponsor)
   for (const { address, id, notedTransactions: noted = 0 } of refunds) {
     const sent = nonces.get(address) ?? 0
-    const why = `${address} has sent ${counted(sent, "transaction")}, and tilld knows of ${noted}: one of them may have sent ${id} back already. Run the broadcast that sent it to its end. If there is none, or it failed, look in a block explorer, send the refund with another wallet unless it was sent, and note it by tilld payments refunded ${id} --tx HASH`
+    const why = `${address} has sent ${quantityText(sent, "transaction")}, and tilld knows of ${noted}: one of them may have sent ${id} back already. Run the broadcast that sent it to its end. If there is none, or it failed, look in a block explorer, send the refund with another wallet unless it was sent, and note it by tilld payments refunded ${id} --tx HASH`
     if (sent > noted) return yield* collectRefusal(why)
   }
-  yield* request.onProgress(`simulating ${counted(candidates.length, "transfer")}`)
+  yield* request.onProgress(`simulating ${quantityText(candidates.length, "transfer")}`)
   const simulated = yield* reading(access, (client) => simulate(client, request, candidates))
   const costs = yield* readCosts(access, request, { moves: candidates.length, receiver: first.address, sponsor })
   const basis: Basis = { request, coin, costs, holdings, nonces }

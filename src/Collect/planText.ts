@@ -3,7 +3,7 @@ import { Array } from "effect"
 import { formatUnits, getAddress } from "viem"
 import { chainTraits } from "../Domain/Chain.ts"
 import { decimalsOf, isToken } from "../Domain/Currency.ts"
-import { countText } from "../Domain/countText.ts"
+import { quantityText } from "../Domain/quantityText.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { shownLine } from "../Domain/terminalText.ts"
 import { presets } from "../Settings/publicNetworks.ts"
@@ -39,7 +39,7 @@ const totalsText = (plan: Plan, moves: Plan["moves"]): string =>
       // Less gas than is set aside for it leaves more.
       const isRest = moves.some(({ refund, way }) => way === "native" && refund === undefined)
       const least = isRest && currency === plan.coin ? " at least" : ""
-      return `${formatUnits(BigInt(amount), decimals)} ${currency}${least} in ${countText(n, "transfer")}`
+      return `${formatUnits(BigInt(amount), decimals)} ${currency}${least} in ${quantityText(n, "transfer")}`
     })
     .join(", ")
 
@@ -61,7 +61,7 @@ const fundingLine = ({ coin, moves }: Plan): ReadonlyArray<readonly [string, str
     : [
         [
           "Fundings",
-          `${formatUnits(sum, 18)} ${coin} in ${countText(funded.length, "transfer")} of the sponsor, for gas`
+          `${formatUnits(sum, 18)} ${coin} in ${quantityText(funded.length, "transfer")} of the sponsor, for gas`
         ]
       ]
 }
@@ -81,7 +81,7 @@ const tokenLines = ({ chain, mode, tokens }: Plan): ReadonlyArray<readonly [stri
 export const planText = (plan: Plan): string => {
   const { block, coin, digest, fees, leftOut, validBefore, words } = plan
   const { length: authorizations } = authorizationsOf(plan)
-  const transactions = countText(plannedTransactions(plan, []).length, "transaction")
+  const transactions = quantityText(plannedTransactions(plan, []).length, "transaction")
   const cost = formatUnits(highestCost(plan), 18)
   const most = fees.at(-1)?.most ?? "0"
   const lines: ReadonlyArray<readonly [string, string]> = [
@@ -95,8 +95,8 @@ export const planText = (plan: Plan): string => {
     ...tokenLines(plan),
     ["Fees", `${cost} ${coin} at most, at up to ${gwei(BigInt(most))} gwei for a unit of gas`],
     ...fundingLine(plan),
-    ["Signs", `${countText(authorizations, "authorization")}, ${transactions}`],
-    ...(leftOut.length === 0 ? [] : [["Left out", countText(leftOut.length, "balance")] as const])
+    ["Signs", `${quantityText(authorizations, "authorization")}, ${transactions}`],
+    ...(leftOut.length === 0 ? [] : [["Left out", quantityText(leftOut.length, "balance")] as const])
   ]
   // Not cut: a long amount of one token could hide what follows it. Names and amounts have limits of their own.
   return lines.map(([name, text]) => shownLine(`${name.padEnd(10)}${text}`, Number.POSITIVE_INFINITY)).join("\n")

@@ -18,7 +18,9 @@ export const SweepResult = Schema.Struct({
   transfers: Schema.Array(
     Schema.Struct({
       ...{ hash: Schema.String, place: Schema.NonNegativeInt, address: Schema.String, to: Schema.String },
-      ...{ currency: Schema.String, amount: Units, refund: Schema.optional(Schema.String) }
+      ...{ currency: Schema.String, amount: Units, refund: Schema.optional(Schema.String) },
+      /** Of the address's own transaction. */
+      nonce: Schema.optional(Schema.NonNegativeInt)
     })
   ),
   /** `cameMeanwhile`: what came to the addresses; it stays too, and is in no other sum. */

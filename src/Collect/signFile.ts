@@ -2,7 +2,7 @@
 import { Clock, Effect } from "effect"
 import { isAddress } from "viem"
 import { checkOutput, writeOutput } from "../Backup/outputFile.ts"
-import { countText } from "../Domain/countText.ts"
+import { quantityText } from "../Domain/quantityText.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import { goOffline } from "./offline.ts"
 import { Plan } from "./Plan.ts"
@@ -30,7 +30,7 @@ const options: Readonly<Record<ReceiverRole, string>> = {
 const nameOf = ({ moves: [{ refund }, ...more], role }: PlannedReceiver): string =>
   role === "collected"
     ? "where collected money goes"
-    : `whom ${refund}${more.length === 0 ? " is" : ` and ${countText(more.length, "more refund")} are`} sent back to`
+    : `whom ${refund}${more.length === 0 ? " is" : ` and ${quantityText(more.length, "more refund")} are`} sent back to`
 
 const askFor = Effect.fnUntraced(function* (receiver: PlannedReceiver) {
   const question = `The address ${nameOf(receiver)}, from your own note (whole, or its last six characters at least): `

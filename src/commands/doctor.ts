@@ -5,7 +5,7 @@ import { Invocation } from "../Control/Invocation.ts"
 import type { AskedDaemon, Silent } from "../Doctor/daemon.ts"
 import { type Finding, fail, ok } from "../Doctor/Finding.ts"
 import { networkKey } from "../Domain/Chain.ts"
-import { countText } from "../Domain/countText.ts"
+import { quantityText } from "../Domain/quantityText.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { isJournal } from "../Telemetry/journal.ts"
 import { askRunning } from "./askDaemon.ts"
@@ -65,8 +65,8 @@ const summaryOf = (findings: ReadonlyArray<Finding>) => ({
 
 const renderSummary = ({ checks, problems, warnings }: ReturnType<typeof summaryOf>): string =>
   problems + warnings === 0
-    ? `all ${countText(checks, "check")} are fine`
-    : [countText(problems, "problem"), countText(warnings, "warning"), countText(checks, "check")].join(", ")
+    ? `all ${quantityText(checks, "check")} are fine`
+    : [quantityText(problems, "problem"), quantityText(warnings, "warning"), quantityText(checks, "check")].join(", ")
 
 /** The summary, then what is not fine, worst first, each finding in a line with its remedy. */
 export const renderFindings = (findings: ReadonlyArray<Finding>): string =>

@@ -1,6 +1,6 @@
 import { Duration } from "effect"
 import type { Restored } from "../Backup/restore.ts"
-import { countText } from "../Domain/countText.ts"
+import { quantityText } from "../Domain/quantityText.ts"
 import { blindJump } from "../Payments/addresses/IndexMark.ts"
 import { table } from "./Output.ts"
 
@@ -56,7 +56,7 @@ const skipped = (restored: Restored) => {
       wallets.map(({ from, next, usedBy, wallet }) => [wallet, `${from}`, `${next}`, usedBy.join(", ") || "nobody now"])
     ),
     ...unwatched(restored),
-    `The backup's last day had ${countText(paymentsInLastDay, "payment")}. If more than ${blindJump} may have been created since it,`,
+    `The backup's last day had ${quantityText(paymentsInLastDay, "payment")}. If more than ${blindJump} may have been created since it,`,
     "run tilld addresses jump --by N now, before tilld is started."
   ].join("\n")
 }
@@ -86,7 +86,7 @@ const open = ({ openPayments, pendingDeliveries }: Restored) =>
 
 const known = (lost: NonNullable<Restored["lost"]>) =>
   [
-    `Undone: ${countText(lost.payments, "payment")} of the former database ${lost.payments === 1 ? "is" : "are"} not in the backup, ${lost.changedPayments} had another status.`,
+    `Undone: ${quantityText(lost.payments, "payment")} of the former database ${lost.payments === 1 ? "is" : "are"} not in the backup, ${lost.changedPayments} had another status.`,
     ...(lost.payments === 0
       ? []
       : [
@@ -107,7 +107,7 @@ const known = (lost: NonNullable<Restored["lost"]>) =>
     ...(lost.acts === 0
       ? ["No administrative act is undone."]
       : [
-          `${countText(lost.acts, "administrative act")} ${lost.acts === 1 ? "is" : "are"} undone: do again what still counts.`,
+          `${quantityText(lost.acts, "administrative act")} ${lost.acts === 1 ? "is" : "are"} undone: do again what still counts.`,
           table(
             ["AT", "WHO", "ACT", "DETAIL"],
             lost.undone.slice(0, shownRows).map(({ act, at, detail, who }) => [at, who, act, JSON.stringify(detail)])

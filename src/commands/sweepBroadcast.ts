@@ -42,12 +42,12 @@ class SweepIncomplete extends Data.TaggedError("SweepIncomplete")<{
 
 /**
  * Refuses to collect from addresses that this database does not have, since it could not note that, and from those of which
- * something is open that was not when the plan was made. `mayBeOpen` takes these.
+ * something is open. `takesOpen` takes these.
  */
 const checkCollected = Effect.fnUntraced(function* (
   settings: SettingsShape,
   { chain, mode, moves }: Signed["plan"],
-  mayBeOpen: boolean
+  takesOpen: boolean
 ) {
   const collected = moves.filter(({ refund }) => refund === undefined)
   const received = byAddress(yield* allReceived(settings, { chain, mode }, undefined))
@@ -59,7 +59,7 @@ const checkCollected = Effect.fnUntraced(function* (
         `${settings.database.path} has no money that came to ${address}: name the configuration that the plan was made with (--config). Nothing was sent`
       )
     }
-    const awaited = mayBeOpen ? undefined : awaitedAt(payments)
+    const awaited = takesOpen ? undefined : awaitedAt(payments)
     if (awaited !== undefined) {
       return yield* collectRefusal(
         `Payment ${awaited.payment} ${awaitedText[awaited.is]}, whose address is collected from: make a new plan without --include-open, or send this one with it. Nothing was sent`
@@ -87,8 +87,8 @@ const notOwed = Effect.fnUntraced(function* (
 /** Whether an exception is open, as far as that can be told. */
 const mayBeOpen = (settings: SettingsShape, network: Network, id: string) =>
   Effect.map(
-    Effect.either(refundsOf(settings, network, [id])),
-    (found) => Either.isRight(found) || !(found.left instanceof UsageError)
+    Effect.either(openRefunds(settings, network, [id])),
+    (found) => Either.isLeft(found) || found.right.length > 0
   )
 
 /**

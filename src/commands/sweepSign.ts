@@ -1,7 +1,7 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
-import { countText } from "../Domain/countText.ts"
+import { quantityText } from "../Domain/quantityText.ts"
 import { common, loadSettings } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 import { refuse, repeatedTexts } from "./options.ts"
@@ -128,7 +128,7 @@ export const signCommand = Command.make(
     yield* print(
       json
         ? JSON.stringify(signedJson(signed, file))
-        : `Signed ${file}: ${countText(signed.authorizations.length, "authorization")} and ${countText(signed.transactions.length, "transaction")}. Take it to the server: tilld sweep broadcast ${file}`
+        : `Signed ${file}: ${quantityText(signed.authorizations.length, "authorization")} and ${quantityText(signed.transactions.length, "transaction")}. Take it to the server: tilld sweep broadcast ${file}`
     )
   })
 ).pipe(

@@ -6,7 +6,7 @@ import { highestCost, planText, receiversOf } from "../Collect/planText.ts"
 import type { SweepResult, SweepTotal } from "../Collect/reconcile.ts"
 import type { Signed } from "../Collect/Signed.ts"
 import { plannedTransactions } from "../Collect/transactions.ts"
-import { countText } from "../Domain/countText.ts"
+import { quantityText } from "../Domain/quantityText.ts"
 import { shownLine } from "../Domain/terminalText.ts"
 
 const wei = (plan: Plan, amount: bigint): string => `${formatUnits(amount, 18)} ${plan.coin}`
@@ -97,7 +97,7 @@ const lineOf = ({ before, cameMeanwhile, currency, decimals, gas, received, stay
 /** What was moved, each currency's sum, then what is not as it should be. */
 export const resultText = ({ differences, totals, transfers }: SweepResult): string => {
   const hashes = [...new Set(transfers.map(({ hash }) => hash))]
-  const many = `${countText(transfers.length, "transfer")} ${transfers.length === 1 ? "was" : "were"}`
+  const many = `${quantityText(transfers.length, "transfer")} ${transfers.length === 1 ? "was" : "were"}`
   return [
     `${many} made, with the chain's confirmations`,
     ...[...new Set(transfers.map(({ to }) => to))].map((to) => `To ${to}`),

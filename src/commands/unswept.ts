@@ -4,8 +4,8 @@ import { asked } from "../Auth/inputText.ts"
 import type { UnsweptRow } from "../Collect/unswept.ts"
 import { decimalText } from "../Domain/amountDecimals.ts"
 import { ChainName, chainNames, networkKey } from "../Domain/Chain.ts"
-import { countText } from "../Domain/countText.ts"
 import { must } from "../Domain/must.ts"
+import { quantityText } from "../Domain/quantityText.ts"
 import { loadSettings, UsageError } from "./commonOptions.ts"
 import { complain, print, table } from "./Output.ts"
 import { commandWith, decoded } from "./operationCommand.ts"
@@ -68,7 +68,7 @@ const totalsOf = (rows: ReadonlyArray<UnsweptRow>): ReadonlyArray<string> => {
   return Array.from(
     totals,
     ([key, { addresses, usd }]) =>
-      `${key}: ${decimalText(`${BigDecimal.scale(usd, 2).value}`, 2)} USD at ${countText(addresses, "address")}`
+      `${key}: ${decimalText(`${BigDecimal.scale(usd, 2).value}`, 2)} USD at ${quantityText(addresses, "address")}`
   )
 }
 

@@ -1,3 +1,3 @@
 /** `1 payment`, `2 payments` */
-export const countText = (n: number, what: string): string =>
+export const quantityText = (n: number, what: string): string =>
   `${n} ${what}${n === 1 ? "" : /s$/.test(what) ? "es" : "s"}`
