@@ -1,12 +1,12 @@
-import { readFileSync } from "node:fs"
 import { Effect, ParseResult, Schema } from "effect"
 import { shownLine } from "../Domain/terminalText.ts"
+import { readRegular } from "../Sql/fileAccess.ts"
 import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
 
-/** Reads a file of text. */
+/** Reads a file of text: of a hundred megabytes at most, far more than the largest signed plan has. */
 export const readTextFile = (path: string): Effect.Effect<string, CollectRefused> =>
   Effect.try({
-    try: () => readFileSync(path, "utf8"),
+    try: () => readRegular(path, 100_000_000),
     catch: (cause) => collectRefusal(`${path} cannot be read: ${cause instanceof Error ? cause.message : cause}`)
   })
 

@@ -1,13 +1,11 @@
 import {
   closeSync,
   constants,
-  existsSync,
   fchmodSync,
   fstatSync,
   lstatSync,
   mkdirSync,
   openSync,
-  readFileSync,
   rmSync,
   type Stats
 } from "node:fs"
@@ -15,7 +13,7 @@ import { dirname } from "node:path"
 import Database from "better-sqlite3"
 import { Data, Effect, type Scope } from "effect"
 import type { StoreUnavailable } from "./Db.ts"
-import { filesOf, giveToFolder, realFile, refusedAccess, refusedLink, writeAnew } from "./fileAccess.ts"
+import { filesOf, giveToFolder, readBeside, realFile, refusedAccess, refusedLink, writeAnew } from "./fileAccess.ts"
 import { foreignLog } from "./logOwner.ts"
 import { StoreUnusable, unusableFiles } from "./StoreUnusable.ts"
 
@@ -41,10 +39,10 @@ const isRunning = (pid: number): boolean => {
   }
 }
 
-/** The holder as its pid file names it; undefined when that process is no longer running. */
+/** The holder as its pid file names it; undefined where that is none of tilld's, or its process no longer runs. */
 const readHolder = (file: string): Holder | undefined => {
   try {
-    const [pid = "", ...command] = readFileSync(file, "utf8").trim().split(" ")
+    const [pid = "", ...command] = readBeside(file).trim().split(" ")
     const holder = { pid: Number(pid), command: command.join(" ") }
     return Number.isSafeInteger(holder.pid) && holder.pid > 0 && isRunning(holder.pid) ? holder : undefined
   } catch {
@@ -127,8 +125,11 @@ const refusal = (database: string, holder: Holder | undefined) =>
 
 /** Whether a process holds the lock; undefined where this user may not see it. Takes a reader's lock for an instant. */
 const isHeld = (file: string): boolean | undefined => {
-  if (!existsSync(file)) return false
   try {
+    const found = lstatSync(file, { throwIfNoEntry: false })
+    if (found === undefined) return false
+    // SQLite would wait for a writer where it is a pipe.
+    checkOwn(file, found)
     const connection = new Database(file, { readonly: true, timeout: 0 })
     try {
       connection.pragma("schema_version")

@@ -122,6 +122,25 @@ export const writeAnew = (file: string, text: string) => {
   }
 }
 
+/**
+ * Reads a regular file of at most so many bytes, by its descriptor. Anything else in its place is refused: a pipe would
+ * wait for a writer, a device may have no end. `flags`: how else it is opened.
+ */
+export const readRegular = (file: string, mostBytes: number, flags = 0): string => {
+  const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK | flags)
+  try {
+    const found = fstatSync(descriptor)
+    if (!found.isFile()) throw new Error("it is not a regular file: write it into one first")
+    if (found.size > mostBytes) throw new Error(`it has ${found.size} bytes, more than ${mostBytes}`)
+    return readFileSync(descriptor, "utf8")
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** Reads a small file that tilld writes beside a database: never through a link, which tilld does not make there. */
+export const readBeside = (file: string): string => readRegular(file, 4_096, constants.O_NOFOLLOW)
+
 /** Resolves links, also one to a file that is not there yet: two names of one database share its other files. */
 export const realFile = (path: string): string =>
   Either.getOrElse(

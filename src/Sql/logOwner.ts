@@ -5,8 +5,9 @@
  *
  * A file is known by its inode number and time of birth. A copy of both files has others, and is taken as it is.
  */
-import { existsSync, readFileSync, rmSync, statSync } from "node:fs"
-import { realFile, writeAnew } from "./fileAccess.ts"
+import { existsSync, lstatSync, rmSync, statSync } from "node:fs"
+import { Either } from "effect"
+import { readBeside, realFile, writeAnew } from "./fileAccess.ts"
 
 const idOf = (path: string): string => {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false })
@@ -36,8 +37,18 @@ export const forgetLog = (database: string) => {
  */
 export const foreignLog = (database: string): string | undefined => {
   const { log, note, path } = filesAt(database)
-  if (!existsSync(log) || !existsSync(path) || !existsSync(note)) return undefined
-  const [ownLog = "", own = ""] = readFileSync(note, "utf8").trim().split(" ")
+  const found = Either.getOrUndefined(Either.try(() => lstatSync(note)))
+  if (found === undefined) return undefined
+  // Without a log anything that is there is replaced, but for a folder.
+  if (!found.isDirectory() && !(existsSync(log) && existsSync(path))) return undefined
+  const text = Either.try(() => readBeside(note))
+  if (Either.isLeft(text)) {
+    return (
+      `${note} is not as tilld makes it, a small file that says which file ${log} belongs to. Nothing was changed. ` +
+      `Move it away and start tilld again; first put the former file back if ${path} was replaced while tilld had it open`
+    )
+  }
+  const [ownLog = "", own = ""] = text.right.trim().split(" ")
   if (idOf(log) !== ownLog || idOf(path) === own) return undefined
   return (
     `${path} was replaced while tilld had another file open there, which ${log} belongs to and which lacks what is in it: ` +

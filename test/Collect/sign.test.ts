@@ -1,4 +1,5 @@
-import { writeFileSync } from "node:fs"
+import { execFileSync, spawnSync } from "node:child_process"
+import { truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either, Schema } from "effect"
@@ -458,6 +459,37 @@ describe("a file is no plan", () => {
     }).pipe(Effect.scoped)
   )
 })
+
+/** Why a file is no plan, as another process says it, which is ended where it waits for ever. */
+const refusalElsewhere = (path: string) => {
+  const module = (file: string) => new URL(`../../${file}`, import.meta.url).href
+  const code = `import { Effect } from "effect"
+    import { Plan } from "${module("src/Collect/Plan.ts")}"
+    import { readJsonFile } from "${module("src/Collect/readJsonFile.ts")}"
+    const { message } = await Effect.runPromise(Effect.flip(readJsonFile(process.argv[1], Plan, "a plan")))
+    process.stdout.write(message)`
+  const args = ["--import", module("scripts/typescript.mjs"), "--input-type=module", "--eval", code, path]
+  const { signal, stderr, stdout } = spawnSync(process.execPath, args, {
+    ...{ timeout: 30_000, killSignal: "SIGKILL", encoding: "utf8" }
+  })
+  expect({ signal, stderr }).toEqual({ signal: null, stderr: "" })
+  return stdout
+}
+
+it.scoped("a plan is read from a regular file of a hundred megabytes at most, and nothing else is waited for", () =>
+  Effect.gen(function* () {
+    const path = join(yield* temporaryFolder, "plan.json")
+    execFileSync("mkfifo", [path])
+    for (const file of [path, "/dev/null"]) {
+      expect(refusalElsewhere(file)).toBe(`${file} cannot be read: it is not a regular file: write it into one first`)
+    }
+    writeFileSync(`${path}.large`, "")
+    truncateSync(`${path}.large`, 100_000_001)
+    expect(yield* refusal(readJsonFile(`${path}.large`, Plan, "a plan"))).toBe(
+      `${path}.large cannot be read: it has 100000001 bytes, more than 100000000`
+    )
+  })
+)
 
 it("no text of a plan adds lines, or long ones, to what is shown", () => {
   const why = `short\nTo ${customer} \u001b[2J\u202e${"long ".repeat(100)}`

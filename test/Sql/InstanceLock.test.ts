@@ -1,4 +1,4 @@
-import { spawnSync } from "node:child_process"
+import { execFileSync, spawnSync } from "node:child_process"
 import fs, {
   chmodSync,
   chownSync,
@@ -133,6 +133,86 @@ it.scopedLive("the process id of a dead holder is not reported", () =>
       const refused = yield* Effect.flip(Effect.scoped(acquire(database, "serve")))
       expect(refused).toMatchObject({ _tag: "InstanceLocked", pid: undefined })
       expect(refused.message).not.toContain("99999999")
+    }
+  })
+)
+
+const lockModule = new URL("../../src/Sql/InstanceLock.ts", import.meta.url).href
+
+/** What another process finds: who holds the lock, and why it does not get it. It is ended where it waits for ever. */
+const foundElsewhere = (database: string) => {
+  const code = `import { Effect } from "effect"
+    import { acquire, holderOf } from "${lockModule}"
+    const [, database] = process.argv
+    const { message } = await Effect.runPromise(Effect.flip(Effect.scoped(acquire(database, "keys list"))))
+    process.stdout.write(JSON.stringify({ holder: holderOf(database), message }))`
+  const args = ["--import", typescript, "--input-type=module", "--eval", code, database]
+  const ended = spawnSync(process.execPath, args, { timeout: 30_000, killSignal: "SIGKILL", encoding: "utf8" })
+  expect({ signal: ended.signal, stderr: ended.stderr }).toEqual({ signal: null, stderr: "" })
+  return JSON.parse(ended.stdout) as { readonly holder?: object; readonly message: string }
+}
+
+it.scopedLive("a pid file that tilld has not made names no holder, and is not waited for", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    const running = `${database}.running`
+    writeFileSync(running, `${process.pid} serve\n`)
+    yield* acquire(database, "serve")
+    const others: ReadonlyArray<(file: string) => void> = [
+      (file) => execFileSync("mkfifo", [file]),
+      (file) => symlinkSync(running, file),
+      (file) => mkdirSync(file),
+      (file) => writeFileSync(file, `${process.pid} serve ${"x".repeat(4_096)}\n`)
+    ]
+    for (const make of others) {
+      rmSync(`${database}.pid`, { recursive: true })
+      make(`${database}.pid`)
+      expect(foundElsewhere(database)).toEqual({
+        holder: {},
+        message: expect.stringContaining("has not given its name")
+      })
+    }
+    rmSync(`${database}.pid`)
+  })
+)
+
+it.scopedLive("a pipe in the place of the lock file is not waited for", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    execFileSync("mkfifo", [`${database}.lock`])
+    expect(foundElsewhere(database)).toEqual({ message: expect.stringContaining("is not as tilld makes it") })
+  })
+)
+
+it.scopedLive("a folder in the place of the pid file is to be moved away", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    mkdirSync(`${database}.pid`)
+    const refused = yield* Effect.flip(Effect.scoped(acquire(database, "serve")))
+    expect(refused.message).toMatch(new RegExp(`${database}.pid.*: move that folder away$`))
+  })
+)
+
+it.scopedLive("a note about the log that tilld has not made is refused where it counts, and not waited for", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    const note = `${database}.wal-of`
+    const refusal = { message: expect.stringContaining(`${note} is not as tilld makes it`) }
+    // Nothing could take its place.
+    mkdirSync(note)
+    expect(foundElsewhere(database)).toEqual(refusal)
+    rmSync(note, { recursive: true })
+    const others: ReadonlyArray<() => void> = [
+      () => execFileSync("mkfifo", [note]),
+      () => symlinkSync(`${database}.none`, note),
+      () => writeFileSync(note, "1/1 ".repeat(1_025))
+    ]
+    for (const make of others) {
+      make()
+      yield* Effect.scoped(acquire(database, "serve"))
+      for (const suffix of ["", "-wal"]) writeFileSync(`${database}${suffix}`, "")
+      expect(foundElsewhere(database)).toEqual(refusal)
+      for (const suffix of ["", "-wal", ".wal-of"]) rmSync(`${database}${suffix}`)
     }
   })
 )
