@@ -1,5 +1,5 @@
 /** Why a plan must not be signed, whoever has made it: the machine that it comes from may be an attacker's. */
-import { formatEther } from "viem"
+import { formatEther, hexToBytes } from "viem"
 import { multicall3Address } from "../Chains/rpc/contractViews.ts"
 import { isSameAddress } from "../Domain/Address.ts"
 import { chainNames, chainTraits, modes } from "../Domain/Chain.ts"
@@ -118,12 +118,18 @@ const tokenProblem = ({ chain, chainId, coin, mode, moves, tokens }: Plan): stri
 }
 
 /** A nonce is good for one transaction: with two, the chain would choose between them. */
-const nonceProblem = (plan: Plan): string | undefined => {
+const transactionProblem = (plan: Plan): string | undefined => {
   const used = new Set<string>()
   for (const { from, variants } of plannedTransactions(plan, [])) {
-    const key = `${from.toLowerCase()} ${variants[0].nonce}`
-    if (used.has(key)) return `The plan uses nonce ${variants[0].nonce} of ${from} twice: make a new one.`
+    const [{ data = "0x", gas, nonce }] = variants
+    const key = `${from.toLowerCase()} ${nonce}`
+    if (used.has(key)) return `The plan uses nonce ${nonce} of ${from} twice: make a new one.`
     used.add(key)
+    // With less no chain takes it: its base, and its data as Ethereum counts it (EIP-7623), which is the most.
+    const least = hexToBytes(data).reduce((sum, byte) => sum + (byte === 0 ? 10 : 40), 21_000)
+    if (gas < least) {
+      return `The plan has ${gas} gas where ${from} needs ${least}: make one without the provider that is wrong.`
+    }
   }
   return undefined
 }
@@ -155,7 +161,7 @@ const shapeProblem = (plan: Plan): string | undefined => {
   }
   const refunds = plan.moves.flatMap(({ refund }) => refund ?? [])
   if (new Set(refunds).size < refunds.length) return "The plan sends one exception back twice: make a new one."
-  return nonceProblem(plan)
+  return transactionProblem(plan)
 }
 
 const receiverProblem = (

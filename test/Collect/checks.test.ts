@@ -238,6 +238,24 @@ it.scopedLive("takes coin that is worth a little more than its gas, however many
   })
 )
 
+it.scopedLive(
+  "plans nothing with less gas than the chain takes a transaction with, whatever a provider estimates",
+  () =>
+    Effect.gen(function* () {
+      const scene = yield* funded
+      const lies = { token: (data?: string) => data !== undefined, funding: (data?: string) => data === undefined }
+      for (const isLie of Object.values(lies)) {
+        const front = yield* inFrontOf(scene.local.url, ({ method, params: [call] }, result) =>
+          method === "eth_estimateGas" && isLie((call as { readonly data?: string }).data) ? "0x1" : result
+        )
+        scene.change({ rpcUrls: [Redacted.make(front.url)] })
+        expect(yield* refusal(scene.plan({ received: scene.received(1) }))).toMatch(
+          / has 1 gas where 0x\w{40} needs 2\d{4}: /
+        )
+      }
+    })
+)
+
 it.scopedLive("plans the coins and tokens that are named, and no other ones", () =>
   Effect.gen(function* () {
     const scene = yield* collecting()

@@ -370,6 +370,26 @@ describe("a plan is refused", () => {
     ["that moves nothing", planOf({ moves: [] }), "The plan moves nothing"],
     ["with more gas than a transfer takes", withMove(3, { gas: "2000001" }), "Move 4 of the plan, from"],
     [
+      "with less gas than coin takes",
+      withMove(4, { gas: "20999" }),
+      `The plan has 20999 gas where ${addressAt(4)} needs 21000: make one without the provider that is wrong`
+    ],
+    // 26 bytes of its data, and 42 that are zero.
+    ["with less gas than a token takes", withMove(3, { gas: "22459", funding: "1" }), "needs 22460"],
+    [
+      "with less gas than a funding takes",
+      planOf({ gas: { batch: "60000", funding: "1" } }),
+      `has 1 gas where ${sponsor.address} needs 21000`
+    ],
+    [
+      "with less gas than a batch takes",
+      planOf({
+        ...{ gas: { batch: "21000", funding: "21000" }, tokens: tokens.slice(0, 1) },
+        moves: moves.slice(0, 3).map((move) => ({ ...move, gas: "0" }))
+      }),
+      `has 21000 gas where ${sponsor.address} needs `
+    ],
+    [
       "with more gas than a batch takes",
       planOf({ gas: { batch: "2000001", funding: "21000" } }),
       "more than 2000000 gas"
