@@ -5,7 +5,7 @@
 import { Array as Arr, BigDecimal, Effect, Either } from "effect"
 import { type ChainAccess, reading, readingBy, readPricedHead } from "../Chains/providers/chainAccess.ts"
 import { getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
-import { getL1Fee, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
+import { getHead, getL1Fee, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
 import { getPendingCount } from "../Chains/rpc/sendingMethods.ts"
 import { chainTraits } from "../Domain/Chain.ts"
 import { quantityText } from "../Domain/quantityText.ts"
@@ -204,20 +204,26 @@ const nothingMoves = (leftOut: ReadonlyArray<LeftOut>) => {
   return collectRefusal(`There is nothing to move: ${why}`)
 }
 
-/** The nonces of the addresses, and of the sponsor, of which nothing may be under way. */
+/** The nonces of the addresses, and of the sponsor, of which nothing may be under way. `head`: the plan's block. */
 const readNonces = Effect.fnUntraced(function* (
   access: ChainAccess,
+  head: number,
   addresses: ReadonlyArray<string>,
   sponsor: string
 ) {
   const all = [...addresses, sponsor]
-  const [counts, otherCounts = counts] = yield* readingBy(access, {}, (client) =>
-    sendInBatches(client, all.map(getTransactionCount))
+  const answers = yield* readingBy(access, {}, (client) =>
+    Effect.all([sendInBatches(client, all.map(getTransactionCount)), sendBatch(client, [getHead])], { concurrency: 1 })
   )
-  const differing = all.find((_, i) => counts[i] !== otherCounts[i])
-  if (differing !== undefined) {
+  const [[counts], [otherCounts] = [counts]] = answers
+  const heads = [head, ...answers.map(([, [{ number }]]) => number)]
+  // Ten minutes: from the plan's block on it is looked for what others have moved.
+  const areApart = (Math.max(...heads) - Math.min(...heads)) * chainTraits[access.chain.chain].blockSeconds > 600
+  const moved = all.find((_, i) => counts[i] !== otherCounts[i])
+  const what = areApart ? `head of the chain, ${heads.join(" and ")}` : moved && `nonce of ${moved}`
+  if (what !== undefined) {
     return yield* collectRefusal(
-      `Providers differ on the nonce of ${differing}: one is behind, or wrong. Try again, and look in a block explorer if that lasts`
+      `Providers differ on the ${what}: one is behind, or wrong. Try again, and look in a block explorer if that lasts`
     )
   }
   const [pending] = yield* reading(access, (client) => sendBatch(client, [getPendingCount(sponsor)]))
@@ -262,7 +268,7 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   if (first === undefined) return yield* nothingMoves(chosen.leftOut)
   const addresses = [...new Set(candidates.map(({ address }) => address))]
   const { head, holdings } = yield* readAtHead(access, [coin], [...addresses, sponsor])
-  const nonces = yield* readNonces(access, addresses, sponsor)
+  const nonces = yield* readNonces(access, head.number, addresses, sponsor)
   for (const { address, id, notedTransactions: noted = 0 } of refunds) {
     const sent = nonces.get(address) ?? 0
     const why = `${address} has sent ${quantityText(sent, "transaction")}, and tilld knows of ${noted}: one of them may have sent ${id} back already. Run the broadcast that sent it to its end. If there is none, or it failed, look in a block explorer, send the refund with another wallet unless it was sent, and note it by tilld payments refunded ${id} --tx HASH`

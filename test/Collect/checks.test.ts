@@ -238,6 +238,38 @@ it.scopedLive("takes coin that is worth a little more than its gas, however many
   })
 )
 
+it.scopedLive("plans nothing of a block that is more than ten minutes from the head of either provider", () =>
+  Effect.gen(function* () {
+    const scene = yield* funded
+    yield* scene.local.mine(60)
+    const { number } = yield* scene.local.head
+    let [other, isLater, isRead] = [number, false, false]
+    // It lies of the plan's own head, or of the one that this is compared with.
+    const front = yield* inFrontOf(scene.local.url, ({ method, params: [block] }, result) => {
+      if (method === "eth_getTransactionCount") isRead = true
+      return method === "eth_getBlockByNumber" && block === "latest" && isRead === isLater
+        ? { ...(result as object), number: numberToHex(other) }
+        : result
+    })
+    scene.change({ rpcUrls: [front.url, scene.local.url].map((url) => Redacted.make(url)) })
+    const received = scene.received(1)
+    const planned = Effect.suspend(() => scene.plan({ received }))
+    const tell = (head: number, later: boolean) => {
+      ;[other, isLater, isRead] = [head, later, false]
+    }
+    for (const head of [1, number - 51, number + 51]) {
+      for (const later of [false, true]) {
+        tell(head, later)
+        expect(yield* refusal(planned)).toMatch(
+          new RegExp(`^Providers differ on the head of the chain, ${later ? number : head} and .*wrong`)
+        )
+      }
+    }
+    tell(number - 50, false)
+    expect((yield* planned).plan.block.number).toBe(number - 50)
+  })
+)
+
 it.scopedLive(
   "plans nothing with less gas than the chain takes a transaction with, whatever a provider estimates",
   () =>
