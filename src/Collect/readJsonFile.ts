@@ -25,5 +25,10 @@ export const readJsonFile = <A, I>(
       // Names are those of the file, and the file may be an attacker's.
       const problem = shownLine(`${shownLine(issue?.path.join(".") ?? "", 60)} ${issue?.message ?? ""}`)
       return collectRefusal(`${path} is not ${what} of this version of tilld: ${problem}`)
-    })
+    }),
+    Effect.catchAllDefect((defect) =>
+      /call stack/.test(`${defect}`)
+        ? collectRefusal(`${path} is not ${what} of this version of tilld: it is nested too deeply`)
+        : Effect.die(defect)
+    )
   )

@@ -511,6 +511,17 @@ it.scoped("a plan is read from a regular file of a hundred megabytes at most, an
   })
 )
 
+it.scoped.each(["[", '{"moves":'])("a file that nests %s a hundred thousand times is no plan", (opening) =>
+  Effect.gen(function* () {
+    const path = join(yield* temporaryFolder, "plan.json")
+    const closing = opening === "[" ? "]" : "}"
+    writeFileSync(path, `${opening.repeat(100_000)}1${closing.repeat(100_000)}`)
+    expect(yield* refusal(readJsonFile(path, Plan, "a plan"))).toBe(
+      `${path} is not a plan of this version of tilld: it is nested too deeply`
+    )
+  })
+)
+
 it("no text of a plan adds lines, or long ones, to what is shown", () => {
   const why = `short\nTo ${customer} \u001b[2J\u202e${"long ".repeat(100)}`
   const text = madeText(planOf({ leftOut: [{ ...unsignedPlan().leftOut[0], currency: "A\nB", why } as LeftOut] }), {
