@@ -22,7 +22,7 @@ const Keystore = Schema.Struct({
       salt: Hex,
       n: Schema.optional(Schema.Int.pipe(Schema.between(2, 1_048_576))),
       r: Schema.optional(Schema.Int.pipe(Schema.between(1, 64))),
-      p: Schema.optional(Schema.Int.pipe(Schema.between(1, 64))),
+      p: Schema.optional(Schema.Int.pipe(Schema.between(1, 16))),
       c: Schema.optional(Schema.Int.pipe(Schema.between(1, 10_000_000))),
       prf: Schema.optional(Schema.Literal("hmac-sha256"))
     })
@@ -38,7 +38,8 @@ const usual = { n: 262_144, r: 8, p: 1 }
 const derive = ({ kdf, kdfparams }: Pick<Keystore["crypto"], "kdf" | "kdfparams">, password: string): Buffer => {
   const { c = 262_144, n = usual.n, p = usual.p, r = usual.r, salt } = kdfparams
   return kdf === "scrypt"
-    ? scryptSync(password, bytesOf(salt), 32, { N: n, r, p, maxmem: 256 * (n + p) * r })
+    ? // A gigabyte, and what surrounds it: another file could take all memory for minutes, and nothing could end that.
+      scryptSync(password, bytesOf(salt), 32, { N: n, r, p, maxmem: 2 ** 30 + 2 ** 20 })
     : pbkdf2Sync(password, bytesOf(salt), c, 32, "sha256")
 }
 
@@ -49,11 +50,12 @@ const macOf = (key: Buffer, ciphertext: Buffer): Buffer =>
 export const openKeystore = (text: string, password: string): Either.Either<Buffer, CollectRefused> =>
   Either.gen(function* () {
     const { crypto } = yield* Either.mapLeft(Schema.decodeUnknownEither(Schema.parseJson(Keystore))(text), () =>
-      collectRefusal("The file is not a keystore of version 3 with aes-128-ctr, and scrypt or pbkdf2.")
+      collectRefusal("The file is not a keystore of version 3 with aes-128-ctr, and pbkdf2 or scrypt (p: 16 at most).")
     )
     const key = yield* Either.try({
       try: () => derive(crypto, password),
-      catch: () => collectRefusal("The keystore's scrypt or pbkdf2 has parameters that cannot be computed here.")
+      catch: () =>
+        collectRefusal("The keystore's scrypt takes more than 1 GiB, or is none: write it with n 262144, r 8 and p 1.")
     })
     const ciphertext = bytesOf(crypto.ciphertext)
     const [mac, expected] = [macOf(key, ciphertext), bytesOf(crypto.mac)]

@@ -146,8 +146,22 @@ describe("a keystore", () => {
     ["with too small an r", keystore(withKdf({ n: 262_144, r: 1 }))]
   ])("is refused: %s", (_, text) => {
     expect(problem(openKeystore(text, password))).toMatch(
-      /does not open|is not a keystore of version 3|cannot be computed here/
+      /does not open|is not a keystore of version 3|more than 1 GiB, or is none/
     )
+  })
+
+  it("that would take more than a gigabyte, or many times as long as what others write, is not tried", () => {
+    const problemWith = (kdf: object) => problem(openKeystore(keystore(withKdf(kdf)), password))
+    expect(problemWith({ n: 262_144, r: 33, p: 1 })).toBe(
+      "The keystore's scrypt takes more than 1 GiB, or is none: write it with n 262144, r 8 and p 1."
+    )
+    expect(problemWith({ n: 1_024, r: 8, p: 17 })).toContain("or scrypt (p: 16 at most)")
+    for (const light of [
+      { n: 4_096, r: 8, p: 6 },
+      { n: 1_024, r: 8, p: 16 }
+    ]) {
+      expect(problemWith(light)).toContain("does not open")
+    }
   })
 
   it("of a private key's length in bytes that no words have is refused", () => {
