@@ -24,12 +24,15 @@ export interface Ready extends Unsent {
 const changed = (what: string) =>
   collectRefusal(`${what} in the signed file is not what its plan says: it was changed. Sign the plan again.`)
 
+/** At most half the curve's order: with a higher s no node takes a transaction (EIP-2), nor do tokens a signature. */
+const isLow = (s: Hex): boolean => BigInt(s) <= 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
+
 /** Whether the bytes are this transaction, signed by its sender. */
 const isSignedBy = async (raw: string, variant: Unsent["variants"][number], from: string): Promise<boolean> => {
   try {
     const { r, s, yParity } = parseTransaction(raw as `0x02${string}`)
     if (r === undefined || s === undefined || yParity === undefined) return false
-    if (serializeTransaction(variant, { r, s, yParity }) !== raw) return false
+    if (!isLow(s) || serializeTransaction(variant, { r, s, yParity }) !== raw) return false
     const signer = await recoverTransactionAddress({ serializedTransaction: raw as `0x02${string}` })
     return isAddressEqual(signer, from as Hex)
   } catch {
@@ -49,7 +52,7 @@ export const verifySigned = Effect.fn("Collect.verifySigned")(function* (signed:
     const signer = yield* Effect.promise(() =>
       recoverTypedDataAddress({ ...typedData(plan, token, message), signature }).catch(() => undefined)
     )
-    if (signer === undefined || !isAddressEqual(signer, message.from)) {
+    if (signer === undefined || !isAddressEqual(signer, message.from) || !isLow(signatureOf(signature).s)) {
       return yield* changed(`The authorization of ${message.from}`)
     }
   }

@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process"
 import { truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Either, Schema } from "effect"
+import { Array as Arr, Effect, Either, Schema } from "effect"
 import * as fc from "fast-check"
 import {
   decodeFunctionData,
@@ -13,16 +13,21 @@ import {
   parseTransaction,
   recoverTransactionAddress,
   recoverTypedDataAddress,
-  type TransactionSerializedEIP1559
+  serializeSignature,
+  serializeTransaction,
+  type TransactionSerializedEIP1559,
+  toHex
 } from "viem"
 import { multicall3Address } from "../../src/Chains/rpc/contractViews.ts"
+import type { Signature } from "../../src/Collect/authorization.ts"
 import { isWhole, type LeftOut, Plan } from "../../src/Collect/Plan.ts"
 import { feeCeiling, planProblem, type SigningLimits, totalFeeCeiling } from "../../src/Collect/planChecks.ts"
 import { highestCost, planText } from "../../src/Collect/planText.ts"
 import { readJsonFile } from "../../src/Collect/readJsonFile.ts"
-import { checksumOf, Signed, signedFormat } from "../../src/Collect/Signed.ts"
+import { checksumOf, Signed, signatureOf, signedFormat } from "../../src/Collect/Signed.ts"
 import { seedOf } from "../../src/Collect/seed.ts"
 import { signPlan } from "../../src/Collect/sign.ts"
+import { verifySigned } from "../../src/Collect/verifySigned.ts"
 import { madeText } from "../../src/commands/sweepTexts.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import {
@@ -166,6 +171,32 @@ describe("a signed plan", () => {
     })
   )
 })
+
+/** The same signature with the higher of its two s, by which anyone finds the same signer. */
+const mirrored = ({ r, s, yParity }: Signature): Signature => ({
+  ...{ r, yParity: 1 - yParity },
+  s: toHex(0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n - BigInt(s), { size: 32 })
+})
+
+it.effect("a signed file with a signature that no node takes, since its s is high, is refused", () =>
+  Effect.gen(function* () {
+    const all = yield* signed
+    const mirrorTransaction = (raw: string) => {
+      const { r = "0x", s = "0x", yParity = 0, ...transaction } = parseTransaction(raw as TransactionSerializedEIP1559)
+      return serializeTransaction(transaction, mirrored({ r, s, yParity }))
+    }
+    const sealed = (over: Partial<Signed>) => ({ ...all, ...over, checksum: checksumOf({ ...all, ...over }) })
+    expect(yield* refusal(verifySigned(sealed({})))).toBe("nothing was refused")
+    const transactions = all.transactions.map((steps, place) =>
+      place === 1 ? Arr.map(steps, mirrorTransaction) : steps
+    )
+    expect(yield* refusal(verifySigned(sealed({ transactions })))).toContain(`Transaction 2, of ${addressAt(0, 1)}, in`)
+    const authorizations = all.authorizations.map((raw) => serializeSignature(mirrored(signatureOf(raw))))
+    expect(yield* refusal(verifySigned(sealed({ authorizations })))).toContain(
+      `The authorization of ${addressAt(0)} in`
+    )
+  })
+)
 
 describe("a plan is refused", () => {
   const text = JSON.stringify(planOf())
