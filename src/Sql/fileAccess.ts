@@ -94,7 +94,10 @@ export const refusedAccess = (paths: ReadonlyArray<string>): string | undefined 
     .join(", ")
   const names = refused.map(({ path }) => path).join(" ")
   const own = refused.every(({ owner }) => owner === process.getuid?.())
-  const remedy = own ? `chmod u+rwX ${names}` : `chown ${self()}: ${names}`
+  const [owner = 0, ...others] = new Set(refused.flatMap(({ owner }) => owner ?? []))
+  // First what changes nothing: the folder may be another user's on purpose.
+  const who = userName(others.length === 0 ? owner : 0)
+  const remedy = own ? `chmod u+rwX ${names}` : `run this as ${who}, or chown ${self()}: ${names}`
   return `User ${self()} may not read and write ${what}: ${remedy}`
 }
 

@@ -140,14 +140,15 @@ it.scopedLive("the process id of a dead holder is not reported", () =>
 const lockModule = new URL("../../src/Sql/InstanceLock.ts", import.meta.url).href
 
 /** What another process finds: who holds the lock, and why it does not get it. It is ended where it waits for ever. */
-const foundElsewhere = (database: string) => {
+const foundElsewhere = (database: string, runner: ReadonlyArray<string> = []) => {
   const code = `import { Effect } from "effect"
     import { acquire, holderOf } from "${lockModule}"
     const [, database] = process.argv
     const { message } = await Effect.runPromise(Effect.flip(Effect.scoped(acquire(database, "keys list"))))
     process.stdout.write(JSON.stringify({ holder: holderOf(database), message }))`
-  const args = ["--import", typescript, "--input-type=module", "--eval", code, database]
-  const ended = spawnSync(process.execPath, args, { timeout: 30_000, killSignal: "SIGKILL", encoding: "utf8" })
+  const node = [process.execPath, "--import", typescript, "--input-type=module", "--eval", code, database]
+  const [program = "", ...args] = [...runner, ...node]
+  const ended = spawnSync(program, args, { timeout: 30_000, killSignal: "SIGKILL", encoding: "utf8" })
   expect({ signal: ended.signal, stderr: ended.stderr }).toEqual({ signal: null, stderr: "" })
   return JSON.parse(ended.stdout) as { readonly holder?: object; readonly message: string }
 }
@@ -333,6 +334,33 @@ it.scopedLive.skipIf(process.getuid?.() !== 0)(
       chownSync(dirname(victim), 0, 0)
       lchownSync(`${database}.2`, 0, 0)
       yield* acquired
+    })
+)
+
+it.scopedLive.skipIf(process.getuid?.() !== 0)(
+  "what another user owns is used by that user, or given away by choice",
+  () =>
+    Effect.gen(function* () {
+      const database = yield* temporaryDatabase
+      const folder = dirname(database)
+      const asOther = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"]
+      for (const [uid, owner] of [
+        [0, "root"],
+        [12_345, "12345"]
+      ] as const) {
+        chownSync(folder, uid, uid)
+        chmodSync(folder, 0o755)
+        expect(foundElsewhere(database, asOther)).toEqual({
+          message: `User 54321 may not read and write ${folder} (of ${owner}): run this as ${owner}, or chown 54321: ${folder}`
+        })
+      }
+      // What is in it may not even be looked for.
+      chmodSync(folder, 0o700)
+      expect(foundElsewhere(database, asOther).message).toContain(`: run this as 12345, or chown 54321: ${folder} `)
+      chownSync(folder, 54_321, 0)
+      chmodSync(folder, 0o500)
+      expect(foundElsewhere(database, asOther).message).toMatch(/: chmod u\+rwX \S+$/)
+      chownSync(folder, 0, 0)
     })
 )
 
