@@ -8,7 +8,9 @@ const optional = {
     Options.withDescription(
       "Read the seed's words from this file descriptor, and their passphrase from its second line; with --keystore, its password instead of the words. Otherwise it is asked for at the terminal"
     ),
-    Options.mapEffect((fd) => (fd >= 0 ? Effect.succeed(fd) : refuse("--seed-fd must be 0 or more"))),
+    Options.mapEffect((fd) =>
+      fd >= 0 && fd < 2 ** 31 ? Effect.succeed(fd) : refuse("--seed-fd must be 0 to 2147483647")
+    ),
     Options.optional
   ),
   keystore: Options.text("keystore").pipe(

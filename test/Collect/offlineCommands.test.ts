@@ -130,6 +130,8 @@ liveTest("nothing is written where signing is refused, and the reason is said", 
       2,
       "--destination-ends must be the last characters of an address, six or more"
     ],
+    [[...confirmed, "--seed-fd", `${2 ** 31}`], phrase, 2, "--seed-fd must be 0 to 2147483647"],
+    [[...confirmed, "--seed-fd", "-1"], phrase, 2, "--seed-fd must be 0 to 2147483647"],
     [["--destination", destination.slice(2), "--seed-fd", "0"], phrase, 2, "--destination must be an address"],
     [["--refund-to", customer.replace("E", "e"), "--seed-fd", "0"], phrase, 1, "or checksum is wrong"],
     [[...confirmed, "--max-total-fee", "0.001", "--seed-fd", "0"], phrase, 1, "or say --max-total-fee 0.001239"],
