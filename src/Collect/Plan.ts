@@ -73,17 +73,15 @@ export type PlannedMove = typeof PlannedMove.Type
 
 /** An address or an amount that stays where it is, and why. */
 export const LeftOut = Schema.Struct({
-  address: Address,
-  index: Index,
-  currency: Schema.String,
-  decimals: Decimals,
-  amount: Units,
-  why: Schema.String
+  ...{ address: Address, index: Index, currency: Schema.String, decimals: Decimals, amount: Units, why: Schema.String }
 })
 export type LeftOut = typeof LeftOut.Type
 
 /** Moves of a plan at most. */
 export const mostMoves = 5_000
+
+/** Seconds that the heads of two providers may be apart when a plan is made. */
+export const mostApart = 3_600
 
 export const planFormat = "tilld sweep plan 1"
 
@@ -113,12 +111,7 @@ const fields = {
   /** When authorizations end. */
   validBefore: Seconds,
   /** Who pays for what the addresses do not pay themselves: index 0 of the wallet's second branch. */
-  sponsor: Schema.Struct({
-    address: Address,
-    nonce: Nonce,
-    needsWei: Units,
-    hasWei: Units
-  })
+  sponsor: Schema.Struct({ address: Address, nonce: Nonce, needsWei: Units, hasWei: Units })
 }
 
 const Unsigned = Schema.Struct(fields)

@@ -22,11 +22,7 @@ export const Signed = Schema.Struct({
 })
 export type Signed = typeof Signed.Type
 
-export const checksumOf = ({
-  authorizations,
-  plan,
-  transactions
-}: Pick<Signed, "authorizations" | "plan" | "transactions">) =>
+export const checksumOf = ({ authorizations, plan, transactions }: Omit<Signed, "checksum" | "format">) =>
   digestOf({ authorizations, digest: plan.digest, transactions })
 
 /** The parts of a signature of 65 bytes. */

@@ -1,11 +1,11 @@
 /** Transfers that a holder signs and anybody carries out, https://eips.ethereum.org/EIPS/eip-3009 */
 import { Either } from "effect"
+import type { Hex } from "viem"
 import {
   decodeFunctionResult,
   domainSeparator,
   encodeFunctionData,
   encodePacked,
-  type Hex,
   keccak256,
   parseAbi,
   toHex
@@ -96,13 +96,7 @@ export const typedData = (
   { chainId }: Pick<Plan, "chainId">,
   { contract, domain }: PlannedToken,
   message: Authorization
-) =>
-  ({
-    domain: { ...domain, chainId, verifyingContract: contract as Hex },
-    types,
-    primaryType,
-    message
-  }) as const
+) => ({ domain: { ...domain, chainId, verifyingContract: contract as Hex }, types, primaryType, message }) as const
 
 export type Signature = Readonly<{ r: Hex; s: Hex; yParity: number }>
 

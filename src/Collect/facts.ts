@@ -8,7 +8,7 @@ import { ContractLog, type TokenTransfer, transferIn } from "../Chains/rpc/token
 import { hasSucceeded, receiptReader } from "../Chains/rpc/transactionMethods.ts"
 import { isSameAddress } from "../Domain/Address.ts"
 import { chainTraits } from "../Domain/Chain.ts"
-import type { Plan } from "./Plan.ts"
+import { mostApart, type Plan } from "./Plan.ts"
 import { type MinedAt, readPlanned, readUsed } from "./standing.ts"
 import { authorizationsOf } from "./transactions.ts"
 import type { Ready } from "./verifySigned.ts"
@@ -60,13 +60,14 @@ const whoUsed = Effect.fnUntraced(function* (
 ) {
   const found = new Map<number, string>()
   // Blocks may come twice as fast as they usually do.
-  const last = Math.ceil(((plan.validBefore - plan.block.time) * 2) / chainTraits[plan.chain].blockSeconds)
-  const until = Math.min(head.number, plan.block.number + last)
+  const blocksOf = (seconds: number) => Math.ceil((seconds * 2) / chainTraits[plan.chain].blockSeconds)
+  const first = Math.max(0, plan.block.number - blocksOf(mostApart))
+  const until = Math.min(head.number, plan.block.number + blocksOf(plan.validBefore - plan.block.time))
   let searches = 0
   for (const part of Arr.chunksOf(wanted, noncesAtOnce)) {
     const address = [...new Set(part.map(({ token }) => token.contract))]
     const topics = [usedEvent, null, part.map(({ message }) => message.nonce)]
-    for (let from = plan.block.number; from <= until && searches < mostSearches; from += searched) {
+    for (let from = first; from <= until && searches < mostSearches; from += searched) {
       searches += 1
       const [logs] = yield* sendBatch(client, [
         getLogs(from, Math.min(until, from + searched - 1), { address, topics })

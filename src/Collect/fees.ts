@@ -53,11 +53,8 @@ export const feeSteps = (
   const [first, ...rest] = all
   if (first !== undefined) return Either.right([first, ...rest])
   if (cap !== undefined && cap >= baseFee + tip) return Either.right([{ most: `${cap}`, tip: `${tip}` }])
-  return Either.left(
-    collectRefusal(
-      `A unit of gas costs ${gwei(baseFee + tip)} gwei at present, above --max-fee-gwei: wait until it is cheaper, or allow more.`
-    )
-  )
+  const dear = `A unit of gas costs ${gwei(baseFee + tip)} gwei at present, above --max-fee-gwei: wait until it is cheaper, or allow more.`
+  return Either.left(collectRefusal(dear))
 }
 
 /** The fee of data may rise by half until it is paid. */

@@ -28,6 +28,7 @@ import { type Asset, assetsOf, type Holdings, holdingKey } from "./holdings.ts"
 import {
   digested,
   type LeftOut,
+  mostApart,
   mostMoves,
   type Plan,
   type PlannedMove,
@@ -217,8 +218,8 @@ const readNonces = Effect.fnUntraced(function* (
   )
   const [[counts], [otherCounts] = [counts]] = answers
   const heads = [head, ...answers.map(([, [{ number }]]) => number)]
-  // Ten minutes: from the plan's block on it is looked for what others have moved.
-  const areApart = (Math.max(...heads) - Math.min(...heads)) * chainTraits[access.chain.chain].blockSeconds > 600
+  // From the plan's block on it is looked for what others have moved.
+  const areApart = (Math.max(...heads) - Math.min(...heads)) * chainTraits[access.chain.chain].blockSeconds > mostApart
   const moved = all.find((_, i) => counts[i] !== otherCounts[i])
   const what = areApart ? `head of the chain, ${heads.join(" and ")}` : moved && `nonce of ${moved}`
   if (what !== undefined) {

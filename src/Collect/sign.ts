@@ -29,18 +29,12 @@ const checkOwner = ({ account, moves, sponsor }: Plan, { signer }: AccountKey) =
   })
 
 /** Signs a plan that is in order. `seed` is overwritten. */
-export const signPlan = Effect.fn("Collect.signPlan")(
-  function* (plan: Plan, seed: Uint8Array, limits: SigningLimits) {
-    const problem = planProblem(plan, limits)
-    if (problem !== undefined) return yield* collectRefusal(problem)
-    return yield* withAccountKey(seed, plan.account, (key) => signWith(plan, key))
-  },
-  (signing, _, seed) =>
-    Effect.ensuring(
-      signing,
-      Effect.sync(() => seed.fill(0))
-    )
-)
+export const signPlan = Effect.fn("Collect.signPlan")(function* (plan: Plan, seed: Uint8Array, limits: SigningLimits) {
+  const problem = planProblem(plan, limits)
+  return yield* withAccountKey(seed, plan.account, (key) =>
+    problem === undefined ? signWith(plan, key) : collectRefusal(problem)
+  )
+})
 
 const signWith = Effect.fnUntraced(function* (plan: Plan, key: AccountKey) {
   yield* checkOwner(plan, key)

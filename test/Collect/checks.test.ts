@@ -238,10 +238,10 @@ it.scopedLive("takes coin that is worth a little more than its gas, however many
   })
 )
 
-it.scopedLive("plans nothing of a block that is more than ten minutes from the head of either provider", () =>
+it.scopedLive("plans nothing of a block that is more than an hour from the head of either provider", () =>
   Effect.gen(function* () {
     const scene = yield* funded
-    yield* scene.local.mine(60)
+    yield* scene.local.mine(310)
     const { number } = yield* scene.local.head
     let [other, isLater, isRead] = [number, false, false]
     // It lies of the plan's own head, or of the one that this is compared with.
@@ -257,7 +257,7 @@ it.scopedLive("plans nothing of a block that is more than ten minutes from the h
     const tell = (head: number, later: boolean) => {
       ;[other, isLater, isRead] = [head, later, false]
     }
-    for (const head of [1, number - 51, number + 51]) {
+    for (const head of [1, number - 301, number + 301]) {
       for (const later of [false, true]) {
         tell(head, later)
         expect(yield* refusal(planned)).toMatch(

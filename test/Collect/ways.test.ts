@@ -219,7 +219,7 @@ it.scopedLive("takes it for a refusal that a transfer returns false, where a pro
       return simulates ? returning : null
     })
     scene.change({ rpcUrls: [Redacted.make(front.url)] })
-    const why = "There is nothing to move: its contract refuses the transfer"
+    const why = `There is nothing to move: its contract refuses the transfer (${scene.wallet.address(0)})`
     expect(yield* refusal(scene.plan({ received: scene.received(1) }))).toBe(why)
     simulates = false
     expect(yield* refusal(scene.plan({ received: scene.received(1) }))).toBe(why)
