@@ -265,8 +265,8 @@ it.scopedLive("plans nothing of a block that is more than an hour from the head 
         )
       }
     }
-    tell(number - 50, false)
-    expect((yield* planned).plan.block.number).toBe(number - 50)
+    tell(number - 300, false)
+    expect((yield* planned).plan.block.number).toBe(number - 300)
   })
 )
 

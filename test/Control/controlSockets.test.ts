@@ -362,6 +362,6 @@ it.live("a chain has been read only once the daemon has read the very block that
       yield* Effect.fork(yield* Effect.provide(Control.startSockets(settings), moving))
       yield* untilRead(settings, { chain: "base", mode: "test" }, 10)
       expect(head).toBe(10)
-    }).pipe(Effect.scoped, Effect.provide(services(settings)), Effect.provide(invocation))
+    }).pipe(Effect.scoped, Effect.provide(Layer.merge(services(settings), invocation)))
   }).pipe(Effect.scoped)
 )
