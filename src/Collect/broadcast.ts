@@ -11,9 +11,10 @@ import { type PricedHead, sendRawTransaction } from "../Chains/rpc/sendingMethod
 import { chainTraits } from "../Domain/Chain.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import type { PlannedRefund } from "./candidates.ts"
+import type { Settled } from "./facts.ts"
 import { gwei } from "./fees.ts"
 import { type Journal, type JournalLine, openJournal } from "./journal.ts"
-import type { Plan } from "./Plan.ts"
+import type { Plan, PlannedMove } from "./Plan.ts"
 import { accountFor, type Beginning } from "./reconcile.ts"
 import type { Signed } from "./Signed.ts"
 import { checkStanding, findMined, foreignProblem, type MinedAt } from "./standing.ts"
@@ -23,10 +24,8 @@ import { type Ready, verifySigned } from "./verifySigned.ts"
 const mostUnderWay = 16
 
 /** A transaction, and where it is. */
-interface Progress {
-  readonly ready: Ready
+interface Progress extends Settled {
   readonly place: number
-  /** The step that was sent last; undefined before the first. */
   step: number | undefined
   /** Unix milliseconds. */
   sentAt: number
@@ -122,8 +121,9 @@ const observe = Effect.fnUntraced(function* (run: Run, head: PricedHead, some: R
     if (mined !== undefined && mined.blockHash !== one.mined?.blockHash) yield* note(run, "mined", one, mined.hash)
     if (mined === undefined && one.mined !== undefined) {
       yield* note(run, "fell out", one, one.mined.hash)
-      yield* run.onProgress(`a reorg took the transaction ${one.mined.hash} out of its block; it is sent again`)
-      one.state = "open"
+      const then = one.isWithheld ? "is not sent again: it is no longer owed" : "is sent again"
+      yield* run.onProgress(`a reorg took the transaction ${one.mined.hash} out of its block; it ${then}`)
+      one.state = one.isWithheld ? "lost" : "open"
       // Nodes may have dropped with it what waited for it: everything that is in no block is due at once.
       for (const other of run.all) other.sentAt = 0
     }
@@ -182,13 +182,12 @@ const lose = Effect.fnUntraced(function* (run: Run) {
   const gone = Either.getOrElse(asked, (): ReadonlyArray<Progress> => [])
   for (const one of run.all) {
     const bringer = one.ready.after === undefined ? undefined : run.all[one.ready.after]
-    const isLost = gone.includes(one) || (bringer?.state === "lost" && one.mined === undefined)
-    if (!isLost || one.state === "lost") continue
+    const isGone = gone.includes(one)
+    if (one.state === "lost" || !(isGone || (bringer?.state === "lost" && one.mined === undefined))) continue
     one.state = "lost"
     yield* note(run, "lost", one)
-    yield* run.onProgress(
-      `${one.ready.from} has sent another transaction with the nonce that was signed: this one is given up`
-    )
+    const why = isGone ? "has sent another transaction with the nonce that was signed" : "gets no gas from the sponsor"
+    yield* run.onProgress(`${one.ready.from} ${why}: this one is given up`)
   }
 })
 
@@ -282,19 +281,24 @@ const refundsIn = (plan: Plan, some: ReadonlyArray<Ready>) =>
       return [{ id, address, index, currency, amount: BigInt(amount) }]
     })
 
-/** The transactions that are not sent, or not again: of refunds that are not owed, and what would wait for their nonces. */
-const withheld = (plan: Plan, ready: ReadonlyArray<Ready>, isOwed: (place: number, refund: string) => boolean) => {
+/** Whether each transaction is not sent, or not again: of moves that are not due, or waiting for the nonce of such a one. */
+const withheld = (
+  plan: Plan,
+  ready: ReadonlyArray<Ready>,
+  paid: ReadonlySet<number>,
+  isDue: (move: PlannedMove) => boolean
+) => {
   const senders = new Set<string>()
   return ready.map(({ from, moves }, place) => {
-    const refunds = moves.flatMap((move) => plan.moves[move]?.refund ?? [])
-    if (!refunds.every((refund) => isOwed(place, refund))) senders.add(from)
+    if (paid.has(place)) return false
+    if (!moves.flatMap((at) => plan.moves[at] ?? []).every(isDue)) senders.add(from)
     return senders.has(from)
   })
 }
 
 /**
  * Sends a signed plan to its end. Its account is in the journal when it returns, and is given again once nothing is left to do.
- * What was begun goes on, whatever has happened since: of it only the refunds are not sent that are no longer owed.
+ * What was begun goes on, whatever has happened since, without refunds that are no longer owed and authorizations that have ended.
  *
  * @param check before anything is sent: fails where it is not to be. Gives which of the refunds that are not paid yet are not owed
  */
@@ -324,22 +328,27 @@ export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
     if (entry.event === "confirmed") paid.add(entry.place)
     if (entry.event === "fell out") paid.delete(entry.place)
   }
-  if (start !== undefined && plan.moves.some(({ refund }) => refund !== undefined)) {
+  const unpaid = () =>
+    refundsIn(
+      plan,
+      ready.filter((_, place) => !paid.has(place))
+    )
+  if (start !== undefined && unpaid().length > 0) {
     // A refund that one provider alone shows may not be paid.
     const seen = yield* readingBy(access, { mustBeTwo: true }, (client) => findMined(client, ready))
     for (const place of ready.keys()) if (seen.every((found) => found[place] !== undefined)) paid.add(place)
   }
-  const unpaid = ready.filter((_, place) => !paid.has(place))
-  const notOwed = yield* check(refundsIn(plan, unpaid), start !== undefined)
-  const isWithheld = withheld(plan, ready, (place, refund) => paid.has(place) || !notOwed.includes(refund))
+  const notOwed = yield* check(unpaid(), start !== undefined)
+  const isEnded = start !== undefined && (yield* readPricedHead(access)).time >= plan.validBefore
+  const isLate = ({ way }: PlannedMove) => isEnded && way === "authorization"
+  const left = withheld(plan, ready, paid, (move) => !notOwed.includes(move.refund ?? "") && !isLate(move))
   const beginning = start ?? { checksum: signed.checksum, ...standing }
   if (start === undefined) yield* journal.add({ event: "begun", ...beginning })
-  const all = ready.map(
-    (ready, place): Progress => ({
-      ...{ ready, place, step: sent.get(place), sentAt: 0, mined: undefined },
-      state: isWithheld[place] && !paid.has(place) ? "lost" : "open"
-    })
-  )
+  const all = ready.map((ready, place): Progress => {
+    const isWithheld = left[place] === true
+    const state = isWithheld ? "lost" : "open"
+    return { ready, place, step: sent.get(place), sentAt: 0, mined: undefined, isWithheld, state }
+  })
   const usual = Duration.seconds(Math.max(30, 5 * chainTraits[access.chain.chain].blockSeconds))
   const toWait = Duration.toMillis(patience ?? usual)
   const run: Run = { access, plan, journal, all, patience: toWait, onProgress, told: new Set() }

@@ -49,7 +49,7 @@ const carries = (receipt: Paid, one: Authorized): boolean =>
 /** Blocks in one search for authorizations that somebody else has carried out, nonces in one, and searches at most. */
 const searched = 1_000
 const noncesAtOnce = 50
-const mostSearches = 1_000
+const mostSearches = 2_000
 
 /** The transactions that carried out authorizations, by the places of their moves: between the plan and their end. */
 const whoUsed = Effect.fnUntraced(function* (
@@ -89,6 +89,10 @@ export const feeOf = ({ effectiveGasPrice, gasUsed, l1Fee }: Paid): bigint =>
 export interface Settled {
   readonly ready: Ready
   readonly mined: MinedAt | undefined
+  /** The step that was sent last; undefined where none was. */
+  readonly step: number | undefined
+  /** It was not to be sent, or not again. */
+  readonly isWithheld: boolean
 }
 
 export const readFacts = Effect.fnUntraced(function* (client: RpcClient, plan: Plan, all: ReadonlyArray<Settled>) {

@@ -25,17 +25,8 @@ import {
 } from "./candidates.ts"
 import { batchBytes, feeSteps, readTip, sanestTip, singleBytes, withDataMargin } from "./fees.ts"
 import { type Asset, assetsOf, type Holdings, holdingKey } from "./holdings.ts"
-import {
-  digested,
-  type LeftOut,
-  mostApart,
-  mostMoves,
-  type Plan,
-  type PlannedMove,
-  type PlannedToken,
-  planFormat,
-  type Unsigned
-} from "./Plan.ts"
+import type { LeftOut, Plan, PlannedMove, PlannedToken, Unsigned } from "./Plan.ts"
+import { digested, mostApart, mostMoves, planFormat } from "./Plan.ts"
 import { planProblem } from "./planChecks.ts"
 import { authorizationOf, gasOfEach } from "./simulation.ts"
 import { readUsed } from "./standing.ts"
@@ -205,7 +196,7 @@ const nothingMoves = (leftOut: ReadonlyArray<LeftOut>) => {
   return collectRefusal(`There is nothing to move: ${why}`)
 }
 
-/** The nonces of the addresses, and of the sponsor, of which nothing may be under way. `head`: the plan's block. */
+/** The nonces of the addresses and of the sponsor, of whom nothing may be under way. `head`: the plan's block. */
 const readNonces = Effect.fnUntraced(function* (
   access: ChainAccess,
   head: number,
@@ -218,21 +209,19 @@ const readNonces = Effect.fnUntraced(function* (
   )
   const [[counts], [otherCounts] = [counts]] = answers
   const heads = [head, ...answers.map(([, [{ number }]]) => number)]
-  // From the plan's block on it is looked for what others have moved.
+  // About there it is looked for what others have moved.
   const areApart = (Math.max(...heads) - Math.min(...heads)) * chainTraits[access.chain.chain].blockSeconds > mostApart
   const moved = all.find((_, i) => counts[i] !== otherCounts[i])
-  const what = areApart ? `head of the chain, ${heads.join(" and ")}` : moved && `nonce of ${moved}`
+  const what = areApart ? `head of the chain, ${[...new Set(heads)].join(" and ")}` : moved && `nonce of ${moved}`
   if (what !== undefined) {
     return yield* collectRefusal(
       `Providers differ on the ${what}: one is behind, or wrong. Try again, and look in a block explorer if that lasts`
     )
   }
-  const [pending] = yield* reading(access, (client) => sendBatch(client, [getPendingCount(sponsor)]))
-  const underWay = pending - (counts.at(-1) ?? 0)
-  if (underWay > 0) {
-    return yield* collectRefusal(
-      `${underWay} transactions of the sponsor ${sponsor} are under way: wait until they are mined`
-    )
+  const pending = yield* reading(access, (client) => sendInBatches(client, all.map(getPendingCount)))
+  const busy = all.find((_, i) => (pending[i] ?? 0) > (counts[i] ?? 0))
+  if (busy !== undefined) {
+    return yield* collectRefusal(`${busy} has a transaction under way: run its broadcast to its end, or wait for it`)
   }
   return new Map(all.map((address, i) => [address, counts[i] ?? 0]))
 })
@@ -258,10 +247,8 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   }
   const all = [coin, ...tokens]
   const unknown = currencies?.find((currency) => !all.some(({ symbol }) => symbol === currency))
-  if (unknown !== undefined)
-    return yield* collectRefusal(
-      `${unknown} is not on ${chain}: there are ${all.map(({ symbol }) => symbol).join(", ")}`
-    )
+  const there = all.map(({ symbol }) => symbol).join(", ")
+  if (unknown !== undefined) return yield* collectRefusal(`${unknown} is not on ${chain}: there are ${there}`)
   const wanted = all.filter(({ symbol }) => currencies?.includes(symbol) ?? true)
   const chosen = yield* refunds.length > 0 ? chooseRefunds(access, request, all) : choose(access, request, wanted)
   const [candidates, tooMany] = Arr.splitAt(chosen.movable, mostMoves)

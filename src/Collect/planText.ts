@@ -56,14 +56,8 @@ const receiverLines = (plan: Plan): ReadonlyArray<readonly [string, string]> =>
 const fundingLine = ({ coin, moves }: Plan): ReadonlyArray<readonly [string, string]> => {
   const funded = moves.filter(({ funding }) => funding !== "0")
   const sum = funded.reduce((all, { funding }) => all + BigInt(funding), 0n)
-  return sum === 0n
-    ? []
-    : [
-        [
-          "Fundings",
-          `${formatUnits(sum, 18)} ${coin} in ${quantityText(funded.length, "transfer")} of the sponsor, for gas`
-        ]
-      ]
+  const many = quantityText(funded.length, "transfer")
+  return sum === 0n ? [] : [["Fundings", `${formatUnits(sum, 18)} ${coin} in ${many} of the sponsor, for gas`]]
 }
 
 /** What a plan calls a token may be another one: the contract decides. */

@@ -117,6 +117,7 @@ const accountBy = (
   facts: BroadcastFacts
 ): SweepResult => {
   const made = receivedBy(plan, all, facts)
+  const senders = new Map(all.flatMap((one) => one.ready.moves.map((place) => [place, one] as const)))
   const differences: Array<SweepDifference> = []
   const transfers: Array<SweptTransfer> = []
   const received: Array<readonly [currency: string, amount: bigint]> = []
@@ -127,10 +128,14 @@ const accountBy = (
     const done = made.get(place)
     const lacks = BigInt(move.amount) - (done?.amount ?? 0n)
     if (lacks > 0n) {
-      const until = `anyone can carry out its authorization until ${iso(plan.validBefore * 1000)}: do not pay it otherwise before`
+      const one = senders.get(place)
+      const isSigned = move.way === "authorization"
+      const mayCome = one?.step !== undefined && (isSigned || one.isWithheld)
+      const until = isSigned ? ` until ${iso(plan.validBefore * 1000)}` : ""
+      const warning = mayCome ? `; it was sent, and may still be made${until}: do not pay it otherwise before` : ""
       const why = facts.used.get(place)
         ? `its authorization was carried out otherwise: look in a block explorer for ${facts.madeBy.get(place) ?? "who did"}`
-        : `it was not moved: its transaction failed, or was given up${move.way === "authorization" ? `; ${until}` : ""}`
+        : `it was not moved: its transaction failed, or was given up${warning}`
       differences.push({ address, currency, amount: `${lacks}`, why: done ? "its token kept it as a fee" : why })
     }
     if (done === undefined) continue

@@ -2,12 +2,11 @@
 import { Array as Arr, Effect, Order } from "effect"
 import { formatUnits } from "viem"
 import { type ChainAccess, readingBy, readPricedHead } from "../Chains/providers/chainAccess.ts"
-import { getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
 import { readContractViews, type ViewResult } from "../Chains/rpc/contractViews.ts"
 import { optional, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { RpcError } from "../Chains/rpc/RpcError.ts"
-import { getPricedHead } from "../Chains/rpc/sendingMethods.ts"
+import { getPendingCount, getPricedHead } from "../Chains/rpc/sendingMethods.ts"
 import { receiptReader } from "../Chains/rpc/transactionMethods.ts"
 import { isSameAddress } from "../Domain/Address.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
@@ -110,11 +109,11 @@ export const foreignProblem = ({ chain }: ChainAccess, plan: Plan, xpub: string)
     : `${stranger} is of another wallet than the configured one: name the extended public key that the plan was made with (--xpub). Nothing was sent.`
 }
 
-/** Reads how the chain stands. The nonces come first: whatever is mined meanwhile is no nonce that moved. */
+/** Reads how the chain stands. What is under way counts as sent. */
 const readStanding = (client: RpcClient, plan: Plan, ready: ReadonlyArray<Ready>) =>
   Effect.gen(function* () {
     const senders = [...new Set(ready.map(({ from }) => from))]
-    const nonces = yield* sendInBatches(client, senders.map(getTransactionCount))
+    const nonces = yield* sendInBatches(client, senders.map(getPendingCount))
     const [head] = yield* sendBatch(client, [getPricedHead])
     const holdings = yield* readPlanned(client, plan, head)
     const used = yield* readUsed(client, plan)

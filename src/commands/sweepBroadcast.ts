@@ -6,6 +6,7 @@ import type { SweepResult } from "../Collect/reconcile.ts"
 import type { Signed } from "../Collect/Signed.ts"
 import { isSameAddress } from "../Domain/Address.ts"
 import type { Network } from "../Domain/Chain.ts"
+import { quantityText } from "../Domain/quantityText.ts"
 import { mostCollected, recordCollected } from "../Payments/addresses/collectedOperation.ts"
 import { awaitedAt, awaitedText, byAddress } from "../Payments/addresses/receivedPayment.ts"
 import { noteRefund } from "../Payments/decisions/decisionOperations.ts"
@@ -35,7 +36,7 @@ class SweepIncomplete extends Data.TaggedError("SweepIncomplete")<{
 }> {
   override get message() {
     const { differences, notNoted } = this
-    const differing = `${differences} balances are not as they should be, see above. What was not moved is still where it was: make a new plan for it`
+    const differing = `${quantityText(differences, "difference")}, see above. What was not moved is still where it was, for a new plan`
     return [...(differences === 0 ? [] : [differing]), ...notNoted].join("\n")
   }
 }
@@ -103,9 +104,12 @@ const record = Effect.fnUntraced(function* (settings: SettingsShape, { plan }: S
     if (id === undefined) continue
     const noted = yield* Effect.either(ask(settings, noteRefund, { id, amount, txHash: hash }))
     if (Either.isRight(noted)) continue
-    if (noted.left._tag !== "AlreadyDecided" || (yield* mayBeOpen(settings, plan, id))) open.add(id)
+    const isOpen = noted.left._tag !== "AlreadyDecided" || (yield* mayBeOpen(settings, plan, id))
+    if (isOpen) open.add(id)
     notNoted.push(
-      `${id} was sent back and could not be noted (${noted.left.message}): tilld payments refunded ${id} --amount ${amount} --tx ${hash}`
+      isOpen
+        ? `${id} was sent back and could not be noted (${noted.left.message}): tilld payments refunded ${id} --amount ${amount} --tx ${hash}`
+        : `${id} was decided otherwise, and ${hash} has sent it back too: if that was a refund, the customer has it twice`
     )
   }
   // Last, and without what another plan can still have: that asks whether all transactions of its address are noted.

@@ -25,8 +25,19 @@ export const openRefunds = Effect.fnUntraced(function* (
       limit: 1000,
       ...(after === undefined ? {} : { after })
     })
-    for (const { address, amount, chain, currency, derivationIndex: index, id, mode, notedTransactions } of page) {
-      if (!wanted.has(id)) continue
+    for (const {
+      address,
+      amount,
+      chain,
+      currency,
+      derivationIndex: index,
+      id,
+      kind,
+      mode,
+      notedTransactions
+    } of page) {
+      // What a reorg took away is not there to be sent back.
+      if (!wanted.has(id) || kind === "reorged") continue
       if (chain !== network.chain || mode !== network.mode) {
         return yield* new UsageError({ message: `${id} is on ${chain}.${mode}, not on ${networkKey(network)}` })
       }

@@ -70,7 +70,7 @@ it.scopedLive("plans nothing while a transaction of the sponsor is under way", (
     yield* scene.local.rpc("anvil_impersonateAccount", [scene.sponsor])
     yield* scene.local.rpc("eth_sendTransaction", [{ from: scene.sponsor, to: someone(), value: "0x1" }])
     expect(yield* refusal(scene.plan({ received: scene.received(1) }))).toContain(
-      `1 transactions of the sponsor ${scene.sponsor} are under way`
+      `${scene.sponsor} has a transaction under way`
     )
     yield* scene.local.mine()
     const { plan } = yield* scene.plan({ received: scene.received(1) })

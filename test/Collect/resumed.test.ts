@@ -1,7 +1,7 @@
 /** A broadcast that was ended on its way, and what has happened before it goes on. */
 import { chownSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Fiber } from "effect"
+import { Clock, Duration, Effect, Fiber, Redacted } from "effect"
 import { type Address, type Hex, numberToHex } from "viem"
 import { authorizedCall } from "../../src/Collect/authorization.ts"
 import type { SweepResult } from "../../src/Collect/reconcile.ts"
@@ -9,6 +9,7 @@ import { type Signed, signatureOf } from "../../src/Collect/Signed.ts"
 import { authorizationsOf } from "../../src/Collect/transactions.ts"
 import { iso } from "../../src/Domain/Timestamp.ts"
 import { type Collecting, collecting, holdsExactly, someone, untilSaid, untilTrue } from "./collecting.ts"
+import { startLyingProvider } from "./lyingProvider.ts"
 import { refusal } from "./refusal.ts"
 
 const usd = 10n ** 6n
@@ -53,15 +54,17 @@ it.scopedLive("accounts for what was sent where something else has used the spon
   })
 )
 
+const refundAt = ({ wallet }: Collecting, currency: string, index: number) => ({
+  ...{ id: `exc_${index}`, address: wallet.address(index), index, currency, amount: 5n * usd }
+})
+
 /** A refund in USDC, which the sponsor carries out, and one in USDT, whose gas it sends after that. */
 const refunding = Effect.gen(function* () {
   const scene = yield* collecting()
   yield* scene.pay("USDC", 1, 20n * usd)
   yield* scene.pay("USDT", 2, 30n * usd, 1)
   yield* scene.fund
-  const refunds = ["USDC", "USDT", "USDT"].map((currency, index) => ({
-    ...{ id: `exc_${index}`, address: scene.wallet.address(index), index, currency, amount: 5n * usd }
-  }))
+  const refunds = ["USDC", "USDT", "USDT"].map((currency, index) => refundAt(scene, currency, index))
   const { plan } = yield* scene.plan({ refunds })
   return { scene, signed: yield* scene.sign(plan) }
 })
@@ -122,16 +125,87 @@ it.scopedLive("counts a refund that is no longer owed where it was sent all the 
   })
 )
 
-it.scopedLive("says of a signed transfer that was not made until when anyone can make it", () =>
+it.scopedLive("warns of what was sent and not made, and can be made still", () =>
+  Effect.gen(function* () {
+    const { scene, signed } = yield* refunding
+    const first = yield* Effect.fork(scene.send(signed))
+    yield* untilSaid(scene, first, "3 of 5 transactions sent")
+    yield* Fiber.interrupt(first)
+    yield* scene.local.rpc("anvil_dropAllTransactions")
+    const whys = (...notOwed: ReadonlyArray<string>) =>
+      Effect.map(
+        scene.send(signed, {}, () => asked(...notOwed)),
+        ({ result }) => result.differences.map(({ why }) => why)
+      )
+    const given = "it was not moved: its transaction failed, or was given up"
+    const until = iso(signed.plan.validBefore * 1000)
+    expect(yield* whys("exc_0", "exc_1", "exc_2")).toEqual([
+      `${given}; it was sent, and may still be made until ${until}: do not pay it otherwise before`,
+      given,
+      given
+    ])
+    scene.said.length = 0
+    const second = yield* Effect.fork(scene.send(signed))
+    yield* untilSaid(scene, second, "3 of 5 transactions sent")
+    yield* scene.local.mine()
+    yield* untilSaid(scene, second, "5 of 5 transactions sent")
+    yield* Fiber.interrupt(second)
+    // Under way, which no other plan takes for nothing.
+    const planned = scene.plan({ refunds: [{ ...refundAt(scene, "USDT", 1), id: "exc_9" }] })
+    expect(yield* refusal(planned)).toContain(`${scene.wallet.address(1)} has a transaction under way`)
+    expect(yield* scene.refused(signed, { journalPath: `${scene.journalPath}.copy` })).toContain("Some of it was sent")
+    yield* scene.local.rpc("anvil_dropAllTransactions")
+    yield* scene.mining
+    const warned = `${given}; it was sent, and may still be made: do not pay it otherwise before`
+    expect(yield* whys("exc_1", "exc_2")).toEqual([warned, warned])
+  })
+)
+
+it.scopedLive("begins no plan with a nonce that is under way", () =>
+  Effect.gen(function* () {
+    const { scene, signed } = yield* twoFunded
+    yield* spend(scene)
+    expect(yield* scene.refused(signed)).toContain(`The next nonce of ${scene.sponsor} is 1, and 0 was signed`)
+  })
+)
+
+it.scopedLive("sends no authorizations that have ended, and nothing after them", () =>
   Effect.gen(function* () {
     const all = yield* refunding
+    const { scene, signed } = all
     yield* onlyBegun(all)
-    yield* all.scene.mining
-    const { result } = yield* all.scene.send(all.signed, {}, () => asked("exc_0"))
-    const until = iso(all.signed.plan.validBefore * 1000)
-    expect(
-      result.differences.map(({ why }) => why.includes(`anyone can carry out its authorization until ${until}`))
-    ).toEqual([true, false, false])
+    yield* scene.local.rpc("evm_increaseTime", [24 * 3600])
+    yield* scene.local.mine()
+    yield* scene.mining
+    const { result } = yield* scene.send(signed)
+    expect(result.differences.map(({ currency }) => currency)).toEqual(["USDC", "USDT", "USDT"])
+    expect(yield* sentBy(scene, scene.sponsor)).toBe(0)
+  })
+)
+
+it.scopedLive("sends nothing that is withheld because one provider shows it for a while", () =>
+  Effect.gen(function* () {
+    const all = yield* refunding
+    const { scene, signed } = all
+    yield* onlyBegun(all)
+    const liar = yield* startLyingProvider(scene.local.url)
+    scene.change({ rpcUrls: [liar.url, scene.local.url].map((url) => Redacted.make(url)) })
+    const shown = { blockHash: `0x${"fa".repeat(32)}`, blockNumber: "0x1", status: "0x1" }
+    let lies = 0
+    yield* liar.tell(({ method, params: [transactionHash] }, result) => {
+      // Once its beginning was read.
+      if (method !== "eth_getTransactionReceipt" || !scene.said.includes("begun again") || lies === 3) return result
+      lies += 1
+      return { ...shown, transactionHash }
+    })
+    yield* scene.mining
+    const { result } = yield* scene.send(signed, {}, (unpaid) => {
+      scene.said.push("begun again")
+      return Effect.succeed(unpaid.map(({ id }) => id))
+    })
+    expect([lies, scene.said.some((text) => text.includes("it is no longer owed"))]).toEqual([3, true])
+    expect(result.differences).toHaveLength(3)
+    expect(yield* sentBy(scene, scene.sponsor)).toBe(0)
   })
 )
 
@@ -211,7 +285,7 @@ it.scopedLive.skipIf(process.geteuid?.() !== 0)("believes no journal of another 
     const { scene, signed } = yield* twoFunded
     writeFileSync(scene.journalPath, "", { mode: 0o666 })
     chownSync(scene.journalPath, 65_534, 65_534)
-    expect(yield* refusal(scene.send(signed))).toContain("it has another owner")
+    expect(yield* refusal(scene.send(signed))).toContain("it is another user's: run this as that user")
     expect(existsSync(scene.journalPath)).toBe(true)
     expect(statSync(scene.journalPath)).toMatchObject({ uid: 65_534, size: 0 })
     expect(yield* scene.local.balance(scene.sponsor as Address)).toBe(ether)

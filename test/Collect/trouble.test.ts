@@ -400,7 +400,7 @@ it.scopedLive("keeps its journal to itself: no link, no other file, no second br
     const used = join(scene.folder, "used")
     writeFileSync(used, "", { mode: 0o644 })
     linkSync(used, scene.journalPath)
-    expect(yield* scene.refused(signed)).toContain("it has another owner, or a second name: move it away")
+    expect(yield* scene.refused(signed)).toContain("it has a second name: put a copy in its place")
     expect([readFileSync(used, "utf8"), statSync(used).mode & 0o777]).toEqual(["", 0o644])
     unlinkSync(scene.journalPath)
     writeFileSync(scene.journalPath, '{"event":"begun","at', { mode: 0o644 })

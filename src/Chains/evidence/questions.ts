@@ -240,7 +240,7 @@ export const questions: ReadonlyArray<Question> = [
       "Collect/fees.ts": ["getGasPrice", "getPriorityFee"],
       "Collect/holdings.ts": ["readPackedBalances", "readTokenBalances"],
       "Collect/candidates.ts": ["getPricedHead"],
-      "Collect/makePlan.ts": ["getL1Fee", "getPendingCount", "getTransactionCount"],
+      "Collect/makePlan.ts": ["getHead", "getL1Fee", "getPendingCount", "getTransactionCount"],
       "Collect/simulation.ts": ["estimateGas", "readContractViews", "simulateAttempts", "tryCall"],
       "Collect/unswept.ts": ["getL1Fee", "getPricedHead"]
     }
@@ -255,7 +255,7 @@ export const questions: ReadonlyArray<Question> = [
       "Chains/providers/chainAccess.ts": ["getPricedHead"],
       "Collect/broadcast.ts": ["getHead", "getTransactionCount", "nonceAt", "sendRawTransaction"],
       "Collect/facts.ts": ["getLogs", "getPricedHead", "receiptReader"],
-      "Collect/standing.ts": ["getPricedHead", "getTransactionCount", "readContractViews", "receiptReader"]
+      "Collect/standing.ts": ["getPendingCount", "getPricedHead", "readContractViews", "receiptReader"]
     }
   },
   {
