@@ -78,22 +78,23 @@ it.scopedLive(
       const { config, first, home, refused, send, why } = yield* killed
       const note = (amount: bigint, ...more: ReadonlyArray<string>) =>
         tilldJson(["payments", "refunded", first, "--amount", `${amount}`, ...more, ...config])
-      const sending = Effect.gen(function* () {
+      const sending = Effect.fnUntraced(function* (said: string) {
         const { code, stderr, stdout } = yield* send("first.json")
-        expect([code, stderr]).toEqual([1, expect.stringContaining(`${first} was sent back and could not be noted`)])
+        expect([code, stderr]).toEqual([1, expect.stringContaining(said)])
         return JSON.parse(stdout) as SweepResult
       })
+      const unnoted = `${first} was sent back and could not be noted`
       // What is left of it is less than what was sent; then the transaction is noted with another amount.
       yield* note(1n)
-      const { transfers } = yield* sending
+      const { transfers } = yield* sending(unnoted)
       expect(yield* why(first)).toContain(refused(first))
       yield* note(1n, "--tx", transfers[0]?.hash ?? "")
-      yield* sending
+      yield* sending(unnoted)
       expect(yield* why(first)).toContain(refused(first))
       expect(yield* rows(home, noted)).toEqual([])
       // Once it is closed, no plan can have it.
       yield* note(late - 1n)
-      yield* sending
+      yield* sending(`${first} was decided otherwise`)
       expect(yield* rows(home, noted)).toMatchObject([{ nonce: 0 }])
     }),
   40_000

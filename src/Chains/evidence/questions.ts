@@ -232,7 +232,7 @@ export const questions: ReadonlyArray<Question> = [
   {
     asks: "what there is to collect, what moving it costs, and whether a token would move",
     agree:
-      "no one, but for the nonces and the fees of a plan: the nonces are refused where two differ, the lower fee counts",
+      "no one, but for a plan: it is refused where two differ on a nonce or are apart in the head, and the lower fee counts",
     answers: "balances and simulations at the head, which the chain itself decides on again once it is sent",
     differ: "the plan is refused, or moves less than there is",
     alone: "as one provider says",
@@ -249,7 +249,8 @@ export const questions: ReadonlyArray<Question> = [
     asks: "whether what was collected has moved, to the unit",
     agree: "two, where two are configured; to give a transaction up, all that can be asked",
     answers: "balances before, receipts with their confirmations, used authorizations, balances afterwards",
-    differ: "of balances before, nothing is sent; later, a difference, which the account names, and which is not noted",
+    differ:
+      "before it begins, nothing is sent, and of balances the lower counts; later, a difference, which is not noted",
     alone: "nothing begins; once begun, it waits for the second one, for `payments.sole_provider_patience` at most",
     asked: {
       "Chains/providers/chainAccess.ts": ["getPricedHead"],
