@@ -13,15 +13,15 @@ export const readTextFile = (path: string): Effect.Effect<string, CollectRefused
 /** Reads a file of JSON that has this form, and nothing else. */
 export const readJsonFile = <A, I>(
   path: string,
-  form: Schema.Schema<A, I>,
+  form: Schema.Schema<A, I> & { readonly fields: { readonly format: Schema.Schema.AnyNoContext } },
   what: string
 ): Effect.Effect<A, CollectRefused> =>
   readTextFile(path).pipe(
-    Effect.flatMap(Schema.decodeUnknown(Schema.parseJson(form), { errors: "all", onExcessProperty: "error" })),
+    // Of another kind of file, that it is one; and no more than one problem, of which a hostile file may have millions.
+    Effect.tap(Schema.decodeUnknown(Schema.parseJson(Schema.Struct({ format: form.fields.format })))),
+    Effect.flatMap(Schema.decodeUnknown(Schema.parseJson(form), { onExcessProperty: "error" })),
     Effect.catchTag("ParseError", (error) => {
-      const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
-      // Of another kind of file, that it is one.
-      const issue = issues.find(({ path }) => path[0] === "format") ?? issues[0]
+      const [issue] = ParseResult.ArrayFormatter.formatErrorSync(error)
       // Names are those of the file, and the file may be an attacker's.
       const problem = shownLine(`${shownLine(issue?.path.join(".") ?? "", 60)} ${issue?.message ?? ""}`)
       return collectRefusal(`${path} is not ${what} of this version of tilld: ${problem}`)

@@ -547,8 +547,9 @@ it.scoped.each(["[", '{"moves":'])("a file that nests %s a hundred thousand time
     const path = join(yield* temporaryFolder, "plan.json")
     const closing = opening === "[" ? "]" : "}"
     writeFileSync(path, `${opening.repeat(100_000)}1${closing.repeat(100_000)}`)
+    const why = opening === "[" ? "it is nested too deeply" : "format is missing"
     expect(yield* refusal(readJsonFile(path, Plan, "a plan"))).toBe(
-      `${path} is not a plan of this version of tilld: it is nested too deeply`
+      `${path} is not a plan of this version of tilld: ${why}`
     )
   })
 )
