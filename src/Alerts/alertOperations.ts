@@ -1,7 +1,7 @@
 /** Operations on alerts: list the open ones, show their signing secret, send a test. */
 import { Clock, Effect, Redacted, Schema } from "effect"
-import { Time } from "../Auth/inputFields.ts"
 import { lazily, operation } from "../Auth/operation.ts"
+import { Moment } from "../Domain/moment.ts"
 
 const alerts = lazily(() => import("../Alerts.ts"))
 const sql = lazily(() => import("../Sql.ts"))
@@ -26,7 +26,7 @@ export const listAlerts = operation({
   input: {},
   output: Schema.Struct({
     open: Schema.Array(
-      Schema.Struct({ key: Schema.String, summary: Schema.String, remedy: Schema.String, openedAt: Time })
+      Schema.Struct({ key: Schema.String, summary: Schema.String, remedy: Schema.String, openedAt: Moment })
     ),
     /** Messages that wait for another attempt. */
     unsent: Schema.Number

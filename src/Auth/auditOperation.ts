@@ -1,14 +1,15 @@
 import { Clock, Effect, Schema } from "effect"
+import { Moment } from "../Domain/moment.ts"
 import { must } from "../Domain/must.ts"
 import type { AuditEntry } from "./AuditRepo.ts"
-import { limitField, MomentField, maybe, momentAt, NotFound, Time } from "./inputFields.ts"
+import { limitField, MomentField, maybe, momentAt, NotFound } from "./inputFields.ts"
 import { asked } from "./inputText.ts"
 import { lazily, operation } from "./operation.ts"
 
 /** A row of the audit log as operators see it. */
 const AuditedAct = Schema.Struct({
   id: Schema.Number,
-  at: Time,
+  at: Moment,
   via: Schema.Literal("socket", "direct", "api", "portal"),
   who: Schema.String,
   /** The user name was claimed by the command, and not verified. */

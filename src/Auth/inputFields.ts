@@ -123,9 +123,6 @@ export const AccountField = asked(
   { about: "The account; otherwise default", value: "ID" }
 )
 
-/** A time: Unix milliseconds here, as ISO 8601 writes it in JSON. */
-export const Time = Schema.transform(Schema.String, Schema.Number, { strict: true, decode: Date.parse, encode: iso })
-
 /** A transaction's hash, in lower case. */
 export const HashField = must(
   "be a transaction's hash: 0x and 64 hexadecimal digits",

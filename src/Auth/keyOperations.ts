@@ -5,6 +5,7 @@ import { type ApiKey, highestLimits, type KeyTerms, Permission, permissions } fr
 import { Mode } from "../Domain/Chain.ts"
 import { ApiKeyId, newApiKeyId } from "../Domain/Ids.ts"
 import { IpRange } from "../Domain/IpRange.ts"
+import { Moment } from "../Domain/moment.ts"
 import { must } from "../Domain/must.ts"
 import { defaultOverlapHours, longestOverlap } from "../Domain/overlap.ts"
 import {
@@ -18,8 +19,7 @@ import {
   notedRate,
   otherwise,
   pageFields,
-  rateField,
-  Time
+  rateField
 } from "./inputFields.ts"
 import { asked } from "./inputText.ts"
 import type { MadeKey } from "./Keys.ts"
@@ -39,10 +39,10 @@ const Key = Schema.Struct({
   /** Its own limits, in requests; absent: as configured. */
   perMinute: Schema.optional(Schema.Number),
   perHour: Schema.optional(Schema.Number),
-  createdAt: Time,
-  lastUsedAt: Schema.optional(Time),
-  expiresAt: Schema.optional(Time),
-  revokedAt: Schema.optional(Time),
+  createdAt: Moment,
+  lastUsedAt: Schema.optional(Moment),
+  expiresAt: Schema.optional(Moment),
+  revokedAt: Schema.optional(Moment),
   /** The key that replaces it. */
   rolledTo: Schema.optional(Schema.String)
 })

@@ -1,12 +1,30 @@
-import { DateTime, Option } from "effect"
+import { DateTime, Either, Option, ParseResult, Schema } from "effect"
+import { iso } from "./Timestamp.ts"
 
-// A time without its zone means another moment on another machine; a day alone is one in UTC.
-const momentForm = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d))?$/
+// RFC 3339, and what Java, Python, PHP and PostgreSQL print beyond it: no seconds, an offset without colon or minutes, a
+// zone's name after it. A `+` that was not encoded in a query arrives as a space. A time without its zone means another
+// moment on another machine; a day alone is one in UTC.
+const momentForm =
+  /^(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d)(?:(:\d\d)(?:\.(\d{1,9}))?)?(?:[Zz]|([-+ ](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)(?:\[[\w+/:-]+\])?)?$/
 
-/** A time in ISO 8601 with its zone, or a day, as Unix milliseconds; none when it is neither. */
+/**
+ * A time or a day as Unix milliseconds, never below 0; none when it is neither. A part of a millisecond counts as a whole
+ * one: times in whole milliseconds compare with it as with what was written.
+ */
 export const parseMoment = (text: string): Option.Option<number> => {
-  const day = text.slice(0, 10)
+  const found = momentForm.exec(text)
+  const [, day = "", time = "00:00", seconds = ":00", fraction = "", hours = "+00", minutes = "00"] = found ?? []
   // DateTime.make takes the 30th of February for a day in March.
-  const isDay = Option.exists(DateTime.make(day), (time) => DateTime.formatIsoDateUtc(time) === day)
-  return momentForm.test(text) && isDay ? Option.map(DateTime.make(text), DateTime.toEpochMillis) : Option.none()
+  const isDay = Option.exists(DateTime.make(day), (start) => DateTime.formatIsoDateUtc(start) === day)
+  if (found === null || !isDay) return Option.none()
+  return Option.map(DateTime.make(`${day}T${time}${seconds}${hours.replace(" ", "+")}:${minutes}`), (start) =>
+    Math.max(0, DateTime.toEpochMillis(start) + Math.ceil(Number(fraction.padEnd(9, "0")) / 1e6))
+  )
 }
+
+/** A time in a text, as Unix milliseconds; encoded in UTC. */
+export const Moment = Schema.transformOrFail(Schema.String, Schema.Number, {
+  strict: true,
+  decode: (text, _, ast) => Either.fromOption(parseMoment(text), () => new ParseResult.Type(ast, text)),
+  encode: (millis) => ParseResult.succeed(iso(millis))
+})

@@ -1,5 +1,5 @@
-import { Option, ParseResult, Schema } from "effect"
-import { parseMoment } from "./moment.ts"
+import { Schema } from "effect"
+import { Moment } from "./moment.ts"
 import { must } from "./must.ts"
 
 // Query parameters that several lists take.
@@ -36,18 +36,6 @@ export const cursorParameter = Schema.optionalWith(
   }),
   optional
 )
-
-/** A time as Unix milliseconds. */
-const Moment = Schema.transformOrFail(Schema.String, Schema.Number, {
-  strict: true,
-  // A `+` that a client did not encode arrives as a space.
-  decode: (text, _, ast) =>
-    Option.match(parseMoment(text.replace(" ", "+")), {
-      onNone: () => ParseResult.fail(new ParseResult.Type(ast, text)),
-      onSome: (millis) => ParseResult.succeed(Math.max(0, millis))
-    }),
-  encode: (millis) => ParseResult.succeed(String(millis))
-})
 
 /** `about`: what it selects. */
 export const momentParameter = (about: string) =>

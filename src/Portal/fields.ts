@@ -35,10 +35,10 @@ export const ifGiven =
 
 /** A time in UTC as browsers' date fields send it, or as the API takes it. Unix milliseconds. */
 export const readMoment = (text: string): Field<number> =>
-  Option.match(parseMoment(/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/.test(text) ? `${text}Z` : text), {
-    onNone: () => Either.left("must be a time such as 2026-01-31T12:00, or a day such as 2026-01-31, in UTC"),
-    onSome: (millis) => Either.right(Math.max(0, millis))
-  })
+  Either.fromOption(
+    Option.orElse(parseMoment(text), () => parseMoment(`${text}Z`)),
+    () => "must be a time such as 2026-01-31T12:00, or a day such as 2026-01-31, in UTC"
+  )
 
 /** One of some words. */
 export const readOneOf =

@@ -1,15 +1,6 @@
 /** What an operator does with webhook endpoints: register and list them, change one of any account. */
 import { Effect, Redacted, Schema } from "effect"
-import {
-  AccountField,
-  durationUpTo,
-  ModeField,
-  maybe,
-  NotFound,
-  otherwise,
-  SomeMode,
-  Time
-} from "../Auth/inputFields.ts"
+import { AccountField, durationUpTo, ModeField, maybe, NotFound, otherwise, SomeMode } from "../Auth/inputFields.ts"
 import { asked } from "../Auth/inputText.ts"
 import { mustExist } from "../Auth/mustExist.ts"
 import { lazily, operation } from "../Auth/operation.ts"
@@ -17,6 +8,7 @@ import { QuotaExceeded, UnknownAccount } from "../Domain/AccountErrors.ts"
 import { Mode, modes } from "../Domain/Chain.ts"
 import { EventKind, StatusEventKind } from "../Domain/Event.ts"
 import { EndpointId, newEndpointId } from "../Domain/Ids.ts"
+import { Moment } from "../Domain/moment.ts"
 import { must } from "../Domain/must.ts"
 import { longestOverlap } from "../Domain/overlap.ts"
 import { RotationUnderWay, SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
@@ -32,7 +24,7 @@ const ListedEndpoint = Schema.Struct({
   mode: Mode,
   url: Schema.String,
   events: Schema.Array(EventKind),
-  createdAt: Time
+  createdAt: Moment
 })
 export type ListedEndpointJson = typeof ListedEndpoint.Encoded
 

@@ -1,10 +1,11 @@
 /** The default secret of an account and mode, which signs webhooks to payments' own webhookUrl. */
 import { Duration, Effect, Redacted, Schema } from "effect"
-import { AccountField, durationUpTo, ModeField, maybe, otherwise, Time } from "../Auth/inputFields.ts"
+import { AccountField, durationUpTo, ModeField, maybe, otherwise } from "../Auth/inputFields.ts"
 import { asked } from "../Auth/inputText.ts"
 import { mustExist } from "../Auth/mustExist.ts"
 import { lazily, operation } from "../Auth/operation.ts"
 import { UnknownAccount } from "../Domain/AccountErrors.ts"
+import { Moment } from "../Domain/moment.ts"
 import { defaultOverlapHours, longestOverlap } from "../Domain/overlap.ts"
 import { RotationUnderWay, SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import type { SecretPair } from "./secretPair.ts"
@@ -12,7 +13,7 @@ import type { SecretPair } from "./secretPair.ts"
 const Secret = Schema.Struct({
   secret: Schema.String,
   /** The previous secret, while it still signs. */
-  previous: Schema.optional(Schema.Struct({ secret: Schema.String, until: Time }))
+  previous: Schema.optional(Schema.Struct({ secret: Schema.String, until: Moment }))
 })
 
 export type SecretJson = typeof Secret.Encoded

@@ -9,8 +9,7 @@ import {
   notedRate,
   otherwise,
   pageFields,
-  rateField,
-  Time
+  rateField
 } from "../../Auth/inputFields.ts"
 import { asked } from "../../Auth/inputText.ts"
 import { lazily, operation } from "../../Auth/operation.ts"
@@ -21,6 +20,7 @@ import { highestLimits } from "../../Domain/ApiKey.ts"
 import { parseBytes } from "../../Domain/byteSize.ts"
 import { Mode, modes } from "../../Domain/Chain.ts"
 import { AccountId, NewAccountId, newAccountId } from "../../Domain/Ids.ts"
+import { Moment } from "../../Domain/moment.ts"
 import { must } from "../../Domain/must.ts"
 import { keyInValue } from "../../Settings/keyMaterial.ts"
 import { walletIdentity } from "../../Settings/walletKey.ts"
@@ -33,7 +33,7 @@ const sql = lazily(() => import("../../Sql.ts"))
 const summary = {
   id: Schema.String,
   name: Schema.String,
-  createdAt: Time,
+  createdAt: Moment,
   /** The modes in which the account has its own wallet. In the others it uses the configuration's. */
   wallets: Schema.Union(Schema.Literal("shared"), Schema.Array(Mode))
 }
