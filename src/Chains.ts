@@ -38,6 +38,8 @@ export class Chains extends Context.Tag("tilld/Chains")<
      * most.
      */
     readonly refresh: (network: Network) => Effect.Effect<void>
+    /** The same for operators, once in five seconds however often they ask. */
+    readonly look: (network: Network) => Effect.Effect<void>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -73,7 +75,8 @@ export class Chains extends Context.Tag("tilld/Chains")<
         },
         wake: (network) => byNetwork.get(networkKey(network))?.wake(),
         behind: (network) => headClock.behind(network, clock),
-        refresh: (network) => byNetwork.get(networkKey(network))?.refresh ?? Effect.void
+        refresh: (network) => byNetwork.get(networkKey(network))?.refresh ?? Effect.void,
+        look: (network) => byNetwork.get(networkKey(network))?.look ?? Effect.void
       }
     })
   )

@@ -82,3 +82,17 @@ it("nothing uses Effect.cached: an interruption of the first caller would reach 
   const cached = sources.filter((name) => /\bcached\w*\(/.test(readFileSync(join(root, "src", name), "utf8")))
   expect([sources.length > 600, cached]).toEqual([true, []])
 })
+
+/** Files that make a server themselves, and why none of the daemon's clients reaches it. */
+const servers = {
+  "Http/listener.ts": "every HTTP server of the daemon: pieces in turns, counted, with time limits",
+  "Sandbox/Receiver.ts": "the HTTPS receiver of `tilld sandbox`, on a developer's machine",
+  "commands/runSandbox.ts": "finds a free port, and serves nothing"
+}
+
+it("one function makes every HTTP server of the daemon", () => {
+  const src = join(root, "src")
+  const files = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((file) => /\.tsx?$/.test(file))
+  const makes = /\bcreate(Secure)?Server\b|\bnew (\w+\.)?(Http|Https|Net)?Server\(/
+  expect(files.filter((file) => makes.test(readFileSync(join(src, file), "utf8"))).sort()).toEqual(Object.keys(servers))
+})

@@ -23,6 +23,7 @@ export type OwnCode =
   | "METHOD_NOT_ALLOWED"
   | "FORBIDDEN"
   | "REQUEST_TIMEOUT"
+  | "TOO_MANY_CONNECTIONS"
   | "INTERNAL"
 
 /** `KEY_ENDED` as `KeyEnded`. */
@@ -58,6 +59,8 @@ export const resultOf = Effect.fnUntraced(function* <In, InJson, Out, OutJson, E
       return yield* NotUnderstood.because(Either.getOrElse(problemsIn(details), () => [{ path: "", message }]))
     case "REQUEST_TIMEOUT":
       return yield* new DaemonSilent({ what: message })
+    case "TOO_MANY_CONNECTIONS":
+      return yield* new DaemonSilent({ what: "has too many requests at this socket" })
   }
   const refused = { ...(Predicate.isRecord(details) ? details : {}), _tag: tagOf(code), message }
   return yield* Effect.fail(yield* Effect.mapError(Schema.decodeUnknown(refusal)(refused), NotUnderstood.of))

@@ -1,7 +1,7 @@
 /**
- * The listener: Node's HTTP server with its time-outs and connection limits, and an orderly shutdown. Requests go to
+ * Every HTTP server of the program: Node's, with its time-outs and connection limits, and an orderly shutdown. Requests go to
  * `requests.ts`; errors of Node's parser and refused connections get a JSON reply from `connectionRefusals.ts`. `Server.ts`
- * and the admin listener call `serveHttp`.
+ * and the admin listener call `serveHttp`, the control sockets `makeServer`.
  */
 import { createServer, type Server } from "node:http"
 import { Server as NetServer } from "node:net"
@@ -62,6 +62,7 @@ const defaults: Front = {
   total: 4_096,
   // More than the requests that any key may make in a minute.
   perClient: 256,
+  pipelined: 32,
   // Dozens of the longest lists.
   unreadPerClient: 16 * 1024 * 1024,
   // For one client, 56 of the largest.
@@ -114,15 +115,11 @@ const connectionsOf = (server: Server) =>
   })
 
 /**
- * Serves at an address until its scope ends; port 0 is any free port. Then it accepts no new connections, lets requests
- * in flight finish, replies 503 to new requests on live connections, and closes them. Returns the address it listens on;
- * an address that is not available is waited for, with a warning.
+ * Makes a server that does not listen yet. However small the pieces of what its clients send, they are counted and take turns
+ * with others. Once its scope ends it accepts no new connections, lets requests in flight finish, replies 503 to new
+ * requests on live connections, and closes them.
  */
-export const serveHttp = Effect.fnUntraced(function* (
-  respond: Respond,
-  address: ListenAddress,
-  over: Partial<Front> = {}
-) {
+export const makeServer = Effect.fnUntraced(function* (respond: Respond, over: Partial<Front> = {}) {
   const front = { ...defaults, ...over }
   const connections = new Connections<Duplex>(front)
   const runtime = yield* Effect.runtime<never>()
@@ -137,10 +134,12 @@ export const serveHttp = Effect.fnUntraced(function* (
   server.maxConnections = front.total + refusalReserve
   const [serveConnection] = server.listeners("connection")
   server.removeAllListeners("connection").on("connection", (socket) => {
+    // The clients of a Unix socket have no addresses, and count as one.
+    const client = socket.remoteAddress ?? (typeof server.address() === "string" ? "" : undefined)
     // It was reset before it was accepted. Without a parser for each, a flood of these costs little.
-    if (socket.remoteAddress === undefined) return socket.destroy()
+    if (client === undefined) return socket.destroy()
     serveConnection?.call(server, socket)
-    const admission = connections.admit(socket, socket.remoteAddress)
+    const admission = connections.admit(socket, client)
     if (!admission.admitted) return requests.refuse(tooManyConnections, socket)
     admission.evicted?.destroy()
     socket.once("close", () => connections.closed(socket))
@@ -152,6 +151,8 @@ export const serveHttp = Effect.fnUntraced(function* (
     const line = Effect.annotateLogs(Effect.logError("a connection could not be accepted"), { reason: message })
     Runtime.runFork(runtime)(acceptErrors.write(code, line))
   }
+  // Without a listener for it the error, such as EMFILE, would end the process.
+  server.once("listening", () => server.on("error", onAcceptError))
   server.on("connect", (_, socket) => {
     // After a CONNECT Node no longer handles the socket's errors.
     socket.on("error", () => socket.destroy())
@@ -180,6 +181,19 @@ export const serveHttp = Effect.fnUntraced(function* (
 
   // Not within acquireRelease, which could not be interrupted while it waits.
   yield* Effect.addFinalizer(() => Effect.when(Effect.zipRight(drain, close), () => server.listening))
+  return server
+})
+
+/**
+ * Serves at an address until its scope ends; port 0 is any free port. Returns the address it listens on; an address that is
+ * not available is waited for, with a warning.
+ */
+export const serveHttp = Effect.fnUntraced(function* (
+  respond: Respond,
+  address: ListenAddress,
+  over: Partial<Front> = {}
+) {
+  const server = yield* makeServer(respond, over)
   let refused: string | undefined = "it does not listen yet"
   ;(yield* Workers).condition("listener", () => refused)
   const listening = yield* Effect.uninterruptible(listen(server, address)).pipe(
@@ -191,7 +205,5 @@ export const serveHttp = Effect.fnUntraced(function* (
     retryPatiently((error) => error._tag === "AddressUnavailable")
   )
   refused = undefined
-  // Without a listener for it the error, such as EMFILE, would end the process.
-  server.on("error", onAcceptError)
   return listening
 })

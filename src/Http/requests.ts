@@ -33,9 +33,6 @@ const shuttingDown = new ApiError({
   headers: { "retry-after": "5" }
 })
 
-/** Maximum requests that a client may pipeline on one connection. */
-const maxPipelined = 32
-
 /** Node's parser also takes HTTP/0.9 and HTTP/2.0 in a request line, which are other protocols. */
 const versions = new Set(["1.1", "1.0"])
 
@@ -102,6 +99,8 @@ export interface RequestLimits {
    * while a request waits for its reply.
    */
   readonly answerTimeout: number
+  /** Maximum requests that a client may pipeline on one connection. */
+  readonly pipelined: number
   /** Bytes of request bodies that are kept for all clients together. */
   readonly bodies: number
   /** The client of a request's body. */
@@ -133,7 +132,7 @@ export const makeRequests = (
   respond: Respond,
   runtime: Runtime.Runtime<never>,
   connections: Connections<Duplex>,
-  { answerTimeout: patience, bodies, clientOf, isProxy }: RequestLimits & Pick<ConnectionLimits, "isProxy">
+  { answerTimeout: patience, bodies, clientOf, isProxy, pipelined }: RequestLimits & Pick<ConnectionLimits, "isProxy">
 ) => {
   const room = new BodyRoom(bodies)
   // Without Effect's fiber metrics: they are not exported, and they cost 5 % of a request's time.
@@ -205,7 +204,7 @@ export const makeRequests = (
     if (request.rawHeaders.length > 2 * maxHeaders) return refusals.refuse(tooManyHeaders, socket, request)
     if (!versions.has(request.httpVersion)) return refusals.refuse(unknownVersion, socket, request)
     // No request is accepted behind a delayed one: all would be delayed, and each costs memory.
-    if (connections.isHeld(socket) || connections.unanswered(socket) >= maxPipelined) {
+    if (connections.isHeld(socket) || connections.unanswered(socket) >= pipelined) {
       return refusals.refuse(tooManyAtOnce, socket, request)
     }
     const requestId = newRequestId()

@@ -52,7 +52,8 @@ it.scoped("an unanswered request delays a shutdown by 2 seconds, since the API m
         exclusively: unused,
         behind: () => 0,
         wake: unused,
-        refresh: unused
+        refresh: unused,
+        look: unused
       }),
       Layer.mock(Dispatcher, {}),
       Layer.mock(Prices, { usd: unused, of: unused, status: unused, reported: unused }),

@@ -27,6 +27,7 @@ const of = (look: Effect.Effect<ReadonlyArray<ChainHealth>>) =>
       behind: () => 0,
       wake: () => {},
       refresh: () => Effect.void,
+      look: () => Effect.void,
       exclusively: () => () => Effect.die("not asked for"),
       health: look
     }),

@@ -352,7 +352,7 @@ it.live("a chain has been read only once the daemon has read the very block that
     const moving = Layer.mock(Chains, {
       health: Effect.sync(() => [{ chain: "base", mode: "test", ready: true, providers: [], head } as const]),
       // Each look finds one more block.
-      refresh: () => Effect.sync(() => void head++),
+      look: () => Effect.sync(() => void head++),
       exclusively: () => () => Effect.never,
       wake: () => undefined,
       behind: () => undefined

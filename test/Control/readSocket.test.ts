@@ -8,6 +8,7 @@ import { listKeys } from "../../src/Auth/keyOperations.ts"
 import { ask } from "../../src/commands/askDaemon.ts"
 import { listAccounts } from "../../src/Payments/addresses/accountOperations.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
+import { acceptedSockets } from "../lib/socket.ts"
 import { execute, rows, temporaryFolder } from "../lib/store.ts"
 import { PATH, root } from "../lib/tilld.ts"
 import { accesses, askSample, besideDaemon, exchange, invocation, logged, nameOf, requestOf, samples } from "./world.ts"
@@ -146,6 +147,27 @@ it.scopedLive("requests whose clients have gone keep no reader waiting, nor do b
   })
 )
 
+const inChunks = "POST /keys/list HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+it.scopedLive.each([
+  ["a body in one-byte chunks", inChunks + "1\r\n \r\n".repeat(500_000), /^HTTP\/1.1 400 [^{]*.*small pieces/s],
+  ["the same, of an allowed size", `${inChunks}${"1\r\n \r\n".repeat(600)}0\r\n\r\n`, /^HTTP\/1.1 400 .*small pieces/s],
+  ["trailers", `${inChunks}0\r\n${"a:\r\n".repeat(500_000)}`, /^HTTP\/1.1 431 /],
+  ["blank lines", "\r\n".repeat(1_000_000), /^HTTP\/1.1 431 /],
+  ["requests on one connection", requestOf("keys list", {}).repeat(20_000), /^HTTP\/1.1 [24]00 ((?!HTTP\/1.1 200).)*$/s]
+] as const)("what arrives at either socket is read no further than it may be used: %s", ([, said, answer]) =>
+  Effect.gen(function* () {
+    const { readSocket, settings } = yield* installation
+    yield* besideDaemon(settings, function* () {
+      for (const path of [readSocket, `${settings.database.path}.sock`]) {
+        const accepted = yield* acceptedSockets
+        expect(yield* exchange(path, said), path).toMatch(answer)
+        expect(accepted.map(({ bytesRead }) => bytesRead < 512 * 1024)).toEqual([true])
+      }
+    })
+  })
+)
+
 it.scopedLive("a form of thousands of names, or of more bytes than a body may have, is refused", () =>
   Effect.gen(function* () {
     const { readSocket, settings } = yield* installation
@@ -164,25 +186,25 @@ it.scopedLive("a form of thousands of names, or of more bytes than a body may ha
   })
 )
 
-it.scopedLive("the read-only socket takes 64 connections at a time, and the next ones once some have ended", () =>
-  Effect.gen(function* () {
-    const { readSocket, settings } = yield* installation
-    const opened = Effect.async<Socket>((resume) => {
-      const socket = connect(readSocket)
-      socket.once("connect", () => resume(Effect.succeed(socket)))
+it.scopedLive(
+  "the read-only socket takes 64 connections, and a further one in place of the one that is idle longest",
+  () =>
+    Effect.gen(function* () {
+      const { readSocket, settings } = yield* installation
+      const opened = Effect.async<Socket>((resume) => {
+        const socket = connect(readSocket)
+        socket.once("connect", () => resume(Effect.succeed(socket)))
+      })
+      yield* besideDaemon(settings, function* () {
+        const open = yield* Effect.replicateEffect(opened, 64)
+        const ended: Array<number> = []
+        for (const [i, socket] of open.entries()) socket.resume().once("close", () => ended.push(i))
+        // None of them has to end by itself.
+        expect(yield* ask({ socket: readSocket }, listKeys, {})).toHaveLength(1)
+        expect(ended).toEqual([0])
+        for (const socket of open) socket.destroy()
+      })
     })
-    yield* besideDaemon(settings, function* () {
-      const open = yield* Effect.replicateEffect(opened, 64)
-      let ended = 0
-      for (const socket of open) socket.resume().once("close", () => ended++)
-      const beyond = yield* opened
-      yield* Effect.async<void>((resume) => void beyond.resume().once("close", () => resume(Effect.void)))
-      // At once: the connections before it are idle too, and their time limit began earlier.
-      expect(ended).toBe(0)
-      for (const socket of open) socket.destroy()
-      expect(yield* ask({ socket: readSocket }, listKeys, {})).toHaveLength(1)
-    })
-  })
 )
 
 it.scopedLive("a file at the path of the read-only socket is not removed, and the daemon works without it", () =>

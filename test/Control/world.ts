@@ -297,7 +297,8 @@ const still = Layer.succeed(Chains, {
       credits: []
     } as never),
   wake: () => undefined,
-  refresh: () => Effect.void
+  refresh: () => Effect.void,
+  look: () => Effect.void
 })
 
 /** No receiver is called: every delivery gets a 204. */

@@ -1,4 +1,3 @@
-import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import type { IncomingMessage } from "node:http"
 import type { Socket } from "node:net"
 import { getHeapStatistics, setFlagsFromString } from "node:v8"
@@ -10,7 +9,7 @@ import type { Respond } from "../../src/Http/respond.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { TestApi, testApp } from "../lib/api.ts"
 import { testSettings } from "../lib/settings.ts"
-import { dial } from "../lib/socket.ts"
+import { acceptedSockets, dial } from "../lib/socket.ts"
 import { anyPort, connected, empty, get, lastError, tell } from "./serving.ts"
 
 /** Collects garbage; then bytes of the heap and of what it refers to. */
@@ -27,17 +26,6 @@ const memory = () => {
 const post = (rest: string) => `POST / HTTP/1.1\r\nhost: x\r\n${rest}\r\n\r\n`
 const inChunks = post("transfer-encoding: chunked")
 const chunks = (count: number) => "1\r\nx\r\n".repeat(count)
-
-/** The server's ends of all connections from now on. */
-const acceptedSockets = Effect.acquireRelease(
-  Effect.sync(() => {
-    const sockets: Array<Socket> = []
-    const note = (message: unknown) => void sockets.push((message as { readonly socket: Socket }).socket)
-    subscribe("net.server.socket", note)
-    return { sockets, note }
-  }),
-  ({ note }) => Effect.sync(() => unsubscribe("net.server.socket", note))
-).pipe(Effect.map(({ sockets }) => sockets))
 
 const clients = 50
 

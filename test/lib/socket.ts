@@ -1,4 +1,5 @@
-import { connect } from "node:net"
+import { subscribe, unsubscribe } from "node:diagnostics_channel"
+import { connect, type Socket } from "node:net"
 import { Effect } from "effect"
 
 /** A TCP connection that sends exactly the bytes of a test. */
@@ -58,3 +59,14 @@ export const dial = ({ host, port }: { readonly host: string; readonly port: num
     }),
     (connection) => Effect.sync(connection.destroy)
   )
+
+/** The server's ends of all connections from now on. */
+export const acceptedSockets = Effect.acquireRelease(
+  Effect.sync(() => {
+    const sockets: Array<Socket> = []
+    const note = (message: unknown) => void sockets.push((message as { readonly socket: Socket }).socket)
+    subscribe("net.server.socket", note)
+    return { sockets, note }
+  }),
+  ({ note }) => Effect.sync(() => unsubscribe("net.server.socket", note))
+).pipe(Effect.map(({ sockets }) => sockets))

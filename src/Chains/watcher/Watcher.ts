@@ -49,6 +49,8 @@ import {
 const storeRetry = Duration.toMillis("1 second")
 /** When a head has not moved for this long, another provider is asked for its own. */
 const stillInterval = Duration.toMillis("15 seconds")
+/** How often operators can have a chain looked at: a read must not cause calls without bound. */
+const lookInterval = Duration.toMillis("5 seconds")
 
 /** A running watcher, as the rest of the daemon uses it. */
 export interface Watcher extends Network {
@@ -67,6 +69,8 @@ export interface Watcher extends Network {
    * count. Takes two seconds at most.
    */
   readonly refresh: Effect.Effect<void>
+  /** The same for operators, once in five seconds however often they ask. */
+  readonly look: Effect.Effect<void>
 }
 
 /** The work that follows a tick. */
@@ -246,6 +250,12 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     yield* state.activity !== "busy" ? waitAtMost(Queue.take(wakeUps), left) : Clock.sleep(left)
   }).pipe(Effect.forever, Effect.annotateLogs({ service: "watcher", ...watch.network }))
 
+  const refresh = Effect.suspend(() => {
+    if (state.activity === "busy" || state.failures > 0) return Effect.void
+    wake()
+    return state.look.wait
+  })
+  let lookedAt = Number.NEGATIVE_INFINITY
   const watcher: Watcher = {
     ...watch.network,
     run,
@@ -253,10 +263,11 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     health: (now) => chainHealthOf(watch, state, now),
     gas: makeGas(chain.chain, providers),
     wake,
-    refresh: Effect.suspend(() => {
-      if (state.activity === "busy" || state.failures > 0) return Effect.void
-      wake()
-      return state.look.wait
+    refresh,
+    look: Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      if (age(lookedAt, now) < lookInterval) return Effect.void
+      lookedAt = now
+      return refresh
     })
   }
   return watcher

@@ -12,8 +12,8 @@ export const readChain = operation({
   refusals: [],
   run: Effect.fnUntraced(function* ({ chain, mode }) {
     const { Chains } = yield* lazily(() => import("../../Chains.ts"))
-    const { health, refresh } = yield* Chains
-    yield* refresh({ chain, mode })
+    const { health, look } = yield* Chains
+    yield* look({ chain, mode })
     const head = (yield* health).find((one) => one.chain === chain && one.mode === mode)?.head
     return head === undefined ? {} : { head }
   })

@@ -2,9 +2,12 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, TestClock } from "effect"
 import { LookLatch } from "../../../src/Chains/watcher/LookLatch.ts"
 import { Chains } from "../../../src/Chains.ts"
+import { readChain } from "../../../src/Payments/addresses/readOperation.ts"
 import { address, alice, forget, readTo } from "../around.ts"
 import { committedTo, pay, watch } from "../world.ts"
 import { onChain } from "./onChain.ts"
+
+const operator = { actor: { via: "socket", who: "bob" }, isOperator: true } as const
 
 const isOver = (fiber: Fiber.RuntimeFiber<void>) =>
   Effect.flatMap(Effect.yieldNow(), () => Effect.map(Fiber.poll(fiber), (exit) => exit._tag === "Some"))
@@ -50,4 +53,27 @@ describe("the end of the next tick", () => {
     yield* refresh(network)
     expect((yield* pay(address(2))).createdHead).toBe(16)
   })
+
+  onChain(
+    "comes once in five seconds on an idle chain, however often an operator asks up to where it is read",
+    function* (chain) {
+      yield* watch
+      yield* committedTo(10)
+      yield* forget(chain)
+      const read = readChain.run({ chain: "ethereum", mode: "test" }, operator, () => undefined)
+      const head = Effect.map(read, (answer) => answer.head)
+      chain.mine()
+      expect(yield* head).toBe(11)
+      chain.mine()
+      let calls = 0
+      chain.distort = (_, answer) => {
+        calls += 1
+        return answer
+      }
+      expect(yield* Effect.replicateEffect(head, 50)).toEqual(Array.from({ length: 50 }, () => 11))
+      expect(calls).toBe(0)
+      yield* TestClock.adjust("5 seconds")
+      expect(yield* head).toBe(12)
+    }
+  )
 })

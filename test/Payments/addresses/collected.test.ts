@@ -186,7 +186,7 @@ it.effect("a chain is looked at and was read up to a block in its own mode only"
     const looked: Array<string> = []
     const chains = Layer.mock(Chains, {
       health: Effect.succeed(health),
-      refresh: (one) => Effect.sync(() => void looked.push(networkKey(one))),
+      look: (one) => Effect.sync(() => void looked.push(networkKey(one))),
       exclusively: () => () => Effect.never,
       wake: () => undefined,
       behind: () => undefined
