@@ -24,6 +24,7 @@ import {
 import { backupName, keptIn, removeOld } from "./Backup/kept.ts"
 import { recordBackup } from "./Backup/lastBackup.ts"
 import { iso } from "./Domain/Timestamp.ts"
+import { cut } from "./Domain/wellFormed.ts"
 import { foreignLog } from "./Sql/logOwner.ts"
 
 /** What is asked for, apart from the place. */
@@ -71,7 +72,7 @@ const copyTo = Effect.fn("Backup.copy")(function* (target: string, madeAt: strin
   if ("manifest" in answer) return answer.manifest
   if ("damage" in answer) {
     return yield* new BackupFailed({
-      message: `The copy is damaged, and so is the database (${answer.damage.join("; ").slice(0, 300)}): keep older backups, and look at tilld doctor`
+      message: `The copy is damaged, and so is the database (${cut(answer.damage.join("; "), 300)}): keep older backups, and look at tilld doctor`
     })
   }
   const { code, message } = "error" in answer ? answer.error : { code: "", message: "no answer" }

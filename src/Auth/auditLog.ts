@@ -7,6 +7,7 @@ import type { ApiKey } from "../Domain/ApiKey.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import type { Person } from "../Domain/Person.ts"
+import { cut } from "../Domain/wellFormed.ts"
 import { alsoCommit, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import * as Repo from "./AuditRepo.ts"
 
@@ -51,13 +52,13 @@ const longestText = 100
 const mostItems = 8
 const mostBytes = 1_000
 
-const cut = (text: string): string => (text.length <= longestText ? text : `${text.slice(0, longestText - 1)}…`)
+const shortened = (text: string): string => cut(text, longestText, "…")
 
 const bounded = (value: Detail): Detail => {
-  if (typeof value === "string") return cut(value)
+  if (typeof value === "string") return shortened(value)
   if (typeof value !== "object") return value
   const more = value.length - mostItems
-  return [...value.slice(0, mostItems).map(cut), ...(more > 0 ? [`and ${more} more`] : [])]
+  return [...value.slice(0, mostItems).map(shortened), ...(more > 0 ? [`and ${more} more`] : [])]
 }
 
 /** The stored form of a detail: a JSON object of at most 1,000 bytes. `leftOut` is true when fields did not fit. */
@@ -81,7 +82,7 @@ const ownerOf = (actor: Actor): Partial<Owner> =>
 const entryOf = (actor: Actor, { act, detail }: Act, at: number) => ({
   at,
   via: actor.via,
-  who: cut(actor.who),
+  who: shortened(actor.who),
   account: ownerOf(actor).account,
   mode: ownerOf(actor).mode,
   act,

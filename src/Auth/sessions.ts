@@ -6,6 +6,7 @@
 import { Clock, Data, Effect, Redacted } from "effect"
 import type { SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
+import { cut } from "../Domain/wellFormed.ts"
 import { type Db, Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
 import { audited, personActor } from "./auditLog.ts"
 import { endOpenSessions } from "./descent.ts"
@@ -69,7 +70,7 @@ export const begin = Effect.fnUntraced(function* <E = never>(
     id,
     cameOf,
     ...{ createdAt: now, seenAt: now, proofAt: now, address: visitor.address },
-    userAgent: visitor.userAgent.slice(0, longestAgent)
+    userAgent: cut(visitor.userAgent, longestAgent)
   }
   yield* Repo.insert(session, person.id, hashOf(secret))
   yield* NetworksRepo.seen(person.id, visitor.network, now)

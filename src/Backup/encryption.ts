@@ -4,6 +4,7 @@ import { Readable } from "node:stream"
 import type { ReadableStream } from "node:stream/web"
 import { Decrypter, Encrypter } from "age-encryption"
 import { Data, Effect } from "effect"
+import { cut } from "../Domain/wellFormed.ts"
 
 /** A recipient or an identity that age cannot use. */
 export class AgeUnusable extends Data.TaggedError("AgeUnusable")<{ readonly message: string }> {}
@@ -19,7 +20,7 @@ export const encrypterFor = (recipients: ReadonlyArray<string>) =>
         try: () => encrypter.addRecipient(recipient),
         catch: (cause) =>
           new AgeUnusable({
-            message: `--recipient ${recipient.startsWith("AGE-SECRET") ? "must not be the secret key" : `${JSON.stringify(recipient.slice(0, 80))} is none (${why(cause)})`}: give what age-keygen prints as the public key, age1…`
+            message: `--recipient ${recipient.startsWith("AGE-SECRET") ? "must not be the secret key" : `${JSON.stringify(cut(recipient, 80))} is none (${why(cause)})`}: give what age-keygen prints as the public key, age1…`
           })
       })
     }

@@ -26,6 +26,7 @@ import * as AuditRepo from "../Auth/AuditRepo.ts"
 import { detailText } from "../Auth/auditLog.ts"
 import { modes } from "../Domain/Chain.ts"
 import { iso } from "../Domain/Timestamp.ts"
+import { cut } from "../Domain/wellFormed.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
 import { readMark } from "../Payments/addresses/IndexMark.ts"
 import * as WalletsRepo from "../Payments/addresses/WalletsRepo.ts"
@@ -106,7 +107,7 @@ const unchanged = (message: string) => new BackupFailed({ message: `${message}. 
 const soundFacts = Effect.fnUntraced(function* (file: string, copy: string, { manifest }: ReceivedBackup) {
   const answer = yield* inChildProcess({ does: "check", file: copy })
   if ("damage" in answer) {
-    return yield* unchanged(`${file} is damaged (${answer.damage.join("; ").slice(0, 300)})`)
+    return yield* unchanged(`${file} is damaged (${cut(answer.damage.join("; "), 300)})`)
   }
   if (!("facts" in answer)) {
     const { code, message } = "error" in answer ? answer.error : { code: "", message: "no answer" }

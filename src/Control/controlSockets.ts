@@ -10,6 +10,7 @@ import { Deferred, Effect, Either, FiberSet, identity, Predicate } from "effect"
 import { type Flag, fieldsOf, jsonOfQuery } from "../Auth/inputText.ts"
 import type { Access, AnyOperation } from "../Auth/operation.ts"
 import { ApiError, invalid } from "../Domain/ApiError.ts"
+import { cut } from "../Domain/wellFormed.ts"
 import { type Body, parseBody } from "../Http/body.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
 import { makeServer } from "../Http/listener.ts"
@@ -66,7 +67,7 @@ const userOf = ({ headers }: IncomingMessage): string => {
     Either.try(() => decodeURIComponent(String(headers[userHeader] ?? ""))),
     () => ""
   )
-  return claimed.slice(0, 200) || "not named"
+  return cut(claimed, 200) || "not named"
 }
 
 const isForm = /^application\/x-www-form-urlencoded\s*(;|$)/i

@@ -16,6 +16,7 @@ import type { CallResult, RpcClient } from "../Chains/rpc/Rpc.ts"
 import type { RpcError } from "../Chains/rpc/RpcError.ts"
 import { findTagged } from "../Chains/watcher/finalityTags.ts"
 import { chainTraits, type Mode, networkKey } from "../Domain/Chain.ts"
+import { cut } from "../Domain/wellFormed.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
 import type { TokenSettings } from "../Settings/configSchema.ts"
 import type { ChainSettings, SettingsShape } from "../Settings.ts"
@@ -38,7 +39,12 @@ const readSymbol = (result: unknown): string | undefined => {
   if (typeof result !== "string") return undefined
   const text = Either.try(() => decodeAbiParameters([{ type: "string" }], result as Hex)[0])
   const word = Either.try(() => hexToString(result as Hex, { size: 32 }))
-  return Either.getOrUndefined(Either.orElse(text, () => word))?.slice(0, longestSymbol)
+  return Either.getOrUndefined(
+    Either.map(
+      Either.orElse(text, () => word),
+      (symbol) => cut(symbol, longestSymbol)
+    )
+  )
 }
 
 /** Tether's contracts call themselves USDT, USD₮, USDT0 or USD₮0. */

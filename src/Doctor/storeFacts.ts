@@ -4,6 +4,7 @@ import { Either } from "effect"
 import { selectUsages, type Usage } from "../Auth/UsageRepo.ts"
 import { type FirstBlock, selectFirstBlocks } from "../Chains/ledger/LedgerRepo.ts"
 import { networkKey } from "../Domain/Chain.ts"
+import { cut } from "../Domain/wellFormed.ts"
 import { missingFolder } from "../Payments/addresses/lostDatabase.ts"
 import { selectProofs } from "../Payments/addresses/walletProof.ts"
 import { type OpenNeed, selectOpenNeeds } from "../Payments/OpenNeedsRepo.ts"
@@ -177,9 +178,7 @@ const lookInto = (path: string, database: Database.Database, now: number, config
     .map((row) => row.quick_check)
     .filter((line) => line !== "ok")
   if (damage.length > 0)
-    return only(
-      fail(name, `${path} is damaged: ${damage.join("; ").replaceAll("\n", "; ").slice(0, 300)}`, restoreBackup)
-    )
+    return only(fail(name, `${path} is damaged: ${cut(damage.join("; ").replaceAll("\n", "; "), 300)}`, restoreBackup))
   const schema = schemaOf(database)
   if (schema === undefined) return only(fail(name, `${path} is not a database of tilld`, "correct database.path"))
   if (schema > newestSchema) {

@@ -3,6 +3,7 @@ import { closeAccounts } from "../Auth/quotaLevel.ts"
 import type { Usage } from "../Auth/UsageRepo.ts"
 import { backupAge } from "../Backup/lastBackup.ts"
 import { iso } from "../Domain/Timestamp.ts"
+import { cut } from "../Domain/wellFormed.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
 import { unmetNeeds } from "../Payments/openNeeds.ts"
 import type { ChainSettings, SettingsShape } from "../Settings.ts"
@@ -56,7 +57,7 @@ export const examineEndpoints = ({ failing }: StoreFacts): ReadonlyArray<Finding
   return failing.map(({ failed, reason, receiver, since: first, url, waiting }) =>
     warn(
       name,
-      `${receiver} (${[new URL(url).host, ...(reason === null ? [] : [reason.slice(0, 200)])].join(": ")}): ${waiting} deliveries wait after a failed attempt, ${failed} of the last ${recentDays} days have failed for good; the first is of ${iso(first)}`,
+      `${receiver} (${[new URL(url).host, ...(reason === null ? [] : [cut(reason, 200)])].join(": ")}): ${waiting} deliveries wait after a failed attempt, ${failed} of the last ${recentDays} days have failed for good; the first is of ${iso(first)}`,
       "tilld webhooks list --status failing shows what the receiver answers"
     )
   )

@@ -1,3 +1,5 @@
+import { cut } from "./wellFormed.ts"
+
 // Control characters other than line breaks and tabs, and marks of text direction: names, references, URLs and responses
 // from outside could rewrite what a terminal shows.
 const unsafe = /(?![\n\t])[\p{Cc}\p{Bidi_Control}]/gu
@@ -9,7 +11,5 @@ export const escaped = (found: string): string => `\\u${found.charCodeAt(0).toSt
 export const shown = (text: string): string => text.replace(unsafe, escaped)
 
 /** The same as one line of at most so many characters. */
-export const shownLine = (text: string, most = 200): string => {
-  const line = text.replace(/[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu, escaped)
-  return line.length > most ? `${line.slice(0, most - 1)}…` : line
-}
+export const shownLine = (text: string, most = 200): string =>
+  cut(text.replace(/[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu, escaped), most, "…")

@@ -8,6 +8,7 @@ import type { ApiKey } from "../Domain/ApiKey.ts"
 import { type EventKind, type Position, StatusEventKind, streamStart } from "../Domain/Event.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { waitAtMost } from "../Domain/waitAtMost.ts"
+import { wellFormedJson } from "../Domain/wellFormed.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable } from "../Sql.ts"
 import * as EventsRepo from "./EventsRepo.ts"
@@ -25,7 +26,8 @@ const heartbeat = "15 seconds"
 /** The account has the maximum of streams open. */
 export class TooManyStreams extends Data.TaggedError("TooManyStreams")<{ readonly limit: number }> {}
 
-const message = ({ body, id, kind }: EventsRepo.StoredEvent): string => `id: ${id}\nevent: ${kind}\ndata: ${body}\n\n`
+const message = ({ body, id, kind }: EventsRepo.StoredEvent): string =>
+  `id: ${id}\nevent: ${kind}\ndata: ${wellFormedJson(body)}\n\n`
 
 /** Where a stream begins, and its first message: clients remember an id without data and raise no event. */
 interface Beginning {

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { EventKind } from "../Domain/Event.ts"
 import type { EventId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
+import { wellFormedJson } from "../Domain/wellFormed.ts"
 import type { Db } from "../Sql.ts"
 
 /** A stored event. `body` is the body of its webhooks, `sequence` its position in the order of all commits. */
@@ -49,5 +50,5 @@ export const bodyOf = (db: Db, { account, mode }: Owner, id: string) =>
       account,
       mode
     ]),
-    (row) => row?.body
+    (row) => row && wellFormedJson(row.body)
   )

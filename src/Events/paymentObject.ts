@@ -8,6 +8,7 @@ import { remaining } from "../Domain/Amount.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import { decimalsOfPayment, isEnded, type Payment, type PaymentObject } from "../Domain/Payment.ts"
 import { iso } from "../Domain/Timestamp.ts"
+import { wellFormedJson } from "../Domain/wellFormed.ts"
 import type { SettingsShape } from "../Settings.ts"
 
 /** The settings that a payment object depends on. */
@@ -43,7 +44,7 @@ export const paymentObject = (payment: Payment, terms: PaymentTerms): PaymentObj
     status,
     createdAt: iso(payment.createdAt),
     expiresAt: iso(payment.expiresAt),
-    metadata: JSON.parse(payment.metadata),
+    metadata: JSON.parse(wellFormedJson(payment.metadata)),
     checkoutUrl: checkoutUrl(payment, terms),
     ...(payment.amountReceived === undefined ? {} : { amountReceived: payment.amountReceived.toString() }),
     ...(payment.txHash === undefined ? {} : { txHash: payment.txHash }),

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { Owner } from "../Domain/Owner.ts"
+import { wellFormedJson } from "../Domain/wellFormed.ts"
 import { type Db, execute, oneRow, Tx } from "../Sql.ts"
 
 /** An `Idempotency-Key` with its scope: the same text is a different key in another account, mode or route. */
@@ -26,7 +27,7 @@ export const find = (db: Db, { account, key, mode, route }: Scope, since: number
        WHERE account_id = ? AND mode = ? AND route = ? AND key = ? AND created_at > ?`,
       [account, mode, route, key, since]
     ),
-    (row): Stored | undefined => row && { ...row, headers: JSON.parse(row.headers) }
+    (row): Stored | undefined => row && { ...row, headers: JSON.parse(row.headers), body: wellFormedJson(row.body) }
   )
 
 /** Stores a response. It replaces one under the same key that has expired. */

@@ -7,12 +7,13 @@ import { Context, Effect, Layer, Predicate, Queue } from "effect"
 import type { ApiKey } from "../Domain/ApiKey.ts"
 import { FairQueue } from "../Domain/FairQueue.ts"
 import type { AccountId } from "../Domain/Ids.ts"
+import { cutToBytes } from "../Domain/wellFormed.ts"
 import { Writer } from "../Sql.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import type { HttpReply } from "./HttpReply.ts"
 import * as Repo from "./RequestLogRepo.ts"
-import { cutToBytes, type Redact } from "./redacted.ts"
+import { mostBytes, type Redact } from "./redacted.ts"
 
 interface ErrorText {
   readonly error?: { readonly code?: string; readonly message?: string }
@@ -23,7 +24,7 @@ const errorIn = ({ rest, status, text }: HttpReply) => {
   // The body of every error is JSON that tilld made.
   const { error } = status < 400 || rest !== undefined ? {} : (JSON.parse(text) as ErrorText)
   const { code = null, message } = error ?? {}
-  return { errorCode: code, errorMessage: message === undefined ? null : cutToBytes(message) }
+  return { errorCode: code, errorMessage: message === undefined ? null : cutToBytes(message, mostBytes, "…") }
 }
 
 /** What `respond` records of a request that a key authenticated. */

@@ -1,8 +1,10 @@
 import { isUtf8 } from "node:buffer"
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http"
 import { Effect, Either } from "effect"
-import { ApiError, bodyTooLarge, mostBodyBytes } from "../Domain/ApiError.ts"
+import { ApiError, bodyTooLarge, invalid, mostBodyBytes } from "../Domain/ApiError.ts"
 import { parseJson } from "../Domain/Json.ts"
+import { illFormedIn } from "../Domain/wellFormed.ts"
+import { fieldProblemsOf, pathOf } from "./validationProblems.ts"
 
 /** Initial memory of a body that arrives in several pieces. It doubles as it fills. */
 const firstCapacity = 1024
@@ -97,6 +99,18 @@ const json = /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i
 
 const unsupported = (message: string) => Either.left(new ApiError({ code: "UNSUPPORTED_MEDIA_TYPE", message }))
 
+/** A text in UTF-8 can have such a half as an escape only. */
+const halfEscape = /\\ud[89a-f]/i
+
+/** The problems of a body with half a surrogate pair: whoever reads it from here with a strict decoder reads nothing. */
+const halves = (value: unknown) => {
+  const first = illFormedIn(value).map((path) => ({
+    path: pathOf(path),
+    message: "must not have half a surrogate pair, such as half an emoji: cut texts between code points"
+  }))
+  return first.length === 0 ? Either.right(value) : Either.left(invalid(fieldProblemsOf([{ first, more: 0 }])))
+}
+
 /** The JSON value of a body. Where there is none, its type need not be declared: it counts as an object without fields. */
 export const parseBody = (headers: IncomingHttpHeaders, body: Body): Either.Either<unknown, ApiError> => {
   if (body === undefined) return Either.left(bodyTooLarge)
@@ -105,6 +119,8 @@ export const parseBody = (headers: IncomingHttpHeaders, body: Body): Either.Eith
     return unsupported("The body must be JSON in UTF-8: send Content-Type: application/json.")
   }
   if (headers["content-encoding"] !== undefined) return unsupported("The body must be sent without Content-Encoding.")
-  const parsed = isUtf8(body) ? parseJson(body.toString("utf8")) : Either.left("The body is not valid UTF-8.")
-  return Either.mapLeft(parsed, (message) => new ApiError({ code: "INVALID_JSON", message }))
+  const text = body.toString("utf8")
+  const parsed = isUtf8(body) ? parseJson(text) : Either.left("The body is not valid UTF-8.")
+  const value = Either.mapLeft(parsed, (message) => new ApiError({ code: "INVALID_JSON", message }))
+  return halfEscape.test(text) ? Either.flatMap(value, halves) : value
 }

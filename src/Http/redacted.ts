@@ -1,29 +1,15 @@
 import { Option, Predicate, Schema, SchemaAST } from "effect"
 import { inLogOf } from "../Domain/inLog.ts"
+import { cut, cutToBytes } from "../Domain/wellFormed.ts"
 
-/** Maximum bytes of a request's body in the log, and maximum characters of a text in it. */
-const mostBytes = 1024
-const longestText = 64
+/** Maximum bytes of a request's body in the log, and maximum characters of a text in it with its ellipsis. */
+export const mostBytes = 1024
+const longestText = 65
 
 /** Keys and signing secrets, wherever they were put by mistake. */
 const secrets = /\b(svc_(?:live|test)|whsec)_[^"\\\s]+/g
 
 const withoutSecrets = (text: string): string => text.replace(secrets, "$1_[redacted]")
-
-const cut = (text: string): string => (text.length <= longestText ? text : `${text.slice(0, longestText)}…`)
-
-/** Shortens a text to at most `mostBytes` of UTF-8, between two characters. */
-export const cutToBytes = (text: string): string => {
-  const bytes = Buffer.from(text)
-  if (bytes.length <= mostBytes) return text
-  // A character that is cut in two would become U+FFFD.
-  return bytes
-    .subarray(0, mostBytes - 3)
-    .toString("utf8")
-    .replace(/\uFFFD$/, "")
-    .concat("…")
-    .slice(0, mostBytes)
-}
 
 /** Maximum number of unknown fields whose names the log keeps. */
 const mostUnknown = 10
@@ -52,7 +38,7 @@ const fieldOf = ({ name, type }: SchemaAST.PropertySignature): readonly [name: s
 }
 
 const shownValue = (value: unknown): string =>
-  JSON.stringify(typeof value === "string" ? cut(withoutSecrets(value)) : value)
+  JSON.stringify(typeof value === "string" ? cut(withoutSecrets(value), longestText, "…") : value)
 
 /**
  * The JSON of a request's body for its log: a field's value only where its schema says that the log may have it, and the
@@ -77,6 +63,6 @@ export const redactor = (schema: Option.Option<Schema.Schema.All>): Redact => {
       } else if (++unknown <= mostUnknown) members.push(`${JSON.stringify(shownName(name))}:${hidden}`)
     }
     if (unknown > mostUnknown) members.push(`"…":"${unknown - mostUnknown} more"`)
-    return cutToBytes(`{${members.join(",")}}`)
+    return cutToBytes(`{${members.join(",")}}`, mostBytes, "…")
   }
 }

@@ -1,6 +1,7 @@
 import { ParseResult, Predicate } from "effect"
 import type { FieldProblem } from "../Domain/ApiError.ts"
 import { closest } from "../Domain/suggestion.ts"
+import { cut } from "../Domain/wellFormed.ts"
 
 /** Maximum number of problems in a response. */
 const maxProblems = 100
@@ -23,11 +24,10 @@ export const fieldProblemsOf = (parts: ReadonlyArray<Problems>): ReadonlyArray<F
 }
 
 /** A name from outside, for a message. */
-export const shorten = (name: string): string =>
-  name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name
+export const shorten = (name: string): string => cut(name, maxNameLength + 1, "…")
 
 /** `metadata.items[0]` */
-const pathOf = (path: ReadonlyArray<PropertyKey>): string =>
+export const pathOf = (path: ReadonlyArray<PropertyKey>): string =>
   path.reduce<string>((text, key) => {
     if (typeof key === "number") return `${text}[${key}]`
     return text === "" ? shorten(String(key)) : `${text}.${shorten(String(key))}`

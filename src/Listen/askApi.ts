@@ -1,5 +1,6 @@
 import { Data, Duration, Effect } from "effect"
 import type { Agent } from "undici"
+import { cut } from "../Domain/wellFormed.ts"
 
 /** An API with the key for it. */
 export interface ListenApi {
@@ -59,7 +60,7 @@ export const askApi = Effect.fn("Listen.ask")(function* (
 })
 
 /** The message of an error body, or the first 200 characters of any other body. */
-const saidIn = (text: string): string => /"message":"((?:[^"\\]|\\.)*)/.exec(text)?.[1] ?? text.slice(0, 200)
+const saidIn = (text: string): string => /"message":"((?:[^"\\]|\\.)*)/.exec(text)?.[1] ?? cut(text, 200)
 
 /** Connections that close with the scope. */
 export const makeAgent = Effect.acquireRelease(

@@ -1,3 +1,5 @@
+import { cut } from "../Domain/wellFormed.ts"
+
 const browsers: ReadonlyArray<readonly [name: string, token: RegExp]> = [
   // Each names those below it as well.
   ["Edge", /\bEdg(e|A|iOS)?\//],
@@ -23,6 +25,6 @@ export const browserName = (userAgent: string): string => {
   const named = (names: typeof browsers) => names.find(([, token]) => token.test(userAgent))?.[0]
   const browser = named(browsers)
   const system = named(systems)
-  if (browser === undefined) return userAgent.slice(0, 60) || "unknown"
+  if (browser === undefined) return cut(userAgent, 60) || "unknown"
   return system === undefined ? browser : `${browser} on ${system}`
 }

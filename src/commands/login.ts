@@ -2,10 +2,11 @@ import { Effect } from "effect"
 import { nameLength } from "../Auth/inputFields.ts"
 import { makeLoginLink } from "../Auth/loginOperation.ts"
 import { Invocation } from "../Control/Invocation.ts"
+import { cut } from "../Domain/wellFormed.ts"
 import { commandOf } from "./operationCommand.ts"
 
 /** The user of this machine as a name: printable, and not too long. */
-const nameOf = (user: string) => user.replace(/\p{C}/gu, "").slice(0, nameLength) || "somebody"
+const nameOf = (user: string) => cut(user.replace(/\p{C}/gu, ""), nameLength) || "somebody"
 
 /** `tilld login`: prints a one-time link into the portal. */
 export const loginCommand = commandOf(

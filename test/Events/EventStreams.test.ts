@@ -11,7 +11,7 @@ import { Housekeeping } from "../../src/Housekeeping.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
-import { inTransaction, temporaryDatabase } from "../lib/store.ts"
+import { execute, inTransaction, temporaryDatabase } from "../lib/store.ts"
 import { merchant, newPayment, publish, stubClient, untilStored, webhooksOn } from "../lib/webhooks.ts"
 
 /** On a new store; no webhook is registered, and so none is sent. */
@@ -71,6 +71,14 @@ const happen = (at = 0, owner: Owner = merchant, webhookUrl?: string) =>
 
 const heartbeat = ":\n\n"
 const day = Duration.toMillis("1 day")
+
+test("half an emoji in a stored event is sent as U+FFFD", function* () {
+  yield* happen()
+  yield* execute(String.raw`UPDATE events SET body = replace(body, 'ünïcödé 💶', 'card \ud83c')`)
+  const stream = yield* open(merchant, streamStart)
+  yield* stream.next
+  expect(yield* stream.next).toContain('"note":"card \ufffd"')
+})
 
 test("a keep-alive comment comes 15 seconds after the last chunk", function* () {
   const { next, waiting } = yield* open()

@@ -74,7 +74,7 @@ it.each([
   [{ Authorization: "Bearer SECRET", hunter2: 1, "": 0 }, '{"Authorizatio…":"?","hunter…":"?","":"?"}'],
   [{ whsec_KEY: 1, svc_live_KEYKEYKEY: 1, "4c0883a6": 1 }, '{"whsec_…":"?","svc_live_…":"?","…":"?"}'],
   [{ merchantRef: `svc_test_${"k".repeat(49)}` }, '{"merchantRef":"svc_test_[redacted]"}'],
-  [{ merchantRef: "a".repeat(65) }, `{"merchantRef":"${"a".repeat(64)}…"}`],
+  [{ merchantRef: "a".repeat(66) }, `{"merchantRef":"${"a".repeat(64)}…"}`],
   [Object.fromEntries(Array.from("abcdefghijklmno", (name) => [name, 0])), /^\{("[a-j]":"\?",){10}"…":"5 more"\}$/],
   [["whsec_KEY", { whsec_KEY: 1 }], '"?"'],
   ["text", '"?"'],

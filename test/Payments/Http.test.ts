@@ -4,6 +4,7 @@ import type { Mode } from "../../src/Domain/Chain.ts"
 import { problemsIn, TestApi, testApp } from "../lib/api.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testChain, testRates, testXpub } from "../lib/settings.ts"
+import { execute } from "../lib/store.ts"
 import { amountRule, expiresInRule, redirectRule, right, urlRule, wrong } from "./fields.ts"
 
 const usdc = { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 6 } as const
@@ -31,7 +32,12 @@ const merchant = (mode?: Mode) =>
   Effect.gen(function* () {
     const api = yield* TestApi
     const key = yield* api.newKey(mode)
-    return { api, key, create: (json: unknown) => api.call("POST", "/v1/payments", { key, json }) }
+    const create = (json: unknown, idempotencyKey?: string) =>
+      api.call("POST", "/v1/payments", {
+        ...{ key, json },
+        ...(idempotencyKey && { headers: { "idempotency-key": idempotencyKey } })
+      })
+    return { api, key, create }
   })
 
 liveSuite(app, "payments over HTTP", (test, it) => {
@@ -197,6 +203,38 @@ liveSuite(app, "payments over HTTP", (test, it) => {
       "metadata.ids[1]": "is a number that a double cannot hold exactly: send it as a string",
       "metadata.deep.a.b.c.d": "must not be nested deeper than 5 levels"
     })
+  })
+
+  test("half an emoji is refused at its path, in texts and in names, however deep", function* () {
+    const { create } = yield* merchant()
+    const half = "Birthday card 🎂".slice(0, -1)
+    const metadata = { note: half, list: [1, ["🎂", { [half]: 1 }]], whole: "🎂" }
+    const answer = yield* create(order({ merchantRef: half, metadata, [half]: 1 }))
+    const shown = half.toWellFormed()
+    expect(answer.body.error.code).toBe("VALIDATION_ERROR")
+    expect(Object.keys(problemsIn(answer)).sort()).toEqual(
+      [shown, "merchantRef", `metadata.list[1][1].${shown}`, "metadata.note"].sort()
+    )
+    expect(new Set(Object.values(problemsIn(answer)))).toEqual(
+      new Set(["must not have half a surrogate pair, such as half an emoji: cut texts between code points"])
+    )
+    const many = yield* create({ metadata: Array.from({ length: 5_000 }, () => "\udf82") })
+    expect(many.body.error.details).toHaveLength(101)
+  })
+
+  test("half an emoji that is stored already is shown as U+FFFD", function* () {
+    const { api, create, key } = yield* merchant()
+    const { id } = (yield* create(order({ metadata: { note: "whole" } }), "once")).body
+    yield* execute(String.raw`UPDATE payments SET metadata = '{"note":"\ud83c","\udf82":1}' WHERE id = ?`, [id])
+    yield* execute(String.raw`UPDATE idempotent_responses SET body = replace(body, 'whole', '\ud83c')`)
+    const answers = [
+      yield* api.call("GET", `/v1/payments/${id}`, { key }),
+      yield* api.call("GET", "/v1/payments?limit=1", { key })
+    ]
+    for (const { text } of answers) expect(text).toContain('"metadata":{"note":"\ufffd","\ufffd":1}')
+    const again = yield* create({ ...order(), merchantRef: `order ${orders - 1}`, metadata: { note: "whole" } }, "once")
+    expect(again.body.metadata).toEqual({ note: "\ufffd" })
+    expect(again.text).not.toContain("\\ud")
   })
 
   test("a body that is not JSON, or not UTF-8, is INVALID_JSON", function* () {

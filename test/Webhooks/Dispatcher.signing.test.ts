@@ -25,6 +25,27 @@ it.scoped("signs with the endpoint's secret, and a payment's own URL with the ac
   })
 })
 
+it.scoped("half an emoji in a stored event is sent as U+FFFD, and signed so", () => {
+  const client = scripted({ [b]: refused })
+  return dispatching(client, function* () {
+    yield* publishMany(1, b)
+    yield* untilRecorded(1)
+    yield* execute(String.raw`UPDATE events SET body = replace(body, 'ünïcödé 💶', 'card \ud83c')`)
+    yield* TestClock.adjust("1 minute")
+    yield* untilRecorded(2)
+    const own = Redacted.value((yield* defaultSecrets(merchant)).current)
+    const { body, headers } = client.sent[1] ?? expect.fail("there were two attempts")
+    expect(body.toString()).toContain('"note":"card \ufffd"')
+    const time = headers["webhook-timestamp"]
+    const signed = {
+      time,
+      id: headers["webhook-id"],
+      headers: { "x-service-signature": headers["X-Service-Signature"] }
+    }
+    expect(verifySignature({ ...signed, body: Buffer.from(body) }, own)).toBe(true)
+  })
+})
+
 it.scoped("a retry is signed with the secret of its own time", () => {
   const client = scripted({ [b]: refused })
   return dispatching(client, function* () {

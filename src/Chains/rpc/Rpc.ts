@@ -7,6 +7,7 @@
 import { Array as Arr, Clock, Context, Duration, Effect, Either, FiberRef, Layer, Predicate, Redacted } from "effect"
 import { Agent, type Dispatcher } from "undici"
 import type { JsonBounds } from "../../Domain/JsonScan.ts"
+import { cut } from "../../Domain/wellFormed.ts"
 import { badStatus, type MakeRpcError, methodsOf, resultsInOrder, retryAfterOf } from "./batchResponse.ts"
 import { RateLimiter } from "./RateLimiter.ts"
 import { RpcError, type RpcReason } from "./RpcError.ts"
@@ -94,7 +95,7 @@ const scrubber = (url: URL): ((text: string) => string) => {
   )
   return (text) => {
     const scrubbed = secrets.reduce((rest, secret) => rest.replaceAll(secret, "***"), text).replaceAll(/\s+/g, " ")
-    return scrubbed.length > maxDetail ? `${scrubbed.slice(0, maxDetail)}…` : scrubbed
+    return cut(scrubbed, maxDetail, "…")
   }
 }
 

@@ -7,6 +7,7 @@
 import { Array as Arr, Effect, Either, ParseResult, Schema } from "effect"
 import type { FinalityTag } from "../../Domain/Finality.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
+import { cut } from "../../Domain/wellFormed.ts"
 import type { RpcClient, RpcRequest } from "./Rpc.ts"
 import { RpcError } from "./RpcError.ts"
 
@@ -60,12 +61,9 @@ const absent = "the node answered null"
 export const badResponse = (client: RpcClient, call: RpcRequest, detail: string): RpcError =>
   new RpcError({
     host: client.host,
-    method: `${call.method}(${call.params
-      .map((param) => JSON.stringify(param))
-      .join(", ")
-      .slice(0, 100)})`,
+    method: `${call.method}(${cut(call.params.map((param) => JSON.stringify(param)).join(", "), 100)})`,
     reason: detail === absent ? "missing" : "garbage",
-    detail: detail.slice(0, 300)
+    detail: cut(detail, 300)
   })
 
 const hex = (digits: number) => Schema.String.pipe(Schema.pattern(new RegExp(`^0x[0-9a-fA-F]{${digits}}$`)))
@@ -111,7 +109,7 @@ export const decoder = <A, I>(schema: Schema.Schema<A, I>): ((result: unknown) =
       : Either.getOrElse(
           // A bad response must only fail its call.
           Either.try(() =>
-            Either.mapLeft(decode(result), (error) => ParseResult.TreeFormatter.formatErrorSync(error).slice(0, 300))
+            Either.mapLeft(decode(result), (error) => cut(ParseResult.TreeFormatter.formatErrorSync(error), 300))
           ),
           (cause) => Either.left(`it cannot be read: ${cause}`)
         )

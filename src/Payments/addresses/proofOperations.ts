@@ -6,6 +6,7 @@ import { mustExist } from "../../Auth/mustExist.ts"
 import { lazily, operation } from "../../Auth/operation.ts"
 import { ProofRefused, UnknownAccount } from "../../Domain/AccountErrors.ts"
 import { iso } from "../../Domain/Timestamp.ts"
+import { cut } from "../../Domain/wellFormed.ts"
 
 const wallets = lazily(() => import("./provenWallets.ts"))
 const proofs = lazily(() => import("./walletProof.ts"))
@@ -49,7 +50,7 @@ export const checkProof = operation({
   },
   output: Schema.Struct({ wallet: Schema.String, day: Schema.String, address: Schema.String }),
   refusals: [ProofRefused],
-  audit: ({ proof }) => ({ proof: proof.slice(0, 200) }),
+  audit: ({ proof }) => ({ proof: cut(proof, 200) }),
   run: Effect.fnUntraced(function* ({ proof }) {
     const { isSignedBy, parseProof, recordProof } = yield* proofs
     const { walletWith } = yield* wallets

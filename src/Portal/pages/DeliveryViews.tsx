@@ -1,5 +1,6 @@
 /** What the pages of deliveries show: lists, one delivery with its attempts, the progress of a range. */
 import type { Endpoint } from "../../Domain/Webhook.ts"
+import { cut } from "../../Domain/wellFormed.ts"
 import type { FailingTarget, LoggedAttempt, LoggedDelivery } from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import { Chips } from "../components/Chips.tsx"
 import { CopyText } from "../components/CopyText.tsx"
@@ -31,7 +32,7 @@ const lastResult = ({ attempts }: LoggedDelivery): string => {
 }
 
 /** Where a delivery goes, without the parts of its URL that may be long. */
-const targetText = (url: string): string => (url.length <= 60 ? url : `${url.slice(0, 59)}…`)
+const targetText = (url: string): string => cut(url, 60, "…")
 
 /** Where deliveries fail, how many, and why as far as the list says, with the page where that is mended. */
 export const FailingTargets = ({

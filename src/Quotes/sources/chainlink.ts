@@ -4,6 +4,7 @@ import type { Provider, Providers } from "../../Chains/providers/Providers.ts"
 import { type ContractView, readContractViews, type ViewResult } from "../../Chains/rpc/contractViews.ts"
 import type { ChainName } from "../../Domain/Chain.ts"
 import type { QuoteCurrency } from "../../Domain/Quote.ts"
+import { cut } from "../../Domain/wellFormed.ts"
 import { showDecimal } from "./decimal.ts"
 import type { ChainFeeds, Feed } from "./feeds.ts"
 import { type PricePoint, type PriceReading, type PriceSource, PriceSourceError, readingLife } from "./PriceSource.ts"
@@ -36,7 +37,7 @@ const decodeKind = (feed: Feed, decimals: ViewResult | undefined, description: V
       // MATIC became POL, one for one, and some feeds took the new name.
       found === feed.description || found.replace(/^POL\b/, "MATIC") === feed.description
         ? decoded(decimals, (data) => decodeFunctionResult({ abi, functionName: "decimals", data }))
-        : Either.left(`it calls itself ${JSON.stringify(found.slice(0, 40))}`)
+        : Either.left(`it calls itself ${JSON.stringify(cut(found, 40))}`)
   )
 
 interface Quotation {

@@ -11,6 +11,7 @@ import type { DeliveryStatus } from "../../Domain/DeliveryObject.ts"
 import type { EventKind } from "../../Domain/Event.ts"
 import { type AccountId, DeliveryId, type EndpointId, type EventId, type PaymentId } from "../../Domain/Ids.ts"
 import { retryDelays } from "../../Domain/retrySchedule.ts"
+import { cutToBytes, wellFormedJson } from "../../Domain/wellFormed.ts"
 import { type Db, execute, oneRow, type StoreUnavailable, Tx } from "../../Sql.ts"
 import type { AttemptOutcome } from "../transport/DeliveryClient.ts"
 import { type DeliveryTarget, isSameUrl, targetsOf } from "../transport/deliveryTargets.ts"
@@ -124,6 +125,7 @@ interface DueRow extends Omit<DueDelivery, "hasMoved" | "isRedelivery" | "serves
 
 const toDue = ({ endpointUrl, ownUrl, redelivery, ...row }: DueRow): DueDelivery => ({
   ...row,
+  body: wellFormedJson(row.body),
   url: endpointUrl ?? row.url,
   hasMoved: endpointUrl !== undefined && endpointUrl !== row.url,
   servesTwo: ownUrl === 1 && endpointUrl !== undefined && !isSameUrl(endpointUrl, row.url),
@@ -160,13 +162,7 @@ export interface Attempt extends AttemptOutcome {
 const storedBody = 512
 const storedAddress = 128
 
-/** The longest prefix of a text with at most `bytes` bytes in UTF-8. */
-const startOf = (text: string | undefined, bytes: number): string | null => {
-  if (text === undefined) return null
-  const encoded = Buffer.from(text, "utf8")
-  // `stream: true` leaves out a character that the limit cuts in half, instead of decoding it to U+FFFD.
-  return encoded.length <= bytes ? text : new TextDecoder().decode(encoded.subarray(0, bytes), { stream: true })
-}
+const startOf = (text: string | undefined, bytes: number) => (text === undefined ? null : cutToBytes(text, bytes))
 
 // Runs before the delivery's row is updated: its counts are still without this attempt. `number` counts all attempts,
 // redeliveries too. A body that an earlier attempt has is stored once, by reference; of an account beyond its quota none is.
