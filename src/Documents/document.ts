@@ -36,12 +36,13 @@ const ifNoneMatch: Parameter = {
   example: '"q3LmJ8kPzQ1v6ySFhS9X0w"'
 }
 
-/** A schema without the library's own keywords, and open: responses may get new fields. */
+/** A schema without the library's own keywords, and open: responses may get new fields, and metadata has any. */
 const tidy = (schema: JsonSchema): JsonSchema => {
   const { additionalProperties: _, title: __, ...rest } = schema as JsonSchema & { readonly title?: string }
   const { anyOf, items, properties } = rest
   return {
     ...rest,
+    ...(rest.type === "object" && !properties && { additionalProperties: true }),
     ...(properties && {
       properties: Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, tidy(property)]))
     }),
@@ -75,8 +76,7 @@ export const makeDocument = (installation: Installation): OpenApiDocument => {
   for (const code of errorCodes) toJsonSchema((code === "UNAUTHORIZED" ? unauthorizedBody : errorBody(code)).ast)
   const closed = requestSchemas(paths)
   const schemas = Object.entries(definitions).map(([name, schema]) => {
-    const open = tidy(schema as JsonSchema)
-    return [name, closed.has(name) ? { ...open, additionalProperties: false } : open] as const
+    return [name, { ...tidy(schema as JsonSchema), ...(closed.has(name) && { additionalProperties: false }) }] as const
   })
   return {
     openapi: "3.1.1",

@@ -111,7 +111,7 @@ const halves = (value: unknown) => {
   return first.length === 0 ? Either.right(value) : Either.left(invalid(fieldProblemsOf([{ first, more: 0 }])))
 }
 
-/** The JSON value of a body. Where there is none, its type need not be declared: it counts as an object without fields. */
+/** The JSON value of a body; TextDecoder drops a byte order mark. An absent one needs no type, and counts as `{}`. */
 export const parseBody = (headers: IncomingHttpHeaders, body: Body): Either.Either<unknown, ApiError> => {
   if (body === undefined) return Either.left(bodyTooLarge)
   if (body.length === 0) return Either.right({})
@@ -119,7 +119,7 @@ export const parseBody = (headers: IncomingHttpHeaders, body: Body): Either.Eith
     return unsupported("The body must be JSON in UTF-8: send Content-Type: application/json.")
   }
   if (headers["content-encoding"] !== undefined) return unsupported("The body must be sent without Content-Encoding.")
-  const text = body.toString("utf8")
+  const text = new TextDecoder().decode(body)
   const parsed = isUtf8(body) ? parseJson(text) : Either.left("The body is not valid UTF-8.")
   const value = Either.mapLeft(parsed, (message) => new ApiError({ code: "INVALID_JSON", message }))
   return halfEscape.test(text) ? Either.flatMap(value, halves) : value

@@ -95,7 +95,9 @@ layer(testApp(), { excludeTestServices: true })("the checks of a request, in ord
         ["{", "application/json-patch+json", "415 UNSUPPORTED_MEDIA_TYPE"],
         ["{", "application/json", "400 INVALID_JSON"],
         ["{", "Application/JSON;charset=UTF-8", "400 INVALID_JSON"],
-        ["{}", "application/json", "400 VALIDATION_ERROR"]
+        ["{}", "application/json", "400 VALIDATION_ERROR"],
+        // .NET, PowerShell and editors put a byte order mark in front, which RFC 8259, 8.1 lets a parser ignore.
+        ["\ufeff{}", "application/json", "400 VALIDATION_ERROR"]
       ]
       for (const [body, type, answer] of cases) {
         const headers = type === undefined ? {} : { "content-type": type }
