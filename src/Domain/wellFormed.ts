@@ -1,6 +1,6 @@
 /**
- * Texts without half a surrogate pair, such as half an emoji. JSON writes one as an escape that decoders of PHP, .NET and
- * Rust refuse, with all that the JSON text has.
+ * Texts without half a surrogate pair, such as half an emoji, and without U+0000. JSON writes both as escapes. Decoders of
+ * PHP, .NET and Rust refuse the first, PHP's a name that begins with U+0000, and PostgreSQL's any, with all of the JSON text.
  */
 
 /** A text of at most so many UTF-16 units, cut between code points; then with `end`. */
@@ -16,27 +16,26 @@ export const cut = (text: string, most: number, end = ""): string =>
 export const cutToBytes = (text: string, most: number, end = ""): string => {
   const bytes = Buffer.from(text)
   if (bytes.length <= most) return text
+  const kept = bytes.subarray(0, most - Buffer.byteLength(end))
   // `stream: true` leaves out a character that the limit cuts in half, instead of decoding it to U+FFFD.
-  return (
-    new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.subarray(0, most - Buffer.byteLength(end)), {
-      stream: true
-    }) + end
-  )
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(kept, { stream: true }) + end
 }
 
-/** A text of `JSON.stringify`, which escapes no surrogate but half of a pair, with U+FFFD in place of each. */
+/** A text of `JSON.stringify`, which escapes no surrogate but half of a pair, with U+FFFD in place of each and of U+0000. */
 export const wellFormedJson = (text: string): string =>
-  text.includes("\\ud") ? text.replace(/\\(?:u(d[89a-f]..)|.)/g, (all, half) => (half ? "\uFFFD" : all)) : text
+  text.includes("\\u") ? text.replace(/\\(?:u(d[89a-f]..|0000)|.)/g, (all, bad) => (bad ? "\uFFFD" : all)) : text
 
-/** Where a JSON value has such a half, in a text or in a name. */
+const isWellFormed = (text: string): boolean => text.isWellFormed() && !text.includes("\0")
+
+/** Where a JSON value has such a half or U+0000, in a text or in a name. */
 export const illFormedIn = (
   value: unknown,
   path: ReadonlyArray<string | number> = []
 ): ReadonlyArray<ReadonlyArray<string | number>> => {
-  if (typeof value === "string") return value.isWellFormed() ? [] : [path]
+  if (typeof value === "string") return isWellFormed(value) ? [] : [path]
   if (typeof value !== "object" || value === null) return []
   return Object.entries(value).flatMap(([name, inner]) => {
     const at = [...path, Array.isArray(value) ? Number(name) : name]
-    return name.isWellFormed() ? illFormedIn(inner, at) : [at]
+    return isWellFormed(name) ? illFormedIn(inner, at) : [at]
   })
 }

@@ -99,14 +99,14 @@ const json = /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i
 
 const unsupported = (message: string) => Either.left(new ApiError({ code: "UNSUPPORTED_MEDIA_TYPE", message }))
 
-/** A text in UTF-8 can have such a half as an escape only. */
-const halfEscape = /\\ud[89a-f]/i
+/** A body in UTF-8 has half a surrogate pair, and JSON has U+0000, as an escape only. */
+const badEscape = /\\u(?:d[89a-f]|0000)/i
 
-/** The problems of a body with half a surrogate pair: whoever reads it from here with a strict decoder reads nothing. */
+/** The problems of a body with one of them: whoever reads it from here with a strict decoder reads nothing. */
 const halves = (value: unknown) => {
   const first = illFormedIn(value).map((path) => ({
     path: pathOf(path),
-    message: "must not have half a surrogate pair, such as half an emoji: cut texts between code points"
+    message: "must not have half a surrogate pair, such as half an emoji, or U+0000: cut texts between code points"
   }))
   return first.length === 0 ? Either.right(value) : Either.left(invalid(fieldProblemsOf([{ first, more: 0 }])))
 }
@@ -122,5 +122,5 @@ export const parseBody = (headers: IncomingHttpHeaders, body: Body): Either.Eith
   const text = new TextDecoder().decode(body)
   const parsed = isUtf8(body) ? parseJson(text) : Either.left("The body is not valid UTF-8.")
   const value = Either.mapLeft(parsed, (message) => new ApiError({ code: "INVALID_JSON", message }))
-  return halfEscape.test(text) ? Either.flatMap(value, halves) : value
+  return badEscape.test(text) ? Either.flatMap(value, halves) : value
 }

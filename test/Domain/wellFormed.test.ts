@@ -47,11 +47,13 @@ it("a text cut to bytes has no replaced character that was not there", () => {
   )
 })
 
+const shownText = (value: string): string => value.toWellFormed().replaceAll("\0", "\ufffd")
+
 const withoutHalves = (value: unknown): unknown => {
-  if (typeof value === "string") return value.toWellFormed()
+  if (typeof value === "string") return shownText(value)
   if (Array.isArray(value)) return value.map(withoutHalves)
   if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name.toWellFormed(), withoutHalves(one)]))
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [shownText(name), withoutHalves(one)]))
 }
 
 describe("a stored JSON text", () => {
@@ -77,6 +79,7 @@ describe("a stored JSON text", () => {
   it.each([
     [{ note: "Birthday card \ud83c" }, '{"note":"Birthday card \ufffd"}'],
     [{ "\udf82": ["\udf82\ud83c"] }, '{"\ufffd":["\ufffd\ufffd"]}'],
+    [{ "\0a": "\0", b: "\\u0000" }, '{"\ufffda":"\ufffd","b":"\\\\u0000"}'],
     [{ a: "\\ud83c", b: "\\\\ud83c\ud83c" }, '{"a":"\\\\ud83c","b":"\\\\\\\\ud83c\ufffd"}'],
     [{ a: "🎂 \n" }, '{"a":"🎂 \\n"}']
   ])("%j", (value, shown) => expect(wellFormedJson(JSON.stringify(value))).toBe(shown))

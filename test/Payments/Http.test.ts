@@ -205,7 +205,7 @@ liveSuite(app, "payments over HTTP", (test, it) => {
     })
   })
 
-  test("half an emoji is refused at its path, in texts and in names, however deep", function* () {
+  test("half an emoji, and U+0000, is refused at its path, in texts and in names, however deep", function* () {
     const { create } = yield* merchant()
     const half = "Birthday card 🎂".slice(0, -1)
     const metadata = { note: half, list: [1, ["🎂", { [half]: 1 }]], whole: "🎂" }
@@ -216,8 +216,10 @@ liveSuite(app, "payments over HTTP", (test, it) => {
       [shown, "merchantRef", `metadata.list[1][1].${shown}`, "metadata.note"].sort()
     )
     expect(new Set(Object.values(problemsIn(answer)))).toEqual(
-      new Set(["must not have half a surrogate pair, such as half an emoji: cut texts between code points"])
+      new Set(["must not have half a surrogate pair, such as half an emoji, or U+0000: cut texts between code points"])
     )
+    const zero = yield* create(order({ metadata: { "\0a": 1, b: ["a\0"], "\\u0000": "\\u0000" } }))
+    expect(Object.keys(problemsIn(zero))).toEqual(["metadata.\0a", "metadata.b[0]"])
     const many = yield* create({ metadata: Array.from({ length: 5_000 }, () => "\udf82") })
     expect(many.body.error.details).toHaveLength(101)
   })
